@@ -11,11 +11,14 @@ import { untilAllKnow } from './socket/everywhere.ts';
 import { socketPathOf } from './socket/socket-path.ts';
 import { StoredAdministration } from './socket/stored.ts';
 
-/** A server that starts, or another command, has the database open and takes no commands yet, or is done in a moment. */
+/** While another process opens the database, such as a starting server, it takes no commands for a moment. */
 const TRIES = 30;
 const BETWEEN_TRIES_MS = 100;
 
-/** What `work` answers, which asks for one thing: it may begin anew. Throws `CannotStart` with what the operator must know. */
+/**
+ * Runs `work`, which must ask for one thing only: it may be run again from the start. Throws `CannotStart` with what
+ * the operator must know.
+ */
 export async function administer<T>(config: Config, work: (on: Administration) => Promise<T>): Promise<T> {
   const database = databaseOf(config);
   try {
@@ -27,7 +30,7 @@ export async function administer<T>(config: Config, work: (on: Administration) =
   }
 }
 
-/** In the server that has the file, or here; whoever has it only for a moment is waited for. */
+/** Runs in the server that has the file open, or here. Waits for a process that has the file only for a moment. */
 async function workWhereItIsOpen<T>(
   config: Config,
   path: string,

@@ -1,4 +1,4 @@
-/** What `waypost backup` does: one file with all of a store at one moment, while its servers go on. */
+/** What `waypost backup` does: it writes the whole store, as of one moment, into one file while the servers go on. */
 import { existsSync, statSync } from 'node:fs';
 import { dirname, extname, join, resolve } from 'node:path';
 import type { Config } from '../config/table.ts';
@@ -16,13 +16,13 @@ import { openPostgresDriver, storedDatabaseOf } from './store-end.ts';
 export interface Backup {
   file: string;
   bytes: number;
-  /** Undefined: the store is that of an older version, which need not have everything that is counted. */
+  /** Undefined: the store has the schema of an older version, in which not all that is counted exists. */
   census: Census | undefined;
 }
 
 /**
- * Writes the backup to `to`, or into that folder under a name with the time. The file has its name only once it is
- * complete, sound and on disk. Throws `CannotStart` with what the operator must know.
+ * Writes the backup to the file `to`; if `to` is a folder, into it, under a name with the time. The file gets its name
+ * only once it is complete, sound and on disk. Throws `CannotStart` with what the operator must know.
  */
 export async function backUp(config: Config, to: string): Promise<Backup> {
   const store = storedDatabaseOf(config);
@@ -75,7 +75,10 @@ async function copyInto({ url }: Database & { kind: 'postgres' }, part: string):
   makeOneFile(part);
 }
 
-/** What is in a file; undefined for one of an older version. Throws when it is no whole store of Waypost. */
+/**
+ * Counts what is in a file; undefined for a file of an older version. Throws when the file is no whole store of
+ * Waypost.
+ */
 export async function look(path: string): Promise<Census | undefined> {
   const driver = new SqliteDriver({ path, readOnly: true });
   try {

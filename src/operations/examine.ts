@@ -10,7 +10,7 @@ import { CannotStart } from '../system/cannot-start.ts';
 import { systemClock } from '../system/system.ts';
 import { databaseOf, messageOf } from './open-store.ts';
 
-/** It walks through all that is stored. */
+/** Long, because the examination walks through all that is stored. */
 const EXAMINATION_LIMIT_MS = 30 * 60_000;
 
 export interface Examination {

@@ -1,4 +1,4 @@
-/** What `waypost init` does: an encryption key, a project, a token of its own. */
+/** What `waypost init` does: it makes an encryption key, a project and a token for it. */
 import type { SigningKeys } from '../api/accounts.ts';
 import type { Config } from '../config/table.ts';
 import type { TokenScope } from '../engine/stores.ts';
@@ -9,7 +9,7 @@ import { Refused } from './socket/commands.ts';
 import { StoredAdministration } from './socket/stored.ts';
 
 export interface Initialised {
-  /** Kept nowhere: whoever loses it makes another. */
+  /** Stored nowhere: a lost token cannot be shown again, only replaced by a new one. */
   token: string;
   signingKeys: SigningKeys;
 }

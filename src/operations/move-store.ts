@@ -14,8 +14,8 @@ export interface MoveRequest {
 }
 
 /**
- * Copies all of `from` to `to` and answers what was found equal on both sides. The source gets this program's schema, as
- * by the start of a server, and is otherwise left as it was. Throws `CannotStart` with what the operator must know.
+ * Copies all of `from` to `to`, and answers what it found equal on both sides. The source gets this program's schema,
+ * as when a server starts; nothing else of it changes. Throws `CannotStart` with what the operator must know.
  */
 export async function moveStore({ from, to, overwrite, onProgress }: MoveRequest): Promise<CopiedTable[]> {
   const [sourceUrl, targetUrl] = [readDatabaseUrl(from, '--from'), readDatabaseUrl(to, '--to')];
@@ -42,7 +42,7 @@ export async function moveStore({ from, to, overwrite, onProgress }: MoveRequest
   }
 }
 
-/** Two ways to write one database of a server are not seen here, but then its target is not empty. */
+/** Two different URLs of one PostgreSQL database are not noticed here, but then the target is not empty. */
 function isSame(one: Database, other: Database): boolean {
   return JSON.stringify(one) === JSON.stringify(other);
 }

@@ -36,19 +36,19 @@ interface OpenOptions {
   onFatal: (error: Error) => void;
   /** Whether a missing SQLite file is made. */
   create: boolean;
-  /** Whether one that another process has is waited for: a command has it for a moment. Default: no. */
+  /** Whether to wait for a file that another process has open: a command has it only for a moment. Default: no. */
   waits?: boolean;
   log?: EventLog;
-  /** What a test lets the time be, for this process and for the database. */
+  /** The time that a test sets, for this process and for the database. */
   heldClock?: Machine | undefined;
   /** Whether a database in memory stays in the caller's thread, as for a test that opens hundreds. */
   isInline?: boolean | undefined;
 }
 
-/** `connect` is there where other threads of this process can, and must, use the same store. */
+/** `connect` is present where other threads of this process can use the same store. They must then use it. */
 export type OpenedStore = Store & Partial<Pick<SharedSqliteStore, 'connect'>>;
 
-/** Five seconds in all: longer than a command takes, and than a server that was told to end when nothing is in flight. */
+/** Five seconds in all: longer than a command, or a server without attempts in flight, takes to end. */
 const TRIES = 50;
 const BETWEEN_TRIES_MS = 100;
 
@@ -61,7 +61,7 @@ export async function openStore(config: Config, options: OpenOptions): Promise<O
     : openServer(database.url, config, limits, options);
 }
 
-/** The store of the process in another thread, over `ports` that its `connect` gave. */
+/** Opens the store that another thread of this process has, over the `ports` that its `connect` gave. */
 export function joinStore(ports: DatabasePorts, onFatal: (error: Error) => void): Store {
   return joinSqliteStore(ports, { onFatal, batch: { endOfTurn } });
 }

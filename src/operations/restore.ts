@@ -34,7 +34,7 @@ export interface Restored {
   key: 'fits' | 'missing' | 'other' | 'not needed';
 }
 
-/** Throws `CannotStart` with what the operator must know; then the store is what it was, or closed to servers. */
+/** Throws `CannotStart` with what the operator must know. The store is then unchanged, or no server can open it. */
 export async function restore(config: Config, { from, overwrite, onProgress }: RestoreRequest): Promise<Restored> {
   const store = storedDatabaseOf(config);
   if (!existsSync(from)) throw new CannotStart(`there is no file ${from}`);
@@ -49,7 +49,7 @@ export async function restore(config: Config, { from, overwrite, onProgress }: R
   }
 }
 
-/** Into a file beside the store first, which then takes its place in one step. */
+/** Writes a file beside the store first; it then replaces the store in one step. */
 async function restoreFile(from: string, givenPath: string, overwrite: boolean): Promise<void> {
   const { path, lock } = takeFile(givenPath);
   const part = `${path}.restoring`;
@@ -79,7 +79,7 @@ function checkEmptyFile(path: string): void {
   throw new CannotStart(`the store ${path} is not empty; --overwrite replaces what it has`);
 }
 
-/** A program of this version would refuse the store. */
+/** Throws when a server of this version would refuse the store. */
 async function checkKnown(path: string): Promise<void> {
   const driver = new SqliteDriver({ path, readOnly: true });
   try {
@@ -89,13 +89,13 @@ async function checkKnown(path: string): Promise<void> {
   }
 }
 
-/** SQLite would take a write-ahead log that is left of the old database for the new one's. */
+/** A write-ahead log that the old database leaves behind would be taken by SQLite for the log of the new one. */
 function retire(path: string): void {
   if (!existsSync(path)) return removeDatabase(path);
   try {
     makeOneFile(path);
   } catch (error) {
-    // What cannot be read any more is often why there is something to restore.
+    // The store may be damaged: that is often why it is restored.
     if (!isDamage(error)) throw error;
     removeDatabase(path);
   }

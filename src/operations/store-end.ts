@@ -1,4 +1,4 @@
-/** One end of a move: which database does a URL name, and how is it had alone? */
+/** One end of a move: which database does a URL name, and how does the move get it for itself alone? */
 import { existsSync } from 'node:fs';
 import { type Config, SETTINGS } from '../config/table.ts';
 import type { Driver } from '../store/driver.ts';
@@ -23,12 +23,15 @@ export interface StoreEnd {
   close(): Promise<void>;
 }
 
-/** Rows are read and written one piece after the other. */
+/** One to read rows, one to write them. */
 const CONNECTIONS = 2;
 /** Emptying a large table is one statement. */
 const TIMEOUT_MS = 10 * 60_000;
 
-/** The database that a URL names. `flag` is how it was given. Throws `CannotStart`, which never repeats a password. */
+/**
+ * The database that a URL names. `flag` is the flag it was given with. Throws `CannotStart`, whose message never
+ * repeats a password.
+ */
 export function readDatabaseUrl(text: string, flag: string): Database {
   const { pattern, rule } = SETTINGS.databaseUrl;
   const database = pattern.test(text) ? databaseAt(text) : undefined;
@@ -42,12 +45,12 @@ export function storedDatabaseOf(config: Config): Database {
   return databaseOf(config);
 }
 
-/** How it is shown: without its password. */
+/** How a database is shown: without its password. */
 export function describe(database: Database): string {
   return database.kind === 'sqlite' ? database.path : nameOf(database.url);
 }
 
-/** Throws `CannotStart` when it cannot be had, as while a server has it. `create`: a missing file is made. */
+/** Throws `CannotStart` when it cannot be opened, as while a server has it. `create`: a missing file is made. */
 export async function openEnd(database: Database, { create }: { create: boolean }): Promise<StoreEnd> {
   try {
     return database.kind === 'sqlite' ? openFile(database.path, create) : await openPostgres(database.url);

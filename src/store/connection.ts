@@ -3,24 +3,26 @@ import type { OriginLine } from '../engine/lanes/origin-line.ts';
 import type { Millis } from '../engine/model.ts';
 import type { ReadMethod, Reads, WriteMethod, Writes } from './operations/all.ts';
 
-/** The database as the store sees it, in this thread or in another. */
 export interface Connection {
   write<M extends WriteMethod>(method: M, args: Writes[M]['args']): Promise<Writes[M]['answer']>;
   read<M extends ReadMethod>(method: M, args: Reads[M]['args']): Promise<Reads[M]['answer']>;
-  /** Resolves when the event loop has heard what there is. Absent where nobody else waits for this thread. */
+  /** Resolves when the event loop has delivered the input it has. Absent where no other thread waits for this one. */
   endOfTurn?: () => Promise<void>;
-  /** From now on `listener` is told when a lane lets messages go that nobody was told of, or others leave some waiting. */
+  /**
+   * From now on `listener` is told of messages that a lane released without telling anyone, and of due messages that
+   * others left waiting.
+   */
   listen(listener: (dueAtMs: Millis) => void): void;
   /** From now on `listener` is told when others put messages into the line of an origin. */
   listenForWaitingLines(listener: (line: OriginLine) => void): void;
   /**
-   * Drops a piece of what leaves the database by whole tables, beside the transactions of the commands; answers whether
-   * more may be left. Absent where all of it goes with `dropExpired`.
+   * Drops a piece of the data that leaves the database by whole tables, outside the transactions of the commands.
+   * Answers whether more may be left. Absent where `dropExpired` removes everything.
    */
   dropTables?: (bounds: { logsBeforeMs: Millis; nowMs: Millis; rowsMax: number }) => Promise<boolean>;
-  /** From now on `listener` is told when others have changed projects, tokens or keys. Absent where there are no others. */
+  /** From now on `listener` is told when others have changed projects, tokens or keys. Absent if there are none. */
   listenForAccounts?: (listener: () => void) => void;
-  /** From now on `listener` is told when a batch was refused of which something may have been saved. */
+  /** From now on `listener` is told when a batch was refused whose commit may have succeeded. */
   listenForCommitUnknown(listener: () => void): void;
   /** Batches committed, commands in them, commands that wait. */
   counts(): { batches: number; commands: number; waiting: number };

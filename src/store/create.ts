@@ -12,7 +12,7 @@ export interface CreateStoreOptions {
   onFatal?: (error: Error) => void;
   /** Upkeep of the database after each batch. When it throws, that is fatal, but what was committed stays so. */
   afterBatch?: () => void;
-  /** How other workers on the same database are told of what is due, and tell. Closed with the store. */
+  /** How this worker and the others on the same database tell each other what is due. Closed with the store. */
   notices?: {
     tell(dueAtMs: number): void;
     listen(listener: (dueAtMs: number) => void): void;
@@ -28,8 +28,8 @@ export interface CreateStoreOptions {
 }
 
 /**
- * A store over `driver`, which has been migrated and is closed with it. It waits for nothing but the driver and
- * promises, so that over an in-process driver a simulated clock decides everything (P15).
+ * A store over `driver`, which is already migrated and is closed with the store. It waits for nothing but the driver
+ * and promises. So over a driver in the same process, a simulated clock decides everything (P15).
  */
 export function createStore(driver: Driver, options: CreateStoreOptions = {}): SqlStore {
   const runner = new BatchRunner(driver, options.limits);

@@ -1,6 +1,6 @@
 /**
- * The narrow waist between the store's logic and a database. The logic is written once in SQL that SQLite and
- * PostgreSQL both run; what differs between them lies behind these methods, in one place each.
+ * The narrow interface between the store's logic and a database. The logic is written once, in SQL that both SQLite and
+ * PostgreSQL run. Each difference between them lies behind one of these methods.
  */
 import { StoreUnavailable } from '../engine/store-errors.ts';
 
@@ -10,39 +10,41 @@ export type SqlValue = string | number | Uint8Array | null;
 /** A bound parameter. An array stands for a list, written in the text as `in (??)`. */
 export type SqlParam = SqlValue | readonly SqlValue[];
 
-/** `keys and tokens`: of messages and claims. `log entries`: orders the entries of one millisecond. `queues`: their ids. */
+/** `keys and tokens`: for messages and claims. `log entries`: orders those of one millisecond. `queues`: their ids. */
 export type NumberSequence = 'keys and tokens' | 'log entries' | 'queues';
 
 export interface Queries {
   /**
    * Rows of one statement. Parameters are `?`, a list is `in (??)`. The text must be fixed, never assembled from
-   * values. What locks rows says `for update`, a claim `skip locked` too; a database with a single writer leaves that out.
+   * values. A statement that locks rows says `for update`, and a claim adds `skip locked`; a database with a single
+   * writer leaves both out.
    *
-   * A text says what is looked up by an index for each row that it has, whatever a planner thinks of the tables:
-   * `[left] lookup <table> <alias> on (<condition>)` is a join, and `exists lookup (select ...)` a test. What the values of
-   * `in list (select ...)` are is found out first.
+   * The text itself says where an index is used for each row, so that the planner's guesses about tables do not matter:
+   * `[left] lookup <table> <alias> on (<condition>)` is a join, and `exists lookup (select ...)` is a test. The values
+   * of `in list (select ...)` are computed first.
    */
   query<Row extends object>(text: string, params?: readonly SqlParam[]): Promise<Row[]>;
 }
 
 export interface Transaction extends Queries {
   /**
-   * The first of `count` consecutive numbers that are given to nobody else, ever, once this transaction is committed. Until
-   * then all others wait for the sequence: what is needed often is taken in a transaction of its own.
+   * The first of `count` consecutive numbers. Once this transaction is committed, no other transaction ever gets them.
+   * Until then all others wait for the sequence, so numbers that are needed often are taken in a transaction of their
+   * own.
    */
   reserve(sequence: NumberSequence, count: number): Promise<number>;
   /** The database's own clock, Unix time: the one that all workers on it have in common. */
   nowMs(): Promise<number>;
   /**
-   * One statement whose effect nobody asks for. It may be under way still when this resolves: what is asked later sees what
-   * it did, and if it fails, so does the transaction.
+   * One statement whose effect no caller asks for. It may still be under way when this resolves. Later statements see
+   * its effect; if it fails, the transaction fails.
    */
   send(text: string, params?: readonly SqlParam[]): Promise<void>;
   /** One statement; returns how many rows it changed. */
   run(text: string, params?: readonly SqlParam[]): Promise<number>;
   /** One set-based insert of any number of rows; resolves like `send`. */
   insertMany(table: string, columns: readonly string[], rows: readonly (readonly SqlValue[])[]): Promise<void>;
-  /** Sets `columns` of the rows whose `keyColumn` is the first value of each row; one set-based update that resolves like `send`. */
+  /** For each of `rows`, sets `columns` where `keyColumn` is its first value. One update; resolves like `send`. */
   updateMany(
     table: string,
     keyColumn: string,
@@ -53,42 +55,44 @@ export interface Transaction extends Queries {
 
 /** How databases differ: in the spelling of the migrations, and in whether transactions run at once. */
 export interface SqlDialect {
-  /** Whether transactions run at once, of this driver and of others: then they must lock what they share (operations/locks.ts). */
+  /** Whether transactions run at once, here or elsewhere: they must then lock what they share (operations/locks.ts). */
   manyWriters: boolean;
   /** A whole number of up to 53 bits. */
   bigint: string;
   /** A small whole number. */
   smallint: string;
   bytes: string;
-  /** What follows a table whose rows should lie in the order of their primary key. */
+  /** Added to the definition of a table whose rows should lie in the order of their primary key. */
   clustered: string;
-  /** What follows a table whose rows are changed and removed all the time. */
+  /** Added to the definition of a table whose rows are changed and removed all the time. */
   hot: string;
-  /** What follows a table whose rows are written once and removed after a while, many at a time. */
+  /** Added to the definition of a table whose rows are written once and removed after a while, many at a time. */
   passing: string;
-  /** What lays `logs` and `log_details` out so that old entries can be dropped together; empty: their rows are deleted. */
+  /** Statements that divide the logs so that old entries can be dropped together; empty: rows are deleted. */
   logsByDay: readonly string[];
-  /** Where the entries and details are that retention deletes row by row: all, or those that are in no table of a day. */
+  /** Tables in which retention deletes row by row: all log tables, or only those outside the tables of days. */
   looseLogs: { logs: string; details: string };
-  /** What keeps other programs from migrating at the same time; null where nobody else can. */
+  /** A statement that keeps other programs from migrating at the same time; null where no other program can. */
   migrationLock: string | null;
 }
 
 export interface TransactionOptions {
-  /** It throws `LockNotFree` instead of waiting longer than this for what another transaction has locked. */
+  /** The longest wait for a lock that another transaction holds. After it, the transaction throws `LockNotFree`. */
   lockWaitMs?: number;
 }
 
 /**
- * All methods throw `StoreUnavailable` (nothing was written, try again), `StoreFatal` (do not trust this database
- * connection any more), or the database's own error (a constraint, a bad statement: that command's fault).
+ * All methods throw one of three: `StoreUnavailable` (nothing was written, try again), `StoreFatal` (do not trust this
+ * database connection any more), or the database's own error (a constraint or a bad statement: the command is at
+ * fault).
  */
 export interface Driver {
   readonly dialect: SqlDialect;
   /**
-   * Commits what `work` did, durably, or nothing when it throws. With several writers each statement sees what others have
-   * committed before it, and `work` may be run again, when the transaction lost to another one. Never from within another
-   * transaction: whoever holds one connection and waits for a second may wait for ever where connections are few.
+   * Commits durably what `work` did, or nothing if it throws. With several writers, each statement sees what others
+   * have committed before it. `work` may be run again if the transaction lost a conflict with another one. Never call
+   * this inside another transaction: where connections are few, a caller that holds one and waits for a second may wait
+   * for ever.
    */
   transaction<T>(work: (tx: Transaction) => Promise<T>, options?: TransactionOptions): Promise<T>;
   /** Runs `work` on one snapshot of what is committed. */
@@ -96,7 +100,7 @@ export interface Driver {
   close(): Promise<void>;
 }
 
-/** Another transaction has something locked that was to be had within a time. Nothing was written. */
+/** The transaction waited too long for a lock that another one holds. Nothing was written. */
 export class LockNotFree extends StoreUnavailable {
   constructor(reason: string, options?: ErrorOptions) {
     super(reason, options);
@@ -105,8 +109,8 @@ export class LockNotFree extends StoreUnavailable {
 }
 
 /**
- * The database failed in a way after which its state on disk is not known, such as a failed fsync. The only safe
- * way on is to end the process and let recovery read what really is on disk; an fsync is never tried again.
+ * The database failed in such a way that its state on disk is unknown, as after a failed fsync. The only safe way on is
+ * to end the process, so that recovery reads what really is on disk. An fsync is never tried again.
  */
 export class StoreFatal extends Error {
   constructor(reason: string, options?: ErrorOptions) {

@@ -1,7 +1,10 @@
-/** How are numbers taken that nobody has had before? */
+/** How are numbers taken that were never used before? */
 import type { NumberSequence, Queries } from './driver.ts';
 
-/** `update` raises the `next` of a sequence, bound as how many and which, and returns it; answers the first of those taken. */
+/**
+ * Takes `count` numbers of a sequence and answers the first of them. `update` raises the sequence's `next` and returns
+ * it; its parameters are the count and the name of the sequence.
+ */
 export async function takeNumbers(
   queries: Queries,
   update: string,

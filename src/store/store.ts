@@ -1,7 +1,8 @@
 /**
- * The engine's `Store` over a queue of commands and a reader. Everything here runs in the caller's thread: values
- * are encoded before they go to the database's thread and decoded when they come back. Parts for which that is all, and that
- * say themselves how an answer is decoded, are made of their operations; the others have files of their own.
+ * The engine's `Store`, over a queue of commands and a reader. Everything here runs in the caller's thread: values are
+ * encoded before they go to the database's thread, and decoded when they come back. If the operations of a part need no
+ * more than that, and decode their answers themselves, the part is derived from them. The other parts have files of
+ * their own.
  */
 import type { OriginLine } from '../engine/lanes/origin-line.ts';
 import type { Millis } from '../engine/model.ts';
@@ -77,7 +78,7 @@ export class SqlStore implements Store {
   }
 
   async ping(): Promise<void> {
-    // A transaction that writes nothing would come through on a full disk, too.
+    // It writes: a transaction without writes would succeed even on a full disk.
     await Promise.all([this.#connection.read('ping', {}), this.#connection.write('reserveNumbers', { count: 1 })]);
   }
 

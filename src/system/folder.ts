@@ -1,10 +1,10 @@
-/** How is a folder made that only its owner may look into? */
+/** How is a folder made that only its owner may read? */
 import { existsSync, mkdirSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 
 /**
- * Makes the folder, and those above it that are missing. Throws the system's errors. Node's own `recursive` does not end where
- * the system says that a folder does not exist while its parent does, as in /proc.
+ * Makes the folder and its missing parents. Throws the system's errors. Node's own `recursive` never ends where the
+ * system says that a folder does not exist although its parent does, as in /proc.
  */
 export function makeFolder(path: string): void {
   const folder = resolve(path);

@@ -1,27 +1,27 @@
-/** When does a process that has become idle give back what a burst has left? */
+/** When does an idle process give back the memory that a burst has left? */
 import { performance } from 'node:perf_hooks';
 import { getHeapStatistics, setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
-/** What one thread has, and can do about it. */
+/** What is known of one thread's memory, and what can be done about it. */
 export interface MemoryPorts {
-  /** Bytes of its heap and of its buffers beside that, those included that nobody refers to any more. */
+  /** Bytes of its heap and of its buffers outside the heap, including garbage. */
   bytesHeld(): number;
-  /** CPU time of the process since the question before, as a part of that time: 1 is a whole core. */
+  /** CPU time of the process since the last call, as a share of the elapsed time: 1 is a whole core. */
   busyShare(): number;
   /** Stops the thread for some milliseconds. */
   collect(): void;
 }
 
-/** Who collects while there is work delays it; the engine's own collections do then what is needed. */
+/** A collection delays other work, so it waits for idle time. V8's own collections do what is needed until then. */
 const IDLE_SHARE_MAX = 0.05;
 const BETWEEN_LOOKS_MS = 5_000;
-/** Less is not worth a pause. */
+/** Less garbage is not worth a pause. */
 const WORTHWHILE_BYTES = 32 * 1024 * 1024;
 
 /**
- * V8 collects when something asks for memory. After a burst nothing does: without this, hundreds of MiB that nobody refers to
- * stay for as long as the server has nothing to do (P10).
+ * V8 collects garbage when a program asks for memory. After a burst none does. Without this class, hundreds of MiB of
+ * garbage stay for as long as the server is idle (P10).
  */
 export class MemoryKeeper {
   readonly #ports: MemoryPorts;
@@ -32,7 +32,7 @@ export class MemoryKeeper {
     this.#ports = ports;
   }
 
-  /** To be called every few seconds. */
+  /** Call this every few seconds. */
   look(): void {
     const isIdle = this.#ports.busyShare() <= IDLE_SHARE_MAX;
     const bytes = this.#ports.bytesHeld();
@@ -55,7 +55,7 @@ export function keepMemory(): void {
       const { used_heap_size, external_memory } = getHeapStatistics();
       return used_heap_size + external_memory;
     },
-    // Not by the event loop's own account, to which a machine that is busy with others looks like work.
+    // Not from the event loop's own figures: on a busy machine they show other processes' work as its own.
     busyShare() {
       const now = { atMs: performance.now(), cpu: process.cpuUsage() };
       const cpuMs = (now.cpu.user + now.cpu.system - before.cpu.user - before.cpu.system) / 1_000;

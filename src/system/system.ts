@@ -1,4 +1,4 @@
-/** The real clock, event loop and chance: the only file besides the composition root where they are taken from. */
+/** The real clock, event loop and randomness: only this file and the composition root use them directly. */
 import { randomFillSync } from 'node:crypto';
 import type { Machine, Randomness } from '../engine/ports.ts';
 import { SteadyClock } from '../engine/workers/steady-clock.ts';
@@ -32,7 +32,7 @@ export function pause(delayMs: number): Promise<void> {
   });
 }
 
-/** When every socket that had something to say in this turn of the event loop was heard. */
+/** Resolves when every socket that has input in this turn of the event loop is read. */
 export function endOfTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
@@ -40,7 +40,7 @@ export function endOfTurn(): Promise<void> {
 /** Bytes drawn at a time: one call to the kernel for some hundred ids. */
 const POOL_BYTES = 8192;
 
-/** Cryptographically strong. What it gives out is never given again. */
+/** Cryptographically strong. Bytes that were given out are never given out again. */
 export function createSystemRandomness(): Randomness {
   const pool = new Uint8Array(POOL_BYTES);
   let taken = POOL_BYTES;

@@ -13,8 +13,8 @@ export interface EventLogOptions {
 }
 
 /**
- * What may be said about an event. Anything else is dropped here, so that a body, a token or a whole URL that somebody
- * hands over by mistake does not end up in a log file.
+ * The fields that an event may have. Others are dropped here, so that a body, a token or a whole URL that is passed by
+ * mistake does not reach a log file.
  */
 export const FIELDS_ALLOWED: ReadonlySet<string> = new Set([
   'address',

@@ -1,4 +1,4 @@
-/** Keeps a flood of one event from filling the disk: so many lines a second, then one line that counts the rest. */
+/** Keeps many events of one kind from filling the disk: so many lines a second, then one that counts the rest. */
 import type { Clock, EventLog } from '../engine/ports.ts';
 
 type Level = keyof EventLog;
@@ -20,7 +20,7 @@ export function sampledLog(log: EventLog, clock: Clock, linesMax = LINES_A_SECON
     }
     window.count += 1;
     if (window.count <= linesMax) return log[level](event, fields);
-    // Only the first that is left out starts a timer: the last line of a flood is told of too.
+    // Only the first event that is left out starts a timer, so that the end of a flood is counted too.
     if (window.count > linesMax + 1) return;
     const { count, startedAtMs } = window;
     clock.startTimer(Math.max(0, startedAtMs + WINDOW_MS - clock.elapsedMs), () => {

@@ -1,10 +1,10 @@
-/** What an operator changes, told to others who keep it in memory before it is reported as done. */
+/** Workers that keep projects and tokens in memory are told of an operator's change before it is reported as done. */
 import type { WorkerId } from '../../engine/model.ts';
 import { type Administration, Refused } from './commands.ts';
 
 /**
- * On a database that several workers share: a revocation is reported once all of them know of it. What is made they look for when
- * somebody comes with it.
+ * For a database that several workers share: a revocation is reported once all of them know of it. New projects and
+ * tokens need no such wait: a worker looks for them when a request names one.
  */
 export function confirmed(administration: Administration, tellAll: () => Promise<WorkerId[]>): Administration {
   return {
@@ -23,7 +23,7 @@ export function confirmed(administration: Administration, tellAll: () => Promise
   };
 }
 
-/** `tell` resolves when all know. */
+/** `tell` resolves when all workers know. */
 export function announced(administration: Administration, tell: () => Promise<void>): Administration {
   const told = async <T>(done: Promise<T>): Promise<T> => {
     const answer = await done;

@@ -23,7 +23,7 @@ export class NobodyListens extends Error {
   }
 }
 
-/** Every method throws `NobodyListens`, having done nothing, besides what `Administration` says. */
+/** Every method may throw `NobodyListens`, and has then done nothing. Otherwise it throws as `Administration` says. */
 export class RemoteAdministration implements Administration {
   readonly #path: string;
 
@@ -51,7 +51,7 @@ export class RemoteAdministration implements Administration {
     return this.#ask('revokeToken', request);
   }
 
-  /** `Answer` is taken at the server's word: it is the same program, behind a socket that only its owner can make. */
+  /** `Answer` is not checked: the server is the same program, behind a socket that only its owner can make. */
   async #ask<Answer>(command: CommandName, request: unknown): Promise<Answer> {
     const line = JSON.stringify({ command, request });
     if (Buffer.byteLength(line) >= LINE_BYTES_MAX) throw new Refused('this is too long for a command');
@@ -84,9 +84,9 @@ function exchange(path: string, line: string): Promise<string> {
 
 function explain(error: NodeJS.ErrnoException, isConnected: boolean): Error {
   if (error instanceof Refused) return error;
-  // Once connected, the server may have heard the command: asking elsewhere could do it twice.
+  // Once connected, the server may have received the command: to run it elsewhere too could do it twice.
   if (isConnected) return new Refused(`the running server was cut off (${error.code}): look whether it was done`);
-  // Left behind by a server that was killed, or not there at all.
+  // A server that was killed left its socket behind, or there is no socket at all.
   if (['ENOENT', 'ENOTDIR', 'ECONNREFUSED'].includes(error.code ?? '')) return new NobodyListens({ cause: error });
   return new Refused(`cannot ask the running server (${error.code}): run this as the user that it runs as`);
 }

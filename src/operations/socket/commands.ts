@@ -1,4 +1,4 @@
-/** What does an operator do with projects and tokens? The same whether a server runs on the store or not. */
+/** What can an operator do with projects and tokens? It is the same whether a server runs on the store or not. */
 import type { SigningKeys } from '../../api/accounts.ts';
 import type { Millis } from '../../engine/model.ts';
 import type { TokenScope } from '../../engine/stores.ts';
@@ -22,12 +22,12 @@ export interface TokenEntry {
   /** What its owner calls it. */
   name?: string;
   createdAtMs: Millis;
-  /** To the hour or so; absent: never. */
+  /** Exact to about an hour; absent: never. */
   lastUsedAtMs?: Millis;
 }
 
 export interface CreatedToken extends TokenEntry {
-  /** Kept nowhere: whoever loses it makes another. */
+  /** Stored nowhere: a lost token cannot be shown again, only replaced by a new one. */
   token: string;
 }
 
@@ -48,7 +48,7 @@ export interface Administration {
   revokeToken(request: { id: string }): Promise<TokenEntry>;
 }
 
-/** What was asked for cannot be: a wrong name, an unknown id. The message is one line for the operator. */
+/** The operator asked for something impossible, such as a wrong name or an unknown id. The message is one line. */
 export class Refused extends Error {
   constructor(message: string) {
     super(message);

@@ -1,4 +1,4 @@
-/** When do all workers on the database go by what was just changed of its projects, tokens and keys? */
+/** When do all workers on the database know of a change to its projects, tokens or keys? */
 import type { Millis, WorkerId } from '../../engine/model.ts';
 import type { Clock } from '../../engine/ports.ts';
 import type { WorkerStore } from '../../engine/workers/store.ts';
@@ -6,20 +6,21 @@ import type { WorkerStore } from '../../engine/workers/store.ts';
 export interface EverywhereOptions {
   store: { workers: Pick<WorkerStore, 'workersBehind'> };
   clock: Clock;
-  /** Who is silent for so long is no worker any more, and admits nobody before it has heard of the change. */
+  /** A worker that is silent for this long has expired, and admits no request before it has heard of the change. */
   workerTimeoutMs: Millis;
-  /** The one that asks, which knows. */
+  /** The worker that asks. It already knows of the change. */
   self?: WorkerId;
 }
 
-/** Workers are told at once; this is between two looks whether they have said that they know. */
+/** Workers are told at once; this is the time between two looks whether they have confirmed it. */
 const LOOK_MS = 50;
-/** For a heartbeat that was under way and what follows from it. */
+/** Extra time for a heartbeat that was under way, and for what follows from it. */
 const GRACE_MS = 2_000;
 
 /**
- * Resolves when all that live have said so, or to those that had not by the time at which each that says nothing would have been
- * taken for dead: they live, and do not read accounts, as programs of an earlier version do not say. Throws `StoreUnavailable`.
+ * Resolves with an empty list when all live workers have confirmed the change. Otherwise it resolves, after the time in
+ * which a silent worker expires, with the workers that have not confirmed it. Those live but have not read the
+ * accounts, or they run an earlier version, which never confirms. Throws `StoreUnavailable`.
  */
 export async function untilAllKnow({ store, clock, workerTimeoutMs, self }: EverywhereOptions): Promise<WorkerId[]> {
   const untilMs = clock.elapsedMs + workerTimeoutMs + GRACE_MS;

@@ -16,8 +16,8 @@ const IDLE_MS = 10_000;
 const CONNECTIONS_MAX = 16;
 
 /**
- * Listens at `path`. Whoever can open it can read the database and the encryption key anyway, so no token is asked for.
- * The caller holds the lock of the database: a socket that lies there already is one that nobody listens at any more.
+ * Listens at `path`. It asks for no token: a user who can open the socket can also read the database and the encryption
+ * key. The caller holds the lock of the database, so no process listens any more at a socket that is already there.
  * Rejects when the system or the path does not allow it.
  */
 export async function listenForOperator(
@@ -29,7 +29,7 @@ export async function listenForOperator(
   if (reason !== undefined) throw new Error(reason);
   const folder = dirname(path);
   mkdirSync(folder, { recursive: true, mode: 0o700 });
-  // Beside a database in a folder that others write to, one of them may have been here first.
+  // Where other users can write to the folder of the database, one of them may have made this folder first.
   if (!isOwnFolder(folder)) throw new Error(`${folder} is not a folder of this user`);
   chmodSync(folder, 0o700); // one that was there before
   rmSync(path, { force: true });
@@ -49,7 +49,7 @@ class OperatorListener {
   readonly #log: EventLog;
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
-  /** The command before: two at once would not see each other's names. */
+  /** The command before this one. Commands run one at a time, because two at once would not see each other's names. */
   #last: Promise<unknown> = Promise.resolve();
 
   constructor(administration: Administration, log: EventLog) {
@@ -89,7 +89,7 @@ class OperatorListener {
       const end = text.indexOf('\n');
       if (end < 0 && text.length <= LINE_BYTES_MAX) return;
       socket.off('data', read);
-      socket.setTimeout(0); // from here on it waits for us
+      socket.setTimeout(0); // now the client waits for this server
       this.#last = this.#last.then(async () => {
         socket.end(`${JSON.stringify(await this.#answer(end < 0 ? '' : text.slice(0, end)))}\n`);
       });

@@ -1,10 +1,10 @@
 /** Where does a server on a database file listen for its operator? */
 import { basename, dirname, join, resolve } from 'node:path';
 
-/** The shortest limit of the systems we know, without its final zero; some cut longer ones without a word. */
+/** The shortest limit of the systems we know, without the final zero byte. Some systems cut longer paths silently. */
 const PATH_BYTES_MAX = 103;
 
-/** Why no server can listen at `path`, whatever lies there; `undefined`: one can. */
+/** Why no server can ever listen at `path`; `undefined`: one can. */
 export function unusablePath(path: string): string | undefined {
   if (process.platform === 'win32') return 'Windows has no sockets in folders';
   if (Buffer.byteLength(path) > PATH_BYTES_MAX) return `its path is longer than ${PATH_BYTES_MAX} bytes`;
@@ -12,8 +12,9 @@ export function unusablePath(path: string): string | undefined {
 }
 
 /**
- * A socket in a folder of its own beside the file. The folder, readable by its owner only, is what keeps others out: a
- * socket has the mode it was made with for a moment before that can be changed.
+ * The socket has a folder of its own beside the database file. The folder keeps other users out, because only its owner
+ * can read it. The mode of the socket is not enough: for a moment the socket has another mode, before it can be
+ * changed.
  */
 export function socketPathOf(databasePath: string): string {
   const path = resolve(databasePath);

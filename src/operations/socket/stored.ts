@@ -15,7 +15,7 @@ import {
   type TokenEntry,
 } from './commands.ts';
 
-/** Who must hear of a change before it is reported as done: what a running server keeps in memory. */
+/** The memory of a running server. It must get each change before the change is reported as done. */
 export interface AccountsInMemory {
   learnProject(project: Pick<Project, 'projectId' | 'name'>, sealed: SealedKeys): void;
   admitStored(token: Token): void;
@@ -35,7 +35,7 @@ export interface StoredAdministrationOptions {
 /** 256 bits: nobody guesses it, so its plain hash can be kept. */
 const TOKEN_SECRET_BYTES = 32;
 
-/** Printable, so that a list on a terminal is what it seems to be. */
+/** Only printable characters, so that a list on a terminal shows the true names. */
 const TOKEN_NAME = /^[^\p{C}\p{Zl}\p{Zp}]{1,100}$/u;
 
 export class StoredAdministration implements Administration {
@@ -101,7 +101,7 @@ export class StoredAdministration implements Administration {
     const { store, accounts } = this.#options;
     const token = (await store.projects.listTokens()).find(({ tokenHash }) => tokenIdOf(tokenHash) === id);
     if (token === undefined) throw new Refused(`there is no token ${JSON.stringify(id)}; "waypost tokens" lists them`);
-    // Durable first: what is refused from now on must stay refused after a crash.
+    // Written to disk first: a revoked token must stay revoked after a crash.
     await store.projects.removeToken({ tokenHash: token.tokenHash });
     accounts?.forget(token.tokenHash);
     const project = (await store.projects.listProjects()).find(({ projectId }) => projectId === token.projectId);

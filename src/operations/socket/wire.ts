@@ -10,7 +10,7 @@ export const LINE_BYTES_MAX = 64 * 1024;
 
 const Scope = Type.Union([Type.Literal('full'), Type.Literal('publish-only'), Type.Literal('read-only')]);
 
-/** What each command is given. Rules about names are kept where the commands are carried out. */
+/** The shape of each command's request. Rules about names are checked where the commands are carried out. */
 const REQUESTS = {
   listProjects: Type.Object({}),
   createProject: Type.Object({ name: Type.String() }),
@@ -24,7 +24,7 @@ const Line = Type.Object({
   request: Type.Unknown(),
 });
 
-/** `failed`: the server could not, and the operator finds the reason in its log. */
+/** `failed`: the server could not do it; its log says why. */
 const Answer = Type.Union([
   Type.Object({ answer: Type.Unknown() }),
   Type.Object({ refused: Type.String() }),
@@ -38,7 +38,7 @@ export interface CommandLine {
   request: unknown;
 }
 
-/** Throws `Refused` for what is no command, such as one that only a later version knows. */
+/** Throws `Refused` for an unknown command, such as one of a later version. */
 export function readCommand(line: string): CommandLine {
   const given = parse(line);
   if (!Value.Check(Line, given)) throw new Refused('the running server does not know this command');
@@ -66,6 +66,6 @@ function parse(line: string): unknown {
   try {
     return JSON.parse(line);
   } catch {
-    return undefined; // Not JSON, so none of what either side expects.
+    return undefined; // not JSON, so it is neither a command nor an answer
   }
 }

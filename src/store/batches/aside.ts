@@ -1,24 +1,24 @@
 /**
- * What becomes of commands whose project another worker has locked and does not let go of, because it was stopped or cut off?
+ * What happens to commands whose project another worker has locked and keeps locked, because it was stopped or cut off?
  *
- * They wait here, a line for each project, and hold nothing that others need. Now and then the first of each line goes along
- * with a batch to see (a scout); when it gets through, so do the others.
+ * They wait here, in one line for each project, and hold nothing that others need. From time to time the first command
+ * of each line is put into a batch as a test (a scout). When the scout gets through, the rest of its line follows.
  */
 import type { ProjectId } from '../../engine/model.ts';
 
 interface Line<T> {
   waiting: T[];
   scout: T | undefined;
-  /** Scouts that came back blocked. */
+  /** How often a scout came back blocked. */
   looks: number;
 }
 
-/** Pure: who calls says when a pause is over. */
+/** Pure: the caller says when a pause is over. */
 export class Aside<T> {
   readonly #lines = new Map<ProjectId, Line<T>>();
   readonly #looksMax: number;
 
-  /** A line is given up after `looksMax` looks in vain. */
+  /** A line is given up after `looksMax` scouts came back blocked. */
   constructor(looksMax: number) {
     this.#looksMax = looksMax;
   }
@@ -38,7 +38,7 @@ export class Aside<T> {
     return this.#lines.has(projectId);
   }
 
-  /** `entry` was blocked by `projectId`. One that needs several projects may go from line to line. */
+  /** `entry` was blocked by `projectId`. A command that needs several projects may move from line to line. */
   add(entry: T, projectId: ProjectId): void {
     this.#noteBack(entry, projectId);
     const line = this.#lines.get(projectId);
@@ -46,7 +46,7 @@ export class Aside<T> {
     else this.#lines.set(projectId, { waiting: [entry], scout: undefined, looks: 0 });
   }
 
-  /** `entry` was answered. If it was a scout, its line is no more; returns those who waited behind it. */
+  /** `entry` was answered. If it was a scout, this removes its line and returns the commands that waited behind it. */
   noteThrough(entry: T): T[] {
     const [projectId, line] = this.#lineOfScout(entry) ?? [];
     if (projectId === undefined || line === undefined) return [];
@@ -54,7 +54,7 @@ export class Aside<T> {
     return line.waiting;
   }
 
-  /** A pause is over: the scouts that are to go, and those who have waited long enough. */
+  /** A pause is over: returns the scouts to send, and the commands that have waited too long. */
   look(): { scouts: T[]; givenUp: T[] } {
     const scouts: T[] = [];
     const givenUp: T[] = [];
@@ -72,14 +72,14 @@ export class Aside<T> {
     return { scouts, givenUp };
   }
 
-  /** Takes out all that wait, scouts excepted: those are under way. */
+  /** Takes out all that wait. Scouts stay, because they are under way. */
   takeAll(): T[] {
     const all = [...this.#lines.values()].flatMap(({ waiting }) => waiting);
     this.#lines.clear();
     return all;
   }
 
-  /** A scout came back: blocked by the project of its line, or past that and by another one. */
+  /** A scout came back: its own project blocks it still, or only another project does now. */
   #noteBack(entry: T, projectId: ProjectId): void {
     const [scoutedId, line] = this.#lineOfScout(entry) ?? [];
     if (!line) return;

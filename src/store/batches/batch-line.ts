@@ -1,12 +1,13 @@
 /**
- * Which of the commands that wait go into the next transaction?
+ * Which of the waiting commands go into the next transaction?
  *
- * First what others wait for at a deadline and what costs next to nothing. Then what moves on what was accepted: a server
- * with more to do than it can do delivers what it has before it takes more. Then accepts, each project in its turn, so that
- * one that sends a lot keeps nobody waiting. Of each batch a share is the accepts' own, so that they never starve.
+ * First those that others wait for at a deadline, and those that cost next to nothing. Then those that move accepted
+ * messages on: a server with more work than it can do delivers what it has before it takes more. Then accepts. Projects
+ * take turns, so that a project that sends a lot keeps no other project waiting. A share of each batch is reserved for
+ * accepts, so that they never starve.
  *
- * Commands of one class, and accepts of one project, keep their order. Between classes there is none to keep: whoever
- * needs one command done before another waits for the answer to the first.
+ * Commands of one class, and accepts of one project, keep their order. Between classes there is no order: a caller that
+ * needs one command done before another waits for the first answer.
  */
 import { Fifo, ProjectTurns } from '../../engine/messages/project-turns.ts';
 import { traitsOf, type WriteCommand } from '../operations/all.ts';
@@ -20,13 +21,13 @@ interface InLine {
   command: WriteCommand;
 }
 
-/** Pure: what is taken follows from what was put in, and in which order. */
+/** Pure: the result depends only on which commands were put in, and in which order. */
 export class BatchLine<T extends InLine> {
   readonly #costMax: number;
   readonly #urgent = new Fifo<T>();
   readonly #onward = new Fifo<T>();
   readonly #accepts = new ProjectTurns<T>();
-  /** What accepts have had beyond the end of a batch, and owe to the others. */
+  /** Cost of accepts that went beyond the end of earlier batches; the next batches give accepts so much less. */
   #acceptDebt = 0;
 
   constructor(costMax = BATCH_COST_MAX) {
@@ -46,7 +47,7 @@ export class BatchLine<T extends InLine> {
     else this.#accepts.push(turnOf(command), entry, cost);
   }
 
-  /** Takes out the next batch; empty only when nothing waits. The command that fills it may go beyond its end. */
+  /** Takes out the next batch; empty only when nothing waits. Its last command may exceed the cost of a batch. */
   take(): T[] {
     const batch: T[] = [];
     const share = Math.floor(this.#costMax * ACCEPT_SHARE);
@@ -68,7 +69,7 @@ export class BatchLine<T extends InLine> {
   }
 }
 
-/** All messages of an accept are of one project, whose turn it is. */
+/** The project whose turn an accept takes: all its messages are of one project. */
 function turnOf({ method, args }: WriteCommand): number {
   const [first] = method === 'accept' ? args.messages : [];
   return first ? projectOf(first) : 0;

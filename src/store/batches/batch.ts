@@ -14,33 +14,33 @@ const ALONE: Locked = { locked: EVERYTHING, blocked: new Map() };
 
 const NONE_RESERVED: WriteContext['reserved'] = new Map();
 
-/** What became of one command. */
+/** The result of one command. */
 export type WriteResult =
   | { kind: 'answer'; answer: Answer }
   /** Nothing was saved, as far as is known; the caller may try again. `isCommitUnknown`: see `CommitUnknown`. */
   | { kind: 'unavailable'; reason: string; isCommitUnknown: boolean }
-  /** Nothing was done: another worker has this project locked, and may not let go soon. */
+  /** Nothing was done: another worker has this project locked, and may not release it soon. */
   | Blocked
   /** Nothing was saved: see `AccountsChanged`. */
   | { kind: 'accountsChanged' }
   /** This very command cannot be saved. */
   | { kind: 'rejected'; reason: string };
 
-/** What became of a batch. */
+/** The result of a batch. */
 export interface BatchOutcome {
   /** One result per command. */
   results: WriteResult[];
-  /** The earliest time at which a lane that the batch has touched lets something go; null: none does by itself. */
+  /** The earliest time at which a lane that this batch changed releases a message by itself; null: none does. */
   dueAtMs: number | null;
   /** The earliest time at which anything is due that the batch has left unclaimed; null: nothing. Never after `dueAtMs`. */
   othersDueAtMs: number | null;
-  /** Lines that it has put messages into. */
+  /** The lines into which this batch has put messages. */
   waitingLines: OriginLine[];
 }
 
 /**
- * How long a batch waits for what another has locked: many times what a batch takes, and little enough for those who wait in
- * this one and need nothing of it.
+ * How long a batch waits for a lock that another transaction holds. It is many times the length of a batch, but short
+ * for the other commands in this batch, which do not need that lock.
  */
 const LOCK_WAIT_MS = 100;
 
@@ -61,8 +61,9 @@ export class BatchRunner {
   }
 
   /**
-   * Resolves after the commit. What needs a project of `suspects` that another transaction has locked does not wait for it and
-   * is answered with `blocked`, and so is what has waited in vain for another one. Throws only `StoreFatal`.
+   * Resolves after the commit. A command that needs a project of `suspects` does not wait when another transaction has
+   * it locked: its result is `blocked`. The same holds for a command that waited too long for the lock of another
+   * project. Throws only `StoreFatal`.
    */
   async run(commands: readonly WriteCommand[], suspects: Suspects = NOBODY): Promise<BatchOutcome> {
     const due = new DueTimes();
@@ -77,7 +78,7 @@ export class BatchRunner {
       this.#logs.forget();
       if (error instanceof StoreFatal) throw error;
       if (error instanceof SomeAreOutdated) return this.#runWithout(error.version, commands, suspects);
-      // Whose lock it was the database does not tell: now each is taken only where it is free.
+      // The database does not tell which lock was not free. Now each lock is taken only if it is free.
       if (error instanceof LockNotFree && suspects !== SUSPECT_ALL) return this.run(commands, SUSPECT_ALL);
       const reason = error instanceof Error ? error.message : String(error);
       if (error instanceof StoreUnavailable) {
@@ -103,7 +104,7 @@ export class BatchRunner {
     return results;
   }
 
-  /** Without those whose callers were admitted by accounts that are not the newest any more. */
+  /** Runs the batch without the commands whose callers were admitted by accounts that are outdated. */
   async #runWithout(version: number, commands: readonly WriteCommand[], suspects: Suspects): Promise<BatchOutcome> {
     const outdated = new Map<WriteCommand, WriteResult>();
     for (const command of commands) {
@@ -118,8 +119,9 @@ export class BatchRunner {
   }
 
   /**
-   * Where several transactions run at once, numbers are taken in one of their own, so that nobody waits for others to end;
-   * and before, since whoever holds one connection and waits for another may wait for ever where those are few.
+   * Where several transactions run at once, numbers are taken in a transaction of their own, so that no batch waits for
+   * another to end. This comes before the batch has a connection: where connections are few, a batch that holds one and
+   * waits for a second may wait for ever.
    */
   async #reserveFor(commands: readonly WriteCommand[]): Promise<WriteContext['reserved']> {
     const wanted = commands.flatMap((command) => (command.method === 'reserveNumbers' ? [command.args] : []));
@@ -134,7 +136,7 @@ export class BatchRunner {
     return firsts;
   }
 
-  /** A transaction that is done again where log entries have used up their numbers, which they do once in a hundred thousand. */
+  /** Runs the transaction again when the reserved numbers of log entries are used up: once in a hundred thousand. */
   async #withNumbers<T>(work: (tx: Transaction) => Promise<T>, options: TransactionOptions): Promise<T> {
     while (true) {
       try {
@@ -160,7 +162,7 @@ export class BatchRunner {
   }
 }
 
-/** Some of a batch were admitted by accounts older than `version`: it is rolled back, and done again without them. */
+/** Some callers were admitted by accounts older than `version`: the batch is rolled back and run without them. */
 class SomeAreOutdated extends Error {
   readonly version: number;
 
@@ -170,7 +172,7 @@ class SomeAreOutdated extends Error {
   }
 }
 
-/** Of the accounts that callers were admitted by; infinite when nobody says. */
+/** The oldest version of the accounts by which callers were admitted; infinite when no command names one. */
 function oldestAccounts(commands: readonly WriteCommand[]): number {
   return commands.reduce((oldest, command) => {
     const version = command.method === 'accept' ? command.args.accountsVersion : undefined;
@@ -178,14 +180,14 @@ function oldestAccounts(commands: readonly WriteCommand[]): number {
   }, Infinity);
 }
 
-/** Not waited for before the end of the batch, so that it takes no trip of its own. */
+/** The caller awaits this only at the end of the batch, so that it costs no extra round trip. */
 function newestAccounts(tx: Transaction, commands: readonly WriteCommand[]): Promise<number> {
   const newest = oldestAccounts(commands) === Infinity ? Promise.resolve(0) : accountsVersion(tx);
-  newest.catch(() => {}); // then so does what is sent after it, whose failure is heard
+  newest.catch(() => {}); // then the statements after it fail too, and their failure is reported
   return newest;
 }
 
-/** Results of all, in order: `work` has those of the others than `aside`. */
+/** The results of all commands, in order. `work` gives those of the commands that are not in `aside`. */
 async function runBut(
   aside: ReadonlyMap<WriteCommand, WriteResult>,
   commands: readonly WriteCommand[],

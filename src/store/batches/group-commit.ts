@@ -1,7 +1,7 @@
 /**
- * What waits for the writer. What comes in one turn of the event loop goes together; what comes while a
- * transaction is being committed forms the next one. So an idle store adds no delay, a busy one shares its fsyncs, and
- * nothing waits for a timer.
+ * The queue in front of the writer. Commands of one turn of the event loop are committed together; commands that come
+ * while a transaction commits form the next one. So an idle store adds no delay, a busy one shares its fsyncs, and no
+ * command waits for a timer.
  */
 import type { Millis } from '../../engine/model.ts';
 import { AccountsChanged, CommitUnknown, HUNG_MS, StoreUnavailable } from '../../engine/store-errors.ts';
@@ -14,11 +14,11 @@ import { BatchLine } from './batch-line.ts';
 export interface GroupCommitOptions {
   /** Commits a batch; one result per command. Rejects only when the store must not be used any more. */
   flush: (commands: readonly WriteCommand[], suspects: Suspects) => Promise<BatchOutcome>;
-  /** Told once, when `flush` rejected. Everything that waits, and all that comes later, is refused. */
+  /** Called once, when `flush` rejects. All commands that wait or come later are refused. */
   onFatal: (error: Error) => void;
   /**
-   * Resolves when the event loop has handed out what it has. Without it, the first of 64 requests that arrive together
-   * is committed alone, and the 63 others wait for that. Default: the end of the microtasks.
+   * Resolves when the event loop has delivered the input it has. Without it, the first of 64 requests that arrive
+   * together is committed alone, and the other 63 wait for that commit. Default: the end of the microtasks.
    */
   endOfTurn?: () => Promise<void>;
   /** Cost of one batch; see `BatchLine`. Default: `BATCH_COST_MAX`. */
@@ -26,13 +26,13 @@ export interface GroupCommitOptions {
   /** Batches being committed at once, where the database can do that. Default 1. */
   flushesMax?: number;
   /**
-   * Time since some moment. With it, whoever waits behind a batch that fails after a long time is refused together with it: the
-   * next one would fail as slowly, and the caller would wait twice for the same database.
+   * Time since a fixed moment. With it, commands that wait behind a batch that fails after a long time are refused
+   * together with it. The next batch would fail as slowly, and their callers would wait twice for the same database.
    */
   elapsedMs?: () => Millis;
   /** For commands that are blocked by another worker; absent where there is none. */
   aside?: {
-    /** Between two looks whether they still are. */
+    /** The pause between two looks whether they are still blocked. */
     pause: () => Promise<void>;
     looksMax: number;
   };
@@ -88,19 +88,19 @@ export class GroupCommit {
     return { batches: this.#batches, commands: this.#commands, waiting };
   }
 
-  /** From now on `listener` is told when a batch let something go that nobody asked for: the earliest time it is due. */
+  /** From now on `listener` is told from when on something is due that a batch released and no command asked for. */
   listen(listener: (dueAtMs: number) => void): void {
     this.#onDue = listener;
   }
 
-  /** From now on `listener` is told when a batch was refused whose commit may have come through, and only the answer not. */
+  /** From now on `listener` is told when a batch was refused because the answer to its commit was lost. */
   listenForCommitUnknown(listener: () => void): void {
     this.#onCommitUnknown = listener;
   }
 
   /**
-   * Resolves after the commit. Rejects with `StoreUnavailable` when nothing was saved and trying again may help; with
-   * `CommitUnknown`, which is one, when nobody knows.
+   * Resolves after the commit. Rejects with `StoreUnavailable` when nothing was saved and trying again may help.
+   * Rejects with its subclass `CommitUnknown` when the commit may have succeeded.
    */
   run<M extends WriteMethod>(method: M, args: Writes[M]['args']): Promise<Writes[M]['answer']> {
     if (this.#refusal !== undefined) return Promise.reject(new StoreUnavailable(this.#refusal));
@@ -139,7 +139,7 @@ export class GroupCommit {
     this.#onFatal(error);
   }
 
-  /** If nothing of the batch before came through. */
+  /** Refuses the waiting commands too, if nothing of the batch before was saved. */
   #refuseWaiting(results: readonly WriteResult[]): void {
     const [first] = results;
     if (first?.kind !== 'unavailable' || results.some(({ kind }) => kind !== 'unavailable')) return;
@@ -149,7 +149,7 @@ export class GroupCommit {
   async #flushAll(): Promise<void> {
     this.#flushing += 1;
     await this.#endOfTurn();
-    // Without another pause: the writer has the next batch while this thread is busy with the answers of the last.
+    // No pause between batches: the writer gets the next batch while this thread handles the answers of the last one.
     while (this.#waiting.length > 0) {
       const batch = this.#waiting.take();
       const begunAtMs = this.#elapsedMs();

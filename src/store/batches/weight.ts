@@ -4,9 +4,9 @@ import { weightOf } from '../operations/messages/new-messages.ts';
 import type { StoredNewMessage } from '../operations/messages/rows.ts';
 import type { Weight } from '../operations/operation.ts';
 
-/** Cost of one transaction: the rows of small messages. Longer transactions stall the rest. */
+/** Cost of one transaction, counted in rows of small messages. Longer transactions keep other commands waiting. */
 export const BATCH_COST_MAX = 200;
-/** So many bytes cost as much as a row: 4 MiB fill a transaction. */
+/** This many bytes cost as much as one row: 4 MiB fill a transaction. */
 const BYTES_PER_ROW = (4 * 1024 * 1024) / BATCH_COST_MAX;
 
 /** At least 1. */

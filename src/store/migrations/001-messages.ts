@@ -1,8 +1,9 @@
 /**
- * Messages, what was published in them, their logs, the DLQ, deduplication, projects and number sequences.
+ * Messages, their content, their logs, the DLQ, deduplication, projects and number sequences.
  *
- * The direct way of a message (accepted as claimed, then delivered) touches `messages` by key, `contents` once,
- * `logs` three times, and no partial index but `messages_claimed`, which is as small as what is in flight.
+ * The direct way of a message (accepted as claimed, then delivered) touches `messages` by key, `contents` once and
+ * `logs` three times. The only partial index it touches is `messages_claimed`, which is as small as the number of
+ * messages in flight.
  */
 import type { SqlDialect } from '../driver.ts';
 import type { Migration } from './migration.ts';
@@ -12,7 +13,7 @@ export const messages: Migration = {
   name: 'messages',
   breaking: true,
   statements: ({ bigint, smallint, bytes, clustered, hot, passing }: SqlDialect) => [
-    // Unfinished messages only, and of them only what dispatching needs.
+    // Only unfinished messages, and only what dispatching needs of them.
     `create table messages (
   key ${bigint} primary key,
   project_id ${bigint} not null,
@@ -28,7 +29,7 @@ export const messages: Migration = {
 )${hot}`,
     'create index messages_due on messages (due_at_ms, key) where claim_token is null and parked = 0',
     'create index messages_parked on messages (origin, due_at_ms, key) where claim_token is null and parked = 1',
-    // So that a start gives back what was in flight without a look at the messages that wait.
+    // With it a start gives back what was in flight without reading the messages that wait.
     'create index messages_claimed on messages (key) where claim_token is not null',
 
     // What never changes after publish: shared by the message, its DLQ entry and its logs, never rewritten.

@@ -1,8 +1,8 @@
 /**
  * Queues and flow-control keys: where their messages wait. A message that waits for a lane is in the index of that lane
- * and not in the due index, so that a crowd of them stands before nobody else.
+ * and not in the due index, so that many of them delay no other message.
  *
- * Programs that do not know lanes would deliver past their limits.
+ * Programs that do not know this step would deliver more than lanes allow.
  */
 import type { SqlDialect } from '../driver.ts';
 import type { Migration } from './migration.ts';
@@ -20,7 +20,7 @@ export const lanes: Migration = {
     `alter table messages add column queue_id ${bigint}`,
     // Order of acceptance within the queue.
     `alter table messages add column queue_position ${bigint}`,
-    // The key of the message that took the slot: its own, or, in a callback, that of the message it reports of.
+    // The key of the message that took the slot: its own, or, for a callback, the key of the message it reports on.
     `alter table messages add column queue_slot ${bigint}`,
     'alter table messages add column flow_key text',
 
@@ -29,13 +29,15 @@ export const lanes: Migration = {
     'create index messages_flow on messages (project_id, flow_key, due_at_ms, key) where claim_token is null and line = 2',
     'create index messages_queued on messages (project_id, queue_id, queue_position) where claim_token is null and line = 3',
     'create index messages_held on messages (project_id, due_at_ms, key) where claim_token is null and line = 4',
-    // Who holds a slot is derived from these three, never counted up and down (P4).
+    // The holders of slots are derived from these three, never counted up and down (P4).
     'create index messages_claimed on messages (project_id, key) where claim_token is not null',
     'create index messages_flow_slots on messages (project_id, flow_key) where claim_token is not null and flow_key is not null',
-    // Those that a key has let go and that wait for their origin or project: they will hold its next slots.
+    // Messages that their key has released and that wait for their origin or project: they will hold the key's next
+    // slots.
     'create index messages_flow_let_go on messages (project_id, flow_key) where claim_token is null and line in (1, 4) and flow_key is not null',
-    // With the two above and `messages_flow`, wherever a message of a key waits: one index for all of them would be
-    // taken for the counts as well, and then each would walk the whole wait list.
+    // Together with the two above and `messages_flow`, this covers every place where a message of a key waits. With one
+    // index for all of them, the planner would use it for the counts too, and each count would walk the whole wait
+    // list.
     'create index messages_flow_queued on messages (project_id, flow_key) where claim_token is null and line = 3 and flow_key is not null',
     'create index messages_queue_slots on messages (project_id, queue_id, queue_slot) where queue_slot is not null',
 
@@ -69,7 +71,7 @@ export const lanes: Migration = {
   wake_at_ms ${bigint},
   primary key (project_id, key)
 )${clustered}${hot}`,
-    // Keys whose wait list is to be looked at, and when.
+    // Keys whose wait list must be looked at, and when.
     'create index flow_keys_wake on flow_keys (wake_at_ms, project_id, key) where wake_at_ms is not null',
     'create index flow_keys_used on flow_keys (used_at_ms)',
 

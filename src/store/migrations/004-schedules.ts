@@ -7,7 +7,7 @@ export const schedules: Migration = {
   name: 'schedules',
   breaking: false,
   statements: ({ bigint, smallint, bytes, hot }: SqlDialect) => [
-    // What changes with each trigger; apart from the body, so that no trigger writes that again.
+    // What changes with each trigger. The body is in another table, so that a trigger does not write it again.
     `create table schedules (
   key ${bigint} primary key,
   project_id ${bigint} not null,

@@ -1,7 +1,7 @@
 /**
- * Workflow runs. A journal's entries are contents like any message's: the journal only says which, and in which order.
+ * Workflow runs. The entries of a journal are contents, as those of any message; the journal only lists them in order.
  *
- * Programs that do not know runs would deliver an entry's own body instead of the journal.
+ * Programs that do not know this step would deliver an entry's own body instead of the journal.
  */
 import type { SqlDialect } from '../driver.ts';
 import type { Migration } from './migration.ts';
@@ -11,7 +11,8 @@ export const runs: Migration = {
   name: 'runs',
   breaking: true,
   statements: ({ bigint, smallint, bytes, clustered, hot, passing }: SqlDialect) => [
-    // The key of a run is that of its first message, whose content has its URL, labels and flow-control key to filter by.
+    // The key of a run is the key of its first message. The content of that message has the URL, labels and
+    // flow-control key by which runs are filtered.
     `create table runs (
   key ${bigint} primary key,
   project_id ${bigint} not null,

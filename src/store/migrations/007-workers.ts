@@ -1,8 +1,8 @@
 /**
- * Who lives: the workers that share the database, and a number that changes with every project, token and signing key.
+ * The workers that share the database, and a number that changes with every project, token and signing key.
  *
- * Programs that do not know this step neither send heartbeats nor share a database: those before it know only SQLite, where a start
- * gives back what every earlier process held.
+ * Programs that do not know this step send no heartbeats and share no database. They know only SQLite, where a start
+ * gives back the claims of every earlier process.
  */
 import type { SqlDialect } from '../driver.ts';
 import type { Migration } from './migration.ts';
@@ -12,7 +12,7 @@ export const workers: Migration = {
   name: 'workers',
   breaking: false,
   statements: ({ bigint, smallint, hot }: SqlDialect) => [
-    // By the database's clock a worker that has not beaten for its own `timeout_ms` may be declared dead by any other.
+    // By the database's clock. If a worker sends no heartbeat for its own `timeout_ms`, any other worker may expire it.
     `create table workers (
   id text primary key,
   started_at_ms ${bigint} not null,

@@ -1,5 +1,5 @@
 /**
- * The details of a log entry say when it was, as the entry does, so that both can be kept by the day.
+ * The details of a log entry have its time too, so that both can be stored by the day.
  *
  * Programs that do not know this step would write details without a time, which no retention finds.
  */

@@ -1,7 +1,7 @@
 /**
- * Which server gave out the last numbers: the next one may not have heard of all of them.
+ * The server that gave the last numbers: the next server may not know all of them.
  *
- * Programs that do not know this step give numbers out as they did before it. A database in a file has no server.
+ * Programs that do not know this step give numbers as they did before. A database in a file has no server.
  */
 import type { SqlDialect } from '../driver.ts';
 import type { Migration } from './migration.ts';

@@ -1,5 +1,5 @@
 /**
- * The line of an origin is each project's own: what one has piled up there stands before nobody else (P9).
+ * Each project has its own line at an origin, so that many messages of one project delay no other project (P9).
  *
  * Programs that do not know this step find the same messages, only more slowly.
  */

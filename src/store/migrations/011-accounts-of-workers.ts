@@ -1,6 +1,6 @@
 /**
- * By which state of the accounts does a worker admit callers and sign? Null: it does not say, as programs do not that do not
- * know this step.
+ * The version of the accounts by which a worker admits callers and signs. Null: the worker does not say, because its
+ * program does not know this step.
  */
 import type { SqlDialect } from '../driver.ts';
 import type { Migration } from './migration.ts';

@@ -36,8 +36,8 @@ export class SchemaTooNew extends StoreFatal {
 }
 
 /**
- * Number of the row that the target of a move has here until the move is complete. Marked as breaking, it keeps out
- * every program, also those that know nothing of moves.
+ * The number of a row that the target of a move has in `migrations` until the move is complete. The row is marked as
+ * breaking, so it keeps out every program, even one that does not know moves.
  */
 export const UNFINISHED_MOVE = 1_000_000_000;
 
@@ -72,8 +72,8 @@ function refuseNewer(applied: readonly AppliedMigration[], known: ReadonlySet<nu
 }
 
 /**
- * Applies what is missing in one transaction. Throws `SchemaTooNew`, and `MoveUnfinished` unless it is the move itself
- * that asks (`forMove`), having changed nothing.
+ * Applies all missing migrations in one transaction. Throws `SchemaTooNew`; throws `MoveUnfinished` unless the caller
+ * is the move itself (`forMove`). It has then changed nothing.
  */
 export function migrate(
   driver: Driver,

@@ -6,8 +6,8 @@ export interface Migration {
   number: number;
   name: string;
   /**
-   * True when programs that do not know this step must not work on the database any more. Prefer to expand
-   * first and contract a release later, so that this stays false.
+   * True when programs that do not know this step must stop working on the database. It is better to expand first and
+   * to contract a release later, so that this stays false.
    */
   breaking: boolean;
   statements(dialect: SqlDialect): string[];

@@ -1,6 +1,6 @@
 /**
- * Copies a store into another database, of whatever kind: table by table in pieces, each with the note of how far it has
- * come in one transaction, and then reads both sides to see that they are equal.
+ * Copies a store into another database of either kind, table by table and in pieces. Each piece is saved in one
+ * transaction with a note of how far the copy has come. Then it reads both sides to see that they are equal.
  */
 import type { Driver, Queries } from '../driver.ts';
 import { appliedMigrations } from '../migrations/index.ts';
@@ -40,10 +40,10 @@ export interface CopiedTable {
 }
 
 /**
- * Copies all of `source`, a store with this program's schema that nobody writes to, or one snapshot of it, and answers
- * what was found equal on both sides. Call it again with the same when it was cut short: it goes on where it stopped.
- * Throws `MoveRefused` when the two do not go together, when the source changed meanwhile, or when a table came out
- * different; the target stays closed to servers then.
+ * Copies all of `source` and answers what was found equal on both sides. `source` is a store with this program's schema
+ * to which no one writes, or one snapshot of it. After an interruption, call it again with the same arguments: it goes
+ * on where it stopped. Throws `MoveRefused` when source and target do not fit, when the source changed meanwhile, or
+ * when a copied table differs. The target then stays closed to servers.
  */
 export async function copyStore(source: Source, target: Driver, options: CopyOptions = {}): Promise<CopiedTable[]> {
   const fingerprint = await source.read(async (queries) => {
@@ -64,7 +64,7 @@ export async function copyStore(source: Source, target: Driver, options: CopyOpt
   return copied;
 }
 
-/** Undefined: there are none. */
+/** The times of the first and the last log entry; undefined: there are none. */
 async function logTimes(queries: Queries): Promise<{ fromMs: number; toMs: number } | undefined> {
   const [row] = await queries.query<{ first: number | null; last: number | null }>(
     'select min(at_ms) as first, max(at_ms) as last from logs',

@@ -8,22 +8,22 @@ export type RowKey = readonly SqlValue[];
 export interface Piece {
   /** Values of the table's columns. */
   rows: SqlValue[][];
-  /** Key of the last row: the next piece begins behind it. */
+  /** Key of the last row: the next piece begins after it. */
   lastKey: RowKey;
 }
 
 export interface PieceLimits {
   rowsMax: number;
-  /** Of the large columns together; a piece of one row may have more. */
+  /** Bytes of the large columns together; a piece of one row may have more. */
   bytesMax: number;
 }
 
-/** About what one publish may weigh. */
+/** About the size of one publish. */
 export const PIECE_LIMITS: PieceLimits = { rowsMax: 1_000, bytesMax: 8 * 1024 * 1024 };
 
 type Row = Record<string, SqlValue>;
 
-/** The rows behind `after`, from the first one without it; undefined behind the last. */
+/** The rows after `after`, or from the first row without it; undefined after the last row. */
 export async function readPiece(
   queries: Queries,
   table: MovedTable,
@@ -47,7 +47,7 @@ function readUpTo(queries: Queries, table: MovedTable, after: RowKey | undefined
   );
 }
 
-/** Asks for the sizes first: a thousand bodies of 10 MiB would be read before anybody could count them. */
+/** Reads the sizes first. Otherwise a thousand bodies of 10 MiB would be in memory before their sizes are known. */
 async function readWeighed(
   queries: Queries,
   table: MovedTable,

@@ -1,6 +1,6 @@
 /**
- * How far has a move come? The target itself knows, in the same transactions as the rows, so that a move that was killed
- * goes on where it stopped. Until it is complete no server opens the target.
+ * How far has a move come? The target keeps this in the same transactions as the rows, so that a move that was killed
+ * goes on where it stopped. Until the move is complete no server opens the target.
  */
 import type { Driver, Queries, SqlValue, Transaction } from '../driver.ts';
 import { appliedMigrations, MIGRATIONS, migrate, UNFINISHED_MOVE } from '../migrations/index.ts';
@@ -16,16 +16,16 @@ export class MoveRefused extends Error {
   }
 }
 
-/** In `moves`, under the name of the table: the key up to which it is copied, or this. */
+/** In `moves`, under the name of a table: the last key that is copied, or this value. */
 const COMPLETE = 'complete';
-/** In `moves`: what tells the source from others. */
+/** In `moves`: the name under which the fingerprint of the source is kept. */
 const SOURCE = 'source';
 
 export type Progress = { kind: 'rows'; after: RowKey | undefined } | { kind: 'complete' };
 
 /**
- * Makes the target ready to take `source`, which `fingerprint` tells from others: with this program's schema, marked and
- * empty, or with the part that was copied before. Throws `MoveRefused`, having changed no row.
+ * Prepares the target for `source`, which `fingerprint` identifies. The target gets this program's schema and a mark.
+ * It must be empty, or have a part that an earlier try copied. Throws `MoveRefused`, having changed no row.
  */
 export async function beginMove(target: Driver, fingerprint: string, { overwrite }: { overwrite: boolean }) {
   await migrate(target, MIGRATIONS, { forMove: true });
@@ -53,7 +53,7 @@ export async function beginMove(target: Driver, fingerprint: string, { overwrite
   });
 }
 
-/** Throws `MoveRefused` unless the database has this program's schema: what that does not know would be lost. */
+/** Throws `MoveRefused` unless the database has this program's schema: unknown data would be lost. */
 export function checkVersion(applied: readonly { number: number; name: string }[], side: 'source' | 'target'): void {
   const known = new Set(MIGRATIONS.map(({ number }) => number));
   const unknown = applied.find(({ number }) => !known.has(number));
@@ -72,8 +72,8 @@ async function checkEmpty(queries: Queries): Promise<void> {
 }
 
 /**
- * What tells a store from all others, and from itself at other times: who may call it, and which numbers it has given.
- * No server takes a message without a number.
+ * Identifies a store at one time: its projects, its tokens and the numbers it has given. The numbers show a change,
+ * because no server takes a message without a number.
  */
 export async function fingerprintOf(queries: Queries): Promise<string> {
   const sum = new RowSum();
@@ -110,7 +110,7 @@ export function forgetTables(target: Driver, tables: readonly string[]): Promise
   });
 }
 
-/** From here on the target is a store like any other. */
+/** Removes what marks the target: from now on it is a store like any other. */
 export function endMove(target: Driver): Promise<void> {
   return target.transaction(async (tx) => {
     await tx.run('drop table moves');

@@ -4,12 +4,12 @@ import type { SqlValue } from '../driver.ts';
 
 /** 256 bits in words of 32. */
 const WORDS = 8;
-/** Of the checksum, as it is shown: enough to tell two apart by eye and by chance. */
+/** How many digits of the checksum are shown: enough to compare by eye, and too many to be equal by chance. */
 const SHOWN_DIGITS = 32;
 
 /**
- * Number and checksum of the rows of a table, in whatever order they come: databases sort texts differently. The
- * checksum is the sum of the rows' SHA-256, word by word, so that a row that is there twice counts twice.
+ * Number and checksum of the rows of a table, in any order, because databases sort texts differently. The checksum is
+ * the sum of the rows' SHA-256, word by word, so that a row that occurs twice counts twice.
  */
 export class RowSum {
   readonly #words = new Uint32Array(WORDS);
@@ -39,7 +39,7 @@ export class RowSum {
   }
 }
 
-/** Every value with its kind and length before it, so that no two rows are written alike. */
+/** Each value has its kind and length in front, so that two different rows are never written alike. */
 function digestOf(row: readonly SqlValue[]): Buffer {
   const hash = createHash('sha256');
   for (const value of row) {

@@ -1,4 +1,4 @@
-/** What is a store made of? Every table with its columns: a move that forgot one would lose it, so a test compares. */
+/** What is a store made of? All tables and columns: a move would lose a missing one, so a test compares. */
 
 export interface MovedTable {
   readonly name: string;
@@ -6,11 +6,11 @@ export interface MovedTable {
   readonly key: readonly string[];
   /** All columns, those of the key included. */
   readonly columns: readonly string[];
-  /** Columns of which one value can take kilobytes or megabytes: their sizes are asked before they are read. */
+  /** Columns in which one value can take kilobytes or megabytes: their sizes are read before their values. */
   readonly large: readonly string[];
 }
 
-/** Small ones first: what is wrong with a target shows early. */
+/** Small tables first, so that a problem with the target shows early. */
 export const MOVED_TABLES: readonly MovedTable[] = [
   table('numbers', 'name', 'next'),
   table('projects', 'id', 'name signing_current signing_next created_at_ms'),
@@ -76,7 +76,7 @@ export const MOVED_TABLES: readonly MovedTable[] = [
   ),
 ];
 
-/** Tables that stay behind: the version of the schema, which is the same on both sides, and who works on a database. */
+/** Tables that are not moved: the version of the schema, equal on both sides, and the workers of a database. */
 export const KEPT_TABLES: readonly string[] = ['migrations', 'workers'];
 
 /** Columns of moved tables that only PostgreSQL has: which of its servers wrote the row last. */

@@ -1,4 +1,4 @@
-/** Which operations does the store have? Every one that a file beside the SQL exports, under the name it has there. */
+/** Which operations does the store have? All that the files beside the SQL export, under the names they have there. */
 import type { Driver, Queries } from '../driver.ts';
 import * as projects from './accounts/projects.ts';
 import * as flowKeys from './lanes/flow-commands.ts';
@@ -31,7 +31,7 @@ import * as waiters from './waiters/waiters.ts';
 import * as numbers from './workers/numbers.ts';
 import * as workers from './workers/workers.ts';
 
-/** Those that are merged run in this order: what is new, what has ended, what is left of a run. */
+/** Merged operations run in this order: new messages, outcomes of attempts, what is left of a run. */
 const ALL = {
   ...accept,
   ...settle,
@@ -80,7 +80,7 @@ type Single = OfKind<'single'>;
 type Merged = OfKind<'merged'>;
 type ReadTable = OfKind<'read'>;
 
-/** What each command is given and answers. */
+/** The arguments and the answer of each command. */
 export type Writes = {
   [M in keyof Single]: { args: Parameters<Single[M]>[1]; answer: Awaited<ReturnType<Single[M]>> };
 } & {
@@ -89,7 +89,7 @@ export type Writes = {
 
 export type WriteMethod = keyof Writes;
 
-/** Of any command. */
+/** The answer of any command. */
 export type Answer = Writes[WriteMethod]['answer'];
 
 export type WriteCommand = { [M in WriteMethod]: { method: M; args: Writes[M]['args'] } }[WriteMethod];
@@ -102,7 +102,7 @@ export type ReadMethod = keyof Reads;
 
 // TypeScript cannot see, in the rest of this file, that a name and its arguments belong together once it is looked up.
 
-/** What is known of the operation of `command`; to be asked with its arguments. */
+/** What is known of the operation of `command`; its functions take the arguments of that command. */
 export function traitsOf({ method }: WriteCommand): WriteTraits<object> {
   return ALL[method] as unknown as WriteTraits<object>;
 }
@@ -125,7 +125,7 @@ export async function runMerged(
   return answers;
 }
 
-/** Carries out one that is not. */
+/** Runs one command that is not merged. */
 export function runSingle(context: WriteContext, { method, args }: WriteCommand): Promise<Answer> {
   return (ALL[method] as unknown as Write<object, Answer>)(context, args);
 }

@@ -1,7 +1,7 @@
-/** Which of these belong to the same project? Rows are keyed by project first, so each project has a statement of its own. */
+/** Which items belong to the same project? Rows are keyed by project first, so each project has its own statement. */
 import type { ProjectId } from '../../engine/model.ts';
 
-/** What `pick` answers for `items`, each value once, by project in the order in which they come. */
+/** The answers of `pick` for `items`, by project. Each value occurs once, in the order of the items. */
 export function byProject<Item extends { projectId: ProjectId }, Value extends string | number>(
   items: readonly Item[],
   pick: (item: Item) => Value,

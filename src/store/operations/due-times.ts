@@ -6,28 +6,28 @@ export class DueTimes {
   #earliestForOthersMs: number | null = null;
   readonly #waitingLines = new Set<OriginLine>();
 
-  /** A lane lets something go that no command of the batch asked for: nobody knows of it yet. */
+  /** A lane releases something that no command of the batch asked for: no worker knows of it yet. */
   note(dueAtMs: number): void {
     this.#earliestMs = earlier(this.#earliestMs, dueAtMs);
     this.noteForOthers(dueAtMs);
   }
 
-  /** Something waits in the due index. Whoever gave the command sees that in its answer, the other workers do not. */
+  /** Something waits in the due index. Only the worker that gave the command knows, from the answer. */
   noteForOthers(dueAtMs: number): void {
     this.#earliestForOthersMs = earlier(this.#earliestForOthersMs, dueAtMs);
   }
 
-  /** Something waits in `line`. Again only the others do not know. */
+  /** Something waits in `line`. Here too, only the other workers do not know of it. */
   noteWaitingLine(line: OriginLine): void {
     this.#waitingLines.add(line);
   }
 
-  /** The earliest of what nobody knows of; null when there is none. */
+  /** The earliest time of what no worker knows of; null when there is none. */
   get earliestMs(): number | null {
     return this.#earliestMs;
   }
 
-  /** The earliest of all that is left unclaimed; null when there is none. */
+  /** The earliest time of all that is left unclaimed; null when there is none. */
   get earliestForOthersMs(): number | null {
     return this.#earliestForOthersMs;
   }
@@ -37,7 +37,7 @@ export class DueTimes {
   }
 }
 
-/** The earlier of two times, of which null is none. */
+/** The earlier of two times; null means no time. */
 export function earlier(one: number | null, other: number | null): number | null {
   if (one === null || other === null) return one ?? other;
   return Math.min(one, other);

@@ -8,13 +8,13 @@ export interface Conditions {
   params: SqlParam[];
 }
 
-/** One condition more. */
+/** Adds one condition. */
 export function also({ texts, params }: Conditions, text: string, ...values: readonly SqlParam[]): void {
   texts.push(text);
   params.push(...values);
 }
 
-/** The attributes of `filter`; its times are the caller's, who knows which column they mean. */
+/** The attributes of `filter`. The caller adds its times, because it knows which column they mean. */
 export function contentConditions(filter: AttributeFilter): Conditions {
   const conditions: Conditions = { texts: [], params: [] };
   const among = (column: string, values: readonly string[] | undefined): void => {
@@ -36,8 +36,8 @@ export function contentConditions(filter: AttributeFilter): Conditions {
     also(conditions, anyOf.length > 0 ? `(${anyOf.join(' or ')})` : '1 = 0', ...texts);
   }
   if (filter.label) {
-    // Case-sensitive in both databases and without wildcards, unlike `like`.
-    // No label has a comma; looked for all the same, `a,b` would find a message that is labelled a and b.
+    // Case-sensitive in both databases and without wildcards, unlike `like`. No label has a comma. A label with one is
+    // left out of the search: `a,b` would find a message with the labels a and b.
     const labels = filter.label.filter((label) => !label.includes(','));
     const anyOf = labels.map(() => "replace(c.labels, ?, '') <> c.labels");
     also(conditions, anyOf.length > 0 ? `(${anyOf.join(' or ')})` : '1 = 0', ...labels.map((label) => `,${label},`));
@@ -45,7 +45,7 @@ export function contentConditions(filter: AttributeFilter): Conditions {
   return conditions;
 }
 
-/** The origins that a host, with its port where the URL has one, can stand for. */
+/** The origins that a host can stand for. The host includes the port if the URL has one. */
 function originsOf(host: string): string[] {
   const name = host.toLowerCase();
   const origins = [`https://${name}`, `http://${name}`];

@@ -1,6 +1,6 @@
 /**
- * What must hold between the rows of a database at rest as well as under a running server, whose every transaction
- * leaves it so? Each invariant is a query that finds the rows that break it. `waypost doctor` asks them.
+ * What must hold between the rows of a database, at rest and under a running server? Every transaction leaves it so.
+ * Each invariant is a query that finds the rows that break it. `waypost doctor` runs them.
  */
 import type { Queries } from '../driver.ts';
 import { LINE, PAST_LANES } from './lanes/lines.ts';
@@ -9,13 +9,13 @@ import { RUN_STATE } from './runs/run-rows.ts';
 export interface Invariant {
   /** A sentence that is true of a sound database. */
   statement: string;
-  /** Finds up to `?` rows that break it, each with a text that names it. */
+  /** Finds up to `?` rows that break it; names each of them. */
   offenders: string;
-  /** What is shown to hold only when no logs are being dropped by the day, which takes several transactions. */
+  /** It may break while a day of logs is dropped, which takes several transactions: it is not checked then. */
   isPausedByExpiry?: true;
 }
 
-/** Not every slow query is worth asking twice: each walks one table or one partial index once. */
+/** Each query walks one table or one partial index, and only once. */
 export const INVARIANTS: readonly Invariant[] = [
   {
     statement: 'Every unfinished message has its content.',
@@ -179,7 +179,7 @@ export async function examine(queries: Queries, { isExpiring = false } = {}): Pr
   return findings;
 }
 
-/** What a person wants to know of a store before anything else. */
+/** What an operator wants to know of a store first. */
 export interface Census {
   unfinished: number;
   inFlight: number;

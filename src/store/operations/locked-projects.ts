@@ -1,10 +1,10 @@
-/** Which projects does a transaction have for itself? */
+/** Which projects has a transaction locked for itself? */
 import type { ProjectId } from '../../engine/model.ts';
 
-/** Whose shared state a transaction may touch. */
+/** The projects whose shared state a transaction may touch. */
 export interface LockedProjects {
   has(projectId: ProjectId): boolean;
 }
 
-/** With a single writer. */
+/** For a database with a single writer. */
 export const EVERYTHING: LockedProjects = { has: () => true };

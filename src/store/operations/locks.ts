@@ -1,11 +1,11 @@
 /**
- * What must a batch have for itself where several transactions run at once?
+ * What must a batch lock where several transactions run at once?
  *
- * Messages that share nothing are protected by locks on their own rows. Whatever touches what messages share (lanes, runs,
- * deduplication ids, budgets) first locks the rows of its projects, in order of their ids, before it reads anything: so the
- * rest of the store may suppose that a project's shared state has one writer. Rows of messages come next: each command that
- * names messages locks them in order of their keys. Transactions that wait for each other in a circle all the same, as two
- * cancels of many may, are found out by the database and done again.
+ * Messages that share nothing are protected by locks on their own rows. Lanes, runs, deduplication ids and budgets are
+ * shared by messages. A batch that touches them first locks the rows of its projects, in order of their ids, before it
+ * reads anything. So the rest of the store may assume that a project's shared state has one writer. Rows of messages
+ * are locked next: each command that names messages locks them in order of their keys. Transactions may still wait for
+ * each other in a circle, as two cancels of many messages may. The database detects this, and they run again.
  */
 import type { ProjectId } from '../../engine/model.ts';
 import type { StoreLimits } from '../../engine/stores.ts';
@@ -14,16 +14,16 @@ import { traitsOf, type WriteCommand } from './all.ts';
 import type { LockedProjects } from './locked-projects.ts';
 import type { Touched } from './operation.ts';
 
-/** Whose locks are not waited for, because somebody may be holding them who does not let go. */
+/** Projects whose locks are not waited for, because another worker may hold them and not release them. */
 export type Suspects = LockedProjects;
 
-/** Nobody: all are waited for. */
+/** No project: all locks are waited for. */
 export const NOBODY: Suspects = { has: () => false };
 
-/** What a batch has for itself. */
+/** What a batch has locked. */
 export interface Locked {
   locked: LockedProjects;
-  /** Commands that cannot be carried out now, since somebody else has this project of theirs. Nothing but of suspects. */
+  /** Commands that cannot run now: another transaction has locked a project of theirs, one of the suspects. */
   blocked: ReadonlyMap<WriteCommand, Blocked>;
 }
 
@@ -34,7 +34,7 @@ export interface Blocked {
 
 const NONE_BLOCKED: Locked['blocked'] = new Map();
 
-/** Locks what `commands` will touch; to be called before anything else. */
+/** Locks what `commands` will touch. Call it before anything else. */
 export async function lockFor(
   tx: Transaction,
   commands: readonly WriteCommand[],
@@ -55,8 +55,8 @@ async function lockProjects(tx: Transaction, projects: ReadonlySet<ProjectId>): 
 }
 
 /**
- * Locks those that are not suspected as always, and of the suspects those that nobody has. A command that needs one that
- * somebody has is blocked; a claim does without, and leaves what belongs to it where it is.
+ * Locks the projects that are not suspected, as usual, and those suspects whose lock is free. A command that needs a
+ * locked suspect is blocked. A claim is not: it leaves the messages of that project where they are.
  */
 async function lockWhatIsFree(
   tx: Transaction,
@@ -83,7 +83,7 @@ async function lockWhatIsFree(
   return { locked, blocked };
 }
 
-/** What a command touches, with the projects that it names and then those that the store adds. */
+/** What a command touches: the projects that it names, and later those that the store adds. */
 interface Needs extends Omit<Touched, 'projects'> {
   projects: Set<ProjectId>;
 }
@@ -93,7 +93,7 @@ function needsOf(command: WriteCommand, limits: StoreLimits): Needs {
   return { ...touched, projects: new Set(touched.projects) };
 }
 
-/** What commands name only by a key: of these, what never changes is read, so it need not be locked. */
+/** Finds the projects of what commands name only by a key. This reads only what never changes, so it needs no lock. */
 async function lookUp(tx: Transaction, needs: readonly Needs[], limits: StoreLimits): Promise<void> {
   const condition = limits.parallelismMax > 0 ? '' : SHARES;
   await addProjects(tx, needs, 'messages', condition);
@@ -102,7 +102,7 @@ async function lookUp(tx: Transaction, needs: readonly Needs[], limits: StoreLim
   for (const { find, projects } of needs) for (const projectId of (await find?.(tx)) ?? []) projects.add(projectId);
 }
 
-/** A message in a lane or of a run: it was so when it was saved, and none joins one later. */
+/** A message in a lane or of a run. This never changes later: no saved message joins a lane or a run. */
 const SHARES = ' and (queue_id is not null or flow_key is not null or run_key is not null)';
 
 async function addProjects(

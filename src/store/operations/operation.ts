@@ -1,36 +1,36 @@
 /**
- * What is known of one thing that can be done to the store? It is said once, beside the SQL that does it. What others do
- * with that is written once for all: which commands go together (batch-line.ts), in which order locks are taken
- * (operations/locks.ts), which thread reads (drivers/sqlite).
+ * What is known of one operation of the store? It is stated once, beside the SQL that does it. Each use of that is
+ * written once too: which commands go together (batch-line.ts), in which order locks are taken (operations/locks.ts),
+ * which thread reads (drivers/sqlite).
  */
 import type { MessageKey, ProjectId } from '../../engine/model.ts';
 import type { StoreLimits } from '../../engine/stores.ts';
 import type { Queries } from '../driver.ts';
 import type { WriteContext } from './logs/log-writer.ts';
 
-/** Of what a command does, about: messages that are touched, and body bytes that are carried. */
+/** About how much a command does: the messages it touches and the body bytes it carries. */
 export interface Weight {
   rows: number;
   bytes?: number;
 }
 
 /**
- * Which commands go first (batch-line.ts). Urgent are those that, if they came late, would have a worker declared dead or
- * everything wait for a number.
+ * Which commands go first (batch-line.ts). Urgent commands may not be late: others would expire this worker, or all its
+ * publishes would wait for a number.
  */
 export type CommandClass = 'urgent' | 'onward' | 'accept';
 
-/** What a command must have for itself where several transactions run at once, as far as its arguments say. */
+/** What a command must lock where several transactions run at once, as far as its arguments say. */
 export interface Touched {
   projects?: Iterable<ProjectId>;
-  /** Messages that exist, to be changed or removed, with their projects' shared state if they have part in it. */
+  /** Existing messages to change or remove. If they share state with others, their projects are locked too. */
   messages?: readonly MessageKey[];
-  /** By their keys, with their projects. */
+  /** The keys of runs; their projects are locked. */
   runs?: readonly number[];
   schedules?: readonly number[];
-  /** Finds the projects of what it does not know itself. */
+  /** Finds the projects that the arguments do not name. */
   find?: (queries: Queries) => Promise<Iterable<ProjectId>>;
-  /** It leaves alone what is not locked. */
+  /** True for a command that skips what is not locked. */
   isChoosy?: true;
 }
 
@@ -41,7 +41,7 @@ export interface WriteTraits<Args> {
   weight: (args: Args) => Weight;
   /** Default: the project that its arguments name, if they do. */
   touches: (args: Args, limits: StoreLimits) => Touched;
-  /** It may change what callers are admitted by, and signed for. Default: no. */
+  /** It may change who is admitted, or the keys with which requests are signed. Default: no. */
   changesAccounts: boolean;
 }
 
@@ -51,23 +51,23 @@ export type Write<Args, Answer> = WriteTraits<Args> & {
   (context: WriteContext, args: Args): Promise<Answer>;
 };
 
-/** One that does all commands of a batch together, before the others; answers in their order. */
+/** A write that runs all its commands of a batch together, before the others. It answers them in their order. */
 export type MergedWrite<Args, Answer> = WriteTraits<Args> & {
   readonly kind: 'merged';
   (context: WriteContext, commands: readonly Args[]): Promise<Answer[]>;
 };
 
-/** What reads without taking part in a transaction of the writer, on one snapshot. */
+/** A read on one snapshot, outside the writer's transactions. */
 export type Read<Args, Answer, Told = Answer> = {
   readonly kind: 'read';
   /** See `longRead`. */
   readonly isLong: boolean;
-  /** Makes of the answer what the engine is told, in the caller's thread. Default: the same. */
+  /** Turns the answer into what the engine gets, in the caller's thread. Default: unchanged. */
   readonly decode: (answer: Answer, args: Args) => Told;
   (queries: Queries, args: Args): Promise<Answer>;
 };
 
-/** Of an operation without arguments. */
+/** The arguments of an operation without arguments. */
 type None = Record<never, never>;
 
 const DEFAULTS: WriteTraits<object> = {
@@ -79,7 +79,7 @@ const DEFAULTS: WriteTraits<object> = {
 
 type RunOne<Args, Answer> = (context: WriteContext, args: Args) => Promise<Answer>;
 
-/** What its traits leave out is as `WriteTraits` says. */
+/** Traits that are left out have the defaults of `WriteTraits`. */
 export function write<Args extends object, Answer>(run: RunOne<Args, Answer>): Write<Args, Answer>;
 export function write<Args extends object, Answer>(
   traits: Partial<WriteTraits<Args>>,
@@ -109,7 +109,7 @@ export function read<Answer, Args extends object = None, Told = Answer>(
   return Object.assign(run, { kind: 'read' as const, isLong: false, decode });
 }
 
-/** May look at many rows, were it only to count who waits, or carry many bodies. */
+/** A read that may look at many rows, even if only to count what waits, or that may return many bodies. */
 export function longRead<Answer, Args extends object = None, Told = Answer>(
   run: RunRead<Args, Answer>,
   decode: (answer: Answer, args: Args) => Told = same,

@@ -9,12 +9,12 @@ export interface Position {
   n: number;
 }
 
-/** What of the list is asked for. Positions are excluded themselves. */
+/** The requested part of a list. `after` itself is not part of it. */
 export interface Slice {
   after?: Position;
   order: 'latestFirst' | 'earliestFirst';
   count: number;
-  /** Bytes of bodies: the page ends early rather than take the memory of a thousand large ones. */
+  /** Bytes of bodies: the page ends early, so that a thousand large bodies are never in memory together. */
   bytesMax: number;
   fromMs?: number;
   toMs?: number;
@@ -25,7 +25,7 @@ export interface PageRows<Row> {
   rows: Row[];
   /** The page ended here, and more rows match. */
   next?: Position;
-  /** The window ended here, and what follows it was not looked at. */
+  /** Set when the window ended here and later rows were not looked at. */
   windowEnd?: Position;
 }
 

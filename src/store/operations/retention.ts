@@ -1,4 +1,4 @@
-/** How does what is past its time leave the store, in pieces that stall nobody (P13)? */
+/** How is expired data removed from the store, in pieces so small that no other work waits long (P13)? */
 import type { ProjectId } from '../../engine/model.ts';
 import type { Queries, Transaction } from '../driver.ts';
 import { dropUnusedKeys, projectsOfUnusedKeys } from './lanes/flow-commands.ts';
@@ -32,7 +32,7 @@ export const dropExpired = write(
     // Their deletion was cut off by a crash, or the last of their attempts in flight has ended.
     const queues = await deletedQueues(tx, QUEUES_MAX);
     for (const { project_id, id } of queues) {
-      if (!locked.has(project_id)) continue; // it came after the projects were locked
+      if (!locked.has(project_id)) continue; // it was found only after the projects were locked
       const queue = { projectId: project_id, queueId: id };
       if (await emptyQueue(context, { ...queue, ...args, count: args.rowsMax })) return true;
     }
@@ -49,7 +49,7 @@ export const dropExpired = write(
   },
 );
 
-/** Whose lanes `dropExpired` touches: most of what it drops nobody writes any more. */
+/** The projects whose lanes `dropExpired` touches. Most of what it drops is never written again and needs no lock. */
 export async function projectsOfExpired(
   queries: Queries,
   { keysUsedBeforeMs, rowsMax }: DropExpiredArgs,
@@ -60,8 +60,8 @@ export async function projectsOfExpired(
 }
 
 /**
- * Runs that ended before the oldest log entry, with their journals. Those that failed stay for as long as the DLQ may be
- * asked to resume them.
+ * Drops runs that ended before the oldest log entry, with their journals. Failed runs stay for as long as they may be
+ * resumed from the DLQ.
  */
 async function dropRuns(
   tx: Transaction,
@@ -83,7 +83,7 @@ async function dropRuns(
   return keys.length === 0 ? 0 : dropJournals(tx, keys, rowsMax);
 }
 
-/** Drops journals from their ends, as far as `rowsMax` goes, and the runs that have none left. */
+/** Drops journals from their ends, up to `rowsMax` entries, and the runs whose journal is gone. */
 async function dropJournals(tx: Transaction, runKeys: readonly number[], rowsMax: number): Promise<number> {
   const entries = await tx.query<{ run_key: number; position: number; key: number }>(
     'select run_key, position, key from journal where run_key in (??) order by run_key, position desc limit ?',
@@ -102,8 +102,8 @@ async function dropJournals(tx: Transaction, runKeys: readonly number[], rowsMax
 }
 
 /**
- * Contents go with the last thing that refers to them. Each outlives its message by a log entry or a DLQ entry,
- * so looking whenever one of these goes finds every content, without ever walking through all of them.
+ * A content is dropped with the last row that refers to it. Each content outlives its message by a log entry or a DLQ
+ * entry. So a check whenever one of those is dropped finds every content, without a walk through all of them.
  */
 export async function dropUnreferencedContents(tx: Transaction, keys: readonly number[]): Promise<void> {
   await tx.send(
@@ -117,7 +117,7 @@ export async function dropUnreferencedContents(tx: Transaction, keys: readonly n
   );
 }
 
-/** Those that are not dropped by whole days; all, where they are kept for so short a time that days would be too long. */
+/** Drops entries that are not dropped by whole days: all, if logs are kept for less than a day. */
 async function dropLogs(
   { tx, looseLogs }: WriteContext,
   { logsBeforeMs: beforeMs, nowMs }: DropExpiredArgs,
@@ -175,7 +175,7 @@ async function dropDeduplications(tx: Transaction, nowMs: number, rowsMax: numbe
   return rows.length;
 }
 
-/** The projects that have rows in `table`: one step of its primary key each. */
+/** The projects that have rows in `table`. Each takes one step in its primary key. */
 async function* projectsIn(tx: Transaction, table: string): AsyncGenerator<number> {
   let last = -1;
   while (true) {

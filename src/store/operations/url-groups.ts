@@ -1,4 +1,4 @@
-/** Which URL groups are there, and whom do they mean? A group is small, so a change writes its endpoints anew. */
+/** Which URL groups exist, with which endpoints? A group is small, so a change writes all its endpoints again. */
 import type { ProjectId } from '../../engine/model.ts';
 import {
   type Endpoint,

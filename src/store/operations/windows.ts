@@ -1,4 +1,4 @@
-/** How is a long list searched whose filter may match little? A bounded stretch of it at a time, each in a snapshot of its own. */
+/** How is a long list searched if its filter may match little? One limited part at a time, each in its own snapshot. */
 import type { ProjectId } from '../../engine/model.ts';
 import type { Queries } from '../driver.ts';
 import type { Conditions } from './filter.ts';
@@ -10,7 +10,7 @@ const WINDOW = 20_000;
 /** Rows looked at when the filter is one that most rows pass. */
 const SMALL_WINDOW = 1_000;
 
-/** A list of a project: its rows by time, then by a number. Each has an index of project and both. */
+/** A list of a project: its rows are ordered by time, then by a number. An index has the project and both of these. */
 interface List {
   table: string;
   timeColumn: string;
@@ -23,13 +23,13 @@ export const RUNS: List = { table: 'runs', timeColumn: 'created_at_ms', numberCo
 
 interface WindowQuery {
   list: List;
-  /** Columns of the list, besides its order, that the other parts of the query know as those of `w`. */
+  /** Columns of the list, besides its order, that the other parts of the query use as columns of `w`. */
   reads: readonly string[];
-  /** What is selected of each row besides its position. */
+  /** The selected fields of each row, besides its position. */
   selects: readonly string[];
-  /** What the filter needs beside the list. */
+  /** Joins that the filter needs. */
   joins: string;
-  /** Which rows are counted as looked at: what the list's index knows. */
+  /** Limits the rows that are looked at; the list's index must know the condition. */
   within?: string;
   filter: Conditions;
   /** Whether most rows pass the filter. */
@@ -66,7 +66,7 @@ export async function pageOfWindow<Row extends Position>(
 
 interface KeysQuery {
   table: 'messages' | 'runs';
-  /** Columns of the table that `joins` and `filter` know as those of `w`, besides `key`. */
+  /** Columns of the table, besides `key`, that `joins` and `filter` use as columns of `w`. */
   reads: readonly string[];
   joins: string;
   filter: Conditions;
@@ -75,7 +75,7 @@ interface KeysQuery {
 /** Keys that match, oldest first. */
 export interface WindowKeys {
   keys: number[];
-  /** Where to look on; absent when all were seen. */
+  /** Where the search goes on; absent when all keys were seen. */
   nextAfterKey?: number;
 }
 

@@ -81,7 +81,7 @@ export function encodeRunRetry({
   };
 }
 
-/** Whose key is that of the run. */
+/** The first message of a run: its key is the key of the run. */
 function firstMessageOf([first]: readonly RetriedEntry[]): Message {
   if (first?.kind === 'message') return first.message.message;
   if (first?.kind === 'record') return first.record.message;

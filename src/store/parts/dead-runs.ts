@@ -1,4 +1,4 @@
-/** How are failed runs listed, deleted and begun again, and who is told of their failure? */
+/** How are failed runs listed, deleted and retried, and how is their failure reported? */
 import type { DeadRunStore } from '../../engine/runs/dead-run-store.ts';
 import type { Connection } from '../connection.ts';
 import { decodeMessage, encodeNewMessage } from '../operations/messages/rows.ts';

@@ -1,4 +1,4 @@
-/** How do the rows of lanes read in the engine's words? */
+/** How do the rows of lanes become values of the engine? */
 import type { Claimed, Millis } from '../../engine/model.ts';
 import type { LiveMessage } from '../../engine/stores.ts';
 import { decodeFlowKey } from '../operations/lanes/flow-commands.ts';

@@ -1,4 +1,4 @@
-/** How do the rows of run logs become the engine's words? Runs in the caller's thread. */
+/** How do the rows of run logs become values of the engine? Runs in the caller's thread. */
 import type { Message } from '../../engine/model.ts';
 import type { RunEvent } from '../../engine/runs/log-store.ts';
 import { dlqIdOf } from '../../protocol/cursor.ts';
@@ -16,7 +16,7 @@ import type { CourseRow, HistoryRows, JournalRow } from '../operations/runs/run-
 import { isOfRun, type RunLogRow, type RunLogRows } from '../operations/runs/run-logs.ts';
 import { decodeConfig, entryKindOf, failureStateOf, runStateOf } from '../operations/runs/run-rows.ts';
 
-/** Without those of a run that is gone and of which no message is kept. */
+/** Leaves out events of a run that is gone and of which no message is stored. */
 export function decodeRunEvents(rows: RunLogRows): RunEvent[] {
   const messageByKey = decodeByKey(rows.contents);
   const childByKey = decodeByKey(rows.children);
@@ -48,7 +48,7 @@ function placeOf(runKey: number, entryKey: string): string {
   return `${runKey} ${entryKey}`;
 }
 
-/** Who began it is told where it begins, what came of it where it ends. */
+/** The event that begins a run shows its caller or invoker; the event that ends it shows its result. */
 function aboutEvent({ callerIp, invoker, response, dlqId, ...run }: KnownRun, row: RunLogRow): RunEvent['run'] {
   const state = anyLogStateOf(row.state);
   const shown: RunEvent['run'] = run;
@@ -101,7 +101,7 @@ function failureFunctionOf(
   return message && { state: failureStateOf(row.failure_state), message, ...course };
 }
 
-/** What became of each message that is unfinished, or of which there is a log. */
+/** The course of each message that is unfinished or has log entries. */
 function decodeCourses(rows: HistoryRows): Map<number, Course> {
   const courseByKey = new Map<number, Course>();
   const detailBySeq = new Map(rows.details.map((row) => [row.seq, row]));
@@ -109,7 +109,7 @@ function decodeCourses(rows: HistoryRows): Map<number, Course> {
   for (const { key, due_at_ms, claimed_at_ms } of rows.pending) {
     const course = courseFor(courseByKey, key);
     course.pending = { dueAtMs: due_at_ms, isInFlight: claimed_at_ms !== null };
-    // What is unfinished again, as a failure callback that is repeated, has not ended.
+    // A message that is unfinished again, such as a failure callback that is sent again, has not ended.
     delete course.end;
   }
   return courseByKey;
@@ -152,7 +152,7 @@ function decodeRuns({ runs, responses, invokers }: Pick<HistoryRows, 'runs' | 'r
   return runByKey;
 }
 
-/** The first of those that wait for it is the one that began it. */
+/** The first run that waits for a run is the one that invoked it. */
 function noteInvoker(run: KnownRun | undefined, { id, url, created_at_ms }: InvokerRow): void {
   if (run) run.invoker ??= { id, url, createdAtMs: created_at_ms };
 }

@@ -13,13 +13,13 @@ import {
 import { decodeClaimed, decodeLive } from './decode-lanes.ts';
 import { keysOf, TOGETHER } from './pages.ts';
 
-/** Messages cancelled in one transaction, about a millisecond of work: publishes wait for no more of them. */
+/** Messages cancelled in one transaction, about a millisecond of work: publishes never wait for more. */
 const CANCELLED_TOGETHER = 50;
 
 export function messagesOver(connection: Connection): MessageStore {
   return {
     async accept(messages, nowMs, accountsVersion) {
-      // Without a pause for a few: what is asked for one after the other is done so.
+      // Few messages are encoded without a pause, so that calls one after another are written in their order.
       const encoded: StoredNewMessage[] = [];
       for (const message of messages) {
         encoded.push(encodeNewMessage(message));
@@ -87,7 +87,7 @@ export function messagesOver(connection: Connection): MessageStore {
       });
     },
 
-    /** Looks for candidates beside the writer and cancels those that still stand, so that a search stalls nobody. */
+    /** Searches outside the writer's transactions, which delays no other work, and cancels what is still unfinished. */
     async cancelMatching(projectId, filter, limit, nowMs) {
       let cancelled = 0;
       let afterKey: MessageKey | undefined = -1;

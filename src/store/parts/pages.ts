@@ -1,4 +1,4 @@
-/** How is one page of a list read, and what do the ids and cursors that ask for it name? */
+/** How is one page of a list read, and what do the ids and cursors of a request name? */
 import type { Message, MessageId, MessageKey, Millis } from '../../engine/model.ts';
 import type { Page, PageRequest } from '../../engine/page.ts';
 import { decodeCursor, dlqIdOf, encodeCursor } from '../../protocol/cursor.ts';
@@ -6,16 +6,16 @@ import { ApiError } from '../../protocol/errors.ts';
 import { keyOfMessageId } from '../../protocol/ids.ts';
 import type { PageRows, Position, Slice } from '../operations/page.ts';
 
-/** Windows of a list that one page may look through for rows that match (`WINDOW` in operations/page.ts rows each). */
+/** Windows that one page may look through for matching rows. A window has `WINDOW` rows (operations/windows.ts). */
 const WINDOWS_MAX = 50;
 
-/** Bytes of bodies on one page: it ends early rather than take the memory of a thousand large bodies. */
+/** Bytes of bodies on one page: the page ends early, so that a thousand large bodies are never in memory together. */
 const PAGE_BYTES_MAX = 16 * 1024 * 1024;
 
-/** Messages that become rows, or rows messages, before others have a turn: a few milliseconds of work, where they have hundreds of headers. */
+/** Messages encoded, or rows decoded, before other work gets a turn: with hundreds of headers a few milliseconds. */
 export const TOGETHER = 32;
 
-/** Reads windows until the page is full, the list ends, or enough was looked at: then the page is a short one. */
+/** Reads windows until the page is full, the list ends, or `WINDOWS_MAX` are read: then the page is short. */
 export async function readPage<T>(
   times: { fromMs?: Millis; toMs?: Millis },
   { cursor, count, order }: PageRequest,
@@ -39,7 +39,7 @@ export async function readPage<T>(
   return after ? { items, cursor: encodeCursor(after.timeMs, after.n) } : { items };
 }
 
-/** A plain time means the whole millisecond: latest first goes on with it, earliest first begins with it. */
+/** A plain time means the whole millisecond: latest first continues with it, earliest first begins with it. */
 function positionOfCursor(cursor: string, order: PageRequest['order']): Position {
   const place = decodeCursor(cursor);
   if (!place)
@@ -48,7 +48,7 @@ function positionOfCursor(cursor: string, order: PageRequest['order']): Position
   return { timeMs: place.ms, n: place.n ?? wholeMs };
 }
 
-/** Ids that this server cannot have made are nobody's. */
+/** Ids that this server cannot have made have no key. */
 export function keysOf(ids: readonly MessageId[]): MessageKey[] {
   return ids.flatMap((id) => keyOfMessageId(id) ?? []);
 }
@@ -64,7 +64,7 @@ export function placeOf(dlqId: string): Position | undefined {
   return { timeMs: place.ms, n: place.n };
 }
 
-/** Of those that a page holds. */
+/** The message with this key; it must be among those that were read. */
 export function messageOf(messageByKey: Map<MessageKey, Message>, key: MessageKey): Message {
   const message = messageByKey.get(key);
   if (!message) throw new Error(`message ${key} has no content`);

@@ -1,4 +1,4 @@
-/** How does what is past its time leave, by rows and by whole tables? */
+/** How is expired data removed, by rows and by whole tables? */
 import type { RetentionStore } from '../../engine/stores.ts';
 import type { Connection } from '../connection.ts';
 

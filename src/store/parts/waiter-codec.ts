@@ -1,4 +1,4 @@
-/** How waits and waiters become rows and back; in the caller's thread, like all of it. */
+/** How waits and waiters become rows and back; this all runs in the caller's thread. */
 import type { NewWaiter, PendingEvent, Waiter } from '../../engine/runs/stores.ts';
 import { entryKeyOfResult } from '../../workflow/entry-keys.ts';
 import { readStep } from '../../workflow/steps.ts';

@@ -1,4 +1,4 @@
-/** How are waits registered and ended, and notifications kept for those to come? */
+/** How are waits registered and ended, and how are notifications stored for later waits? */
 import type { WaiterStore } from '../../engine/runs/stores.ts';
 import type { Connection } from '../connection.ts';
 import { encodeBytes } from '../operations/messages/content-rows.ts';

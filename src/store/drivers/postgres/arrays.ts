@@ -1,6 +1,6 @@
 /**
- * How do many rows go to PostgreSQL as a handful of parameters? One array a column, in the wire's binary format: no value is
- * escaped or parsed, bodies travel as they are, and one prepared statement serves any number of rows.
+ * How are many rows sent to PostgreSQL as a few parameters? Each column is one array in the wire's binary format. So no
+ * value is escaped or parsed, bodies are sent unchanged, and one prepared statement serves any number of rows.
  */
 import type { SqlValue } from '../../driver.ts';
 import { asBuffer, escapeText } from './text.ts';

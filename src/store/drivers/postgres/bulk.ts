@@ -1,5 +1,5 @@
 /**
- * How are many rows inserted or changed by one statement of a fixed text? What a statement needs is worked out once: the
+ * How are many rows inserted or changed by one statement with a fixed text? Each statement is built once, because the
  * same few tables and columns come with every batch.
  */
 import type { Queries } from '../../driver.ts';
@@ -26,7 +26,7 @@ export class BulkStatements {
     );
   }
 
-  /** Of the rows whose `keyColumn` is the first value of each. */
+  /** Updates the rows whose `keyColumn` is the first value of each row. */
   async update(table: string, keyColumn: string, columns: readonly string[], queries: Queries): Promise<BulkStatement> {
     const all = [keyColumn, ...columns];
     const name = `update ${table} ${all}`;
@@ -38,7 +38,7 @@ export class BulkStatements {
     return statement;
   }
 
-  /** All types are read again for columns that are not known yet: migrations add some. */
+  /** If a column is not known yet, all types are read again: migrations add columns. */
   async #typesOf(table: string, columns: readonly string[], queries: Queries): Promise<ColumnType[]> {
     const isKnown = columns.every((column) => this.#columnTypes.has(`${table}.${column}`));
     if (!isKnown) this.#columnTypes = await readTypes(queries);
@@ -54,7 +54,7 @@ function updateOf(table: string, all: readonly string[], types: readonly ColumnT
   const [keyColumn, ...columns] = all;
   const names = all.map((_, index) => `c${index}`).join(', ');
   const values = columns.map((column, index) => `${column} = v.c${index + 1}`).join(', ');
-  // Said twice, so that the rows are looked up by their keys, however few the planner believes there are in all.
+  // The key is compared twice, so that the rows are looked up by their keys, however few rows the planner expects.
   const text = `update ${table} set ${values} from unnest(${arraysOf(types)}) as v(${names})
       where ${table}.${keyColumn} = v.c0 and ${table}.${keyColumn} = any($1::${types[0]}[])`;
   return { text, types };
@@ -77,7 +77,7 @@ async function readTypes(queries: Queries): Promise<ColumnTypes> {
   return types;
 }
 
-/** Undefined: not a type of the store's; others may have tables in the same schema. */
+/** Undefined: a type that the store does not use; other programs may have tables in the same schema. */
 function typeNamed(name: string): ColumnType | undefined {
   if (name === 'bytea' || name === 'text') return name;
   return name === 'bigint' || name === 'integer' || name === 'smallint' ? 'int8' : undefined;

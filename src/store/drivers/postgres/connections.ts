@@ -1,4 +1,4 @@
-/** The connections to a PostgreSQL server: how they are made, what they bind and read, and which statements they keep prepared. */
+/** Connections to a PostgreSQL server: how they are made, what they bind and read, what they prepare. */
 import type { Writable } from 'node:stream';
 import pg from 'pg';
 import type { SqlParam } from '../../driver.ts';
@@ -7,27 +7,27 @@ import { toParameter, toPostgres, unescapeText } from './text.ts';
 export interface ConnectionOptions {
   /** `postgres://user:password@host:port/database?sslmode=...`. */
   url: string;
-  /** Connections open at once, at most. */
+  /** The most connections open at once. */
   connectionsMax: number;
-  /** A statement, or the making of a connection, that takes longer has failed, whatever became of the server. */
+  /** A statement or a connection attempt that takes longer counts as failed, whatever the server did. */
   timeoutMs: number;
-  /** False behind a pooler that gives each transaction another connection and cannot keep prepared statements apart. */
+  /** False behind a pooler that changes connections between transactions and mixes up prepared statements. */
   prepares: boolean;
 }
 
-/** Statements that one program keeps prepared, at most; texts are fixed but for combinations of filters. */
+/** The most statements that one program keeps prepared. Their texts are fixed, except for combinations of filters. */
 const PREPARED_MAX = 512;
-/** Sent once each, some with a name that is of one day only. */
+/** Such statements are sent once each. Some contain a name that is used on one day only. */
 const DEFINITION = /^\s*(create|alter|drop)\b/;
 const IDLE_MS = 30_000;
-/** What the server has not ended by itself by then is not waited for: it ends statements this share of `timeoutMs` sooner. */
+/** The server ends statements this share of `timeoutMs` earlier than this program gives them up. */
 const GRACE_SHARE = 0.1;
 
 const OID = { bool: 16, bytea: 17, int8: 20, int2: 21, int4: 23, text: 25, name: 19, varchar: 1043, numeric: 1700 };
 
 type Parse = (text: string) => unknown;
 
-/** Values as `SqlValue`s: whole numbers, texts, bytes; a truth value is 0 or 1, as in SQLite. */
+/** Reads values as `SqlValue`s: whole numbers, texts, bytes. A truth value becomes 0 or 1, as in SQLite. */
 const PARSERS = new Map<number, Parse>([
   [OID.bool, (text) => (text === 't' ? 1 : 0)],
   [OID.bytea, parseBytes],
@@ -47,10 +47,10 @@ function parseBytes(text: string): Uint8Array {
 
 const types = { getTypeParser: (oid: number): Parse => PARSERS.get(oid) ?? ((text) => text) };
 
-/** A text of the store as PostgreSQL reads it. */
+/** A text of the store, translated for PostgreSQL. */
 interface Translated {
   text: string;
-  /** Absent: it is parsed anew each time. */
+  /** Absent: the server parses the text each time. */
   name?: string;
 }
 
@@ -60,7 +60,7 @@ export class Connections {
   readonly #translated = new Map<string, Translated>();
   readonly #names = new Map<string, string>();
   readonly #timeoutMs: number;
-  /** What broke a connection while nothing was asked on it. */
+  /** The error that broke a connection while no statement was under way. */
   readonly #ends = new WeakMap<pg.ClientBase, Error>();
 
   constructor({ url, connectionsMax, timeoutMs, prepares }: ConnectionOptions) {
@@ -73,10 +73,10 @@ export class Connections {
       idleTimeoutMillis: IDLE_MS,
       pipeline: true,
     });
-    // A connection that breaks while nobody uses it: the pool makes another one. Unheard, it would end the process.
+    // An idle connection broke: the pool makes another one. Without a listener, the error would end the process.
     this.#pool.on('error', () => {});
-    // One that breaks while it is used tells whoever waits for an answer. It must be heard of from its very start, since a
-    // server that ends it may say so in the same packet in which it says that it is ready.
+    // An error that breaks a connection in use reaches the caller that waits for an answer. The listener is added at
+    // the start: a server may report its end in the same packet that says it is ready.
     this.#pool.on('connect', (client) => client.on('error', (error) => this.#noteEnd(client, error)));
   }
 
@@ -84,7 +84,7 @@ export class Connections {
     return this.#timeoutMs;
   }
 
-  /** After which the server ends a statement. */
+  /** The time after which the server ends a statement. */
   get statementTimeoutMs(): number {
     return Math.round(this.#timeoutMs * (1 - GRACE_SHARE));
   }
@@ -93,7 +93,7 @@ export class Connections {
     return this.#prepares;
   }
 
-  /** A connection for one transaction; whoever has it gives it back. Rejects when none is to be had in time. */
+  /** A connection for one transaction; the caller gives it back. Rejects when no connection is free in time. */
   async take(): Promise<pg.PoolClient> {
     return await this.#pool.connect();
   }
@@ -108,7 +108,7 @@ export class Connections {
     return await client.query<Row>({ text: translated, values: params.map(toParameter), ...(name && { name }), types });
   }
 
-  /** The same for a text that is PostgreSQL's own, with parameters as the library takes them. */
+  /** Like `send`, for a text in PostgreSQL's own form, with parameters as the library takes them. */
   async sendOwn<Row extends object>(
     client: pg.ClientBase,
     text: string,
@@ -119,24 +119,27 @@ export class Connections {
   }
 
   /**
-   * What is sent from now on waits for `release`, and leaves in one piece with what is sent last. By itself the library makes
-   * a system call for each statement, and the server wakes for each.
+   * Statements sent from now on wait for `release`, and leave in one piece with the last one. Otherwise the library
+   * makes a system call for each statement, and the server wakes up for each.
    */
   hold(client: pg.ClientBase): void {
     streamOf(client).cork();
   }
 
-  /** Sends what was held. */
+  /** Sends the statements that were held. */
   release(client: pg.ClientBase): void {
     streamOf(client).uncork();
   }
 
-  /** What comes first is the reason. */
+  /** The first error is the reason; later ones are ignored. */
   #noteEnd(client: pg.ClientBase, error: Error): void {
     if (!this.#ends.has(client)) this.#ends.set(client, error);
   }
 
-  /** Why a connection is no more; undefined: it is, as far as is known, or broke under a statement, which was told. */
+  /**
+   * The error that ended the connection. Undefined: it is still open as far as is known, or it broke under a statement,
+   * which got the error.
+   */
   endOf(client: pg.ClientBase): Error | undefined {
     return this.#ends.get(client);
   }
@@ -170,7 +173,7 @@ function streamOf(client: pg.ClientBase): Pick<Writable, 'cork' | 'uncork'> {
   return (client as pg.ClientBase & { readonly connection: { readonly stream: Writable } }).connection.stream;
 }
 
-/** What all connections have in common. A server that went away without a word is noticed. */
+/** Options that all connections share. Keep-alive notices a server that went away silently. */
 export function clientOptions(url: string, timeoutMs: number): pg.ClientConfig {
   return {
     connectionString: url,

@@ -1,8 +1,8 @@
 /**
- * The narrow waist over PostgreSQL: transactions of several workers at once, each on a connection of its own.
+ * The interface to PostgreSQL: transactions of several workers at once, each on a connection of its own.
  *
- * Statements that only write are sent without waiting for the answers of those before them; a commit is sent when all that
- * was read is known. If any of them fails, the server rolls back, whatever was sent after it.
+ * Statements that only write are sent without waiting for earlier answers. A commit is sent when the answers to all
+ * reads are known. If a statement fails, the server rolls back everything, whatever was sent after it.
  */
 import type pg from 'pg';
 import type { PoolClient } from 'pg';
@@ -27,7 +27,7 @@ import { classify, isAnswer, isConflict, isIdleEnd } from './failures.ts';
 import { HOT, LOGS_BY_DAY, PASSING } from './layout.ts';
 import { RESERVE, SERVER } from './numbers.ts';
 
-/** A transaction that has begun, as the server knows it. */
+/** How the server names a transaction that has begun. */
 interface TransactionName {
   xid: string;
   /** The start of the server that gave the id. */
@@ -36,18 +36,18 @@ interface TransactionName {
 
 interface Begun {
   name: TransactionName | undefined;
-  /** As `elapsedMs` counts: when its callers are to have an answer. */
+  /** In the time of `elapsedMs`: until then the callers must have an answer. */
   untilMs: number;
 }
 
 export interface PostgresDriverOptions extends ConnectionOptions {
   clock: Clock;
   /**
-   * A transaction that hears nothing from this program for so long is ended by the server, and done again when the program goes
-   * on: it may have been stopped, or cut off, and others wait for what it has locked. Default: `timeoutMs`.
+   * The server ends a transaction that hears nothing from this program for this long. The program may be stopped or cut
+   * off, while others wait for its locks. If it goes on, it runs the transaction again. Default: `timeoutMs`.
    */
   idleMs?: number;
-  /** Default: the server's clock. A test that holds the time says what it is. */
+  /** Default: the server's clock. A test that sets the time gives its own. */
   nowMs?: () => number;
 }
 
@@ -64,22 +64,22 @@ const DIALECT: SqlDialect = {
   migrationLock: 'select pg_advisory_xact_lock(8732155911)',
 };
 
-/** Times a transaction that lost to another one is tried: each time it waits for that one to end first. */
+/** How often a transaction that lost a conflict is tried. Each try waits until the transaction that won has ended. */
 const TRIES_MAX = 8;
 /**
- * What became of a transaction. The message has no reader: it makes the transaction of this statement one that writes, so that
- * its commit waits for everything before it to be where commits must be, on synchronous standbys too.
+ * Asks what became of a transaction. No one reads the message that this emits. It makes this a transaction that writes,
+ * so its commit waits until everything before it is as durable as commits must be, on synchronous standbys too.
  */
 const LOOK_UP = `select ${SERVER} = $2 as same, case when ${SERVER} = $2 then pg_xact_status(cast($1 as text)::xid8) end as status,
   pg_logical_emit_message(true, 'waypost', '')`;
 /** Between two looks at what became of a commit. */
 const LOOK_AGAIN_MS = 50;
-/** How long the last look may take, when the time of the transaction is over: a server that answers does it in less. */
+/** How long the last look may take after the time of the transaction is over: a server that works answers sooner. */
 const LAST_LOOK_MS = 1_000;
 
 /**
- * The store's statements each have an index made for them, and they must take it also right after a burst, when the
- * planner's statistics know nothing of it: a table that is said to be empty is no reason to read all of it.
+ * Each of the store's statements has an index made for it. It must use that index right after a burst too, when the
+ * planner's statistics are outdated: they may call a table empty, and the planner would then read all of it.
  */
 const PLANNER: readonly (readonly [string, string])[] = [
   ['enable_seqscan', 'off'],
@@ -87,19 +87,19 @@ const PLANNER: readonly (readonly [string, string])[] = [
   ['enable_hashjoin', 'off'],
   ['enable_mergejoin', 'off'],
   ['enable_sort', 'off'],
-  // Joins are written with the table first that has few rows (fixed-plan.ts).
+  // In a join, the table with few rows is written first (lookups.ts).
   ['join_collapse_limit', '1'],
   ['jit', 'off'],
   ['plan_cache_mode', 'force_generic_plan'],
 ];
 
-/** P1: whoever set it to `off` did not think of us; anything stricter than `on` stays as it is. */
+/** P1: commits must be durable, so `off` becomes `on`. A setting stricter than `on` stays as it is. */
 const SYNCHRONOUS = `set_config('synchronous_commit', case current_setting('synchronous_commit')
   when 'off' then 'on' else current_setting('synchronous_commit') end, true)`;
 
 /**
- * A prepared statement keeps its plan, and one that was made while a table was empty may not do for what a burst puts into
- * it. So plans are made anew now and then: a few milliseconds of each connection's time.
+ * A prepared statement keeps its plan. A plan made while a table was empty may be bad after a burst has filled it. So
+ * plans are made anew from time to time, which costs each connection a few milliseconds.
  */
 const PLANS_KEPT_MS = 30_000;
 
@@ -119,7 +119,8 @@ export class PostgresDriver implements Driver {
     this.#connections = new Connections(options);
     const planner = PLANNER.map(([name, value]) => `set_config('${name}', '${value}', true)`).join(', ');
     const { statementTimeoutMs } = this.#connections;
-    // The last is for a program that is stopped, or cut off, while it is sent an answer: no other limit ends that.
+    // The last limit is for a program that is stopped or cut off while an answer is sent to it: no other limit ends
+    // that.
     const limits = (mayIdleMs: number) =>
       `set_config('statement_timeout', '${statementTimeoutMs}', true),
        set_config('idle_in_transaction_session_timeout', '${mayIdleMs}', true),
@@ -135,7 +136,7 @@ export class PostgresDriver implements Driver {
       try {
         return await this.#tryTransaction(work, options);
       } catch (error) {
-        // Nothing was written, so all of it may be done again, now that the other one is through.
+        // Nothing was written, so the transaction may run again, now that the one that won has ended.
         if (!isConflict(error) || tries === TRIES_MAX) throw classify(error);
       }
     }
@@ -158,7 +159,7 @@ export class PostgresDriver implements Driver {
     }
   }
 
-  /** One statement of PostgreSQL's own, by itself. */
+  /** Runs one statement in PostgreSQL's own form, outside a transaction. */
   async execute(text: string, values: readonly string[]): Promise<void> {
     const client = await this.#take();
     try {
@@ -190,7 +191,7 @@ export class PostgresDriver implements Driver {
     const plannedAtMs = this.#plannedAtMs.get(client);
     if (plannedAtMs !== undefined && nowMs < plannedAtMs + PLANS_KEPT_MS) return;
     this.#plannedAtMs.set(client, nowMs);
-    // Not waited for. When it fails, so does what is sent after it.
+    // No one waits for this. If it fails, the statements after it fail too.
     if (plannedAtMs !== undefined) void client.query('discard plans').catch(() => {});
   }
 
@@ -245,13 +246,16 @@ export class PostgresDriver implements Driver {
     if (answer.warning !== undefined) return this.#lookUp(begun, answer.warning);
   }
 
-  /** That the server has ended the transaction for its silence: it heard nothing of a commit that was sent after that. */
+  /** The error with which the server ended a silent transaction. A commit that was sent after it had no effect. */
   #idleEndOf(client: PoolClient): Error | undefined {
     const end = this.#connections.endOf(client);
     return isIdleEnd(end) ? end : undefined;
   }
 
-  /** The answer to a commit was lost, or doubtful: the server remembers what it was. The callers have waited for a while already. */
+  /**
+   * The answer to a commit was lost or is in doubt, so this asks the server, which remembers the outcome. The callers
+   * have waited for a while already.
+   */
   async #lookUp({ name, untilMs }: Begun, reason: unknown): Promise<void> {
     do {
       const limitMs = Math.max(LAST_LOOK_MS, untilMs - this.#clock.elapsedMs);
@@ -265,7 +269,7 @@ export class PostgresDriver implements Driver {
     throw new CommitUnknown('the connection was lost during the commit, which may have happened', { cause: reason });
   }
 
-  /** What `work` answers; undefined when that takes longer. */
+  /** The answer of `work`; undefined when it takes longer than `limitMs`. */
   async #within<T>(limitMs: number, work: Promise<T>): Promise<T | undefined> {
     const { promise, resolve } = Promise.withResolvers<undefined>();
     const timer = this.#clock.startTimer(limitMs, () => resolve(undefined));
@@ -274,7 +278,10 @@ export class PostgresDriver implements Driver {
     return answer;
   }
 
-  /** `committed` only once that is certain to last. Undefined: unknown, or not yet. `forgotten`: another server answers. */
+  /**
+   * `committed` only once the commit is certain to last. Undefined: unknown, or not yet. `forgotten`: the server was
+   * restarted or replaced, and does not know the transaction.
+   */
   async #statusOf({ xid, server }: TransactionName): Promise<string | undefined> {
     try {
       const client = await this.#connections.take();
@@ -292,11 +299,11 @@ export class PostgresDriver implements Driver {
         throw error;
       }
     } catch {
-      return undefined; // it cannot be asked now
+      return undefined; // the server cannot be asked now
     }
   }
 
-  /** Gives a connection back after a failure: as new when a rollback does it. */
+  /** Gives a connection back after a failure: usable again if a rollback succeeds. */
   async #abandon(client: PoolClient, error: unknown): Promise<void> {
     if (isServersFault(error)) {
       client.release(true);
@@ -315,7 +322,7 @@ export class PostgresDriver implements Driver {
   }
 }
 
-/** What a transaction has from its driver. */
+/** What a transaction gets from its driver. */
 interface OfDriver {
   bulk: BulkStatements;
   nowMs: (() => number) | undefined;
@@ -328,7 +335,7 @@ class PostgresTransaction implements Transaction {
   readonly nowMs: Transaction['nowMs'];
   readonly #sent: Promise<unknown>[] = [];
   #isHeld = false;
-  /** Why the first of those that were noted failed. */
+  /** The first failure of the noted statements. */
   failure: unknown;
 
   constructor(client: PoolClient, connections: Connections, driver: OfDriver) {
@@ -343,7 +350,7 @@ class PostgresTransaction implements Transaction {
     await Promise.all(this.#sent);
   }
 
-  /** What is sent leaves with the next statement whose answer is awaited. */
+  /** From now on, sent statements leave together with the next one whose answer is awaited. */
   hold(): void {
     if (this.#isHeld) return;
     this.#isHeld = true;
@@ -400,7 +407,7 @@ class PostgresTransaction implements Transaction {
     this.note(this.#connections.sendOwn(this.#client, text, values));
   }
 
-  /** The answer to a statement that nobody waits for, or that others follow before it has come. */
+  /** Keeps the answer to a statement for which no one waits, or after which others are sent before it comes. */
   note(answer: Promise<unknown>): void {
     const sent = answer.catch((error: unknown) => {
       this.failure ??= error;
@@ -408,7 +415,7 @@ class PostgresTransaction implements Transaction {
     this.#sent.push(sent);
   }
 
-  /** Of this moment, not of the transaction's beginning. */
+  /** The time at this moment, not when the transaction began. */
   async #readClock(): Promise<number> {
     const [row] = await this.query<{ now: number }>(
       'select cast(floor(extract(epoch from clock_timestamp()) * 1000) as bigint) as now',
@@ -417,7 +424,7 @@ class PostgresTransaction implements Transaction {
     return row.now;
   }
 
-  /** What fails first is the reason: what was sent after it only says that the transaction is aborted. */
+  /** Throws the first failure, which is the reason: later answers only say that the transaction is aborted. */
   async #heard<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work();
@@ -430,8 +437,8 @@ class PostgresTransaction implements Transaction {
 }
 
 /**
- * Whether it is the trouble of the server, whose connections are not used again then: it may be on its way down, or a standby
- * by now, while a new connection finds the one that serves.
+ * Whether the server itself is in trouble. Its connections are then not used again: it may be shutting down, or may
+ * have become a standby, while a new connection finds the server in charge.
  */
 function isServersFault(error: unknown): boolean {
   const meaning = classify(error);
@@ -441,7 +448,7 @@ function isServersFault(error: unknown): boolean {
 interface CommitAnswer {
   /** What the server says it did. */
   tag: string;
-  /** It did so on its own disk only: an operator cancelled its wait for a synchronous standby. */
+  /** Present if the commit is only on the server's disk: an operator cancelled its wait for a synchronous standby. */
   warning: Error | undefined;
 }
 
@@ -459,7 +466,7 @@ async function commitOn(client: PoolClient): Promise<CommitAnswer> {
   }
 }
 
-/** What `second` resolves to, once both are done; rejects with what failed first, and nothing is left unheard. */
+/** The result of `second`, once both are done. Rejects with the first failure, and leaves no rejection unhandled. */
 async function withOthers<T>(first: Promise<unknown>, second: Promise<T>): Promise<T> {
   const [before, after] = await Promise.allSettled([first, second]);
   if (before.status === 'rejected') throw before.reason;

@@ -7,9 +7,10 @@ import { LockNotFree, StoreFatal } from '../../driver.ts';
 const FATAL = new Set(['XX001', 'XX002']); // corrupted data, corrupted index
 /** The server has ended the connection: it heard nothing within a transaction for too long. */
 const IDLE = '25P03';
-// Serialization failure, deadlock, a row that another transaction has inserted since it was looked for, and a pause of ours.
+// Serialization failure, deadlock, a row that another transaction inserted after this one looked for it, a silent
+// transaction.
 const AGAIN = new Set(['40001', '40P01', '23505', IDLE]);
-/** A lock was not to be had in time. */
+/** A lock was not free in time. */
 const LOCKED = '55P03';
 const UNAVAILABLE_CLASSES = new Set([
   '08', // connection
@@ -26,16 +27,16 @@ const UNAVAILABLE = new Set([
   '3D000', // the database is being restored or renamed
 ]);
 
-// A prepared statement that another connection has, or that is there already: a pooler stands between.
+// A pooler mixes connections: a prepared statement belongs to another connection, or exists already.
 const ELSEWHERE = new Set(['26000', '42P05']);
 
 /** The server's code of `error`; undefined when it did not come from the server. */
 function sqlStateOf(error: unknown): string | undefined {
-  // By the class: some codes of the operating system, such as EPIPE, look like codes of the server.
+  // Compared by class: some codes of the operating system, such as EPIPE, look like codes of the server.
   return error instanceof pg.DatabaseError ? error.code : undefined;
 }
 
-/** Whether the transaction was rolled back for the sake of another one, and would do if tried again. */
+/** Whether the transaction was rolled back because of another one, and may succeed if it is tried again. */
 export function isConflict(error: unknown): boolean {
   const state = sqlStateOf(error);
   return state !== undefined && AGAIN.has(state);
@@ -53,12 +54,12 @@ export function isAnswer(error: unknown): boolean {
   return state !== undefined && !state.startsWith('57') && !state.startsWith('08');
 }
 
-/** Says what an error means; leaves those as they are that are the command's own fault. */
+/** Says what an error means. Returns errors that are the command's own fault unchanged. */
 export function classify(error: unknown): unknown {
   if (error instanceof StoreUnavailable || error instanceof StoreFatal) return error;
   const state = sqlStateOf(error);
   if (state === undefined) {
-    // Everything the client library itself reports is about the connection; the rest are defects of ours.
+    // All errors of the client library itself are about the connection; the others are bugs in this program.
     return isOfConnection(error)
       ? new StoreUnavailable(`the database cannot be reached: ${reasonOf(error)}`, { cause: error })
       : error;

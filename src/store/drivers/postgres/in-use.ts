@@ -1,7 +1,10 @@
-/** Does a server have the database open? Who works on it has heartbeats in table `workers`. */
+/** Does a server have the database open? Each worker on it has heartbeats in table `workers`. */
 import type { Queries } from '../../driver.ts';
 
-/** Workers whose last heartbeat, by the database's clock, is not older than they said it may get; 0 in a database without workers. */
+/**
+ * The number of workers whose last heartbeat, by the database's clock, is not older than their timeout. It is 0 in a
+ * database without the table.
+ */
 export async function countLiveWorkers(queries: Queries): Promise<number> {
   const [table] = await queries.query<{ isThere: number }>(`select to_regclass('workers') is not null as "isThere"`);
   if (table?.isThere !== 1) return 0;

@@ -1,12 +1,12 @@
 /** How do the store's tables lie in PostgreSQL: with how much room, vacuumed how often, in which partitions? */
 
 /**
- * For tables whose rows change all the time. Room on each page, so that a new version of a row stays on it and, if no index
- * has what changed, needs no new index entry; and a vacuum long before dead rows are in the way: with the default it would
- * wait for a fifth of the table, and a queue that reads past its dead rows becomes slower than it fills. Index entries are
- * cleaned each time, however few are dead, because the indexes are read from the end that is removed. An empty
- * file is cut, as by default: the planner then takes the size of what a burst has written for its number of rows, where it
- * would otherwise go on believing that there are none.
+ * For tables whose rows change all the time. Each page keeps some free room, so that a new version of a row stays on
+ * its page. If no indexed column has changed, it then needs no new index entry. A vacuum runs long before dead rows
+ * slow reads down. By default it would wait for a fifth of the table, and a queue that reads past its dead rows becomes
+ * slower than it fills. Index entries are cleaned each time, however few are dead, because the indexes are read from
+ * the end where rows are removed. An empty file is cut, as by default. The planner then estimates the number of rows
+ * from the size of the file after a burst; otherwise it would still expect none.
  */
 export const HOT = withSettings({
   fillfactor: 70,
@@ -18,9 +18,9 @@ export const HOT = withSettings({
 });
 
 /**
- * For tables whose rows never change. What a retention round removes, of two weeks a day, is about a fourteenth: it is to
- * be used again before the next one, also where the bodies are (TOAST). Vacuums after inserts alone come no more often than
- * by default: they mark pages that nothing of this store reads by index only.
+ * For tables whose rows never change. With logs of two weeks, a daily retention round removes about a fourteenth. That
+ * room must be free again before the next round, also where the bodies are (TOAST). Vacuums after inserts alone run no
+ * more often than by default: they mark pages for reads of an index only, and this store has no such reads.
  */
 export const PASSING = withSettings({
   autovacuum_vacuum_scale_factor: 0.03,
@@ -29,9 +29,9 @@ export const PASSING = withSettings({
 });
 
 /**
- * The logs as partitions of a day each (log-days.ts), and one for what is of no such day, as when a clock jumps: that one is
- * the table as it was. `log_expiry` has one row: whoever has locked it looks after the partitions, and in it is how far the
- * day that is being dropped has been walked through.
+ * The logs, in one partition for each day (log-days.ts). Entries without such a partition, as after a clock jumps, go
+ * to the default one, which is the former table. `log_expiry` has one row. The worker that has locked it maintains the
+ * partitions. The row says how far the day that is being dropped has been walked through.
  */
 export const LOGS_BY_DAY: readonly string[] = [
   'alter table logs rename to logs_default',

@@ -1,14 +1,14 @@
 /**
  * How do old logs leave PostgreSQL without a row of them being deleted?
  *
- * `logs` and `log_details` have a partition for each day (UTC), made some days ahead. A day that is past its time is
- * detached: from then on nobody sees it. What was published is shared by the entries of several days and by what is
- * unfinished or dead, so the detached table is walked through once, in pieces, for the contents that nothing else refers
- * to; then it is dropped. Each step is one transaction and is found by what the last one left, so that any worker
- * goes on after a crash of another.
+ * `logs` and `log_details` have a partition for each day (UTC), made some days ahead. A day past its retention is
+ * detached: from then on no query sees it. Contents are shared: entries of several days, unfinished messages and dead
+ * letters refer to the same one. So the detached table is walked through once, in pieces, to find the contents to which
+ * nothing else refers; then it is dropped. Each step is one transaction, and its result tells which step is next. So
+ * any worker can go on after another one crashed.
  *
- * Nothing rests on the partitions being there in time: what finds none is in the default one, whose rows are deleted as on
- * SQLite (operations/retention.ts); and so are all, where they are kept for less than a day.
+ * Nothing depends on partitions being made in time. Entries without one go to the default partition, whose rows are
+ * deleted as on SQLite (operations/retention.ts). All entries go there when logs are kept for less than a day.
  */
 import type { Millis } from '../../../engine/model.ts';
 import { StoreUnavailable } from '../../../engine/store-errors.ts';
@@ -24,22 +24,23 @@ export interface LogBounds {
 }
 
 const DAY_MS = 86_400_000;
-/** For clocks that are late; and for as long as nothing may keep a worker from making more. */
+/** Behind: for clocks that are late. Ahead: for the time in which a worker may be unable to make more. */
 const DAYS = { behind: 1, ahead: 3 };
-/** More tables than these would slow everyone down for the sake of what few keep. */
+/** More tables would make every query slower, only for the few who keep logs that long. */
 const DAYS_COPIED = 400;
 /**
- * While a definition waits for a table everyone else waits behind it. A batch holds its tables for some milliseconds; what
- * holds one for longer, such as a dump, is not waited for but tried again after a rest.
+ * While a schema change waits for the lock of a table, all other transactions wait behind it. A batch holds its locks
+ * for some milliseconds. Something that holds one for longer, such as a dump, is not waited for; the change is tried
+ * again after a rest.
  */
 const LOCK_TIMEOUT_MS = 100;
-/** The default partition is looked through when one is made beside it; usually it is empty. */
+/** To make a partition, the server looks through the default one, which is usually empty. */
 const STATEMENT_TIMEOUT_MS = 1_000;
 const REST_MS = 5 * 60_000;
 
 export class LogDays {
   readonly #driver: Driver;
-  /** The day at which those ahead of it were seen to be there. */
+  /** The day for which the partitions ahead were last seen to exist. */
   #madeOn = -Infinity;
   #restUntilMs = -Infinity;
 
@@ -48,8 +49,8 @@ export class LogDays {
   }
 
   /**
-   * Makes what is missing of the days around `nowMs`. Throws `StoreUnavailable` when that is not to be had now; then entries
-   * go into the default partition, and so do those of a day of which there are some in it already.
+   * Makes the missing partitions of the days around `nowMs`. Throws `StoreUnavailable` when that is not possible now.
+   * Entries then go into the default partition. A day that already has entries there gets no partition of its own.
    */
   async makeAhead(nowMs: Millis): Promise<void> {
     const today = dayOf(nowMs);
@@ -57,7 +58,7 @@ export class LogDays {
     if (await this.#make(today - DAYS.behind, today + DAYS.ahead, nowMs)) this.#madeOn = today;
   }
 
-  /** Makes days for entries that are about to be copied from another store, as far as that is to be had. */
+  /** Makes partitions for entries that are about to be copied from another store, as far as that is possible. */
   async makeFor({ fromMs, toMs }: { fromMs: Millis; toMs: Millis }): Promise<void> {
     const last = dayOf(toMs);
     try {
@@ -78,7 +79,7 @@ export class LogDays {
     return expired !== undefined && this.detach(expired, nowMs);
   }
 
-  /** Takes a day out of everyone's sight, as the one that is being dropped. False: another worker is at it. */
+  /** Hides a day from all queries: it is the day to drop now. False: another worker does this work now. */
   detach(day: number, nowMs: Millis): Promise<boolean> {
     return this.#define(nowMs, async (tx) => {
       const { days, isExpiring } = await readLayout(tx);
@@ -92,8 +93,8 @@ export class LogDays {
   }
 
   /**
-   * Drops what the next entries of the detached day were the last to refer to. False: it is walked through, or another
-   * worker is at it.
+   * Walks through the next entries of the detached day, and drops the contents to which only they refer. False: all of
+   * the day is walked through, or another worker does this work now.
    */
   dropContents(rowsMax: number): Promise<boolean> {
     return this.#driver.transaction(async (tx) => {
@@ -113,7 +114,7 @@ export class LogDays {
     });
   }
 
-  /** Drops the detached day if it is walked through. False: another worker is at it. */
+  /** Drops the detached day if all of it is walked through. False: another worker does this work now. */
   dropExpired(nowMs: Millis): Promise<boolean> {
     return this.#define(nowMs, async (tx, place) => {
       if (!(await readLayout(tx)).isExpiring) return;
@@ -126,7 +127,7 @@ export class LogDays {
     });
   }
 
-  /** Whether all these days are there; not if another worker is at it. */
+  /** Whether all these days now have partitions; false also if another worker does this work now. */
   async #make(first: number, last: number, nowMs: Millis): Promise<boolean> {
     const { days } = await this.#driver.read(readLayout);
     for (let day = first; day <= last; day++) {
@@ -135,7 +136,10 @@ export class LogDays {
     return true;
   }
 
-  /** Whether it was done: not if another worker is at it. Throws `StoreUnavailable`, and rests, when it cannot be now. */
+  /**
+   * Whether `work` was done; false if another worker does this work now. Throws `StoreUnavailable`, and rests, when it
+   * is not possible now.
+   */
   async #define(nowMs: Millis, work: (tx: Transaction, place: Place) => Promise<void>): Promise<boolean> {
     try {
       return await this.#driver.transaction(async (tx) => {
@@ -163,7 +167,7 @@ interface Place {
   seq: number;
 }
 
-/** Keeps all other workers from the partitions until the transaction ends; undefined: one of them is at it. */
+/** Keeps all other workers from the partitions until the transaction ends; undefined: another worker has them now. */
 async function takeOver(tx: Transaction): Promise<Place | undefined> {
   const [place] = await tx.query<Place>('select project_id, at_ms, seq from log_expiry for update skip locked');
   return place;
@@ -192,7 +196,7 @@ export async function isExpiring(queries: Queries): Promise<boolean> {
   return (await readLayout(queries)).isExpiring;
 }
 
-/** Both tables or none: what is in the default partition of one is in that of the other. */
+/** Makes both tables of a day or neither: an entry and its details are both in default partitions, or neither is. */
 async function makeDay(tx: Transaction, day: number): Promise<void> {
   const [from, to] = [day * DAY_MS, (day + 1) * DAY_MS];
   const strays = await tx.query('select 1 from logs_default where at_ms >= ? and at_ms < ? limit 1', [from, to]);
@@ -205,7 +209,7 @@ async function makeDay(tx: Transaction, day: number): Promise<void> {
   }
 }
 
-/** In the order in which everyone else comes to them. */
+/** Locks both tables in the order in which all other transactions lock them. */
 async function lockLogs(tx: Transaction): Promise<void> {
   await tx.run('lock table only logs, only log_details in access exclusive mode');
 }

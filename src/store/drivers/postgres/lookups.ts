@@ -1,17 +1,17 @@
 /**
- * How is PostgreSQL kept to the plan that a statement is written for?
+ * How does PostgreSQL keep to the plan that a statement is written for?
  *
- * The store writes the table first that has few rows, and says of the others that they are looked up from it by a key. A
- * planner whose statistics are of another time turns that round: it takes a table of a million rows for an empty one (an
- * `analyze` came while the first of them were being written), begins with it, and goes through everything else for each of
- * them. No setting forbids that. So what the text calls a look-up (`Queries` in ../../driver.ts) is sent as something that
- * can only be looked up:
+ * The store writes the table with few rows first; the text says that the other tables are looked up from it by a key. A
+ * planner with outdated statistics reverses that. It may take a table of a million rows for an empty one, because an
+ * `analyze` ran while the first rows were written. It then begins with that table, and goes through everything else for
+ * each of its rows. No setting forbids that. So each look-up of the text (`Queries` in ../../driver.ts) is sent in a
+ * form that the planner can only run as a look-up:
  *
- * - `lookup contents c on (...)` as a lateral subquery of the columns that the text has of `c`;
- * - `in list (select ...)` as an array that is made before;
+ * - `lookup contents c on (...)` as a lateral subquery of the columns of `c` that the text uses;
+ * - `in list (select ...)` as an array that is computed first;
  * - `exists lookup (select ...)` as a subquery of its own for each row.
  *
- * `offset 0` keeps the planner from dissolving them.
+ * `offset 0` keeps the planner from merging them into the statement.
  */
 
 const LOOKUP = /\b(?:(left )?lookup (\w+) (\w+) on|(exists) lookup|in list) \(/;
@@ -34,13 +34,13 @@ export function spellLookups(text: string, part: string = text): string {
   return part.slice(0, found.index) + spelled + spellLookups(text, part.slice(end + 1));
 }
 
-/** Not all columns: for the sake of what is locked PostgreSQL may keep the row that it has, and would load its body. */
+/** Only the columns that are used: a statement that locks rows may keep whole rows, and would load their bodies. */
 function columnsOf(alias: string, text: string): string[] {
   const named = text.matchAll(new RegExp(`\\b${alias}\\.(\\w+)`, 'g'));
   return [...new Set(Array.from(named, ([name]) => name))];
 }
 
-/** Where the parenthesis is closed that was opened before `start`. */
+/** The position of the parenthesis that closes the one opened before `start`. */
 function closingOf(text: string, start: number): number {
   let depth = 1;
   for (let at = start; at < text.length; at++) {

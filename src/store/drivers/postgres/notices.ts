@@ -1,30 +1,31 @@
 /**
- * How do workers tell each other that something is due sooner than they think, or that accounts have changed?
+ * How do workers tell each other that something is due sooner than they expect, or that accounts have changed?
  *
- * By a notification of the database, outside the transactions: inside, each commit would wait for all others that notify.
- * Nothing rests on it. A notice that is lost, or a server that has none, costs no more than the time to the next heartbeat.
+ * By a notification of the database, outside the transactions: inside, each commit would wait for all others that
+ * notify. Nothing depends on it. If a notice is lost, or the server has none, the worker learns of it at its next
+ * heartbeat.
  */
 import pg from 'pg';
 import type { Clock, Timer } from '../../../engine/ports.ts';
 import { clientOptions } from './connections.ts';
 
 export interface NoticesOptions {
-  /** Where to listen: not through a pooler that gives each transaction another connection. Empty: nowhere. */
+  /** The URL to listen at: not of a pooler that changes connections between transactions. Empty: do not listen. */
   listenUrl: string;
   timeoutMs: number;
   clock: Clock;
-  /** Names the sender, who need not hear itself. */
+  /** Names the sender, which ignores its own notices. */
   sender: string;
-  /** Sends a statement of its own. */
+  /** Sends one statement outside a transaction. */
   send: (text: string, params: string[]) => Promise<unknown>;
 }
 
 const CHANNEL = 'waypost_due';
-/** Instead of a time. Programs that do not know it take it for none. */
+/** Sent instead of a time. Programs that do not know it ignore it. */
 const ACCOUNTS = 'accounts';
-/** At most one notice in this time: who hears of one looks at all that is due. */
+/** At most one notice in this time: a worker that hears one looks at all that is due. */
 const PAUSE_MS = 20;
-/** What is due later is heard of by a heartbeat. */
+/** A worker learns of what is due later from a heartbeat. */
 const SOON_MS = 10_000;
 const RECONNECT_MS = { first: 200, max: 10_000 };
 
@@ -44,7 +45,7 @@ export class Notices {
     if (options.listenUrl !== '') void this.#connect();
   }
 
-  /** From now on `listener` is told of what others make due. */
+  /** From now on `listener` is told what other workers make due. */
   listen(listener: (dueAtMs: number) => void): void {
     this.#listener = listener;
   }
@@ -54,12 +55,12 @@ export class Notices {
     this.#onAccounts = listener;
   }
 
-  /** Projects, tokens or keys have changed. */
+  /** Tells the others that projects, tokens or keys have changed. */
   tellOfAccounts(): void {
     void this.#send(`${this.#options.sender} ${ACCOUNTS}`);
   }
 
-  /** Something that nobody has claimed is due at `dueAtMs`. */
+  /** Tells the others that something unclaimed is due at `dueAtMs`. */
   tell(dueAtMs: number): void {
     if (this.#isClosed || dueAtMs > this.#options.clock.nowMs() + SOON_MS) return;
     this.#toSendMs = Math.min(this.#toSendMs, dueAtMs);
@@ -83,7 +84,7 @@ export class Notices {
     this.#sending = false;
   }
 
-  /** Lost when the database is away, as is whatever else was to be done with it. */
+  /** A notice is lost while the database is away; so is everything else that needs the database then. */
   async #send(payload: string): Promise<void> {
     await this.#options.send(`select pg_notify('${CHANNEL}', $1)`, [payload]).catch(() => {});
   }
@@ -91,7 +92,7 @@ export class Notices {
   async #connect(): Promise<void> {
     const { listenUrl, timeoutMs } = this.#options;
     const client = new pg.Client(clientOptions(listenUrl, timeoutMs));
-    client.on('error', () => {}); // its end follows
+    client.on('error', () => {}); // the event `end` follows
     client.on('end', () => this.#reconnect(client));
     client.on('notification', ({ payload = '' }) => this.#hear(payload));
     this.#client = client;
@@ -99,7 +100,7 @@ export class Notices {
       await client.connect();
       await client.query(`listen ${CHANNEL}`);
       this.#reconnectMs = RECONNECT_MS.first;
-      // What was said meanwhile is unknown: look at once.
+      // Notices sent while it was not connected are lost: look at once.
       this.#listener(this.#options.clock.nowMs());
     } catch {
       await client.end().catch(() => {});

@@ -1,15 +1,15 @@
-/** Which numbers has nobody had before, of this server or of one that it has taken over from? */
+/** Which numbers were never used before, by this server or by one that it has replaced? */
 
 /**
- * Which start of which server: a standby that is promoted was started at another time. After a failover, or a restore, the
- * same transaction ids, and without care the same numbers, are given to others.
+ * Identifies one start of one server: a promoted standby was started at another time. After a failover or a restore,
+ * the server gives the same transaction ids again. Without care it would also give the same numbers again.
  */
 export const SERVER = 'pg_postmaster_start_time()::text';
 
 /**
- * Passed over when another server answers than the last time. A standby that was promoted may not have heard of the last
- * numbers that were given; they are in use all the same, by workers that go on, and in answers to clients. Far more than
- * can be given out in the meantime, and little enough for millions of restarts.
+ * How many numbers are skipped when another server answers than the last time. A promoted standby may not know the last
+ * numbers that were given, but running workers and answers to clients still use them. This is far more than can be
+ * given in the meantime, and small enough for millions of restarts.
  */
 const PASSED_OVER = 1_000_000_000;
 

@@ -12,9 +12,9 @@ import { Notices } from './notices.ts';
 export interface PostgresStoreOptions {
   /** `postgres://user:password@host:port/database?sslmode=...`. */
   url: string;
-  /** For notifications, where `url` leads through a pooler; empty: without, which costs up to a heartbeat of delay. */
+  /** For notifications, where `url` leads through a pooler. Empty: none, which costs up to a heartbeat of delay. */
   listenUrl?: string;
-  /** Connections at once, at most; at least three: two batches and a read. */
+  /** The most connections at once; at least three: two batches and a read. */
   connectionsMax?: number;
   /** Time a statement may take, and the making of a connection. */
   timeoutMs?: number;
@@ -23,7 +23,7 @@ export interface PostgresStoreOptions {
   clock: Clock;
   /** Default: the server's clock; see `PostgresDriverOptions`. */
   nowMs?: () => number;
-  /** Told why what is acknowledged might not survive: the server was set to be fast instead. */
+  /** Told why acknowledged messages might not survive a crash: the server was configured for speed instead. */
   onNotDurable?: (reason: string) => void;
   /** Told once when the database cannot be trusted any more. */
   onFatal: (error: Error) => void;
@@ -31,23 +31,23 @@ export interface PostgresStoreOptions {
   limits?: StoreLimits;
   /** What goes into one transaction; see `GroupCommitOptions`. */
   batch?: Pick<GroupCommitOptions, 'costMax' | 'endOfTurn' | 'flushesMax'>;
-  /** Unique among the workers: names who sends a notification. */
+  /** Unique among the workers: names the sender of a notification. */
   sender: string;
 }
 
 const CONNECTIONS_MAX = 10;
 const TIMEOUT_MS = 10_000;
-/** While one batch waits for the disk the next one runs; more would only make them smaller. */
+/** While one batch waits for the disk, the next one runs. With more at once, batches would only be smaller. */
 const FLUSHES_MAX = 2;
 
 /**
- * A worker that hangs within a transaction keeps others from what it has locked for no longer than this. Between two statements
- * of a batch lie microseconds; one that is late all the same, because the machine is, is done again.
+ * A worker that hangs within a transaction keeps its locks no longer than this. Between two statements of a batch are
+ * only microseconds. A batch that is late because the machine is slow runs again.
  */
 const IDLE_MS = 1_000;
-/** Between two looks whether a project that another worker has locked for long is free again; it may have been for a moment only. */
+/** The pause between two looks whether a locked project is free again: the lock may have lasted only a moment. */
 const LOOK_ASIDE_MS = 10;
-/** A pause and a look take about so long together. */
+/** About the length of a pause and a look together. */
 const LOOKED_IN_MS = 20;
 
 /** Changing a large table takes its time. */
@@ -56,8 +56,8 @@ const MIGRATION_LIMIT_MS = 30 * 60_000;
 const OLDEST_VERSION = 140_000;
 
 /**
- * Throws `StoreUnavailable` while the database is away, an error named `SchemaTooNew` when a newer program has changed it,
- * and an error when the server is older than PostgreSQL 14.
+ * Throws `StoreUnavailable` while the database is away. Throws an error named `SchemaTooNew` when a newer program has
+ * changed it, and another error when the server is older than PostgreSQL 14.
  */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<Store> {
   const { url, clock, onFatal, limits, batch, sender, nowMs, onNotDurable = () => {} } = options;
@@ -91,7 +91,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   });
 }
 
-/** So that the first entries find their day. What keeps them from it, such as a dump, keeps nobody from starting. */
+/** Makes partitions for the first entries. If something prevents that, such as a dump, the worker still starts. */
 async function makeDays(driver: PostgresDriver, logDays: LogDays): Promise<void> {
   try {
     await logDays.makeAhead(await driver.transaction((tx) => tx.nowMs()));
@@ -100,7 +100,7 @@ async function makeDays(driver: PostgresDriver, logDays: LogDays): Promise<void>
   }
 }
 
-/** Brings the schema up to date, if it is not, and looks at what the server promises. */
+/** Brings the schema up to date if it is not, and checks whether the server's settings make commits durable. */
 async function prepareDatabase(options: PostgresDriverOptions, onNotDurable: (reason: string) => void): Promise<void> {
   const driver = new PostgresDriver(options);
   try {

@@ -1,15 +1,15 @@
 /**
- * How does a text of the store read for PostgreSQL, and how do its values?
+ * How are a text of the store and its values written for PostgreSQL?
  *
- * Parameters are numbered, lists are arrays. Text cannot hold the character NUL there, which SQLite and JavaScript take for
- * one like any other, so it is written as two others.
+ * Parameters are numbered, and lists are arrays. PostgreSQL's text cannot hold the character NUL, which SQLite and
+ * JavaScript treat like any other. So NUL is written as two other characters.
  */
 import type { SqlParam, SqlValue } from '../../driver.ts';
 import { spellLookups } from './lookups.ts';
 
 const DEFINITION = /^\s*(create table|alter table)\b/;
 
-/** `?` becomes `$1` and so on, `in (??)` a comparison with an array. Definitions get the order of bytes for their texts. */
+/** `?` becomes `$1` and so on; `in (??)` compares with an array. In definitions, text columns get byte order. */
 export function toPostgres(text: string): string {
   // Names and keys are compared as in SQLite, byte by byte, whatever the database's language.
   if (DEFINITION.test(text)) return text.replaceAll(/\btext\b/g, 'text collate "C"');
@@ -21,7 +21,7 @@ export function toPostgres(text: string): string {
   });
 }
 
-/** A parameter as the client library sends it: arrays as their literals, whose type follows from where they stand. */
+/** A parameter as the client library sends it. An array becomes a literal, with the type that its place needs. */
 export function toParameter(param: SqlParam): string | number | Buffer | null {
   if (Array.isArray(param)) return arrayLiteral(param);
   return toValue(param as SqlValue);
@@ -47,17 +47,17 @@ export function asBuffer(bytes: Uint8Array): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
-// A private-use character that nothing publishes, doubled by a letter where something does.
+// A private-use character that no one is expected to publish. Where it does occur, a letter after it marks it.
 const ESCAPE = '\uF8FE';
 const NUL = '\0';
 
-/** Without NUL; texts that hold neither NUL nor the escape, so all but every one, stay as they are. */
+/** Without NUL. Texts without NUL and without the escape character stay as they are; almost all do. */
 export function escapeText(text: string): string {
   if (!text.includes(NUL) && !text.includes(ESCAPE)) return text;
   return text.replaceAll(ESCAPE, `${ESCAPE}e`).replaceAll(NUL, `${ESCAPE}0`);
 }
 
-/** What `escapeText` was given. */
+/** Undoes `escapeText`. */
 export function unescapeText(text: string): string {
   if (!text.includes(ESCAPE)) return text;
   return text.replaceAll(`${ESCAPE}0`, NUL).replaceAll(`${ESCAPE}e`, ESCAPE);

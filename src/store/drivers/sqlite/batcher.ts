@@ -1,8 +1,8 @@
 /**
- * How do the batches of several threads become one transaction, and who is told what came of it?
+ * How do the batches of several threads become one transaction, and how does each thread get its results?
  *
- * Batches that wait when a transaction ends go together into the next one, whoever sent them, so that several threads
- * share their fsyncs as the clients of one thread do.
+ * Batches that wait when a transaction ends go into the next one together, whichever thread sent them. So several
+ * threads share their fsyncs, as the clients of one thread do.
  */
 import type { OriginLine } from '../../../engine/lanes/origin-line.ts';
 import type { BatchOutcome, WriteResult } from '../../batches/batch.ts';
@@ -25,11 +25,11 @@ export interface BatcherOptions {
 /** A thread, and what it knows of the work that waits. */
 export class Client {
   readonly reply: (message: Reply) => void;
-  /** It looks for what is due at this time by itself. At its start it looks at once. */
+  /** When this thread will look for due work by itself. When it starts, it looks at once. */
   #looksAtMs = -Infinity;
-  /** Lines in which it looks. */
+  /** Lines in which this thread looks for messages. */
   readonly #lines = new Set<OriginLine>();
-  /** Of its next batch. */
+  /** Pieces of its next batch. */
   #pieces: Piece[] = [];
 
   constructor(reply: (message: Reply) => void) {
@@ -47,19 +47,19 @@ export class Client {
     return joinPieces(commands, pieces);
   }
 
-  /** A claim answers what else there is: from there on nothing that was said before counts. */
+  /** The answer to a claim says what else waits: it replaces all that this thread was told before. */
   noteClaim({ nextDueAtMs, waitingLines, emptied }: Writes['claim']['answer']): void {
     this.#looksAtMs = nextDueAtMs ?? Infinity;
     for (const line of emptied) this.#lines.delete(line);
     for (const line of waitingLines) this.#lines.add(line);
   }
 
-  /** It knows of these by itself. */
+  /** This thread knows of these lines by itself. */
   noteKnown(waitingLines: readonly OriginLine[]): void {
     for (const line of waitingLines) this.#lines.add(line);
   }
 
-  /** Tells it what it does not know. What is due later than it looks it will hear from its claims. */
+  /** Tells this thread what it does not know. What is due after its next look it learns from its own claims. */
   tell(dueAtMs: number | null, waitingLines: readonly OriginLine[]): void {
     const isSooner = dueAtMs !== null && dueAtMs < this.#looksAtMs;
     const unknown = waitingLines.filter((line) => !this.#lines.has(line));
@@ -97,7 +97,7 @@ class Order {
     }
   }
 
-  /** A transaction is over that had commands of it: answers once none is missing. */
+  /** A transaction with commands of this batch is over: answers the batch once no result is missing. */
   close({ dueAtMs, othersDueAtMs, waitingLines }: BatchOutcome): void {
     const outcome = this.#outcome;
     outcome.dueAtMs = earlier(outcome.dueAtMs, dueAtMs);
@@ -110,7 +110,7 @@ class Order {
 interface Waiting {
   command: WriteCommand;
   order: Order;
-  /** Of the command in its batch. */
+  /** Position of the command in its batch. */
   index: number;
 }
 
@@ -132,7 +132,7 @@ export class Batcher {
     this.#clients.delete(client);
   }
 
-  /** Resolves when nothing waits any more; at once when another call sees to it. Throws `StoreFatal`. */
+  /** Resolves when nothing waits any more; at once if another call runs the commands. Throws `StoreFatal`. */
   async take(batch: Batch): Promise<void> {
     const order = new Order(batch);
     for (const [index, command] of batch.commands.entries()) this.#waiting.push({ command, order, index });
@@ -150,7 +150,7 @@ export class Batcher {
     }
   }
 
-  /** What keeps it from it but a broken database, such as a backup's lock, may be gone the next time. */
+  /** Upkeep that fails may succeed the next time, as after a backup's lock is gone. Only a broken database is fatal. */
   #maintain(): void {
     try {
       this.#options.maintain();
@@ -164,7 +164,7 @@ export class Batcher {
     const orders = new Set(together.map(({ order }) => order));
     for (const order of orders) order.close(outcome);
     const clients = new Set(together.map(({ order }) => order.client));
-    // Who is alone in it has asked for all of it.
+    // A client that is alone in the transaction asked for all of it, and knows of its lines.
     const [first] = clients;
     const only = clients.size === 1 ? first : undefined;
     only?.noteKnown(outcome.waitingLines);

@@ -1,4 +1,4 @@
-/** One end of a conversation with a database thread: what was asked, and who waits for the answer. */
+/** The asking end of a conversation with a database thread: open requests, and the callers that wait for answers. */
 import { StoreUnavailable } from '../../../engine/store-errors.ts';
 import type { BatchOutcome } from '../../batches/batch.ts';
 import { StoreFatal } from '../../driver.ts';
@@ -15,9 +15,9 @@ type WithoutId<R> = R extends { id: number } ? Omit<R, 'id'> : never;
 
 export interface DatabaseClientOptions<R extends OwnerRequest> {
   send: (request: R) => void;
-  /** Told once, when nothing more will be answered. */
+  /** Called once, when no more answers will come. */
   onFatal: (error: Error) => void;
-  /** Resolves when this thread has heard what there is. Default: the end of the microtasks. */
+  /** Resolves when this thread has taken in its waiting input. Default: the end of the microtasks. */
   endOfTurn?: () => Promise<void>;
   /** Told of what other threads have left waiting. */
   onLeft?: (left: Extract<Reply, { kind: 'left' }>) => void;
@@ -35,7 +35,7 @@ export class DatabaseClient<R extends OwnerRequest> {
     this.#options = options;
   }
 
-  /** Resolves after the commit. To be called again only then: pieces belong to the batch that follows. */
+  /** Resolves after the commit. Call it again only then: the pieces sent belong to the batch that follows them. */
   async run(commands: readonly WriteCommand[]): Promise<BatchOutcome> {
     const { send, endOfTurn } = this.#options;
     for (const piece of piecesOf(commands)) {
@@ -61,7 +61,7 @@ export class DatabaseClient<R extends OwnerRequest> {
     });
   }
 
-  /** Asks for the last time; `undefined` when the conversation is over already. */
+  /** Sends a last request; `undefined` when the conversation is over already. */
   askLast<Answer>(request: WithoutId<R>): Promise<Answer> | undefined {
     if (this.#closing || this.#failure) return undefined;
     const answer = this.ask<Answer>(request);
@@ -69,7 +69,7 @@ export class DatabaseClient<R extends OwnerRequest> {
     return answer;
   }
 
-  /** Refuses what is asked from now on; resolves when all that was asked is answered. */
+  /** Refuses new requests; resolves when all earlier ones are answered. */
   async close(): Promise<void> {
     this.#closing = true;
     if (this.#pending.size === 0) return;
@@ -92,7 +92,7 @@ export class DatabaseClient<R extends OwnerRequest> {
     if (this.#pending.size === 0) this.#tellWhoWaits();
   }
 
-  /** Nothing more will be answered. After a close that is as it should be. */
+  /** No more answers will come. After a close this is normal. */
   fail(error: Error): void {
     if (this.#failure || (this.#closing && this.#pending.size === 0)) return;
     this.#failure = error;

@@ -10,12 +10,12 @@ import type { SqliteDriver } from './driver.ts';
 import type { OwnerRequest, Request } from './messages.ts';
 import type { Piece } from './pieces.ts';
 
-/** Answers all of them, one piece of work after the other. */
+/** Serves all clients, one request at a time. */
 export class DatabaseServer {
   readonly #driver: SqliteDriver;
   readonly #batcher: Batcher;
   readonly #owner: { port: MessagePort; client: Client };
-  /** Of the other threads. */
+  /** Clients in the other threads. */
   readonly #clients = new Map<MessagePort, Client>();
 
   constructor(driver: SqliteDriver, owner: MessagePort, limits?: StoreLimits) {
@@ -29,7 +29,7 @@ export class DatabaseServer {
     });
   }
 
-  /** From now on the owner is heard; it is told so. */
+  /** Begins to listen to the owner, and tells it so. */
   begin(): void {
     const { port, client } = this.#owner;
     port.on('message', (request: OwnerRequest) => this.#hearOwner(request));
@@ -64,7 +64,7 @@ export class DatabaseServer {
     this.#answer(client, request, () => this.#do(client, request));
   }
 
-  /** What waits at the ports already would otherwise be heard one by one, each after the transaction before. */
+  /** Takes in all waiting requests. Otherwise each would be heard alone, after the transaction of the one before it. */
   #hearAll(): void {
     for (const [port, client] of this.#clients) {
       for (let next = receiveMessageOnPort(port); next; next = receiveMessageOnPort(port)) {

@@ -1,4 +1,4 @@
-/** The narrow waist over `node:sqlite`: one connection, statements that run at once, one piece of work at a time. */
+/** The interface to `node:sqlite`: one connection, statements that run synchronously, one piece of work at a time. */
 import { statSync } from 'node:fs';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { StoreUnavailable } from '../../../engine/store-errors.ts';
@@ -19,7 +19,7 @@ export interface SqliteDriverOptions {
   path: string;
   /** A second connection that only reads. */
   readOnly?: boolean;
-  /** How long to wait for another process's lock, such as a backup's. Ours are never held against each other. */
+  /** How long to wait for another process's lock, such as a backup's. This process's connections never wait so. */
   busyTimeoutMs?: number;
 }
 
@@ -39,17 +39,17 @@ const DIALECT: SqlDialect = {
 const RESERVE = 'update numbers set next = next + ? where name = ? returning next';
 
 const BUSY_TIMEOUT_MS = 5_000;
-/** While readers hold it open: how long a truncation of the WAL may keep the writer waiting. */
+/** While readers use the WAL: how long cutting it may keep the writer waiting. */
 const TRUNCATE_TIMEOUT_MS = 20;
-/** Statements kept prepared; texts are fixed but for combinations of filters. */
+/** The most statements kept prepared. Their texts are fixed, except for combinations of filters. */
 const STATEMENTS_MAX = 256;
-/** Written since the last checkpoint when the next is due: the usual thousand pages. */
+/** A checkpoint is due after this many bytes are written. */
 const CHECKPOINT_BYTES = 16 * 1024 * 1024;
 /** Pages that a small transaction touches, as bytes of the WAL. */
 const WAL_BYTES_PER_COMMIT = 24 * 1024;
-/** Size to which a WAL that grew beyond it, because of a long reader or a burst, is cut again. */
+/** A WAL that grew beyond this size, because of a long read or a burst, is cut to it again. */
 const WAL_BYTES_KEPT = 32 * 1024 * 1024;
-/** Page caches in KiB. The operating system caches the file as well, so little is gained by more. */
+/** Page caches in KiB. The operating system caches the file too, so larger caches gain little. */
 const WRITER_CACHE_KIB = 16 * 1024;
 const READER_CACHE_KIB = 4 * 1024;
 
@@ -62,12 +62,12 @@ export class SqliteDriver implements Driver {
   readonly #statements = new Map<string, StatementSync>();
   readonly #queries: Queries;
   readonly #transaction: Transaction;
-  /** Ends when the work that was begun last ends. */
+  /** Ends when the latest piece of work ends. */
   #turn: Promise<unknown> = Promise.resolve();
   #bytesSinceCheckpoint = 0;
   #failure: StoreFatal | undefined;
 
-  /** Throws what `classify` makes of the database's errors, or an error when a pragma did not take. */
+  /** Throws database errors as `classify` returns them, or an error when a pragma had no effect. */
   constructor({ path, readOnly = false, busyTimeoutMs = BUSY_TIMEOUT_MS }: SqliteDriverOptions) {
     this.#path = path;
     this.#readOnly = readOnly;
@@ -113,10 +113,10 @@ export class SqliteDriver implements Driver {
   }
 
   /**
-   * Copies what was committed into the database file when it is time. To be called after callers got their answers.
+   * Copies what was committed into the database file when a checkpoint is due. Call it after callers got their answers.
    *
-   * SQLite's own automatic checkpoints are off because they swallow errors: a failed fsync of the database file
-   * would go unnoticed and its pages would be lost with the WAL's next reset. Here it throws `StoreFatal`.
+   * SQLite's own automatic checkpoints are off because they swallow errors: a failed fsync of the database file would
+   * go unnoticed and its pages would be lost with the WAL's next reset. Here it throws `StoreFatal`.
    */
   maintain(): void {
     if (this.#bytesSinceCheckpoint < CHECKPOINT_BYTES || this.#path === ':memory:' || this.#failure) return;
@@ -137,7 +137,7 @@ export class SqliteDriver implements Driver {
       `pragma journal_mode = wal; pragma synchronous = full; pragma wal_autocheckpoint = 0;
        pragma journal_size_limit = ${WAL_BYTES_KEPT}`,
     );
-    // Builds of SQLite differ in their defaults, and a pragma that did not take says nothing: P1 rests on these two.
+    // Builds of SQLite differ in their defaults, and a pragma without effect reports no error. P1 depends on these two.
     const expected: [string, SqlValue][] = [
       ['journal_mode', this.#path === ':memory:' ? 'memory' : 'wal'],
       ['synchronous', 2],

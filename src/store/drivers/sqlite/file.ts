@@ -5,12 +5,12 @@ import { makeFolder } from '../../../system/folder.ts';
 import { type FileLock, lockFile } from './lock.ts';
 
 export interface TakenFile {
-  /** One name per file, so that two ways to write its path meet in one lock. */
+  /** One name per file, so that different ways to write its path lead to one lock. */
   path: string;
   lock: FileLock;
 }
 
-/** Makes the folder of the database when it is missing, not the database. Throws `StoreInUse` when another has it. */
+/** Makes a missing folder of the database, but not the database. Throws `StoreInUse` when another process has it. */
 export function takeFile(givenPath: string): TakenFile {
   const path = canonical(givenPath);
   createForOwner(`${path}.lock`);
@@ -18,9 +18,9 @@ export function takeFile(givenPath: string): TakenFile {
 }
 
 /**
- * Messages hold secrets of those who publish, and SQLite would make a file that everybody can read; its write-ahead log
- * gets the mode of the database. A file that exists keeps its mode, which its owner has chosen, and is not even opened:
- * closing it would drop the lock that this process may have on it.
+ * Creates a file that only its owner can read: messages hold secrets, and SQLite would make a file that everybody can
+ * read. Its write-ahead log gets the same mode. An existing file keeps the mode that its owner has chosen. It is not
+ * even opened: closing it would drop a lock that this process may have on it.
  */
 export function createForOwner(path: string): void {
   try {
@@ -35,7 +35,7 @@ export function removeDatabase(path: string): void {
   for (const file of [path, `${path}-wal`, `${path}-shm`, `${path}-journal`]) rmSync(file, { force: true });
 }
 
-/** Gives a database that is closed, and complete in one file, the name `path`, durably: after a power cut too it is all there. */
+/** Gives a closed database, complete in one file, the name `path`. It is all there even after a power cut. */
 export function putInPlace(file: string, path: string): void {
   syncToDisk(file);
   renameSync(file, path);

@@ -13,7 +13,7 @@ import type { SqliteStoreOptions } from './open.ts';
 
 type OnLeft = NonNullable<DatabaseClientOptions<Request>['onLeft']>;
 
-/** Its `close` ends what this thread has to do with the database, not the database. */
+/** Its `close` ends only this thread's use of the database. */
 export function joinSqliteStore(
   ports: DatabasePorts,
   { onFatal, batch }: Omit<SqliteStoreOptions, 'path' | 'limits'>,

@@ -1,4 +1,4 @@
-/** Who alone may work on a database file? */
+/** Which process alone may work on a database file? */
 import { readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 
@@ -15,9 +15,9 @@ export interface FileLock {
 }
 
 /**
- * Holds an exclusive lock on `<path>.lock` for the life of the process. The operating system gives it back however
- * the process ends, so there is no stale lock to clean up. `<path>.owner` only tells people who holds it.
- * Throws `StoreInUse` when another holds it.
+ * Holds an exclusive lock on `<path>.lock` for the life of the process. The operating system releases it however the
+ * process ends, so no stale lock remains. `<path>.owner` only tells people which process holds it. Throws `StoreInUse`
+ * when another process holds it.
  */
 export function lockFile(path: string): FileLock {
   // Only SQLite may open the lock file: closing any other handle on it would drop the process's lock.
@@ -34,7 +34,7 @@ export function lockFile(path: string): FileLock {
     lock.close();
   };
   try {
-    // Complete before it has its name: who is refused may read it at any moment.
+    // The file is complete before it gets its name: a process that is refused may read it at any moment.
     writeFileSync(`${path}.owner.new`, `${process.pid}\n`, { mode: 0o600 });
     renameSync(`${path}.owner.new`, `${path}.owner`);
   } catch (error) {
@@ -44,7 +44,7 @@ export function lockFile(path: string): FileLock {
   return { release };
 }
 
-/** It may come and go meanwhile. */
+/** The file may appear or vanish meanwhile. */
 function describeOwner(ownerPath: string): string {
   try {
     const { mtime } = statSync(ownerPath);

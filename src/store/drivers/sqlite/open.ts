@@ -17,8 +17,8 @@ export interface SqliteStoreOptions {
   /** A file, whose folder is made when it is missing, or `:memory:`. */
   path: string;
   /**
-   * Told once when the database cannot be trusted any more, as after a failed fsync. The process must end with a
-   * non-zero code: recovery reads what is on disk. All commands are refused with `StoreUnavailable` from then on.
+   * Called once when the database cannot be trusted any more, as after a failed fsync. All commands are then refused
+   * with `StoreUnavailable`. The process must end with a non-zero code, so that recovery reads what is on disk.
    */
   onFatal: (error: Error) => void;
   /** Default: none. */
@@ -41,14 +41,14 @@ export type SqliteStore = Store & { stats(): StoreStats };
 
 /** A store over threads. They end with it; other threads of the process may use them until then. */
 export type SharedSqliteStore = SqliteStore & {
-  /** What `joinSqliteStore` needs in another thread; to be transferred to it. */
+  /** Ports for `joinSqliteStore` in another thread; transfer them to it. */
   connect(): Promise<DatabasePorts>;
 };
 
 /**
- * A store whose database lives in threads of its own: one that writes and looks single rows up, and one for lists, so
- * that these never stall writing. Throws `StoreInUse` when another server has the file, and an error named
- * `SchemaTooNew` when a newer program has changed it.
+ * A store whose database has threads of its own. One writes and reads single rows, and one reads lists, so that lists
+ * never delay writes. Throws `StoreInUse` when another server has the file, and an error named `SchemaTooNew` when a
+ * newer program has changed it.
  */
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<SharedSqliteStore> {
   if (options.path === ':memory:') return openThreads(options.path, undefined, options);
@@ -86,7 +86,7 @@ async function openThreads(
       return thread.read(method, args);
     },
     listen: (listener) => queue.listen(listener),
-    listenForWaitingLines: () => {}, // to the thread that has opened it there are no others
+    listenForWaitingLines: () => {}, // the thread that opened it treats itself as the only one
     listenForCommitUnknown: (listener) => queue.listenForCommitUnknown(listener),
     counts: () => queue.counts,
     close: async () => {
@@ -126,8 +126,8 @@ class LateThread {
 }
 
 /**
- * The same store in the caller's thread, for simulations and tests. Only one may have a file at a time; no lock
- * sees to it.
+ * The same store in the caller's thread, for simulations and tests. No lock prevents a second one on the same file; the
+ * caller must.
  */
 export async function openInlineSqliteStore({
   path,

@@ -1,6 +1,7 @@
 /**
- * How does a batch go to the database's thread without holding this one? What is sent there is copied at once, so that 90 MiB or
- * 10,000 messages go over beforehand in pieces, between which everybody else has a turn. It is one transaction all the same.
+ * How is a batch sent to the database's thread without blocking this one? What is sent is copied at once. So 90 MiB or
+ * 10,000 messages are sent ahead in pieces, and other work gets a turn between them. The batch is still one
+ * transaction.
  */
 import { BATCH_COST_MAX, costOf, costOfMessages } from '../../batches/weight.ts';
 import type { WriteCommand } from '../../operations/all.ts';
@@ -16,7 +17,7 @@ export interface Piece {
   messages: readonly StoredNewMessage[];
 }
 
-/** The batch without what goes before it in pieces. Of small ones nothing does. */
+/** The batch without the messages that are sent ahead in pieces. Small batches have no pieces. */
 export function withoutPieces(commands: readonly WriteCommand[]): readonly WriteCommand[] {
   return commands.map((command) =>
     isHeavy(command) ? { ...command, args: { ...command.args, messages: [] } } : command,
@@ -46,7 +47,7 @@ function isHeavy(command: WriteCommand): command is Extract<WriteCommand, { meth
   return command.method === 'accept' && costOf(command) > PIECE_COST_MAX;
 }
 
-/** The batch as it was before. */
+/** Puts the messages of the pieces back into the batch. */
 export function joinPieces(batch: readonly WriteCommand[], pieces: readonly Piece[]): readonly WriteCommand[] {
   for (const { index, messages } of pieces) {
     const command = batch[index];

@@ -2,7 +2,7 @@
 import { DatabaseSync } from 'node:sqlite';
 import { createForOwner, removeDatabase } from './file.ts';
 
-/** Others hold the database for moments only. */
+/** Other processes lock the database only for moments. */
 const BUSY_TIMEOUT_MS = 10_000;
 
 /** What is wrong with a file that should be a sound database. */
@@ -56,7 +56,7 @@ export function hasRows(path: string, others: readonly string[]): boolean {
   }
 }
 
-/** Brings a closed database, and the write-ahead log beside it, into its one file. Throws when another has it open. */
+/** Brings a closed database and its write-ahead log into one file. Throws when another program has it open. */
 export function makeOneFile(path: string): void {
   const database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
   try {
@@ -71,7 +71,7 @@ export function makeOneFile(path: string): void {
 const CORRUPT = 11;
 const NOT_A_DATABASE = 26;
 
-/** Whether an error says that a file cannot be read as a database, whoever tries. */
+/** Whether the error says that the file itself cannot be read as a database, by any program. */
 export function isDamage(error: unknown): boolean {
   if (!(error instanceof Error) || !('errcode' in error) || typeof error.errcode !== 'number') return false;
   const code = error.errcode & 0xff;

@@ -1,6 +1,6 @@
 /**
- * How does a text of the store read for SQLite? Lists become one JSON parameter. Look-ups are plain joins and tests: the planner
- * keeps no statistics that could mislead it. Rows need no locks where there is one writer.
+ * How is a text of the store written for SQLite? Lists become one JSON parameter. Look-ups become plain joins and
+ * tests: the planner keeps no statistics that could mislead it. Rows need no locks, because there is one writer.
  */
 export function toSqlite(text: string): string {
   return text

@@ -60,7 +60,7 @@ export class DatabaseThread {
     return port2;
   }
 
-  /** Ends the thread once what it was asked before is done. */
+  /** Ends the thread once its earlier requests are done. */
   async close(): Promise<void> {
     const closed = this.#requests.askLast<void>({ kind: 'close' });
     if (!closed) return;

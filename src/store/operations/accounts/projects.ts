@@ -1,4 +1,4 @@
-/** Who may use the store, and what do they sign with? */
+/** Who may use the store, and with which keys does it sign? */
 import type { ProjectId } from '../../../engine/model.ts';
 import type { AccountsState, Project, SealedKeys, Token, TokenScope } from '../../../engine/stores.ts';
 import type { Queries, Transaction } from '../../driver.ts';
@@ -113,7 +113,7 @@ export const replaceSigningKeys = write(
   },
 );
 
-/** All of one moment. */
+/** All from one snapshot. */
 export const readAccounts = read(async (queries: Queries): Promise<AccountsState> => {
   const rows = await queries.query<Project & { signing_current: string; signing_next: string }>(
     `select ${PROJECT_FIELDS}, signing_current, signing_next from projects order by id`,
@@ -125,7 +125,7 @@ export const readAccounts = read(async (queries: Queries): Promise<AccountsState
   return { version: await accountsVersion(queries), projects, tokens: await listTokens(queries, {}) };
 });
 
-/** What changes whenever something here does but the last use of a token: the others learn from it that they must look. */
+/** Every change here but the last use of a token raises this number: it tells the other workers to read again. */
 export async function accountsVersion(queries: Queries): Promise<number> {
   const [row] = await queries.query<{ next: number }>("select next from numbers where name = 'accounts'");
   return row?.next ?? 0;

@@ -1,6 +1,6 @@
 /**
- * Where does a new message stand: does it go out as its sender proposed, or do its queue, its flow-control key or its
- * project make it wait? Decided in the transaction that saves it, since only there is known who holds the slots.
+ * Where does a new message stand? It goes out as its sender proposed, or its queue, its flow-control key or its project
+ * makes it wait. This is decided in the transaction that saves it, because only there the holders of slots are known.
  */
 import { lineOf, type OriginLine } from '../../../engine/lanes/origin-line.ts';
 import type { AcceptedState } from '../../../engine/messages/accepted.ts';
@@ -50,7 +50,7 @@ export class Entry {
     return (await this.#queues.create(projectId, queueName, queuesMax, this.#nowMs)) !== undefined;
   }
 
-  /** Saves `messages`, whose queues are loaded, in a handful of statements; says where each of them stands. */
+  /** Saves `messages` in a few statements and says where each of them stands. Their queues must be loaded. */
   async insert(messages: readonly StoredNewMessage[]): Promise<EntryState[]> {
     if (messages.length === 0) return [];
     const { tx, limits, logs, due } = this.#context;
@@ -85,7 +85,7 @@ export class Entry {
     await this.#gate.load(messages.map(({ message }) => message[MESSAGE_AT.project_id]));
   }
 
-  /** The gates in order: the queue, the key, the project. One that is closed has the message from then on. */
+  /** The gates in order: the queue, the key, the project. The message waits at the first one that is closed. */
   #place({ message, queueName, flow }: StoredNewMessage): EntryState {
     const projectId = message[MESSAGE_AT.project_id];
     const isReady = message[MESSAGE_AT.due_at_ms] <= this.#nowMs;

@@ -9,7 +9,7 @@ import { LINE, PAST_LANES } from './lines.ts';
 
 type At<Args> = Args & FlowRef & { nowMs: number };
 
-/** A key that nobody used yet can be paused; resuming it changes nothing. */
+/** A key that was never used can be paused; to resume such a key changes nothing. */
 export const setKeyPaused = write(async (context: WriteContext, args: At<{ isPaused: boolean }>): Promise<void> => {
   return change(context, args, { create: args.isPaused }, () => ({ paused: args.isPaused ? 1 : 0 }));
 });
@@ -124,9 +124,9 @@ export function decodeFlowKey(row: FlowKeyView, nowMs: Millis): FlowKey {
 }
 
 /**
- * Looks at up to `rowsMax` keys that nobody used since, and drops those that no message names and nobody has set anything
- * for. The others count as used now: a hundred thousand pinned keys are looked at once a day, not in each piece. Returns
- * how many it looked at.
+ * Looks at up to `rowsMax` keys that were not used since `usedBeforeMs`. It drops those that no message names and that
+ * have no settings of their own. The others count as used now, so that a hundred thousand pinned keys are looked at
+ * once a day, not in each piece. Returns how many keys it looked at.
  */
 export async function dropUnusedKeys(
   { tx, locked }: WriteContext,
@@ -149,7 +149,7 @@ export async function dropUnusedKeys(
     [usedBeforeMs, rowsMax],
   );
   for (const { project_id, key, in_use } of rows) {
-    if (!locked.has(project_id)) continue; // it came after the projects were locked
+    if (!locked.has(project_id)) continue; // it was found only after the projects were locked
     if (in_use === 0) await tx.send('delete from flow_keys where project_id = ? and key = ?', [project_id, key]);
     else
       await tx.send('update flow_keys set used_at_ms = ? where project_id = ? and key = ?', [nowMs, project_id, key]);
@@ -157,7 +157,7 @@ export async function dropUnusedKeys(
   return rows.length;
 }
 
-/** Whose keys `dropUnusedKeys` looks at. */
+/** The projects whose keys `dropUnusedKeys` looks at. */
 export async function projectsOfUnusedKeys(
   queries: Queries,
   { usedBeforeMs, rowsMax }: { usedBeforeMs: number; rowsMax: number },

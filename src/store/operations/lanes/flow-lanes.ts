@@ -1,8 +1,10 @@
 /**
- * Which flow-control keys does a transaction touch, may they start another attempt, and when is each to be looked at again?
+ * Which flow-control keys does a transaction touch, may they start another attempt, and when must each be looked at
+ * again?
  *
- * A key's slots are its claimed messages, counted when it is loaded. When the transaction has made its changes, `save`
- * counts anew and sets the time at which the key's wait list is to be served; nothing is carried on from before.
+ * The messages of a key that are claimed hold its slots. They are counted when the key is loaded. When the transaction
+ * has made its changes, `save` counts again and sets the time at which the key's wait list is served; no count is
+ * carried over.
  */
 import { countStart, nextStartAtMs, type RateWindow, startsLeft } from '../../../engine/lanes/lanes.ts';
 import type { ProjectId } from '../../../engine/model.ts';
@@ -46,20 +48,21 @@ interface FlowStateRow extends FlowKeyRow {
 }
 
 /**
- * Messages let go that are counted at most, so that touching a key costs the same however many of it wait for a dead
- * endpoint. A key that may start more lets more than these go, which wait with their origin then, as others do.
+ * The most released messages that are counted. So to touch a key costs the same, however many of its messages wait for
+ * a dead endpoint. If a key may start more than this, more of its messages are released, and wait in the line of their
+ * origin.
  */
 const LET_GO_COUNTED_MAX = 1_000;
 
-/** How coarsely the last use of a key is kept: it is there to forget keys after a day. */
+/** The last use of a key is stored in steps of this size: it only serves to forget keys after a day. */
 const USED_STEP_MS = 3_600_000;
 
 const FLOW_KEY_FIELDS =
   'f.project_id, f.key, f.parallelism, f.rate, f.period_s, f.parallelism_pinned, f.rate_pinned, f.paused, f.window_started_at_ms, f.window_count, f.used_at_ms, f.wake_at_ms';
 
 /**
- * The fields of a key with its holders, those that went on from its wait list to that of their origin or project, and its
- * first waiting message, from `flow_keys f`.
+ * The fields of a key from `flow_keys f`: with its claimed messages, those that moved from its wait list to the line of
+ * their origin or project, and the time of its first waiting message.
  */
 const STANDING_FIELDS = `${FLOW_KEY_FIELDS},
   (select count(*) from messages m
@@ -87,9 +90,12 @@ const NEW_KEY: Omit<FlowKeyRow, 'project_id' | 'key' | 'used_at_ms'> = {
 export class FlowLane {
   readonly row: FlowKeyRow;
   #inFlight: number;
-  /** They may start before the others, so a busy origin gets no more of a key than the key could have in flight. */
+  /**
+   * Released messages may start before the others. They are counted so that a key releases no more to a busy origin
+   * than it could have in flight.
+   */
   #released: number;
-  /** When the first of those that wait becomes, or became, ready. */
+  /** When the first waiting message becomes, or became, ready. */
   #firstReadyAtMs: number;
   #isChanged = false;
 
@@ -150,7 +156,7 @@ export class FlowLane {
     this.change({ window_started_at_ms: startedAtMs, window_count: count });
   }
 
-  /** The latest message sets the limits that are not pinned; what it does not mention is unlimited. */
+  /** The latest message sets the limits that are not pinned; a limit that it does not mention becomes unlimited. */
   follow({ parallelism, rate, periodS }: FlowControl, nowMs: number): void {
     if (this.row.parallelism_pinned === 0) this.change({ parallelism: parallelism ?? null });
     if (this.row.rate_pinned === 0) this.change({ rate: rate ?? null, period_s: periodS });
@@ -177,14 +183,14 @@ export class FlowLanes {
     this.#nowMs = nowMs;
   }
 
-  /** Loads those that exist and are not loaded yet. */
+  /** Loads the keys that exist and are not loaded yet. */
   async load(refs: readonly FlowRef[]): Promise<void> {
     for (const [projectId, keys] of this.#missing(refs)) {
       for (const row of await flowStates(this.#tx, projectId, keys)) this.add(row);
     }
   }
 
-  /** As `load`; those that do not exist begin to. */
+  /** Like `load`, but makes the keys that do not exist. */
   async loadOrCreate(refs: readonly FlowRef[]): Promise<void> {
     await this.load(refs);
     const created: FlowKeyRow[] = [];
@@ -206,12 +212,12 @@ export class FlowLanes {
     return this.#lanes.get(nameOf(projectId, key));
   }
 
-  /** Its wait list had its turn: the next is when all others had theirs. */
+  /** Its wait list had its turn: the next turn comes after those of all other keys. */
   markServed(lane: FlowLane): void {
     this.#served.add(lane);
   }
 
-  /** To be called once all messages of the transaction are written. */
+  /** Call this once all messages of the transaction are written. */
   async save(due: DueTimes): Promise<void> {
     const lanes = [...this.#lanes.values()];
     const refs = lanes.map(({ row }) => ({ projectId: row.project_id, key: row.key }));
@@ -226,7 +232,7 @@ export class FlowLanes {
     }
   }
 
-  /** A key that has its turn already keeps its place in the row of keys; one that just had it goes to the end. */
+  /** A key whose turn has come keeps its place in the order of keys; a key that just had its turn goes to the end. */
   #wakeAtMs(lane: FlowLane, { in_flight, released, first_ready_at_ms }: FlowStateRow): number | null {
     const { parallelism, paused, wake_at_ms } = lane.row;
     const nextMs = nextStartAtMs(
@@ -258,7 +264,7 @@ async function flowStates(queries: Queries, projectId: ProjectId, keys: readonly
   );
 }
 
-/** Keys whose wait list is to be served now, in the order of their turns. */
+/** Keys whose wait list must be served now, in the order of their turns. */
 export function wokenLanes(queries: Queries, nowMs: number, limit: number): Promise<FlowStateRow[]> {
   return queries.query<FlowStateRow>(
     `select ${STANDING_FIELDS} from flow_keys f where f.wake_at_ms <= ?
@@ -267,7 +273,7 @@ export function wokenLanes(queries: Queries, nowMs: number, limit: number): Prom
   );
 }
 
-/** When the next wait list is to be served. */
+/** When the next wait list must be served. */
 export async function nextWakeAtMs(queries: Queries): Promise<number | null> {
   const [row] = await queries.query<{ wake_at_ms: number }>(
     'select wake_at_ms from flow_keys where wake_at_ms is not null order by wake_at_ms, project_id, key limit 1',

@@ -1,6 +1,7 @@
 /**
- * Who takes the slot that a settled message leaves, in the same transaction? The successor goes out under the delivery slot that
- * the worker has for the one before, so it must go to the same origin and not be much larger.
+ * Which message takes the slot that a settled message frees, in the same transaction? The next message goes out under
+ * the delivery slot that the worker has for the settled one. So it must go to the same origin and must not be much
+ * larger.
  */
 import type { WriteContext } from '../logs/log-writer.ts';
 import { CANDIDATE_FIELDS, type Candidate, type ClaimedRow, own } from '../messages/claim.ts';
@@ -8,7 +9,7 @@ import type { FlowLane } from './flow-lanes.ts';
 import { LINE } from './lines.ts';
 import type { Released } from './release-next.ts';
 
-/** A delivery slot for a successor. */
+/** A delivery slot that another message may take. */
 export interface FreedSlot {
   projectId: number;
   origin: string;
@@ -19,7 +20,7 @@ export interface FreedSlot {
   flowKey: string | null;
 }
 
-/** The next of each freed slot that finds one, in the order of `freedSlots`. */
+/** For each freed slot its next message, if there is one, in the order of `freedSlots`. */
 export async function handOffAll(
   context: WriteContext,
   freedSlots: readonly FreedSlot[],
@@ -71,7 +72,7 @@ class WaitLists {
     this.#nowMs = nowMs;
   }
 
-  /** The first that is ready, if the key lets it start and the freed slot is one for it. */
+  /** The first ready message, if the key lets it start and it fits the freed slot. */
   async firstOf(lane: FlowLane, freedSlot: FreedSlot): Promise<Candidate | undefined> {
     if (!lane.hasWaiting(this.#nowMs) || lane.goesLeft(this.#nowMs) === 0) return undefined;
     const taken = this.#takenOf.get(lane) ?? 0;

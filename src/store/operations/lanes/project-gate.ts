@@ -1,16 +1,16 @@
 /**
  * May a project start another attempt, when all its attempts together are limited (contract M 16.8)?
  *
- * What it may not start waits in its line. Whatever lowers the number of attempts sends the first of them on, and makes
- * a claim due; the claim sends on more as long as there is room, since those before may have found another lane closed.
- * So room that is left beside a line always has a claim that is due.
+ * A message that it may not start waits in its line. Every change that lowers the number of attempts releases the first
+ * messages of the line, and makes a claim due. That claim releases more while there is room, because messages released
+ * before may have found another lane closed. So when a project has room and a line, a claim is always due.
  */
 import type { ProjectId } from '../../../engine/model.ts';
 import type { Queries, SqlValue, Transaction } from '../../driver.ts';
 import { read } from '../operation.ts';
 import { LINE, lineBehindQueue } from './lines.ts';
 
-/** Messages that go on from the line of a project in one transaction. */
+/** The most messages that leave the lines of projects in one transaction. */
 const RELEASED_MAX = 64;
 
 export class ProjectGate {
@@ -47,7 +47,7 @@ export class ProjectGate {
     return Math.max(0, this.#parallelismMax - inFlight);
   }
 
-  /** Whether messages wait for the project's attempts in flight: another one goes behind them. */
+  /** Whether messages wait in the project's line: another one goes behind them. */
   hasHeld(projectId: ProjectId): boolean {
     return this.#projectsWithHeld.has(projectId);
   }
@@ -76,7 +76,7 @@ async function isHeld(queries: Queries, projectId: ProjectId): Promise<boolean> 
   return rows.length > 0;
 }
 
-/** Projects in whose line messages wait: one step of the index each, however many they are. */
+/** Projects whose line has messages. Each takes one step in the index, however many of its messages wait. */
 export async function projectsWithHeld(queries: Queries): Promise<ProjectId[]> {
   const projectIds: ProjectId[] = [];
   let last = -1;
@@ -99,7 +99,7 @@ export interface SentOn {
   flow_key: string | null;
 }
 
-/** Sends as many on as the projects have room for. They are checked again where they are claimed. */
+/** Releases as many messages as the projects have room for. They are checked again when they are claimed. */
 export async function releaseHeld(
   tx: Transaction,
   gate: ProjectGate,

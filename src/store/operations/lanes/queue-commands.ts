@@ -21,7 +21,7 @@ export interface SaveQueueArgs extends QueuePlace {
   nowMs: number;
 }
 
-/** Makes the queue or replaces its settings. Past the limit none is made; what exists is never refused. */
+/** Makes the queue or replaces its settings. At the limit no queue is made, but an existing queue is never refused. */
 export const saveQueue = write(
   async (context: WriteContext, args: SaveQueueArgs): Promise<'saved' | 'tooManyQueues'> => {
     const { projectId, parallelism, isPaused, nowMs } = args;
@@ -57,7 +57,7 @@ export const setQueuePaused = write(
   },
 );
 
-/** Writes nothing when it is so already. */
+/** Writes nothing when the queue is already in that state. */
 async function setPaused(
   context: WriteContext,
   queue: QueueRef,
@@ -73,7 +73,7 @@ async function setPaused(
   else await resume(context, queue, args.nowMs);
 }
 
-/** Messages that were started wait with the queue; those being attempted join them when they need a retry. */
+/** Messages that hold a slot wait with the queue. Those that are being attempted join them when they need a retry. */
 async function hold(context: WriteContext, queue: QueueRef, nowMs: number): Promise<void> {
   const { projectId, queueId } = queue;
   const started = await context.tx.query<{ flow_key: string }>(
@@ -90,7 +90,7 @@ async function hold(context: WriteContext, queue: QueueRef, nowMs: number): Prom
   await releaseNext(context, { flowKeys }, nowMs);
 }
 
-/** From the earliest unfinished message on: first those that were started. */
+/** Goes on from the earliest unfinished message: first those that hold a slot. */
 async function resume(context: WriteContext, queue: QueueRef, nowMs: number): Promise<void> {
   const { projectId, queueId } = queue;
   const started = await context.tx.query<{ project_id: number; due_at_ms: number; flow_key: string | null }>(
@@ -107,7 +107,7 @@ async function resume(context: WriteContext, queue: QueueRef, nowMs: number): Pr
   await releaseNext(context, { queues: [queue], flowKeys: flowRefsOf(started) }, nowMs);
 }
 
-/** The queue is gone at once; `emptyQueue` is to follow. `undefined`: there is none. */
+/** The queue is hidden at once; call `emptyQueue` afterwards. `undefined`: there is no such queue. */
 export const deleteQueue = write(
   async (
     context: WriteContext,
@@ -115,7 +115,8 @@ export const deleteQueue = write(
   ): Promise<QueueRef | undefined> => {
     const queue = await idOf(context.tx, { projectId, name });
     if (!queue) return undefined;
-    // Paused, so that none of its messages starts while they are cancelled in pieces, or after a crash between two of them.
+    // Paused, so that none of its messages starts while they are cancelled in pieces, or after a crash between two
+    // pieces.
     await hold(context, queue, nowMs);
     await context.tx.send(
       'update queues set deleted = 1, paused = 1, updated_at_ms = ? where project_id = ? and id = ?',
@@ -126,9 +127,9 @@ export const deleteQueue = write(
 );
 
 /**
- * Cancels up to `count` messages of a deleted queue, as if each had been cancelled for itself, and forgets the queue with
- * its last one. Those of workflow runs go on without it: their runs are what can be cancelled. Answers whether it should be
- * called again at once.
+ * Cancels up to `count` messages of a deleted queue, each as if it was cancelled alone. With the last message, the
+ * queue is removed. Messages of workflow runs go on without the queue, because only a run as a whole can be cancelled.
+ * Answers whether it should be called again at once.
  */
 export const emptyQueue = write(
   { weight: ({ count }) => ({ rows: count }) },
@@ -192,8 +193,8 @@ async function letRunsLeave(context: WriteContext, keys: readonly number[], nowM
 }
 
 /**
- * Deleted queues with messages to be cancelled, because their deletion was cut off, or with none left. Those that only
- * wait for attempts in flight, or for callbacks, are passed over: however many they are, they keep no other waiting.
+ * Deleted queues that have messages to cancel, because their deletion was interrupted, or that have none left. Queues
+ * that only wait for attempts in flight or for callbacks are skipped, so that they never keep other queues waiting.
  */
 export function deletedQueues(queries: Queries, limit: number): Promise<{ project_id: number; id: number }[]> {
   return queries.query(
@@ -219,7 +220,10 @@ export interface QueueRow {
   lag: number;
 }
 
-/** Those that wait for a slot, and those that have one: callbacks hold theirs under the key of another message. */
+/**
+ * Counts the messages that wait for a slot and those that have one. Callbacks are not counted: their slot has the key
+ * of another message.
+ */
 const QUEUE_FIELDS = `q.name, q.parallelism, q.paused, q.created_at_ms, q.updated_at_ms,
   (select count(*) from messages m
    where m.project_id = q.project_id and m.queue_id = q.id and m.claim_token is null and m.line = ${LINE.queue} and m.queue_slot is null)

@@ -1,6 +1,6 @@
 /**
- * Whose turn is it in a queue? A message that has its turn holds one of the queue's slots until it is finished and its
- * callbacks are too (contract M 14.1, 9.5). Slots are not counted up and down: they are the messages that name one.
+ * Which message has its turn in a queue? It holds one of the queue's slots until it and its callbacks are finished
+ * (contract M 14.1, 9.5). Slots are not counted up and down: they are the messages that name one.
  */
 import type { ProjectId } from '../../../engine/model.ts';
 import type { Queries, SqlValue, Transaction } from '../../driver.ts';
@@ -157,7 +157,7 @@ export interface QueueHead {
   flow_key: string | null;
 }
 
-/** The queues among `refs`, with who holds their slots. */
+/** The queues among `refs`, with the number of their taken slots. */
 export async function queuesById(tx: Transaction, refs: readonly QueueRef[]): Promise<Map<number, QueueStateRow>> {
   const found = new Map<number, QueueStateRow>();
   for (const [projectId, ids] of byProject(refs, ({ queueId }) => queueId)) {
@@ -170,7 +170,7 @@ export async function queuesById(tx: Transaction, refs: readonly QueueRef[]): Pr
   return found;
 }
 
-/** Gives free slots to those who have waited for longest; returns them. A paused queue gives none. */
+/** Gives free slots to the messages that have waited longest, and returns those. A paused queue gives none. */
 export async function advance(tx: Transaction, queues: Iterable<QueueStateRow>): Promise<QueueHead[]> {
   const heads: QueueHead[] = [];
   for (const { project_id, id, parallelism, paused, slots_taken, first_position } of queues) {

@@ -1,4 +1,4 @@
-/** What comes next now that slots became free: the next in a queue, in the line of a project, in the list of a key? */
+/** What comes next when slots became free: the next of a queue, of a project's line, or of a key's wait list? */
 import type { ProjectId } from '../../../engine/model.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { FlowLanes, type FlowRef, flowRefsOf } from './flow-lanes.ts';
@@ -12,16 +12,16 @@ export interface Freed {
   projects?: Iterable<ProjectId>;
 }
 
-/** What was released, before it is known when the keys are to be served: the chance to claim some of it at once. */
+/** What was released, before the next turn of the keys is set: some of it can be claimed at once. */
 export interface Released {
   heads: readonly QueueHead[];
-  /** Projects whose line has sent messages on, which go before all others of theirs. */
+  /** Projects whose line has released messages. Those go before all other messages of the project. */
   projectsWithLine: ReadonlySet<ProjectId>;
   flows: FlowLanes;
   gate: ProjectGate;
 }
 
-/** Releases what comes next, and notes when it is due. `claimSome` answers which messages it has claimed meanwhile. */
+/** Releases what comes next and notes when it is due. `claimSome` answers the keys that it has claimed of it. */
 export async function releaseNext(
   context: WriteContext,
   freed: Freed,

@@ -5,7 +5,7 @@ import type { DueTimes } from '../due-times.ts';
 import type { LockedProjects } from '../locked-projects.ts';
 import { DETAIL_COLUMNS, type StoredEvent } from '../messages/rows.ts';
 
-/** Numbers taken from the store at once: one row written per so many events. What a crash leaves unused is lost. */
+/** How many numbers are taken from the store at once; this writes one row. A crash loses the unused ones. */
 const BLOCK = 100_000;
 
 export interface MessageEvents {
@@ -14,11 +14,11 @@ export interface MessageEvents {
   /** The run that the message belongs to, or that the events are of; null: none. */
   runKey: number | null;
   events: readonly StoredEvent[];
-  /** Time of the message's latest event so far; times never decrease, whatever clocks do. */
+  /** Time of the message's latest event so far: the times of its events never decrease, even if a clock does. */
   floorMs: number;
 }
 
-/** A transaction has more events than its writer has numbers: these are taken apart from it, and all of it is done again. */
+/** A transaction has more events than its writer has numbers. More are reserved outside it, and it runs again. */
 export class TooFewNumbers extends Error {
   readonly needed: number;
 
@@ -35,12 +35,12 @@ export class LogWriter {
   #next = 0;
   #end = 0;
 
-  /** `manyWriters`: numbers are not taken within a transaction, for whose end all others would wait then. */
+  /** `manyWriters`: numbers are not taken inside a transaction, because all others would wait for its end. */
   constructor({ manyWriters }: { manyWriters: boolean }) {
     this.#manyWriters = manyWriters;
   }
 
-  /** Takes numbers for `count` events, and many more, in a transaction of its own: they are there once it is committed. */
+  /** Takes numbers for at least `count` events in a transaction of its own. They can be used once it is committed. */
   async reserve(driver: Driver, count: number): Promise<void> {
     const size = Math.max(BLOCK, count);
     this.#add(await driver.transaction((tx) => tx.reserve('log entries', size)), size);
@@ -68,11 +68,11 @@ export class LogWriter {
 
   /** Whether the next event is numbered after the one that has `seq`. */
   comesAfter(seq: number): boolean {
-    // A new block begins after all that were given away.
+    // A new block begins after all numbers that were given before.
     return this.#next === this.#end || this.#next > seq;
   }
 
-  /** To be called after a rollback, which may have undone the reservation of the numbers at hand. */
+  /** Call this after a rollback, which may have undone the reservation of the current numbers. */
   forget(): void {
     if (this.#manyWriters) return;
     this.#next = 0;
@@ -91,16 +91,16 @@ export class LogWriter {
   }
 
   #add(first: number, size: number): void {
-    if (first < this.#end) return; // another batch has come by later ones meanwhile
+    if (first < this.#end) return; // another batch has reserved later numbers meanwhile
     this.#next = first;
     this.#end = first + size;
   }
 }
 
 /**
- * The earliest time that the next event of each message may have so that it comes after those it has, of messages that have
- * any. Within one millisecond numbers decide, and another worker's may be the larger ones. Who knows that no event before
- * `sinceMs` matters spares a look at the logs of the days before.
+ * For each message that has events: the earliest time at which its next event comes after them. Within one millisecond
+ * the numbers decide, and those of another worker may be larger. A caller that knows that no event before `sinceMs`
+ * matters need not read the logs of earlier days.
  */
 export async function lastEventTimes(
   { tx, logs }: Pick<WriteContext, 'tx' | 'logs'>,
@@ -115,14 +115,14 @@ export async function lastEventTimes(
   return new Map(rows.map(({ message_key, at_ms, seq }) => [message_key, logs.comesAfter(seq) ? at_ms : at_ms + 1]));
 }
 
-/** What a command needs to write: the transaction it is part of, and what collects for all of its commands. */
+/** What a command needs to write: its transaction, and what all commands of the transaction add to. */
 export interface WriteContext {
   tx: Transaction;
   limits: StoreLimits;
   logs: LogWriter;
-  /** The first number for each command that asked for some, by its arguments, where they were taken apart. */
+  /** The first number for each command that asked for numbers, by its arguments; only if taken outside. */
   reserved: ReadonlyMap<object, number>;
-  /** What the transaction makes due besides what its commands asked for. */
+  /** What the transaction makes due, apart from what its commands asked for. */
   due: DueTimes;
   /** The projects whose lanes and runs it may touch. */
   locked: LockedProjects;

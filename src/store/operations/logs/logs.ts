@@ -40,7 +40,7 @@ export const listLogs = longRead(async (queries: Queries, args: ListLogsArgs): P
   return { ...page, contents, details };
 });
 
-/** Along the list, a window of it at a time. */
+/** Reads along the list, one window at a time. */
 function ofProject(
   queries: Queries,
   { projectId, filter: attributes, states, slice }: ListLogsArgs,
@@ -49,7 +49,7 @@ function ofProject(
   const joins = filter.texts.length > 0 ? 'lookup contents c on (c.key = w.message_key)' : '';
   if (states) also(filter, 'w.state in (??)', states);
   const passesMost = filter.texts.length === 0;
-  // What happens to runs is listed with them.
+  // Events of runs are listed with the runs.
   also(filter, 'w.run_key is null');
   return pageOfWindow(queries, projectId, slice, {
     list: LOGS,
@@ -61,7 +61,7 @@ function ofProject(
   });
 }
 
-/** By the messages' own index: few entries each. */
+/** Reads the index of each message, which has few entries. */
 async function ofMessages(
   queries: Queries,
   args: ListLogsArgs,

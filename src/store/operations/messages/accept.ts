@@ -16,11 +16,11 @@ import type { StoredNewMessage } from './rows.ts';
 export interface AcceptArgs {
   messages: StoredNewMessage[];
   nowMs: number;
-  /** Of the accounts that its caller was admitted by: with older ones than the store has, it is not saved. */
+  /** The version of the accounts by which the caller was admitted. If the store has a newer one, nothing is saved. */
   accountsVersion?: number;
 }
 
-/** Saves the messages of all `commands` in a handful of statements, but those that exist already or need one queue too many. */
+/** Saves the messages of all `commands` in a few statements, except duplicates and those above the limit of queues. */
 export const accept = merged(
   {
     class: ({ messages }) => (messages.every(continuesRun) ? 'onward' : 'accept'),
@@ -40,7 +40,7 @@ export const accept = merged(
     );
     const saved: StoredNewMessage[] = [];
     const places: (JournalPlace | undefined)[] = [];
-    /** `undefined`: it is saved, and where it stands is not known yet. */
+    /** `undefined`: the message is saved, but where it stands is not known yet. */
     const answers: (Accepted | undefined)[][] = [];
     for (const command of commands) {
       const refusal = journals?.refusalOf(command.messages);
@@ -83,8 +83,8 @@ export const accept = merged(
 );
 
 /**
- * Saves messages that nothing refuses; a queue that is missing is made, whatever the project's limit. Only those for the
- * journal of a run that is over, or that has an entry for them, are dropped.
+ * Saves messages that nothing refuses; a missing queue is made, whatever the project's limit. Only an entry for a
+ * journal is dropped: when its run has ended, or when the journal already has that entry.
  */
 export async function insertMessages(
   context: WriteContext,
@@ -109,7 +109,7 @@ export async function insertMessages(
   });
 }
 
-/** The same for messages that belong to no run. */
+/** Like `insertMessages`, for messages that belong to no run. */
 export async function insertPlain(
   context: WriteContext,
   messages: readonly StoredNewMessage[],
@@ -158,7 +158,7 @@ class Reservations {
     return new Reservations(taken);
   }
 
-  /** What has the id of `message` at `nowMs`; null when nothing has. */
+  /** The message that has the deduplication id of `message` at `nowMs`; null when none has. */
   holderOf({ message, deduplication }: StoredNewMessage, nowMs: number): Taken | null {
     if (!deduplication) return null;
     const holder = this.#taken.get(`${message[MESSAGE_AT.project_id]} ${deduplication.hash}`);
@@ -166,7 +166,7 @@ class Reservations {
     return holder && holder.expiresAtMs > nowMs ? { messageId: holder.messageId } : null;
   }
 
-  /** From now on `message` has its id. */
+  /** From now on `message` has its deduplication id. */
   reserve({ message, content, deduplication }: StoredNewMessage): void {
     if (!deduplication) return;
     const { hash, expiresAtMs } = deduplication;

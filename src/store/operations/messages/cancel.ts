@@ -42,7 +42,7 @@ export const cancel = write(
       [keys],
     );
     const wanted = ids && new Set(ids);
-    // What moves a workflow run on is not to be taken out of it: the run is what can be cancelled.
+    // A message of a workflow run is not cancelled alone: only the run as a whole can be cancelled.
     const rows = found.filter(
       (row) => row.project_id === projectId && row.run_key === null && (!wanted || wanted.has(row.id)),
     );
@@ -57,11 +57,11 @@ export const cancel = write(
 
 export interface CancelOptions {
   nowMs: number;
-  /** Nobody asked for it: it is only told of, not of a request. */
+  /** No one asked for it: only the cancel is logged, not a request. */
   isUnasked?: boolean;
 }
 
-/** Removes messages that nobody owns; CANCEL_REQUESTED is not repeated for one that was marked in flight. */
+/** Removes messages that are not claimed. CANCEL_REQUESTED is not repeated for a message that was marked in flight. */
 export async function cancelAtOnce(
   context: WriteContext,
   rows: readonly Omit<CancelRow, 'id' | 'claim_token'>[],
@@ -87,13 +87,13 @@ export async function cancelAtOnce(
   const queues = rows.flatMap(({ project_id, queue_id, queue_slot }) =>
     queue_id === null || queue_slot === null ? [] : [{ projectId: project_id, queueId: queue_id }],
   );
-  // One that its key had let go makes room for the next of the key.
+  // A message that its key had released makes room for the next message of the key.
   const flowKeys = flowRefsOf(rows.filter(({ line }) => line === LINE.origin || line === LINE.project));
   if (queues.length === 0 && flowKeys.length === 0) return;
   await releaseNext(context, { queues, flowKeys }, nowMs);
 }
 
-/** Lets the attempts of `rows` end their messages, whatever comes of them. */
+/** The attempts of `rows` end their messages, whatever their outcomes are. */
 export async function mark(
   { tx, logs }: WriteContext,
   rows: readonly Pick<CancelRow, 'key' | 'project_id' | 'run_key'>[],
@@ -105,7 +105,7 @@ export async function mark(
     { tx, logs },
     rows.map(({ key }) => key),
   );
-  // The time is kept, so that what the running attempt logs later is not put before it.
+  // The time is saved, so that what the running attempt logs later does not come before it.
   const marks = rows.map((row) => ({ row, atMs: Math.max(nowMs, floors.get(row.key) ?? 0) }));
   await tx.updateMany(
     'messages',

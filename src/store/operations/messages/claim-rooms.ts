@@ -1,11 +1,11 @@
-/** How much of what a claim may take for each origin and project is left? */
+/** How much may a claim still take for each origin and project? */
 import { type OriginLine, readLine } from '../../../engine/lanes/origin-line.ts';
 import type { ClaimRequest, ProjectRooms } from '../../../engine/messages/claims.ts';
 
 export class ClaimRooms {
   readonly #request: ClaimRequest;
   readonly #proven: ReadonlySet<OriginLine>;
-  /** By the name of what has the room. */
+  /** The room left, by the name of what has it. */
   readonly #left = new Map<string, number>();
 
   constructor(request: ClaimRequest) {
@@ -22,7 +22,7 @@ export class ClaimRooms {
     for (const [name, room] of this.#roomsOf(line)) this.#left.set(name, (this.#left.get(name) ?? room) - 1);
   }
 
-  /** Each room that `line` takes part in, with what it was at first. */
+  /** Each limit that counts for `line`, with its room at the start. */
   #roomsOf(line: OriginLine): [name: string, room: number][] {
     const { roomByOrigin, defaultRoom, roomByLine, projects, unproven } = this.#request;
     const { projectId, origin } = readLine(line);

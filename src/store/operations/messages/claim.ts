@@ -13,12 +13,12 @@ import { read, write } from '../operation.ts';
 import { ClaimRooms } from './claim-rooms.ts';
 import { CONTENT_FIELDS, type ContentRow, codeOfLogState } from './rows.ts';
 
-/** Due messages looked at for the sake of few slots: what does not get one leaves the due index for its origin's line. */
+/** The fewest due messages looked at, even for few slots. Those without a slot move to their origin's line. */
 const WINDOW_MIN = 128;
 
-/** Due messages looked at in one transaction: what a window full of messages for one full origin may cost. */
+/** The most due messages looked at in one transaction. It bounds the cost when all are for one full origin. */
 const EXAMINED_MAX = 500;
-/** Flow-control keys that have their turn in one transaction; the others' comes with the next. */
+/** Flow-control keys served in one transaction; the others follow in the next. */
 const LANES_MAX = 64;
 
 export interface ClaimArgs {
@@ -84,7 +84,7 @@ export const claim = write(
   },
 );
 
-/** Whose shared state a claim may touch. What it finds that belongs to other projects stays where it is. */
+/** The projects whose shared state a claim may touch. Messages of other projects stay where they are. */
 async function projectsOfClaim(
   queries: Queries,
   { request, nowMs }: ClaimArgs,
@@ -126,15 +126,15 @@ async function projectsOfClaim(
   return projects;
 }
 
-/** Pause before the next look at what others have locked at this moment. */
+/** The pause before the next look at what other workers have locked now. */
 const OTHERS_BUSY_MS = 10;
 
-/** What is due now has just been found in other hands: asking again at once would only take their time. */
+/** Other workers hold what is due now: to ask again at once would only slow them down. */
 function later(nextMs: number | null, nowMs: number): number | null {
   return nextMs === null || nextMs > nowMs ? nextMs : nowMs + OTHERS_BUSY_MS;
 }
 
-/** What was chosen so far in one claim, and what the request, the keys and the projects still have room for. */
+/** What one claim has chosen so far, and what room the request, the keys and the projects have left. */
 class Round {
   readonly tx: Transaction;
   readonly nowMs: number;
@@ -179,24 +179,24 @@ class Round {
   }
 
   /**
-   * Whether the lanes of a candidate's project may be touched. If not, because it came after the projects were locked, it
+   * Whether the lanes of a candidate's project may be touched. A candidate that came after the projects were locked
    * stays where it is until the next claim.
    */
   mayTouch({ project_id, flow_key }: Pick<Candidate, 'project_id' | 'flow_key'>): boolean {
     return (flow_key === null && !this.#gate.isLimited) || this.#locked.has(project_id);
   }
 
-  /** Whether it found nothing to take although it had room: what is due belongs to others at this moment. */
+  /** Whether the claim had room but found nothing to take: other workers hold what is due now. */
   get leftToOthers(): boolean {
     return this.#locked !== EVERYTHING && !this.isFull;
   }
 
-  /** Counts what the projects of `candidates` have in flight. */
+  /** Counts the attempts in flight of the projects of `candidates`. */
   async load(candidates: readonly Candidate[]): Promise<void> {
     await this.#gate.load(candidates.map(({ project_id }) => project_id));
   }
 
-  /** Sends messages on from the lines of those projects that have room: what went before may have been held up elsewhere. */
+  /** Releases messages from lines of projects with room: those released before may have stopped at another lane. */
   async releaseHeldProjects(): Promise<void> {
     if (!this.#gate.isLimited) return;
     const projects = await projectsWithHeld(this.tx);
@@ -213,7 +213,7 @@ class Round {
     return projectIds.some((projectId) => this.#gate.roomOf(projectId) > 0);
   }
 
-  /** A candidate of the due index or of a key that has room: it is taken or goes into the line of its origin or project. */
+  /** Takes a candidate of the due index or of a key with room, or moves it into the line of its origin or project. */
   takeOrWait(candidate: Candidate): void {
     if (this.#gate.roomOf(candidate.project_id) === 0) this.#toLane.push([candidate.key, LINE.project]);
     else if (this.#hasRoom(candidate) && this.#take(candidate)) return;
@@ -239,13 +239,13 @@ class Round {
     return true;
   }
 
-  /** Writes who goes into which line. */
+  /** Writes which messages move into which line. */
   async sendBack(): Promise<void> {
     const moves: SqlValue[][] = [...this.#toOrigin.map(({ key }) => [key, LINE.origin]), ...this.#toLane];
     await this.tx.updateMany('messages', 'key', ['line'], moves);
   }
 
-  /** Once the bytes are used up nothing more fits, or small messages would overtake large ones for ever. */
+  /** Once a message exceeds the bytes left, nothing more is taken: else small ones would always overtake large ones. */
   #take(candidate: Candidate): boolean {
     if (this.isFull) return false;
     const mayExceed = this.taken.length === 0 && !this.#request.isStrict;
@@ -261,7 +261,7 @@ class Round {
     return true;
   }
 
-  /** What is due does not overtake those who wait in its line. */
+  /** A due message does not overtake those that wait in its line. */
   #hasRoom({ project_id, origin }: Candidate): boolean {
     const line = lineOf(project_id, origin);
     return !this.#passedOver.has(line) && this.roomOf(line) > 0;
@@ -272,14 +272,14 @@ class Round {
   }
 }
 
-/** Takes messages of each line up to its room; returns the lines that have none left. */
+/** Takes messages of each line up to its room; returns the lines that are empty now. */
 async function serveLines(round: Round, lines: readonly OriginLine[]): Promise<OriginLine[]> {
   const emptied: OriginLine[] = [];
   for (const line of lines) {
     if (round.isFull) break;
     const { projectId, origin } = readLine(line);
     const room = Math.min(round.roomOf(line), round.messagesLeft);
-    // They were due when they came there; a clock that was set back since must not lock them up.
+    // No check of the due time: they were due when they came here, and a clock set back since must not block them.
     const candidates = await round.tx.query<Candidate>(
       `select ${CANDIDATE_FIELDS} from messages
        where project_id = ? and origin = ? and claim_token is null and line = ${LINE.origin}
@@ -301,9 +301,9 @@ async function serveLines(round: Round, lines: readonly OriginLine[]): Promise<O
 }
 
 /**
- * Takes due messages in due order. Those that were looked at and got no slot, because their origin or project has its share
- * or the worker is full, do not stay where they are: a crowd that a few origins have piled up would stand before everyone else,
- * and shrink by no more than a few slots at a time (P9).
+ * Takes due messages in due order. A message gets no slot when its origin or project has its share, or when the worker
+ * is full. It then leaves the due index. Otherwise a crowd for a few origins would stand before all others, and would
+ * shrink by only a few slots at a time (P9).
  */
 async function takeDue(round: Round): Promise<void> {
   let examined = 0;
@@ -327,8 +327,8 @@ async function takeDue(round: Round): Promise<void> {
 }
 
 /**
- * Serves the wait lists of flow-control keys in turn, each with no more than its share of the slots: a key with a
- * hundred thousand waiting messages delays no other.
+ * Serves the wait lists of flow-control keys in turn. Each gets at most its share of the slots, so a key with a hundred
+ * thousand waiting messages delays no other key.
  */
 async function serveLanes(round: Round): Promise<void> {
   if (round.isFull) return;
@@ -355,20 +355,20 @@ async function serveLanes(round: Round): Promise<void> {
   }
 }
 
-/** Without the body where the endpoint will fetch it: nobody would account for its memory. */
+/** Without the body where the endpoint will fetch it: no limit would count its memory. */
 const CLAIMED_CONTENT_FIELDS = CONTENT_FIELDS.replace(
   'c.body',
   'case when m.bytes = 0 then null else c.body end as body',
 );
 
-/** A message that is to be claimed, under a token that nobody had. */
+/** A message to claim, with a token that was never used. */
 export interface Taken {
   key: number;
   due_at_ms: number;
   claimToken: number;
 }
 
-/** Writes the claims and their ACTIVE events, and reads what is to be sent; sorted by due time, then key. */
+/** Writes the claims and their ACTIVE events, and reads what is to send; sorted by due time, then key. */
 export async function own(
   { tx, logs }: WriteContext,
   taken: readonly Taken[],
@@ -414,7 +414,7 @@ export async function own(
   return claimed;
 }
 
-/** When the due index or a flow-control key has something next. */
+/** The earliest time at which the due index or a flow-control key has work; null: none. */
 export async function nextDueAtMs(queries: Queries): Promise<number | null> {
   const [row] = await queries.query<{ due_at_ms: number }>(
     `select due_at_ms from messages where claim_token is null and line = ${LINE.due} order by due_at_ms, key limit 1`,
@@ -424,7 +424,7 @@ export async function nextDueAtMs(queries: Queries): Promise<number | null> {
   return wakeAtMs === null ? row.due_at_ms : Math.min(row.due_at_ms, wakeAtMs);
 }
 
-/** Lines with messages: one step of the index each, however many wait there. */
+/** Lines that have messages. Each takes one step in the index, however many messages wait there. */
 export const waitingLines = read(
   async (
     queries: Queries,

@@ -1,4 +1,4 @@
-/** Which columns does a message have, and its content, and what lies where in a row of them? */
+/** Which columns does a message have, which does its content have, and at which index is each in a row? */
 
 export const MESSAGE_COLUMNS = [
   'key',
@@ -82,9 +82,9 @@ interface ContentValues {
 }
 
 /**
- * Rows are arrays, since they are cloned from one thread to another: as objects with these names a thousand of them cost 1.6
- * to 1.9 times the CPU (Node 24, `structuredClone` and `postMessage` alike). The types know what lies where, so that a name
- * costs nothing: `row[MESSAGE_AT.project_id]` is a number.
+ * Rows are arrays, because they are cloned from one thread to another. As objects with these names, a thousand of them
+ * cost 1.6 to 1.9 times the CPU (Node 24, `structuredClone` and `postMessage` alike). The types know the value at each
+ * index, so names cost nothing: `row[MESSAGE_AT.project_id]` is a number.
  */
 export type NewMessageRow = Row<typeof MESSAGE_COLUMNS, MessageValues>;
 export type NewContentRow = Row<typeof CONTENT_COLUMNS, ContentValues>;

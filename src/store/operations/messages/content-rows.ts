@@ -1,6 +1,6 @@
 /**
- * How is what never changes of a message written and read: its content, header maps, bytes and settings? Below all rows of
- * messages and runs, which are made of these.
+ * How is the unchanging part of a message written and read: its content, header maps, bytes and settings? All rows of
+ * messages and runs are made with these functions.
  */
 import type { Message } from '../../../engine/model.ts';
 import type { CallbackSettings, HeaderMap, MessageSettings, ResultPart } from '../../../protocol/settings.ts';
@@ -50,7 +50,7 @@ export function encodeBytes(bytes: Uint8Array): Uint8Array | null {
   return bytes.byteLength === bytes.buffer.byteLength ? bytes : new Uint8Array(bytes);
 }
 
-/** A header map has no prototype (settings.ts), which neither JSON nor a thread boundary keeps. */
+/** A header map has no prototype (settings.ts). Neither JSON nor a copy to another thread keeps that. */
 export function decodeHeader(text: string | null): HeaderMap {
   return text === null ? withoutPrototype({}) : withoutPrototype(JSON.parse(text) as HeaderMap);
 }

@@ -59,7 +59,7 @@ export const deadAt = longRead(
   },
 );
 
-/** How many of `wanted` exist, without a look at what they hold. */
+/** How many of `wanted` exist, without reading their contents. */
 export const countDead = read(
   async (
     queries: Queries,
@@ -143,7 +143,7 @@ export interface RetryDeadArgs {
   nowMs: number;
 }
 
-/** Where each successor stands, or that an entry is gone and nothing was done. */
+/** Where each retried message stands; `missing`: an entry is gone, and nothing was done. */
 export const retryDead = write(
   { weight: ({ retries }) => weightOf(retries.map(({ successor }) => successor)) },
   async (context: WriteContext, args: RetryDeadArgs): Promise<EntryState[] | 'missing'> => {

@@ -16,7 +16,7 @@ export interface FindArgs {
   deliveredSinceMs: number;
 }
 
-/** An unfinished message, or one that was delivered since. */
+/** A message that is unfinished, or was delivered at `deliveredSinceMs` or later. */
 export const find = read(async (queries: Queries, args: FindArgs): Promise<ContentRow | null> => {
   const [row] = await queries.query<ContentRow>(
     `select ${CONTENT_FIELDS} from contents c
@@ -91,7 +91,7 @@ interface CandidatesArgs {
   limit: number;
 }
 
-/** Keys of messages that a bulk cancel may take, oldest first, from a bounded stretch of the table. */
+/** Keys of messages that a bulk cancel may take, oldest first, from a limited part of the table. */
 export const findCandidates = longRead((queries: Queries, args: CandidatesArgs): Promise<WindowKeys> => {
   const { projectId, filter } = args;
   const conditions = contentConditions(filter);

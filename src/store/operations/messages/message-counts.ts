@@ -8,7 +8,7 @@ import type { StoredNewMessage } from './rows.ts';
 
 const DAY_MS = 86_400_000;
 
-/** A day has not enough left for a publish. */
+/** The day's remaining messages are too few for a publish. */
 type OverDayLimit = Extract<Accepted, { kind: 'overDayLimit' }>;
 
 /** A project's day. */
@@ -18,9 +18,9 @@ interface Day {
   day: number;
 }
 
-/** What the publishes of one batch leave of their projects' days. Without a limit nothing is asked of the store. */
+/** How many messages of their day projects have left for the publishes of one batch. Reads nothing without a limit. */
 export class DayBudgets {
-  /** Of one project on one day; 0: any number. */
+  /** The limit for one project on one day; 0: unlimited. */
   readonly #limit: number;
   /** Messages of a project's day so far, in the store and in this batch. */
   readonly #used = new Map<string, number>();
@@ -44,7 +44,7 @@ export class DayBudgets {
     return budgets;
   }
 
-  /** Takes room for every message of a publish, as all of them are taken or none. */
+  /** Reserves room for every message of a publish: all of them are taken or none. */
   take(messages: readonly StoredNewMessage[]): 'taken' | OverDayLimit {
     const [first] = messages;
     const limit = this.#limit;
@@ -82,7 +82,7 @@ export async function countMessages(tx: Transaction, messages: readonly StoredNe
   }
 }
 
-/** Reads a count that nobody else can change until this transaction ends: the write before takes the row's lock. */
+/** Reads a count and locks its row, so that no other transaction changes it until this one ends. */
 async function lockCount(tx: Transaction, { projectId, day }: Day): Promise<number> {
   const [row] = await tx.query<{ messages: number }>(
     `insert into message_counts (project_id, day, messages) values (?, ?, 0)
@@ -91,7 +91,7 @@ async function lockCount(tx: Transaction, { projectId, day }: Day): Promise<numb
     [projectId, day],
   );
   if (!row) throw new Error(`the messages of project ${projectId} on day ${day} cannot be counted`);
-  // The first message of a day finds those before it out of use.
+  // The first message of a day makes the counts of earlier days useless.
   if (row.messages === 0)
     await tx.send('delete from message_counts where project_id = ? and day < ?', [projectId, day]);
   return row.messages;

@@ -8,7 +8,7 @@ export function weightOf(messages: readonly { content: readonly unknown[] }[]): 
   return { rows: messages.length, bytes: messages.reduce((sum, { content }) => sum + bytesOf(content.at(-1)), 0) };
 }
 
-/** The size of a value that is a body, if it is one. */
+/** The size of `value` if it is a body, otherwise 0. */
 export function bytesOf(value: unknown): number {
   return value instanceof Uint8Array ? value.byteLength : 0;
 }

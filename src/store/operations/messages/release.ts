@@ -1,4 +1,4 @@
-/** What becomes of claims whose attempt will never report: the worker drains, or its process died? */
+/** What happens to claims whose attempt will never report an outcome, because the worker drains or its process died? */
 import type { ClaimRef } from '../../../engine/model.ts';
 import type { SqlValue } from '../../driver.ts';
 import type { FlowRef } from '../lanes/flow-lanes.ts';
@@ -50,7 +50,10 @@ export const release = write(
   },
 );
 
-/** Of a store that nobody else uses: it locks no project. Reads only the index of claimed messages: a million that wait cost a start nothing. */
+/**
+ * For a store with a single worker: it locks no project. It reads only the index of claimed messages, so a million
+ * waiting messages cost a start nothing.
+ */
 export const releaseAll = write(async (context: WriteContext, { nowMs }: { nowMs: number }): Promise<number> => {
   const rows = await context.tx.query<ClaimRow>(
     `select ${CLAIM_FIELDS} from messages where claim_token is not null order by project_id, key for update`,
@@ -60,7 +63,7 @@ export const releaseAll = write(async (context: WriteContext, { nowMs }: { nowMs
   return rows.length;
 });
 
-/** The limit of projects may have been raised or taken away since they were held. */
+/** Since messages went into the lines of projects, the limit may have been raised or removed. */
 async function releaseHeldProjects(context: WriteContext, nowMs: number): Promise<void> {
   const projects = await projectsWithHeld(context.tx);
   if (projects.length === 0) return;
@@ -68,7 +71,7 @@ async function releaseHeldProjects(context: WriteContext, nowMs: number): Promis
   await releaseNext(context, { flowKeys, projects }, nowMs);
 }
 
-/** Ends the lines of all projects; returns the keys of those that stood there. */
+/** Empties the lines of all projects; returns the flow-control keys of the messages there. */
 async function sendAllOn({ tx }: WriteContext): Promise<FlowRef[]> {
   const keys = await tx.query<{ project_id: number; flow_key: string }>(
     `select distinct project_id, flow_key from messages
@@ -81,7 +84,7 @@ async function sendAllOn({ tx }: WriteContext): Promise<FlowRef[]> {
   return keys.map(({ project_id, flow_key }) => ({ projectId: project_id, key: flow_key }));
 }
 
-/** Due at once; a message that was to be cancelled waits now, so its cancel takes effect. */
+/** Due at once. A message that was marked for cancellation waits now, so it is cancelled. */
 async function giveBack(context: WriteContext, rows: readonly ClaimRow[], nowMs: number): Promise<void> {
   const cancelled = rows.filter((row) => row.cancel_requested_at_ms !== null);
   if (cancelled.length > 0) await cancelAtOnce(context, cancelled, { nowMs });

@@ -1,6 +1,6 @@
 /**
- * How the engine's words become rows and back. Encoding runs in the caller's thread and yields plain arrays that
- * the store's thread only has to bind; decoding runs in the caller's thread as well.
+ * How the engine's values become rows and back. Encoding runs in the caller's thread and gives plain arrays, which the
+ * store's thread only has to bind. Decoding runs in the caller's thread too.
  */
 import type {
   Change,
@@ -22,7 +22,7 @@ import { encodeEntry, encodeRun, FAILURE_STATE, type StoredEntry, type StoredRun
 import type { NewContentRow, NewMessageRow } from './columns.ts';
 import { decodeHeader, decodeSettings, encodeBytes, encodeContent, encodeHeader } from './content-rows.ts';
 
-/** Written numbers: never change one, only add. */
+/** The numbers are stored: never change one, only add. */
 const LOG_STATE_CODES: Record<LogState | RunLogState, number> = {
   CREATED: 1,
   ACTIVE: 2,
@@ -48,12 +48,12 @@ export function codeOfLogState(state: LogState | RunLogState): number {
   return LOG_STATE_CODES[state];
 }
 
-/** Of an event of a message. */
+/** The state of an event of a message. */
 export function logStateOf(code: number): LogState {
   return anyLogStateOf(code) as LogState;
 }
 
-/** Of an event of a message or of a run. */
+/** The state of an event of a message or of a run. */
 export function anyLogStateOf(code: number): LogState | RunLogState {
   const state = LOG_STATES.get(code);
   if (state === undefined) throw new Error(`unknown log state ${code} in the store`);
@@ -99,7 +99,7 @@ export interface StoredChange {
   deadLetter?: SqlValue[];
   follows?: StoredNewMessage[];
   ending?: StoredEnding;
-  /** Code of the state of the failure callback that the message is. */
+  /** Code of the failure callback's state, if this message is a failure callback. */
   failureState?: number;
 }
 
@@ -112,7 +112,7 @@ export interface StoredSettlement {
   changeIfCancelRequested?: StoredChange;
 }
 
-/** What `CONTENT_COLUMNS` but those that only filters need read back as. */
+/** A row of `CONTENT_COLUMNS` as it is read, without the columns that only filters need. */
 export interface ContentRow {
   key: number;
   project_id: number;

@@ -42,7 +42,7 @@ interface OwnerRow {
   run_key: number | null;
 }
 
-/** A settlement that still owns its message. */
+/** A settlement whose attempt still owns its message. */
 interface Owned {
   args: SettleArgs;
   owner: OwnerRow;
@@ -87,7 +87,7 @@ export const settle = merged(
   },
 );
 
-/** The endpoint's answer is the last value of an event's detail; a deadLetter holds the same bytes. */
+/** The endpoint's answer is the last value of an event's detail; a dead letter refers to the same bytes. */
 function answerBytes(events: readonly StoredEvent[]): number {
   return events.reduce((sum, [, , detail]) => sum + bytesOf(detail?.at(-1)), 0);
 }
@@ -111,7 +111,7 @@ async function findSaved({ tx }: WriteContext, commands: readonly SettleArgs[]):
   return saved;
 }
 
-/** Takes out those that would end a run which is not as they suppose; returns their commands. */
+/** Removes the settlements that would end a run which has changed since they were decided; returns their commands. */
 async function refuseEndings(
   { tx }: WriteContext,
   savedByCommand: Map<SettleArgs, Owned>,
@@ -128,7 +128,7 @@ async function refuseEndings(
   return refused;
 }
 
-/** Ends the runs whose message failed for good, and notes what became of failure callbacks. */
+/** Ends the runs whose message failed for good, and saves the results of failure callbacks. */
 async function endRunsOf(context: WriteContext, saved: readonly Owned[], nowMs: number): Promise<void> {
   const endings = saved.flatMap(({ owner, change }) =>
     change.ending ? [{ ending: change.ending, deadKey: owner.key }] : [],
@@ -176,7 +176,10 @@ async function writeAll(context: WriteContext, saved: readonly Owned[]): Promise
   await logs.append(tx, events);
 }
 
-/** The earliest time for what comes after a cancel was asked for, maybe of another worker; anything else this one has logged. */
+/**
+ * The earliest time for the events of messages that were marked for cancellation, maybe by another worker. All other
+ * events of a claimed message are this worker's own.
+ */
 async function cancelTimes(context: WriteContext, saved: readonly Owned[]): Promise<ReadonlyMap<number, number>> {
   const cancelled = saved.filter(({ owner }) => owner.cancel_requested_at_ms !== null);
   if (cancelled.length === 0) return new Map();
@@ -197,7 +200,7 @@ export async function pausedQueuesOf(
   return new Set([...queues.values()].filter(({ paused }) => paused === 1).map(({ id }) => id));
 }
 
-/** Where a message that was started waits on. A queue's own message stays with it while it is paused. */
+/** The line in which a message waits after a claim. In a paused queue, the queue's own message stays there. */
 export function lineToWaitIn(
   { key, queue_id, queue_slot, flow_key }: Pick<OwnerRow, 'key' | 'queue_id' | 'queue_slot' | 'flow_key'>,
   pausedQueues: ReadonlySet<number>,
@@ -207,8 +210,8 @@ export function lineToWaitIn(
 }
 
 /**
- * The messages that follow enter like published ones, and those of a queue's message share its slot: the next one has its
- * turn when they have ended. Nothing follows from a change that a cancel has overruled.
+ * Saves the messages that follow, as published ones are saved. Those that follow a message of a queue share its slot:
+ * the next message has its turn when they have ended. A change that a cancel has replaced saves none.
  */
 async function insertFollows(
   context: WriteContext,
@@ -233,7 +236,7 @@ async function insertFollows(
   return savedByCommand;
 }
 
-/** Only its own slot: what tells of a callback keeps nobody waiting. */
+/** Passes on only a slot of the message's own: a message that reports on a callback keeps no slot. */
 function withSlotOf({ key, queue_id, queue_slot }: OwnerRow, follow: StoredNewMessage): StoredNewMessage {
   if (queue_slot !== key) return follow;
   const message: NewMessageRow = [...follow.message];

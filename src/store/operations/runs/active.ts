@@ -15,7 +15,7 @@ interface ActiveRunKeysArgs {
   limit: number;
 }
 
-/** Oldest first, from a bounded stretch of the table: keys grow with time. */
+/** Oldest first, from a limited part of the table: keys grow with time. */
 export const activeRunKeys = longRead((queries: Queries, args: ActiveRunKeysArgs): Promise<WindowKeys> => {
   const { projectId, filter } = args;
   const conditions = runConditions(filter);
@@ -31,7 +31,7 @@ export const activeRunKeys = longRead((queries: Queries, args: ActiveRunKeysArgs
   });
 });
 
-/** What a run was triggered with, over the content `c` of the first entry of its journal. */
+/** Conditions on how a run was triggered, over the content `c` of the first entry of its journal. */
 export function runConditions(filter: ActiveRunFilter): Conditions {
   const { urlPrefix, ...attributes } = filter;
   const conditions = contentConditions(attributes);

@@ -6,10 +6,10 @@ import type { StoredNewMessage } from '../messages/rows.ts';
 import { RUN_FIELDS, RUN_STATE, type RunRow } from './run-rows.ts';
 import { type Taken, TakenEntryKeys } from './taken-entry-keys.ts';
 
-/** What is looked at of a message before it is saved. */
+/** The parts of a message that are needed before it is saved. */
 export type ForRun = Pick<StoredNewMessage, 'message' | 'entry' | 'run'>;
 
-/** A run as it is after what the batch has done so far. */
+/** A run with all changes that the batch has made so far. */
 export interface BatchRun extends RunRow {
   journal_bytes: number;
   /** Id of its first message. */
@@ -28,13 +28,13 @@ const FROM =
   'from runs r lookup journal j on (j.run_key = r.key and j.position = 0) lookup contents c on (c.key = j.key)';
 
 export class BatchRuns {
-  /** Those of the journals that the batch adds to. */
+  /** Taken entry keys of the journals to which the batch adds. */
   readonly entryKeys = new TakenEntryKeys();
   readonly #runs = new Map<number, BatchRun>();
   readonly #activeByName = new Map<string, BatchRun>();
-  /** When the latest run of an id began, as far as one that is to begin now would not be later. */
+  /** When the latest run of an id began. Only known if a run that begins in this batch would not be later. */
   readonly #latestByName = new Map<string, number>();
-  /** How many wait for the end of each run that somebody wants to invoke and that runs already. */
+  /** For each active run that a message of the batch would invoke: how many invocations wait for its end. */
   readonly #invokersOf = new Map<number, number>();
 
   /** Looks up the runs and entry keys that `messages` are for. */
@@ -66,12 +66,12 @@ export class BatchRuns {
     return run;
   }
 
-  /** The active one of a name (`nameOf`). */
+  /** The active run of a name (see `nameOf`). */
   active(name: string): BatchRun | undefined {
     return this.#activeByName.get(name);
   }
 
-  /** When the latest one of a name began, if one that begins now might not be later. */
+  /** When the latest run of a name began; only known if a run that begins now might not be later. */
   latestMs(name: string): number | undefined {
     return this.#latestByName.get(name);
   }
@@ -84,7 +84,7 @@ export class BatchRuns {
     this.#invokersOf.set(key, this.invokersOf(key) + 1);
   }
 
-  /** A run whose first entry is still to come. */
+  /** Adds a run whose first entry comes next. */
   begin(run: Beginning): BatchRun {
     const begun: BatchRun = {
       ...run,
@@ -100,7 +100,7 @@ export class BatchRuns {
     return begun;
   }
 
-  /** What has the names of the runs that are to begin. */
+  /** Reads the runs that have the same names as runs that are about to begin. */
   async #loadNames(tx: Transaction, messages: readonly ForRun[]): Promise<void> {
     const starts = messages.flatMap(({ message, run }) =>
       run && !run.isBySdk
@@ -149,17 +149,17 @@ export class BatchRuns {
   }
 }
 
-/** By which an active run is the only one. */
+/** The name of a run: among active runs it is unique. */
 export function nameOf(projectId: number, id: string): string {
   return `${projectId} ${id}`;
 }
 
-/** What stands for a message that would begin a run which runs already. */
+/** The message that stands for one which would begin a run that is already active. */
 export function beginningOf({ message_id: messageId, id, created_at_ms: createdAtMs }: BatchRun): Taken {
   return { messageId, run: { id, createdAtMs } };
 }
 
-/** Whether the library behind a run's URL is still to make itself known: the run has not gone past its first entry. */
+/** Whether the SDK at the run's URL is still unknown: the run has only its first entry. */
 export function awaitsLibrary({ config, entries }: BatchRun): boolean {
   return entries === 1 && (JSON.parse(config) as RunConfig).isUnknownSdk;
 }

@@ -1,4 +1,4 @@
-/** What was given to the runs that a run invoked? It is in their first messages. */
+/** With which input did a run invoke other runs? It is in their first messages. */
 import type { MessageSettings } from '../../../protocol/settings.ts';
 import type { Queries } from '../../driver.ts';
 import { CONTENT_FIELDS, type ContentRow } from '../messages/rows.ts';
@@ -24,7 +24,7 @@ export async function recordsIn(
   );
 }
 
-/** The first messages of the runs that `settings` name; of very many bytes, those beyond `bytesMax` come without body. */
+/** First messages of the runs that `settings` name. Bodies beyond `bytesMax` in all are left out. */
 export async function childrenOf(
   queries: Queries,
   settings: readonly string[],

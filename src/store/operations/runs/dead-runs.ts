@@ -44,7 +44,7 @@ export interface DeadRunRows {
   rows: DeadRunRow[];
   /** The messages that failed, without their bodies. */
   contents: ContentRow[];
-  /** What was answered last to each failure callback. */
+  /** The last answer to each failure callback. */
   answers: (DetailRow & { message_key: number })[];
 }
 
@@ -122,7 +122,7 @@ export const deadRunsAt = longRead(
   },
 );
 
-/** What failed is a step of the run; what is shown is what the run was started with. */
+/** Without bodies: the failed message is a step, but the body that is shown is the one the run was started with. */
 function contentsWithoutBodies(queries: Queries, keys: readonly number[]): Promise<ContentRow[]> {
   const fields = CONTENT_FIELDS.replace('c.body', 'null as body');
   return queries.query<ContentRow>(`select ${fields} from contents c where c.key in (??)`, [keys]);
@@ -137,7 +137,7 @@ function answersOf(queries: Queries, keys: readonly number[]): Promise<(DetailRo
   );
 }
 
-/** The message that told of the failure last. */
+/** The latest message that reported the failure. */
 export const findFailureCallback = read(
   async (
     queries: Queries,
@@ -160,7 +160,7 @@ export interface OutlineRow {
   body_bytes: number | null;
 }
 
-/** Every entry of a journal in order, without what it says. */
+/** All entries of a journal in order, without their bodies. */
 export const outlineJournal = longRead((queries: Queries, { runKey }: { runKey: number }): Promise<OutlineRow[]> => {
   return queries.query<OutlineRow>(
     `select j.position, j.kind, j.key, j.slot as "entryKey", length(c.body) as body_bytes

@@ -1,4 +1,4 @@
-/** How does a run end: once, with everything that is left of it, and with what follows (contract W 12)? */
+/** How does a run end: once, with everything that is left of it, and with the messages that follow (contract W 12)? */
 import type { Saved } from '../../../engine/messages/accepted.ts';
 import type { EndedAs } from '../../../engine/runs/stores.ts';
 import type { SqlValue, Transaction } from '../../driver.ts';
@@ -60,7 +60,7 @@ export const endRuns = merged(
   },
 );
 
-/** Which of `endings` find their run as they suppose it; of two for one run only the first does. */
+/** Which of `endings` find their run unchanged. If two are for one run, only the first can. */
 export async function judge(
   tx: Transaction,
   endings: readonly StoredEnding[],
@@ -98,8 +98,9 @@ interface LeftRow {
 }
 
 /**
- * Ends runs that are active. `deadKey` is the message that failed for good and took its run along; it is done with already,
- * like all that was settled with it. What else is left of a run waits no more: messages, waiters, pending events.
+ * Ends active runs. `deadKey` is the message that failed for good and ended its run. That message is finished already,
+ * as are all messages settled with it. Everything else that is left of the run ends too: messages, waiters, pending
+ * events.
  */
 export async function writeEndings(
   context: WriteContext,
@@ -151,7 +152,7 @@ export async function writeEndings(
   }
 }
 
-/** When each run ends: not before anything that its log tells of already, whatever clocks do. */
+/** When each run ends: never before an event that its log already has, even if a clock was set back. */
 async function timesOf(
   tx: Transaction,
   endings: readonly { ending: StoredEnding }[],

@@ -1,4 +1,4 @@
-/** Telling of a failure once more, and giving that up (contract W 13.3, 21.5). */
+/** Sends a failure callback again, and cancels one (contract W 13.3, 21.5). */
 import type { ProjectId } from '../../../engine/model.ts';
 import type { Transaction } from '../../driver.ts';
 import type { EntryState } from '../lanes/entry.ts';
@@ -64,7 +64,7 @@ interface CallbackRow {
   line: number;
 }
 
-/** An attempt that is under way may still succeed, and then it has. */
+/** An attempt that is under way may still succeed; the callback then counts as delivered. */
 export const cancelFailureCallback = write(
   async (context: WriteContext, args: FailureCallbackArgs): Promise<'canceled' | 'missing' | 'notInProgress'> => {
     const { tx } = context;

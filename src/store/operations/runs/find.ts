@@ -1,4 +1,4 @@
-/** Runs by their name or key, what their journals show, and what was kept of waits and invocations. */
+/** Finds runs by their name or key, what their journals show, and what was stored of waits and invocations. */
 import type { ProjectId } from '../../../engine/model.ts';
 import type { RunKey } from '../../../workflow/model.ts';
 import type { Queries } from '../../driver.ts';
@@ -8,7 +8,7 @@ import { type JournalRow, RUN_FIELDS, RUN_STATE, type RunRow, SHOWN_KINDS, type 
 
 type FoundRow = RunRow & { message_id: string; caller_ip: string | null };
 
-/** The first message may have taken the place of the trigger's, which still is the one that somebody called with. */
+/** Another message may have replaced the first one (journals.ts), but `caller_ip` is still that of the trigger. */
 const FOUND = `select ${RUN_FIELDS}, c.id as message_id, t.caller_ip
   from runs r lookup journal j on (j.run_key = r.key and j.position = 0) lookup contents c on (c.key = j.key)
   lookup contents t on (t.key = r.key)`;

@@ -33,7 +33,7 @@ export class JournalRows {
   readonly #records: StoredRecord[] = [];
   readonly #invocations: SqlValue[][] = [];
   readonly #events: EventOfRun[] = [];
-  /** First entries that were written already and name another content from now on. */
+  /** First entries that are already saved and now refer to another content. */
   readonly #replaced: [runKey: number, key: number][] = [];
 
   addEntry({ runKey, kind, entryKey }: StoredEntry, place: { position: number; key: number; atMs: number }): void {
@@ -45,7 +45,7 @@ export class JournalRows {
     this.#records.push(record);
   }
 
-  /** The record waits for the end of a run. */
+  /** Saves that the record waits for the end of a run. */
   addInvocation(runKey: number, { key, entry }: StoredRecord): void {
     this.#invocations.push([runKey, key, entry.runKey]);
   }

@@ -1,6 +1,6 @@
 /**
- * How do messages enter the journals of their runs: each entry key once, in the order in which they come, and only while the run
- * is active (P8)? One of these for a batch of commands: what comes first in the batch counts for what follows.
+ * How do messages enter the journals of their runs: each entry key once, in order of arrival, and only while the run is
+ * active (P8)? There is one `Journals` for a batch of commands, so later commands see what earlier ones added.
  */
 import type { JournalPlace, RunLogState } from '../../../engine/model.ts';
 import { entryKeyOfInvocation, stepIdOfResult } from '../../../workflow/entry-keys.ts';
@@ -32,7 +32,7 @@ export class Journals {
     this.#bytesMax = bytesMax;
   }
 
-  /** Knows the runs and entry keys that `messages` are for; `undefined` when they are for none, and nothing was asked. */
+  /** Reads the runs and entry keys that `messages` name. `undefined`: they name none, and nothing was read. */
   static async load(
     context: WriteContext,
     messages: readonly ForRun[],
@@ -45,12 +45,12 @@ export class Journals {
     return journals;
   }
 
-  /** For runs that begin with what others have recorded. */
+  /** For runs that begin with the journal of another run. */
   static empty(context: WriteContext): Journals {
     return new Journals(context, 0);
   }
 
-  /** Why the messages of a publish may not be saved; `undefined`: they may. What is there already is no reason. */
+  /** Why the messages of a publish may not be saved; `undefined`: they may. A repeated message is no reason. */
   refusalOf(messages: readonly ForRun[]): RunRefusal | undefined {
     const refusals = new Refusals(this.#runs, this.#bytesMax);
     for (const message of messages) {
@@ -60,7 +60,7 @@ export class Journals {
     return undefined;
   }
 
-  /** What `message` would repeat; `undefined`: nothing. */
+  /** The saved message that `message` would repeat; `undefined`: none. */
   takenBy({ message, entry, run }: ForRun): Taken | undefined {
     if (!entry) return undefined;
     if (!run) return this.#runs.entryKeys.holderOf(entry);
@@ -74,7 +74,7 @@ export class Journals {
     return active && beginningOf(active);
   }
 
-  /** Whether a message that follows from something else still has its place in its journal. */
+  /** Whether a message that follows from another one still belongs in its journal. */
   takes({ message, entry, run }: StoredNewMessage): boolean {
     if (!entry) return true;
     if (run) return !this.#activeLike(message, run.id);
@@ -82,8 +82,8 @@ export class Journals {
   }
 
   /**
-   * The result of an invocation whose parent has failed meanwhile: the parent's log is to show it, but nobody is told
-   *. Saves its content and its entry.
+   * The result of an invocation whose parent has failed meanwhile. Its content and its entry are saved, so that the
+   * parent's log shows it, but the parent is not called.
    */
   async keepForLog({ content, message, entry }: StoredNewMessage): Promise<void> {
     if (!entry) return;
@@ -101,7 +101,7 @@ export class Journals {
     this.record({ content, key: message[MESSAGE_AT.key], createdAtMs, entry });
   }
 
-  /** Gives `message` its place; it begins its run if it has one with it. */
+  /** Gives `message` its place in the journal. If it has a run with it, that run begins. */
   append(stored: StoredNewMessage): JournalPlace | undefined {
     const { message, content, entry, run } = stored;
     if (!entry) return undefined;
@@ -122,7 +122,7 @@ export class Journals {
     return { position, bytes: sent };
   }
 
-  /** An entry that is no message: its content is saved here as well. Without `event` the log is not told of it. */
+  /** Adds an entry that is no message, and saves its content. Without `event` nothing is logged. */
   record(record: StoredRecord, event?: RunLogState): void {
     const { key, content, createdAtMs, entry } = record;
     const known = this.#runs.get(entry.runKey);
@@ -133,13 +133,13 @@ export class Journals {
     this.#rows.addEvent({ projectId: known.project_id, runKey: known.key, state: event, atMs: createdAtMs });
   }
 
-  /** An entry whose content another journal has too. */
+  /** Adds an entry whose content another journal has too. */
   share(key: number, entry: StoredEntry): void {
     const known = this.#runs.get(entry.runKey);
     this.#enter(known, entry, key, known.created_at_ms);
   }
 
-  /** A run begins whose first entry is still to come. */
+  /** Begins a run whose first entry comes next. */
   begin(run: Beginning): void {
     this.#runs.begin(run);
   }
@@ -154,7 +154,7 @@ export class Journals {
     this.#rows.addEvent({ ...run, state: 'RUN_STARTED' });
   }
 
-  /** An invocation of a run that runs already: it waits for the end of that one. */
+  /** Handles an invocation of a run that is already active: it waits for the end of that run. */
   linkToActive({ message, run }: StoredNewMessage): void {
     if (!run?.invoker || this.#runs.entryKeys.holderOf(run.invoker.entry)) return;
     const active = this.#activeLike(message, run.id);
@@ -164,12 +164,12 @@ export class Journals {
     active.isChanged = true;
   }
 
-  /** Writes runs, entries, records and events of runs; to be called before the messages are saved. */
+  /** Writes runs, entries, records and events of runs. Call this before the messages are saved. */
   save(): Promise<void> {
     return this.#rows.write(this.#context, this.#runs.all());
   }
 
-  /** The run that has the id which a message's run is to have. */
+  /** The active run that has the id of the message's run. */
   #activeLike(message: StoredNewMessage['message'], id: string): BatchRun | undefined {
     return this.#runs.active(nameOf(message[MESSAGE_AT.project_id], id));
   }
@@ -197,7 +197,7 @@ export class Journals {
     this.awaitEnd(child.key, record);
   }
 
-  /** The message takes the place of the run's first, in the words of the library that has made itself known. */
+  /** The message replaces the run's first one: it comes from the SDK, which is now known. */
   #adopt({ message, content }: StoredNewMessage, { runKey, bytes }: StoredEntry, config: string): void {
     const run = this.#runs.find(runKey);
     if (!run) return;
@@ -217,7 +217,7 @@ export class Journals {
   }
 }
 
-/** The record as it would have been made had it been known that the run runs already. */
+/** The record as it would be if the caller had known that the run is already active. */
 function pointedAt(record: StoredRecord, run: BatchRun): StoredRecord {
   const content: NewContentRow = [...record.content];
   const settings = JSON.parse(content[CONTENT_AT.settings]) as { invoke?: object };

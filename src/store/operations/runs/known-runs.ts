@@ -1,4 +1,4 @@
-/** What of a run, besides its journal, do its logs show? */
+/** What do the logs show of a run, apart from its journal? */
 import type { Queries } from '../../driver.ts';
 
 export interface KnownRunRow {
@@ -34,7 +34,7 @@ export interface InvokerRow {
   created_at_ms: number;
 }
 
-/** The runs that wait for runs, or did, in the order in which they began to: the first is the one that invoked it. */
+/** The runs that wait or waited for `keys`, in the order in which they began to wait: the first one invoked the run. */
 export function invokersOf(queries: Queries, keys: readonly number[]): Promise<InvokerRow[]> {
   return queries.query<InvokerRow>(
     `select i.run_key, p.id, p.url, p.created_at_ms from invocations i lookup runs p on (p.key = i.parent_key)
@@ -48,7 +48,7 @@ export interface ResponseRow {
   response: Uint8Array | null;
 }
 
-/** What runs returned. With `bytesMax` each is cut to one byte more, so that it shows whether it was longer. */
+/** What runs returned. With `bytesMax` each is cut to one byte more, which shows that it was longer. */
 export function responsesOf(queries: Queries, keys: readonly number[], bytesMax?: number): Promise<ResponseRow[]> {
   return bytesMax === undefined
     ? queries.query<ResponseRow>('select key, response from runs where key in (??)', [keys])
@@ -60,14 +60,14 @@ export function responsesOf(queries: Queries, keys: readonly number[], bytesMax?
 }
 
 /**
- * Whether nothing is hidden by the settings in `column`. What is hidden is shown by its hash and never cut before that: of
- * the hashes of its beginnings all of it could be guessed, byte by byte.
+ * Whether the settings in `column` hide nothing. Hidden text is shown as a hash of the whole text and is never cut
+ * first: hashes of its beginnings would let a reader guess it byte by byte.
  */
 export function showsAll(column: string): string {
   return `replace(${column}, '"redact"', '') = ${column}`;
 }
 
-/** Those of `sizes`, in their order, that together have at most `bytesMax` bytes. */
+/** Those of `rows`, in their order, that fit into `bytesMax` bytes together. */
 export function affordable<Row extends { bytes: number | null }>(rows: readonly Row[], bytesMax: number): Row[] {
   let bytes = 0;
   return rows.filter((row) => {

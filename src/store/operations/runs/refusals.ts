@@ -1,4 +1,4 @@
-/** Why may a message not enter the journal of its run, or not begin one? What is there already is no reason. */
+/** Why may a message not enter the journal of its run, or not begin a run? A repeated message is no reason. */
 import type { Accepted } from '../../../engine/messages/accepted.ts';
 import { MESSAGE_AT } from '../messages/columns.ts';
 import { awaitsLibrary, type BatchRuns, type ForRun, nameOf } from './batch-runs.ts';
@@ -10,25 +10,28 @@ export type RunRefusal = Extract<
   { kind: 'runOver' | 'runChanged' | 'runTooEarly' | 'journalFull' | 'tooManyInvokers' }
 >;
 
-/** Invocations that wait for the end of one run: each is answered in the transaction that ends it, with all it returned. */
+/**
+ * The most invocations that may wait for the end of one run. Each gets all that the run returned, in the transaction
+ * that ends it.
+ */
 const INVOKERS_MAX = 100;
 
-/** The messages of one publish, looked at one after the other. */
+/** Checks the messages of one publish, one after another. */
 export class Refusals {
   readonly #runs: BatchRuns;
   readonly #bytesMax: number;
-  /** Bytes that those looked at add to the journals of runs, as far as nothing has them yet. */
+  /** Bytes that the checked messages add to the journals of runs; repeated messages do not count. */
   readonly #bytes = new Map<number, number>();
-  /** Invocations that they add to the runs of a name. */
+  /** Invocations that the checked messages add to the runs of a name. */
   readonly #invokers = new Map<string, number>();
 
-  /** `bytesMax` (0: any number) is what a journal may have. */
+  /** `bytesMax`: the most bytes of a journal; 0: unlimited. */
   constructor(runs: BatchRuns, bytesMax: number) {
     this.#runs = runs;
     this.#bytesMax = bytesMax;
   }
 
-  /** `undefined`: it may be saved. */
+  /** `undefined`: the message may be saved. */
   of({ message, entry, run }: ForRun): RunRefusal | undefined {
     if (!entry) return undefined;
     if (!run) return this.#ofEntry(entry);

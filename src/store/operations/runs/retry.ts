@@ -1,4 +1,4 @@
-/** How does a failed run leave the DLQ for a new one, with the journal that this one begins with (contract W 21.3)? */
+/** How does a failed run leave the DLQ, and how does a new run begin with its journal (contract W 21.3)? */
 import type { ProjectId } from '../../../engine/model.ts';
 import type { RetriedAs } from '../../../engine/runs/dead-run-store.ts';
 import type { RunConfig } from '../../../workflow/model.ts';
@@ -71,7 +71,7 @@ export const retryRun = write(async (context: WriteContext, args: RetryRunArgs):
   const states = await entry.insert(messages);
   await addWaiters(tx, { projectId, runKey, journal });
   await nameSuccessor(tx, failedKey, run);
-  // Only now: what the two runs share must not be without both for a moment.
+  // Only now: at every moment, one of the two runs must refer to the contents that they share.
   await removeDead(tx, [place.n]);
   const saved = states.map((state, index) => savedAt(state, places[index]));
   return { kind: 'retried', messages: saved.slice(0, sent.length), children: saved.slice(sent.length) };
@@ -114,7 +114,7 @@ async function deadRunKey(tx: Transaction, projectId: ProjectId, { n, timeMs }: 
   return row?.run_key;
 }
 
-/** The failed run is over, so that nobody decides anything by its configuration any more. */
+/** Saves the new run's id in the configuration of the failed run, which decides nothing any more. */
 async function nameSuccessor(tx: Transaction, failedKey: number, { id, createdAtMs }: StoredRun): Promise<void> {
   const [row] = await tx.query<{ config: string }>('select config from runs where key = ?', [failedKey]);
   if (!row) return;

@@ -3,7 +3,7 @@ import type { RunAttributes } from '../../../engine/runs/log-store.ts';
 import type { SqlParam } from '../../driver.ts';
 import { also, type Conditions, contentConditions } from '../filter.ts';
 
-/** What a run is; the content of its first message has what is not in its own row. */
+/** Conditions on a run; the content of its first message has the attributes that are not in its own row. */
 export function runConditions(filter: RunAttributes): Conditions {
   const { runId, runCreatedAtMs, runUrl, ...attributes } = filter;
   const conditions = contentConditions(attributes);

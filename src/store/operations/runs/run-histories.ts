@@ -29,7 +29,7 @@ export interface ListHistoriesArgs {
   /** Both or none. */
   messages?: { keys: MessageKey[]; ids: MessageId[] };
   slice: Slice;
-  /** Bodies that no redaction needs whole are cut to one byte more. */
+  /** Bodies are cut to one byte more than this, except those that are redacted, which need the whole body. */
   bodyBytesMax?: number;
 }
 
@@ -67,7 +67,7 @@ export interface HistoryRows extends PageRows<Position> {
   bytes: number;
 }
 
-/** What an entry takes besides its body, about. */
+/** About the size of an entry without its body. */
 const ENTRY_BYTES = 512;
 
 /** Bytes of answers, and of payloads of invoked runs, that are read even for a run with a very long journal. */
@@ -132,8 +132,8 @@ function identified(projectId: ProjectId, runs: readonly { id: string; createdAt
 }
 
 /**
- * By the journal, since a log may be gone, and by the log, since what tells of a failure is in no journal. The plus keeps the
- * planner from reading the log of all runs.
+ * Searches the journals, because a log may be gone, and the logs, because a failure callback is in no journal. The plus
+ * keeps the planner from reading the log of all runs.
  */
 function owners(projectId: ProjectId, { keys, ids }: { keys: MessageKey[]; ids: MessageId[] }): Conditions {
   const text = `select o.run_key from
@@ -143,7 +143,7 @@ function owners(projectId: ProjectId, { keys, ids }: { keys: MessageKey[]; ids: 
   return { texts: [text], params: [keys, keys, keys, projectId, ids] };
 }
 
-/** Those of all `sources`: they are few, and are looked up by their keys. */
+/** The runs that are in all `sources`: they are few, and are looked up by their keys. */
 async function among(queries: Queries, args: ListHistoriesArgs, sources: Conditions[]): Promise<PageRows<Position>> {
   const { projectId, slice } = args;
   const range = sliceSql(slice, 'r.created_at_ms', 'r.key');
@@ -160,7 +160,7 @@ async function among(queries: Queries, args: ListHistoriesArgs, sources: Conditi
   return cutPage(rows, slice.count, undefined);
 }
 
-/** Along the list, a window of it at a time. */
+/** Reads along the list, one window at a time. */
 function ofProject(queries: Queries, args: ListHistoriesArgs): Promise<PageRows<Position>> {
   const filter = conditionsOf(args);
   const isFiltered = filter.texts.length > 0;
@@ -181,7 +181,10 @@ function conditionsOf({ filter, states }: ListHistoriesArgs): Conditions {
   return conditions;
 }
 
-/** A run is never shown in part, so that at least one comes whole; what it takes is known from its row. */
+/**
+ * Ends the page before it has too many bytes. A run is never shown in part, so at least one is shown whole. The size of
+ * a run is known from its row.
+ */
 async function cutByBytes(
   queries: Queries,
   page: PageRows<Position>,
@@ -200,7 +203,10 @@ async function cutByBytes(
   return cutBySizes(page, ({ n }) => sizeByKey.get(n) ?? 0, bytesMax);
 }
 
-/** Payloads and bodies of calls are cut; steps are read from theirs. What is hidden is shown by a hash of all of it. */
+/**
+ * Payloads and bodies of calls are cut. Results of steps are not, because they are read from their bodies. Redacted
+ * bodies are not, because they are shown as a hash of the whole body.
+ */
 const CUT_BODY = `case when j.kind in (${ENTRY_KIND.initial}, ${ENTRY_KIND.toCallback}) and ${showsAll('r.config')} and ${showsAll('c.settings')}
   then substr(c.body, 1, ?) else c.body end as body`;
 
@@ -243,7 +249,7 @@ async function detailsOf(
   );
 }
 
-/** Those of messages that hide nothing. */
+/** The events of messages that hide nothing. */
 async function openly(queries: Queries, courses: readonly CourseRow[]): Promise<number[]> {
   const found = await queries.query<{ key: number }>(
     `select c.key from contents c where c.key in (??) and ${showsAll('c.settings')}`,

@@ -29,7 +29,7 @@ export interface ListRunEventsArgs {
   slice: Slice;
 }
 
-/** From here on a state code is one of a run, whose event names its first message (migration 006). */
+/** State codes from here on are of runs; such an event refers to the run's first message (migration 006). */
 const RUN_STATES_FROM = codeOfLogState('RUN_STARTED');
 const RUN_SUCCESS = codeOfLogState('RUN_SUCCESS');
 
@@ -53,7 +53,7 @@ export interface RunLogRows extends PageRows<RunLogRow> {
   runs: KnownRunRow[];
   responses: ResponseRow[];
   invokers: InvokerRow[];
-  /** Which entry keys the waits and invocations have whose results are on the page. */
+  /** For each result on the page: the entry key of its wait or invocation. */
   entryKeyByKey: Map<number, string>;
   /** Waits and invocations of which results are on the page, and the first messages of the runs that were invoked. */
   records: RecordRow[];
@@ -118,7 +118,7 @@ function find(queries: Queries, args: ListRunEventsArgs): Promise<PageRows<RunLo
   return runId || runCreatedAtMs !== undefined ? ofRuns(queries, args) : ofProject(queries, args);
 }
 
-/** Along the list, a window of it at a time: most of it tells of messages that are of no run. */
+/** Reads along the list, one window at a time: most of its entries are of messages outside runs. */
 function ofProject(
   queries: Queries,
   { projectId, filter: attributes, states, slice }: ListRunEventsArgs,
@@ -138,7 +138,7 @@ function ofProject(
   });
 }
 
-/** By the runs' own index: those that have an id, or were created at a time. */
+/** Reads the runs' own index, for runs with an id or a creation time. */
 function ofRuns(queries: Queries, args: ListRunEventsArgs): Promise<PageRows<RunLogRow>> {
   const conditions = runConditions(args.filter);
   return select(queries, args, {
@@ -148,7 +148,7 @@ function ofRuns(queries: Queries, args: ListRunEventsArgs): Promise<PageRows<Run
   });
 }
 
-/** By the messages' own index: few events each. Those of a run name its first message, and are not meant. */
+/** Reads the index of each message, which has few events. Events of the run name its first message: left out. */
 function ofMessages(
   queries: Queries,
   args: ListRunEventsArgs,
@@ -186,7 +186,7 @@ async function select(
   return cutPage(rows, slice.count, undefined);
 }
 
-/** Ends the page before its bodies become too many: what was published, what was answered, what runs returned. */
+/** Ends the page before its bodies become too large: published bodies, endpoints' answers, results of runs. */
 async function cutByBytes(
   queries: Queries,
   page: PageRows<RunLogRow>,

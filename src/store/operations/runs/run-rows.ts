@@ -5,7 +5,7 @@ import type { JournalEntry, Run, RunConfig, RunState } from '../../../workflow/m
 import type { NewContentRow } from '../messages/columns.ts';
 import { encodeContent, restoreCallback, withoutPrototype } from '../messages/content-rows.ts';
 
-/** Written numbers: never change one, only add. */
+/** The numbers are stored: never change one, only add. */
 export const ENTRY_KIND: Readonly<Record<EntryKind, number>> = {
   initial: 1,
   step: 2,
@@ -134,7 +134,7 @@ export interface RunRow {
 
 export const RUN_FIELDS = 'r.key, r.project_id, r.id, r.url, r.created_at_ms, r.state, r.version, r.config, r.entries';
 
-/** A run with what lies elsewhere. */
+/** A run with the values that are stored in other tables. */
 export interface WholeRunRow extends RunRow {
   message_id: string;
   caller_ip: string | null;

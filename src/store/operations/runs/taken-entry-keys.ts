@@ -1,13 +1,13 @@
-/** Which entry keys of journals are taken, and by what: in the store, or by what came before in the same batch (P8)? */
+/** Which entry keys of journals are taken, and by which message of the store or of the same batch (P8)? */
 import type { MessageId } from '../../../engine/model.ts';
 import type { MessageSettings } from '../../../protocol/settings.ts';
 import type { Transaction } from '../../driver.ts';
 import { ENTRY_KIND, type StoredEntry } from './run-rows.ts';
 
-/** What stands for a message already. */
+/** The message that is already saved instead of a repeated one. */
 export interface Taken {
   messageId: MessageId;
-  /** The run that begins with that message, where it was to begin one. */
+  /** The run that begins with that message, if the repeated message was to begin a run. */
   run?: { id: string; createdAtMs: number };
 }
 
@@ -49,7 +49,7 @@ export class TakenEntryKeys {
     }
   }
 
-  /** What has the entry key of `entry`. An invocation names the first message of the run that was invoked. */
+  /** The message that has the entry key of `entry`. For an invocation it is the first message of the invoked run. */
   holderOf(entry: EntryPlace): Taken | undefined {
     return this.#holders.get(nameOf(entry));
   }
@@ -60,8 +60,8 @@ export class TakenEntryKeys {
 }
 
 /**
- * No more places looked at than there are entries, in as few statements as that allows: many entries are of one run (a
- * parallel group) or are the same step of many runs.
+ * The fewest statements that look up no more keys than there are entries. Often many entries are of one run (a parallel
+ * group), or are the same step of many runs.
  */
 function lookupsFor(entries: readonly EntryPlace[]): { runKeys: number[]; entryKeys: string[] }[] {
   const byRun = Map.groupBy(entries, ({ runKey }) => runKey);
@@ -72,7 +72,7 @@ function lookupsFor(entries: readonly EntryPlace[]): { runKeys: number[]; entryK
   return [...byEntryKey].map(([entryKey, of]) => ({ runKeys: of.map(({ runKey }) => runKey), entryKeys: [entryKey] }));
 }
 
-/** Ids of the first messages of the runs that `rows` invoked, by their keys; of those that still are kept. */
+/** Ids of the first messages of the runs that `rows` invoked, by those runs' keys. Runs that are gone are missing. */
 async function firstMessagesOf(tx: Transaction, rows: readonly EntryRow[]): Promise<Map<number, MessageId>> {
   const keys = rows.flatMap((row) => invokedIn(row)?.runKey ?? []);
   if (keys.length === 0) return new Map();

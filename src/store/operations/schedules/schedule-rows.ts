@@ -62,7 +62,7 @@ export interface StoredScheduleChange {
   messages: StoredNewMessage[];
 }
 
-/** What `SCHEDULE_COLUMNS` and `PLAN_COLUMNS` read back as, and whether a message of the latest trigger is unfinished. */
+/** A row of `SCHEDULE_COLUMNS` and `PLAN_COLUMNS` as it is read. */
 export interface ScheduleRow {
   key: number;
   project_id: number;
@@ -99,7 +99,7 @@ export interface TriggeredRow {
 
 export interface ScheduleViewRows {
   rows: ScheduleRow[];
-  /** Of all of them, by schedule and then in the order in which they were made. */
+  /** The messages of all these schedules, by schedule and then in the order in which they were made. */
   lastMessages: TriggeredRow[];
 }
 
@@ -108,7 +108,7 @@ export function encodeSchedule({ key, projectId, id, createdAtMs, plan, state }:
   const header = encodeHeader(plan.header);
   const settings = JSON.stringify(plan.settings);
   const kept = plan.kept === undefined ? null : JSON.stringify(plan.kept);
-  // What a trigger takes into memory.
+  // The memory that a trigger takes.
   const bytes = body.byteLength + (header?.length ?? 0) + settings.length + (kept?.length ?? 0);
   return {
     key,

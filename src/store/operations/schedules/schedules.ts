@@ -65,8 +65,8 @@ export interface ChangeSchedulesArgs {
 }
 
 /**
- * Where the messages of each change stand, or that it was not made. In a handful of statements, whatever their number:
- * thousands may be due in the same minute.
+ * Where the messages of each change stand, or that the change was not made. It takes a few statements, however many
+ * changes there are: thousands of schedules may be due in the same minute.
  */
 export const changeSchedules = write(
   {
@@ -84,7 +84,7 @@ export const changeSchedules = write(
     const versionByKey = new Map(rows.map(({ key, version }) => [key, version]));
     const saved = changes.filter(({ key, fromVersion }) => {
       if (versionByKey.get(key) !== fromVersion) return false;
-      versionByKey.delete(key); // of two changes of one schedule in a command only the first can have seen it
+      versionByKey.delete(key); // only the first of two changes in one command can know the version
       return true;
     });
     if (saved.length > 0) {
@@ -149,9 +149,9 @@ export const listSchedules = longRead(
 );
 
 /**
- * The messages of the latest trigger have consecutive keys, and a content for as long as something is known of them. Neither
- * `exists`, which a planner may answer for all keys at once by reading the whole table, nor an order without a plus, which it
- * may get by walking through all schedules.
+ * The messages of the latest trigger have consecutive keys, and their contents exist for as long as anything is known
+ * of them. No `exists`: the planner may compute that for all keys at once, by reading the whole table. No order without
+ * a plus: the planner may walk through all schedules for it.
  */
 const LAST_MESSAGES = `select s.key as schedule_key, c.id as message_id,
   case when (select 1 from messages m where m.key = c.key limit 1) is not null then 1 else 0 end as unfinished,
@@ -185,7 +185,10 @@ export const dueSchedules = read(
   },
 );
 
-/** Their next times are as far ahead, so that the index of those finds them. */
+/**
+ * Schedules that a clock which ran ahead has moved too far. Their next times are just as far ahead, so the index of
+ * those finds them.
+ */
 export const strandedSchedules = read(
   async (
     queries: Queries,
@@ -205,7 +208,7 @@ export const strandedSchedules = read(
   },
 );
 
-/** The keys of the first, as many as together hold so much; at least one. */
+/** The first keys whose rows fit into `bytesMax` together; at least one. */
 function someOf(candidates: readonly { key: number; bytes: number }[], bytesMax: number): number[] {
   const fitting = withinBytes(candidates, bytesMax);
   return (fitting.length > 0 ? fitting : candidates.slice(0, 1)).map(({ key }) => key);
@@ -219,7 +222,7 @@ export async function nextTime(queries: Queries): Promise<number | null> {
   return row?.next_at_ms ?? null;
 }
 
-/** Those from the first on that have no more than `bytesMax` bytes together. */
+/** The first rows that have no more than `bytesMax` bytes together. */
 function withinBytes<Row extends { bytes: number }>(rows: readonly Row[], bytesMax: number): Row[] {
   let bytes = 0;
   return rows.filter((row) => {

@@ -1,4 +1,4 @@
-/** Which notifications are saved for the waits of a run that are still to come? */
+/** Which notifications are saved for waits that a run has not begun yet? */
 import type { PendingEventLimits } from '../../../engine/runs/stores.ts';
 import type { Queries, Transaction } from '../../driver.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
@@ -27,7 +27,7 @@ export const nextPendingEvent = read(
   },
 );
 
-/** The same, without its body. */
+/** Its key only, without the body. */
 export async function nextPendingEventKey(
   tx: Transaction,
   { runKey, eventId }: PendingEventPlace,

@@ -22,7 +22,7 @@ export interface StoredWait {
 
 export interface AddWaiterArgs {
   wait: StoredWait;
-  /** Null: there is to be no pending event. */
+  /** Null: the caller expects that there is no pending event. */
   taken: { pendingEventKey: number; result: StoredNewMessage } | null;
   nowMs: number;
 }
@@ -61,10 +61,10 @@ export const addWaiter = write(
   },
 );
 
-/** Only of a message that begins a run the row is looked at. */
+/** Only for a message that begins a run is the row read. */
 const NO_ROW = [] as unknown as NewMessageRow;
 
-/** What journals look at of a message, for an entry that is none. */
+/** The part of a message that journals read, for an entry that is no message. */
 function entryOnly(entry: StoredRecord['entry']): ForRun {
   return { message: NO_ROW, entry };
 }

@@ -1,4 +1,4 @@
-/** Who waits for which event, which waits have come to their deadline, and what ends a wait? */
+/** Which runs wait for which event, which waits have reached their deadline, and what ends a wait? */
 import type { Saved } from '../../../engine/messages/accepted.ts';
 import type { Queries } from '../../driver.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
@@ -7,7 +7,7 @@ import { projectOf, weightOf } from '../messages/new-messages.ts';
 import { CONTENT_FIELDS, type ContentRow, type StoredNewMessage } from '../messages/rows.ts';
 import { longRead, read, write } from '../operation.ts';
 
-/** Bytes of what the waiters of one page were registered with. */
+/** Bytes of the contents with which the waiters of one page were registered. */
 const PAGE_BYTES_MAX = 4 * 1024 * 1024;
 
 export interface WaiterRow extends ContentRow {
@@ -15,7 +15,7 @@ export interface WaiterRow extends ContentRow {
   deadline_ms: number;
 }
 
-/** A waiter and the size of what it was registered with. */
+/** A waiter and the size of its content. */
 interface Candidate {
   key: number;
   bytes: number;
@@ -50,7 +50,7 @@ export const listWaiters = longRead(async (queries: Queries, args: ListWaitersAr
 
 export interface DueWaiterRows {
   due: WaiterRow[];
-  /** Only when none is due; null: there is no waiter. */
+  /** Set only when no waiter is due; null: there is no waiter. */
   nextAtMs: number | null;
 }
 
@@ -77,7 +77,7 @@ export async function nextDeadline(queries: Queries): Promise<number | null> {
   return next?.deadline_ms ?? null;
 }
 
-/** Those from the first on that fit into a page, by key. */
+/** The first candidates that fit into a page together, by key. */
 async function readWaiters(queries: Queries, candidates: readonly Candidate[]): Promise<WaiterRow[]> {
   let bytes = 0;
   const fitting = candidates.filter((candidate, index) => {
@@ -109,7 +109,7 @@ export const resolveWaiters = write(
       resolutions.map(({ waiterKey }) => waiterKey),
     ]);
     const present = new Set(rows.map(({ key }) => key));
-    // Of two results for one waiter in a command only the first can be the one.
+    // If a command has two results for one waiter, only the first counts.
     const isResolved = resolutions.map(({ waiterKey }) => present.delete(waiterKey));
     if (rows.length > 0) await tx.send('delete from waiters where key in (??)', [rows.map(({ key }) => key)]);
     const saved = await insertMessages(

@@ -1,9 +1,9 @@
-/** How do callers get numbers that nobody else gets, and does the store answer at all? */
+/** How do callers get numbers that no other caller gets, and does the store answer at all? */
 import type { Queries } from '../../driver.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { read, write } from '../operation.ts';
 
-/** For keys and claim tokens: the first of `count`. Where others write too, they were taken before the transaction. */
+/** The first of `count` numbers for keys and claim tokens. With many writers they were taken before. */
 export const reserveNumbers = write(
   { class: () => 'urgent' },
   async ({ tx, reserved }: WriteContext, args: { count: number }): Promise<number> =>

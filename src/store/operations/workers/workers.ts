@@ -1,4 +1,4 @@
-/** Which workers live, and whose claims are nobody's any more? */
+/** Which workers live, and which claims belong to no worker any more? */
 import type { ClaimRef, WorkerId } from '../../../engine/model.ts';
 import { LEAD_MS_MAX } from '../../../engine/workers/steady-clock.ts';
 import type { HeartbeatAnswer, WorkerState } from '../../../engine/workers/store.ts';
@@ -32,7 +32,7 @@ export const heartbeat = write(
       [worker],
     );
     const wallMs = await tx.nowMs();
-    // Nobody's time goes back when the clock is set back: a heartbeat that shows a later one was made before that.
+    // No worker's time goes back when the clock is set back. A heartbeat with a later time was written before that.
     const times = others.map((row) => (row.timeout_ms < 0 ? 0 : row.beat_at_ms));
     const supposed = [wallMs + (time?.leadMs ?? 0), time?.nowMs ?? 0, ...times];
     const nowMs = Math.max(wallMs, ...supposed.filter((ms) => ms <= wallMs + LEAD_MS_MAX));
@@ -63,7 +63,10 @@ export const heartbeat = write(
   },
 );
 
-/** Strikes out those that are late, whose claims are orphans from then on; each for one of those who try. */
+/**
+ * Removes the workers that are late; from then on no worker owns their claims. If several workers call this, only one
+ * of them gets each id.
+ */
 export const expireWorkers = write(
   { class: () => 'urgent' },
   async ({ tx }: WriteContext, { nowMs }: { nowMs: number }): Promise<WorkerId[]> => {
@@ -74,7 +77,10 @@ export const expireWorkers = write(
   },
 );
 
-/** It stays until somebody expires it, who then knows that its lines have no reader. */
+/**
+ * The worker's row stays until another worker expires it. That worker then knows that the lines of this one have no
+ * reader.
+ */
 export const leave = write(
   { class: () => 'urgent' },
   async ({ tx }: WriteContext, { worker }: { worker: WorkerId }): Promise<void> => {
