@@ -8,9 +8,18 @@ import { PUBLISH_HEADERS, RETRY_HEADERS } from '../../src/api/config-headers.ts'
 import { type FilterUse, messageFilters, readFilters } from '../../src/api/filters.ts';
 import { type JsonSchema, type OpenApiDocument, pathOf } from '../../src/api/openapi.ts';
 import type { Parameter } from '../../src/api/parameters.ts';
+import { readRetryOverride } from '../../src/api/retry-override.ts';
+import { succeed } from '../../src/engine/messages/dead-retry.ts';
+import type { DeadLetter } from '../../src/engine/model.ts';
 import { OPTIONS } from '../../src/protocol/config-options.ts';
 import { readPublishOptions } from '../../src/protocol/options.ts';
+import { message, NOW_MS } from '../engine/fixtures.ts';
+import { SeededRandom } from '../support/seeded-random.ts';
+import { SimulatedClock } from '../support/simulated-clock.ts';
 import { openWorld, type Reply, type World } from './support/world.ts';
+
+const LATER_MS = NOW_MS + 1_000;
+const QUOTAS = { retriesDefault: 3, retriesMax: 0, delayMsMax: 0, timeoutMsMax: 0 };
 
 let world: World;
 let reply: Reply;
@@ -172,8 +181,7 @@ describe('config headers', () => {
         expect(Value.Check(schema, example)).toBe(true);
         const rawHeaders = Object.entries(complete(name, String(example))).flat();
         const input = { rawHeaders, queryConfig: [], tokenInQuery: false, proxyHeaders: [] };
-        const quotas = { retriesDefault: 3, retriesMax: 0, delayMsMax: 0, timeoutMsMax: 0 };
-        expect(() => readPublishOptions(input, 'publish', quotas, 0)).not.toThrow();
+        expect(() => readPublishOptions(input, 'publish', QUOTAS, 0)).not.toThrow();
       }
     },
   );
@@ -186,6 +194,26 @@ describe('config headers', () => {
       expect((await world.ask({ method: 'POST', url: `/v2/dlq/retry/${dlqId}`, headers })).status).toBe(201);
     },
   );
+
+  it.each(RETRY_HEADERS)('$name changes what a DLQ retry sends, unless only libraries say it', async (row) => {
+    const { name, schema, isUnlisted } = row;
+    const retried = async (headers: Record<string, string>) => {
+      const services = { quotas: QUOTAS, clock: new SimulatedClock(LATER_MS), checkDestination: () => undefined };
+      const override = await readRetryOverride(Object.entries(headers).flat(), services);
+      const context = { projectId: 1, nowMs: LATER_MS, randomness: new SeededRandom(1), deduplicationWindowMs: 0 };
+      const stored = message({ method: 'PATCH' });
+      return succeed({ dlqId: '1-1', message: stored, deadLetter: {} as DeadLetter }, 2, override, context);
+    };
+    // What is said of a callback means nothing without its URL.
+    const [callback] = /^Upstash-(Failure-)?Callback(?=-)/.exec(name) ?? [];
+    const others: Record<string, string> = callback ? { [callback]: 'https://ok.example/callback' } : {};
+    // One that is none of the defaults.
+    const value = name.endsWith('-Method') ? 'PUT' : String(schema['examples'][0]);
+    const changed = await retried({ ...others, ...complete(name, value) });
+    const isOfLibraries = isUnlisted && !name.endsWith('-Forward-Name');
+    if (isOfLibraries) expect(changed).toEqual(await retried(others));
+    else expect(changed).not.toEqual(await retried(others));
+  });
 });
 
 describe('filters', () => {
