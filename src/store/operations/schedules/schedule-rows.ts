@@ -13,7 +13,7 @@ import type { SqlValue } from '../../driver.ts';
 import { decodeHeader, decodeSettings, encodeBytes, encodeHeader } from '../messages/content-rows.ts';
 import { encodeNewMessage, type StoredNewMessage } from '../messages/rows.ts';
 
-export const STANDING_COLUMNS = [
+export const STATE_COLUMNS = [
   'version',
   'paused',
   'next_at_ms',
@@ -24,7 +24,7 @@ export const STANDING_COLUMNS = [
   'error',
 ] as const;
 
-export const SCHEDULE_COLUMNS = ['key', 'project_id', 'id', 'created_at_ms', 'bytes', ...STANDING_COLUMNS] as const;
+export const SCHEDULE_COLUMNS = ['key', 'project_id', 'id', 'created_at_ms', 'bytes', ...STATE_COLUMNS] as const;
 
 /** The body comes last, so that reading the columns before it never walks its overflow pages. */
 export const PLAN_COLUMNS = [
@@ -57,7 +57,7 @@ export interface StoredSchedule {
 export interface StoredScheduleChange {
   key: number;
   fromVersion: number;
-  /** Values of `STANDING_COLUMNS`. */
+  /** Values of `STATE_COLUMNS`. */
   state: SqlValue[];
   messages: StoredNewMessage[];
 }

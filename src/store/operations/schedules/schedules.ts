@@ -12,7 +12,7 @@ import {
   SCHEDULE_COLUMNS,
   type ScheduleRow,
   type ScheduleViewRows,
-  STANDING_COLUMNS,
+  STATE_COLUMNS,
   type StoredSchedule,
   type StoredScheduleChange,
   type TriggeredRow,
@@ -21,7 +21,7 @@ import {
 /** Bytes of bodies in one list. */
 const LIST_BODY_BYTES_MAX = 16 * 1024 * 1024;
 
-const STANDING_FIELDS = `s.key, s.project_id, s.id, s.created_at_ms, ${STANDING_COLUMNS.map((name) => `s.${name}`).join(', ')}`;
+const STATE_FIELDS = `s.key, s.project_id, s.id, s.created_at_ms, ${STATE_COLUMNS.map((name) => `s.${name}`).join(', ')}`;
 const PLAN_FIELDS_WITHOUT_BODY = PLAN_COLUMNS.slice(1, -1)
   .map((name) => `p.${name}`)
   .join(', ');
@@ -89,7 +89,7 @@ export const changeSchedules = write(
     });
     if (saved.length > 0) {
       const values = saved.map(({ key, state }): SqlValue[] => [key, ...state]);
-      await context.tx.updateMany('schedules', 'key', STANDING_COLUMNS, values);
+      await context.tx.updateMany('schedules', 'key', STATE_COLUMNS, values);
     }
     const states = await insertPlain(
       context,
@@ -118,7 +118,7 @@ export const deleteSchedule = write(async ({ tx }: WriteContext, { projectId, id
 export const findSchedule = read(
   async (queries: Queries, { projectId, id }: SchedulePlace): Promise<ScheduleViewRows> => {
     const rows = await queries.query<ScheduleRow>(
-      `select ${STANDING_FIELDS}, ${PLAN_FIELDS_WITHOUT_BODY}, p.body from schedules s lookup schedule_plans p on (p.key = s.key)
+      `select ${STATE_FIELDS}, ${PLAN_FIELDS_WITHOUT_BODY}, p.body from schedules s lookup schedule_plans p on (p.key = s.key)
      where s.project_id = ? and s.id = ?`,
       [projectId, id],
     );
@@ -134,7 +134,7 @@ export const findSchedule = read(
 export const listSchedules = longRead(
   async (queries: Queries, { projectId }: { projectId: ProjectId }): Promise<ScheduleViewRows> => {
     const plain = await queries.query<Omit<ScheduleRow, 'body'> & { bytes: number }>(
-      `select ${STANDING_FIELDS}, s.bytes, ${PLAN_FIELDS_WITHOUT_BODY} from schedules s lookup schedule_plans p on (p.key = s.key)
+      `select ${STATE_FIELDS}, s.bytes, ${PLAN_FIELDS_WITHOUT_BODY} from schedules s lookup schedule_plans p on (p.key = s.key)
      where s.project_id = ? order by s.created_at_ms, s.key`,
       [projectId],
     );
@@ -174,7 +174,7 @@ export const dueSchedules = read(
     );
     if (candidates.length === 0) return { due: [], nextAtMs: await nextTime(queries) };
     const due = await queries.query<DueRows['due'][number]>(
-      `select ${STANDING_FIELDS}, ${PLAN_FIELDS_WITHOUT_BODY}, p.body,
+      `select ${STATE_FIELDS}, ${PLAN_FIELDS_WITHOUT_BODY}, p.body,
        case when p.overlap = 'skip' and exists lookup (select 1 from messages m
          where m.key >= s.last_message_key and m.key < s.last_message_key + s.last_message_count) then 1 else 0 end as busy
      from schedules s lookup schedule_plans p on (p.key = s.key)
@@ -201,7 +201,7 @@ export const strandedSchedules = read(
     );
     if (candidates.length === 0) return [];
     return queries.query<ScheduleRow>(
-      `select ${STANDING_FIELDS}, ${PLAN_FIELDS_WITHOUT_BODY}, p.body
+      `select ${STATE_FIELDS}, ${PLAN_FIELDS_WITHOUT_BODY}, p.body
      from schedules s lookup schedule_plans p on (p.key = s.key) where s.key in (??) order by s.key`,
       [someOf(candidates, bytesMax)],
     );
