@@ -62,7 +62,7 @@ export function fetchesLazily(features: Features): boolean {
 
 /**
  * Whether an endpoint of the library named `library` (`Upstash-Telemetry-Sdk`) fetches the result of a call that the
- * delivery left out. Versions 1.3 and later do not: they read the empty body as JSON, so every attempt fails, and then
+ * delivery left out. Version 1.3 and later ones of 1 do not: they read the empty body as JSON, so every attempt fails, and then
  * the run. For a library without a name, only its features count.
  */
 export function fetchesCallResults(library: string | undefined): boolean {
