@@ -181,7 +181,7 @@ export interface NewRun {
   url: string;
   createdAtMs: Millis;
   config: RunConfig;
-  /** A run of the same id that has been asked to make its library known takes the message for its first instead. */
+  /** The second phase of a trigger: the active run of this id takes the message in place of its first one. */
   isBySdk?: true;
   /** The invocation in the parent's journal that waits for this run. */
   invoker?: NewRecord;

@@ -265,7 +265,7 @@ export interface ScheduleStore {
     limit: number;
     bytesMax: number;
   }): Promise<{ due: DueSchedule[]; nextAtMs: Millis | undefined }>;
-  /** Up to about as many that were triggered for times after `passedAfterMs`, which has not come. Paused ones excepted. */
+  /** Schedules, not paused, that were already triggered for times after `passedAfterMs`. `piece`: about how many at most. */
   strandedSchedules(passedAfterMs: Millis, piece: { limit: number; bytesMax: number }): Promise<Schedule[]>;
 }
 
