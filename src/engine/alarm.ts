@@ -2,7 +2,10 @@
 import type { Millis } from './model.ts';
 import type { Clock, Timer } from './ports.ts';
 
-/** A timer for a time of day runs no longer than this. So a machine that slept, or a clock that was set, is noticed soon. */
+/**
+ * A timer for a time of day runs no longer than this. So a machine that slept, or a clock that was set, is noticed
+ * soon.
+ */
 const SLEEP_MAX_MS = 30_000;
 
 export class Alarm {

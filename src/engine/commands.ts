@@ -13,16 +13,16 @@ export interface Engine extends WorkflowCommands {
   readonly storeOf: (projectId: ProjectId) => ProjectStore;
 
   /**
-   * Throws `Overloaded` (503) when a publish of the project would be turned away now. The API asks before it reads a body,
-   * but not for a publish that continues a run: that one is never turned away.
+   * Throws `Overloaded` (503) when a publish of the project would be turned away now. The API asks before it reads a
+   * body, but not for a publish that continues a run: that one is never turned away.
    */
   checkAdmission(projectId: ProjectId): void;
   /**
    * Accepts the messages together or not at all, except those whose queue would be one too many. Resolves after the
    * commit (P1), in the order given. It throws only when nothing was accepted: `RateLimited` (429) when the project has
-   * fewer messages left today; `Overloaded` (503) when more is published than can be saved, unless a command continues a
-   * run; `ApiError` when the run of a message is over (400) or its journal would be too long (412); `AccountsChanged` when
-   * the store's accounts are no longer at `accountsVersion`, by which the caller was admitted.
+   * fewer messages left today; `Overloaded` (503) when more is published than can be saved, unless a command continues
+   * a run; `ApiError` when the run of a message is over (400) or its journal would be too long (412); `AccountsChanged`
+   * when the store's accounts are no longer at `accountsVersion`, by which the caller was admitted.
    */
   publish(projectId: ProjectId, commands: PublishCommand[], accountsVersion?: number): Promise<PublishOutcome[]>;
   findMessage(projectId: ProjectId, id: MessageId): Promise<Message | undefined>;

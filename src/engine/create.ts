@@ -42,9 +42,14 @@ export interface EngineDeps {
   worker: WorkerId;
   /** Default: `releaseAll`. */
   recovery?: Recovery;
-  /** Whether it drops what is past its retention time. Default: yes. Of the threads on an embedded store, one is enough. */
+  /**
+   * Whether it drops what is past its retention time. Default: yes. Of the threads on an embedded store, one is enough.
+   */
   dropsExpired?: boolean;
-  /** Resolves once the event loop has handled what came meanwhile. Long work awaits it between slices. Absent: no breaks. */
+  /**
+   * Resolves once the event loop has handled what came meanwhile. Long work awaits it between slices. Absent: no
+   * breaks.
+   */
   endOfTurn?: () => Promise<void>;
 }
 

@@ -59,7 +59,9 @@ export interface Claimed {
   journal?: JournalPlace;
   /** What is sent in place of the message's own body: the journal of its run. */
   deliveredBody?: Uint8Array;
-  /** It is in no lane and of no run, so that settling it touches nothing that it shares with others. Absent: not known. */
+  /**
+   * It is in no lane and of no run, so that settling it touches nothing that it shares with others. Absent: not known.
+   */
   isAlone?: true;
   /** When the claim was made, and so when ACTIVE was logged: no later event of the message may be earlier. */
   claimedAtMs: Millis;
@@ -140,7 +142,10 @@ export interface LogEvent {
   detail?: LogDetail;
 }
 
-/** The state that a worker proposes for a new message. Only the transaction that saves it knows whether its lanes have room. */
+/**
+ * The state that a worker proposes for a new message. Only the transaction that saves it knows whether its lanes have
+ * room.
+ */
 export type NewMessageState =
   | { kind: Extract<WaitState, 'due' | 'origin'>; dueAtMs: Millis }
   /** Written as already claimed by the worker that accepted it. */

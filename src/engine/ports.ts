@@ -10,7 +10,9 @@ export interface Timer {
 
 /** The clocks and timers of a machine. */
 export interface Machine {
-  /** Unix time of the wall clock, which can be set, also back. For schedules, signatures, retention, and what people do. */
+  /**
+   * Unix time of the wall clock, which can be set, also back. For schedules, signatures, retention, and what people do.
+   */
   wallMs(): Millis;
   /** Time since some fixed moment. It only grows, whatever the wall clock is set to. */
   readonly elapsedMs: Millis;
@@ -23,9 +25,9 @@ export type JumpListener = (byMs: Millis) => void;
 
 export interface Clock extends Machine {
   /**
-   * Unix time for all that waits: delays, retries, rates, deadlines, claims, and what is logged of them. It follows the wall
-   * clock, but goes on when that is set back (`steady-clock.ts`). Never assume that it only grows: when the wall clock is set
-   * back by moments, or by more than a day, it follows.
+   * Unix time for all that waits: delays, retries, rates, deadlines, claims, and what is logged of them. It follows the
+   * wall clock, but goes on when that is set back (`steady-clock.ts`). Never assume that it only grows: when the wall
+   * clock is set back by moments, or by more than a day, it follows.
    */
   nowMs(): Millis;
   onJump(listener: JumpListener): void;

@@ -1,4 +1,7 @@
-/** What the API asks of the store directly, because the engine has nothing to decide: for one project, at the current time. */
+/**
+ * What the API asks of the store directly, because the engine has nothing to decide: for one project, at the current
+ * time.
+ */
 import type { InProjectAt, ProjectId } from './model.ts';
 import type { Clock } from './ports.ts';
 import type { Store } from './stores.ts';

@@ -6,8 +6,8 @@ import type { EventLog } from './ports.ts';
 export interface ReportsOptions {
   log: EventLog;
   /**
-   * Whether each failed attempt and each end of a run is logged with its URL, as in development. Otherwise they are events
-   * of level `debug`, and of a URL only the origin is logged: paths may hold secrets.
+   * Whether each failed attempt and each end of a run is logged with its URL, as in development. Otherwise they are
+   * events of level `debug`, and of a URL only the origin is logged: paths may hold secrets.
    */
   tellsAll: boolean;
 }

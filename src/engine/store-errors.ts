@@ -8,7 +8,10 @@ export class StoreUnavailable extends Error {
   }
 }
 
-/** A command that fails after more time than this was kept waiting, not refused. Those behind it would wait as long and fail. */
+/**
+ * A command that fails after more time than this was kept waiting, not refused. Those behind it would wait as long and
+ * fail.
+ */
 export const HUNG_MS = 1_000;
 
 /** Tokens or keys have changed since the caller was admitted: nothing was saved, and the caller must be checked again. */

@@ -40,7 +40,10 @@ export interface StoreLimits {
   queuesMax: number;
   /** Attempts of a project in flight at most, with or without a lane. */
   parallelismMax: number;
-  /** Messages of a project on one day (UTC). A publish beyond it is refused; other new messages count, but are not refused. */
+  /**
+   * Messages of a project on one day (UTC). A publish beyond it is refused; other new messages count, but are not
+   * refused.
+   */
   messagesPerDayMax: number;
   /** Bytes of a run's journal as deliveries show it; more is refused. */
   journalBytesMax: number;
@@ -83,14 +86,17 @@ export interface LiveMessage {
 export interface MessageStore {
   /**
    * Saves `messages`, all of one project; answers in their order. A duplicate is not saved: its answer names the first
-   * message. A message whose queue would be one too many is not saved either. All others are saved together or not at all.
-   * Nothing is saved when the project has fewer messages left today than are given, duplicates included. Only saved
-   * messages count for the day.
+   * message. A message whose queue would be one too many is not saved either. All others are saved together or not at
+   * all. Nothing is saved when the project has fewer messages left today than are given, duplicates included. Only
+   * saved messages count for the day.
    */
   accept(messages: NewMessage[], nowMs: Millis, accountsVersion?: number): Promise<Accepted[]>;
   /** Claims due messages, each under a token that no earlier claim had. */
   claim(request: ClaimRequest, nowMs: Millis): Promise<ClaimAnswer>;
-  /** Saves a decision with what follows from it, and frees the slots of its message. The next one may take the `handoff`. */
+  /**
+   * Saves a decision with what follows from it, and frees the slots of its message. The next one may take the
+   * `handoff`.
+   */
   settle(settlement: Settlement, nowMs: Millis, handoff?: Handoff): Promise<Settled>;
   /** Gives claims back uncounted, due at once: the end of a worker is not the endpoint's failure. Stale ones are skipped. */
   release(claims: ClaimRef[], nowMs: Millis): Promise<void>;
@@ -237,9 +243,9 @@ export interface ScheduleView {
 
 export interface ScheduleStore {
   /**
-   * Creates the schedule, or replaces the one with its key, which must have `fromVersion`; `undefined`: there must be none.
-   * Answers `'stale'`, with nothing written, when this is not so. A project that has `schedulesMax` schedules (0: any
-   * number) gets no more.
+   * Creates the schedule, or replaces the one with its key, which must have `fromVersion`; `undefined`: there must be
+   * none. Answers `'stale'`, with nothing written, when this is not so. A project that has `schedulesMax` schedules (0:
+   * any number) gets no more.
    */
   saveSchedule(
     schedule: Schedule,
@@ -265,7 +271,10 @@ export interface ScheduleStore {
     limit: number;
     bytesMax: number;
   }): Promise<{ due: DueSchedule[]; nextAtMs: Millis | undefined }>;
-  /** Schedules, not paused, that were already triggered for times after `passedAfterMs`. `piece`: about how many at most. */
+  /**
+   * Schedules, not paused, that were already triggered for times after `passedAfterMs`. `piece`: about how many at
+   * most.
+   */
   strandedSchedules(passedAfterMs: Millis, piece: { limit: number; bytesMax: number }): Promise<Schedule[]>;
 }
 
@@ -291,8 +300,9 @@ export interface QueueStore {
   ): Promise<'saved' | 'tooManyQueues'>;
   setQueuePaused(args: InProjectAt & { name: string; isPaused: boolean }): Promise<'saved' | 'missing'>;
   /**
-   * Removes the queue at once; the caller then cancels its messages with `emptyQueue`. `undefined`: there is no such queue.
-   * If the caller crashes before it is done, `dropExpired` does the rest: a worker that notices the crash calls it at once.
+   * Removes the queue at once; the caller then cancels its messages with `emptyQueue`. `undefined`: there is no such
+   * queue. If the caller crashes before it is done, `dropExpired` does the rest: a worker that notices the crash calls
+   * it at once.
    */
   deleteQueue(args: InProjectAt & { name: string }): Promise<DeletedQueue | undefined>;
   /** Cancels a piece of the messages of a deleted queue; answers whether more may be left. */
@@ -338,8 +348,8 @@ export interface Store {
   readonly workers: WorkerStore;
   readonly retention: RetentionStore;
   /**
-   * From now on calls `listener` with the earliest due time when a lane releases messages that no answer has reported, and
-   * when other workers leave messages waiting.
+   * From now on calls `listener` with the earliest due time when a lane releases messages that no answer has reported,
+   * and when other workers leave messages waiting.
    */
   onDue(listener: (dueAtMs: Millis) => void): void;
   /** From now on calls `listener` when other workers put messages into the line of an origin. */

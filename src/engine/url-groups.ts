@@ -33,8 +33,8 @@ export interface UrlGroupLimits {
 }
 
 /**
- * `endpoints` after `given` were added one after the other. An endpoint with the same name gets the new URL. Otherwise, one
- * with the same URL gets the new name, if there is one. Otherwise the endpoint is new.
+ * `endpoints` after `given` were added one after the other. An endpoint with the same name gets the new URL. Otherwise,
+ * one with the same URL gets the new name, if there is one. Otherwise the endpoint is new.
  */
 export function withEndpoints(endpoints: readonly Endpoint[], given: readonly Endpoint[]): Endpoint[] {
   const result = endpoints.map((endpoint) => ({ ...endpoint }));

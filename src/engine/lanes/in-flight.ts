@@ -1,13 +1,14 @@
 /**
  * How many attempts may be in flight, in all, of one project and to one origin: the fair, bounded share of promise P9.
  *
- * One rule (`Pool`) shares delivery slots and body bytes among projects. Half of them are only for lines that have answered
- * lately; all other lines share the other half, again by that rule. So endpoints that hang, however many they are and
- * however long their timeouts, leave half of the slots to endpoints that answer, and some to those that may answer.
+ * One rule (`Pool`) shares delivery slots and body bytes among projects. Half of them are only for lines that have
+ * answered lately; all other lines share the other half, again by that rule. So endpoints that hang, however many they
+ * are and however long their timeouts, leave half of the slots to endpoints that answer, and some to those that may
+ * answer.
  *
- * Within its project, a line may start another attempt while it has fewer attempts and bytes in flight than the project may
- * still add. So one slow origin leaves half to the others, and a thousand slow origins shrink to a few slots each. Each
- * origin also has a maximum of its own. It falls when attempts end without an answer, and rises with each answer.
+ * Within its project, a line may start another attempt while it has fewer attempts and bytes in flight than the project
+ * may still add. So one slow origin leaves half to the others, and a thousand slow origins shrink to a few slots each.
+ * Each origin also has a maximum of its own. It falls when attempts end without an answer, and rises with each answer.
  */
 import type { ClaimRequest } from '../messages/claims.ts';
 import type { Millis, ProjectId } from '../model.ts';
@@ -111,7 +112,10 @@ export class InFlight {
     return this.#roomBeside(line, NOTHING);
   }
 
-  /** Whether `line` may start another attempt in place of an ending one of `bytes`; not when it must have fewer attempts. */
+  /**
+   * Whether `line` may start another attempt in place of an ending one of `bytes`; not when it must have fewer
+   * attempts.
+   */
   mayHandOff(line: OriginLine, bytes: number): boolean {
     return this.#roomBeside(line, { count: 1, bytes }) > 0;
   }
@@ -198,7 +202,9 @@ export class InFlight {
     this.#answering.noteSent(line, atMs);
   }
 
-  /** An attempt ended with any answer: the origin may have one more at a time, until its full maximum is reached again. */
+  /**
+   * An attempt ended with any answer: the origin may have one more at a time, until its full maximum is reached again.
+   */
   noteAnswer(line: OriginLine, atMs: Millis): void {
     this.#answering.noteAnswer(line, atMs);
     const { origin } = readLine(line);

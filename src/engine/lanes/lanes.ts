@@ -57,9 +57,9 @@ const SAVED_LATE_MS = 60_000;
 
 /**
  * Whether a start at `nowMs` falls into the window. Windows are fixed: one begins with the first start after the window
- * before has ended, and lasts a period. A window may begin after `nowMs`, when another worker began it after this start was
- * decided: the start belongs to it. But when it begins later by more than a period and `SAVED_LATE_MS`, the clock was set
- * back, and the window counts as ended.
+ * before has ended, and lasts a period. A window may begin after `nowMs`, when another worker began it after this start
+ * was decided: the start belongs to it. But when it begins later by more than a period and `SAVED_LATE_MS`, the clock
+ * was set back, and the window counts as ended.
  */
 export function isWindowOpen({ startedAtMs, periodS }: RateWindow, nowMs: Millis): boolean {
   if (startedAtMs === null) return false;
@@ -91,7 +91,9 @@ export interface FlowState {
   firstReadyAtMs: Millis | null;
 }
 
-/** When the first waiting message may start. `null` when something else must happen before, which then computes it anew. */
+/**
+ * When the first waiting message may start. `null` when something else must happen before, which then computes it anew.
+ */
 export function nextStartAtMs(state: FlowState, nowMs: Millis): Millis | null {
   const { window, parallelism, isPaused, inFlight, released, firstReadyAtMs } = state;
   if (firstReadyAtMs === null || isPaused) return null;

@@ -1,8 +1,8 @@
 /**
- * How are slots shared among projects? Each may start another attempt while it has fewer than seven times the slots that
- * are free (the dynamic threshold of shared-memory switches). So a project alone gets seven eighths of all slots. A second
- * one finds an eighth of them free and gets more as attempts end, until both have seven fifteenths. The same rule shares
- * body bytes.
+ * How are slots shared among projects? Each may start another attempt while it has fewer than seven times the slots
+ * that are free (the dynamic threshold of shared-memory switches). So a project alone gets seven eighths of all slots.
+ * A second one finds an eighth of them free and gets more as attempts end, until both have seven fifteenths. The same
+ * rule shares body bytes.
  */
 import type { ProjectRooms } from '../messages/claims.ts';
 import type { ProjectId } from '../model.ts';
@@ -59,8 +59,8 @@ export class Pool {
   }
 
   /**
-   * How much more `projectId` may have in flight once `ended`, which is its own, is over. Never negative. Without free bytes
-   * there are no slots either, but one message always fits when nothing else is in flight.
+   * How much more `projectId` may have in flight once `ended`, which is its own, is over. Never negative. Without free
+   * bytes there are no slots either, but one message always fits when nothing else is in flight.
    */
   roomOf(projectId: ProjectId, ended: Readonly<Size> = NONE): Size {
     const used = this.#usedByProject.get(projectId) ?? NONE;

@@ -73,8 +73,9 @@ export class WaitingLines {
   }
 
   /**
-   * The lines with the fewest attempts in flight, and of these the ones that have waited longest; no more than may start. By
-   * turns alone an endpoint that answers at once would get one slot a round, like one that keeps its slot until a timeout.
+   * The lines with the fewest attempts in flight, and of these the ones that have waited longest; no more than may
+   * start. By turns alone an endpoint that answers at once would get one slot a round, like one that keeps its slot
+   * until a timeout.
    */
   #nextOf(
     projectId: ProjectId,

@@ -14,7 +14,10 @@ export interface Saved {
 
 export type Accepted =
   | ({ kind: 'accepted' } & Saved)
-  /** An earlier message, or an entry of its run's journal, stands for it. `run`: the run that it would have begun exists. */
+  /**
+   * An earlier message, or an entry of its run's journal, stands for it. `run`: the run that it would have begun
+   * exists.
+   */
   | { kind: 'duplicate'; messageId: MessageId; run?: { id: string; createdAtMs: Millis } }
   /** All messages of its publish are refused: the run of one of them is over. */
   | { kind: 'runOver' }

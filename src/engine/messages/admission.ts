@@ -3,8 +3,9 @@
  *
  * The delay of each project is measured by itself. The accepts of projects take turns, so only those of a project that
  * sends more than its share wait. When all accepts of a project waited longer than the target during an interval, the
- * project is limited. It may then have as many accepts under way as are done within the target, at the speed of the last
- * interval. Newer publishes are refused. The limit ends with an interval in which an accept waited at most half the target.
+ * project is limited. It may then have as many accepts under way as are done within the target, at the speed of the
+ * last interval. Newer publishes are refused. The limit ends with an interval in which an accept waited at most half
+ * the target.
  */
 import type { Millis, ProjectId } from '../model.ts';
 

@@ -14,7 +14,10 @@ export interface ClaimRequest {
   firstToken: ClaimToken;
   /** No more than this many messages, those in lines included. */
   limit: number;
-  /** No more than this many body bytes, but at least one message, unless `isStrict`: then another claim may exceed its own. */
+  /**
+   * No more than this many body bytes, but at least one message, unless `isStrict`: then another claim may exceed its
+   * own.
+   */
   bytesMax: number;
   isStrict?: boolean;
   /** How many more attempts each busy origin may have; `defaultRoom` for an origin not named here. */
@@ -24,7 +27,9 @@ export interface ClaimRequest {
   roomByLine?: Record<OriginLine, number>;
   /** The same for projects; absent: any number. */
   projects?: ProjectRooms;
-  /** How many more attempts lines may have that are not in `proven`: `slots` in all, and by project; absent: any number. */
+  /**
+   * How many more attempts lines may have that are not in `proven`: `slots` in all, and by project; absent: any number.
+   */
   unproven?: ProjectRooms & { slots: number; proven: OriginLine[] };
   /** Whether to look at the due index and the keys' wait lists at all; false when only messages in lines are asked for. */
   due: boolean;

@@ -7,7 +7,10 @@ import type { Message, MessageKey, Millis } from '../model.ts';
 import type { DeadMessage } from '../stores.ts';
 import { type AcceptContext, notBeforeOf } from './accept.ts';
 
-/** The successor of a dead message: as it was published, but with a new id, without delay, and with the caller's changes. */
+/**
+ * The successor of a dead message: as it was published, but with a new id, without delay, and with the caller's
+ * changes.
+ */
 export function succeed(
   { message }: DeadMessage,
   key: MessageKey,

@@ -1,8 +1,8 @@
 /**
  * Brings due messages and free slots together: claims what is due, makes the attempts, has their outcomes settled.
  *
- * It sleeps until the earliest due time it knows of and asks the store nothing meanwhile (P12). It is woken when a message
- * becomes due earlier, or when a slot is freed while messages wait for one.
+ * It sleeps until the earliest due time it knows of and asks the store nothing meanwhile (P12). It is woken when a
+ * message becomes due earlier, or when a slot is freed while messages wait for one.
  */
 import { Alarm } from '../alarm.ts';
 import { type Held, InFlight, type Offer } from '../lanes/in-flight.ts';
@@ -341,9 +341,10 @@ export class Dispatcher implements DeliverySlots {
   }
 
   /**
-   * The slot of the message for the next one of its lane, which saves that one a claim. Not while others wait for a slot of
-   * the origin or of the worker: a lane that always has a next message would keep them from their turn. Nor when the origin
-   * or the project must have fewer attempts than it has: then it loses its slots, in a lane or not (P9).
+   * The slot of the message for the next one of its lane, which saves that one a claim. Not while others wait for a
+   * slot of the origin or of the worker: a lane that always has a next message would keep them from their turn. Nor
+   * when the origin or the project must have fewer attempts than it has: then it loses its slots, in a lane or not
+   * (P9).
    */
   async #handoffOf(claimed: Claimed): Promise<Handoff | undefined> {
     const { settings } = claimed.message;

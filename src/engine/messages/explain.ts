@@ -48,7 +48,10 @@ export interface Explanation {
 
 type Reason = Omit<Explanation, 'retried'>;
 
-/** Says what `live` waits for at `nowMs`; `held`: what keeps the messages of its line from starting, as this worker knows it. */
+/**
+ * Says what `live` waits for at `nowMs`; `held`: what keeps the messages of its line from starting, as this worker
+ * knows it.
+ */
 export function explain(live: LiveMessage, nowMs: Millis, held?: Held): Explanation {
   return { ...reasonOf(live, nowMs, held), retried: live.retried };
 }

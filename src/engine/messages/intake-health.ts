@@ -2,9 +2,15 @@
 import type { Clock } from '../ports.ts';
 import { StoreUnavailable } from '../store-errors.ts';
 
-/** After so many publishes saved in a row the trouble is over. One proves nothing: a full disk sometimes has room for one. */
+/**
+ * After so many publishes saved in a row the trouble is over. One proves nothing: a full disk sometimes has room for
+ * one.
+ */
 const PROOF = 10;
-/** After this time a refusal is forgotten: a load balancer that sends no more publishes must try again soon after a failover. */
+/**
+ * After this time a refusal is forgotten: a load balancer that sends no more publishes must try again soon after a
+ * failover.
+ */
 const REMEMBERED_MS = 3_000;
 
 export class IntakeHealth {

@@ -1,6 +1,7 @@
 /**
- * How does a new message come into the store, and out to its endpoint? All new messages go one way. Each is drafted, gets
- * a delivery slot if it can go out at once, and is saved. Then the saved ones are dispatched, and unused slots are given back.
+ * How does a new message come into the store, and out to its endpoint? All new messages go one way. Each is drafted,
+ * gets a delivery slot if it can go out at once, and is saved. Then the saved ones are dispatched, and unused slots are
+ * given back.
  */
 import { ApiError } from '../../protocol/errors.ts';
 import { mintMessageId } from '../../protocol/ids.ts';
@@ -46,9 +47,9 @@ export class Intake {
   }
 
   /**
-   * Gives each draft a state and passes them to `save`. Afterwards no slot is left reserved, even if `save` fails. Answers
-   * and throws as `save` does; throws `StoreUnavailable` when it could not call it. `mayBeAlone`: as in `dispatchSaved`.
-   * `isOfClient`: once the server shuts down, it throws `ApiError` 503.
+   * Gives each draft a state and passes them to `save`. Afterwards no slot is left reserved, even if `save` fails.
+   * Answers and throws as `save` does; throws `StoreUnavailable` when it could not call it. `mayBeAlone`: as in
+   * `dispatchSaved`. `isOfClient`: once the server shuts down, it throws `ApiError` 503.
    */
   async save<Answer>(
     drafts: readonly Draft[],

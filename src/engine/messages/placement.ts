@@ -17,7 +17,10 @@ export interface DeliverySlots {
   noteWaitingLine(line: OriginLine): void;
 }
 
-/** Reserves a slot if the message can go out at once. Call `dispatchSaved` afterwards, even if the message was not saved. */
+/**
+ * Reserves a slot if the message can go out at once. Call `dispatchSaved` afterwards, even if the message was not
+ * saved.
+ */
 export function place(draft: Draft, claimToken: ClaimToken, slots: DeliverySlots): NewMessage {
   const state = stateOf(draft.message, claimToken, slots);
   return { ...draft, state, events: firstEvents(draft.message) };

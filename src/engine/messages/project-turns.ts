@@ -37,7 +37,10 @@ export class Fifo<T> {
   }
 }
 
-/** A line for each project. Projects take turns. One that took more than a turn's worth waits until the others had as much. */
+/**
+ * A line for each project. Projects take turns. One that took more than a turn's worth waits until the others had as
+ * much.
+ */
 export class ProjectTurns<T> {
   /** It is the turn of the first. `credit`: what a project may still take in its turn; negative after a large command. */
   readonly #projects = new Map<ProjectId, { line: Fifo<T>; credit: number }>();

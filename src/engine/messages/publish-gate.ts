@@ -1,11 +1,11 @@
 /**
  * When does a publish begin to be saved, and which are turned away?
  *
- * A message that is due at once takes a delivery slot before it is saved, so that it can go out without a claim. If many
- * publishes waited for the store with a slot each, deliveries would have none. All messages would then go through the
- * backlog, which costs more, and more would be accepted than goes out. So only a limited number of a project's messages is
- * being saved at a time. The other publishes wait here, without a slot. While the project has a backlog, they wait for that
- * too. Projects do not wait for each other: a lock that delays one of them delays no other.
+ * A message that is due at once takes a delivery slot before it is saved, so that it can go out without a claim. If
+ * many publishes waited for the store with a slot each, deliveries would have none. All messages would then go through
+ * the backlog, which costs more, and more would be accepted than goes out. So only a limited number of a project's
+ * messages is being saved at a time. The other publishes wait here, without a slot. While the project has a backlog,
+ * they wait for that too. Projects do not wait for each other: a lock that delays one of them delays no other.
  */
 import { Overloaded } from '../../protocol/rate-limits.ts';
 import type { Millis, ProjectId } from '../model.ts';
@@ -15,7 +15,10 @@ import { Admission } from './admission.ts';
 import type { Backlog } from './backlog.ts';
 import { Fifo } from './project-turns.ts';
 
-/** Messages of a project that are being saved at a time: a quarter of the slots of one origin, enough to fill a transaction. */
+/**
+ * Messages of a project that are being saved at a time: a quarter of the slots of one origin, enough to fill a
+ * transaction.
+ */
 const SAVING_MAX = 64;
 /** A batch counts as at most so many messages, so that the next publish is ready when the batch is saved. */
 const SAVING_OF_ONE_MAX = SAVING_MAX / 4;

@@ -64,7 +64,10 @@ export interface OutlinedEntry {
   bodyBytes: number;
 }
 
-/** A run that replaces a failed one in the DLQ, with the first entries of its journal. `M`: its messages, as far as made. */
+/**
+ * A run that replaces a failed one in the DLQ, with the first entries of its journal. `M`: its messages, as far as
+ * made.
+ */
 export interface RunRetry<M = NewMessage> {
   projectId: ProjectId;
   dlqId: string;
@@ -84,7 +87,9 @@ export type RetriedEntry<M = NewMessage> =
   /** Made anew, to be sent. */
   | { kind: 'message'; message: M };
 
-/** `messages`: how those of the journal were saved that are sent, in their order. `children`: the same of the children. */
+/**
+ * `messages`: how those of the journal were saved that are sent, in their order. `children`: the same of the children.
+ */
 export type RetriedAs =
   | { kind: 'retried'; messages: Saved[]; children: Saved[] }
   /** There is no such entry in the DLQ. */

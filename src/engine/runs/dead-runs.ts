@@ -1,4 +1,6 @@
-/** What clients do with failed runs (contract W 21): resume them, restart them, repeat or cancel their failure callback. */
+/**
+ * What clients do with failed runs (contract W 21): resume them, restart them, repeat or cancel their failure callback.
+ */
 import { mintMessageId } from '../../protocol/ids.ts';
 import type { RunKey } from '../../workflow/model.ts';
 import type { Intake } from '../messages/intake.ts';

@@ -1,6 +1,6 @@
 /**
- * What follows from the end of a run: the results of the invocations that wait for it. When a message that failed for good
- * ends the run, this is saved with the settle of the message. Every other ending is saved here, by `endRuns`.
+ * What follows from the end of a run: the results of the invocations that wait for it. When a message that failed for
+ * good ends the run, this is saved with the settle of the message. Every other ending is saved here, by `endRuns`.
  */
 import type { EndState, Run } from '../../workflow/model.ts';
 import { invokeResult } from '../../workflow/results.ts';

@@ -7,7 +7,9 @@ import type { Run } from '../../workflow/model.ts';
 import { type Draft, originOf } from '../messages/accept.ts';
 import type { FollowUp, Message, NewEntry, NewRecord } from '../model.ts';
 
-/** The whole entry of a message: what it adds to deliveries, and how long a delivery must be that the endpoint fetches. */
+/**
+ * The whole entry of a message: what it adds to deliveries, and how long a delivery must be that the endpoint fetches.
+ */
 export function entryOf(
   message: Message,
   place: Pick<NewEntry, 'runKey' | 'kind' | 'entryKey' | 'runVersion'>,

@@ -1,4 +1,7 @@
-/** What follows when a message of a run has failed for good: the run's end and its failure callback (contract W 12.3, 13). */
+/**
+ * What follows when a message of a run has failed for good: the run's end and its failure callback (contract W 12.3,
+ * 13).
+ */
 import { encodeCallbackPayload } from '../../protocol/callback-payload.ts';
 import { dlqIdOf } from '../../protocol/cursor.ts';
 import { prefixOf } from '../../protocol/dialect.ts';
@@ -16,8 +19,8 @@ import { endingOf } from './endings.ts';
 import type { RunStore } from './stores.ts';
 
 /**
- * The same decision with the end of the run in it. When the run is over already, the decision to save `changeIfOver`. Call it
- * again when the store answers that the run has changed meanwhile. Throws `StoreUnavailable`.
+ * The same decision with the end of the run in it. When the run is over already, the decision to save `changeIfOver`.
+ * Call it again when the store answers that the run has changed meanwhile. Throws `StoreUnavailable`.
  */
 export async function failRun(
   store: { runs: Pick<RunStore, 'findRun' | 'findRecords' | 'readJournal'> },
@@ -67,7 +70,9 @@ async function failureCallbackOf(
   return followUpOf(message, { url, method, header: headerOf(callback, run), body, settings }, atMs);
 }
 
-/** What the callback forwards, the user headers of a run that keeps them, and the marks by which libraries recognize it. */
+/**
+ * What the callback forwards, the user headers of a run that keeps them, and the marks by which libraries recognize it.
+ */
 function headerOf(callback: CallbackSettings, { config }: Run): HeaderMap {
   const prefix = prefixOf(config.dialect);
   const marks = newHeaderMap();

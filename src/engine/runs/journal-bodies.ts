@@ -1,7 +1,7 @@
 /**
- * What is delivered for a step: the journal up to it (contract W 8.1). The worker that delivers an entry has nearly always
- * just saved it, and has delivered the one before. So the latest journals stay in memory, encoded, up to a limit for all
- * of them together. Only what is missing is read.
+ * What is delivered for a step: the journal up to it (contract W 8.1). The worker that delivers an entry has nearly
+ * always just saved it, and has delivered the one before. So the latest journals stay in memory, encoded, up to a limit
+ * for all of them together. Only what is missing is read.
  */
 import { encodeEntry, joinEntries } from '../../workflow/journal.ts';
 import type { JournalEntry, RunKey } from '../../workflow/model.ts';
@@ -24,7 +24,10 @@ interface EncodedEntry {
   encoded: Uint8Array;
 }
 
-/** All entries up to `upTo` that deliveries show. The positions that are missing belong to entries that they do not show. */
+/**
+ * All entries up to `upTo` that deliveries show. The positions that are missing belong to entries that they do not
+ * show.
+ */
 interface Journal {
   entries: readonly EncodedEntry[];
   upTo: number;

@@ -54,9 +54,9 @@ export interface RunFilter extends RunAttributes {
 export interface RunLogStore {
   listRunEvents(args: InProject & { filter: RunEventFilter; page: PageRequest }): Promise<Page<RunEvent>>;
   /**
-   * Runs in the order of their creation, each with its whole journal. A page ends early when it would hold very many bytes.
-   * With `bodyBytesMax` a body may be cut to that length and one byte more. When there are very many answers to failed
-   * attempts, or payloads of invoked runs, some of them come without their bodies.
+   * Runs in the order of their creation, each with its whole journal. A page ends early when it would hold very many
+   * bytes. With `bodyBytesMax` a body may be cut to that length and one byte more. When there are very many answers to
+   * failed attempts, or payloads of invoked runs, some of them come without their bodies.
    */
   listRunHistories(
     args: InProject & { filter: RunFilter; page: PageRequest; bodyBytesMax?: number | undefined },

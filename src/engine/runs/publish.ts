@@ -1,4 +1,6 @@
-/** Makes and saves publishes. Reads the workflow runs that they are for, and saves them only if these have not changed. */
+/**
+ * Makes and saves publishes. Reads the workflow runs that they are for, and saves them only if these have not changed.
+ */
 import { quotaExceeded, runOver } from '../../protocol/errors.ts';
 import type { RunRequest } from '../../protocol/settings.ts';
 import { FIRST_VERSION, type Run } from '../../workflow/model.ts';

@@ -55,9 +55,9 @@ export interface WaiterCommands {
    */
   notify(projectId: ProjectId, eventId: string, body: Uint8Array, tell: (piece: Notified[]) => void): Promise<void>;
   /**
-   * Wakes all waiters of one run, or with `oldestOnly` the oldest. When there is none, the event is saved for the run's next
-   * wait. Answers for the first waiter. `undefined`: no such run is active. Throws `ApiError` 412 when the run has too many
-   * saved events.
+   * Wakes all waiters of one run, or with `oldestOnly` the oldest. When there is none, the event is saved for the run's
+   * next wait. Answers for the first waiter. `undefined`: no such run is active. Throws `ApiError` 412 when the run has
+   * too many saved events.
    */
   notifyRun(
     projectId: ProjectId,

@@ -35,8 +35,8 @@ export interface RunStore {
   findRecords(projectId: ProjectId, keys: MessageKey[]): Promise<Message[]>;
   /**
    * Ends each run that has not changed since its ending was made: cancels its waiting messages, marks those in flight,
-   * removes its waiters and its pending events, and saves `follows`. A message for the journal of a run that is over is not
-   * saved; only the result of an invocation of a failed run is kept for its log.
+   * removes its waiters and its pending events, and saves `follows`. A message for the journal of a run that is over is
+   * not saved; only the result of an invocation of a failed run is kept for its log.
    */
   endRuns(endings: { ending: RunEnding; follows: NewMessage[] }[], nowMs: Millis): Promise<EndedAs[]>;
 }
@@ -84,7 +84,10 @@ export type Waiting =
 export interface WaiterStore {
   /** The oldest pending event of a run for an event. */
   nextPendingEvent(runKey: RunKey, eventId: string): Promise<PendingEvent | undefined>;
-  /** Registers the wait if there is no pending event for it. With `taken`: takes that event, if it is the oldest, and saves `result`. */
+  /**
+   * Registers the wait if there is no pending event for it. With `taken`: takes that event, if it is the oldest, and
+   * saves `result`.
+   */
   addWaiter(
     waiter: NewWaiter,
     taken: { pendingEventKey: number; result: NewMessage } | undefined,
@@ -99,7 +102,10 @@ export interface WaiterStore {
     eventId: string,
     page: { runKey?: RunKey; afterKey?: MessageKey; count: number },
   ): Promise<Waiter[]>;
-  /** Removes each waiter that is still registered and saves its result. `'gone'`: it was not, and nothing was done for it. */
+  /**
+   * Removes each waiter that is still registered and saves its result. `'gone'`: it was not, and nothing was done for
+   * it.
+   */
   resolveWaiters(
     resolutions: { waiterKey: MessageKey; result: NewMessage }[],
     nowMs: Millis,
@@ -112,6 +118,9 @@ export interface WaiterStore {
     pendingEvent: PendingEvent,
     limits: PendingEventLimits,
   ): Promise<'saved' | 'over' | 'waited' | 'tooMuch'>;
-  /** Waiters whose deadline has come, earliest first, as many as `listWaiters` answers. When none is due: the earliest deadline. */
+  /**
+   * Waiters whose deadline has come, earliest first, as many as `listWaiters` answers. When none is due: the earliest
+   * deadline.
+   */
   dueWaiters(request: { nowMs: Millis; limit: number }): Promise<{ due: Waiter[]; nextAtMs: Millis | undefined }>;
 }

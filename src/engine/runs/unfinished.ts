@@ -1,6 +1,6 @@
 /**
- * Which entries of a journal must be started again when its run is resumed (contract W 21.3)? Only the journal decides, not
- * the outcomes of deliveries: a success that came after the run had failed has changed nothing.
+ * Which entries of a journal must be started again when its run is resumed (contract W 21.3)? Only the journal decides,
+ * not the outcomes of deliveries: a success that came after the run had failed has changed nothing.
  */
 import {
   entryKeyOfCall,

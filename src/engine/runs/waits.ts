@@ -1,7 +1,7 @@
 /**
- * Waits of runs for events, and notifications of these events (contract W 14.6, 14.7). When the data has changed since it
- * was read, the store saves nothing and says so, and the data is read again. So a wait and a notification that come at the
- * same time always find each other.
+ * Waits of runs for events, and notifications of these events (contract W 14.6, 14.7). When the data has changed since
+ * it was read, the store saves nothing and says so, and the data is read again. So a wait and a notification that come
+ * at the same time always find each other.
  */
 import { quotaExceeded, runOver } from '../../protocol/errors.ts';
 import { mintMessageId } from '../../protocol/ids.ts';
@@ -109,7 +109,10 @@ export class RunWaits implements WaiterCommands {
     return waiters;
   }
 
-  /** For a waiter. Keys give the order: an event wakes waiters with smaller keys than its own; saved ones are taken by key. */
+  /**
+   * For a waiter. Keys give the order: an event wakes waiters with smaller keys than its own; saved ones are taken by
+   * key.
+   */
   async #identity(): Promise<Pick<Message, 'key' | 'id'>> {
     const { numbers, randomness } = this.#deps;
     const key = await numbers.takeLatest();

@@ -1,7 +1,7 @@
 /**
- * Triggers schedules when they are due. One transaction saves the messages and moves the schedule on to its next time, and
- * only if the schedule has not changed meanwhile. So each time makes its messages once, despite crashes and with any number
- * of workers.
+ * Triggers schedules when they are due. One transaction saves the messages and moves the schedule on to its next time,
+ * and only if the schedule has not changed meanwhile. So each time makes its messages once, despite crashes and with
+ * any number of workers.
  */
 import { ApiError } from '../../protocol/errors.ts';
 import { DueLoop } from '../due-loop.ts';

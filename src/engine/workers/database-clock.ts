@@ -44,9 +44,9 @@ export class DatabaseClock implements Clock {
   }
 
   /**
-   * The database's clock showed `wallMs` at some moment between `askedAtMs` and now, both as `elapsedMs` counts. An offset
-   * that fits this stays: a slow answer says little, and must not move the worker's time to and fro. `leadMs`: how far other
-   * workers are ahead of the database's clock.
+   * The database's clock showed `wallMs` at some moment between `askedAtMs` and now, both as `elapsedMs` counts. An
+   * offset that fits this stays: a slow answer says little, and must not move the worker's time to and fro. `leadMs`:
+   * how far other workers are ahead of the database's clock.
    */
   correct(wallMs: Millis, askedAtMs: Millis, leadMs: Millis = 0): void {
     const lowestMs = wallMs - this.#machine.elapsedMs;

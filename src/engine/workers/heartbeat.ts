@@ -1,7 +1,7 @@
 /**
- * Tells the other workers on the database that this one lives, and releases the claims of those that have expired. A worker
- * that sends no heartbeat in time is expired by the others. So a worker that cannot be sure of its heartbeats stops by
- * itself before that (`Fence`).
+ * Tells the other workers on the database that this one lives, and releases the claims of those that have expired. A
+ * worker that sends no heartbeat in time is expired by the others. So a worker that cannot be sure of its heartbeats
+ * stops by itself before that (`Fence`).
  *
  * Each heartbeat also brings the database's time, and what lost notifications would have brought.
  */
@@ -27,7 +27,9 @@ const LOOK_EVERY = 3;
 const PIECE = 200;
 /** Lines that are read with a heartbeat; all of them when no worker may know some of them. */
 const LINES_PIECE = 500;
-/** A first heartbeat that takes longer does not tell the time well enough, and is sent again, up to `QUICK_TRIES` times. */
+/**
+ * A first heartbeat that takes longer does not tell the time well enough, and is sent again, up to `QUICK_TRIES` times.
+ */
 const QUICK_MS = 500;
 const QUICK_TRIES = 3;
 /** How long a worker that ends waits for the store to note it. If it is not noted, the others miss its heartbeats. */
@@ -49,7 +51,10 @@ export interface SharedAccounts {
   /** Of what is in memory. */
   readonly version: number;
   refresh(): Promise<void>;
-  /** The store had `version` when it was asked; until `untilMs`, as `elapsedMs` counts, no other worker expires this one. */
+  /**
+   * The store had `version` when it was asked; until `untilMs`, as `elapsedMs` counts, no other worker expires this
+   * one.
+   */
   noteNewest(version: number, untilMs: Millis): void;
   /** The store could not be asked, or read. */
   noteUnknown(error: Error): void;
@@ -138,7 +143,10 @@ export class Heartbeat {
     if (this.#listeners) this.#sendSoon();
   }
 
-  /** This worker claims nothing any more. Its next heartbeat says so, and the others then read the lines that it has served. */
+  /**
+   * This worker claims nothing any more. Its next heartbeat says so, and the others then read the lines that it has
+   * served.
+   */
   noteDraining(): void {
     this.#isLeaving = true;
     if (this.#listeners && !this.#sending) this.#alarm.setIn(0);
@@ -300,8 +308,9 @@ export class Heartbeat {
   }
 
   /**
-   * Releases claims that are left over: those of workers that are gone, and those in this worker's name that it does not
-   * know, because the answer was lost. The latter must be unknown at two looks: at one look, the attempt may just have ended.
+   * Releases claims that are left over: those of workers that are gone, and those in this worker's name that it does
+   * not know, because the answer was lost. The latter must be unknown at two looks: at one look, the attempt may just
+   * have ended.
    */
   async #look(): Promise<void> {
     const { store, worker } = this.#deps;
@@ -325,9 +334,9 @@ export class Heartbeat {
   }
 
   /**
-   * Reads lines that other workers fill. Those workers serve them too, but only while they have room: a worker may be full
-   * for as long as its endpoints take. Nothing else tells this worker of these lines. A line that it learns of late costs its
-   * messages one heartbeat; then all workers serve it until it is empty.
+   * Reads lines that other workers fill. Those workers serve them too, but only while they have room: a worker may be
+   * full for as long as its endpoints take. Nothing else tells this worker of these lines. A line that it learns of
+   * late costs its messages one heartbeat; then all workers serve it until it is empty.
    */
   async #readLines(): Promise<void> {
     const piece = this.#linesAreLost ? undefined : { after: this.#lastLine, limit: LINES_PIECE };

@@ -9,8 +9,8 @@ import type { Clock, JumpListener, Machine, Timer } from '../ports.ts';
 /** A smaller change of the wall clock is a normal correction, which the engine follows both ways. */
 const JUMP_MS = 2_000;
 /**
- * A wall clock that is set back by more was wrong before, and the engine follows it. Otherwise all dates would be wrong, and
- * what still waits when the process ends would wait until the wrong time.
+ * A wall clock that is set back by more was wrong before, and the engine follows it. Otherwise all dates would be
+ * wrong, and what still waits when the process ends would wait until the wrong time.
  */
 export const LEAD_MS_MAX = 24 * 3_600_000;
 

@@ -30,9 +30,10 @@ export interface WorkerState {
 
 export interface WorkerStore {
   /**
-   * Says that `worker` lives. When `timeoutMs` have passed since its last heartbeat, in the time that all workers share, any
-   * other may expire it. `isLeaving`: it finishes what it has and begins nothing. `accountsVersion`: of the accounts by which
-   * it admits callers and signs. `known`: that time and its lead as the worker has them; absent before the first heartbeat.
+   * Says that `worker` lives. When `timeoutMs` have passed since its last heartbeat, in the time that all workers
+   * share, any other may expire it. `isLeaving`: it finishes what it has and begins nothing. `accountsVersion`: of the
+   * accounts by which it admits callers and signs. `known`: that time and its lead as the worker has them; absent
+   * before the first heartbeat.
    */
   heartbeat(args: WorkerState & { worker: WorkerId }): Promise<HeartbeatAnswer>;
   /**
