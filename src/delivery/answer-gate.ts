@@ -3,9 +3,9 @@
  *
  * - `100 Continue` is cut out. HTTP obliges clients to skip interim answers, unasked ones too
  *   (contract M 7.3.2, RFC 9110 section 15.2). undici skips 102 and 103, but breaks the connection off at a 100.
- * - A head (interim answers included) longer than its limit ends the connection here. undici has the limit too, but
- *   past it makes an Error with a stack for each further header that it finds in what was read: 64 KiB of short
- *   headers stop the process for half a second, which one hostile endpoint could repeat at will (P9).
+ * - A head (interim answers included) longer than its limit ends the connection here. undici has the limit too. But past
+ *   it, undici makes an Error with a stack for each further header in what was read. 64 KiB of short headers stop the
+ *   process for half a second, which one hostile endpoint could repeat at will (P9).
  * - Data that is longer than a slice is passed on in slices. This bounds the same cost in the trailers of a chunked body.
  */
 import type { Socket } from 'node:net';

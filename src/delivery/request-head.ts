@@ -32,8 +32,8 @@ export interface HeadInput {
 
 /**
  * Names and values in turn, as undici takes them: first the stored header map, one line for each value, then what the
- * server adds. A forwarded header is left out when the server adds one of the same name, except `User-Agent` and
- * `Content-Type`, where the forwarded one wins (contract M 4.4.6).
+ * server adds. A forwarded header is left out when the server adds one of the same name. Only for `User-Agent` and
+ * `Content-Type` the forwarded one wins (contract M 4.4.6).
  */
 export function requestHead({ claimed, signature, authorization, region }: HeadInput): string[] {
   const { message } = claimed;

@@ -21,8 +21,8 @@ const NAMES: Readonly<Record<Dialect, WorkflowNames>> = {
 };
 
 /**
- * Adds names and values in turn, in the message's dialect. A call gets none of them: the endpoint that is called must not
- * see the run, and a workflow that is called must take the request for the first one of a run of its own.
+ * Adds names and values in turn, in the message's dialect. A call gets none of them: the called endpoint must not see the
+ * run. If it is a workflow itself, it must take the request for the first one of a run of its own.
  */
 export function addWorkflowHeaders(added: string[], { dialect, labels, run }: MessageSettings): void {
   if (run === undefined || run.callType === 'toCallback') return;

@@ -1,5 +1,5 @@
 /**
- * The engine's words: a message, its attempt, what an attempt became, and what of it is saved.
+ * The engine's words: a message, its attempt, the outcome of an attempt, and what is saved of it.
  * Names follow the table of words in docs/architecture.md.
  */
 import type { HeaderMap, HttpMethod, MessageSettings } from '../protocol/settings.ts';

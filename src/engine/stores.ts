@@ -64,9 +64,9 @@ export type Settled<Next = Claimed> =
   /** The run that should end with the message has changed; nothing was written: read the run again. */
   | { kind: 'runChanged' }
   /**
-   * `next`: the lane's next message, claimed in the same transaction under the token of the handoff. `follows`: where
-   * each message of `change.follows` stands, in their order; absent when there is none, or when a cancel took the place
-   * of `change`. `isCancelled`: `changeIfCancelRequested` was saved in place of `change`.
+   * `next`: the lane's next message, claimed in the same transaction under the token of the handoff. `follows`: how
+   * each message of `change.follows` was saved, in their order; absent when there is none, or when a cancel took the
+   * place of `change`. `isCancelled`: `changeIfCancelRequested` was saved in place of `change`.
    */
   | { kind: 'saved'; next?: Next; follows?: Saved[]; isCancelled?: true };
 
@@ -331,7 +331,7 @@ export interface FlowKeyStore {
   countInFlight(args: InProject): Promise<number>;
 }
 
-/** What a store is to the composition root. */
+/** A whole store, as the composition root opens it. */
 export interface Store {
   readonly messages: MessageStore;
   readonly dead: DeadMessageStore;
@@ -348,8 +348,8 @@ export interface Store {
   readonly workers: WorkerStore;
   readonly retention: RetentionStore;
   /**
-   * From now on calls `listener` with the earliest due time when a lane releases messages that no answer has reported,
-   * and when other workers leave messages waiting.
+   * From now on calls `listener` with the earliest due time of messages that no answer has reported: when a lane releases
+   * them, and when other workers leave them waiting.
    */
   onDue(listener: (dueAtMs: Millis) => void): void;
   /** From now on calls `listener` when other workers put messages into the line of an origin. */

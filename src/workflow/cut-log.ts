@@ -1,6 +1,6 @@
 /**
- * How much of the bodies in a run's log is kept when a client asks only for their beginnings (`trimBody`, contract W
- * 17.3)?
+ * How much of the bodies in a run's log is kept when a client asks only for their beginnings (`trimBody`,
+ * contract W 17.3)?
  */
 import type { RunLog } from './run-log.ts';
 import type { StepInfo } from './step-info.ts';

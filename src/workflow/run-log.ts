@@ -10,7 +10,7 @@ import {
   stateOfDelivery,
 } from './records.ts';
 
-/** A delivery that will execute a step of which nothing is known yet. */
+/** A delivery that will execute a step about which nothing is known yet. */
 export interface NextStep {
   message: KnownMessage;
   state: StepState;

@@ -1,7 +1,7 @@
 /**
- * Which lines have answered lately? A line is proven by an answer that was read to its end. It is not proven any more
- * once an attempt ends without an answer, or once its attempts have waited for longer than a moment and none was
- * answered. A first byte proves nothing: it costs a hostile endpoint no more than silence does.
+ * Which lines have answered lately? A line is proven by an answer that was read to its end. This ends when an attempt
+ * ends without an answer, or when its attempts wait for longer than a moment and none is answered. A first byte proves
+ * nothing: it costs a hostile endpoint no more than silence does.
  */
 import type { Millis } from '../model.ts';
 import type { OriginLine } from './origin-line.ts';

@@ -23,7 +23,7 @@ import { callResultsOf } from '../runs/call-results.ts';
 import { callbacksOf, type Ended } from './callbacks.ts';
 
 export type Decision =
-  /** `follows` is to be saved as `settlement.change.follows`, once each has a key, an id and a slot. */
+  /** `follows` is saved as `settlement.change.follows`, once each message has a key, an id and a state. */
   | { kind: 'settle'; settlement: Settlement; follows: FollowUp[]; failsRun?: FailedRun }
   /** Nothing is recorded: the attempt is as if it had not been made. */
   | { kind: 'release' };

@@ -40,15 +40,15 @@ import type { DeliverySlots } from './placement.ts';
 /** Messages a single claim may take: keeps its transaction short enough not to delay publishes. */
 const CLAIM_MAX = 128;
 /**
- * After a claim that shows a backlog, the next one may ask for twice as much, and one more may be under way, so that each
- * transaction has a claim in it. This is how often the limit may double; a claim without a backlog resets it.
+ * After a claim that shows a backlog, the next one may ask for twice as much. One more claim may be under way too, so that
+ * each transaction has a claim in it. This is how often the limit may double; a claim without a backlog resets it.
  */
 const DOUBLINGS_MAX = 2;
 /** Lines asked for in one claim; the other lines have their turn in the next. */
 const LINES_MAX = 64;
 /** Body bytes that a lane's next message may have when it takes over the slot of a smaller one. */
 const SUCCESSOR_BYTES_MAX = 16 * 1024;
-/** Pause after the store refused a settle: 100 ms, doubling up to 5 s. A claim, which nobody waits for, waits 5 s. */
+/** Pause after the store refused a settle: 100 ms, doubling up to 5 s. After a refused claim, always 5 s. */
 const STORE_RETRY_MS = { first: 100, max: 5_000 };
 
 interface DispatcherDeps {

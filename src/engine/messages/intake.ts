@@ -71,7 +71,7 @@ export class Intake {
     }
   }
 
-  /** The same for a client's request. Throws `ApiError` 503 once the server shuts down. */
+  /** The same for a client's request. */
   admit<Answer>(
     drafts: readonly Draft[],
     save: (newMessages: NewMessage[]) => Promise<Answer>,

@@ -83,9 +83,9 @@ export interface TriggeredMessage {
 const LATE_MS = 60_000;
 
 /**
- * How far a clock that was set back may be behind times that were triggered already, so that the schedule waits for
- * them to pass. A wrong time zone makes no larger difference. With a larger one the clock was wrong before, and the
- * schedule must not stand still until that wrong time.
+ * When a clock was set back by no more than this, a schedule waits until the times that were triggered already have
+ * passed. A wrong time zone makes no larger difference. With a larger one the clock was wrong before, and the schedule
+ * must not stand still until that wrong time.
  */
 export const SET_BACK_MS_MAX = 24 * 3_600_000;
 

@@ -24,7 +24,7 @@ export class Lead {
     return this.#ms;
   }
 
-  /** From now on `listener` is told of each jump. */
+  /** From now on calls `listener` at each jump. */
   onJump(listener: JumpListener): void {
     this.#listeners.push(listener);
   }
