@@ -1,4 +1,4 @@
-/** Who may call, and what do their deliveries get signed with? The store's answer, kept in memory. */
+/** Who may call, and with which keys are deliveries signed? The store's answer, kept in memory. */
 import type { Accounts, Caller, SigningKeys } from '../api/accounts.ts';
 import { seal, unseal } from '../config/sealing.ts';
 import type { Millis, ProjectId } from '../engine/model.ts';
@@ -25,7 +25,7 @@ export function unsealKeys(sealed: SealedKeys, { encryptionKey }: Sealer): Signi
   return { current: unseal(sealed.current, encryptionKey), next: unseal(sealed.next, encryptionKey) };
 }
 
-/** A pair that nobody has yet. */
+/** A new random pair. */
 export function mintSigningKeys(randomBytes: (count: number) => Uint8Array): SigningKeys {
   return { current: mintSigningKey(randomBytes), next: mintSigningKey(randomBytes) };
 }
@@ -41,10 +41,13 @@ interface Admitted {
   useNotedAtMs?: Millis;
 }
 
-/** Close enough to tell which tokens nobody uses any more, and a write so rare that it costs nothing. */
+/** Exact enough to find tokens that are not used any more, and so rare that the writes cost nothing. */
 const USE_NOTED_EVERY_MS = 3_600_000;
 
-/** How soon all is read again because somebody comes with a token that nobody has: whoever guesses costs the store little. */
+/**
+ * An unknown token makes us read everything again, but not more often than this: guessed tokens must cost the store
+ * little.
+ */
 const STRANGERS_EVERY_MS = 1_000;
 
 export class StoredAccounts implements Accounts {
@@ -54,20 +57,20 @@ export class StoredAccounts implements Accounts {
   readonly #admittedByTokenHash = new Map<string, Admitted>();
   readonly #projectByName = new Map<string, ProjectId>();
   readonly #pairByProject = new Map<ProjectId, KeyPair>();
-  /** The last rotation of each project: the next one builds on what it left. */
+  /** The last rotation of each project: the next one starts from its result. */
   readonly #rotations = new Map<ProjectId, Promise<SigningKeys>>();
   #tellOfRotation = async (): Promise<void> => {};
-  /** Whether others change what the store has. */
+  /** Whether other processes change the accounts in the store. */
   readonly #isShared: boolean;
-  /** Changes of what is in memory: what was read before one of them may be older than it. */
+  /** Counts changes of what is in memory: what was read before a change may be older than it. */
   #changes = 0;
-  /** Of what is in memory, as the store counts. */
+  /** The store's version of what is in memory. */
   #version = 0;
-  /** As `elapsedMs` counts: until then the store would have waited for this worker before it called a change done. */
+  /** As `elapsedMs` counts: until then no change is reported as done before this worker has read it. */
   #holdsUntilMs = -Infinity;
-  /** Callers who wait until it is known again whether what is in memory holds. */
+  /** Callers wait for this while it is not known whether what is in memory is up to date. */
   #unsure: PromiseWithResolvers<void> | undefined;
-  /** The reading that a stranger has set off. */
+  /** The last read that an unknown token has caused. */
   #look: { atMs: Millis; done: Promise<void>; isUnderWay: boolean } | undefined;
 
   private constructor(store: { projects: ProjectStore }, sealer: Sealer, clock: Clock, isShared: boolean) {
@@ -78,8 +81,8 @@ export class StoredAccounts implements Accounts {
   }
 
   /**
-   * Reads all tokens and keys; `isShared`: others may change them. Throws `SealBroken` when the encryption key is not the
-   * one of this store.
+   * Reads all tokens and keys; `isShared`: other processes may change them. Throws `SealBroken` when the encryption key
+   * is not the one of this store.
    */
   static async open(
     store: { projects: ProjectStore },
@@ -93,8 +96,8 @@ export class StoredAccounts implements Accounts {
   }
 
   /**
-   * Reads all anew: what others have added, changed and revoked is in force when it resolves. Throws `SealBroken`, and
-   * `StoreUnavailable` with everything as it was.
+   * Reads everything again. When it resolves, what others have added, changed and revoked is in force. Throws
+   * `SealBroken`, or `StoreUnavailable` with everything as it was.
    */
   async refresh(): Promise<void> {
     const before = this.#changes;
@@ -117,7 +120,10 @@ export class StoredAccounts implements Accounts {
     return this.#isShared ? this.#version : undefined;
   }
 
-  /** The store had `version` when it was asked, and will not call a change done before `untilMs` without this worker. */
+  /**
+   * The store had `version` when it was asked. Until `untilMs`, no change is reported as done before this worker has
+   * read it.
+   */
   noteNewest(version: number, untilMs: Millis): void {
     if (version !== this.#version) return;
     this.#holdsUntilMs = Math.max(this.#holdsUntilMs, untilMs);
@@ -156,7 +162,7 @@ export class StoredAccounts implements Accounts {
     this.#remember(projectId, sealed);
   }
 
-  /** Lets a token in that the store has. */
+  /** Admits a token that the store has. */
   admitStored({ tokenHash, projectId, scope, lastUsedAtMs = -Infinity }: Token): void {
     // Its use may have been noted since the list was read.
     const knownAtMs = this.#admittedByTokenHash.get(tokenHash)?.useNotedAtMs ?? -Infinity;
@@ -165,12 +171,12 @@ export class StoredAccounts implements Accounts {
     this.#admittedByTokenHash.set(tokenHash, { caller: { projectId, scope }, useNotedAtMs });
   }
 
-  /** Lets a token in for as long as this process lives, without saving it. */
+  /** Admits a token for as long as this process lives, without saving it. */
   admit(tokenHash: string, projectId: ProjectId, scope: TokenScope): void {
     this.#admittedByTokenHash.set(tokenHash, { caller: { projectId, scope } });
   }
 
-  /** From now on nobody gets in with it. */
+  /** From now on the token is refused. */
   forget(tokenHash: string): void {
     this.#changes += 1;
     this.#admittedByTokenHash.delete(tokenHash);
@@ -197,7 +203,7 @@ export class StoredAccounts implements Accounts {
   }
 
   rotate(projectId: ProjectId): Promise<SigningKeys> {
-    // After the one before, however that ended: two at once must move the keys on twice.
+    // After the rotation before, with success or not: two at the same time must move the keys on twice.
     const before = this.#rotations.get(projectId)?.catch(() => undefined) ?? Promise.resolve();
     const rotation = before.then(async () => {
       const keys = await this.#rotateNow(projectId);
@@ -208,17 +214,17 @@ export class StoredAccounts implements Accounts {
     return rotation;
   }
 
-  /** From now on a rotation is answered once `tell`, which lets others know of it, has resolved. */
+  /** From now on a rotation is answered only after `tell`, which informs the others of it, has resolved. */
   tellOfRotations(tell: () => Promise<void>): void {
     this.#tellOfRotation = tell;
   }
 
-  /** Beside the request that used the token, which does not wait for it. */
+  /** The request that used the token does not wait for this. */
   #noteUse(tokenHash: string, admitted: Admitted, notedAtMs: Millis): void {
     const nowMs = this.#clock.wallMs();
     if (nowMs - notedAtMs < USE_NOTED_EVERY_MS) return;
     admitted.useNotedAtMs = nowMs;
-    // A store that cannot write now: the next hour is noted again, and whoever calls is told by what the call does.
+    // Expected: the store cannot write now. A use in an hour is noted again, and the caller's request shows the failure.
     this.#store.projects.noteTokenUse({ tokenHash, nowMs }).catch(() => {});
   }
 
@@ -228,7 +234,7 @@ export class StoredAccounts implements Accounts {
       const next = sealKeys({ current: keys.next, next: mintSigningKey(this.#sealer.randomBytes) }, this.#sealer);
       const inForce = await this.#store.projects.replaceSigningKeys({ projectId, expected: sealed, next });
       const pair = this.#remember(projectId, inForce);
-      // Otherwise another process rotated meanwhile: go on from there.
+      // Otherwise another process has rotated meanwhile: try again from its result.
       return inForce.current === next.current && inForce.next === next.next ? pair.keys : STALE;
     });
   }

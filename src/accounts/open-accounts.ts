@@ -1,4 +1,6 @@
-/** Who may call this server: everybody with the published credentials, or those whom `waypost init` has begun? */
+/**
+ * Which credentials does this server take: the published ones of development, or its own, which `waypost init` begins?
+ */
 import type { SigningKeys } from '../api/accounts.ts';
 import { DEVELOPMENT_ACCOUNTS, isDevelopmentProject, isDevelopmentToken } from '../config/development.ts';
 import { SealBroken } from '../config/sealing.ts';
@@ -13,11 +15,11 @@ export type Credentials = 'development' | 'own';
 
 export interface DevelopmentAccess {
   token: string;
-  /** Those in force: published ones until somebody rotates them. */
+  /** Those in force: the published ones until they are rotated. */
   signingKeys: SigningKeys;
 }
 
-/** Throws `CannotStart` when the store does not go with the credentials that are asked for. */
+/** Throws `CannotStart` when the store does not fit the credentials that are asked for. */
 export async function checkTokens(
   store: { projects: ProjectStore },
   credentials: Credentials,
@@ -33,7 +35,7 @@ export async function checkTokens(
       if (projects.every(({ name }) => isDevelopmentProject(name))) {
         throw new CannotStart('there is no token yet: run "waypost init" first');
       }
-      // All of them were revoked: what was accepted is still to be delivered.
+      // All of them were revoked. The server starts all the same, to deliver what was accepted.
       if (tokens.length === 0) log.warn('no_tokens', { reason: 'nobody can call; "waypost tokens create" makes one' });
       if (!tokens.some(({ tokenHash }) => isDevelopmentToken(tokenHash))) return;
       throw new CannotStart('the database holds a published development token: everybody knows it');
@@ -56,7 +58,9 @@ export async function openAccounts(
   }
 }
 
-/** The published tokens live in memory only, so that a data folder from development opens no door in production. */
+/**
+ * The published tokens live in memory only, so that they are not valid in production on a data folder from development.
+ */
 async function openDevelopmentAccounts(
   store: { projects: ProjectStore },
   sealer: Sealer,
@@ -76,7 +80,7 @@ async function openDevelopmentAccounts(
   return accounts;
 }
 
-/** What the first development account uses. */
+/** The credentials of the first development account. */
 export function developmentAccess(accounts: StoredAccounts): DevelopmentAccess {
   const [{ token }] = DEVELOPMENT_ACCOUNTS;
   const caller = accounts.authenticate(hashToken(token));

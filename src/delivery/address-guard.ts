@@ -84,7 +84,7 @@ export class AddressGuard {
     if (addressClass === 'public') return undefined;
     if (addressClass === 'metadata' || addressClass === 'link-local') return addressClass;
     if (!this.#isListed(address, addressClass, hostname)) return addressClass;
-    // A listed NAT64 network must not become a way around the rules for what stands behind it.
+    // A listed NAT64 network must not open a way around the rules for the IPv4 address that it leads to.
     const embedded = embeddedIpv4(address);
     return embedded === undefined ? undefined : this.#refusalOf(embedded, hostname);
   }
@@ -97,7 +97,10 @@ export class AddressGuard {
   }
 }
 
-/** What kind of address this is, mapped IPv4 seen through. Text that is no address is `reserved`. */
+/**
+ * The class of an address. A mapped IPv4 address has the class of the IPv4 address. Text that is no address is
+ * `reserved`.
+ */
 export function addressClassOf(address: string): AddressClass {
   return isIP(address) === 0 ? 'reserved' : classOf(unmapped(readAddress(address)));
 }
@@ -129,7 +132,7 @@ export function parseAddressPolicy(text: string): AddressPolicy {
   return { kind: 'allow', loopback, hosts, cidrs };
 }
 
-/** The host of an URL when it is an address literal: without brackets, else undefined. */
+/** The host of a URL, without brackets, when it is an address literal; else undefined. */
 export function literalAddress(hostname: string): string | undefined {
   const bare = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname;
   return isIP(bare) === 0 ? undefined : bare;

@@ -1,20 +1,23 @@
 /**
  * How much of an answer is read, and what is kept of it? (contract M 7.6)
  *
- * What is not needed any more is given back at once, by `transfer`: the garbage collector comes by when it has to, and until
- * then a storm of large answers would leave several times of what it needed.
+ * Memory that is not needed any more is freed at once, by `transfer`. The garbage collector would free it later, and
+ * until then many large answers would hold several times the memory that they need.
  */
 import type { AnswerMemory } from './answer-memory.ts';
 
 type Bytes = Uint8Array<ArrayBuffer>;
 
 const EMPTY: Bytes = new Uint8Array(0);
-/** What every answer may have without asking: more than most are long, and little for each attempt in flight. */
+/**
+ * Bytes that every answer may take without asking. Most answers are shorter, and it is little for each attempt in
+ * flight.
+ */
 const BYTES_GRANTED = 16 * 1024;
 
 /**
- * Counts an answer's bytes up to a limit and keeps them if someone will want them. Pieces are copied together as
- * they come: an endpoint that sends one byte at a time must not make us hold one buffer per byte.
+ * Counts an answer's bytes up to a limit and keeps them if they are needed. Pieces are copied together as they come: an
+ * endpoint that sends one byte at a time must not make us hold one buffer per byte.
  */
 export class AnswerBody {
   readonly #bytesMax: number;
@@ -37,12 +40,12 @@ export class AnswerBody {
     return this.#bytesTaken > 0;
   }
 
-  /** Whether more came than is kept of it. */
+  /** Whether more bytes came than are kept. */
   get isCut(): boolean {
     return this.#isCut;
   }
 
-  /** False once the limit is passed, or no memory is left for more: the rest is not wanted. */
+  /** False once the limit is passed, or no memory is left for more: the rest need not be read. */
   add(piece: Uint8Array): boolean {
     const room = this.#bytesMax - this.#bytesRead;
     this.#bytesRead += piece.length;
@@ -51,7 +54,7 @@ export class AnswerBody {
     return !this.#isCut;
   }
 
-  /** Gives the memory back, once nobody needs the bytes any more: they are gone wherever they are still seen. */
+  /** Frees the memory. Call it only when the bytes are not needed any more: every view of them becomes empty. */
   release(): void {
     this.#resize(0);
     this.#keptLength = 0;

@@ -1,12 +1,12 @@
 /**
- * What of an answer's bytes reaches undici's parser? All, with three exceptions:
+ * Which bytes of an answer reach undici's parser? All, with three exceptions:
  *
  * - `100 Continue` is cut out. HTTP obliges clients to skip interim answers, unasked ones too
  *   (contract M 7.3.2, RFC 9110 section 15.2). undici skips 102 and 103, but breaks the connection off at a 100.
- * - A head (interim answers included) longer than its limit ends the connection here. undici has the limit too, but
- *   past it makes an Error with a stack for each further header that it finds in what was read: 64 KiB of short
- *   headers stop the process for half a second, which one hostile endpoint could repeat at will (P9).
- * - What is longer than a slice comes in slices, which bounds the same in the trailers of a chunked body.
+ * - A head (interim answers included) longer than its limit ends the connection here. undici has the limit too. But past
+ *   it, undici makes an Error with a stack for each further header in what was read. 64 KiB of short headers stop the
+ *   process for half a second, which one hostile endpoint could repeat at will (P9).
+ * - Data that is longer than a slice is passed on in slices. This bounds the same cost in the trailers of a chunked body.
  */
 import type { Socket } from 'node:net';
 
@@ -31,14 +31,14 @@ class AnswerHeadTooLarge extends Error {
 
 type Read = () => Buffer | null;
 
-/** Stands between one connection's sockets, one after the other, and the parser. */
+/** Stands between the parser and the sockets of one connection, which has one socket after the other. */
 export class AnswerGate {
   readonly #headBytesMax: number;
   #awaitsHead = false;
   #headBytes = 0;
   /** Read from the socket, not yet handed on. */
   #rest: Buffer | undefined;
-  /** The begin of a 100's head whose end has not come. */
+  /** The beginning of the head of a 100 whose end has not come. */
   #partial: Buffer | undefined;
 
   constructor(headBytesMax: number) {
@@ -93,13 +93,13 @@ export class AnswerGate {
     return slice[STATUS_AT] === DIGIT_ONE && CONTINUE.compare(slice, 0, CONTINUE.length) === 0;
   }
 
-  /** What follows a 100's head; empty when that is all, or when its end has not come yet. */
+  /** What follows the head of a 100; empty when nothing does, or when the end of the head has not come yet. */
   #afterContinue(slice: Buffer): Buffer {
     const head = joined(this.#partial, slice) ?? slice;
     const end = head.indexOf(HEAD_END);
     this.#partial = end === -1 ? head : undefined;
     const after = end === -1 ? head.subarray(head.length) : head.subarray(end + HEAD_END.length);
-    // It comes by again, to be counted then.
+    // These bytes are read again, and counted then.
     this.#headBytes -= after.length;
     return after;
   }

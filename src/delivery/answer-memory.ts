@@ -1,4 +1,4 @@
-/** How many bytes of answers are in memory, over all attempts? Bounds it, whatever endpoints send (P9, P10). */
+/** Bounds how many bytes of answers are in memory, over all attempts, whatever endpoints send (P9, P10). */
 export class AnswerMemory {
   #bytesFree: number;
 
@@ -7,8 +7,8 @@ export class AnswerMemory {
   }
 
   /**
-   * False, with nothing taken, when an answer that holds `held` bytes may not have `bytes` more: one may hold as much
-   * as is left for all others, so that those who fill it leave something to a newcomer.
+   * False, with nothing taken, when an answer that holds `held` bytes may not have `bytes` more. An answer may hold
+   * only as much as is then left for all others, so that large answers always leave room for a new one.
    */
   tryTake(bytes: number, held: number): boolean {
     if (held + 2 * bytes > this.#bytesFree) return false;

@@ -1,16 +1,16 @@
 /**
  * How is a socket opened, and only to an address that the guard allows?
  *
- * Three gates, since none covers all: a literal host never reaches `lookup`, so it is judged before; a name is
- * resolved here once, all its answers are judged, and the socket goes to those very answers (no second resolution
- * that could differ: rebinding); what the socket is really connected to is judged again.
+ * Three checks, since none covers all. A literal host never reaches `lookup`, so it is judged before. A name is resolved
+ * here once, all its answers are judged, and the socket goes to those very answers: a second resolution could differ
+ * (rebinding). The address that the socket is really connected to is judged again.
  */
 import type { LookupFunction, Socket } from 'node:net';
 import { buildConnector } from 'undici';
 import { type AddressClass, type AddressGuard, literalAddress } from './address-guard.ts';
 import type { Resolver } from './resolver.ts';
 
-/** The address guard said no. Carries the class only: addresses behind names are nobody's business. */
+/** The address guard refused. Names only the class: the addresses behind names are not shown to anyone. */
 export class RefusedAddress extends Error {
   readonly addressClass: AddressClass;
 
@@ -27,7 +27,7 @@ export interface ConnectorOptions {
   verifyTls: boolean;
 }
 
-/** As undici's connector, but answers the socket at once, so that one that is still connecting can be given up. */
+/** As undici's connector, but returns the socket at once, so that it can be closed while it is still connecting. */
 export type Connector = (
   options: buildConnector.Options,
   callback: (error: Error | null, socket: Socket | null) => void,
@@ -42,7 +42,7 @@ type SocketReturningConnector = (
 export function createConnector({ guard, resolver, verifyTls }: ConnectorOptions): Connector {
   const open = buildConnector({
     allowH2: false,
-    // No limit of its own: the attempt's deadline covers connecting too, and gives the socket up.
+    // No limit of its own: the attempt's deadline covers connecting too, and closes the socket.
     timeout: 0,
     rejectUnauthorized: verifyTls,
     lookup: guardedLookup(guard, resolver),
@@ -61,7 +61,7 @@ export function createConnector({ guard, resolver, verifyTls }: ConnectorOptions
     return open(options, (error, socket) => {
       if (error !== null) return callback(error, null);
       const { remoteAddress } = socket;
-      // Without an address the peer has hung up already: nothing can be judged and nothing is lost.
+      // Without an address the peer has hung up already, so there is nothing to judge.
       if (remoteAddress === undefined) return callback(connectionLost(socket), null);
       const connected = guard.refusal(remoteAddress, options.hostname);
       if (connected === undefined) return callback(null, socket);

@@ -23,15 +23,15 @@ export interface DeliveryOptions {
   /** The project's current signing key, from the caller's cache: asked for at each attempt. */
   signingKey(projectId: ProjectId): string;
   addresses: AddressPolicy;
-  /** Longest time for one attempt, and the time of those that state none. */
+  /** Longest time for one attempt; also the time of messages that set none. */
   timeoutMsMax: Millis;
   /** How much of an answer's body is read; what follows is cut off. */
   responseBytesMax: number;
   /** The same for messages of a workflow run, where an answer is a result. Default: as above. */
   runResponseBytesMax?: number;
-  /** The same for an answer that a run fails with, of which its failure function is told. Default: as above. */
+  /** The same for an answer that makes a run fail, which its failure function gets. Default: as above. */
   runFailureBytesMax?: number;
-  /** Answers' bodies in memory at a time, over all attempts; one that finds no room is cut off earlier. */
+  /** Bytes of answers' bodies in memory at a time, over all attempts. An answer that finds no room is cut off earlier. */
   responseMemoryBytesMax: number;
   responseHeaderBytesMax: number;
   connectionsPerOriginMax: number;
@@ -119,7 +119,7 @@ class HttpDelivery implements Delivery {
     this.#origins.closeIdle();
   }
 
-  /** Sends the request and answers through `resolve` once; what may go wrong from here on is an outcome too. */
+  /** Sends the request and calls `resolve` once. Whatever goes wrong from here on is an outcome too. */
   #exchange(
     claimed: Claimed,
     destination: Destination,
@@ -152,7 +152,7 @@ class HttpDelivery implements Delivery {
     const { responseBytesMax, runResponseBytesMax = responseBytesMax } = this.#options;
     if (!run) return { answerBytesMax: responseBytesMax, failureBytesMax: responseBytesMax };
     const { runFailureBytesMax = runResponseBytesMax } = this.#options;
-    // The answer to a call is its result, whatever the status; nobody is told of that to a failure callback.
+    // The answer to a call is its result, whatever the status. The answer to a failure callback is passed on to nobody.
     const failsRun = run.callType !== 'toCallback' && run.callType !== 'failureCall';
     return {
       answerBytesMax: runResponseBytesMax,
@@ -160,7 +160,7 @@ class HttpDelivery implements Delivery {
     };
   }
 
-  /** Called as the request goes out, so that a wait for a connection does not eat into the signature's lifetime. */
+  /** Called as the request goes out, so that a wait for a connection does not shorten the signature's lifetime. */
   #signedHead(claimed: Claimed, authorization: string | undefined): string[] {
     const { message } = claimed;
     const signature = signDelivery({
@@ -175,12 +175,12 @@ class HttpDelivery implements Delivery {
   }
 }
 
-/** What is sent: of a workflow message mostly the journal up to it (contract W 8.1). */
+/** The body that is sent: for a workflow message mostly the journal up to it (contract W 8.1). */
 function bodyOf({ message, deliveredBody }: Claimed): Uint8Array {
   return deliveredBody ?? message.body;
 }
 
-/** Whether somebody will want to know what a success said: a callback, or the log of a run (contract W 6.1, 13). */
+/** Whether the answer of a success is needed: for a callback, or for the log of a run (contract W 6.1, 13). */
 function needsAnswer({ callback, run }: MessageSettings): boolean {
   if (callback !== undefined) return true;
   return run !== undefined && (run.callType === 'failureCall' || isDetecting(run));

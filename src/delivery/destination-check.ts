@@ -1,8 +1,8 @@
 /**
  * May this URL be published to? (contract M 5.2)
  *
- * A courtesy to the publisher, not the guard: names can change what they resolve to, so each attempt is checked
- * again where it connects. Texts are to be shown behind `invalid destination url: `.
+ * This tells the publisher early; it is not the guard. A name can change what it resolves to, so each attempt is checked
+ * again where it connects. The reasons are shown behind `invalid destination url: `.
  */
 import type { Millis } from '../engine/model.ts';
 import {
@@ -19,7 +19,7 @@ export type DestinationVerdict =
   | { kind: 'ok' }
   /** `remedy` says which setting would allow it. */
   | { kind: 'blocked'; reason: string; remedy: string }
-  /** Whether that refuses a publish is the operator's choice. */
+  /** Whether this refuses a publish is the operator's choice. */
   | { kind: 'unresolvable'; reason: string };
 
 const OK: DestinationVerdict = { kind: 'ok' };
@@ -37,11 +37,14 @@ export interface DestinationCheckOptions {
   resolver: Resolver;
   /** Names remembered as good, at most. */
   namesMax: number;
-  /** How long a good name is not asked for again. */
+  /** How long a good name is not resolved again. */
   rememberMs: Millis;
 }
 
-/** Judges any host, names by their addresses. Remembers good names, so that publishing to one asks only now and then. */
+/**
+ * Judges any host, names by their addresses. Remembers good names, so that publishes to one resolve it only now and
+ * then.
+ */
 export class DestinationCheck {
   readonly #options: DestinationCheckOptions;
   /** Name to when it was found good, oldest first. */
@@ -67,7 +70,7 @@ export class DestinationCheck {
     try {
       addresses = await this.#options.resolver(hostname);
     } catch (error) {
-      // Expected: the name does not exist, or nobody answers for it.
+      // Expected: the name does not exist, or no server answers for it.
       return unresolvable(hostname, error);
     }
     if (addresses.length === 0) return unresolvable(hostname, undefined);
@@ -91,7 +94,7 @@ export class DestinationCheck {
 /** `endpoint resolves to a loopback address: ::1`, as the hosted service words it. */
 function blockedAt(refused: AddressClass, address: string, hostname?: string): DestinationVerdict {
   const text = `endpoint resolves to ${withArticle(refused)} address`;
-  // What a name of an inner zone resolves to is not told to publishers; loopback, and what they wrote, is no secret.
+  // Publishers must not learn the addresses behind internal names. Loopback, and what they wrote themselves, is no secret.
   const mayShow = hostname === undefined || addressClassOf(address) === 'loopback';
   const isListable = refused !== 'metadata' && refused !== 'link-local';
   const remedy = isListable

@@ -1,4 +1,4 @@
-/** What a destination URL says about one request: where to connect, which path to ask for, as whom. */
+/** What a destination URL says about one request: where to connect, which path to ask for, with which credentials. */
 
 export interface Destination {
   /** Scheme, host and port. */
@@ -17,7 +17,7 @@ const PLAIN_URL = /^https?:\/\/([^/?#@\\\s]+)([/?][!"$-~]*)?(?:#.*)?$/i;
 /**
  * Reads a URL that was accepted at publish; `origin` is that of the message. The path stays byte for byte what the
  * publisher wrote (contract M 7.1), `/a/../b` and `%2F` included. Only text that a request line cannot carry
- * (blanks, other than ASCII) is written as the URL standard encodes it. Throws TypeError when it is no URL.
+ * (blanks, characters beyond ASCII) is written as the URL standard encodes it. Throws TypeError when it is no URL.
  */
 export function readDestination(url: string, origin: string): Destination {
   const plain = PLAIN_URL.exec(url);
@@ -55,7 +55,7 @@ function percentDecoded(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    // Expected: a `%` that encodes nothing. Then it means itself.
+    // Expected: a `%` that encodes nothing. Then the text stays as it is.
     return text;
   }
 }

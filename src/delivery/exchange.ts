@@ -2,7 +2,7 @@
  * One request and its answer, from the line for a connection to one outcome.
  *
  * Ends exactly once: by the answer's end or its size limit, by an error, by the deadline, or by our own shutdown.
- * Whatever ends it early also closes the socket; nothing that comes later from there is heard.
+ * An early end also closes the socket, and whatever comes from it later is ignored.
  */
 import type { Dispatcher } from 'undici';
 import type { Millis, Outcome } from '../engine/model.ts';
@@ -15,7 +15,7 @@ import type { Destination } from './destination.ts';
 import type { Connection, Lessee, Origins } from './origins.ts';
 import { isHangUp, type Progress, timedOut, tooManyInterimAnswers, unreachable, unsendable } from './outcome.ts';
 
-/** Interim answers are skipped, but nobody needs more than a few; a flood of them is an attack on our CPU. */
+/** Interim answers are skipped. No endpoint needs more than a few; a flood of them is an attack on our CPU. */
 const INTERIM_ANSWERS_MAX = 16;
 
 type RawHeaders = Dispatcher.DispatchController['rawHeaders'];
@@ -23,15 +23,15 @@ type RawHeaders = Dispatcher.DispatchController['rawHeaders'];
 export interface ExchangeRequest {
   destination: Destination;
   method: HttpMethod;
-  /** Names and values by turns; asked for again, freshly signed, when a request has to be repeated. */
+  /** Names and values in turn. Called again, for a fresh signature, when the request must be repeated. */
   buildHead(): string[];
   body: Buffer;
   /** From now to the last byte of the answer. */
   timeoutMs: Millis;
   answerBytesMax: number;
-  /** The same for an answer of failure. */
+  /** The same for an answer whose status is a failure. */
   failureBytesMax: number;
-  /** Whether a 2xx answer's headers and body will be wanted (contract M 7.3.1). They are read in any case. */
+  /** Whether a 2xx answer's headers and body will be needed (contract M 7.3.1). They are read in any case. */
   keepSuccess: boolean;
 }
 
@@ -39,7 +39,7 @@ export interface ExchangePorts {
   clock: Machine;
   origins: Origins;
   answerMemory: AnswerMemory;
-  /** Hears of each request that was repeated after a hang-up. */
+  /** Called for each request that was repeated after a hang-up. */
   onResend(): void;
 }
 
@@ -120,7 +120,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Lessee {
 
   onResponseData(_controller: Dispatcher.DispatchController, piece: Uint8Array): void {
     if (this.#ended || this.#body === undefined) return;
-    // More than anyone will read: the answer counts as it is, and the socket with the rest of it goes.
+    // The limit is passed: the answer counts as it is, and the socket is closed with the rest of it.
     if (!this.#body.add(piece)) this.#giveUp(this.#answered(this.#body));
   }
 
@@ -140,11 +140,11 @@ export class Exchange implements Dispatcher.DispatchHandler, Lessee {
   }
 
   /**
-   * A server may close a kept-alive connection at the very moment we write to it; then our request usually was not
-   * read at all, and counting this as a failed attempt would burn a retry on nobody's mistake. So it is sent once
-   * more at once, on a fresh connection and under the same deadline. The endpoint may in rare cases have seen the
-   * first one: delivery is at least once, and both carry the same message id and retry count. On a fresh socket,
-   * or once any byte of an answer came, a hang-up is the endpoint's own and counts.
+   * A server may close a kept-alive connection at the very moment when we write to it. Then it usually has not read our
+   * request, and a failed attempt would use up a retry although the endpoint made no mistake. So the request is sent
+   * once more at once, on a fresh connection and under the same deadline. In rare cases the endpoint has seen the first
+   * one too: delivery is at least once, and both carry the same message id and retry count. On a fresh socket, or once
+   * any byte of an answer came, a hang-up is the endpoint's own and counts.
    */
   #wasHangUpOnReuse(error: Error): boolean {
     return (
@@ -199,7 +199,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Lessee {
   }
 }
 
-/** HTTP's header bytes are Latin-1. undici hands over what its parser found: one Buffer a name, one a value. */
+/** HTTP's header bytes are Latin-1. undici hands over what its parser found: one Buffer for each name and each value. */
 function latin1Lines(rawHeaders: RawHeaders): string[] {
   if (!Array.isArray(rawHeaders)) return [];
   return rawHeaders.map((text) => (typeof text === 'string' ? text : text.toString('latin1')));

@@ -1,12 +1,12 @@
-/** Whom does an abort cut off? */
+/** Which attempts does an abort end? */
 
 export interface Interruptible {
   interrupt(): void;
 }
 
 /**
- * Attempts by the signal they were given. Thousands of attempts share one signal, and both adding and removing a
- * listener of an `AbortSignal` walk the list of all others; so each signal gets a single listener, for all.
+ * Attempts by the signal that they were given. Thousands of attempts share one signal, and to add or remove a listener an
+ * `AbortSignal` walks the list of all others. So each signal gets a single listener for all its attempts.
  */
 export class Interruptions {
   readonly #groups = new Map<AbortSignal, Group>();

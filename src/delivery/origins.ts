@@ -3,8 +3,8 @@
  *
  * Each origin (scheme, host, port) has its own few connections, so that a slow or dead endpoint can only fill its
  * own (P9). One connection is one undici `Client` with one socket and one request at a time. Unlike undici's `Pool`
- * this tells whether a socket was used before, and lets go of one that is still connecting; both are needed here,
- * and it costs no more per request. The connection used last is reused first: the others may idle out.
+ * this knows whether a socket was used before, and can close one that is still connecting. Both are needed here, and it
+ * costs no more per request. The connection used last is reused first, so that the others can time out.
  */
 import type { Socket } from 'node:net';
 import { Client } from 'undici';
@@ -16,17 +16,17 @@ export interface OriginsOptions {
   connectionsPerOriginMax: number;
   /** Origins that may keep idle connections; the ones unused for longest lose theirs first. */
   originsMax: number;
-  /** Bytes of an answer's head, give or take a few KiB. */
+  /** Bytes that an answer's head may have, exact to a few KiB. */
   responseHeaderBytesMax: number;
 }
 
-/** Whoever wants a connection. */
+/** What asks for a connection: an attempt. */
 export interface Lessee {
   /** Called once, possibly before `lease` returns; not after `withdraw`. */
   onConnection(connection: Connection): void;
 }
 
-/** One `Client` and its socket. Belongs to one lessee at a time, who calls `release` or `discard` once. */
+/** One `Client` and its socket. Belongs to one lessee at a time, which calls `release` or `discard` once. */
 export class Connection {
   readonly client: Client;
   readonly #line: OriginLine;
@@ -49,7 +49,7 @@ export class Connection {
       // Shorter than the 5 s after which common servers hang up; a server's own hint is honoured, up to a minute.
       keepAliveTimeout: 4_000,
       keepAliveMaxTimeout: 60_000,
-      // The gate counts heads more strictly, so that this is only ever reached by trailers.
+      // The gate counts heads more strictly, so only trailers ever reach this limit.
       maxHeaderSize: responseHeaderBytesMax + 2 * SLICE_BYTES,
       connect: (options, callback) => {
         this.answersRead = 0;
@@ -61,11 +61,11 @@ export class Connection {
           this.#gate.attach(socket);
           callback(null, socket);
         });
-        // Given up while it was waiting for this connect.
+        // It was discarded while it waited for this connect.
         if (this.#discarded) this.#socket?.destroy();
       },
     });
-    // While leased the client reconnects or fails its request by itself; an idle one is of no use any more.
+    // A leased client reconnects or fails its request by itself. An idle one is of no use any more.
     this.client.on('disconnect', () => {
       if (!this.leased) this.discard();
     });
@@ -81,7 +81,7 @@ export class Connection {
     this.#gate.headRead();
   }
 
-  /** Gives it back after an answer was read to its end. */
+  /** Gives the connection back after an answer was read to its end. */
   release(): void {
     this.answersRead += 1;
     this.#line.takeBack(this);
@@ -94,7 +94,7 @@ export class Connection {
     this.close();
   }
 
-  /** Closes it and leases a new one in the same place, ahead of those who wait. */
+  /** Closes the connection and leases a new one in its place, ahead of the lessees that wait. */
   replace(): Connection {
     const fresh = this.#line.exchange(this);
     this.close();
@@ -115,7 +115,7 @@ class OriginLine {
   readonly #onEmpty: (line: OriginLine) => void;
   readonly #open = new Set<Connection>();
   readonly #idle: Connection[] = [];
-  /** In order of arrival. A Set, so that one who gives up leaves at once. */
+  /** In order of arrival. A Set, so that a lessee that withdraws leaves at once. */
   readonly #waiting = new Set<Lessee>();
 
   constructor(origin: string, options: OriginsOptions, onEmpty: (line: OriginLine) => void) {
@@ -164,7 +164,7 @@ class OriginLine {
 
   forget(connection: Connection): void {
     this.#remove(connection);
-    // Later, not now: if each of those who wait fails at once, they must not pile up on the stack.
+    // Not in this call: if each waiting lessee failed at once, the calls would pile up on the stack.
     if (this.#waiting.size > 0) queueMicrotask(() => this.#serveWaiting());
     else if (this.#open.size === 0) this.#onEmpty(this);
   }
@@ -260,7 +260,7 @@ export class Origins {
     if (this.#latest === line) this.#latest = undefined;
   }
 
-  /** Makes room for one. Origins with attempts under way stay: they are bounded by the attempts in flight. */
+  /** Makes room for one origin. Those with attempts under way stay: the attempts in flight bound their number. */
   #evict(): void {
     for (const line of this.#lines.values()) {
       if (!line.isIdle) continue;

@@ -1,4 +1,4 @@
-/** What does a failed exchange come to, and in which words does the user read it? (contract M 7.3, 7.4) */
+/** Which outcome has a failed exchange, and in which words does the user read it? (contract M 7.3, 7.4) */
 import type { Millis, Outcome, UnreachableReason } from '../engine/model.ts';
 import { type AddressClass, ALLOW_SETTING } from './address-guard.ts';
 import { RefusedAddress } from './connector.ts';
@@ -45,7 +45,7 @@ const REASON_BY_CODE: Readonly<Record<string, UnreachableReason>> = {
   WAYPOST_HEAD_TOO_LARGE: 'malformed',
   UND_ERR_HEADERS_OVERFLOW: 'malformed',
   UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'malformed',
-  HTTPParserError: 'malformed', // a name: not each of undici's parser errors has a code
+  HTTPParserError: 'malformed', // a name: not every parser error of undici has a code
   UND_ERR_INVALID_ARG: 'unsendable',
   UND_ERR_NOT_SUPPORTED: 'unsendable',
   UND_ERR_REQ_CONTENT_LENGTH_MISMATCH: 'unsendable',
@@ -87,7 +87,7 @@ export function withArticle(addressClass: AddressClass): string {
   return addressClass === 'unspecified' ? `an ${addressClass}` : `a ${addressClass}`;
 }
 
-/** A peer that hung up without answering, as it happens when it closes an idle connection at the wrong moment. */
+/** A peer that hung up without an answer, as happens when it closes an idle connection at the wrong moment. */
 export function isHangUp(error: Error): boolean {
   const code = codeOf(error);
   return code === 'ECONNRESET' || code === 'EPIPE' || code === 'UND_ERR_SOCKET';
@@ -96,10 +96,10 @@ export function isHangUp(error: Error): boolean {
 function reasonOf(code: string, progress: Progress): UnreachableReason {
   if (code.startsWith('HPE_')) return 'malformed';
   const reason = REASON_BY_CODE[code];
-  // undici breaks the connection off with the same code when it hangs up itself over a senseless head.
+  // undici reports the same code when it closes the connection itself because of an invalid head.
   if (code === 'UND_ERR_SOCKET' && progress.answerBegun && !progress.headRead) return 'malformed';
   if (reason !== undefined) return reason;
-  // The codes of OpenSSL and of certificate checks are too many to list; before the request nothing else is left.
+  // The codes of OpenSSL and of certificate checks are too many to list. Before the request, no other cause is left.
   if (progress.isTls && !progress.started) return 'tls';
   return /^ERR_(SSL|TLS|OSSL)_|^EPROTO$/.test(code) ? 'tls' : 'reset';
 }

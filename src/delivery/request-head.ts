@@ -4,7 +4,7 @@ import { deliveryHeaderName, userAgent } from '../protocol/dialect.ts';
 import type { Dialect } from '../protocol/settings.ts';
 import { addWorkflowHeaders, isLeftOut } from './workflow-head.ts';
 
-/** Names are joined once, not per attempt. */
+/** Header names, joined once and not for each attempt. */
 interface HeadNames {
   userAgent: string;
   signature: string;
@@ -24,16 +24,16 @@ const NAMES: Readonly<Record<Dialect, HeadNames>> = {
 export interface HeadInput {
   claimed: Claimed;
   signature: string;
-  /** From the URL's user info; loses against a forwarded `Authorization`. */
+  /** From the URL's user info; a forwarded `Authorization` replaces it. */
   authorization?: string | undefined;
   /** Only if the operator configured one: receivers choose their keys by it. */
   region?: string | undefined;
 }
 
 /**
- * Name and value by turns, as undici takes them: first the stored header map, one line a value, then what the
- * server adds. A forwarded header of a name that the server adds is left out, except `User-Agent` and
- * `Content-Type`, where the forwarded one wins (contract M 4.4.6).
+ * Names and values in turn, as undici takes them: first the stored header map, one line for each value, then what the
+ * server adds. A forwarded header is left out when the server adds one of the same name. Only for `User-Agent` and
+ * `Content-Type` the forwarded one wins (contract M 4.4.6).
  */
 export function requestHead({ claimed, signature, authorization, region }: HeadInput): string[] {
   const { message } = claimed;
@@ -47,7 +47,7 @@ export function requestHead({ claimed, signature, authorization, region }: HeadI
     message.id,
     names.retried,
     String(claimed.retried),
-    // Answers are handed on as they come and never inflated.
+    // Answers are passed on as they come and never decompressed.
     'Accept-Encoding',
     'identity',
   ];

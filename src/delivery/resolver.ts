@@ -1,4 +1,4 @@
-/** How a host name becomes addresses: the system's own way, and never twice at once for one name. */
+/** How a host name becomes addresses: as the system resolves it, and never twice at the same time for one name. */
 import { lookup } from 'node:dns';
 
 export interface ResolvedAddress {

@@ -1,8 +1,8 @@
 /**
- * Does the delivery that was just built refuse what it must? (reliability: the boot self-test)
+ * Does the delivery that was just built refuse what it must? Tested at each start.
  *
- * Options that are functions, such as our own lookup, have been dropped silently by HTTP clients before. A server
- * that starts with a guard that is not there is worse than one that does not start.
+ * HTTP clients have silently dropped options that are functions, such as our own lookup, before. A server that starts
+ * without its guard is worse than one that does not start.
  */
 import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';

@@ -4,7 +4,7 @@ import { prefixOf } from '../protocol/dialect.ts';
 import type { Dialect, MessageSettings, RunPart } from '../protocol/settings.ts';
 import { wireValueOf } from '../protocol/workflow/forwarded-headers.ts';
 
-/** Joined once, and in the spelling of header maps, so that a forwarded header of the same name is found. */
+/** Header names, joined once, in the spelling of header maps, so that a forwarded header of the same name is found. */
 interface WorkflowNames {
   runId: string;
   url: string;
@@ -21,8 +21,8 @@ const NAMES: Readonly<Record<Dialect, WorkflowNames>> = {
 };
 
 /**
- * Adds names and values in turn, in the message's dialect. A call gets none of them: who is called must not see the run,
- * and a workflow that is called must take the request for the first one of a run of its own.
+ * Adds names and values in turn, in the message's dialect. A call gets none of them: the called endpoint must not see the
+ * run. If it is a workflow itself, it must take the request for the first one of a run of its own.
  */
 export function addWorkflowHeaders(added: string[], { dialect, labels, run }: MessageSettings): void {
   if (run === undefined || run.callType === 'toCallback') return;
@@ -37,8 +37,9 @@ export function addWorkflowHeaders(added: string[], { dialect, labels, run }: Me
 }
 
 /**
- * Whether the forwarded header called `name`, which is canonical, must not go out with a message of the run. With the version of the
- * protocol a library takes the body for a journal, which neither the result of a call is nor what it has yet to ask for.
+ * Whether the forwarded header `name`, in canonical spelling, must not go out with a message of the run. A library that
+ * sees the protocol version takes the body for a journal. The result of a call is no journal, nor is a first message
+ * that must find out which library serves the URL.
  */
 export function isLeftOut({ callType, init }: RunPart, name: string): boolean {
   if (callType !== 'fromCallback' && init !== 'unknown') return false;

@@ -2,16 +2,19 @@
 import type { Millis } from './model.ts';
 import type { Clock, Timer } from './ports.ts';
 
-/** The timer is set no further ahead for a time of day, so that a machine that slept or whose clock was set is noticed soon. */
+/**
+ * A timer for a time of day runs no longer than this. So a machine that slept, or a clock that was set, is noticed
+ * soon.
+ */
 const SLEEP_MAX_MS = 30_000;
 
 export class Alarm {
   readonly #clock: Pick<Clock, 'nowMs' | 'startTimer'>;
   readonly #ring: () => void;
-  /** `atMs`: the time of day that it is for, if it is for one. */
+  /** `atMs`: the time of day for which it is set; `undefined` when it is set for a delay. */
   #timer: { atMs: Millis | undefined; handle: Timer } | undefined;
 
-  /** `ring` looks for itself what is due: it may be called before the time that was set. */
+  /** `ring` must check what is due: it may be called before the time that was set. */
   constructor(clock: Pick<Clock, 'nowMs' | 'startTimer'>, ring: () => void) {
     this.#clock = clock;
     this.#ring = ring;
@@ -21,14 +24,14 @@ export class Alarm {
     return this.#timer !== undefined;
   }
 
-  /** Rings when `clock.nowMs` shows `atMs`, or earlier, and not as was set before; never, when that is `Infinity`. */
+  /** Rings when `clock.nowMs` shows `atMs`, or earlier; never for `Infinity`. Replaces what was set before. */
   setAt(atMs: Millis): void {
     if (this.#timer?.atMs === atMs) return;
     if (atMs === Infinity) return this.cancel();
     this.#set(Math.min(atMs - this.#clock.nowMs(), SLEEP_MAX_MS), atMs);
   }
 
-  /** Rings when `delayMs` have passed, whatever the clock shows then, and not as was set before. */
+  /** Rings when `delayMs` have passed, whatever the clock shows then. Replaces what was set before. */
   setIn(delayMs: Millis): void {
     this.#set(delayMs, undefined);
   }

@@ -9,20 +9,20 @@ import type { WorkflowCommands } from './runs/workflows.ts';
 import type { ScheduleCommand } from './schedules/commands.ts';
 
 export interface Engine extends WorkflowCommands {
-  /** What is asked of the store alone. */
+  /** Commands and reads that need only the store. */
   readonly storeOf: (projectId: ProjectId) => ProjectStore;
 
   /**
-   * Throws `Overloaded` (503) when a publish of the project that came now would be turned away: to be asked before its body
-   * is read. Not of what continues a run, which never is.
+   * Throws `Overloaded` (503) when a publish of the project would be turned away now. The API asks before it reads a
+   * body, but not for a publish that continues a run: that one is never turned away.
    */
   checkAdmission(projectId: ProjectId): void;
   /**
-   * Accepts all that nothing is wrong with, or none; resolves after the commit (P1), in the order given. Throws, having
-   * accepted nothing, `RateLimited` (429) when the project has fewer messages left today, `Overloaded` (503) when more is
-   * published than can be saved and none of it continues a run, and `ApiError` when a run that a message is for is over
-   * (400) or its journal would be too long (412); and `AccountsChanged` when those by which the caller was admitted,
-   * `accountsVersion`, are not the store's any more.
+   * Accepts the messages together or not at all, except those whose queue would be one too many. Resolves after the
+   * commit (P1), in the order given. It throws only when nothing was accepted: `RateLimited` (429) when the project has
+   * fewer messages left today; `Overloaded` (503) when more is published than can be saved, unless a command continues
+   * a run; `ApiError` when the run of a message is over (400) or its journal would be too long (412); `AccountsChanged`
+   * when the store's accounts are no longer at `accountsVersion`, by which the caller was admitted.
    */
   publish(projectId: ProjectId, commands: PublishCommand[], accountsVersion?: number): Promise<PublishOutcome[]>;
   findMessage(projectId: ProjectId, id: MessageId): Promise<Message | undefined>;
@@ -33,12 +33,12 @@ export interface Engine extends WorkflowCommands {
   cancelMatching(projectId: ProjectId, filter: AttributeFilter, count?: number): Promise<number>;
 
   /**
-   * Publishes each entry anew and removes it, in the order given; `undefined`, with nothing done, when one of them does
-   * not exist. More than 16 go in pieces, and a piece of which one goes away meanwhile is left as it is.
+   * Publishes each entry anew and removes it, in the order given. `undefined`, with nothing done, when one of them does
+   * not exist. More than 16 are retried in pieces. When an entry disappears meanwhile, its piece is left as it is.
    */
   retryDead(projectId: ProjectId, dlqIds: string[], override?: DeadRetryOverride): Promise<MessageId[] | undefined>;
 
-  /** Replaces all of a schedule with the same id, except its pause and what its triggers so far left. */
+  /** Replaces a schedule with the same id; only its pause and what is known of its earlier triggers stay. */
   createSchedule(
     projectId: ProjectId,
     command: ScheduleCommand,

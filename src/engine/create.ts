@@ -36,47 +36,52 @@ export interface EngineDeps {
   randomness: Randomness;
   delivery: Delivery;
   log: EventLog;
-  /** Whether each failed attempt and each end of a run is told, as in development. Default: only at level `debug`. */
+  /** Whether each failed attempt and each end of a run is logged, as in development. Default: only at level `debug`. */
   tellsAll?: boolean;
   settings: EngineSettings;
   worker: WorkerId;
   /** Default: `releaseAll`. */
   recovery?: Recovery;
-  /** Whether it drops what is past its retention time. Default: yes. One of the threads of an embedded store is enough. */
+  /**
+   * Whether it drops what is past its retention time. Default: yes. Of the threads on an embedded store, one is enough.
+   */
   dropsExpired?: boolean;
-  /** Resolves when the event loop has heard what there is: what is long gives way to others. Default: it does not. */
+  /**
+   * Resolves once the event loop has handled what came meanwhile. Long work awaits it between slices. Absent: no
+   * breaks.
+   */
   endOfTurn?: () => Promise<void>;
 }
 
-/** How a worker knows which claims in the store are nobody's any more. */
+/** How a worker finds the claims in the store whose worker is gone. */
 export type Recovery =
-  /** It has the store for itself: all that are there when it starts. */
+  /** It is the store's only worker: it releases all claims that are there when it starts. */
   | { kind: 'releaseAll' }
-  /** Whoever has started it has released them; it may have colleagues, with whom it ends. */
+  /** The process that starts it has released them. Other workers of that process may run beside it; all end together. */
   | { kind: 'none' }
-  /** It has colleagues who live and die by themselves: those of workers that send no heartbeats any more. */
+  /** Other workers start and stop independently of it: it releases the claims of those whose heartbeats have stopped. */
   | {
       kind: 'heartbeat';
       /** The same as `EngineDeps.clock`. */
       clock: DatabaseClock;
-      /** Without a heartbeat for so long, a worker may be declared dead. */
+      /** A worker without a heartbeat for so long may be declared dead. */
       timeoutMs: Millis;
       accounts: SharedAccounts;
     };
 
-/** Log events of a finished message that are read to say what became of it: its retries beyond them are not counted. */
+/** Log events that are read to explain a finished message. Retries beyond them are not counted. */
 const EXPLAINED_EVENTS_MAX = 1000;
 
 /** Dead messages retried in one transaction: their bodies are in memory together. */
 const RETRY_PIECE = 16;
 
-/** Messages looked for at a time. */
+/** Matching messages that are cancelled in one transaction. */
 const CANCEL_PIECE = 500;
 
-/** Messages of a deleted queue that are cancelled in one transaction; between two of them others have their turn. */
+/** Messages of a deleted queue that are cancelled in one transaction. Other commands run between two of these. */
 const EMPTY_PIECE = 50;
 
-/** Gives back what the dead had in flight (P7) and starts delivering. Throws `StoreUnavailable`. */
+/** Releases what dead workers had in flight (P7) and starts delivering. Throws `StoreUnavailable`. */
 export async function createEngine(deps: EngineDeps): Promise<Engine> {
   const heartbeat = await recover(deps);
   const fence = heartbeat?.fence ?? ALWAYS_OPEN;
@@ -117,13 +122,13 @@ async function recover(deps: EngineDeps): Promise<Heartbeat | undefined> {
   }
 }
 
-/** Gives back all that is in flight in a store that nobody else uses (P7). Throws `StoreUnavailable`. */
+/** Releases all that is in flight in a store that no other worker uses (P7). Throws `StoreUnavailable`. */
 export async function releaseAll({ store, clock, log }: Pick<EngineDeps, 'store' | 'clock' | 'log'>): Promise<void> {
   const released = await store.messages.releaseAll(clock.nowMs());
   if (released > 0) log.info('recovered', { count: released });
 }
 
-/** What is made before the engine, because it recovers what the dead have left. */
+/** Made before the engine: recovery and the first read of the store come first. */
 interface Parts {
   numbers: Numbers;
   dispatcher: Dispatcher;
@@ -134,7 +139,7 @@ interface Parts {
 }
 
 class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
-  /** What clients ask about runs is answered there. */
+  /** Has the commands and reads about runs. */
   readonly workflows: Workflows;
   readonly #deps: EngineDeps;
   readonly #numbers: Numbers;
@@ -183,7 +188,7 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
     });
   }
 
-  /** Does what has become due since the last process ended, and goes on from there. */
+  /** Does what has become due since the last process ended, and from then on what becomes due. */
   startLoops(): void {
     const { clock, log } = this.#deps;
     let times = 0;
@@ -216,7 +221,7 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
     this.#gate.check(projectId);
   }
 
-  /** What continues a run waits for nobody: the run waits for it. */
+  /** A publish that continues a run does not wait in line, since its run waits for it. */
   #saveInTurn(
     projectId: ProjectId,
     commands: PublishCommand[],
@@ -278,7 +283,7 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
     const messageIds: MessageId[] = [];
     for (let at = 0; at < wanted.length; at += RETRY_PIECE) {
       const piece = await this.#retry(projectId, wanted.slice(at, at + RETRY_PIECE), override);
-      // Gone since it was counted: somebody else retried or deleted it.
+      // An entry is gone since the count: another request retried or deleted it.
       if (piece === undefined && messageIds.length === 0) return undefined;
       messageIds.push(...(piece ?? []));
     }
@@ -335,7 +340,7 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
   }
 }
 
-/** A step of a run, a run that another has invoked, or the second phase of a trigger. */
+/** A step of a run, a run that another run has invoked, or the second phase of a trigger. */
 function continuesRun({ options: { run }, invocation }: PublishCommand): boolean {
   return invocation !== undefined || run?.kind === 'append' || run?.isBySdk === true;
 }

@@ -13,11 +13,11 @@ const STORE_RETRY_MS = 1_000;
 export interface DueLoopDeps {
   clock: Clock;
   log: EventLog;
-  /** What the operator is told when the store could not be read or written. */
+  /** The log event for when the store could not be read or written. */
   failure: string;
   /**
    * Does a piece of what is due. Answers `'more'` when it has done something, and otherwise the earliest time at which
-   * something will be due: `Infinity` for never. Throws `StoreUnavailable`: what was not saved is due still.
+   * something will be due: `Infinity` for never. Throws `StoreUnavailable`: what was not saved is still due.
    */
   doPiece: () => Promise<'more' | Millis>;
 }
@@ -25,7 +25,7 @@ export interface DueLoopDeps {
 export class DueLoop {
   readonly #deps: DueLoopDeps;
   #nextAtMs: Millis = 0; // unknown at start: look at once
-  /** The earliest time that was heard of while a round was under way, and may be newer than what it read. */
+  /** The earliest time that was noted while a piece was under way. It may be newer than what the piece has read. */
   #heardAtMs: Millis = Infinity;
   readonly #alarm: Alarm;
   #round: Promise<void> | undefined;
@@ -61,7 +61,7 @@ export class DueLoop {
     await this.#round;
   }
 
-  /** Until nothing is due. Answers how long to wait before the next look, because the store failed. */
+  /** Goes on until nothing is due. Returns how long to pause: 0, unless the store failed. */
   async #doAll(): Promise<Millis> {
     const { doPiece, log, failure } = this.#deps;
     try {

@@ -1,7 +1,7 @@
 /** Which messages does a list or a bulk action mean? */
 import type { LogState, Millis } from './model.ts';
 
-/** Which messages a bulk action means: several values of one name are alternatives, names narrow each other (contract M 21). */
+/** Several values of one name are alternatives; a message must match every name that is given (contract M 21). */
 export interface AttributeFilter {
   url?: string[];
   host?: string[];

@@ -1,5 +1,5 @@
 /**
- * The engine's words: a message, its attempt, what an attempt became, and what of it is saved.
+ * The engine's words: a message, its attempt, the outcome of an attempt, and what is saved of it.
  * Names follow the table of words in docs/architecture.md.
  */
 import type { HeaderMap, HttpMethod, MessageSettings } from '../protocol/settings.ts';
@@ -18,15 +18,15 @@ export type MessageId = string;
 export type ProjectId = number;
 /** Unique for ever among all claims of all workers (P6). A safe integer. */
 export type ClaimToken = number;
-/** Of one life of a worker: what starts anew has another. */
+/** Names one start of a worker: after a restart it has another. */
 export type WorkerId = string;
 
-/** What is done in one project says in which. */
+/** Arguments of an operation in one project. */
 export interface InProject {
   projectId: ProjectId;
 }
 
-/** And when. */
+/** The same, with the time at which it is done. */
 export interface InProjectAt extends InProject {
   nowMs: Millis;
 }
@@ -38,7 +38,7 @@ export interface Message {
   projectId: ProjectId;
   /** The accepted destination, verbatim. */
   url: string;
-  /** Scheme, host and port of `url`, as `new URL(url).origin` writes it: whom the fair share is counted for. */
+  /** Scheme, host and port of `url`, as `new URL(url).origin` writes it. The fair share is counted for it. */
   origin: string;
   method: HttpMethod;
   header: HeaderMap;
@@ -49,17 +49,19 @@ export interface Message {
   settings: MessageSettings;
 }
 
-/** A message whose attempt belongs to one worker. Enters by accept or claim; leaves by settle or release. */
+/** A message whose attempt belongs to one worker: from its accept or claim until its settle or release. */
 export interface Claimed {
   message: Message;
   /** Retries already made; what `Upstash-Retried` says. */
   retried: number;
   claimToken: ClaimToken;
-  /** Where it stands in the journal of its run; absent: it is in none. */
+  /** Its place in the journal of its run; absent: it is in no journal. */
   journal?: JournalPlace;
   /** What is sent in place of the message's own body: the journal of its run. */
   deliveredBody?: Uint8Array;
-  /** It is in no lane and of no run, so that settling it touches nothing that it shares with others. Absent: who knows. */
+  /**
+   * It is in no lane and of no run, so that settling it touches nothing that it shares with others. Absent: not known.
+   */
   isAlone?: true;
   /** When the claim was made, and so when ACTIVE was logged: no later event of the message may be earlier. */
   claimedAtMs: Millis;
@@ -74,9 +76,9 @@ export interface ClaimRef {
 
 /** A message's place in the journal of its run. */
 export interface JournalPlace {
-  /** What is delivered are the entries up to this one. */
+  /** The delivered body has the entries up to this one. */
   position: number;
-  /** Bytes of the delivered body; 0 when the endpoint is to fetch it. */
+  /** Bytes of the delivered body; 0 when the endpoint must fetch it. */
   bytes: number;
 }
 
@@ -140,7 +142,10 @@ export interface LogEvent {
   detail?: LogDetail;
 }
 
-/** Where a new message stands, as far as a worker can say: its lanes are known only in the transaction that saves it. */
+/**
+ * The state that a worker proposes for a new message. Only the transaction that saves it knows whether its lanes have
+ * room.
+ */
 export type NewMessageState =
   | { kind: Extract<WaitState, 'due' | 'origin'>; dueAtMs: Millis }
   /** Written as already claimed by the worker that accepted it. */
@@ -149,11 +154,11 @@ export type NewMessageState =
 /** A message on its way into the store. */
 export interface NewMessage {
   message: Message;
-  /** As its sender proposes; a lane of it may hold it back. */
+  /** As the worker proposes; a lane may hold the message back. */
   state: NewMessageState;
   /** Without ACTIVE, which the store adds when the message really goes out. */
   events: LogEvent[];
-  /** Reserved in the same transaction; when it is taken already, no message is made (P: one message a deduplication id). */
+  /** Reserved in the same transaction. When it is taken already, no message is made. */
   deduplication?: { hash: string; expiresAtMs: Millis };
   /** Its place in the journal of the run that it belongs to, taken in the same transaction. */
   entry?: NewEntry;
@@ -165,11 +170,11 @@ export interface NewMessage {
 export interface NewEntry {
   runKey: RunKey;
   kind: EntryKind;
-  /** What of the run it records, such as the result of step 3: one entry each. Made by `workflow/steps.ts`. */
+  /** Names what the entry records of the run, such as the result of step 3. Made by `workflow/steps.ts`. */
   entryKey: string;
-  /** Bytes that it adds to a delivered body; 0 for what deliveries do not show. */
+  /** Bytes that it adds to a delivered body; 0 when deliveries do not show it. */
   bytes: number;
-  /** A delivered body of more bytes is left to be fetched; absent: never. */
+  /** A delivered body of more bytes is not sent: the endpoint fetches it. Absent: every body is sent. */
   lazyAboveBytes?: number;
   /** The version of the run that it was made for; absent: it fits any. */
   runVersion?: number;
@@ -181,7 +186,7 @@ export interface NewRun {
   url: string;
   createdAtMs: Millis;
   config: RunConfig;
-  /** A run of the same id that has been asked to make its library known takes the message for its first instead. */
+  /** The second phase of a trigger: the active run of this id takes the message in place of its first one. */
   isBySdk?: true;
   /** The invocation in the parent's journal that waits for this run. */
   invoker?: NewRecord;
@@ -202,11 +207,11 @@ export interface RunEnding {
   atMs: Millis;
   /** What the run returned; only with RUN_SUCCESS. */
   response?: Uint8Array;
-  /** The message that tells of the failure; only with RUN_FAILED. */
+  /** The message that reports the failure; only with RUN_FAILED. */
   failureCallbackKey?: MessageKey;
 }
 
-/** A message that follows from something else, before it has a key, an id and a place. */
+/** A message that follows from something else, before it has a key, an id and a state. */
 export interface FollowUp extends Omit<Message, 'key' | 'id'> {
   /** Where it enters the journal of a run, if it does. */
   entry?: Pick<NewEntry, 'runKey' | 'kind' | 'entryKey'>;
@@ -220,9 +225,9 @@ export interface Change {
   deadLetter?: DeadLetter;
   /** Messages that begin to exist with this change and never without it (P3): callbacks. */
   follows?: NewMessage[];
-  /** The run that ends with it: its message has failed for good. */
+  /** The run that ends because its message has failed for good. */
   ending?: RunEnding;
-  /** What has become of the failure callback that the message is. */
+  /** How the failure callback ended, when the message is one. */
   failureCallback?: FailureCallbackState;
 }
 

@@ -1,4 +1,4 @@
-/** What is a piece of a list, and how is it asked for? */
+/** What is a page of a list, and how does a client ask for it? */
 
 export interface PageRequest {
   /** Opaque position after the last item of the page before. */

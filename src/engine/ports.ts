@@ -8,24 +8,26 @@ export interface Timer {
   cancel(): void;
 }
 
-/** What a machine tells of time. */
+/** The clocks and timers of a machine. */
 export interface Machine {
-  /** Unix time as the wall clock shows it, which is set, back too: for schedules, signatures, retention, and all that a person did. */
+  /**
+   * Unix time of the wall clock, which can be set, also back. For schedules, signatures, retention, and what people do.
+   */
   wallMs(): Millis;
-  /** Time since some moment, which only grows, whatever the wall clock is set to. */
+  /** Time since some fixed moment. It only grows, whatever the wall clock is set to. */
   readonly elapsedMs: Millis;
   /** Runs `task` once, `delayMs` from now or a little later. */
   startTimer(delayMs: Millis, task: () => void): Timer;
 }
 
-/** Told by how much the wall clock was set: forward, or back when negative. */
+/** Hears by how much the wall clock was set: forward, or back when `byMs` is negative. */
 export type JumpListener = (byMs: Millis) => void;
 
 export interface Clock extends Machine {
   /**
-   * Unix time for all that waits: delays, retries, rates, deadlines, claims, and what is logged of them. The wall clock's,
-   * but that it goes on when that is set back (`steady-clock.ts`). Never assume that it only grows: back by moments, or by
-   * more than a day, it follows.
+   * Unix time for all that waits: delays, retries, rates, deadlines, claims, and what is logged of them. It follows the
+   * wall clock, but goes on when that is set back (`steady-clock.ts`). Never assume that it only grows: when the wall
+   * clock is set back by moments, or by more than a day, it follows.
    */
   nowMs(): Millis;
   onJump(listener: JumpListener): void;

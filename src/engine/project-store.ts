@@ -1,16 +1,19 @@
-/** What the API asks of the store without the engine, since nothing is decided: of one project, at the time it is. */
+/**
+ * What the API asks of the store directly, because the engine has nothing to decide: for one project, at the current
+ * time.
+ */
 import type { InProjectAt, ProjectId } from './model.ts';
 import type { Clock } from './ports.ts';
 import type { Store } from './stores.ts';
 
-/** The methods of a part of the store that take named arguments, without those that a `ProjectStore` knows itself. */
+/** The methods of a part of the store, without the arguments that a `ProjectStore` fills in: project and time. */
 type OfProject<Part> = {
   [M in keyof Part]: Part[M] extends (args: infer Args) => infer Answer
     ? (...args: keyof Omit<Args, keyof InProjectAt> extends never ? [] : [Omit<Args, keyof InProjectAt>]) => Answer
     : never;
 };
 
-/** Each method is as its part of the store says. */
+/** Each method is described at its part of the store. */
 export interface ProjectStore {
   readonly keys: OfProject<Store['keys']>;
   readonly queues: OfProject<Pick<Store['queues'], 'saveQueue' | 'setQueuePaused' | 'findQueue' | 'listQueues'>>;
@@ -23,7 +26,7 @@ export interface ProjectStore {
   readonly runLogs: OfProject<Pick<Store['runLogs'], 'listRunEvents'>>;
 }
 
-/** The store, as far as it is of the project. */
+/** The store, limited to one project. */
 export function storeOf(projectId: ProjectId, store: Store, clock: Clock): ProjectStore {
   const named = (part: object): object =>
     new Proxy(part, {

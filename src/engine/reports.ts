@@ -1,4 +1,4 @@
-/** What is an operator told of attempts and runs, and what besides is whoever develops an app? */
+/** What does the log say of attempts and runs, for an operator and for the developer of an app? */
 import type { Run } from '../workflow/model.ts';
 import type { Change, Claimed, Message } from './model.ts';
 import type { EventLog } from './ports.ts';
@@ -6,8 +6,8 @@ import type { EventLog } from './ports.ts';
 export interface ReportsOptions {
   log: EventLog;
   /**
-   * Whether each failed attempt and each end of a run is told, with its URL, as in development. Otherwise they are events
-   * of level `debug`, and an origin is all that is told of a URL: paths may hold secrets.
+   * Whether each failed attempt and each end of a run is logged with its URL, as in development. Otherwise they are
+   * events of level `debug`, and of a URL only the origin is logged: paths may hold secrets.
    */
   tellsAll: boolean;
 }
@@ -21,7 +21,7 @@ export class Reports {
     this.#tellsAll = tellsAll;
   }
 
-  /** `change` was saved at the end of an attempt, which came to an end at `atMs`. */
+  /** `change` was saved at `atMs`, after an attempt. */
   settled(claimed: Claimed, change: Change, atMs: number): void {
     const reason = change.events.find(({ state }) => state === 'ERROR')?.detail?.error;
     if (reason === undefined) return;
@@ -37,7 +37,7 @@ export class Reports {
     }
   }
 
-  /** It returned, or was cancelled; one that failed does so with its message. */
+  /** The run returned or was cancelled. A run that failed is reported with its message, by `settled`. */
   runEnded({ id, url, state }: Pick<Run, 'id' | 'url'> & { state: 'RUN_SUCCESS' | 'RUN_CANCELED' }): void {
     const about = { runId: id, ...this.#where({ url, origin: originOf(url) }) };
     const event = state === 'RUN_SUCCESS' ? 'run_succeeded' : 'run_canceled';
@@ -45,7 +45,7 @@ export class Reports {
     else this.#log.debug(event, about);
   }
 
-  /** Attempts to it end without an answer: from now on it gets as few at a time as there can be. */
+  /** Attempts to `origin` end without an answer: from now on it gets the fewest at a time that an origin can have. */
   heldBack(origin: string): void {
     this.#log.warn('origin_held_back', { origin });
   }
@@ -55,7 +55,7 @@ export class Reports {
   }
 }
 
-/** What comes after a failed attempt after which its message is retried. */
+/** What comes after a failed attempt that made no dead letter. */
 function nextOf({ next, events }: Change, retried: number, atMs: number): string {
   if (next.kind === 'waiting') return `attempt ${retried + 2} in ${Math.ceil((next.dueAtMs - atMs) / 1000)} s`;
   return events.some(({ state }) => state === 'CANCELED')
@@ -67,7 +67,7 @@ function originOf(url: string): string {
   return URL.canParse(url) ? new URL(url).origin : url;
 }
 
-/** Nor with a password. */
+/** Without user name and password, too. */
 function withoutQuery(url: string): string {
   if (!URL.canParse(url)) return url;
   const { origin, pathname } = new URL(url);

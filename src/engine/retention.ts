@@ -1,4 +1,4 @@
-/** Drops what is past its retention time, piece by piece, so that no piece is felt by a publish (P13). */
+/** Drops what is past its retention time, in pieces so small that no publish notices them (P13). */
 import { Alarm } from './alarm.ts';
 import type { Clock, EventLog } from './ports.ts';
 import type { EngineSettings } from './settings.ts';
@@ -8,7 +8,7 @@ import type { RetentionStore } from './stores.ts';
 /** Rows dropped in one transaction: a few milliseconds of work. */
 const PIECE_ROWS = 500;
 
-/** A day after its last use a flow-control key is forgotten (contract M 16.9), which is kept to the hour. */
+/** A flow-control key is forgotten a day after its last use (contract M 16.9), whose time is kept to the hour. */
 const KEYS_REMEMBERED_MS = 25 * 3_600_000;
 
 interface RetentionDeps {
@@ -20,7 +20,7 @@ interface RetentionDeps {
 
 export class RetentionLoop {
   readonly #deps: RetentionDeps;
-  /** Of the next round; not set while there is one under way. */
+  /** For the next round; not set while a round is under way. */
   readonly #alarm: Alarm;
   #isHastened = false;
   #round: Promise<void> | undefined;
@@ -31,12 +31,15 @@ export class RetentionLoop {
     this.#alarm = new Alarm(deps.clock, () => this.#begin());
   }
 
-  /** The first round is at once: it goes on with what a crash has cut off, such as the deletion of a queue. */
+  /** The first round begins at once: it finishes what a crash interrupted, such as the deletion of a queue. */
   start(): void {
     this.#alarm.setIn(0);
   }
 
-  /** The next round is at once, for the same reason: somebody else has crashed. One under way may be past what is cut off. */
+  /**
+   * The next round begins at once, because another worker has crashed. A round under way may already be past what that
+   * worker left unfinished.
+   */
   hasten(): void {
     this.#isHastened = true;
     if (this.#alarm.isSet) this.#alarm.setIn(0);

@@ -18,6 +18,6 @@ export interface EngineSettings {
   retentionIntervalMs: Millis;
   /** How long publishes may wait to be saved before some are answered 503. */
   publishDelayTargetMs: Millis;
-  /** Delivered bodies of more bytes are left to be fetched, where the endpoint can do that (contract W 8.3). */
+  /** Delivered bodies of more bytes are not sent; the endpoint fetches them, if it can (contract W 8.3). */
   lazyFetchBytes: number;
 }

@@ -1,10 +1,10 @@
-/** Long work is done in slices, between which everybody else has a turn. */
+/** Long work is done in slices; other work runs between them. */
 import type { Clock } from './ports.ts';
 
-/** Short beside what a network takes, long beside the way around the event loop. */
+/** Short compared with a network round trip, long compared with a turn of the event loop. */
 const SLICE_MS = 5;
 
-/** Where one request's work is done that may be long. */
+/** The slices of one request's work. */
 export class Slices {
   readonly #clock: Clock;
   readonly #endOfTurn: (() => Promise<void>) | undefined;
@@ -16,12 +16,12 @@ export class Slices {
     this.#beganAtMs = clock.elapsedMs;
   }
 
-  /** To be asked after each piece of the work: when it is true, `next` is to be awaited. */
+  /** Check it after each piece of the work. When it is true, await `next`. */
   get isOver(): boolean {
     return this.#clock.elapsedMs - this.#beganAtMs >= SLICE_MS;
   }
 
-  /** What `make` makes of each item. */
+  /** Calls `make` for each item, in slices. */
   async map<T, U>(items: readonly T[], make: (item: T, index: number) => U): Promise<U[]> {
     const made: U[] = [];
     for (const [index, item] of items.entries()) {
@@ -31,7 +31,7 @@ export class Slices {
     return made;
   }
 
-  /** Gives way to others. */
+  /** Lets other work run, then begins the next slice. */
   async next(): Promise<void> {
     await this.#endOfTurn?.();
     this.#beganAtMs = this.#clock.elapsedMs;

@@ -8,10 +8,13 @@ export class StoreUnavailable extends Error {
   }
 }
 
-/** What fails after so long was kept waiting, not refused: those behind it would be kept waiting as long, and in vain. */
+/**
+ * A command that fails after more time than this was kept waiting, not refused. Those behind it would wait as long and
+ * fail.
+ */
 export const HUNG_MS = 1_000;
 
-/** Tokens or keys have changed since the caller was admitted: nothing was saved, and the caller is to be looked at again. */
+/** Tokens or keys have changed since the caller was admitted: nothing was saved, and the caller must be checked again. */
 export class AccountsChanged extends Error {
   constructor() {
     super('tokens or signing keys have changed since the caller was admitted');
@@ -19,5 +22,5 @@ export class AccountsChanged extends Error {
   }
 }
 
-/** The answer to a commit was lost, and not to be had any more: all of the command was saved, or nothing. */
+/** The answer to a commit was lost for good: either all of the command was saved, or nothing. */
 export class CommitUnknown extends StoreUnavailable {}

@@ -1,5 +1,5 @@
 /**
- * What the engine asks of a store, one small interface a noun. Every method is one transaction (reads: one
+ * What the engine asks of a store, one small interface for each noun. Every method is one transaction (reads: one
  * snapshot), is given `nowMs` where time matters, and reads no clock. A promise that resolves says that the
  * change is durable (P1). All throw `StoreUnavailable` when nothing was written and the caller may try again.
  */
@@ -38,32 +38,35 @@ import type { WorkerStore } from './workers/store.ts';
 /** What a store enforces on its own, for every project alike; 0 means unlimited. */
 export interface StoreLimits {
   queuesMax: number;
-  /** Attempts in flight at most, with or without a lane. */
+  /** Attempts of a project in flight at most, with or without a lane. */
   parallelismMax: number;
-  /** Messages of a project on one day (UTC). A publish beyond it is refused; what else becomes a message only counts. */
+  /**
+   * Messages of a project on one day (UTC). A publish beyond it is refused; other new messages count, but are not
+   * refused.
+   */
   messagesPerDayMax: number;
   /** Bytes of a run's journal as deliveries show it; more is refused. */
   journalBytesMax: number;
 }
 
-/** The delivery slot of a settled message, for the next one of its lane. */
+/** The delivery slot of a settled message, offered to the next message of its lane. */
 export interface Handoff {
   worker: WorkerId;
   claimToken: ClaimToken;
-  /** Body bytes at most. */
+  /** Body bytes that the next message may have. */
   bytesMax: number;
 }
 
-/** `Next`: how the next message of the lane comes. */
+/** `Next`: the form in which the next message of the lane is returned. */
 export type Settled<Next = Claimed> =
   /** The message was claimed anew or is gone; nothing was written (P6). */
   | { kind: 'stale' }
-  /** The run that was to end with it is not as was supposed; nothing was written: read the run again. */
+  /** The run that should end with the message has changed; nothing was written: read the run again. */
   | { kind: 'runChanged' }
   /**
-   * `next`: the lane's next message, claimed in the same transaction under the token of the handoff. `follows`: where
-   * each message of `change.follows` stands, in their order; absent when there is none, or when a cancel took the place
-   * of `change`. `isCancelled`: `changeIfCancelRequested` was saved in place of `change`.
+   * `next`: the lane's next message, claimed in the same transaction under the token of the handoff. `follows`: how
+   * each message of `change.follows` was saved, in their order; absent when there is none, or when a cancel took the
+   * place of `change`. `isCancelled`: `changeIfCancelRequested` was saved in place of `change`.
    */
   | { kind: 'saved'; next?: Next; follows?: Saved[]; isCancelled?: true };
 
@@ -74,7 +77,7 @@ export interface LiveMessage {
   state:
     | { kind: 'claimed'; claimedAtMs: Millis }
     | { kind: Exclude<WaitState, 'queue' | 'flow'>; dueAtMs: Millis }
-    /** Behind `ahead` others; with a slot it was started, and the queue is paused. */
+    /** `ahead` messages go before it. `hasSlot`: it was started already, and waits because the queue is paused. */
     | { kind: 'queue'; dueAtMs: Millis; isPaused: boolean; hasSlot: boolean; ahead: number; parallelism: number }
     | { kind: 'flow'; dueAtMs: Millis; key: FlowKey };
   cancelRequested: boolean;
@@ -82,35 +85,39 @@ export interface LiveMessage {
 
 export interface MessageStore {
   /**
-   * Saves `messages`; answers in their order. A duplicate saves nothing and names the first message; one whose queue
-   * would be one too many saves nothing either. All others are saved together or not at all. They are of one project: when
-   * it has fewer left today than they are, duplicates included, nothing is saved; only what is saved uses the day up.
+   * Saves `messages`, all of one project; answers in their order. A duplicate is not saved: its answer names the first
+   * message. A message whose queue would be one too many is not saved either. All others are saved together or not at
+   * all. Nothing is saved when the project has fewer messages left today than are given, duplicates included. Only
+   * saved messages count for the day.
    */
   accept(messages: NewMessage[], nowMs: Millis, accountsVersion?: number): Promise<Accepted[]>;
   /** Claims due messages, each under a token that no earlier claim had. */
   claim(request: ClaimRequest, nowMs: Millis): Promise<ClaimAnswer>;
-  /** Saves a decision with what follows from it, frees the slots that its message held, and lets the next one have `handoff`. */
+  /**
+   * Saves a decision with what follows from it, and frees the slots of its message. The next one may take the
+   * `handoff`.
+   */
   settle(settlement: Settlement, nowMs: Millis, handoff?: Handoff): Promise<Settled>;
   /** Gives claims back uncounted, due at once: the end of a worker is not the endpoint's failure. Stale ones are skipped. */
   release(claims: ClaimRef[], nowMs: Millis): Promise<void>;
   /** Gives back what every worker of an earlier process held (P7, embedded). Returns how many. */
   releaseAll(nowMs: Millis): Promise<number>;
-  /** Lines with messages, by project, then origin: all of them, or the `limit` that come after one of them. */
+  /** Lines with messages, by project, then origin: all of them, or the first `limit` after `after`. */
   waitingLines(piece?: { after: OriginLine | undefined; limit: number }): Promise<OriginLine[]>;
   /** An unfinished message, or one delivered at `deliveredSinceMs` or later. */
   find(projectId: ProjectId, id: MessageId, deliveredSinceMs: Millis): Promise<Message | undefined>;
-  /** Where an unfinished message stands, for P14. `undefined` once it is finished. */
+  /** What an unfinished message waits for (P14). `undefined` once it is finished. */
   findLive(projectId: ProjectId, id: MessageId, nowMs: Millis): Promise<LiveMessage | undefined>;
   /**
    * Cancels waiting messages at once and marks those in flight.
    * Returns how many were cancelled or marked; one that was marked before counts only in `cancelById`.
    */
   cancelById(projectId: ProjectId, ids: MessageId[], nowMs: Millis): Promise<number>;
-  /** As above for up to `limit` matching messages, oldest first; already marked ones are passed over. */
+  /** The same for up to `limit` matching messages, oldest first; it skips those that are marked already. */
   cancelMatching(projectId: ProjectId, filter: AttributeFilter, limit: number, nowMs: Millis): Promise<number>;
   /**
-   * The first of `count` consecutive numbers that nobody else gets, ever: for keys and claim tokens. Both come
-   * from one sequence, so that neither repeats across restarts.
+   * Reserves `count` consecutive numbers for keys and claim tokens, and returns the first. Both come from one sequence
+   * that the store keeps: no number is given out twice, also after a restart.
    */
   reserveNumbers(count: number): Promise<number>;
 }
@@ -167,13 +174,13 @@ export interface Token {
   /** What its owner calls it. */
   name?: string;
   createdAtMs: Millis;
-  /** To the hour or so; absent: never. */
+  /** Exact to about an hour; absent: never. */
   lastUsedAtMs?: Millis;
 }
 
 /** Projects, tokens and keys, all of one moment. */
 export interface AccountsState {
-  /** Another one, and a higher one, whenever any of them has changed but the last use of a token. */
+  /** Grows with each change of a project, token or key, except the last use of a token. */
   version: number;
   projects: (Project & { signingKeys: SealedKeys })[];
   tokens: Token[];
@@ -204,8 +211,8 @@ export interface SealedKeys {
 
 export interface UrlGroupStore {
   /**
-   * Adds or updates endpoints by the rule of `withEndpoints`, making the group when it is missing. Past a limit it changes
-   * nothing and answers which; what adds neither a group nor an endpoint is never refused.
+   * Adds or updates endpoints by the rule of `withEndpoints`, and makes the group when it is missing. Past a limit it
+   * changes nothing and answers which. A command that adds neither a group nor an endpoint is never refused.
    */
   addEndpoints(
     args: InProjectAt & { name: string; endpoints: Endpoint[]; limits: UrlGroupLimits },
@@ -224,21 +231,21 @@ export interface UrlGroupStore {
 /** A schedule that is due. */
 export interface DueSchedule {
   schedule: Schedule;
-  /** Whether a message of the latest trigger is unfinished. Only looked at for those that do not overlap. */
+  /** Whether a message of the latest trigger is unfinished. Only read for schedules whose triggers must not overlap. */
   isBusy: boolean;
 }
 
 export interface ScheduleView {
   schedule: Schedule;
-  /** Those of the latest trigger of which something is known still, in the order of its endpoints. */
+  /** The messages of the latest trigger that the store still knows, in the order of its endpoints. */
   lastMessages: TriggeredMessage[];
 }
 
 export interface ScheduleStore {
   /**
-   * Creates the schedule, or replaces all of the one that has its key. `fromVersion` is that one's version; `'stale'`,
-   * with nothing written, when it has another by now, or exists though none was expected. At `schedulesMax` schedules of
-   * the project (0: any number) no more are created.
+   * Creates the schedule, or replaces the one with its key, which must have `fromVersion`; `undefined`: there must be
+   * none. Answers `'stale'`, with nothing written, when this is not so. A project that has `schedulesMax` schedules (0:
+   * any number) gets no more.
    */
   saveSchedule(
     schedule: Schedule,
@@ -246,25 +253,28 @@ export interface ScheduleStore {
     schedulesMax: number,
   ): Promise<'saved' | 'stale' | 'tooMany'>;
   /**
-   * Makes each change and answers where its messages stand, or `'stale'`, with nothing of it done, when the schedule is
-   * gone or has another version by now. A queue that is missing is made.
+   * Makes each change and answers the states of its messages. `'stale'`, with nothing of that change done, when the
+   * schedule is gone or has another version by now. A missing queue is made.
    */
   changeSchedules(changes: ScheduleChange[], nowMs: Millis): Promise<(AcceptedState[] | 'stale')[]>;
   /** Deleting one that does not exist changes nothing. */
   deleteSchedule(args: InProject & { id: string }): Promise<void>;
   findSchedule(args: InProject & { id: string }): Promise<ScheduleView | undefined>;
-  /** Ordered by creation. Together they hold up to 16 MiB of bodies: those of the rest are left empty. */
+  /** Ordered by creation. Only the first 16 MiB of bodies are read; the bodies of the other schedules are left empty. */
   listSchedules(args: InProject): Promise<ScheduleView[]>;
   /**
-   * Up to `limit` schedules that are due, earliest first, with up to about `bytesMax` bytes, but at least one; and, when
-   * there is none, the earliest time at which one will be.
+   * Up to `limit` schedules that are due, earliest first, with up to about `bytesMax` bytes, but at least one. When none
+   * is due, `nextAtMs` is the earliest time at which one will be.
    */
   dueSchedules(request: {
     nowMs: Millis;
     limit: number;
     bytesMax: number;
   }): Promise<{ due: DueSchedule[]; nextAtMs: Millis | undefined }>;
-  /** Up to about as many that were triggered for times after `passedAfterMs`, which has not come. Paused ones excepted. */
+  /**
+   * Schedules, not paused, that were already triggered for times after `passedAfterMs`. `piece`: about how many at
+   * most.
+   */
   strandedSchedules(passedAfterMs: Millis, piece: { limit: number; bytesMax: number }): Promise<Schedule[]>;
 }
 
@@ -276,7 +286,7 @@ export interface RetentionStore {
   dropExpired(limits: {
     logsBeforeMs: Millis;
     deadBeforeMs: Millis;
-    /** Flow-control keys that were used last before. */
+    /** Flow-control keys are dropped when their last use was before this time. */
     keysUsedBeforeMs: Millis;
     nowMs: Millis;
     rowsMax: number;
@@ -290,8 +300,9 @@ export interface QueueStore {
   ): Promise<'saved' | 'tooManyQueues'>;
   setQueuePaused(args: InProjectAt & { name: string; isPaused: boolean }): Promise<'saved' | 'missing'>;
   /**
-   * The queue is gone at once; its messages are to be cancelled with `emptyQueue`. `undefined`: there is none. What a
-   * crash leaves of it goes with `dropExpired`, which whoever notices the crash calls at once.
+   * Removes the queue at once; the caller then cancels its messages with `emptyQueue`. `undefined`: there is no such
+   * queue. If the caller crashes before it is done, `dropExpired` does the rest: a worker that notices the crash calls
+   * it at once.
    */
   deleteQueue(args: InProjectAt & { name: string }): Promise<DeletedQueue | undefined>;
   /** Cancels a piece of the messages of a deleted queue; answers whether more may be left. */
@@ -320,7 +331,7 @@ export interface FlowKeyStore {
   countInFlight(args: InProject): Promise<number>;
 }
 
-/** What a store is to the composition root. */
+/** A whole store, as the composition root opens it. */
 export interface Store {
   readonly messages: MessageStore;
   readonly dead: DeadMessageStore;
@@ -337,15 +348,15 @@ export interface Store {
   readonly workers: WorkerStore;
   readonly retention: RetentionStore;
   /**
-   * From now on `listener` is told when a lane lets messages go that nobody was told of, and when other workers leave
-   * messages waiting: the earliest time they are due.
+   * From now on calls `listener` with the earliest due time of messages that no answer has reported: when a lane releases
+   * them, and when other workers leave them waiting.
    */
   onDue(listener: (dueAtMs: Millis) => void): void;
-  /** From now on `listener` is told when other workers put messages into the line of an origin. */
+  /** From now on calls `listener` when other workers put messages into the line of an origin. */
   onWaitingLine(listener: (line: OriginLine) => void): void;
-  /** From now on `listener` is told when other workers have changed projects, tokens or keys; a heartbeat tells it too. */
+  /** From now on calls `listener` when other workers have changed projects, tokens or keys. Heartbeats show this too. */
   onAccountsChanged(listener: () => void): void;
-  /** From now on `listener` is told when a command failed of which something may have been saved all the same. */
+  /** From now on calls `listener` when a command failed that may have been saved all the same. */
   onCommitUnknown(listener: () => void): void;
   /** Resolves when the store reads and saves; rejects when it does not. For `/readyz`. */
   ping(): Promise<void>;

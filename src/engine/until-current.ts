@@ -1,18 +1,18 @@
-/** What is decided from something that was read is saved only if that has not changed meanwhile. How often is it tried? */
+/** A decision is saved only if the data that it was made from has not changed meanwhile. How often is this tried? */
 import { ApiError } from '../protocol/errors.ts';
 
-/** What a round answers that saved nothing: something is not as it was read. */
+/** The answer of a round that saved nothing, because the data has changed since it was read. */
 export const STALE = Symbol('stale');
 
-/** Each round that is stale is one in which somebody else got on. */
+/** In each stale round another command has made progress. */
 const ROUNDS_MAX = 20;
 
 /**
- * Reads, decides and saves in one `round` after the other, until one is not stale. Throws `ApiError` 503 when `roundsMax` are:
- * whoever waits can come back. What nobody would ask for again, such as a settle, goes on for as long as it takes.
+ * Each `round` reads, decides and saves. Repeats it until a round is not stale. Throws `ApiError` 503 after `roundsMax`
+ * stale rounds: the client can try again. Work that no client would repeat, such as a settle, passes `Infinity`.
  */
 export async function untilCurrent<T>(
-  /** That which changes, as the refusal names it. */
+  /** What changes, as the error message names it. */
   what: string,
   round: () => Promise<T | typeof STALE>,
   roundsMax = ROUNDS_MAX,

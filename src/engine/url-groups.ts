@@ -1,4 +1,4 @@
-/** URL groups: named lists of endpoints that are published to as one (contract M 13). */
+/** URL groups: named lists of endpoints; one publish to a group goes to all of them (contract M 13). */
 import type { HeaderMap } from '../protocol/settings.ts';
 import type { PublishCommand } from './messages/publish-command.ts';
 import type { Millis } from './model.ts';
@@ -20,7 +20,7 @@ export interface UrlGroup {
   headers?: HeaderMap;
 }
 
-/** Which endpoints to remove: those that have all that is given, which is a name, a URL or both. */
+/** Which endpoints to remove: those with this name, with this URL, or with both when both are given. */
 export interface EndpointSelector {
   url?: string;
   name?: string;
@@ -33,8 +33,8 @@ export interface UrlGroupLimits {
 }
 
 /**
- * `endpoints` after `given` were added one after the other: a known name gets the URL, else a known URL gets the name,
- * if there is one, else the endpoint is new.
+ * `endpoints` after `given` were added one after the other. An endpoint with the same name gets the new URL. Otherwise,
+ * one with the same URL gets the new name, if there is one. Otherwise the endpoint is new.
  */
 export function withEndpoints(endpoints: readonly Endpoint[], given: readonly Endpoint[]): Endpoint[] {
   const result = endpoints.map((endpoint) => ({ ...endpoint }));
@@ -48,7 +48,7 @@ export function withEndpoints(endpoints: readonly Endpoint[], given: readonly En
   return result;
 }
 
-/** `endpoints` without those that a selector means (contract M 22.19). */
+/** `endpoints` without those that match a selector (contract M 22.19). */
 export function withoutEndpoints(endpoints: readonly Endpoint[], selectors: readonly EndpointSelector[]): Endpoint[] {
   return endpoints.filter((endpoint) => !selectors.some((selector) => means(selector, endpoint)));
 }

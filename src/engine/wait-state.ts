@@ -1,12 +1,12 @@
-/** What does a message wait for that nobody has claimed? One word from its row to what a client is told of it. */
+/** What does an unclaimed message wait for? One word for it, from its row to the answer that explains it. */
 export type WaitState =
   /** Its time, or a worker: it is in the due index. */
   | 'due'
-  /** It is due, but its origin has its share of attempts or the worker is full: a slot for its origin. */
+  /** A delivery slot for its origin: it is due, but its origin has its share of attempts, or the worker is full. */
   | 'origin'
-  /** Its flow-control key, which has it whether it is ready or becomes so later. */
+  /** Its flow-control key: it is in the key's wait list, whether it is due already or later. */
   | 'flow'
-  /** Its queue: its turn there, or, if it was started, that the queue is resumed. */
+  /** Its queue: its turn there, or, if it was started already, the end of the queue's pause. */
   | 'queue'
-  /** An attempt of its project to end: there are as many in flight as there may be. */
+  /** The end of an attempt of its project, which has as many in flight as it may. */
   | 'project';

@@ -36,14 +36,14 @@ export function runConfigOf({ header, settings }: PublishOptions, start: RunStar
 }
 
 /**
- * Who triggers over REST cannot know where the failure function is: the workflow itself is told. A library that begins a run
- * without naming anybody means nobody (contract W 13.1).
+ * A client that triggers over REST cannot know where the failure function is, so the URL of the workflow itself is
+ * called. A library that begins a run without a failure URL wants no failure callback (contract W 13.1).
  */
 function defaultFailureCallback(url: string): CallbackSettings {
   return { url, method: 'POST', header: newHeaderMap() };
 }
 
-/** Without those of a service prefix: they speak of the delivery that they were sent with. */
+/** Without those of a service prefix: they are about the delivery that they were sent with. */
 function userHeaders(header: HeaderMap): HeaderMap {
   const map = newHeaderMap();
   for (const [name, values] of Object.entries(header)) {
@@ -52,7 +52,7 @@ function userHeaders(header: HeaderMap): HeaderMap {
   return map;
 }
 
-/** What of a later message the trigger's configuration takes the place of. */
+/** The parts of a later message that the trigger's configuration replaces. */
 export interface Configurable {
   header: HeaderMap;
   settings: MessageSettings;
@@ -61,7 +61,7 @@ export interface Configurable {
 /**
  * A later message of the run as it is delivered: with the trigger's headers, labels, retries and flow control when the run
  * keeps them, with its own otherwise. What is redacted is redacted for the whole run (contract W 16.3). Not for calls,
- * which are messages to somebody else.
+ * which go to other endpoints.
  */
 export function configured(message: Configurable, config: RunConfig): Configurable {
   const { header, settings } = message;
@@ -92,7 +92,7 @@ export function configuredCallback(callback: CallbackSettings, config: RunConfig
   };
 }
 
-/** Only the redaction: for a call. What the message itself hides stays hidden. */
+/** Adds only the run's redaction: for a call. What the message itself hides stays hidden. */
 export function redactedLike(settings: MessageSettings, { redact }: RunConfig): MessageSettings {
   return redact ? { ...settings, redact: joinRedactions(settings.redact, redact) } : settings;
 }

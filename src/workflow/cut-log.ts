@@ -1,12 +1,15 @@
-/** How much of the bodies in the log of a run is kept, where only their beginnings are asked for (`trimBody`, contract W 17.3)? */
+/**
+ * How much of the bodies in a run's log is kept when a client asks only for their beginnings (`trimBody`,
+ * contract W 17.3)?
+ */
 import type { RunLog } from './run-log.ts';
 import type { StepInfo } from './step-info.ts';
 
 const NOTHING = new Uint8Array(0);
 
 /**
- * The same log without more of what steps came to than `bytesMax` and one byte, which shows that there was more. What a run hides is
- * shown by a hash of all of it, and stays.
+ * The same log with the results of steps cut to `bytesMax` and one byte, which shows that there was more. Hidden bodies
+ * are not cut: views show a hash of the whole body.
  */
 export function cutLog(log: RunLog, bytesMax: number): RunLog {
   if (log.run.config.redact?.body) return log;
@@ -16,7 +19,7 @@ export function cutLog(log: RunLog, bytesMax: number): RunLog {
       type,
       records: records.map((record) => ({ ...record, info: cutInfo(record.info, bytesMax) })),
     })),
-    // No view shows what is in it, and it would keep all of it in memory.
+    // No view shows this body, and it would stay in memory.
     next: log.next.map((step) => ({ ...step, message: { ...step.message, body: NOTHING } })),
   };
 }

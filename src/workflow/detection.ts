@@ -6,18 +6,18 @@ const NOT_A_WORKFLOW =
   'detected a non-workflow destination for trigger/invoke. make sure you are sending the request to the correct endpoint';
 const TOO_OLD = 'trigger rest api is only usable with sdk versions after v1.0.0 major version';
 
-/** Whether something follows from how a success is answered: then its headers and body are kept. */
+/** Whether the headers of a success decide how the run goes on: then its headers and body are kept. */
 export function isDetecting({ init, isRest, features }: RunPart): boolean {
   return init !== undefined && (isRest === true || marksAnswers(features));
 }
 
 /**
- * Why the answer to the first message of a run shows that nobody there will carry it on, in the words that clients know;
- * `undefined` when somebody does. Only asked of 2xx answers.
+ * Why the answer to the first message of a run shows that the endpoint serves no workflow, in the words that clients
+ * know; `undefined` when it does serve one. Only for 2xx answers.
  */
 export function detectionError(run: RunPart, answer: HeaderMap): string | undefined {
   if (!isDetecting(run)) return undefined;
-  // Libraries of before 1.0 answer with the version of the protocol too, but not with their own.
+  // Libraries before 1.0 also answer with the version of the protocol, but not with their own.
   if (run.isRest) return has(answer, 'Workflow-Sdk') ? undefined : TOO_OLD;
   return has(answer, 'Workflow-Sdk-Version') ? undefined : NOT_A_WORKFLOW;
 }

@@ -1,9 +1,9 @@
 /**
- * How is a entry key of a journal named (P8)? By a letter for what the entry in it is, and by what it is the only one of. Journals
- * in databases are full of these names: never change one, only add.
+ * How is an entry key of a journal written (P8)? A letter says what the entry is; the rest names the step, the call or
+ * the content that has only one such entry. Databases are full of these keys: never change one, only add.
  */
 
-/** Of what a run begins with. */
+/** Of the first entry of a run. */
 export const INITIAL_ENTRY_KEY = '0';
 
 /** Of the result of a step. */
@@ -21,7 +21,7 @@ export function entryKeyOfCall(stepId: number): string {
   return `c${stepId}`;
 }
 
-/** Of what came of a call, which may be of no step: it is named by the key of its entry. */
+/** Of the result of a call. The call may belong to no step, so it is named by the key of its entry. */
 export function entryKeyOfCallResult(callKey: number): string {
   return `f${callKey}`;
 }
@@ -34,14 +34,14 @@ export function entryKeyOfInvocation(stepId: number): string {
   return `i${stepId}`;
 }
 
-/** Of what names no step, by the hash of all that was published (contract W 4.6). */
+/** Of an entry that names no step: the hash of all that was published (contract W 4.6). */
 export function entryKeyOfContent(hash: string): string {
   return `h${hash}`;
 }
 
 const STEP_ENTRY_KEY = /^[spcwi](\d+)$/;
 
-/** The step that a entry key is of; `undefined`: it is named by something else. */
+/** The step that an entry key names; `undefined`: it names something else. */
 export function stepIdOfEntryKey(entryKey: string): number | undefined {
   const stepId = STEP_ENTRY_KEY.exec(entryKey)?.[1];
   return stepId === undefined ? undefined : Number(stepId);

@@ -37,7 +37,7 @@ export interface Course {
   end?: 'delivered' | 'failed' | 'canceled';
   /** Oldest first. */
   failures: Failure[];
-  /** The answer of the attempt that succeeded, where it was kept. */
+  /** The answer of the attempt that succeeded, if it was kept. */
   answer?: Answered;
 }
 

@@ -4,7 +4,7 @@ import { base64BytesOf } from '../protocol/bodies.ts';
 import type { CallType } from '../protocol/settings.ts';
 import type { EntryKind, JournalEntry } from './model.ts';
 
-/** What deliveries show an entry as; what has nothing here, they do not show. */
+/** As what deliveries show an entry; `undefined`: they do not show it. */
 export const SHOWN_AS: Readonly<Record<EntryKind, CallType | undefined>> = {
   initial: 'step',
   step: 'step',
@@ -24,7 +24,7 @@ export function entryBytesOf(bodyBytes: number, callType: CallType = 'step'): nu
   return FRAME_LENGTH + MESSAGE_ID_LENGTH + 4 * Math.ceil(bodyBytes / 3) + callType.length;
 }
 
-/** One element of the array, without what stands between elements. Ids are plain ASCII without quotes. */
+/** One element of the array, without commas or brackets. Ids are plain ASCII without quotes. */
 export function encodeEntry({ messageId, body, callType }: Omit<JournalEntry, 'position'>): Buffer {
   return Buffer.concat([
     Buffer.from(`{"messageId":"${messageId}","body":"`),

@@ -1,4 +1,4 @@
-/** The words of workflows: a run, what its trigger fixed for it, and an entry of its journal (contract W 2). */
+/** The types of workflows: a run, what its trigger fixed for it, and an entry of its journal (contract W 2). */
 import type {
   CallbackSettings,
   CallType,
@@ -18,17 +18,17 @@ export type EndState = 'RUN_SUCCESS' | 'RUN_FAILED' | 'RUN_CANCELED';
 /** What an entry of a journal is. Waits and invocations are no messages: their results are. */
 export type EntryKind = 'initial' | 'step' | 'plan' | 'toCallback' | 'fromCallback' | 'stepConfig' | 'wait' | 'invoke';
 
-/** How telling of a run's failure stands; `none`: the workflow has no failure function. */
+/** The state of a run's failure callback; `none`: the workflow has no failure function. */
 export type FailureCallbackState = 'inProgress' | 'success' | 'fail' | 'canceled' | 'none';
 
 /** What is fixed when a run begins. */
 export interface RunConfig {
   dialect: Dialect;
   features: WorkflowFeature[];
-  /** Whether all later messages take what follows from here, and not from their own headers. */
+  /** Whether all later messages take the members below from here, and not from their own headers. */
   isKept: boolean;
   isRest: boolean;
-  /** Its first message is to find out which library serves the URL. */
+  /** Its first message must find out which library serves the URL. */
   isUnknownSdk: boolean;
   /** Forwarded headers of the trigger, without those of a service prefix. */
   header: HeaderMap;
@@ -37,9 +37,9 @@ export interface RunConfig {
   flowControl?: FlowControl;
   labels?: string[];
   redact?: Redaction;
-  /** Whom a failure is told, and how; absent: nobody. */
+  /** Where a failure is reported, and how; absent: nowhere. */
   failureCallback?: CallbackSettings;
-  /** The failed run whose place it has taken, and the run that has taken its own. */
+  /** The failed run that this one replaces, and the run that replaces this one. */
   predecessor?: RunLink;
   successor?: RunLink;
 }
@@ -53,7 +53,7 @@ export interface RunLink {
 /** Version of a run that has just begun. */
 export const FIRST_VERSION = 1;
 
-/** A run as the engine decides by it. */
+/** What the engine must know of a run to decide. */
 export interface Run {
   key: RunKey;
   projectId: number;

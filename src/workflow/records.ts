@@ -1,6 +1,6 @@
 /**
- * Which steps has a run, and how does each stand (contract W 18.1)? A step is told of by several entries of the journal:
- * its plan, what it waits for, its result. Together they are one record.
+ * Which steps does a run have, and in which state is each (contract W 18.1)? Several entries of the journal belong to one
+ * step: its plan, what it waits for, its result. Together they are one record.
  */
 
 import { entryKeyOfCallResult } from './entry-keys.ts';
@@ -18,21 +18,21 @@ export interface StepRecord {
   nextDeliveryAtMs?: number;
 }
 
-/** The entries that tell of one step. */
+/** The entries that belong to one step. */
 export interface StepEntries {
   info: StepInfo;
   /** By their kind; the last one of each. */
   by: Partial<Record<EntryKind, HistoryEntry>>;
 }
 
-/** The steps that stand beside each other: one, or a parallel group. */
+/** Steps that run beside each other: a single one, or a parallel group. */
 export interface StepGroup {
-  /** How many steps belong to it; more than it has, while their plans are missing. */
+  /** How many steps belong to the group; more than `steps` has while some of their plans are missing. */
   concurrent: number;
   steps: StepEntries[];
 }
 
-/** Sorts the entries of a journal by the steps that they tell of, in the order in which these began. */
+/** Groups the entries of a journal by step, in the order in which the steps began. */
 export function groupEntries(entries: readonly HistoryEntry[]): StepGroup[] {
   const groups: StepGroup[] = [];
   const byId = new Map<number, StepEntries>();
@@ -43,11 +43,11 @@ export function groupEntries(entries: readonly HistoryEntry[]): StepGroup[] {
       isInitial: entry.kind === 'initial',
       ...(entry.child ? { child: entry.child } : undefined),
     });
-    // What has no id is a step of its own, but for the initial one.
+    // An entry without a step id is a step of its own, except the initial one.
     const hasId = info.stepId > 0 || entry.kind === 'initial';
     const known = (entry.kind === 'fromCallback' && callByKey.get(entry.entryKey)) || (hasId && byId.get(info.stepId));
     if (known) {
-      // Whatever comes after a result repeats what is known.
+      // Entries after a result only repeat what is known.
       if (known.by.step) continue;
       known.info = joinStepInfo(known.info, info);
       known.by[entry.kind] = entry;
@@ -60,7 +60,7 @@ export function groupEntries(entries: readonly HistoryEntry[]): StepGroup[] {
   return groups;
 }
 
-/** A parallel group is planned at once, so its steps follow each other, whatever of them comes first. */
+/** A parallel group is planned at once, so the first entries of its steps follow each other. */
 function place(step: StepEntries, groups: StepGroup[]): StepEntries {
   const { concurrent } = step.info;
   const last = groups.at(-1);
@@ -88,14 +88,14 @@ function executingOf({ plan, toCallback, fromCallback, wait, invoke }: StepEntri
   return (fromCallback ?? toCallback ?? wait ?? invoke) ? (fromCallback ?? toCallback) : plan;
 }
 
-/** How an unfinished delivery stands. That a call failed for good is its result, and no failure of the step. */
+/** The state of an unfinished delivery. A call that failed for good has this as its result: its step has not failed. */
 export function stateOfDelivery({ pending, end, failures, kind }: Course & { kind?: EntryKind }): StepState {
   if (end === 'failed' && kind !== 'toCallback') return 'STEP_FAILED';
   if (end === 'canceled') return 'STEP_CANCELED';
   return pending && !pending.isInFlight && failures.length > 0 ? 'STEP_RETRY' : 'STEP_PROGRESS';
 }
 
-/** Of a step without a result. A run that was invoked goes on when the run that waits for it fails (contract W 12.3). */
+/** For a step without a result. A run that was invoked goes on when the run that waits for it fails (contract W 12.3). */
 function stateAfterEnd(by: StepEntries['by'], run: KnownRun): StepState {
   if (by.plan?.end === 'failed' || by.fromCallback?.end === 'failed') return 'STEP_FAILED';
   return by.invoke && run.state === 'RUN_FAILED' ? 'STEP_PROGRESS' : 'STEP_CANCELED';
@@ -106,7 +106,10 @@ function failuresOf({ plan, toCallback, fromCallback }: StepEntries['by']): Fail
   return entries.flatMap((entry) => entry?.failures ?? []).sort((a, b) => a.atMs - b.atMs);
 }
 
-/** A sleep has its result from the beginning, and is over when that is delivered. In a parallel group its plan sleeps. */
+/**
+ * A sleep has its result from the beginning, and ends when that is delivered. In a parallel group, its plan sleeps
+ * instead.
+ */
 function recordOfResult(
   info: StepInfo,
   by: StepEntries['by'],
@@ -122,7 +125,7 @@ function recordOfResult(
   return { info, state: 'STEP_PROGRESS', failures: [], nextDeliveryAtMs: wakesAtMs };
 }
 
-/** Whether the record of a group's last step is there, so that the delivery of its last result goes on after it. */
+/** Whether all steps of a group have their results, so that the delivery of the last one goes on after the group. */
 export function isComplete({ concurrent, steps }: StepGroup): boolean {
   return steps.length >= concurrent && steps.every(({ by }) => by.initial ?? by.step);
 }

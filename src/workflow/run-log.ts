@@ -10,7 +10,7 @@ import {
   stateOfDelivery,
 } from './records.ts';
 
-/** A delivery that is to execute a step of which nothing is known yet. */
+/** A delivery that will execute a step about which nothing is known yet. */
 export interface NextStep {
   message: KnownMessage;
   state: StepState;
@@ -51,7 +51,7 @@ export function runLogOf({ run, entries, failureFunction }: RunHistory, nowMs: n
   return log;
 }
 
-/** Whether a step of the run, or a delivery that is to make one, has one of `states`. */
+/** Whether a step of the run, or a delivery that will make one, has one of `states`. */
 export function hasStepIn(log: RunLog, states: ReadonlySet<StepState>): boolean {
   const { groups, next } = log;
   return (
@@ -60,12 +60,12 @@ export function hasStepIn(log: RunLog, states: ReadonlySet<StepState>): boolean 
   );
 }
 
-/** That a call fails for good never fails the run. */
+/** A call that fails for good never makes the run fail. */
 function isFatal({ kind, end }: HistoryEntry): boolean {
   return end === 'failed' && kind !== 'toCallback';
 }
 
-/** Those of the entries after which an SDK goes on with the function: its start and each result. */
+/** The deliveries by which an SDK goes on with the function: its start and each result. */
 function nextOf(
   run: KnownRun,
   entries: readonly HistoryEntry[],
@@ -82,13 +82,13 @@ function nextOf(
     .map((entry) => nextStepOf(entry, run));
 }
 
-/** Unfinished, or ended without an answer of success, and its time had come. */
+/** Whether the delivery is unfinished, or ended without success, and its time has come. */
 function isDue({ pending, end, failures, message }: HistoryEntry, nowMs: number): boolean {
   if (pending === undefined && end !== 'failed' && end !== 'canceled') return false;
   return pending?.isInFlight === true || failures.length > 0 || message.notBeforeMs <= nowMs;
 }
 
-/** What it was to execute has a record, and yet it holds the run up or has ended it. */
+/** Whether the delivery delays the run or has ended it, although the step that it should execute has a record. */
 function isTroubled({ pending, end, failures }: Course): boolean {
   return end === 'failed' || (pending !== undefined && !pending.isInFlight && failures.length > 0);
 }

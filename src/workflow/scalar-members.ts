@@ -1,6 +1,6 @@
 /**
- * Some members of a JSON object whose others may be large: read in one pass over the bytes, with memory only for what is
- * asked for. `JSON.parse` would build all of it, and a body full of brackets would cost fifty times its size.
+ * Reads some members of a JSON object whose other members may be large: in one pass over the bytes, with memory only for
+ * the wanted members. `JSON.parse` would build all of it, and a body full of brackets would cost fifty times its size.
  */
 import { Buffer } from 'node:buffer';
 
@@ -13,12 +13,13 @@ const CLOSING_BRACKET = 0x5d;
 const OPENING_BRACE = 0x7b;
 const CLOSING_BRACE = 0x7d;
 
-/** Longer values are passed over: none that is asked for is that long. */
+/** Longer values are skipped: no wanted value is that long. */
 const VALUE_BYTES_MAX = 4096;
 
 /**
- * Those of `names` that the object in `json` has at its top, as far as they are texts, numbers, booleans or null; of a name
- * that comes twice the last, as `JSON.parse` does. `undefined` when `json` is not an object. What is passed over is not checked.
+ * The members of the object in `json` that have one of `names` and are texts, numbers, booleans or null. When a name
+ * comes twice, the last one counts, as in `JSON.parse`. `undefined` when `json` is not an object. Skipped parts are not
+ * checked.
  */
 export function scalarMembers(json: Uint8Array, names: ReadonlySet<string>): Record<string, unknown> | undefined {
   const members: Record<string, unknown> = Object.create(null);
@@ -28,7 +29,7 @@ export function scalarMembers(json: Uint8Array, names: ReadonlySet<string>): Rec
   return isObject ? members : undefined;
 }
 
-/** The JSON of the member called `wanted`, of any size and shape, as it is written there; by the same rules. */
+/** The JSON of the member `wanted`, of any size and shape, as it is written there; by the same rules. */
 export function memberJson(json: Uint8Array, wanted: string): Uint8Array | undefined {
   let member: Uint8Array | undefined;
   const isObject = visitMembers(json, (name, start, end) => {

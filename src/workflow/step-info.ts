@@ -8,12 +8,12 @@ import { memberJson, scalarMembers } from './scalar-members.ts';
 import { readStep, stepIdOfCall } from './steps.ts';
 
 export interface StepInfo {
-  /** 0 without one: the initial step, and what is no step. */
+  /** 0 for the initial step, and for a message that is no step. */
   stepId: number;
   stepName?: string;
   stepType?: string;
   callType: CallType;
-  /** Of the message, or of the record, that tells of the step last. */
+  /** Id of the last message or record that belongs to the step. */
   messageId: string;
   concurrent: number;
   createdAtMs: number;
@@ -167,8 +167,8 @@ function readWait({ waitEventId, waitTimeout, timeout }: Record<string, unknown>
 const WAITS: ReadonlySet<string | undefined> = new Set(['Wait', 'WaitForWebhook']);
 
 /**
- * What a step returned: mostly JSON in a text, and as it is written where a library sends anything else, which may be of any
- * size and depth. The data of an event travels as base64 (contract W 14.6).
+ * What a step returned. Mostly this is JSON in a text. Anything else that a library sends, of any size and depth, is
+ * taken as it is written. The data of an event comes as base64 (contract W 14.6).
  */
 function outOf(body: Uint8Array, stepType: string | undefined): Uint8Array | undefined {
   const bytes = memberJson(body, 'out');
@@ -197,7 +197,7 @@ function callResultOf({ header, body }: KnownMessage): Partial<StepInfo> {
   return { ...stepOfCall(header), call };
 }
 
-/** The step of a call, as the headers name it that its result is delivered with (contract W 14.5). */
+/** The step of a call, as the headers of its result name it (contract W 14.5). */
 function stepOfCall(header: HeaderMap): Partial<StepInfo> {
   const named = (name: string) => header[`Upstash-Workflow-${name}`]?.[0] ?? header[`Waypost-Workflow-${name}`]?.[0];
   const info: Partial<StepInfo> = {
@@ -235,11 +235,11 @@ function parsed(json: string): unknown {
   try {
     return JSON.parse(json);
   } catch {
-    return undefined; // expected: bodies are whatever was published
+    return undefined; // expected: a body can be anything
   }
 }
 
-/** Where in its run's journal the wait or the invocation is of which `body` is the result; `undefined` for other steps. */
+/** The entry key of the wait or invocation whose result `body` is; `undefined` for other steps. */
 export function recordEntryKeyOf(body: Uint8Array): string | undefined {
   const step = readStep(body);
   if (step === undefined || step.stepId === 0) return undefined;

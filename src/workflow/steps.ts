@@ -19,7 +19,7 @@ const MEMBERS: ReadonlySet<string> = new Set(['stepId', 'stepName', 'stepType', 
 
 /**
  * Reads a published step; `undefined` when the body holds none. Members of another type than expected are left out. What a
- * step returned may be large and of any shape, so it is passed over and never taken apart.
+ * step returned may be large and of any shape, so it is skipped and never parsed.
  */
 export function readStep(body: Uint8Array): Step | undefined {
   const members = scalarMembers(body, MEMBERS);
@@ -39,7 +39,7 @@ export interface EntryPlace {
   entryKey: string;
 }
 
-/** What a message that is appended to a run counts as, and what it is the only one of. */
+/** The kind and the entry key of a message that is appended to a run. */
 export function entryKeyOf(message: {
   callType: Extract<CallType, 'step' | 'toCallback' | 'stepConfig'>;
   url: string;
@@ -57,7 +57,7 @@ export function entryKeyOf(message: {
     if (step && step.stepId > 0) return { kind: 'step', entryKey: entryKeyOfResult(step.stepId) };
     if (step?.targetStep !== undefined) return { kind: 'plan', entryKey: entryKeyOfPlan(step.targetStep) };
   }
-  // Without an id what is published tells it from others (contract W 4.6).
+  // Without a step id, the content is what identifies it (contract W 4.6).
   return { kind: callType, entryKey: entryKeyOfContent(contentHash({ destination: url, header, body })) };
 }
 

@@ -4,13 +4,13 @@ import { jsonWithBase64 } from '../protocol/bodies.ts';
 import { isHeaderName, isHeaderValue, newHeaderMap } from '../protocol/headers.ts';
 import type { HeaderMap } from '../protocol/settings.ts';
 
-/** The step as it was registered, with the event that it waited for; an empty event leaves no trace of itself. */
+/** The step as it was registered, with the event that it waited for; an empty event adds no `out`. */
 export function notifiedStep(step: Uint8Array, eventId: string, event: Uint8Array): Uint8Array {
   const members = ended(step, { waitEventId: eventId, waitTimeout: false });
   return event.length > 0 ? jsonWithBase64(members, 'out', event) : bytesOf(members);
 }
 
-/** The step as it was registered, with the news that nothing came. */
+/** The step as it was registered, marked as timed out. */
 export function timedOutStep(step: Uint8Array, eventId: string): Uint8Array {
   return bytesOf(ended(step, { waitEventId: eventId, waitTimeout: true }));
 }
@@ -35,8 +35,8 @@ export interface HookCall {
 }
 
 /**
- * The event that a call of a webhook is. Client libraries make a request of it again, so it holds nothing that a request
- * cannot have: no body with GET and HEAD, no header that HTTP does not know.
+ * The event that a call of a webhook makes. Client libraries build a request from it, so it holds only what a request can
+ * have: no body with GET and HEAD, no header that HTTP does not allow.
  */
 export function hookEvent({ method, header, body, proto, host, url }: HookCall): Uint8Array {
   const sent = newHeaderMap();

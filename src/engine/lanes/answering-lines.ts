@@ -1,20 +1,20 @@
 /**
- * Which lines have answered lately? One is proven by an answer, read to its end, and no longer once an attempt ends without
- * one, or once its attempts have waited for longer than a moment and none was answered. A first byte proves nothing: it costs
- * a hostile endpoint no more than silence does.
+ * Which lines have answered lately? A line is proven by an answer that was read to its end. This ends when an attempt
+ * ends without an answer, or when its attempts wait for longer than a moment and none is answered. A first byte proves
+ * nothing: it costs a hostile endpoint no more than silence does.
  */
 import type { Millis } from '../model.ts';
 import type { OriginLine } from './origin-line.ts';
 
-/** Whoever keeps us waiting for longer gets no more of the slots that are for those who answer. */
+/** A line that is silent for longer gets no more of the slots that are for proven lines. */
 const SILENCE_MAX_MS = 2_000;
-/** Lines remembered for their answers, the latest. */
+/** Proven lines that are remembered: those that answered last. */
 const PROVEN_MAX = 2_048;
 
 export class AnsweringLines {
   /** In order of their latest answers. */
   readonly #proven = new Set<OriginLine>();
-  /** Attempts that wait for their answer. */
+  /** How many attempts of a line wait for their answer. */
   readonly #waiting = new Map<OriginLine, number>();
   /** Since when a proven line with waiting attempts is silent; in order of these times. */
   readonly #silentSince = new Map<OriginLine, Millis>();
@@ -55,12 +55,12 @@ export class AnsweringLines {
     this.#doubt(line);
   }
 
-  /** The attempt was ended by us, which says nothing of the endpoint. */
+  /** We ended the attempt, which says nothing about the endpoint. */
   noteInterrupted(line: OriginLine): void {
     if (this.#endWaiting(line) === 0) this.#silentSince.delete(line);
   }
 
-  /** Has what is silent for too long found out. Costs as many steps as there are such lines. */
+  /** Finds the lines that have been silent for too long. Costs as many steps as there are such lines. */
   findSilent(nowMs: Millis): void {
     for (const [line, sinceMs] of this.#silentSince) {
       if (nowMs - sinceMs < SILENCE_MAX_MS) return;

@@ -1,13 +1,14 @@
 /**
  * How many attempts may be in flight, in all, of one project and to one origin: the fair, bounded share of promise P9.
  *
- * Delivery slots, and body bytes, are shared among projects by one rule (`Pool`). Half of them are only for lines that have answered
- * lately; all others share the other half, again by that rule. So endpoints that hang, however many there are and however
- * long their messages let them, leave half of the slots to those that answer, and room for those that may.
+ * One rule (`Pool`) shares delivery slots and body bytes among projects. Half of them are only for lines that have
+ * answered lately; all other lines share the other half, again by that rule. So endpoints that hang, however many they
+ * are and however long their timeouts, leave half of the slots to endpoints that answer, and some to those that may
+ * answer.
  *
- * Of what its project may have, a line may start another attempt while it has fewer in flight, and fewer bytes, than the
- * project may still add: one slow origin leaves half to the others, a thousand shrink to a few slots each. And an origin has
- * a maximum of its own, of which it is given less and less while its attempts end without an answer, and more with each answer.
+ * Within its project, a line may start another attempt while it has fewer attempts and bytes in flight than the project
+ * may still add. So one slow origin leaves half to the others, and a thousand slow origins shrink to a few slots each.
+ * Each origin also has a maximum of its own. It falls when attempts end without an answer, and rises with each answer.
  */
 import type { ClaimRequest } from '../messages/claims.ts';
 import type { Millis, ProjectId } from '../model.ts';
@@ -16,12 +17,12 @@ import { AnsweringLines } from './answering-lines.ts';
 import { type OriginLine, readLine } from './origin-line.ts';
 import { half, Pool, type PoolOffer, type Size } from './pool.ts';
 
-/** Attempts in flight that even an origin may have which never answers: one that comes back is to be noticed soon. */
+/** Attempts in flight that every origin may have, even one that never answers: we must notice soon when it comes back. */
 const UNANSWERED_COUNT_MAX = 4;
-/** Origins remembered for not answering, the latest: all of them together fill the slots once. */
+/** Origins that are remembered for not answering, the latest ones: together they fill all slots once. */
 const UNANSWERED_ORIGINS_MAX = 512;
 
-/** What is set aside for one claim until its answer is in, and what the claim is to be told of it. */
+/** What is set aside for one claim until it is answered, and what the claim must know of it. */
 export interface Offer
   extends Pick<ClaimRequest, 'roomByOrigin' | 'defaultRoom' | 'roomByLine' | 'projects' | 'unproven'> {
   slots: number;
@@ -37,23 +38,23 @@ interface LineShare extends Size {
   origin: string;
 }
 
-/** Why a line may start nothing more, for whoever asks (P14). */
+/** Why a line may start no more attempts (P14). */
 export type Held = 'project' | 'unproven' | 'origin';
 
 export class InFlight {
   readonly #countPerOriginMax: number;
   readonly #all: Pool;
-  /** Of `#all`, what those hold that have not answered lately. */
+  /** The part of `#all` that lines use which have not answered lately. */
   readonly #unproven: Pool;
   readonly #answering: AnsweringLines;
   readonly #shareByLine = new Map<OriginLine, LineShare>();
   readonly #countByOrigin = new Map<string, number>();
-  /** Attempts at a time for those that have less than the maximum, because attempts ended without an answer. */
+  /** The maximum of each origin that has a lower one, because its attempts ended without an answer. */
   readonly #reducedMaxByOrigin = new Map<string, number>();
   readonly #offers = new Set<Offer>();
   #bytesSetAside = 0;
 
-  /** `onProof` hears of each line that is proven or not any more. */
+  /** Calls `onProof` when a line becomes proven, and when it is proven no more. */
   constructor(
     settings: Pick<EngineSettings, 'inFlightMax' | 'inFlightPerOriginMax' | 'inFlightBytesMax'>,
     onProof: (line: OriginLine, isProven: boolean) => void = () => {},
@@ -74,7 +75,7 @@ export class InFlight {
     return this.#all.count;
   }
 
-  /** Whether there is no slot, or no byte, for another one. */
+  /** Whether there is no slot, or no byte, for another attempt. */
   get isFull(): boolean {
     return this.freeSlots <= 0 || this.freeBytes <= 0;
   }
@@ -100,7 +101,7 @@ export class InFlight {
     return this.#answering.has(line);
   }
 
-  /** How many attempts the project may still start, and how many of these where nothing answered lately. */
+  /** How many attempts the project may still start, and how many of these in lines that have not answered lately. */
   roomsOfProject(projectId: ProjectId): { all: number; unproven: number } {
     const all = this.#addableBy(projectId, true, NOTHING).count;
     return { all, unproven: this.#addableBy(projectId, false, NOTHING).count };
@@ -111,12 +112,15 @@ export class InFlight {
     return this.#roomBeside(line, NOTHING);
   }
 
-  /** Whether `line` may start another attempt in the place of one of `bytes` that ends; not when it is to have fewer. */
+  /**
+   * Whether `line` may start another attempt in place of an ending one of `bytes`; not when it must have fewer
+   * attempts.
+   */
   mayHandOff(line: OriginLine, bytes: number): boolean {
     return this.#roomBeside(line, { count: 1, bytes }) > 0;
   }
 
-  /** Whose share keeps `line` from starting another attempt; `undefined`: nobody's, or the worker is full. */
+  /** Whose share keeps `line` from starting another attempt; `undefined`: no share does, or the worker is full. */
   whatHolds(line: OriginLine): Held | undefined {
     const { projectId, origin } = readLine(line);
     if (this.isFull) return undefined;
@@ -128,8 +132,9 @@ export class InFlight {
   }
 
   /**
-   * Sets half of what is free aside for a claim of up to `slotsMax` messages. The other half is for those that are
-   * accepted, or claimed besides, before the claim is answered: together they never exceed a limit. The odd slot is the claim's.
+   * Sets half of the free slots and bytes aside for a claim of up to `slotsMax` messages. The other half is for messages
+   * that are accepted, or taken by other claims, until this one is answered: together they never exceed a limit. An odd
+   * slot goes to the claim.
    */
   offer(slotsMax: number): Offer {
     const slots = Math.min(slotsMax, half(this.freeSlots));
@@ -167,7 +172,7 @@ export class InFlight {
     this.#unproven.endOffer(offer.shares.unproven);
   }
 
-  /** Sets up to `bytesMax` bytes aside, beside those of the messages in flight; returns how many. */
+  /** Sets up to `bytesMax` more bytes aside, in addition to those of the messages in flight; returns how many. */
   setAside(bytesMax: number): number {
     const bytes = Math.max(0, Math.min(bytesMax, this.freeBytes));
     this.#bytesSetAside += bytes;
@@ -179,7 +184,7 @@ export class InFlight {
     this.#bytesSetAside -= bytes;
   }
 
-  /** Whether one more message of `bytes` fits beside the others. One always fits when nothing is in flight. */
+  /** Whether one more message of `bytes` fits. One always fits when nothing is in flight. */
   hasSpace(bytes: number): boolean {
     return this.#all.isEmpty || (this.freeSlots > 0 && bytes <= this.freeBytes);
   }
@@ -197,7 +202,9 @@ export class InFlight {
     this.#answering.noteSent(line, atMs);
   }
 
-  /** It ended with an answer, whatever that said: one more at a time, until the maximum is reached again. */
+  /**
+   * An attempt ended with any answer: the origin may have one more at a time, until its full maximum is reached again.
+   */
   noteAnswer(line: OriginLine, atMs: Millis): void {
     this.#answering.noteAnswer(line, atMs);
     const { origin } = readLine(line);
@@ -207,7 +214,7 @@ export class InFlight {
     else this.#reducedMaxByOrigin.delete(origin);
   }
 
-  /** It ended without an answer: half as many at a time. True when the origin has the fewest from now on. */
+  /** An attempt ended without an answer: half as many at a time. True when the origin has now reached the fewest. */
   noteNoAnswer(line: OriginLine): boolean {
     this.#answering.noteNoAnswer(line);
     const { origin } = readLine(line);
@@ -226,7 +233,7 @@ export class InFlight {
     this.#answering.noteInterrupted(line);
   }
 
-  /** To be called before slots are given out: time alone makes a silent line one that is not proven any more. */
+  /** Call it before slots are given out: a silent line is not proven any more once enough time has passed. */
   findSilent(nowMs: Millis): void {
     this.#answering.findSilent(nowMs);
   }
@@ -248,7 +255,7 @@ export class InFlight {
     else this.#countByOrigin.set(origin, ofOrigin);
   }
 
-  /** How many more attempts `line` might start if those of `ended`, which are its own, were over. */
+  /** How many more attempts `line` may start once `ended`, which is its own, is over. */
   #roomBeside(line: OriginLine, ended: Size): number {
     const { projectId, origin } = readLine(line);
     const addable = this.#addableBy(projectId, this.isProven(line), ended);
@@ -273,13 +280,13 @@ export class InFlight {
     return this.#reducedMaxByOrigin.get(origin) ?? this.#countPerOriginMax;
   }
 
-  /** Origins of which more is known than of all others. */
+  /** Origins whose room may differ from the default. */
   #knownOrigins(): ReadonlySet<string> {
     const offered = [...this.#offers].flatMap(({ roomByOrigin }) => Object.keys(roomByOrigin));
     return new Set([...this.#countByOrigin.keys(), ...this.#reducedMaxByOrigin.keys(), ...offered]);
   }
 
-  /** By the claims under way, to each origin that they know nothing of. */
+  /** Slots that the claims under way offer to each origin that they do not name. */
   #offeredToEach(): number {
     let offered = 0;
     for (const { slots, defaultRoom } of this.#offers) offered += Math.min(slots, defaultRoom);
@@ -295,7 +302,7 @@ export class InFlight {
   }
 }
 
-/** How many more attempts a line with `share` may have of what its project may still add. */
+/** How many more attempts a line with `share` may start, when its project may still add `addable`. */
 function roomWithin(addable: Size, share: Size, ended: Size): number {
   const count = share.count - ended.count;
   if (count > 0 && share.bytes - ended.bytes >= addable.bytes) return 0;

@@ -1,6 +1,6 @@
 /**
  * Lanes: lines in which messages wait because something limits them, a queue or a flow-control key (contract M 14, 16).
- * Here are their words and the rules that need no store.
+ * Here are their types and the rules that need no store.
  */
 import type { Millis } from '../model.ts';
 
@@ -15,7 +15,7 @@ export interface Queue {
   lag: number;
 }
 
-/** A flow-control key as it stands (contract M 22.30). */
+/** The present state of a flow-control key (contract M 22.30). */
 export interface FlowKey {
   key: string;
   /** Ready messages that wait for the key's limits or its pause to end. */
@@ -44,7 +44,7 @@ export interface FlowPin {
   periodS?: number;
 }
 
-/** The limits of a key and what it has spent of its rate; `null` is unlimited, or never. */
+/** The limits of a key and how much of its rate is used. `null`: no limit, or no window yet. */
 export interface RateWindow {
   rate: number | null;
   periodS: number;
@@ -52,13 +52,14 @@ export interface RateWindow {
   count: number;
 }
 
-/** How late what a worker has decided may come to be saved: longer than any database keeps it waiting. */
+/** How late a worker's decision may be saved: longer than any database makes it wait. */
 const SAVED_LATE_MS = 60_000;
 
 /**
- * Fixed windows: one begins with the first start after the one before has ended, and lasts a period.
- * A start that was decided before, and is saved only now, belongs to the window that another worker has begun meanwhile.
- * But one that begins further ahead than that, and than a period, cannot be: the clock was set back, and it counts as ended.
+ * Whether a start at `nowMs` falls into the window. Windows are fixed: one begins with the first start after the window
+ * before has ended, and lasts a period. A window may begin after `nowMs`, when another worker began it after this start
+ * was decided: the start belongs to it. But when it begins later by more than a period and `SAVED_LATE_MS`, the clock
+ * was set back, and the window counts as ended.
  */
 export function isWindowOpen({ startedAtMs, periodS }: RateWindow, nowMs: Millis): boolean {
   if (startedAtMs === null) return false;
@@ -78,7 +79,7 @@ export function countStart(window: RateWindow, nowMs: Millis): RateWindow {
   return { ...window, startedAtMs: nowMs, count: 1 };
 }
 
-/** What decides when a key's wait list is to be looked at. */
+/** What decides when the next message of a key's wait list may start. */
 export interface FlowState {
   window: RateWindow;
   parallelism: number | null;
@@ -86,11 +87,13 @@ export interface FlowState {
   inFlight: number;
   /** Messages that left the wait list and wait for their origin or their project: they start before the next ones. */
   released: number;
-  /** When the first of those that wait becomes ready; `null`: nobody waits. */
+  /** When the first waiting message becomes ready; `null`: none waits. */
   firstReadyAtMs: Millis | null;
 }
 
-/** When the first waiting message may start; `null` when something else must happen before: then that sets it anew. */
+/**
+ * When the first waiting message may start. `null` when something else must happen before, which then computes it anew.
+ */
 export function nextStartAtMs(state: FlowState, nowMs: Millis): Millis | null {
   const { window, parallelism, isPaused, inFlight, released, firstReadyAtMs } = state;
   if (firstReadyAtMs === null || isPaused) return null;

@@ -1,6 +1,6 @@
 /**
- * The line in which a project's due messages to one origin wait for a slot: each project has its own, so that what one
- * has piled up before an origin stands before nobody else. Written `<project id> <origin>`.
+ * The line in which a project's due messages to one origin wait for a slot. Each project has its own, so that its
+ * messages never delay those of another project. Written `<project id> <origin>`.
  */
 import type { ProjectId } from '../model.ts';
 

@@ -1,7 +1,8 @@
 /**
- * How are slots shared among projects? Each may start another attempt while it has fewer than seven times the slots that
- * are free (the dynamic threshold of shared-memory switches). So a project alone gets seven eighths of all; whoever comes
- * finds an eighth of them free, and gets what ends, until both have seven fifteenths. Body bytes are shared by the same rule.
+ * How are slots shared among projects? Each may start another attempt while it has fewer than seven times the slots
+ * that are free (the dynamic threshold of shared-memory switches). So a project alone gets seven eighths of all slots.
+ * A second one finds an eighth of them free and gets more as attempts end, until both have seven fifteenths. The same
+ * rule shares body bytes.
  */
 import type { ProjectRooms } from '../messages/claims.ts';
 import type { ProjectId } from '../model.ts';
@@ -15,7 +16,7 @@ export interface Size {
 
 const NONE: Readonly<Size> = { count: 0, bytes: 0 };
 
-/** What is set aside for one claim until its answer is in. */
+/** What is set aside for one claim until it is answered. */
 export interface PoolOffer extends ProjectRooms {
   slots: number;
   bytes: number;
@@ -58,8 +59,8 @@ export class Pool {
   }
 
   /**
-   * How much more `projectId` may have in flight once `ended`, which is its own, is over. Never negative; no bytes, no slots:
-   * but a message always fits when nothing else is in flight.
+   * How much more `projectId` may have in flight once `ended`, which is its own, is over. Never negative. Without free
+   * bytes there are no slots either, but one message always fits when nothing else is in flight.
    */
   roomOf(projectId: ProjectId, ended: Readonly<Size> = NONE): Size {
     const used = this.#usedByProject.get(projectId) ?? NONE;
@@ -86,7 +87,7 @@ export class Pool {
     this.enter(projectId, { count: -count, bytes: -bytes });
   }
 
-  /** Sets half of what is free aside, for up to `slotsMax` messages; to be given back with `endOffer`. */
+  /** Sets half of what is free aside, for up to `slotsMax` messages. `endOffer` gives it back. */
   offer(slotsMax: number): PoolOffer {
     const roomByProject: Record<ProjectId, number> = {};
     for (const projectId of this.#usedByProject.keys()) roomByProject[projectId] = half(this.roomOf(projectId).count);
@@ -110,12 +111,12 @@ export class Pool {
   }
 }
 
-/** How much whoever has `used` may take of `free` until it has seven times what is free then. */
+/** How much a project that uses `used` may take of `free`, until it has seven times what is then left free. */
 function untilThreshold(free: number, used: number): number {
   return Math.max(0, Math.ceil((TIMES_FREE * free - used) / (TIMES_FREE + 1)));
 }
 
-/** The odd one included, so that the last is offered too. */
+/** Rounded up, so that the last one is offered too. */
 export function half(amount: number): number {
   return Math.max(0, Math.ceil(amount / 2));
 }

@@ -1,12 +1,12 @@
 /**
- * Which lines have messages, and whose turn is it? Kept by project, those that have answered lately apart from the others: so
- * that what may not start costs no steps, be it ten thousand lines of a project that has its share (P9).
+ * Which lines have messages, and which are next? Kept by project, proven lines apart from the others. So lines that may
+ * not start cost no steps, even ten thousand of a project that has its share (P9).
  */
 import type { ProjectId } from '../model.ts';
 import type { InFlight } from './in-flight.ts';
 import { type OriginLine, readLine } from './origin-line.ts';
 
-/** By the number of their turn: the lowest is next. */
+/** The lines of a project, each with the number of its turn: the lowest is next. */
 interface LinesOfProject {
   proven: Map<OriginLine, number>;
   unproven: Map<OriginLine, number>;
@@ -32,7 +32,7 @@ export class WaitingLines {
     return this.#turnOf(line) !== undefined;
   }
 
-  /** At the end of the row, unless it is there already. */
+  /** Adds the line with the last turn, unless it is there already. */
   add(line: OriginLine): void {
     if (!this.has(line)) this.#put(line, this.#nextTurn());
   }
@@ -46,7 +46,7 @@ export class WaitingLines {
     if (lines.proven.size + lines.unproven.size === 0) this.#byProject.delete(projectId);
   }
 
-  /** It is proven now, or not any more. */
+  /** The line has become proven, or is so no more. */
   reclassify(line: OriginLine): void {
     const turn = this.#turnOf(line);
     if (turn === undefined) return;
@@ -54,14 +54,14 @@ export class WaitingLines {
     this.#put(line, turn);
   }
 
-  /** It was served and still waits: every line gets its turn. */
+  /** The line was served and still has messages: it is last now, so that every line gets its turn. */
   moveToEnd(line: OriginLine): void {
     this.delete(line);
     this.add(line);
   }
 
   /**
-   * Up to `max` lines that may start something, without those of `skipped`. Projects take turns, those with the fewest
+   * Up to `max` lines that may start an attempt, without those of `skipped`. Projects take turns, those with the fewest
    * attempts in flight first. Costs about as many steps as there are attempts in flight and projects with lines, however many
    * lines there are.
    */
@@ -73,8 +73,9 @@ export class WaitingLines {
   }
 
   /**
-   * Those with the fewest attempts in flight, and of these who waited for longest. By turns alone an endpoint that answers at
-   * once would get one slot a round, like those that keep theirs until they time out. No more of them than may start.
+   * The lines with the fewest attempts in flight, and of these the ones that have waited longest; no more than may
+   * start. By turns alone an endpoint that answers at once would get one slot a round, like one that keeps its slot
+   * until a timeout.
    */
   #nextOf(
     projectId: ProjectId,

@@ -1,4 +1,4 @@
-/** What rows a publish means: a message with its key and id, where it stands, the events that tell of it. */
+/** What is saved for a publish: a message with its key and id, its deduplication, its first log events. */
 import { contentHash, explicitHash } from '../../protocol/deduplication.ts';
 import { mintMessageId } from '../../protocol/ids.ts';
 import { memo } from '../../protocol/memo.ts';
@@ -9,16 +9,16 @@ import type { PublishCommand } from './publish-command.ts';
 export interface AcceptContext {
   projectId: ProjectId;
   nowMs: Millis;
-  /** How far that is ahead of the wall clock, which is what clients mean that name a time; absent: not at all. */
+  /** How far `nowMs` is ahead of the wall clock; absent: 0. The times that clients name are of the wall clock. */
   leadMs?: Millis;
   randomness: Randomness;
   deduplicationWindowMs: Millis;
 }
 
-/** What is known of a message before it has a place to stand. */
+/** A message on its way into the store, before it has a state. */
 export type Draft = Pick<NewMessage, 'message' | 'deduplication' | 'entry' | 'run'>;
 
-/** The message of `command`, under a key nobody else has, and what keeps it from being made twice. */
+/** The message of `command` under a unique key, and the deduplication that keeps it from being made twice. */
 export function draftOf(command: PublishCommand, key: MessageKey, context: AcceptContext): Draft {
   const message = newMessageOf(command, key, context);
   const deduplication = deduplicationOf(command, context);

@@ -1,8 +1,8 @@
-/** What became of messages that a store was given? */
+/** What became of messages that a store was asked to save? */
 import type { JournalPlace, MessageId, Millis } from '../model.ts';
 import type { WaitState } from '../wait-state.ts';
 
-/** `dropped`: it was for the journal of a run that is over, and was not saved. */
+/** `dropped`: it was not saved, because it was for the journal of a run that is over. */
 export type AcceptedState = WaitState | 'claimed' | 'dropped';
 
 /** How a message was saved. */
@@ -14,13 +14,16 @@ export interface Saved {
 
 export type Accepted =
   | ({ kind: 'accepted' } & Saved)
-  /** A message, or an entry of its run's journal, stands for it already; or the run that it was to begin, which is named. */
+  /**
+   * An earlier message, or an entry of its run's journal, stands for it. `run`: the run that it would have begun
+   * exists.
+   */
   | { kind: 'duplicate'; messageId: MessageId; run?: { id: string; createdAtMs: Millis } }
   /** All messages of its publish are refused: the run of one of them is over. */
   | { kind: 'runOver' }
-  /** Nothing of its publish was saved: a run of it is not as was supposed, and is to be read again. */
+  /** Nothing of its publish was saved: a run of it has changed and must be read again. */
   | { kind: 'runChanged' }
-  /** Nothing of its publish was saved: a run of it is to begin after `latestMs`, when the one before with its id began. */
+  /** Nothing of its publish was saved: a run of it must begin after `latestMs`, when the last run with its id began. */
   | { kind: 'runTooEarly'; latestMs: Millis }
   /** All messages of its publish are refused: the journal of a run would be too long. */
   | { kind: 'journalFull'; limit: number }
@@ -28,10 +31,10 @@ export type Accepted =
   | { kind: 'tooManyInvokers'; limit: number }
   /** Its queue does not exist, and the project has as many as it may. */
   | { kind: 'tooManyQueues' }
-  /** All messages of its publish are refused: they are more than the `remaining` ones that its project has left today. */
+  /** All messages of its publish are refused: its project has only `remaining` messages left today. */
   | { kind: 'overDayLimit'; limit: number; remaining: number };
 
-/** How each was saved that was. */
+/** How each message was saved; `undefined` for those that were not. */
 export function savedOf(accepted: readonly Accepted[]): (Saved | undefined)[] {
   return accepted.map((each) => (each.kind === 'accepted' ? each : undefined));
 }

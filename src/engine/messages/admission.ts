@@ -1,37 +1,38 @@
 /**
  * Which publishes are turned away when more come than can be saved?
  *
- * By measured delay, of each project for itself: accepts of projects take turns, so whoever sends more than its share
- * waits, and the others do not. A project whose accepts have all waited longer than the target for an interval has more
- * under way than is good for it. From then on it may have as many as are done within the target at the speed of the last
- * interval, and what comes beyond that, the newest, is refused; until accepts wait less than half the target again.
+ * The delay of each project is measured by itself. The accepts of projects take turns, so only those of a project that
+ * sends more than its share wait. When all accepts of a project waited longer than the target during an interval, the
+ * project is limited. It may then have as many accepts under way as are done within the target, at the speed of the
+ * last interval. Newer publishes are refused. The limit ends with an interval in which an accept waited at most half
+ * the target.
  */
 import type { Millis, ProjectId } from '../model.ts';
 
-/** Fewer under way than these, of all projects together, are no queue: a transaction or two take them all. */
+/** With fewer under way, of all projects together, nothing is refused: one or two transactions save them all. */
 const FREE_COUNT = 128;
-/** Even a project whose accepts take for ever may have so many under way: it is to be noticed when it gets better. */
+/** A limited project may always have so many under way, so that we notice when its accepts become faster. */
 const LEAST_COUNT = 4;
-/** Nobody is sent away for longer: what was measured a minute ago says nothing. */
+/** The longest time that a client is told to wait: older measurements say nothing. */
 const RETRY_AFTER_MAX_S = 30;
 
 interface Intake {
   underWay: number;
-  /** Refused publishes that were told to come back and have not had the time to be done. */
+  /** Refused publishes that are expected to come back: fewer as time passes, at the measured speed. */
   toComeBack: number;
   toComeBackAtMs: Millis;
-  /** When one was done; before that, when the first came. */
+  /** When the last accept was done; before that, when the first came. */
   latestMs: Millis;
   /** The interval that is being measured: since when, how many were done, and how long the fastest of them took. */
   sinceMs: Millis;
   done: number;
   leastDelayMs: Millis;
-  /** Done in a millisecond, in the last interval that told. */
+  /** Accepts done per millisecond in the last interval in which any was done. */
   rate: number;
   isLimited: boolean;
 }
 
-/** Given times that only grow, such as `Clock.elapsedMs`. */
+/** Needs times that only grow, such as `Clock.elapsedMs`. */
 export class Admission {
   readonly #targetMs: Millis;
   readonly #intakes = new Map<ProjectId, Intake>();
@@ -42,7 +43,7 @@ export class Admission {
     this.#targetMs = targetMs;
   }
 
-  /** Seconds after which one that comes now may try again; `undefined`: it may go on, and is to `enter`. */
+  /** Seconds after which a publish that comes now may try again; `undefined`: it is not refused, and must `enter`. */
   refuse(projectId: ProjectId, nowMs: Millis): number | undefined {
     const intake = this.#intakes.get(projectId);
     if (!intake || this.#underWay < FREE_COUNT) return undefined;
@@ -51,7 +52,7 @@ export class Admission {
     return this.#retryAfterS(intake, nowMs);
   }
 
-  /** One is under way from now on; to be followed by `leave` with this time, whatever becomes of it. */
+  /** An accept is under way from now on. When it ends, with success or not, call `leave` with this time. */
   enter(projectId: ProjectId, nowMs: Millis): void {
     this.#underWay += 1;
     const intake = this.#intakes.get(projectId);
@@ -72,13 +73,13 @@ export class Admission {
     });
   }
 
-  /** One is done that has entered at `enteredMs`. */
+  /** An accept that entered at `enteredMs` is done. */
   leave(projectId: ProjectId, enteredMs: Millis, nowMs: Millis): void {
     const intake = this.#intakes.get(projectId);
     if (!intake) return;
     this.#underWay -= 1;
     intake.underWay -= 1;
-    // A pause says nothing of the speed.
+    // A pause says nothing about the speed.
     if (this.#isStalled(intake, nowMs)) beginInterval(intake, nowMs);
     intake.latestMs = nowMs;
     intake.done += 1;
@@ -102,7 +103,7 @@ export class Admission {
     beginInterval(intake, nowMs);
   }
 
-  /** When those under way, and those that were sent away before, are done at the speed that was measured. */
+  /** Seconds until those under way, and those refused before, are done at the measured speed. */
   #retryAfterS(intake: Intake, nowMs: Millis): number {
     const { rate } = intake;
     intake.toComeBack = 1 + Math.max(0, intake.toComeBack - rate * (nowMs - intake.toComeBackAtMs));

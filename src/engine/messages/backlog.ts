@@ -1,6 +1,7 @@
 /**
- * Of which projects has this worker more to deliver than it comes to? Told by what its claims bring: many messages, where an
- * endpoint is no slower than the worker; few, where the endpoint has its share of attempts and each that ends makes room for one.
+ * Which projects have a backlog: more messages to deliver than this worker manages? Its claims show it. They bring many
+ * messages where the worker is slower than the endpoint. They bring few where the endpoint is slower: it has its share of
+ * attempts, and each attempt that ends makes room for one.
  */
 import { type OriginLine, readLine } from '../lanes/origin-line.ts';
 import type { Claimed, ProjectId } from '../model.ts';
@@ -12,17 +13,17 @@ export class Backlog {
   readonly #behind = new Set<ProjectId>();
   #onCaughtUp: (projectId: ProjectId) => void = () => {};
 
-  /** Whether what the project has published waits for this worker. */
+  /** Whether messages of the project wait because of this worker. */
   has(projectId: ProjectId): boolean {
     return this.#behind.has(projectId);
   }
 
-  /** From now on `listener` is told when that is over. */
+  /** From now on calls `listener` when a project has no backlog any more. */
   listen(listener: (projectId: ProjectId) => void): void {
     this.#onCaughtUp = listener;
   }
 
-  /** A claim has brought `claimed`, of these lines or of what was due. */
+  /** A claim has brought `claimed`, from `lines` or from the due index. */
   noteClaim(lines: readonly OriginLine[], claimed: readonly Claimed[]): void {
     const counts = new Map<ProjectId, number>();
     for (const line of lines) counts.set(readLine(line).projectId, 0);

@@ -1,6 +1,6 @@
 /**
  * Which callback messages follow from an attempt, and what do they say (contract M 9)? Pure, like `decide`, which
- * asks here. A callback is a message like any other: with attempts, logs and a DLQ entry of its own.
+ * calls it. A callback is a message like any other: with attempts, logs and a DLQ entry of its own.
  */
 import { type CallbackReport, encodeCallbackPayload } from '../../protocol/callback-payload.ts';
 import { dlqIdOf } from '../../protocol/cursor.ts';
@@ -14,8 +14,8 @@ import { followUpOf } from './follow-up.ts';
 export type Ended = Exclude<Outcome, { kind: 'interrupted' }>;
 
 /**
- * The callback after every attempt, and the failure callback once the message is dead, which `change` says. `atMs` is
- * when the attempt ended. An attempt that was refused before anything was sent counts as one.
+ * The callback after every attempt, and the failure callback when `change` makes the message a dead letter. `atMs` is
+ * when the attempt ended. An attempt that was refused before anything was sent counts too.
  */
 export function callbacksOf(claimed: Claimed, ended: Ended, change: Change, atMs: Millis): FollowUp[] {
   const { message } = claimed;
@@ -47,7 +47,7 @@ export function withContentType(header: HeaderMap): HeaderMap {
   return map;
 }
 
-/** Of the source only its dialect, its number of retries and its secrets are inherited (contract M 9.4, 19.4). */
+/** A callback inherits only the dialect, the number of retries and the redaction of its source (contract M 9.4, 19.4). */
 function settingsOf(source: MessageSettings, callback: CallbackSettings): MessageSettings {
   const { url: _url, method: _method, header: _header, features: _features, ...own } = callback;
   const settings: MessageSettings = {
@@ -61,8 +61,8 @@ function settingsOf(source: MessageSettings, callback: CallbackSettings): Messag
 }
 
 /**
- * The payload repeats body and headers of the source, so it is hidden when either is. So are the callback's own headers
- * where the source's are: views of the source hide them, and the callback's must not give them away.
+ * The payload repeats body and headers of the source, so it is hidden when either of them is. Headers that are hidden for
+ * the source are hidden for the callback too: its views must not show what those of the source hide.
  */
 function inheritedRedaction(redact: Redaction | undefined): Redaction | undefined {
   if (!redact || (!redact.body && redact.headers.length === 0)) return undefined;

@@ -14,7 +14,10 @@ export interface ClaimRequest {
   firstToken: ClaimToken;
   /** No more than this many messages, those in lines included. */
   limit: number;
-  /** No more than this many body bytes, but always at least one message, unless another claim under way may exceed its own. */
+  /**
+   * No more than this many body bytes, but at least one message, unless `isStrict`: then another claim may exceed its
+   * own.
+   */
   bytesMax: number;
   isStrict?: boolean;
   /** How many more attempts each busy origin may have; `defaultRoom` for an origin not named here. */
@@ -24,15 +27,17 @@ export interface ClaimRequest {
   roomByLine?: Record<OriginLine, number>;
   /** The same for projects; absent: any number. */
   projects?: ProjectRooms;
-  /** How many more attempts may go where no line of `proven` leads: `slots` in all, and by project; absent: any number. */
+  /**
+   * How many more attempts lines may have that are not in `proven`: `slots` in all, and by project; absent: any number.
+   */
   unproven?: ProjectRooms & { slots: number; proven: OriginLine[] };
   /** Whether to look at the due index and the keys' wait lists at all; false when only messages in lines are asked for. */
   due: boolean;
-  /** Which of these two comes first: where slots are few they take turns. */
+  /** Whether the keys' wait lists come before the due index. They take turns, which matters when slots are few. */
   lanesFirst: boolean;
   /** Lines whose messages may go now, each up to its room. */
   linesToServe: OriginLine[];
-  /** Whether the due index is served before those lines; what is due for one of them joins it. Else after them. */
+  /** Whether the due index is served before `linesToServe`, not after; a due message for one of these lines joins it. */
   dueFirst?: boolean;
 }
 
@@ -41,8 +46,8 @@ export interface ClaimAnswer {
   claimed: Claimed[];
   /** Lines that messages have joined because this claim found no room for them. */
   waitingLines: OriginLine[];
-  /** Those of `linesToServe` in which nobody waits any more. */
+  /** Those of `linesToServe` in which no message waits any more. */
   emptied: OriginLine[];
-  /** When the due index or a key's wait list has something next; may be in the past when `limit` was reached. */
+  /** When the next message of the due index or a wait list is due; may be in the past when `limit` was reached. */
   nextDueAtMs: Millis | undefined;
 }

@@ -7,7 +7,10 @@ import type { Message, MessageKey, Millis } from '../model.ts';
 import type { DeadMessage } from '../stores.ts';
 import { type AcceptContext, notBeforeOf } from './accept.ts';
 
-/** The successor of `dead`: everything as published, but its own id, no delay, and what the caller replaces. */
+/**
+ * The successor of a dead message: as it was published, but with a new id, without delay, and with the caller's
+ * changes.
+ */
 export function succeed(
   { message }: DeadMessage,
   key: MessageKey,
@@ -37,7 +40,7 @@ export function succeed(
 /** What a DLQ retry may replace of the stored message. */
 export interface DeadRetryOverride {
   method?: HttpMethod;
-  /** Added to the stored headers; of a name that both have, this one stays. */
+  /** Added to the stored headers; replaces stored ones of the same name. */
   header?: HeaderMap;
   labels?: string[];
   /** Added to the stored redaction, which nobody can take back (contract M 19.6). */
@@ -50,7 +53,7 @@ export interface DeadRetryOverride {
   timeoutMs?: number;
   /** Key and limits together. */
   flowControl?: FlowControl;
-  /** Each takes the place of the stored one, options and all. */
+  /** Each replaces the stored one and all its options. */
   callback?: CallbackSettings;
   failureCallback?: CallbackSettings;
 }

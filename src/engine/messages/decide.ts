@@ -23,16 +23,16 @@ import { callResultsOf } from '../runs/call-results.ts';
 import { callbacksOf, type Ended } from './callbacks.ts';
 
 export type Decision =
-  /** `follows` is to be saved as `settlement.change.follows`, once each has a key, an id and a slot. */
+  /** `follows` is saved as `settlement.change.follows`, once each message has a key, an id and a state. */
   | { kind: 'settle'; settlement: Settlement; follows: FollowUp[]; failsRun?: FailedRun }
   /** Nothing is recorded: the attempt is as if it had not been made. */
   | { kind: 'release' };
 
-/** With its message the run has failed: what that means is found out with the run at hand (`runs/failures.ts`). */
+/** The failure of the message ends its run. What follows is decided once the run has been read (`runs/failures.ts`). */
 export interface FailedRun {
   ended: Ended;
   atMs: Millis;
-  /** In place of the change, when the run turns out to be over. */
+  /** Saved in place of the change when the run is over already. */
   changeIfOver: Change;
 }
 
@@ -42,10 +42,10 @@ type Answered = Extract<Ended, { kind: 'answered' }>;
 
 /**
  * Decides what `outcome` makes of the message. `nowMs` is the end of the attempt; `leadMs`: how far it is ahead of the wall
- * clock, which is what an endpoint means that names a time.
+ * clock. The times that an endpoint names are of the wall clock.
  */
 export function decide(claimed: Claimed, outcome: Outcome, nowMs: Millis, leadMs: Millis = 0): Decision {
-  // A clock that was set back meanwhile must not turn the message's history around.
+  // A clock that was set back meanwhile must not reverse the order of the message's events.
   const atMs = Math.max(nowMs, claimed.claimedAtMs);
   switch (outcome.kind) {
     case 'answered':
@@ -72,7 +72,7 @@ function delivered(claimed: Claimed, answer: Answered, atMs: Millis): Decision {
   return settle(claimed, answer, atMs, change);
 }
 
-/** The end of an attempt. */
+/** When an attempt ended. */
 interface End {
   atMs: Millis;
   leadMs: Millis;
@@ -82,7 +82,7 @@ function retryOrGiveUp(claimed: Claimed, failure: Ended, end: End): Decision {
   if (canRetry(claimed, failure)) return retry(claimed, failure, end);
   const { atMs } = end;
   switch (claimed.message.settings.run?.callType) {
-    // The workflow is told of it, and goes on (contract W 12.3).
+    // The workflow hears of the failure and goes on (contract W 12.3).
     case 'toCallback':
       return giveUp(claimed, failure, atMs, {});
     case 'failureCall':
@@ -94,12 +94,12 @@ function retryOrGiveUp(claimed: Claimed, failure: Ended, end: End): Decision {
 
 function canRetry(claimed: Claimed, failure: Ended): boolean {
   if (claimed.retried >= claimed.message.settings.maxRetries) return false;
-  // What cannot be expressed in HTTP today cannot be tomorrow.
+  // A request that HTTP cannot express now cannot be expressed later either.
   if (failure.kind === 'unreachable') return failure.reason !== 'unsendable';
   return !isNonRetryable(failure.status, failure.header);
 }
 
-/** Both together, or it is an ordinary failure (contract M 8.5). */
+/** It takes both the status and the header; otherwise it is an ordinary failure (contract M 8.5). */
 function isNonRetryable(status: number, header: HeaderMap): boolean {
   if (status !== 489) return false;
   const value = header['Upstash-Nonretryable-Error'] ?? header['Waypost-Nonretryable-Error'];
@@ -121,7 +121,7 @@ function retry(claimed: Claimed, failure: Ended, { atMs, leadMs }: End): Decisio
   );
 }
 
-/** What the answer asks for first, then the publisher's expression, then the default back-off (contract M 8.2 to 8.4). */
+/** First what the answer asks for, then the publisher's expression, then the default back-off (contract M 8.2 to 8.4). */
 function delayBeforeRetryMs(claimed: Claimed, failure: Ended, wallMs: Millis): Millis {
   const requestedMs = failure.kind === 'answered' ? retryAfterMs(failure.header, wallMs) : undefined;
   if (requestedMs !== undefined) return requestedMs;
@@ -130,7 +130,7 @@ function delayBeforeRetryMs(claimed: Claimed, failure: Ended, wallMs: Millis): M
   return computed ?? defaultBackOffMs(claimed.retried + 1);
 }
 
-/** Of a run it takes the run with it. `error` says what is wrong with an answer that is none of failure. */
+/** A message of a run ends its run too. `error` says what is wrong with an answer whose status is a success. */
 function toDeadLetters(claimed: Claimed, failure: Ended, atMs: Millis, error?: string): Decision {
   const change: Change = {
     next: { kind: 'finished' },
@@ -142,18 +142,18 @@ function toDeadLetters(claimed: Claimed, failure: Ended, atMs: Millis, error?: s
   return { ...settle(claimed, failure, atMs, change, changeIfOver), failsRun: { ended: failure, atMs, changeIfOver } };
 }
 
-/** Failed for good, and nobody finds it in the DLQ. */
+/** Failed for good, but without a dead letter. */
 function giveUp(claimed: Claimed, failure: Ended, atMs: Millis, more: Pick<Change, 'failureCallback'>): Decision {
   const change: Change = { next: { kind: 'finished' }, events: lastEvents(failure, atMs, 'FAILED'), ...more };
   return settle(claimed, failure, atMs, change, cancelled(failure, atMs));
 }
 
-/** What an attempt makes of a message that was cancelled meanwhile, when it did not succeed. */
+/** The change for a message that was cancelled during an attempt that failed. */
 function cancelled(failure: Ended, atMs: Millis): Change {
   return { next: { kind: 'finished' }, events: lastEvents(failure, atMs, 'CANCELED') };
 }
 
-/** The last attempt's failure, and what it is the end of. `error` takes the place of what is said of the failure. */
+/** The events of the last attempt's failure and of the message's end. `error` replaces the description of the failure. */
 function lastEvents(failure: Ended, atMs: Millis, end: 'FAILED' | 'CANCELED', error?: string): LogEvent[] {
   const detail = { ...describe(failure), ...(error !== undefined && { error }) };
   return [
@@ -177,7 +177,7 @@ function describe(failure: Ended): LogDetail {
   return { error: `${answeredWith(status)}${cut}`, response: responseOf(failure) };
 }
 
-/** How an entry for a failing answer begins; what follows it is no matter of the status. */
+/** How the error text for a failing answer begins. The rest of the text does not depend on the status. */
 export function answeredWith(status: number): string {
   return `the endpoint answered with status ${status}`;
 }
@@ -186,7 +186,7 @@ function responseOf({ status, header, body }: Answered): NonNullable<LogDetail['
   return { status, header, body };
 }
 
-/** Nothing follows from a change that is made because of a cancel (contract M 6.3.7). */
+/** `follows` belongs to `change` only: nothing follows from a change that a cancel causes (contract M 6.3.7). */
 function settle(
   claimed: Claimed,
   ended: Ended,
@@ -201,7 +201,7 @@ function settle(
   return { kind: 'settle', settlement, follows: followsOf(claimed, ended, change, atMs) };
 }
 
-/** A message of a run that is to be tried again tells nobody of it. */
+/** In a run, only a call that has ended has a follow-up: its result. */
 function followsOf(claimed: Claimed, ended: Ended, change: Change, atMs: Millis): FollowUp[] {
   const { run } = claimed.message.settings;
   if (!run) return callbacksOf(claimed, ended, change, atMs);

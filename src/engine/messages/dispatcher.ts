@@ -1,8 +1,8 @@
 /**
  * Brings due messages and free slots together: claims what is due, makes the attempts, has their outcomes settled.
  *
- * It sleeps until the earliest due time it knows of and asks the store nothing meanwhile (P12). Whatever makes a
- * message due earlier, or frees a slot while some are waiting for one, wakes it.
+ * It sleeps until the earliest due time it knows of and asks the store nothing meanwhile (P12). It is woken when a
+ * message becomes due earlier, or when a slot is freed while messages wait for one.
  */
 import { Alarm } from '../alarm.ts';
 import { type Held, InFlight, type Offer } from '../lanes/in-flight.ts';
@@ -40,15 +40,15 @@ import type { DeliverySlots } from './placement.ts';
 /** Messages a single claim may take: keeps its transaction short enough not to delay publishes. */
 const CLAIM_MAX = 128;
 /**
- * After a claim that shows a backlog the next one may ask for twice as much, and one more be under way, so that none misses a
- * transaction. Up to so many times; a claim that brings fewer ends that.
+ * After a claim that shows a backlog, the next one may ask for twice as much. One more claim may be under way too, so that
+ * each transaction has a claim in it. This is how often the limit may double; a claim without a backlog resets it.
  */
 const DOUBLINGS_MAX = 2;
-/** Lines asked for in one claim; the others' turn comes with the next. */
+/** Lines asked for in one claim; the other lines have their turn in the next. */
 const LINES_MAX = 64;
-/** Body bytes that a lane's next message may have when it takes the place of a smaller one. */
+/** Body bytes that a lane's next message may have when it takes over the slot of a smaller one. */
 const SUCCESSOR_BYTES_MAX = 16 * 1024;
-/** Pause after the store refused a settle: 100 ms, doubling up to 5 s. A claim, which nobody waits for, waits 5 s. */
+/** Pause after the store refused a settle: 100 ms, doubling up to 5 s. After a refused claim, always 5 s. */
 const STORE_RETRY_MS = { first: 100, max: 5_000 };
 
 interface DispatcherDeps {
@@ -69,7 +69,7 @@ interface DispatcherDeps {
   endOfTurn?: () => Promise<void>;
 }
 
-/** What a claim is to look for. */
+/** What a claim looks for. */
 type ClaimTargets = Required<Pick<ClaimRequest, 'due' | 'dueFirst' | 'linesToServe'>>;
 
 /** A claim that is not answered yet. */
@@ -78,24 +78,24 @@ interface ClaimUnderWay {
   offer: Offer;
   /** It was made while another was under way. */
   isStrict: boolean;
-  /** Claims that it may come to make. */
+  /** The claim tokens that it may use. */
   tokens?: { first: ClaimToken; end: ClaimToken };
-  /** What was heard of since it was made, and may be newer than its answer. */
+  /** What was noted since it was sent. It may be newer than the answer. */
   heard: { dueAtMs: Millis; waitingLines: Set<OriginLine> };
 }
 
 export class Dispatcher implements DeliverySlots {
-  /** Of all that takes these slots. */
+  /** For all new messages that take slots of this dispatcher. */
   readonly intake: Intake;
   readonly backlog = new Backlog();
   readonly #deps: DispatcherDeps;
   readonly #inFlight: InFlight;
   readonly #lines: WaitingLines;
-  /** Claims of this worker that it works on, or that are being saved: others in its name are left over from a lost answer. */
+  /** Claims that this worker works on, or that are being saved. Others in its name are left over from a lost answer. */
   readonly #tokens = new Set<ClaimToken>();
   readonly #claims = new Set<ClaimUnderWay>();
   readonly #alarm: Alarm;
-  /** The shutdown's limit has passed. */
+  /** Aborts when the time limit of the shutdown has passed. */
   readonly #abort = new AbortController();
   /** Ends the attempts in flight. */
   #attempts = new AbortController();
@@ -117,9 +117,9 @@ export class Dispatcher implements DeliverySlots {
   }
 
   /**
-   * A slot for a message that is about to be accepted and is due at once: `'reserved'` (now call `start` or
-   * `giveBack`), `'wait'` when the worker is full, its origin or project has its share or others wait in its line,
-   * `'none'` when this worker delivers nothing, any more or now: then it is anyone's, in the due index.
+   * Reserves a slot for a message that is about to be accepted and is due at once. `'reserved'`: now call `start` or
+   * `giveBack`. `'wait'`: the worker is full, the origin or project has its share, or others wait in the line. `'none'`:
+   * this worker delivers nothing now, or never again; in the due index any worker can claim the message.
    */
   tryReserve(line: OriginLine, bytes: number, claimToken: ClaimToken): 'reserved' | 'wait' | 'none' {
     if (this.#draining || this.#deps.fence.isClosed) return 'none';
@@ -137,8 +137,8 @@ export class Dispatcher implements DeliverySlots {
   }
 
   /**
-   * Makes the attempt of a message that is claimed under a slot. What is delivered may be more than was reserved for it: a
-   * journal, whose size only the store knew. One for which there is no room is left to be claimed when there is (P10).
+   * Makes the attempt of a claimed message that has a slot. The delivered body may be larger than was reserved: only the
+   * store knew the size of a journal. If there is no room for it, the message is released, to be claimed later (P10).
    */
   start(claimed: Claimed, reservedBytes: number): void {
     const line = lineTo(claimed.message);
@@ -153,7 +153,7 @@ export class Dispatcher implements DeliverySlots {
     return this.#deps.worker;
   }
 
-  /** Whether the claim is one that this worker works on or waits to hear of. */
+  /** Whether this worker works on the claim, or waits for an answer that may bring it. */
   holds(claimToken: ClaimToken): boolean {
     if (this.#tokens.has(claimToken)) return true;
     for (const { tokens } of this.#claims)
@@ -166,7 +166,7 @@ export class Dispatcher implements DeliverySlots {
     return this.#inFlight.whatHolds(lineTo(message));
   }
 
-  /** Ends the attempts in flight, uncounted: their messages may be others' by now. */
+  /** Ends the attempts in flight, uncounted: other workers may own their messages by now. */
   interrupt(): void {
     const running = this.#attempts;
     this.#attempts = new AbortController();
@@ -200,7 +200,7 @@ export class Dispatcher implements DeliverySlots {
 
   /** Whether there was something to claim. */
   #claimNext(): boolean {
-    if (this.#draining || this.#deps.fence.isClosed) return false; // whoever opens the fence wakes it
+    if (this.#draining || this.#deps.fence.isClosed) return false; // the heartbeat that opens the fence wakes it
     const { clock } = this.#deps;
     this.#inFlight.findSilent(clock.elapsedMs);
     const due = this.#nextDueAtMs <= clock.nowMs();
@@ -210,7 +210,7 @@ export class Dispatcher implements DeliverySlots {
       if (!due) this.#alarm.setAt(this.#nextDueAtMs);
       return false; // a full worker is woken by the next free slot
     }
-    // One free slot at a time would go to the lines for ever: they and what is newly due take turns.
+    // Lines and newly due messages take turns: otherwise a single free slot would go to the lines each time.
     if (due && linesToServe.length > 0) this.#turnOfDue = !this.#turnOfDue;
     void this.#claim({ due, dueFirst: due && this.#turnOfDue, linesToServe });
     return true;
@@ -230,7 +230,7 @@ export class Dispatcher implements DeliverySlots {
     limit.cancel();
   }
 
-  /** Rather those that no claim under way serves: more of these only while there are no others. */
+  /** Lines that no claim under way serves; only when there are none, those that are served already. */
   #linesToServe(): OriginLine[] {
     const served = new Set([...this.#claims].flatMap(({ linesToServe }) => linesToServe));
     const others = this.#lines.next(LINES_MAX, served);
@@ -289,8 +289,8 @@ export class Dispatcher implements DeliverySlots {
     for (const line of emptied) this.#lines.delete(line);
     for (const line of linesToServe) {
       if (emptied.includes(line)) continue;
-      this.#noteLine(line); // another claim may have found it empty, because this one was at it
-      if (served.has(line)) this.#lines.moveToEnd(line); // otherwise it still is first in the row
+      this.#noteLine(line); // another claim may have found it empty, because this claim took its messages
+      if (served.has(line)) this.#lines.moveToEnd(line); // otherwise it keeps its turn
     }
     for (const line of waitingLines) this.#noteLine(line);
     for (const line of heard.waitingLines) this.#lines.add(line);
@@ -317,7 +317,7 @@ export class Dispatcher implements DeliverySlots {
     if (outcome.kind === 'answered') outcome.release?.();
   }
 
-  /** With the journal in place of the body, where the message is a step of a run. */
+  /** Sends the message; the journal is its body when it is a step of a run. */
   async #deliver(claimed: Claimed): Promise<Outcome> {
     const { bodies } = this.#deps;
     if (!claimed.journal) return this.#send(claimed);
@@ -327,7 +327,7 @@ export class Dispatcher implements DeliverySlots {
     return this.#send(claimed);
   }
 
-  /** Time may have passed since the message was claimed: what is not surely this worker's does not go out. */
+  /** Time may have passed since the claim: a message that may belong to another worker by now is not sent. */
   async #send(claimed: Claimed): Promise<Outcome> {
     const { clock, delivery, fence, reports } = this.#deps;
     if (fence.isClosed) return { kind: 'interrupted' };
@@ -341,9 +341,10 @@ export class Dispatcher implements DeliverySlots {
   }
 
   /**
-   * The slot of `message` for the next one of its lane, which spares that a trip to the store. Not while others wait for
-   * a slot, with the origin or at all: a lane that always has a next one would keep them from their turn. Nor when the
-   * origin or the project is to have fewer attempts than it has: so it loses its slots, in a lane or not (P9).
+   * The slot of the message for the next one of its lane, which saves that one a claim. Not while others wait for a
+   * slot of the origin or of the worker: a lane that always has a next message would keep them from their turn. Nor
+   * when the origin or the project must have fewer attempts than it has: then it loses its slots, in a lane or not
+   * (P9).
    */
   async #handoffOf(claimed: Claimed): Promise<Handoff | undefined> {
     const { settings } = claimed.message;
@@ -367,7 +368,7 @@ export class Dispatcher implements DeliverySlots {
     this.#placeBecameFree();
   }
 
-  /** Saves what was decided together with the messages that follow from it, sets those going, and leaves the slot. */
+  /** Saves the decision with the messages that follow from it, dispatches those, and gives up the slot. */
   async #settle(claimed: Claimed, decision: Settling): Promise<void> {
     const { message } = claimed;
     const handoff = await this.#untilSaved(message, () => this.#handoffOf(claimed));
@@ -378,13 +379,13 @@ export class Dispatcher implements DeliverySlots {
     this.giveBack(lineTo(message), bytesOf(claimed), claimed.claimToken);
   }
 
-  /** `undefined`: the shutdown's limit passed before the store took it. */
+  /** `undefined`: the time limit of the shutdown passed before it was saved. */
   async #save(claimed: Claimed, decided: Settling, handoff: Handoff | undefined): Promise<Settled | undefined> {
     const { store, clock, reports } = this.#deps;
     const { message } = claimed;
     const round = async () => {
       const { failsRun } = decided;
-      // What a failure means for the run is asked each time: it is of the run as it is then.
+      // What a failure means is decided anew each time, from the run as it is then.
       const decision = failsRun
         ? await this.#untilSaved(message, () => failRun(store, claimed, { ...decided, failsRun }))
         : decided;
@@ -407,7 +408,7 @@ export class Dispatcher implements DeliverySlots {
     return untilCurrent('the workflow run', round, Infinity);
   }
 
-  /** As if it had never been claimed; its slot has `bytes`. */
+  /** Gives the claim back as if it had never been made, and its slot, which has `bytes`. */
   async #release({ message, claimToken }: Claimed, bytes: number): Promise<void> {
     const { store, clock } = this.#deps;
     const { key, projectId } = message;
@@ -457,7 +458,7 @@ export class Dispatcher implements DeliverySlots {
   }
 }
 
-/** With its key, the message that tells of the failure of a run is known as that of the run. */
+/** Adds `follows`. The ending of a run names its failure callback, now that this has a key. */
 function withFollows(settlement: Settlement, follows: NewMessage[]): Settlement {
   const change: Change = { ...settlement.change, follows };
   const failureCallback = follows.find(({ message }) => message.settings.run?.callType === 'failureCall');
@@ -470,7 +471,7 @@ function followsOf(settled: Settled | undefined): readonly Saved[] {
   return settled?.kind === 'saved' ? (settled.follows ?? []) : [];
 }
 
-/** What of the settlement was saved. */
+/** The change of the settlement that was saved. */
 function changeOf({ change, changeIfCancelRequested }: Settlement, { isCancelled }: { isCancelled?: true }): Change {
   return isCancelled ? (changeIfCancelRequested ?? change) : change;
 }
@@ -479,7 +480,7 @@ function lineTo({ projectId, origin }: Pick<Message, 'projectId' | 'origin'>): O
   return lineOf(projectId, origin);
 }
 
-/** Bytes that a message has in memory while its attempt runs, about. */
+/** About how many bytes a message takes in memory during its attempt. */
 function bytesOf({ message, journal }: Claimed): number {
   return journal?.bytes ?? message.body.length;
 }

@@ -24,7 +24,7 @@ export const UNFINISHED_REASONS = [
   'cancelling',
 ] as const;
 
-/** All that can be said of one. */
+/** All reasons, those of finished messages too. */
 export const REASONS = [...UNFINISHED_REASONS, 'delivered', 'dead', 'cancelled'] as const;
 
 export interface Explanation {
@@ -48,7 +48,10 @@ export interface Explanation {
 
 type Reason = Omit<Explanation, 'retried'>;
 
-/** Says what `live` waits for at `nowMs`; `held`: what keeps those in its line from starting, as the worker knows that is asked. */
+/**
+ * Says what `live` waits for at `nowMs`; `held`: what keeps the messages of its line from starting, as this worker
+ * knows it.
+ */
 export function explain(live: LiveMessage, nowMs: Millis, held?: Held): Explanation {
   return { ...reasonOf(live, nowMs, held), retried: live.retried };
 }

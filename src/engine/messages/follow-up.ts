@@ -1,8 +1,8 @@
-/** A message that follows from another one, at once: what all such messages have in common. */
+/** What do all messages that follow from another one have in common? They are due at once. */
 import type { FollowUp, Message, Millis } from '../model.ts';
 import { originOf } from './accept.ts';
 
-/** It belongs to the project of `source`, and whoever called for that is taken to call for it. */
+/** It has the project and the caller's IP address of `source`. */
 export function followUpOf(
   source: Pick<Message, 'projectId' | 'callerIp'>,
   parts: Pick<FollowUp, 'url' | 'method' | 'header' | 'body' | 'settings' | 'entry'>,

@@ -2,9 +2,15 @@
 import type { Clock } from '../ports.ts';
 import { StoreUnavailable } from '../store-errors.ts';
 
-/** Publishes saved one after the other that prove that the trouble is over. A full disk now and then has room for one. */
+/**
+ * After so many publishes saved in a row the trouble is over. One proves nothing: a full disk sometimes has room for
+ * one.
+ */
 const PROOF = 10;
-/** Without publishes nothing can prove it: a balancer that sends none any more is to try again, soon after a failover. */
+/**
+ * After this time a refusal is forgotten: a load balancer that sends no more publishes must try again soon after a
+ * failover.
+ */
 const REMEMBERED_MS = 3_000;
 
 export class IntakeHealth {
@@ -20,7 +26,7 @@ export class IntakeHealth {
     this.#savedSince += 1;
   }
 
-  /** Why a publish was not saved: only the store's own trouble counts. */
+  /** `error`: why a publish was not saved. It counts only when the store could not save it. */
   noteFailure(error: unknown): void {
     if (!(error instanceof StoreUnavailable)) return;
     this.#refusedAtMs = this.#clock.elapsedMs;

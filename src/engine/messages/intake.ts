@@ -1,6 +1,7 @@
 /**
- * How does a new message come into the store, and out to its endpoint? One way for all that make messages: each is drafted,
- * given a slot if it can go out at once, and saved; then what came through is set going, and the other slots go back.
+ * How does a new message come into the store, and out to its endpoint? All new messages go one way. Each is drafted,
+ * gets a delivery slot if it can go out at once, and is saved. Then the saved ones are dispatched, and unused slots are
+ * given back.
  */
 import { ApiError } from '../../protocol/errors.ts';
 import { mintMessageId } from '../../protocol/ids.ts';
@@ -23,7 +24,7 @@ interface IntakeDeps {
   endOfTurn?: () => Promise<void>;
 }
 
-/** What a store answers says how each message was saved, in their order; `undefined` or nothing: it was not. */
+/** Reads from the store's answer how each message was saved, in their order; `undefined` or missing: it was not. */
 type SavedOf<Answer> = (answer: Answer) => readonly (Saved | undefined)[];
 
 export class Intake {
@@ -46,9 +47,9 @@ export class Intake {
   }
 
   /**
-   * Has `save` save the drafts, each with where it is to stand. Whatever becomes of that, no slot is left reserved. Answers
-   * and throws as `save` does, and throws `StoreUnavailable` before it. `mayBeAlone`: as `dispatchSaved` has it.
-   * `isOfClient`: it is refused once the server shuts down, with `ApiError` 503.
+   * Gives each draft a state and passes them to `save`. Afterwards no slot is left reserved, even if `save` fails.
+   * Answers and throws as `save` does; throws `StoreUnavailable` when it could not call it. `mayBeAlone`: as in
+   * `dispatchSaved`. `isOfClient`: once the server shuts down, it throws `ApiError` 503.
    */
   async save<Answer>(
     drafts: readonly Draft[],
@@ -70,7 +71,7 @@ export class Intake {
     }
   }
 
-  /** The same for what a client asks for. */
+  /** The same for a client's request. */
   admit<Answer>(
     drafts: readonly Draft[],
     save: (newMessages: NewMessage[]) => Promise<Answer>,
@@ -79,12 +80,12 @@ export class Intake {
     return this.save(drafts, save, savedOf, { isOfClient: true });
   }
 
-  /** From now on no client is admitted. */
+  /** From now on every client's request is refused. */
   close(): void {
     this.#isClosed = true;
   }
 
-  /** For work on as many items as a client likes. */
+  /** For work on a number of items that a client chooses. */
   slices(): Slices {
     return new Slices(this.#deps.clock, this.#deps.endOfTurn);
   }

@@ -1,12 +1,12 @@
-/** Where does a new message stand, and what is set going once it is saved? One answer for all that make messages. */
+/** Which state does a new message get, and what is dispatched once it is saved? The same for all new messages. */
 import { lineOf, type OriginLine } from '../lanes/origin-line.ts';
 import type { Claimed, ClaimToken, Message, Millis, NewMessage, NewMessageState, WorkerId } from '../model.ts';
 import { type Draft, firstEvents } from './accept.ts';
 import type { Saved } from './accepted.ts';
 
-/** The slots for attempts, as far as a new message takes part in them; the dispatcher has them. */
+/** The dispatcher's delivery slots, as far as new messages need them. */
 export interface DeliverySlots {
-  /** In whose name messages are claimed. */
+  /** The worker that messages are claimed for. */
   readonly worker: WorkerId;
   /** For a claim under `claimToken`. */
   tryReserve(line: OriginLine, bytes: number, claimToken: ClaimToken): 'reserved' | 'wait' | 'none';
@@ -17,7 +17,10 @@ export interface DeliverySlots {
   noteWaitingLine(line: OriginLine): void;
 }
 
-/** Reserves a slot if the message can go out at once. To be followed by `dispatchSaved`, whatever becomes of it. */
+/**
+ * Reserves a slot if the message can go out at once. Call `dispatchSaved` afterwards, even if the message was not
+ * saved.
+ */
 export function place(draft: Draft, claimToken: ClaimToken, slots: DeliverySlots): NewMessage {
   const state = stateOf(draft.message, claimToken, slots);
   return { ...draft, state, events: firstEvents(draft.message) };
@@ -37,9 +40,9 @@ function stateOf(message: Message, claimToken: ClaimToken, slots: DeliverySlots)
 }
 
 /**
- * Starts what the store saved as claimed and tells of what waits; `saved` is how it was saved, `undefined` when it
- * was not. A reserved slot that is not used goes back. What a lane holds back needs nobody: the store tells when
- * it lets it go. `mayBeAlone`: it does not follow from a message whose queue's slot it may share.
+ * Starts a message that was saved as claimed, and notes one that waits. `saved` is how it was saved, `undefined` when it
+ * was not. An unused slot is given back. A message that a lane holds back needs nothing here: the store reports when the
+ * lane releases it. `mayBeAlone`: false when it follows from a message whose lane slot it may share.
  */
 export function dispatchSaved(
   newMessage: NewMessage,
@@ -60,7 +63,7 @@ export function dispatchSaved(
     };
     if (mayBeAlone && isAlone(message)) claimed.isAlone = true;
     if (saved.journal) claimed.journal = saved.journal;
-    // What the endpoint fetches by itself need not stay in memory meanwhile.
+    // A body that the endpoint fetches by itself need not stay in memory.
     if (saved.journal?.bytes === 0) claimed.message = { ...message, body: new Uint8Array(0) };
     return slots.start(claimed, message.body.length);
   }

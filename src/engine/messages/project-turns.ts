@@ -1,7 +1,7 @@
-/** Who comes next of those that wait, when projects are to have as much as each other, however many of one wait? */
+/** Which entry is next, when each project gets as much as the others, however many entries of one project wait? */
 import type { ProjectId } from '../model.ts';
 
-/** What a project has in one turn, about. */
+/** The cost that a project may take in one turn, about. */
 const TURN_COST = 8;
 
 /** In order of arrival. */
@@ -13,7 +13,7 @@ export class Fifo<T> {
     return this.#entries.length;
   }
 
-  /** Of all that wait. */
+  /** Of all entries that wait. */
   get cost(): number {
     return this.#cost;
   }
@@ -23,7 +23,7 @@ export class Fifo<T> {
     this.#cost += cost;
   }
 
-  /** Moves one after the other until their cost has reached `room`; returns their cost. */
+  /** Moves entries to `batch` until their cost has reached `room`; returns their cost. */
   takeInto(batch: T[], room: number): number {
     let taken = 0;
     while (taken < room) {
@@ -37,9 +37,12 @@ export class Fifo<T> {
   }
 }
 
-/** A line for each project. They take turns; who had more than a turn's worth waits until the others had as much. */
+/**
+ * A line for each project. Projects take turns. One that took more than a turn's worth waits until the others had as
+ * much.
+ */
 export class ProjectTurns<T> {
-  /** The first has its turn. `credit`: what it may still take in this turn; negative after a large command. */
+  /** It is the turn of the first. `credit`: what a project may still take in its turn; negative after a large command. */
   readonly #projects = new Map<ProjectId, { line: Fifo<T>; credit: number }>();
   #length = 0;
   #cost = 0;
@@ -73,7 +76,7 @@ export class ProjectTurns<T> {
       taken += cost;
       project.credit -= cost;
       if (line.length > 0 && project.credit > 0) break; // the batch is full, its turn goes on with the next one
-      // To the end of the row, where the iteration comes by again.
+      // Moved to the end of the map, where this loop reaches it again.
       this.#projects.delete(projectId);
       if (line.length === 0 && project.credit >= 0) continue;
       project.credit += TURN_COST;

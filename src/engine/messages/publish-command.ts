@@ -1,25 +1,25 @@
-/** What is asked for with a publish, and what becomes of it? */
+/** What does a publish ask for, and what becomes of it? */
 import type { PublishOptions, ResultPart, WorkflowFeature } from '../../protocol/settings.ts';
 import type { MessageId, Millis } from '../model.ts';
 
-/** One message to be published; to a URL group, there is one for each endpoint, which names it in its settings. */
+/** One message to publish. A publish to a URL group has one for each endpoint, which its settings name. */
 export interface PublishCommand {
   url: string;
   body: Uint8Array;
   callerIp?: string;
   options: PublishOptions;
-  /** Present when the run that it starts is invoked by another: then the body is the payload. */
+  /** Present when another run invokes the run that it starts: then the body is the payload. */
   invocation?: Invocation;
 }
 
 /** Which step of which run waits for the run that is started (contract W 14.8). */
 export interface Invocation {
   runId: string;
-  /** Which incarnation of the run, where the sender says so. */
+  /** When the run was created, if the sender says so: runs may have the same id one after the other. */
   createdAtMs?: Millis;
   /** The step, verbatim. */
   step: Uint8Array;
-  /** The message for the result, as read from what was sent, and what its receiver can do. */
+  /** The message that will bring the result, as the request describes it, and what its receiver supports. */
   result: ResultPart;
   features: WorkflowFeature[];
 }

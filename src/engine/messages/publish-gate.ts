@@ -1,11 +1,11 @@
 /**
  * When does a publish begin to be saved, and which are turned away?
  *
- * What is due at once takes a delivery slot before it is saved, so that it can go out without being claimed. Publishes that
- * wait for the store with a slot each would leave none to deliveries: then all goes the long way through the backlog, which
- * costs more, and more is accepted than goes out. So a project has only so many being saved at a time. The rest waits here,
- * without a slot; and while what was accepted before waits for this worker, it goes on waiting for that. Each project for
- * itself: what holds up the saving of one, such as a lock, holds up no other.
+ * A message that is due at once takes a delivery slot before it is saved, so that it can go out without a claim. If
+ * many publishes waited for the store with a slot each, deliveries would have none. All messages would then go through
+ * the backlog, which costs more, and more would be accepted than goes out. So only a limited number of a project's
+ * messages is being saved at a time. The other publishes wait here, without a slot. While the project has a backlog,
+ * they wait for that too. Projects do not wait for each other: a lock that delays one of them delays no other.
  */
 import { Overloaded } from '../../protocol/rate-limits.ts';
 import type { Millis, ProjectId } from '../model.ts';
@@ -15,14 +15,17 @@ import { Admission } from './admission.ts';
 import type { Backlog } from './backlog.ts';
 import { Fifo } from './project-turns.ts';
 
-/** Messages of a project's publishes that are being saved at a time: a quarter of the slots of one origin, and enough to fill a transaction. */
+/**
+ * Messages of a project that are being saved at a time: a quarter of the slots of one origin, enough to fill a
+ * transaction.
+ */
 const SAVING_MAX = 64;
-/** A batch of messages counts as no more than these, so that the next is ready when it is saved. */
+/** A batch counts as at most so many messages, so that the next publish is ready when the batch is saved. */
 const SAVING_OF_ONE_MAX = SAVING_MAX / 4;
-/** Nothing was refused for so long: it is over. The operator hears of the begin and of the end, not of each refusal. */
+/** After so long without a refusal, shedding is over. The log tells its beginning and its end, not each refusal. */
 const QUIET_MS = 10_000;
 
-/** So long those that wait here wait for what was accepted to go out; a backlog that takes longer does not stop them. */
+/** How long waiting publishes wait for the backlog at most; a longer backlog does not stop them. */
 const HOLD_MS = 250;
 
 interface PublishGateDeps {
@@ -38,10 +41,10 @@ interface Waiting {
 }
 
 interface Line {
-  /** What is being saved counts, in messages. */
+  /** What is being saved, counted in messages. */
   saving: number;
   waiting: Fifo<Waiting>;
-  /** While those that wait are held back. */
+  /** Present while the waiting publishes are held back. */
   hold?: Timer;
 }
 
@@ -71,7 +74,7 @@ export class PublishGate {
     throw new Overloaded(retryAfterS);
   }
 
-  /** Has `count` messages of the project saved by `save` when it is their turn, and measures how long it takes. */
+  /** Calls `save` for `count` messages of the project when it is their turn, and measures how long it takes. */
   async pass<T>(projectId: ProjectId, count: number, save: () => Promise<T>): Promise<T> {
     const enteredMs = this.#clock.elapsedMs;
     const cost = Math.min(count, SAVING_OF_ONE_MAX);
@@ -111,7 +114,7 @@ export class PublishGate {
     this.#lines.delete(projectId);
   }
 
-  /** Unless they are held back: then not before the backlog is gone, or `HOLD_MS` are over. */
+  /** Begins the next publishes. With a backlog, only once it is gone or `HOLD_MS` have passed. */
   #beginNext(projectId: ProjectId, line: Line): void {
     if (line.hold || line.waiting.length === 0) return;
     if (!this.#backlog.has(projectId)) return beginNext(line);
@@ -151,7 +154,7 @@ export class PublishGate {
   }
 }
 
-/** Resolves when it may begin, and counts as being saved. */
+/** Resolves when the publish may begin; it counts as being saved then. */
 function turnIn(line: Line, cost: number): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   line.waiting.push({ begin: resolve, refuse: reject }, cost);

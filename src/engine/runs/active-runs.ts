@@ -1,7 +1,7 @@
 /**
- * Runs that this worker has to do with, as it read them last: a run's steps come one after the other, and what the
- * trigger fixed never changes. What is remembered may be out of date, but never wrongly used: the store checks version and
- * state of the run in the transaction that relies on them.
+ * Runs that this worker has used lately, as it read them last. The steps of a run come one after the other, and what its
+ * trigger fixed never changes, so reading it again is mostly needless. A remembered run may be out of date, which does no
+ * harm: the transaction that relies on it checks its version and state.
  */
 import type { Run } from '../../workflow/model.ts';
 import { LeastRecent } from '../least-recent.ts';
@@ -24,7 +24,7 @@ export class ActiveRuns {
     return known ? { run: known, isFresh: false } : { run: await this.read(projectId, id), isFresh: true };
   }
 
-  /** Past what is remembered. */
+  /** Reads the run from the store, also when it is remembered. */
   async read(projectId: ProjectId, id: string): Promise<Run | undefined> {
     const run = await this.#store.runs.findActiveRun(projectId, id);
     if (run) this.#runs.set(nameOf(projectId, id), run);

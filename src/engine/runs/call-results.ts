@@ -12,14 +12,14 @@ import type { Claimed, FollowUp, Millis } from '../model.ts';
 const STATUS_OF_TIMEOUT = 504;
 const STATUS_OF_NO_ANSWER = 502;
 
-/** The message that brings the run the result of a call that has ended, one way or the other. */
+/** The message that brings the run the result of a call that has ended, with success or failure. */
 export function callResultsOf({ message, retried }: Claimed, ended: Ended, atMs: Millis): FollowUp[] {
   const { settings } = message;
   const { run, callback } = settings;
   if (!run || !callback) return [];
   const report = reportOf({ message, retried }, ended);
   const hasSucceeded = ended.kind === 'answered' && isSuccess(ended.status);
-  // A library takes a failure with retries left for one of several, and waits for the last, which this one is.
+  // After a failure with retries left, a library waits for another result. This is the last one, so it shows none left.
   const body = encodeCallbackPayload({
     ...report,
     status: ended.kind === 'answered' ? ended.status : statusWithoutAnswer(ended),

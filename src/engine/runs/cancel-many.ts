@@ -8,7 +8,7 @@ import type { RunStore } from './stores.ts';
 
 /** Runs looked for at a time. */
 const LOOKED_FOR = 500;
-/** Runs ended in one transaction: about a millisecond of work, publishes wait for no more. */
+/** Runs ended in one transaction: about a millisecond of work, for which publishes wait. */
 const ENDED_TOGETHER = 20;
 
 export interface CancelDeps extends EndingDeps {
@@ -44,7 +44,7 @@ export class RunCanceller implements Pick<DeadRunCommands, 'cancelRuns' | 'cance
     return cancelled;
   }
 
-  /** How many of them this call has ended. */
+  /** Returns how many runs this call has ended. */
   async #cancelAll<Name>(names: readonly Name[], find: (name: Name) => Promise<Run | undefined>): Promise<number> {
     let cancelled = 0;
     for (let at = 0; at < names.length; at += ENDED_TOGETHER) {

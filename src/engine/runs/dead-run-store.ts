@@ -1,4 +1,4 @@
-/** The dead letter queue of workflow runs (contract W 21): its words, what it asks of the store, what `api` asks of it. */
+/** The dead letter queue of workflow runs (contract W 21): its types, its part of the store, the commands for `api`. */
 import type { HeaderMap } from '../../protocol/settings.ts';
 import type { Run, RunConfig, RunKey } from '../../workflow/model.ts';
 import type { AttributeFilter } from '../filters.ts';
@@ -34,20 +34,20 @@ export interface DeadRun {
 /** What it takes to start a run again. */
 export type FailedRunHead = Pick<Run, 'key' | 'projectId' | 'id' | 'url' | 'createdAtMs' | 'config'>;
 
-/** How telling of the failure stands, and what was answered last. */
+/** The state of the failure callback, and its last answer. */
 export interface FailureCallback {
   state: FailureCallbackState;
   answer?: { status: number; header: HeaderMap; body: Uint8Array };
 }
 
-/** Which runs are meant, by what they were triggered with; times are those of their beginning. */
+/** Selects active runs by what they were triggered with; `fromMs` and `toMs` are about when they began. */
 export interface ActiveRunFilter
   extends Pick<AttributeFilter, 'url' | 'host' | 'path' | 'label' | 'flowControlKey' | 'callerIp' | 'fromMs' | 'toMs'> {
-  /** What their URL begins with. */
+  /** The beginning of their URL. */
   urlPrefix?: string[];
 }
 
-/** The same of failed runs; times are those of their failure. */
+/** Selects failed runs; `fromMs` and `toMs` are about when they failed. */
 export interface DeadRunFilter extends Omit<ActiveRunFilter, 'urlPrefix'> {
   runId?: string;
   runCreatedAtMs?: Millis;
@@ -55,7 +55,7 @@ export interface DeadRunFilter extends Omit<ActiveRunFilter, 'urlPrefix'> {
   responseStatus?: number[];
 }
 
-/** An entry of a journal without what it says. */
+/** An entry of a journal without its content. */
 export interface OutlinedEntry {
   position: number;
   kind: EntryKind;
@@ -64,7 +64,10 @@ export interface OutlinedEntry {
   bodyBytes: number;
 }
 
-/** A run that takes the place of a failed one in the DLQ, with what its journal begins with. `M`: its messages, so far. */
+/**
+ * A run that replaces a failed one in the DLQ, with the first entries of its journal. `M`: its messages, as far as
+ * made.
+ */
 export interface RunRetry<M = NewMessage> {
   projectId: ProjectId;
   dlqId: string;
@@ -77,14 +80,16 @@ export interface RunRetry<M = NewMessage> {
 }
 
 export type RetriedEntry<M = NewMessage> =
-  /** What the failed run has at this place, and nobody has to send: the two share a content. */
+  /** The failed run's entry at this place, which is not sent again: both runs share its content. */
   | { kind: 'shared'; key: MessageKey; entry: NewEntry }
-  /** Made anew, and not sent: a beginning that had its effect, a wait, an invocation. */
+  /** Made anew, and not sent: a wait, an invocation, or a first message that need not go out again. */
   | { kind: 'record'; record: NewRecord; waiter?: { eventId: string; deadlineMs: Millis }; childKey?: RunKey }
   /** Made anew, to be sent. */
   | { kind: 'message'; message: M };
 
-/** `messages` are those of the journal that are sent, in their order; then those of `children`. */
+/**
+ * `messages`: how those of the journal were saved that are sent, in their order. `children`: the same of the children.
+ */
 export type RetriedAs =
   | { kind: 'retried'; messages: Saved[]; children: Saved[] }
   /** There is no such entry in the DLQ. */
@@ -108,16 +113,16 @@ export interface DeadRunStore {
   outlineJournal(runKey: RunKey): Promise<OutlinedEntry[]>;
   /** Removes the entry from the DLQ and begins the run, or changes nothing. */
   retryRun(retry: RunRetry, nowMs: Millis): Promise<RetriedAs>;
-  /** The message that told of a failure; `undefined` when none did, or nothing is known of it any more. */
+  /** The failure callback of a run; `undefined` when there was none, or when it is not kept any more. */
   findFailureCallback(projectId: ProjectId, dlqId: string): Promise<Message | undefined>;
-  /** Tells of the failure once more, if the last time has failed. */
+  /** Saves the failure callback once more, if the last one has failed. */
   repeatFailureCallback(
     projectId: ProjectId,
     dlqId: string,
     message: NewMessage,
     nowMs: Millis,
   ): Promise<Saved | 'missing' | 'notFailed'>;
-  /** Gives up telling of the failure. */
+  /** Cancels the failure callback. */
   cancelFailureCallback(
     projectId: ProjectId,
     dlqId: string,
@@ -125,7 +130,7 @@ export interface DeadRunStore {
   ): Promise<'canceled' | 'missing' | 'notInProgress'>;
 }
 
-/** What a resumed or restarted run has other than the failed one. */
+/** What a resumed or restarted run changes compared with the failed one. */
 export interface RunOverride
   extends Partial<
     Pick<RunConfig, 'maxRetries' | 'retryDelayExpression' | 'flowControl' | 'labels' | 'failureCallback'>
@@ -144,7 +149,7 @@ export interface StartedRun {
 /** Why a failed run was not started again. */
 export type NotRetried =
   | 'missing'
-  /** Too little is known of it any more. */
+  /** Too little of the run is still kept. */
   | 'unknown'
   /** The id that was asked for belongs to an active run. */
   | 'idTaken';
@@ -158,7 +163,7 @@ export interface DeadRunCommands {
   resumeRun(projectId: ProjectId, dlqId: string, override: RunOverride): Promise<StartedRun | NotRetried>;
   /** Begins anew with the same payload and configuration. */
   restartRun(projectId: ProjectId, dlqId: string, override: RunOverride): Promise<StartedRun | NotRetried>;
-  /** Tells of the failure once more. */
+  /** Sends the failure callback once more. */
   repeatFailureCallback(projectId: ProjectId, dlqId: string): Promise<StartedRun | 'missing' | 'notFailed' | 'unknown'>;
   cancelFailureCallback(projectId: ProjectId, dlqId: string): Promise<'canceled' | 'missing' | 'notInProgress'>;
 }

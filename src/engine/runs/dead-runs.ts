@@ -1,4 +1,6 @@
-/** What clients do with runs that have failed (contract W 21): resume and restart them, tell of their failure once more. */
+/**
+ * What clients do with failed runs (contract W 21): resume them, restart them, repeat or cancel their failure callback.
+ */
 import { mintMessageId } from '../../protocol/ids.ts';
 import type { RunKey } from '../../workflow/model.ts';
 import type { Intake } from '../messages/intake.ts';
@@ -29,7 +31,7 @@ export interface DeadRunDeps {
 
 type Commands = Pick<DeadRunCommands, 'resumeRun' | 'restartRun' | 'repeatFailureCallback' | 'cancelFailureCallback'>;
 
-/** What of the failed run's journal the new one begins with, and what of it is begun again. */
+/** Chooses the entries of the failed run with which the new journal begins, and those of them that are begun again. */
 type Choose = (journal: readonly OutlinedEntry[]) => Pick<Remains, 'journal' | 'unfinished'>;
 
 export class DeadRuns implements Commands {
@@ -120,7 +122,7 @@ export class DeadRuns implements Commands {
     return found.length < keys.length ? undefined : new Map(found.map((message) => [message.key, message]));
   }
 
-  /** What the invocations among `messages` had started; `undefined` when too little is known of one of them. */
+  /** The runs that the invocations among `messages` had started; `undefined` when too little of one of them is kept. */
   async #children(
     projectId: ProjectId,
     messages: ReadonlyMap<MessageKey, Message>,
@@ -139,13 +141,13 @@ export class DeadRuns implements Commands {
   }
 }
 
-/** With a fresh number of attempts. */
+/** The same as a new message, which has all its attempts before it. */
 function repeated(told: Message, key: MessageKey, { nowMs, randomness }: DraftContext): Message {
   const id = mintMessageId(key, (count) => randomness.bytes(count));
   return { ...told, key, id, createdAtMs: nowMs, notBeforeMs: nowMs };
 }
 
-/** `newMessages`: the messages of the journal in their order, then the children, each with its place. */
+/** `newMessages`: the messages of the journal in their order, then the children, each with its state. */
 function withPlaces({ journal, children, ...rest }: RunRetry<unknown>, newMessages: readonly NewMessage[]): RunRetry {
   let next = 0;
   const nextPlaced = (): NewMessage => placed(newMessages[next++]);

@@ -1,4 +1,4 @@
-/** What rows does a publish for a workflow run mean: a run that begins, an entry that is appended, an invocation? */
+/** What is saved for a publish to a workflow run: a run that begins, an entry that is appended, or an invocation? */
 import { ApiError } from '../../protocol/errors.ts';
 import { mintMessageId, mintRunId, type RandomBytes } from '../../protocol/ids.ts';
 import type { CallType, InvokePart, RunAppend, RunPart, RunStart, WorkflowFeature } from '../../protocol/settings.ts';
@@ -15,7 +15,7 @@ import { entryOf, recordOf } from './entries.ts';
 /** What every draft needs beside its command. */
 export interface DraftContext extends AcceptContext {
   lazyAboveBytes: number;
-  /** Runs that begin have to be later than this, to be told from those of the same id. */
+  /** Runs that begin must be created later than this, so that they differ from earlier ones of the same id. */
   runsAfterMs?: Millis;
 }
 
@@ -48,7 +48,7 @@ export function draftOfStart(
   if (start.isRest) part.isRest = true;
   const { callback: _callback, failureCallback, ...settings } = published.settings;
   const message: Message = { ...published, settings: { ...settings, run: part } };
-  // A run that keeps its configuration has it there.
+  // A run that keeps its configuration has the failure callback in it.
   if (failureCallback && !config.isKept) message.settings.failureCallback = failureCallback;
   const run: NewRun = { id: part.id, url: part.url, createdAtMs: part.createdAtMs, config };
   if (parent && command.invocation) run.invoker = invocationOf(command.invocation, parent, message, recordKey, random);
@@ -61,7 +61,7 @@ export function draftOfStart(
 
 /**
  * The second phase of a trigger: the library behind the URL has made itself known, and the first message goes out again in
- * the way that it understands (contract W 5.3). What the trigger fixed stays.
+ * the form that the library understands (contract W 5.3). What the trigger fixed stays.
  */
 export function draftOfAdoption(
   command: PublishCommand,
@@ -121,7 +121,7 @@ export function draftOfAppend(
   };
 }
 
-/** What of `run` its messages carry. */
+/** The part of `run` that its messages carry. */
 export function partOf(run: Run, callType: CallType, features: WorkflowFeature[]): RunPart {
   return { key: run.key, id: run.id, createdAtMs: run.createdAtMs, url: run.url, callType, features };
 }

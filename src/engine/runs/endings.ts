@@ -1,6 +1,6 @@
 /**
- * What follows from the end of a run: the results of the invocations that wait for it. Whoever ends a run asks here. What a
- * message that failed for good brings with it is saved with its settle; for the others it is done here.
+ * What follows from the end of a run: the results of the invocations that wait for it. When a message that failed for
+ * good ends the run, this is saved with the settle of the message. Every other ending is saved here, by `endRuns`.
  */
 import type { EndState, Run } from '../../workflow/model.ts';
 import { invokeResult } from '../../workflow/results.ts';
@@ -70,7 +70,7 @@ export async function endRuns(
   return answers.map(({ kind }) => kind);
 }
 
-/** The message that tells the parent, made of what the invocation was registered with. */
+/** The message that brings the parent the result, made from what the invocation was registered with. */
 function resultFor(record: Message, { state, atMs, response }: RunEnd): FollowUp[] {
   const { invoke } = record.settings;
   return invoke ? [resultOf(record, invoke.result, invokeResult(record.body, state, response), atMs)] : [];

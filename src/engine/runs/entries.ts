@@ -7,7 +7,9 @@ import type { Run } from '../../workflow/model.ts';
 import { type Draft, originOf } from '../messages/accept.ts';
 import type { FollowUp, Message, NewEntry, NewRecord } from '../model.ts';
 
-/** The whole entry of a message: what it adds to deliveries, and when its own delivery is left to be fetched. */
+/**
+ * The whole entry of a message: what it adds to deliveries, and how long a delivery must be that the endpoint fetches.
+ */
 export function entryOf(
   message: Message,
   place: Pick<NewEntry, 'runKey' | 'kind' | 'entryKey' | 'runVersion'>,
@@ -19,7 +21,7 @@ export function entryOf(
   return entry;
 }
 
-/** What follows, as a message with a key and an id. */
+/** A follow-up as a message with a key and an id. */
 export function draftOfFollowUp(
   { entry, ...rest }: FollowUp,
   identity: Pick<Message, 'key' | 'id'>,

@@ -2,7 +2,7 @@
 import type { RunLog } from '../../workflow/run-log.ts';
 import type { RunExplanation } from './explain.ts';
 
-/** `log`: of a run that is over. */
+/** `log`: the log of a run that is over. */
 export function explainEnded({ run, failure }: RunLog): RunExplanation {
   const { id: runId, createdAtMs, state, completedAtMs = createdAtMs, dlqId, config } = run;
   const about = { runId, createdAtMs, others: 0, atMs: completedAtMs };

@@ -7,12 +7,12 @@ import type { Millis } from '../model.ts';
 import type { LiveMessage } from '../stores.ts';
 
 export interface RunExplanation {
-  /** That of the message by which it goes on, or what it waits for itself. */
+  /** The reason of the message by which the run goes on, or what the run itself waits for. */
   reason: Explanation['reason'] | 'sleeping' | 'waiting' | 'invoked' | 'stuck' | 'succeeded' | 'failed';
   sentence: string;
   runId: string;
   createdAtMs: Millis;
-  /** What else it waits for at the same time: steps beside the one that is explained. */
+  /** How many other steps it waits for at the same time. */
   others: number;
   stepId?: number;
   stepName?: string;
@@ -26,7 +26,7 @@ export interface RunExplanation {
   flowControlKey?: string;
   /** What it waits for, for `waiting`. */
   eventId?: string;
-  /** Where a call goes, or where the run is served that it waits for. */
+  /** Where a call goes, or where the run that it waits for is served. */
   url?: string;
   /** When it ended. */
   atMs?: Millis;
@@ -42,7 +42,7 @@ type Cause = Omit<RunExplanation, 'runId' | 'createdAtMs' | 'others'>;
 /** Messages of one run that are looked up to say what each waits for. */
 const LOOKED_UP_MAX = 16;
 
-/** The entries whose messages are unfinished and will move the run first; where they stand is to be looked up. */
+/** The entries whose unfinished messages will move the run first. The caller looks up what these messages wait for. */
 export function liveEntriesOf({ entries }: RunHistory): HistoryEntry[] {
   return entries
     .filter(({ pending }) => pending !== undefined)
@@ -54,7 +54,7 @@ function dueOf({ pending }: HistoryEntry): Millis {
   return pending?.dueAtMs ?? Infinity;
 }
 
-/** Says what `history` waits for at `nowMs`. `live` has where those of `liveEntriesOf` stand that still do, by id. */
+/** Says what the run waits for at `nowMs`. `live`: the messages of `liveEntriesOf` that are still unfinished, by id. */
 export function explainRun(history: RunHistory, live: ReadonlyMap<string, LiveMessage>, nowMs: Millis): RunExplanation {
   const steps = groupEntries(history.entries).flatMap((group) => group.steps);
   const stepByKey = new Map(steps.flatMap((step) => Object.values(step.by).map((entry) => [entry.key, step])));
@@ -112,7 +112,7 @@ function subjectOf({ kind, message }: HistoryEntry, info: StepInfo | undefined):
   }
 }
 
-/** What a step waits for that is no message of its run. */
+/** What a step waits for when that is no message of its run: an event, or the end of another run. */
 function causeOfRecord({ info, by }: StepEntries): Cause | undefined {
   if (by.step) return undefined;
   if (by.wait) return causeOfWait(info, by.wait);

@@ -1,4 +1,7 @@
-/** What follows when a message of a run has failed for good: the run's end, and who is told of it (contract W 12.3, 13). */
+/**
+ * What follows when a message of a run has failed for good: the run's end and its failure callback (contract W 12.3,
+ * 13).
+ */
 import { encodeCallbackPayload } from '../../protocol/callback-payload.ts';
 import { dlqIdOf } from '../../protocol/cursor.ts';
 import { prefixOf } from '../../protocol/dialect.ts';
@@ -16,8 +19,8 @@ import { endingOf } from './endings.ts';
 import type { RunStore } from './stores.ts';
 
 /**
- * The same decision with the end of the run in it, or, when the run is over already, with what is left to do then. To be
- * asked again when the store says that the run has changed meanwhile. Throws `StoreUnavailable`.
+ * The same decision with the end of the run in it. When the run is over already, the decision to save `changeIfOver`.
+ * Call it again when the store answers that the run has changed meanwhile. Throws `StoreUnavailable`.
  */
 export async function failRun(
   store: { runs: Pick<RunStore, 'findRun' | 'findRecords' | 'readJournal'> },
@@ -55,7 +58,7 @@ async function failureCallbackOf(
   const report = reportOf(claimed, ended);
   const body = encodeCallbackPayload({
     ...report,
-    // A text of ours would be taken for one of the endpoint's.
+    // The workflow would take a text of ours for the endpoint's answer.
     body: ended.kind === 'answered' ? report.body : new Uint8Array(0),
     sourceBody: showsPayload ? (initial?.body ?? new Uint8Array(0)) : (claimed.deliveredBody ?? message.body),
     dlqId: dlqIdOf(atMs, message.key),
@@ -67,7 +70,9 @@ async function failureCallbackOf(
   return followUpOf(message, { url, method, header: headerOf(callback, run), body, settings }, atMs);
 }
 
-/** What the group forwards, the user headers of a run that keeps them, and the marks by which libraries know it. */
+/**
+ * What the callback forwards, the user headers of a run that keeps them, and the marks by which libraries recognize it.
+ */
 function headerOf(callback: CallbackSettings, { config }: Run): HeaderMap {
   const prefix = prefixOf(config.dialect);
   const marks = newHeaderMap();
@@ -77,7 +82,7 @@ function headerOf(callback: CallbackSettings, { config }: Run): HeaderMap {
   return withContentType(config.isKept ? withHeaders(own, config.header) : own);
 }
 
-/** What the group does not say is as for the failed message, which has it from the run. */
+/** What the callback does not set is as for the failed message, which has it from the run. */
 function settingsOf(
   callback: CallbackSettings,
   { config }: Run,

@@ -1,7 +1,7 @@
 /**
- * What is delivered for a step: the journal up to it (contract W 8.1). Nearly always the worker that delivers an entry
- * has just saved it, and has delivered the one before; so the latest journals stay in memory, encoded, up to a limit
- * over all of them, and only what is missing is read.
+ * What is delivered for a step: the journal up to it (contract W 8.1). The worker that delivers an entry has nearly
+ * always just saved it, and has delivered the one before. So the latest journals stay in memory, encoded, up to a limit
+ * for all of them together. Only what is missing is read.
  */
 import { encodeEntry, joinEntries } from '../../workflow/journal.ts';
 import type { JournalEntry, RunKey } from '../../workflow/model.ts';
@@ -10,21 +10,24 @@ import type { RunStore } from './stores.ts';
 
 /** Bytes of encoded entries that are kept. */
 const BYTES_MAX = 32 * 1024 * 1024;
-/** A journal of more bytes is read anew each time: it would drive all others out. */
+/** A journal of more bytes is not kept, but read each time: it would push out all others. */
 const JOURNAL_BYTES_MAX = BYTES_MAX / 8;
-/** What a journal, and each entry, cost in memory beside the bytes of entries, about. */
+/** About what a journal, and each entry, cost in memory in addition to the bytes of entries. */
 const JOURNAL_OVERHEAD = 192;
 const ENTRY_OVERHEAD = 512;
-/** Finding the oldest means to step over those that went before it: so many go at a time. */
+/** To find the oldest journal, a `Map` steps over those that were removed before it. So many are removed at a time. */
 const BYTES_AFTER_EVICTION = (BYTES_MAX * 7) / 8;
 
 interface EncodedEntry {
   position: number;
-  /** In memory of its own: a small `Buffer` is a part of a larger one, which would stay with it. */
+  /** A copy: a small `Buffer` is a part of a larger one, which would stay in memory with it. */
   encoded: Uint8Array;
 }
 
-/** All entries that deliveries show up to `upTo`; the positions between them belong to what deliveries do not show. */
+/**
+ * All entries up to `upTo` that deliveries show. The positions that are missing belong to entries that they do not
+ * show.
+ */
 interface Journal {
   entries: readonly EncodedEntry[];
   upTo: number;
@@ -57,13 +60,13 @@ export class JournalBodies {
     this.#journals.delete(runKey);
   }
 
-  /** What is to be sent instead of the message's own body; `undefined`: that one. Throws `StoreUnavailable`. */
+  /** The body to send in place of the message's own; `undefined`: its own. Throws `StoreUnavailable`. */
   bodyOf({ message, journal: place }: Claimed): undefined | Uint8Array | Promise<Uint8Array> {
     const { run } = message.settings;
     if (!run || !place || run.callType === 'toCallback') return undefined;
     if (place.bytes === 0) return EMPTY;
     if (run.callType === 'fromCallback') return undefined;
-    // Another message may yet take the place of this one, at another worker: then what is kept here would be wrong.
+    // Another worker may still save a message in place of this one: then a journal that is kept here would be wrong.
     if (run.init === 'unknown') return this.#readOnce(run.key, place.position);
     const known = this.#journals.get(run.key);
     if (!known || known.upTo < place.position) return this.#read(run.key, place.position);
@@ -82,7 +85,7 @@ export class JournalBodies {
     const { upTo } = known ?? NOTHING;
     const missing = await this.#store.runs.readJournal(runKey, { afterPosition: upTo, toPosition: position });
     const whole = withEntries(known ?? NOTHING, missing, position);
-    // Whoever noted more of it meanwhile knows better.
+    // If the journal has changed here meanwhile, that version may have more entries.
     if (this.#journals.get(runKey) === known) this.#keep(runKey, whole);
     return bodyUpTo(whole, position);
   }

@@ -4,7 +4,7 @@ import type { RunState } from '../../workflow/model.ts';
 import type { InProject, LogDetail, LogState, MessageId, Millis, RunLogState } from '../model.ts';
 import type { Page, PageRequest } from '../page.ts';
 
-/** Several values of one name are alternatives, names narrow each other. */
+/** Several values of one name are alternatives; a run must match every name that is given. */
 export interface RunAttributes {
   runId?: string[];
   runCreatedAtMs?: Millis;
@@ -19,7 +19,7 @@ export interface RunAttributes {
 export interface RunEventFilter extends RunAttributes {
   state?: (LogState | RunLogState)[];
   messageId?: MessageId[];
-  /** Of the event, as `toMs`. */
+  /** The time of the event, as for `toMs`. */
   fromMs?: Millis;
   toMs?: Millis;
 }
@@ -28,7 +28,7 @@ export interface RunEventFilter extends RunAttributes {
 export interface RunEvent {
   atMs: Millis;
   state: LogState | RunLogState;
-  /** With what is known of a run only once it has begun or ended where the event is about that. */
+  /** What belongs to the run's beginning or end is present only on events that are about these. */
   run: Pick<KnownRun, 'id' | 'url' | 'createdAtMs' | 'response' | 'dlqId' | 'callerIp' | 'invoker'> & {
     config?: KnownRun['config'];
   };
@@ -46,7 +46,7 @@ export interface RunFilter extends RunAttributes {
   state?: RunState[];
   /** The runs that own these messages. */
   messageId?: MessageId[];
-  /** Of the creation of the run, as `toMs`. */
+  /** The time when the run was created, as for `toMs`. */
   fromMs?: Millis;
   toMs?: Millis;
 }
@@ -54,9 +54,9 @@ export interface RunFilter extends RunAttributes {
 export interface RunLogStore {
   listRunEvents(args: InProject & { filter: RunEventFilter; page: PageRequest }): Promise<Page<RunEvent>>;
   /**
-   * Runs by their creation, each with all of its journal; a page may end early rather than hold very many bytes. With
-   * `bodyBytesMax` a body may come cut to one byte more. Of very many answers to failed attempts, and payloads of invoked
-   * runs, some come without their bodies.
+   * Runs in the order of their creation, each with its whole journal. A page ends early when it would hold very many
+   * bytes. With `bodyBytesMax` a body may be cut to that length and one byte more. When there are very many answers to
+   * failed attempts, or payloads of invoked runs, some of them come without their bodies.
    */
   listRunHistories(
     args: InProject & { filter: RunFilter; page: PageRequest; bodyBytesMax?: number | undefined },

@@ -12,10 +12,10 @@ import { explainEnded } from './explain-ended.ts';
 import type { RunFilter, RunLogStore } from './log-store.ts';
 import type { RunLogCommands } from './run-commands.ts';
 
-/** Runs looked at in one request for those that have a step in some state; after them the page is a short one. */
+/** Runs that one request reads in search of steps in certain states; after these the page may be short. */
 const LOOKED_AT_MAX = 200;
 
-/** In which states a run can be that has a step in a state; what is not here can be in all. */
+/** The states that a run can have when it has a step in this state. A step state that is missing here: any. */
 const RUN_STATES_BY_STEP: Partial<Record<StepState, readonly RunState[]>> = {
   STEP_PROGRESS: ['RUN_STARTED', 'RUN_FAILED'],
   STEP_RETRY: ['RUN_STARTED'],
@@ -38,7 +38,7 @@ export class RunLogs implements RunLogCommands {
     page: PageRequest,
     bodyBytesMax?: number,
   ): Promise<Page<RunLog>> {
-    // The store ends a page early rather than read very many bytes. Of cut bodies little is left, so there is room for more.
+    // The store ends a page before it has read very many bytes. Cut bodies are short, so this page has room for more runs.
     if (!stepState && bodyBytesMax === undefined) return this.#read(projectId, filter, page, bodyBytesMax);
     const states = stepState && new Set(stepState);
     const wanted = stepState ? narrowed(filter, stepState) : filter;
@@ -81,7 +81,7 @@ export class RunLogs implements RunLogCommands {
   }
 }
 
-/** So that few runs are looked at in vain. */
+/** Narrows the filter to runs that can have such a step. */
 function narrowed(filter: RunFilter, stepStates: readonly StepState[]): RunFilter {
   const possible = stepStates.map((state) => RUN_STATES_BY_STEP[state]);
   if (possible.includes(undefined)) return filter;

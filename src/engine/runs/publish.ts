@@ -1,4 +1,6 @@
-/** Publishes: read the workflow runs that they are for, if they are for any, make them, save them if these are as they were. */
+/**
+ * Makes and saves publishes. Reads the workflow runs that they are for, and saves them only if these have not changed.
+ */
 import { quotaExceeded, runOver } from '../../protocol/errors.ts';
 import type { RunRequest } from '../../protocol/settings.ts';
 import { FIRST_VERSION, type Run } from '../../workflow/model.ts';
@@ -37,7 +39,7 @@ export class Publisher {
     this.#deps = deps;
   }
 
-  /** Of each command what was saved for it; throws as `Engine.publish` says. */
+  /** Answers for each command what was saved for it. Throws as `Engine.publish` does. */
   async publish(
     projectId: ProjectId,
     commands: PublishCommand[],
@@ -50,7 +52,7 @@ export class Publisher {
       const { drafts, remembered } = await this.#draft(commands, context);
       const save = async (newMessages: NewMessage[]) => {
         const saved = await store.messages.accept(newMessages, context.nowMs, accountsVersion);
-        // Before anything goes out: the first delivery may ask for the journal at once.
+        // Noted before anything goes out: the first delivery may need the journal at once.
         for (const [index, entry] of newMessages.entries()) {
           noteEntry(bodies, entry, saved[index]);
           noteRun(active, entry, saved[index]);
@@ -62,7 +64,7 @@ export class Publisher {
       if (refusal?.kind === 'journalFull') throw quotaExceeded('maxJournalSize', refusal.limit);
       if (refusal?.kind === 'tooManyInvokers') throw quotaExceeded('maxInvokers', refusal.limit);
       if (refusal?.kind === 'runTooEarly') runsAfterMs = Math.max(runsAfterMs, refusal.latestMs);
-      // What was read just now is over indeed.
+      // No run was remembered: all were read just now, so one is really over.
       if (refusal?.kind === 'runOver' && remembered.length === 0) throw runOver();
       if (!refusal) return { drafts, accepted, context };
       for (const run of remembered) active.forget(projectId, run.id);
@@ -72,7 +74,7 @@ export class Publisher {
 
   async #draft(commands: PublishCommand[], context: DraftContext): Promise<Round> {
     const { numbers, intake } = this.#deps;
-    // Where there is a run, a second one each: an invocation is recorded in the journal of its parent.
+    // When runs take part, each command gets a second key: an invocation is recorded in the journal of its parent.
     const keysOfEach = commands.some(({ options }) => options.run) ? 2 : 1;
     const firstKey = await numbers.take(keysOfEach * commands.length);
     const slices = intake.slices();
@@ -103,7 +105,7 @@ export class Publisher {
     if (request.isBySdk && request.runId !== undefined) {
       const run = await this.#deps.active.read(context.projectId, request.runId);
       if (!run) throw runOver();
-      // One that has gone on is answered like any that is repeated.
+      // A run that has gone on already is answered like any repeated trigger.
       if (run.config.isUnknownSdk) return draftOfAdoption(command, request, run, keys.key, context);
     }
     const { invocation } = command;
@@ -111,7 +113,7 @@ export class Publisher {
     return draftOfStart(command, request, parent, keys, context);
   }
 
-  /** The active run that is meant. Throws `ApiError` 400 when there is none, or only one that began at another time. */
+  /** The active run with this id. Throws `ApiError` 400 when there is none, or only one that began at another time. */
   async #runOf(
     projectId: ProjectId,
     { runId, createdAtMs }: { runId: string; createdAtMs?: number },
@@ -137,12 +139,12 @@ function isRefused(accepted: Accepted): accepted is Refused {
   return REFUSALS.some((kind) => kind === accepted.kind);
 }
 
-/** Whether `run` is the incarnation that is meant; senders that do not know it say nothing, or 0. */
+/** Whether `run` was created at `createdAtMs`. Senders that do not know the time say nothing, or 0. */
 export function isOf(run: Run, createdAtMs: number | undefined): boolean {
   return !createdAtMs || run.createdAtMs === createdAtMs;
 }
 
-/** Its first step comes soon, and need not ask the store for what it was begun with. */
+/** Remembers a run that has begun: its first step comes soon, and then need not read it from the store. */
 function noteRun(active: ActiveRuns, { message, run }: NewMessage, accepted: Accepted | undefined): void {
   if (!run || accepted?.kind !== 'accepted') return;
   if (sleeps(message)) return active.forget(message.projectId, run.id);
@@ -168,14 +170,14 @@ function noteRun(active: ActiveRuns, { message, run }: NewMessage, accepted: Acc
 function noteEntry(bodies: JournalBodies, { message, entry, run }: NewMessage, accepted: Accepted | undefined): void {
   const part = message.settings.run;
   if (!entry || !part || accepted?.kind !== 'accepted' || !accepted.journal) return;
-  // The first message has taken the place of another, or another may take its place.
+  // This first message has replaced another one, or another one may still replace it.
   if (run?.isBySdk) bodies.forget(entry.runKey);
   if (part.init === 'unknown' || sleeps(message)) return;
   const { position } = accepted.journal;
   bodies.note(entry.runKey, { position, messageId: message.id, callType: part.callType, body: message.body });
 }
 
-/** Nothing comes of it soon: what is remembered of it would only drive out what is needed. */
+/** Whether it goes out only later. What is remembered of such a message would only push out what is needed soon. */
 function sleeps({ notBeforeMs, createdAtMs }: Message): boolean {
   return notBeforeMs > createdAtMs;
 }

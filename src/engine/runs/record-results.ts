@@ -1,11 +1,11 @@
-/** The message that brings a run the result of what it had recorded: a wait or an invocation. */
+/** The message that brings a run the result of a wait or an invocation. */
 import type { ResultPart } from '../../protocol/settings.ts';
 import { entryKeyOfResult } from '../../workflow/entry-keys.ts';
 import { readStep } from '../../workflow/steps.ts';
 import { followUpOf } from '../messages/follow-up.ts';
 import type { FollowUp, Message, Millis } from '../model.ts';
 
-/** `part` is what of the message was known when `record` was made; `body` its step with the result in it. */
+/** `part`: what was known of the message when `record` was made. `body`: its step with the result in it. */
 export function resultOf(record: Message, part: ResultPart, body: Uint8Array, atMs: Millis): FollowUp {
   const { run } = record.settings;
   const step = readStep(record.body);

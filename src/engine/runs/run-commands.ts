@@ -12,7 +12,7 @@ import type { Waiter } from './stores.ts';
 /** A wait that a run asks for. */
 export interface WaitCommand {
   runId: string;
-  /** Which incarnation of the run, where the sender says so. */
+  /** When the run was created, if the sender says so: runs may have the same id one after the other. */
   createdAtMs?: Millis;
   eventId: string;
   /** As it was sent. */
@@ -21,9 +21,9 @@ export interface WaitCommand {
   /** The step, its members as they were sent. */
   step: Uint8Array;
   stepId: number;
-  /** What the receiver of its result can do. */
+  /** What the receiver of its result supports. */
   features: WorkflowFeature[];
-  /** As they were asked for, before the configuration of the run is applied. */
+  /** As the client asked for them, before the configuration of the run is applied. */
   notified: ResultPart;
   timedOut: ResultPart;
   /** Header maps as the list of waiters shows them. */
@@ -45,18 +45,19 @@ export interface Notified {
 
 export interface WaiterCommands {
   /**
-   * Registers the wait, or ends it at once with what was saved for it. The id is that of the wait. Throws `ApiError` 400
-   * when the run is over, and 412 when its journal is full.
+   * Registers the wait, or ends it at once with an event that was saved for it. The id is that of the wait. Throws
+   * `ApiError` 400 when the run is over, and 412 when its journal is full.
    */
   wait(projectId: ProjectId, command: WaitCommand): Promise<{ messageId: MessageId; deduplicated: boolean }>;
   /**
-   * Wakes all that wait for the event when it is called. There may be any number of them, so `tell` is told piece by piece,
-   * once each is saved.
+   * Wakes all runs that wait for the event now. There may be any number of them, so `tell` hears of them piece by piece,
+   * each time after a piece is saved.
    */
   notify(projectId: ProjectId, eventId: string, body: Uint8Array, tell: (piece: Notified[]) => void): Promise<void>;
   /**
-   * Wakes all waiters of one run, or with `oldestOnly` one of them; is saved for its next wait when there is none. Answers
-   * for the first. `undefined`: no such run is active. Throws `ApiError` 412 when too much is saved for it.
+   * Wakes all waiters of one run, or with `oldestOnly` the oldest. When there is none, the event is saved for the run's
+   * next wait. Answers for the first waiter. `undefined`: no such run is active. Throws `ApiError` 412 when the run has
+   * too many saved events.
    */
   notifyRun(
     projectId: ProjectId,
@@ -65,11 +66,11 @@ export interface WaiterCommands {
     body: Uint8Array,
     options: { oldestOnly: boolean },
   ): Promise<Notified | undefined>;
-  /** Up to 1,000 in order of registration, and fewer when what they were registered with is large. */
+  /** Up to 1,000 in order of registration; fewer when they were registered with large bodies. */
   listWaiters(projectId: ProjectId, eventId: string): Promise<Waiter[]>;
 }
 
-/** What is asked of a run before anything is done with it. */
+/** What the API must know of a run before it does anything with it. */
 export interface ActiveRun {
   /** Its bodies are redacted. */
   hidesBodies: boolean;
@@ -78,7 +79,7 @@ export interface ActiveRun {
 export interface RunCommands {
   /** `undefined` when no such run is active; one that ended a moment ago may still be found. */
   findActiveRun(projectId: ProjectId, runId: string): Promise<ActiveRun | undefined>;
-  /** Succeeds whatever the run's state: what has ended, or is of another `createdAtMs`, stays as it is. */
+  /** Succeeds in any state of the run. A run that has ended, or has another `createdAtMs`, stays as it is. */
   completeRun(projectId: ProjectId, runId: string, response: Uint8Array, createdAtMs?: Millis): Promise<void>;
   /** False when no such run is active. */
   cancelRun(projectId: ProjectId, runId: string, createdAtMs?: Millis): Promise<boolean>;
@@ -88,8 +89,8 @@ export interface RunCommands {
 
 export interface RunLogCommands {
   /**
-   * Runs with their steps, newest first; with `stepState` those that have a step in one of them. With
-   * `bodyBytesMax` bodies may come cut to one byte more. A page may be a short one, though more follows.
+   * Runs with their steps, newest first; with `stepState` only those that have a step in one of these states. With
+   * `bodyBytesMax` bodies may be cut to that length and one byte more. A page may be short although more runs follow.
    */
   listRuns(
     projectId: ProjectId,

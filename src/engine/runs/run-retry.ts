@@ -40,11 +40,11 @@ export interface RunRetryContext {
   leadMs?: Millis;
   random: RandomBytes;
   lazyAboveBytes: number;
-  /** A number that nobody else has; called at most once for the run and twice for each unfinished entry. */
+  /** A unique number; called at most once for the run and twice for each unfinished entry. */
   nextKey(): MessageKey;
 }
 
-/** What of a run its messages name. */
+/** The part of a run that its messages name. */
 type Head = Pick<RunPart, 'key' | 'id' | 'createdAtMs' | 'url'>;
 
 /** What all entries of the new run are made with. */
@@ -125,7 +125,7 @@ function sent(old: Message, { kind, entryKey }: OutlinedEntry, making: Making): 
   return { message, entry: entryOf(message, { runKey: head.key, kind, entryKey }, context.lazyAboveBytes) };
 }
 
-/** The wait with its full time before it. */
+/** The wait, which begins again with its full time. */
 function waited(old: Message, entry: OutlinedEntry, making: Making): RetriedEntry<Draft> {
   const { head, context } = making;
   const { wait } = old.settings;
@@ -148,7 +148,7 @@ function waited(old: Message, entry: OutlinedEntry, making: Making): RetriedEntr
   };
 }
 
-/** The invocation, which waits for another child than before. */
+/** The invocation, which waits for a new child. */
 function invoked(old: Message, entry: OutlinedEntry, { message: child }: Draft, making: Making): RetriedEntry<Draft> {
   const { invoke } = old.settings;
   if (!invoke) throw new Error(`${old.key} is no invocation`);
@@ -185,7 +185,7 @@ function begin({ run: { url, config }, initial: old }: Beginning, context: RunRe
   };
 }
 
-/** `old` as a message of the new run, with what the run has other than before. */
+/** `old` as a message of the new run, with the changes of the override. */
 function moved(old: Message, key: MessageKey, { head, config, override, context }: Making): Message {
   const { nowMs, random } = context;
   const isCall = old.settings.run?.callType === 'toCallback';
@@ -205,12 +205,12 @@ function moved(old: Message, key: MessageKey, { head, config, override, context 
   };
 }
 
-/** A sleep keeps the time at which it was to end. What was to go out at once was made by a clock that may have been ahead. */
+/** A sleep keeps its end. A message without delay does not keep its time, which may be of a clock that was ahead. */
 function wakesAtMs({ createdAtMs, notBeforeMs }: Message): Millis {
   return notBeforeMs > createdAtMs ? notBeforeMs : 0;
 }
 
-/** What each message of a run that does not keep its configuration has of its own. */
+/** The changes that each message must carry itself when the run does not keep its configuration. */
 function changesOf({ maxRetries, retryDelayExpression, flowControl, labels, failureCallback }: RunOverride) {
   return {
     ...(maxRetries !== undefined && { maxRetries }),

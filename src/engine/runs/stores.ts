@@ -15,28 +15,28 @@ import type {
 
 /** What became of an attempt to end a run. */
 export type EndedAs =
-  /** `follows`: where each of the messages that follow stands, in their order. */
+  /** `follows`: how each message that follows was saved, in their order. */
   | { kind: 'ended'; follows: Saved[] }
-  /** The run is not as it was when the ending was made: read it again. */
+  /** The run has changed since the ending was made: read it again. */
   | { kind: 'changed' }
-  /** It has ended before, or never was. */
+  /** It has ended before, or never existed. */
   | { kind: 'over' };
 
 export interface RunStore {
-  /** The run of that id that has not ended. */
+  /** The run with this id that has not ended. */
   findActiveRun(projectId: ProjectId, id: string): Promise<Run | undefined>;
   /** By its key, ended or not. */
   findRun(projectId: ProjectId, key: RunKey): Promise<Run | undefined>;
-  /** Bytes of the journal, as deliveries show it, of the run of that id that has not ended. */
+  /** Bytes of the journal, as deliveries show it, of the run with this id that has not ended. */
   journalBytes(args: InProject & { id: string }): Promise<number | undefined>;
   /** What deliveries show of the journal, in order: after `afterPosition` (default: from the start) up to `toPosition`. */
   readJournal(runKey: RunKey, range?: { afterPosition?: number; toPosition?: number }): Promise<JournalEntry[]>;
-  /** What was kept of waits and invocations, those that exist, in the order of `keys`. */
+  /** The waits, invocations and other entries that are kept, in the order of `keys`; missing ones are left out. */
   findRecords(projectId: ProjectId, keys: MessageKey[]): Promise<Message[]>;
   /**
-   * Ends each run that still is as its ending supposes: its messages that wait are cancelled, those in flight marked, its
-   * waiters and its pending events removed, and `follows` saved. A message that follows for the journal of a run that is over is
-   * not saved, but that the result of an invocation of a failed run is kept for its log.
+   * Ends each run that has not changed since its ending was made: cancels its waiting messages, marks those in flight,
+   * removes its waiters and its pending events, and saves `follows`. A message for the journal of a run that is over is
+   * not saved; only the result of an invocation of a failed run is kept for its log.
    */
   endRuns(endings: { ending: RunEnding; follows: NewMessage[] }[], nowMs: Millis): Promise<EndedAs[]>;
 }
@@ -61,14 +61,14 @@ export interface PendingEvent {
   body: Uint8Array;
 }
 
-/** What a run may have saved for its waits to come. */
+/** How many pending events a run may have. */
 export interface PendingEventLimits {
   events: number;
-  /** Of their bodies; one alone may have more. */
+  /** Of all their bodies; a single event may have more. */
   bytes: number;
 }
 
-/** What became of a wait that is to be registered. */
+/** What became of the request to register a wait. */
 export type Waiting =
   | { kind: 'registered' }
   /** Its result was saved at once: it took the pending event. */
@@ -78,13 +78,16 @@ export type Waiting =
   | { kind: 'over' }
   /** The journal of the run is longer than it may be. */
   | { kind: 'journalFull'; limit: number }
-  /** The run or its pending events are not as was supposed: read again. */
+  /** The run or its pending events have changed: read them again. */
   | { kind: 'changed' };
 
 export interface WaiterStore {
   /** The oldest pending event of a run for an event. */
   nextPendingEvent(runKey: RunKey, eventId: string): Promise<PendingEvent | undefined>;
-  /** Registers the wait while there is no pending event for it; or, given one, takes that, if it still is the oldest, and saves `result`. */
+  /**
+   * Registers the wait if there is no pending event for it. With `taken`: takes that event, if it is the oldest, and
+   * saves `result`.
+   */
   addWaiter(
     waiter: NewWaiter,
     taken: { pendingEventKey: number; result: NewMessage } | undefined,
@@ -92,19 +95,22 @@ export interface WaiterStore {
   ): Promise<Waiting>;
   /**
    * In order of registration; those of one run when `runKey` is given. Up to `count`, and up to about 4 MiB of what they
-   * were registered with, but at least one while there is one.
+   * were registered with, but at least one if there is any.
    */
   listWaiters(
     projectId: ProjectId,
     eventId: string,
     page: { runKey?: RunKey; afterKey?: MessageKey; count: number },
   ): Promise<Waiter[]>;
-  /** Removes each waiter that still is registered and saves its result; `'gone'`, with nothing of it done, for the others. */
+  /**
+   * Removes each waiter that is still registered and saves its result. `'gone'`: it was not, and nothing was done for
+   * it.
+   */
   resolveWaiters(
     resolutions: { waiterKey: MessageKey; result: NewMessage }[],
     nowMs: Millis,
   ): Promise<(Saved | 'gone')[]>;
-  /** Keeps an event for a run that has no waiter for it, within the limits of what a run may have of it. */
+  /** Keeps an event for a run that has no waiter for it, within `limits`. */
   savePendingEvent(
     projectId: ProjectId,
     runKey: RunKey,
@@ -112,6 +118,9 @@ export interface WaiterStore {
     pendingEvent: PendingEvent,
     limits: PendingEventLimits,
   ): Promise<'saved' | 'over' | 'waited' | 'tooMuch'>;
-  /** Waiters whose deadline has come, earliest first, as many as `listWaiters` would; and when there is none, the earliest deadline. */
+  /**
+   * Waiters whose deadline has come, earliest first, as many as `listWaiters` answers. When none is due: the earliest
+   * deadline.
+   */
   dueWaiters(request: { nowMs: Millis; limit: number }): Promise<{ due: Waiter[]; nextAtMs: Millis | undefined }>;
 }

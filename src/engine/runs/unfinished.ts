@@ -1,6 +1,6 @@
 /**
- * What of a journal is still to be done when its run is resumed (contract W 21.3)? Only the journal is asked, not how
- * deliveries went: one that was answered with success after the run had failed came to nothing.
+ * Which entries of a journal must be started again when its run is resumed (contract W 21.3)? Only the journal decides,
+ * not the outcomes of deliveries: a success that came after the run had failed has changed nothing.
  */
 import {
   entryKeyOfCall,
@@ -15,8 +15,8 @@ import type { EntryKind, MessageKey } from '../model.ts';
 import type { OutlinedEntry } from './dead-run-store.ts';
 
 /**
- * Keys of the entries that are to be started again: branches that have no result yet or, when there is none, the latest
- * result, whose delivery moves the run on.
+ * Keys of the entries that must be started again: branches that have no result yet. When there is no such branch: the
+ * latest result, whose delivery moves the run on.
  */
 export function unfinishedOf(journal: readonly OutlinedEntry[]): ReadonlySet<MessageKey> {
   const entryKeys = new Set(journal.map(({ entryKey }) => entryKey));
@@ -29,7 +29,7 @@ export function unfinishedOf(journal: readonly OutlinedEntry[]): ReadonlySet<Mes
   return new Set(last ? [last.key] : []);
 }
 
-/** Whether the delivery of an entry is what a run goes on with, once no branch is open. */
+/** Whether the delivery of such an entry moves a run on, once no branch is open. */
 const MOVES_ON: Readonly<Record<EntryKind, boolean>> = {
   initial: true,
   step: true,
@@ -54,7 +54,7 @@ function isOpen(
     case 'fromCallback': {
       const callKey = keyOfCall(entryKey);
       const callEntryKey = callKey === undefined ? undefined : callEntryKeys.get(callKey);
-      // A call without a step has the result that came after it.
+      // A call that belongs to no step waits for no result of a step.
       return (
         callEntryKey !== undefined &&
         stepIdOfEntryKey(callEntryKey) !== undefined &&
@@ -71,7 +71,7 @@ function isOpen(
   }
 }
 
-/** Whether there is anything of the step that is planned: that is what is to be started again, then. */
+/** Whether the planned step has an entry of its own: then that one is started again, and not the plan. */
 function hasBegun(plan: string, entryKeys: ReadonlySet<string>): boolean {
   const stepId = stepIdOfEntryKey(plan);
   return (
@@ -82,7 +82,7 @@ function hasBegun(plan: string, entryKeys: ReadonlySet<string>): boolean {
   );
 }
 
-/** Whether the step that `entryKey` is of has its result. */
+/** Whether the step of `entryKey` has its result. */
 function hasResult(entryKey: string, entryKeys: ReadonlySet<string>): boolean {
   const stepId = stepIdOfEntryKey(entryKey);
   return stepId !== undefined && entryKeys.has(entryKeyOfResult(stepId));

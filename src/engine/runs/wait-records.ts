@@ -10,7 +10,7 @@ import { recordOf } from './entries.ts';
 import type { WaitCommand } from './run-commands.ts';
 import type { NewWaiter } from './stores.ts';
 
-/** The wait that `command` asks `run` for, under a key and an id that nobody else has. */
+/** The wait of `run` that `command` asks for, under a unique key and id. */
 export function waiterOf(
   command: WaitCommand,
   run: Run,

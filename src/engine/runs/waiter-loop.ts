@@ -1,4 +1,4 @@
-/** Ends waits whose deadline has come. A notification at the same time may come first: one of the two is recorded. */
+/** Ends waits whose deadline has come. If a notification comes at the same time, only one of the two is recorded. */
 import { DueLoop } from '../due-loop.ts';
 import type { EventLog } from '../ports.ts';
 import type { WaiterStore } from './stores.ts';
@@ -13,7 +13,7 @@ interface WaiterLoopDeps extends WakeDeps {
   log: EventLog;
 }
 
-/** To be told the deadline of each wait that is registered. */
+/** The loop must be told the deadline of each wait that is registered (`noteNext`). */
 export function waiterLoop(deps: WaiterLoopDeps): DueLoop {
   const { store, clock, log } = deps;
   const doPiece = async () => {

@@ -1,7 +1,7 @@
 /**
- * Waits of runs for events, and what notifies of them (contract W 14.6, 14.7). What was read may have changed when it is
- * saved: then the store says so, having saved nothing, and it is read again. So a wait and a notification that come at the
- * same time always find each other.
+ * Waits of runs for events, and notifications of these events (contract W 14.6, 14.7). When the data has changed since
+ * it was read, the store saves nothing and says so, and the data is read again. So a wait and a notification that come
+ * at the same time always find each other.
  */
 import { quotaExceeded, runOver } from '../../protocol/errors.ts';
 import { mintMessageId } from '../../protocol/ids.ts';
@@ -22,7 +22,7 @@ import { type WakeDeps, type Woken, wake } from './wakes.ts';
 const PIECE = { waiters: 200, bytes: 4 * 1024 * 1024 };
 /** Waiters in one list, and reads that it may take: each brings a few MiB at most. */
 const LIST_MAX = { waiters: 1_000, reads: 4 };
-/** Notifications that are kept for the waits of one run: whoever knows its webhook can send them. */
+/** Notifications that are kept for the waits of one run: anyone who knows its webhook can send them. */
 const PENDING_EVENTS_MAX: PendingEventLimits = { events: 1_000, bytes: 32 * 1024 * 1024 };
 
 export interface WaitDeps extends WakeDeps {
@@ -109,14 +109,17 @@ export class RunWaits implements WaiterCommands {
     return waiters;
   }
 
-  /** Of a waiter: an event wakes those that have smaller keys than it has itself, and saved ones are taken by their keys. */
+  /**
+   * For a waiter. Keys give the order: an event wakes waiters with smaller keys than its own; saved ones are taken by
+   * key.
+   */
   async #identity(): Promise<Pick<Message, 'key' | 'id'>> {
     const { numbers, randomness } = this.#deps;
     const key = await numbers.takeLatest();
     return { key, id: mintMessageId(key, (count) => randomness.bytes(count)) };
   }
 
-  /** Registers `waiter`, or, given a pending event, has it answered with that. */
+  /** Registers `waiter`; with a pending event, saves its result at once instead. */
   async #add(waiter: NewWaiter, pendingEvent: PendingEvent | undefined): Promise<Waiting> {
     const { store, intake } = this.#deps;
     const { message: record } = waiter.record;
@@ -127,7 +130,7 @@ export class RunWaits implements WaiterCommands {
     return intake.save(drafts, save, (waiting) => (waiting.kind === 'answered' ? [waiting.saved] : []));
   }
 
-  /** Wakes those that wait for the event now, in order of registration, piece by piece. */
+  /** Wakes the waiters that wait for the event now, in order of registration, piece by piece. */
   async *#wakeAll(
     projectId: ProjectId,
     eventId: string,
@@ -160,7 +163,7 @@ export class RunWaits implements WaiterCommands {
   }
 }
 
-/** Every waiter's result repeats the event. */
+/** How many waiters are woken together: the result of each repeats the event. */
 function pieceFor(event: Uint8Array): number {
   return Math.min(PIECE.waiters, Math.max(1, Math.floor(PIECE.bytes / (event.length + 1))));
 }

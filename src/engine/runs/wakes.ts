@@ -1,4 +1,4 @@
-/** How waiters are woken, by a notification or by their deadline: each once, whoever else would wake it too. */
+/** How waiters are woken, by a notification or by their deadline: each only once, even when both come. */
 import type { Intake } from '../messages/intake.ts';
 import type { FollowUp, Message, Millis, NewMessage } from '../model.ts';
 import type { Clock } from '../ports.ts';
@@ -16,7 +16,7 @@ export interface Woken {
   message: Message;
 }
 
-/** Wakes those of `waiters` that nobody else has woken: all in one transaction, with what `resultOf` makes of each. */
+/** Wakes those of `waiters` that are not woken yet, all in one transaction. `resultOf` makes the result of each. */
 export async function wake(
   waiters: readonly Waiter[],
   resultOf: (record: Message, atMs: Millis) => FollowUp,

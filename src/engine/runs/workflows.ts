@@ -1,4 +1,4 @@
-/** Puts together what the engine does with workflow runs, and what of it clients may ask for. */
+/** Puts together the engine's parts for workflow runs, and the commands about runs that clients may give. */
 import type { DueLoop } from '../due-loop.ts';
 import type { Intake } from '../messages/intake.ts';
 import type { Millis, ProjectId } from '../model.ts';
@@ -20,7 +20,7 @@ import type { RunCommands as EndAndRead, RunLogCommands, WaiterCommands } from '
 import { waiterLoop } from './waiter-loop.ts';
 import { RunWaits } from './waits.ts';
 
-/** What the engine answers about runs, beside publishing into them. */
+/** All commands and reads about runs, except publishing. */
 export interface WorkflowCommands extends EndAndRead, RunLogCommands, WaiterCommands, DeadRunCommands {}
 
 export interface WorkflowDeps {
@@ -38,7 +38,7 @@ export interface WorkflowDeps {
 
 export class Workflows {
   readonly publisher: Publisher;
-  /** Brings waits to their deadlines. */
+  /** Ends waits at their deadlines. */
   readonly waiters: DueLoop;
   readonly commands: WorkflowCommands;
 

@@ -17,7 +17,7 @@ export interface ScheduleCommand {
   callerIp?: string;
   /** `cron` is valid; `scheduleId` is minted when it is absent. */
   options: PublishOptions & { cron: string };
-  /** With a URL group. */
+  /** Only with a URL group. */
   kept?: KeptHeaders;
 }
 
@@ -26,7 +26,7 @@ interface ScheduleCommandsDeps {
   clock: Clock;
   randomness: Randomness;
   numbers: Numbers;
-  /** Told the next time of each schedule that was saved. */
+  /** Called with the next time of each schedule that was saved. */
   noteNext: (atMs: Millis) => void;
 }
 
@@ -65,7 +65,7 @@ export class ScheduleCommands {
     });
   }
 
-  /** Does nothing to a schedule that is as it is to be. */
+  /** Changes nothing when the schedule is paused, or not paused, already. */
   async setPaused(projectId: ProjectId, id: string, isPaused: boolean): Promise<'saved' | 'missing'> {
     const { store, clock, numbers, noteNext } = this.#deps;
     return untilCurrent('the schedule', async () => {
@@ -98,7 +98,7 @@ function planOf({ destination, body, callerIp, options, kept }: ScheduleCommand,
   return plan;
 }
 
-/** Overwriting keeps the pause and what is known of the triggers so far. */
+/** A schedule that is overwritten keeps its pause and what is known of its earlier triggers. */
 function stateAfter(before: ScheduleState | undefined, cron: string, version: number, nowMs: Millis): ScheduleState {
   const nextAtMs = firstTimeOf(cron, before?.passedUntilMs, nowMs);
   return { isPaused: false, ...before, version, nextAtMs };

@@ -1,6 +1,7 @@
 /**
- * Triggers schedules when they are due. Each moves on to its next time in the transaction that saves its messages, and
- * only if nobody changed it meanwhile: so each time makes its messages once, whatever crashes and however many workers.
+ * Triggers schedules when they are due. One transaction saves the messages and moves the schedule on to its next time,
+ * and only if the schedule has not changed meanwhile. So each time makes its messages once, despite crashes and with
+ * any number of workers.
  */
 import { ApiError } from '../../protocol/errors.ts';
 import { DueLoop } from '../due-loop.ts';
@@ -26,11 +27,11 @@ import {
   triggerOf,
 } from './schedules.ts';
 
-/** Schedules looked at together, and the bytes of their bodies. */
+/** Schedules read together, and the bytes of their bodies. */
 const PIECE = { limit: 200, bytesMax: 4 * 1024 * 1024 };
-/** Messages saved in one transaction, and their bytes, unless a single trigger makes more: none may stall publishes. */
+/** Messages saved in one transaction, and their bytes, unless a single trigger makes more. More would delay publishes. */
 const SAVED_TOGETHER = { messages: 200, bytes: 4 * 1024 * 1024 };
-/** What a single trigger of a URL group may make; the same that a publish to it may. */
+/** What a single trigger of a URL group may make: the same as one publish to the group. */
 const TRIGGER_MAX = { messages: 10_000, bytes: 100 * 1024 * 1024 };
 
 interface ScheduleLoopDeps {
@@ -41,12 +42,12 @@ interface ScheduleLoopDeps {
   clock: Clock;
   log: EventLog;
   numbers: Numbers;
-  /** What messages are accepted with now. */
+  /** The context for a message that is accepted now. */
   acceptContext: (projectId: ProjectId) => AcceptContext;
   intake: Intake;
 }
 
-/** What is made of one due schedule: its next state, and the messages on the way there. */
+/** What is decided for one due schedule: its next times, and the messages of its triggers. */
 interface Step {
   schedule: Schedule;
   trigger: Trigger;
@@ -54,7 +55,7 @@ interface Step {
   error?: string;
 }
 
-/** To be told the next time of each schedule that is saved. */
+/** The loop must be told the next time of each schedule that is saved (`noteNext`). */
 export function scheduleLoop(deps: ScheduleLoopDeps): DueLoop {
   const { clock, log } = deps;
   const triggers = new Triggers(deps);
@@ -69,7 +70,7 @@ export function scheduleLoop(deps: ScheduleLoopDeps): DueLoop {
 
 class Triggers {
   readonly #deps: ScheduleLoopDeps;
-  /** The wall clock was set back, or it may have been before the start. */
+  /** The wall clock was set back, or may have been set back before the start. */
   mayBeStranded = true;
 
   constructor(deps: ScheduleLoopDeps) {
@@ -86,7 +87,7 @@ class Triggers {
     return 'more';
   }
 
-  /** Those that were triggered by a clock that was far ahead would wait for that time. */
+  /** Schedules that were triggered while the clock was far ahead would wait until it shows that time again. */
   async #recoverStranded(): Promise<void> {
     const { store, clock, numbers } = this.#deps;
     this.mayBeStranded = false;
@@ -105,7 +106,7 @@ class Triggers {
     }
   }
 
-  /** The groups that exist of those that the schedules name, as they are now. */
+  /** The URL groups that the schedules name, as they are now; missing ones are left out. */
   async #groupsOf(due: readonly DueSchedule[]): Promise<Map<string, UrlGroup>> {
     const groups = new Map<string, UrlGroup>();
     for (const { schedule } of due) {
@@ -160,7 +161,7 @@ class Triggers {
   }
 }
 
-/** Each schedule's next state, with its own of `placed`, whose keys count from `firstKey`. */
+/** Each schedule's next state, with its messages out of `placed`, whose keys count from `firstKey`. */
 function changesOf(
   steps: readonly Step[],
   saved: { placed: readonly NewMessage[]; firstKey: number; firstVersion: number; wallMs: Millis },
@@ -187,7 +188,7 @@ function changesOf(
   });
 }
 
-/** How the messages of each step were saved, none of those that came too late. */
+/** How the messages of each step were saved; `undefined` for those of a schedule that had changed meanwhile. */
 function savedOf(answers: readonly (AcceptedState[] | 'stale')[], steps: readonly Step[]): (Saved | undefined)[] {
   return answers.flatMap((answer, index) =>
     answer === 'stale' ? (steps[index]?.commands ?? []).map(() => undefined) : answer.map((state) => ({ state })),
@@ -203,7 +204,7 @@ function recoveredAt(schedule: Schedule, version: number, nowMs: Millis): Schedu
   return { key: schedule.key, fromVersion: schedule.state.version, state, messages: [] };
 }
 
-/** What `make` makes, or why it is refused: for the schedule to show, since nobody waits for an answer. */
+/** What `make` makes, or why it fails. The schedule shows this error, since no client waits for an answer. */
 function orError<T>(make: () => T): { made: T } | { made: undefined; error: string } {
   try {
     return { made: make() };
@@ -224,7 +225,7 @@ function withinLimits(commands: PublishCommand[], { plan }: Schedule): PublishCo
   );
 }
 
-/** `steps` in order, as many together as may be saved together. */
+/** `steps` in order, in batches that may be saved together. */
 function* together(steps: readonly Step[]): Generator<Step[]> {
   let batch: Step[] = [];
   let messages = 0;

@@ -1,6 +1,6 @@
 /**
- * Schedules: what is published again and again, and when (contract M 15). Everything here is pure; `loops/schedules.ts`
- * carries it out.
+ * Schedules: what is published again and again, and when (contract M 15). Everything here is pure; `loop.ts` carries it
+ * out.
  */
 import { parseCron } from '../../protocol/cron.ts';
 import { nextCronTime } from '../../protocol/cron-times.ts';
@@ -35,7 +35,7 @@ export interface SchedulePlan {
   method: HttpMethod;
   header: HeaderMap;
   body: Uint8Array;
-  /** Of each message, with `scheduleId` and, where there is one, `queueName`. */
+  /** The settings of each message, with `scheduleId` and, if there is a queue, `queueName`. */
   settings: MessageSettings;
   /** From the trigger to the earliest delivery. */
   delayMs?: Millis;
@@ -48,14 +48,14 @@ export interface SchedulePlan {
   kept?: KeptHeaders;
 }
 
-/** What changes by itself. Each change gives it another version, so that none is made on top of one that was not seen. */
+/** What changes over time. Each change gives it a new version, so that no change is based on an outdated state. */
 export interface ScheduleState {
   /** Unique for ever among all versions of all schedules. */
   version: number;
   isPaused: boolean;
-  /** The next time, at which a trigger is due unless it is paused; stays as it was while it is. */
+  /** When the next trigger is due, unless the schedule is paused; a pause leaves it as it was. */
   nextAtMs: Millis;
-  /** Times up to this one are over and done with: none of them is ever triggered again. Absent: none was yet. */
+  /** Times up to this one are done: none of them is ever triggered again. Absent: none is done yet. */
   passedUntilMs?: Millis;
   /** The latest trigger; its messages have consecutive keys. Absent: there was none. */
   lastTrigger?: { atMs: Millis; firstKey: MessageKey; messages: number };
@@ -63,7 +63,7 @@ export interface ScheduleState {
   error?: string;
 }
 
-/** Moves a schedule on, if it still is at `fromVersion`, and saves the messages of its triggers in the same transaction. */
+/** Gives a schedule its next state, if it still is at `fromVersion`, and saves its messages in the same transaction. */
 export interface ScheduleChange {
   key: number;
   fromVersion: number;
@@ -71,7 +71,7 @@ export interface ScheduleChange {
   messages: NewMessage[];
 }
 
-/** How a message of the latest trigger ended, or that it did not yet. */
+/** How a message of the latest trigger ended, or that it has not ended yet. */
 export type TriggeredState = 'unfinished' | 'delivered' | 'failed';
 
 export interface TriggeredMessage {
@@ -79,12 +79,13 @@ export interface TriggeredMessage {
   state: TriggeredState;
 }
 
-/** A trigger whose time is further back was missed, not late: the finest resolution of an expression. */
+/** A trigger that is later than this was missed. A minute is the finest resolution of an expression. */
 const LATE_MS = 60_000;
 
 /**
- * How far a clock that was set back may be behind times that were triggered already, for these to be waited for: a wrong zone
- * is no more. Further, it was wrong before, and a schedule must not stand still until that wrong time.
+ * When a clock was set back by no more than this, a schedule waits until the times that were triggered already have
+ * passed. A wrong time zone makes no larger difference. With a larger one the clock was wrong before, and the schedule
+ * must not stand still until that wrong time.
  */
 export const SET_BACK_MS_MAX = 24 * 3_600_000;
 
@@ -100,21 +101,21 @@ export function firstTimeOf(cron: string, passedUntilMs: Millis | undefined, now
 
 /** What to do about the times of a schedule that are due. */
 export interface Trigger {
-  /** How often its messages are made: 0 when the times are let pass. */
+  /** How often its messages are made: 0 when the times are skipped. */
   times: number;
   nextAtMs: Millis;
   passedUntilMs: Millis;
 }
 
-/** Where a schedule stands whose expression cannot be read any more, because its zone was struck off the world's list. */
+/** For a schedule whose expression cannot be read any more, because its time zone no longer exists. */
 export function neverAgain(nowMs: Millis): Trigger {
   return { times: 0, nextAtMs: NEVER_MS, passedUntilMs: nowMs };
 }
 
 /**
  * Decides what is made of a schedule that is due at `nowMs`. `isBusy` says that a message of the trigger before is
- * unfinished; no more than `timesMax` (at least 1) triggers are made now, for the others it stays due. Throws `ApiError`
- * when the expression cannot be read.
+ * unfinished. At most `timesMax` (at least 1) triggers are made now; for the others the schedule stays due. Throws
+ * `ApiError` when the expression cannot be read.
  */
 export function triggerOf(
   { plan, state }: Pick<Schedule, 'plan' | 'state'>,

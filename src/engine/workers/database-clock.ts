@@ -1,7 +1,7 @@
 /**
- * What time is it for all workers on one database? The database's own clock says, and each heartbeat of a worker measures it;
- * in between the worker counts the time that passes, so that nobody who sets the machine's clock is noticed. When the
- * database's clock is set back, time goes on from where it was, for all of them.
+ * What time is it for all workers on one database? The database's clock decides, and each heartbeat of a worker measures
+ * it. In between, the worker counts elapsed time, so that setting the machine's clock has no effect. When the database's
+ * clock is set back, time goes on from where it was, for all workers.
  */
 import type { Millis } from '../model.ts';
 import type { Clock, JumpListener, Machine, Timer } from '../ports.ts';
@@ -10,7 +10,7 @@ import { Lead } from './steady-clock.ts';
 export class DatabaseClock implements Clock {
   readonly #machine: Machine;
   readonly #lead = new Lead();
-  /** What the database's clock shows when the machine has counted none. */
+  /** What the database's clock showed when the machine's `elapsedMs` was 0. */
   #offsetMs: Millis | undefined;
 
   constructor(machine: Machine) {
@@ -44,9 +44,9 @@ export class DatabaseClock implements Clock {
   }
 
   /**
-   * The database's clock showed `wallMs` at some moment between `askedAtMs` and now, both as `elapsedMs` counts. What is
-   * known and may be right stays: a slow answer says little, and must not move the time of a worker to and fro. `leadMs`:
-   * how far others are ahead of it.
+   * The database's clock showed `wallMs` at some moment between `askedAtMs` and now, both as `elapsedMs` counts. An
+   * offset that fits this stays: a slow answer says little, and must not move the worker's time to and fro. `leadMs`:
+   * how far other workers are ahead of the database's clock.
    */
   correct(wallMs: Millis, askedAtMs: Millis, leadMs: Millis = 0): void {
     const lowestMs = wallMs - this.#machine.elapsedMs;

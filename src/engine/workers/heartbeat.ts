@@ -1,9 +1,9 @@
 /**
- * Tells the other workers on the database that this one lives, and looks after what the dead have left. Whoever cannot
- * heartbeat in time is declared dead by the others; so a worker that cannot be sure of its heartbeats gives up by itself before
- * (`Fence`).
+ * Tells the other workers on the database that this one lives, and releases the claims of those that have expired. A
+ * worker that sends no heartbeat in time is expired by the others. So a worker that cannot be sure of its heartbeats
+ * stops by itself before that (`Fence`).
  *
- * Each heartbeat also brings the database's time and makes good what notifications may have lost.
+ * Each heartbeat also brings the database's time, and what lost notifications would have brought.
  */
 import { Alarm } from '../alarm.ts';
 import type { OriginLine } from '../lanes/origin-line.ts';
@@ -17,20 +17,22 @@ import type { HeartbeatAnswer, WorkerStore } from './store.ts';
 
 /** Heartbeats of which at least one must be answered in time. */
 const BEATS_PER_TIMEOUT = 3;
-/** Share of the timeout after which a worker without an answered heartbeat is to have let go of everything. */
+/** Share of the timeout after which a worker without an answered heartbeat closes its fence and ends its attempts. */
 const FENCE_SHARE = 0.8;
 /** Share of the timeout after which a heartbeat that failed is tried again. */
 const RETRY_SHARE = 1 / 15;
-/** Heartbeats between two looks for claims that were left over, when nothing gives reason for one. */
+/** Heartbeats between two looks for claims that are left over, when there is no special reason to look. */
 const LOOK_EVERY = 3;
 /** Claims released in one transaction: a few milliseconds of work. */
 const PIECE = 200;
-/** Lines that are read with a heartbeat when none may be lost: what others have no room for waits no longer than a heartbeat. */
+/** Lines that are read with a heartbeat; all of them when no worker may know some of them. */
 const LINES_PIECE = 500;
-/** A heartbeat that takes no longer tells the time well enough to begin with. */
+/**
+ * A first heartbeat that takes longer does not tell the time well enough, and is sent again, up to `QUICK_TRIES` times.
+ */
 const QUICK_MS = 500;
 const QUICK_TRIES = 3;
-/** How long an end waits to be noted; when it is not, the others find out by the missing heartbeats. */
+/** How long a worker that ends waits for the store to note it. If it is not noted, the others miss its heartbeats. */
 const LEAVE_WAIT_MS = 1_000;
 
 export interface HeartbeatDeps {
@@ -39,23 +41,26 @@ export interface HeartbeatDeps {
   randomness: Randomness;
   log: EventLog;
   worker: WorkerId;
-  /** Without a heartbeat for so long, the others may declare this worker dead. */
+  /** Without a heartbeat for so long, the others may expire this worker. */
   timeoutMs: Millis;
   accounts: SharedAccounts;
 }
 
-/** Projects, tokens and signing keys, as this worker has them in memory and others may change them. */
+/** Projects, tokens and signing keys as this worker has them in memory. Other workers may change them in the store. */
 export interface SharedAccounts {
   /** Of what is in memory. */
   readonly version: number;
   refresh(): Promise<void>;
-  /** The store had `version` when it was asked; until `untilMs`, as `elapsedMs` counts, this worker is not taken for dead. */
+  /**
+   * The store had `version` when it was asked; until `untilMs`, as `elapsedMs` counts, no other worker expires this
+   * one.
+   */
   noteNewest(version: number, untilMs: Millis): void;
   /** The store could not be asked, or read. */
   noteUnknown(error: Error): void;
 }
 
-/** The rest of the worker, as far as it must hear of a heartbeat. */
+/** The parts of the worker that must hear of a heartbeat. */
 export interface Listeners {
   /** Has the slots for attempts. */
   dispatcher: {
@@ -67,7 +72,7 @@ export interface Listeners {
   };
   noteSchedule(atMs: Millis): void;
   noteDeadline(atMs: Millis): void;
-  /** Somebody is gone who may have been doing something in pieces, such as the deletion of a queue. */
+  /** A worker has expired that may have been doing something in pieces, such as the deletion of a queue. */
   noteDeath(): void;
 }
 
@@ -81,19 +86,19 @@ export class Heartbeat {
   #stopped = false;
   /** The heartbeat under way. */
   #sending: Promise<void> | undefined;
-  /** What follows from a heartbeat and is under way still. */
+  /** The work after a heartbeat that is still under way. */
   #caring: Promise<void> | undefined;
   #sent = 0;
   #others: readonly WorkerId[] = [];
-  /** The others, or whoever changes accounts, wait for the next heartbeat. */
+  /** The next heartbeat must follow at once: it reports which accounts this worker has read. */
   #isSendingDue = false;
-  /** Nobody may be reading the lines of some origins. */
+  /** Perhaps no worker knows some of the lines. */
   #linesAreLost = false;
-  /** The last line of the piece that was read last, if there are more. */
+  /** Where the last piece of lines ended, if there are more. */
   #lastLine: OriginLine | undefined;
-  /** Something may have been saved of which this worker was told that it was not. */
+  /** Something may have been saved although the store reported a failure. */
   #isCommitUnknown = false;
-  /** Claims in this worker's name that it knew nothing of when it looked last. */
+  /** Claims in this worker's name that it did not know at the last look. */
   #unknownClaims: ReadonlySet<ClaimToken> = new Set();
 
   constructor(deps: HeartbeatDeps) {
@@ -107,7 +112,7 @@ export class Heartbeat {
     return this.#fence;
   }
 
-  /** The first heartbeat, and the care for what the dead have left (P7). Throws `StoreUnavailable`. */
+  /** Sends the first heartbeat and releases the claims of expired workers (P7). Throws `StoreUnavailable`. */
   async begin(): Promise<void> {
     const answer = await this.#sendFirst();
     this.#others = answer.others;
@@ -120,31 +125,34 @@ export class Heartbeat {
     }
   }
 
-  /** From now on it sends heartbeats, and `listeners` hear what each heartbeat brings. */
+  /** From now on sends heartbeats and tells `listeners` what each of them brings. */
   start(listeners: Listeners): void {
     this.#listeners = listeners;
     this.#setFenceAlarm();
     this.#alarm.setIn(this.#pauseMs());
   }
 
-  /** It is not known whether something was saved: the next looks will show. */
+  /** It is not known whether something was saved: the next looks will find what is left over. */
   noteCommitUnknown(): void {
     this.#isCommitUnknown = true;
     this.#linesAreLost = true;
   }
 
-  /** Others have changed accounts: the next heartbeats read them, and say so. */
+  /** Other workers have changed accounts: after the next heartbeat this one reads them, and a further one reports it. */
   noteAccounts(): void {
     if (this.#listeners) this.#sendSoon();
   }
 
-  /** This worker claims nothing any more; the others are to read the lines that it has read. */
+  /**
+   * This worker claims nothing any more. Its next heartbeat says so, and the others then read the lines that it has
+   * served.
+   */
   noteDraining(): void {
     this.#isLeaving = true;
     if (this.#listeners && !this.#sending) this.#alarm.setIn(0);
   }
 
-  /** No attempt is left. Resolves when the others will hear of it, or after a moment. */
+  /** No attempt is left. Resolves when the store has noted the end of this worker, or after a moment. */
   async stop(): Promise<void> {
     const { store, clock, worker } = this.#deps;
     this.#stopped = true;
@@ -182,7 +190,7 @@ export class Heartbeat {
     return answer;
   }
 
-  /** Again, a few times, while the answers are so slow that they hardly tell the time. */
+  /** Sends it again, a few times, while the answer is too slow to tell the time. */
   async #sendFirst(): Promise<HeartbeatAnswer> {
     const { clock } = this.#deps;
     for (let tries = 1; ; tries += 1) {
@@ -192,7 +200,7 @@ export class Heartbeat {
     }
   }
 
-  /** At a time of its own, so that a crowd of workers that were started together does not send them together. */
+  /** Random, so that workers that were started together do not send their heartbeats together. */
   #pauseMs(): Millis {
     const [byte = 0] = this.#deps.randomness.bytes(1);
     return (this.#deps.timeoutMs / BEATS_PER_TIMEOUT) * (1 - byte / 1024);
@@ -253,20 +261,20 @@ export class Heartbeat {
     this.#fenceAlarm.setIn(this.#fence.leftMs + 1);
   }
 
-  /** Attempts in flight end before the others may begin them anew. */
+  /** Ends the attempts in flight before other workers may repeat them. */
   #lookAtFence(): void {
     if (!this.#fence.isClosed) return this.#setFenceAlarm();
     this.#deps.log.warn('fence_closed', { worker: this.#deps.worker });
     this.#listeners?.dispatcher.interrupt();
   }
 
-  /** What could not be done because the store failed is done after another heartbeat. */
+  /** Does what a heartbeat asks for. What fails because of the store is done after another heartbeat. */
   async #care(answer: HeartbeatAnswer): Promise<void> {
     const { accounts, log } = this.#deps;
     try {
       if (answer.accountsVersion !== accounts.version) {
         await accounts.refresh();
-        this.#sendSoon(); // which says so: somebody waits for it
+        this.#sendSoon(); // it reports the new version: the worker that changed accounts waits for that
       }
       if (answer.hasLate) await this.#expire();
       if (this.#sent % LOOK_EVERY === 0 || this.#isCommitUnknown) await this.#look();
@@ -279,7 +287,7 @@ export class Heartbeat {
     }
   }
 
-  /** Declares those dead that are late, and gives back what is nobody's. */
+  /** Expires late workers and releases the claims that have no worker any more. */
   async #expire(): Promise<void> {
     const { store, clock, log } = this.#deps;
     const dead = await store.workers.expireWorkers({ nowMs: clock.nowMs() });
@@ -289,7 +297,7 @@ export class Heartbeat {
     if (dead.length > 0) this.#listeners?.noteDeath();
   }
 
-  /** Those of a worker that died are more than a few; one that comes late was being saved while its worker died. */
+  /** There may be many after a worker's death. One may also appear later: it was being saved when its worker died. */
   async #releaseOrphans(): Promise<void> {
     const { store } = this.#deps;
     for (let count = PIECE; count === PIECE; ) {
@@ -300,8 +308,9 @@ export class Heartbeat {
   }
 
   /**
-   * Looks for claims that are left over: in nobody's name, or in this worker's, which does not know of them because the
-   * answer was lost. Those were unknown at two looks: at a single one the attempt may just have ended.
+   * Releases claims that are left over: those of workers that are gone, and those in this worker's name that it does
+   * not know, because the answer was lost. The latter must be unknown at two looks: at one look, the attempt may just
+   * have ended.
    */
   async #look(): Promise<void> {
     const { store, worker } = this.#deps;
@@ -325,9 +334,9 @@ export class Heartbeat {
   }
 
   /**
-   * Which lines there are, of those that the others fill as well. They serve them too, but only where they have room: a worker
-   * may be full for as long as its endpoints take. Nothing else tells of their lines; a line that is heard of late costs its
-   * messages this one heartbeat, and is then served by all until it is empty.
+   * Reads lines that other workers fill. Those workers serve them too, but only while they have room: a worker may be
+   * full for as long as its endpoints take. Nothing else tells this worker of these lines. A line that it learns of
+   * late costs its messages one heartbeat; then all workers serve it until it is empty.
    */
   async #readLines(): Promise<void> {
     const piece = this.#linesAreLost ? undefined : { after: this.#lastLine, limit: LINES_PIECE };

@@ -1,6 +1,6 @@
 /**
  * Numbers that no worker ever gives out twice: message keys and claim tokens. They are taken from the store in
- * blocks, so that minting one costs no trip; what is left of a block at a crash is never used.
+ * blocks, so that most calls need no trip to the store. What is left of a block at a crash is never used.
  */
 import type { MessageStore } from '../stores.ts';
 
@@ -35,15 +35,15 @@ export class Numbers {
   }
 
   /**
-   * A number that is larger than all that anybody has taken so far: for what has to be told apart by when it came, whichever
-   * worker it came to. Where there are several it costs a trip to the store. Throws `StoreUnavailable`.
+   * A number that is larger than all that any worker has taken so far: for things whose order of arrival matters, at
+   * whichever worker they arrive. With several workers it costs a trip to the store. Throws `StoreUnavailable`.
    */
   takeLatest(): number | Promise<number> {
     return this.#isShared ? this.#reserve(1) : this.take(1);
   }
 
   async #takeFromNextBlock(count: number): Promise<number> {
-    // Several callers may wait for the same block: whoever finds it too short afterwards fetches one more.
+    // Several callers may wait for the same block: one that finds too few numbers left then fetches another.
     while (this.#next + count > this.#end) {
       const start = await this.#prefetch();
       if (start < this.#end) continue; // another caller has opened it already
@@ -60,7 +60,7 @@ export class Numbers {
     if (!this.#following) {
       const following = this.#reserve(BLOCK);
       this.#following = following;
-      // A failure is seen by whoever awaits the block; the next one to need it asks again.
+      // The callers that await the block see the failure; the next one that needs a block asks again.
       following.catch(() => {
         if (this.#following === following) this.#following = undefined;
       });

@@ -1,15 +1,16 @@
 /**
- * What time does the engine count with, when somebody sets the clock? The wall clock's, which it never follows back: then time
- * goes on from where it was. Forward it follows, since a machine that slept looks the same.
+ * Which time does the engine use when the wall clock is set? When it is set forward, the engine follows, since a machine
+ * that slept looks the same. When it is set back, the engine's time goes on from where it was, except by a little
+ * (`JUMP_MS`) or by very much (`LEAD_MS_MAX`).
  */
 import type { Millis } from '../model.ts';
 import type { Clock, JumpListener, Machine, Timer } from '../ports.ts';
 
-/** A wall clock that is off by less was corrected as clocks are, and is followed both ways. */
+/** A smaller change of the wall clock is a normal correction, which the engine follows both ways. */
 const JUMP_MS = 2_000;
 /**
- * Set back by more, it was wrong before, and is followed: otherwise all that is dated would be dated wrongly, and what waits
- * when the process ends would wait for that time.
+ * A wall clock that is set back by more was wrong before, and the engine follows it. Otherwise all dates would be
+ * wrong, and what still waits when the process ends would wait until the wrong time.
  */
 export const LEAD_MS_MAX = 24 * 3_600_000;
 
@@ -23,12 +24,12 @@ export class Lead {
     return this.#ms;
   }
 
-  /** From now on `listener` is told of each jump. */
+  /** From now on calls `listener` at each jump. */
   onJump(listener: JumpListener): void {
     this.#listeners.push(listener);
   }
 
-  /** The wall clock shows so much more than has elapsed. */
+  /** `offsetMs`: what the wall clock shows less what has elapsed. */
   note(offsetMs: Millis): void {
     const jumpMs = offsetMs - (this.#offsetMs ?? offsetMs);
     this.#offsetMs = offsetMs;
@@ -37,7 +38,7 @@ export class Lead {
     for (const listener of this.#listeners) listener(Math.round(jumpMs));
   }
 
-  /** Others that go by the same wall clock are so far ahead of it. */
+  /** Other workers on the same wall clock are ahead of it by `leadMs`. */
   join(leadMs: Millis): void {
     if (leadMs - this.#ms >= JUMP_MS) this.#ms = within(leadMs);
   }
@@ -47,14 +48,14 @@ function within(leadMs: Millis): Millis {
   return leadMs > LEAD_MS_MAX ? 0 : Math.max(0, leadMs);
 }
 
-/** By the wall clock of one machine. */
+/** The engine's time by the wall clock of one machine. */
 export class SteadyClock implements Clock {
   readonly #machine: Machine;
   readonly #lead = new Lead();
 
   constructor(machine: Machine) {
     this.#machine = machine;
-    this.nowMs(); // a jump is one from what is shown now
+    this.nowMs(); // jumps are measured from what the clock shows now
   }
 
   nowMs(): Millis {
@@ -80,7 +81,7 @@ export class SteadyClock implements Clock {
   }
 }
 
-/** `clock` for what goes by the wall: its `nowMs` is what the wall clock shows. */
+/** `clock` for what follows the wall clock, such as schedules: its `nowMs` is what the wall clock shows. */
 export function byTheWall(clock: Clock): Clock {
   return {
     nowMs: () => clock.wallMs(),

@@ -1,23 +1,23 @@
-/** What a store that several workers share tells of them: who lives, and whose claims are nobody's any more. */
+/** What a store that several workers share tells of them: which live, and which claims have no worker any more. */
 import type { ClaimRef, Millis, WorkerId } from '../model.ts';
 
-/** What a worker hears when it sends a heartbeat, all of one moment. */
+/** The answer to a heartbeat, all of one moment. */
 export interface HeartbeatAnswer {
   /** What the database's clock shows. */
   wallMs: Millis;
-  /** How far the time that the workers go by is ahead of it, where it was set back. */
+  /** How far the workers' time is ahead of the database's clock, when that was set back. */
   leadMs: Millis;
-  /** False for the first heartbeat, and when the worker was declared dead since the last: then its claims are others'. */
+  /** False for the first heartbeat, and when the worker was expired since the last: then others may have its claims. */
   wasKnown: boolean;
-  /** Whether others have missed their heartbeats or have left: somebody is to expire them. */
+  /** Whether others have missed their heartbeats or have left: one of the workers must expire them. */
   hasLate: boolean;
-  /** The others that claim messages. Who is missing now reads no line any more. */
+  /** The other workers that claim messages. One that is missing here serves no line any more. */
   others: WorkerId[];
   /** When something is due next, of messages, schedules and waiters; `undefined`: nothing is. */
   nextDueAtMs: Millis | undefined;
   nextScheduleAtMs: Millis | undefined;
   nextWaiterAtMs: Millis | undefined;
-  /** Another one whenever projects, tokens or signing keys have changed. */
+  /** Changes whenever projects, tokens or signing keys change. */
   accountsVersion: number;
 }
 
@@ -30,22 +30,23 @@ export interface WorkerState {
 
 export interface WorkerStore {
   /**
-   * Says that `worker` lives; from `timeoutMs` after its last heartbeat on, by the time that they all go by, any other may declare
-   * it dead. One that is leaving finishes what it has and begins nothing. `accountsVersion`: what it admits callers by, and
-   * signs. `known`: what the worker takes for that time, and for its lead; absent before the first heartbeat.
+   * Says that `worker` lives. When `timeoutMs` have passed since its last heartbeat, in the time that all workers
+   * share, any other may expire it. `isLeaving`: it finishes what it has and begins nothing. `accountsVersion`: of the
+   * accounts by which it admits callers and signs. `known`: that time and its lead as the worker has them; absent
+   * before the first heartbeat.
    */
   heartbeat(args: WorkerState & { worker: WorkerId }): Promise<HeartbeatAnswer>;
   /**
-   * Workers that are not late at `nowMs` and have not said yet that they go by accounts as new as `accountsVersion`; default: as
-   * they are now, which is answered.
+   * Workers that are not late and have not reported yet that they use accounts as new as `accountsVersion`. Default: the
+   * present version, which is answered.
    */
   workersBehind(args: { accountsVersion?: number }): Promise<{ accountsVersion: number; behind: WorkerId[] }>;
-  /** Declares those dead that are late at `nowMs`, or have left; answers whom. Each is answered to one worker only. */
+  /** Expires the workers that are late at `nowMs` or have left, and answers which. Only one caller gets each of them. */
   expireWorkers(args: { nowMs: Millis }): Promise<WorkerId[]>;
-  /** Up to `limit` claims of workers that are not known, or not any more: to be released. */
+  /** Up to `limit` claims of workers that the store does not know, or knows no more; the caller releases them. */
   orphanedClaims(args: { limit: number }): Promise<ClaimRef[]>;
   /** All claims in the name of `worker`. */
   claimsOf(args: { worker: WorkerId }): Promise<ClaimRef[]>;
-  /** The worker has ended: the next one that sends a heartbeat hears of it, without waiting for the time to be over. */
+  /** The worker has ended: the next heartbeat of another one reports it, without waiting for the timeout. */
   leave(args: { worker: WorkerId }): Promise<void>;
 }
