@@ -1,8 +1,9 @@
 /** Publishes that begin and continue workflow runs, while another worker changes what this one remembers of them. */
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { Engine } from '../../src/engine/commands.ts';
-import { createEngine } from '../../src/engine/create.ts';
+import { createEngine, type EngineDeps } from '../../src/engine/create.ts';
 import type { PublishCommand, Published } from '../../src/engine/messages/publish-command.ts';
+import type { NewMessage } from '../../src/engine/model.ts';
 import type { PublishOptions, RunRequest, RunStart } from '../../src/protocol/settings.ts';
 import { openDatabase, storeOver } from '../simulation/database.ts';
 import { alteredStore } from '../support/altered-store.ts';
@@ -18,28 +19,51 @@ const LIMITS = { queuesMax: 0, parallelismMax: 0, messagesPerDayMax: 0, journalB
 const RUN_OVER = { status: 400, code: 'run_over' };
 
 let clock: SimulatedClock;
+let network: SimulatedNetwork;
 let here: Engine;
 let elsewhere: Engine;
-/** How often a worker has asked its store for a run. */
-let lookups = 0;
+/** How often the workers have asked their store for a run, for a journal, and to save a publish. */
+let asked: { lookups: number; journals: number; saves: number };
+/** What they have asked it to save. */
+let offered: NewMessage[];
+/** Runs once, before the next publish is saved. */
+let beforeSave: (() => Promise<unknown>) | undefined;
+/** Opens a worker beside the others. */
+let open: (worker: string, seed: number, deps?: Partial<EngineDeps>) => Promise<Engine>;
 beforeEach(async () => {
   const driver = await openDatabase();
   onTestFinished(() => driver.close());
   clock = new SimulatedClock(NOW_MS);
-  const network = new SimulatedNetwork(clock, { travelMs: () => 0, timeoutMs: 60_000 });
+  network = new SimulatedNetwork(clock, { travelMs: () => 0, timeoutMs: 60_000 });
   network.setEndpoint(ORIGIN, () => ({ kind: 'answer', status: 200, afterMs: 10 }));
   const log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
-  const open = (worker: string, seed: number) => {
+  asked = { lookups: 0, journals: 0, saves: 0 };
+  offered = [];
+  beforeSave = undefined;
+  open = (worker, seed, deps = {}) => {
     const plain = storeOver(driver, LIMITS);
     const store = alteredStore(plain, {
-      findActiveRun: (...asked) => {
-        lookups += 1;
-        return plain.runs.findActiveRun(...asked);
+      findActiveRun: (...args) => {
+        asked.lookups += 1;
+        return plain.runs.findActiveRun(...args);
+      },
+      readJournal: (...args) => {
+        asked.journals += 1;
+        return plain.runs.readJournal(...args);
+      },
+      accept: async (...args) => {
+        asked.saves += 1;
+        offered.push(...args[0]);
+        const before = beforeSave;
+        beforeSave = undefined;
+        await before?.();
+        return plain.messages.accept(...args);
       },
     });
     return createEngine({
       ...{ clock, log, worker, store, settings: SETTINGS },
       ...{ randomness: new SeededRandom(seed), delivery: network.connect() },
+      ...deps,
     });
   };
   here = await open('worker-1', 1);
@@ -74,6 +98,37 @@ async function begin(engine: Engine, changes?: Partial<RunStart>): Promise<numbe
   return begun?.run?.createdAtMs ?? 0;
 }
 
+/** How often the store is asked for the run while this step is published. */
+async function lookupsFor(stepId: number, engine: Engine): Promise<number> {
+  asked.lookups = 0;
+  await publish(engine, [step(stepId)]);
+  return asked.lookups;
+}
+
+/** A run that the run of these tests invokes in this step. */
+function invoked(runId: string, stepId: number): PublishCommand {
+  const settings = { dialect: 'upstash' as const, maxRetries: 0 };
+  const invocation = {
+    ...{ runId: ID, step: Buffer.from(JSON.stringify({ stepId, stepName: 'i', stepType: 'Invoke' })), features: [] },
+    result: { url: `${ORIGIN}/wf`, header: {}, settings },
+  };
+  return { ...start({ runId, isInvoke: true }), invocation };
+}
+
+/** A message of no run. */
+function plain(): PublishCommand {
+  const { run: _run, ...options } = step(1).options;
+  return { ...step(1), options };
+}
+
+/** The bodies of the journal's entries that the latest delivery has shown. */
+async function shown(): Promise<string[]> {
+  await clock.advanceBy(100);
+  const body = network.attempts.at(-1)?.claimed.deliveredBody;
+  const entries = JSON.parse(Buffer.from(body ?? []).toString()) as { body: string }[];
+  return entries.map((entry) => Buffer.from(entry.body, 'base64').toString());
+}
+
 /** The steps that the run has, by their ids. */
 async function stepsOf(): Promise<number[]> {
   const [, ...entries] = (await elsewhere.readJournal(PROJECT, ID)) ?? [];
@@ -92,11 +147,6 @@ describe('a step', () => {
   });
 
   test('is saved without a look at its run where that has just begun here, and with one where it has not', async () => {
-    const lookupsFor = async (stepId: number, engine: Engine) => {
-      lookups = 0;
-      await publish(engine, [step(stepId)]);
-      return lookups;
-    };
     await begin(here);
     expect([await lookupsFor(1, here), await lookupsFor(2, elsewhere), await lookupsFor(3, elsewhere)]).toEqual([
       0, 1, 0,
@@ -104,6 +154,20 @@ describe('a step', () => {
     await here.cancelRun(PROJECT, ID);
     await publish(here, [start({}, { delayMs: 60_000 })]);
     expect(await lookupsFor(1, here)).toBe(1);
+  });
+
+  test('is saved without a look at its run where somebody has asked for that run again', async () => {
+    await begin(here);
+    await begin(here);
+    expect(await lookupsFor(1, here)).toBe(0);
+  });
+
+  test('of a run that ends after it was read is refused without another look', async () => {
+    await begin(here);
+    asked.lookups = 0;
+    beforeSave = () => here.cancelRun(PROJECT, ID);
+    await expect(publish(elsewhere, [step(1)])).rejects.toMatchObject(RUN_OVER);
+    expect(asked.lookups).toBe(1);
   });
 
   test('of a run that was never there, or that another worker has ended, is refused', async () => {
@@ -146,22 +210,74 @@ describe('a step', () => {
 
 test('a plain message goes out beside a step of its publish', async () => {
   await begin(here);
-  const { run: _run, ...options } = step(1).options;
-  const published = await publish(here, [{ ...step(1), options }, step(2)]);
+  const published = await publish(here, [plain(), step(2)]);
   expect(published).toHaveLength(2);
   expect(await stepsOf()).toEqual([2]);
 });
 
 test('a run is invoked only by one that is active', async () => {
-  const settings = { dialect: 'upstash' as const, maxRetries: 0 };
-  const invocation = {
-    ...{ runId: ID, step: Buffer.from('{"stepId":1,"stepName":"i","stepType":"Invoke"}'), features: [] },
-    result: { url: `${ORIGIN}/wf`, header: {}, settings },
-  };
-  const child = { ...start({ runId: 'wfr_child', isInvoke: true }), invocation };
+  const child = invoked('wfr_child', 1);
   await expect(publish(here, [child])).rejects.toMatchObject(RUN_OVER);
   await begin(here);
   expect(await publish(here, [child])).toMatchObject([{ run: { id: 'wfr_child' } }]);
+});
+
+test('a run is not invoked by more than 100 that wait for its end', async () => {
+  await begin(here);
+  const invocations = Array.from({ length: 101 }, (_, nth) => invoked('wfr_child', nth + 1));
+  await expect(publish(here, invocations)).rejects.toMatchObject({
+    status: 412,
+    message: expect.stringContaining('maxInvokers exceeded, current limit: 100'),
+  });
+  expect(await publish(here, invocations.slice(1))).toHaveLength(100);
+});
+
+test('messages have keys in the order of their publish, and none has the key of another or of an invocation', async () => {
+  await begin(here);
+  let stepId = 0;
+  const child = () => invoked(`wfr_${++stepId}`, stepId);
+  const publishes = [
+    [child(), child(), child()],
+    [plain(), child(), child()],
+    [plain(), plain(), plain()],
+    [child(), plain(), child()],
+    [plain(), plain(), plain()],
+  ];
+  for (const commands of publishes) await publish(here, commands);
+  const keys = offered.map(({ message }) => message.key);
+  expect(keys).toEqual(keys.toSorted((a, b) => a - b));
+  const all = [...keys, ...offered.flatMap(({ run }) => run?.invoker?.message.key ?? [])];
+  expect(all).toHaveLength(16 + 7);
+  expect(new Set(all).size).toBe(all.length);
+});
+
+test('a publish of many messages gives way to others whenever it has taken long', async () => {
+  let workedMs = 0;
+  let turns = 0;
+  const slow = new Proxy(clock, {
+    get: (_, name) => {
+      if (name === 'elapsedMs') return clock.elapsedMs + workedMs;
+      const member: unknown = Reflect.get(clock, name);
+      return typeof member === 'function' ? member.bind(clock) : member;
+    },
+  });
+  const random = new SeededRandom(3);
+  let workMs = 0;
+  const randomness = {
+    bytes: (count: number) => {
+      workedMs += workMs;
+      return random.bytes(count);
+    },
+  };
+  const endOfTurn = async () => {
+    turns += 1;
+  };
+  const engine = await open('worker-3', 3, { clock: slow, randomness, endOfTurn });
+  await publish(engine, [plain(), plain(), plain(), plain()]);
+  expect(turns).toBe(0);
+  workMs = 3; // two messages are more than a slice
+  await publish(engine, [plain(), plain(), plain(), plain()]);
+  expect(turns).toBe(2);
 });
 
 describe('a run', () => {
@@ -199,6 +315,19 @@ describe('a library that makes itself known behind the URL', () => {
     expect(await stepsOf()).toEqual([1]);
   });
 
+  test('has the first step of the run that it takes over saved at the first try', async () => {
+    await begin(here, { isUnknownSdk: true });
+    await publish(here, [bySdk()]);
+    asked.saves = 0;
+    expect([await lookupsFor(1, here), asked.saves]).toEqual([1, 1]);
+  });
+
+  test('begins a run of its own where it names none', async () => {
+    const none = { isInvoke: false, isUnknownSdk: false, isRest: false };
+    const [begun] = await publish(here, [command({ kind: 'start', features: [], ...none, isBySdk: true }, 'payload')]);
+    expect(begun).toMatchObject({ deduplicated: false, run: { id: expect.stringMatching(/^wfr_./) } });
+  });
+
   test('does not take over a run that nobody asked it for', async () => {
     const createdAtMs = await begin(here);
     expect(await publish(here, [bySdk()])).toMatchObject([{ deduplicated: true, run: { id: ID, createdAtMs } }]);
@@ -209,5 +338,45 @@ describe('a library that makes itself known behind the URL', () => {
     await begin(here, { isUnknownSdk: true });
     await elsewhere.cancelRun(PROJECT, ID);
     await expect(publish(here, [bySdk()])).rejects.toMatchObject(RUN_OVER);
+  });
+});
+
+describe('the delivery of a step', () => {
+  test('shows the journal that this worker has saved, and reads nothing of it', async () => {
+    await begin(here);
+    expect(await shown()).toEqual(['payload']);
+    await publish(here, [step(1, undefined, 'one'), plain()]);
+    const [, one] = await shown();
+    expect(one).toContain('"out":"one"');
+    await publish(here, [step(2)]);
+    expect(await shown()).toHaveLength(3);
+    expect(asked.journals).toBe(0);
+  });
+
+  test('reads what was saved to be delivered later, which is not remembered', async () => {
+    await publish(here, [start({}, { delayMs: 60_000 })]);
+    await publish(here, [step(1)]);
+    expect(await shown()).toHaveLength(2);
+    expect(asked.journals).toBe(1);
+  });
+
+  test('reads what another message may take the place of, so that it shows the one that did at another worker', async () => {
+    await begin(here, { isUnknownSdk: true });
+    expect(await shown()).toEqual(['payload']);
+    const library = start({ isBySdk: true, features: ['LazyFetch'] });
+    await publish(elsewhere, [{ ...library, body: Buffer.from('of the library') }]);
+    expect(await shown()).toEqual(['of the library']);
+    await publish(here, [step(1)]);
+    expect((await shown())[0]).toBe('of the library');
+  });
+
+  test('reads nothing more after a library has taken over the run at this worker', async () => {
+    await begin(here, { isUnknownSdk: true });
+    await clock.advanceBy(100);
+    await publish(here, [start({ isBySdk: true })]);
+    asked.journals = 0;
+    await publish(here, [step(1)]);
+    expect(await shown()).toHaveLength(2);
+    expect(asked.journals).toBe(0);
   });
 });
