@@ -199,4 +199,52 @@ describe('a project is not limited', () => {
     admission.leave(BUSY, 0, 5_000);
     expect(admission.refuse(BUSY, 5_001)).toBeUndefined();
   });
+
+  test('by some that waited just as long as they may', () => {
+    admission.leave(BUSY, 0, 500);
+    expect(admission.refuse(BUSY, 500)).toBeUndefined();
+  });
+});
+
+test('a project is limited from the end of the first interval in which all waited for too long', () => {
+  const admission = new Admission(TARGET_MS);
+  for (let nth = 0; nth < 132; nth += 1) admission.enter(BUSY, 0);
+  admission.enter(BUSY, 400);
+  admission.leave(BUSY, 400, 500);
+  admission.leave(BUSY, 0, 999);
+  expect(admission.refuse(BUSY, 999)).toBeUndefined();
+  admission.leave(BUSY, 0, 1_000);
+  expect(admission.refuse(BUSY, 1_000)).toBeGreaterThan(0);
+});
+
+describe('a project that is limited', () => {
+  let admission: Admission;
+  beforeEach(() => {
+    admission = new Admission(TARGET_MS);
+    for (let nth = 0; nth < 128; nth += 1) admission.enter(QUIET, 0);
+    for (let nth = 0; nth < 20; nth += 1) admission.enter(BUSY, 0);
+    admission.leave(BUSY, 0, 600);
+  });
+
+  /** One more is done at `doneMs`, after `delayMs`. */
+  function finish(delayMs: number, doneMs: number): void {
+    admission.enter(BUSY, doneMs - delayMs);
+    admission.leave(BUSY, doneMs - delayMs, doneMs);
+  }
+
+  test('remains so while the fastest waits for more than half of the target', () => {
+    finish(251, 1_100);
+    expect(admission.refuse(BUSY, 1_100)).toBeGreaterThan(0);
+  });
+
+  test('is not any more once one waits for half of the target', () => {
+    finish(250, 1_100);
+    expect(admission.refuse(BUSY, 1_100)).toBeUndefined();
+  });
+
+  test('is not any more when nothing of it is under way, however much comes then', () => {
+    for (let nth = 0; nth < 19; nth += 1) admission.leave(BUSY, 0, 700);
+    for (let nth = 0; nth < 19; nth += 1) admission.enter(BUSY, 700);
+    expect(admission.refuse(BUSY, 700)).toBeUndefined();
+  });
 });

@@ -38,6 +38,8 @@ test('an alarm that is set anew forgets what it was set to, and one that is set 
   expect(rings).toEqual([5_000]);
   alarm.setIn(1_000);
   alarm.setAt(Infinity);
+  expect(alarm.isSet).toBe(false);
+  await clock.advanceBy(60_000);
   alarm.setIn(1_000);
   alarm.cancel();
   await clock.advanceBy(60_000);
@@ -49,6 +51,15 @@ test('an alarm for a time of day rings after half a minute at the latest, so tha
   alarm.setAt(NOW_MS + 3_600_000);
   clock.jumpBy(3_600_000);
   await clock.advanceBy(60_000);
+  expect(rings).toEqual([30_000]);
+});
+
+test('an alarm that is set again to the time it has rings no later for that', async () => {
+  const { clock, alarm, rings } = bench();
+  alarm.setAt(NOW_MS + 3_600_000);
+  await clock.advanceBy(20_000);
+  alarm.setAt(NOW_MS + 3_600_000);
+  await clock.advanceBy(20_000);
   expect(rings).toEqual([30_000]);
 });
 

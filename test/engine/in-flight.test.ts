@@ -310,6 +310,15 @@ test('a slot goes on where its project has exactly as many as it may, of slots a
   expect([bytes.roomOf(line), bytes.mayHandOff(line, 100)]).toEqual([0, true]);
 });
 
+test('a slot goes on where nothing else is in flight, although a claim has been offered all bytes', () => {
+  const inFlight = proven({ ...LIMITS, inFlightBytesMax: 1 }, [A]);
+  inFlight.enter(A, 0);
+  inFlight.offer(128);
+  expect([inFlight.freeBytes, inFlight.mayHandOff(A, 0)]).toEqual([0, true]);
+  inFlight.enter(B, 0);
+  expect(inFlight.mayHandOff(A, 0)).toBe(false);
+});
+
 test('a message larger than all bytes goes out when it is alone, and only then', () => {
   const inFlight = new InFlight(LIMITS);
   expect(inFlight.hasSpace(5_000)).toBe(true);

@@ -56,6 +56,22 @@ test('no slot is taken while the store gives no numbers', async () => {
   expect(trace).toEqual([]);
 });
 
+test('what makes no messages is saved without a question for numbers', async () => {
+  let questions = 0;
+  const { intake, trace } = bench(() => {
+    questions += 1;
+    return Promise.reject(new StoreUnavailable('the disk is full'));
+  });
+  expect(
+    await intake.save(
+      [],
+      async (newMessages) => newMessages,
+      () => [],
+    ),
+  ).toEqual([]);
+  expect([questions, trace]).toEqual([0, []]);
+});
+
 test('what follows from a message that shares something is not taken to be alone', async () => {
   const { intake, trace } = bench();
   const claimed: Saved = { state: 'claimed' };

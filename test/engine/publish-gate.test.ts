@@ -69,6 +69,13 @@ describe('at a time', () => {
     expect(await save(26)).toEqual({});
   });
 
+  test('no more begin because nobody waits while these are being saved', async () => {
+    void many(BUSY, 'busy', 64);
+    await save(1);
+    void many(BUSY, 'later', 2);
+    expect(savingNow()).toEqual({ busy: 63, later: 1 });
+  });
+
   test('those of another project begin at once, however many of one are being saved and wait', () => {
     void many(BUSY, 'busy', 500);
     void many(QUIET, 'quiet', 3);
@@ -127,6 +134,18 @@ describe('while what was accepted before waits for this worker', () => {
     void many(BUSY, 'busy', 64);
     void publish(QUIET, 'quiet');
     expect(savingNow()).toEqual({ busy: 64, quiet: 1 });
+  });
+
+  test('nothing is held back where nobody waits, and its end disturbs nobody', async () => {
+    void many(BUSY, 'busy', 2);
+    await save(1);
+    expect(clock.nextTimerAtMs).toBeUndefined();
+    backlog.noteIdle();
+    backlog.noteClaim([], MANY);
+    await save(1);
+    backlog.noteIdle();
+    void publish(BUSY, 'next');
+    expect(savingNow()).toEqual({ next: 1 });
   });
 
   test('they wait no longer than a quarter of a second for it', async () => {

@@ -331,6 +331,34 @@ describe('a wait', () => {
     expect([bench.reserved, bench.started]).toEqual([0, 2]);
   });
 
+  test('that has ended at once leaves no deadline', async () => {
+    const bench = new Bench();
+    const one = bench.store.add(run(1));
+    await bench.clock.settled();
+    await bench.notifyRun(one);
+    await bench.wait(one);
+    bench.store.calls.length = 0;
+    await bench.clock.advanceBy(2 * DAY_MS);
+    expect(bench.store.calls).toEqual([]);
+  });
+
+  test('of a run that ends after it was read is refused without another look', async () => {
+    const bench = new Bench();
+    const one = bench.store.add(run(1));
+    bench.store.before['addWaiter'] = () => bench.store.end(one);
+    await expect(bench.wait(one)).rejects.toMatchObject({ status: 400 });
+    expect(bench.store.calls.filter((name) => name === 'findActiveRun')).toHaveLength(1);
+  });
+
+  test('reads no run that a notification has just been saved for here', async () => {
+    const bench = new Bench();
+    const one = bench.store.add(run(1));
+    await bench.notifyRun(one);
+    bench.store.calls.length = 0;
+    await bench.wait(one);
+    expect(bench.store.calls).not.toContain('findActiveRun');
+  });
+
   test('is registered with a run that has begun anew under the id of one that is remembered', async () => {
     const bench = new Bench();
     await bench.wait(bench.store.add(run(1)));
