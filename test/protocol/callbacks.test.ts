@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { collectConfiguration } from '../../src/protocol/config-scopes.ts';
 import { messageOf, read } from './reading.ts';
 import { headerMap, refusalOf } from './refusal.ts';
 
@@ -80,6 +81,15 @@ describe('callbacks', () => {
       const deep = `Upstash-Callback-Callback-Callback-${name === 'Callback' ? '' : 'Callback-'}${name}`;
       expect(messageOf([deep, 'https://x/'])).toBe(`invalid ${deep}: callbacks of callbacks end after 3 levels`);
     }
+  });
+
+  it('are collected no deeper than what refuses them, however long a name is', () => {
+    const rawHeaders = [`Upstash-${'Callback-'.repeat(1_000)}Retries`, '1'];
+    let depth = 0;
+    const input = { rawHeaders, queryConfig: [], tokenInQuery: false, proxyHeaders: [] };
+    let scope = collectConfiguration(input).scope.callbacks.callback;
+    for (; scope; scope = scope.callbacks.callback) depth += 1;
+    expect(depth).toBe(4);
   });
 
   it('ignore deduplication, and every option when there is no URL', () => {

@@ -290,6 +290,16 @@ describe('a schedule', () => {
   });
 });
 
+describe('a header that is no option', () => {
+  it.each(['Website-Retries', 'Uploads-Retries'])('is not taken for one: %s', (name) => {
+    expect(read([name, '7'])).toEqual(read([]));
+  });
+
+  it('is not taken for the content type, although its name is as long', () => {
+    expect(read(['X-Request-Id', 'a/b'])).toEqual(read([]));
+  });
+});
+
 describe('precedence', () => {
   it('is header, then query, then group default, option by option', () => {
     const queryConfig: [string, string][] = [
@@ -320,6 +330,22 @@ describe('precedence', () => {
     expect(read(['Upstash-Retries', '1', 'Upstash-Retries', '2']).settings.maxRetries).toBe(1);
     expect(read(['Waypost-Retries', '1', 'Upstash-Retries', '2']).settings.maxRetries).toBe(2);
     expect(read(['Waypost-Forward-A', 'w', 'Upstash-Forward-A', 'u']).header['A']).toEqual(['u']);
+  });
+
+  it('holds for the content type, of which a blank one counts as absent', () => {
+    const groupDefaults = headerMap({ 'Content-Type': ['group/a', 'group/b'] });
+    const typeOf = (...types: string[]) =>
+      read(
+        types.flatMap((type) => ['content-type', type]),
+        { groupDefaults },
+      ).header['Content-Type'];
+    expect([typeOf('own/a', 'own/b'), typeOf(' '), typeOf(' ', 'own/b'), typeOf()]).toEqual([
+      ['own/a'],
+      ['group/a'],
+      ['own/b'],
+      ['group/a'],
+    ]);
+    expect(read(['Content-Type', ' ']).header).toEqual(headerMap({}));
   });
 
   it('lets a default forward everything', () => {

@@ -67,6 +67,12 @@ describe('a message that begins a run', () => {
     expect(parseFeatures(`${FEATURES_OF_TODAY.join(',')},,lazyfetch`)).toEqual(FEATURES_OF_TODAY);
   });
 
+  it('has the features that its headers name, and not those of its query beside them', () => {
+    const queryConfig: [string, string][] = [['upstash-feature-set', 'InitialBody']];
+    expect(read([...START, 'Upstash-Feature-Set', 'LazyFetch'], { queryConfig }).run?.features).toEqual(['LazyFetch']);
+    expect(read(START, { queryConfig }).run?.features).toEqual(['InitialBody']);
+  });
+
   it('is never deduplicated by the rules of plain messages', () => {
     const rawHeaders = [...START, 'Upstash-Deduplication-Id', 'x', 'Upstash-Content-Based-Deduplication', 'true'];
     expect(read(rawHeaders).deduplication).toBeUndefined();
