@@ -81,12 +81,14 @@ test('what follows from a message that shares something is not taken to be alone
 
 test('once it is closed, clients are refused and leave no slot taken; what the server does by itself is saved', async () => {
   const { intake, trace } = bench();
-  intake.close();
   const save = async (): Promise<Saved[]> => [{ state: 'claimed' }, { state: 'claimed' }];
+  await intake.admit(drafts, save, asTheyCome);
+  expect(trace.splice(0).slice(2)).toEqual(['start 100 alone', 'start 101 alone']);
+  intake.close();
   await expect(intake.admit(drafts, save, asTheyCome)).rejects.toMatchObject({ status: 503 });
-  expect(trace.splice(0).slice(2)).toEqual(['give back 100', 'give back 101']);
+  expect(trace.splice(0).slice(2)).toEqual(['give back 102', 'give back 103']);
   await intake.save(drafts, save, asTheyCome);
-  expect(trace.slice(2)).toEqual(['start 102 alone', 'start 103 alone']);
+  expect(trace.slice(2)).toEqual(['start 104 alone', 'start 105 alone']);
 });
 
 test('what follows from something becomes messages of their own, each with a key and an id', async () => {
