@@ -1,0 +1,92 @@
+/** When does a loop ask for what is due, and when does it leave the store in peace? */
+import { beforeEach, expect, test } from 'vitest';
+import { DueLoop } from '../../src/engine/due-loop.ts';
+import { StoreUnavailable } from '../../src/engine/store-errors.ts';
+import { SimulatedClock } from '../support/simulated-clock.ts';
+import { NOW_MS } from './fixtures.ts';
+
+let clock: SimulatedClock;
+let warnings: string[];
+/** What pieces answer, one after the other, as milliseconds from the start; then there is nothing due any more. */
+let answers: ('more' | number | Promise<number> | StoreUnavailable)[];
+/** When pieces began, in milliseconds from the start. */
+let pieces: number[];
+let loop: DueLoop;
+
+beforeEach(() => {
+  clock = new SimulatedClock(NOW_MS);
+  warnings = [];
+  pieces = [];
+  const quiet = () => {};
+  loop = new DueLoop({
+    clock,
+    log: { debug: quiet, info: quiet, error: quiet, warn: (event) => warnings.push(event) },
+    failure: 'look_failed',
+    doPiece: async () => {
+      pieces.push(clock.elapsedMs);
+      const answer = await (answers.shift() ?? Infinity);
+      if (answer instanceof StoreUnavailable) throw answer;
+      return answer === 'more' ? answer : NOW_MS + answer;
+    },
+  });
+});
+
+test('it does what is due piece by piece, and begins again when the next is due', async () => {
+  answers = ['more', 'more', 5_000];
+  loop.wake();
+  await clock.advanceBy(4_999);
+  expect(pieces).toEqual([0, 0, 0]);
+  await clock.advanceBy(60_000);
+  expect(pieces).toEqual([0, 0, 0, 5_000]);
+});
+
+test('it begins at the earliest time that it hears of while a piece is under way', async () => {
+  const piece = Promise.withResolvers<number>();
+  answers = [piece.promise];
+  loop.wake();
+  for (const atMs of [3_000, 1_000, 2_000]) loop.noteNext(NOW_MS + atMs);
+  piece.resolve(5_000);
+  await clock.advanceBy(1_000);
+  expect(pieces).toEqual([0, 1_000]);
+});
+
+test('it does one piece at a time, however often it is woken', async () => {
+  const piece = Promise.withResolvers<number>();
+  answers = [piece.promise];
+  for (let nth = 0; nth < 3; nth += 1) loop.wake();
+  await clock.settled();
+  expect(pieces).toEqual([0]);
+  piece.resolve(Infinity);
+  await clock.advanceBy(60_000);
+  expect(pieces).toEqual([0]);
+});
+
+test('it says that the store has failed, and looks again a second later', async () => {
+  answers = [new StoreUnavailable('the disk is full'), 'more'];
+  loop.wake();
+  await clock.advanceBy(999);
+  expect([pieces, warnings]).toEqual([[0], ['look_failed']]);
+  await clock.advanceBy(1);
+  expect(pieces).toEqual([0, 1_000, 1_000]);
+});
+
+test.each<[string, number | 'fails']>([
+  ['is saved', 0],
+  ['fails', 'fails'],
+])('it stops when the piece under way %s, and nothing wakes it any more', async (_how, answer) => {
+  const piece = Promise.withResolvers<number>();
+  answers = [piece.promise];
+  loop.wake();
+  let hasStopped = false;
+  const stopped = loop.stop().then(() => {
+    hasStopped = true;
+  });
+  await clock.settled();
+  expect(hasStopped).toBe(false);
+  if (answer === 'fails') piece.reject(new StoreUnavailable('the disk is full'));
+  else piece.resolve(answer);
+  await stopped;
+  loop.wake();
+  await clock.advanceBy(60_000);
+  expect([pieces, clock.nextTimerAtMs]).toEqual([[0], undefined]);
+});
