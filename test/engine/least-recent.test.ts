@@ -9,4 +9,7 @@ test('of too many entries the one that was read or written longest ago goes, and
   expect(map.get('a')).toBe(1);
   map.set('d', 4);
   expect(['a', 'b', 'c', 'd'].map((name) => map.get(name))).toEqual([1, 20, undefined, 4]);
+  map.delete('d');
+  map.set('e', 5);
+  expect(['a', 'b', 'd', 'e'].map((name) => map.get(name))).toEqual([1, 20, undefined, 5]);
 });
