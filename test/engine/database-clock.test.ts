@@ -30,9 +30,15 @@ test('goes on by the time that passes, whatever the clock of the machine is set 
   expect(clock.nowMs()).toBe(DATABASE_MS + 1_500);
 });
 
-test('supposes at first that the database was asked in the middle of the time that the answer took', async () => {
+test('supposes at first that the database has shown its time just now, since it is no earlier than that', async () => {
   const { clock } = await measured({ tookMs: 100 });
-  expect(clock.nowMs()).toBe(DATABASE_MS + 50);
+  expect(clock.nowMs()).toBe(DATABASE_MS);
+});
+
+test('does not take for a clock that was set back what a better answer says after a slow first one', async () => {
+  const { machine, clock } = await measured({ tookMs: 14_000 });
+  clock.correct(DATABASE_MS, machine.elapsedMs);
+  expect([clock.nowMs(), clock.leadMs]).toEqual([DATABASE_MS, 0]);
 });
 
 test('is not moved by an answer that it may agree with, however slow that was', async () => {

@@ -45,13 +45,14 @@ export class DatabaseClock implements Clock {
 
   /**
    * The database's clock showed `wallMs` at some moment between `askedAtMs` and now, both as `elapsedMs` counts. An
-   * offset that fits this stays: a slow answer says little, and must not move the worker's time to and fro. `leadMs`:
-   * how far other workers are ahead of the database's clock.
+   * offset that fits this stays: a slow answer says little, and must not move the worker's time to and fro. The first one
+   * is the lowest possible: a time that turned out to be too late would look like a clock that was set back. `leadMs`: how
+   * far other workers are ahead of the database's clock.
    */
   correct(wallMs: Millis, askedAtMs: Millis, leadMs: Millis = 0): void {
     const lowestMs = wallMs - this.#machine.elapsedMs;
     const highestMs = wallMs - askedAtMs;
-    const knownMs = this.#offsetMs ?? (lowestMs + highestMs) / 2;
+    const knownMs = this.#offsetMs ?? lowestMs;
     this.#offsetMs = Math.min(Math.max(knownMs, lowestMs), highestMs);
     this.#lead.note(this.#offsetMs);
     this.#lead.join(leadMs);
