@@ -21,11 +21,20 @@ export class Slices {
     return this.#clock.elapsedMs - this.#beganAtMs >= SLICE_MS;
   }
 
-  /** Calls `make` for each item, in slices. */
-  async map<T, U>(items: readonly T[], make: (item: T, index: number) => U): Promise<U[]> {
+  /** Calls `make` for each item, in slices. Few items need one slice, and no promise. */
+  map<T, U>(items: readonly T[], make: (item: T, index: number) => U): U[] | Promise<U[]> {
     const made: U[] = [];
-    for (const [index, item] of items.entries()) {
-      made.push(make(item, index));
+    for (const item of items) {
+      made.push(make(item, made.length));
+      if (this.isOver) return this.#mapRest(items, make, made);
+    }
+    return made;
+  }
+
+  async #mapRest<T, U>(items: readonly T[], make: (item: T, index: number) => U, made: U[]): Promise<U[]> {
+    await this.next();
+    while (made.length < items.length) {
+      made.push(make(items[made.length] as T, made.length));
       if (this.isOver) await this.next();
     }
     return made;

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { base64OfBytes, jsonWithBase64, textOrBase64 } from '../../src/protocol/bodies.ts';
 import { hasConfigPrefix } from '../../src/protocol/config-names.ts';
 import { decodeCursor, encodeCursor } from '../../src/protocol/cursor.ts';
-import { contentHash, explicitHash } from '../../src/protocol/deduplication.ts';
+import { contentHash, contentHashInPieces, explicitHash } from '../../src/protocol/deduplication.ts';
 import { deliveryHeaderName, prefixOf, userAgent } from '../../src/protocol/dialect.ts';
 import { parseFlowControl } from '../../src/protocol/flow-control.ts';
 import { parseLabels } from '../../src/protocol/labels.ts';
@@ -258,6 +258,15 @@ describe('content-based deduplication', () => {
     ['endpoint', { endpointUrl: 'https://e/' }],
   ])('sees another %s (81)', (_, change) => {
     expect(contentHash({ ...content, ...change })).not.toBe(contentHash(content));
+  });
+
+  it('is the same when it is made in pieces, between which others have their turn', async () => {
+    const body = new Uint8Array(2.5 * 1024 * 1024).fill(7);
+    let turns = 0;
+    const inPieces = contentHashInPieces({ ...content, body }, async () => {
+      turns += 1;
+    });
+    expect([await inPieces, turns]).toEqual([contentHash({ ...content, body }), 3]);
   });
 
   it('never lets one part of the content pass for another', () => {

@@ -1,9 +1,10 @@
 /** What is saved for a publish: a message with its key and id, its deduplication, its first log events. */
-import { contentHash, explicitHash } from '../../protocol/deduplication.ts';
+import { type Content, contentHash, contentHashInPieces, explicitHash } from '../../protocol/deduplication.ts';
 import { mintMessageId } from '../../protocol/ids.ts';
 import { memo } from '../../protocol/memo.ts';
 import type { LogEvent, Message, MessageKey, Millis, NewMessage, ProjectId } from '../model.ts';
 import type { Randomness } from '../ports.ts';
+import type { Slices } from '../slices.ts';
 import type { PublishCommand } from './publish-command.ts';
 
 export interface AcceptContext {
@@ -19,9 +20,15 @@ export interface AcceptContext {
 export type Draft = Pick<NewMessage, 'message' | 'deduplication' | 'entry' | 'run'>;
 
 /** The message of `command` under a unique key, and the deduplication that keeps it from being made twice. */
-export function draftOf(command: PublishCommand, key: MessageKey, context: AcceptContext): Draft {
+export function draftOf(
+  command: PublishCommand,
+  key: MessageKey,
+  context: AcceptContext,
+  hash = deduplicationHashOf(command),
+): Draft {
   const message = newMessageOf(command, key, context);
-  const deduplication = deduplicationOf(command, context);
+  const deduplication =
+    hash === undefined ? undefined : { hash, expiresAtMs: context.nowMs + context.deduplicationWindowMs };
   return deduplication ? { message, deduplication } : { message };
 }
 
@@ -62,20 +69,28 @@ export function firstEvents(message: Message): LogEvent[] {
   return [{ atMs, state: 'CREATED' }];
 }
 
-/** The reservation that keeps a second publish with the same id, or the same content, from becoming a message. */
-function deduplicationOf(command: PublishCommand, context: AcceptContext): NewMessage['deduplication'] {
+/** Of the reservation that keeps a second publish with the same id, or the same content, from becoming a message. */
+function deduplicationHashOf(command: PublishCommand): string | undefined {
   const requested = command.options.deduplication;
   if (!requested) return undefined;
-  const hash = requested.by === 'id' ? explicitHash(requested.id, endpointUrlOf(command)) : contentHashOf(command);
-  return { hash, expiresAtMs: context.nowMs + context.deduplicationWindowMs };
+  return requested.by === 'id' ? explicitHash(requested.id, endpointUrlOf(command)) : contentHash(contentOf(command));
 }
 
-function contentHashOf(command: PublishCommand): string {
+/** A body that is larger is hashed in pieces. */
+const LARGE_BODY_BYTES = 1024 * 1024;
+
+/** The same for a large body, in `slices`; `undefined` for another one. */
+export function slowDeduplicationHashOf(command: PublishCommand, slices: Slices): Promise<string> | undefined {
+  if (command.options.deduplication?.by !== 'content' || command.body.length <= LARGE_BODY_BYTES) return undefined;
+  return contentHashInPieces(contentOf(command), () => (slices.isOver ? slices.next() : undefined));
+}
+
+function contentOf(command: PublishCommand): Content {
   const { url, body, options } = command;
   const destination = options.settings.topicName ?? url;
   const endpointUrl = endpointUrlOf(command);
   const content = { destination, body, header: options.explicitHeader };
-  return contentHash(endpointUrl === undefined ? content : { ...content, endpointUrl });
+  return endpointUrl === undefined ? content : { ...content, endpointUrl };
 }
 
 /** Each endpoint of a URL group is checked for itself (contract M 11.6). */

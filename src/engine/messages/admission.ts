@@ -96,7 +96,7 @@ export class Admission {
   /** Ends the interval, if it is over. */
   #measure(intake: Intake, nowMs: Millis): void {
     const lengthMs = nowMs - intake.sinceMs;
-    if (lengthMs < this.#targetMs || intake.done === 0) return;
+    if (lengthMs < this.#targetMs) return;
     intake.rate = intake.done / lengthMs;
     if (intake.leastDelayMs > this.#targetMs) intake.isLimited = true;
     else if (intake.leastDelayMs <= this.#targetMs / 2) intake.isLimited = false;

@@ -67,7 +67,10 @@ export class Intake {
       saved = savedOf(answer);
       return answer;
     } finally {
-      await this.slices().map(newMessages, (entry, index) => dispatchSaved(entry, saved[index], slots, mayBeAlone));
+      const rest = this.slices().map(newMessages, (entry, index) =>
+        dispatchSaved(entry, saved[index], slots, mayBeAlone),
+      );
+      if (rest instanceof Promise) await rest;
     }
   }
 

@@ -4,7 +4,7 @@
 import { quotaExceeded, runOver } from '../../protocol/errors.ts';
 import type { RunRequest } from '../../protocol/settings.ts';
 import { FIRST_VERSION, type Run } from '../../workflow/model.ts';
-import { type Draft, draftOf } from '../messages/accept.ts';
+import { type Draft, draftOf, slowDeduplicationHashOf } from '../messages/accept.ts';
 import { type Accepted, savedOf } from '../messages/accepted.ts';
 import type { Intake } from '../messages/intake.ts';
 import type { PublishCommand } from '../messages/publish-command.ts';
@@ -82,9 +82,10 @@ export class Publisher {
     for (const [index, command] of commands.entries()) {
       const keys = { key: firstKey + index, recordKey: firstKey + commands.length + index };
       const { run } = command.options;
+      const slowHash = run ? undefined : slowDeduplicationHashOf(command, slices);
       const draft = run
         ? await this.#draftOfRun(command, run, keys, context, round.remembered)
-        : draftOf(command, keys.key, context);
+        : draftOf(command, keys.key, context, slowHash && (await slowHash));
       round.drafts.push(draft);
       if (slices.isOver) await slices.next();
     }
