@@ -85,7 +85,7 @@ async function triggerSome(
   const program = random.choose(PROGRAMS);
   note(await endpoint.trigger(client, runId, program));
   if (program !== 'waits') return;
-  const reply = await client.call('POST', `/v2/notify/${runId}/${eventOf(runId)}`, {}, 'newMessages');
+  const reply = await client.call('POST', `/v2/notify/${runId}/${eventOf(runId)}`, {}, 'news');
   if (reply.kind !== 'ok') throw new Error(`a notification was not accepted: ${JSON.stringify(reply)}`);
   // None yet if it was saved for the wait to come.
   const { messageId } = reply.json as { messageId?: string };

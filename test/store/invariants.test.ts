@@ -82,7 +82,7 @@ const DAMAGE: Record<string, { sql: string; found: RegExp }> = {
   'Every plan belongs to a schedule.': { sql: 'delete from schedules', found: /^plan \d+$/ },
   'Every endpoint belongs to a URL group, and every URL group has one.': {
     sql: 'delete from url_group_endpoints',
-    found: /^URL group newMessages$/,
+    found: /^URL group news$/,
   },
 };
 
@@ -105,8 +105,8 @@ beforeEach(async () => {
   const unlimited = { groupsMax: 0, endpointsMax: 0 };
   await world.store.urlGroups.addEndpoints({
     projectId: PROJECT,
-    name: 'newMessages',
-    endpoints: [{ url: 'https://example.com/newMessages' }],
+    name: 'news',
+    endpoints: [{ url: 'https://example.com/news' }],
     limits: unlimited,
     nowMs: T0,
   });

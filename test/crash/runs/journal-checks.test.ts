@@ -11,7 +11,7 @@ function entry(messageId: string, step: object, callType = 'step'): DeliveredEnt
 
 const payload = entry('msg_0', { tag: 'tag-1', third: '' });
 const one = entry('msg_1', { stepId: 1, stepType: 'Run', out: '"one of tag-1#00000000aa"' });
-const waited = entry('msg_2', { stepId: 2, stepType: 'Wait', out: base64('newMessages#00000000bb') });
+const waited = entry('msg_2', { stepId: 2, stepType: 'Wait', out: base64('news#00000000bb') });
 
 function delivered(journal: DeliveredEntry[], retried = 0): DiaryLine {
   const messageId = journal.at(-1)?.messageId ?? '';

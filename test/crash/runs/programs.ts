@@ -142,7 +142,7 @@ const PROGRAMS: Record<ProgramName, Program> = {
       });
       return [before, timeout ? 'expired' : `woken by ${eventData}`];
     },
-    expected: (tag) => [[`before of ${tag}`, `woken by newMessages for ${tag}`]],
+    expected: (tag) => [[`before of ${tag}`, `woken by news for ${tag}`]],
   },
 
   /** Waits for a second, at the end of which it may be notified: whoever comes first. */
@@ -155,7 +155,7 @@ const PROGRAMS: Record<ProgramName, Program> = {
     },
     expected: (tag) => [
       ['expired', `after of ${tag}`],
-      [`woken by newMessages for ${tag}`, `after of ${tag}`],
+      [`woken by news for ${tag}`, `after of ${tag}`],
     ],
   },
 
@@ -163,10 +163,10 @@ const PROGRAMS: Record<ProgramName, Program> = {
   notifies: {
     async run(context) {
       const { tag } = context.requestPayload;
-      const newMessages = await work(context, 'newMessages');
-      await context.notify('tell', eventOf(tag), newMessages, context.workflowRunId);
+      const news = await work(context, 'news');
+      await context.notify('tell', eventOf(tag), news, context.workflowRunId);
       const { eventData, timeout } = await context.waitForEvent('wait', eventOf(tag), { timeout: NEVER });
-      return [newMessages, timeout ? 'expired' : `woken by ${eventData}`];
+      return [news, timeout ? 'expired' : `woken by ${eventData}`];
     },
     expected: (tag) => [[`news of ${tag}`, `woken by news of ${tag}`]],
   },

@@ -14,7 +14,7 @@ export interface TriggeredRun {
   /** Undefined while nobody asked; a cancel that was acknowledged stays so. */
   cancel: Asked | undefined;
   /** Notifications sent, by what they said. */
-  newMessages: Map<string, Asked>;
+  news: Map<string, Asked>;
   /** What a notification said that has certainly found the wait. */
   wokenBy: string | undefined;
 }
@@ -30,7 +30,7 @@ export class RunBook {
       program,
       trigger: 'unknown',
       cancel: undefined,
-      newMessages: new Map(),
+      news: new Map(),
       wokenBy: undefined,
     };
     this.#runs.set(runId, run);

@@ -7,7 +7,7 @@ import { judgeRuns, type RunVerdict } from './run-checks.ts';
 import type { DeadRun, LoggedRun } from './run-view.ts';
 
 const LISTS = ['lost', 'unexpected', 'notEndedOnce', 'endedWrongly', 'returnedWrongly', 'failuresNotTold'] as const;
-const NEWS = 'newMessages for tag-1#00000000aa';
+const NEWS = 'news for tag-1#00000000aa';
 
 interface Case {
   program?: ProgramName;
@@ -63,7 +63,7 @@ function findings({ program = 'waits', more = [], dead = [], lines = [], ...give
   const book = new RunBook();
   const run = book.attempted('wfr_1', 'tag-1', program);
   run.trigger = 'acked';
-  run.newMessages.set(NEWS, 'acked');
+  run.news.set(NEWS, 'acked');
   const logged = 'logged' in given ? given.logged : SOUND;
   const runs = [...(logged ? [loggedRun({ program, ...logged })] : []), ...more];
   const all = [DELIVERED, ...lines];
@@ -106,7 +106,7 @@ describe('the checks of runs', () => {
 
   it.each([
     ['what no execution has made', RETURNED.replace('#00000000bb', '#00000000cc')],
-    ['what nobody said', RETURNED.replace(NEWS, 'newMessages for tag-1#00000000bb')],
+    ['what nobody said', RETURNED.replace(NEWS, 'news for tag-1#00000000bb')],
     ['half of it', JSON.stringify(['before of tag-1#00000000bb'])],
     ['what belongs to another run', RETURNED.replaceAll('tag-1', 'tag-2')],
     ['nothing', undefined],

@@ -121,9 +121,9 @@ function whyNotReturned(
   if (!program.expected(tag).some((lines) => JSON.stringify(lines) === withoutMarks)) return 'not what it must return';
   const stray = marksIn(response).find((mark) => !story.marks.has(mark));
   if (stray !== undefined) return `${stray} was never recorded`;
-  const { newMessages, wokenBy } = triggered ?? { newMessages: new Map<string, unknown>(), wokenBy: undefined };
-  const heard = /woken by (newMessages for [^"]*)/.exec(response)?.[1];
-  if (heard !== undefined && !newMessages.has(heard)) return 'nobody said so';
+  const { news, wokenBy } = triggered ?? { news: new Map<string, unknown>(), wokenBy: undefined };
+  const heard = /woken by (news for [^"]*)/.exec(response)?.[1];
+  if (heard !== undefined && !news.has(heard)) return 'nobody said so';
   return wokenBy === undefined || heard === wokenBy ? undefined : `missed ${wokenBy}`;
 }
 

@@ -189,23 +189,23 @@ export class RunLoad {
   }
 
   async #notifyRun(run: TriggeredRun, client: Client): Promise<boolean> {
-    const newMessages = this.#newsFor(run);
-    const reply = await client.call('POST', `/v2/notify/${run.runId}/${eventOf(run.tag)}`, {}, newMessages);
+    const news = this.#newsFor(run);
+    const reply = await client.call('POST', `/v2/notify/${run.runId}/${eventOf(run.tag)}`, {}, news);
     if (reply.kind === 'unknown') return false;
-    if (reply.kind === 'ok') run.newMessages.set(newMessages, 'acked');
-    else run.newMessages.delete(newMessages);
+    if (reply.kind === 'ok') run.news.set(news, 'acked');
+    else run.news.delete(news);
     // 404: never there, or over. What becomes of a run that waits nevertheless shows in the end.
     if (reply.kind === 'refused' && reply.status !== 404) throw refusal('a notification', reply);
     return true;
   }
 
   async #notifyWaiters(run: TriggeredRun, client: Client): Promise<boolean> {
-    const newMessages = this.#newsFor(run);
-    const reply = await client.call('POST', `/v2/notify/${eventOf(run.tag)}`, {}, newMessages);
+    const news = this.#newsFor(run);
+    const reply = await client.call('POST', `/v2/notify/${eventOf(run.tag)}`, {}, news);
     if (reply.kind === 'refused') throw refusal('a notification', reply);
     if (reply.kind === 'unknown') return true; // the wait ends by itself
-    run.newMessages.set(newMessages, 'acked');
-    if ((reply.json as unknown[]).length > 0) run.wokenBy = newMessages;
+    run.news.set(news, 'acked');
+    if ((reply.json as unknown[]).length > 0) run.wokenBy = news;
     return true;
   }
 
@@ -222,9 +222,9 @@ export class RunLoad {
   }
 
   #newsFor(run: TriggeredRun): string {
-    const newMessages = `newMessages for ${run.tag}${newMark()}`;
-    run.newMessages.set(newMessages, 'unknown');
-    return newMessages;
+    const news = `news for ${run.tag}${newMark()}`;
+    run.news.set(news, 'unknown');
+    return news;
   }
 
   #urlOf({ program }: TriggeredRun): string {
