@@ -14,8 +14,8 @@ export interface Need {
   atLeast: number;
 }
 
-// Of what takes seconds when nothing else runs. Whoever has not enough by then hangs.
-const LIMIT_MS = 60_000;
+// What is awaited takes seconds when nothing else runs, and minutes on a slow machine. A run without enough by then hangs.
+const LIMIT_MS = 180_000;
 // Often enough that what happens in between is little, and seldom enough to cost nothing.
 const LOOK_EVERY_MS = 10;
 
@@ -24,7 +24,7 @@ export function more(what: string, count: () => number, howMuch: number): Need {
   return { what, count, atLeast: count() + howMuch };
 }
 
-/** Resolves once all `needs` are met. Rejects with what is missing after a minute, and with what `assertSound` throws. */
+/** Resolves once all `needs` are met. Rejects with what is missing after three minutes, and with what `assertSound` throws. */
 export async function untilEnough(needs: readonly Need[], assertSound: () => void = () => {}): Promise<void> {
   const limit = performance.now() + LIMIT_MS;
   let open = needs;
