@@ -18,7 +18,7 @@ export function contentHash(content: Content): string {
 }
 
 /** Bytes of a body that are hashed at once: some milliseconds. */
-const PIECE_BYTES = 1024 * 1024;
+export const HASH_PIECE_BYTES = 1024 * 1024;
 
 /** The same, piece by piece. `afterPiece` is called after each, and awaited. */
 export async function contentHashInPieces(
@@ -26,8 +26,8 @@ export async function contentHashInPieces(
   afterPiece: () => Promise<void> | undefined,
 ): Promise<string> {
   const sha256 = begunHash(content);
-  for (let at = 0; at < content.body.length; at += PIECE_BYTES) {
-    sha256.update(content.body.subarray(at, at + PIECE_BYTES));
+  for (let at = 0; at < content.body.length; at += HASH_PIECE_BYTES) {
+    sha256.update(content.body.subarray(at, at + HASH_PIECE_BYTES));
     await afterPiece();
   }
   return sha256.digest('base64url');

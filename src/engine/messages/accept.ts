@@ -1,5 +1,11 @@
 /** What is saved for a publish: a message with its key and id, its deduplication, its first log events. */
-import { type Content, contentHash, contentHashInPieces, explicitHash } from '../../protocol/deduplication.ts';
+import {
+  type Content,
+  contentHash,
+  contentHashInPieces,
+  explicitHash,
+  HASH_PIECE_BYTES,
+} from '../../protocol/deduplication.ts';
 import { mintMessageId } from '../../protocol/ids.ts';
 import { memo } from '../../protocol/memo.ts';
 import type { LogEvent, Message, MessageKey, Millis, NewMessage, ProjectId } from '../model.ts';
@@ -76,12 +82,9 @@ function deduplicationHashOf(command: PublishCommand): string | undefined {
   return requested.by === 'id' ? explicitHash(requested.id, endpointUrlOf(command)) : contentHash(contentOf(command));
 }
 
-/** A body that is larger is hashed in pieces. */
-const LARGE_BODY_BYTES = 1024 * 1024;
-
 /** The same for a large body, in `slices`; `undefined` for another one. */
 export function slowDeduplicationHashOf(command: PublishCommand, slices: Slices): Promise<string> | undefined {
-  if (command.options.deduplication?.by !== 'content' || command.body.length <= LARGE_BODY_BYTES) return undefined;
+  if (command.options.deduplication?.by !== 'content' || command.body.length <= HASH_PIECE_BYTES) return undefined;
   return contentHashInPieces(contentOf(command), () => (slices.isOver ? slices.next() : undefined));
 }
 

@@ -133,7 +133,7 @@ export class Dispatcher implements DeliverySlots {
   giveBack(line: OriginLine, bytes: number, claimToken: ClaimToken): void {
     this.#inFlight.leave(line, bytes);
     this.#tokens.delete(claimToken);
-    this.#placeBecameFree();
+    this.#slotBecameFree();
   }
 
   /**
@@ -365,7 +365,7 @@ export class Dispatcher implements DeliverySlots {
     this.#tokens.delete(done.claimToken);
     this.#inFlight.enter(lineTo(next.message), bytesOf(next));
     void this.#attempt(next);
-    this.#placeBecameFree();
+    this.#slotBecameFree();
   }
 
   /** Saves the decision with the messages that follow from it, dispatches those, and gives up the slot. */
@@ -447,7 +447,7 @@ export class Dispatcher implements DeliverySlots {
     timer.cancel();
   }
 
-  #placeBecameFree(): void {
+  #slotBecameFree(): void {
     if (this.#draining) this.#tellIfIdle();
     else this.wake();
   }

@@ -67,10 +67,10 @@ export class Intake {
       saved = savedOf(answer);
       return answer;
     } finally {
-      const rest = this.slices().map(newMessages, (entry, index) =>
+      const dispatched = this.slices().map(newMessages, (entry, index) =>
         dispatchSaved(entry, saved[index], slots, mayBeAlone),
       );
-      if (rest instanceof Promise) await rest;
+      if (dispatched instanceof Promise) await dispatched;
     }
   }
 

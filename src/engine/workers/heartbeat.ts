@@ -16,7 +16,7 @@ import { type Fence, HeartbeatFence } from './fence.ts';
 import type { HeartbeatAnswer, WorkerStore } from './store.ts';
 
 /** Heartbeats of which at least one must be answered in time. */
-const BEATS_PER_TIMEOUT = 3;
+const HEARTBEATS_PER_TIMEOUT = 3;
 /** Share of the timeout after which a worker without an answered heartbeat closes its fence and ends its attempts. */
 const FENCE_SHARE = 0.8;
 /** Share of the timeout after which a heartbeat that failed is tried again. */
@@ -203,7 +203,7 @@ export class Heartbeat {
   /** Random, so that workers that were started together do not send their heartbeats together. */
   #pauseMs(): Millis {
     const [byte = 0] = this.#deps.randomness.bytes(1);
-    return (this.#deps.timeoutMs / BEATS_PER_TIMEOUT) * (1 - byte / 1024);
+    return (this.#deps.timeoutMs / HEARTBEATS_PER_TIMEOUT) * (1 - byte / 1024);
   }
 
   #beginSending(): void {

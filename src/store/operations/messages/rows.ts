@@ -40,7 +40,7 @@ const LOG_STATE_CODES: Record<LogState | RunLogState, number> = {
   INVOKED: 14,
 };
 
-const LOG_STATES = new Map(
+const LOG_STATE_BY_CODE = new Map(
   Object.entries(LOG_STATE_CODES).map(([state, code]) => [code, state as LogState | RunLogState]),
 );
 
@@ -55,7 +55,7 @@ export function logStateOf(code: number): LogState {
 
 /** The state of an event of a message or of a run. */
 export function anyLogStateOf(code: number): LogState | RunLogState {
-  const state = LOG_STATES.get(code);
+  const state = LOG_STATE_BY_CODE.get(code);
   if (state === undefined) throw new Error(`unknown log state ${code} in the store`);
   return state;
 }
