@@ -27,18 +27,32 @@ export interface SplitQuery {
   rest: string;
 }
 
-/** Divides `rawQuery`. Throws `invalid_query` (400) when the value of a config parameter is not decodable. */
+/** As many as a request may have header lines. Each is read several times. */
+const CONFIG_PARAMETERS_MAX = 1_000;
+
+/** The first letter of all names that are not the destination's, or of one that is escaped. */
+const MAY_BE_OURS = /^[uwq%]/i;
+
+/**
+ * Divides `rawQuery`. Throws `invalid_query` (400) when the value of a config parameter is not decodable, or when there
+ * are too many of them.
+ */
 export function splitQuery(rawQuery: string): SplitQuery {
   if (rawQuery === '') return { config: [], rest: '' };
   const split: SplitQuery = { config: [], rest: '' };
   const rest: string[] = [];
   for (const piece of rawQuery.split('&')) {
+    if (!MAY_BE_OURS.test(piece)) {
+      rest.push(piece);
+      continue;
+    }
     const { rawName, rawValue } = halves(piece);
     const name = formDecode(rawName)?.toLowerCase() ?? '';
     if (name === 'qstash_token') {
       // A text that cannot be decoded stays raw. No token looks like it, so it is refused as unknown.
       split.token ??= percentDecode(rawValue) ?? rawValue;
     } else if (name.startsWith('upstash-') || name.startsWith('waypost-')) {
+      if (split.config.length === CONFIG_PARAMETERS_MAX) throw tooManyConfigParameters();
       split.config.push([name, decodedValue(name, rawValue)]);
     } else {
       rest.push(piece);
@@ -89,6 +103,10 @@ function halves(piece: string): { rawName: string; rawValue: string } {
   const equals = piece.indexOf('=');
   if (equals < 0) return { rawName: piece, rawValue: '' };
   return { rawName: piece.slice(0, equals), rawValue: piece.slice(equals + 1) };
+}
+
+function tooManyConfigParameters(): ApiError {
+  return new ApiError('invalid_query', `invalid query: at most ${CONFIG_PARAMETERS_MAX} Upstash- parameters`);
 }
 
 function decodedValue(name: string, rawValue: string): string {

@@ -53,6 +53,16 @@ describe('the query string', () => {
     expect(splitQuery('%ff=%&%=1').rest).toBe('%ff=%&%=1');
   });
 
+  it('refuses more config parameters than a request may have header lines', () => {
+    const thousand = 'upstash-label=a&'.repeat(1_000);
+    expect(splitQuery(thousand).config).toHaveLength(1_000);
+    expect(refusalOf(() => splitQuery(`${thousand}Waypost-Label=a`))).toEqual({
+      code: 'invalid_query',
+      status: 400,
+      message: 'invalid query: at most 1000 Upstash- parameters',
+    });
+  });
+
   it.each([
     ['label=a&label=b', ['a', 'b']],
     ['label=a,b', ['a', 'b']],
