@@ -16,7 +16,7 @@ import { DEFAULT_HOSTILE, measureHostile } from './hostile.ts';
 import { DEFAULT_LANES, measureLanes } from './lanes.ts';
 import type { Peers } from './load.ts';
 import { DEFAULT_FLOOD, measureFloods } from './loop/floods.ts';
-import { measureLoop } from './loop/requests-held.ts';
+import { HELD_MS_MAX, measureLoop } from './loop/requests-held.ts';
 import { DEFAULT_WORKLOAD } from './measure.ts';
 import { DEFAULT_MEMORY, measureMemory } from './memory.ts';
 import { DEFAULT_OVERLOAD, measureOverload } from './overload/measure.ts';
@@ -155,9 +155,6 @@ async function runMemory(): Promise<void> {
   const figures = await measureMemory({ ...DEFAULT_MEMORY, origins: count('messages', DEFAULT_MEMORY.origins) });
   process.stdout.write(`${values.json ? JSON.stringify(figures) : figures.map(figureLine).join('\n')}\n`);
 }
-
-/** Longer than this one request is not to hold the loop. */
-const HELD_MS_MAX = 50;
 
 async function runLoop(parts: readonly string[]): Promise<void> {
   const figures: Figure[] = [];

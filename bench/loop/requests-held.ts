@@ -18,6 +18,12 @@ export interface HeldLoop {
   answer: string;
 }
 
+/** Longer than this one request is not to hold the loop. */
+export const HELD_MS_MAX = 50;
+
+/** A shared machine takes the processor away for tens of milliseconds, so the least of these counts. */
+const TRIES_MAX = 3;
+
 /** Compiled code first. */
 const WARM_UP = 200;
 const SMALL: HeavyRequest = {
@@ -43,18 +49,11 @@ export async function measureLoop(onRequest: (held: HeldLoop) => void = () => {}
     for (let nth = 0; nth < WARM_UP; nth += 1) await send(server.url, SMALL);
     for (const make of [heavyHeads, heavyJson, heavyBodies, heavyBatches]) {
       for (const request of make()) {
-        await longestMs(watch); // what happened before counts no more
-        const startedAt = performance.now();
-        const { status, answer } = await send(server.url, request);
-        const tookMs = performance.now() - startedAt;
-        await sleep(AFTERWARDS_MS);
-        const held = {
-          name: request.name,
-          status,
-          heldMs: await longestMs(watch),
-          tookMs,
-          answer: answer.slice(0, 100),
-        };
+        let held = await heldBy(server.url, watch, request);
+        for (let more = 1; more < TRIES_MAX && held.heldMs > HELD_MS_MAX; more += 1) {
+          const again = await heldBy(server.url, watch, request);
+          if (again.heldMs < held.heldMs) held = again;
+        }
         onRequest(held);
         all.push(held);
       }
@@ -64,6 +63,15 @@ export async function measureLoop(onRequest: (held: HeldLoop) => void = () => {}
     await server.end('SIGKILL');
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+async function heldBy(url: string, watch: string, request: HeavyRequest): Promise<HeldLoop> {
+  await longestMs(watch); // what happened before counts no more
+  const startedAt = performance.now();
+  const { status, answer } = await send(url, request);
+  const tookMs = performance.now() - startedAt;
+  await sleep(AFTERWARDS_MS);
+  return { name: request.name, status, heldMs: await longestMs(watch), tookMs, answer: answer.slice(0, 100) };
 }
 
 async function longestMs(watch: string): Promise<number> {
