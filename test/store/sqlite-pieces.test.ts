@@ -40,14 +40,15 @@ describe('a batch on its way to the thread', () => {
     const sent: Request[] = [];
     const turns: (() => void)[] = [];
     const requests = new DatabaseClient<Request>({
-      send: (request) => sent.push(structuredClone(request)),
+      send: (request, handedOver = []) => sent.push(structuredClone(request, { transfer: [...handedOver] })),
       onFatal: () => {},
       endOfTurn: () => new Promise((resolve) => turns.push(resolve)),
     });
     const done = requests.run(commands);
-    let ended = 0;
-    for (; turns.length > 0; ended += 1) {
-      expect(sent).toHaveLength(ended + 1);
+    let sentBefore = 0;
+    while (turns.length > 0) {
+      expect(sent.length - sentBefore).toBeLessThanOrEqual(1);
+      sentBefore = sent.length;
       turns.shift()?.();
       await Promise.resolve();
     }
@@ -60,7 +61,6 @@ describe('a batch on its way to the thread', () => {
     expect(batch.commands.reduce((sum, command) => sum + costOf(command), 0)).toBeLessThanOrEqual(
       commands.length * PIECE_COST_MAX,
     );
-    expect(ended).toBe(pieces.length);
     expect(pieces.length).toBeGreaterThan(1);
     expect(shapeOf(joinPieces(batch.commands, pieces))).toEqual(shapeOf(commands));
     requests.receive({

@@ -4,7 +4,7 @@ import type { BatchOutcome } from '../../batches/batch.ts';
 import { StoreFatal } from '../../driver.ts';
 import type { ReadMethod, Reads, WriteCommand } from '../../operations/all.ts';
 import type { OwnerRequest, Reply } from './messages.ts';
-import { piecesOf, withoutPieces } from './pieces.ts';
+import { stepsOf, withoutPieces } from './pieces.ts';
 
 interface Pending {
   resolve: (value: never) => void;
@@ -14,7 +14,7 @@ interface Pending {
 type WithoutId<R> = R extends { id: number } ? Omit<R, 'id'> : never;
 
 export interface DatabaseClientOptions<R extends OwnerRequest> {
-  send: (request: R) => void;
+  send: (request: R, handedOver?: readonly ArrayBuffer[]) => void;
   /** Called once, when no more answers will come. */
   onFatal: (error: Error) => void;
   /** Resolves when this thread has taken in its waiting input. Default: the end of the microtasks. */
@@ -38,8 +38,8 @@ export class DatabaseClient<R extends OwnerRequest> {
   /** Resolves after the commit. Call it again only then: the pieces sent belong to the batch that follows them. */
   async run(commands: readonly WriteCommand[]): Promise<BatchOutcome> {
     const { send, endOfTurn } = this.#options;
-    for (const piece of piecesOf(commands)) {
-      send(piece as R);
+    for (const { piece, handedOver } of stepsOf(commands)) {
+      if (piece) send(piece as R, handedOver);
       await endOfTurn?.();
     }
     return this.ask({ kind: 'batch', commands: withoutPieces(commands) } as WithoutId<R>);

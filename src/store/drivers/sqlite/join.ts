@@ -52,7 +52,10 @@ export function joinSqliteStore(
 }
 
 function talkOver(port: MessagePort, options: Omit<DatabaseClientOptions<Request>, 'send'>): DatabaseClient<Request> {
-  const requests = new DatabaseClient<Request>({ send: (request) => port.postMessage(request), ...options });
+  const requests = new DatabaseClient<Request>({
+    send: (request, handedOver = []) => port.postMessage(request, handedOver),
+    ...options,
+  });
   port.on('message', (reply: Reply) => requests.receive(reply));
   port.on('close', () => requests.fail(new StoreFatal('the database thread has ended')));
   return requests;

@@ -1,14 +1,18 @@
 /**
  * How is a batch sent to the database's thread without blocking this one? What is sent is copied at once. So 90 MiB or
- * 10,000 messages are sent ahead in pieces, and other work gets a turn between them. The batch is still one
- * transaction.
+ * 10,000 messages are sent ahead in pieces, a large body is copied in steps and its copy handed over, and other work
+ * gets a turn between them. The batch is still one transaction.
  */
 import { BATCH_COST_MAX, costOf, costOfMessages } from '../../batches/weight.ts';
 import type { WriteCommand } from '../../operations/all.ts';
+import type { NewContentRow } from '../../operations/messages/columns.ts';
 import type { StoredNewMessage } from '../../operations/messages/rows.ts';
 
 /** A few milliseconds of copying. */
 export const PIECE_COST_MAX = BATCH_COST_MAX / 2;
+
+/** New memory for more takes milliseconds on a busy machine. */
+const STEP_BYTES = 1024 * 1024;
 
 /** Messages of the accept that will be at `index` in the batch that follows. */
 export interface Piece {
@@ -24,7 +28,14 @@ export function withoutPieces(commands: readonly WriteCommand[]): readonly Write
   );
 }
 
-export function* piecesOf(commands: readonly WriteCommand[]): Generator<Piece> {
+/** A turn of the event loop is due after each. Without a piece, only a part of a body was copied. */
+export interface Step {
+  piece?: Piece;
+  /** Copies that belong to the piece alone. */
+  handedOver: ArrayBuffer[];
+}
+
+export function* stepsOf(commands: readonly WriteCommand[]): Generator<Step> {
   for (const [index, command] of commands.entries()) {
     if (!isHeavy(command)) continue;
     let messages: StoredNewMessage[] = [];
@@ -32,15 +43,30 @@ export function* piecesOf(commands: readonly WriteCommand[]): Generator<Piece> {
     for (const message of command.args.messages) {
       const more = costOfMessages([message]);
       if (messages.length > 0 && cost + more > PIECE_COST_MAX) {
-        yield { kind: 'piece', index, messages };
+        yield { piece: { kind: 'piece', index, messages }, handedOver: [] };
         messages = [];
         cost = 0;
+      }
+      const body = message.content.at(-1);
+      if (more > PIECE_COST_MAX && body instanceof Uint8Array) {
+        yield* stepsOfOne(index, message, body);
+        continue;
       }
       messages.push(message);
       cost += more;
     }
-    yield { kind: 'piece', index, messages };
+    if (messages.length > 0) yield { piece: { kind: 'piece', index, messages }, handedOver: [] };
   }
+}
+
+function* stepsOfOne(index: number, message: StoredNewMessage, body: Uint8Array): Generator<Step> {
+  const copy = new Uint8Array(body.byteLength);
+  for (let at = 0; at < body.byteLength; at += STEP_BYTES) {
+    copy.set(body.subarray(at, at + STEP_BYTES), at);
+    yield { handedOver: [] };
+  }
+  const content = message.content.with(-1, copy) as NewContentRow;
+  yield { piece: { kind: 'piece', index, messages: [{ ...message, content }] }, handedOver: [copy.buffer] };
 }
 
 function isHeavy(command: WriteCommand): command is Extract<WriteCommand, { method: 'accept' }> {

@@ -14,8 +14,8 @@ export class DatabaseThread {
 
   private constructor(worker: Worker, onFatal: (error: Error) => void, endOfTurn: EndOfTurn) {
     this.#worker = worker;
-    const send = (request: OwnerRequest): void =>
-      worker.postMessage(request, request.kind === 'connect' ? [request.port] : []);
+    const send = (request: OwnerRequest, handedOver: readonly ArrayBuffer[] = []): void =>
+      worker.postMessage(request, request.kind === 'connect' ? [request.port] : handedOver);
     const requests = new DatabaseClient<OwnerRequest>({ send, onFatal, ...(endOfTurn && { endOfTurn }) });
     this.#requests = requests;
     worker.on('message', (reply: Reply) => requests.receive(reply));
