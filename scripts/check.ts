@@ -1,6 +1,7 @@
 /** `npm run check`: everything that can be said about the sources without running them. `.ci/run` runs the same. */
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
+import { writeConsoleTypes } from './console-types.ts';
 import { findForbiddenWords } from './forbidden-words.ts';
 import { findImportCircles } from './import-circles.ts';
 import { findWrongImports } from './import-directions.ts';
@@ -9,6 +10,13 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 
 const checks: { name: string; run: () => string }[] = [
   { name: 'types', run: () => tool('tsc', ['--noEmit', '-p', '.']) },
+  {
+    name: 'types of the console',
+    run: () => {
+      writeConsoleTypes();
+      return tool('tsc', ['--noEmit', '-p', 'console']);
+    },
+  },
   // With the bans on bare clocks, timers and randomness, and on sleeping in a test.
   {
     name: 'lint, formatting',

@@ -1,0 +1,125 @@
+/** Calls the operations of the interface document by their names and types. */
+import {
+  keepPreviousData,
+  type UseMutationResult,
+  type UseQueryResult,
+  useMutation,
+  useQuery,
+  useQueryClient,
+} from '@tanstack/react-query';
+import { OPERATIONS, type Operations } from '../generated/interface.ts';
+import { setToken, token } from './session.ts';
+
+export type OperationId = keyof Operations;
+export type AnswerOf<Id extends OperationId> = Operations[Id]['answer'];
+
+/** Members without content may be left out. `headers` takes any name, since many are forwarded. */
+export interface Input<Id extends OperationId> {
+  path?: Operations[Id]['path'];
+  query?: Operations[Id]['query'];
+  headers?: Record<string, string>;
+  /** An object is sent as JSON. */
+  body?: Operations[Id]['body'] | object | string;
+}
+
+/** What the server refused, in its own words. `status` 0: it did not answer. */
+export class Refusal extends Error {
+  readonly status: number;
+
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
+  }
+}
+
+export async function call<Id extends OperationId>(
+  id: Id,
+  input: Input<Id> = {},
+  signal?: AbortSignal,
+): Promise<AnswerOf<Id>> {
+  const response = await send(id, input, signal);
+  const text = await response.text();
+  return (text === '' ? undefined : JSON.parse(text)) as AnswerOf<Id>;
+}
+
+/** The answer as it comes, for a stream. Throws `Refusal` for every status but 2xx. */
+export async function send<Id extends OperationId>(
+  id: Id,
+  { path = {}, query = {}, headers = {}, body }: Input<Id>,
+  signal?: AbortSignal,
+): Promise<Response> {
+  const [method, template] = OPERATIONS[id];
+  const isJson = body !== undefined && typeof body !== 'string';
+  const response = await fetch(targetOf(template, path, query), {
+    method,
+    headers: {
+      Authorization: `Bearer ${token() ?? ''}`,
+      ...(isJson && { 'Content-Type': 'application/json' }),
+      ...headers,
+    },
+    ...(body !== undefined && { body: isJson ? JSON.stringify(body) : (body as string) }),
+    ...(signal && { signal }),
+  }).catch((error: unknown) => {
+    throw signal?.aborted ? error : new Refusal(0, 'The server does not answer.');
+  });
+  if (response.ok) return response;
+  if (response.status === 401) setToken(undefined);
+  throw new Refusal(response.status, errorIn(await response.text()) ?? `The server answers ${response.status}.`);
+}
+
+function targetOf(template: string, path: object, query: object): string {
+  const members = new Map<string, unknown>(Object.entries(path));
+  // A destination stays as it is written: the server reads it byte for byte.
+  const target = template.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
+    const value = String(members.get(name) ?? '');
+    return name.startsWith('destination') && /^https?:/i.test(value) ? value : encodeURIComponent(value);
+  });
+  const parameters = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    for (const one of Array.isArray(value) ? value : [value]) {
+      if (one !== undefined && one !== '') parameters.append(name, String(one));
+    }
+  }
+  return parameters.size === 0 ? target : `${target}?${parameters}`;
+}
+
+function errorIn(text: string): string | undefined {
+  try {
+    return (JSON.parse(text) as { error?: string }).error;
+  } catch {
+    return undefined;
+  }
+}
+
+/** How often a screen looks again while it is seen. */
+export const REFRESH_MS = 5_000;
+
+interface Options {
+  isEnabled?: boolean;
+  /** 0: only when it is asked to. */
+  refreshMs?: number;
+}
+
+/** Reads; what was read last stays in sight while the next is on its way. */
+export function useCall<Id extends OperationId>(
+  id: Id,
+  input: Input<Id> = {},
+  { isEnabled = true, refreshMs = REFRESH_MS }: Options = {},
+): UseQueryResult<AnswerOf<Id>, Refusal> {
+  return useQuery<AnswerOf<Id>, Refusal>({
+    queryKey: [id, input],
+    queryFn: ({ signal }) => call(id, input, signal),
+    enabled: isEnabled,
+    refetchInterval: refreshMs === 0 ? false : refreshMs,
+    placeholderData: keepPreviousData as never,
+  });
+}
+
+/** Changes something; all that is in sight is read again afterwards. */
+export function useChange<Id extends OperationId>(id: Id): UseMutationResult<AnswerOf<Id>, Refusal, Input<Id>> {
+  const queries = useQueryClient();
+  return useMutation<AnswerOf<Id>, Refusal, Input<Id>>({
+    mutationFn: (input) => call(id, input),
+    onSettled: () => queries.invalidateQueries(),
+  });
+}

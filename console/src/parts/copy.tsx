@@ -1,0 +1,23 @@
+import { useState } from 'react';
+import { Button } from './button.tsx';
+
+const SHOWN_MS = 1_500;
+
+export function Copy({ text, label = 'Copy' }: { text: string; label?: string }) {
+  const [isCopied, setIsCopied] = useState(false);
+  const copy = async (): Promise<void> => {
+    await navigator.clipboard.writeText(text);
+    setIsCopied(true);
+    setTimeout(() => setIsCopied(false), SHOWN_MS);
+  };
+  return (
+    <Button kind="quiet" onClick={() => void copy()}>
+      <span aria-live="polite">{isCopied ? 'Copied' : label}</span>
+    </Button>
+  );
+}
+
+/** An id or another short text in the font of code. */
+export function Code({ children }: { children: string }) {
+  return <code className="font-mono text-[0.92em] break-all">{children}</code>;
+}

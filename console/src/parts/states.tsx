@@ -1,0 +1,48 @@
+/** What a screen shows when it has nothing else to show. */
+import type { UseQueryResult } from '@tanstack/react-query';
+import type { Refusal } from '../api/client.ts';
+import { Button } from './button.tsx';
+
+/** Says what to do next, not only that there is nothing. */
+export function Empty({ title, children }: { title: string; children?: React.ReactNode }) {
+  return (
+    <div className="flex flex-col items-center gap-2 px-4 py-10 text-center">
+      <p className="font-medium">{title}</p>
+      {children !== undefined && <div className="max-w-prose text-quiet">{children}</div>}
+    </div>
+  );
+}
+
+export function Failure({ error, retry }: { error: Error; retry?: () => void }) {
+  return (
+    <div
+      role="alert"
+      className="flex flex-wrap items-center gap-3 rounded-md border border-line bg-raised px-3 py-2 text-bad"
+    >
+      <span className="min-w-0 break-words">{error.message}</span>
+      {retry && <Button onClick={retry}>Try again</Button>}
+    </div>
+  );
+}
+
+/** The answer once it is there; until then that it is on its way, or why it is not. An old answer stays in sight. */
+export function Answered<T>({
+  query,
+  children,
+}: {
+  query: UseQueryResult<T, Refusal>;
+  children: (answer: T) => React.ReactNode;
+}) {
+  const { data, error, refetch } = query;
+  return (
+    <>
+      {error && <Failure error={error} retry={() => void refetch()} />}
+      {data !== undefined && children(data)}
+      {data === undefined && !error && (
+        <p role="status" className="px-4 py-6 text-quiet">
+          Loading…
+        </p>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,44 @@
+/** A plain table for lists of some hundred rows; long ones are windowed (`long-list.tsx`). */
+export interface Column<Row> {
+  name: string;
+  cell: (row: Row) => React.ReactNode;
+  /** Classes of the cells; `text-right` for numbers. */
+  className?: string;
+}
+
+interface Props<Row> {
+  /** For screen readers. */
+  label: string;
+  columns: readonly Column<Row>[];
+  rows: readonly Row[];
+  keyOf: (row: Row) => string;
+}
+
+export function Table<Row>({ label, columns, rows, keyOf }: Props<Row>) {
+  return (
+    <div className="-m-4 overflow-x-auto">
+      <table className="w-full border-collapse text-left" aria-label={label}>
+        <thead>
+          <tr className="border-b border-line text-xs text-quiet">
+            {columns.map(({ name, className = '' }) => (
+              <th key={name} scope="col" className={`px-4 py-2 font-medium whitespace-nowrap ${className}`}>
+                {name}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row) => (
+            <tr key={keyOf(row)} className="border-b border-line align-top last:border-0 hover:bg-raised">
+              {columns.map(({ name, cell, className = '' }) => (
+                <td key={name} className={`px-4 py-2 ${className}`}>
+                  {cell(row)}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}

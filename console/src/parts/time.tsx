@@ -1,0 +1,55 @@
+/** Times as people read them: how long ago or ahead, the exact time in the title. */
+import { useEffect, useState } from 'react';
+
+const UNITS: readonly (readonly [name: string, ms: number])[] = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['m', 60_000],
+  ['s', 1_000],
+];
+
+/** Two units at most: `2h 5m`; below a second, milliseconds. */
+export function duration(ms: number): string {
+  const whole = Math.max(0, ms);
+  if (whole < 1_000) return `${Math.round(whole)} ms`;
+  const first = UNITS.findIndex(([, unitMs]) => whole >= unitMs);
+  const [name, unitMs] = UNITS[first] ?? ['s', 1_000];
+  if (name === 's') return `${(whole / unitMs).toFixed(whole < 10_000 ? 1 : 0)} s`;
+  const [nextName, nextMs] = UNITS[first + 1] ?? ['s', 1_000];
+  const rest = Math.floor((whole % unitMs) / nextMs);
+  return `${Math.floor(whole / unitMs)}${name}${rest > 0 ? ` ${rest}${nextName}` : ''}`;
+}
+
+export function exactTime(atMs: number, timeZone?: string): string {
+  return new Date(atMs).toLocaleString(undefined, {
+    dateStyle: 'medium',
+    timeStyle: 'medium',
+    ...(timeZone !== undefined && { timeZone }),
+  });
+}
+
+/** The present, at most a second old. */
+export function useNowMs(everyMs = 1_000): number {
+  const [nowMs, setNowMs] = useState(() => Date.now());
+  useEffect(() => {
+    const timer = setInterval(() => setNowMs(Date.now()), everyMs);
+    return () => clearInterval(timer);
+  }, [everyMs]);
+  return nowMs;
+}
+
+export function Time({ atMs }: { atMs: number }) {
+  const nowMs = useNowMs();
+  const distanceMs = nowMs - atMs;
+  const text =
+    Math.abs(distanceMs) < 1_000
+      ? 'now'
+      : distanceMs > 0
+        ? `${duration(distanceMs)} ago`
+        : `in ${duration(-distanceMs)}`;
+  return (
+    <time dateTime={new Date(atMs).toISOString()} title={exactTime(atMs)} className="whitespace-nowrap tabular-nums">
+      {text}
+    </time>
+  );
+}

@@ -1,0 +1,54 @@
+/** Every screen and its address. What a screen shows stands in its address, so that a link shows the same. */
+import { createRootRoute, createRoute, createRouter, lazyRouteComponent, redirect } from '@tanstack/react-router';
+import { Layout } from './shell/layout.tsx';
+
+export type Search = Record<string, string | undefined>;
+
+const root = createRootRoute({ component: Layout });
+
+/** All values of an address are texts: a screen reads its own. */
+function readSearch(given: Record<string, unknown>): Search {
+  return Object.fromEntries(
+    Object.entries(given)
+      .filter(([, value]) => value !== '' && value !== null && typeof value !== 'object')
+      .map(([name, value]) => [name, String(value)]),
+  );
+}
+
+function screen<Path extends string>(path: Path, load: () => Promise<{ Screen: React.ComponentType }>) {
+  return createRoute({
+    getParentRoute: () => root,
+    path,
+    validateSearch: readSearch,
+    component: lazyRouteComponent(load, 'Screen'),
+  });
+}
+
+const home = createRoute({
+  getParentRoute: () => root,
+  path: '/',
+  beforeLoad: () => {
+    throw redirect({ to: '/queues' });
+  },
+});
+
+const routeTree = root.addChildren([home, screen('/queues', () => import('./screens/queues/screen.tsx'))]);
+
+/** Numbers stay texts: an id of digits would lose some of them. */
+export const router = createRouter({
+  routeTree,
+  basepath: '/console',
+  defaultPreload: 'intent',
+  parseSearch: (text) => Object.fromEntries(new URLSearchParams(text)),
+  stringifySearch: (search) => {
+    const given = Object.entries(search).filter(([, value]) => value !== undefined && value !== '');
+    const text = new URLSearchParams(given as [string, string][]).toString();
+    return text === '' ? '' : `?${text}`;
+  },
+});
+
+declare module '@tanstack/react-router' {
+  interface Register {
+    router: typeof router;
+  }
+}

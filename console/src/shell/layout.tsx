@@ -1,0 +1,88 @@
+/** The frame around every screen: where one is, of which project, and the ways to all others. */
+import { Link, Outlet, useRouterState } from '@tanstack/react-router';
+import { useEffect, useRef, useState } from 'react';
+import { environmentOf, setToken, useToken } from '../api/session.ts';
+import { Button } from '../parts/button.tsx';
+import { Login } from './login.tsx';
+import { setTheme, type Theme, themeInForce } from './theme.ts';
+
+const SCREENS = [['/queues', 'Queues']] as const;
+
+export function Layout() {
+  const token = useToken();
+  const hadToken = useRef(false);
+  hadToken.current ||= token !== undefined;
+  if (token === undefined) return <Login wasRefused={hadToken.current} />;
+  return (
+    <div className="grid min-h-dvh md:grid-cols-[13rem_minmax(0,1fr)]">
+      <a href="#main" className="sr-only focus:not-sr-only focus:absolute focus:z-10 focus:bg-panel focus:p-2">
+        Skip to content
+      </a>
+      <Sidebar />
+      <main id="main" tabIndex={-1} className="min-w-0 p-4 md:p-6">
+        <Outlet />
+      </main>
+    </div>
+  );
+}
+
+function Sidebar() {
+  const [isOpen, setIsOpen] = useState(false);
+  const path = useRouterState({ select: ({ location }) => location.pathname });
+  // biome-ignore lint/correctness/useExhaustiveDependencies: closed by each way to another screen
+  useEffect(() => setIsOpen(false), [path]);
+  return (
+    <aside className="flex flex-col gap-3 border-b border-line bg-panel p-3 md:sticky md:top-0 md:h-dvh md:border-r md:border-b-0">
+      <div className="flex items-center justify-between gap-2">
+        <Link to="/" className="flex items-center gap-2 font-semibold">
+          <img src={`${import.meta.env.BASE_URL}icon.svg`} alt="" width="22" height="22" />
+          Waypost
+        </Link>
+        <Button kind="quiet" className="md:hidden" aria-expanded={isOpen} onClick={() => setIsOpen(!isOpen)}>
+          Menu
+        </Button>
+      </div>
+      <div className={`${isOpen ? 'flex' : 'hidden'} min-h-0 flex-1 flex-col gap-3 md:flex`}>
+        <nav aria-label="Screens" className="flex flex-col gap-0.5 overflow-y-auto">
+          {SCREENS.map(([to, name]) => (
+            <Link
+              key={to}
+              to={to}
+              className="rounded-md px-2.5 py-1.5 text-quiet hover:bg-raised hover:text-text aria-[current=page]:bg-raised aria-[current=page]:font-medium aria-[current=page]:text-text"
+            >
+              {name}
+            </Link>
+          ))}
+        </nav>
+        <footer className="mt-auto flex flex-wrap items-center gap-2 border-t border-line pt-3 text-xs text-quiet">
+          <ThemeChoice />
+          {environmentOf().mode === 'serve' && (
+            <Button kind="quiet" onClick={() => setToken(undefined)}>
+              Log out
+            </Button>
+          )}
+        </footer>
+      </div>
+    </aside>
+  );
+}
+
+function ThemeChoice() {
+  const [theme, choose] = useState(themeInForce);
+  return (
+    <select
+      aria-label="Theme"
+      value={theme}
+      className="h-7 rounded-md border border-line bg-page px-1.5 text-text"
+      onChange={(event) => {
+        const next = event.target.value as Theme;
+        setTheme(next);
+        choose(next);
+      }}
+    >
+      <option value="system">System</option>
+      <option value="light">Light</option>
+      <option value="dark">Dark</option>
+    </select>
+  );
+}

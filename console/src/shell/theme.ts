@@ -1,0 +1,18 @@
+/** Light, dark, or what the system says: kept in this browser. */
+export type Theme = 'system' | 'light' | 'dark';
+
+const KEY = 'waypost.theme';
+
+export function themeInForce(): Theme {
+  const kept = localStorage.getItem(KEY);
+  return kept === 'light' || kept === 'dark' ? kept : 'system';
+}
+
+export function setTheme(theme: Theme): void {
+  localStorage.setItem(KEY, theme);
+  applyTheme();
+}
+
+export function applyTheme(): void {
+  document.documentElement.dataset['theme'] = themeInForce();
+}
