@@ -32,7 +32,13 @@ const home = createRoute({
   },
 });
 
-const routeTree = root.addChildren([home, screen('/queues', () => import('./screens/queues/screen.tsx'))]);
+const routeTree = root.addChildren([
+  home,
+  screen('/schedules', () => import('./screens/schedules/screen.tsx')),
+  screen('/queues', () => import('./screens/queues/screen.tsx')),
+  screen('/flow-control', () => import('./screens/flow-control/screen.tsx')),
+  screen('/url-groups', () => import('./screens/url-groups/screen.tsx')),
+]);
 
 /** Numbers stay texts: an id of digits would lose some of them. */
 export const router = createRouter({

@@ -18,8 +18,8 @@ export interface Input<Id extends OperationId> {
   path?: Operations[Id]['path'];
   query?: Operations[Id]['query'];
   headers?: Record<string, string>;
-  /** An object is sent as JSON. */
-  body?: Operations[Id]['body'] | object | string;
+  /** Text and bytes are sent as they are, another object as JSON. */
+  body?: Operations[Id]['body'] | Uint8Array<ArrayBuffer> | object | string;
 }
 
 /** What the server refused, in its own words. `status` 0: it did not answer. */
@@ -49,7 +49,7 @@ export async function send<Id extends OperationId>(
   signal?: AbortSignal,
 ): Promise<Response> {
   const [method, template] = OPERATIONS[id];
-  const isJson = body !== undefined && typeof body !== 'string';
+  const isJson = body !== undefined && typeof body !== 'string' && !(body instanceof Uint8Array);
   const response = await fetch(targetOf(template, path, query), {
     method,
     headers: {
@@ -57,7 +57,7 @@ export async function send<Id extends OperationId>(
       ...(isJson && { 'Content-Type': 'application/json' }),
       ...headers,
     },
-    ...(body !== undefined && { body: isJson ? JSON.stringify(body) : (body as string) }),
+    ...(body !== undefined && { body: isJson ? JSON.stringify(body) : (body as string | Uint8Array<ArrayBuffer>) }),
     ...(signal && { signal }),
   }).catch((error: unknown) => {
     throw signal?.aborted ? error : new Refusal(0, 'The server does not answer.');

@@ -6,7 +6,12 @@ import { Button } from '../parts/button.tsx';
 import { Login } from './login.tsx';
 import { setTheme, type Theme, themeInForce } from './theme.ts';
 
-const SCREENS = [['/queues', 'Queues']] as const;
+const SCREENS = [
+  ['/schedules', 'Schedules'],
+  ['/queues', 'Queues'],
+  ['/flow-control', 'Flow control'],
+  ['/url-groups', 'URL groups'],
+] as const;
 
 export function Layout() {
   const token = useToken();

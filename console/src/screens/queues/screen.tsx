@@ -1,9 +1,9 @@
-import { type AnswerOf, useCall, useChange } from '../../api/client.ts';
+import { type AnswerOf, useCall } from '../../api/client.ts';
+import { Action } from '../../parts/action.tsx';
 import { Badge } from '../../parts/badge.tsx';
-import { Button } from '../../parts/button.tsx';
 import { Code } from '../../parts/copy.tsx';
 import { Page, Panel } from '../../parts/panel.tsx';
-import { Answered, Empty, Failure } from '../../parts/states.tsx';
+import { Answered, Empty } from '../../parts/states.tsx';
 import { type Column, Table } from '../../parts/table.tsx';
 import { Time } from '../../parts/time.tsx';
 
@@ -18,7 +18,7 @@ const COLUMNS: readonly Column<Queue>[] = [
   { name: 'Waiting', className: 'text-right tabular-nums', cell: ({ lag }) => lag.toLocaleString() },
   { name: 'Parallelism', className: 'text-right tabular-nums', cell: ({ parallelism }) => parallelism },
   { name: 'Changed', cell: ({ updatedAt }) => <Time atMs={updatedAt} /> },
-  { name: '', className: 'text-right', cell: (queue) => <PauseButton queue={queue} /> },
+  { name: '', className: 'text-right', cell: (queue) => <Actions queue={queue} /> },
 ];
 
 export function Screen() {
@@ -42,16 +42,21 @@ export function Screen() {
   );
 }
 
-function PauseButton({ queue: { name, paused } }: { queue: Queue }) {
-  const pause = useChange('pauseQueue');
-  const resume = useChange('resumeQueue');
-  const change = paused ? resume : pause;
+function Actions({ queue: { name, paused, lag } }: { queue: Queue }) {
+  const input = { path: { queueName: name } };
   return (
-    <>
-      <Button disabled={change.isPending} onClick={() => change.mutate({ path: { queueName: name } })}>
+    <span className="inline-flex gap-2">
+      <Action operation={paused ? 'resumeQueue' : 'pauseQueue'} input={input}>
         {paused ? 'Resume' : 'Pause'}
-      </Button>
-      {change.error && <Failure error={change.error} />}
-    </>
+      </Action>
+      <Action
+        operation="deleteQueue"
+        input={input}
+        kind="danger"
+        question={`Deletes the queue ${name} and cancels its ${lag.toLocaleString()} waiting messages.`}
+      >
+        Delete
+      </Action>
+    </span>
   );
 }

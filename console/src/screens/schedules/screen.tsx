@@ -1,0 +1,67 @@
+import { useState } from 'react';
+import { type AnswerOf, useCall } from '../../api/client.ts';
+import { Badge } from '../../parts/badge.tsx';
+import { Button } from '../../parts/button.tsx';
+import { Code } from '../../parts/copy.tsx';
+import { Page, Panel } from '../../parts/panel.tsx';
+import { Answered, Empty } from '../../parts/states.tsx';
+import { type Column, Table } from '../../parts/table.tsx';
+import { Time } from '../../parts/time.tsx';
+import { ScheduleDialog } from './schedule-dialog.tsx';
+
+type Schedule = AnswerOf<'getSchedule'>;
+
+export function Screen() {
+  const schedules = useCall('listSchedules');
+  const [openId, setOpenId] = useState<string>();
+  const columns: readonly Column<Schedule>[] = [
+    { name: 'Schedule', cell: ({ scheduleId }) => <Code>{scheduleId}</Code> },
+    { name: 'State', cell: (schedule) => <ScheduleState of={schedule} /> },
+    { name: 'Times', cell: ({ cron }) => <Code>{cron}</Code> },
+    { name: 'Destination', cell: ({ destination }) => <Code>{destination}</Code> },
+    { name: 'Next', cell: ({ isPaused, nextScheduleTime }) => (isPaused ? '' : <Time atMs={nextScheduleTime} />) },
+    {
+      name: 'Last',
+      cell: ({ lastScheduleTime }) => lastScheduleTime !== undefined && <Time atMs={lastScheduleTime} />,
+    },
+    {
+      name: '',
+      className: 'text-right',
+      cell: ({ scheduleId }) => <Button onClick={() => setOpenId(scheduleId)}>Open</Button>,
+    },
+  ];
+  return (
+    <Page title="Schedules" about="A schedule publishes the same message at the times of a cron expression.">
+      <Panel>
+        <Answered query={schedules}>
+          {(rows) => (
+            <>
+              {rows.length === 0 ? (
+                <Empty title="There are no schedules yet">
+                  A publish with <code>Upstash-Cron: 30 7 * * MON-FRI</code> makes one, as does{' '}
+                  <code>POST /v2/schedules/https://…</code>
+                </Empty>
+              ) : (
+                <Table label="Schedules" columns={columns} rows={rows} keyOf={({ scheduleId }) => scheduleId} />
+              )}
+              {rows
+                .filter(({ scheduleId }) => scheduleId === openId)
+                .map((schedule) => (
+                  <ScheduleDialog key={schedule.scheduleId} schedule={schedule} onClose={() => setOpenId(undefined)} />
+                ))}
+            </>
+          )}
+        </Answered>
+      </Panel>
+    </Page>
+  );
+}
+
+function ScheduleState({ of: { isPaused, error, lastScheduleStates = {} } }: { of: Schedule }) {
+  const states = Object.values(lastScheduleStates);
+  if (isPaused) return <Badge tone="warn">paused</Badge>;
+  if (error !== undefined) return <Badge tone="bad">made no message</Badge>;
+  if (states.includes('FAIL')) return <Badge tone="bad">last one failed</Badge>;
+  if (states.includes('IN_PROGRESS')) return <Badge tone="busy">in progress</Badge>;
+  return <Badge tone="good">on time</Badge>;
+}

@@ -1,0 +1,23 @@
+import { useCall } from '../../api/client.ts';
+
+/** Of how many of the latest attempts it is told. */
+const ATTEMPTS = 50;
+const REFRESH_MS = 15_000;
+
+/** How the latest attempts at one URL ended. */
+export function EndpointHealth({ url }: { url: string }) {
+  const { data } = useCall(
+    'listEvents',
+    { query: { url: [url], state: ['DELIVERED', 'ERROR', 'FAILED'], count: ATTEMPTS } },
+    { refreshMs: REFRESH_MS },
+  );
+  if (data === undefined) return <span className="text-quiet">…</span>;
+  const delivered = data.events.filter(({ state }) => state === 'DELIVERED').length;
+  if (data.events.length === 0) return <span className="text-quiet">no attempts</span>;
+  const tone = delivered === data.events.length ? 'text-good' : delivered === 0 ? 'text-bad' : 'text-warn';
+  return (
+    <span className={`whitespace-nowrap ${tone}`}>
+      {delivered} of {data.events.length} delivered
+    </span>
+  );
+}
