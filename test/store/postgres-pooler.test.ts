@@ -7,13 +7,14 @@ import type { Store } from '../../src/engine/stores.ts';
 import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
 import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
 import { systemClock } from '../../src/system/system.ts';
+import { obstacleTo } from '../support/debian.ts';
 import { eventually } from '../support/eventually.ts';
-import { keepsStatementsApart, Pooler, poolerObstacle } from '../support/postgres/pooler.ts';
+import { keepsStatementsApart, Pooler, PROGRAM } from '../support/postgres/pooler.ts';
 import { freshDatabase, sharedCluster } from '../support/postgres/shared.ts';
 import { TcpProxy } from '../support/tcp-proxy.ts';
 import { delivered, settlement, T0, World } from './conformance/world.ts';
 
-const obstacle = poolerObstacle();
+const obstacle = obstacleTo(PROGRAM);
 const TIMEOUT_MS = 10_000;
 
 describe.skipIf(obstacle !== undefined)(

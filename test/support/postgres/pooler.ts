@@ -3,6 +3,7 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { DEBIAN_ENV } from '../debian.ts';
 import { RUN_AS } from './binaries.ts';
 import { findPort, makeFolder } from './cluster.ts';
 import { guard } from './guard.ts';
@@ -16,11 +17,8 @@ export interface PoolerOptions {
   settings?: Readonly<Record<string, string>>;
 }
 
-const PROGRAM = 'pgbouncer';
-const INSTALL_LIMIT_MS = 60_000;
+export const PROGRAM = 'pgbouncer';
 const USER = 'postgres';
-/** Debian has the program where only root looks. */
-const ENV = { PATH: `${process.env['PATH'] ?? ''}:/usr/sbin`, LC_ALL: 'C' };
 
 /** As docs/operations.md has them, but for the log-ins. */
 const SETTINGS: Readonly<Record<string, string>> = {
@@ -32,33 +30,12 @@ const SETTINGS: Readonly<Record<string, string>> = {
   server_login_retry: '1',
 };
 
-/** Why there is none here; undefined when there is. Installs Debian's package where that is missing and may be installed. */
-export function poolerObstacle(): string | undefined {
-  if (isInstalled()) return undefined;
-  if (process.getuid?.() === 0) install();
-  return isInstalled() ? undefined : `there is no ${PROGRAM}, and it could not be installed`;
-}
-
 /** Whether the one that is installed can keep the prepared statements of its clients apart, as it can since 1.21. */
 export function keepsStatementsApart(): boolean {
   const [, major, minor] =
-    /^PgBouncer (\d+)\.(\d+)/.exec(spawnSync(PROGRAM, ['--version'], { env: ENV, encoding: 'utf8' }).stdout) ?? [];
+    /^PgBouncer (\d+)\.(\d+)/.exec(spawnSync(PROGRAM, ['--version'], { env: DEBIAN_ENV, encoding: 'utf8' }).stdout) ??
+    [];
   return Number(major) > 1 || (Number(major) === 1 && Number(minor) >= 21);
-}
-
-function isInstalled(): boolean {
-  return spawnSync(PROGRAM, ['--version'], { env: ENV }).status === 0;
-}
-
-/** Quietly, whatever comes of it. No server of the system's own is started: at run level 1 Debian's scripts start nothing. */
-function install(): void {
-  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' };
-  const network = ['-o', 'Acquire::Retries=0', '-o', 'Acquire::http::Timeout=10'];
-  const aptGet = (...args: string[]) =>
-    spawnSync('apt-get', [...network, '-qq', ...args], { env, stdio: 'ignore', timeout: INSTALL_LIMIT_MS }).status ===
-    0;
-  const installed = () => aptGet('install', '-y', '--no-install-recommends', PROGRAM);
-  if (!installed() && aptGet('update')) installed();
 }
 
 export class Pooler {
@@ -121,7 +98,7 @@ export class Pooler {
     const server = spawn(PROGRAM, ['pgbouncer.ini'], {
       stdio: ['ignore', 'ignore', 'pipe'],
       cwd: this.#folder,
-      env: ENV,
+      env: DEBIAN_ENV,
       ...RUN_AS,
     });
     this.#log = '';

@@ -1,0 +1,101 @@
+/** How does a test look at the console? In a real Chromium, at a server of its own, with everything noted that went wrong in the page. */
+import { mkdirSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { fileURLToPath } from 'node:url';
+import { type Browser, chromium, type Page } from 'playwright-core';
+import { obstacleTo } from '../../support/debian.ts';
+
+/** Git does not see it. */
+export const PICTURES = fileURLToPath(new URL('../../../coverage/console/', import.meta.url));
+
+const FLAGS = [
+  ...['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking'],
+  ...['--disable-component-update', '--disable-sync'],
+];
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+export const SIZES = { wide: { width: 1440, height: 900 }, narrow: { width: 390, height: 844 } } as const;
+
+/** Why there is no browser here; undefined when there is. Only a machine without apt may go without. */
+export function browserObstacle(): string | undefined {
+  const obstacle = obstacleTo('chromium');
+  if (obstacle !== undefined && obstacleTo('apt-get') === undefined) throw new Error(obstacle);
+  return obstacle;
+}
+
+export function openBrowser(): Promise<Browser> {
+  return chromium.launch({ executablePath: '/usr/bin/chromium', args: FLAGS });
+}
+
+export interface VisitOptions {
+  url: string;
+  size?: keyof typeof SIZES;
+  theme?: 'light' | 'dark';
+  /** For a server that asks for one. */
+  token?: string;
+}
+
+/** One tab of its own: nothing is shared with another visit. */
+export class Visit {
+  readonly page: Page;
+  /** Errors of scripts, and what the content security policy refused. */
+  readonly faults: string[] = [];
+  readonly #url: string;
+
+  private constructor(page: Page, url: string) {
+    this.page = page;
+    this.#url = url;
+    page.on('pageerror', (error) => this.faults.push(`${error.name}: ${error.message}`));
+    page.on('console', (message) => {
+      if (/content security policy|refused to/i.test(message.text())) this.faults.push(message.text());
+    });
+    page.on('dialog', (dialog) => {
+      this.faults.push(`a script of a field ran: ${dialog.message()}`);
+      void dialog.dismiss();
+    });
+  }
+
+  static async open(browser: Browser, { url, size = 'wide', theme = 'light', token }: VisitOptions): Promise<Visit> {
+    const context = await browser.newContext({ viewport: SIZES[size], colorScheme: theme });
+    if (token !== undefined) {
+      await context.addInitScript((value) => sessionStorage.setItem('waypost.token', value), token);
+    }
+    return new Visit(await context.newPage(), url);
+  }
+
+  /** `path` below /console. Waits until the screen has its heading. */
+  async goTo(path: string): Promise<void> {
+    await this.page.goto(`${this.#url}/console${path}`);
+    await this.page.locator('h1').first().waitFor();
+  }
+
+  /** Serious findings of axe, one line each. */
+  async barriers(): Promise<string[]> {
+    await this.page.evaluate(AXE);
+    const found = await this.page.evaluate(async () => {
+      const { violations } = await (globalThis as unknown as { axe: { run: () => Promise<AxeResults> } }).axe.run();
+      return violations;
+    });
+    return found
+      .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+      .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(' | ')}`);
+  }
+
+  /** Pixels by which the page is wider than the window. */
+  overflow(): Promise<number> {
+    return this.page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  }
+
+  async takePicture(name: string): Promise<void> {
+    mkdirSync(PICTURES, { recursive: true });
+    await this.page.screenshot({ path: `${PICTURES}${name}.png`, fullPage: true });
+  }
+
+  close(): Promise<void> {
+    return this.page.context().close();
+  }
+}
+
+interface AxeResults {
+  violations: { id: string; impact: string | null; nodes: { html: string }[] }[];
+}
