@@ -163,12 +163,13 @@ export class StoredAccounts implements Accounts {
   }
 
   /** Admits a token that the store has. */
-  admitStored({ tokenHash, projectId, scope, lastUsedAtMs = -Infinity }: Token): void {
+  admitStored({ tokenHash, projectId, scope, name: tokenName, lastUsedAtMs = -Infinity }: Token): void {
     // Its use may have been noted since the list was read.
     const knownAtMs = this.#admittedByTokenHash.get(tokenHash)?.useNotedAtMs ?? -Infinity;
     const useNotedAtMs = Math.max(lastUsedAtMs, knownAtMs);
     this.#changes += 1;
-    this.#admittedByTokenHash.set(tokenHash, { caller: { projectId, scope }, useNotedAtMs });
+    const caller: Caller = { projectId, scope, ...(tokenName !== undefined && { tokenName }) };
+    this.#admittedByTokenHash.set(tokenHash, { caller, useNotedAtMs });
   }
 
   /** Admits a token for as long as this process lives, without saving it. */
@@ -191,6 +192,11 @@ export class StoredAccounts implements Accounts {
 
   projectNamed(name: string): ProjectId | undefined {
     return this.#projectByName.get(name);
+  }
+
+  projectName(projectId: ProjectId): string {
+    for (const [name, id] of this.#projectByName) if (id === projectId) return name;
+    throw new Error(`there is no project ${projectId}`);
   }
 
   async signingKeys(projectId: ProjectId): Promise<SigningKeys> {

@@ -8,6 +8,8 @@ import type { TokenScope } from '../engine/stores.ts';
 export interface Caller {
   projectId: ProjectId;
   scope: TokenScope;
+  /** What its owner calls the token. */
+  tokenName?: string;
 }
 
 export interface SigningKeys {
@@ -38,6 +40,8 @@ export interface Accounts {
   lookAgain?(): Promise<void> | undefined;
   /** The project with that name. The name is the `UserID` in the project's tokens. */
   projectNamed(name: string): ProjectId | undefined;
+  /** The name of a project that has a token. */
+  projectName(projectId: ProjectId): string;
   signingKeys(projectId: ProjectId): Promise<SigningKeys>;
   /** `current` becomes the former `next`, `next` is new; resolves once that is durable. */
   rotate(projectId: ProjectId): Promise<SigningKeys>;

@@ -104,6 +104,7 @@ class Edge {
     const route = match.routes.get(method);
     let projectId = 0;
     let scope: TokenScope | undefined;
+    let tokenName: string | undefined;
     let isTokenInHeader = false;
     let accountsVersion: number | undefined;
     if (match.isProtected) {
@@ -118,7 +119,7 @@ class Edge {
         throw unauthenticated();
       }
       authorize(admission.caller, method, route?.access);
-      ({ projectId, scope } = admission.caller);
+      ({ projectId, scope, tokenName } = admission.caller);
       isTokenInHeader = admission.isTokenInHeader;
       if (route?.access !== 'publish') this.#burst.take(projectId, this.#options.clock.nowMs());
     }
@@ -129,7 +130,7 @@ class Edge {
     const calledUrl = (): CalledUrl => this.#calledUrl(request);
     const sent = { method, ids, id: ids[0] ?? '', rawDestination, rawQuery, rawHeaders, calledUrl, body };
     const readmit = (): Promise<number> => this.#readmit(request, match, projectId);
-    const admitted = { projectId, scope, accountsVersion, readmit, isTokenInHeader, callerIp };
+    const admitted = { projectId, scope, tokenName, accountsVersion, readmit, isTokenInHeader, callerIp };
     return this.#handle(route, { ...admitted, ignored: new Ignored(), ...sent });
   }
 

@@ -40,9 +40,9 @@ export function authenticate(
 
 /** The routes that a token of each scope may use. */
 const ADMITTED: Readonly<Record<TokenScope, readonly Access[]>> = {
-  full: ['public', 'read', 'publish', 'full'],
-  'read-only': ['public', 'read'],
-  'publish-only': ['public', 'publish'],
+  full: ['public', 'any', 'read', 'publish', 'full'],
+  'read-only': ['public', 'any', 'read'],
+  'publish-only': ['public', 'any', 'publish'],
 };
 
 /**

@@ -86,6 +86,7 @@ const SECTIONS: Readonly<Record<string, string>> = {
   waiters: 'Workflows',
   keys: 'Signing keys',
   rotate: 'Signing keys',
+  waypost: 'Console',
 };
 
 const SCHEDULES_PATH = '/v2/schedules/{destinationOrScheduleId}';
@@ -211,6 +212,7 @@ function descriptionOf({ access, path, takes = {} }: Route): string {
   const sentences = [
     {
       public: 'Needs no token.',
+      any: 'Any token is enough.',
       read: 'A read-only token is enough.',
       publish: 'A publish-only token is enough.',
       full: 'Needs a full token.',
@@ -238,7 +240,7 @@ function descriptionOf({ access, path, takes = {} }: Route): string {
 function refusalsOf({ access, path, takes = {}, refusals = [] }: Route): number[] {
   const found = new Set(refusals);
   if (access !== 'public') found.add(401).add(429).add(503); // rate limits, and the store may be unavailable
-  if (access !== 'public') found.add(403); // there is a scope that is not enough
+  if (access !== 'public' && access !== 'any') found.add(403); // there is a scope that is not enough
   if (path.includes(':')) found.add(404);
   if (Object.keys(takes).length > 0) found.add(400);
   if (configuresMessage(takes)) found.add(412);

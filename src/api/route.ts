@@ -16,11 +16,11 @@ import type { Takes } from './takes.ts';
 export type RouteMethod = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS';
 
 /**
- * Who may call: anybody, a token that may read, a token that may publish, or only a full token. A full token may do all
- * of it. Changes that last, such as a schedule, need `full`. So do the signing keys, since a reader could forge
+ * Who may call: anybody, any token, a token that may read, a token that may publish, or only a full token. A full token
+ * may do all of it. Changes that last, such as a schedule, need `full`. So do the signing keys, since a reader could forge
  * deliveries with them (contract M 2.2).
  */
-export type Access = 'public' | 'read' | 'publish' | 'full';
+export type Access = 'public' | 'any' | 'read' | 'publish' | 'full';
 
 export interface Route {
   method: RouteMethod;
@@ -50,6 +50,8 @@ export interface Call {
   projectId: ProjectId;
   /** Scope of the token; `undefined` on public routes. */
   scope: TokenScope | undefined;
+  /** What its owner calls the token, where it has a name. */
+  tokenName: string | undefined;
   /** Version of the accounts that admitted the caller. */
   accountsVersion: number | undefined;
   /** Checks the caller again with the newest accounts, and returns their version. Throws `ApiError` 401 or 403. */

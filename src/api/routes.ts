@@ -15,6 +15,7 @@ import { runDlqRoutes } from './run-dlq.ts';
 import { runLogRoutes } from './run-logs.ts';
 import { runRoutes } from './runs.ts';
 import { scheduleRoutes } from './schedules.ts';
+import { sessionRoutes } from './session.ts';
 import { triggerRoutes } from './triggers.ts';
 import { urlGroupRoutes } from './url-groups.ts';
 import { waiterRoutes } from './waiters.ts';
@@ -38,6 +39,7 @@ export function createRoutes(services: Services): Route[] {
     ...waiterRoutes(services),
     ...hookRoutes(services),
     ...keyRoutes(services),
+    ...sessionRoutes(services),
     ...healthRoutes(services),
   ];
   return [...routes, ...documentRoutes(routes)];

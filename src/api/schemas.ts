@@ -268,6 +268,14 @@ export const LogsSchema = exactly({
   events: Type.Array(LogEntrySchema),
 });
 export const SigningKeysSchema = exactly({ current: Text, next: Text }, 'SigningKeys');
+export const SessionSchema = exactly(
+  {
+    project: Text,
+    scope: Type.Union([Type.Literal('full'), Type.Literal('publish-only'), Type.Literal('read-only')]),
+    tokenName: Type.Optional(Text),
+  },
+  'Session',
+);
 export const HealthSchema = exactly({ status: Text }, 'Health');
 
 /** The body of a batch; unknown members are ignored. */

@@ -33,6 +33,7 @@ async function open(): Promise<World> {
     catchUp: () => behind?.(),
     authenticate: (tokenHash) => (known.has(tokenHash) ? { projectId: 1, scope: 'full' } : undefined),
     projectNamed: () => 1,
+    projectName: () => 'first',
     signingKeys: () => Promise.resolve({ current: 'c', next: 'n' }),
     rotate: () => Promise.resolve({ current: 'c', next: 'n' }),
   };

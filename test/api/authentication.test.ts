@@ -82,11 +82,11 @@ describe('a token', () => {
   };
 
   it.each<[TokenScope, Access[]]>([
-    ['full', ['public', 'read', 'publish', 'full']],
-    ['read-only', ['public', 'read']],
-    ['publish-only', ['public', 'publish']],
+    ['full', ['public', 'any', 'read', 'publish', 'full']],
+    ['read-only', ['public', 'any', 'read']],
+    ['publish-only', ['public', 'any', 'publish']],
   ])('that is %s is admitted to %j', (scope, expected) => {
-    const every: Access[] = ['public', 'read', 'publish', 'full'];
+    const every: Access[] = ['public', 'any', 'read', 'publish', 'full'];
     expect(every.filter((access) => admitted(scope, 'POST', access))).toEqual(expected);
   });
 

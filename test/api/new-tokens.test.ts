@@ -16,6 +16,7 @@ async function world(look: () => Promise<void> | undefined): Promise<{ world: Wo
       return look()?.then(() => void known.add(hashToken('new')));
     },
     projectNamed: () => 1,
+    projectName: () => 'first',
     signingKeys: () => Promise.resolve({ current: 'c', next: 'n' }),
     rotate: () => Promise.resolve({ current: 'c', next: 'n' }),
   };

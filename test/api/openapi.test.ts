@@ -54,7 +54,7 @@ describe('the document', () => {
         pathOf(route),
         route.access === 'public' ? 0 : 2,
         route.access !== 'public',
-        route.access !== 'public',
+        route.access !== 'public' && route.access !== 'any',
       ]);
     }
   });

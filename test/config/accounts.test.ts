@@ -36,11 +36,17 @@ describe('stored accounts', () => {
       tokenHash: hashToken('reading token'),
       projectId,
       scope: 'read-only',
+      name: 'the dashboard',
       createdAtMs: 1,
     });
     const accounts = await StoredAccounts.open(store, sealer, clock);
     expect(accounts.authenticate(hashToken('full token'))).toEqual({ projectId, scope: 'full' });
-    expect(accounts.authenticate(hashToken('reading token'))).toEqual({ projectId, scope: 'read-only' });
+    expect(accounts.authenticate(hashToken('reading token'))).toEqual({
+      projectId,
+      scope: 'read-only',
+      tokenName: 'the dashboard',
+    });
+    expect(accounts.projectName(projectId)).toBe('shop');
     expect(accounts.authenticate(hashToken('another'))).toBeUndefined();
     expect(await accounts.signingKeys(projectId)).toEqual(keys);
   });

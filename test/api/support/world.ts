@@ -278,7 +278,7 @@ class MemoryAccounts implements Accounts {
     this.#callers = new Map<string, Caller>([
       [hashToken(TOKEN), { projectId: first, scope: 'full' }],
       [hashToken(READ_ONLY_TOKEN), { projectId: first, scope: 'read-only' }],
-      [hashToken(PUBLISH_ONLY_TOKEN), { projectId: first, scope: 'publish-only' }],
+      [hashToken(PUBLISH_ONLY_TOKEN), { projectId: first, scope: 'publish-only', tokenName: 'the shop' }],
       [hashToken(OTHER_TOKEN), { projectId: second, scope: 'full' }],
     ]);
     this.#projects = new Map([
@@ -296,6 +296,11 @@ class MemoryAccounts implements Accounts {
 
   projectNamed(name: string): ProjectId | undefined {
     return this.#projects.get(name);
+  }
+
+  projectName(projectId: ProjectId): string {
+    const [name = ''] = [...this.#projects].find(([, id]) => id === projectId) ?? [];
+    return name;
   }
 
   signingKeys(projectId: ProjectId): Promise<SigningKeys> {
