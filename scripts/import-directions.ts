@@ -37,7 +37,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   server: [
     ...['accounts', 'api', 'config', 'delivery', 'engine', 'operations', 'protocol', 'store', 'system', 'telemetry'],
-    ...['node:dns/promises', 'node:net', 'node:os', 'node:worker_threads'],
+    ...['node:crypto', 'node:dns/promises', 'node:fs/promises', 'node:net', 'node:os', 'node:path', 'node:url'],
+    ...['node:util', 'node:worker_threads', 'node:zlib'],
   ],
   cli: [
     ...['accounts', 'config', 'engine', 'operations', 'server', 'system', 'telemetry'],

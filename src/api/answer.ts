@@ -8,8 +8,8 @@ export interface Answer {
   status: number;
   /** JSON text; `''` for the answers that the contract calls "200, no body". */
   json: string;
-  /** A page for people to read, in place of `json`. */
-  html?: string;
+  /** A page or a file, in place of `json`; a text is sent as UTF-8. */
+  content?: { type: string; body: string | Uint8Array };
   headers?: Readonly<Record<string, string>>;
   /** Called when the answer has left memory: it was sent, or the client has gone. */
   sent?: () => void;

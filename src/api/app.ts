@@ -16,6 +16,7 @@ import { BurstLimit } from './burst-limit.ts';
 import { type CalledUrlReader, calledUrlReader } from './called-url.ts';
 import { type CallerIpReader, callerIpReader, trustedProxies } from './caller-ip.ts';
 import { Connections } from './connections.ts';
+import { Console, type ConsoleOptions } from './console.ts';
 import { Ignored, IgnoredLog, KnownOptions } from './ignored.ts';
 import { JsonThread } from './json-thread.ts';
 import { type ApiLimits, HEADER_LINES_MAX } from './limits.ts';
@@ -30,6 +31,7 @@ export interface ApiOptions extends Omit<Services, 'json'> {
   /** Addresses and CIDRs of proxies whose `X-Forwarded-For` is believed. */
   trustedProxies: readonly string[];
   browsers: Browsers;
+  console: ConsoleOptions;
 }
 
 /** Makes the server, without listening. Throws a `TypeError` that names a wrong entry of `trustedProxies`. */
@@ -49,6 +51,7 @@ export function createApi(options: ApiOptions): Listener {
 class Edge {
   readonly #options: ApiOptions;
   readonly #finder: RouteFinder;
+  readonly #console: Console;
   readonly #connections: Connections;
   readonly #budget: BodyBudget;
   readonly #callerIp: CallerIpReader;
@@ -61,6 +64,7 @@ class Edge {
   constructor(options: ApiOptions, routes: readonly Route[], connections: Connections) {
     this.#options = options;
     this.#finder = new RouteFinder(routes);
+    this.#console = new Console(options.console);
     this.#connections = connections;
     // Third parties call the public routes, with headers and parameters of their own.
     const own = routes.filter(({ access }) => access !== 'public');
@@ -123,7 +127,7 @@ class Edge {
       isTokenInHeader = admission.isTokenInHeader;
       if (route?.access !== 'publish') this.#burst.take(projectId, this.#options.clock.nowMs());
     }
-    if (!route) return noRoute(match);
+    if (!route) return this.#console.answer(request) ?? noRoute(match);
     const forwardedFor = headers['x-forwarded-for'];
     const callerIp = this.#callerIp(request.socket.remoteAddress, forwardedFor as string | undefined);
     const { ids, rawDestination, rawQuery } = match;

@@ -40,7 +40,12 @@ export function documentRoutes(others: readonly Route[]): Route[] {
       access: 'public',
       summary: 'The same as a page to read.',
       answers: { 200: PageSchema },
-      handle: () => ({ status: 200, json: '', html: readPage(), headers: PAGE_HEADERS }),
+      handle: () => ({
+        status: 200,
+        json: '',
+        content: { type: 'text/html; charset=utf-8', body: readPage() },
+        headers: PAGE_HEADERS,
+      }),
     },
   ];
   return routes;

@@ -20,23 +20,23 @@ const LINGER_BYTES_MAX = 16 * 1024 * 1024;
 
 /** Writes `given` as the whole answer. The connection stays open unless too much of the request is unread. */
 export function respond({ request, response, connection }: Exchange, given: Answer, clock: Clock): void {
-  const { status, json, html, headers, sent } = given;
+  const { status, json, content, headers, sent } = given;
   if (sent && response.closed) sent();
   else if (sent) response.once('close', sent);
-  const text = html ?? json;
-  const contentType = html === undefined ? 'application/json' : 'text/html; charset=utf-8';
+  const { type, body } = content ?? { type: 'application/json', body: json };
   const isLeft = isBodyLeft(request) || (status === 401 && hasBody(request));
   if (isLeft) connection.end();
   const isLast = connection.answer(response, status) || isLeft;
   response.writeHead(status, {
     ...headers,
-    ...(text === '' ? undefined : { 'content-type': contentType }),
-    'content-length': Buffer.byteLength(text),
+    ...(body.length === 0 ? undefined : { 'content-type': type }),
+    // A 304 is about a body that the client has, and whose length is not 0.
+    ...(status === 304 ? undefined : { 'content-length': Buffer.byteLength(body) }),
     ...(isLast ? { connection: 'close' } : undefined),
   });
   // A client that waits for `100 Continue` has sent no body, so nothing must be dropped first.
-  if (isLeft && !isAwaitingContinue(request)) closeAfter(request, response, text, clock);
-  else response.end(text);
+  if (isLeft && !isAwaitingContinue(request)) closeAfter(request, response, body, clock);
+  else response.end(body);
 }
 
 /** The body of an unauthenticated request is never read, however small it is. */
@@ -62,7 +62,7 @@ function isAwaitingContinue(request: IncomingMessage): boolean {
  * Answers at once, but closes only when the client has stopped sending, or after a limit of time and bytes. Closing a
  * socket while data arrives resets it, and a client that is still sending would lose the answer.
  */
-function closeAfter(request: IncomingMessage, response: ServerResponse, text: string, clock: Clock): void {
+function closeAfter(request: IncomingMessage, response: ServerResponse, body: string | Uint8Array, clock: Clock): void {
   let bytes = 0;
   let isOver = false;
   const finish = (): void => {
@@ -78,7 +78,7 @@ function closeAfter(request: IncomingMessage, response: ServerResponse, text: st
     if (bytes > LINGER_BYTES_MAX) finish();
   };
   const timer = clock.startTimer(LINGER_MS, finish);
-  response.write(text);
+  response.write(body);
   request.on('data', drop);
   request.once('end', finish);
   request.once('close', finish);

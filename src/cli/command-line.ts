@@ -5,8 +5,8 @@ import { flagOf } from '../config/setting.ts';
 import { listSettings } from '../config/table.ts';
 import { StoreUnavailable } from '../engine/store-errors.ts';
 import { CannotStart } from '../system/cannot-start.ts';
+import { readVersion } from '../system/version.ts';
 import { type Command, CommandFailed, EXIT, nextStep, type Terminal } from './command.ts';
-import { readVersion } from './version.ts';
 
 /** Loaded on demand, so that `waypost --help` does not load a server. */
 const COMMANDS: Record<string, () => Promise<Command>> = {

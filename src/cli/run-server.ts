@@ -6,10 +6,10 @@ import type { EventLog } from '../engine/ports.ts';
 import { type RunningServer, startServer } from '../server/server.ts';
 import { ThreadEnded } from '../server/threads/worker-thread.ts';
 import { keepMemory } from '../system/memory.ts';
+import { readVersion } from '../system/version.ts';
 import { createEventLog } from '../telemetry/event-log.ts';
 import { EXIT, type Terminal } from './command.ts';
 import { nodeWarning } from './node-version.ts';
-import { readVersion } from './version.ts';
 
 interface RunOptions {
   credentials: Credentials;

@@ -6,6 +6,7 @@ import { createApi } from '../api/app.ts';
 import { Browsers } from '../api/browsers.ts';
 import type { Listener } from '../api/listener.ts';
 import type { CheckDestination } from '../api/route.ts';
+import { DEVELOPMENT_ACCOUNTS } from '../config/development.ts';
 import type { Config } from '../config/table.ts';
 import { AddressGuard, type AddressPolicy, parseAddressPolicy } from '../delivery/address-guard.ts';
 import { createDelivery, type DeliveryOptions } from '../delivery/delivery.ts';
@@ -25,7 +26,9 @@ import { untilAllKnow } from '../operations/socket/everywhere.ts';
 import { randomBase58 } from '../protocol/ids.ts';
 import { CannotStart } from '../system/cannot-start.ts';
 import { createSystemRandomness, endOfTurn, systemClock } from '../system/system.ts';
+import { readVersion } from '../system/version.ts';
 import { sampledLog } from '../telemetry/sampled-log.ts';
+import { readConsole } from './console-files.ts';
 import { type Bound, type ListenAt, listen } from './listen.ts';
 
 export interface WorkerOptions {
@@ -100,7 +103,18 @@ export async function startWorker(config: Config, options: WorkerOptions): Promi
     };
     const engine = await createEngine(needs);
     opened.push(() => engine.drain(0));
-    return new ListeningWorker({ config, id, engine, accounts, delivery, clock, log, addresses, browsers });
+    return new ListeningWorker({
+      config,
+      credentials,
+      id,
+      engine,
+      accounts,
+      delivery,
+      clock,
+      log,
+      addresses,
+      browsers,
+    });
   } catch (error) {
     for (const close of opened.reverse()) await close();
     throw error;
@@ -132,6 +146,7 @@ async function tellWorkers(config: Config, needs: { store: Store; clock: Clock; 
 
 interface Parts {
   config: Config;
+  credentials: Credentials;
   id: WorkerId;
   engine: Engine;
   accounts: StoredAccounts;
@@ -236,7 +251,7 @@ function addressPolicyOf({ allowDestinations }: Config): AddressPolicy {
 }
 
 function makeApi(
-  { config, engine, accounts, clock, log, addresses, browsers }: Parts,
+  { config, credentials, engine, accounts, clock, log, addresses, browsers }: Parts,
   isReady: () => boolean,
 ): Listener {
   try {
@@ -257,6 +272,11 @@ function makeApi(
       logsPageDefault: config.logsPageDefault,
       trustedProxies: config.trustedProxies,
       browsers,
+      console: {
+        version: readVersion(),
+        developmentToken: credentials === 'development' ? DEVELOPMENT_ACCOUNTS[0].token : undefined,
+        readFiles: () => readConsole(),
+      },
       isReady,
       endOfTurn,
     });

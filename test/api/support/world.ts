@@ -169,6 +169,7 @@ export async function openWorld(changes: Partial<ApiOptions> = {}, ground: Parti
     limits,
     proxyHeaders: ['x-forwarded-*', 'x-real-ip', 'forwarded', 'via'],
     trustedProxies: [],
+    console: { version: '1.2.3', readFiles: async () => undefined },
     browsers: new Browsers({ origins: [], hosts: 'any' }),
     logsPageDefault: 1000,
     isReady: () => true,

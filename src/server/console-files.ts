@@ -1,0 +1,53 @@
+/** Reads the built console into memory, each file as it is sent. */
+import { hash } from 'node:crypto';
+import { readdir, readFile } from 'node:fs/promises';
+import { extname, join, relative, sep } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
+import type { ConsoleFile, ConsoleFiles } from '../api/console.ts';
+
+/** Two folders up from the sources and from the compiled files alike. */
+const BUILT = fileURLToPath(new URL('../../dist/console', import.meta.url));
+
+const CONTENT_TYPES: Readonly<Record<string, string>> = {
+  '.css': 'text/css; charset=utf-8',
+  '.html': 'text/html; charset=utf-8',
+  '.ico': 'image/x-icon',
+  '.js': 'text/javascript; charset=utf-8',
+  '.json': 'application/json',
+  '.png': 'image/png',
+  '.svg': 'image/svg+xml',
+  '.txt': 'text/plain; charset=utf-8',
+  '.woff2': 'font/woff2',
+};
+
+/** Resolves to `undefined` when `folder` has no console. About 1 MiB, and compressed a third of that. */
+export async function readConsole(folder: string = BUILT): Promise<ConsoleFiles | undefined> {
+  const names = await namesBelow(folder);
+  if (!names.includes('index.html')) return undefined;
+  const read = async (name: string): Promise<[string, ConsoleFile]> => [name, await readOne(join(folder, name))];
+  return new Map(await Promise.all(names.map(read)));
+}
+
+async function namesBelow(folder: string): Promise<string[]> {
+  try {
+    const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+    const files = entries.filter((entry) => entry.isFile());
+    return files.map(({ parentPath, name }) => relative(folder, join(parentPath, name)).replaceAll(sep, '/'));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+    throw error;
+  }
+}
+
+async function readOne(path: string): Promise<ConsoleFile> {
+  const bytes = await readFile(path);
+  const compressed = await promisify(gzip)(bytes, { level: 9 });
+  return {
+    contentType: CONTENT_TYPES[extname(path)] ?? 'application/octet-stream',
+    bytes,
+    ...(compressed.length < bytes.length && { gzip: compressed }),
+    etag: `W/"${hash('sha256', bytes, 'base64url').slice(0, 22)}"`,
+  };
+}

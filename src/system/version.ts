@@ -1,0 +1,8 @@
+/** The release of this program. */
+import { readFileSync } from 'node:fs';
+
+/** The version in package.json, which is two folders up from the sources and from the compiled files alike. */
+export function readVersion(): string {
+  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
+  return (JSON.parse(text) as { version: string }).version;
+}
