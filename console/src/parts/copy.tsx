@@ -19,5 +19,5 @@ export function Copy({ text, label = 'Copy' }: { text: string; label?: string })
 
 /** An id or another short text in the font of code. */
 export function Code({ children }: { children: string }) {
-  return <code className="font-mono text-[0.92em] break-all">{children}</code>;
+  return <code className="inline-block min-w-[min(100%,8ch)] font-mono text-[0.92em] break-all">{children}</code>;
 }

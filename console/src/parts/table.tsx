@@ -29,7 +29,7 @@ export function Table<Row>({ label, columns, rows, keyOf }: Props<Row>) {
         </thead>
         <tbody>
           {rows.map((row) => (
-            <tr key={keyOf(row)} className="border-b border-line align-top last:border-0 hover:bg-raised">
+            <tr key={keyOf(row)} className="border-b border-line align-baseline last:border-0 hover:bg-raised">
               {columns.map(({ name, cell, className = '' }) => (
                 <td key={name} className={`px-4 py-2 ${className}`}>
                   {cell(row)}

@@ -1,6 +1,7 @@
 /** The frame around every screen: where one is, of which project, and the ways to all others. */
 import { Link, Outlet, useRouterState } from '@tanstack/react-router';
 import { useEffect, useRef, useState } from 'react';
+import { useCall } from '../api/client.ts';
 import { environmentOf, setToken, useToken } from '../api/session.ts';
 import { Button } from '../parts/button.tsx';
 import { Login } from './login.tsx';
@@ -19,7 +20,7 @@ export function Layout() {
   hadToken.current ||= token !== undefined;
   if (token === undefined) return <Login wasRefused={hadToken.current} />;
   return (
-    <div className="grid min-h-dvh md:grid-cols-[13rem_minmax(0,1fr)]">
+    <div className="grid min-h-dvh grid-rows-[auto_1fr] md:grid-cols-[13rem_minmax(0,1fr)] md:grid-rows-1">
       <a href="#main" className="sr-only focus:not-sr-only focus:absolute focus:z-10 focus:bg-panel focus:p-2">
         Skip to content
       </a>
@@ -59,7 +60,8 @@ function Sidebar() {
             </Link>
           ))}
         </nav>
-        <footer className="mt-auto flex flex-wrap items-center gap-2 border-t border-line pt-3 text-xs text-quiet">
+        <Project />
+        <footer className="flex flex-wrap items-center gap-2 text-xs text-quiet">
           <ThemeChoice />
           {environmentOf().mode === 'serve' && (
             <Button kind="quiet" onClick={() => setToken(undefined)}>
@@ -69,6 +71,25 @@ function Sidebar() {
         </footer>
       </div>
     </aside>
+  );
+}
+
+const WHAT_A_SCOPE_MAY: Record<string, string> = {
+  'read-only': 'This token may read. Changes need a full one.',
+  'publish-only': 'This token may publish. To read and to change needs a full one.',
+};
+
+/** Whose data is shown, and what the token may do with it: always in sight. */
+function Project() {
+  const { data } = useCall('getSession', {}, { refreshMs: 0 });
+  if (data === undefined) return null;
+  const limits = WHAT_A_SCOPE_MAY[data.scope];
+  return (
+    <div className="mt-auto flex flex-col gap-1 border-t border-line pt-3">
+      <p className="text-xs text-quiet">Project</p>
+      <p className="font-medium break-words">{data.project}</p>
+      {limits !== undefined && <p className="text-xs text-warn">{limits}</p>}
+    </div>
   );
 }
 

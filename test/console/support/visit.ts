@@ -82,8 +82,9 @@ export class Visit {
   }
 
   /** Pixels by which the page is wider than the window. */
-  overflow(): Promise<number> {
-    return this.page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  async overflow(): Promise<number> {
+    const width = await this.page.evaluate('document.documentElement.scrollWidth - innerWidth');
+    return Number(width);
   }
 
   async takePicture(name: string): Promise<void> {
