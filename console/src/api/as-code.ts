@@ -1,0 +1,157 @@
+/** A message as the request that sends it: the headers of the interface, a line for a shell, and code for the client. Pure. */
+
+/** What is sent, by the names of people. */
+export interface Sending {
+  /** Where to: a URL, or the name of a URL group. */
+  destination: string;
+  queueName?: string | undefined;
+  method: string;
+  /** Headers that the destination gets. */
+  headers: readonly (readonly [name: string, value: string])[];
+  /** Text, or bytes in base64. */
+  body?: { text: string } | { base64: string } | undefined;
+  retries?: number | undefined;
+  retryDelay?: string | undefined;
+  timeoutS?: number | undefined;
+  callback?: string | undefined;
+  failureCallback?: string | undefined;
+  labels?: readonly string[] | undefined;
+  flowControl?: FlowControl | undefined;
+}
+
+interface FlowControl {
+  key: string;
+  parallelism?: number | undefined;
+  rate?: number | undefined;
+  periodS?: number | undefined;
+}
+
+const DEFAULT_METHOD = 'POST';
+
+/** The headers of the request to this server. */
+export function headersOf(sending: Sending): Record<string, string> {
+  const { method, headers, retries, retryDelay, timeoutS, callback, failureCallback, labels, flowControl } = sending;
+  const contentType = headers.find(([name]) => isContentType(name))?.[1];
+  const forwarded = headers.filter(([name]) => !isContentType(name));
+  return given({
+    'Content-Type': contentType,
+    'Upstash-Method': method === DEFAULT_METHOD ? undefined : method,
+    'Upstash-Retries': retries,
+    'Upstash-Retry-Delay': retryDelay,
+    'Upstash-Timeout': timeoutS === undefined ? undefined : `${timeoutS}s`,
+    'Upstash-Callback': callback,
+    'Upstash-Failure-Callback': failureCallback,
+    'Upstash-Label': labels?.join(','),
+    'Upstash-Flow-Control-Key': flowControl?.key,
+    'Upstash-Flow-Control-Value': flowControl && flowControlValue(flowControl),
+    ...Object.fromEntries(forwarded.map(([name, value]) => [`Upstash-Forward-${name}`, value])),
+  });
+}
+
+/** For `sh`, `bash` and `zsh`. `$QSTASH_TOKEN` stands in place of the token. */
+export function asCurl(sending: Sending, origin: string): string {
+  const { destination, queueName, body } = sending;
+  const way = queueName === undefined ? 'publish' : `enqueue/${encodeURIComponent(queueName)}`;
+  const headers = headersOf(sending);
+  // Without this, curl would say that a body is a form.
+  const untyped = body !== undefined && headers['Content-Type'] === undefined ? ["-H 'Content-Type:'"] : [];
+  const parts = [
+    `curl -X POST --globoff --path-as-is ${quoted(`${origin}/v2/${way}/${destination}`)}`,
+    '-H "Authorization: Bearer $QSTASH_TOKEN"',
+    ...Object.entries(headers).map(([name, value]) => `-H ${quoted(value === '' ? `${name};` : `${name}: ${value}`)}`),
+    ...untyped,
+    ...(body === undefined ? [] : [isShellText(body) ? `--data-raw ${quoted(body.text)}` : '--data-binary @-']),
+  ];
+  const line = parts.join(' \\\n  ');
+  return body === undefined || isShellText(body) ? line : `printf %s ${quoted(base64Of(body))} | base64 -d | ${line}`;
+}
+
+/** In single quotes a shell changes nothing, a line break included; a single quote ends them. */
+export function quoted(text: string): string {
+  return `'${text.replaceAll("'", String.raw`'\''`)}'`;
+}
+
+/** TypeScript with the official client. */
+export function asClientCode(sending: Sending, origin: string): string {
+  const { destination, queueName, method, headers, body, retries, retryDelay, timeoutS } = sending;
+  const { callback, failureCallback, labels, flowControl } = sending;
+  const isUrl = /^https?:\/\//i.test(destination);
+  const options = {
+    [isUrl ? 'url' : 'urlGroup']: destination,
+    method: method === DEFAULT_METHOD ? undefined : method,
+    headers: headers.length === 0 ? undefined : Object.fromEntries(headers),
+    retries,
+    retryDelay,
+    timeout: timeoutS,
+    callback,
+    failureCallback,
+    label: labels?.length === 1 ? labels[0] : labels,
+    flowControl: flowControl && {
+      key: flowControl.key,
+      parallelism: flowControl.parallelism,
+      rate: flowControl.rate,
+      period: flowControl.periodS,
+    },
+  };
+  const lines = literal(options, '').split('\n');
+  if (body) lines.splice(-1, 0, `  body: ${bodyLiteral(body)},`);
+  const call = queueName === undefined ? 'client.publish' : `client.queue({ queueName: ${text(queueName)} }).enqueue`;
+  return [
+    'import { Client } from "@upstash/qstash";',
+    '',
+    `const client = new Client({ baseUrl: ${text(origin)}, token: process.env.QSTASH_TOKEN });`,
+    '',
+    `await ${call}(${lines.join('\n')});`,
+    '',
+  ].join('\n');
+}
+
+/** A string of JSON is one of TypeScript too. */
+function text(value: string): string {
+  return JSON.stringify(value);
+}
+
+function literal(value: unknown, indent: string): string {
+  if (value === null || typeof value !== 'object' || Array.isArray(value)) return JSON.stringify(value);
+  const members = Object.entries(value).filter(([, member]) => member !== undefined);
+  const deeper = `${indent}  `;
+  const lines = members.map(([name, member]) => `${deeper}${nameOf(name)}: ${literal(member, deeper)},`);
+  return ['{', ...lines, `${indent}}`].join('\n');
+}
+
+function nameOf(name: string): string {
+  return /^[a-z_$][\w$]*$/i.test(name) ? name : text(name);
+}
+
+function bodyLiteral(body: { text: string } | { base64: string }): string {
+  return 'text' in body ? text(body.text) : `Buffer.from(${text(body.base64)}, "base64")`;
+}
+
+/** An argument of a command cannot have a zero byte, and is not longer than some hundred thousand bytes. */
+const ARGUMENT_LENGTH_MAX = 100_000;
+
+function isShellText(body: { text: string } | { base64: string }): body is { text: string } {
+  return 'text' in body && !body.text.includes('\0') && body.text.length <= ARGUMENT_LENGTH_MAX;
+}
+
+function base64Of(body: { text: string } | { base64: string }): string {
+  if ('base64' in body) return body.base64;
+  return btoa(Array.from(new TextEncoder().encode(body.text), (byte) => String.fromCharCode(byte)).join(''));
+}
+
+function flowControlValue({ parallelism, rate, periodS }: FlowControl): string {
+  const values = given({ parallelism, rate, period: periodS });
+  return Object.entries(values)
+    .map(([name, value]) => `${name}=${value}`)
+    .join(',');
+}
+
+function isContentType(name: string): boolean {
+  return name.toLowerCase() === 'content-type';
+}
+
+function given(values: Record<string, string | number | undefined>): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(values).flatMap(([name, value]) => (value === undefined ? [] : [[name, String(value)]])),
+  );
+}
