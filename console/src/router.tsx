@@ -38,6 +38,8 @@ const routeTree = root.addChildren([
   screen('/queues', () => import('./screens/queues/screen.tsx')),
   screen('/flow-control', () => import('./screens/flow-control/screen.tsx')),
   screen('/url-groups', () => import('./screens/url-groups/screen.tsx')),
+  screen('/send', () => import('./screens/send/screen.tsx')),
+  screen('/settings', () => import('./screens/settings/screen.tsx')),
 ]);
 
 /** Numbers stay texts: an id of digits would lose some of them. */

@@ -16,6 +16,8 @@ import { runLogRoutes } from './run-logs.ts';
 import { runRoutes } from './runs.ts';
 import { scheduleRoutes } from './schedules.ts';
 import { sessionRoutes } from './session.ts';
+import { signatureRoutes } from './signature.ts';
+import { tokenRoutes } from './tokens.ts';
 import { triggerRoutes } from './triggers.ts';
 import { urlGroupRoutes } from './url-groups.ts';
 import { waiterRoutes } from './waiters.ts';

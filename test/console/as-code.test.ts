@@ -1,7 +1,7 @@
 /** What the console offers to copy: it must send the same message when it is run. */
 import { execFileSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
-import { asClientCode, asCurl, headersOf, quoted, type Sending } from '../../console/src/api/as-code.ts';
+import { asClientCode, asCurl, headersOf, pathOf, quoted, type Sending } from '../../console/src/api/as-code.ts';
 
 const ORIGIN = 'http://127.0.0.1:8080';
 const PLAIN: Sending = { destination: 'https://app.example/hook', method: 'POST', headers: [] };
@@ -120,6 +120,9 @@ describe('a message as client code', () => {
         calls.push(options);
       }
       publish = (request: unknown): number => calls.push(request);
+      trigger = this.publish;
+      notify = this.publish;
+      schedules = { create: this.publish };
       queue = (queue: unknown) => ({ enqueue: (request: unknown): number => calls.push(queue, request) });
     }
     const body = code.replace(/^import .*\n/, '').replaceAll('process.env.QSTASH_TOKEN', '"secret"');
@@ -170,5 +173,30 @@ describe('a message as client code', () => {
     ]);
     const bytes = asClientCode({ ...PLAIN, body: { base64: 'AP8=' } }, ORIGIN);
     expect((await run(bytes))[1]).toMatchObject({ body: Buffer.from([0, 255]) });
+  });
+
+  it('makes a schedule, begins a run, and notifies of an event', async () => {
+    const schedule = { ...PLAIN, cron: '* * * * *', scheduleId: 'each-minute', queueName: 'q' };
+    expect(pathOf(schedule)).toBe(`schedules/${PLAIN.destination}`);
+    expect(headersOf(schedule)).toEqual({
+      'Upstash-Cron': '* * * * *',
+      'Upstash-Schedule-Id': 'each-minute',
+      'Upstash-Queue-Name': 'q',
+    });
+    expect((await run(asClientCode(schedule, ORIGIN)))[1]).toEqual({
+      destination: PLAIN.destination,
+      cron: '* * * * *',
+      scheduleId: 'each-minute',
+      queueName: 'q',
+    });
+
+    const trigger: Sending = { ...PLAIN, kind: 'trigger', delay: '5s' };
+    expect(pathOf(trigger)).toBe(`trigger/${PLAIN.destination}`);
+    expect(asClientCode(trigger, ORIGIN)).toContain('@upstash/workflow');
+    expect((await run(asClientCode(trigger, ORIGIN)))[1]).toEqual({ url: PLAIN.destination, delay: '5s' });
+
+    const notify: Sending = { ...PLAIN, kind: 'notify', destination: 'paid/42', body: { text: '{}' } };
+    expect(pathOf(notify)).toBe('notify/paid%2F42');
+    expect((await run(asClientCode(notify, ORIGIN)))[1]).toEqual({ eventId: 'paid/42', eventData: '{}' });
   });
 });

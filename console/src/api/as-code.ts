@@ -2,9 +2,15 @@
 
 /** What is sent, by the names of people. */
 export interface Sending {
-  /** Where to: a URL, or the name of a URL group. */
+  /** Default: a message, or a schedule where there is a cron expression. */
+  kind?: 'trigger' | 'notify' | undefined;
+  /** Where to: a URL, or the name of a URL group; to notify: the id of the event. */
   destination: string;
   queueName?: string | undefined;
+  cron?: string | undefined;
+  scheduleId?: string | undefined;
+  delay?: string | undefined;
+  deduplicationId?: string | undefined;
   method: string;
   /** Headers that the destination gets. */
   headers: readonly (readonly [name: string, value: string])[];
@@ -31,11 +37,17 @@ const DEFAULT_METHOD = 'POST';
 /** The headers of the request to this server. */
 export function headersOf(sending: Sending): Record<string, string> {
   const { method, headers, retries, retryDelay, timeoutS, callback, failureCallback, labels, flowControl } = sending;
+  const { cron, scheduleId, queueName, delay, deduplicationId } = sending;
   const contentType = headers.find(([name]) => isContentType(name))?.[1];
   const forwarded = headers.filter(([name]) => !isContentType(name));
   return given({
     'Content-Type': contentType,
     'Upstash-Method': method === DEFAULT_METHOD ? undefined : method,
+    'Upstash-Cron': cron,
+    'Upstash-Schedule-Id': scheduleId,
+    'Upstash-Queue-Name': cron === undefined ? undefined : queueName,
+    'Upstash-Delay': delay,
+    'Upstash-Deduplication-Id': deduplicationId,
     'Upstash-Retries': retries,
     'Upstash-Retry-Delay': retryDelay,
     'Upstash-Timeout': timeoutS === undefined ? undefined : `${timeoutS}s`,
@@ -48,15 +60,22 @@ export function headersOf(sending: Sending): Record<string, string> {
   });
 }
 
+/** Below `/v2/`. */
+export function pathOf({ kind, cron, queueName, destination }: Sending): string {
+  if (kind === 'notify') return `notify/${encodeURIComponent(destination)}`;
+  if (kind === 'trigger') return `trigger/${destination}`;
+  if (cron !== undefined) return `schedules/${destination}`;
+  return queueName === undefined ? `publish/${destination}` : `enqueue/${encodeURIComponent(queueName)}/${destination}`;
+}
+
 /** For `sh`, `bash` and `zsh`. `$QSTASH_TOKEN` stands in place of the token. */
 export function asCurl(sending: Sending, origin: string): string {
-  const { destination, queueName, body } = sending;
-  const way = queueName === undefined ? 'publish' : `enqueue/${encodeURIComponent(queueName)}`;
+  const { body } = sending;
   const headers = headersOf(sending);
   // Without this, curl would say that a body is a form.
   const untyped = body !== undefined && headers['Content-Type'] === undefined ? ["-H 'Content-Type:'"] : [];
   const parts = [
-    `curl -X POST --globoff --path-as-is ${quoted(`${origin}/v2/${way}/${destination}`)}`,
+    `curl -X POST --globoff --path-as-is ${quoted(`${origin}/v2/${pathOf(sending)}`)}`,
     '-H "Authorization: Bearer $QSTASH_TOKEN"',
     ...Object.entries(headers).map(([name, value]) => `-H ${quoted(value === '' ? `${name};` : `${name}: ${value}`)}`),
     ...untyped,
@@ -74,10 +93,15 @@ export function quoted(text: string): string {
 /** TypeScript with the official client. */
 export function asClientCode(sending: Sending, origin: string): string {
   const { destination, queueName, method, headers, body, retries, retryDelay, timeoutS } = sending;
-  const { callback, failureCallback, labels, flowControl } = sending;
+  const { kind, cron, scheduleId, delay, deduplicationId, callback, failureCallback, labels, flowControl } = sending;
   const isUrl = /^https?:\/\//i.test(destination);
   const options = {
-    [isUrl ? 'url' : 'urlGroup']: destination,
+    [destinationName(sending, isUrl)]: destination,
+    cron,
+    scheduleId,
+    queueName: cron === undefined ? undefined : queueName,
+    delay,
+    deduplicationId,
     method: method === DEFAULT_METHOD ? undefined : method,
     headers: headers.length === 0 ? undefined : Object.fromEntries(headers),
     retries,
@@ -94,16 +118,27 @@ export function asClientCode(sending: Sending, origin: string): string {
     },
   };
   const lines = literal(options, '').split('\n');
-  if (body) lines.splice(-1, 0, `  body: ${bodyLiteral(body)},`);
-  const call = queueName === undefined ? 'client.publish' : `client.queue({ queueName: ${text(queueName)} }).enqueue`;
+  if (body) lines.splice(-1, 0, `  ${kind === 'notify' ? 'eventData' : 'body'}: ${bodyLiteral(body)},`);
   return [
-    'import { Client } from "@upstash/qstash";',
+    `import { Client } from "@upstash/${kind === undefined ? 'qstash' : 'workflow'}";`,
     '',
     `const client = new Client({ baseUrl: ${text(origin)}, token: process.env.QSTASH_TOKEN });`,
     '',
-    `await ${call}(${lines.join('\n')});`,
+    `await client.${functionOf(sending)}(${lines.join('\n')});`,
     '',
   ].join('\n');
+}
+
+function destinationName({ kind, cron }: Sending, isUrl: boolean): string {
+  if (kind === 'notify') return 'eventId';
+  if (cron !== undefined) return 'destination';
+  return isUrl || kind === 'trigger' ? 'url' : 'urlGroup';
+}
+
+function functionOf({ kind, cron, queueName }: Sending): string {
+  if (kind !== undefined) return kind;
+  if (cron !== undefined) return 'schedules.create';
+  return queueName === undefined ? 'publish' : `queue({ queueName: ${text(queueName)} }).enqueue`;
 }
 
 /** A string of JSON is one of TypeScript too. */

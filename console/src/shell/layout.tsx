@@ -12,6 +12,8 @@ const SCREENS = [
   ['/queues', 'Queues'],
   ['/flow-control', 'Flow control'],
   ['/url-groups', 'URL groups'],
+  ['/send', 'Send'],
+  ['/settings', 'Settings'],
 ] as const;
 
 export function Layout() {

@@ -1,0 +1,111 @@
+/** The request builder: one form, sent from here or taken along as a line for a shell or as code. */
+import { useMutation } from '@tanstack/react-query';
+import { type FormEvent, useState } from 'react';
+import { asClientCode, asCurl } from '../../api/as-code.ts';
+import type { Refusal } from '../../api/client.ts';
+import { Button } from '../../parts/button.tsx';
+import { Copy } from '../../parts/copy.tsx';
+import { Choice, TextArea, TextField } from '../../parts/field.tsx';
+import { Page, Panel } from '../../parts/panel.tsx';
+import { Failure } from '../../parts/states.tsx';
+import { EMPTY_FORM, EXAMPLE_EVENT, EXAMPLE_URL, FIELDS_OF, type Form, KINDS, type Kind, sendingOf } from './form.ts';
+import { sendNow } from './send-now.ts';
+
+const METHODS = ['POST', 'GET', 'PUT', 'PATCH', 'DELETE'].map((method) => [method, method] as const);
+
+const LABELS: Partial<Record<keyof Form, [label: string, placeholder: string]>> = {
+  queueName: ['Queue', 'invoices'],
+  cron: ['Times', 'CRON_TZ=Europe/Berlin 30 7 * * MON-FRI'],
+  scheduleId: ['Id of the schedule', 'morning-report'],
+  delay: ['Delay', '10m'],
+  retries: ['Retries', '3'],
+  timeoutS: ['Time-out, seconds', '30'],
+  deduplicationId: ['Deduplication id', 'order-42'],
+  label: ['Labels', 'orders, eu'],
+  callback: ['Callback', 'https://example.com/done'],
+  failureCallback: ['Failure callback', 'https://example.com/failed'],
+  flowControlKey: ['Flow-control key', 'crm'],
+};
+
+export function Screen() {
+  const [form, setForm] = useState(EMPTY_FORM);
+  const send = useMutation<unknown, Refusal, Form>({ mutationFn: (given) => sendNow(sendingOf(given)) });
+  const fieldOf = (name: keyof Form) => ({
+    value: form[name],
+    onChange: ({ target }: { target: { value: string } }) => setForm({ ...form, [name]: target.value }),
+  });
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    send.mutate(form);
+  };
+  const isNotify = form.kind === 'notify';
+  return (
+    <Page title="Send" about="Build a request, send it from here, or take it along.">
+      <div className="grid items-start gap-4 xl:grid-cols-2">
+        <Panel title="Request">
+          <form onSubmit={submit} className="flex flex-col gap-4">
+            <Choice
+              label="What"
+              choices={KINDS}
+              value={form.kind}
+              onChange={({ target }) => setForm({ ...form, kind: target.value as Kind })}
+            />
+            <TextField
+              label={isNotify ? 'Id of the event' : 'Destination: a URL, or the name of a URL group'}
+              required
+              placeholder={isNotify ? EXAMPLE_EVENT : EXAMPLE_URL}
+              {...fieldOf('destination')}
+            />
+            <div className="grid gap-3 sm:grid-cols-2">
+              {FIELDS_OF[form.kind].map((name) =>
+                name === 'method' ? (
+                  <Choice key={name} label="Method" choices={METHODS} {...fieldOf(name)} />
+                ) : (
+                  <TextField
+                    key={name}
+                    label={LABELS[name]?.[0] ?? name}
+                    placeholder={LABELS[name]?.[1]}
+                    required={name === 'cron' || (name === 'queueName' && form.kind === 'enqueue')}
+                    {...fieldOf(name)}
+                  />
+                ),
+              )}
+            </div>
+            {FIELDS_OF[form.kind].includes('flowControlKey') && form.flowControlKey !== '' && (
+              <div className="grid gap-3 sm:grid-cols-3">
+                <TextField label="Attempts at a time" type="number" min="1" {...fieldOf('parallelism')} />
+                <TextField label="Starts in a period" type="number" min="1" {...fieldOf('rate')} />
+                <TextField label="Period, seconds" type="number" min="1" {...fieldOf('periodS')} />
+              </div>
+            )}
+            {!isNotify && <TextArea label="Headers that the destination gets, one a line" {...fieldOf('headers')} />}
+            <TextArea label="Body" {...fieldOf('body')} />
+            <Button kind="main" type="submit" disabled={send.isPending} className="self-start">
+              Send
+            </Button>
+          </form>
+        </Panel>
+        <div className="flex min-w-0 flex-col gap-4">
+          {(send.error !== null || send.data !== undefined) && (
+            <Panel title="Answer">
+              {send.error ? <Failure error={send.error} /> : <Source text={JSON.stringify(send.data, undefined, 2)} />}
+            </Panel>
+          )}
+          <Panel title="For a shell" actions={<Copy text={asCurl(sendingOf(form), location.origin)} />}>
+            <Source text={asCurl(sendingOf(form), location.origin)} />
+          </Panel>
+          <Panel
+            title="For the official client"
+            actions={<Copy text={asClientCode(sendingOf(form), location.origin)} />}
+          >
+            <Source text={asClientCode(sendingOf(form), location.origin)} />
+          </Panel>
+        </div>
+      </div>
+    </Page>
+  );
+}
+
+function Source({ text }: { text: string }) {
+  return <pre className="font-mono text-xs break-words whitespace-pre-wrap">{text}</pre>;
+}

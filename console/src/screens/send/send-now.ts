@@ -1,0 +1,15 @@
+import { headersOf, type Sending } from '../../api/as-code.ts';
+import { call } from '../../api/client.ts';
+
+/** Sends the request, and answers what the server did. Throws `Refusal`. */
+export function sendNow(sending: Sending): Promise<unknown> {
+  const { kind, destination, queueName, cron, body } = sending;
+  const headers = headersOf(sending);
+  const content = body && 'text' in body ? { body: body.text } : {};
+  if (kind === 'notify') return call('notifyEvent', { path: { eventId: destination }, headers, ...content });
+  if (kind === 'trigger') return call('triggerWorkflow', { path: { destination }, headers, ...content });
+  if (cron !== undefined)
+    return call('createSchedule', { path: { destinationOrScheduleId: destination }, headers, ...content });
+  if (queueName !== undefined) return call('enqueue', { path: { queueName, destination }, headers, ...content });
+  return call('publish', { path: { destination }, headers, ...content });
+}

@@ -1,0 +1,106 @@
+import { type AnswerOf, useCall } from '../../api/client.ts';
+import { environmentOf } from '../../api/session.ts';
+import { Action } from '../../parts/action.tsx';
+import { Code, Copy } from '../../parts/copy.tsx';
+import { Facts, Page, Panel } from '../../parts/panel.tsx';
+import { Answered } from '../../parts/states.tsx';
+import { SignatureCheck } from './signature-check.tsx';
+import { Tokens } from './tokens.tsx';
+
+export function Screen() {
+  const session = useCall('getSession', {}, { refreshMs: 0 });
+  return (
+    <Page title="Settings">
+      <Answered query={session}>
+        {({ project, scope, tokenName }) => (
+          <>
+            <Panel title="This project">
+              <Facts
+                facts={[
+                  ['Project', project],
+                  ['Token', tokenName],
+                  ['Scope of the token', scope],
+                  ['Server', `${location.origin}, Waypost ${environmentOf().version}`],
+                  [
+                    'Interface',
+                    <a key="docs" className="text-accent underline" href="/docs">
+                      documentation of all requests
+                    </a>,
+                  ],
+                ]}
+              />
+            </Panel>
+            {scope === 'full' ? (
+              <>
+                <SigningKeys />
+                <SignatureCheck />
+                {environmentOf().mode === 'serve' && <Tokens />}
+              </>
+            ) : (
+              <Panel title="Tokens and signing keys">
+                <p className="text-quiet">They need a full token: whoever sees the keys can sign as this server.</p>
+              </Panel>
+            )}
+            {scope !== 'publish-only' && <Limits />}
+          </>
+        )}
+      </Answered>
+    </Page>
+  );
+}
+
+function SigningKeys() {
+  const keys = useCall('getSigningKeys', {}, { refreshMs: 0 });
+  return (
+    <Panel
+      title="Signing keys"
+      actions={
+        <Action
+          operation="rotateSigningKeys"
+          input={{}}
+          kind="danger"
+          question="The next key becomes the current one, and a new next key is made. Deliveries are signed by it at once: give your apps both keys first."
+        >
+          Rotate
+        </Action>
+      }
+    >
+      <Answered query={keys}>{(pair) => <KeyPair pair={pair} />}</Answered>
+    </Panel>
+  );
+}
+
+function KeyPair({ pair: { current, next } }: { pair: AnswerOf<'getSigningKeys'> }) {
+  const shown = (key: string, name: string) => (
+    <span className="inline-flex flex-wrap items-center gap-2">
+      <Code>{`${key.slice(0, 8)}…`}</Code>
+      <Copy text={`${name}=${key}`} label="Copy for .env" />
+    </span>
+  );
+  return (
+    <Facts
+      facts={[
+        ['Current', shown(current, 'QSTASH_CURRENT_SIGNING_KEY')],
+        ['Next', shown(next, 'QSTASH_NEXT_SIGNING_KEY')],
+      ]}
+    />
+  );
+}
+
+function Limits() {
+  const parallelism = useCall('getGlobalParallelism');
+  return (
+    <Panel title="Limits">
+      <Answered query={parallelism}>
+        {({ parallelismMax, parallelismCount }) => (
+          <Facts
+            facts={[
+              ['Attempts in flight', parallelismCount],
+              ['At most', parallelismMax === 0 ? 'not limited' : parallelismMax],
+            ]}
+          />
+        )}
+      </Answered>
+    </Panel>
+  );
+}

@@ -1,0 +1,50 @@
+import { type FormEvent, useState } from 'react';
+import { useChange } from '../../api/client.ts';
+import { Badge } from '../../parts/badge.tsx';
+import { Button } from '../../parts/button.tsx';
+import { TextArea, TextField } from '../../parts/field.tsx';
+import { Panel } from '../../parts/panel.tsx';
+import { Failure } from '../../parts/states.tsx';
+
+/** Says which claim of a signature fails. */
+export function SignatureCheck() {
+  const [signature, setSignature] = useState('');
+  const [url, setUrl] = useState('');
+  const [body, setBody] = useState('');
+  const check = useChange('verifySignature');
+  const submit = (event: FormEvent): void => {
+    event.preventDefault();
+    check.mutate({ body: { signature, body, ...(url !== '' && { url }) } });
+  };
+  return (
+    <Panel title="Check a signature">
+      <form onSubmit={submit} className="flex flex-col gap-3">
+        <TextArea
+          label="Value of Upstash-Signature"
+          required
+          value={signature}
+          onChange={({ target }) => setSignature(target.value)}
+        />
+        <TextField
+          label="URL that was called (not checked when empty)"
+          value={url}
+          onChange={({ target }) => setUrl(target.value)}
+        />
+        <TextArea label="Body, as it came" value={body} onChange={({ target }) => setBody(target.value)} />
+        <Button type="submit" className="self-start" disabled={check.isPending}>
+          Check
+        </Button>
+        <div aria-live="polite">
+          {check.error && <Failure error={check.error} />}
+          {check.data?.isValid === true && <Badge tone="good">valid</Badge>}
+          {check.data?.failed?.map(({ claim, reason }) => (
+            <p key={claim} className="flex flex-wrap items-center gap-2 py-1">
+              <Badge tone="bad">{claim}</Badge>
+              {reason}
+            </p>
+          ))}
+        </div>
+      </form>
+    </Panel>
+  );
+}
