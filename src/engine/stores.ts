@@ -164,7 +164,8 @@ export interface Project {
 }
 
 /** `publish-only` may publish, enqueue and send batches; `read-only` may read, signing keys excepted. */
-export type TokenScope = 'full' | 'publish-only' | 'read-only';
+export const TOKEN_SCOPES = ['full', 'publish-only', 'read-only'] as const;
+export type TokenScope = (typeof TOKEN_SCOPES)[number];
 
 export interface Token {
   /** SHA-256 of the whole token, base64url: the token itself is kept nowhere. */
@@ -176,6 +177,12 @@ export interface Token {
   createdAtMs: Millis;
   /** Exact to about an hour; absent: never. */
   lastUsedAtMs?: Millis;
+}
+
+/** A change that a full token of the project makes. In the store's transaction, that token must still be there. */
+export interface InProjectByToken extends InProject {
+  /** Its hash. */
+  by: string;
 }
 
 /** Projects, tokens and keys, all of one moment. */
@@ -195,8 +202,21 @@ export interface ProjectStore {
   addToken(token: Token): Promise<void>;
   /** By project, then in the order in which they were made. */
   listTokens(): Promise<Token[]>;
+  /** Those of one project, in the order in which they were made. */
+  listTokensOf(args: InProject): Promise<Token[]>;
   /** False when there is no such token. */
   removeToken(args: { tokenHash: string }): Promise<boolean>;
+  /** `revoked`: the token `by` is gone. `tooMany`: the project has `tokensMax` tokens already. */
+  makeToken(
+    args: InProjectByToken & { token: Omit<Token, 'projectId'>; tokensMax: number },
+  ): Promise<'made' | 'revoked' | 'tooMany'>;
+  /**
+   * Removes a token by its id, and answers its hash. `revoked`: the token `by` is gone. `lastFull`: the project would
+   * have no full token left; of several removals at once, the last one gets this.
+   */
+  revokeToken(
+    args: InProjectByToken & { tokenId: string },
+  ): Promise<{ tokenHash: string } | 'missing' | 'lastFull' | 'revoked'>;
   noteTokenUse(args: { tokenHash: string; nowMs: Millis }): Promise<void>;
   signingKeys(args: InProject): Promise<SealedKeys>;
   /** Replaces the pair only while it still is `expected`; answers what is in force afterwards. */

@@ -9,6 +9,7 @@ import type { Millis } from '../engine/model.ts';
 import type { Store } from '../engine/stores.ts';
 import type { Connection } from './connection.ts';
 import * as projects from './operations/accounts/projects.ts';
+import * as tokens from './operations/accounts/tokens.ts';
 import * as flowCommands from './operations/lanes/flow-commands.ts';
 import * as projectGate from './operations/lanes/project-gate.ts';
 import * as queueCommands from './operations/lanes/queue-commands.ts';
@@ -57,7 +58,7 @@ export class SqlStore implements Store {
     this.keys = derive(connection, { ...flowCommands, ...projectGate });
     this.queues = derive(connection, queueCommands);
     this.urlGroups = derive(connection, urlGroups);
-    this.projects = derive(connection, projects);
+    this.projects = derive(connection, { ...projects, ...tokens });
     this.workers = derive(connection, workers);
   }
 

@@ -3,7 +3,7 @@ import type { OriginLine } from '../../engine/lanes/origin-line.ts';
 import { CommitUnknown, StoreUnavailable } from '../../engine/store-errors.ts';
 import type { StoreLimits } from '../../engine/stores.ts';
 import { type Driver, LockNotFree, StoreFatal, type Transaction, type TransactionOptions } from '../driver.ts';
-import { accountsVersion } from '../operations/accounts/projects.ts';
+import { accountsVersion } from '../operations/accounts/version.ts';
 import { type Answer, runMerged, runSingle, type WriteCommand } from '../operations/all.ts';
 import { DueTimes, earlier } from '../operations/due-times.ts';
 import { EVERYTHING } from '../operations/locked-projects.ts';

@@ -1,6 +1,7 @@
 /** Which operations does the store have? All that the files beside the SQL export, under the names they have there. */
 import type { Driver, Queries } from '../driver.ts';
 import * as projects from './accounts/projects.ts';
+import * as tokens from './accounts/tokens.ts';
 import * as flowKeys from './lanes/flow-commands.ts';
 import * as projectGate from './lanes/project-gate.ts';
 import * as queues from './lanes/queue-commands.ts';
@@ -43,6 +44,7 @@ const ALL = {
   ...logs,
   ...numbers,
   ...projects,
+  ...tokens,
   ...release,
   ...retention,
   ...flowKeys,

@@ -1,5 +1,7 @@
-import { expect, it } from 'vitest';
-import type { Token } from '../../../src/engine/stores.ts';
+import { beforeEach, describe, expect, it } from 'vitest';
+import type { ProjectId } from '../../../src/engine/model.ts';
+import type { Token, TokenScope } from '../../../src/engine/stores.ts';
+import { hashToken, tokenIdOf } from '../../../src/protocol/token.ts';
 import { eachWorld, type OpenStore, T0 } from './world.ts';
 
 export function projectsConformance(open: OpenStore): void {
@@ -38,6 +40,64 @@ export function projectsConformance(open: OpenStore): void {
     expect(await world().store.projects.removeToken({ tokenHash: 'hash' })).toBe(true);
     expect(await world().store.projects.removeToken({ tokenHash: 'hash' })).toBe(false);
     expect(await world().store.projects.listTokens()).toEqual([]);
+  });
+
+  describe('by a full token of the project', () => {
+    let projectId: ProjectId;
+    let otherId: ProjectId;
+    const token = (name: string, scope: TokenScope = 'full'): Omit<Token, 'projectId'> => ({
+      tokenHash: hashToken(name),
+      scope,
+      createdAtMs: T0,
+    });
+    const idOf = (name: string): string => tokenIdOf(hashToken(name));
+    const make = (name: string, by: string, tokensMax = 10) =>
+      world().store.projects.makeToken({ projectId, by: hashToken(by), token: token(name), tokensMax });
+    const revoke = (name: string, by: string) =>
+      world().store.projects.revokeToken({ projectId, by: hashToken(by), tokenId: idOf(name) });
+    const hashes = async () => (await world().store.projects.listTokensOf({ projectId })).map((each) => each.tokenHash);
+
+    beforeEach(async () => {
+      const { projects } = world().store;
+      ({ projectId } = await projects.ensureProject({ name: 'p', signingKeys: keys('k'), nowMs: T0 }));
+      ({ projectId: otherId } = await projects.ensureProject({ name: 'q', signingKeys: keys('k'), nowMs: T0 }));
+      await projects.addToken({ ...token('own'), projectId });
+      await projects.addToken({ ...token('reader', 'read-only'), projectId, createdAtMs: T0 + 1 });
+      await projects.addToken({ ...token('other'), projectId: otherId });
+    });
+
+    it('makes tokens up to a number, and lists those of the project', async () => {
+      expect(await Promise.all([make('second', 'own', 3), make('third', 'own', 3)])).toEqual(['made', 'tooMany']);
+      expect(new Set(await hashes())).toEqual(new Set(['own', 'reader', 'second'].map(hashToken)));
+      const before = (await world().store.projects.readAccounts()).version;
+      expect(await make('fourth', 'own')).toBe('made');
+      expect((await world().store.projects.readAccounts()).version).toBeGreaterThan(before);
+    });
+
+    it('revokes tokens of that project alone', async () => {
+      expect(await revoke('other', 'own')).toBe('missing');
+      expect(await revoke('nobody', 'own')).toBe('missing');
+      expect(await revoke('reader', 'own')).toEqual({ tokenHash: hashToken('reader') });
+      expect(await revoke('reader', 'own')).toBe('missing');
+      expect(await hashes()).toEqual([hashToken('own')]);
+      expect(await world().store.projects.listTokensOf({ projectId: otherId })).toHaveLength(1);
+    });
+
+    it('changes nothing for a token that is gone, that may not, or that is of another project', async () => {
+      for (const by of ['gone', 'reader', 'other']) {
+        expect([await make('second', by), await revoke('own', by)], by).toEqual(['revoked', 'revoked']);
+      }
+      expect(await hashes()).toEqual(['own', 'reader'].map(hashToken));
+    });
+
+    it('leaves one full token, whoever revokes whom at the same time', async () => {
+      await make('second', 'own');
+      const own = await Promise.all([revoke('own', 'own'), revoke('second', 'second')]);
+      expect(own).toEqual([{ tokenHash: hashToken('own') }, 'lastFull']);
+      await make('third', 'second');
+      const each = await Promise.all([revoke('third', 'second'), revoke('second', 'third')]);
+      expect(each).toEqual([{ tokenHash: hashToken('third') }, 'revoked']);
+    });
   });
 
   it('replaces signing keys only while they are those expected', async () => {

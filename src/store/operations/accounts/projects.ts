@@ -1,9 +1,11 @@
-/** Who may use the store, and with which keys does it sign? */
+/** Which projects are there, and with which keys do they sign? */
 import type { ProjectId } from '../../../engine/model.ts';
-import type { AccountsState, Project, SealedKeys, Token, TokenScope } from '../../../engine/stores.ts';
-import type { Queries, Transaction } from '../../driver.ts';
+import type { AccountsState, Project, SealedKeys } from '../../../engine/stores.ts';
+import type { Queries } from '../../driver.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { read, write } from '../operation.ts';
+import { listTokens } from './tokens.ts';
+import { accountsVersion, noteChange } from './version.ts';
 
 export interface EnsureProjectArgs {
   name: string;
@@ -33,54 +35,6 @@ export const ensureProject = write(
 export const listProjects = read((queries: Queries): Promise<Project[]> => {
   return queries.query<Project>(`select ${PROJECT_FIELDS} from projects order by id`);
 });
-
-export const addToken = write({ changesAccounts: true }, async ({ tx }: WriteContext, token: Token): Promise<void> => {
-  const added = await tx.run(
-    `insert into tokens (hash, project_id, scope, name, created_at_ms, last_used_at_ms) values (?, ?, ?, ?, ?, ?)
-     on conflict (hash) do nothing`,
-    [token.tokenHash, token.projectId, token.scope, token.name ?? null, token.createdAtMs, token.lastUsedAtMs ?? null],
-  );
-  if (added > 0) await noteChange(tx);
-});
-
-interface TokenRow {
-  hash: string;
-  project_id: ProjectId;
-  scope: TokenScope;
-  name: string | null;
-  created_at_ms: number;
-  last_used_at_ms: number | null;
-}
-
-export const listTokens = read(async (queries: Queries): Promise<Token[]> => {
-  const rows = await queries.query<TokenRow>(
-    `select hash, project_id, scope, name, created_at_ms, last_used_at_ms from tokens
-     order by project_id, created_at_ms, hash`,
-  );
-  return rows.map((row) => ({
-    tokenHash: row.hash,
-    projectId: row.project_id,
-    scope: row.scope,
-    ...(row.name === null ? {} : { name: row.name }),
-    createdAtMs: row.created_at_ms,
-    ...(row.last_used_at_ms === null ? {} : { lastUsedAtMs: row.last_used_at_ms }),
-  }));
-});
-
-export const removeToken = write(
-  { changesAccounts: true },
-  async ({ tx }: WriteContext, { tokenHash }: { tokenHash: string }): Promise<boolean> => {
-    const isRemoved = (await tx.run('delete from tokens where hash = ?', [tokenHash])) > 0;
-    if (isRemoved) await noteChange(tx);
-    return isRemoved;
-  },
-);
-
-export const noteTokenUse = write(
-  async ({ tx }: WriteContext, { tokenHash, nowMs }: { tokenHash: string; nowMs: number }): Promise<void> => {
-    await tx.send('update tokens set last_used_at_ms = ? where hash = ?', [nowMs, tokenHash]);
-  },
-);
 
 export const signingKeys = read(
   async (queries: Queries, { projectId }: { projectId: ProjectId }): Promise<SealedKeys> => {
@@ -124,13 +78,3 @@ export const readAccounts = read(async (queries: Queries): Promise<AccountsState
   }));
   return { version: await accountsVersion(queries), projects, tokens: await listTokens(queries, {}) };
 });
-
-/** Every change here but the last use of a token raises this number: it tells the other workers to read again. */
-export async function accountsVersion(queries: Queries): Promise<number> {
-  const [row] = await queries.query<{ next: number }>("select next from numbers where name = 'accounts'");
-  return row?.next ?? 0;
-}
-
-async function noteChange(tx: Transaction): Promise<void> {
-  await tx.send("update numbers set next = next + 1 where name = 'accounts'");
-}

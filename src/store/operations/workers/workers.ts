@@ -4,7 +4,7 @@ import { LEAD_MS_MAX } from '../../../engine/workers/steady-clock.ts';
 import type { HeartbeatAnswer, WorkerState } from '../../../engine/workers/store.ts';
 import type { Queries } from '../../driver.ts';
 import { checkSchema } from '../../migrations/index.ts';
-import { accountsVersion } from '../accounts/projects.ts';
+import { accountsVersion } from '../accounts/version.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { nextDueAtMs } from '../messages/claim.ts';
 import { read, write } from '../operation.ts';

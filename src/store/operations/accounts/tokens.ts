@@ -1,0 +1,105 @@
+/** Who may use the store? */
+import type { ProjectId } from '../../../engine/model.ts';
+import type { InProjectByToken, Token, TokenScope } from '../../../engine/stores.ts';
+import { tokenIdOf } from '../../../protocol/token.ts';
+import type { Queries, Transaction } from '../../driver.ts';
+import type { WriteContext } from '../logs/log-writer.ts';
+import { read, write } from '../operation.ts';
+import { noteChange } from './version.ts';
+
+interface TokenRow {
+  hash: string;
+  project_id: ProjectId;
+  scope: TokenScope;
+  name: string | null;
+  created_at_ms: number;
+  last_used_at_ms: number | null;
+}
+
+const FIELDS = 'hash, project_id, scope, name, created_at_ms, last_used_at_ms';
+
+export const addToken = write({ changesAccounts: true }, async ({ tx }: WriteContext, token: Token): Promise<void> => {
+  const added = await tx.run(
+    `insert into tokens (${FIELDS}) values (?, ?, ?, ?, ?, ?)
+     on conflict (hash) do nothing`,
+    [token.tokenHash, token.projectId, token.scope, token.name ?? null, token.createdAtMs, token.lastUsedAtMs ?? null],
+  );
+  if (added > 0) await noteChange(tx);
+});
+
+export const listTokens = read(async (queries: Queries): Promise<Token[]> => {
+  const rows = await queries.query<TokenRow>(`select ${FIELDS} from tokens order by project_id, created_at_ms, hash`);
+  return rows.map(decode);
+});
+
+export const listTokensOf = read(
+  async (queries: Queries, { projectId }: { projectId: ProjectId }): Promise<Token[]> => {
+    const rows = await queries.query<TokenRow>(
+      `select ${FIELDS} from tokens where project_id = ? order by created_at_ms, hash`,
+      [projectId],
+    );
+    return rows.map(decode);
+  },
+);
+
+export const removeToken = write(
+  { changesAccounts: true },
+  async ({ tx }: WriteContext, { tokenHash }: { tokenHash: string }): Promise<boolean> => {
+    return remove(tx, tokenHash);
+  },
+);
+
+type MakeTokenArgs = InProjectByToken & { token: Omit<Token, 'projectId'>; tokensMax: number };
+
+export const makeToken = write(
+  { changesAccounts: true },
+  async (context: WriteContext, { projectId, by, token, tokensMax }: MakeTokenArgs) => {
+    const tokens = await lockTokens(context.tx, projectId);
+    if (!tokens.some((own) => own.hash === by && own.scope === 'full')) return 'revoked';
+    if (tokens.length >= tokensMax) return 'tooMany';
+    await addToken(context, { ...token, projectId });
+    return 'made';
+  },
+);
+
+export const revokeToken = write(
+  { changesAccounts: true },
+  async ({ tx }: WriteContext, { projectId, by, tokenId }: InProjectByToken & { tokenId: string }) => {
+    const tokens = await lockTokens(tx, projectId);
+    const full = tokens.filter(({ scope }) => scope === 'full');
+    if (!full.some(({ hash }) => hash === by)) return 'revoked';
+    const token = tokens.find(({ hash }) => tokenIdOf(hash) === tokenId);
+    if (token === undefined) return 'missing';
+    if (token.scope === 'full' && full.length === 1) return 'lastFull';
+    await remove(tx, token.hash);
+    return { tokenHash: token.hash };
+  },
+);
+
+export const noteTokenUse = write(
+  async ({ tx }: WriteContext, { tokenHash, nowMs }: { tokenHash: string; nowMs: number }): Promise<void> => {
+    await tx.send('update tokens set last_used_at_ms = ? where hash = ?', [nowMs, tokenHash]);
+  },
+);
+
+/** The project's tokens, which nobody else removes before this transaction ends: the operator's commands wait too. */
+function lockTokens(tx: Transaction, projectId: ProjectId): Promise<Pick<TokenRow, 'hash' | 'scope'>[]> {
+  return tx.query('select hash, scope from tokens where project_id = ? order by hash for update', [projectId]);
+}
+
+async function remove(tx: Transaction, tokenHash: string): Promise<boolean> {
+  const isRemoved = (await tx.run('delete from tokens where hash = ?', [tokenHash])) > 0;
+  if (isRemoved) await noteChange(tx);
+  return isRemoved;
+}
+
+function decode(row: TokenRow): Token {
+  return {
+    tokenHash: row.hash,
+    projectId: row.project_id,
+    scope: row.scope,
+    ...(row.name === null ? {} : { name: row.name }),
+    createdAtMs: row.created_at_ms,
+    ...(row.last_used_at_ms === null ? {} : { lastUsedAtMs: row.last_used_at_ms }),
+  };
+}

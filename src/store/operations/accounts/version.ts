@@ -1,0 +1,12 @@
+/** Which version do projects, tokens and keys have? */
+import type { Queries, Transaction } from '../../driver.ts';
+
+/** Every change but the last use of a token raises this number: it tells the other workers to read again. */
+export async function accountsVersion(queries: Queries): Promise<number> {
+  const [row] = await queries.query<{ next: number }>("select next from numbers where name = 'accounts'");
+  return row?.next ?? 0;
+}
+
+export async function noteChange(tx: Transaction): Promise<void> {
+  await tx.send("update numbers set next = next + 1 where name = 'accounts'");
+}
