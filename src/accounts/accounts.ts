@@ -59,7 +59,7 @@ export class StoredAccounts implements Accounts {
   readonly #pairByProject = new Map<ProjectId, KeyPair>();
   /** The last rotation of each project: the next one starts from its result. */
   readonly #rotations = new Map<ProjectId, Promise<SigningKeys>>();
-  #tellOfRotation = async (): Promise<void> => {};
+  #tellOthers = async (): Promise<void> => {};
   /** Whether other processes change the accounts in the store. */
   readonly #isShared: boolean;
   /** Counts changes of what is in memory: what was read before a change may be older than it. */
@@ -213,16 +213,21 @@ export class StoredAccounts implements Accounts {
     const before = this.#rotations.get(projectId)?.catch(() => undefined) ?? Promise.resolve();
     const rotation = before.then(async () => {
       const keys = await this.#rotateNow(projectId);
-      await this.#tellOfRotation();
+      await this.tellOthers();
       return keys;
     });
     this.#rotations.set(projectId, rotation);
     return rotation;
   }
 
-  /** From now on a rotation is answered only after `tell`, which informs the others of it, has resolved. */
-  tellOfRotations(tell: () => Promise<void>): void {
-    this.#tellOfRotation = tell;
+  /** From now on a change is answered only after `tell`, which informs the other workers of it, has resolved. */
+  tellOfChanges(tell: () => Promise<void>): void {
+    this.#tellOthers = tell;
+  }
+
+  /** Resolves when the other workers know of what has changed. Throws `StoreUnavailable` when some do not say so. */
+  tellOthers(): Promise<void> {
+    return this.#tellOthers();
   }
 
   /** The request that used the token does not wait for this. */

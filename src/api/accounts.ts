@@ -3,7 +3,7 @@
  * Implemented over the store.
  */
 import type { ProjectId } from '../engine/model.ts';
-import type { TokenScope } from '../engine/stores.ts';
+import type { Token, TokenScope } from '../engine/stores.ts';
 
 export interface Caller {
   projectId: ProjectId;
@@ -15,6 +15,20 @@ export interface Caller {
 export interface SigningKeys {
   current: string;
   next: string;
+}
+
+/** The tokens of a project, for its own full tokens (docs/decisions/029). `by`: the hash of the caller's token. */
+export interface ProjectTokens {
+  list(projectId: ProjectId): Promise<Token[]>;
+  /** `secret`: the token itself, which is kept nowhere. Throws `ApiError` 401, 412. */
+  make(args: { projectId: ProjectId; by: string; scope: TokenScope; name?: string }): Promise<CreatedToken>;
+  /** Resolves when the token lets nobody in any more, on any worker. Throws `ApiError` 401, 404, 409, 503. */
+  revoke(args: { projectId: ProjectId; by: string; tokenId: string }): Promise<void>;
+}
+
+export interface CreatedToken {
+  token: Token;
+  secret: string;
 }
 
 export interface Accounts {

@@ -47,6 +47,8 @@ export function createApi(options: ApiOptions): Listener {
   });
 }
 
+const TOKEN_IN_QUERY = 'this needs the token in the header Authorization: queries are kept in logs and histories';
+
 /** Takes each request through the same steps. */
 class Edge {
   readonly #options: ApiOptions;
@@ -109,6 +111,7 @@ class Edge {
     let projectId = 0;
     let scope: TokenScope | undefined;
     let tokenName: string | undefined;
+    let tokenHash = '';
     let isTokenInHeader = false;
     let accountsVersion: number | undefined;
     if (match.isProtected) {
@@ -124,7 +127,8 @@ class Edge {
       }
       authorize(admission.caller, method, route?.access);
       ({ projectId, scope, tokenName } = admission.caller);
-      isTokenInHeader = admission.isTokenInHeader;
+      ({ tokenHash, isTokenInHeader } = admission);
+      if (route?.isTokenInHeaderOnly && !isTokenInHeader) throw new ApiError('forbidden', TOKEN_IN_QUERY);
       if (route?.access !== 'publish') this.#burst.take(projectId, this.#options.clock.nowMs());
     }
     if (!route) return this.#console.answer(request) ?? noRoute(match);
@@ -134,7 +138,7 @@ class Edge {
     const calledUrl = (): CalledUrl => this.#calledUrl(request);
     const sent = { method, ids, id: ids[0] ?? '', rawDestination, rawQuery, rawHeaders, calledUrl, body };
     const readmit = (): Promise<number> => this.#readmit(request, match, projectId);
-    const admitted = { projectId, scope, tokenName, accountsVersion, readmit, isTokenInHeader, callerIp };
+    const admitted = { projectId, scope, tokenName, tokenHash, accountsVersion, readmit, isTokenInHeader, callerIp };
     return this.#handle(route, { ...admitted, ignored: new Ignored(), ...sent });
   }
 

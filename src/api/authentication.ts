@@ -19,6 +19,7 @@ const TOKEN_LENGTH_MAX = 4096;
 
 export interface Admission {
   caller: Caller;
+  tokenHash: string;
   isTokenInHeader: boolean;
 }
 
@@ -34,8 +35,9 @@ export function authenticate(
   const fromQuery = tokenInQuery(rawQuery);
   const token = fromQuery ?? bearerToken(authorization);
   if (token === undefined || token === '' || token.length > TOKEN_LENGTH_MAX) throw unauthenticated();
-  const caller = accounts.authenticate(hashOf(token));
-  return caller && { caller, isTokenInHeader: fromQuery === undefined };
+  const tokenHash = hashOf(token);
+  const caller = accounts.authenticate(tokenHash);
+  return caller && { caller, tokenHash, isTokenInHeader: fromQuery === undefined };
 }
 
 /** The routes that a token of each scope may use. */

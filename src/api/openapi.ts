@@ -108,6 +108,7 @@ const REFUSALS: Readonly<Record<number, string>> = {
   401: 'No token, or one that nobody has.',
   403: 'The scope of the token is not enough.',
   404: 'What the request names is not there.',
+  409: 'What the request names is needed as it is; the error says for what.',
   412: 'A quota is exceeded; the error names it and its limit.',
   413: 'The body is too large.',
   422: 'As 400, in what a running workflow sends: to its library a 400 says that the run is over.',
@@ -183,7 +184,7 @@ function ownPathOf(path: string): string {
 }
 
 function operation(route: Route, schemas: SchemaWriter): Operation {
-  const { access, answers, operationId, summary } = route;
+  const { answers, operationId, summary } = route;
   const parameters = parametersOf(route, schemas);
   const requestBody = bodyOf(route, schemas);
   const succeeded = Object.entries(answers).map(([status, schema]) => [status, success(status, schema, schemas)]);
@@ -196,11 +197,16 @@ function operation(route: Route, schemas: SchemaWriter): Operation {
     tags: [sectionOf(route)],
     summary,
     description: descriptionOf(route),
-    security: access === 'public' ? [] : [{ bearer: [] }, { qstashToken: [] }],
+    security: securityOf(route),
     ...(parameters.length > 0 ? { parameters } : undefined),
     ...(requestBody === undefined ? undefined : { requestBody }),
     responses: Object.fromEntries([...succeeded, ...refused]),
   };
+}
+
+function securityOf({ access, isTokenInHeaderOnly }: Route): Operation['security'] {
+  if (access === 'public') return [];
+  return isTokenInHeaderOnly ? [{ bearer: [] }] : [{ bearer: [] }, { qstashToken: [] }];
 }
 
 function sectionOf({ path }: Route): string {

@@ -5,7 +5,7 @@ import type { ProjectId } from '../engine/model.ts';
 import type { Clock, EventLog } from '../engine/ports.ts';
 import type { TokenScope } from '../engine/stores.ts';
 import type { Quotas } from '../protocol/options.ts';
-import type { Accounts } from './accounts.ts';
+import type { Accounts, ProjectTokens } from './accounts.ts';
 import type { Answer } from './answer.ts';
 import type { Ignored } from './ignored.ts';
 import type { JsonThread } from './json-thread.ts';
@@ -39,6 +39,8 @@ export interface Route {
    * Shape of each successful answer; `undefined` for "200, no body". A text with `contentMediaType` is sent unchanged.
    */
   answers: Record<number, TSchema | undefined>;
+  /** Whether a token in the query is refused: URLs get around, and what this route may do is too much for that. */
+  isTokenInHeaderOnly?: true;
   /** Whether pages of any origin may call all routes of this path. */
   isForAnyOrigin?: true;
   handle: (call: Call) => Answer | Promise<Answer>;
@@ -52,6 +54,8 @@ export interface Call {
   scope: TokenScope | undefined;
   /** What its owner calls the token, where it has a name. */
   tokenName: string | undefined;
+  /** Hash of the caller's token; `''` on public routes. */
+  tokenHash: string;
   /** Version of the accounts that admitted the caller. */
   accountsVersion: number | undefined;
   /** Checks the caller again with the newest accounts, and returns their version. Throws `ApiError` 401 or 403. */
@@ -93,6 +97,8 @@ export type CheckDestination = (url: URL) => undefined | string | Promise<undefi
 export interface Services {
   engine: Engine;
   accounts: Accounts;
+  /** Absent where tokens are published, as in development: there are no such routes then. */
+  tokens?: ProjectTokens | undefined;
   clock: Clock;
   log: EventLog;
   checkDestination: CheckDestination;

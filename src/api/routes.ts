@@ -42,6 +42,7 @@ export function createRoutes(services: Services): Route[] {
     ...hookRoutes(services),
     ...keyRoutes(services),
     ...sessionRoutes(services),
+    ...tokenRoutes(services),
     ...healthRoutes(services),
   ];
   return [...routes, ...documentRoutes(routes)];

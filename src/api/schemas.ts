@@ -5,6 +5,7 @@
 import { type TProperties, Type } from '@sinclair/typebox';
 import { REASONS } from '../engine/messages/explain.ts';
 import { LOG_STATES } from '../engine/model.ts';
+import { TOKEN_SCOPES } from '../engine/stores.ts';
 import { MethodSchema } from '../protocol/config-options.ts';
 
 export const Ms = Type.Integer({ minimum: 0, description: 'Unix time in milliseconds' });
@@ -268,14 +269,36 @@ export const LogsSchema = exactly({
   events: Type.Array(LogEntrySchema),
 });
 export const SigningKeysSchema = exactly({ current: Text, next: Text }, 'SigningKeys');
+
+export const TokenScopeSchema = Type.Union(
+  TOKEN_SCOPES.map((scope) => Type.Literal(scope)),
+  { $id: 'TokenScope' },
+);
 export const SessionSchema = exactly(
   {
     project: Text,
-    scope: Type.Union([Type.Literal('full'), Type.Literal('publish-only'), Type.Literal('read-only')]),
+    scope: TokenScopeSchema,
     tokenName: Type.Optional(Text),
   },
   'Session',
 );
+const TokenNameSchema = Type.String({ minLength: 1, maxLength: 100, description: 'printable characters' });
+/** What a request for a new token holds. */
+export const NewTokenSchema = Type.Object({ name: Type.Optional(TokenNameSchema), scope: TokenScopeSchema });
+const token = {
+  tokenId: Type.String({ pattern: '^tok_[0-9a-f]{16}$' }),
+  name: Type.Optional(TokenNameSchema),
+  scope: TokenScopeSchema,
+  createdAt: Ms,
+  lastUsedAt: Type.Optional(Type.Integer({ ...Ms, description: 'Unix time in milliseconds, exact to about an hour' })),
+  isOwn: Type.Boolean({ description: 'whether it is the token of this request' }),
+};
+export const TokenListSchema = exactly({ tokens: Type.Array(exactly(token, 'Token')) }, 'TokenList');
+export const CreatedTokenSchema = exactly(
+  { ...token, token: Type.String({ minLength: 1, description: 'the token itself, which is shown only now' }) },
+  'CreatedToken',
+);
+
 export const HealthSchema = exactly({ status: Text }, 'Health');
 
 /** The body of a batch; unknown members are ignored. */

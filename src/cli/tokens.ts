@@ -1,12 +1,10 @@
 /** `waypost tokens`: lists, makes and revokes tokens, also while a server runs. */
 import { storeSettingsHelp } from '../config/page.ts';
-import type { TokenScope } from '../engine/stores.ts';
+import { TOKEN_SCOPES, type TokenScope } from '../engine/stores.ts';
 import type { CreateTokenRequest, TokenEntry } from '../operations/socket/commands.ts';
 import { columns, minuteOf, timeOf } from './columns.ts';
 import { type Command, CommandFailed, EXIT, type Terminal, takeSwitch, takeValue, takeWord } from './command.ts';
 import { operate, printJson, required, unknownAction } from './operate.ts';
-
-const SCOPES: readonly TokenScope[] = ['full', 'publish-only', 'read-only'];
 
 export const tokens: Command = {
   summary: 'list tokens, make one, revoke one; in a running server it counts at once',
@@ -93,9 +91,9 @@ async function revoke(args: readonly string[], terminal: Terminal, json: boolean
 }
 
 function scopeOf(text: string): TokenScope {
-  const scope = SCOPES.find((known) => known === text);
+  const scope = TOKEN_SCOPES.find((known) => known === text);
   if (scope === undefined) {
-    throw new CommandFailed(`--scope: must be ${SCOPES.join(', ')}, not ${JSON.stringify(text)}`, EXIT.usage);
+    throw new CommandFailed(`--scope: must be ${TOKEN_SCOPES.join(', ')}, not ${JSON.stringify(text)}`, EXIT.usage);
   }
   return scope;
 }

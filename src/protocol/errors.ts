@@ -30,6 +30,7 @@ const STATUS_BY_CODE = {
   forbidden: 403,
   not_found: 404,
   method_not_allowed: 405,
+  conflict: 409,
   quota_exceeded: 412,
   /** For requests of a running workflow, in place of 400. */
   unprocessable: 422,

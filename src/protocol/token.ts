@@ -1,6 +1,24 @@
 import { Buffer } from 'node:buffer';
 import { hash } from 'node:crypto';
 
+/** 256 bits: nobody guesses it, so its plain hash can be kept. */
+const SECRET_BYTES = 32;
+
+/** Only printable characters, so that a list on a terminal shows the true names. */
+const NAME = /^[^\p{C}\p{Zl}\p{Zp}]{1,100}$/u;
+
+/** What a name of a token must be, as the end of a sentence about it. */
+export const TOKEN_NAME_RULE = 'has 1 to 100 printable characters';
+
+export function isTokenName(text: string): boolean {
+  return NAME.test(text) && text.trim() !== '';
+}
+
+/** A new token with a random secret, for the project of that name. */
+export function mintRandomToken(projectName: string, randomBytes: (count: number) => Uint8Array): string {
+  return mintToken(projectName, Buffer.from(randomBytes(SECRET_BYTES)).toString('base64url'));
+}
+
 /** A token in the form that clients decode: base64 of `{"UserID":…,"Password":…}` (contract M 2.1). */
 export function mintToken(userId: string, secret: string): string {
   return Buffer.from(JSON.stringify({ UserID: userId, Password: secret })).toString('base64');

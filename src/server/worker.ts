@@ -2,6 +2,7 @@
 import { hostname } from 'node:os';
 import type { Sealer, StoredAccounts } from '../accounts/accounts.ts';
 import { type Credentials, openAccounts } from '../accounts/open-accounts.ts';
+import { StoredTokens } from '../accounts/project-tokens.ts';
 import { createApi } from '../api/app.ts';
 import { Browsers } from '../api/browsers.ts';
 import type { Listener } from '../api/listener.ts';
@@ -44,8 +45,8 @@ export interface WorkerOptions {
    * Whether workers of this process share an embedded store, and the process has already recovered that store for all.
    */
   isRecovered: boolean;
-  /** Tells other workers about signing keys that were rotated here. It is awaited before the rotation is answered. */
-  onRotated?: () => Promise<void>;
+  /** Tells other workers about tokens and signing keys that were changed here. A change is answered after it. */
+  onAccountsChanged?: () => Promise<void>;
 }
 
 export interface RunningWorker {
@@ -68,7 +69,7 @@ const NAMES_MAX = 10_000;
 
 /** When it resolves, the worker delivers, but does not listen yet. Throws `CannotStart`. */
 export async function startWorker(config: Config, options: WorkerOptions): Promise<RunningWorker> {
-  const { store, sealer, credentials, rank, onRotated } = options;
+  const { store, sealer, credentials, rank, onAccountsChanged } = options;
   const log = sampledLog(options.log, systemClock);
   const tellsAll = credentials === 'development';
   const randomness = createSystemRandomness();
@@ -84,8 +85,8 @@ export async function startWorker(config: Config, options: WorkerOptions): Promi
     const delivery = await openDelivery(config, { addresses, clock, randomness, accounts });
     opened.push(() => delivery.close());
     const id = `${hostname()}-${process.pid}-${randomBase58(8, sealer.randomBytes)}`;
-    if (isShared) accounts.tellOfRotations(() => tellWorkers(config, { store, clock, self: id }));
-    else if (onRotated) accounts.tellOfRotations(onRotated);
+    if (isShared) accounts.tellOfChanges(() => tellWorkers(config, { store, clock, self: id }));
+    else if (onAccountsChanged) accounts.tellOfChanges(onAccountsChanged);
     const recovery = recoveryOf(config, { accounts, databaseClock, isRecovered: options.isRecovered });
     const dropsExpired = isShared || rank === 'first';
     const needs = {
@@ -103,12 +104,15 @@ export async function startWorker(config: Config, options: WorkerOptions): Promi
     };
     const engine = await createEngine(needs);
     opened.push(() => engine.drain(0));
+    const { randomBytes } = sealer;
+    const tokens = credentials === 'own' ? new StoredTokens({ store, accounts, clock, log, randomBytes }) : undefined;
     return new ListeningWorker({
       config,
       credentials,
       id,
       engine,
       accounts,
+      tokens,
       delivery,
       clock,
       log,
@@ -135,13 +139,12 @@ function recoveryOf(
 }
 
 /**
- * Throws `StoreUnavailable` when some workers do not confirm the new keys. The keys are valid even then, and can be
- * read.
+ * Throws `StoreUnavailable` when some workers do not confirm a change of tokens or keys. It is saved even then.
  */
 async function tellWorkers(config: Config, needs: { store: Store; clock: Clock; self: WorkerId }): Promise<void> {
   const behind = await untilAllKnow({ ...needs, workerTimeoutMs: config.workerTimeoutMs });
   if (behind.length === 0) return;
-  throw new StoreUnavailable(`the keys were rotated, but not all workers know (${behind.join(', ')}): ask for them`);
+  throw new StoreUnavailable(`tokens or keys have changed, but not all workers know: ${behind.join(', ')}`);
 }
 
 interface Parts {
@@ -150,6 +153,8 @@ interface Parts {
   id: WorkerId;
   engine: Engine;
   accounts: StoredAccounts;
+  /** `undefined` in development. */
+  tokens: StoredTokens | undefined;
   delivery: Delivery;
   clock: Clock;
   log: EventLog;
@@ -251,13 +256,14 @@ function addressPolicyOf({ allowDestinations }: Config): AddressPolicy {
 }
 
 function makeApi(
-  { config, credentials, engine, accounts, clock, log, addresses, browsers }: Parts,
+  { config, credentials, engine, accounts, tokens, clock, log, addresses, browsers }: Parts,
   isReady: () => boolean,
 ): Listener {
   try {
     return createApi({
       engine,
       accounts,
+      tokens,
       clock: byTheWall(clock),
       log,
       checkDestination: destinationCheckOf(config, addresses, clock),

@@ -83,7 +83,7 @@ it('gives what changes something and the signing keys to full tokens only, publi
     if (path.startsWith('/v2/workflows/hooks/')) return 'public';
     if (path === '/v2/waypost/session') return 'any';
     if (/^\/v2\/(publish|enqueue|batch|trigger|wait)(\/|$)/.test(path)) return 'publish';
-    return method === 'GET' && path !== '/v2/keys' ? 'read' : 'full';
+    return method === 'GET' && !/^\/v2\/(keys|waypost\/tokens)$/.test(path) ? 'read' : 'full';
   };
   for (const { method, path, access } of table) expect([path, access]).toEqual([path, expected(method, path)]);
 });

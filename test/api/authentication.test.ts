@@ -26,7 +26,7 @@ describe('the token', () => {
     ['Bearer T+=', 'count=%zz'],
   ])('of Authorization %j and ?%s is in the header', (authorization, query) => {
     const admission = authenticate(accountsWith('T+='), authorization, query);
-    expect(admission).toEqual({ caller: CALLER, isTokenInHeader: true });
+    expect(admission).toEqual({ caller: CALLER, tokenHash: hashToken('T+='), isTokenInHeader: true });
   });
 
   it.each([
@@ -38,7 +38,7 @@ describe('the token', () => {
     ['Bearer other', 'xqstash_token=a&qstash_token=T+='],
   ])('of Authorization %j and ?%s is in the query, which decides', (authorization, query) => {
     const admission = authenticate(accountsWith('T+='), authorization, query);
-    expect(admission).toEqual({ caller: CALLER, isTokenInHeader: false });
+    expect(admission).toEqual({ caller: CALLER, tokenHash: hashToken('T+='), isTokenInHeader: false });
   });
 
   it.each([

@@ -133,7 +133,7 @@ function otherThan(id: string): string {
 /** What two answers must have in common: all but the names that were asked for and what is made anew each time. */
 function withoutIds({ status, text }: Reply, asked: Ids): [number, string] {
   const named = Object.values(asked).reduce((rest, id) => rest.replaceAll(id, '<id>'), text);
-  return [status, named.replace(/\b(msg|scd|sig|wfr)_[\w-]+/g, '<new>')];
+  return [status, named.replace(/\b(msg|scd|sig|tok|wfr)_[\w-]+|(?<="token":")[^"]+/g, '<new>')];
 }
 
 function pairs<T>(left: readonly T[], right: readonly T[]): [T, T][] {

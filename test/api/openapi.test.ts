@@ -52,7 +52,7 @@ describe('the document', () => {
       const { security, responses } = operationOf(pathOf(route), route.method);
       expect([pathOf(route), security.length, '401' in responses, '403' in responses]).toEqual([
         pathOf(route),
-        route.access === 'public' ? 0 : 2,
+        route.access === 'public' ? 0 : route.isTokenInHeaderOnly ? 1 : 2,
         route.access !== 'public',
         route.access !== 'public' && route.access !== 'any',
       ]);

@@ -30,6 +30,7 @@ function call(
   url: string,
   headers: Record<string, string> = {},
   token = DEVELOPMENT_TOKEN,
+  body?: string,
 ): Promise<Reply> {
   return new Promise((resolve, reject) => {
     const asked = request(url, { method, agent: false, headers: { authorization: `Bearer ${token}`, ...headers } });
@@ -42,7 +43,7 @@ function call(
       });
       response.once('end', () => resolve({ status: response.statusCode ?? 0, text }));
     });
-    asked.end();
+    asked.end(body);
   });
 }
 
@@ -213,6 +214,23 @@ it('lets tokens in and out at once in all workers, and signs with the rotated ke
   expect(rotated.status).toBe(200);
   const keys = await Promise.all(times(40, () => call('GET', `${url}/v2/keys`, {}, token)));
   expect(new Set(keys.map(({ text }) => text))).toEqual(new Set([rotated.text]));
+});
+
+it('lets a token that is made over HTTP into all workers before that is answered, and out of all when it is revoked', async () => {
+  const { stdout } = await giveCommand(['init', '--data-dir', servers.dataDir]);
+  const token = /^QSTASH_TOKEN=(.*)$/m.exec(stdout)?.[1] ?? '';
+  const url = await servers.start(['serve', '--workers', '3']).url();
+  const statuses = async (as: string): Promise<number[]> => {
+    const replies = await Promise.all(times(40, () => call('GET', `${url}/v2/keys`, {}, as)));
+    return [...new Set(replies.map(({ status }) => status))];
+  };
+  const made = await call('POST', `${url}/v2/waypost/tokens`, {}, token, '{"scope":"full"}');
+  const { token: added, tokenId } = JSON.parse(made.text) as { token: string; tokenId: string };
+  expect(await statuses(added)).toEqual([200]);
+  expect((await call('DELETE', `${url}/v2/waypost/tokens/${tokenId}`, {}, token)).status).toBe(200);
+  expect(await statuses(added)).toEqual([401]);
+  const { stdout: listed } = await giveCommand(['tokens', '--json', '--data-dir', servers.dataDir]);
+  expect(JSON.parse(listed)).toHaveLength(1);
 });
 
 it('ends as a whole when one worker dies, and the next start makes its attempts again', async () => {

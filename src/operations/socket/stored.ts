@@ -4,7 +4,7 @@ import { isDevelopmentProject } from '../../config/development.ts';
 import type { Clock, Randomness } from '../../engine/ports.ts';
 import type { Project, ProjectStore, SealedKeys, Token } from '../../engine/stores.ts';
 import { isName } from '../../protocol/names.ts';
-import { hashToken, mintToken, tokenIdOf } from '../../protocol/token.ts';
+import { hashToken, isTokenName, mintRandomToken, TOKEN_NAME_RULE, tokenIdOf } from '../../protocol/token.ts';
 import {
   type Administration,
   type CreatedProject,
@@ -31,12 +31,6 @@ export interface StoredAdministrationOptions {
   /** Absent: no server runs on this store. */
   accounts?: AccountsInMemory;
 }
-
-/** 256 bits: nobody guesses it, so its plain hash can be kept. */
-const TOKEN_SECRET_BYTES = 32;
-
-/** Only printable characters, so that a list on a terminal shows the true names. */
-const TOKEN_NAME = /^[^\p{C}\p{Zl}\p{Zp}]{1,100}$/u;
 
 export class StoredAdministration implements Administration {
   readonly #options: StoredAdministrationOptions;
@@ -82,14 +76,11 @@ export class StoredAdministration implements Administration {
   }
 
   async createToken({ project: projectName, scope, name }: CreateTokenRequest): Promise<CreatedToken> {
-    if (name !== undefined && (!TOKEN_NAME.test(name) || name.trim() === '')) {
-      throw new Refused("a token's name has 1 to 100 printable characters");
-    }
+    if (name !== undefined && !isTokenName(name)) throw new Refused(`a token's name ${TOKEN_NAME_RULE}`);
     const { store, clock, randomness, accounts } = this.#options;
     checkProjectName(projectName);
     const { projectId } = await this.#projectNamed(projectName);
-    const secret = Buffer.from(randomness.bytes(TOKEN_SECRET_BYTES)).toString('base64url');
-    const token = mintToken(projectName, secret);
+    const token = mintRandomToken(projectName, (count) => randomness.bytes(count));
     const stored: Token = { tokenHash: hashToken(token), projectId, scope, createdAtMs: clock.wallMs() };
     if (name !== undefined) stored.name = name;
     await store.projects.addToken(stored);

@@ -19,7 +19,7 @@ if (parentPort) await run(parentPort, workerData as ThreadOptions);
 async function run(port: MessagePort, options: ThreadOptions): Promise<void> {
   const { config, credentials, encryptionKey, rank, database } = options;
   const tell = (message: FromWorker): void => port.postMessage(message);
-  const rotations = new PendingCalls();
+  const changes = new PendingCalls();
   const randomness = createSystemRandomness();
   const onFatal = (error: Error): void => tell({ kind: 'fatal', reason: error.message });
   const log = logOver(tell);
@@ -33,16 +33,16 @@ async function run(port: MessagePort, options: ThreadOptions): Promise<void> {
       machine: systemClock,
       rank,
       isRecovered: database !== undefined,
-      onRotated: async () => {
+      onAccountsChanged: async () => {
         try {
-          await rotations.ask((id) => tell({ kind: 'rotated', id }));
+          await changes.ask((id) => tell({ kind: 'accountsChanged', id }));
         } catch (error) {
-          throw new StoreUnavailable('the keys were rotated, but not all workers know: ask for them', { cause: error });
+          throw new StoreUnavailable('tokens or keys have changed, but not all workers know', { cause: error });
         }
       },
     });
     port.on('message', (message: ToWorker) => {
-      if (message.kind === 'rotationKnown') rotations.answer(message.id, message.failure);
+      if (message.kind === 'changeKnown') changes.answer(message.id, message.failure);
       else void follow(message, { worker, store, port, tell, host: config.host });
     });
     keepMemory();
@@ -59,7 +59,7 @@ interface Parts {
 }
 
 async function follow(
-  message: Exclude<ToWorker, { kind: 'rotationKnown' }>,
+  message: Exclude<ToWorker, { kind: 'changeKnown' }>,
   { worker, store, port, tell, host }: Parts,
 ): Promise<void> {
   switch (message.kind) {

@@ -19,8 +19,8 @@ export type ToWorker =
   | { kind: 'listen'; port: number }
   /** Tokens or signing keys have changed in the store. Answered with `refreshed`. */
   | { kind: 'refreshAccounts'; id: number }
-  /** All other workers know the keys that this one has rotated, or could not read them. */
-  | { kind: 'rotationKnown'; id: number; failure?: string }
+  /** All other workers know the tokens and keys that this one has changed, or could not read them. */
+  | { kind: 'changeKnown'; id: number; failure?: string }
   | { kind: 'stop'; limitMs: Millis };
 
 export type FromWorker =
@@ -30,7 +30,7 @@ export type FromWorker =
   | { kind: 'refused'; reason: string }
   | { kind: 'listening'; url: string; port: number }
   | { kind: 'refreshed'; id: number; failure?: string }
-  | { kind: 'rotated'; id: number }
+  | { kind: 'accountsChanged'; id: number }
   | {
       kind: 'log';
       level: 'debug' | 'info' | 'warn' | 'error';

@@ -32,10 +32,10 @@ export class Threads {
     const threads: WorkerThread[] = [];
     const startOne = async (rank: 'first' | 'other'): Promise<void> => {
       const database = await connect?.();
-      const onRotated = (rotating: WorkerThread): Promise<void> =>
-        refreshAll(threads.filter((thread) => thread !== rotating));
+      const onAccountsChanged = (changing: WorkerThread): Promise<void> =>
+        refreshAll(threads.filter((thread) => thread !== changing));
       const started = { config, credentials, encryptionKey, rank, ...(database && { database }) };
-      threads.push(await WorkerThread.start(started, { log, onFatal, onRotated }));
+      threads.push(await WorkerThread.start(started, { log, onFatal, onAccountsChanged }));
     };
     const others = Array.from({ length: config.workers - 1 }, () => 'other' as const);
     const starts = await Promise.allSettled([startOne('first'), ...others.map(startOne)]);

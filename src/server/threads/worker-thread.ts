@@ -19,8 +19,8 @@ export interface WorkerThreadListeners {
   log: EventLog;
   /** Called when the thread has ended by itself, or can no longer trust its store: the process must end. */
   onFatal: (error: Error) => void;
-  /** Called when the thread has rotated signing keys. Resolves when all other threads know them. */
-  onRotated: (thread: WorkerThread) => Promise<void>;
+  /** Called when the thread has changed tokens or signing keys. Resolves when all other threads know them. */
+  onAccountsChanged: (thread: WorkerThread) => Promise<void>;
 }
 
 /** The caller that waits for the next step of the thread: its start, its listening, its end. */
@@ -107,8 +107,8 @@ export class WorkerThread {
         return this.#log(message);
       case 'refreshed':
         return this.#refreshes.answer(message.id, message.failure);
-      case 'rotated':
-        void this.#answerRotation(message.id);
+      case 'accountsChanged':
+        void this.#answerChange(message.id);
         return;
       case 'fatal':
         return this.#fail(new ThreadEnded(message.reason));
@@ -126,12 +126,12 @@ export class WorkerThread {
     }
   }
 
-  async #answerRotation(id: number): Promise<void> {
+  async #answerChange(id: number): Promise<void> {
     try {
-      await this.#listeners.onRotated(this);
-      this.#tell({ kind: 'rotationKnown', id });
+      await this.#listeners.onAccountsChanged(this);
+      this.#tell({ kind: 'changeKnown', id });
     } catch (error) {
-      this.#tell({ kind: 'rotationKnown', id, failure: messageOf(error) });
+      this.#tell({ kind: 'changeKnown', id, failure: messageOf(error) });
     }
   }
 

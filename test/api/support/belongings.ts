@@ -57,6 +57,12 @@ const MAKERS: Readonly<Record<string, Maker>> = {
     expect(reply.status, reply.text).toBe(200);
     return 'own-event';
   },
+  tokens: async (world) => {
+    const payload = JSON.stringify({ scope: 'publish-only', name: CANARY });
+    const reply = await world.ask({ method: 'POST', url: '/v2/waypost/tokens', payload });
+    expect(reply.status, reply.text).toBe(201);
+    return reply.json.tokenId;
+  },
   schedules: async (world) => {
     const headers = {
       ...{ 'upstash-cron': '@yearly', 'upstash-schedule-id': 'own-schedule', 'upstash-queue-name': 'own-queue' },
@@ -82,7 +88,11 @@ const MAKERS: Readonly<Record<string, Maker>> = {
 };
 
 /** By parameter, where the word behind `/v2/` does not say of what it is the name. */
-const KINDS_OF_PARAMETERS: Readonly<Record<string, string>> = { eventId: 'waiters', workflowRunId: 'workflows' };
+const KINDS_OF_PARAMETERS: Readonly<Record<string, string>> = {
+  eventId: 'waiters',
+  workflowRunId: 'workflows',
+  tokenId: 'tokens',
+};
 
 /** By route: a body that it accepts, of the thing called `id` where it names one. */
 const BODIES: Readonly<Record<string, (ids: Ids) => unknown>> = {
@@ -94,6 +104,7 @@ const BODIES: Readonly<Record<string, (ids: Ids) => unknown>> = {
   'DELETE /v2/topics/:name/endpoints': () => ({ endpoints: [{ url: `https://ok.example/${CANARY}` }] }),
   'POST /v2/queues': (ids) => ({ queueName: ids['queues'], parallelism: 2 }),
   'POST /v2/wait/:eventId': () => ({ url: 'https://ok.example/', step: { stepId: 2 } }),
+  'POST /v2/waypost/tokens': () => ({ scope: 'read-only' }),
   'PATCH /v2/topics/:name': () => ({ headers: { 'Upstash-Retries': '1' } }),
 };
 

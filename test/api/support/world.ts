@@ -2,6 +2,7 @@
 import { Value } from '@sinclair/typebox/value';
 import inject, { type InjectOptions } from 'light-my-request';
 import { expect } from 'vitest';
+import { StoredTokens } from '../../../src/accounts/project-tokens.ts';
 import type { Accounts, Caller, SigningKeys } from '../../../src/api/accounts.ts';
 import { type ApiOptions, createApi } from '../../../src/api/app.ts';
 import { Browsers } from '../../../src/api/browsers.ts';
@@ -13,10 +14,11 @@ import { createRoutes } from '../../../src/api/routes.ts';
 import { ErrorSchema } from '../../../src/api/schemas.ts';
 import type { Engine } from '../../../src/engine/commands.ts';
 import { createEngine } from '../../../src/engine/create.ts';
-import type { Outcome, ProjectId } from '../../../src/engine/model.ts';
+import type { Millis, Outcome, ProjectId } from '../../../src/engine/model.ts';
 import type { Page, PageRequest } from '../../../src/engine/page.ts';
 import type { Clock, Delivery, EventLog, Randomness } from '../../../src/engine/ports.ts';
 import type { EngineSettings } from '../../../src/engine/settings.ts';
+import type { Store } from '../../../src/engine/stores.ts';
 import { newHeaderMap } from '../../../src/protocol/headers.ts';
 import { hashToken, userIdOfToken } from '../../../src/protocol/token.ts';
 import { openInlineSqliteStore } from '../../../src/store/drivers/sqlite/open.ts';
@@ -157,10 +159,14 @@ export async function openWorld(changes: Partial<ApiOptions> = {}, ground: Parti
     nowMs: clock.nowMs(),
   });
   const deps = { store, clock, randomness, delivery, log, worker: 'test' };
+  const accounts = new MemoryAccounts(first, second, store);
+  await accounts.save(clock.nowMs());
+  const randomBytes = (count: number): Uint8Array => randomness.bytes(count);
   const engine = await createEngine({ ...deps, settings: { ...ENGINE_SETTINGS, ...ground.settings } });
   const options: ApiOptions = {
     engine,
-    accounts: new MemoryAccounts(first, second),
+    accounts,
+    tokens: new StoredTokens({ store, accounts, clock, log, randomBytes }),
     clock,
     log,
     checkDestination: (url) =>
@@ -270,12 +276,14 @@ async function countAll(list: (page: PageRequest) => Promise<Page<unknown>>): Pr
 }
 
 class MemoryAccounts implements Accounts {
-  readonly #callers: ReadonlyMap<string, Caller>;
+  readonly #store: Store;
+  readonly #callers: Map<string, Caller>;
   readonly #projects: ReadonlyMap<string, ProjectId>;
   readonly #keys = new Map<ProjectId, SigningKeys>();
   #rotations = 0;
 
-  constructor(first: ProjectId, second: ProjectId) {
+  constructor(first: ProjectId, second: ProjectId, store: Store) {
+    this.#store = store;
     this.#callers = new Map<string, Caller>([
       [hashToken(TOKEN), { projectId: first, scope: 'full' }],
       [hashToken(READ_ONLY_TOKEN), { projectId: first, scope: 'read-only' }],
@@ -289,6 +297,29 @@ class MemoryAccounts implements Accounts {
       ['second', second],
     ]);
     for (const projectId of [first, second]) this.#keys.set(projectId, { current: 'sig_1', next: 'sig_2' });
+  }
+
+  /** What is in memory becomes what the store has. */
+  async save(nowMs: Millis): Promise<void> {
+    for (const [tokenHash, { tokenName: name, ...caller }] of this.#callers) {
+      await this.#store.projects.addToken({ tokenHash, ...caller, ...(name && { name }), createdAtMs: nowMs });
+    }
+  }
+
+  async refresh(): Promise<void> {
+    for (const { tokenHash, projectId, scope, name } of await this.#store.projects.listTokens()) {
+      this.#callers.set(tokenHash, { projectId, scope, ...(name && { tokenName: name }) });
+    }
+  }
+
+  forget(tokenHash: string): void {
+    this.#callers.delete(tokenHash);
+  }
+
+  async tellOthers(): Promise<void> {}
+
+  get sharedVersion(): undefined {
+    return undefined;
   }
 
   authenticate(tokenHash: string): Caller | undefined {

@@ -1,0 +1,97 @@
+/** The tokens that a project's own full tokens make and revoke over HTTP (docs/decisions/029). */
+import type { CreatedToken, ProjectTokens } from '../api/accounts.ts';
+import { unauthenticated } from '../api/authentication.ts';
+import type { ProjectId } from '../engine/model.ts';
+import type { Clock, EventLog } from '../engine/ports.ts';
+import { StoreUnavailable } from '../engine/store-errors.ts';
+import type { InProjectByToken, ProjectStore, Token, TokenScope } from '../engine/stores.ts';
+import { ApiError, quotaExceeded } from '../protocol/errors.ts';
+import { hashToken, mintRandomToken, tokenIdOf } from '../protocol/token.ts';
+import type { StoredAccounts } from './accounts.ts';
+
+/**
+ * Tokens that a project may have when one is made over HTTP. All workers keep all tokens in memory and read them again
+ * after each change, so one project may not make any number of them. The operator may.
+ */
+const TOKENS_MAX = 100;
+
+export interface StoredTokensOptions {
+  store: { projects: ProjectStore };
+  /** What is in memory. */
+  accounts: Pick<StoredAccounts, 'projectName' | 'refresh' | 'forget' | 'tellOthers' | 'sharedVersion'>;
+  clock: Clock;
+  log: EventLog;
+  randomBytes: (count: number) => Uint8Array;
+}
+
+export class StoredTokens implements ProjectTokens {
+  readonly #options: StoredTokensOptions;
+
+  constructor(options: StoredTokensOptions) {
+    this.#options = options;
+  }
+
+  list(projectId: ProjectId): Promise<Token[]> {
+    return this.#options.store.projects.listTokensOf({ projectId });
+  }
+
+  async make({
+    projectId,
+    by,
+    scope,
+    name,
+  }: InProjectByToken & { scope: TokenScope; name?: string }): Promise<CreatedToken> {
+    const { store, accounts, clock, log, randomBytes } = this.#options;
+    const project = accounts.projectName(projectId);
+    const secret = mintRandomToken(project, randomBytes);
+    const token = {
+      tokenHash: hashToken(secret),
+      scope,
+      createdAtMs: clock.wallMs(),
+      ...(name !== undefined && { name }),
+    };
+    const made = await store.projects.makeToken({ projectId, by, token, tokensMax: TOKENS_MAX });
+    if (made === 'revoked') throw unauthenticated();
+    if (made === 'tooMany') throw quotaExceeded('maxTokens', TOKENS_MAX);
+    log.info('token_made', { project, token: tokenIdOf(token.tokenHash), scope, by: tokenIdOf(by) });
+    await this.#admit();
+    return { token: { ...token, projectId }, secret };
+  }
+
+  async revoke({ projectId, by, tokenId }: InProjectByToken & { tokenId: string }): Promise<void> {
+    const { store, accounts, log } = this.#options;
+    const outcome = await store.projects.revokeToken({ projectId, by, tokenId });
+    switch (outcome) {
+      case 'revoked':
+        throw unauthenticated();
+      case 'missing':
+        throw new ApiError('not_found', `token ${tokenId} not found`);
+      case 'lastFull':
+        throw new ApiError('conflict', `token ${tokenId} is the last full token of its project: make another first`);
+      default:
+        accounts.forget(outcome.tokenHash);
+        log.info('token_revoked', { token: tokenId, by: tokenIdOf(by) });
+    }
+    try {
+      await accounts.tellOthers();
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable)) throw error;
+      throw new ApiError(
+        'unavailable',
+        `token ${tokenId} is revoked, but not all workers have said that they know of it`,
+      );
+    }
+  }
+
+  /** Lets a new token in everywhere. It is read from the store, where it may have been revoked meanwhile. */
+  async #admit(): Promise<void> {
+    const { accounts } = this.#options;
+    await accounts.refresh();
+    try {
+      await accounts.tellOthers();
+    } catch (error) {
+      // Where workers share the database, each looks for a token that it does not know.
+      if (accounts.sharedVersion === undefined) throw error;
+    }
+  }
+}

@@ -1,0 +1,96 @@
+/** The tokens of the caller's project: list, make and revoke them (docs/decisions/029). Not part of the contract. */
+import { TOKEN_SCOPES, type Token, type TokenScope } from '../engine/stores.ts';
+import { ApiError } from '../protocol/errors.ts';
+import { isTokenName, TOKEN_NAME_RULE, tokenIdOf } from '../protocol/token.ts';
+import type { ProjectTokens } from './accounts.ts';
+import { type Answer, answer, NO_BODY } from './answer.ts';
+import { readJson } from './json-body.ts';
+import { SMALL_JSON_LIMIT } from './limits.ts';
+import type { Call, Route, Services } from './route.ts';
+import { CreatedTokenSchema, NewTokenSchema, TokenListSchema } from './schemas.ts';
+
+const PATH = '/v2/waypost/tokens';
+
+export function tokenRoutes({ tokens }: Services): Route[] {
+  return tokens ? routesOver(tokens) : [];
+}
+
+function routesOver(tokens: ProjectTokens): Route[] {
+  async function list({ projectId, tokenHash }: Call): Promise<Answer> {
+    const found = await tokens.list(projectId);
+    return answer(200, { tokens: found.map((token) => view(token, tokenHash)) });
+  }
+
+  async function make({ projectId, tokenHash: by, body }: Call): Promise<Answer> {
+    const wanted = wantedBy(await readJson(body, SMALL_JSON_LIMIT));
+    const { token, secret } = await tokens.make({ projectId, by, ...wanted });
+    const { tokenId, ...rest } = view(token, by);
+    return { ...answer(201, { token: secret, tokenId, ...rest }), headers: { 'cache-control': 'no-store' } };
+  }
+
+  async function revoke({ projectId, tokenHash: by, id: tokenId }: Call): Promise<Answer> {
+    await tokens.revoke({ projectId, by, tokenId });
+    return NO_BODY;
+  }
+
+  const guarded = { access: 'full', isTokenInHeaderOnly: true } as const;
+  return [
+    {
+      ...guarded,
+      method: 'GET',
+      path: PATH,
+      operationId: 'listTokens',
+      summary: 'Lists the tokens of the project, the oldest first. The tokens themselves are kept nowhere.',
+      answers: { 200: TokenListSchema },
+      handle: list,
+    },
+    {
+      ...guarded,
+      method: 'POST',
+      path: PATH,
+      operationId: 'createToken',
+      summary: 'Makes a token for the project and shows it, once.',
+      takes: { body: NewTokenSchema },
+      refusals: [412],
+      answers: { 201: CreatedTokenSchema },
+      handle: make,
+    },
+    {
+      ...guarded,
+      method: 'DELETE',
+      path: `${PATH}/:tokenId`,
+      operationId: 'revokeToken',
+      summary:
+        'Revokes a token of the project: once this is answered, no worker lets it in. The last full token stays.',
+      refusals: [409],
+      answers: { 200: undefined },
+      handle: revoke,
+    },
+  ];
+}
+
+function view({ tokenHash, name, scope, createdAtMs, lastUsedAtMs }: Token, own: string) {
+  return {
+    tokenId: tokenIdOf(tokenHash),
+    name,
+    scope,
+    createdAt: createdAtMs,
+    lastUsedAt: lastUsedAtMs,
+    isOwn: tokenHash === own,
+  };
+}
+
+/** Throws 400. */
+function wantedBy(body: unknown): { scope: TokenScope; name?: string } {
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) throw invalidBody('an object is needed');
+  const { scope: word, name } = body as Record<string, unknown>;
+  const scope = TOKEN_SCOPES.find((known) => known === word);
+  if (scope === undefined) throw invalidBody(`scope must be one of ${TOKEN_SCOPES.join(', ')}`);
+  if (name === undefined || name === null) return { scope };
+  if (typeof name !== 'string' || !isTokenName(name)) throw invalidBody(`name ${TOKEN_NAME_RULE}`);
+  return { scope, name };
+}
+
+function invalidBody(reason: string): ApiError {
+  return new ApiError('invalid_body', `invalid request body: ${reason}`);
+}
