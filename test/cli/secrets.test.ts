@@ -105,6 +105,7 @@ async function makeTrouble(): Promise<void> {
   const first = startServer('--requests-per-second-max', '1000', '--message-bytes-max', '2000');
   const url = await first.url();
   await call(url);
+  await makeToken(url);
   await sendGarbage(new URL(url));
   await deliver(url);
   await giveCommand(['tokens', 'create', '--project', 'default', '--scope', 'full', '--data-dir', folder]);
@@ -139,12 +140,26 @@ function startServer(...args: string[]): WaypostProcess {
   return server;
 }
 
+/** Over HTTP, and uses it. */
+async function makeToken(url: string): Promise<void> {
+  const asOwner = (token = '') => ({ authorization: `Bearer ${token}` });
+  const made = await fetch(`${url}/v2/waypost/tokens`, {
+    method: 'POST',
+    headers: asOwner(tokens[0]),
+    body: '{"scope":"full"}',
+  });
+  const { token } = (await made.json()) as { token: string };
+  tokens.push(token);
+  expect((await fetch(`${url}/v2/waypost/tokens`, { headers: asOwner(token) })).status).toBe(200);
+}
+
 /** Requests that are refused for every reason there is. */
 async function call(url: string): Promise<void> {
   const [full = '', readOnly = ''] = tokens;
   const destination = `${endpointUrl}/ok?secret=${OF_CALLERS.query}`;
   const paths = [
     ...['GET /v2/logs', 'GET /v2/keys', 'DELETE /v2/messages', 'PUT /v2/logs', 'GET /v2/nothing'],
+    ...['GET /v2/waypost/tokens', 'POST /v2/waypost/tokens', 'DELETE /v2/waypost/tokens/x'],
     ...['GET /v2/messages/msg_x', 'POST /v2/dlq/retry/x', 'GET /v2/topics/none', 'POST /v2/batch'],
     `POST /v2/publish/${destination}`,
     'POST /v2/publish/none',
