@@ -43,6 +43,7 @@ export function createRoutes(services: Services): Route[] {
     ...keyRoutes(services),
     ...sessionRoutes(services),
     ...tokenRoutes(services),
+    ...signatureRoutes(services),
     ...healthRoutes(services),
   ];
   return [...routes, ...documentRoutes(routes)];

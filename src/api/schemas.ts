@@ -7,6 +7,7 @@ import { REASONS } from '../engine/messages/explain.ts';
 import { LOG_STATES } from '../engine/model.ts';
 import { TOKEN_SCOPES } from '../engine/stores.ts';
 import { MethodSchema } from '../protocol/config-options.ts';
+import { SIGNATURE_CHECKS } from '../protocol/signature.ts';
 
 export const Ms = Type.Integer({ minimum: 0, description: 'Unix time in milliseconds' });
 export const Text = Type.String({ minLength: 1 });
@@ -273,6 +274,27 @@ export const SigningKeysSchema = exactly({ current: Text, next: Text }, 'Signing
 export const TokenScopeSchema = Type.Union(
   TOKEN_SCOPES.map((scope) => Type.Literal(scope)),
   { $id: 'TokenScope' },
+);
+/** What a request to check a signature holds. */
+export const SignatureCheckSchema = Type.Object({
+  signature: Type.String({ description: 'the value of the header Upstash-Signature' }),
+  body: Type.String({ description: 'the body that came with it' }),
+  url: Type.Optional(Type.String({ description: 'the destination as it was published; absent: not checked' })),
+});
+export const SignatureVerdictSchema = exactly(
+  {
+    isValid: Type.Boolean(),
+    failed: Type.Optional(
+      Type.Array(
+        exactly({
+          claim: Type.Union(SIGNATURE_CHECKS.map((claim) => Type.Literal(claim))),
+          reason: Type.String({ description: 'the end of a sentence about the claim' }),
+        }),
+        { minItems: 1, description: 'only where it is not valid' },
+      ),
+    ),
+  },
+  'SignatureVerdict',
 );
 export const SessionSchema = exactly(
   {

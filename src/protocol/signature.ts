@@ -74,10 +74,30 @@ export interface SignatureCheck {
   toleranceS?: number;
 }
 
-/** `claim` names the first failed check; `token` means that the text is not a compact JWS of the expected form. */
+/** What can fail. `token`: the text is not a compact JWS of the expected form. */
+export const SIGNATURE_CHECKS = [
+  'token',
+  'alg',
+  'signature',
+  'iss',
+  'sub',
+  'exp',
+  'nbf',
+  'iat',
+  'jti',
+  'body',
+] as const;
+
+export interface SignatureFailure {
+  claim: (typeof SIGNATURE_CHECKS)[number];
+  /** The end of a sentence about the claim. */
+  reason: string;
+}
+
+/** `claim` names the first failed check. Claims are looked at only once the signature fits, and then all of them. */
 export type SignatureVerdict =
   | { valid: true; claims: SignatureClaims }
-  | { valid: false; claim: 'token' | 'alg' | 'signature' | keyof SignatureClaims };
+  | { valid: false; claim: SignatureFailure['claim']; failures: SignatureFailure[] };
 
 /**
  * Checks a signature as a careful receiver does (contract M 10.2). The algorithm is fixed and never taken from the
@@ -87,38 +107,47 @@ export function verifySignature(check: SignatureCheck): SignatureVerdict {
   const segments = check.token.split('.');
   const [head = '', payload = '', signature = ''] = segments;
   const header = readSegment(head);
-  if (segments.length !== 3 || header === undefined) return refused('token');
-  if (header.alg !== 'HS256' || (header.typ !== undefined && header.typ !== 'JWT')) return refused('alg');
+  if (segments.length !== 3 || header === undefined) return refused('token', NO_TOKEN);
+  if (header.alg !== 'HS256' || (header.typ !== undefined && header.typ !== 'JWT')) {
+    return refused('alg', 'is not HS256 of a JWT');
+  }
 
   const signed = `${head}.${payload}`;
   const given = bytesOfSegment(signature);
   if (given === undefined || !check.signingKeys.some((key) => sameBytes(given, hmac(signed, key)))) {
-    return refused('signature');
+    return refused('signature', 'was made with none of the signing keys, or over other claims');
   }
   const claims = readSegment(payload);
-  if (claims === undefined) return refused('token');
-  const failing = failingClaim(claims, check);
-  return failing === undefined ? { valid: true, claims: claims as unknown as SignatureClaims } : refused(failing);
+  if (claims === undefined) return refused('token', NO_TOKEN);
+  const [first, ...others] = failingClaims(claims, check);
+  if (first === undefined) return { valid: true, claims: claims as unknown as SignatureClaims };
+  return { valid: false, claim: first.claim, failures: [first, ...others] };
 }
 
-function failingClaim(
+const NO_TOKEN = 'is not three parts of base64url without padding, divided by dots';
+
+function failingClaims(
   claims: Record<string, unknown>,
   { url, body, nowS, dialect, toleranceS = 0 }: SignatureCheck,
-): keyof SignatureClaims | undefined {
+): SignatureFailure[] {
   const { iss, sub, exp, nbf, iat, jti } = claims;
-  const issuerFits = dialect === undefined ? iss === 'Upstash' || iss === 'Waypost' : iss === prefixOf(dialect);
-  if (!issuerFits) return 'iss';
-  if (typeof sub !== 'string' || (url !== undefined && sub !== url)) return 'sub';
-  if (typeof exp !== 'number' || nowS - toleranceS > exp) return 'exp';
-  if (typeof nbf !== 'number' || nowS + toleranceS < nbf) return 'nbf';
-  if (typeof iat !== 'number') return 'iat';
-  if (typeof jti !== 'string' || jti === '') return 'jti';
-  if (claims.body !== bodyClaim(body)) return 'body';
-  return undefined;
+  const issuers = dialect === undefined ? ['Upstash', 'Waypost'] : [prefixOf(dialect)];
+  const failures: SignatureFailure[] = [];
+  const check = (claim: keyof SignatureClaims, holds: boolean, reason: string): void => {
+    if (!holds) failures.push({ claim, reason });
+  };
+  check('iss', issuers.includes(iss as string), `is not ${issuers.join(' or ')}`);
+  check('sub', typeof sub === 'string' && (url === undefined || sub === url), 'is not the URL, letter for letter');
+  check('exp', typeof exp === 'number' && nowS - toleranceS <= exp, 'is over, or no time');
+  check('nbf', typeof nbf === 'number' && nowS + toleranceS >= nbf, 'is not reached, or no time');
+  check('iat', typeof iat === 'number', 'is no time');
+  check('jti', typeof jti === 'string' && jti !== '', 'is missing');
+  check('body', claims['body'] === bodyClaim(body), 'is the hash of another body, byte for byte');
+  return failures;
 }
 
-function refused(claim: 'token' | 'alg' | 'signature' | keyof SignatureClaims): SignatureVerdict {
-  return { valid: false, claim };
+function refused(claim: SignatureFailure['claim'], reason: string): SignatureVerdict {
+  return { valid: false, claim, failures: [{ claim, reason }] };
 }
 
 /** The JSON object in a segment; `undefined` when there is none. */

@@ -104,6 +104,7 @@ const BODIES: Readonly<Record<string, (ids: Ids) => unknown>> = {
   'DELETE /v2/topics/:name/endpoints': () => ({ endpoints: [{ url: `https://ok.example/${CANARY}` }] }),
   'POST /v2/queues': (ids) => ({ queueName: ids['queues'], parallelism: 2 }),
   'POST /v2/wait/:eventId': () => ({ url: 'https://ok.example/', step: { stepId: 2 } }),
+  'POST /v2/waypost/signature/verify': () => ({ signature: 'x', body: '' }),
   'POST /v2/waypost/tokens': () => ({ scope: 'read-only' }),
   'PATCH /v2/topics/:name': () => ({ headers: { 'Upstash-Retries': '1' } }),
 };

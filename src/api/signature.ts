@@ -1,0 +1,46 @@
+/** Checks a signature that a receiver refuses, and says which claim fails. Not part of the contract. */
+import { ApiError } from '../protocol/errors.ts';
+import { verifySignature } from '../protocol/signature.ts';
+import { type Answer, answer } from './answer.ts';
+import { readJson } from './json-body.ts';
+import { SMALL_JSON_LIMIT } from './limits.ts';
+import type { Call, Route, Services } from './route.ts';
+import { SignatureCheckSchema, SignatureVerdictSchema } from './schemas.ts';
+
+export function signatureRoutes({ accounts, clock }: Services): Route[] {
+  async function verify({ projectId, body }: Call): Promise<Answer> {
+    const given = givenIn(await readJson(body, SMALL_JSON_LIMIT));
+    const { current, next } = await accounts.signingKeys(projectId);
+    const nowS = Math.floor(clock.nowMs() / 1000);
+    const verdict = verifySignature({ ...given, signingKeys: [current, next], nowS });
+    return answer(200, verdict.valid ? { isValid: true } : { isValid: false, failed: verdict.failures });
+  }
+
+  return [
+    {
+      method: 'POST',
+      path: '/v2/waypost/signature/verify',
+      operationId: 'verifySignature',
+      access: 'full',
+      summary: 'Checks a signature as a receiver does, with the signing keys of the project, and says what fails.',
+      takes: { body: SignatureCheckSchema },
+      answers: { 200: SignatureVerdictSchema },
+      handle: verify,
+    },
+  ];
+}
+
+/** Throws 400. */
+function givenIn(json: unknown): { token: string; body: Uint8Array; url?: string } {
+  if (typeof json !== 'object' || json === null || Array.isArray(json)) throw invalidBody('an object is needed');
+  const { signature, body, url } = json as Record<string, unknown>;
+  if (typeof signature !== 'string') throw invalidBody('signature must be a string');
+  if (typeof body !== 'string') throw invalidBody('body must be a string');
+  if (url === undefined || url === null) return { token: signature, body: Buffer.from(body) };
+  if (typeof url !== 'string') throw invalidBody('url must be a string');
+  return { token: signature, body: Buffer.from(body), url };
+}
+
+function invalidBody(reason: string): ApiError {
+  return new ApiError('invalid_body', `invalid request body: ${reason}`);
+}
