@@ -4,13 +4,15 @@
 # Debian and not Alpine, because what is tested is glibc.
 ARG NODE_IMAGE=node:24-slim
 
-# Compiles the sources. Nothing else of this stage gets into the image.
+# Compiles the sources and builds the console. Nothing else of this stage gets into the image.
 FROM ${NODE_IMAGE} AS build
 WORKDIR /build
 COPY package.json package-lock.json ./
 RUN npm ci --ignore-scripts --no-audit --no-fund
 COPY tsconfig.json tsconfig.build.json ./
-COPY scripts/build.ts scripts/
+COPY scripts/build.ts scripts/build-console.ts scripts/console-types.ts scripts/
+COPY test/api/openapi.json test/api/
+COPY console console/
 COPY src src/
 RUN node scripts/build.ts
 

@@ -1,4 +1,7 @@
-/** `npm run build`: compiles src/ to dist/ for the published package, from nothing, with the files tsc does not copy. */
+/**
+ * `npm run build`: makes dist/ for the published package, from nothing: src/ compiled, with the files tsc does not copy,
+ * and the console.
+ */
 import { spawnSync } from 'node:child_process';
 import { cpSync, rmSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -6,9 +9,11 @@ import { fileURLToPath } from 'node:url';
 const root = fileURLToPath(new URL('..', import.meta.url));
 
 rmSync(`${root}dist`, { recursive: true, force: true });
-const { status } = spawnSync(`${root}node_modules/.bin/tsc`, ['-p', 'tsconfig.build.json'], {
-  cwd: root,
-  stdio: 'inherit',
-});
-if (status !== 0) process.exit(status ?? 1);
+run(`${root}node_modules/.bin/tsc`, ['-p', 'tsconfig.build.json']);
 cpSync(`${root}src`, `${root}dist`, { recursive: true, filter: (path) => !path.endsWith('.ts') });
+run(process.execPath, ['scripts/build-console.ts']);
+
+function run(program: string, args: string[]): void {
+  const { status } = spawnSync(program, args, { cwd: root, stdio: 'inherit' });
+  if (status !== 0) process.exit(status ?? 1);
+}

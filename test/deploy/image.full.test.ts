@@ -98,9 +98,8 @@ describe('the image', () => {
     const names = globSync(['app/*', 'app/node_modules/*'], { cwd: image.root });
     expect(names).toContain('app/dist');
     expect(names).toContain('app/node_modules/pg');
-    for (const absent of ['app/src', 'app/test', 'app/node_modules/typescript', 'app/node_modules/vitest']) {
-      expect(names).not.toContain(absent);
-    }
+    const tools = ['typescript', 'vitest', 'vite', 'react', 'tailwindcss'].map((tool) => `app/node_modules/${tool}`);
+    for (const absent of ['app/src', 'app/test', 'app/console', ...tools]) expect(names).not.toContain(absent);
   });
 
   it('has a data folder that only its user may open', () => {
@@ -128,6 +127,9 @@ describe('the image', () => {
     );
     await eventually('the server to be ready', () => isReady(port));
     expect(await image.healthCheck({ WAYPOST_PORT: port })).toBe(0);
+    const page = await fetch(`http://127.0.0.1:${port}/console/`);
+    const [script = ''] = /\/console\/assets\/[^"]+\.js/.exec(await page.text()) ?? [];
+    expect((await fetch(`http://127.0.0.1:${port}${script}`)).headers.get('content-type')).toMatch(/^text\/javascript/);
     // The operator's commands, as they are given with "exec".
     const tokens = image.shell('waypost tokens --json');
     expect(JSON.parse(tokens.stdout), tokens.stderr).toHaveLength(1);

@@ -1,6 +1,8 @@
 /** What is published, and what the repository says of itself on the day it is public. */
 import { spawnSync } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
@@ -43,6 +45,20 @@ it('publishes the documents for users, and not the contract', () => {
   const published = files.map(({ path }) => path);
   expect(published).toEqual(expect.arrayContaining(['bin/waypost.js', 'docs/publishing.md', 'docs/architecture.md']));
   expect(published.filter((path) => /^(docs\/contract|examples|test|src)\//.test(path))).toEqual([]);
+});
+
+it('publishes the console that was built, and not from what', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'waypost-package-'));
+  cpSync(`${root}package.json`, join(folder, 'package.json'));
+  mkdirSync(join(folder, 'dist/console/assets'), { recursive: true });
+  const built = ['dist/console/assets/index-1a2b.js', 'dist/console/index.html'];
+  for (const name of [...built, 'dist/console.built-from']) writeFileSync(join(folder, name), 'x');
+  const args = ['pack', '--dry-run', '--json', '--ignore-scripts'];
+  const { stdout } = spawnSync('npm', args, { cwd: folder, encoding: 'utf8', shell: process.platform === 'win32' });
+  rmSync(folder, { recursive: true, force: true });
+  const [{ files }] = JSON.parse(stdout) as [{ files: { path: string }[] }];
+  expect(files.map(({ path }) => path).toSorted()).toEqual([...built, 'package.json']);
+  expect(JSON.parse(read('package.json')).scripts.prepack).toContain('npm run build');
 });
 
 describe('the repository', () => {

@@ -1,6 +1,8 @@
-/** When does the first script of a fresh clone install, and when does it leave node_modules alone? */
+/**
+ * When does the first script of a fresh clone install and build the console, and when does it leave both alone?
+ */
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -82,5 +84,82 @@ describe('scripts/setup.mjs', () => {
     const { status, stderr } = run(locked, undefined, 3);
     expect(status).toBe(3);
     expect(stderr).toContain('The installation failed');
+  });
+
+  describe('with the argument "console"', () => {
+    beforeEach(() => {
+      mkdirSync(join(folder, 'node_modules'));
+      for (const path of ['console/src/generated', 'test/api']) mkdirSync(join(folder, path), { recursive: true });
+      write('package-lock.json', JSON.stringify({ packages: locked }));
+      write('node_modules/.package-lock.json', JSON.stringify({ packages: locked }));
+      for (const path of ['console/index.html', 'console/src/main.tsx', 'scripts/console-types.ts']) write(path, 'x');
+      write('test/api/openapi.json', '{}');
+      // Stands in for the build: makes what the build does, and counts.
+      write(
+        'scripts/build-console.ts',
+        `import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
+         appendFileSync('builds', 'x');
+         writeFileSync('console/src/generated/interface.ts', String(process.hrtime.bigint()));
+         mkdirSync('dist/console', { recursive: true });
+         writeFileSync('dist/console/index.html', '');
+         process.exit(Number(process.env.BUILD_CODE ?? 0));`,
+      );
+    });
+
+    const write = (path: string, text: string): void => writeFileSync(join(folder, path), text);
+
+    function build(args = ['console'], env: Record<string, string> = {}) {
+      const { status, stderr } = spawnSync(process.execPath, [join(folder, 'scripts/setup.mjs'), ...args], {
+        env: { ...process.env, ...env },
+        encoding: 'utf8',
+      });
+      const builds = existsSync(join(folder, 'builds')) ? readFileSync(join(folder, 'builds'), 'utf8').length : 0;
+      return { status, said: stderr, builds };
+    }
+
+    it('builds the console once, with a line that says so, and then does nothing, silently', () => {
+      expect(build()).toEqual({ status: 0, said: 'Building the console (once)…\n', builds: 1 });
+      expect(build()).toEqual({ status: 0, said: '', builds: 1 });
+    });
+
+    it.each(['console/src/main.tsx', 'console/new.css', 'test/api/openapi.json', 'scripts/console-types.ts'])(
+      'builds again when %s is another than it was',
+      (path) => {
+        build();
+        write(path, '{"changed":true}');
+        expect(build().builds).toBe(2);
+        expect(build().builds).toBe(2);
+      },
+    );
+
+    it('builds again when a source is gone, when the packages are others, and when what was built is gone', () => {
+      build();
+      rmSync(join(folder, 'console/src/main.tsx'));
+      expect(build().builds).toBe(2);
+      write('package-lock.json', JSON.stringify({ packages: locked, changed: true }));
+      expect(build().builds).toBe(3);
+      rmSync(join(folder, 'dist/console'), { recursive: true });
+      expect(build().builds).toBe(4);
+    });
+
+    it('fails when the build fails, and tries again the next time', () => {
+      const { status, said } = build(['console'], { BUILD_CODE: '3' });
+      expect(status).toBe(3);
+      expect(said).toContain('The console cannot be built');
+      expect(build()).toMatchObject({ status: 0, builds: 2 });
+    });
+
+    it('builds with the Node that is installed here, whichever runs this script', () => {
+      const pinned = join(folder, 'node_modules/node/bin/node');
+      mkdirSync(join(folder, 'node_modules/node/bin'), { recursive: true });
+      writeFileSync(pinned, `#!/bin/sh\ntouch '${folder}/pinned'\nexec '${process.execPath}' "$@"\n`);
+      chmodSync(pinned, 0o755);
+      expect(build().builds).toBe(1);
+      expect(existsSync(join(folder, 'pinned'))).toBe(true);
+    });
+
+    it('is what builds: the other scripts do without the console', () => {
+      expect(build([])).toEqual({ status: 0, said: '', builds: 0 });
+    });
   });
 });
