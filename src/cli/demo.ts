@@ -1,6 +1,6 @@
 /**
  * `waypost demo`: starts a server and an endpoint, publishes a few messages, triggers a few workflow runs, and shows
- * what happens to them. It uses the official clients.
+ * what happens to them. It uses the official clients. With `--keep` the server goes on, for its console.
  */
 import { DEVELOPMENT_ACCOUNTS } from '../config/development.ts';
 import { settingsHelp } from '../config/page.ts';
@@ -9,7 +9,8 @@ import type { Machine } from '../engine/ports.ts';
 import { startServer } from '../server/server.ts';
 import { systemClock } from '../system/system.ts';
 import { createEventLog } from '../telemetry/event-log.ts';
-import { type Command, CommandFailed, EXIT, type Terminal } from './command.ts';
+import { type Command, CommandFailed, EXIT, type Terminal, takeSwitch } from './command.ts';
+import { nextSignal } from './signal.ts';
 
 const MINUTE_MS = 60_000;
 /** About as long as the scenes before the schedule take. */
@@ -18,23 +19,30 @@ const UNTIL_MINUTE_MS = 8_000;
 export const demo: Command = {
   summary: 'watch a few messages and workflow runs live their lives, then end',
   help: () =>
-    `Usage: waypost demo [options]
+    `Usage: waypost demo [--keep] [options]
 
 Starts a server in memory and small endpoints, all on free ports of this machine, publishes messages and triggers
 workflows with the official clients, and prints each state and step they go through. The exit code is 0 when all ended as
 they should.
 
+  --keep
+      Do not end: go on publishing, leave some messages and runs waiting and some failed, and print the address of the
+      console, until Ctrl-C.
+
 ${settingsHelp(true)}`,
   async run(args, terminal) {
+    const { given: keeps, rest } = takeSwitch(args, '--keep');
     const { Client, WorkflowClient } = await loadClients();
-    const config = parseConfig({ ...terminal.env, PORT: '0' }, [...args, '--memory'], { dev: true });
+    const config = parseConfig({ ...terminal.env, PORT: '0' }, [...rest, '--memory'], { dev: true });
     const log = createEventLog({ format: 'pretty', level: 'error', color: terminal.color, write: terminal.complain });
     const { Narrator } = await import('./demo/narrator.ts');
     const { startReceiver } = await import('./demo/receiver.ts');
     const { play } = await import('./demo/scenes.ts');
+    const { begin, goOn } = await import('./demo/life.ts');
     const { startWorkflowApp } = await import('./demo/workflow-app.ts');
 
-    const clock = shortlyBeforeMinute(systemClock);
+    // A person who looks at the console knows what time it is.
+    const clock = keeps ? systemClock : shortlyBeforeMinute(systemClock);
     const server = await startServer(config, { log, credentials: 'development', onFatal: fail, clock });
     const receiver = await startReceiver();
     const [{ token }] = DEVELOPMENT_ACCOUNTS;
@@ -46,8 +54,17 @@ ${settingsHelp(true)}`,
     write(`Waypost listens on ${server.url}, the endpoint on ${receiver.url}.`);
     try {
       const narrator = new Narrator(client, write, color);
-      await play({ client, receiver, narrator, write, workflows: { client: workflows, app, color } });
-      write('\nEvery message and every run ended as it should.');
+      const stage = { client, receiver, narrator, write, workflows: { client: workflows, app, color } };
+      if (keeps) {
+        await begin(stage);
+        write(
+          `\nThe server goes on, and something is always happening. Ctrl-C ends it.\n\nConsole: ${server.url}/console`,
+        );
+        await goOn(stage, nextSignal());
+      } else {
+        await play(stage);
+        write('\nEvery message and every run ended as it should.');
+      }
       return EXIT.ok;
     } catch (error) {
       return tellFailure(error, terminal);

@@ -51,5 +51,7 @@ QSTASH_TOKEN=${token}
 QSTASH_CURRENT_SIGNING_KEY=${signingKeys.current}
 QSTASH_NEXT_SIGNING_KEY=${signingKeys.next}
 
+Console: ${url}/console
+
 `;
 }

@@ -10,6 +10,7 @@ import { readVersion } from '../system/version.ts';
 import { createEventLog } from '../telemetry/event-log.ts';
 import { EXIT, type Terminal } from './command.ts';
 import { nodeWarning } from './node-version.ts';
+import { nextSignal } from './signal.ts';
 
 interface RunOptions {
   credentials: Credentials;
@@ -20,7 +21,6 @@ interface RunOptions {
   announce?: (server: RunningServer) => string;
 }
 
-const SIGNALS = ['SIGTERM', 'SIGINT'] as const;
 const SIGNAL_NUMBER = { SIGTERM: 15, SIGINT: 2 };
 
 /** Resolves to the exit code once the server has ended. */
@@ -69,17 +69,4 @@ async function untilSignalled(server: RunningServer, log: EventLog, limitMs: num
   await server.stop(limitMs);
   log.info('stopped');
   return EXIT.ok;
-}
-
-function nextSignal(): Promise<(typeof SIGNALS)[number]> {
-  return new Promise((resolve) => {
-    const listeners = SIGNALS.map((signal) => {
-      const listener = () => {
-        for (const [name, each] of listeners) process.removeListener(name, each);
-        resolve(signal);
-      };
-      process.on(signal, listener);
-      return [signal, listener] as const;
-    });
-  });
 }

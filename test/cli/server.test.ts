@@ -58,6 +58,7 @@ describe('a server process', () => {
       /^QSTASH_URL=(http:\/\/127\.0\.0\.1:\d+)$/m.exec(server.stdout),
     );
     expect(server.stdout).toContain(`\nQSTASH_TOKEN=${DEVELOPMENT_TOKEN}\n`);
+    expect(server.stdout).toContain(`\nConsole: ${url}/console\n`);
     expect(server.stdout).toContain('\nQSTASH_CURRENT_SIGNING_KEY=sig_7kYjw48mhY7kAjqNGcy6cr29RJ6r\n');
     expect(server.stdout).toContain('\nQSTASH_NEXT_SIGNING_KEY=sig_5ZB6DVzB1wjE8S6rZ7eenA8Pdnhs\n');
     expect((await fetch(`${url}/readyz`)).status).toBe(200);

@@ -47,6 +47,7 @@ export async function startReceiver(): Promise<DemoReceiver> {
 
 function statusFor(path: string, attempt: number, broken: boolean): number {
   if (path === '/shaky') return attempt <= 2 ? 503 : 200;
+  if (path === '/down') return 500;
   if (path === '/broken') return broken ? 500 : 200;
   return 200;
 }

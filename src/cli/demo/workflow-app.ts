@@ -6,8 +6,9 @@ import { type ServerOfWorkflows, type Shop, workflowsOf } from './workflows.ts';
 
 export interface WorkflowApp {
   url: string;
-  /** Lets the workflow pay money out from now on. */
+  /** Lets the workflow pay money out from now on, as it does not at the beginning. */
   openBank(): void;
+  closeBank(): void;
   close(): Promise<void>;
 }
 
@@ -33,6 +34,9 @@ export async function startWorkflowApp(
     url: `http://127.0.0.1:${(app.address() as AddressInfo).port}`,
     openBank: () => {
       open = true;
+    },
+    closeBank: () => {
+      open = false;
     },
     close: () =>
       new Promise((resolve) => {

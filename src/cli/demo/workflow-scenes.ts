@@ -41,16 +41,24 @@ async function takeEveryStep({ client, app, write, color }: WorkflowStage): Prom
   write(timeline(await runOnceIn('RUN_SUCCESS', client, letter.workflowRunId), color));
 }
 
-async function resumeFailedRun({ client, app, write, color }: WorkflowStage): Promise<void> {
+async function resumeFailedRun(stage: WorkflowStage): Promise<void> {
+  const { client, write, color } = stage;
+  const dlqId = await playFailedRun(stage);
+  write(`\nWhat was wrong is repaired; resuming ${dlqId}. The first step keeps its result.\n`);
+  const resumed = await client.dlq.resume({ dlqId });
+  write(timeline(await runOnceIn('RUN_SUCCESS', client, resumed.workflowRunId), color));
+}
+
+/** A run that is in the DLQ when it resolves, to the id there, and would succeed when it is resumed. */
+export async function playFailedRun({ client, app, write, color }: WorkflowStage): Promise<string> {
   write('\nTriggering one whose second step fails for good.\n');
+  app.closeBank();
   const { workflowRunId } = await client.trigger({ url: `${app.url}/refund`, body: ORDER });
   const failed = await runOnceIn('RUN_FAILED', client, workflowRunId);
   write(timeline(failed, color));
   if (failed.dlqId === undefined) throw new Error('the run that failed is not in the dead letter queue');
   app.openBank();
-  write(`\nWhat was wrong is repaired; resuming ${failed.dlqId}. The first step keeps its result.\n`);
-  const resumed = await client.dlq.resume({ dlqId: failed.dlqId });
-  write(timeline(await runOnceIn('RUN_SUCCESS', client, resumed.workflowRunId), color));
+  return failed.dlqId;
 }
 
 function runOnceIn(state: Run['workflowState'], client: Client, workflowRunId: string): Promise<Run> {
