@@ -5,6 +5,7 @@
 import { Type } from '@sinclair/typebox';
 import type { DeadFilter, LogFilter } from '../engine/filters.ts';
 import { LOG_STATES, type LogState } from '../engine/model.ts';
+import { STANDINGS, type UnfinishedFilter } from '../engine/unfinished.ts';
 import { CURSOR, ids, statuses, texts, time, words } from './parameter-kinds.ts';
 import {
   filtersFor,
@@ -19,7 +20,7 @@ import {
   withCommas,
 } from './parameters.ts';
 
-export type FilterUse = 'cancel' | 'dlqList' | 'dlqBulk' | 'logs';
+export type FilterUse = 'cancel' | 'dlqList' | 'dlqBulk' | 'logs' | 'unfinished';
 
 /** How much one request may ask for (contract M 21.4, 22.24, 22.39). */
 export interface Amount {
@@ -41,14 +42,20 @@ const STATES: ReadonlyMap<string, readonly LogState[]> = new Map<string, readonl
 ]);
 
 const DLQ = ['dlqList', 'dlqBulk'] as const;
-const CANCEL_AND_LOGS = ['cancel', 'logs'] as const;
-const EVERYWHERE = [...DLQ, ...CANCEL_AND_LOGS];
+const NOT_DLQ = ['cancel', 'logs', 'unfinished'] as const;
+const EVERYWHERE = [...DLQ, ...NOT_DLQ];
+
+const STANDING = words(
+  'state',
+  'waiting for its time, active in an attempt, or held back by its queue, key, origin or project.',
+  new Map(STANDINGS.map((standing) => [standing, [standing]])),
+);
 
 /** contract M 21.2, row by row. */
 function table(amount: Amount) {
   return [
     row([...DLQ, 'logs'], one('messageId', 'The message with this id.')),
-    row(CANCEL_AND_LOGS, ids('messageIds', 'The messages with these ids.')),
+    row(NOT_DLQ, ids('messageIds', 'The messages with these ids.')),
     row(DLQ, ids('dlqIds', 'The dead messages with these DLQ ids; all other filters are ignored then.')),
     row(EVERYWHERE, withCommas(texts('url', 'Destination, the whole URL.'))),
     row(EVERYWHERE, texts('topicName', 'URL group that was published to.')),
@@ -59,14 +66,15 @@ function table(amount: Amount) {
     row(EVERYWHERE, texts('flowControlKey', 'Flow-control key of the message.')),
     row(EVERYWHERE, texts('callerIp', 'Address that published the message.')),
     row(EVERYWHERE, into('callerIp', texts('callerIP', 'The same as callerIp.'))),
-    row(CANCEL_AND_LOGS, texts('host', 'Host of the destination.')),
-    row(CANCEL_AND_LOGS, withCommas(texts('path', 'Path of the destination.'))),
+    row(NOT_DLQ, texts('host', 'Host of the destination.')),
+    row(NOT_DLQ, withCommas(texts('path', 'Path of the destination.'))),
     row(['logs'], words('state', 'State that the entry tells of; IN_PROGRESS is ACTIVE, RETRY and ERROR.', STATES)),
+    row(['unfinished'], into('standing', STANDING)),
     row(DLQ, statuses('responseStatus', "Status of the destination's last answer.")),
     row(EVERYWHERE, into('fromMs', time('fromDate', 'Not before this Unix time in milliseconds.'))),
     row(EVERYWHERE, into('toMs', time('toDate', 'Not after this Unix time in milliseconds.'))),
     row(EVERYWHERE, counted(amount)),
-    row([...DLQ, 'logs'], CURSOR),
+    row([...DLQ, 'logs', 'unfinished'], CURSOR),
     row(['dlqList', 'logs'], ORDER),
   ];
 }
@@ -127,7 +135,7 @@ export function messageFilters(use: FilterUse, amount: Amount): MessageFilters {
 export interface Filters {
   /** `messageIds` or `dlqIds`. Empty: selects nothing. */
   ids?: string[];
-  attributes: DeadFilter & LogFilter;
+  attributes: DeadFilter & LogFilter & UnfinishedFilter;
   count?: number;
   cursor?: string;
   order: 'latestFirst' | 'earliestFirst';
@@ -149,8 +157,8 @@ export function readFilters(
     rows.filter(({ isIds }) => isIds),
     given,
   );
-  if (named && use !== 'logs') return { ids: named, attributes: {}, order: 'latestFirst' };
-  // A list by ids can still be longer than a page, so logs always have pages.
+  if (named && use !== 'logs' && use !== 'unfinished') return { ids: named, attributes: {}, order: 'latestFirst' };
+  // A list by ids can still be longer than a page.
   const read = named ? rows.filter(({ name }) => PAGING.has(name)) : rows;
   const { ids: _, count = countDefault, cursor, order = 'latestFirst', ...attributes } = valuesOf(read, given);
   return {

@@ -8,6 +8,7 @@ import { hookRoutes } from './hooks.ts';
 import { keyRoutes } from './keys.ts';
 import { logRoutes } from './logs.ts';
 import { messageRoutes } from './messages.ts';
+import { overviewRoutes } from './overview.ts';
 import { publishRoutes } from './publish.ts';
 import { queueRoutes } from './queues.ts';
 import type { Route, Services } from './route.ts';
@@ -19,6 +20,7 @@ import { sessionRoutes } from './session.ts';
 import { signatureRoutes } from './signature.ts';
 import { tokenRoutes } from './tokens.ts';
 import { triggerRoutes } from './triggers.ts';
+import { unfinishedRoutes } from './unfinished.ts';
 import { urlGroupRoutes } from './url-groups.ts';
 import { waiterRoutes } from './waiters.ts';
 
@@ -31,6 +33,8 @@ export function createRoutes(services: Services): Route[] {
     ...messageRoutes(services),
     ...dlqRoutes(services),
     ...logRoutes(services),
+    ...unfinishedRoutes(services),
+    ...overviewRoutes(services),
     ...runLogRoutes(services),
     ...urlGroupRoutes(services),
     ...scheduleRoutes(services),

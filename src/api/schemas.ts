@@ -3,9 +3,10 @@
  * against them.
  */
 import { type TProperties, Type } from '@sinclair/typebox';
-import { REASONS } from '../engine/messages/explain.ts';
+import { REASONS, UNFINISHED_REASONS } from '../engine/messages/explain.ts';
 import { LOG_STATES } from '../engine/model.ts';
 import { TOKEN_SCOPES } from '../engine/stores.ts';
+import { STANDINGS } from '../engine/unfinished.ts';
 import { MethodSchema } from '../protocol/config-options.ts';
 import { SIGNATURE_CHECKS } from '../protocol/signature.ts';
 
@@ -66,13 +67,17 @@ export const message = {
 export const ErrorSchema = exactly({ error: Text }, 'Error');
 export const MessageSchema = exactly(message, 'Message');
 
+const explanation = {
+  explanation: Text,
+  retried: Type.Integer({ minimum: 0 }),
+  since: Type.Optional(Ms),
+  due: Type.Optional(Ms),
+};
+
 export const ExplanationSchema = exactly(
   {
+    ...explanation,
     reason: Type.Union(REASONS.map((name) => Type.Literal(name))),
-    explanation: Text,
-    retried: Type.Integer({ minimum: 0 }),
-    since: Type.Optional(Ms),
-    due: Type.Optional(Ms),
     at: Type.Optional(Ms),
     dlqId: Type.Optional(Text),
     queueName: Type.Optional(Text),
@@ -81,6 +86,27 @@ export const ExplanationSchema = exactly(
   },
   'Explanation',
 );
+
+export const UnfinishedReasonSchema = Type.Union(
+  UNFINISHED_REASONS.map((name) => Type.Literal(name)),
+  { $id: 'UnfinishedReason' },
+);
+const { body: _body, bodyBase64: _bodyBase64, ...withoutBody } = message;
+export const UnfinishedListSchema = exactly({
+  messages: Type.Array(
+    exactly(
+      {
+        ...withoutBody,
+        ...explanation,
+        bodyBytes: Type.Integer({ minimum: 0 }),
+        state: Type.Union(STANDINGS.map((standing) => Type.Literal(standing))),
+        reason: UnfinishedReasonSchema,
+      },
+      'UnfinishedMessage',
+    ),
+  ),
+  cursor: Type.Optional(Text),
+});
 
 export const DeadMessageSchema = exactly(
   {
@@ -199,7 +225,7 @@ export const QueueSettingsSchema = Type.Object({
 });
 
 const Limit = Type.Integer({ minimum: 0, description: '0: not limited' });
-const Count = Type.Integer({ minimum: 0 });
+export const Count = Type.Integer({ minimum: 0 });
 export const FlowKeySchema = exactly(
   {
     flowControlKey: Text,

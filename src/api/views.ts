@@ -8,6 +8,7 @@ import type { FailureCallbackState, LogDetail, Message } from '../engine/model.t
 import type { DeadRun, FailureCallback } from '../engine/runs/dead-run-store.ts';
 import type { TriggeredState } from '../engine/schedules/schedules.ts';
 import type { DeadMessage, LogEntry, ScheduleView } from '../engine/stores.ts';
+import type { ExplainedMessage } from '../engine/unfinished.ts';
 import { base64OfBytes, textOrBase64 } from '../protocol/bodies.ts';
 import { joinRedactions, redactedText, redactHeaderMap } from '../protocol/redaction.ts';
 import type { CallbackSettings, FlowControl, HeaderMap, MessageSettings, Redaction } from '../protocol/settings.ts';
@@ -46,6 +47,11 @@ export function explanationView({ sentence, sinceMs, dueAtMs, atMs, ...fields }:
   const { reason, retried, queueName, ahead, flowControlKey, dlqId } = fields;
   const lane = { queueName, ahead, flowControlKey };
   return { reason, explanation: sentence, retried, since: sinceMs, due: dueAtMs, at: atMs, dlqId, ...lane };
+}
+
+/** Our own addition: a message in a list of what is unfinished. It says how long its body is instead of the body. */
+export function unfinishedView({ message, standing, bodyBytes, explanation }: ExplainedMessage): View {
+  return { ...messageView(message), bodyBytes, state: standing, ...explanationView(explanation) };
 }
 
 /** The message's object and the result of its last attempt. */

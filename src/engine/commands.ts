@@ -4,13 +4,17 @@ import type { DeadRetryOverride } from './messages/dead-retry.ts';
 import type { Explanation } from './messages/explain.ts';
 import type { PublishCommand, PublishOutcome } from './messages/publish-command.ts';
 import type { Message, MessageId, Millis, ProjectId } from './model.ts';
+import type { Page, PageRequest } from './page.ts';
 import type { ProjectStore } from './project-store.ts';
 import type { WorkflowCommands } from './runs/workflows.ts';
 import type { ScheduleCommand } from './schedules/commands.ts';
+import type { ExplainedBacklog, ExplainedMessage, UnfinishedFilter } from './unfinished.ts';
 
 export interface Engine extends WorkflowCommands {
   /** Commands and reads that need only the store. */
   readonly storeOf: (projectId: ProjectId) => ProjectStore;
+  /** How long logs and dead messages are kept. */
+  readonly retention: { logsMs: Millis; dlqMs: Millis };
 
   /**
    * Throws `Overloaded` (503) when a publish of the project would be turned away now. The API asks before it reads a
@@ -28,6 +32,13 @@ export interface Engine extends WorkflowCommands {
   findMessage(projectId: ProjectId, id: MessageId): Promise<Message | undefined>;
   /** Why an unfinished message waits (P14); `undefined` once it is finished. */
   explainMessage(projectId: ProjectId, id: MessageId): Promise<Explanation | undefined>;
+  /** Each with why it waits, as far as that is known without counting those before it. */
+  listUnfinished(
+    projectId: ProjectId,
+    filter: UnfinishedFilter,
+    page: Omit<PageRequest, 'order'>,
+  ): Promise<Page<ExplainedMessage>>;
+  readBacklog(projectId: ProjectId): Promise<ExplainedBacklog>;
   cancelMessages(projectId: ProjectId, ids: MessageId[]): Promise<number>;
   /** Cancels up to `count` matching messages, all when absent, in pieces that do not stall the store. */
   cancelMatching(projectId: ProjectId, filter: AttributeFilter, count?: number): Promise<number>;

@@ -7,13 +7,14 @@ import type { AcceptContext, Draft } from './messages/accept.ts';
 import type { Accepted } from './messages/accepted.ts';
 import { type DeadRetryOverride, succeed } from './messages/dead-retry.ts';
 import { Dispatcher } from './messages/dispatcher.ts';
-import { type Explanation, explain } from './messages/explain.ts';
+import { type Explanation, explain, explainKey, explainLine } from './messages/explain.ts';
 import { dlqIdIn, explainFinished } from './messages/explain-finished.ts';
 import type { Intake } from './messages/intake.ts';
 import { IntakeHealth } from './messages/intake-health.ts';
 import type { PublishCommand, Published, PublishOutcome } from './messages/publish-command.ts';
 import { PublishGate } from './messages/publish-gate.ts';
 import type { Message, MessageId, Millis, ProjectId, WorkerId } from './model.ts';
+import type { Page, PageRequest } from './page.ts';
 import type { Clock, Delivery, EventLog, Randomness } from './ports.ts';
 import { storeOf } from './project-store.ts';
 import { Reports } from './reports.ts';
@@ -24,7 +25,8 @@ import { type WorkflowCommands, Workflows } from './runs/workflows.ts';
 import { ScheduleCommands } from './schedules/commands.ts';
 import { scheduleLoop } from './schedules/loop.ts';
 import type { EngineSettings } from './settings.ts';
-import type { Store } from './stores.ts';
+import type { LiveMessage, Store } from './stores.ts';
+import type { ExplainedBacklog, ExplainedMessage, UnfinishedFilter } from './unfinished.ts';
 import type { DatabaseClock } from './workers/database-clock.ts';
 import { ALWAYS_OPEN } from './workers/fence.ts';
 import { Heartbeat, type SharedAccounts } from './workers/heartbeat.ts';
@@ -153,6 +155,7 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
   #draining: Promise<void> | undefined;
 
   readonly storeOf: Engine['storeOf'];
+  readonly retention: Engine['retention'];
   readonly createSchedule: Engine['createSchedule'];
   readonly setSchedulePaused: Engine['setSchedulePaused'];
 
@@ -165,6 +168,7 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
     this.#intake = dispatcher.intake;
     this.#health = new IntakeHealth(deps.clock);
     this.#gate = new PublishGate({ ...deps, backlog: dispatcher.backlog });
+    this.retention = { logsMs: deps.settings.logRetentionMs, dlqMs: deps.settings.dlqRetentionMs };
     this.storeOf = (projectId) => storeOf(projectId, deps.store, deps.clock);
     this.#schedules = scheduleLoop({
       ...deps,
@@ -246,15 +250,45 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
   async explainMessage(projectId: ProjectId, id: MessageId): Promise<Explanation | undefined> {
     const { store, clock } = this.#deps;
     const live = await store.messages.findLive(projectId, id, clock.nowMs());
-    if (live) {
-      const held = live.state.kind === 'origin' ? this.#dispatcher.whatHolds(live.message) : undefined;
-      return explain(live, clock.nowMs(), held);
-    }
+    if (live) return this.#explain(live);
     const page = { count: EXPLAINED_EVENTS_MAX, order: 'latestFirst' } as const;
     const log = (await store.logs.listLogs({ projectId, filter: { messageId: [id] }, page })).items;
     const dlqId = dlqIdIn(log);
     const isInDlq = dlqId !== undefined && (await store.dead.countDead({ projectId, dlqIds: [dlqId] })) > 0;
     return explainFinished(log, { isInDlq });
+  }
+
+  #explain(live: LiveMessage): Explanation {
+    const held = live.state.kind === 'origin' ? this.#dispatcher.whatHolds(live.message) : undefined;
+    return explain(live, this.#deps.clock.nowMs(), held);
+  }
+
+  async listUnfinished(
+    projectId: ProjectId,
+    filter: UnfinishedFilter,
+    page: Omit<PageRequest, 'order'>,
+  ): Promise<Page<ExplainedMessage>> {
+    const { store, clock } = this.#deps;
+    const found = await store.messages.listUnfinished({ projectId, filter, page, nowMs: clock.nowMs() });
+    return { ...found, items: found.items.map((live) => ({ ...live, explanation: this.#explain(live) })) };
+  }
+
+  async readBacklog(projectId: ProjectId): Promise<ExplainedBacklog> {
+    const { store, clock } = this.#deps;
+    const nowMs = clock.nowMs();
+    const { origins, queues, keys, ...backlog } = await store.backlog.readBacklog({ projectId, nowMs });
+    return {
+      ...backlog,
+      origins: origins.map((line) => {
+        const { reason } = explainLine(line.origin, this.#dispatcher.whatHolds({ projectId, origin: line.origin }));
+        return { ...line, reason, isHeldBack: this.#dispatcher.isHeldBack(line.origin) };
+      }),
+      queues: queues.map((line) => ({ ...line, reason: line.isPaused ? 'queue_paused' : 'queued' })),
+      keys: keys.flatMap((line) => {
+        const { reason } = explainKey(line.key, nowMs);
+        return reason === 'key_turn' || line.waiting.count === 0 ? [] : { ...line, reason };
+      }),
+    };
   }
 
   cancelMessages(projectId: ProjectId, ids: MessageId[]): Promise<number> {

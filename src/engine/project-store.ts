@@ -20,6 +20,7 @@ export interface ProjectStore {
   readonly urlGroups: OfProject<Store['urlGroups']>;
   readonly schedules: OfProject<Pick<Store['schedules'], 'findSchedule' | 'listSchedules' | 'deleteSchedule'>>;
   readonly dead: OfProject<Pick<Store['dead'], 'listDead' | 'findDead' | 'deleteDead'>>;
+  readonly backlog: OfProject<Pick<Store['backlog'], 'readFailures'>>;
   readonly logs: OfProject<Store['logs']>;
   readonly runs: OfProject<Pick<Store['runs'], 'journalBytes'>>;
   readonly deadRuns: OfProject<Pick<Store['deadRuns'], 'listDeadRuns' | 'findDeadRuns' | 'deleteDeadRuns'>>;

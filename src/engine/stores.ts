@@ -5,7 +5,7 @@
  */
 import type { HeaderMap } from '../protocol/settings.ts';
 import type { AttributeFilter, DeadFilter, LogFilter } from './filters.ts';
-import type { FlowKey, FlowPin, Queue } from './lanes/lanes.ts';
+import type { FlowKey, FlowKeyState, FlowPin, Queue } from './lanes/lanes.ts';
 import type { OriginLine } from './lanes/origin-line.ts';
 import type { Accepted, AcceptedState, Saved } from './messages/accepted.ts';
 import type { ClaimAnswer, ClaimRequest } from './messages/claims.ts';
@@ -31,6 +31,7 @@ import type { DeadRunStore } from './runs/dead-run-store.ts';
 import type { RunLogStore } from './runs/log-store.ts';
 import type { RunStore, WaiterStore } from './runs/stores.ts';
 import type { Schedule, ScheduleChange, TriggeredMessage } from './schedules/schedules.ts';
+import type { Backlog, Failures, UnfinishedFilter, UnfinishedMessage } from './unfinished.ts';
 import type { Endpoint, EndpointSelector, UrlGroup, UrlGroupLimits } from './url-groups.ts';
 import type { WaitState } from './wait-state.ts';
 import type { WorkerStore } from './workers/store.ts';
@@ -77,9 +78,12 @@ export interface LiveMessage {
   state:
     | { kind: 'claimed'; claimedAtMs: Millis }
     | { kind: Exclude<WaitState, 'queue' | 'flow'>; dueAtMs: Millis }
-    /** `ahead` messages go before it. `hasSlot`: it was started already, and waits because the queue is paused. */
-    | { kind: 'queue'; dueAtMs: Millis; isPaused: boolean; hasSlot: boolean; ahead: number; parallelism: number }
-    | { kind: 'flow'; dueAtMs: Millis; key: FlowKey };
+    /**
+     * `ahead` messages go before it; absent: they were not counted. `hasSlot`: it was started already, and waits because
+     * the queue is paused.
+     */
+    | { kind: 'queue'; dueAtMs: Millis; isPaused: boolean; hasSlot: boolean; ahead?: number; parallelism: number }
+    | { kind: 'flow'; dueAtMs: Millis; key: FlowKeyState & Partial<FlowKey> };
   cancelRequested: boolean;
 }
 
@@ -108,6 +112,13 @@ export interface MessageStore {
   find(projectId: ProjectId, id: MessageId, deliveredSinceMs: Millis): Promise<Message | undefined>;
   /** What an unfinished message waits for (P14). `undefined` once it is finished. */
   findLive(projectId: ProjectId, id: MessageId, nowMs: Millis): Promise<LiveMessage | undefined>;
+  /**
+   * Unfinished messages that belong to no run, newest first, without their bodies. A page is short when few of many
+   * messages match.
+   */
+  listUnfinished(
+    args: InProjectAt & { filter: UnfinishedFilter; page: Omit<PageRequest, 'order'> },
+  ): Promise<Page<UnfinishedMessage>>;
   /**
    * Cancels waiting messages at once and marks those in flight.
    * Returns how many were cancelled or marked; one that was marked before counts only in `cancelById`.
@@ -143,6 +154,11 @@ export interface DeadMessageStore {
   retryDead(
     args: InProjectAt & { retries: { dlqId: string; successor: NewMessage }[] },
   ): Promise<AcceptedState[] | 'missing'>;
+}
+
+export interface BacklogStore {
+  readBacklog(args: InProjectAt): Promise<Backlog>;
+  readFailures(args: InProject): Promise<Failures>;
 }
 
 export interface LogEntry {
@@ -355,6 +371,7 @@ export interface FlowKeyStore {
 export interface Store {
   readonly messages: MessageStore;
   readonly dead: DeadMessageStore;
+  readonly backlog: BacklogStore;
   readonly logs: LogStore;
   readonly runs: RunStore;
   readonly deadRuns: DeadRunStore;

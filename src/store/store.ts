@@ -10,6 +10,7 @@ import type { Store } from '../engine/stores.ts';
 import type { Connection } from './connection.ts';
 import * as projects from './operations/accounts/projects.ts';
 import * as tokens from './operations/accounts/tokens.ts';
+import * as backlog from './operations/backlog.ts';
 import * as flowCommands from './operations/lanes/flow-commands.ts';
 import * as projectGate from './operations/lanes/project-gate.ts';
 import * as queueCommands from './operations/lanes/queue-commands.ts';
@@ -30,6 +31,7 @@ import { waitersOver } from './parts/waiters.ts';
 export class SqlStore implements Store {
   readonly messages: Store['messages'];
   readonly dead: Store['dead'];
+  readonly backlog: Store['backlog'];
   readonly logs: Store['logs'];
   readonly runs: Store['runs'];
   readonly deadRuns: Store['deadRuns'];
@@ -48,6 +50,7 @@ export class SqlStore implements Store {
     this.#connection = connection;
     this.messages = messagesOver(connection);
     this.dead = deadOver(connection);
+    this.backlog = derive(connection, backlog);
     this.logs = logsOver(connection);
     this.runs = runsOver(connection);
     this.deadRuns = deadRunsOver(connection);

@@ -5,7 +5,7 @@ import { FILTER_VALUES_MAX, IDS_MAX } from '../../src/api/limits.ts';
 import { shown } from '../../src/api/parameters.ts';
 import { ApiError } from '../../src/protocol/errors.ts';
 
-const USES: readonly FilterUse[] = ['cancel', 'dlqList', 'dlqBulk', 'logs'];
+const USES: readonly FilterUse[] = ['cancel', 'dlqList', 'dlqBulk', 'logs', 'unfinished'];
 const AMOUNT: Amount = { countDefault: 10, countMax: 100, isLowered: true };
 
 function read(use: FilterUse, query: string, body?: unknown, amount = AMOUNT): Filters {
@@ -31,7 +31,8 @@ const listOf = (name: string, count: number): string =>
 describe('a filter', () => {
   it.each(USES)('that %s takes narrows it, and nothing else does', (use) => {
     const everything = read(use, '', undefined);
-    const valid: Record<string, string> = { state: 'ACTIVE', order: 'earliestFirst' };
+    const state = use === 'unfinished' ? 'active' : 'ACTIVE';
+    const valid: Record<string, string> = { state, order: 'earliestFirst' };
     const names = messageFilters(use, AMOUNT).rows.map(({ name }) => name);
     const narrowed = names.filter((name) => {
       const filters = read(use, `${name}=${valid[name] ?? '7'}`);

@@ -1,8 +1,10 @@
 /** Calls everything that a store can do at least once, so that what it sends to its database can be looked at. */
 import { lineOf } from '../../src/engine/lanes/origin-line.ts';
+import type { MessageId } from '../../src/engine/model.ts';
 import type { RunFilter } from '../../src/engine/runs/log-store.ts';
 import type { Schedule } from '../../src/engine/schedules/schedules.ts';
 import type { Store } from '../../src/engine/stores.ts';
+import type { Standing, UnfinishedFilter } from '../../src/engine/unfinished.ts';
 import { mintMessageId } from '../../src/protocol/ids.ts';
 import { appended, begin, beginning, ending, invoked, waiter } from './conformance/run-world.ts';
 import { buried, bytes, delivered, PROJECT, settlement, T0, type World } from './conformance/world.ts';
@@ -19,6 +21,7 @@ export async function useEverything(world: World): Promise<void> {
   await store.messages.waitingLines();
   await store.messages.find(PROJECT, waiting.id, T0);
   await store.messages.findLive(PROJECT, waiting.id, T0);
+  await readUnfinished(store, waiting.id);
   await store.messages.cancelById(PROJECT, [waiting.id], T0);
   await world.acceptClaimed();
   await store.messages.cancelMatching(PROJECT, { label: ['x'], fromMs: T0, toMs: T0 }, 10, T0);
@@ -132,6 +135,20 @@ export async function useRuns(world: World): Promise<void> {
   const late = appended(world, first, { entry: { entryKey: 's7' } });
   await store.runs.endRuns([{ ending: ending(others[0] ?? first), follows: [late] }], T0);
   await store.runs.endRuns([{ ending: ending(others[1] ?? first, { state: 'RUN_CANCELED' }), follows: [] }], T0);
+}
+
+async function readUnfinished(store: Store, id: MessageId): Promise<void> {
+  const filters: UnfinishedFilter[] = [{}, { label: ['x'], fromMs: T0, toMs: T0 }, { messageId: [id] }];
+  for (const filter of filters) {
+    for (const standing of [['active'], ['held', 'waiting']] satisfies Standing[][]) {
+      for (const page of [{ count: 5 }, { count: 5, cursor: '0-5' }]) {
+        await store.messages.listUnfinished({ projectId: PROJECT, filter, page, nowMs: T0 });
+        await store.messages.listUnfinished({ projectId: PROJECT, filter: { ...filter, standing }, page, nowMs: T0 });
+      }
+    }
+  }
+  await store.backlog.readBacklog({ projectId: PROJECT, nowMs: T0 });
+  await store.backlog.readFailures({ projectId: PROJECT });
 }
 
 async function readRunLogs(store: Store): Promise<void> {

@@ -131,6 +131,11 @@ export class InFlight {
     return this.roomOf(line) === 0 ? 'origin' : undefined;
   }
 
+  /** Whether the attempts to `origin` ended without an answer so often that it may have only the fewest at a time. */
+  isHeldBack(origin: string): boolean {
+    return (this.#reducedMaxByOrigin.get(origin) ?? Infinity) <= UNANSWERED_COUNT_MAX;
+  }
+
   /**
    * Sets half of the free slots and bytes aside for a claim of up to `slotsMax` messages. The other half is for messages
    * that are accepted, or taken by other claims, until this one is answered: together they never exceed a limit. An odd

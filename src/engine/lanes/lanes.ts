@@ -36,6 +36,9 @@ export interface FlowKey {
   isRatePinned: boolean;
 }
 
+/** A key of which it was not counted how many messages wait for it. */
+export type FlowKeyState = Omit<FlowKey, 'waitListSize'>;
+
 /** Parts of a key that no message can change until they are unpinned. */
 export interface FlowPin {
   parallelism?: number;

@@ -162,8 +162,13 @@ export class Dispatcher implements DeliverySlots {
   }
 
   /** Why a message that waits in its line does not start here (P14); `undefined`: it may, and will soon. */
-  whatHolds(message: Message): Held | undefined {
+  whatHolds(message: Pick<Message, 'projectId' | 'origin'>): Held | undefined {
     return this.#inFlight.whatHolds(lineTo(message));
+  }
+
+  /** Whether `origin` has the fewest attempts at a time, since too many ended without an answer. */
+  isHeldBack(origin: string): boolean {
+    return this.#inFlight.isHeldBack(origin);
   }
 
   /** Ends the attempts in flight, uncounted: other workers may own their messages by now. */

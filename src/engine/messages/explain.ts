@@ -1,6 +1,6 @@
 /** Why an unfinished message waits (finished ones: `explain-finished.ts`), in one sentence and in fields (P14). Pure. */
 import type { Held } from '../lanes/in-flight.ts';
-import type { FlowKey } from '../lanes/lanes.ts';
+import type { FlowKey, FlowKeyState } from '../lanes/lanes.ts';
 import { startsLeft } from '../lanes/lanes.ts';
 import type { Millis } from '../model.ts';
 import type { LiveMessage } from '../stores.ts';
@@ -81,7 +81,8 @@ function reasonOf(live: LiveMessage, nowMs: Millis, held: Held | undefined): Rea
   }
 }
 
-function explainLine(origin: string, held: Held | undefined): Reason {
+/** Why the messages in the line of an origin wait. */
+export function explainLine(origin: string, held: Held | undefined): Pick<Explanation, 'reason' | 'sentence'> {
   const line = `Waits in the line of ${origin}`;
   switch (held) {
     case 'project':
@@ -122,20 +123,26 @@ function explainQueue(
   { isPaused, hasSlot, ahead, parallelism }: Extract<LiveMessage['state'], { kind: 'queue' }>,
 ): Reason {
   const queueName = message.settings.queueName ?? '';
-  const before = ahead === 1 ? '1 message' : `${ahead} messages`;
+  const before = ahead === undefined ? 'others' : ahead === 1 ? '1 message' : `${ahead} messages`;
+  const place = { queueName, ...(ahead !== undefined && { ahead }) };
   if (isPaused) {
-    const position = hasSlot ? 'it was started' : `${before} before it`;
-    return { reason: 'queue_paused', sentence: `Its queue ${queueName} is paused; ${position}.`, queueName, ahead };
+    const position = hasSlot ? '; it was started' : ahead === undefined ? '' : `; ${before} before it`;
+    return { reason: 'queue_paused', sentence: `Its queue ${queueName} is paused${position}.`, ...place };
   }
   const sentence = `Waits in queue ${queueName} behind ${before}; the queue works on ${parallelism} at a time.`;
-  return { reason: 'queued', sentence, queueName, ahead };
+  return { reason: 'queued', sentence, ...place };
 }
 
-function explainKey(key: FlowKey, nowMs: Millis): Reason {
+/** Why the messages of a key that are due wait. */
+export function explainKey(
+  key: FlowKeyState & Partial<FlowKey>,
+  nowMs: Millis,
+): Pick<Explanation, 'reason' | 'sentence'> {
   const name = `flow-control key ${key.key}`;
   if (key.isPaused) return { reason: 'key_paused', sentence: `The ${name} is paused.` };
   if (key.parallelism !== undefined && key.inFlight >= key.parallelism) {
-    const sentence = `The ${name} has ${key.inFlight} of ${key.parallelism} attempts in flight; ${key.waitListSize} wait.`;
+    const waiting = key.waitListSize === undefined ? '' : `; ${key.waitListSize} wait`;
+    const sentence = `The ${name} has ${key.inFlight} of ${key.parallelism} attempts in flight${waiting}.`;
     return { reason: 'key_full', sentence };
   }
   const { rate, periodS, rateCount, periodStartedAtMs: startedAtMs } = key;

@@ -2,6 +2,7 @@
 import type { Driver, Queries } from '../driver.ts';
 import * as projects from './accounts/projects.ts';
 import * as tokens from './accounts/tokens.ts';
+import * as backlog from './backlog.ts';
 import * as flowKeys from './lanes/flow-commands.ts';
 import * as projectGate from './lanes/project-gate.ts';
 import * as queues from './lanes/queue-commands.ts';
@@ -14,6 +15,7 @@ import * as dead from './messages/dead.ts';
 import * as find from './messages/find.ts';
 import * as release from './messages/release.ts';
 import * as settle from './messages/settle.ts';
+import * as unfinished from './messages/unfinished.ts';
 import type { MergedWrite, Write, WriteTraits } from './operation.ts';
 import * as retention from './retention.ts';
 import * as activeRuns from './runs/active.ts';
@@ -38,6 +40,7 @@ const ALL = {
   ...settle,
   ...endings,
   ...cancel,
+  ...backlog,
   ...claim,
   ...dead,
   ...find,
@@ -51,6 +54,7 @@ const ALL = {
   ...projectGate,
   ...queues,
   ...schedules,
+  ...unfinished,
   ...urlGroups,
   ...workers,
   ...activeRuns,

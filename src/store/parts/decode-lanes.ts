@@ -1,11 +1,13 @@
 /** How do the rows of lanes become values of the engine? */
 import type { Claimed, Millis } from '../../engine/model.ts';
 import type { LiveMessage } from '../../engine/stores.ts';
-import { decodeFlowKey } from '../operations/lanes/flow-commands.ts';
+import type { UnfinishedMessage } from '../../engine/unfinished.ts';
+import { decodeFlowKey, decodeFlowState } from '../operations/lanes/flow-commands.ts';
 import { LINE } from '../operations/lanes/lines.ts';
 import type { ClaimedRow } from '../operations/messages/claim.ts';
 import type { LiveRow, LiveRows } from '../operations/messages/find.ts';
 import { decodeMessage } from '../operations/messages/rows.ts';
+import type { UnfinishedRows } from '../operations/messages/unfinished.ts';
 
 export function decodeClaimed(row: ClaimedRow): Claimed {
   const claimed: Claimed = {
@@ -19,6 +21,19 @@ export function decodeClaimed(row: ClaimedRow): Claimed {
   return claimed;
 }
 
+/** Each row with its queue or its key, whichever it waits for. */
+export function decodeUnfinished({ rows, queues, keys }: UnfinishedRows, nowMs: Millis): UnfinishedMessage[] {
+  const queueById = new Map(queues.map((queue) => [queue.id, queue]));
+  const keyByName = new Map(keys.map((key) => [key.key, key]));
+  return rows.map((message) => {
+    const { line, queue_id, flow_key, standing, bytes } = message;
+    const queue = line === LINE.queue ? queueById.get(queue_id ?? -1) : undefined;
+    const key = line === LINE.flow ? keyByName.get(flow_key ?? '') : undefined;
+    const live = decodeLive({ message, ...(queue && { queue }), ...(key && { key }) }, nowMs);
+    return { ...live, standing, bodyBytes: bytes };
+  });
+}
+
 export function decodeLive(rows: LiveRows, nowMs: Millis): LiveMessage {
   const { message } = rows;
   return {
@@ -29,7 +44,7 @@ export function decodeLive(rows: LiveRows, nowMs: Millis): LiveMessage {
   };
 }
 
-function stateOf(message: LiveRow, { queue, key }: LiveRows, nowMs: Millis): LiveMessage['state'] {
+function stateOf(message: LiveRow, { queue, key }: Partial<LiveRows>, nowMs: Millis): LiveMessage['state'] {
   const { due_at_ms: dueAtMs, claimed_at_ms: claimedAtMs } = message;
   if (claimedAtMs !== null) return { kind: 'claimed', claimedAtMs };
   if (queue) {
@@ -39,11 +54,16 @@ function stateOf(message: LiveRow, { queue, key }: LiveRows, nowMs: Millis): Liv
       dueAtMs,
       isPaused: paused === 1,
       hasSlot: message.queue_slot !== null,
-      ahead,
+      ...(ahead !== undefined && { ahead }),
       parallelism,
     };
   }
-  if (key) return { kind: 'flow', dueAtMs, key: decodeFlowKey(key, nowMs) };
+  if (key)
+    return {
+      kind: 'flow',
+      dueAtMs,
+      key: 'wait_list_size' in key ? decodeFlowKey(key, nowMs) : decodeFlowState(key, nowMs),
+    };
   if (message.line === LINE.origin) return { kind: 'origin', dueAtMs };
   return { kind: message.line === LINE.project ? 'project' : 'due', dueAtMs };
 }

@@ -10,11 +10,16 @@ import {
   encodeSettlement,
   type StoredNewMessage,
 } from '../operations/messages/rows.ts';
-import { decodeClaimed, decodeLive } from './decode-lanes.ts';
-import { keysOf, TOGETHER } from './pages.ts';
+import { decodeClaimed, decodeLive, decodeUnfinished } from './decode-lanes.ts';
+import { keysOf, readPage, TOGETHER } from './pages.ts';
 
 /** Messages cancelled in one transaction, about a millisecond of work: publishes never wait for more. */
 const CANCELLED_TOGETHER = 50;
+
+/** Unfinished messages looked at for a page: first few, since most pages are full then, and then as many as a page may cost. */
+const FIRST_WINDOW = 1_000;
+const WINDOW = 20_000;
+const UNFINISHED_WINDOWS_MAX = 2;
 
 export function messagesOver(connection: Connection): MessageStore {
   return {
@@ -73,6 +78,25 @@ export function messagesOver(connection: Connection): MessageStore {
       if (key === undefined) return undefined;
       const rows = await connection.read('findLive', { projectId, key, id, nowMs });
       return rows === null ? undefined : decodeLive(rows, nowMs);
+    },
+
+    async listUnfinished({ projectId, filter, page, nowMs }) {
+      const { messageId, standing, ...attributes } = filter;
+      const messages = messageId && { ids: messageId, keys: keysOf(messageId) };
+      return readPage(
+        {},
+        { ...page, order: 'latestFirst' },
+        async (slice, window) => {
+          const read = await connection.read('listUnfinished', {
+            ...{ projectId, filter: attributes, slice, nowMs },
+            window: window === 0 ? Math.max(slice.count + 1, FIRST_WINDOW) : WINDOW,
+            ...(messages ? { messages } : {}),
+            ...(standing ? { standings: standing } : {}),
+          });
+          return { ...read, items: decodeUnfinished(read, nowMs) };
+        },
+        UNFINISHED_WINDOWS_MAX,
+      );
     },
 
     async cancelById(projectId, ids, nowMs) {

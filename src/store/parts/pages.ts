@@ -15,21 +15,25 @@ const PAGE_BYTES_MAX = 16 * 1024 * 1024;
 /** Messages encoded, or rows decoded, before other work gets a turn: with hundreds of headers a few milliseconds. */
 export const TOGETHER = 32;
 
-/** Reads windows until the page is full, the list ends, or `WINDOWS_MAX` are read: then the page is short. */
+/** Reads windows until the page is full, the list ends, or `windowsMax` are read: then the page is short. */
 export async function readPage<T>(
   times: { fromMs?: Millis; toMs?: Millis },
   { cursor, count, order }: PageRequest,
-  readWindow: (slice: Slice) => Promise<Omit<PageRows<unknown>, 'rows'> & { items: T[]; bytes: number }>,
+  readWindow: (
+    slice: Slice,
+    window: number,
+  ) => Promise<Omit<PageRows<unknown>, 'rows'> & { items: T[]; bytes: number }>,
+  windowsMax = WINDOWS_MAX,
 ): Promise<Page<T>> {
   const items: T[] = [];
   let after = cursor === undefined ? undefined : positionOfCursor(cursor, order);
   let bytesLeft = PAGE_BYTES_MAX;
-  for (let window = 0; window < WINDOWS_MAX && items.length < count && bytesLeft > 0; window++) {
+  for (let window = 0; window < windowsMax && items.length < count && bytesLeft > 0; window++) {
     const slice: Slice = { order, count: count - items.length, bytesMax: bytesLeft };
     if (after) slice.after = after;
     if (times.fromMs !== undefined) slice.fromMs = times.fromMs;
     if (times.toMs !== undefined) slice.toMs = times.toMs;
-    const read = await readWindow(slice);
+    const read = await readWindow(slice, window);
     items.push(...read.items);
     bytesLeft -= read.bytes;
     after = read.next ?? read.windowEnd;

@@ -16,6 +16,7 @@ import { runLogsConformance } from './run-logs.ts';
 import { runsConformance } from './runs.ts';
 import { schedulesConformance } from './schedules.ts';
 import { settleConformance } from './settle.ts';
+import { unfinishedConformance } from './unfinished.ts';
 import { urlGroupsConformance } from './url-groups.ts';
 import { waitersConformance } from './waiters.ts';
 import { workersConformance } from './workers.ts';
@@ -29,6 +30,7 @@ export function storeConformance(name: string, open: OpenStore): void {
     ['settle', settleConformance],
     ['follow-ups', followsConformance],
     ['cancel', cancelConformance],
+    ['unfinished', unfinishedConformance],
     ['dead', deadConformance],
     ['dead runs', deadRunsConformance],
     ['lanes', lanesConformance],

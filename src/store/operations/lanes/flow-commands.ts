@@ -1,5 +1,5 @@
 /** What can be done with a flow-control key as a whole (contract M 16.6, 16.7, 22.30 to 22.36)? */
-import { type FlowKey, type FlowPin, isWindowOpen } from '../../../engine/lanes/lanes.ts';
+import { type FlowKey, type FlowKeyState, type FlowPin, isWindowOpen } from '../../../engine/lanes/lanes.ts';
 import type { Millis, ProjectId } from '../../../engine/model.ts';
 import type { Queries } from '../../driver.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
@@ -54,15 +54,21 @@ async function change(
   await flows.save(due);
 }
 
-export interface FlowKeyView extends FlowKeyRow {
+/** A key without the count of those who wait for it, which may be many. */
+export interface FlowStateView extends FlowKeyRow {
   in_flight: number;
+}
+
+export interface FlowKeyView extends FlowStateView {
   wait_list_size: number;
 }
 
-const VIEW_FIELDS = `f.project_id, f.key, f.parallelism, f.rate, f.period_s, f.parallelism_pinned, f.rate_pinned, f.paused,
+const STATE_FIELDS = `f.project_id, f.key, f.parallelism, f.rate, f.period_s, f.parallelism_pinned, f.rate_pinned, f.paused,
   f.window_started_at_ms, f.window_count, f.used_at_ms, f.wake_at_ms,
   (select count(*) from messages m
-   where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is not null) as in_flight,
+   where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is not null) as in_flight`;
+
+const VIEW_FIELDS = `${STATE_FIELDS},
   (select count(*) from messages m
    where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line = ${LINE.flow}
      and m.due_at_ms <= ?) as wait_list_size`;
@@ -80,6 +86,17 @@ export const findKey = longRead(
   },
   (row, { nowMs }) => row && decodeFlowKey(row, nowMs),
 );
+
+/** The state of those `keys` that exist. */
+export function flowStatesOf(
+  queries: Queries,
+  { projectId, keys }: { projectId: ProjectId; keys: readonly string[] },
+): Promise<FlowStateView[]> {
+  return queries.query(`select ${STATE_FIELDS} from flow_keys f where f.project_id = ? and f.key in (??)`, [
+    projectId,
+    keys,
+  ]);
+}
 
 export interface ListKeysArgs {
   projectId: ProjectId;
@@ -106,10 +123,13 @@ export const listKeys = longRead(
 );
 
 export function decodeFlowKey(row: FlowKeyView, nowMs: Millis): FlowKey {
+  return { ...decodeFlowState(row, nowMs), waitListSize: row.wait_list_size };
+}
+
+export function decodeFlowState(row: FlowStateView, nowMs: Millis): FlowKeyState {
   const { rate, period_s: periodS, window_started_at_ms: startedAtMs, window_count: count } = row;
-  const key: FlowKey = {
+  const key: FlowKeyState = {
     key: row.key,
-    waitListSize: row.wait_list_size,
     inFlight: row.in_flight,
     periodS,
     rateCount: isWindowOpen({ rate, periodS, startedAtMs, count }, nowMs) ? count : 0,

@@ -3,7 +3,7 @@ import type { AttributeFilter } from '../../../engine/filters.ts';
 import type { MessageId, MessageKey, ProjectId } from '../../../engine/model.ts';
 import type { Queries } from '../../driver.ts';
 import { also, contentConditions } from '../filter.ts';
-import { type FlowKeyView, findKey } from '../lanes/flow-commands.ts';
+import { type FlowKeyView, type FlowStateView, findKey } from '../lanes/flow-commands.ts';
 import { LINE } from '../lanes/lines.ts';
 import { longRead, read } from '../operation.ts';
 import { keysOfWindow, type WindowKeys } from '../windows.ts';
@@ -43,8 +43,8 @@ export interface LiveRow extends ContentRow {
 /** An unfinished message, and the lane whose line it waits in. */
 export interface LiveRows {
   message: LiveRow;
-  queue?: { parallelism: number; paused: number; ahead: number };
-  key?: FlowKeyView;
+  queue?: { parallelism: number; paused: number; ahead?: number };
+  key?: FlowStateView | FlowKeyView;
 }
 
 /** An unfinished message with what it waits for. */

@@ -1,0 +1,103 @@
+/** What is a list of a project's unfinished messages, and what is their sum? */
+import type { AttributeFilter } from './filters.ts';
+import type { FlowKeyState } from './lanes/lanes.ts';
+import type { Explanation } from './messages/explain.ts';
+import type { MessageId, Millis } from './model.ts';
+import type { LiveMessage } from './stores.ts';
+
+/**
+ * What an unfinished message does, in one word. `waiting`: for its time, or for a worker to notice that it has come.
+ * `active`: it is being attempted. `held`: it is due, but its queue, flow-control key, origin or project holds it back.
+ */
+export const STANDINGS = ['waiting', 'active', 'held'] as const;
+
+export type Standing = (typeof STANDINGS)[number];
+
+export interface UnfinishedFilter extends AttributeFilter {
+  /** Unknown ids match nothing. */
+  messageId?: MessageId[];
+  standing?: Standing[];
+}
+
+/** Its message has an empty body, and neither its queue's messages nor its key's are counted. */
+export interface UnfinishedMessage extends LiveMessage {
+  standing: Standing;
+  bodyBytes: number;
+}
+
+export interface ExplainedMessage extends Pick<UnfinishedMessage, 'message' | 'standing' | 'bodyBytes'> {
+  explanation: Explanation;
+}
+
+/** `isAtLeast`: there may be more, which were not counted. */
+export interface Counted {
+  count: number;
+  isAtLeast: boolean;
+}
+
+/** Where messages wait in line. */
+interface Line {
+  waiting: Counted;
+  /** When the first of the line became due, or becomes so. */
+  firstDueAtMs: Millis;
+}
+
+export interface QueueLine extends Line {
+  queueName: string;
+  isPaused: boolean;
+  parallelism: number;
+}
+
+/** `waiting` are those that are due. */
+export interface KeyLine extends Line {
+  key: FlowKeyState;
+}
+
+/** What is unfinished in a project, those of workflow runs included. Costs the same however much there is. */
+export interface Backlog {
+  active: number;
+  waiting: Counted;
+  held: Counted;
+  /** Of the messages that are due and not in flight, as far as it was looked. Absent: none is. */
+  oldestDueAtMs?: Millis;
+  /** The messages held because of all attempts of the project in flight; absent: none are. */
+  project?: Line;
+  /** Each is a part of all lines. */
+  origins: (Line & { origin: string })[];
+  queues: QueueLine[];
+  keys: KeyLine[];
+  /** Whether there are more lines than these. */
+  isPartial: boolean;
+}
+
+/** The backlog, with what keeps each line from going on, of the origins as this worker knows it. */
+export interface ExplainedBacklog extends Omit<Backlog, 'origins' | 'queues' | 'keys'> {
+  origins: (Explained<Backlog['origins'][number]> & {
+    /** Its attempts ended without an answer so often that it may have only the fewest at a time. */
+    isHeldBack: boolean;
+  })[];
+  queues: Explained<QueueLine>[];
+  /** Without those whose messages go out at their turn. */
+  keys: Explained<KeyLine>[];
+}
+
+type Explained<L extends Line> = L & Pick<Explanation, 'reason'>;
+
+/** What the latest entries of the DLQ failed of, those of workflow runs included. */
+export interface Failures {
+  messages: Counted;
+  runs: Counted;
+  /** How many entries were looked at for the causes, the latest ones. */
+  lookedAt: number;
+  /** The most frequent first. */
+  causes: FailureCause[];
+}
+
+export interface FailureCause {
+  /** 0 without an answer. */
+  responseStatus: number;
+  /** What kind of failure it was, without an answer. */
+  error?: string;
+  count: number;
+  lastAtMs: Millis;
+}

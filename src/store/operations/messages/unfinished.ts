@@ -1,0 +1,137 @@
+/** Which messages of a project are not finished, newest first, and what does each of them wait for? */
+import type { AttributeFilter } from '../../../engine/filters.ts';
+import type { MessageId, MessageKey, ProjectId } from '../../../engine/model.ts';
+import type { Standing } from '../../../engine/unfinished.ts';
+import type { Queries, SqlParam } from '../../driver.ts';
+import { also, type Conditions, contentConditions } from '../filter.ts';
+import { type FlowStateView, flowStatesOf } from '../lanes/flow-commands.ts';
+import { LINE } from '../lanes/lines.ts';
+import { longRead } from '../operation.ts';
+import { cutBySizes, cutPage, type PageRows, type Position, type Slice } from '../page.ts';
+import type { LiveRow } from './find.ts';
+import { CONTENT_FIELDS, type ContentRow } from './rows.ts';
+
+/**
+ * The `Standing` of a row of messages `w`, given the time. Its first parameter is the present. A message of a key that is
+ * not due yet waits for its time, and not for the key.
+ */
+export const STANDING = `case when w.claim_token is not null then 'active'
+  when w.line = ${LINE.due} or (w.line = ${LINE.flow} and w.due_at_ms > ?) then 'waiting' else 'held' end`;
+
+export interface ListUnfinishedArgs {
+  projectId: ProjectId;
+  filter: AttributeFilter;
+  /** Both or none. */
+  messages?: { keys: MessageKey[]; ids: MessageId[] };
+  standings?: Standing[];
+  nowMs: number;
+  /** The position of a message is its key; its time is not used. */
+  slice: Slice;
+  /** Messages to look at, of all projects. */
+  window: number;
+}
+
+type StateRow = Omit<LiveRow, keyof ContentRow> & Position & { project_id: number; standing: Standing; bytes: number };
+
+export type UnfinishedRow = StateRow & LiveRow;
+
+export interface UnfinishedRows extends PageRows<UnfinishedRow> {
+  queues: { id: number; parallelism: number; paused: number }[];
+  keys: FlowStateView[];
+  bytes: number;
+}
+
+const READ =
+  'key, project_id, bytes, retried, due_at_ms, line, queue_id, queue_position, queue_slot, flow_key, claimed_at_ms, claim_token, cancel_requested_at_ms, run_key';
+
+const SELECTED = `0 as "timeMs", w.key as n, w.project_id, w.bytes, w.retried, w.due_at_ms, w.line, w.queue_id,
+  w.queue_position, w.queue_slot, w.flow_key, w.claimed_at_ms, w.cancel_requested_at_ms`;
+
+/** Bodies stay where they are. */
+const FIELDS_WITHOUT_BODY = CONTENT_FIELDS.replace('c.body', 'null as body');
+
+export const listUnfinished = longRead(async (queries: Queries, args: ListUnfinishedArgs): Promise<UnfinishedRows> => {
+  const { projectId, slice } = args;
+  const found = await statesOf(queries, args);
+  const contents = await queries.query<ContentRow>(
+    `select ${FIELDS_WITHOUT_BODY} from contents c where c.key in (??)`,
+    [found.rows.map(({ n }) => n)],
+  );
+  const contentByKey = new Map(contents.map((content) => [content.key, content]));
+  const rows = found.rows.flatMap((row) => {
+    const content = contentByKey.get(row.n);
+    return content ? { ...row, ...content } : [];
+  });
+  const page = cutBySizes(
+    { ...found, rows },
+    ({ header, settings }) => (header?.length ?? 0) + settings.length,
+    slice.bytesMax,
+  );
+  const queueIds = page.rows.flatMap(({ line, queue_id }) =>
+    line === LINE.queue && queue_id !== null ? queue_id : [],
+  );
+  const keys = page.rows.flatMap(({ line, flow_key }) => (line === LINE.flow && flow_key !== null ? flow_key : []));
+  return {
+    ...page,
+    queues: await queries.query('select id, parallelism, paused from queues where project_id = ? and id in (??)', [
+      projectId,
+      [...new Set(queueIds)],
+    ]),
+    keys: await flowStatesOf(queries, { projectId, keys: [...new Set(keys)] }),
+  };
+});
+
+async function statesOf(queries: Queries, args: ListUnfinishedArgs): Promise<PageRows<StateRow>> {
+  const { slice, window, nowMs } = args;
+  const { rows: from, isWhole } = windowOf(args);
+  const { joins, filter } = filterOf(args);
+  const rows = await queries.query<StateRow>(
+    // The plus keeps the planner from walking the whole table in order instead of what is in flight.
+    `select ${SELECTED}, ${STANDING} as standing from (select ${READ} from messages where ${from.texts.join(' and ')}) w
+     ${joins} where ${filter.texts.join(' and ')} order by ${isWhole ? '+' : ''}w.key desc limit ?`,
+    [nowMs, ...from.params, ...filter.params, slice.count + 1],
+  );
+  if (isWhole || rows.length > slice.count) return cutPage(rows, slice.count, undefined);
+  const [end] = await queries.query<Position>(
+    'select 0 as "timeMs", key as n from messages where key < ? order by key desc limit 1 offset ?',
+    [beforeKey(slice), window - 1],
+  );
+  return cutPage(rows, slice.count, end);
+}
+
+/** The rows to look at. `isWhole`: all that there are, since they are few; otherwise the next of the table. */
+function windowOf({ projectId, messages, standings, slice, window }: ListUnfinishedArgs): {
+  rows: Conditions;
+  isWhole: boolean;
+} {
+  const before = beforeKey(slice);
+  if (messages) return { rows: { texts: ['key in (??)', '+key < ?'], params: [messages.keys, before] }, isWhole: true };
+  if (standings?.every((standing) => standing === 'active')) {
+    const texts = ['project_id = ?', 'claim_token is not null', '+key < ?'];
+    return { rows: { texts, params: [projectId, before] }, isWhole: true };
+  }
+  return { rows: { texts: ['key < ? order by key desc limit ?'], params: [before, window] }, isWhole: false };
+}
+
+function filterOf({ projectId, filter, messages, standings, nowMs }: ListUnfinishedArgs): {
+  joins: string;
+  filter: Conditions;
+} {
+  const conditions = contentConditions(filter);
+  if (filter.fromMs !== undefined) also(conditions, 'c.created_at_ms >= ?', filter.fromMs);
+  if (filter.toMs !== undefined) also(conditions, 'c.created_at_ms <= ?', filter.toMs);
+  if (messages) also(conditions, 'c.id in (??)', messages.ids);
+  const joins = conditions.texts.length > 0 ? 'lookup contents c on (c.key = w.key)' : '';
+  // Messages of runs are listed with the runs.
+  also(conditions, 'w.run_key is null and w.project_id = ?', projectId);
+  if (standings) {
+    const values: SqlParam[] = [nowMs, standings];
+    conditions.texts.push(`${STANDING} in (??)`);
+    conditions.params.push(...values);
+  }
+  return { joins, filter: conditions };
+}
+
+function beforeKey({ after }: Slice): number {
+  return after?.n ?? Number.MAX_SAFE_INTEGER;
+}

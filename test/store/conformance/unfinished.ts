@@ -1,0 +1,226 @@
+import { expect, it } from 'vitest';
+import type { UnfinishedFilter } from '../../../src/engine/unfinished.ts';
+import { begin } from './run-world.ts';
+import {
+  buried,
+  bytes,
+  eachWorld,
+  type OpenStore,
+  OTHER_PROJECT,
+  PROJECT,
+  retrying,
+  settlement,
+  T0,
+  World,
+} from './world.ts';
+
+export function unfinishedConformance(open: OpenStore): void {
+  const world = eachWorld(open);
+
+  const list = (filter: UnfinishedFilter = {}, page: { count?: number; cursor?: string } = {}, nowMs = T0) =>
+    world().store.messages.listUnfinished({ projectId: PROJECT, filter, page: { count: 100, ...page }, nowMs });
+  const idsOf = async (filter: UnfinishedFilter, nowMs = T0) =>
+    (await list(filter, {}, nowMs)).items.map(({ message }) => message.id);
+  const backlog = (nowMs = T0) => world().store.backlog.readBacklog({ projectId: PROJECT, nowMs });
+  const failures = () => world().store.backlog.readFailures({ projectId: PROJECT });
+
+  const paused = { projectId: PROJECT, isPaused: true, nowMs: T0 };
+  const queued = (queueName: string) => world().accept({ settings: { queueName } });
+  const keyed = (key: string, notBeforeMs = T0) =>
+    world().accept({ notBeforeMs, settings: { flowControl: { key, periodS: 1, parallelism: 1 } } });
+
+  it('lists messages newest first without their bodies, and says how long these are', async () => {
+    const first = await world().accept({ body: bytes('four') });
+    const second = await world().accept({ header: { A: ['b'] }, callerIp: '10.0.0.1' });
+    const { items, cursor } = await list();
+    expect(items).toEqual([
+      expect.objectContaining({ message: second, bodyBytes: 0, retried: 0 }),
+      expect.objectContaining({ message: { ...first, body: bytes('') }, bodyBytes: 4 }),
+    ]);
+    expect(cursor).toBeUndefined();
+  });
+
+  it('says of each what it waits for', async () => {
+    const delayed = await world().accept({ notBeforeMs: T0 + 9 });
+    const inLine = await world().accept({ state: { kind: 'origin', dueAtMs: T0 } });
+    const { message: running } = await world().acceptClaimed();
+    await world().store.messages.cancelById(PROJECT, [running.id], T0);
+    await world().store.queues.saveQueue({ ...paused, name: 'q', parallelism: 2 });
+    const inQueue = await queued('q');
+    await world().store.keys.setKeyPaused({ ...paused, key: 'k' });
+    const withKey = await keyed('k');
+    const later = await keyed('k', T0 + 9);
+    const { items } = await list();
+    const told = items.map(({ message, standing, state, cancelRequested }) => [
+      message.id,
+      standing,
+      cancelRequested,
+      state,
+    ]);
+    expect(told).toEqual([
+      [
+        later.id,
+        'waiting',
+        false,
+        { kind: 'flow', dueAtMs: T0 + 9, key: expect.objectContaining({ key: 'k', isPaused: true }) },
+      ],
+      [
+        withKey.id,
+        'held',
+        false,
+        { kind: 'flow', dueAtMs: T0, key: expect.objectContaining({ key: 'k', isPaused: true, inFlight: 0 }) },
+      ],
+      [inQueue.id, 'held', false, { kind: 'queue', dueAtMs: T0, isPaused: true, hasSlot: false, parallelism: 2 }],
+      [running.id, 'active', true, { kind: 'claimed', claimedAtMs: T0 }],
+      [inLine.id, 'held', false, { kind: 'origin', dueAtMs: T0 }],
+      [delayed.id, 'waiting', false, { kind: 'due', dueAtMs: T0 + 9 }],
+    ]);
+    expect(await idsOf({ standing: ['held'] })).toEqual([withKey.id, inQueue.id, inLine.id]);
+    expect(await idsOf({ standing: ['active'] })).toEqual([running.id]);
+    expect(await idsOf({ standing: ['waiting', 'active'] })).toEqual([later.id, running.id, delayed.id]);
+    expect(await idsOf({ standing: ['held'] }, T0 + 9)).toContain(later.id);
+  });
+
+  it('leaves out what is finished, what belongs to a run, and what another project has', async () => {
+    await world().bury(T0);
+    await begin(world(), { id: 'run' });
+    await world().accept({ projectId: OTHER_PROJECT });
+    await world().acceptClaimed({ projectId: OTHER_PROJECT });
+    const { message, claimToken } = await world().acceptClaimed();
+    await world().store.messages.settle(settlement(message, claimToken, retrying(T0, T0 + 9, 2)), T0);
+    const { items } = await list();
+    expect(items.map((item) => [item.message.id, item.retried])).toEqual([[message.id, 2]]);
+    expect(await idsOf({ standing: ['active'] })).toEqual([]);
+  });
+
+  it('narrows by filters, by times and by ids', async () => {
+    const one = await world().accept({ settings: { labels: ['a'] }, url: 'https://one.example/p' });
+    const two = await world().accept({ createdAtMs: T0 + 10, settings: { labels: ['b'] } });
+    expect(await idsOf({ label: ['a'] })).toEqual([one.id]);
+    expect(await idsOf({ label: ['a', 'b'], host: ['one.example'] })).toEqual([one.id]);
+    expect(await idsOf({ fromMs: T0 + 10 })).toEqual([two.id]);
+    expect(await idsOf({ toMs: T0 + 9 })).toEqual([one.id]);
+    expect(await idsOf({ messageId: [one.id, two.id, 'msg_no'] })).toEqual([two.id, one.id]);
+    expect(await idsOf({ messageId: [] })).toEqual([]);
+    expect(await idsOf({ label: ['a'], standing: ['active'] })).toEqual([]);
+  });
+
+  it.each<[string, UnfinishedFilter]>([
+    ['all', {}],
+    ['of those in flight', { standing: ['active'] }],
+  ])('has pages, which name each message once: %s', async (_, filter) => {
+    const ids: string[] = [];
+    for (let count = 0; count < 5; count += 1) ids.unshift((await world().acceptClaimed()).message.id);
+    const seen: string[] = [];
+    let cursor: string | undefined;
+    do {
+      const page = await list(filter, cursor === undefined ? { count: 2 } : { count: 2, cursor });
+      seen.push(...page.items.map(({ message }) => message.id));
+      cursor = page.cursor;
+    } while (cursor !== undefined);
+    expect(seen).toEqual(ids);
+  });
+
+  it('finds what stands behind many messages of others', async () => {
+    const { id } = await world().accept();
+    const others = Array.from({ length: 1_100 }, () => world().message({ projectId: OTHER_PROJECT }));
+    await world().store.messages.accept(others, T0);
+    expect(await idsOf({})).toEqual([id]);
+    expect(await idsOf({ messageId: [id] })).toEqual([id]);
+  });
+
+  it('counts what is unfinished, that of runs included', async () => {
+    await world().accept({ notBeforeMs: T0 + 9 });
+    await begin(world(), { id: 'run' });
+    await world().acceptClaimed();
+    await world().accept({ state: { kind: 'origin', dueAtMs: T0 - 5 }, url: 'https://b.example/' });
+    await world().accept({ state: { kind: 'origin', dueAtMs: T0 - 7 }, url: 'https://b.example/' });
+    await world().accept({ state: { kind: 'origin', dueAtMs: T0 - 3 }, url: 'https://a.example/' });
+    await world().accept({ projectId: OTHER_PROJECT, state: { kind: 'origin', dueAtMs: 1 } });
+    await world().accept({ projectId: OTHER_PROJECT, notBeforeMs: 1 });
+    const exactly = (count: number) => ({ count, isAtLeast: false });
+    expect(await backlog()).toEqual({
+      active: 1,
+      waiting: exactly(2),
+      held: exactly(3),
+      oldestDueAtMs: T0 - 7,
+      origins: [
+        { origin: 'https://a.example', waiting: exactly(1), firstDueAtMs: T0 - 3 },
+        { origin: 'https://b.example', waiting: exactly(2), firstDueAtMs: T0 - 7 },
+      ],
+      queues: [],
+      keys: [],
+      isPartial: false,
+    });
+  });
+
+  it('knows no oldest due message where none is due', async () => {
+    await world().accept({ notBeforeMs: T0 + 9 });
+    expect(await backlog()).not.toHaveProperty('oldestDueAtMs');
+    expect(await backlog(T0 + 9)).toMatchObject({ oldestDueAtMs: T0 + 9 });
+  });
+
+  it('names queues and keys with messages; of a key it counts those that are due', async () => {
+    await world().store.queues.saveQueue({ ...paused, name: 'q', parallelism: 2 });
+    for (let count = 0; count < 3; count += 1) await queued('q');
+    await world().store.keys.setKeyPaused({ ...paused, key: 'k' });
+    await keyed('k', T0 + 9);
+    await keyed('k', T0 - 2);
+    const { queues, keys, held, waiting, oldestDueAtMs } = await backlog();
+    expect(queues).toEqual([
+      { queueName: 'q', isPaused: true, parallelism: 2, waiting: { count: 3, isAtLeast: false }, firstDueAtMs: T0 },
+    ]);
+    expect(keys).toEqual([
+      {
+        key: expect.objectContaining({ key: 'k', isPaused: true }),
+        ...{ waiting: { count: 1, isAtLeast: false }, firstDueAtMs: T0 - 2 },
+      },
+    ]);
+    expect([held.count, waiting.count, oldestDueAtMs]).toEqual([4, 1, T0 - 2]);
+  });
+
+  it('counts a line, and names lines, up to a limit', async () => {
+    const line = (index: number, url: string) =>
+      world().message({ url, state: { kind: 'origin', dueAtMs: T0 + index } });
+    const ofOne = Array.from({ length: 1_002 }, (_, index) => line(index, 'https://0.example/'));
+    const ofMany = Array.from({ length: 50 }, (_, index) => line(0, `https://${index + 100}.example/`));
+    await world().store.messages.accept([...ofOne, ...ofMany], T0);
+    const { origins, held, isPartial } = await backlog();
+    expect(origins[0]).toMatchObject({ origin: 'https://0.example', waiting: { count: 1_000, isAtLeast: true } });
+    expect([origins.length, isPartial]).toEqual([50, true]);
+    expect(held).toEqual({ count: 1_052, isAtLeast: false });
+  });
+
+  it('says that a project has as many attempts in flight as it may', async () => {
+    const store = await open({ queuesMax: 0, parallelismMax: 1, messagesPerDayMax: 0, journalBytesMax: 0 });
+    const limited = await World.open(async () => store);
+    await limited.acceptClaimed();
+    const { message: held } = await limited.acceptClaimed();
+    const { project } = await store.backlog.readBacklog({ projectId: PROJECT, nowMs: T0 });
+    expect(project).toEqual({ waiting: { count: 1, isAtLeast: false }, firstDueAtMs: held.notBeforeMs });
+    await store.close();
+  });
+
+  it('counts dead messages by the status of their answer, or by the kind of their error', async () => {
+    for (const [at, status] of [500, 404, 500].entries()) await world().bury(T0 + at, {}, status);
+    for (const error of ['timeout: no answer within 5 ms', 'timeout: no answer within 9 ms', 'connection refused']) {
+      const { message, claimToken } = await world().acceptClaimed();
+      const { deadLetter, ...change } = buried(T0 + 10, 0);
+      if (!deadLetter) throw new Error('there is no dead letter');
+      const unanswered = { ...change, deadLetter: { ...deadLetter, responseBody: bytes(error) } };
+      await world().store.messages.settle(settlement(message, claimToken, unanswered), T0 + 10);
+    }
+    await world().bury(T0, { projectId: OTHER_PROJECT });
+    expect(await failures()).toEqual({
+      messages: { count: 6, isAtLeast: false },
+      runs: { count: 0, isAtLeast: false },
+      lookedAt: 6,
+      causes: expect.arrayContaining([
+        { responseStatus: 500, count: 2, lastAtMs: T0 + 2 },
+        { responseStatus: 0, error: 'timeout', count: 2, lastAtMs: T0 + 10 },
+        { responseStatus: 404, count: 1, lastAtMs: T0 + 1 },
+        { responseStatus: 0, error: 'connection refused', count: 1, lastAtMs: T0 + 10 },
+      ]),
+    });
+  });
+}
