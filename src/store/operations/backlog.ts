@@ -170,7 +170,7 @@ function decodeBacklog(rows: BacklogRows, { nowMs }: Args): Backlog {
   const dueMs = [rows.first_due_at_ms, ...lines.map(({ due_at_ms }) => due_at_ms)].filter(
     (atMs): atMs is Millis => atMs !== null && atMs <= nowMs,
   );
-  const inLines = [...(project ? [project] : []), ...origins, ...queues].reduce((sum, { waiting }) => sum + waiting, 0);
+  const inLines = lines.reduce((sum, { waiting }) => sum + waiting, 0);
   return {
     active,
     waiting: { count: counts.waiting, isAtLeast },
@@ -228,7 +228,7 @@ export const readFailures = longRead(
   ({ dead, dead_runs: runs, rows }): Failures => {
     const isAtLeast = dead > COUNTED_MAX;
     return {
-      messages: { count: dead - runs, isAtLeast },
+      messages: { count: Math.min(dead - runs, COUNTED_MAX), isAtLeast },
       runs: { count: runs, isAtLeast },
       lookedAt: rows.length,
       causes: causesOf(rows),

@@ -18,7 +18,7 @@ const CANCELLED_TOGETHER = 50;
 
 /** Unfinished messages looked at for a page: first few, since most pages are full then, and then as many as a page may cost. */
 const FIRST_WINDOW = 1_000;
-const WINDOW = 20_000;
+const WINDOW = 10_000;
 const UNFINISHED_WINDOWS_MAX = 2;
 
 export function messagesOver(connection: Connection): MessageStore {
