@@ -1,0 +1,25 @@
+/** A page of unfinished messages looks at a bounded part of the table, however many messages stand before those it wants. */
+import { expect, it } from 'vitest';
+import { createStore } from '../../src/store/create.ts';
+import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
+import { migrate } from '../../src/store/migrations/index.ts';
+import { OTHER_PROJECT, PROJECT, T0, World } from './conformance/world.ts';
+
+it('is empty and has a cursor where others fill that part, and the next one goes on behind them', async () => {
+  const driver = new SqliteDriver({ path: ':memory:' });
+  await migrate(driver);
+  const world = await World.open(async () => createStore(driver));
+  const { id } = await world.accept();
+  const others = Array.from({ length: 11_000 }, () => world.message({ projectId: OTHER_PROJECT }));
+  await world.store.messages.accept(others, T0);
+  const list = (page: { cursor?: string }) =>
+    world.store.messages.listUnfinished({ projectId: PROJECT, filter: {}, page: { count: 10, ...page }, nowMs: T0 });
+  const first = await list({});
+  expect([first.items.length, first.cursor]).toEqual([0, expect.any(String)]);
+  const second = await list({ cursor: first.cursor ?? '' });
+  expect(second.items.map(({ message }) => message.id)).toEqual([id]);
+  expect(second.cursor).toBeUndefined();
+  const backlog = await world.store.backlog.readBacklog({ projectId: PROJECT, nowMs: T0 });
+  expect(backlog.waiting).toEqual({ count: 0, isAtLeast: true });
+  await world.store.close();
+});
