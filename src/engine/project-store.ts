@@ -22,6 +22,7 @@ export interface ProjectStore {
   readonly dead: OfProject<Pick<Store['dead'], 'listDead' | 'findDead' | 'deleteDead'>>;
   readonly backlog: OfProject<Pick<Store['backlog'], 'readFailures'>>;
   readonly logs: OfProject<Store['logs']>;
+  readonly minutes: OfProject<Pick<Store['minutes'], 'listMinutes'>>;
   readonly runs: OfProject<Pick<Store['runs'], 'journalBytes'>>;
   readonly deadRuns: OfProject<Pick<Store['deadRuns'], 'listDeadRuns' | 'findDeadRuns' | 'deleteDeadRuns'>>;
   readonly runLogs: OfProject<Pick<Store['runLogs'], 'listRunEvents'>>;

@@ -11,6 +11,9 @@ const PIECE_ROWS = 500;
 /** A flow-control key is forgotten a day after its last use (contract M 16.9), whose time is kept to the hour. */
 const KEYS_REMEMBERED_MS = 25 * 3_600_000;
 
+/** The counts of minutes are kept as long as logs, but no longer than this: a project has 43,200 rows then. */
+const MINUTES_KEPT_MS = 30 * 24 * 3_600_000;
+
 interface RetentionDeps {
   store: { retention: RetentionStore };
   clock: Clock;
@@ -74,6 +77,7 @@ export class RetentionLoop {
     return store.retention.dropExpired({
       logsBeforeMs: wallMs - settings.logRetentionMs,
       deadBeforeMs: wallMs - settings.dlqRetentionMs,
+      minutesBeforeMs: wallMs - Math.min(settings.logRetentionMs, MINUTES_KEPT_MS),
       keysUsedBeforeMs: nowMs - KEYS_REMEMBERED_MS,
       nowMs,
       rowsMax: PIECE_ROWS,

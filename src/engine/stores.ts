@@ -9,6 +9,7 @@ import type { FlowKey, FlowKeyState, FlowPin, Queue } from './lanes/lanes.ts';
 import type { OriginLine } from './lanes/origin-line.ts';
 import type { Accepted, AcceptedState, Saved } from './messages/accepted.ts';
 import type { ClaimAnswer, ClaimRequest } from './messages/claims.ts';
+import type { Minute } from './minutes/minute.ts';
 import type {
   Claimed,
   ClaimRef,
@@ -172,6 +173,13 @@ export interface LogStore {
   listLogs(args: InProject & { filter: LogFilter; page: PageRequest }): Promise<Page<LogEntry>>;
 }
 
+export interface MinuteStore {
+  /** Adds what `minutes` count to what is counted of them already. */
+  addMinutes(args: InProject & { minutes: readonly Minute[] }): Promise<void>;
+  /** The first `count` of the minutes that begin from `fromMs` to `toMs` and have something in them, oldest first. */
+  listMinutes(args: InProject & { fromMs: Millis; toMs: Millis; count: number }): Promise<Minute[]>;
+}
+
 export interface Project {
   projectId: ProjectId;
   /** `UserID` of the project's tokens. */
@@ -322,6 +330,7 @@ export interface RetentionStore {
   dropExpired(limits: {
     logsBeforeMs: Millis;
     deadBeforeMs: Millis;
+    minutesBeforeMs: Millis;
     /** Flow-control keys are dropped when their last use was before this time. */
     keysUsedBeforeMs: Millis;
     nowMs: Millis;
@@ -373,6 +382,7 @@ export interface Store {
   readonly dead: DeadMessageStore;
   readonly backlog: BacklogStore;
   readonly logs: LogStore;
+  readonly minutes: MinuteStore;
   readonly runs: RunStore;
   readonly deadRuns: DeadRunStore;
   readonly runLogs: RunLogStore;

@@ -14,6 +14,7 @@ import * as backlog from './operations/backlog.ts';
 import * as flowCommands from './operations/lanes/flow-commands.ts';
 import * as projectGate from './operations/lanes/project-gate.ts';
 import * as queueCommands from './operations/lanes/queue-commands.ts';
+import * as minutes from './operations/minutes.ts';
 import * as urlGroups from './operations/url-groups.ts';
 import * as workers from './operations/workers/workers.ts';
 import { deadOver } from './parts/dead.ts';
@@ -33,6 +34,7 @@ export class SqlStore implements Store {
   readonly dead: Store['dead'];
   readonly backlog: Store['backlog'];
   readonly logs: Store['logs'];
+  readonly minutes: Store['minutes'];
   readonly runs: Store['runs'];
   readonly deadRuns: Store['deadRuns'];
   readonly runLogs: Store['runLogs'];
@@ -52,6 +54,7 @@ export class SqlStore implements Store {
     this.dead = deadOver(connection);
     this.backlog = derive(connection, backlog);
     this.logs = logsOver(connection);
+    this.minutes = derive(connection, minutes);
     this.runs = runsOver(connection);
     this.deadRuns = deadRunsOver(connection);
     this.runLogs = runLogsOver(connection);

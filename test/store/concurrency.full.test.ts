@@ -147,7 +147,14 @@ describe('several workers at once', () => {
 
       /** Another worker may have the logs locked for longer than it waits: then it is for the next time. */
       const dropExpired = async (store: Store): Promise<void> => {
-        const limits = { logsBeforeMs: 0, deadBeforeMs: 0, keysUsedBeforeMs: 0, nowMs: T0, rowsMax: 100 };
+        const limits = {
+          logsBeforeMs: 0,
+          deadBeforeMs: 0,
+          minutesBeforeMs: 0,
+          keysUsedBeforeMs: 0,
+          nowMs: T0,
+          rowsMax: 100,
+        };
         await store.retention.dropExpired(limits).catch((error: unknown) => {
           if (!(error instanceof StoreUnavailable)) throw error;
         });

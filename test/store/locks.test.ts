@@ -373,7 +373,7 @@ describe('of the other commands', () => {
 
   it('retention locks the projects whose keys it may forget, and a start, at which nobody else is there, none', async () => {
     await settle(await world.acceptClaimed({ ...OF_KEY, ...OF_OTHER }));
-    const bounds = { logsBeforeMs: 0, deadBeforeMs: 0, nowMs: T0, rowsMax: 100 };
+    const bounds = { logsBeforeMs: 0, deadBeforeMs: 0, minutesBeforeMs: 0, nowMs: T0, rowsMax: 100 };
     expect(await lockedBy(() => world.store.retention.dropExpired({ ...bounds, keysUsedBeforeMs: 0 }))).toEqual([]);
     const forgets = () => world.store.retention.dropExpired({ ...bounds, keysUsedBeforeMs: T0 + 1_000_000 });
     expect(await lockedBy(forgets)).toEqual([OTHER_PROJECT]);

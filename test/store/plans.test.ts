@@ -70,7 +70,7 @@ it('goes by a key or an index wherever a table may be large', async () => {
     const steps = db.prepare(`explain query plan ${toSqlite(text)}`).all() as { detail: string }[];
     for (const { detail } of steps) {
       const large =
-        /^SCAN (messages|contents|logs|dead|deduplications|log_details|url_groups|url_group_endpoints|schedules|schedule_plans|queues|flow_keys|message_counts|runs|journal|invocations|waiters|mail|[mcdlsqfprjit])\b/.test(
+        /^SCAN (messages|contents|logs|dead|deduplications|log_details|url_groups|url_group_endpoints|schedules|schedule_plans|queues|flow_keys|message_counts|minutes|runs|journal|invocations|waiters|mail|[mcdlsqfprjit])\b/.test(
           detail,
         );
       if (large && !isBounded(detail)) scans.push(`${detail}: ${text}`);

@@ -367,7 +367,7 @@ async function useKey(world: World): Promise<void> {
 }
 
 async function dropUnusedKeys({ store }: World): Promise<void> {
-  const never = { logsBeforeMs: 0, deadBeforeMs: 0, nowMs: T0, rowsMax: 100 };
+  const never = { logsBeforeMs: 0, deadBeforeMs: 0, minutesBeforeMs: 0, nowMs: T0, rowsMax: 100 };
   await store.retention.dropExpired({ ...never, keysUsedBeforeMs: T0 + 1_000_000 });
 }
 

@@ -86,6 +86,7 @@ export function partitionsOn(version: PostgresVersion): void {
       return store.retention.dropExpired({
         logsBeforeMs: beforeMs,
         deadBeforeMs: 0,
+        minutesBeforeMs: 0,
         keysUsedBeforeMs: 0,
         nowMs,
         rowsMax,

@@ -236,6 +236,52 @@ create table migrations (
 );
 CREATE UNIQUE INDEX migrations_pkey ON migrations USING btree (number); -- primary key
 
+create table minutes (
+  project_id bigint not null,
+  at_ms bigint not null,
+  accepted bigint not null,
+  delivered bigint not null,
+  failed_attempts bigint not null,
+  dead bigint not null,
+  runs_started bigint not null,
+  runs_succeeded bigint not null,
+  runs_failed bigint not null,
+  runs_canceled bigint not null,
+  latency_0 bigint not null,
+  latency_1 bigint not null,
+  latency_2 bigint not null,
+  latency_3 bigint not null,
+  latency_4 bigint not null,
+  latency_5 bigint not null,
+  latency_6 bigint not null,
+  latency_7 bigint not null,
+  latency_8 bigint not null,
+  latency_9 bigint not null,
+  latency_10 bigint not null,
+  latency_11 bigint not null,
+  lag_0 bigint not null,
+  lag_1 bigint not null,
+  lag_2 bigint not null,
+  lag_3 bigint not null,
+  lag_4 bigint not null,
+  lag_5 bigint not null,
+  lag_6 bigint not null,
+  lag_7 bigint not null,
+  lag_8 bigint not null,
+  lag_9 bigint not null,
+  lag_10 bigint not null,
+  lag_11 bigint not null
+) with (
+  fillfactor=70,
+  autovacuum_vacuum_scale_factor=0.01,
+  autovacuum_vacuum_threshold=500,
+  autovacuum_vacuum_cost_delay=0,
+  autovacuum_analyze_scale_factor=0.02,
+  vacuum_index_cleanup=on
+);
+CREATE UNIQUE INDEX minutes_pkey ON minutes USING btree (project_id, at_ms); -- primary key
+CREATE INDEX minutes_at ON minutes USING btree (at_ms, project_id);
+
 create table numbers (
   name text collate "C" not null,
   next bigint not null,

@@ -302,3 +302,43 @@ CREATE TABLE workers (
 , accounts_version integer);
 
 CREATE INDEX messages_lines on messages (project_id, origin, due_at_ms, key) where claim_token is null and line = 1;
+
+CREATE TABLE minutes (
+  project_id integer not null,
+  at_ms integer not null,
+  accepted integer not null,
+  delivered integer not null,
+  failed_attempts integer not null,
+  dead integer not null,
+  runs_started integer not null,
+  runs_succeeded integer not null,
+  runs_failed integer not null,
+  runs_canceled integer not null,
+  latency_0 integer not null,
+  latency_1 integer not null,
+  latency_2 integer not null,
+  latency_3 integer not null,
+  latency_4 integer not null,
+  latency_5 integer not null,
+  latency_6 integer not null,
+  latency_7 integer not null,
+  latency_8 integer not null,
+  latency_9 integer not null,
+  latency_10 integer not null,
+  latency_11 integer not null,
+  lag_0 integer not null,
+  lag_1 integer not null,
+  lag_2 integer not null,
+  lag_3 integer not null,
+  lag_4 integer not null,
+  lag_5 integer not null,
+  lag_6 integer not null,
+  lag_7 integer not null,
+  lag_8 integer not null,
+  lag_9 integer not null,
+  lag_10 integer not null,
+  lag_11 integer not null,
+  primary key (project_id, at_ms)
+) without rowid;
+
+CREATE INDEX minutes_at on minutes (at_ms, project_id);

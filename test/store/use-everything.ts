@@ -1,6 +1,7 @@
 /** Calls everything that a store can do at least once, so that what it sends to its database can be looked at. */
 import { lineOf } from '../../src/engine/lanes/origin-line.ts';
 import type { MessageId } from '../../src/engine/model.ts';
+import { emptyMinute } from '../../src/engine/minutes/minute.ts';
 import type { RunFilter } from '../../src/engine/runs/log-store.ts';
 import type { Schedule } from '../../src/engine/schedules/schedules.ts';
 import type { Store } from '../../src/engine/stores.ts';
@@ -93,10 +94,13 @@ export async function useEverything(world: World): Promise<void> {
   await useLanes(world);
   await useRuns(world);
   await useDeadRuns(world);
+  await store.minutes.addMinutes({ projectId: PROJECT, minutes: [emptyMinute(T0)] });
+  await store.minutes.listMinutes({ projectId: PROJECT, fromMs: T0, toMs: T0, count: 1 });
   await world.bury(T0);
   await store.retention.dropExpired({
     logsBeforeMs: T0 + 1,
     deadBeforeMs: T0 + 1,
+    minutesBeforeMs: T0 + 1,
     keysUsedBeforeMs: T0 + 1,
     nowMs: T0 + 1,
     rowsMax: 1_000,

@@ -11,6 +11,7 @@ import { logDays } from './008-log-days.ts';
 import { serversOfNumbers } from './009-servers-of-numbers.ts';
 import { linesOfProjects } from './010-lines-of-projects.ts';
 import { accountsOfWorkers } from './011-accounts-of-workers.ts';
+import { minutes } from './012-minutes.ts';
 import type { Migration } from './migration.ts';
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -25,6 +26,7 @@ export const MIGRATIONS: readonly Migration[] = [
   serversOfNumbers,
   linesOfProjects,
   accountsOfWorkers,
+  minutes,
 ];
 
 /** The database was written by a newer Waypost in a way that this one cannot work with. */

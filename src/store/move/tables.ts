@@ -16,6 +16,12 @@ export const MOVED_TABLES: readonly MovedTable[] = [
   table('projects', 'id', 'name signing_current signing_next created_at_ms'),
   table('tokens', 'hash', 'project_id scope created_at_ms name last_used_at_ms'),
   table('message_counts', 'project_id day', 'messages'),
+  table(
+    'minutes',
+    'project_id at_ms',
+    `accepted delivered failed_attempts dead runs_started runs_succeeded runs_failed runs_canceled
+     ${buckets('latency')} ${buckets('lag')}`,
+  ),
   table('url_groups', 'project_id name', 'created_at_ms updated_at_ms', 'headers'),
   table('url_group_endpoints', 'project_id group_name position', 'url name'),
   table(
@@ -86,6 +92,11 @@ function table(name: string, key: string, others: string, large = ''): MovedTabl
   const keyColumns = words(key);
   const largeColumns = words(large);
   return { name, key: keyColumns, columns: [...keyColumns, ...words(others), ...largeColumns], large: largeColumns };
+}
+
+/** Columns of a histogram. */
+function buckets(name: string): string {
+  return Array.from({ length: 12 }, (_, index) => `${name}_${index}`).join(' ');
 }
 
 function words(text: string): string[] {

@@ -16,6 +16,7 @@ import * as find from './messages/find.ts';
 import * as release from './messages/release.ts';
 import * as settle from './messages/settle.ts';
 import * as unfinished from './messages/unfinished.ts';
+import * as minutes from './minutes.ts';
 import type { MergedWrite, Write, WriteTraits } from './operation.ts';
 import * as retention from './retention.ts';
 import * as activeRuns from './runs/active.ts';
@@ -45,6 +46,7 @@ const ALL = {
   ...dead,
   ...find,
   ...logs,
+  ...minutes,
   ...numbers,
   ...projects,
   ...tokens,

@@ -4,11 +4,13 @@ import type { Queries, Transaction } from '../driver.ts';
 import { dropUnusedKeys, projectsOfUnusedKeys } from './lanes/flow-commands.ts';
 import { deletedQueues, emptyQueue } from './lanes/queue-commands.ts';
 import type { WriteContext } from './logs/log-writer.ts';
+import { dropMinutes } from './minutes.ts';
 import { write } from './operation.ts';
 
 export interface DropExpiredArgs {
   logsBeforeMs: number;
   deadBeforeMs: number;
+  minutesBeforeMs: number;
   keysUsedBeforeMs: number;
   nowMs: number;
   rowsMax: number;
@@ -41,6 +43,7 @@ export const dropExpired = write(
     if (budget > 0) budget -= await dropDead(tx, args.deadBeforeMs, budget);
     if (budget > 0) budget -= await dropRuns(tx, args, budget);
     if (budget > 0) budget -= await dropDeduplications(tx, args.nowMs, budget);
+    if (budget > 0) budget -= await dropMinutes(tx, args.minutesBeforeMs, budget);
     if (budget > 0) {
       const { keysUsedBeforeMs: usedBeforeMs, nowMs } = args;
       budget -= await dropUnusedKeys(context, { usedBeforeMs, nowMs, rowsMax: budget });

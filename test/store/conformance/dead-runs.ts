@@ -324,7 +324,13 @@ export function deadRunsConformance(open: OpenStore): void {
       ]);
       await store().deadRuns.retryRun(revival, T0);
       const afterMs = T0 + 1;
-      const bounds = { logsBeforeMs: afterMs, deadBeforeMs: afterMs, keysUsedBeforeMs: afterMs, nowMs: afterMs };
+      const bounds = {
+        logsBeforeMs: afterMs,
+        deadBeforeMs: afterMs,
+        minutesBeforeMs: 0,
+        keysUsedBeforeMs: afterMs,
+        nowMs: afterMs,
+      };
       while (await store().retention.dropExpired({ ...bounds, rowsMax: 1_000 }));
       expect(await store().runs.findRun(PROJECT, message.key)).toBeUndefined();
       const run = await store().runs.findActiveRun(PROJECT, 'b');

@@ -9,6 +9,7 @@ import { deadRunsConformance } from './dead-runs.ts';
 import { followsConformance } from './follows.ts';
 import { lanesConformance } from './lanes.ts';
 import { logsConformance } from './logs.ts';
+import { minutesConformance } from './minutes.ts';
 import { projectsConformance } from './projects.ts';
 import { retentionConformance } from './retention.ts';
 import { runEndingsConformance } from './run-endings.ts';
@@ -36,6 +37,7 @@ export function storeConformance(name: string, open: OpenStore): void {
     ['lanes', lanesConformance],
     ['keys at busy origins', busyOriginsConformance],
     ['logs', logsConformance],
+    ['minutes', minutesConformance],
     ['projects', projectsConformance],
     ['URL groups', urlGroupsConformance],
     ['schedules', schedulesConformance],

@@ -241,7 +241,14 @@ function queueCases(open: OpenStore): void {
     await world().accept(inQueue());
     await world().store.queues.deleteQueue({ projectId: PROJECT, name: 'q', nowMs: T0 + 1 });
     expect(keysOf(await world().claim({}, T0 + 100))).toEqual([]);
-    const expiry = { logsBeforeMs: 0, deadBeforeMs: 0, keysUsedBeforeMs: 0, nowMs: T0 + 100, rowsMax: 100 };
+    const expiry = {
+      logsBeforeMs: 0,
+      deadBeforeMs: 0,
+      minutesBeforeMs: 0,
+      keysUsedBeforeMs: 0,
+      nowMs: T0 + 100,
+      rowsMax: 100,
+    };
     await world().store.retention.dropExpired(expiry);
     expect((await world().statesOf(message)).at(-1)).toBe('CANCELED');
   });
@@ -254,7 +261,14 @@ function queueCases(open: OpenStore): void {
     await world().acceptClaimed(inQueue());
     const waiting = await world().accept(inQueue());
     await world().store.queues.deleteQueue({ projectId: PROJECT, name: 'q', nowMs: T0 });
-    const expiry = { logsBeforeMs: 0, deadBeforeMs: 0, keysUsedBeforeMs: 0, nowMs: T0, rowsMax: 100 };
+    const expiry = {
+      logsBeforeMs: 0,
+      deadBeforeMs: 0,
+      minutesBeforeMs: 0,
+      keysUsedBeforeMs: 0,
+      nowMs: T0,
+      rowsMax: 100,
+    };
     let pieces = 0;
     while (await world().store.retention.dropExpired(expiry)) pieces += 1;
     expect((await world().statesOf(waiting)).at(-1)).toBe('CANCELED');
@@ -522,7 +536,14 @@ function keyCases(open: OpenStore): void {
       await world().store.keys.pinKey({ projectId: PROJECT, key: `pinned-${nth}`, pin: { parallelism: 1 }, nowMs: T0 });
     await world().store.keys.setKeyPaused({ projectId: PROJECT, key: 'old', isPaused: true, nowMs: T0 + 1 });
     await world().store.keys.setKeyPaused({ projectId: PROJECT, key: 'old', isPaused: false, nowMs: T0 + 1 });
-    const expiry = { logsBeforeMs: 0, deadBeforeMs: 0, keysUsedBeforeMs: T0 + 2, nowMs: T0 + 100, rowsMax: 10 };
+    const expiry = {
+      logsBeforeMs: 0,
+      deadBeforeMs: 0,
+      minutesBeforeMs: 0,
+      keysUsedBeforeMs: T0 + 2,
+      nowMs: T0 + 100,
+      rowsMax: 10,
+    };
     const pieces = async () => {
       let count = 1;
       while (await world().store.retention.dropExpired(expiry)) count += 1;
@@ -538,7 +559,14 @@ function keyCases(open: OpenStore): void {
     await world().store.keys.setKeyPaused({ projectId: PROJECT, key: 'paused', isPaused: true, nowMs: T0 });
     await world().store.keys.pinKey({ projectId: PROJECT, key: 'pinned', pin: { parallelism: 1 }, nowMs: T0 });
     const names = async (nowMs: number) => {
-      const limits = { logsBeforeMs: 0, deadBeforeMs: 0, keysUsedBeforeMs: nowMs, nowMs, rowsMax: 100 };
+      const limits = {
+        logsBeforeMs: 0,
+        deadBeforeMs: 0,
+        minutesBeforeMs: 0,
+        keysUsedBeforeMs: nowMs,
+        nowMs,
+        rowsMax: 100,
+      };
       await world().store.retention.dropExpired(limits);
       return (
         await world().store.keys.listKeys({ projectId: PROJECT, search: '', after: '', count: 10, nowMs: T0 })

@@ -17,7 +17,7 @@ const DAY = 86_400_000;
 
 export function retentionConformance(open: OpenStore): void {
   const world = eachWorld(open);
-  const drop = async (limits: { logs?: number; dead?: number; now?: number; rowsMax?: number }) => {
+  const drop = async (limits: { logs?: number; dead?: number; minutes?: number; now?: number; rowsMax?: number }) => {
     let pieces = 0;
     let more = true;
     while (more) {
@@ -25,6 +25,7 @@ export function retentionConformance(open: OpenStore): void {
       more = await world().store.retention.dropExpired({
         logsBeforeMs: limits.logs ?? 0,
         deadBeforeMs: limits.dead ?? 0,
+        minutesBeforeMs: limits.minutes ?? 0,
         keysUsedBeforeMs: 0,
         nowMs: limits.now ?? (limits.logs ?? 0) + 2 * DAY, // with logs that are kept for two days
         rowsMax: limits.rowsMax ?? 1_000,

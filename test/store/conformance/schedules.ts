@@ -284,7 +284,13 @@ export function schedulesConformance(open: OpenStore): void {
       (await store().schedules.listSchedules({ projectId: PROJECT })).map(({ lastMessages }) => lastMessages),
     ).toEqual([expected]);
     const beforeMs = T0 + 2 * day;
-    const bounds = { logsBeforeMs: beforeMs, deadBeforeMs: beforeMs, keysUsedBeforeMs: 0, nowMs: beforeMs };
+    const bounds = {
+      logsBeforeMs: beforeMs,
+      deadBeforeMs: beforeMs,
+      minutesBeforeMs: 0,
+      keysUsedBeforeMs: 0,
+      nowMs: beforeMs,
+    };
     while (await store().retention.dropExpired({ ...bounds, rowsMax: 1_000 }));
     expect((await store().schedules.findSchedule({ projectId: PROJECT, id: 's' }))?.lastMessages).toEqual(
       expected.slice(2),

@@ -1,0 +1,72 @@
+/** What was counted of a project's messages and runs, by the minute. */
+import type { Minute } from '../../engine/minutes/minute.ts';
+import type { InProject, Millis } from '../../engine/model.ts';
+import type { Queries, Transaction } from '../driver.ts';
+import type { WriteContext } from './logs/log-writer.ts';
+import { longRead, write } from './operation.ts';
+
+/** Each count of a minute, by its column. */
+const COUNTS = {
+  accepted: 'accepted',
+  delivered: 'delivered',
+  failed_attempts: 'failedAttempts',
+  dead: 'dead',
+  runs_started: 'runsStarted',
+  runs_succeeded: 'runsSucceeded',
+  runs_failed: 'runsFailed',
+  runs_canceled: 'runsCanceled',
+} as const satisfies Record<string, keyof Minute>;
+
+const BUCKETS = Array.from({ length: 12 }, (_, index) => index);
+const LATENCY = BUCKETS.map((index) => `latency_${index}`);
+const LAG = BUCKETS.map((index) => `lag_${index}`);
+const ADDED = [...Object.keys(COUNTS), ...LATENCY, ...LAG];
+
+const ADD = `insert into minutes (project_id, at_ms, ${ADDED.join(', ')}) values (?, ?, ${ADDED.map(() => '?').join(', ')})
+  on conflict (project_id, at_ms) do update set ${ADDED.map((name) => `${name} = minutes.${name} + excluded.${name}`).join(', ')}`;
+
+const LIST = `select at_ms, ${ADDED.join(', ')} from minutes
+  where project_id = ? and at_ms >= ? and at_ms <= ? order by at_ms limit ?`;
+
+/** It goes behind all that moves messages on, and takes turns with new ones. */
+export const addMinutes = write(
+  { class: () => 'accept', weight: ({ minutes }) => ({ rows: minutes.length }) },
+  async ({ tx }: WriteContext, { projectId, minutes }: InProject & { minutes: readonly Minute[] }): Promise<void> => {
+    for (const minute of minutes) {
+      const counts = Object.values(COUNTS).map((name) => minute[name]);
+      await tx.send(ADD, [projectId, minute.atMs, ...counts, ...minute.latency, ...minute.lag]);
+    }
+  },
+);
+
+type MinuteRow = Record<string, number>;
+
+export const listMinutes = longRead(
+  (
+    queries: Queries,
+    { projectId, fromMs, toMs, count }: InProject & { fromMs: Millis; toMs: Millis; count: number },
+  ): Promise<MinuteRow[]> => queries.query<MinuteRow>(LIST, [projectId, fromMs, toMs, count]),
+  (rows) => rows.map(decode),
+);
+
+function decode(row: MinuteRow): Minute {
+  const of = (column: string): number => row[column] ?? 0;
+  const counts = Object.fromEntries(Object.entries(COUNTS).map(([column, name]) => [name, of(column)]));
+  return {
+    ...(counts as Record<(typeof COUNTS)[keyof typeof COUNTS], number>),
+    atMs: of('at_ms'),
+    latency: LATENCY.map(of),
+    lag: LAG.map(of),
+  };
+}
+
+/** Drops up to `rowsMax` minutes that began before `beforeMs`, of all projects; returns how many. */
+export async function dropMinutes(tx: Transaction, beforeMs: Millis, rowsMax: number): Promise<number> {
+  const rows = await tx.query<{ at_ms: number; project_id: number }>(
+    'select at_ms, project_id from minutes where at_ms < ? order by at_ms, project_id limit ?',
+    [beforeMs, rowsMax],
+  );
+  const last = rows.at(-1);
+  if (last) await tx.send('delete from minutes where (at_ms, project_id) <= (?, ?)', [last.at_ms, last.project_id]);
+  return rows.length;
+}
