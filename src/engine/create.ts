@@ -13,6 +13,7 @@ import type { Intake } from './messages/intake.ts';
 import { IntakeHealth } from './messages/intake-health.ts';
 import type { PublishCommand, Published, PublishOutcome } from './messages/publish-command.ts';
 import { PublishGate } from './messages/publish-gate.ts';
+import { MinuteCounter } from './minutes/counter.ts';
 import type { Message, MessageId, Millis, ProjectId, WorkerId } from './model.ts';
 import type { Page, PageRequest } from './page.ts';
 import type { Clock, Delivery, EventLog, Randomness } from './ports.ts';
@@ -90,7 +91,8 @@ export async function createEngine(deps: EngineDeps): Promise<Engine> {
   const isShared = (deps.recovery?.kind ?? 'releaseAll') !== 'releaseAll';
   const numbers = new Numbers(deps.store, { isShared });
   const bodies = new JournalBodies(deps.store);
-  const reports = new Reports({ log: deps.log, tellsAll: deps.tellsAll ?? false });
+  const minutes = new MinuteCounter(deps);
+  const reports = new Reports({ log: deps.log, minutes, tellsAll: deps.tellsAll ?? false });
   const dispatcher = new Dispatcher(
     { ...deps, numbers, bodies, reports, fence },
     await deps.store.messages.waitingLines(),
@@ -100,7 +102,7 @@ export async function createEngine(deps: EngineDeps): Promise<Engine> {
   const retention = new RetentionLoop(deps);
   dispatcher.wake();
   if (deps.dropsExpired ?? true) retention.start();
-  const engine = new RunningEngine(deps, { numbers, dispatcher, retention, bodies, reports, heartbeat });
+  const engine = new RunningEngine(deps, { numbers, dispatcher, retention, bodies, reports, minutes, heartbeat });
   engine.startLoops();
   return Object.assign(engine, engine.workflows.commands);
 }
@@ -137,6 +139,7 @@ interface Parts {
   retention: RetentionLoop;
   bodies: JournalBodies;
   reports: Reports;
+  minutes: MinuteCounter;
   heartbeat: Heartbeat | undefined;
 }
 
@@ -148,6 +151,7 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
   readonly #dispatcher: Dispatcher;
   readonly #retention: RetentionLoop;
   readonly #schedules: DueLoop;
+  readonly #minutes: MinuteCounter;
   readonly #heartbeat: Heartbeat | undefined;
   readonly #intake: Intake;
   readonly #health: IntakeHealth;
@@ -159,11 +163,12 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
   readonly createSchedule: Engine['createSchedule'];
   readonly setSchedulePaused: Engine['setSchedulePaused'];
 
-  constructor(deps: EngineDeps, { numbers, dispatcher, retention, bodies, reports, heartbeat }: Parts) {
+  constructor(deps: EngineDeps, { numbers, dispatcher, retention, bodies, reports, minutes, heartbeat }: Parts) {
     this.#deps = deps;
     this.#numbers = numbers;
     this.#dispatcher = dispatcher;
     this.#retention = retention;
+    this.#minutes = minutes;
     this.#heartbeat = heartbeat;
     this.#intake = dispatcher.intake;
     this.#health = new IntakeHealth(deps.clock);
@@ -363,6 +368,7 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
       this.#schedules.stop(),
       this.workflows.waiters.stop(),
     ]);
+    await this.#minutes.stop();
     await this.#heartbeat?.stop();
   }
 

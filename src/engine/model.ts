@@ -65,6 +65,8 @@ export interface Claimed {
   isAlone?: true;
   /** When the claim was made, and so when ACTIVE was logged: no later event of the message may be earlier. */
   claimedAtMs: Millis;
+  /** How long its attempt took; absent before its end. */
+  durationMs?: Millis;
 }
 
 /** Which claim of which message: all that it takes to give it back. */

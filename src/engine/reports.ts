@@ -1,10 +1,15 @@
-/** What does the log say of attempts and runs, for an operator and for the developer of an app? */
+/**
+ * What is told of messages, attempts and runs once it is saved: by the log, to an operator and to the developer of an app,
+ * and by the counts of each minute?
+ */
 import type { Run } from '../workflow/model.ts';
-import type { Change, Claimed, Message } from './model.ts';
+import type { MinuteCounter } from './minutes/counter.ts';
+import type { Change, Claimed, Message, Millis, NewMessage } from './model.ts';
 import type { EventLog } from './ports.ts';
 
 export interface ReportsOptions {
   log: EventLog;
+  minutes: Pick<MinuteCounter, 'accepted' | 'settled' | 'runEnded'>;
   /**
    * Whether each failed attempt and each end of a run is logged with its URL, as in development. Otherwise they are
    * events of level `debug`, and of a URL only the origin is logged: paths may hold secrets.
@@ -14,15 +19,23 @@ export interface ReportsOptions {
 
 export class Reports {
   readonly #log: EventLog;
+  readonly #minutes: ReportsOptions['minutes'];
   readonly #tellsAll: boolean;
 
-  constructor({ log, tellsAll }: ReportsOptions) {
+  constructor({ log, minutes, tellsAll }: ReportsOptions) {
     this.#log = log;
+    this.#minutes = minutes;
     this.#tellsAll = tellsAll;
   }
 
+  /** `newMessage` was saved. */
+  accepted(newMessage: NewMessage): void {
+    this.#minutes.accepted(newMessage);
+  }
+
   /** `change` was saved at `atMs`, after an attempt. */
-  settled(claimed: Claimed, change: Change, atMs: number): void {
+  settled(claimed: Claimed, change: Change, atMs: Millis): void {
+    this.#minutes.settled(claimed, change);
     const reason = change.events.find(({ state }) => state === 'ERROR')?.detail?.error;
     if (reason === undefined) return;
     const { message, retried } = claimed;
@@ -38,7 +51,12 @@ export class Reports {
   }
 
   /** The run returned or was cancelled. A run that failed is reported with its message, by `settled`. */
-  runEnded({ id, url, state }: Pick<Run, 'id' | 'url'> & { state: 'RUN_SUCCESS' | 'RUN_CANCELED' }): void {
+  runEnded(
+    { projectId, id, url }: Pick<Run, 'projectId' | 'id' | 'url'>,
+    state: 'RUN_SUCCESS' | 'RUN_CANCELED',
+    atMs: Millis,
+  ): void {
+    this.#minutes.runEnded(projectId, state, atMs);
     const about = { runId: id, ...this.#where({ url, origin: originOf(url) }) };
     const event = state === 'RUN_SUCCESS' ? 'run_succeeded' : 'run_canceled';
     if (this.#tellsAll) this.#log.info(event, about);

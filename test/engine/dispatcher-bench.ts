@@ -52,7 +52,11 @@ export function bench(
   const bodies = new JournalBodies(store);
   const delivery = network.connect();
   const { fence = ALWAYS_OPEN } = options;
-  const reports = new Reports({ log, tellsAll: false });
+  const reports = new Reports({
+    log,
+    minutes: { accepted: () => {}, settled: () => {}, runEnded: () => {} },
+    tellsAll: false,
+  });
   const deps = {
     store,
     bodies,

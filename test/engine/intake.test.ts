@@ -3,14 +3,14 @@ import { expect, test } from 'vitest';
 import type { Saved } from '../../src/engine/messages/accepted.ts';
 import { Intake } from '../../src/engine/messages/intake.ts';
 import type { DeliverySlots } from '../../src/engine/messages/placement.ts';
-import type { Message } from '../../src/engine/model.ts';
+import type { Message, NewMessage } from '../../src/engine/model.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import { Numbers } from '../../src/engine/workers/numbers.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
 import { message, NOW_MS, SETTINGS } from './fixtures.ts';
 
-/** Room for all of it. `trace`: what was done with the slots, in order. */
+/** Room for all of it. `trace`: what was done with the slots, in order; `reported`: the keys of what was told to be saved. */
 function bench(reserveNumbers: () => Promise<number> = async () => 100) {
   const trace: string[] = [];
   const slots: DeliverySlots = {
@@ -26,7 +26,9 @@ function bench(reserveNumbers: () => Promise<number> = async () => 100) {
   };
   const numbers = new Numbers({ messages: { reserveNumbers } });
   const deps = { slots, numbers, clock: new SimulatedClock(NOW_MS), randomness: new SeededRandom(1) };
-  return { intake: new Intake({ ...deps, settings: SETTINGS }), trace };
+  const reported: number[] = [];
+  const reports = { accepted: ({ message: { key } }: NewMessage) => reported.push(key) };
+  return { intake: new Intake({ ...deps, reports, settings: SETTINGS }), trace, reported };
 }
 
 const drafts = [{ message: message({ key: 1 }) }, { message: message({ key: 2 }) }];
@@ -43,11 +45,20 @@ test('what was saved as claimed goes out, and the slot of what was not is free a
   expect(trace).toEqual(['reserve 100', 'reserve 101', 'save', 'give back 100', 'start 101 alone']);
 });
 
+test('what was saved is reported, and not what was refused or came too late for its run', async () => {
+  const { intake, reported } = bench();
+  const three = [...drafts, { message: message({ key: 3 }) }];
+  const saved: (Saved | undefined)[] = [undefined, { state: 'due' }, { state: 'dropped' }];
+  await intake.save(three, async () => saved, asTheyCome);
+  expect(reported).toEqual([2]);
+});
+
 test('all slots are free again when nothing was saved', async () => {
-  const { intake, trace } = bench();
+  const { intake, trace, reported } = bench();
   const save = () => Promise.reject(new StoreUnavailable('the disk is full'));
   await expect(intake.save(drafts, save, asTheyCome)).rejects.toThrow('the disk is full');
   expect(trace.slice(2)).toEqual(['give back 100', 'give back 101']);
+  expect(reported).toEqual([]);
 });
 
 test('no slot is taken while the store gives no numbers', async () => {

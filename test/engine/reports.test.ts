@@ -24,6 +24,7 @@ function reportsInto(lines: Line[], tellsAll: boolean): Reports {
       lines.push({ level, event, ...fields });
   return new Reports({
     log: { debug: to('debug'), info: to('info'), warn: to('warn'), error: to('error') },
+    minutes: { accepted: () => {}, settled: () => {}, runEnded: () => {} },
     tellsAll,
   });
 }
@@ -112,8 +113,8 @@ describe('what a development server tells', () => {
   it('tells of the end of each run', () => {
     const lines: Line[] = [];
     const reports = reportsInto(lines, true);
-    reports.runEnded({ id: 'wfr_1', url: 'https://a.example/wf?x=1', state: 'RUN_SUCCESS' });
-    reports.runEnded({ id: 'wfr_2', url: 'https://a.example/wf', state: 'RUN_CANCELED' });
+    reports.runEnded({ projectId: 1, id: 'wfr_1', url: 'https://a.example/wf?x=1' }, 'RUN_SUCCESS', NOW_MS);
+    reports.runEnded({ projectId: 1, id: 'wfr_2', url: 'https://a.example/wf' }, 'RUN_CANCELED', NOW_MS);
     expect(lines).toEqual([
       { level: 'info', event: 'run_succeeded', runId: 'wfr_1', url: 'https://a.example/wf' },
       { level: 'info', event: 'run_canceled', runId: 'wfr_2', url: 'https://a.example/wf' },

@@ -210,7 +210,11 @@ class Bench {
     const { clock } = this;
     const store = { waiters: this.store, runs: this.store };
     const log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
-    const intake = new Intake({ slots, numbers, clock, randomness, settings: { lazyFetchBytes: 1_000 } });
+    const intake = new Intake({
+      ...{ slots, numbers, clock, randomness },
+      reports: { accepted: () => {} },
+      settings: { lazyFetchBytes: 1_000 },
+    });
     this.loop = waiterLoop({ store, clock, log, intake });
     this.waits = new RunWaits({
       ...{ store, clock, intake, numbers, randomness },

@@ -337,9 +337,12 @@ export class Dispatcher implements DeliverySlots {
     const { clock, delivery, fence, reports } = this.#deps;
     if (fence.isClosed) return { kind: 'interrupted' };
     const line = lineTo(claimed.message);
-    this.#inFlight.noteSent(line, clock.elapsedMs);
+    const sentAtMs = clock.elapsedMs;
+    this.#inFlight.noteSent(line, sentAtMs);
     const outcome = await delivery.attempt(claimed, this.#attempts.signal);
-    if (outcome.kind === 'answered') this.#inFlight.noteAnswer(line, clock.elapsedMs);
+    const endedAtMs = clock.elapsedMs;
+    claimed.durationMs = endedAtMs - sentAtMs;
+    if (outcome.kind === 'answered') this.#inFlight.noteAnswer(line, endedAtMs);
     else if (outcome.kind === 'interrupted') this.#inFlight.noteInterrupted(line);
     else if (this.#inFlight.noteNoAnswer(line)) reports.heldBack(claimed.message.origin);
     return outcome;

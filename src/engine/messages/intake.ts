@@ -7,6 +7,7 @@ import { ApiError } from '../../protocol/errors.ts';
 import { mintMessageId } from '../../protocol/ids.ts';
 import type { FollowUp, NewMessage } from '../model.ts';
 import type { Clock, Randomness } from '../ports.ts';
+import type { Reports } from '../reports.ts';
 import { draftOfFollowUp } from '../runs/entries.ts';
 import type { EngineSettings } from '../settings.ts';
 import { Slices } from '../slices.ts';
@@ -20,6 +21,7 @@ interface IntakeDeps {
   numbers: Numbers;
   clock: Clock;
   randomness: Randomness;
+  reports: Pick<Reports, 'accepted'>;
   settings: Pick<EngineSettings, 'lazyFetchBytes'>;
   endOfTurn?: () => Promise<void>;
 }
@@ -58,7 +60,7 @@ export class Intake {
     { mayBeAlone = true, isOfClient = false }: { mayBeAlone?: boolean; isOfClient?: boolean } = {},
   ): Promise<Answer> {
     if (drafts.length === 0) return save([]);
-    const { slots } = this.#deps;
+    const { slots, reports } = this.#deps;
     const newMessages = await this.#place(drafts);
     let saved: readonly (Saved | undefined)[] = [];
     try {
@@ -67,9 +69,11 @@ export class Intake {
       saved = savedOf(answer);
       return answer;
     } finally {
-      const dispatched = this.slices().map(newMessages, (entry, index) =>
-        dispatchSaved(entry, saved[index], slots, mayBeAlone),
-      );
+      const dispatched = this.slices().map(newMessages, (entry, index) => {
+        const as = saved[index];
+        if (as && as.state !== 'dropped') reports.accepted(entry);
+        dispatchSaved(entry, as, slots, mayBeAlone);
+      });
       if (dispatched instanceof Promise) await dispatched;
     }
   }

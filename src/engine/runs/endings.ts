@@ -61,11 +61,11 @@ export async function endRuns(
   const answers = await intake.save(drafts, save, (all) =>
     all.flatMap((as, index) => (as.kind === 'ended' ? as.follows : (ends[index]?.follows ?? []).map(() => undefined))),
   );
-  for (const [index, { key, projectId, id, url }] of runs.entries()) {
-    active.forget(projectId, id);
+  for (const [index, run] of runs.entries()) {
+    active.forget(run.projectId, run.id);
     if (answers[index]?.kind !== 'ended') continue;
-    bodies.forget(key);
-    reports.runEnded({ id, url, state: end.state });
+    bodies.forget(run.key);
+    reports.runEnded(run, end.state, atMs);
   }
   return answers.map(({ kind }) => kind);
 }

@@ -1,0 +1,127 @@
+/**
+ * Counts by the minute what becomes of each project's messages and runs. It counts in memory, and adds what it has to the
+ * store from time to time: a crash loses the last seconds. While nothing happens, it saves nothing (P12).
+ */
+import { Alarm } from '../alarm.ts';
+import type { Change, Claimed, Millis, NewMessage, ProjectId } from '../model.ts';
+import type { Clock, EventLog } from '../ports.ts';
+import { CommitUnknown, StoreUnavailable } from '../store-errors.ts';
+import type { MinuteStore } from '../stores.ts';
+import { addTo, emptyMinute, type Minute, minuteOf } from './minute.ts';
+
+/** From the first count to when it is saved, and what a crash can lose. */
+const SAVE_AFTER_MS = 10_000;
+
+/** Minutes of a project that wait for a store that does not take them; beyond these the oldest are forgotten (P10). */
+const UNSAVED_MAX = 60;
+
+interface CounterDeps {
+  store: { minutes: Pick<MinuteStore, 'addMinutes'> };
+  clock: Pick<Clock, 'nowMs' | 'startTimer'>;
+  log: EventLog;
+}
+
+export class MinuteCounter {
+  readonly #deps: CounterDeps;
+  readonly #unsaved = new Map<ProjectId, Minute[]>();
+  /** Set while there is something to save, unless it is being saved. */
+  readonly #alarm: Alarm;
+  #round: Promise<void> | undefined;
+  #stopped = false;
+
+  constructor(deps: CounterDeps) {
+    this.#deps = deps;
+    this.#alarm = new Alarm(deps.clock, () => this.#begin());
+  }
+
+  /** `message` was saved as new. */
+  accepted({ message, run }: NewMessage): void {
+    const minute = this.#minuteAt(message.projectId, message.createdAtMs);
+    minute.accepted += 1;
+    if (run && !run.isBySdk) minute.runsStarted += 1; // otherwise its trigger has begun it
+  }
+
+  /** `change` was saved after an attempt. */
+  settled({ message, retried, durationMs = 0 }: Claimed, { events, ending }: Change): void {
+    const [first] = events;
+    if (!first) return;
+    const minute = this.#minuteAt(message.projectId, first.atMs);
+    if (first.state === 'DELIVERED') minute.delivered += 1;
+    else minute.failedAttempts += 1;
+    if (events.at(-1)?.state === 'FAILED') minute.dead += 1;
+    if (ending) minute.runsFailed += 1;
+    addTo(minute.latency, durationMs);
+    if (retried === 0) addTo(minute.lag, first.atMs - durationMs - message.notBeforeMs);
+  }
+
+  /** A run returned or was cancelled. One that failed is counted with its message, by `settled`. */
+  runEnded(projectId: ProjectId, state: 'RUN_SUCCESS' | 'RUN_CANCELED', atMs: Millis): void {
+    const minute = this.#minuteAt(projectId, atMs);
+    if (state === 'RUN_SUCCESS') minute.runsSucceeded += 1;
+    else minute.runsCanceled += 1;
+  }
+
+  /** Saves what was counted. Call it when nothing more can happen. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#alarm.cancel();
+    await this.#round;
+    await this.#saveAll();
+  }
+
+  #minuteAt(projectId: ProjectId, timeMs: Millis): Minute {
+    let minutes = this.#unsaved.get(projectId);
+    if (!minutes) {
+      minutes = [];
+      this.#unsaved.set(projectId, minutes);
+      this.#wake();
+    }
+    const atMs = minuteOf(timeMs);
+    let minute = minutes.findLast((each) => each.atMs === atMs);
+    if (!minute) {
+      minute = emptyMinute(timeMs);
+      minutes.push(minute);
+    }
+    return minute;
+  }
+
+  #wake(): void {
+    if (this.#stopped || this.#round !== undefined || this.#alarm.isSet) return;
+    this.#alarm.setIn(SAVE_AFTER_MS);
+  }
+
+  #begin(): void {
+    this.#round = this.#saveAll().then(() => {
+      this.#round = undefined;
+      if (this.#unsaved.size > 0) this.#wake();
+    });
+  }
+
+  /** One project after the other, so that no transaction has more than one of these. */
+  async #saveAll(): Promise<void> {
+    for (const projectId of [...this.#unsaved.keys()]) {
+      if (!(await this.#save(projectId))) return;
+    }
+  }
+
+  /** Whether to go on. Counts are worth less than what the worker is for, so that no failure ends it. */
+  async #save(projectId: ProjectId): Promise<boolean> {
+    const minutes = this.#unsaved.get(projectId) ?? [];
+    this.#unsaved.delete(projectId);
+    try {
+      await this.#deps.store.minutes.addMinutes({ projectId, minutes });
+      return true;
+    } catch (error) {
+      this.#deps.log.warn('minutes_not_saved', { reason: error instanceof Error ? error.message : String(error) });
+      // What may have been saved is not saved again: too little is counted rather than too much.
+      const isUnsaved = error instanceof StoreUnavailable && !(error instanceof CommitUnknown);
+      if (isUnsaved) this.#putBack(projectId, minutes);
+      return false;
+    }
+  }
+
+  #putBack(projectId: ProjectId, minutes: readonly Minute[]): void {
+    const since = this.#unsaved.get(projectId) ?? [];
+    this.#unsaved.set(projectId, [...minutes, ...since].slice(-UNSAVED_MAX));
+  }
+}
