@@ -9,6 +9,7 @@ import { keyRoutes } from './keys.ts';
 import { logRoutes } from './logs.ts';
 import { messageRoutes } from './messages.ts';
 import { overviewRoutes } from './overview.ts';
+import { minuteRoutes } from './minutes.ts';
 import { publishRoutes } from './publish.ts';
 import { queueRoutes } from './queues.ts';
 import type { Route, Services } from './route.ts';
@@ -48,6 +49,7 @@ export function createRoutes(services: Services): Route[] {
     ...sessionRoutes(services),
     ...tokenRoutes(services),
     ...signatureRoutes(services),
+    ...minuteRoutes(services),
     ...healthRoutes(services),
   ];
   return [...routes, ...documentRoutes(routes)];
