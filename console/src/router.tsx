@@ -34,6 +34,9 @@ const home = createRoute({
 
 const routeTree = root.addChildren([
   home,
+  screen('/messages', () => import('./screens/messages/screen.tsx')),
+  screen('/messages/$messageId', () => import('./screens/message/screen.tsx')),
+  screen('/dlq', () => import('./screens/dlq/screen.tsx')),
   screen('/schedules', () => import('./screens/schedules/screen.tsx')),
   screen('/queues', () => import('./screens/queues/screen.tsx')),
   screen('/flow-control', () => import('./screens/flow-control/screen.tsx')),

@@ -8,6 +8,8 @@ import { Login } from './login.tsx';
 import { setTheme, type Theme, themeInForce } from './theme.ts';
 
 const SCREENS = [
+  ['/messages', 'Messages'],
+  ['/dlq', 'DLQ'],
   ['/schedules', 'Schedules'],
   ['/queues', 'Queues'],
   ['/flow-control', 'Flow control'],

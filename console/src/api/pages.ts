@@ -1,0 +1,39 @@
+/** Lists that come in pages: the next one is read when the last rows are in sight. */
+import { type InfiniteData, type UseInfiniteQueryResult, useInfiniteQuery } from '@tanstack/react-query';
+import { type AnswerOf, call, type Input, type OperationId, REFRESH_MS, type Refusal } from './client.ts';
+
+/** The operations whose answers may have a cursor. */
+export type PagedId = {
+  [Id in OperationId]: AnswerOf<Id> extends { cursor?: string } ? Id : never;
+}[OperationId];
+
+interface Options {
+  isEnabled?: boolean;
+  /** Only a list of one page refreshes by itself: it would otherwise read all that was scrolled through. */
+  isRefreshed?: boolean;
+}
+
+export function usePages<Id extends PagedId>(
+  id: Id,
+  input: Input<Id>,
+  { isEnabled = true, isRefreshed = true }: Options = {},
+): UseInfiniteQueryResult<InfiniteData<AnswerOf<Id>>, Refusal> {
+  return useInfiniteQuery<AnswerOf<Id>, Refusal, InfiniteData<AnswerOf<Id>>, readonly unknown[], string | undefined>({
+    queryKey: [id, 'pages', input],
+    queryFn: ({ pageParam, signal }) =>
+      call(id, { ...input, query: { ...input.query, ...(pageParam && { cursor: pageParam }) } as never }, signal),
+    initialPageParam: undefined,
+    getNextPageParam: (page) => (page as { cursor?: string }).cursor,
+    enabled: isEnabled,
+    refetchInterval: ({ state }) => (isRefreshed && (state.data?.pages.length ?? 0) <= 1 ? REFRESH_MS : false),
+  });
+}
+
+/** Loads the next page, unless it is on its way. */
+export function onEndOf({
+  hasNextPage,
+  isFetching,
+  fetchNextPage,
+}: Pick<UseInfiniteQueryResult, 'hasNextPage' | 'isFetching' | 'fetchNextPage'>): (() => void) | undefined {
+  return hasNextPage && !isFetching ? () => void fetchNextPage() : undefined;
+}

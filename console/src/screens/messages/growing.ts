@@ -1,0 +1,71 @@
+/** The log as it is read in pages, with what has come since. It holds still while somebody looks at a place in it. */
+import { useQueryClient } from '@tanstack/react-query';
+import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
+import { type LiveEntry, useLive } from '../../api/live.ts';
+import { usePages } from '../../api/pages.ts';
+import { matches } from './matches.ts';
+import { merged } from './rows.ts';
+
+/** After so many the list begins anew, so that a page left open for days does not grow. */
+const ARRIVED_MAX = 5_000;
+const PAGE_COUNT = 200;
+/** A burst is drawn some times a second, not once an entry. */
+const DRAW_MS = 250;
+
+interface Settings {
+  isEnabled: boolean;
+  isLive: boolean;
+  isHeld: boolean;
+}
+
+export function useGrowingLog(filter: Record<string, string>, { isEnabled, isLive, isHeld }: Settings) {
+  const queries = useQueryClient();
+  const text = JSON.stringify(filter);
+  /** Newest first. */
+  const [arrived, setArrived] = useState<readonly LiveEntry[]>([]);
+  const waiting = useRef<LiveEntry[]>([]);
+  const [waitingCount, setWaitingCount] = useState(0);
+  const beginAnew = useCallback(() => {
+    waiting.current = [];
+    setArrived([]);
+    return queries.resetQueries({ queryKey: ['listLogs', 'pages'] });
+  }, [queries]);
+  const live = useLive(isEnabled && isLive, {
+    // What was written while nobody listened is in the pages.
+    onOpen: () => void queries.invalidateQueries({ queryKey: ['listLogs', 'pages'] }),
+    onEntries: (entries) => {
+      waiting.current.push(...entries.filter((entry) => matches(entry, filter)));
+      if (waiting.current.length > ARRIVED_MAX) waiting.current.splice(0, waiting.current.length - ARRIVED_MAX);
+    },
+  });
+  const history = usePages(
+    'listLogs',
+    { query: { ...filter, count: PAGE_COUNT } as never },
+    { isEnabled, isRefreshed: !live.isOpen && !isHeld },
+  );
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another filter is another list
+  useEffect(() => {
+    waiting.current = [];
+    setArrived([]);
+    setWaitingCount(0);
+  }, [text]);
+
+  useEffect(() => {
+    const draw = (): void => {
+      setWaitingCount(waiting.current.length);
+      if (isHeld || waiting.current.length === 0) return;
+      if (arrived.length + waiting.current.length > ARRIVED_MAX) return void beginAnew();
+      const come = waiting.current.splice(0).reverse();
+      setWaitingCount(0);
+      setArrived((before) => [...come, ...before]);
+    };
+    draw();
+    const timer = setInterval(draw, DRAW_MS);
+    return () => clearInterval(timer);
+  }, [isHeld, arrived.length, beginAnew]);
+
+  const read = useMemo(() => history.data?.pages.flatMap(({ logs }) => logs), [history.data]);
+  const entries = useMemo(() => merged(arrived, read ?? []), [arrived, read]);
+  return { entries, live, waitingCount, history };
+}

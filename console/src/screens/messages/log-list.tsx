@@ -1,0 +1,144 @@
+/** The log of the project, newest first, as it grows. */
+import { useMemo, useState } from 'react';
+import type { LiveEntry } from '../../api/live.ts';
+import { onEndOf } from '../../api/pages.ts';
+import { StateBadge } from '../../parts/badge.tsx';
+import { Button } from '../../parts/button.tsx';
+import { Code } from '../../parts/copy.tsx';
+import { type ListColumn, LongList } from '../../parts/long-list.tsx';
+import { Facts, Panel } from '../../parts/panel.tsx';
+import { Answered, Empty } from '../../parts/states.tsx';
+import { exactTime, Time } from '../../parts/time.tsx';
+import { MessageLink, Opener, Target } from './cells.tsx';
+import { FirstMessage } from './first-message.tsx';
+import { useGrowingLog } from './growing.ts';
+import { LiveState } from './live-state.tsx';
+import { keyOf, latestOf } from './rows.ts';
+
+const GRID = 'grid-cols-[8.5rem_minmax(0,1fr)] md:grid-cols-[9rem_6.5rem_minmax(0,3fr)_minmax(0,2fr)_minmax(0,1fr)]';
+
+interface Props {
+  filter: Record<string, string>;
+  /** Each message once, by its latest entry. */
+  isFolded: boolean;
+}
+
+export function LogList({ filter, isFolded }: Props) {
+  const [isLive, setIsLive] = useState(true);
+  const [isHeld, setIsHeld] = useState(false);
+  const [openKey, setOpenKey] = useState<string>();
+  const { entries, live, waitingCount, history } = useGrowingLog(filter, { isEnabled: true, isLive, isHeld });
+  const rows = useMemo(() => (isFolded ? latestOf(entries) : entries), [entries, isFolded]);
+  const keyOfRow = isFolded ? ({ messageId }: LiveEntry): string => messageId : keyOf;
+  const columns = columnsOf((row) => {
+    const key = keyOfRow(row);
+    return { isOpen: key === openKey, toggle: () => setOpenKey(key === openKey ? undefined : key) };
+  });
+  return (
+    <Panel
+      title={rows.length === 0 ? 'Log' : `${rows.length.toLocaleString()}${history.hasNextPage ? '+' : ''} rows`}
+      actions={
+        <>
+          {waitingCount > 0 && <Button onClick={() => setIsHeld(false)}>{waitingCount.toLocaleString()} new</Button>}
+          <LiveState live={live} isOn={isLive} change={setIsLive} />
+        </>
+      }
+    >
+      <Answered query={history}>
+        {() =>
+          rows.length > 0 ? (
+            <LongList
+              label="Messages"
+              columns={columns}
+              grid={GRID}
+              rows={rows}
+              keyOf={keyOfRow}
+              openKey={openKey}
+              detail={(entry) => <Detail entry={entry} />}
+              onEnd={onEndOf(history)}
+              onHold={setIsHeld}
+            />
+          ) : Object.keys(filter).length > 0 ? (
+            <Empty title="Nothing matches this filter">
+              The log keeps entries for some days only; what is older is gone.
+            </Empty>
+          ) : (
+            <FirstMessage />
+          )
+        }
+      </Answered>
+    </Panel>
+  );
+}
+
+function columnsOf(opener: (row: LiveEntry) => { isOpen: boolean; toggle: () => void }): ListColumn<LiveEntry>[] {
+  return [
+    {
+      name: 'State',
+      cell: (row) => (
+        <span className="flex items-center gap-1">
+          <Opener {...opener(row)} />
+          <StateBadge state={row.state} />
+        </span>
+      ),
+    },
+    { name: 'When', className: 'text-quiet max-md:hidden', cell: ({ time }) => <Time atMs={time} /> },
+    {
+      name: 'Message',
+      cell: ({ messageId, method, url }) => (
+        <MessageLink id={messageId}>
+          <Target method={method} url={url} />
+        </MessageLink>
+      ),
+    },
+    { name: 'Answer', className: 'truncate max-md:hidden', cell: (row) => <Answer entry={row} /> },
+    {
+      name: 'Queue, labels',
+      className: 'truncate text-quiet max-md:hidden',
+      cell: ({ queueName, labels = [] }) => [queueName, ...labels].filter(Boolean).join(', '),
+    },
+  ];
+}
+
+function Answer({ entry: { responseStatus, error, nextDeliveryTime } }: { entry: LiveEntry }) {
+  if (responseStatus === undefined && error === undefined) {
+    return nextDeliveryTime === undefined ? null : (
+      <span className="text-quiet">
+        next <Time atMs={nextDeliveryTime} />
+      </span>
+    );
+  }
+  const text = error ?? String(responseStatus);
+  return (
+    <span title={text} className={error === undefined ? undefined : 'text-bad'}>
+      {text}
+    </span>
+  );
+}
+
+function Detail({ entry }: { entry: LiveEntry }) {
+  const { time, messageId, url, error, responseStatus, nextDeliveryTime, queueName, flowControlKey, scheduleId } =
+    entry;
+  return (
+    <Facts
+      facts={[
+        [
+          'Message',
+          <MessageLink key="id" id={messageId}>
+            <Code>{messageId}</Code>
+          </MessageLink>,
+        ],
+        ['URL', <Code key="url">{url}</Code>],
+        ['Time', exactTime(time)],
+        ['Error', error],
+        ['Status', responseStatus],
+        ['Next attempt', nextDeliveryTime && <Time atMs={nextDeliveryTime} />],
+        ['URL group', entry.topicName],
+        ['Queue', queueName],
+        ['Flow-control key', flowControlKey],
+        ['Schedule', scheduleId],
+        ['Labels', entry.labels?.join(', ')],
+      ]}
+    />
+  );
+}

@@ -1,0 +1,23 @@
+/** From entries of the log to rows. Pure. */
+import type { LiveEntry } from '../../api/live.ts';
+
+/** A message enters each of its states once at a time. */
+export function keyOf({ messageId, state, time }: LiveEntry): string {
+  return `${messageId} ${state} ${time}`;
+}
+
+/** Both newest first; what is in both is there once. */
+export function merged(arrived: readonly LiveEntry[], read: readonly LiveEntry[]): LiveEntry[] {
+  if (arrived.length === 0) return [...read];
+  const known = new Set(read.map(keyOf));
+  const fresh = arrived.filter((entry) => !known.has(keyOf(entry)));
+  // Entries that were committed late stand where they belong; the sort keeps the order of equal times.
+  return [...fresh, ...read].sort((a, b) => b.time - a.time);
+}
+
+/** The latest entry of each message, in the order of these. */
+export function latestOf(entries: readonly LiveEntry[]): LiveEntry[] {
+  const byMessage = new Map<string, LiveEntry>();
+  for (const entry of entries) if (!byMessage.has(entry.messageId)) byMessage.set(entry.messageId, entry);
+  return [...byMessage.values()];
+}

@@ -1,0 +1,112 @@
+/** Messages that are not finished, newest first, and why each waits. */
+import { useState } from 'react';
+import type { AnswerOf } from '../../api/client.ts';
+import { onEndOf, usePages } from '../../api/pages.ts';
+import { Badge, type Tone } from '../../parts/badge.tsx';
+import { Code } from '../../parts/copy.tsx';
+import { type ListColumn, LongList } from '../../parts/long-list.tsx';
+import { Facts, Panel } from '../../parts/panel.tsx';
+import { Answered, Empty } from '../../parts/states.tsx';
+import { exactTime, Time } from '../../parts/time.tsx';
+import { MessageLink, Opener, Target } from './cells.tsx';
+
+type Unfinished = AnswerOf<'listUnfinishedMessages'>['messages'][number];
+
+const GRID = 'grid-cols-[8.5rem_minmax(0,1fr)] md:grid-cols-[9rem_minmax(0,3fr)_minmax(0,3fr)_7rem_minmax(0,1fr)]';
+const TONES: Record<Unfinished['state'], Tone> = { waiting: 'quiet', active: 'busy', held: 'warn' };
+
+export function UnfinishedList({ filter }: { filter: Record<string, string> }) {
+  const [openKey, setOpenKey] = useState<string>();
+  const [isHeld, setIsHeld] = useState(false);
+  const pages = usePages('listUnfinishedMessages', { query: filter as never }, { isRefreshed: !isHeld });
+  const columns: ListColumn<Unfinished>[] = [
+    {
+      name: 'State',
+      cell: ({ messageId, state }) => (
+        <span className="flex items-center gap-1">
+          <Opener
+            isOpen={messageId === openKey}
+            toggle={() => setOpenKey(messageId === openKey ? undefined : messageId)}
+          />
+          <Badge tone={TONES[state]}>{state}</Badge>
+        </span>
+      ),
+    },
+    {
+      name: 'Message',
+      cell: ({ messageId, method, url }) => (
+        <MessageLink id={messageId}>
+          <Target method={method} url={url} />
+        </MessageLink>
+      ),
+    },
+    {
+      name: 'Why',
+      className: 'truncate max-md:hidden',
+      cell: ({ explanation }) => <span title={explanation}>{explanation}</span>,
+    },
+    {
+      name: 'Next',
+      className: 'text-quiet max-md:hidden',
+      cell: ({ due, since }) => (due ? <Time atMs={due} /> : since && <Time atMs={since} />),
+    },
+    {
+      name: 'Queue, labels',
+      className: 'truncate text-quiet max-md:hidden',
+      cell: ({ queueName, labels = [] }) => [queueName, ...labels].filter(Boolean).join(', '),
+    },
+  ];
+  return (
+    <Panel>
+      <Answered query={pages}>
+        {({ pages: read }) => {
+          const rows = read.flatMap(({ messages }) => messages);
+          return rows.length === 0 && !pages.hasNextPage ? (
+            <Empty title="Nothing is unfinished">
+              {Object.keys(filter).length > 0
+                ? 'No unfinished message matches this filter.'
+                : 'All messages were delivered, failed or were canceled.'}
+            </Empty>
+          ) : (
+            <LongList
+              label="Unfinished messages"
+              columns={columns}
+              grid={GRID}
+              rows={rows}
+              keyOf={({ messageId }) => messageId}
+              openKey={openKey}
+              detail={(message) => <Detail message={message} />}
+              onEnd={onEndOf(pages)}
+              onHold={setIsHeld}
+            />
+          );
+        }}
+      </Answered>
+    </Panel>
+  );
+}
+
+function Detail({ message }: { message: Unfinished }) {
+  const { messageId, url, explanation, createdAt, due, retried, maxRetries, bodyBytes } = message;
+  return (
+    <Facts
+      facts={[
+        ['Why', explanation],
+        [
+          'Message',
+          <MessageLink key="id" id={messageId}>
+            <Code>{messageId}</Code>
+          </MessageLink>,
+        ],
+        ['URL', <Code key="url">{url}</Code>],
+        ['Created', exactTime(createdAt)],
+        ['Due', due && exactTime(due)],
+        ['Retried', `${retried} of ${maxRetries} times`],
+        ['Body', `${bodyBytes.toLocaleString()} bytes`],
+        ['Queue', message.queueName],
+        ['Flow-control key', message.flowControlKey],
+        ['Schedule', message.scheduleId],
+      ]}
+    />
+  );
+}
