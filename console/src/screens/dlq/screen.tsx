@@ -1,3 +1,238 @@
+/** The dead letter queue: what failed for good and why, to retry or to delete. */
+import { useNavigate } from '@tanstack/react-router';
+import { useState } from 'react';
+import { type AnswerOf, useChange } from '../../api/client.ts';
+import { onEndOf, usePages } from '../../api/pages.ts';
+import { Badge } from '../../parts/badge.tsx';
+import { Body } from '../../parts/body.tsx';
+import { Button } from '../../parts/button.tsx';
+import { Code } from '../../parts/copy.tsx';
+import { type FilterField, Filters, filterOf, useFilter } from '../../parts/filters.tsx';
+import { type ListColumn, LongList } from '../../parts/long-list.tsx';
+import { Facts, Page, Panel } from '../../parts/panel.tsx';
+import { Answered, Empty, Failure } from '../../parts/states.tsx';
+import { exactTime, Time } from '../../parts/time.tsx';
+import { contentOf } from '../message/content.ts';
+import { MessageLink, Opener, Target } from '../messages/cells.tsx';
+import type { BulkAction } from './bulk.ts';
+import { BulkDialog } from './bulk-dialog.tsx';
+import { RetryDialog } from './retry-dialog.tsx';
+import { isSelected, NONE, type Selection, toggled } from './selection.ts';
+
+type Dead = AnswerOf<'getDlqMessage'>;
+
+const FIELDS: readonly FilterField[] = [
+  { name: 'responseStatus', label: 'Status', kind: 'number', placeholder: '500, or 0: no answer' },
+  { name: 'queueName', label: 'Queue' },
+  { name: 'label', label: 'Label' },
+  { name: 'url', label: 'URL, the whole', placeholder: 'https://…' },
+  { name: 'messageId', label: 'Message id', placeholder: 'msg_…', isRare: true },
+  { name: 'dlqIds', label: 'DLQ id', isRare: true },
+  { name: 'flowControlKey', label: 'Flow-control key', isRare: true },
+  { name: 'scheduleId', label: 'Schedule id', isRare: true },
+  { name: 'topicName', label: 'URL group', isRare: true },
+  { name: 'fromDate', label: 'From', kind: 'time', isRare: true },
+  { name: 'toDate', label: 'To', kind: 'time', isRare: true },
+];
+
+const GRID =
+  'grid-cols-[1.25rem_5rem_minmax(0,1fr)] md:grid-cols-[1.25rem_5.5rem_7rem_minmax(0,3fr)_minmax(0,3fr)_minmax(0,1fr)]';
+const PAGE_COUNT = 100;
+
 export function Screen() {
-  return null;
+  const [values] = useFilter();
+  const filter = filterOf(FIELDS, values);
+  // Another filter is another list, of which nothing is selected.
+  return (
+    <Page title="DLQ" about="The dead letter queue: messages that failed for good, with the last answer.">
+      <Filters fields={FIELDS} />
+      <DeadList key={JSON.stringify(filter)} filter={filter} />
+    </Page>
+  );
+}
+
+function DeadList({ filter }: { filter: Record<string, string> }) {
+  const [openKey, setOpenKey] = useState<string>();
+  const [isHeld, setIsHeld] = useState(false);
+  const [selection, setSelection] = useState<Selection>(NONE);
+  const [action, setAction] = useState<BulkAction>();
+  const pages = usePages(
+    'listDlqMessages',
+    { query: { ...filter, count: PAGE_COUNT } as never },
+    { isRefreshed: !isHeld },
+  );
+  const rows: Dead[] = pages.data?.pages.flatMap(({ messages }): Dead[] => messages) ?? [];
+  const ids = rows.map(({ dlqId }) => dlqId);
+  const hasSome = selection.kind === 'all' || selection.ids.size > 0;
+  const areAllLoaded = ids.length > 0 && ids.every((id) => isSelected(selection, id));
+  const close = (): void => {
+    setAction(undefined);
+    setSelection(NONE);
+  };
+  const columns: ListColumn<Dead>[] = [
+    {
+      name: 'Selected',
+      className: 'overflow-hidden text-transparent',
+      cell: ({ dlqId, url }) => (
+        <input
+          type="checkbox"
+          aria-label={`Select ${dlqId}, ${url}`}
+          className="block size-4 accent-accent"
+          checked={isSelected(selection, dlqId)}
+          onChange={() => setSelection(toggled(selection, dlqId, ids))}
+        />
+      ),
+    },
+    {
+      name: 'Status',
+      cell: ({ dlqId, responseStatus }) => (
+        <span className="flex items-center gap-1">
+          <Opener isOpen={dlqId === openKey} toggle={() => setOpenKey(dlqId === openKey ? undefined : dlqId)} />
+          <Badge tone="bad">{responseStatus === 0 ? 'none' : responseStatus}</Badge>
+        </span>
+      ),
+    },
+    { name: 'Failed', className: 'text-quiet max-md:hidden', cell: ({ dlqId }) => <Time atMs={failedAtMs(dlqId)} /> },
+    {
+      name: 'Message',
+      cell: (dead) => (
+        <>
+          <MessageLink id={dead.messageId}>
+            <Target method={dead.method} url={dead.url} />
+          </MessageLink>
+          <p className="truncate text-xs text-bad md:hidden">{reasonOf(dead)}</p>
+        </>
+      ),
+    },
+    {
+      name: 'Last answer',
+      className: 'max-md:hidden',
+      cell: (dead) => (
+        <p className="truncate" title={reasonOf(dead)}>
+          {reasonOf(dead) || <span className="text-quiet">no body</span>}
+        </p>
+      ),
+    },
+    {
+      name: 'Queue, labels',
+      className: 'truncate text-quiet max-md:hidden',
+      cell: ({ queueName, labels = [] }) => [queueName, ...labels].filter(Boolean).join(', '),
+    },
+  ];
+  return (
+    <Panel
+      title={rows.length === 0 ? 'Entries' : `${rows.length.toLocaleString()}${pages.hasNextPage ? '+' : ''} entries`}
+      actions={
+        rows.length > 0 && (
+          <>
+            <label className="inline-flex h-8 items-center gap-2">
+              <input
+                type="checkbox"
+                className="size-4 accent-accent"
+                checked={areAllLoaded}
+                onChange={() => setSelection(areAllLoaded ? NONE : { kind: 'some', ids: new Set(ids) })}
+              />
+              Select the {ids.length.toLocaleString()} loaded
+            </label>
+            {areAllLoaded && pages.hasNextPage && selection.kind === 'some' && (
+              <Button onClick={() => setSelection({ kind: 'all' })}>
+                {Object.keys(filter).length > 0 ? 'Select all that match the filter' : 'Select all'}
+              </Button>
+            )}
+            <span className="self-center text-quiet tabular-nums" aria-live="polite">
+              {selection.kind === 'all' ? 'all selected' : `${selection.ids.size.toLocaleString()} selected`}
+            </span>
+            <Button kind="main" disabled={!hasSome} onClick={() => setAction('retry')}>
+              Retry
+            </Button>
+            <Button kind="danger" disabled={!hasSome} onClick={() => setAction('delete')}>
+              Delete
+            </Button>
+          </>
+        )
+      }
+    >
+      <Answered query={pages}>
+        {() =>
+          rows.length === 0 && !pages.hasNextPage ? (
+            <Empty
+              title={Object.keys(filter).length > 0 ? 'Nothing in the DLQ matches this filter' : 'The DLQ is empty'}
+            >
+              A message comes here once its last retry has failed. It can be retried from here, also with other
+              settings.
+            </Empty>
+          ) : (
+            <LongList
+              label="Entries of the DLQ"
+              columns={columns}
+              grid={GRID}
+              rows={rows}
+              keyOf={({ dlqId }) => dlqId}
+              openKey={openKey}
+              detail={(dead) => <Detail dead={dead} />}
+              onEnd={onEndOf(pages)}
+              onHold={setIsHeld}
+            />
+          )
+        }
+      </Answered>
+      {action && <BulkDialog action={action} selection={selection} filter={filter} onClose={close} />}
+    </Panel>
+  );
+}
+
+function Detail({ dead }: { dead: Dead }) {
+  const { dlqId, messageId, url, responseStatus, responseBody, responseBodyBase64, responseHeader = {} } = dead;
+  const [isEdited, setIsEdited] = useState(false);
+  const navigate = useNavigate();
+  const retry = useChange('retryDlqMessage');
+  const remove = useChange('deleteDlqMessage');
+  const show = (id: string): void => void navigate({ to: '/messages/$messageId', params: { messageId: id } });
+  const error = retry.error ?? remove.error;
+  return (
+    <div className="flex flex-col gap-3">
+      <Facts
+        facts={[
+          [
+            'Message',
+            <MessageLink key="id" id={messageId}>
+              <Code>{messageId}</Code>
+            </MessageLink>,
+          ],
+          ['URL', <Code key="url">{url}</Code>],
+          ['Failed', exactTime(failedAtMs(dlqId))],
+          ['Status', responseStatus === 0 ? 'no answer' : responseStatus],
+          ['Content type', responseHeader['Content-Type']?.join(', ')],
+        ]}
+      />
+      <Body text={responseBody} base64={responseBodyBase64} />
+      <div className="flex flex-wrap gap-2">
+        <Button
+          kind="main"
+          disabled={retry.isPending}
+          onClick={() => retry.mutate({ path: { dlqId } }, { onSuccess: (answer) => show(answer.messageId) })}
+        >
+          Retry now
+        </Button>
+        <Button onClick={() => setIsEdited(true)}>Retry with changes</Button>
+        <Button kind="danger" disabled={remove.isPending} onClick={() => remove.mutate({ path: { dlqId } })}>
+          Delete
+        </Button>
+      </div>
+      {error && <Failure error={error} />}
+      {isEdited && (
+        <RetryDialog dlqId={dlqId} content={contentOf(dead)} onClose={() => setIsEdited(false)} onRetried={show} />
+      )}
+    </div>
+  );
+}
+
+/** Without an answer it is the error; otherwise the answer's body is what says most. */
+function reasonOf({ responseBody, responseBodyBase64 }: Dead): string {
+  return (responseBody ?? (responseBodyBase64 === undefined ? '' : 'an answer that is no text')).slice(0, 500);
+}
+
+/** An id begins with the time of the failure. */
+function failedAtMs(dlqId: string): number {
+  return Number(dlqId.split('-', 1)[0]);
 }

@@ -1,3 +1,77 @@
+/** One message: why it waits or how it ended, each attempt, and what was sent. */
+import { useParams } from '@tanstack/react-router';
+import { REFRESH_MS, useCall } from '../../api/client.ts';
+import { onEndOf, usePages } from '../../api/pages.ts';
+import { Button } from '../../parts/button.tsx';
+import { Copy } from '../../parts/copy.tsx';
+import { Page, Panel } from '../../parts/panel.tsx';
+import { Empty, Failure } from '../../parts/states.tsx';
+import { Actions } from './actions.tsx';
+import { type Content, contentOf, contentOfEntry } from './content.ts';
+import { Explained } from './explained.tsx';
+import { lifeOf } from './life.ts';
+import { Sent } from './sent.tsx';
+import { Timeline } from './timeline.tsx';
+
+const ENDINGS: readonly string[] = ['DELIVERED', 'FAILED', 'CANCELED'];
+const PAGE_COUNT = 200;
+
 export function Screen() {
-  return null;
+  const { messageId } = useParams({ from: '/messages/$messageId' });
+  const log = usePages('listLogs', { query: { messageId, order: 'earliestFirst', count: PAGE_COUNT } });
+  const entries = log.data?.pages.flatMap(({ logs }) => logs) ?? [];
+  const isOver = ENDINGS.includes(entries.at(-1)?.state ?? '');
+  const refreshMs = isOver ? 0 : REFRESH_MS;
+  const path = { messageId };
+  const explained = useCall('explainMessage', { path }, { refreshMs });
+  const message = useCall('getMessage', { path }, { refreshMs, isEnabled: log.isFetched && !isOver });
+  const dlqId = explained.data?.dlqId;
+  const dead = useCall(
+    'getDlqMessage',
+    { path: { dlqId: dlqId ?? '' } },
+    { refreshMs: 0, isEnabled: dlqId !== undefined },
+  );
+  const isDead = dlqId !== undefined && dead.data?.dlqId === dlqId;
+  const last = entries.at(-1);
+  const kept = isDead ? dead.data : isOver ? undefined : message.data;
+  const content: Content | undefined = kept ? contentOf(kept) : last && contentOfEntry(last);
+
+  return (
+    <Page
+      title={content === undefined ? 'Message' : content.url}
+      about={
+        <>
+          <code className="font-mono text-xs break-all">{messageId}</code> <Copy text={messageId} label="Copy id" />
+        </>
+      }
+      actions={
+        content && (
+          <Actions messageId={messageId} content={content} isOver={isOver} dlqId={isDead ? dlqId : undefined} />
+        )
+      }
+    >
+      {explained.data && <Explained explanation={explained.data} />}
+      {log.error && <Failure error={log.error} retry={() => void log.refetch()} />}
+      {content === undefined && log.isFetched && !log.error && (
+        <Panel>
+          <Empty title="Nothing is known of this message">
+            Its id is wrong, or its log was kept for as long as the server keeps logs, and is gone.
+          </Empty>
+        </Panel>
+      )}
+      {content && (
+        <div className="grid items-start gap-4 xl:grid-cols-[minmax(0,3fr)_minmax(0,2fr)]">
+          <Panel title="What happened">
+            <Timeline moments={lifeOf(entries)} isOver={isOver} />
+            {log.hasNextPage && (
+              <Button className="mt-3" disabled={log.isFetching} onClick={onEndOf(log)}>
+                Show what happened next
+              </Button>
+            )}
+          </Panel>
+          <Sent content={content} />
+        </div>
+      )}
+    </Page>
+  );
 }

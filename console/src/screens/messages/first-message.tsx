@@ -3,6 +3,7 @@ import { asCurl, headersOf, type Sending } from '../../api/as-code.ts';
 import { useChange } from '../../api/client.ts';
 import { environmentOf } from '../../api/session.ts';
 import { Button } from '../../parts/button.tsx';
+import { CodeBlock } from '../../parts/code-block.tsx';
 import { Copy } from '../../parts/copy.tsx';
 import { Empty, Failure } from '../../parts/states.tsx';
 
@@ -27,9 +28,7 @@ export function FirstMessage() {
     <Empty title="No message was sent yet">
       <div className="flex max-w-full flex-col items-center gap-3">
         <p>Send the first one from a terminal. It shows up here at once, with each attempt to deliver it.</p>
-        <pre className="max-w-full overflow-x-auto rounded-md border border-line bg-page p-3 text-left font-mono text-xs text-text">
-          {line}
-        </pre>
+        <CodeBlock label="curl">{line}</CodeBlock>
         <div className="flex flex-wrap justify-center gap-2">
           <Copy text={line} />
           {isDev && (

@@ -1,0 +1,62 @@
+/** What can be done about a message. */
+import { useNavigate } from '@tanstack/react-router';
+import { useState } from 'react';
+import { useChange } from '../../api/client.ts';
+import { Button } from '../../parts/button.tsx';
+import { Failure } from '../../parts/states.tsx';
+import { RetryDialog } from '../dlq/retry-dialog.tsx';
+import { type Content, isRedacted } from './content.ts';
+import { PublishAgain } from './publish-again.tsx';
+
+interface Props {
+  messageId: string;
+  content: Content;
+  isOver: boolean;
+  /** While it is in the DLQ. */
+  dlqId: string | undefined;
+}
+
+export function Actions({ messageId, content, isOver, dlqId }: Props) {
+  const [open, setOpen] = useState<'publish' | 'retry'>();
+  const navigate = useNavigate();
+  const cancel = useChange('cancelMessage');
+  const retry = useChange('retryDlqMessage');
+  const show = (id: string): void => void navigate({ to: '/messages/$messageId', params: { messageId: id } });
+  const error = cancel.error ?? retry.error;
+  const whyNot = whyNotAgain(content);
+  return (
+    <>
+      {dlqId !== undefined && (
+        <>
+          <Button
+            kind="main"
+            disabled={retry.isPending}
+            onClick={() => retry.mutate({ path: { dlqId } }, { onSuccess: (answer) => show(answer.messageId) })}
+          >
+            Retry now
+          </Button>
+          <Button onClick={() => setOpen('retry')}>Retry with changes</Button>
+        </>
+      )}
+      <Button disabled={whyNot !== undefined} title={whyNot} onClick={() => setOpen('publish')}>
+        Publish again
+      </Button>
+      {!isOver && (
+        <Button kind="danger" disabled={cancel.isPending} onClick={() => cancel.mutate({ path: { messageId } })}>
+          Cancel message
+        </Button>
+      )}
+      {error && <Failure error={error} />}
+      {open === 'publish' && <PublishAgain content={content} onClose={() => setOpen(undefined)} onSent={show} />}
+      {open === 'retry' && dlqId !== undefined && (
+        <RetryDialog dlqId={dlqId} content={content} onClose={() => setOpen(undefined)} onRetried={show} />
+      )}
+    </>
+  );
+}
+
+function whyNotAgain(content: Content): string | undefined {
+  if (isRedacted(content)) return 'Some of it is redacted, and so not known here.';
+  if (content.body !== undefined && 'base64' in content.body) return 'Its body is no text: copy it as curl.';
+  return undefined;
+}

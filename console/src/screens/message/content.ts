@@ -1,0 +1,63 @@
+/** What a message was sent as, wherever it is still kept: as a message, in the DLQ, or in its log. Pure. */
+import type { Sending } from '../../api/as-code.ts';
+import type { AnswerOf } from '../../api/client.ts';
+import type { Entry } from './life.ts';
+
+export type Content = Omit<AnswerOf<'getMessage'>, 'body' | 'bodyBase64' | 'notBefore' | 'createdAt'> & {
+  body: { text: string } | { base64: string } | undefined;
+  createdAt?: number;
+  notBefore?: number;
+};
+
+export function contentOf({ body, bodyBase64, ...rest }: AnswerOf<'getMessage'>): Content {
+  const shown = body !== undefined ? { text: body } : bodyBase64 !== undefined ? { base64: bodyBase64 } : undefined;
+  return { ...rest, body: shown };
+}
+
+export function contentOfEntry({ body, callbackHeaders, failureCallbackHeaders, ...rest }: Entry): Content {
+  return {
+    ...rest,
+    ...(callbackHeaders && { callbackHeader: callbackHeaders }),
+    ...(failureCallbackHeaders && { failureCallbackHeader: failureCallbackHeaders }),
+    body: body === undefined ? undefined : textOrBytes(body),
+  };
+}
+
+/** Bodies in the log are base64, whatever is in them. */
+export function textOrBytes(base64: string): { text: string } | { base64: string } {
+  try {
+    const bytes = Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
+    return { text: new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes) };
+  } catch {
+    return { base64 };
+  }
+}
+
+const REDACTED = /^REDACTED:[0-9a-f]{64}$/;
+
+/** What nobody is shown cannot be sent again from here. */
+export function isRedacted({ header = {}, body }: Content): boolean {
+  const values = Object.values(header).flat();
+  return (
+    values.some((value) => REDACTED.test(value)) || (body !== undefined && 'text' in body && REDACTED.test(body.text))
+  );
+}
+
+export function sendingOf(content: Content): Sending {
+  const { url, queueName, method, header = {}, body, maxRetries, retryDelayExpression, timeout } = content;
+  const { callback, failureCallback, labels, flowControlKey, parallelism, rate, period } = content;
+  return {
+    destination: url,
+    queueName,
+    method,
+    headers: Object.entries(header).map(([name, values]) => [name, values.join(', ')]),
+    body,
+    retries: maxRetries,
+    retryDelay: retryDelayExpression,
+    timeoutS: timeout === undefined ? undefined : Math.ceil(timeout / 1_000),
+    callback,
+    failureCallback,
+    labels,
+    flowControl: flowControlKey === undefined ? undefined : { key: flowControlKey, parallelism, rate, periodS: period },
+  };
+}

@@ -1,0 +1,50 @@
+/** Why the message waits, or how it ended, in the server's sentence. */
+import { Link } from '@tanstack/react-router';
+import type { AnswerOf } from '../../api/client.ts';
+import { Badge, type Tone } from '../../parts/badge.tsx';
+import { Time } from '../../parts/time.tsx';
+
+type Explanation = AnswerOf<'explainMessage'>;
+
+const TONES: Partial<Record<Explanation['reason'], Tone>> = {
+  delivered: 'good',
+  dead: 'bad',
+  cancelled: 'quiet',
+  attempting: 'busy',
+  delayed: 'quiet',
+  due: 'quiet',
+};
+
+export function Explained({
+  explanation: { reason, explanation, due, since, ahead, dlqId },
+}: {
+  explanation: Explanation;
+}) {
+  return (
+    <section
+      aria-label="Why"
+      className="flex flex-wrap items-center gap-x-3 gap-y-1 rounded-lg border border-line bg-panel px-4 py-3"
+    >
+      <Badge tone={TONES[reason] ?? 'warn'}>{reason.replaceAll('_', ' ')}</Badge>
+      <p className="min-w-0 flex-1 basis-64 text-base break-words">{explanation}</p>
+      <p className="flex flex-wrap gap-x-4 text-quiet">
+        {due !== undefined && (
+          <span>
+            due <Time atMs={due} />
+          </span>
+        )}
+        {since !== undefined && (
+          <span>
+            since <Time atMs={since} />
+          </span>
+        )}
+        {ahead !== undefined && <span>{ahead.toLocaleString()} ahead of it</span>}
+        {dlqId !== undefined && (
+          <Link to="/dlq" search={{ dlqIds: dlqId }} className="text-accent hover:underline">
+            In the DLQ
+          </Link>
+        )}
+      </p>
+    </section>
+  );
+}

@@ -1,0 +1,79 @@
+/** The life of a message, from the entries of its log: what happened, each attempt, and the waits between them. Pure. */
+import type { AnswerOf } from '../../api/client.ts';
+
+export type Entry = AnswerOf<'listLogs'>['logs'][number];
+
+export type Moment =
+  | { kind: 'change'; entry: Entry }
+  | {
+      kind: 'attempt';
+      number: number;
+      startMs: number;
+      /** How it ended: DELIVERED or ERROR. Absent while it runs, or when its worker was lost. */
+      result?: Entry;
+      /** When the next attempt is planned for. */
+      nextMs?: number | undefined;
+    };
+
+/** `entries`: oldest first, from the first one on. */
+export function lifeOf(entries: readonly Entry[]): Moment[] {
+  const moments: Moment[] = [];
+  let attempts = 0;
+  for (const entry of entries) {
+    const attempt = moments.findLast((moment) => moment.kind === 'attempt');
+    switch (entry.state) {
+      case 'ACTIVE':
+        attempts += 1;
+        moments.push({ kind: 'attempt', number: attempts, startMs: entry.time });
+        break;
+      case 'DELIVERED':
+      case 'ERROR':
+        if (attempt && !attempt.result) {
+          attempt.result = entry;
+          attempt.nextMs = entry.nextDeliveryTime;
+        } else moments.push({ kind: 'change', entry });
+        break;
+      case 'RETRY':
+        if (attempt) attempt.nextMs = entry.nextDeliveryTime ?? attempt.nextMs;
+        else moments.push({ kind: 'change', entry });
+        break;
+      default:
+        moments.push({ kind: 'change', entry });
+    }
+  }
+  return moments;
+}
+
+export interface Stretch {
+  kind: 'wait' | 'delivered' | 'failed' | 'running';
+  fromMs: number;
+  toMs: number;
+  attempt?: number;
+}
+
+/** The same on one axis, without gaps, up to the end or `nowMs`. */
+export function stretchesOf(moments: readonly Moment[], nowMs: number): Stretch[] {
+  const [first] = moments;
+  if (!first) return [];
+  const stretches: Stretch[] = [];
+  let atMs = timeOf(first);
+  for (const moment of moments) {
+    if (timeOf(moment) > atMs) {
+      stretches.push({ kind: 'wait', fromMs: atMs, toMs: timeOf(moment) });
+      atMs = timeOf(moment);
+    }
+    if (moment.kind !== 'attempt') continue;
+    const { result, number } = moment;
+    // An attempt that was lost lasted at most until the next thing that happened.
+    const following = moments[moments.indexOf(moment) + 1];
+    const toMs = result?.time ?? (following ? timeOf(following) : nowMs);
+    const kind = result === undefined ? 'running' : result.state === 'DELIVERED' ? 'delivered' : 'failed';
+    stretches.push({ kind, fromMs: atMs, toMs: Math.max(toMs, atMs), attempt: number });
+    atMs = Math.max(toMs, atMs);
+  }
+  return stretches;
+}
+
+function timeOf(moment: Moment): number {
+  return moment.kind === 'attempt' ? moment.startMs : moment.entry.time;
+}

@@ -1,0 +1,134 @@
+/** What happened to a message, one after the other, with the answer to each attempt. */
+import { StateBadge } from '../../parts/badge.tsx';
+import { Body } from '../../parts/body.tsx';
+import { Facts } from '../../parts/panel.tsx';
+import { duration, exactTime, Time, useNowMs } from '../../parts/time.tsx';
+import { textOrBytes } from './content.ts';
+import { type Entry, type Moment, type Stretch, stretchesOf } from './life.ts';
+
+export function Timeline({ moments, isOver }: { moments: readonly Moment[]; isOver: boolean }) {
+  return (
+    <div className="flex flex-col gap-4">
+      <Axis moments={moments} isOver={isOver} />
+      <ol className="flex flex-col border-l border-line">
+        {moments.map((moment) => (
+          <li
+            key={moment.kind === 'attempt' ? `attempt ${moment.number}` : `${moment.entry.state} ${moment.entry.time}`}
+            className="relative pb-4 pl-5 last:pb-0"
+          >
+            <span
+              aria-hidden="true"
+              className="absolute top-1.5 -left-1 size-2 rounded-full border border-panel bg-quiet"
+            />
+            {moment.kind === 'attempt' ? <Attempt attempt={moment} isOver={isOver} /> : <Change entry={moment.entry} />}
+          </li>
+        ))}
+      </ol>
+    </div>
+  );
+}
+
+function Change({ entry: { state, time, nextDeliveryTime, error } }: { entry: Entry }) {
+  return (
+    <div className="flex flex-wrap items-center gap-x-3 gap-y-1">
+      <StateBadge state={state} />
+      <At atMs={time} />
+      {nextDeliveryTime !== undefined && (
+        <span>
+          first attempt <Time atMs={nextDeliveryTime} />
+        </span>
+      )}
+      {error !== undefined && <span className="text-bad">{error}</span>}
+    </div>
+  );
+}
+
+function Attempt({ attempt, isOver }: { attempt: Moment & { kind: 'attempt' }; isOver: boolean }) {
+  const { number, startMs, result, nextMs } = attempt;
+  const { responseStatus, error } = result ?? {};
+  return (
+    <div className="flex flex-col gap-2">
+      <div className="flex flex-wrap items-center gap-x-3 gap-y-1">
+        <span className="font-medium">Attempt {number}</span>
+        {result ? <StateBadge state={result.state} /> : !isOver && <StateBadge state="ACTIVE" />}
+        {responseStatus !== undefined && <span className="font-mono">{responseStatus}</span>}
+        {result && <span className="tabular-nums">{duration(result.time - startMs)}</span>}
+        <At atMs={startMs} />
+      </div>
+      {error !== undefined && <p className="break-words text-bad">{error}</p>}
+      {result && <Answer entry={result} />}
+      {nextMs !== undefined && (
+        <p className="text-quiet">
+          Next attempt <Time atMs={nextMs} />, {exactTime(nextMs)}
+        </p>
+      )}
+    </div>
+  );
+}
+
+function Answer({ entry: { responseBody, responseHeaders = {} } }: { entry: Entry }) {
+  const headers = Object.entries(responseHeaders);
+  if (responseBody === undefined && headers.length === 0) return null;
+  const body = responseBody === undefined ? undefined : textOrBytes(responseBody);
+  return (
+    <div className="flex flex-col gap-2">
+      {body && <Body {...body} />}
+      {headers.length > 0 && (
+        <details>
+          <summary className="text-quiet">{headers.length} headers of the answer</summary>
+          <div className="pt-2 font-mono text-xs">
+            <Facts facts={headers.map(([name, values]) => [name, values.join(', ')])} />
+          </div>
+        </details>
+      )}
+    </div>
+  );
+}
+
+function At({ atMs }: { atMs: number }) {
+  return (
+    <span className="text-quiet">
+      {exactTime(atMs)} · <Time atMs={atMs} />
+    </span>
+  );
+}
+
+const STRETCHES: Record<Stretch['kind'], string> = {
+  wait: 'hatched text-quiet',
+  delivered: 'bg-good',
+  failed: 'bg-bad',
+  running: 'bg-busy',
+};
+
+/** An attempt of milliseconds in a life of days is still seen. */
+const WIDTH_MIN_PX = 4;
+
+function Axis({ moments, isOver }: { moments: readonly Moment[]; isOver: boolean }) {
+  const nowMs = useNowMs();
+  const stretches = stretchesOf(moments, nowMs);
+  const first = stretches[0];
+  if (!first) return null;
+  const endMs = isOver ? (stretches.at(-1)?.toMs ?? nowMs) : nowMs;
+  const wait: Stretch[] =
+    endMs > (stretches.at(-1)?.toMs ?? endMs)
+      ? [{ kind: 'wait', fromMs: stretches.at(-1)?.toMs ?? 0, toMs: endMs }]
+      : [];
+  return (
+    <div>
+      <div className="flex h-5 w-full overflow-hidden rounded border border-line" aria-hidden="true">
+        {[...stretches, ...wait].map((stretch) => (
+          <span
+            key={stretch.fromMs + stretch.kind}
+            title={`${stretch.attempt ? `attempt ${stretch.attempt}` : 'waits'}: ${duration(stretch.toMs - stretch.fromMs)}`}
+            className={`min-w-0 ${STRETCHES[stretch.kind]}`}
+            style={{ flexGrow: stretch.toMs - stretch.fromMs, flexBasis: WIDTH_MIN_PX }}
+          />
+        ))}
+      </div>
+      <p className="flex justify-between text-xs text-quiet">
+        <span>{exactTime(first.fromMs)}</span>
+        <span>{duration(endMs - first.fromMs)} in all</span>
+      </p>
+    </div>
+  );
+}
