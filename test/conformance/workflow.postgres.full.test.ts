@@ -1,9 +1,5 @@
-/** The statements of workflow.test.ts that workflow.postgres.test.ts does not try, on PostgreSQL. */
-
+/** The statements of workflow.test.ts, on PostgreSQL. */
+import { WORKFLOW } from './workflow/index.ts';
 import { tryStatements } from './support/statement.ts';
-import { LANES_AND_LISTS, WORKFLOW } from './workflow/index.ts';
 
-tryStatements(
-  WORKFLOW.filter((section) => !LANES_AND_LISTS.includes(section)),
-  { database: 'postgres' },
-);
+tryStatements(WORKFLOW, { database: 'postgres' });

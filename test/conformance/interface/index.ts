@@ -8,6 +8,3 @@ import { queueResume } from './queue-resume.ts';
 import { workflows } from './workflows.ts';
 
 export const INTERFACE: readonly Section[] = [queueResume, deadLetter, flowControlListing, paging, access, workflows];
-
-/** What SQL decides more than anything else: who waits for whom, and what a page of a list has. */
-export const LANES_AND_LISTS: readonly Section[] = [queueResume, flowControlListing, paging];

@@ -35,6 +35,3 @@ export const MESSAGING: readonly Section[] = [
   flowControl,
   limits,
 ];
-
-/** What SQL decides more than anything else: who waits for whom, and what a page of a list has. */
-export const LANES_AND_LISTS: readonly Section[] = [logs, queues, deadLetters, flowControl];

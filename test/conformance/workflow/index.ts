@@ -27,6 +27,3 @@ export const WORKFLOW: readonly Section[] = [
   deadLetters,
   dialects,
 ];
-
-/** What SQL decides more than anything else: who waits for whom, and what a page of a list has. */
-export const LANES_AND_LISTS: readonly Section[] = [logs, deadLetters];
