@@ -2,12 +2,9 @@ import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 
-/**
- * Files that start no process, and of which none leaves anything behind in its own: they share workers, so that the sources are
- * loaded once and not by each.
- */
+/** Files of which none leaves anything behind in its process: they share workers, so that the sources are loaded once and not by each. */
 const IN_PROCESS = [
-  ...['api', 'config', 'conformance', 'delivery', 'engine', 'model', 'protocol', 'simulation', 'telemetry'],
+  ...['api', 'config', 'conformance', 'delivery', 'engine', 'model', 'protocol', 'simulation', 'store', 'telemetry'],
   ...['workflow', 'workflows'],
 ].map((folder) => `test/${folder}/**/*.test.ts`);
 
