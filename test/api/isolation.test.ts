@@ -4,7 +4,7 @@
  * support/belongings.ts knows what it names.
  */
 import type { InjectOptions } from 'light-my-request';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { ConfigHeader } from '../../src/api/config-headers.ts';
 import type { Route } from '../../src/api/route.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
@@ -20,16 +20,20 @@ const named = table.map((route): [string, Route] => [`${route.method} ${route.pa
 
 let world: World;
 let ids: Ids;
-beforeEach(async () => {
+
+async function open(): Promise<void> {
   // Time stands still, so that the owner's view changes only when somebody changes it; what they change has a new time.
   const clock = new SimulatedClock();
   world = await openWorld({ limits: { ...LIMITS, urlGroupsMax: 2 } }, { clock });
   ids = await furnish(world);
   clock.jumpBy(60_000);
-});
-afterEach(() => world.close());
+}
 
 describe.each(named)('%s', (_name, route) => {
+  // One for both: the first sees to it that everything stays as it was.
+  beforeAll(open);
+  afterAll(() => world.close());
+
   it('treats what another project has as what nobody has', async () => {
     const strange = Object.fromEntries(Object.entries(ids).map(([word, id]) => [word, otherThan(id)]));
     const before = await ownersView();
@@ -50,29 +54,34 @@ describe.each(named)('%s', (_name, route) => {
   });
 });
 
-it('shows the owner all of it', async () => {
-  const view = await ownersView();
-  for (const route of table.filter((each) => each.access === 'read' && isNaming(each))) {
-    expect(view[route.path], route.path).toMatch(/^200 /);
-  }
-  expect(Object.values(view).filter((text) => text.includes(CANARY)).length).toBeGreaterThan(5);
-});
+describe('a project', () => {
+  beforeEach(open);
+  afterEach(() => world.close());
 
-it('does not count what another project has against a quota', async () => {
-  const payload = '{"endpoints":[{"url":"https://ok.example/"}]}';
-  const add = (name: string): InjectOptions => ({ method: 'POST', url: `/v2/topics/${name}/endpoints`, payload });
-  expect((await ask(TOKEN, add('second'))).status).toBe(200);
-  expect((await ask(TOKEN, add('third'))).status).toBe(412);
-  expect((await ask(OTHER_TOKEN, add('first'))).status).toBe(200);
-});
+  it('shows the owner all of it', async () => {
+    const view = await ownersView();
+    for (const route of table.filter((each) => each.access === 'read' && isNaming(each))) {
+      expect(view[route.path], route.path).toMatch(/^200 /);
+    }
+    expect(Object.values(view).filter((text) => text.includes(CANARY)).length).toBeGreaterThan(5);
+  });
 
-it('keeps signing keys apart: those of one project are not shown to another, however often it rotates its own', async () => {
-  const read = async (token: string): Promise<unknown> => (await ask(token, { method: 'GET', url: '/v2/keys' })).json;
-  const owners = await read(TOKEN);
-  await ask(OTHER_TOKEN, { method: 'POST', url: '/v2/keys/rotate' });
-  const others = await read(OTHER_TOKEN);
-  expect(await read(TOKEN)).toEqual(owners);
-  expect(others).not.toEqual(owners);
+  it('does not count what another project has against a quota', async () => {
+    const payload = '{"endpoints":[{"url":"https://ok.example/"}]}';
+    const add = (name: string): InjectOptions => ({ method: 'POST', url: `/v2/topics/${name}/endpoints`, payload });
+    expect((await ask(TOKEN, add('second'))).status).toBe(200);
+    expect((await ask(TOKEN, add('third'))).status).toBe(412);
+    expect((await ask(OTHER_TOKEN, add('first'))).status).toBe(200);
+  });
+
+  it('keeps signing keys apart: those of one project are not shown to another, however often it rotates its own', async () => {
+    const read = async (token: string): Promise<unknown> => (await ask(token, { method: 'GET', url: '/v2/keys' })).json;
+    const owners = await read(TOKEN);
+    await ask(OTHER_TOKEN, { method: 'POST', url: '/v2/keys/rotate' });
+    const others = await read(OTHER_TOKEN);
+    expect(await read(TOKEN)).toEqual(owners);
+    expect(others).not.toEqual(owners);
+  });
 });
 
 /** Each way in which a route can be pointed at the things called `ids`; the last one is what the owner can do, too. */

@@ -21,7 +21,7 @@ describe('waypost', () => {
   });
 
   it('explains itself and fails when no command is given', async () => {
-    const { code, stdout } = await runWaypost([]);
+    const { code, stdout } = await giveCommand([]);
     expect(code).toBe(2);
     expect(stdout).toContain('Usage: waypost <command>');
   });
@@ -102,7 +102,7 @@ describe('waypost', () => {
   });
 
   it('reports every wrong setting, one line each', async () => {
-    const { code, stderr } = await runWaypost(['serve', '--workers', '0'], { PORT: 'http' });
+    const { code, stderr } = await giveCommand(['serve', '--workers', '0'], { PORT: 'http' });
     expect(code).toBe(2);
     expect(stderr.split('\n')).toEqual([
       'waypost: PORT: must be a whole number from 0 to 65535, not "http"',
@@ -145,7 +145,7 @@ describe('waypost', () => {
   });
 
   it('refuses to serve from memory', async () => {
-    expect((await runWaypost(['serve', '--port', '0', '--memory'])).code).toBe(2);
+    expect((await giveCommand(['serve', '--port', '0', '--memory'])).code).toBe(2);
   });
 
   it('makes a token once, and another only when asked to', async () => {

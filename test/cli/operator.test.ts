@@ -48,10 +48,9 @@ async function statusOf(url: string, token: string, method: string, path: string
 }
 
 describe.each(['a stopped', 'a running'])('on %s server', (state) => {
-  let url: string | undefined;
   beforeEach(async () => {
     await operate('init');
-    url = state === 'a running' ? await serve() : undefined;
+    if (state === 'a running') await serve();
   });
 
   it('a project is made once, with signing keys of its own', async () => {
@@ -98,32 +97,33 @@ describe.each(['a stopped', 'a running'])('on %s server', (state) => {
       stderr: `waypost: there is no token "${made.id}"; "waypost tokens" lists them\n`,
     });
   });
+});
 
-  it('what a token of each scope may do counts from the next request', async () => {
-    url ??= await serve();
-    const tokens = new Map<string, TokenView>();
-    for (const scope of ['full', 'publish-only', 'read-only']) {
-      tokens.set(scope, await asked('tokens', 'create', '--project', 'default', '--scope', scope));
-    }
-    const statuses: Record<string, number[]> = {};
-    for (const [scope, { token }] of tokens) {
-      statuses[scope] = [
-        await statusOf(url, token, 'POST', '/v2/publish/https://192.0.2.1/'), // reserved, so refused once it is looked at
-        await statusOf(url, token, 'GET', '/v2/logs'),
-        await statusOf(url, token, 'GET', '/v2/keys'),
-        await statusOf(url, token, 'DELETE', '/v2/messages'),
-      ];
-    }
-    expect(statuses).toEqual({
-      full: [400, 200, 200, 200],
-      'publish-only': [400, 403, 403, 403],
-      'read-only': [403, 200, 403, 403],
-    });
-    for (const { id, token } of tokens.values()) {
-      await asked('tokens', 'revoke', id);
-      expect(await statusOf(url, token, 'GET', '/v2/logs')).toBe(401);
-    }
+it('what a token of each scope may do counts from the next request', async () => {
+  await operate('init');
+  const url = await serve();
+  const tokens = new Map<string, TokenView>();
+  for (const scope of ['full', 'publish-only', 'read-only']) {
+    tokens.set(scope, await asked('tokens', 'create', '--project', 'default', '--scope', scope));
+  }
+  const statuses: Record<string, number[]> = {};
+  for (const [scope, { token }] of tokens) {
+    statuses[scope] = [
+      await statusOf(url, token, 'POST', '/v2/publish/https://192.0.2.1/'), // reserved, so refused once it is looked at
+      await statusOf(url, token, 'GET', '/v2/logs'),
+      await statusOf(url, token, 'GET', '/v2/keys'),
+      await statusOf(url, token, 'DELETE', '/v2/messages'),
+    ];
+  }
+  expect(statuses).toEqual({
+    full: [400, 200, 200, 200],
+    'publish-only': [400, 403, 403, 403],
+    'read-only': [403, 200, 403, 403],
   });
+  for (const { id, token } of tokens.values()) {
+    await asked('tokens', 'revoke', id);
+    expect(await statusOf(url, token, 'GET', '/v2/logs')).toBe(401);
+  }
 });
 
 describe('a wrong command', () => {
