@@ -28,12 +28,13 @@ const home = createRoute({
   getParentRoute: () => root,
   path: '/',
   beforeLoad: () => {
-    throw redirect({ to: '/queues' });
+    throw redirect({ to: '/overview' });
   },
 });
 
 const routeTree = root.addChildren([
   home,
+  screen('/overview', () => import('./screens/overview/screen.tsx')),
   screen('/messages', () => import('./screens/messages/screen.tsx')),
   screen('/messages/$messageId', () => import('./screens/message/screen.tsx')),
   screen('/dlq', () => import('./screens/dlq/screen.tsx')),

@@ -5,7 +5,17 @@ import { Servers } from '../support/servers.ts';
 import { populate } from './support/populate.ts';
 import { browserObstacle, openBrowser, type SIZES, Visit } from './support/visit.ts';
 
-const SCREENS = ['/queues', '/flow-control', '/schedules', '/url-groups', '/send', '/settings'];
+const SCREENS = [
+  '/overview',
+  '/messages',
+  '/dlq',
+  '/queues',
+  '/flow-control',
+  '/schedules',
+  '/url-groups',
+  '/send',
+  '/settings',
+];
 
 const LOOKS: { size: keyof typeof SIZES; theme: 'light' | 'dark' }[] = [
   { size: 'wide', theme: 'light' },

@@ -8,6 +8,7 @@ import { Login } from './login.tsx';
 import { setTheme, type Theme, themeInForce } from './theme.ts';
 
 const SCREENS = [
+  ['/overview', 'Overview'],
   ['/messages', 'Messages'],
   ['/dlq', 'DLQ'],
   ['/schedules', 'Schedules'],

@@ -1,0 +1,94 @@
+/** What is ready but may not go out, and by what it is held. */
+import { Link } from '@tanstack/react-router';
+import type { AnswerOf } from '../../api/client.ts';
+import { Badge } from '../../parts/badge.tsx';
+import { Code } from '../../parts/copy.tsx';
+import { Table } from '../../parts/table.tsx';
+import { Time } from '../../parts/time.tsx';
+
+type HeldBack = AnswerOf<'getOverview'>['heldBack'];
+type Counted = AnswerOf<'getOverview'>['unfinished'];
+
+interface Row {
+  what: 'project' | 'endpoint' | 'queue' | 'flow-control key';
+  name: string;
+  why: string;
+  waiting: Counted;
+  dueAtMs: number;
+}
+
+export function countText({ count, isAtLeast }: Counted): string {
+  return `${isAtLeast ? '≥ ' : ''}${count.toLocaleString()}`;
+}
+
+export function HeldBackTable({ of: { project, origins, queues, flowControlKeys, isPartial } }: { of: HeldBack }) {
+  const rows: Row[] = [
+    ...(project
+      ? [{ what: 'project' as const, name: 'all', why: project.reason, waiting: project.waiting, dueAtMs: project.due }]
+      : []),
+    ...origins.map(({ origin, isHeldBack, reason, waiting, due }) => ({
+      what: 'endpoint' as const,
+      name: origin,
+      why: isHeldBack ? 'too many attempts had no answer' : reason,
+      waiting,
+      dueAtMs: due,
+    })),
+    ...queues.map(({ queueName, paused, reason, waiting, due }) => ({
+      what: 'queue' as const,
+      name: queueName,
+      why: paused ? 'paused' : reason,
+      waiting,
+      dueAtMs: due,
+    })),
+    ...flowControlKeys.map(({ flowControlKey, reason, waiting, due }) => ({
+      what: 'flow-control key' as const,
+      name: flowControlKey,
+      why: reason,
+      waiting,
+      dueAtMs: due,
+    })),
+  ];
+  if (rows.length === 0) return <p className="text-quiet">Nothing is held back.</p>;
+  return (
+    <div className="flex flex-col gap-6">
+      <Table
+        label="Held back"
+        rows={rows}
+        keyOf={({ what, name }) => `${what} ${name}`}
+        columns={[
+          { name: 'By', cell: ({ what, name }) => <Place what={what} name={name} /> },
+          { name: 'Why', cell: ({ why }) => <Badge tone="warn">{wordsOf(why)}</Badge> },
+          { name: 'Waiting', className: 'text-right tabular-nums', cell: ({ waiting }) => countText(waiting) },
+          { name: 'The first was due', cell: ({ dueAtMs }) => <Time atMs={dueAtMs} /> },
+        ]}
+      />
+      {isPartial && <p className="text-quiet">There are more of them.</p>}
+    </div>
+  );
+}
+
+function Place({ what, name }: Pick<Row, 'what' | 'name'>) {
+  const code = <Code>{name}</Code>;
+  return (
+    <span className="inline-flex flex-wrap items-baseline gap-2">
+      <span className="text-quiet">{what}</span>
+      {what === 'queue' ? (
+        <Link to="/queues">{code}</Link>
+      ) : what === 'flow-control key' ? (
+        <Link to="/flow-control" search={{ search: name }}>
+          {code}
+        </Link>
+      ) : (
+        code
+      )}
+    </span>
+  );
+}
+
+/** `flowControlPaused` to "flow control paused". */
+function wordsOf(reason: string): string {
+  return reason
+    .replaceAll(/([A-Z])/g, ' $1')
+    .replaceAll('_', ' ')
+    .toLowerCase();
+}

@@ -1,0 +1,198 @@
+import { Link, useNavigate, useSearch } from '@tanstack/react-router';
+import { type AnswerOf, useCall } from '../../api/client.ts';
+import { Badge } from '../../parts/badge.tsx';
+import { Button } from '../../parts/button.tsx';
+import { Facts, Page, Panel } from '../../parts/panel.tsx';
+import { Answered } from '../../parts/states.tsx';
+import { Table } from '../../parts/table.tsx';
+import { duration, Time, useNowMs } from '../../parts/time.tsx';
+import { FirstMessage } from '../messages/first-message.tsx';
+import { Chart } from './chart.tsx';
+import { countText, HeldBackTable } from './held-back.tsx';
+import { linesOf, quantileOf, together } from './series.ts';
+
+const HOUR_MS = 3_600_000;
+const MINUTE_MS = 60_000;
+const RANGES = { '1h': HOUR_MS, '6h': 6 * HOUR_MS, '24h': 24 * HOUR_MS } as const;
+type Range = keyof typeof RANGES;
+
+const RATES = [
+  { name: 'accepted', colour: 'busy' },
+  { name: 'delivered', colour: 'good' },
+  { name: 'failed attempts', colour: 'bad' },
+];
+const LATENCIES = [
+  { name: 'half of them within', colour: 'good' },
+  { name: '99 of 100 within', colour: 'warn' },
+];
+
+export function Screen() {
+  const { range: given = '1h' } = useSearch({ from: '/overview' });
+  const range: Range = given in RANGES ? (given as Range) : '1h';
+  const navigate = useNavigate({ from: '/overview' });
+  const overview = useCall('getOverview');
+  return (
+    <Page
+      title="Overview"
+      actions={(Object.keys(RANGES) as Range[]).map((each) => (
+        <Button
+          key={each}
+          kind={each === range ? 'plain' : 'quiet'}
+          aria-pressed={each === range}
+          onClick={() => void navigate({ search: { range: each } })}
+        >
+          {each}
+        </Button>
+      ))}
+    >
+      <Rates range={range} />
+      <Answered query={overview}>{(answer) => <Standing of={answer} />}</Answered>
+    </Page>
+  );
+}
+
+function Rates({ range }: { range: Range }) {
+  // A new minute asks anew; within it, the same question is refreshed.
+  const toMs = Math.ceil(useNowMs(MINUTE_MS / 4) / MINUTE_MS) * MINUTE_MS;
+  const fromMs = toMs - RANGES[range];
+  const minutes = useCall('listMinutes', { query: { fromDate: fromMs, toDate: toMs } });
+  return (
+    <Answered query={minutes}>
+      {(answer) => {
+        const { minutes: rows, bounds } = answer;
+        const sum = (member: 'accepted' | 'delivered' | 'failedAttempts' | 'dead'): string =>
+          rows.reduce((total, row) => total + row[member], 0).toLocaleString();
+        const latency = together(rows, 'latency');
+        const lag = together(rows, 'lag');
+        return (
+          <>
+            <div className="grid grid-cols-2 gap-3 md:grid-cols-3 xl:grid-cols-6">
+              <Tile name="Accepted" value={sum('accepted')} />
+              <Tile name="Delivered" value={sum('delivered')} />
+              <Tile name="Failed attempts" value={sum('failedAttempts')} />
+              <Tile name="Failed for good" value={sum('dead')} />
+              <Tile name="99 of 100 answered within" value={within(quantileOf(latency, bounds, 0.99))} />
+              <Tile name="99 of 100 begun within" value={within(quantileOf(lag, bounds, 0.99))} />
+            </div>
+            <div className="grid gap-4 xl:grid-cols-2">
+              <Panel title="By the minute">
+                <Chart
+                  label="Messages accepted, delivered, and failed attempts by the minute"
+                  lines={RATES}
+                  data={linesOf(answer, fromMs, toMs, (minute) => [
+                    minute?.accepted ?? 0,
+                    minute?.delivered ?? 0,
+                    minute?.failedAttempts ?? 0,
+                  ])}
+                />
+              </Panel>
+              <Panel title="How long the endpoints take">
+                <Chart
+                  label="Duration of attempts by the minute"
+                  lines={LATENCIES}
+                  data={linesOf(answer, fromMs, toMs, (minute) => [
+                    quantileOf(minute?.latency ?? [], bounds, 0.5),
+                    quantileOf(minute?.latency ?? [], bounds, 0.99),
+                  ])}
+                  written={duration}
+                />
+              </Panel>
+            </div>
+          </>
+        );
+      }}
+    </Answered>
+  );
+}
+
+function within(ms: number | null): string {
+  return ms === null ? '–' : duration(ms);
+}
+
+function Standing({
+  of: { unfinished, waiting, active, held, oldestDue, heldBack, dlq, failures, retention },
+}: {
+  of: AnswerOf<'getOverview'>;
+}) {
+  const isEmpty = unfinished.count === 0 && dlq.messages.count === 0 && failures.causes.length === 0;
+  return (
+    <>
+      <div className="grid gap-4 xl:grid-cols-2">
+        <Panel title="Now">
+          <Facts
+            facts={[
+              [
+                'Unfinished',
+                <Link key="u" to="/messages" search={{ view: 'unfinished' }} className="text-accent underline">
+                  {countText(unfinished)}
+                </Link>,
+              ],
+              ['In flight', active.toLocaleString()],
+              ['Waiting', countText(waiting)],
+              ['Held back', countText(held)],
+              ['Oldest that is due', oldestDue === undefined ? 'none' : <Time key="o" atMs={oldestDue} />],
+              [
+                'In the DLQ',
+                <Link
+                  key="d"
+                  to="/dlq"
+                  className="text-accent underline"
+                >{`${countText(dlq.messages)} messages, ${countText(dlq.workflowRuns)} runs`}</Link>,
+              ],
+              ['Logs are kept for', duration(retention.logs)],
+              ['The DLQ is kept for', duration(retention.dlq)],
+            ]}
+          />
+        </Panel>
+        <Panel title="Held back">
+          <HeldBackTable of={heldBack} />
+        </Panel>
+      </div>
+      {isEmpty && (
+        <Panel>
+          <FirstMessage />
+        </Panel>
+      )}
+      {failures.causes.length > 0 && (
+        <Panel title="Failures by cause">
+          <Table
+            label="Failures by cause"
+            rows={failures.causes}
+            keyOf={({ responseStatus, error = '' }) => `${responseStatus} ${error}`}
+            columns={[
+              {
+                name: 'Cause',
+                cell: ({ responseStatus, error }) => (
+                  <Badge tone="bad">
+                    {responseStatus === 0 ? (error ?? 'no answer') : `answered ${responseStatus}`}
+                  </Badge>
+                ),
+              },
+              { name: 'Messages', className: 'text-right tabular-nums', cell: ({ count }) => count.toLocaleString() },
+              { name: 'Last', cell: ({ last }) => <Time atMs={last} /> },
+              {
+                name: '',
+                className: 'text-right',
+                cell: ({ responseStatus }) => (
+                  <Link to="/dlq" search={{ responseStatus: String(responseStatus) }} className="text-accent underline">
+                    Show
+                  </Link>
+                ),
+              },
+            ]}
+          />
+          <p className="mt-6 text-quiet">Of the latest {failures.lookedAt.toLocaleString()} entries of the DLQ.</p>
+        </Panel>
+      )}
+    </>
+  );
+}
+
+function Tile({ name, value }: { name: string; value: string }) {
+  return (
+    <div className="rounded-lg border border-line bg-panel px-4 py-3">
+      <p className="text-xs text-quiet">{name}</p>
+      <p className="text-xl font-semibold tabular-nums">{value}</p>
+    </div>
+  );
+}
