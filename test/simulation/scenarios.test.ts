@@ -86,6 +86,30 @@ test('P7: an answer that arrives as the process dies is repeated once, with the 
   expect(await lettersOf(world, id)).toBe('CAAD');
 });
 
+/** Messages that are counted by the minute: accepted and delivered. */
+async function counted(world: World): Promise<number[]> {
+  const minutes = await world.store?.minutes.listMinutes({ projectId: PROJECT, fromMs: 0, toMs: 1e15, count: 100 });
+  const sum = (name: 'accepted' | 'delivered') => (minutes ?? []).reduce((all, minute) => all + minute[name], 0);
+  return [sum('accepted'), sum('delivered')];
+}
+
+test('what is counted by the minute survives restarts: a crash loses the last ten seconds of it, a shutdown nothing', async () => {
+  const world = await runningWorld();
+  answering(world, 'https://a.example', 200, 10);
+  await publish(world, [command('https://a.example'), command('https://a.example')]);
+  await world.clock.advanceBy(10_000);
+  await publish(world, [command('https://a.example')]);
+  await world.clock.advanceBy(9_000);
+  world.crash('with counts that are not saved');
+  await world.clock.advanceBy(60_000);
+  expect(await counted(world)).toEqual([2, 2]);
+  await publish(world, [command('https://a.example')]);
+  await world.clock.advanceBy(1_000);
+  void world.shutDown(1_000);
+  await world.clock.advanceBy(60_000);
+  expect(await counted(world)).toEqual([3, 3]);
+});
+
 test('an answer after our time limit counts as a failure: the endpoint sees the message again, as a retry', async () => {
   const world = await runningWorld();
   answering(world, 'https://a.example', 200, 5_000);
