@@ -10,9 +10,27 @@ export interface Answer {
   json: string;
   /** A page or a file, in place of `json`; a text is sent as UTF-8. */
   content?: { type: string; body: string | Uint8Array };
+  /** Text that goes on until one side ends it, in place of `json`. It is the last answer of its connection. */
+  stream?: AnswerStream;
   headers?: Readonly<Record<string, string>>;
   /** Called when the answer has left memory: it was sent, or the client has gone. */
   sent?: () => void;
+}
+
+export interface AnswerStream {
+  contentType: string;
+  /** Called once the head of the answer is on its way. `Answer.sent` is called after it. */
+  begin: (to: Sink) => void;
+}
+
+/** What a stream is written to. */
+export interface Sink {
+  /** Bytes that the client has not taken yet. Whoever writes more keeps them in memory. */
+  readonly writableLength: number;
+  write(text: string | Uint8Array): unknown;
+  end(): unknown;
+  /** The client has taken all bytes, after there were many. */
+  on(event: 'drain', listener: () => void): unknown;
 }
 
 /** Long enough for a flush to end or for a full disk to be checked again; short enough that no client gives up. */

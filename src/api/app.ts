@@ -27,7 +27,7 @@ import type { Call, CalledUrl, Route, Services } from './route.ts';
 import { type Match, RouteFinder } from './route-finder.ts';
 import { createRoutes } from './routes.ts';
 
-export interface ApiOptions extends Omit<Services, 'json'> {
+export interface ApiOptions extends Omit<Services, 'json' | 'closing'> {
   /** Addresses and CIDRs of proxies whose `X-Forwarded-For` is believed. */
   trustedProxies: readonly string[];
   browsers: Browsers;
@@ -37,12 +37,15 @@ export interface ApiOptions extends Omit<Services, 'json'> {
 /** Makes the server, without listening. Throws a `TypeError` that names a wrong entry of `trustedProxies`. */
 export function createApi(options: ApiOptions): Listener {
   const json = new JsonThread(options.clock);
+  const closing = new AbortController();
   const connections = new Connections(options.endOfTurn);
-  const edge = new Edge(options, createRoutes({ ...options, json }), connections);
+  const routes = createRoutes({ ...options, json, closing: closing.signal });
+  const edge = new Edge(options, routes, connections);
   return new Listener({
     limits: options.limits,
     connections,
     serve: (request, response) => void edge.serve(request, response),
+    closing: () => closing.abort(),
     ended: () => json.close(),
   });
 }

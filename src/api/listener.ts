@@ -21,6 +21,8 @@ export interface ListenerOptions {
   connections: Connections;
   /** Answers a request. Never throws. */
   serve: (request: IncomingMessage, response: ServerResponse) => void;
+  /** Called when no more connections are accepted, so that answers without an end can end. */
+  closing: () => void;
   /** Called when the last request is answered. */
   ended: () => Promise<void>;
 }
@@ -30,14 +32,16 @@ export class Listener {
   /** The further listening sockets. They pass their connections to `server`. */
   readonly #others: PlainServer[] = [];
   readonly #connectionsMax: number;
+  readonly #tellClosing: () => void;
   readonly #ended: () => Promise<void>;
   /** Open connections of all sockets. */
   #open = 0;
   #closing: Promise<void> | undefined;
 
-  constructor({ limits, connections, serve, ended }: ListenerOptions) {
+  constructor({ limits, connections, serve, closing, ended }: ListenerOptions) {
     this.server = createBounded(limits);
     this.#connectionsMax = limits.connectionsMax;
+    this.#tellClosing = closing;
     this.#ended = ended;
     this.server.on('request', (request, response) => {
       // The request is still answered: the engine says when it accepts no more.
@@ -91,7 +95,10 @@ export class Listener {
    * cannot wait ends the rest with `server.closeAllConnections()`. Idempotent.
    */
   close(): Promise<void> {
-    this.#closing ??= Promise.all([this.server, ...this.#others].map(end)).then(this.#ended);
+    if (!this.#closing) {
+      this.#closing = Promise.all([this.server, ...this.#others].map(end)).then(this.#ended);
+      this.#tellClosing();
+    }
     return this.#closing;
   }
 }

@@ -112,7 +112,7 @@ const REFUSALS: Readonly<Record<number, string>> = {
   412: 'A quota is exceeded; the error names it and its limit.',
   413: 'The body is too large.',
   422: 'As 400, in what a running workflow sends: to its library a 400 says that the run is over.',
-  429: 'Too many messages today, or too many requests in this second; the headers say which, and until when.',
+  429: 'Too many messages today, or too many requests in this second; the headers say which, and until when. Or too many live streams.',
   503: 'The server cannot take the request now; ask again after `Retry-After`.',
 };
 

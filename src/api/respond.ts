@@ -1,7 +1,7 @@
 /** Writes an answer, and handles a request body that was not read. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../engine/ports.ts';
-import type { Answer } from './answer.ts';
+import type { Answer, AnswerStream } from './answer.ts';
 import type { Connection } from './connections.ts';
 import { expectsContinue } from './request-body.ts';
 
@@ -18,9 +18,13 @@ const DISCARDED_BYTES_MAX = 64 * 1024;
 const LINGER_MS = 2_000;
 const LINGER_BYTES_MAX = 16 * 1024 * 1024;
 
+/** A client that takes nothing of a stream for so long is cut off. Streams write something more often. */
+const STALLED_MS = 5 * 60_000;
+
 /** Writes `given` as the whole answer. The connection stays open unless too much of the request is unread. */
 export function respond({ request, response, connection }: Exchange, given: Answer, clock: Clock): void {
-  const { status, json, content, headers, sent } = given;
+  const { status, json, content, stream, headers, sent } = given;
+  if (stream) return beginStream({ request, response, connection }, given, stream);
   if (sent && response.closed) sent();
   else if (sent) response.once('close', sent);
   const { type, body } = content ?? { type: 'application/json', body: json };
@@ -37,6 +41,20 @@ export function respond({ request, response, connection }: Exchange, given: Answ
   // A client that waits for `100 Continue` has sent no body, so nothing must be dropped first.
   if (isLeft && !isAwaitingContinue(request)) closeAfter(request, response, body, clock);
   else response.end(body);
+}
+
+/** The connection is closed after it: nobody could say when the client may send another request. */
+function beginStream(
+  { response, connection }: Exchange,
+  { status, headers, sent }: Answer,
+  stream: AnswerStream,
+): void {
+  if (response.closed) return sent?.();
+  if (sent) response.once('close', sent);
+  connection.end();
+  response.setTimeout(STALLED_MS, () => response.destroy());
+  response.writeHead(status, { ...headers, 'content-type': stream.contentType, connection: 'close' });
+  stream.begin(response);
 }
 
 /** The body of an unauthenticated request is never read, however small it is. */

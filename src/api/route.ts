@@ -114,4 +114,6 @@ export interface Services {
   /** Resolves when every socket with input in this turn of the event loop has been read. */
   endOfTurn: () => Promise<void>;
   json: JsonThread;
+  /** Aborted when the listener closes: an answer without an end then ends. */
+  closing: AbortSignal;
 }

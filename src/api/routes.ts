@@ -6,10 +6,11 @@ import { flowControlRoutes } from './flow-control.ts';
 import { healthRoutes } from './health.ts';
 import { hookRoutes } from './hooks.ts';
 import { keyRoutes } from './keys.ts';
+import { liveRoutes } from './live.ts';
 import { logRoutes } from './logs.ts';
 import { messageRoutes } from './messages.ts';
-import { overviewRoutes } from './overview.ts';
 import { minuteRoutes } from './minutes.ts';
+import { overviewRoutes } from './overview.ts';
 import { publishRoutes } from './publish.ts';
 import { queueRoutes } from './queues.ts';
 import type { Route, Services } from './route.ts';
@@ -36,6 +37,7 @@ export function createRoutes(services: Services): Route[] {
     ...logRoutes(services),
     ...unfinishedRoutes(services),
     ...overviewRoutes(services),
+    ...liveRoutes(services),
     ...runLogRoutes(services),
     ...urlGroupRoutes(services),
     ...scheduleRoutes(services),

@@ -1,6 +1,6 @@
 /** Reads which runs, or which of their events, a list selects (contract W 17.3). */
 import { Type } from '@sinclair/typebox';
-import { LOG_STATES, type LogState, type RunLogState } from '../engine/model.ts';
+import { LOG_STATES, type LogState, RUN_LOG_STATES, type RunLogState } from '../engine/model.ts';
 import type { PageRequest } from '../engine/page.ts';
 import type { RunEventFilter, RunFilter } from '../engine/runs/log-store.ts';
 import type { RunState } from '../workflow/model.ts';
@@ -34,7 +34,7 @@ const STEP_STATES = [
 
 type EventState = LogState | RunLogState;
 
-const EVENT_STATE_NAMES = [...RUN_STATES, 'WAITER_ADDED', 'INVOKED', ...LOG_STATES] as const;
+const EVENT_STATE_NAMES = [...RUN_LOG_STATES, ...LOG_STATES] as const;
 
 /**
  * States that events can be filtered by. CANCELLED is spelled otherwise in events, IN_PROGRESS is a group of states

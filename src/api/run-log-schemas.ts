@@ -1,6 +1,7 @@
 /** The shapes of answers about runs (contract W 18, 20); like `schemas.ts`. */
 import { type TSchema, Type } from '@sinclair/typebox';
 import { UNFINISHED_REASONS } from '../engine/messages/explain.ts';
+import { LOG_STATES, RUN_LOG_STATES } from '../engine/model.ts';
 import { exactly, HeaderMapSchema, Ms, Text } from './schemas.ts';
 
 const oneOf = (...names: string[]): TSchema => Type.Union(names.map((name) => Type.Literal(name)));
@@ -50,10 +51,7 @@ const StepInfoSchema = exactly(stepInfo, 'StepInfo');
 const RunEventSchema = exactly(
   {
     time: Ms,
-    state: oneOf(
-      ...['CREATED', 'ACTIVE', 'DELIVERED', 'ERROR', 'RETRY', 'FAILED', 'CANCEL_REQUESTED', 'CANCELED'],
-      ...['RUN_STARTED', 'RUN_SUCCESS', 'RUN_FAILED', 'RUN_CANCELED', 'WAITER_ADDED', 'INVOKED'],
-    ),
+    state: oneOf(...LOG_STATES, ...RUN_LOG_STATES),
     workflowRunId: Text,
     workflowUrl: Text,
     workflowCreatedAt: Ms,

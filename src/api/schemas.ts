@@ -4,7 +4,7 @@
  */
 import { type TProperties, Type } from '@sinclair/typebox';
 import { REASONS, UNFINISHED_REASONS } from '../engine/messages/explain.ts';
-import { LOG_STATES } from '../engine/model.ts';
+import { LOG_STATES, RUN_LOG_STATES } from '../engine/model.ts';
 import { TOKEN_SCOPES } from '../engine/stores.ts';
 import { STANDINGS } from '../engine/unfinished.ts';
 import { MethodSchema } from '../protocol/config-options.ts';
@@ -384,4 +384,42 @@ export const TriggeredSchema = exactly({ ...triggered, deduplicated: Type.Option
 export const TriggeredListSchema = Type.Array(exactly({ ...triggered, deduplicated: Type.Boolean() }, 'TriggeredItem'));
 
 export const DocumentSchema = Type.Object({ openapi: Type.String() }, { description: 'An OpenAPI document' });
+const LiveEntrySchema = exactly(
+  {
+    id: Type.String({ minLength: 1, description: 'its place in the log, which is also a cursor of /v2/logs' }),
+    time: Ms,
+    messageId: attributes.messageId,
+    state: Type.Union([...LOG_STATES, ...RUN_LOG_STATES].map((name) => Type.Literal(name))),
+    url: Text,
+    method: MethodSchema,
+    topicName: Type.Optional(Text),
+    queueName: Type.Optional(Text),
+    scheduleId: Type.Optional(Text),
+    flowControlKey: Type.Optional(Text),
+    label: Type.Optional(Text),
+    labels: Type.Optional(Type.Array(Text, { minItems: 1 })),
+    workflowRunId: Type.Optional(Text),
+    error: Type.Optional(Text),
+    nextDeliveryTime: Type.Optional(Ms),
+    responseStatus: Type.Optional(Type.Integer()),
+  },
+  'LiveEntry',
+);
+const LiveOpenSchema = exactly({}, 'LiveOpen');
+const LiveLostSchema = exactly({ count: AtLeastOne }, 'LiveLost');
+const LiveEndSchema = exactly(
+  {
+    reason: Type.Union(['draining', 'unauthenticated', 'unavailable'].map((name) => Type.Literal(name))),
+  },
+  'LiveEnd',
+);
+export const LiveSchema = Type.String({
+  contentMediaType: 'text/event-stream',
+  contentSchema: Type.Union([LiveOpenSchema, LiveEntrySchema, LiveLostSchema, LiveEndSchema]),
+  description: [
+    'Server-sent events, each with JSON as its data: `open` (LiveOpen) when everything from now on is shown, `entry` (LiveEntry),',
+    '`lost` (LiveLost) when the client was too slow for that many entries, and `end` (LiveEnd). The `id` of an event is a cursor.',
+  ].join(' '),
+});
+
 export const PageSchema = Type.String({ contentMediaType: 'text/html' });

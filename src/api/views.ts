@@ -7,9 +7,10 @@ import type { Explanation } from '../engine/messages/explain.ts';
 import type { FailureCallbackState, LogDetail, Message } from '../engine/model.ts';
 import type { DeadRun, FailureCallback } from '../engine/runs/dead-run-store.ts';
 import type { TriggeredState } from '../engine/schedules/schedules.ts';
-import type { DeadMessage, LogEntry, ScheduleView } from '../engine/stores.ts';
+import type { DeadMessage, LiveEntry, LogEntry, ScheduleView } from '../engine/stores.ts';
 import type { ExplainedMessage } from '../engine/unfinished.ts';
 import { base64OfBytes, textOrBase64 } from '../protocol/bodies.ts';
+import { encodeCursor } from '../protocol/cursor.ts';
 import { joinRedactions, redactedText, redactHeaderMap } from '../protocol/redaction.ts';
 import type { CallbackSettings, FlowControl, HeaderMap, MessageSettings, Redaction } from '../protocol/settings.ts';
 
@@ -148,6 +149,29 @@ export function logEntryView({ atMs, state, message, detail }: LogEntry): View {
   };
 }
 
+/** A state change without bodies and headers, so that nothing of it is ever redacted. */
+export function liveEntryView(entry: LiveEntry): View {
+  const { timeMs, n, messageId, state, url, method, topicName, queueName, scheduleId, flowControlKey } = entry;
+  const { labels, runId, error, nextDeliveryTimeMs, responseStatus } = entry;
+  return {
+    id: encodeCursor(timeMs, n),
+    time: timeMs,
+    messageId,
+    state,
+    url,
+    method,
+    topicName,
+    queueName,
+    scheduleId,
+    flowControlKey,
+    ...labelView({ labels }),
+    workflowRunId: runId,
+    error,
+    nextDeliveryTime: nextDeliveryTimeMs,
+    responseStatus,
+  };
+}
+
 const SCHEDULE_STATES: Record<TriggeredState, string> = {
   unfinished: 'IN_PROGRESS',
   delivered: 'SUCCESS',
@@ -248,7 +272,7 @@ function callerIpView({ callerIp }: Pick<Message, 'callerIp'>): View {
   return { callerIP: callerIp, callerIp };
 }
 
-function labelView({ labels }: MessageSettings): View {
+function labelView({ labels }: { labels?: readonly string[] | undefined }): View {
   return labels && labels.length > 0 ? { label: labels[0], labels } : {};
 }
 

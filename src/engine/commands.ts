@@ -1,5 +1,6 @@
 /** What `api` asks of the engine: checked, typed, with defaults filled in. */
 import type { AttributeFilter } from './filters.ts';
+import type { LogWatcher } from './live/feed.ts';
 import type { DeadRetryOverride } from './messages/dead-retry.ts';
 import type { Explanation } from './messages/explain.ts';
 import type { PublishCommand, PublishOutcome } from './messages/publish-command.ts';
@@ -39,6 +40,8 @@ export interface Engine extends WorkflowCommands {
     page: Omit<PageRequest, 'order'>,
   ): Promise<Page<ExplainedMessage>>;
   readBacklog(projectId: ProjectId): Promise<ExplainedBacklog>;
+  /** Tells `watcher` of what is added to the log of the project, until the function that it returns is called. */
+  watchLog(projectId: ProjectId, watcher: LogWatcher): () => void;
   cancelMessages(projectId: ProjectId, ids: MessageId[]): Promise<number>;
   /** Cancels up to `count` matching messages, all when absent, in pieces that do not stall the store. */
   cancelMatching(projectId: ProjectId, filter: AttributeFilter, count?: number): Promise<number>;

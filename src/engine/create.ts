@@ -3,6 +3,7 @@ import { dailyLimitReached } from '../protocol/rate-limits.ts';
 import type { Engine } from './commands.ts';
 import type { DueLoop } from './due-loop.ts';
 import type { AttributeFilter } from './filters.ts';
+import { LiveFeeds } from './live/feed.ts';
 import type { AcceptContext, Draft } from './messages/accept.ts';
 import type { Accepted } from './messages/accepted.ts';
 import { type DeadRetryOverride, succeed } from './messages/dead-retry.ts';
@@ -160,6 +161,7 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
 
   readonly storeOf: Engine['storeOf'];
   readonly retention: Engine['retention'];
+  readonly watchLog: Engine['watchLog'];
   readonly createSchedule: Engine['createSchedule'];
   readonly setSchedulePaused: Engine['setSchedulePaused'];
 
@@ -175,6 +177,8 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
     this.#gate = new PublishGate({ ...deps, backlog: dispatcher.backlog });
     this.retention = { logsMs: deps.settings.logRetentionMs, dlqMs: deps.settings.dlqRetentionMs };
     this.storeOf = (projectId) => storeOf(projectId, deps.store, deps.clock);
+    const feeds = new LiveFeeds(deps);
+    this.watchLog = (projectId, watcher) => feeds.watch(projectId, watcher);
     this.#schedules = scheduleLoop({
       ...deps,
       numbers,

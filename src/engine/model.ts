@@ -129,6 +129,15 @@ export type LogState = (typeof LOG_STATES)[number];
 /** What happens to a run, in logs beside what happens to its messages. */
 export type RunLogState = RunState | 'WAITER_ADDED' | 'INVOKED';
 
+export const RUN_LOG_STATES = [
+  'RUN_STARTED',
+  'RUN_SUCCESS',
+  'RUN_FAILED',
+  'RUN_CANCELED',
+  'WAITER_ADDED',
+  'INVOKED',
+] as const satisfies RunLogState[];
+
 /** What an ERROR, RETRY or delayed CREATED says beside its state. */
 export interface LogDetail {
   error?: string;

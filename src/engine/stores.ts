@@ -3,7 +3,7 @@
  * snapshot), is given `nowMs` where time matters, and reads no clock. A promise that resolves says that the
  * change is durable (P1). All throw `StoreUnavailable` when nothing was written and the caller may try again.
  */
-import type { HeaderMap } from '../protocol/settings.ts';
+import type { HeaderMap, HttpMethod } from '../protocol/settings.ts';
 import type { AttributeFilter, DeadFilter, LogFilter } from './filters.ts';
 import type { FlowKey, FlowKeyState, FlowPin, Queue } from './lanes/lanes.ts';
 import type { OriginLine } from './lanes/origin-line.ts';
@@ -24,6 +24,7 @@ import type {
   Millis,
   NewMessage,
   ProjectId,
+  RunLogState,
   Settlement,
   WorkerId,
 } from './model.ts';
@@ -169,8 +170,39 @@ export interface LogEntry {
   detail?: LogDetail;
 }
 
+/** A place in the log of a project: entries are ordered by time, then by a number that is unique. */
+export interface LogPosition {
+  timeMs: Millis;
+  n: number;
+}
+
+/** An entry of the log without bodies and headers. One of a run itself has the run's first message. */
+export interface LiveEntry extends LogPosition {
+  state: LogState | RunLogState;
+  messageId: MessageId;
+  url: string;
+  method: HttpMethod;
+  topicName?: string;
+  queueName?: string;
+  scheduleId?: string;
+  flowControlKey?: string;
+  labels?: string[];
+  runId?: string;
+  error?: string;
+  nextDeliveryTimeMs?: Millis;
+  responseStatus?: number;
+}
+
 export interface LogStore {
   listLogs(args: InProject & { filter: LogFilter; page: PageRequest }): Promise<Page<LogEntry>>;
+  /** The first `count` entries, also those of runs, after `after` and up to `toMs`, without those numbered `except`. */
+  listLogsAfter(
+    args: InProject & { after: LogPosition; toMs: Millis; except: number[]; count: number },
+  ): Promise<LiveEntry[]>;
+  /** Where the last `count` entries up to `toMs` are, newest first; and how many there are after `after`, if given. */
+  newestLogs(
+    args: InProject & { toMs: Millis; count: number; after?: LogPosition },
+  ): Promise<{ positions: LogPosition[]; countAfter: number }>;
 }
 
 export interface MinuteStore {

@@ -367,6 +367,7 @@ const KEYWORDS: Readonly<Record<string, (value: unknown, schema: JsonSchema) => 
   $ref: isText,
   description: isText,
   contentMediaType: isText,
+  contentSchema: (value) => faultsOf(value as JsonSchema),
   default: (value, { enum: words, type }) =>
     Array.isArray(words) ? words.includes(value) : type === 'integer' && Number.isSafeInteger(value),
   examples: Array.isArray,

@@ -41,6 +41,9 @@ export async function useEverything(world: World): Promise<void> {
       }
     }
   }
+  const place = { timeMs: T0, n: 5 };
+  await store.logs.listLogsAfter({ projectId: PROJECT, after: place, toMs: T0, except: [1], count: 5 });
+  await store.logs.newestLogs({ projectId: PROJECT, toMs: T0, count: 5, after: place });
   await readRunLogs(store);
   const [first, second] = dead.map(({ dlqId }) => dlqId);
   await store.dead.findDead({ projectId: PROJECT, dlqId: first ?? '' });

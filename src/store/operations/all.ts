@@ -6,6 +6,7 @@ import * as backlog from './backlog.ts';
 import * as flowKeys from './lanes/flow-commands.ts';
 import * as projectGate from './lanes/project-gate.ts';
 import * as queues from './lanes/queue-commands.ts';
+import * as liveLogs from './logs/live-logs.ts';
 import type { WriteContext } from './logs/log-writer.ts';
 import * as logs from './logs/logs.ts';
 import * as accept from './messages/accept.ts';
@@ -46,6 +47,7 @@ const ALL = {
   ...dead,
   ...find,
   ...logs,
+  ...liveLogs,
   ...minutes,
   ...numbers,
   ...projects,

@@ -2,11 +2,15 @@
 import type { Message, MessageKey } from '../../engine/model.ts';
 import type { LogEntry, LogStore } from '../../engine/stores.ts';
 import type { Connection } from '../connection.ts';
+import * as liveLogs from '../operations/logs/live-logs.ts';
 import { codeOfLogState, decodeDetail, decodeMessage, logStateOf } from '../operations/messages/rows.ts';
+import { derive } from './derive.ts';
 import { keysOf, messageOf, readPage, TOGETHER } from './pages.ts';
 
 export function logsOver(connection: Connection): LogStore {
   return {
+    ...derive(connection, liveLogs),
+
     async listLogs({ projectId, filter, page }) {
       const { messageId, state, fromMs: _from, toMs: _to, ...attributes } = filter;
       const messages = messageId && { ids: messageId, keys: keysOf(messageId) };

@@ -36,8 +36,11 @@ export class RawConnection {
   async until(isEnough: (received: string) => boolean): Promise<string> {
     while (!isEnough(this.received) && !this.socket.closed) {
       await new Promise<void>((resolve) => {
-        this.socket.once('data', () => resolve());
-        this.socket.once('close', () => resolve());
+        const done = (): void => {
+          this.socket.off('data', done).off('close', done);
+          resolve();
+        };
+        this.socket.on('data', done).on('close', done);
       });
     }
     return this.received;

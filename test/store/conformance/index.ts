@@ -8,6 +8,7 @@ import { deadConformance } from './dead.ts';
 import { deadRunsConformance } from './dead-runs.ts';
 import { followsConformance } from './follows.ts';
 import { lanesConformance } from './lanes.ts';
+import { liveLogsConformance } from './live-logs.ts';
 import { logsConformance } from './logs.ts';
 import { minutesConformance } from './minutes.ts';
 import { projectsConformance } from './projects.ts';
@@ -37,6 +38,7 @@ export function storeConformance(name: string, open: OpenStore): void {
     ['lanes', lanesConformance],
     ['keys at busy origins', busyOriginsConformance],
     ['logs', logsConformance],
+    ['live logs', liveLogsConformance],
     ['minutes', minutesConformance],
     ['projects', projectsConformance],
     ['URL groups', urlGroupsConformance],
