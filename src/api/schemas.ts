@@ -297,7 +297,7 @@ export const LogsSchema = exactly({
 });
 export const SigningKeysSchema = exactly({ current: Text, next: Text }, 'SigningKeys');
 
-export const TokenScopeSchema = Type.Union(
+const TokenScopeSchema = Type.Union(
   TOKEN_SCOPES.map((scope) => Type.Literal(scope)),
   { $id: 'TokenScope' },
 );
