@@ -1,5 +1,5 @@
 /** The statements of workflow.test.ts, on PostgreSQL. */
-import { WORKFLOW } from './workflow/index.ts';
 import { tryStatements } from './support/statement.ts';
+import { WORKFLOW } from './workflow/index.ts';
 
 tryStatements(WORKFLOW, { database: 'postgres' });
