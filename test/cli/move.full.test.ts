@@ -1,5 +1,5 @@
-/** Moves from one database to another, as an operator meets them, and servers that go on from there. */
-import { copyFileSync, readdirSync } from 'node:fs';
+/** Backups, and moves from one database to another, as an operator meets them, and servers that go on from there. */
+import { copyFileSync, readdirSync, statSync } from 'node:fs';
 import pg from 'pg';
 import { describe, expect, it } from 'vitest';
 import { eventually } from '../support/eventually.ts';
@@ -20,6 +20,47 @@ import {
   stop,
   succeeded,
 } from './support/stores.ts';
+
+describe('waypost backup', () => {
+  it('of a running server has all that was accepted before, and a server goes on from it', async () => {
+    const token = await init('first');
+    const { server, url } = await serve('first');
+    for (let index = 0; index < 20; index += 1) await publish(url, token, `before ${index}`, { 'upstash-delay': '3s' });
+    let isOver = false;
+    let during = 0;
+    const publishing = (async () => {
+      while (!isOver) await publish(url, token, `during ${during++}`, { 'upstash-delay': '1h' });
+    })();
+    const { stdout } = await succeeded(
+      runWaypost(['backup', '--data-dir', folderOf('first'), '--to', folderOf(''), '--json']),
+    );
+    isOver = true;
+    await publishing;
+    await server.kill();
+
+    const { file, bytes, census } = JSON.parse(stdout) as {
+      file: string;
+      bytes: number;
+      census: { unfinished: number };
+    };
+    expect(file).toMatch(/\/waypost-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ\.db$/);
+    expect(statSync(file)).toMatchObject({ size: bytes });
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    expect(census.unfinished).toBeGreaterThanOrEqual(20);
+    expect(during).toBeGreaterThan(0);
+
+    await succeeded(runWaypost(['restore', '--data-dir', folderOf('second'), '--from', file]));
+    copyFileSync(keyFile('first'), keyFile('second'));
+    await isSound('second');
+    await serve('second');
+    const wanted = Array.from({ length: 20 }, (_, index) => `before ${index}`);
+    await eventually(
+      'the messages of the backup',
+      () => wanted.every((body) => endpoint.received.includes(body)),
+      20_000,
+    );
+  });
+});
 
 describe('waypost migrate-store', () => {
   it('moves to PostgreSQL and back; servers go on delivering on both', async () => {

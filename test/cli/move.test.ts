@@ -1,20 +1,17 @@
 /**
- * Backups and restores as an operator meets them, and servers that go on from there. Each of the commands is a process of its
- * own once; the other times it is only called. Moves between databases: move.full.test.ts.
+ * Backups and restores as an operator meets them, by calling the commands. As processes of their own, with servers that go on from
+ * there, and moves between databases: move.full.test.ts.
  */
-import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, it } from 'vitest';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
 import { MIGRATIONS, migrate } from '../../src/store/migrations/index.ts';
-import { eventually } from '../support/eventually.ts';
 import { freshDatabase } from '../support/postgres/shared.ts';
 import { giveCommand } from '../support/waypost-command.ts';
-import { runWaypost } from '../support/waypost-process.ts';
 import {
   bodiesIn,
   database,
-  endpoint,
   folderOf,
   init,
   isSound,
@@ -27,45 +24,6 @@ import {
 } from './support/stores.ts';
 
 describe('waypost backup', () => {
-  it('of a running server has all that was accepted before, and a server goes on from it', async () => {
-    const token = await init('first');
-    const { server, url } = await serve('first');
-    for (let index = 0; index < 20; index += 1) await publish(url, token, `before ${index}`, { 'upstash-delay': '3s' });
-    let isOver = false;
-    let during = 0;
-    const publishing = (async () => {
-      while (!isOver) await publish(url, token, `during ${during++}`, { 'upstash-delay': '1h' });
-    })();
-    const { stdout } = await succeeded(
-      runWaypost(['backup', '--data-dir', folderOf('first'), '--to', folderOf(''), '--json']),
-    );
-    isOver = true;
-    await publishing;
-    await server.kill();
-
-    const { file, bytes, census } = JSON.parse(stdout) as {
-      file: string;
-      bytes: number;
-      census: { unfinished: number };
-    };
-    expect(file).toMatch(/\/waypost-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ\.db$/);
-    expect(statSync(file)).toMatchObject({ size: bytes });
-    expect(statSync(file).mode & 0o777).toBe(0o600);
-    expect(census.unfinished).toBeGreaterThanOrEqual(20);
-    expect(during).toBeGreaterThan(0);
-
-    await succeeded(runWaypost(['restore', '--data-dir', folderOf('second'), '--from', file]));
-    copyFileSync(keyFile('first'), keyFile('second'));
-    await isSound('second');
-    await serve('second');
-    const wanted = Array.from({ length: 20 }, (_, index) => `before ${index}`);
-    await eventually(
-      'the messages of the backup',
-      () => wanted.every((body) => endpoint.received.includes(body)),
-      20_000,
-    );
-  });
-
   it('is never half there, and replaces nothing', async () => {
     await init('first');
     const to = folderOf('backup.db');
