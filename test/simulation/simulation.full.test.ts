@@ -6,7 +6,7 @@ import { simulateWorkflows } from './workflow-simulate.ts';
 
 test.for([
   ['one process', playSeeds(simulate, { first: 21, count: 20, steps: 120 })],
-  ['workflows', playSeeds(simulateWorkflows, { first: 13, count: 12, steps: 30 })],
+  ['workflows', playSeeds(simulateWorkflows, { first: 9, count: 16, steps: 30 })],
   ['several workers', playSeeds(simulate, { first: 5, count: 4, steps: 120, workers: 3 })],
   ['workflows among several workers', playSeeds(simulateWorkflows, { first: 5, count: 4, steps: 40, workers: 3 })],
 ] as const)('all promises are kept by %s', async ([, seeds]) => {

@@ -1,55 +1,23 @@
-/** Several workers in one process: as one server to whoever calls, and to the endpoints. */
+/** Several workers in one process: as one server to whoever calls, and to the endpoints. On PostgreSQL: threads.full.test.ts. */
 import { writeFileSync } from 'node:fs';
-import { request, type ServerResponse } from 'node:http';
+import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
-import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { DEVELOPMENT_TOKEN } from '../../bench/waypost-process.ts';
 import { eventually } from '../support/eventually.ts';
-import { freshDatabase } from '../support/postgres/shared.ts';
 import { Servers } from '../support/servers.ts';
 import { giveCommand } from '../support/waypost-command.ts';
 import type { WaypostProcess } from '../support/waypost-process.ts';
+import { call, times } from './calls.ts';
+import { seeAll } from './streams.ts';
 
 let servers: Servers;
 beforeEach(() => {
   servers = new Servers();
 });
 afterEach(() => servers.close());
-
-interface Reply {
-  status: number;
-  text: string;
-}
-
-/** Over a connection of its own, which the kernel gives to any of the workers. */
-function call(
-  method: string,
-  url: string,
-  headers: Record<string, string> = {},
-  token = DEVELOPMENT_TOKEN,
-  body?: string,
-): Promise<Reply> {
-  return new Promise((resolve, reject) => {
-    const asked = request(url, { method, agent: false, headers: { authorization: `Bearer ${token}`, ...headers } });
-    asked.once('error', reject);
-    asked.once('response', (response) => {
-      let text = '';
-      response.setEncoding('utf8');
-      response.on('data', (chunk: string) => {
-        text += chunk;
-      });
-      response.once('end', () => resolve({ status: response.statusCode ?? 0, text }));
-    });
-    asked.end(body);
-  });
-}
-
-function times<T>(count: number, make: (index: number) => T): T[] {
-  return Array.from({ length: count }, (_, index) => make(index));
-}
 
 /** The workers that own what is in flight, as the database says it. */
 function owners({ dataDir }: Servers): string[] {
@@ -60,40 +28,6 @@ function owners({ dataDir }: Servers): string[] {
   } finally {
     db.close();
   }
-}
-
-/** A live stream over a connection of its own; `texts` has what came of it. */
-async function watchLog(url: string, texts: string[]): Promise<void> {
-  const index = texts.push('') - 1;
-  const asked = request(`${url}/v2/waypost/live`, {
-    agent: false,
-    headers: { authorization: `Bearer ${DEVELOPMENT_TOKEN}` },
-  });
-  asked.once('response', (response) => {
-    response.setEncoding('utf8');
-    response.on('data', (chunk: string) => {
-      texts[index] += chunk;
-    });
-  });
-  asked.end();
-  await eventually('a stream', () => texts[index]?.includes('event: open'));
-}
-
-/** What every one of some streams shows of messages that come over many connections. */
-async function seeAll(url: string, endpoint: string): Promise<{ seen: string[][]; expected: string[] }> {
-  const texts: string[] = [];
-  // Chance gives a worker none of 12 connections once in 2,000 times, which shows in no result.
-  await Promise.all(times(12, () => watchLog(url, texts)));
-  const replies = await Promise.all(times(40, () => call('POST', `${url}/v2/publish/${endpoint}`)));
-  const ids = replies.map(({ text }) => (JSON.parse(text) as { messageId: string }).messageId);
-  const expected = ids.flatMap((id) => ['CREATED', 'ACTIVE', 'DELIVERED'].map((state) => `${id} ${state}`)).toSorted();
-  const seenIn = (text: string): string[] =>
-    [...text.matchAll(/^event: entry\n.*\ndata: (.*)$/gm)]
-      .map(([, data = '']) => JSON.parse(data) as { messageId: string; state: string })
-      .map(({ messageId, state }) => `${messageId} ${state}`)
-      .filter((entry) => ids.some((id) => entry.startsWith(id)));
-  await eventually('all entries in all streams', () => texts.every((text) => seenIn(text).length >= expected.length));
-  return { seen: texts.map((text) => seenIn(text).toSorted()), expected };
 }
 
 describe('a server with two workers', () => {
@@ -203,31 +137,6 @@ describe('a server with two workers', () => {
     expect(events).toEqual(['listening', 'draining', 'stopped']);
     expect(owners(shared)).toEqual([]);
   });
-});
-
-it('runs them on PostgreSQL, each on connections of its own', async () => {
-  const url = await freshDatabase();
-  const client = new pg.Client(url);
-  await client.connect();
-  try {
-    const server = servers.start(['dev', '--workers', '2', '--database-url', url]);
-    const base = await server.url();
-    const quick = await servers.openEndpoint((_request, response) => response.end());
-    const { seen, expected } = await seeAll(base, quick);
-    for (const stream of seen) expect(stream).toEqual(expected);
-    const held: ServerResponse[] = [];
-    const endpoint = await servers.openEndpoint((_request, response) => held.push(response));
-    await Promise.all(times(40, () => call('POST', `${base}/v2/publish/${endpoint}`)));
-    await eventually('all attempts', () => held.length === 40);
-    const { rows } = await client.query('select distinct worker from messages where claim_token is not null');
-    expect(rows).toHaveLength(2);
-    for (const response of held) response.end();
-    server.signal('SIGTERM');
-    expect(await server.ended()).toMatchObject({ code: 0, stderr: '' });
-    expect((await client.query('select key from messages')).rows).toEqual([]);
-  } finally {
-    await client.end();
-  }
 });
 
 it('lets tokens in and out at once in all workers, and signs with the rotated keys in all', async () => {
