@@ -1,0 +1,50 @@
+/** The part of time that the timeline shows, and the marks on it. Pure. */
+export interface Range {
+  fromMs: number;
+  toMs: number;
+}
+
+/** Closer than this, nothing more is to be seen. */
+const RANGE_MS_MIN = 10;
+
+/** `by` below 1 comes closer. `anchor`: the share of the range that stays where it is. */
+export function zoomed({ fromMs, toMs }: Range, whole: Range, by: number, anchor = 0.5): Range {
+  const lengthMs = Math.max(RANGE_MS_MIN, (toMs - fromMs) * by);
+  const anchorMs = fromMs + (toMs - fromMs) * anchor;
+  return within({ fromMs: anchorMs - lengthMs * anchor, toMs: anchorMs + lengthMs * (1 - anchor) }, whole);
+}
+
+/** `by`: the share of the range to go on by; below zero, back. */
+export function moved({ fromMs, toMs }: Range, whole: Range, by: number): Range {
+  const stepMs = (toMs - fromMs) * by;
+  return within({ fromMs: fromMs + stepMs, toMs: toMs + stepMs }, whole);
+}
+
+/** As long as `range` where `whole` is, and never outside it. */
+export function within(range: Range, whole: Range): Range {
+  const lengthMs = Math.min(range.toMs - range.fromMs, whole.toMs - whole.fromMs);
+  const fromMs = Math.min(Math.max(range.fromMs, whole.fromMs), whole.toMs - lengthMs);
+  return { fromMs, toMs: fromMs + lengthMs };
+}
+
+/** Where a time stands, as a share of the range; may be below 0 or above 1. */
+export function shareOf(atMs: number, { fromMs, toMs }: Range): number {
+  return toMs > fromMs ? (atMs - fromMs) / (toMs - fromMs) : 0;
+}
+
+const STEPS_MS = [
+  ...[1, 2, 5, 10, 20, 50, 100, 200, 500],
+  ...[1, 2, 5, 10, 15, 30].map((seconds) => seconds * 1_000),
+  ...[1, 2, 5, 10, 15, 30].map((minutes) => minutes * 60_000),
+  ...[1, 2, 3, 6, 12].map((hours) => hours * 3_600_000),
+];
+const DAY_MS = 86_400_000;
+
+/** Round times after `originMs` within the range, at most `countMax` of them. */
+export function marksOf({ fromMs, toMs }: Range, originMs: number, countMax: number): number[] {
+  const leastMs = (toMs - fromMs) / countMax;
+  const stepMs = STEPS_MS.find((each) => each >= leastMs) ?? Math.ceil(leastMs / DAY_MS) * DAY_MS;
+  const first = Math.ceil((fromMs - originMs) / stepMs);
+  const count = Math.floor((toMs - originMs) / stepMs) - first + 1;
+  return Array.from({ length: Math.max(0, count) }, (_, at) => originMs + (first + at) * stepMs);
+}

@@ -1,0 +1,161 @@
+/** One step on the timeline: its name on the left, its stretches of time on the axis. */
+import { memo } from 'react';
+import { duration } from '../../parts/time.tsx';
+import { type Range, shareOf } from './axis.ts';
+import type { Row } from './rows.ts';
+import type { Stretch, StretchKind } from './timeline.ts';
+
+const TONES: Record<string, string> = {
+  STEP_SUCCESS: 'text-good',
+  STEP_FAILED: 'text-bad',
+  STEP_RETRY: 'text-warn',
+  STEP_PROGRESS: 'text-busy',
+  CALLBACK_SUCCESS: 'text-good',
+  CALLBACK_FAIL: 'text-bad',
+  CALLBACK_INPROGRESS: 'text-busy',
+};
+
+const MARKS: Record<string, string> = {
+  STEP_SUCCESS: '✓',
+  STEP_FAILED: '✗',
+  STEP_RETRY: '↻',
+  STEP_PROGRESS: '…',
+  STEP_CANCELED: '–',
+  CALLBACK_SUCCESS: '✓',
+  CALLBACK_FAIL: '✗',
+  CALLBACK_INPROGRESS: '…',
+  CALLBACK_CANCELED: '–',
+};
+
+const SHAPES: Record<StretchKind, string> = {
+  run: 'h-4 bg-current',
+  failed: 'h-4 bg-bad',
+  waits: 'h-4 hatched border border-current text-quiet',
+  queued: 'h-0.5 bg-quiet',
+};
+
+const MEANINGS: Record<StretchKind, string> = {
+  run: 'runs',
+  failed: 'failed attempt',
+  waits: 'waits',
+  queued: 'due, not begun',
+};
+
+const LANES = {
+  first: 'top-1/2 bottom-0 border-t rounded-tl',
+  inner: 'inset-y-0',
+  last: 'top-0 bottom-1/2 border-b rounded-bl',
+};
+
+interface Props {
+  row: Row;
+  range: Range;
+  isSelected: boolean;
+  onSelect: (key: string) => void;
+  onFold: (key: string) => void;
+}
+
+export const ChartRow = memo(function ChartRow({ row, range, isSelected, onSelect, onFold }: Props) {
+  const { key, bar, depth, isUnfolded } = row;
+  const { name, state, lane, child, stretches, fromMs, toMs, isTakenOver, attempts } = bar;
+  const failed = attempts.filter(({ error }) => error !== undefined);
+  return (
+    <div className={`flex h-8 border-b border-line ${isSelected ? 'bg-raised' : 'hover:bg-raised'}`}>
+      <div
+        className="relative flex w-(--names) shrink-0 items-center"
+        style={{ paddingLeft: `${depth * 0.75 + 0.75}rem` }}
+      >
+        {lane && (
+          <span
+            aria-hidden="true"
+            title="runs beside its neighbours"
+            className={`absolute w-1.5 border-l-2 border-busy ${LANES[lane]}`}
+            style={{ left: `${depth * 0.75 + 0.25}rem` }}
+          />
+        )}
+        <button
+          type="button"
+          aria-pressed={isSelected}
+          title={name}
+          onClick={() => onSelect(key)}
+          className="flex h-full min-w-0 flex-1 items-center gap-1.5 px-1 text-left"
+        >
+          <span aria-hidden="true" className={`w-3 text-center ${TONES[state] ?? 'text-quiet'}`}>
+            {MARKS[state] ?? ''}
+          </span>
+          <bdi className="truncate">{name}</bdi>
+          <span className="sr-only">{wordOf(state)}</span>
+        </button>
+        {child && (
+          <button
+            type="button"
+            aria-expanded={isUnfolded}
+            aria-label={`Steps of the run that ${name} invoked`}
+            onClick={() => onFold(key)}
+            className="h-full w-7 text-quiet hover:text-text"
+          >
+            {isUnfolded ? '▾' : '▸'}
+          </button>
+        )}
+      </div>
+      {/* The name's button does the same for a keyboard. */}
+      {/* biome-ignore lint/a11y/noStaticElementInteractions: see above */}
+      {/* biome-ignore lint/a11y/useKeyWithClickEvents: see above */}
+      <div
+        data-track=""
+        onClick={() => onSelect(key)}
+        className={`relative min-w-0 flex-1 cursor-pointer overflow-hidden border-l border-line ${TONES[state] ?? 'text-quiet'}`}
+      >
+        {stretches.map((stretch, index) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: stretches have no name, and keep their order
+          <Piece key={index} stretch={stretch} range={range} />
+        ))}
+        {stretches.length === 0 && (
+          <span
+            className="absolute top-2 size-4 -translate-x-1/2 rotate-45 scale-50 border-2 border-current"
+            style={{ left: `${clamp(shareOf(fromMs, range)) * 100}%` }}
+          />
+        )}
+        <span
+          className="pointer-events-none absolute top-1/2 -translate-y-1/2 px-1.5 text-xs whitespace-nowrap text-quiet tabular-nums"
+          style={captionPlace(fromMs, toMs, range)}
+        >
+          {isTakenOver
+            ? 'taken over'
+            : failed.length > 0
+              ? `${duration(toMs - fromMs)}, ${failed.length} failed`
+              : stretches.length > 0 && duration(toMs - fromMs)}
+        </span>
+      </div>
+    </div>
+  );
+});
+
+function Piece({ stretch: { kind, fromMs, toMs }, range }: { stretch: Stretch; range: Range }) {
+  const from = clamp(shareOf(fromMs, range));
+  const to = clamp(shareOf(toMs, range));
+  if (toMs < range.fromMs || fromMs > range.toMs) return null;
+  return (
+    <span
+      title={`${MEANINGS[kind]}: ${duration(toMs - fromMs)}`}
+      className={`absolute top-1/2 min-w-0.5 -translate-y-1/2 rounded-sm ${SHAPES[kind]}`}
+      style={{ left: `${from * 100}%`, width: `${(to - from) * 100}%` }}
+    />
+  );
+}
+
+/** Right of the bar, or left of it where it ends near the edge. */
+function captionPlace(fromMs: number, toMs: number, range: Range): React.CSSProperties {
+  const from = clamp(shareOf(fromMs, range));
+  const to = clamp(shareOf(toMs, range));
+  if (to < 0.75) return { left: `${to * 100}%` };
+  return from > 0.25 ? { right: `${(1 - from) * 100}%` } : { display: 'none' };
+}
+
+function clamp(share: number): number {
+  return Math.min(1, Math.max(0, share));
+}
+
+function wordOf(state: string): string {
+  return state.replace(/^(STEP|CALLBACK)_/, '').toLowerCase();
+}

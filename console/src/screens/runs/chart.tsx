@@ -1,0 +1,110 @@
+/**
+ * The timeline of a run: a row for each step, all on one axis. Plus, minus, arrows and 0 zoom and move it, as do the wheel
+ * with Ctrl and a drag; only the rows in sight are rendered.
+ */
+import { useVirtualizer } from '@tanstack/react-virtual';
+import { useRef } from 'react';
+import { duration } from '../../parts/time.tsx';
+import { marksOf, type Range, shareOf } from './axis.ts';
+import { ChartRow } from './chart-row.tsx';
+import type { Row } from './rows.ts';
+import { useZoom } from './zoom.ts';
+
+const ROW_PX = 32;
+const MARKS_MAX = 6;
+
+interface Props {
+  rows: readonly Row[];
+  whole: Range;
+  selected: string | undefined;
+  onSelect: (key: string) => void;
+  onFold: (key: string) => void;
+}
+
+export function Chart({ rows, whole, selected, onSelect, onFold }: Props) {
+  const scroller = useRef<HTMLElement>(null);
+  const { range, isZoomed, dragged, onKeyDown, pointer } = useZoom(scroller, whole);
+  const virtual = useVirtualizer({
+    count: rows.length,
+    getScrollElement: () => scroller.current,
+    estimateSize: () => ROW_PX,
+    overscan: 12,
+    getItemKey: (index) => rows[index]?.key ?? index,
+  });
+  const choose = (event: React.KeyboardEvent): void => {
+    const by = event.key === 'ArrowDown' ? 1 : event.key === 'ArrowUp' ? -1 : 0;
+    if (by === 0) return onKeyDown(event);
+    event.preventDefault();
+    const at = rows.findIndex(({ key }) => key === selected);
+    const next = Math.min(rows.length - 1, Math.max(0, at + by));
+    const row = rows[next];
+    if (!row) return;
+    onSelect(row.key);
+    virtual.scrollToIndex(next);
+  };
+  return (
+    <section
+      ref={scroller}
+      aria-label={`Timeline of ${rows.length} steps. Plus and minus zoom, left and right move, 0 shows all, up and down choose a step.`}
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: a part that scrolls and zooms by keyboard takes the focus
+      tabIndex={0}
+      onKeyDown={choose}
+      className="relative max-h-[65vh] overflow-auto overscroll-contain rounded-md [--names:9rem] md:[--names:16rem]"
+    >
+      <Axis range={range} originMs={whole.fromMs} />
+      <div className="relative" style={{ height: virtual.getTotalSize() }} {...pointer}>
+        {virtual.getVirtualItems().map(({ index, key, start }) => {
+          const row = rows[index];
+          return (
+            row && (
+              <div key={key} className="absolute inset-x-0 top-0" style={{ transform: `translateY(${start}px)` }}>
+                <ChartRow
+                  row={row}
+                  range={range}
+                  isSelected={row.key === selected}
+                  onSelect={onSelect}
+                  onFold={onFold}
+                />
+              </div>
+            )
+          );
+        })}
+        {dragged && (
+          <div className="pointer-events-none absolute inset-y-0 right-0 left-(--names)">
+            <div className="absolute inset-y-0 bg-accent opacity-20" style={placeOf(dragged, range)} />
+          </div>
+        )}
+      </div>
+      {isZoomed && (
+        <p className="sticky bottom-0 left-0 border-t border-line bg-panel px-2 py-1 text-xs text-quiet">
+          {duration(range.toMs - range.fromMs)} of {duration(whole.toMs - whole.fromMs)} in sight; press 0 or
+          double-click to see all.
+        </p>
+      )}
+    </section>
+  );
+}
+
+function Axis({ range, originMs }: { range: Range; originMs: number }) {
+  return (
+    <div aria-hidden="true" className="sticky top-0 z-10 flex h-7 border-b border-line bg-panel text-xs text-quiet">
+      <span className="w-(--names) shrink-0 px-2 py-1">Step</span>
+      <div className="relative min-w-0 flex-1 overflow-hidden">
+        {marksOf(range, originMs, MARKS_MAX).map((atMs) => (
+          <span
+            key={atMs}
+            className="absolute top-0 h-full border-l border-line py-1 pl-1 whitespace-nowrap tabular-nums"
+            style={{ left: `${shareOf(atMs, range) * 100}%` }}
+          >
+            {duration(atMs - originMs)}
+          </span>
+        ))}
+      </div>
+    </div>
+  );
+}
+
+function placeOf(part: Range, range: Range): React.CSSProperties {
+  const left = shareOf(part.fromMs, range) * 100;
+  return { left: `${left}%`, width: `${shareOf(part.toMs, range) * 100 - left}%` };
+}

@@ -1,0 +1,81 @@
+/** Reads a run with its events, for the timeline. */
+import { type QueryClient, type UseQueryResult, useQueries, useQueryClient } from '@tanstack/react-query';
+import { type AnswerOf, call, REFRESH_MS, type Refusal } from '../../api/client.ts';
+
+export type Run = AnswerOf<'listWorkflowRuns'>['runs'][number];
+export type RunEvent = AnswerOf<'listWorkflowMessageLogs'>['events'][number];
+
+/** Several runs may have one id; without the time, the latest is meant. */
+export interface RunName {
+  id: string;
+  createdAtMs?: number | undefined;
+}
+
+export interface RunWithEvents {
+  run: Run;
+  /** Newest first. */
+  events: readonly RunEvent[];
+}
+
+/** Longer bodies are cut until somebody asks for all of them. */
+export const SHOWN_BYTES = 4_000;
+/** Of 1,000 events each. */
+const PAGES_MAX = 20;
+/** Events may be committed a little later than their time says. */
+const LATE_MS = 10_000;
+
+/** `undefined` in an answer: there is no such run. */
+export function useRuns(names: readonly RunName[]): UseQueryResult<RunWithEvents | null, Refusal>[] {
+  const queries = useQueryClient();
+  return useQueries({
+    queries: names.map((name) => ({
+      queryKey: keyOf(name),
+      queryFn: ({ signal }: { signal: AbortSignal }) => readRun(name, queries, signal),
+      refetchInterval: (query: { state: { data?: RunWithEvents | null | undefined } }) =>
+        isMoving(query.state.data?.run) ? REFRESH_MS : false,
+    })),
+  }) as UseQueryResult<RunWithEvents | null, Refusal>[];
+}
+
+function keyOf({ id, createdAtMs }: RunName): unknown[] {
+  return ['run with events', id, createdAtMs ?? 0];
+}
+
+export function isMoving(run: Run | undefined): boolean {
+  return run?.workflowState === 'RUN_STARTED' || run?.failureFunction?.state === 'CALLBACK_INPROGRESS';
+}
+
+async function readRun(name: RunName, queries: QueryClient, signal: AbortSignal): Promise<RunWithEvents | null> {
+  const query = { workflowRunId: [name.id], ...(name.createdAtMs && { workflowCreatedAt: name.createdAtMs }) };
+  const { runs } = await call('listWorkflowRuns', { query: { ...query, trimBody: SHOWN_BYTES, count: 1 } }, signal);
+  const [run] = runs;
+  if (run === undefined) return null;
+  const known = queries.getQueryData<RunWithEvents | null>(keyOf(name));
+  const isSame = known?.run.workflowRunCreatedAt === run.workflowRunCreatedAt;
+  return { run, events: await readEvents(run, isSame ? (known?.events ?? []) : [], signal) };
+}
+
+/** Reads only what may be new. */
+async function readEvents(run: Run, known: readonly RunEvent[], signal: AbortSignal): Promise<readonly RunEvent[]> {
+  const fromDate = Math.max(0, (known[0]?.time ?? 0) - LATE_MS);
+  const found: RunEvent[] = [];
+  let cursor: string | undefined;
+  for (let page = 0; page < PAGES_MAX; page += 1) {
+    const answer = await call(
+      'listWorkflowMessageLogs',
+      {
+        query: {
+          workflowRunId: [run.workflowRunId],
+          workflowCreatedAt: run.workflowRunCreatedAt,
+          ...(fromDate > 0 && { fromDate }),
+          ...(cursor !== undefined && { cursor }),
+        },
+      },
+      signal,
+    );
+    found.push(...answer.events);
+    cursor = answer.cursor;
+    if (cursor === undefined) break;
+  }
+  return [...found, ...known.filter(({ time }) => time < fromDate)];
+}

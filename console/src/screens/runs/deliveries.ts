@@ -1,0 +1,87 @@
+/** What became of each message of a run: its attempts, and when the next one is due. Pure. */
+import type { RunEvent } from '../../generated/interface.ts';
+
+export interface Attempt {
+  fromMs: number;
+  /** Absent: it still runs. */
+  toMs?: number;
+  /** Set when it failed. */
+  error?: string;
+  status?: number;
+  response?: string;
+}
+
+export interface Delivery {
+  messageId: string;
+  createdMs: number;
+  /** When its first attempt could begin. */
+  dueMs: number;
+  attempts: Attempt[];
+  /** No attempt follows. */
+  isOver: boolean;
+}
+
+/** The messages of a run, and which of them belong to a step. */
+export interface Deliveries {
+  byId: Map<string, Delivery>;
+  /** Of a parallel step: the message that executes it. */
+  planOf: Map<number, Delivery>;
+  /** Of a step with a result: the message that goes on with it. */
+  resultOf: Map<number, Delivery>;
+  /** Of a call: the request itself, then the answer on its way to the run. */
+  callsOf: Map<number, Delivery[]>;
+}
+
+/** `events`: newest first, as the interface lists them. */
+export function deliveriesOf(events: readonly RunEvent[]): Deliveries {
+  const all: Deliveries = { byId: new Map(), planOf: new Map(), resultOf: new Map(), callsOf: new Map() };
+  for (const event of events.toReversed()) {
+    const { stepInfo } = event;
+    if (stepInfo === undefined) continue;
+    const known = all.byId.get(stepInfo.messageId);
+    if (known) follow(known, event);
+    else add(event, stepInfo, all);
+  }
+  return all;
+}
+
+function add(event: RunEvent, info: NonNullable<RunEvent['stepInfo']>, all: Deliveries): void {
+  const { messageId, stepId, callType, targetStep } = info;
+  const dueMs = event.state === 'CREATED' ? (event.nextDeliveryTime ?? event.time) : event.time;
+  const delivery: Delivery = { messageId, createdMs: event.time, dueMs, attempts: [], isOver: false };
+  all.byId.set(messageId, delivery);
+  follow(delivery, event);
+  if (stepId === undefined) return;
+  if (callType === 'toCallback' || callType === 'fromCallback') {
+    all.callsOf.set(stepId, [...(all.callsOf.get(stepId) ?? []), delivery]);
+  } else if (callType === 'step') {
+    (targetStep === undefined ? all.resultOf : all.planOf).set(stepId, delivery);
+  }
+}
+
+function follow(delivery: Delivery, event: RunEvent): void {
+  const open = delivery.attempts.findLast(({ toMs }) => toMs === undefined);
+  switch (event.state) {
+    case 'ACTIVE':
+      delivery.attempts.push({ fromMs: event.time });
+      break;
+    case 'ERROR':
+      if (open) Object.assign(open, { toMs: event.time, ...troubleOf(event) });
+      break;
+    case 'DELIVERED':
+    case 'FAILED':
+    case 'CANCELED':
+      delivery.isOver = true;
+      if (open) open.toMs = event.time;
+      break;
+    default:
+  }
+}
+
+function troubleOf({ error, responseStatus, responseBody }: RunEvent): Partial<Attempt> {
+  return {
+    error: error ?? 'failed',
+    ...(responseStatus !== undefined && { status: responseStatus }),
+    ...(responseBody !== undefined && { response: responseBody }),
+  };
+}

@@ -1,0 +1,55 @@
+/** Why a run waits, or how it ended. */
+import { useCall } from '../../api/client.ts';
+import { Body } from '../../parts/body.tsx';
+import { Time } from '../../parts/time.tsx';
+import { isMoving, type Run } from './data.ts';
+import { failureOf } from './failure.ts';
+
+export function Explanation({ run }: { run: Run }) {
+  const failure = failureOf(run);
+  if (failure === undefined) return <WhyItWaits run={run} />;
+  const { step, error, message, response } = failure;
+  return (
+    <section aria-label="Failure" className="flex flex-col gap-2 rounded-lg border border-bad bg-panel p-4">
+      <p className="font-medium break-words text-bad">
+        {step === undefined ? 'It failed' : `The step “${step}” failed`}: {message ?? error}
+      </p>
+      {message !== undefined && <p className="text-quiet">Answered {error}.</p>}
+      {response !== '' && (
+        <details>
+          <summary className="text-quiet">The last answer of the app</summary>
+          <div className="pt-2">
+            <Body text={response} />
+          </div>
+        </details>
+      )}
+    </section>
+  );
+}
+
+function WhyItWaits({ run }: { run: Run }) {
+  const { data, error } = useCall(
+    'explainWorkflowRun',
+    { path: { workflowRunId: run.workflowRunId } },
+    isMoving(run) ? {} : { refreshMs: 0 },
+  );
+  // It tells of the latest run with the id.
+  if (!data || error || data.workflowCreatedAt !== run.workflowRunCreatedAt || !isMoving(run)) return null;
+  return (
+    <section aria-label="Why it waits" className="rounded-lg border border-line bg-panel p-4">
+      <p className="break-words">{data.explanation}</p>
+      <p className="flex flex-wrap gap-x-3 text-xs text-quiet">
+        {data.due !== undefined && (
+          <span>
+            Goes on <Time atMs={data.due} />
+          </span>
+        )}
+        {data.others > 0 && (
+          <span>
+            {data.others} {data.others === 1 ? 'other step is' : 'other steps are'} unfinished
+          </span>
+        )}
+      </p>
+    </section>
+  );
+}

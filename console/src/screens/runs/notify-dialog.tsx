@@ -1,0 +1,87 @@
+/** Sends an event to a run that waits for it, or to all that do. */
+import { useState } from 'react';
+import { useCall, useChange } from '../../api/client.ts';
+import { Button } from '../../parts/button.tsx';
+import { Dialog } from '../../parts/dialog.tsx';
+import { Choice, TextArea, TextField } from '../../parts/field.tsx';
+import { Failure } from '../../parts/states.tsx';
+import type { Run } from './data.ts';
+
+export function NotifyDialog({ run, onClose }: { run: Run; onClose: () => void }) {
+  const waitsFor = eventsOf(run);
+  const [eventId, setEventId] = useState(waitsFor[0] ?? '');
+  const [data, setData] = useState('');
+  const [isForAll, setIsForAll] = useState(false);
+  const one = useChange('notifyWorkflowRun');
+  const all = useChange('notifyEvent');
+  const change = isForAll ? all : one;
+  const waiters = useCall('listWaiters', { path: { eventId } }, { isEnabled: eventId !== '' });
+  const woken = all.data?.length ?? (one.data?.waiter ? 1 : 0);
+
+  const notify = (): void => {
+    if (isForAll) all.mutate({ path: { eventId }, body: data });
+    else one.mutate({ path: { workflowRunId: run.workflowRunId, eventId }, body: data });
+  };
+
+  return (
+    <Dialog
+      title="Send an event"
+      onClose={onClose}
+      actions={
+        <Button kind="main" disabled={eventId === '' || change.isPending} onClick={notify}>
+          Send
+        </Button>
+      }
+    >
+      <div className="flex flex-col gap-3">
+        <TextField
+          label="Event"
+          value={eventId}
+          onChange={(event) => setEventId(event.target.value)}
+          hint={
+            waitsFor.length > 0
+              ? `This run waits for ${waitsFor.join(', ')}.`
+              : 'This run waits for no event yet: its next wait for this one ends at once.'
+          }
+        />
+        <TextArea
+          label="Data"
+          value={data}
+          onChange={(event) => setData(event.target.value)}
+          placeholder={'{"by": "card"}'}
+          hint="What the step gets, JSON or text."
+        />
+        <Choice
+          label="To"
+          value={isForAll ? 'all' : 'one'}
+          onChange={(event) => setIsForAll(event.target.value === 'all')}
+          choices={[
+            ['one', 'this run'],
+            ['all', 'every run that waits for it'],
+          ]}
+          hint={
+            eventId !== '' && waiters.data
+              ? `${waiters.data.length.toLocaleString()} ${waiters.data.length === 1 ? 'run waits' : 'runs wait'} for it now.`
+              : undefined
+          }
+        />
+        {change.error && <Failure error={change.error} />}
+        {change.isSuccess && (
+          <p role="status" className="text-good">
+            {woken > 0
+              ? `Sent: ${woken.toLocaleString()} ${woken === 1 ? 'run goes' : 'runs go'} on.`
+              : 'Kept until a run waits for it.'}
+          </p>
+        )}
+      </div>
+    </Dialog>
+  );
+}
+
+/** What its steps wait for now. */
+function eventsOf({ steps }: Run): string[] {
+  const waiting = steps.flatMap((group) => (group.type === 'next' ? [] : group.steps));
+  return waiting.flatMap(({ state, stepType, waitEventId }) =>
+    state === 'STEP_PROGRESS' && stepType === 'Wait' && waitEventId !== undefined ? [waitEventId] : [],
+  );
+}

@@ -1,0 +1,31 @@
+/** The rows of the timeline: the bars of a run, and below an invoking one those of the child run, where it is unfolded. Pure. */
+import type { RunWithEvents } from './data.ts';
+import { type Bar, barsOf } from './timeline.ts';
+
+export interface Row {
+  /** Unique in the timeline: the keys of the bars that lead to it. */
+  key: string;
+  bar: Bar;
+  depth: number;
+  isUnfolded: boolean;
+}
+
+/** `childOf`: an unfolded child run, as far as it is known. Deeper than this, runs are looked at on their own page. */
+const DEPTH_MAX = 4;
+
+export function rowsOf(
+  { run, events }: RunWithEvents,
+  nowMs: number,
+  unfolded: ReadonlySet<string>,
+  childOf: (id: string) => RunWithEvents | null | undefined,
+  above = '',
+  depth = 0,
+): Row[] {
+  return barsOf(run, events, nowMs).flatMap((bar) => {
+    const key = `${above}${bar.key}`;
+    const isUnfolded = bar.child !== undefined && unfolded.has(key);
+    const child = isUnfolded && bar.child && depth < DEPTH_MAX ? childOf(bar.child.id) : undefined;
+    const row = { key, bar, depth, isUnfolded };
+    return child ? [row, ...rowsOf(child, nowMs, unfolded, childOf, `${key}/`, depth + 1)] : [row];
+  });
+}

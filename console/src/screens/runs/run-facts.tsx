@@ -1,0 +1,49 @@
+/** What is known of a run besides its steps. */
+import type { Step } from '../../generated/interface.ts';
+import { Body } from '../../parts/body.tsx';
+import { Code } from '../../parts/copy.tsx';
+import { Facts, Panel } from '../../parts/panel.tsx';
+import { duration, exactTime, Time, useNowMs } from '../../parts/time.tsx';
+import type { Run } from './data.ts';
+import { RunLink } from './run-link.tsx';
+
+export function RunFacts({ run }: { run: Run }) {
+  const nowMs = useNowMs();
+  const { workflowRunCreatedAt: beganMs, workflowRunCompletedAt: endedMs, invoker, predecessor, successor } = run;
+  const [first] = run.steps[0]?.steps ?? [];
+  const input = (first as Step | undefined)?.out;
+  return (
+    <Panel title="Run">
+      <div className="flex flex-col gap-3">
+        <Facts
+          facts={[
+            [
+              'Began',
+              <>
+                {exactTime(beganMs)} (<Time atMs={beganMs} />)
+              </>,
+            ],
+            [endedMs === undefined ? 'Runs for' : 'Took', duration((endedMs ?? nowMs) - beganMs)],
+            [
+              'Goes on with',
+              predecessor && <RunLink id={predecessor.workflowRunId} createdAtMs={predecessor.workflowRunCreatedAt} />,
+            ],
+            [
+              'Started again as',
+              successor && <RunLink id={successor.workflowRunId} createdAtMs={successor.workflowRunCreatedAt} />,
+            ],
+            [
+              'Invoked by',
+              invoker && <RunLink id={invoker.workflowRunId} createdAtMs={invoker.workflowRunCreatedAt} />,
+            ],
+            ['Flow-control key', run.flowControlKey && <Code>{run.flowControlKey}</Code>],
+            ['Triggered from', run.workflowRunCallerIp],
+            ['In the DLQ as', run.dlqId && <Code>{run.dlqId}</Code>],
+          ]}
+        />
+        <h3 className="text-xs font-medium text-quiet">Input</h3>
+        <Body text={input} />
+      </div>
+    </Panel>
+  );
+}

@@ -1,0 +1,88 @@
+/** One run: how it stands and why, its timeline, and what can be done with it. */
+import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
+import { Badge, StateBadge } from '../../parts/badge.tsx';
+import { Body } from '../../parts/body.tsx';
+import { Page, Panel } from '../../parts/panel.tsx';
+import { Answered, Empty } from '../../parts/states.tsx';
+import { type Run, type RunWithEvents, useRuns } from './data.ts';
+import { Explanation } from './explanation.tsx';
+import { Journal } from './journal.tsx';
+import { RunActions } from './run-actions.tsx';
+import { RunFacts } from './run-facts.tsx';
+import { RunTimeline } from './run-timeline.tsx';
+
+const NO_RESULT: Record<Run['workflowState'], string> = {
+  RUN_STARTED: 'The run has not returned yet.',
+  RUN_SUCCESS: 'The run returned nothing.',
+  RUN_FAILED: 'The run failed before it returned.',
+  RUN_CANCELED: 'The run was cancelled before it returned.',
+};
+
+export function Screen() {
+  const { runId } = useParams({ from: '/runs/$runId' });
+  const { at } = useSearch({ from: '/runs/$runId' });
+  const [found] = useRuns([{ id: runId, createdAtMs: at === undefined ? undefined : Number(at) }]);
+  return (
+    found && (
+      <Answered query={found}>
+        {(shown) =>
+          shown === null ? <Unknown runId={runId} /> : <RunPage key={shown.run.workflowRunCreatedAt} {...shown} />
+        }
+      </Answered>
+    )
+  );
+}
+
+function Unknown({ runId }: { runId: string }) {
+  return (
+    <Page title={runId}>
+      <Panel>
+        <Empty title="There is no run with this id">
+          Its logs may have been removed after their retention, or it belongs to another project.
+        </Empty>
+      </Panel>
+    </Page>
+  );
+}
+
+function RunPage(shown: RunWithEvents) {
+  const { run } = shown;
+  const { step } = useSearch({ from: '/runs/$runId' });
+  const navigate = useNavigate({ from: '/runs/$runId' });
+  const select = (key: string | undefined): void => {
+    void navigate({ search: (old) => ({ ...old, step: key }), replace: true, resetScroll: false });
+  };
+  return (
+    <Page
+      title={run.workflowRunId}
+      about={
+        <span className="flex flex-wrap items-center gap-2 pt-1">
+          <StateBadge state={run.workflowState} />
+          {run.labels?.map((label) => (
+            <Badge key={label} tone="quiet">
+              {label}
+            </Badge>
+          ))}
+          <bdi className="break-all">{run.workflowUrl}</bdi>
+        </span>
+      }
+      actions={<RunActions run={run} />}
+    >
+      <Explanation run={run} />
+      <Panel title="Timeline">
+        <RunTimeline shown={shown} selected={step} onSelect={select} />
+      </Panel>
+      <div className="grid gap-4 lg:grid-cols-2">
+        <RunFacts run={run} />
+        <Panel title="Result">
+          {run.workflowRunResponse === undefined ? (
+            <p className="text-quiet">{NO_RESULT[run.workflowState]}</p>
+          ) : (
+            <Body text={run.workflowRunResponse} />
+          )}
+        </Panel>
+      </div>
+      <Journal shown={shown} />
+    </Page>
+  );
+}

@@ -1,0 +1,97 @@
+/** One step: what went in, what came out, and each attempt. */
+import { StateBadge } from '../../parts/badge.tsx';
+import { Body } from '../../parts/body.tsx';
+import { Button } from '../../parts/button.tsx';
+import { Code } from '../../parts/copy.tsx';
+import { Facts } from '../../parts/panel.tsx';
+import { duration, exactTime, Time } from '../../parts/time.tsx';
+import type { Attempt } from './deliveries.ts';
+import { RunLink } from './run-link.tsx';
+import type { Bar } from './timeline.ts';
+
+export function StepDetails({ bar, onClose }: { bar: Bar; onClose: () => void }) {
+  const { name, type, state, step, failure, fromMs, toMs, child, isTakenOver } = bar;
+  const input = step?.callBody ?? step?.invokedWorkflowRunBody;
+  const output = step?.callResponseBody ?? step?.out ?? failure?.responseBody;
+  return (
+    <section aria-label={`Step ${name}`} className="flex min-w-0 flex-col gap-3 rounded-md border border-line p-3">
+      <header className="flex items-start justify-between gap-2">
+        <h3 className="min-w-0 font-semibold break-words">
+          <bdi>{name}</bdi>
+        </h3>
+        <Button kind="quiet" aria-label="Close the step" onClick={onClose}>
+          ✕
+        </Button>
+      </header>
+      <Facts
+        facts={[
+          ['State', <StateBadge key="" state={state.replace(/^CALLBACK_INPROGRESS$/, 'STEP_PROGRESS')} />],
+          ['Kind', type],
+          ['Began', isTakenOver ? 'in the run that failed' : exactTime(fromMs)],
+          ['Took', isTakenOver || toMs === fromMs ? undefined : duration(toMs - fromMs)],
+          ['Sleeps', step?.sleepFor !== undefined && duration(step.sleepFor)],
+          ['Sleeps until', step?.sleepUntil !== undefined && exactTime(step.sleepUntil)],
+          ['Waits for', step?.waitEventId && <Code>{step.waitEventId}</Code>],
+          ['Waits until', waitEnd(bar)],
+          ['Calls', step?.callUrl && `${step.callMethod ?? ''} ${step.callUrl}`],
+          ['Answered', step?.callResponseStatus],
+          ['Invoked run', child && <RunLink id={child.id} createdAtMs={child.createdAtMs} />],
+          ['Next attempt', nextAttempt(bar)],
+          ['Message', <Code key="">{(step ?? bar.next ?? failure)?.messageId ?? ''}</Code>],
+        ].map(([fact, value]) => [fact as string, value === false ? undefined : (value as React.ReactNode)] as const)}
+      />
+      {input !== undefined && <Labelled label="Input" text={input} />}
+      {type !== 'Next' && <Labelled label={type === 'Initial' ? 'Payload' : 'Output'} text={output} />}
+      <Attempts attempts={bar.attempts} />
+    </section>
+  );
+}
+
+function waitEnd({ step }: Bar): React.ReactNode {
+  if (step?.waitTimeoutDeadline === undefined) return undefined;
+  return step.waitTimeout ? 'timed out' : exactTime(step.waitTimeoutDeadline);
+}
+
+function nextAttempt({ step, next, failure }: Bar): React.ReactNode {
+  const atMs = (step ?? next ?? failure)?.nextDeliveryTime;
+  return atMs === undefined ? undefined : <Time atMs={atMs} />;
+}
+
+function Labelled({ label, text }: { label: string; text: string | undefined }) {
+  return (
+    <div className="flex flex-col gap-1">
+      <h4 className="text-xs font-medium text-quiet">{label}</h4>
+      <Body text={text} />
+    </div>
+  );
+}
+
+function Attempts({ attempts }: { attempts: readonly Attempt[] }) {
+  if (attempts.length === 0) return null;
+  return (
+    <div className="flex flex-col gap-1">
+      <h4 className="text-xs font-medium text-quiet">Attempts</h4>
+      <ol className="flex flex-col gap-1">
+        {attempts.map(({ fromMs, toMs, error, response }, index) => (
+          <li key={fromMs} className="rounded-md border border-line px-2 py-1">
+            <p className="flex flex-wrap gap-x-2">
+              <span className="text-quiet">{index + 1}</span>
+              <span className={error === undefined ? 'text-good' : 'break-words text-bad'}>
+                {error ?? (toMs === undefined ? 'runs' : 'done')}
+              </span>
+              <span className="text-quiet tabular-nums" title={exactTime(fromMs)}>
+                {toMs === undefined ? 'since' : `${duration(toMs - fromMs)},`} <Time atMs={fromMs} />
+              </span>
+            </p>
+            {response !== undefined && (
+              <details>
+                <summary className="text-xs text-quiet">Answer</summary>
+                <Body text={response} />
+              </details>
+            )}
+          </li>
+        ))}
+      </ol>
+    </div>
+  );
+}

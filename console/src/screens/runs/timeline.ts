@@ -1,0 +1,230 @@
+/**
+ * Which bars does the timeline of a run have, and of which stretches is each? Bars come from the run, their exact times from its
+ * events; where those are kept no more, from the times of the steps. Pure.
+ */
+import type { FailureFunction, NextStep, RunEvent, Step, WorkflowRun } from '../../generated/interface.ts';
+import { type Attempt, type Deliveries, type Delivery, deliveriesOf } from './deliveries.ts';
+
+/** `waits`: a sleep, a wait, or the delay before a retry. `queued`: due, but not yet begun. */
+export type StretchKind = 'run' | 'failed' | 'waits' | 'queued';
+
+export interface Stretch {
+  kind: StretchKind;
+  fromMs: number;
+  toMs: number;
+}
+
+export interface Bar {
+  /** Unique within the run. */
+  key: string;
+  name: string;
+  type: string;
+  state: string;
+  fromMs: number;
+  toMs: number;
+  stretches: Stretch[];
+  attempts: Attempt[];
+  /** Of a parallel group: where in it the bar stands. */
+  lane?: 'first' | 'inner' | 'last';
+  /** What it shows is one of these. */
+  step?: Step;
+  next?: NextStep;
+  failure?: FailureFunction;
+  /** The run that it invoked. */
+  child?: { id: string; createdAtMs: number | undefined };
+  /** Its result comes from the failed run that this run goes on with. */
+  isTakenOver: boolean;
+}
+
+/** `nowMs`: where an open stretch of an active run ends. */
+export function barsOf(run: WorkflowRun, events: readonly RunEvent[], nowMs: number): Bar[] {
+  const deliveries = deliveriesOf(events);
+  const runEndMs = run.workflowRunCompletedAt ?? Math.max(nowMs, run.workflowRunCreatedAt);
+  const bars: Bar[] = [];
+  let executing: Delivery | undefined;
+  let beforeMs = run.workflowRunCreatedAt;
+  run.steps.forEach((group, index) => {
+    if (group.type === 'next') {
+      for (const [at, next] of group.steps.entries()) bars.push(nextBar(next, at, deliveries, runEndMs));
+      return;
+    }
+    const followers = run.steps[index + 1];
+    const nextMs = followers && followers.type !== 'next' ? followers.steps[0]?.createdAt : undefined;
+    const context = { run, deliveries, executing, beforeMs, groupEndMs: nextMs ?? runEndMs, runEndMs };
+    const lanes = group.steps.map((step, at) => {
+      const bar = stepBar(step, context);
+      if (group.steps.length > 1) bar.lane = at === 0 ? 'first' : at === group.steps.length - 1 ? 'last' : 'inner';
+      return bar;
+    });
+    bars.push(...lanes);
+    beforeMs = Math.max(beforeMs, ...lanes.map(({ toMs }) => toMs));
+    executing = goingOn(group.steps, deliveries) ?? executing;
+  });
+  if (run.failureFunction) bars.push(failureBar(run.failureFunction, deliveries, nowMs));
+  return bars;
+}
+
+interface Context {
+  run: WorkflowRun;
+  deliveries: Deliveries;
+  /** The message whose delivery executes a step that has no plan of its own. */
+  executing: Delivery | undefined;
+  beforeMs: number;
+  groupEndMs: number;
+  runEndMs: number;
+}
+
+function stepBar(step: Step, context: Context): Bar {
+  const { run, deliveries, runEndMs } = context;
+  const { stepId = 0, stepType = '', createdAt, invokedWorkflowRunId: childId } = step;
+  const isInitial = stepType === 'Initial';
+  const isTakenOver =
+    !isInitial &&
+    createdAt <= run.workflowRunCreatedAt &&
+    run.predecessor !== undefined &&
+    !deliveries.planOf.has(stepId);
+  const parts = isInitial || isTakenOver ? [] : partsOf(step, context);
+  const stretches = parts.flatMap(({ stretches: own }) => own);
+  if (stretches.length === 0 && !isInitial && !isTakenOver) stretches.push(guessed(step, context));
+  const startMs = isTakenOver ? run.workflowRunCreatedAt : createdAt;
+  return {
+    ...spanOf(stretches, Math.min(startMs, runEndMs)),
+    key: `step-${isInitial ? 'initial' : stepId > 0 ? stepId : step.messageId}`,
+    name: step.stepName ?? childId ?? 'step',
+    type: stepType,
+    state: step.state,
+    stretches,
+    attempts: parts.flatMap(({ attempts }) => attempts),
+    step,
+    ...(childId !== undefined && { child: { id: childId, createdAtMs: step.invokedWorkflowCreatedAt } }),
+    isTakenOver,
+  };
+}
+
+interface Part {
+  stretches: Stretch[];
+  attempts: Attempt[];
+}
+
+/** The execution of the step, what it waits for afterwards, and the request of a call. */
+function partsOf(step: Step, { deliveries, executing, runEndMs }: Context): Part[] {
+  const { stepId = 0, stepType = '', createdAt, state } = step;
+  const plan = deliveries.planOf.get(stepId);
+  const result = deliveries.resultOf.get(stepId);
+  const calls = deliveries.callsOf.get(stepId) ?? [];
+  const endMs = Math.min(result?.createdMs ?? runEndMs, runEndMs);
+  const execution = plan ?? executing;
+  const parts: Part[] = [];
+  // A parallel sleep is the delay of its plan, any other one that of its result.
+  if (plan && plan.dueMs > plan.createdMs) parts.push(waiting(plan.createdMs, Math.min(plan.dueMs, endMs)));
+  if (execution) parts.push(delivered(execution, plan ? endMs : Math.min(createdAt, endMs)));
+  if (stepType.startsWith('Sleep')) {
+    if (!plan && result) parts.push(waiting(result.createdMs, Math.min(result.dueMs, runEndMs)));
+  } else if (WAITING.has(stepType) || calls.length > 0) {
+    const fromMs = plan ? Math.max(createdAt, ...ends(parts)) : createdAt;
+    if (state !== 'STEP_SUCCESS' || result) parts.push(waiting(fromMs, endMs));
+    for (const call of calls) parts.push(delivered(call, endMs));
+  }
+  return parts.filter(({ stretches, attempts }) => stretches.length + attempts.length > 0);
+}
+
+const WAITING: ReadonlySet<string> = new Set(['Wait', 'WaitForWebhook', 'Invoke', 'Call']);
+
+function waiting(fromMs: number, toMs: number): Part {
+  return { stretches: toMs > fromMs ? [{ kind: 'waits', fromMs, toMs }] : [], attempts: [] };
+}
+
+/** The attempts at a message until `endMs`, and the times between them. */
+function delivered(delivery: Delivery, endMs: number): Part {
+  const stretches: Stretch[] = [];
+  const attempts = delivery.attempts.filter(({ fromMs }) => fromMs <= endMs);
+  const add = (kind: StretchKind, fromMs: number, toMs: number): void => {
+    if (toMs > fromMs) stretches.push({ kind, fromMs, toMs: Math.min(toMs, endMs) });
+  };
+  let freeMs = delivery.dueMs;
+  for (const [index, { fromMs, toMs = endMs, error }] of attempts.entries()) {
+    add(index === 0 ? 'queued' : 'waits', freeMs, fromMs);
+    // What came to nothing after the step had its result is no failure of the step.
+    add(error !== undefined && toMs <= endMs ? 'failed' : 'run', fromMs, toMs);
+    freeMs = toMs;
+  }
+  if (!delivery.isOver && freeMs < endMs) add(attempts.length === 0 ? 'queued' : 'waits', freeMs, endMs);
+  return { stretches, attempts };
+}
+
+/** A delivery that will execute a step of which nothing is known yet. */
+function nextBar(next: NextStep, at: number, { byId }: Deliveries, runEndMs: number): Bar {
+  const delivery = byId.get(next.messageId);
+  const { stretches, attempts } = delivery ? delivered(delivery, runEndMs) : told(next);
+  return {
+    ...spanOf(stretches, attempts[0]?.fromMs ?? runEndMs),
+    key: `next-${at}-${next.messageId}`,
+    name: next.stepName ?? 'next step',
+    type: 'Next',
+    state: next.state,
+    stretches,
+    attempts,
+    next,
+    isTakenOver: false,
+  };
+}
+
+function failureBar(failure: FailureFunction, { byId }: Deliveries, nowMs: number): Bar {
+  const delivery = byId.get(failure.messageId);
+  const { stretches, attempts } = delivery ? delivered(delivery, nowMs) : told(failure);
+  return {
+    ...spanOf(stretches, attempts[0]?.fromMs ?? nowMs),
+    key: 'failure',
+    name: 'failure callback',
+    type: 'Failure',
+    state: failure.state,
+    stretches,
+    attempts,
+    failure,
+    isTakenOver: false,
+  };
+}
+
+/** From the errors alone, each of which has only its end. */
+function told({ errors = [] }: Pick<NextStep, 'errors'>): Part {
+  const attempts = errors.map(
+    ({ time, error, status, body }): Attempt => ({
+      fromMs: time,
+      toMs: time,
+      error,
+      ...(status !== undefined && { status }),
+      ...(body !== '' && { response: body }),
+    }),
+  );
+  return { stretches: [], attempts };
+}
+
+/** A sequential step ends with its record; a parallel one, of which only the plan is known, with its group. */
+function guessed(step: Step, { beforeMs, groupEndMs, runEndMs }: Context): Stretch {
+  const { createdAt, concurrent, stepType = '', sleepFor, sleepUntil } = step;
+  const wakesMs = sleepUntil ?? (sleepFor === undefined ? undefined : createdAt + sleepFor);
+  const kind = wakesMs !== undefined || WAITING.has(stepType) ? 'waits' : 'run';
+  const isInstant = concurrent === 1 && kind === 'run';
+  const fromMs = isInstant ? Math.min(beforeMs, createdAt) : createdAt;
+  const toMs = isInstant ? createdAt : Math.min(wakesMs ?? groupEndMs, runEndMs);
+  return { kind, fromMs, toMs: Math.max(fromMs, toMs) };
+}
+
+/** The result that came last lets the function go on after its group. */
+function goingOn(steps: readonly Step[], { resultOf, byId }: Deliveries): Delivery | undefined {
+  return steps
+    .flatMap(({ stepId = 0, messageId }) => resultOf.get(stepId) ?? byId.get(messageId) ?? [])
+    .reduce<Delivery | undefined>((last, each) => (last && last.createdMs > each.createdMs ? last : each), undefined);
+}
+
+function spanOf(stretches: readonly Stretch[], atMs: number): { fromMs: number; toMs: number } {
+  if (stretches.length === 0) return { fromMs: atMs, toMs: atMs };
+  return {
+    fromMs: stretches.reduce((least, { fromMs }) => Math.min(least, fromMs), Number.POSITIVE_INFINITY),
+    toMs: stretches.reduce((most, { toMs }) => Math.max(most, toMs), 0),
+  };
+}
+
+function ends(parts: readonly Part[]): number[] {
+  return parts.flatMap(({ stretches }) => stretches.map(({ toMs }) => toMs));
+}

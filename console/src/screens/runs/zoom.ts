@@ -1,0 +1,95 @@
+/** Zooms and moves the timeline, by keyboard and by pointer. */
+import { type RefObject, useEffect, useRef, useState } from 'react';
+import { moved, type Range, within, zoomed } from './axis.ts';
+
+const CLOSER = 0.6;
+const MOVE = 0.2;
+/** Less is a click. */
+const DRAG_PX_MIN = 5;
+/** An element with this attribute is as wide as the axis. */
+const TRACK = '[data-track]';
+
+export function useZoom(scroller: RefObject<HTMLElement | null>, whole: Range) {
+  // Nothing chosen: all is in sight, also what is still to come.
+  const [chosen, choose] = useState<Range>();
+  const [drag, setDrag] = useState<{ fromX: number; toX: number }>();
+  const range = chosen === undefined ? whole : within(chosen, whole);
+  const latest = useRef({ range, whole });
+  latest.current = { range, whole };
+
+  const set = (next: Range): void => {
+    const { fromMs, toMs } = latest.current.whole;
+    choose(next.fromMs <= fromMs && next.toMs >= toMs ? undefined : next);
+  };
+  const track = (): DOMRect | undefined => scroller.current?.querySelector(TRACK)?.getBoundingClientRect();
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: it reads the latest range when it is called
+  useEffect(() => {
+    const element = scroller.current;
+    // With Ctrl, a browser zooms the page unless a listener that is not passive says no.
+    const onWheel = (event: WheelEvent): void => {
+      const box = track();
+      if (!event.ctrlKey || !box) return;
+      event.preventDefault();
+      const anchor = Math.min(1, Math.max(0, (event.clientX - box.left) / box.width));
+      const { range: now, whole: all } = latest.current;
+      set(zoomed(now, all, event.deltaY < 0 ? CLOSER : 1 / CLOSER, anchor));
+    };
+    element?.addEventListener('wheel', onWheel, { passive: false });
+    return () => element?.removeEventListener('wheel', onWheel);
+  }, []);
+
+  const onKeyDown = (event: React.KeyboardEvent): void => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const next = nextRange(event.key, range, whole);
+    if (!next) return;
+    event.preventDefault();
+    set(next);
+  };
+
+  const timeAt = (x: number, box: DOMRect): number =>
+    range.fromMs + Math.min(1, Math.max(0, (x - box.left) / box.width)) * (range.toMs - range.fromMs);
+  const box = drag && track();
+  const dragged: Range | undefined =
+    drag && box && Math.abs(drag.toX - drag.fromX) >= DRAG_PX_MIN
+      ? {
+          fromMs: timeAt(Math.min(drag.fromX, drag.toX), box),
+          toMs: timeAt(Math.max(drag.fromX, drag.toX), box),
+        }
+      : undefined;
+
+  const pointer = {
+    onPointerDown: (event: React.PointerEvent): void => {
+      if (event.pointerType !== 'mouse' || event.button !== 0 || !(event.target as Element).closest(TRACK)) return;
+      setDrag({ fromX: event.clientX, toX: event.clientX });
+    },
+    onPointerMove: (event: React.PointerEvent): void => {
+      if (drag) setDrag({ ...drag, toX: event.clientX });
+    },
+    onPointerUp: (): void => {
+      if (dragged) set(zoomed(dragged, whole, 1));
+      setDrag(undefined);
+    },
+    onPointerLeave: (): void => setDrag(undefined),
+    onDoubleClick: (): void => choose(undefined),
+  };
+  return { range, isZoomed: chosen !== undefined, dragged, onKeyDown, pointer };
+}
+
+function nextRange(key: string, range: Range, whole: Range): Range | undefined {
+  switch (key) {
+    case '+':
+    case '=':
+      return zoomed(range, whole, CLOSER);
+    case '-':
+      return zoomed(range, whole, 1 / CLOSER);
+    case 'ArrowLeft':
+      return moved(range, whole, -MOVE);
+    case 'ArrowRight':
+      return moved(range, whole, MOVE);
+    case '0':
+      return whole;
+    default:
+      return undefined;
+  }
+}
