@@ -54,7 +54,7 @@ export function Filters({ fields }: { fields: readonly FilterField[] }) {
         {shown.map((field) => (
           <Field key={field.name} field={field} value={given[field.name] ?? ''} />
         ))}
-        <div className="col-span-full flex flex-wrap gap-2 sm:col-span-1 sm:col-auto">
+        <div className="col-span-full flex flex-wrap gap-2 sm:col-span-2">
           <Button type="submit">Filter</Button>
           {Object.keys(given).length > 0 && (
             <Button

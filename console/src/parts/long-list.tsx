@@ -47,7 +47,7 @@ export function LongList<Row>(props: Props<Row>) {
   }, [isAtEnd, onEnd]);
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must scroll by keyboard too
-    <div ref={box} tabIndex={0} className="-m-4 max-h-[max(24rem,calc(100dvh-15rem))] overflow-auto" {...held(props)}>
+    <div ref={box} tabIndex={0} className="-m-4 max-h-[max(24rem,calc(100dvh-18.5rem))] overflow-auto" {...held(props)}>
       {/* biome-ignore lint/a11y/useSemanticElements: rows in a table element cannot be placed one by one */}
       <div role="table" aria-label={label} aria-rowcount={rows.length + 1} className="min-w-full">
         {/* biome-ignore lint/a11y/useSemanticElements: as above */}

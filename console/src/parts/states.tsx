@@ -8,7 +8,7 @@ export function Empty({ title, children }: { title: string; children?: React.Rea
   return (
     <div className="flex flex-col items-center gap-2 px-4 py-10 text-center">
       <p className="font-medium">{title}</p>
-      {children !== undefined && <div className="max-w-prose text-quiet">{children}</div>}
+      {children !== undefined && <div className="w-full max-w-prose text-quiet">{children}</div>}
     </div>
   );
 }

@@ -1,5 +1,5 @@
 /** Times as people read them: how long ago or ahead, the exact time in the title. */
-import { useEffect, useState } from 'react';
+import { useSyncExternalStore } from 'react';
 
 const UNITS: readonly (readonly [name: string, ms: number])[] = [
   ['d', 86_400_000],
@@ -28,14 +28,30 @@ export function exactTime(atMs: number, timeZone?: string): string {
   });
 }
 
+/** One clock for the page, so that all times in sight change together. */
+const TICK_MS = 1_000;
+const listeners = new Set<() => void>();
+let timer: ReturnType<typeof setInterval> | undefined;
+let presentMs = Date.now();
+
+function onTick(listener: () => void): () => void {
+  if (listeners.size === 0) presentMs = Date.now();
+  listeners.add(listener);
+  timer ??= setInterval(() => {
+    presentMs = Date.now();
+    for (const each of listeners) each();
+  }, TICK_MS);
+  return () => {
+    listeners.delete(listener);
+    if (listeners.size > 0) return;
+    clearInterval(timer);
+    timer = undefined;
+  };
+}
+
 /** The present, at most a second old. */
-export function useNowMs(everyMs = 1_000): number {
-  const [nowMs, setNowMs] = useState(() => Date.now());
-  useEffect(() => {
-    const timer = setInterval(() => setNowMs(Date.now()), everyMs);
-    return () => clearInterval(timer);
-  }, [everyMs]);
-  return nowMs;
+export function useNowMs(): number {
+  return useSyncExternalStore(onTick, () => presentMs);
 }
 
 export function Time({ atMs }: { atMs: number }) {

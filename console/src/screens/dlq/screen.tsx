@@ -7,6 +7,7 @@ import { Badge } from '../../parts/badge.tsx';
 import { Body } from '../../parts/body.tsx';
 import { Button } from '../../parts/button.tsx';
 import { Code } from '../../parts/copy.tsx';
+import { countOf } from '../../parts/count.ts';
 import { type FilterField, Filters, filterOf, useFilter } from '../../parts/filters.tsx';
 import { type ListColumn, LongList } from '../../parts/long-list.tsx';
 import { Facts, Page, Panel } from '../../parts/panel.tsx';
@@ -121,7 +122,7 @@ function DeadList({ filter }: { filter: Record<string, string> }) {
   ];
   return (
     <Panel
-      title={rows.length === 0 ? 'Entries' : `${rows.length.toLocaleString()}${pages.hasNextPage ? '+' : ''} entries`}
+      title={rows.length === 0 ? 'Messages' : countOf(rows.length, 'message', pages.hasNextPage)}
       actions={
         rows.length > 0 && (
           <>

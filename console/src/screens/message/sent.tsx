@@ -44,9 +44,9 @@ export function Sent({ content }: { content: Content }) {
                 </span>
               )),
             ],
-            ['Retries', `up to ${content.maxRetries}`],
+            ['Retries', content.maxRetries === 0 ? 'none' : `up to ${content.maxRetries}`],
             ['Retry delay', content.retryDelayExpression && <Code key="delay">{content.retryDelayExpression}</Code>],
-            ['Timeout', content.timeout !== undefined && duration(content.timeout)],
+            ['Timeout', content.timeout === undefined ? undefined : duration(content.timeout)],
             ['Sent by', content.callerIp],
           ]}
         />

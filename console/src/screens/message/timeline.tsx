@@ -20,7 +20,11 @@ export function Timeline({ moments, isOver }: { moments: readonly Moment[]; isOv
               aria-hidden="true"
               className="absolute top-1.5 -left-1 size-2 rounded-full border border-panel bg-quiet"
             />
-            {moment.kind === 'attempt' ? <Attempt attempt={moment} isOver={isOver} /> : <Change entry={moment.entry} />}
+            {moment.kind === 'attempt' ? (
+              <Attempt attempt={moment} isLast={moment === moments.at(-1)} />
+            ) : (
+              <Change entry={moment.entry} />
+            )}
           </li>
         ))}
       </ol>
@@ -43,21 +47,21 @@ function Change({ entry: { state, time, nextDeliveryTime, error } }: { entry: En
   );
 }
 
-function Attempt({ attempt, isOver }: { attempt: Moment & { kind: 'attempt' }; isOver: boolean }) {
+function Attempt({ attempt, isLast }: { attempt: Moment & { kind: 'attempt' }; isLast: boolean }) {
   const { number, startMs, result, nextMs } = attempt;
   const { responseStatus, error } = result ?? {};
   return (
     <div className="flex flex-col gap-2">
       <div className="flex flex-wrap items-center gap-x-3 gap-y-1">
         <span className="font-medium">Attempt {number}</span>
-        {result ? <StateBadge state={result.state} /> : !isOver && <StateBadge state="ACTIVE" />}
+        {result ? <StateBadge state={result.state} /> : isLast && <StateBadge state="ACTIVE" />}
         {responseStatus !== undefined && <span className="font-mono">{responseStatus}</span>}
         {result && <span className="tabular-nums">{duration(result.time - startMs)}</span>}
         <At atMs={startMs} />
       </div>
       {error !== undefined && <p className="break-words text-bad">{error}</p>}
       {result && <Answer entry={result} />}
-      {nextMs !== undefined && (
+      {isLast && nextMs !== undefined && (
         <p className="text-quiet">
           Next attempt <Time atMs={nextMs} />, {exactTime(nextMs)}
         </p>

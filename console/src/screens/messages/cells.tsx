@@ -3,7 +3,11 @@ import { Link } from '@tanstack/react-router';
 
 export function MessageLink({ id, children }: { id: string; children: React.ReactNode }) {
   return (
-    <Link to="/messages/$messageId" params={{ messageId: id }} className="block min-w-0 truncate hover:underline">
+    <Link
+      to="/messages/$messageId"
+      params={{ messageId: id }}
+      className="block min-w-0 truncate hover:underline max-md:line-clamp-2 max-md:break-all max-md:whitespace-normal"
+    >
       {children}
     </Link>
   );

@@ -5,6 +5,7 @@ import { onEndOf } from '../../api/pages.ts';
 import { StateBadge } from '../../parts/badge.tsx';
 import { Button } from '../../parts/button.tsx';
 import { Code } from '../../parts/copy.tsx';
+import { countOf } from '../../parts/count.ts';
 import { type ListColumn, LongList } from '../../parts/long-list.tsx';
 import { Facts, Panel } from '../../parts/panel.tsx';
 import { Answered, Empty } from '../../parts/states.tsx';
@@ -36,7 +37,7 @@ export function LogList({ filter, isFolded }: Props) {
   });
   return (
     <Panel
-      title={rows.length === 0 ? 'Log' : `${rows.length.toLocaleString()}${history.hasNextPage ? '+' : ''} rows`}
+      title={rows.length === 0 ? 'Log' : countOf(rows.length, isFolded ? 'message' : 'change', history.hasNextPage)}
       actions={
         <>
           {waitingCount > 0 && <Button onClick={() => setIsHeld(false)}>{waitingCount.toLocaleString()} new</Button>}
@@ -85,10 +86,15 @@ function columnsOf(opener: (row: LiveEntry) => { isOpen: boolean; toggle: () => 
     { name: 'When', className: 'text-quiet max-md:hidden', cell: ({ time }) => <Time atMs={time} /> },
     {
       name: 'Message',
-      cell: ({ messageId, method, url }) => (
-        <MessageLink id={messageId}>
-          <Target method={method} url={url} />
-        </MessageLink>
+      cell: (row) => (
+        <>
+          <MessageLink id={row.messageId}>
+            <Target method={row.method} url={row.url} />
+          </MessageLink>
+          <p className="truncate text-xs text-quiet md:hidden">
+            <Time atMs={row.time} /> <Answer entry={row} />
+          </p>
+        </>
       ),
     },
     { name: 'Answer', className: 'truncate max-md:hidden', cell: (row) => <Answer entry={row} /> },
@@ -101,18 +107,18 @@ function columnsOf(opener: (row: LiveEntry) => { isOpen: boolean; toggle: () => 
 }
 
 function Answer({ entry: { responseStatus, error, nextDeliveryTime } }: { entry: LiveEntry }) {
-  if (responseStatus === undefined && error === undefined) {
-    return nextDeliveryTime === undefined ? null : (
-      <span className="text-quiet">
-        next <Time atMs={nextDeliveryTime} />
-      </span>
-    );
-  }
-  const text = error ?? String(responseStatus);
+  const text = error ?? (responseStatus === undefined ? '' : String(responseStatus));
   return (
-    <span title={text} className={error === undefined ? undefined : 'text-bad'}>
-      {text}
-    </span>
+    <>
+      {nextDeliveryTime !== undefined && (
+        <span className="mr-2 text-quiet">
+          next <Time atMs={nextDeliveryTime} />
+        </span>
+      )}
+      <span title={text} className={error === undefined ? undefined : 'text-bad'}>
+        {text}
+      </span>
+    </>
   );
 }
 

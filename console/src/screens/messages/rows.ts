@@ -15,9 +15,19 @@ export function merged(arrived: readonly LiveEntry[], read: readonly LiveEntry[]
   return [...fresh, ...read].sort((a, b) => b.time - a.time);
 }
 
-/** The latest entry of each message, in the order of these. */
+/** After these an earlier error says nothing of what the message is now. */
+const MENDED: readonly string[] = ['DELIVERED', 'CANCELED'];
+
+/** The latest entry of each message, in the order of these, with the error that it has this state for. */
 export function latestOf(entries: readonly LiveEntry[]): LiveEntry[] {
   const byMessage = new Map<string, LiveEntry>();
-  for (const entry of entries) if (!byMessage.has(entry.messageId)) byMessage.set(entry.messageId, entry);
+  for (const entry of entries) {
+    const latest = byMessage.get(entry.messageId);
+    if (!latest) byMessage.set(entry.messageId, entry);
+    else if (entry.error !== undefined && latest.error === undefined && !MENDED.includes(latest.state)) {
+      const { error, responseStatus } = entry;
+      byMessage.set(entry.messageId, { ...latest, error, ...(responseStatus !== undefined && { responseStatus }) });
+    }
+  }
   return [...byMessage.values()];
 }

@@ -1,5 +1,5 @@
 /** All messages of the project: what became of each, each change, or what is not finished. */
-import { Link } from '@tanstack/react-router';
+import { Button } from '../../parts/button.tsx';
 import { Filters, filterOf, useFilter } from '../../parts/filters.tsx';
 import { Page } from '../../parts/panel.tsx';
 import { FIELDS, STATES_OF_LOG, STATES_OF_UNFINISHED } from './fields.ts';
@@ -13,27 +13,26 @@ const VIEWS = [
 ] as const;
 
 export function Screen() {
-  const [values] = useFilter();
+  const [values, change] = useFilter();
   const [view, , about] = VIEWS.find(([name]) => name === values['view']) ?? VIEWS[0];
   const state = view === 'unfinished' ? STATES_OF_UNFINISHED : STATES_OF_LOG;
   const fields = [state, ...FIELDS];
   const filter = filterOf(fields, values);
   return (
     <Page title="Messages" about={about}>
-      <nav aria-label="Views" className="flex flex-wrap gap-1">
+      <fieldset aria-label="View" className="flex flex-wrap gap-1">
         {VIEWS.map(([name, title]) => (
-          <Link
+          <Button
             key={title}
-            to="/messages"
+            kind={view === name ? 'plain' : 'quiet'}
+            aria-pressed={view === name}
             // The states are others.
-            search={{ ...values, view: name, state: undefined }}
-            aria-current={view === name ? 'true' : undefined}
-            className="rounded-md px-3 py-1.5 text-quiet hover:bg-raised hover:text-text aria-[current=true]:bg-raised aria-[current=true]:font-medium aria-[current=true]:text-text"
+            onClick={() => change({ view: name, state: undefined })}
           >
             {title}
-          </Link>
+          </Button>
         ))}
-      </nav>
+      </fieldset>
       <Filters fields={fields} />
       {view === 'unfinished' ? (
         <UnfinishedList filter={filter} />

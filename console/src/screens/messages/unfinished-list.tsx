@@ -12,7 +12,7 @@ import { MessageLink, Opener, Target } from './cells.tsx';
 
 type Unfinished = AnswerOf<'listUnfinishedMessages'>['messages'][number];
 
-const GRID = 'grid-cols-[8.5rem_minmax(0,1fr)] md:grid-cols-[9rem_minmax(0,3fr)_minmax(0,3fr)_7rem_minmax(0,1fr)]';
+const GRID = 'grid-cols-[8.5rem_minmax(0,1fr)] md:grid-cols-[9rem_minmax(0,3fr)_minmax(0,3fr)_8.5rem_minmax(0,1fr)]';
 const TONES: Record<Unfinished['state'], Tone> = { waiting: 'quiet', active: 'busy', held: 'warn' };
 
 export function UnfinishedList({ filter }: { filter: Record<string, string> }) {
@@ -34,10 +34,13 @@ export function UnfinishedList({ filter }: { filter: Record<string, string> }) {
     },
     {
       name: 'Message',
-      cell: ({ messageId, method, url }) => (
-        <MessageLink id={messageId}>
-          <Target method={method} url={url} />
-        </MessageLink>
+      cell: ({ messageId, method, url, explanation }) => (
+        <>
+          <MessageLink id={messageId}>
+            <Target method={method} url={url} />
+          </MessageLink>
+          <p className="text-xs text-quiet md:hidden">{explanation}</p>
+        </>
       ),
     },
     {
@@ -46,9 +49,18 @@ export function UnfinishedList({ filter }: { filter: Record<string, string> }) {
       cell: ({ explanation }) => <span title={explanation}>{explanation}</span>,
     },
     {
-      name: 'Next',
+      name: 'Due',
       className: 'text-quiet max-md:hidden',
-      cell: ({ due, since }) => (due ? <Time atMs={due} /> : since && <Time atMs={since} />),
+      cell: ({ due, since }) =>
+        due !== undefined ? (
+          <Time atMs={due} />
+        ) : (
+          since !== undefined && (
+            <>
+              since <Time atMs={since} />
+            </>
+          )
+        ),
     },
     {
       name: 'Queue, labels',
