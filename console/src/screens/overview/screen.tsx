@@ -53,7 +53,7 @@ export function Screen() {
 
 function Rates({ range }: { range: Range }) {
   // A new minute asks anew; within it, the same question is refreshed.
-  const toMs = Math.ceil(useNowMs(MINUTE_MS / 4) / MINUTE_MS) * MINUTE_MS;
+  const toMs = Math.ceil(useNowMs() / MINUTE_MS) * MINUTE_MS;
   const fromMs = toMs - RANGES[range];
   const minutes = useCall('listMinutes', { query: { fromDate: fromMs, toDate: toMs } });
   return (

@@ -17,8 +17,7 @@ export function RunTimeline({ shown, selected, onSelect }: Props) {
   const [unfolded, setUnfolded] = useState<ReadonlyMap<string, RunName>>(new Map());
   const names = [...unfolded.values()];
   const children = useRuns(names);
-  const everyMs = isMoving(shown.run) ? 1_000 : 60_000;
-  const nowMs = useNowMs(everyMs);
+  const nowMs = useNowMs();
   const rows = rowsOf(
     shown,
     nowMs,
