@@ -15,8 +15,8 @@ import { longRead } from './operation.ts';
 const COUNTED_MAX = 10_000;
 
 /** Lines of each kind that are looked at, and messages counted in each. */
-const LINES_MAX = 50;
-const COUNTED_IN_LINE_MAX = 1_000;
+const LINES_MAX = 20;
+const COUNTED_IN_LINE_MAX = 500;
 
 /** The earliest due messages of all projects, among which the first of the project is looked for. */
 const DUE_MAX = 1_000;
