@@ -10,7 +10,7 @@ import { SCHEDULE_BUGS } from './schedule-planted-bugs.ts';
 export const WORKER_BUGS: Record<string, PlantedBug> = {
   'a settle of a worker that was stopped does not check the claim token': {
     promise: 'P6',
-    seed: 18,
+    seed: 20,
     sabotage: PLANTED_BUGS['a settle does not check the claim token']?.sabotage ?? (() => ({})),
   },
   'nobody gives back what the dead had in flight': { promise: 'P7', sabotage: () => altered(withoutRescue) },
