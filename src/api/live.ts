@@ -29,7 +29,8 @@ export function liveRoutes({ engine, clock, closing }: Services): Route[] {
     return {
       status: 200,
       json: '',
-      headers: { 'cache-control': 'no-store' },
+      // The second one is for nginx.
+      headers: { 'cache-control': 'no-store', 'x-accel-buffering': 'no' },
       stream: {
         contentType: 'text/event-stream',
         begin: (to) => {

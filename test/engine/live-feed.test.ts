@@ -8,7 +8,6 @@ import { SeededRandom } from '../support/seeded-random.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
 
 const DAY_MS = 86_400_000;
-const SILENT = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
 
 /** A log of one project, in the order of its commits. */
 class MemoryLog implements Pick<LogStore, 'listLogsAfter' | 'newestLogs'> {
@@ -79,7 +78,7 @@ let feeds: LiveFeeds;
 beforeEach(() => {
   clock = new SimulatedClock();
   log = new MemoryLog();
-  feeds = new LiveFeeds({ store: { logs: log }, clock, log: SILENT });
+  feeds = new LiveFeeds({ store: { logs: log }, clock });
 });
 
 async function watch(): Promise<Notes & { stop: () => void }> {

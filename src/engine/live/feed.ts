@@ -4,7 +4,7 @@
  */
 import { Alarm } from '../alarm.ts';
 import type { Millis, ProjectId } from '../model.ts';
-import type { Clock, EventLog } from '../ports.ts';
+import type { Clock } from '../ports.ts';
 import { StoreUnavailable } from '../store-errors.ts';
 import type { LiveEntry, LogPosition, LogStore } from '../stores.ts';
 import { LiveWindow, REMEMBERED_MAX } from './window.ts';
@@ -29,7 +29,6 @@ export interface LogWatcher {
 interface FeedDeps {
   store: { logs: Pick<LogStore, 'listLogsAfter' | 'newestLogs'> };
   clock: Clock;
-  log: EventLog;
 }
 
 /** The feeds of all projects that are watched. */
@@ -89,8 +88,7 @@ class Feed {
     try {
       isFull = await this.#read();
     } catch (error) {
-      if (!(error instanceof StoreUnavailable)) throw error;
-      this.#deps.log.debug('live_read_failed', { reason: error.message }); // the next read finds the same
+      if (!(error instanceof StoreUnavailable)) throw error; // the next read finds the same
     }
     if (this.isWatched) this.#alarm.setIn(isFull ? 0 : EVERY_MS);
   }
