@@ -22,7 +22,7 @@ interface Piece {
 }
 
 /** Why the server ends a stream. */
-export type EndReason = 'draining' | 'unauthenticated' | 'unavailable';
+type EndReason = 'draining' | 'unauthenticated' | 'unavailable';
 
 export class LiveStream implements LogWatcher {
   readonly #to: Sink;
