@@ -10,7 +10,7 @@ const root = createRootRoute({ component: Layout });
 function readSearch(given: Record<string, unknown>): Search {
   return Object.fromEntries(
     Object.entries(given)
-      .filter(([, value]) => value !== '' && value !== null && typeof value !== 'object')
+      .filter(([, value]) => value !== '' && value !== null && value !== undefined && typeof value !== 'object')
       .map(([name, value]) => [name, String(value)]),
   );
 }

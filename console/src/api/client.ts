@@ -120,6 +120,7 @@ export function useChange<Id extends OperationId>(id: Id): UseMutationResult<Ans
   const queries = useQueryClient();
   return useMutation<AnswerOf<Id>, Refusal, Input<Id>>({
     mutationFn: (input) => call(id, input),
-    onSettled: () => queries.invalidateQueries(),
+    // Not waited for: what is read again may take away the part of the screen that waits for this change.
+    onSettled: () => void queries.invalidateQueries(),
   });
 }
