@@ -2,7 +2,7 @@
 import { useState } from 'react';
 import { useNowMs } from '../../parts/time.tsx';
 import { Chart } from './chart.tsx';
-import { isMoving, type RunName, type RunWithEvents, useRuns } from './data.ts';
+import { type RunName, type RunWithEvents, useRuns } from './data.ts';
 import { rowsOf } from './rows.ts';
 import { StepDetails } from './step-details.tsx';
 
