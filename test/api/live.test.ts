@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { Accounts, Caller } from '../../src/api/accounts.ts';
-import { WAITING_BYTES_MAX } from '../../src/api/live-stream.ts';
+import { LiveStream, WAITING_BYTES_MAX } from '../../src/api/live-stream.ts';
 import type { LogWatcher } from '../../src/engine/live/feed.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import { hashToken } from '../../src/protocol/token.ts';
@@ -177,6 +177,21 @@ it('ends when the server does, which does not wait for its client', async () => 
   await connection.closed;
   await closed;
   expect(dataOf(connection, 'end')).toEqual([{ reason: 'draining' }]);
+});
+
+it('says nothing after its end, whatever is still told of', () => {
+  const written: string[] = [];
+  const sink = { writableLength: 0, write: (text: unknown) => written.push(String(text)), on: () => {}, end: () => {} };
+  const stream = new LiveStream(sink);
+  stream.end('draining');
+  const before = written.length;
+  stream.begin(undefined);
+  stream.tell([{ timeMs: 1, n: 1, state: 'CREATED', messageId: 'msg_x', url: 'https://a.example/', method: 'POST' }]);
+  stream.lose(1);
+  stream.beat();
+  stream.end('unavailable');
+  expect(written.slice(before)).toEqual([]);
+  expect(written.at(-1)).toContain('event: end');
 });
 
 it('costs nothing once its client has gone', async () => {
