@@ -1,5 +1,6 @@
 /** What goes into the next transaction, whoever waits for it. */
 import { describe, expect, it } from 'vitest';
+import { emptyMinute } from '../../src/engine/minutes/minute.ts';
 import { BatchLine } from '../../src/store/batches/batch-line.ts';
 import type { WriteCommand } from '../../src/store/operations/all.ts';
 import { MESSAGE_AT, type NewContentRow, type NewMessageRow } from '../../src/store/operations/messages/columns.ts';
@@ -27,6 +28,7 @@ const pause: WriteCommand = {
   method: 'setQueuePaused',
   args: { projectId: 1, name: 'q', isPaused: true, nowMs: 0 },
 };
+const minutes: WriteCommand = { method: 'addMinutes', args: { projectId: 1, minutes: [emptyMinute(0)] } };
 
 function release(rows = 1): WriteCommand {
   const claims = Array.from({ length: rows }, (_, key) => ({ key, projectId: 1, claimToken: key }));
@@ -57,14 +59,15 @@ class Line {
 }
 
 describe('a batch', () => {
-  it('takes heartbeats and numbers first, then what moves on what was accepted, then accepts', () => {
+  it('takes heartbeats and numbers first, then what moves on what was accepted, then accepts and counts in turn', () => {
     const line = new Line(200);
+    line.add('minutes', minutes);
     line.add('accept', accept(1), 2);
     line.add('release', release());
     line.add('pause', pause);
     line.add('numbers', numbers);
     line.add('heartbeat', heartbeat);
-    expect(line.take()).toEqual(['numbers', 'heartbeat', 'release', 'pause', 'accept', 'accept']);
+    expect(line.take()).toEqual(['numbers', 'heartbeat', 'release', 'pause', 'minutes', 'accept', 'accept']);
     expect(line.take()).toEqual([]);
   });
 
