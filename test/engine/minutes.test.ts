@@ -4,9 +4,10 @@ import { decide } from '../../src/engine/messages/decide.ts';
 import { MinuteCounter } from '../../src/engine/minutes/counter.ts';
 import { addTo, BOUNDS_MS, emptyMinute, type Minute } from '../../src/engine/minutes/minute.ts';
 import type { Claimed, Message, NewMessage, NewRun, Outcome, ProjectId } from '../../src/engine/model.ts';
+import { RetentionLoop } from '../../src/engine/retention.ts';
 import { CommitUnknown, StoreUnavailable } from '../../src/engine/store-errors.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
-import { answered, claimed, message, NOW_MS } from './fixtures.ts';
+import { answered, claimed, message, NOW_MS, SETTINGS } from './fixtures.ts';
 
 const MINUTE_MS = 60_000;
 const SAVE_AFTER_MS = 10_000;
@@ -193,4 +194,30 @@ describe('when it is saved', () => {
     expect(counted).toHaveLength(60);
     expect(counted.at(-1)?.atMs).toBe(NOW_MS + 99 * MINUTE_MS);
   });
+});
+
+test.each([
+  [10, 10],
+  [365, 30],
+])('where logs are kept for %i days, minutes are for %i', async (logDays, minuteDays) => {
+  const DAY_MS = 86_400_000;
+  const clock = new SimulatedClock(NOW_MS);
+  const asked: number[] = [];
+  const retention = new RetentionLoop({
+    store: {
+      retention: {
+        dropExpired: async ({ minutesBeforeMs }) => {
+          asked.push(minutesBeforeMs);
+          return false;
+        },
+      },
+    },
+    clock,
+    log: { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} },
+    settings: { ...SETTINGS, logRetentionMs: logDays * DAY_MS },
+  });
+  retention.start();
+  await clock.advanceBy(0);
+  await retention.stop();
+  expect(asked).toEqual([NOW_MS - minuteDays * DAY_MS]);
 });
