@@ -1,6 +1,7 @@
 /** How much is unfinished, what holds it back, and of what did the latest failures fail? Our own addition. */
 import { Type } from '@sinclair/typebox';
-import type { ExplainedBacklog, Failures } from '../engine/unfinished.ts';
+import type { ExplainedBacklog } from '../engine/messages/explain.ts';
+import type { Failures } from '../engine/unfinished.ts';
 import { type Answer, answer } from './answer.ts';
 import type { Call, Route, Services } from './route.ts';
 import { Count, exactly, Ms, Text, UnfinishedReasonSchema } from './schemas.ts';

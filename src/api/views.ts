@@ -3,12 +3,11 @@
  * members are absent, since `JSON.stringify` drops `undefined`. Where clients read different spellings of one field,
  * both are present and equal.
  */
-import type { Explanation } from '../engine/messages/explain.ts';
+import type { ExplainedMessage, Explanation } from '../engine/messages/explain.ts';
 import type { FailureCallbackState, LogDetail, Message } from '../engine/model.ts';
 import type { DeadRun, FailureCallback } from '../engine/runs/dead-run-store.ts';
 import type { TriggeredState } from '../engine/schedules/schedules.ts';
 import type { DeadMessage, LiveEntry, LogEntry, ScheduleView } from '../engine/stores.ts';
-import type { ExplainedMessage } from '../engine/unfinished.ts';
 import { base64OfBytes, textOrBase64 } from '../protocol/bodies.ts';
 import { encodeCursor } from '../protocol/cursor.ts';
 import { joinRedactions, redactedText, redactHeaderMap } from '../protocol/redaction.ts';

@@ -2,14 +2,14 @@
 import type { AttributeFilter } from './filters.ts';
 import type { LogWatcher } from './live/feed.ts';
 import type { DeadRetryOverride } from './messages/dead-retry.ts';
-import type { Explanation } from './messages/explain.ts';
+import type { ExplainedBacklog, ExplainedMessage, Explanation } from './messages/explain.ts';
 import type { PublishCommand, PublishOutcome } from './messages/publish-command.ts';
 import type { Message, MessageId, Millis, ProjectId } from './model.ts';
 import type { Page, PageRequest } from './page.ts';
 import type { ProjectStore } from './project-store.ts';
 import type { WorkflowCommands } from './runs/workflows.ts';
 import type { ScheduleCommand } from './schedules/commands.ts';
-import type { ExplainedBacklog, ExplainedMessage, UnfinishedFilter } from './unfinished.ts';
+import type { UnfinishedFilter } from './unfinished.ts';
 
 export interface Engine extends WorkflowCommands {
   /** Commands and reads that need only the store. */

@@ -5,7 +5,7 @@
  */
 import type { HeaderMap, HttpMethod } from '../protocol/settings.ts';
 import type { AttributeFilter, DeadFilter, LogFilter } from './filters.ts';
-import type { FlowKey, FlowKeyState, FlowPin, Queue } from './lanes/lanes.ts';
+import type { FlowKey, FlowPin, Queue } from './lanes/lanes.ts';
 import type { OriginLine } from './lanes/origin-line.ts';
 import type { Accepted, AcceptedState, Saved } from './messages/accepted.ts';
 import type { ClaimAnswer, ClaimRequest } from './messages/claims.ts';
@@ -33,9 +33,8 @@ import type { DeadRunStore } from './runs/dead-run-store.ts';
 import type { RunLogStore } from './runs/log-store.ts';
 import type { RunStore, WaiterStore } from './runs/stores.ts';
 import type { Schedule, ScheduleChange, TriggeredMessage } from './schedules/schedules.ts';
-import type { Backlog, Failures, UnfinishedFilter, UnfinishedMessage } from './unfinished.ts';
+import type { Backlog, Failures, LiveMessage, UnfinishedFilter, UnfinishedMessage } from './unfinished.ts';
 import type { Endpoint, EndpointSelector, UrlGroup, UrlGroupLimits } from './url-groups.ts';
-import type { WaitState } from './wait-state.ts';
 import type { WorkerStore } from './workers/store.ts';
 
 /** What a store enforces on its own, for every project alike; 0 means unlimited. */
@@ -72,22 +71,6 @@ export type Settled<Next = Claimed> =
    * place of `change`. `isCancelled`: `changeIfCancelRequested` was saved in place of `change`.
    */
   | { kind: 'saved'; next?: Next; follows?: Saved[]; isCancelled?: true };
-
-/** An unfinished message and what it waits for. */
-export interface LiveMessage {
-  message: Message;
-  retried: number;
-  state:
-    | { kind: 'claimed'; claimedAtMs: Millis }
-    | { kind: Exclude<WaitState, 'queue' | 'flow'>; dueAtMs: Millis }
-    /**
-     * `ahead` messages go before it; absent: they were not counted. `hasSlot`: it was started already, and waits because
-     * the queue is paused.
-     */
-    | { kind: 'queue'; dueAtMs: Millis; isPaused: boolean; hasSlot: boolean; ahead?: number; parallelism: number }
-    | { kind: 'flow'; dueAtMs: Millis; key: FlowKeyState & Partial<FlowKey> };
-  cancelRequested: boolean;
-}
 
 export interface MessageStore {
   /**

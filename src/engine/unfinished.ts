@@ -1,9 +1,24 @@
 /** What is a list of a project's unfinished messages, and what is their sum? */
 import type { AttributeFilter } from './filters.ts';
-import type { FlowKeyState } from './lanes/lanes.ts';
-import type { Explanation } from './messages/explain.ts';
-import type { MessageId, Millis } from './model.ts';
-import type { LiveMessage } from './stores.ts';
+import type { FlowKey, FlowKeyState } from './lanes/lanes.ts';
+import type { Message, MessageId, Millis } from './model.ts';
+import type { WaitState } from './wait-state.ts';
+
+/** An unfinished message and what it waits for. */
+export interface LiveMessage {
+  message: Message;
+  retried: number;
+  state:
+    | { kind: 'claimed'; claimedAtMs: Millis }
+    | { kind: Exclude<WaitState, 'queue' | 'flow'>; dueAtMs: Millis }
+    /**
+     * `ahead` messages go before it; absent: they were not counted. `hasSlot`: it was started already, and waits because
+     * the queue is paused.
+     */
+    | { kind: 'queue'; dueAtMs: Millis; isPaused: boolean; hasSlot: boolean; ahead?: number; parallelism: number }
+    | { kind: 'flow'; dueAtMs: Millis; key: FlowKeyState & Partial<FlowKey> };
+  cancelRequested: boolean;
+}
 
 /**
  * What an unfinished message does, in one word. `waiting`: for its time, or for a worker to notice that it has come.
@@ -25,10 +40,6 @@ export interface UnfinishedMessage extends LiveMessage {
   bodyBytes: number;
 }
 
-export interface ExplainedMessage extends Pick<UnfinishedMessage, 'message' | 'standing' | 'bodyBytes'> {
-  explanation: Explanation;
-}
-
 /** `isAtLeast`: there may be more, which were not counted. */
 export interface Counted {
   count: number;
@@ -36,7 +47,7 @@ export interface Counted {
 }
 
 /** Where messages wait in line. */
-interface Line {
+export interface Line {
   waiting: Counted;
   /** When the first of the line became due, or becomes so. */
   firstDueAtMs: Millis;
@@ -69,19 +80,6 @@ export interface Backlog {
   /** Whether there are more lines than these. */
   isPartial: boolean;
 }
-
-/** The backlog, with what keeps each line from going on, of the origins as this worker knows it. */
-export interface ExplainedBacklog extends Omit<Backlog, 'origins' | 'queues' | 'keys'> {
-  origins: (Explained<Backlog['origins'][number]> & {
-    /** Its attempts ended without an answer so often that it may have only the fewest at a time. */
-    isHeldBack: boolean;
-  })[];
-  queues: Explained<QueueLine>[];
-  /** Without those whose messages go out at their turn. */
-  keys: Explained<KeyLine>[];
-}
-
-type Explained<L extends Line> = L & Pick<Explanation, 'reason'>;
 
 /** What the latest entries of the DLQ failed of, those of workflow runs included. */
 export interface Failures {

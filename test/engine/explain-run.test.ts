@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { explainRun, liveEntriesOf } from '../../src/engine/runs/explain.ts';
 import { explainEnded } from '../../src/engine/runs/explain-ended.ts';
-import type { LiveMessage } from '../../src/engine/stores.ts';
+import type { LiveMessage } from '../../src/engine/unfinished.ts';
 import type { KnownRun, RunHistory } from '../../src/workflow/history.ts';
 import type { RunState } from '../../src/workflow/model.ts';
 import { runLogOf } from '../../src/workflow/run-log.ts';

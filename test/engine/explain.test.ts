@@ -4,7 +4,8 @@ import type { FlowKey } from '../../src/engine/lanes/lanes.ts';
 import { explain } from '../../src/engine/messages/explain.ts';
 import { dlqIdIn, explainFinished } from '../../src/engine/messages/explain-finished.ts';
 import type { LogDetail, LogState } from '../../src/engine/model.ts';
-import type { LiveMessage, LogEntry } from '../../src/engine/stores.ts';
+import type { LogEntry } from '../../src/engine/stores.ts';
+import type { LiveMessage } from '../../src/engine/unfinished.ts';
 import { message, NOW_MS } from './fixtures.ts';
 
 const SOON_MS = NOW_MS + 60_000;

@@ -1,7 +1,7 @@
 /** Calls everything that a store can do at least once, so that what it sends to its database can be looked at. */
 import { lineOf } from '../../src/engine/lanes/origin-line.ts';
-import type { MessageId } from '../../src/engine/model.ts';
 import { emptyMinute } from '../../src/engine/minutes/minute.ts';
+import type { MessageId } from '../../src/engine/model.ts';
 import type { RunFilter } from '../../src/engine/runs/log-store.ts';
 import type { Schedule } from '../../src/engine/schedules/schedules.ts';
 import type { Store } from '../../src/engine/stores.ts';

@@ -3,7 +3,7 @@ import type { Held } from '../lanes/in-flight.ts';
 import type { FlowKey, FlowKeyState } from '../lanes/lanes.ts';
 import { startsLeft } from '../lanes/lanes.ts';
 import type { Millis } from '../model.ts';
-import type { LiveMessage } from '../stores.ts';
+import type { Backlog, KeyLine, Line, LiveMessage, QueueLine, UnfinishedMessage } from '../unfinished.ts';
 
 /** Why a message is not finished. */
 export const UNFINISHED_REASONS = [
@@ -154,3 +154,21 @@ export function explainKey(
   }
   return { reason: 'key_turn', sentence: `The ${name} has room; its messages go out when its turn comes.` };
 }
+
+/** An unfinished message with why it waits. */
+export interface ExplainedMessage extends Pick<UnfinishedMessage, 'message' | 'standing' | 'bodyBytes'> {
+  explanation: Explanation;
+}
+
+/** The backlog, with what keeps each line from going on, of the origins as this worker knows it. */
+export interface ExplainedBacklog extends Omit<Backlog, 'origins' | 'queues' | 'keys'> {
+  origins: (Explained<Backlog['origins'][number]> & {
+    /** Its attempts ended without an answer so often that it may have only the fewest at a time. */
+    isHeldBack: boolean;
+  })[];
+  queues: Explained<QueueLine>[];
+  /** Without those whose messages go out at their turn. */
+  keys: Explained<KeyLine>[];
+}
+
+type Explained<L extends Line> = L & Pick<Explanation, 'reason'>;

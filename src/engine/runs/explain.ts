@@ -4,7 +4,7 @@ import { groupEntries, type StepEntries } from '../../workflow/records.ts';
 import type { StepInfo } from '../../workflow/step-info.ts';
 import { type Explanation, explain } from '../messages/explain.ts';
 import type { Millis } from '../model.ts';
-import type { LiveMessage } from '../stores.ts';
+import type { LiveMessage } from '../unfinished.ts';
 
 export interface RunExplanation {
   /** The reason of the message by which the run goes on, or what the run itself waits for. */

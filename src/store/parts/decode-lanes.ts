@@ -1,7 +1,6 @@
 /** How do the rows of lanes become values of the engine? */
 import type { Claimed, Millis } from '../../engine/model.ts';
-import type { LiveMessage } from '../../engine/stores.ts';
-import type { UnfinishedMessage } from '../../engine/unfinished.ts';
+import type { LiveMessage, UnfinishedMessage } from '../../engine/unfinished.ts';
 import { decodeFlowKey, decodeFlowState } from '../operations/lanes/flow-commands.ts';
 import { LINE } from '../operations/lanes/lines.ts';
 import type { ClaimedRow } from '../operations/messages/claim.ts';

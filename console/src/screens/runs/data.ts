@@ -18,7 +18,7 @@ export interface RunWithEvents {
 }
 
 /** Longer bodies are cut until somebody asks for all of them. */
-export const SHOWN_BYTES = 4_000;
+const SHOWN_BYTES = 4_000;
 /** Of 1,000 events each. */
 const PAGES_MAX = 20;
 /** Events may be committed a little later than their time says. */
