@@ -38,6 +38,7 @@ const routeTree = root.addChildren([
   screen('/messages', () => import('./screens/messages/screen.tsx')),
   screen('/messages/$messageId', () => import('./screens/message/screen.tsx')),
   screen('/dlq', () => import('./screens/dlq/screen.tsx')),
+  screen('/runs', () => import('./screens/runs/screen.tsx')),
   screen('/runs/$runId', () => import('./screens/runs/run.tsx')),
   screen('/schedules', () => import('./screens/schedules/screen.tsx')),
   screen('/queues', () => import('./screens/queues/screen.tsx')),

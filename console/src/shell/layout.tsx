@@ -11,6 +11,7 @@ const SCREENS = [
   ['/overview', 'Overview'],
   ['/messages', 'Messages'],
   ['/dlq', 'DLQ'],
+  ['/runs', 'Workflow runs'],
   ['/schedules', 'Schedules'],
   ['/queues', 'Queues'],
   ['/flow-control', 'Flow control'],

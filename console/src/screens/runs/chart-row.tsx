@@ -112,7 +112,7 @@ export const ChartRow = memo(function ChartRow({ row, range, isSelected, onSelec
         ))}
         {stretches.length === 0 && (
           <span
-            className="absolute top-2 size-4 -translate-x-1/2 rotate-45 scale-50 border-2 border-current"
+            className="absolute top-2 size-4 rotate-45 scale-50 border-2 border-current"
             style={{ left: `${clamp(shareOf(fromMs, range)) * 100}%` }}
           />
         )}

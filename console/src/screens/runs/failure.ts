@@ -28,7 +28,7 @@ export function failureOf({ workflowState, failureFunction, steps }: WorkflowRun
 }
 
 /** Client libraries answer `{"error": …, "message": …, "stack": …}`; the text may have been cut. */
-function messageIn(response: string): string | undefined {
+export function messageIn(response: string): string | undefined {
   try {
     const { message } = JSON.parse(response) as { message?: unknown };
     return typeof message === 'string' ? message : undefined;

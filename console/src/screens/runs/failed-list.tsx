@@ -1,0 +1,164 @@
+/** Failed runs: each can be resumed, begun anew or deleted, alone or many at once. */
+import { useState } from 'react';
+import type { AnswerOf } from '../../api/client.ts';
+import { onEndOf, usePages } from '../../api/pages.ts';
+import { Badge } from '../../parts/badge.tsx';
+import { Button } from '../../parts/button.tsx';
+import { countOf } from '../../parts/count.ts';
+import { type ListColumn, LongList } from '../../parts/long-list.tsx';
+import { Panel } from '../../parts/panel.tsx';
+import { Answered, Empty } from '../../parts/states.tsx';
+import { Time } from '../../parts/time.tsx';
+import { type FailedAction, failedJob, type Job } from './bulk.ts';
+import { BulkDialog } from './bulk-dialog.tsx';
+import { messageIn } from './failure.ts';
+import { RunLink } from './run-link.tsx';
+
+type Dead = AnswerOf<'listFailedWorkflowRuns'>['messages'][number];
+
+const PAGE_COUNT = 100;
+const GRID =
+  'grid-cols-[1.25rem_minmax(0,1fr)_6.25rem] md:grid-cols-[1.25rem_minmax(0,3fr)_minmax(0,3fr)_minmax(0,3fr)_7rem_7rem]';
+
+const ACTIONS: readonly (readonly [action: FailedAction, name: string, kind: 'main' | 'plain' | 'danger'])[] = [
+  ['resume', 'Resume', 'main'],
+  ['restart', 'Restart', 'plain'],
+  ['delete', 'Delete', 'danger'],
+];
+
+export function FailedList({ filter }: { filter: Record<string, string> }) {
+  const [isHeld, setIsHeld] = useState(false);
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  const [job, setJob] = useState<Job>();
+  const query = { ...filter, count: PAGE_COUNT } as never;
+  const pages = usePages('listFailedWorkflowRuns', { query }, { isRefreshed: !isHeld });
+  const rows: Dead[] = pages.data?.pages.flatMap(({ messages }): Dead[] => messages) ?? [];
+  const isFiltered = Object.keys(filter).length > 0;
+  const toggle = (dlqId: string): void => {
+    const next = new Set(chosen);
+    if (!next.delete(dlqId)) next.add(dlqId);
+    setChosen(next);
+  };
+  const close = (): void => {
+    setJob(undefined);
+    setChosen(new Set());
+  };
+  return (
+    <Panel
+      title={rows.length === 0 ? 'Failed runs' : countOf(rows.length, 'failed run', pages.hasNextPage)}
+      actions={
+        rows.length > 0 && (
+          <>
+            <span className="self-center text-quiet" aria-live="polite">
+              {chosen.size > 0 ? `${chosen.size.toLocaleString()} selected:` : isFiltered ? 'All that match:' : 'All:'}
+            </span>
+            {ACTIONS.map(([action, name, kind]) => (
+              <Button
+                key={action}
+                kind={kind}
+                onClick={() => setJob(failedJob(action, filter, chosen.size > 0 ? [...chosen] : undefined))}
+              >
+                {name}…
+              </Button>
+            ))}
+          </>
+        )
+      }
+    >
+      <Answered query={pages}>
+        {() =>
+          rows.length === 0 && !pages.hasNextPage ? (
+            <Empty title={isFiltered ? 'No failed run matches this filter' : 'No run has failed'}>
+              A run comes here once the last retry of one of its steps has failed. Mend the app, then resume it: what it
+              has recorded is not done again.
+            </Empty>
+          ) : (
+            <LongList
+              label="Failed runs"
+              columns={columnsOf(chosen, toggle)}
+              grid={GRID}
+              rows={rows}
+              keyOf={({ dlqId }) => dlqId}
+              onEnd={onEndOf(pages)}
+              onHold={setIsHeld}
+            />
+          )
+        }
+      </Answered>
+      {job && <BulkDialog job={job} onClose={close} />}
+    </Panel>
+  );
+}
+
+function columnsOf(chosen: ReadonlySet<string>, toggle: (dlqId: string) => void): ListColumn<Dead>[] {
+  return [
+    {
+      name: 'Selected',
+      className: 'overflow-hidden text-transparent',
+      cell: ({ dlqId, workflowRunId }) => (
+        <input
+          type="checkbox"
+          aria-label={`Select ${workflowRunId}`}
+          className="block size-4 accent-accent"
+          checked={chosen.has(dlqId)}
+          onChange={() => toggle(dlqId)}
+        />
+      ),
+    },
+    {
+      name: 'Run',
+      cell: (dead) => (
+        <>
+          <RunLink id={dead.workflowRunId} createdAtMs={dead.workflowCreatedAt}>
+            <span className="block truncate">{dead.workflowRunId}</span>
+          </RunLink>
+          <p className="truncate text-xs text-bad md:hidden">{reasonOf(dead)}</p>
+        </>
+      ),
+    },
+    {
+      name: 'URL',
+      className: 'max-md:hidden',
+      cell: ({ workflowUrl }) => (
+        <p className="truncate" title={workflowUrl}>
+          <bdi>{workflowUrl}</bdi>
+        </p>
+      ),
+    },
+    {
+      name: 'Why',
+      className: 'max-md:hidden',
+      cell: (dead) => (
+        <p className="truncate text-bad" title={reasonOf(dead)}>
+          {reasonOf(dead)}
+        </p>
+      ),
+    },
+    { name: 'Callback', className: 'max-md:hidden', cell: callbackOf },
+    { name: 'Failed', className: 'text-quiet', cell: ({ dlqId }) => <Time atMs={failedAtMs(dlqId)} /> },
+  ];
+}
+
+function reasonOf({ responseStatus, responseBody = '' }: Dead): string {
+  const message = messageIn(responseBody) ?? responseBody.slice(0, 500);
+  return responseStatus === 0 ? message || 'no answer' : `${responseStatus} ${message}`;
+}
+
+const CALLBACKS = {
+  CALLBACK_SUCCESS: ['good', 'told'],
+  CALLBACK_FAIL: ['bad', 'failed'],
+  CALLBACK_INPROGRESS: ['busy', 'under way'],
+  CALLBACK_CANCELED: ['quiet', 'given up'],
+} as const;
+
+function callbackOf({ failureFunctionState, failureCallbackInfo }: Dead): React.ReactNode {
+  const state = failureFunctionState ?? failureCallbackInfo?.state;
+  if (state === undefined) return <span className="text-quiet">none</span>;
+  const [tone, word] = CALLBACKS[state];
+  return <Badge tone={tone}>{word}</Badge>;
+}
+
+/** An id begins with the time of the failure. */
+function failedAtMs(dlqId: string): number {
+  return Number(dlqId.split('-', 1)[0]);
+}

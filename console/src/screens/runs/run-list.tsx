@@ -1,0 +1,130 @@
+/** The runs that match a filter, newest first, and their cancelling in bulk. */
+import { useState } from 'react';
+import { onEndOf, usePages } from '../../api/pages.ts';
+import { StateBadge } from '../../parts/badge.tsx';
+import { Button } from '../../parts/button.tsx';
+import { countOf } from '../../parts/count.ts';
+import { type ListColumn, LongList } from '../../parts/long-list.tsx';
+import { Panel } from '../../parts/panel.tsx';
+import { Answered, Empty } from '../../parts/states.tsx';
+import { duration, Time, useNowMs } from '../../parts/time.tsx';
+import { cancelJob } from './bulk.ts';
+import { BulkDialog } from './bulk-dialog.tsx';
+import type { Run } from './data.ts';
+import { RunLink } from './run-link.tsx';
+
+/** The server reads no more for one page, since each run comes with its steps. */
+const PAGE_COUNT = 10;
+const GRID =
+  'grid-cols-[5rem_minmax(0,1fr)_4.5rem] md:grid-cols-[6rem_minmax(0,3fr)_minmax(0,3fr)_minmax(0,1fr)_7rem_6rem_4rem]';
+
+const COLUMNS: readonly ListColumn<Run>[] = [
+  { name: 'State', cell: ({ workflowState }) => <StateBadge state={workflowState} /> },
+  {
+    name: 'Run',
+    cell: (run) => (
+      <>
+        <RunLink id={run.workflowRunId} createdAtMs={run.workflowRunCreatedAt}>
+          <span className="block truncate">{run.workflowRunId}</span>
+        </RunLink>
+        <p className="truncate text-xs text-quiet md:hidden">
+          <bdi>{run.workflowUrl}</bdi>
+        </p>
+      </>
+    ),
+  },
+  {
+    name: 'URL',
+    className: 'max-md:hidden',
+    cell: ({ workflowUrl }) => (
+      <p className="truncate" title={workflowUrl}>
+        <bdi>{workflowUrl}</bdi>
+      </p>
+    ),
+  },
+  { name: 'Labels', className: 'truncate text-quiet max-md:hidden', cell: ({ labels = [] }) => labels.join(', ') },
+  { name: 'Began', className: 'text-quiet max-md:hidden', cell: (run) => <Time atMs={run.workflowRunCreatedAt} /> },
+  { name: 'Took', className: 'text-right text-quiet tabular-nums', cell: (run) => <Took run={run} /> },
+  { name: 'Steps', className: 'text-right tabular-nums max-md:hidden', cell: stepsOf },
+];
+
+export function RunList({ filter }: { filter: Record<string, string> }) {
+  const [isHeld, setIsHeld] = useState(false);
+  const [isCancelling, setIsCancelling] = useState(false);
+  const query = { ...filter, count: PAGE_COUNT, trimBody: 0 } as never;
+  const pages = usePages('listWorkflowRuns', { query }, { isRefreshed: !isHeld });
+  const rows: Run[] = pages.data?.pages.flatMap(({ runs }): Run[] => runs) ?? [];
+  const isFiltered = Object.keys(filter).length > 0;
+  const mayBeActive = filter['state'] === undefined || filter['state'] === 'RUN_STARTED';
+  return (
+    <Panel
+      title={rows.length === 0 ? 'Runs' : countOf(rows.length, 'run', pages.hasNextPage)}
+      actions={
+        rows.length > 0 &&
+        mayBeActive && (
+          <Button kind="danger" onClick={() => setIsCancelling(true)}>
+            Cancel {isFiltered ? 'active runs that match' : 'all active runs'}…
+          </Button>
+        )
+      }
+    >
+      <Answered query={pages}>
+        {() =>
+          rows.length === 0 && !pages.hasNextPage ? (
+            isFiltered ? (
+              <Empty title="No run matches this filter" />
+            ) : (
+              <FirstRun />
+            )
+          ) : (
+            <LongList
+              label="Workflow runs"
+              columns={COLUMNS}
+              grid={GRID}
+              rows={rows}
+              keyOf={(run) => `${run.workflowRunId}@${run.workflowRunCreatedAt}`}
+              onEnd={onEndOf(pages)}
+              onHold={setIsHeld}
+            />
+          )
+        }
+      </Answered>
+      {isCancelling && <BulkDialog job={cancelJob(filter)} onClose={() => setIsCancelling(false)} />}
+    </Panel>
+  );
+}
+
+function Took({ run }: { run: Run }) {
+  const nowMs = useNowMs();
+  return duration((run.workflowRunCompletedAt ?? nowMs) - run.workflowRunCreatedAt);
+}
+
+/** The payload is no step, nor is what is not known yet. */
+function stepsOf({ steps }: Run): number {
+  return steps.reduce((sum, group) => sum + (group.type === 'next' ? 0 : group.steps.length), -1);
+}
+
+const EXAMPLE = `import { serve } from '@upstash/workflow/hono';
+
+app.post('/order', serve(async (context) => {
+  await context.run('reserve', () => reserve(context.requestPayload));
+  await context.sleep('give time to reconsider', '1h');
+  await context.run('ship', ship);
+}));
+
+// and start it, with QSTASH_URL and QSTASH_TOKEN of this server:
+await new Client().trigger({ url: 'http://localhost:3000/order', body: { item: 'lamp' } });`;
+
+function FirstRun() {
+  return (
+    <Empty title="No workflow has run yet">
+      <p>
+        A workflow is a function in your app, served with <code>@upstash/workflow</code>. Each trigger of it is a run,
+        which shows here with every step:
+      </p>
+      <pre className="mt-3 overflow-x-auto rounded-md border border-line bg-page p-3 text-left font-mono text-xs text-text">
+        {EXAMPLE}
+      </pre>
+    </Empty>
+  );
+}

@@ -1,0 +1,40 @@
+/** Workflow runs, and below an own tab those that failed and wait to be resumed. */
+import { Link } from '@tanstack/react-router';
+import { Filters, filterOf, useFilter } from '../../parts/filters.tsx';
+import { Page } from '../../parts/panel.tsx';
+import { FailedList } from './failed-list.tsx';
+import { FAILED_FIELDS, RUN_FIELDS } from './fields.ts';
+import { RunList } from './run-list.tsx';
+
+const TABS = [
+  [undefined, 'All runs'],
+  ['failed', 'Failed, in the DLQ'],
+] as const;
+
+export function Screen() {
+  const [values] = useFilter();
+  const isFailed = values['view'] === 'failed';
+  const fields = isFailed ? FAILED_FIELDS : RUN_FIELDS;
+  const filter = filterOf(fields, values);
+  // Another filter is another list, of which nothing is selected.
+  const key = JSON.stringify(filter);
+  return (
+    <Page title="Workflow runs" about="Functions that survive restarts: each step is done once, and its result kept.">
+      <nav aria-label="Which runs" className="flex gap-1 border-b border-line">
+        {TABS.map(([view, text]) => (
+          <Link
+            key={text}
+            to="/runs"
+            search={{ ...values, view }}
+            activeOptions={{ exact: true, includeSearch: true, explicitUndefined: true }}
+            className="-mb-px border-b-2 border-transparent px-3 py-1.5 text-quiet hover:text-text aria-[current=page]:border-accent aria-[current=page]:font-medium aria-[current=page]:text-text"
+          >
+            {text}
+          </Link>
+        ))}
+      </nav>
+      <Filters fields={fields} />
+      {isFailed ? <FailedList key={key} filter={filter} /> : <RunList key={key} filter={filter} />}
+    </Page>
+  );
+}
