@@ -50,7 +50,6 @@ describe.skipIf(obstacle !== undefined)(`the console${obstacle === undefined ? '
     async ({ path, size, theme }) => {
       const visit = await Visit.open(browser, { url, size, theme });
       await visit.goTo(path);
-      await visit.page.waitForLoadState('networkidle');
       await visit.takePicture(`${path.slice(1).replaceAll('/', '-')}-${size}-${theme}`);
       expect(await visit.overflow()).toBe(0);
       expect(await visit.barriers()).toEqual([]);

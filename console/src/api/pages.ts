@@ -1,5 +1,6 @@
 /** Lists that come in pages: the next one is read when the last rows are in sight. */
 import { type InfiniteData, type UseInfiniteQueryResult, useInfiniteQuery } from '@tanstack/react-query';
+import { useMemo } from 'react';
 import { type AnswerOf, call, type Input, type OperationId, REFRESH_MS, type Refusal } from './client.ts';
 
 /** The operations whose answers may have a cursor. */
@@ -27,6 +28,14 @@ export function usePages<Id extends PagedId>(
     enabled: isEnabled,
     refetchInterval: ({ state }) => (isRefreshed && (state.data?.pages.length ?? 0) <= 1 ? REFRESH_MS : false),
   });
+}
+
+/** The rows of all pages: the same array until one of them was read again. `select` is a function of the module. */
+export function useRows<Page, Row>(
+  data: InfiniteData<Page> | undefined,
+  select: (page: Page) => readonly Row[],
+): Row[] {
+  return useMemo(() => data?.pages.flatMap(select) ?? [], [data, select]);
 }
 
 /** Loads the next page, unless it is on its way. */

@@ -1,6 +1,6 @@
 /** A list of any length, of which only the rows in sight are in the page. */
 import { useVirtualizer } from '@tanstack/react-virtual';
-import { useEffect, useRef } from 'react';
+import { useCallback, useEffect, useRef } from 'react';
 
 export interface ListColumn<Row> {
   name: string;
@@ -33,10 +33,13 @@ const ROWS_AHEAD = 12;
 export function LongList<Row>(props: Props<Row>) {
   const { label, columns, grid, rows, keyOf, detail, openKey, onEnd } = props;
   const box = useRef<HTMLDivElement>(null);
+  const latestKeyOf = useRef(keyOf);
+  latestKeyOf.current = keyOf;
   const virtual = useVirtualizer({
     count: rows.length,
     getScrollElement: () => box.current,
-    getItemKey: (index) => keyOf(rows[index] as Row),
+    // Another function would have all rows measured again, so it changes only with them.
+    getItemKey: useCallback((index: number) => latestKeyOf.current(rows[index] as Row), [rows]),
     estimateSize: () => ROW_PX,
     overscan: ROWS_AHEAD,
   });

@@ -20,12 +20,17 @@ export function duration(ms: number): string {
   return `${Math.floor(whole / unitMs)}${name}${rest > 0 ? ` ${rest}${nextName}` : ''}`;
 }
 
+/** By zone. To make one takes a hundred times as long as to use it, and a list uses many. */
+const formats = new Map<string | undefined, Intl.DateTimeFormat>();
+
 export function exactTime(atMs: number, timeZone?: string): string {
-  return new Date(atMs).toLocaleString(undefined, {
-    dateStyle: 'medium',
-    timeStyle: 'medium',
-    ...(timeZone !== undefined && { timeZone }),
-  });
+  let format = formats.get(timeZone);
+  if (!format) {
+    const zone = timeZone === undefined ? {} : { timeZone };
+    format = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium', ...zone });
+    formats.set(timeZone, format);
+  }
+  return format.format(atMs);
 }
 
 /** One clock for the page, so that all times in sight change together. */

@@ -63,10 +63,12 @@ export class Visit {
     return new Visit(await context.newPage(), url);
   }
 
-  /** `path` below /console. Waits until the screen has its heading. */
+  /** `path` below /console. Waits until the screen has its heading, and all that it reads has come. */
   async goTo(path: string): Promise<void> {
     await this.page.goto(`${this.#url}/console${path}`);
     await this.page.locator('h1').first().waitFor();
+    // Not for a quiet network, which there is not while a page reads the live stream.
+    await this.page.waitForFunction(() => !document.body.textContent.includes('Loading…'));
   }
 
   /** Serious findings of axe, one line each. */

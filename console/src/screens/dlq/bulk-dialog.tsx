@@ -73,7 +73,7 @@ export function BulkDialog({ action, selection, filter, onClose }: Props) {
             </p>
             <progress
               aria-label={words.doing}
-              className="h-2 w-full accent-accent"
+              className="h-2 w-full appearance-none overflow-hidden rounded-full bg-raised [&::-moz-progress-bar]:bg-accent [&::-webkit-progress-bar]:bg-raised [&::-webkit-progress-value]:bg-accent"
               max={Math.max(1, counted.count)}
               value={stage === 'done' && !error ? Math.max(1, counted.count) : progress.done + progress.gone}
             />

@@ -2,7 +2,7 @@
 import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import { type AnswerOf, useChange } from '../../api/client.ts';
-import { onEndOf, usePages } from '../../api/pages.ts';
+import { onEndOf, usePages, useRows } from '../../api/pages.ts';
 import { Badge } from '../../parts/badge.tsx';
 import { Body } from '../../parts/body.tsx';
 import { Button } from '../../parts/button.tsx';
@@ -62,7 +62,7 @@ function DeadList({ filter }: { filter: Record<string, string> }) {
     { query: { ...filter, count: PAGE_COUNT } as never },
     { isRefreshed: !isHeld },
   );
-  const rows: Dead[] = pages.data?.pages.flatMap(({ messages }): Dead[] => messages) ?? [];
+  const rows = useRows(pages.data, messagesOf);
   const ids = rows.map(({ dlqId }) => dlqId);
   const hasSome = selection.kind === 'all' || selection.ids.size > 0;
   const areAllLoaded = ids.length > 0 && ids.every((id) => isSelected(selection, id));
@@ -180,6 +180,10 @@ function DeadList({ filter }: { filter: Record<string, string> }) {
       {action && <BulkDialog action={action} selection={selection} filter={filter} onClose={close} />}
     </Panel>
   );
+}
+
+function messagesOf({ messages }: AnswerOf<'listDlqMessages'>): readonly Dead[] {
+  return messages;
 }
 
 function Detail({ dead }: { dead: Dead }) {

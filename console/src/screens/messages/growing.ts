@@ -1,8 +1,9 @@
 /** The log as it is read in pages, with what has come since. It holds still while somebody looks at a place in it. */
 import { useQueryClient } from '@tanstack/react-query';
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
+import type { AnswerOf } from '../../api/client.ts';
 import { type LiveEntry, useLive } from '../../api/live.ts';
-import { usePages } from '../../api/pages.ts';
+import { usePages, useRows } from '../../api/pages.ts';
 import { matches } from './matches.ts';
 import { merged } from './rows.ts';
 
@@ -65,7 +66,11 @@ export function useGrowingLog(filter: Record<string, string>, { isEnabled, isLiv
     return () => clearInterval(timer);
   }, [isHeld, arrived.length, beginAnew]);
 
-  const read = useMemo(() => history.data?.pages.flatMap(({ logs }) => logs), [history.data]);
-  const entries = useMemo(() => merged(arrived, read ?? []), [arrived, read]);
+  const read = useRows<AnswerOf<'listLogs'>, LiveEntry>(history.data, logsOf);
+  const entries = useMemo(() => merged(arrived, read), [arrived, read]);
   return { entries, live, waitingCount, history };
+}
+
+function logsOf({ logs }: AnswerOf<'listLogs'>): readonly LiveEntry[] {
+  return logs;
 }

@@ -1,7 +1,7 @@
 /** Messages that are not finished, newest first, and why each waits. */
 import { useState } from 'react';
 import type { AnswerOf } from '../../api/client.ts';
-import { onEndOf, usePages } from '../../api/pages.ts';
+import { onEndOf, usePages, useRows } from '../../api/pages.ts';
 import { Badge, type Tone } from '../../parts/badge.tsx';
 import { Code } from '../../parts/copy.tsx';
 import { type ListColumn, LongList } from '../../parts/long-list.tsx';
@@ -19,6 +19,7 @@ export function UnfinishedList({ filter }: { filter: Record<string, string> }) {
   const [openKey, setOpenKey] = useState<string>();
   const [isHeld, setIsHeld] = useState(false);
   const pages = usePages('listUnfinishedMessages', { query: filter as never }, { isRefreshed: !isHeld });
+  const rows = useRows(pages.data, messagesOf);
   const columns: ListColumn<Unfinished>[] = [
     {
       name: 'State',
@@ -71,9 +72,8 @@ export function UnfinishedList({ filter }: { filter: Record<string, string> }) {
   return (
     <Panel>
       <Answered query={pages}>
-        {({ pages: read }) => {
-          const rows = read.flatMap(({ messages }) => messages);
-          return rows.length === 0 && !pages.hasNextPage ? (
+        {() =>
+          rows.length === 0 && !pages.hasNextPage ? (
             <Empty title="Nothing is unfinished">
               {Object.keys(filter).length > 0
                 ? 'No unfinished message matches this filter.'
@@ -91,11 +91,15 @@ export function UnfinishedList({ filter }: { filter: Record<string, string> }) {
               onEnd={onEndOf(pages)}
               onHold={setIsHeld}
             />
-          );
-        }}
+          )
+        }
       </Answered>
     </Panel>
   );
+}
+
+function messagesOf({ messages }: AnswerOf<'listUnfinishedMessages'>): readonly Unfinished[] {
+  return messages;
 }
 
 function Detail({ message }: { message: Unfinished }) {
