@@ -5,6 +5,7 @@ import { useCall } from '../api/client.ts';
 import { environmentOf, setToken, useToken } from '../api/session.ts';
 import { Button } from '../parts/button.tsx';
 import { Login } from './login.tsx';
+import { Palette } from './palette.tsx';
 import { setTheme, type Theme, themeInForce } from './theme.ts';
 
 const SCREENS = [
@@ -55,6 +56,7 @@ function Sidebar() {
         </Button>
       </div>
       <div className={`${isOpen ? 'flex' : 'hidden'} min-h-0 flex-1 flex-col gap-3 md:flex`}>
+        <Palette screens={SCREENS} />
         <nav aria-label="Screens" className="flex flex-col gap-0.5 overflow-y-auto">
           {SCREENS.map(([to, name]) => (
             <Link

@@ -68,7 +68,7 @@ export class Visit {
     await this.page.goto(`${this.#url}/console${path}`);
     await this.page.locator('h1').first().waitFor();
     // Not for a quiet network, which there is not while a page reads the live stream.
-    await this.page.waitForFunction(() => !document.body.textContent.includes('Loading…'));
+    await this.page.waitForFunction("!document.body.textContent.includes('Loading…')");
   }
 
   /** Serious findings of axe, one line each. */

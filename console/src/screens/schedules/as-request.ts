@@ -1,13 +1,9 @@
 /** A schedule as the request that makes it again: what it shows is all that it has, unless a part is redacted. */
+import { headersOf, type Sending } from '../../api/as-code.ts';
 import type { AnswerOf } from '../../api/client.ts';
 
 type Schedule = AnswerOf<'getSchedule'>;
-
-export interface ScheduleRequest {
-  destination: string;
-  headers: Record<string, string>;
-  body: string | Uint8Array<ArrayBuffer>;
-}
+type HeaderMap = NonNullable<Schedule['header']>;
 
 /** True when a value is shown only as its hash: it cannot be sent again. */
 export function isRedacted({ header = {}, callbackHeader = {}, failureCallbackHeader = {}, body }: Schedule): boolean {
@@ -15,47 +11,52 @@ export function isRedacted({ header = {}, callbackHeader = {}, failureCallbackHe
   return [...values, body].some((value) => value !== undefined && /^REDACTED:[0-9a-f]{64}$/.test(value));
 }
 
-export function asRequest(schedule: Schedule): ScheduleRequest {
-  const { destination, method, header, retries, timeout, delay, queueName, labels, retryDelayExpression } = schedule;
-  const { flowControlKey, parallelism, rate, period, callback, failureCallback } = schedule;
-  const limits = Object.entries({ parallelism, rate, period }).filter(([, value]) => value !== undefined);
-  const options: Record<string, string | number | undefined> = {
-    Method: method,
-    Retries: retries,
-    'Retry-Delay': retryDelayExpression,
-    Timeout: timeout === undefined ? undefined : `${Math.ceil(timeout / 1_000)}s`,
-    Delay: delay === undefined ? undefined : `${delay}s`,
-    'Queue-Name': queueName,
-    Label: labels?.join(','),
-    'Flow-Control-Key': flowControlKey,
-    'Flow-Control-Value': limits.length === 0 ? undefined : limits.map(([name, value]) => `${name}=${value}`).join(','),
-    Callback: callback,
-    'Failure-Callback': failureCallback,
-    ...forwarded('Forward-', header),
-    ...forwarded('Callback-Forward-', schedule.callbackHeader),
-    ...forwarded('Failure-Callback-Forward-', schedule.failureCallbackHeader),
+/** The message that each of its times makes. */
+export function messageOf(schedule: Schedule): Sending {
+  const { destination, method, header = {}, retries, timeout, delay, queueName, labels } = schedule;
+  const { retryDelayExpression, flowControlKey, parallelism, rate, period, callback, failureCallback } = schedule;
+  return {
+    destination,
+    method,
+    headers: Object.entries(header).map(([name, values]) => [name, values.join(', ')] as const),
+    retries,
+    retryDelay: retryDelayExpression,
+    timeoutS: timeout === undefined ? undefined : Math.ceil(timeout / 1_000),
+    delay: delay === undefined ? undefined : `${delay}s`,
+    queueName,
+    labels,
+    callback,
+    failureCallback,
+    flowControl: flowControlKey === undefined ? undefined : { key: flowControlKey, parallelism, rate, periodS: period },
   };
-  const headers = Object.entries(options).flatMap(([name, value]) =>
-    value === undefined ? [] : [[`Upstash-${name}`, String(value)] as const],
-  );
-  return { destination, headers: Object.fromEntries(headers), body: bodyOf(schedule) };
 }
 
-/** What makes it a schedule and no message. */
-export function scheduleHeaders({ scheduleId, cron, catchUp, overlap }: Schedule): Record<string, string> {
+/** The headers of a publish that makes the message now. */
+export function messageHeaders(schedule: Schedule): Record<string, string> {
+  return { ...headersOf(messageOf(schedule)), ...callbackHeaders(schedule) };
+}
+
+/** The headers of the request that makes it a schedule. */
+export function scheduleHeaders(schedule: Schedule): Record<string, string> {
+  const { cron, scheduleId, catchUp, overlap } = schedule;
   return {
-    'Upstash-Schedule-Id': scheduleId,
-    'Upstash-Cron': cron,
+    ...headersOf({ ...messageOf(schedule), cron, scheduleId }),
+    ...callbackHeaders(schedule),
     ...(catchUp && { 'Waypost-Schedule-Catch-Up': catchUp }),
     ...(overlap && { 'Waypost-Schedule-Overlap': overlap }),
   };
 }
 
-function forwarded(prefix: string, map: Schedule['header'] = {}): Record<string, string> {
-  return Object.fromEntries(Object.entries(map).map(([name, values]) => [`${prefix}${name}`, values.join(', ')]));
+function callbackHeaders({ callbackHeader = {}, failureCallbackHeader = {} }: Schedule): Record<string, string> {
+  const forwarded = (kind: string, map: HeaderMap): [string, string][] =>
+    Object.entries(map).map(([name, values]) => [`Upstash-${kind}-Forward-${name}`, values.join(', ')]);
+  return Object.fromEntries([
+    ...forwarded('Callback', callbackHeader),
+    ...forwarded('Failure-Callback', failureCallbackHeader),
+  ]);
 }
 
-function bodyOf({ body, bodyBase64 }: Schedule): string | Uint8Array<ArrayBuffer> {
+export function bodyOf({ body, bodyBase64 }: Schedule): string | Uint8Array<ArrayBuffer> {
   if (bodyBase64 === undefined) return body ?? '';
   return Uint8Array.from(atob(bodyBase64), (character) => character.charCodeAt(0));
 }

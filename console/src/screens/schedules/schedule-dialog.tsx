@@ -1,4 +1,5 @@
 /** One schedule: its next times, what became of the last ones, and all that can be done with it. */
+import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import { type AnswerOf, useCall } from '../../api/client.ts';
 import { Action } from '../../parts/action.tsx';
@@ -10,7 +11,7 @@ import { TextField } from '../../parts/field.tsx';
 import { Facts } from '../../parts/panel.tsx';
 import { Answered } from '../../parts/states.tsx';
 import { exactTime, Time } from '../../parts/time.tsx';
-import { asRequest, isRedacted, scheduleHeaders } from './as-request.ts';
+import { bodyOf, isRedacted, messageHeaders, scheduleHeaders } from './as-request.ts';
 import { timeZoneOf, upcomingTimes } from './upcoming.ts';
 
 type Schedule = AnswerOf<'getSchedule'>;
@@ -71,16 +72,16 @@ export function ScheduleDialog({ schedule, onClose }: { schedule: Schedule; onCl
 
 /** Publishes what the next time would, now. */
 function RunNow({ schedule }: { schedule: Schedule }) {
-  const { destination, headers, body } = asRequest(schedule);
-  const { 'Upstash-Queue-Name': queueName, ...others } = headers;
+  const { destination, queueName } = schedule;
+  const request = { headers: messageHeaders(schedule), body: bodyOf(schedule) };
   if (queueName !== undefined)
     return (
-      <Action operation="enqueue" input={{ path: { queueName, destination }, headers: others, body }} kind="main">
+      <Action operation="enqueue" input={{ path: { queueName, destination }, ...request }} kind="main">
         Run now
       </Action>
     );
   return (
-    <Action operation="publish" input={{ path: { destination }, headers: others, body }} kind="main">
+    <Action operation="publish" input={{ path: { destination }, ...request }} kind="main">
       Run now
     </Action>
   );
@@ -91,7 +92,6 @@ function Edit({ schedule }: { schedule: Schedule }) {
   const [destination, setDestination] = useState(schedule.destination);
   if (isRedacted(schedule))
     return <p className="text-quiet">A part of it is redacted, so it cannot be changed here.</p>;
-  const { headers, body } = asRequest(schedule);
   const isChanged = cron !== schedule.cron || destination !== schedule.destination;
   return (
     <div className="flex flex-wrap items-end gap-3">
@@ -106,8 +106,8 @@ function Edit({ schedule }: { schedule: Schedule }) {
           operation="createSchedule"
           input={{
             path: { destinationOrScheduleId: destination },
-            headers: { ...headers, ...scheduleHeaders({ ...schedule, cron }) },
-            body,
+            headers: scheduleHeaders({ ...schedule, cron }),
+            body: bodyOf(schedule),
           }}
           kind="main"
         >
@@ -162,7 +162,9 @@ function Last({ scheduleId }: { scheduleId: string }) {
                 <li key={messageId} className="flex flex-wrap items-center gap-3">
                   <StateBadge state={state} />
                   <Time atMs={time} />
-                  <Code>{messageId}</Code>
+                  <Link to="/messages/$messageId" params={{ messageId }} className="text-accent hover:underline">
+                    <Code>{messageId}</Code>
+                  </Link>
                 </li>
               ))}
             </ul>

@@ -1,4 +1,4 @@
-import { useState } from 'react';
+import { useNavigate, useSearch } from '@tanstack/react-router';
 import { type AnswerOf, useCall } from '../../api/client.ts';
 import { Badge } from '../../parts/badge.tsx';
 import { Button } from '../../parts/button.tsx';
@@ -13,7 +13,9 @@ type Schedule = AnswerOf<'getSchedule'>;
 
 export function Screen() {
   const schedules = useCall('listSchedules');
-  const [openId, setOpenId] = useState<string>();
+  const { open: openId } = useSearch({ from: '/schedules' });
+  const navigate = useNavigate({ from: '/schedules' });
+  const setOpenId = (open?: string): void => void navigate({ search: { open } });
   const columns: readonly Column<Schedule>[] = [
     { name: 'Schedule', cell: ({ scheduleId }) => <Code>{scheduleId}</Code> },
     { name: 'State', cell: (schedule) => <ScheduleState of={schedule} /> },

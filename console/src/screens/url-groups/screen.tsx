@@ -1,3 +1,4 @@
+import { Link } from '@tanstack/react-router';
 import { type FormEvent, useState } from 'react';
 import { type AnswerOf, useCall, useChange } from '../../api/client.ts';
 import { Action } from '../../parts/action.tsx';
@@ -67,6 +68,9 @@ function GroupPanel({ group: { name, endpoints, headers = {} } }: { group: Group
             className: 'text-right',
             cell: ({ url }) => (
               <span className="inline-flex items-center gap-2">
+                <Link to="/messages" search={{ url }} className="text-accent hover:underline">
+                  Messages
+                </Link>
                 <Action
                   operation="removeUrlGroupEndpoints"
                   input={{ path: { name }, body: { endpoints: [{ url }] } }}
