@@ -58,7 +58,7 @@ export const transport: Section = {
       // What each answer must look like is checked by `ask`.
       const refused = [
         server.ask('GET', '/v2/nothing'),
-        server.ask('GET', '/'),
+        server.ask('GET', '/nothing'),
         server.ask('PUT', '/v2/logs'),
         server.ask('POST', '/v2/batch', { body: '{' }),
         server.ask('POST', '/v2/publish/nowhere', { headers: { 'Upstash-Retries': 'many' } }),
