@@ -110,14 +110,14 @@ export const ChartRow = memo(function ChartRow({ row, range, isSelected, onSelec
           // biome-ignore lint/suspicious/noArrayIndexKey: stretches have no name, and keep their order
           <Piece key={index} stretch={stretch} range={range} />
         ))}
-        {stretches.length === 0 && (
+        {stretches.length === 0 && fromMs >= range.fromMs && fromMs <= range.toMs && (
           <span
             className="absolute top-2 size-4 rotate-45 scale-50 border-2 border-current"
-            style={{ left: `${clamp(shareOf(fromMs, range)) * 100}%` }}
+            style={{ left: `min(calc(100% - 1rem), ${clamp(shareOf(fromMs, range)) * 100}%)` }}
           />
         )}
         <span
-          className="pointer-events-none absolute top-1/2 -translate-y-1/2 px-1.5 text-xs whitespace-nowrap text-quiet tabular-nums"
+          className={`pointer-events-none absolute top-1/2 -translate-y-1/2 rounded-sm px-1.5 text-xs whitespace-nowrap text-quiet tabular-nums ${stretches.length === 0 ? 'ml-4' : ''}`}
           style={captionPlace(fromMs, toMs, range)}
         >
           {isTakenOver
@@ -144,12 +144,12 @@ function Piece({ stretch: { kind, fromMs, toMs }, range }: { stretch: Stretch; r
   );
 }
 
-/** Right of the bar, or left of it where it ends near the edge. */
+/** Right of the bar; left of it where it ends near the edge; over it where it leaves no room. */
 function captionPlace(fromMs: number, toMs: number, range: Range): React.CSSProperties {
   const from = clamp(shareOf(fromMs, range));
   const to = clamp(shareOf(toMs, range));
   if (to < 0.75) return { left: `${to * 100}%` };
-  return from > 0.25 ? { right: `${(1 - from) * 100}%` } : { display: 'none' };
+  return from > 0.25 ? { right: `${(1 - from) * 100}%` } : { right: '0.25rem', background: 'var(--color-panel)' };
 }
 
 function clamp(share: number): number {

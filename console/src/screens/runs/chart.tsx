@@ -3,7 +3,7 @@
  * with Ctrl and a drag; only the rows in sight are rendered.
  */
 import { useVirtualizer } from '@tanstack/react-virtual';
-import { useRef } from 'react';
+import { useEffect, useRef } from 'react';
 import { duration } from '../../parts/time.tsx';
 import { marksOf, type Range, shareOf } from './axis.ts';
 import { ChartRow } from './chart-row.tsx';
@@ -31,6 +31,16 @@ export function Chart({ rows, whole, selected, onSelect, onFold }: Props) {
     overscan: 12,
     getItemKey: (index) => rows[index]?.key ?? index,
   });
+  // What was zoomed to may be far below.
+  const firstIn = isZoomed ? rows.findIndex(({ bar }) => bar.toMs >= range.fromMs && bar.fromMs <= range.toMs) : -1;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: once for each part that is zoomed to
+  useEffect(() => {
+    if (firstIn >= 0 && !isInSight(firstIn)) virtual.scrollToIndex(firstIn, { align: 'start' });
+  }, [firstIn]);
+  const isInSight = (index: number): boolean => {
+    const { startIndex, endIndex } = virtual.range ?? { startIndex: 0, endIndex: 0 };
+    return index >= startIndex && index <= endIndex;
+  };
   const choose = (event: React.KeyboardEvent): void => {
     const by = event.key === 'ArrowDown' ? 1 : event.key === 'ArrowUp' ? -1 : 0;
     if (by === 0) return onKeyDown(event);
@@ -52,7 +62,7 @@ export function Chart({ rows, whole, selected, onSelect, onFold }: Props) {
       className="relative max-h-[65vh] overflow-auto overscroll-contain rounded-md [--names:9rem] md:[--names:16rem]"
     >
       <Axis range={range} originMs={whole.fromMs} />
-      <div className="relative" style={{ height: virtual.getTotalSize() }} {...pointer}>
+      <div className="relative select-none" style={{ height: virtual.getTotalSize() }} {...pointer}>
         {virtual.getVirtualItems().map(({ index, key, start }) => {
           const row = rows[index];
           return (

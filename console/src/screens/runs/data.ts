@@ -21,6 +21,8 @@ export interface RunWithEvents {
 const SHOWN_BYTES = 4_000;
 /** Of 1,000 events each. */
 const PAGES_MAX = 20;
+const YOUNG_MS = 60_000;
+const YOUNG_REFRESH_MS = 1_000;
 /** Events may be committed a little later than their time says. */
 const LATE_MS = 10_000;
 
@@ -32,7 +34,7 @@ export function useRuns(names: readonly RunName[]): UseQueryResult<RunWithEvents
       queryKey: keyOf(name),
       queryFn: ({ signal }: { signal: AbortSignal }) => readRun(name, queries, signal),
       refetchInterval: (query: { state: { data?: RunWithEvents | null | undefined } }) =>
-        isMoving(query.state.data?.run) ? REFRESH_MS : false,
+        refreshMsOf(query.state.data?.run),
     })),
   }) as UseQueryResult<RunWithEvents | null, Refusal>[];
 }
@@ -43,6 +45,12 @@ function keyOf({ id, createdAtMs }: RunName): unknown[] {
 
 export function isMoving(run: Run | undefined): boolean {
   return run?.workflowState === 'RUN_STARTED' || run?.failureFunction?.state === 'CALLBACK_INPROGRESS';
+}
+
+/** A run that has just begun is most likely looked at, and done soon. */
+function refreshMsOf(run: Run | undefined): number | false {
+  if (run === undefined || !isMoving(run)) return false;
+  return Date.now() - run.workflowRunCreatedAt < YOUNG_MS ? YOUNG_REFRESH_MS : REFRESH_MS;
 }
 
 async function readRun(name: RunName, queries: QueryClient, signal: AbortSignal): Promise<RunWithEvents | null> {

@@ -39,7 +39,7 @@ function WhyItWaits({ run }: { run: Run }) {
     <section aria-label="Why it waits" className="rounded-lg border border-line bg-panel p-4">
       <p className="break-words">{data.explanation}</p>
       <p className="flex flex-wrap gap-x-3 text-xs text-quiet">
-        {data.due !== undefined && (
+        {data.due !== undefined && data.reason !== 'waiting' && (
           <span>
             Goes on <Time atMs={data.due} />
           </span>

@@ -2,6 +2,7 @@
 import { useState } from 'react';
 import type { AnswerOf } from '../../api/client.ts';
 import { onEndOf, usePages } from '../../api/pages.ts';
+import { Action } from '../../parts/action.tsx';
 import { Badge } from '../../parts/badge.tsx';
 import { Button } from '../../parts/button.tsx';
 import { countOf } from '../../parts/count.ts';
@@ -18,7 +19,7 @@ type Dead = AnswerOf<'listFailedWorkflowRuns'>['messages'][number];
 
 const PAGE_COUNT = 100;
 const GRID =
-  'grid-cols-[1.25rem_minmax(0,1fr)_6.25rem] md:grid-cols-[1.25rem_minmax(0,3fr)_minmax(0,3fr)_minmax(0,3fr)_7rem_7rem]';
+  'grid-cols-[1.25rem_minmax(0,1fr)_6.25rem] md:grid-cols-[1.25rem_minmax(0,3fr)_minmax(0,3fr)_minmax(0,3fr)_10.5rem_6.5rem]';
 
 const ACTIONS: readonly (readonly [action: FailedAction, name: string, kind: 'main' | 'plain' | 'danger'])[] = [
   ['resume', 'Resume', 'main'],
@@ -151,11 +152,20 @@ const CALLBACKS = {
   CALLBACK_CANCELED: ['quiet', 'given up'],
 } as const;
 
-function callbackOf({ failureFunctionState, failureCallbackInfo }: Dead): React.ReactNode {
+function callbackOf({ dlqId, failureFunctionState, failureCallbackInfo }: Dead): React.ReactNode {
   const state = failureFunctionState ?? failureCallbackInfo?.state;
   if (state === undefined) return <span className="text-quiet">none</span>;
   const [tone, word] = CALLBACKS[state];
-  return <Badge tone={tone}>{word}</Badge>;
+  return (
+    <span className="flex flex-wrap items-center gap-2">
+      <Badge tone={tone}>{word}</Badge>
+      {state === 'CALLBACK_FAIL' && (
+        <Action operation="repeatFailureCallback" input={{ path: { dlqId } }}>
+          Repeat
+        </Action>
+      )}
+    </span>
+  );
 }
 
 /** An id begins with the time of the failure. */

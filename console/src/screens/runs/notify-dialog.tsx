@@ -28,9 +28,11 @@ export function NotifyDialog({ run, onClose }: { run: Run; onClose: () => void }
       title="Send an event"
       onClose={onClose}
       actions={
-        <Button kind="main" disabled={eventId === '' || change.isPending} onClick={notify}>
-          Send
-        </Button>
+        !change.isSuccess && (
+          <Button kind="main" disabled={eventId === '' || change.isPending} onClick={notify}>
+            Send
+          </Button>
+        )
       }
     >
       <div className="flex flex-col gap-3">

@@ -1,5 +1,5 @@
 /** The rows of the timeline: the bars of a run, and below an invoking one those of the child run, where it is unfolded. Pure. */
-import type { RunWithEvents } from './data.ts';
+import type { RunName, RunWithEvents } from './data.ts';
 import { type Bar, barsOf } from './timeline.ts';
 
 export interface Row {
@@ -7,6 +7,8 @@ export interface Row {
   key: string;
   bar: Bar;
   depth: number;
+  /** Whose step it is. */
+  run: RunName;
   isUnfolded: boolean;
 }
 
@@ -21,11 +23,12 @@ export function rowsOf(
   above = '',
   depth = 0,
 ): Row[] {
+  const name = { id: run.workflowRunId, createdAtMs: run.workflowRunCreatedAt };
   return barsOf(run, events, nowMs).flatMap((bar) => {
     const key = `${above}${bar.key}`;
     const isUnfolded = bar.child !== undefined && unfolded.has(key);
     const child = isUnfolded && bar.child && depth < DEPTH_MAX ? childOf(bar.child.id) : undefined;
-    const row = { key, bar, depth, isUnfolded };
+    const row = { key, bar, depth, run: name, isUnfolded };
     return child ? [row, ...rowsOf(child, nowMs, unfolded, childOf, `${key}/`, depth + 1)] : [row];
   });
 }

@@ -1,25 +1,31 @@
 /** What can be done with a run: cancel it, wake it, or start it again. */
 import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
-import { type OperationId, useChange } from '../../api/client.ts';
+import { useChange } from '../../api/client.ts';
+import { Action } from '../../parts/action.tsx';
 import { Button } from '../../parts/button.tsx';
-import { Dialog } from '../../parts/dialog.tsx';
 import { Failure } from '../../parts/states.tsx';
 import type { Run } from './data.ts';
 import { NotifyDialog } from './notify-dialog.tsx';
 
 export function RunActions({ run }: { run: Run }) {
-  const { workflowState, dlqId, failureFunction } = run;
-  const [isOpen, setIsOpen] = useState<'cancel' | 'notify'>();
-  const close = (): void => setIsOpen(undefined);
+  const { workflowState, dlqId, failureFunction, workflowRunCreatedAt: createdAtMs } = run;
+  const [isNotifying, setIsNotifying] = useState(false);
+  const path = { workflowRunId: run.workflowRunId };
   return (
     <>
       {workflowState === 'RUN_STARTED' && (
         <>
-          <Button onClick={() => setIsOpen('notify')}>Send an event…</Button>
-          <Button kind="danger" onClick={() => setIsOpen('cancel')}>
-            Cancel…
-          </Button>
+          <Button onClick={() => setIsNotifying(true)}>Send an event…</Button>
+          <Action
+            operation="endWorkflowRun"
+            // Another run may have this id by now.
+            input={{ path, query: { cancel: 'true' }, headers: { 'Upstash-Workflow-CreatedAt': String(createdAtMs) } }}
+            kind="danger"
+            question="It does no further step, and a cancelled run cannot be resumed. Runs that it has invoked go on."
+          >
+            Cancel the run
+          </Action>
         </>
       )}
       {dlqId !== undefined && workflowState === 'RUN_FAILED' && (
@@ -40,14 +46,27 @@ export function RunActions({ run }: { run: Run }) {
           />
         </>
       )}
+      {dlqId !== undefined && (
+        <Action
+          operation="deleteFailedWorkflowRun"
+          input={{ path: { dlqId } }}
+          kind="danger"
+          question="It leaves the DLQ for good, and can be resumed no more. Its timeline stays for as long as logs are kept."
+        >
+          Delete from the DLQ
+        </Action>
+      )}
       {dlqId !== undefined && failureFunction?.state === 'CALLBACK_FAIL' && (
-        <CallbackChange id="repeatFailureCallback" dlqId={dlqId} name="Repeat the failure callback" />
+        <Action operation="repeatFailureCallback" input={{ path: { dlqId } }}>
+          Repeat the failure callback
+        </Action>
       )}
       {dlqId !== undefined && failureFunction?.state === 'CALLBACK_INPROGRESS' && (
-        <CallbackChange id="cancelFailureCallback" dlqId={dlqId} name="Give up the failure callback" />
+        <Action operation="cancelFailureCallback" input={{ path: { dlqId } }}>
+          Give up the failure callback
+        </Action>
       )}
-      {isOpen === 'cancel' && <CancelDialog run={run} onClose={close} />}
-      {isOpen === 'notify' && <NotifyDialog run={run} onClose={close} />}
+      {isNotifying && <NotifyDialog run={run} onClose={() => setIsNotifying(false)} />}
     </>
   );
 }
@@ -84,52 +103,5 @@ function StartAgain({ id, dlqId, kind, name, about }: StartProps) {
       </Button>
       {change.error && <Failure error={change.error} />}
     </>
-  );
-}
-
-interface CallbackProps {
-  id: OperationId & ('repeatFailureCallback' | 'cancelFailureCallback');
-  dlqId: string;
-  name: string;
-}
-
-function CallbackChange({ id, dlqId, name }: CallbackProps) {
-  const change = useChange(id);
-  return (
-    <>
-      <Button disabled={change.isPending} onClick={() => change.mutate({ path: { dlqId } })}>
-        {name}
-      </Button>
-      {change.error && <Failure error={change.error} />}
-    </>
-  );
-}
-
-function CancelDialog({ run, onClose }: { run: Run; onClose: () => void }) {
-  const change = useChange('endWorkflowRun');
-  const cancel = (): void => {
-    change.mutate(
-      {
-        path: { workflowRunId: run.workflowRunId },
-        query: { cancel: 'true' },
-        // Another run may have this id by now.
-        headers: { 'Upstash-Workflow-CreatedAt': String(run.workflowRunCreatedAt) },
-      },
-      { onSuccess: onClose },
-    );
-  };
-  return (
-    <Dialog
-      title="Cancel this run?"
-      onClose={onClose}
-      actions={
-        <Button kind="danger" disabled={change.isPending} onClick={cancel}>
-          Cancel the run
-        </Button>
-      }
-    >
-      <p>It does no further step, and a cancelled run cannot be resumed. Runs that it has invoked go on.</p>
-      {change.error && <Failure error={change.error} />}
-    </Dialog>
   );
 }

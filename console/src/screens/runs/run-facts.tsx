@@ -1,17 +1,16 @@
 /** What is known of a run besides its steps. */
 import type { Step } from '../../generated/interface.ts';
-import { Body } from '../../parts/body.tsx';
 import { Code } from '../../parts/copy.tsx';
 import { Facts, Panel } from '../../parts/panel.tsx';
 import { duration, exactTime, Time, useNowMs } from '../../parts/time.tsx';
+import { CutBody } from './cut-body.tsx';
 import type { Run } from './data.ts';
 import { RunLink } from './run-link.tsx';
 
 export function RunFacts({ run }: { run: Run }) {
   const nowMs = useNowMs();
   const { workflowRunCreatedAt: beganMs, workflowRunCompletedAt: endedMs, invoker, predecessor, successor } = run;
-  const [first] = run.steps[0]?.steps ?? [];
-  const input = (first as Step | undefined)?.out;
+  const input = inputOf(run);
   return (
     <Panel title="Run">
       <div className="flex flex-col gap-3">
@@ -42,8 +41,14 @@ export function RunFacts({ run }: { run: Run }) {
           ]}
         />
         <h3 className="text-xs font-medium text-quiet">Input</h3>
-        <Body text={input} />
+        <CutBody run={{ id: run.workflowRunId, createdAtMs: beganMs }} text={input} pick={inputOf} />
       </div>
     </Panel>
   );
+}
+
+/** The payload is the output of a step before the first. */
+function inputOf({ steps }: Run): string | undefined {
+  const [first] = steps[0]?.steps ?? [];
+  return (first as Step | undefined)?.out;
 }

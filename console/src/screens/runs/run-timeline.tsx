@@ -45,7 +45,7 @@ export function RunTimeline({ shown, selected, onSelect }: Props) {
         />
         <Legend />
       </div>
-      {selectedRow && <StepDetails key={selectedRow.key} bar={selectedRow.bar} onClose={() => onSelect(undefined)} />}
+      {selectedRow && <StepDetails key={selectedRow.key} row={selectedRow} onClose={() => onSelect(undefined)} />}
     </div>
   );
 }

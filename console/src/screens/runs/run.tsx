@@ -1,9 +1,9 @@
 /** One run: how it stands and why, its timeline, and what can be done with it. */
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { Badge, StateBadge } from '../../parts/badge.tsx';
-import { Body } from '../../parts/body.tsx';
 import { Page, Panel } from '../../parts/panel.tsx';
 import { Answered, Empty } from '../../parts/states.tsx';
+import { CutBody } from './cut-body.tsx';
 import { type Run, type RunWithEvents, useRuns } from './data.ts';
 import { Explanation } from './explanation.tsx';
 import { Journal } from './journal.tsx';
@@ -78,7 +78,11 @@ function RunPage(shown: RunWithEvents) {
           {run.workflowRunResponse === undefined ? (
             <p className="text-quiet">{NO_RESULT[run.workflowState]}</p>
           ) : (
-            <Body text={run.workflowRunResponse} />
+            <CutBody
+              run={{ id: run.workflowRunId, createdAtMs: run.workflowRunCreatedAt }}
+              text={run.workflowRunResponse}
+              pick={(whole) => whole.workflowRunResponse}
+            />
           )}
         </Panel>
       </div>

@@ -1,20 +1,30 @@
 /** One step: what went in, what came out, and each attempt. */
+import type { Step } from '../../generated/interface.ts';
 import { StateBadge } from '../../parts/badge.tsx';
 import { Body } from '../../parts/body.tsx';
 import { Button } from '../../parts/button.tsx';
 import { Code } from '../../parts/copy.tsx';
 import { Facts } from '../../parts/panel.tsx';
 import { duration, exactTime, Time } from '../../parts/time.tsx';
+import { CutBody } from './cut-body.tsx';
+import type { Run } from './data.ts';
 import type { Attempt } from './deliveries.ts';
+import type { Row } from './rows.ts';
 import { RunLink } from './run-link.tsx';
 import type { Bar } from './timeline.ts';
 
-export function StepDetails({ bar, onClose }: { bar: Bar; onClose: () => void }) {
+export function StepDetails({ row: { bar, run }, onClose }: { row: Row; onClose: () => void }) {
   const { name, type, state, step, failure, fromMs, toMs, child, isTakenOver } = bar;
-  const input = step?.callBody ?? step?.invokedWorkflowRunBody;
-  const output = step?.callResponseBody ?? step?.out ?? failure?.responseBody;
+  const bodyOf = (whole: Run, read: (step: Step) => string | undefined): string | undefined => {
+    const steps = whole.steps.flatMap((group) => (group.type === 'next' ? [] : group.steps));
+    const same = steps.find(({ messageId, stepId }) => messageId === step?.messageId && stepId === step?.stepId);
+    return same && read(same);
+  };
   return (
-    <section aria-label={`Step ${name}`} className="flex min-w-0 flex-col gap-3 rounded-md border border-line p-3">
+    <section
+      aria-label={`Step ${name}`}
+      className="flex min-w-0 flex-col gap-3 self-start rounded-md border border-line p-3"
+    >
       <header className="flex items-start justify-between gap-2">
         <h3 className="min-w-0 font-semibold break-words">
           <bdi>{name}</bdi>
@@ -40,8 +50,21 @@ export function StepDetails({ bar, onClose }: { bar: Bar; onClose: () => void })
           ['Message', <Code key="">{(step ?? bar.next ?? failure)?.messageId ?? ''}</Code>],
         ].map(([fact, value]) => [fact as string, value === false ? undefined : (value as React.ReactNode)] as const)}
       />
-      {input !== undefined && <Labelled label="Input" text={input} />}
-      {type !== 'Next' && <Labelled label={type === 'Initial' ? 'Payload' : 'Output'} text={output} />}
+      {step && inputOf(step) !== undefined && (
+        <Labelled label="Input">
+          <CutBody run={run} text={inputOf(step)} pick={(whole) => bodyOf(whole, inputOf)} />
+        </Labelled>
+      )}
+      {step && (
+        <Labelled label={type === 'Initial' ? 'Payload' : 'Output'}>
+          <CutBody run={run} text={outputOf(step)} pick={(whole) => bodyOf(whole, outputOf)} />
+        </Labelled>
+      )}
+      {failure && (
+        <Labelled label="Answer">
+          <Body text={failure.responseBody} />
+        </Labelled>
+      )}
       <Attempts attempts={bar.attempts} />
     </section>
   );
@@ -57,11 +80,19 @@ function nextAttempt({ step, next, failure }: Bar): React.ReactNode {
   return atMs === undefined ? undefined : <Time atMs={atMs} />;
 }
 
-function Labelled({ label, text }: { label: string; text: string | undefined }) {
+function inputOf({ callBody, invokedWorkflowRunBody }: Step): string | undefined {
+  return callBody ?? invokedWorkflowRunBody;
+}
+
+function outputOf({ callResponseBody, out }: Step): string | undefined {
+  return callResponseBody ?? out;
+}
+
+function Labelled({ label, children }: { label: string; children: React.ReactNode }) {
   return (
     <div className="flex flex-col gap-1">
       <h4 className="text-xs font-medium text-quiet">{label}</h4>
-      <Body text={text} />
+      {children}
     </div>
   );
 }

@@ -14,6 +14,7 @@ export function useZoom(scroller: RefObject<HTMLElement | null>, whole: Range) {
   const [chosen, choose] = useState<Range>();
   const [drag, setDrag] = useState<{ fromX: number; toX: number }>();
   const range = chosen === undefined ? whole : within(chosen, whole);
+  const hasDragged = useRef(false);
   const latest = useRef({ range, whole });
   latest.current = { range, whole };
 
@@ -67,8 +68,14 @@ export function useZoom(scroller: RefObject<HTMLElement | null>, whole: Range) {
       if (drag) setDrag({ ...drag, toX: event.clientX });
     },
     onPointerUp: (): void => {
+      hasDragged.current = dragged !== undefined;
       if (dragged) set(zoomed(dragged, whole, 1));
       setDrag(undefined);
+    },
+    // The end of a drag is no click at a step.
+    onClickCapture: (event: React.MouseEvent): void => {
+      if (hasDragged.current) event.stopPropagation();
+      hasDragged.current = false;
     },
     onPointerLeave: (): void => setDrag(undefined),
     onDoubleClick: (): void => choose(undefined),

@@ -1,0 +1,37 @@
+/** A body of a run, which comes cut with the timeline; all of it is read when somebody asks for it. */
+import { useState } from 'react';
+import { useCall } from '../../api/client.ts';
+import { Body } from '../../parts/body.tsx';
+import { Button } from '../../parts/button.tsx';
+import { Failure } from '../../parts/states.tsx';
+import { type Run, type RunName, SHOWN_BYTES } from './data.ts';
+
+interface Props {
+  run: RunName;
+  text: string | undefined;
+  /** Finds the same body in the run as it is whole. */
+  pick: (whole: Run) => string | undefined;
+}
+
+export function CutBody({ run, text, pick }: Props) {
+  const [isWhole, setIsWhole] = useState(false);
+  const query = { workflowRunId: [run.id], ...(run.createdAtMs && { workflowCreatedAt: run.createdAtMs }), count: 1 };
+  const { data, error } = useCall('listWorkflowRuns', { query }, { isEnabled: isWhole, refreshMs: 0 });
+  const whole = isWhole && data?.runs[0] ? pick(data.runs[0]) : undefined;
+  // A cut through a character leaves up to three bytes less.
+  const isCut = text !== undefined && new TextEncoder().encode(text).length > SHOWN_BYTES - 4;
+  return (
+    <div className="flex flex-col items-start gap-2 *:w-full">
+      <Body text={whole ?? text} />
+      {isCut && whole === undefined && (
+        <p className="flex flex-wrap items-center gap-2 text-xs text-quiet">
+          The first {SHOWN_BYTES.toLocaleString()} bytes.
+          <Button disabled={isWhole && !error} onClick={() => setIsWhole(true)}>
+            Load all of it
+          </Button>
+        </p>
+      )}
+      {error && <Failure error={error} />}
+    </div>
+  );
+}
