@@ -28,7 +28,7 @@ interface Props<Row> {
 }
 
 const ROW_PX = 41;
-const ROWS_AHEAD = 12;
+const ROWS_AHEAD = 6;
 
 export function LongList<Row>(props: Props<Row>) {
   const { label, columns, grid, rows, keyOf, detail, openKey, onEnd } = props;
@@ -80,7 +80,7 @@ export function LongList<Row>(props: Props<Row>) {
                 role="row"
                 tabIndex={-1}
                 aria-rowindex={index + 2}
-                className="absolute top-0 left-0 w-full border-b border-line hover:bg-raised"
+                className="absolute top-0 left-0 w-full contain-content border-b border-line hover:bg-raised"
                 style={{ transform: `translateY(${start}px)` }}
               >
                 <div className={`grid items-center gap-x-4 px-4 py-2 ${grid}`} role="presentation">
