@@ -18,7 +18,7 @@ export interface RunWithEvents {
 }
 
 /** Longer bodies are cut until somebody asks for all of them. */
-const SHOWN_BYTES = 4_000;
+export const SHOWN_BYTES = 4_000;
 /** Of 1,000 events each. */
 const PAGES_MAX = 20;
 const YOUNG_MS = 60_000;
