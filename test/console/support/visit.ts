@@ -6,7 +6,7 @@ import { type Browser, chromium, type Page } from 'playwright-core';
 import { obstacleTo } from '../../support/debian.ts';
 
 /** Git does not see it. */
-const PICTURES = fileURLToPath(new URL('../../../coverage/console/', import.meta.url));
+export const PICTURES = fileURLToPath(new URL('../../../coverage/console/', import.meta.url));
 
 const FLAGS = [
   ...['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking'],
@@ -63,30 +63,31 @@ export class Visit {
     return new Visit(await context.newPage(), url);
   }
 
-  /** `path` below /console. Waits until the screen has its heading, and all that it reads has come. */
-  async goTo(path: string): Promise<void> {
+  /** `path` below /console. Waits until the screen shows `text`, and nothing of it is still on its way. */
+  async goTo(path: string, text?: string): Promise<void> {
     await this.page.goto(`${this.#url}/console${path}`);
     await this.page.locator('h1').first().waitFor();
-    // Not for a quiet network, which there is not while a page reads the live stream.
-    await this.page.waitForFunction("!document.body.textContent.includes('Loading…')");
+    if (text !== undefined) await this.page.getByText(text).filter({ visible: true }).first().waitFor();
+    await this.page.getByText('Loading…').first().waitFor({ state: 'hidden' });
   }
 
-  /** Serious findings of axe, one line each. */
-  async barriers(): Promise<string[]> {
+  /** What is wrong with what is shown: serious findings of axe, pixels beyond the window, and faults since the last look. */
+  async problems(): Promise<string[]> {
+    const overflow = Number(await this.page.evaluate('document.documentElement.scrollWidth - innerWidth'));
+    const faults = this.faults.splice(0);
+    return [...faults, ...(overflow > 0 ? [`${overflow} px wider than the window`] : []), ...(await this.#barriers())];
+  }
+
+  /** One line each. */
+  async #barriers(): Promise<string[]> {
     await this.page.evaluate(AXE);
     const found = await this.page.evaluate(async () => {
-      const { violations } = await (globalThis as unknown as { axe: { run: () => Promise<AxeResults> } }).axe.run();
-      return violations;
+      const { axe } = globalThis as unknown as { axe: { run: (of: object) => Promise<AxeResults> } };
+      return (await axe.run({ resultTypes: ['violations'] })).violations;
     });
     return found
       .filter(({ impact }) => impact === 'serious' || impact === 'critical')
       .map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(' | ')}`);
-  }
-
-  /** Pixels by which the page is wider than the window. */
-  async overflow(): Promise<number> {
-    const width = await this.page.evaluate('document.documentElement.scrollWidth - innerWidth');
-    return Number(width);
   }
 
   async takePicture(name: string): Promise<void> {

@@ -1,0 +1,29 @@
+/** Every screen of the console at every look, with pictures to look at: in `PICTURES`. */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type Look, SCREENS, Scene } from './support/screens.ts';
+import { browserObstacle } from './support/visit.ts';
+
+const LOOKS: readonly Look[] = (['wide', 'narrow'] as const).flatMap((size) =>
+  (['light', 'dark'] as const).map((theme) => ({ size, theme })),
+);
+
+const obstacle = browserObstacle();
+
+describe.skipIf(obstacle !== undefined)(`the console${obstacle === undefined ? '' : ` (skipped: ${obstacle})`}`, () => {
+  let scene: Scene;
+  beforeAll(async () => {
+    scene = await Scene.open();
+  });
+  afterAll(() => scene?.close());
+
+  it.each(SCREENS.flatMap(([name, path, text]) => LOOKS.map((look) => ({ name, path, text, ...look }))))(
+    '$name, $size, $theme: fits its window, shuts nobody out and breaks no rule of the browser',
+    async ({ name, path, text, ...look }) => {
+      const visit = await scene.visit(look);
+      await visit.goTo(path(scene.made), text);
+      await visit.takePicture(`${name.replaceAll(' ', '-')}-${look.size}-${look.theme}`);
+      expect(await visit.problems()).toEqual([]);
+      await visit.close();
+    },
+  );
+});
