@@ -6,11 +6,13 @@
  * `npm run bench -- hostile`: endpoints that hang, beside those that answer.
  * `npm run bench -- workflow`: workflow runs, beside the reference. `npm run bench -- postgres`: workers on PostgreSQL.
  * `npm run bench -- overload`: more publishers than can be served.
+ * `npm run bench -- console`: the console in a browser, and what it costs the server.
  * What the figures mean: docs/performance.md.
  */
 import { parseArgs } from 'node:util';
 import { DEFAULT_BACKLOG, measureBacklog } from './backlog.ts';
 import { compare } from './comparison.ts';
+import { DEFAULT_CONSOLE, measureConsole } from './console/measure.ts';
 import type { Figure } from './figure.ts';
 import { DEFAULT_HOSTILE, measureHostile } from './hostile.ts';
 import { DEFAULT_LANES, measureLanes } from './lanes.ts';
@@ -56,6 +58,11 @@ npm run bench -- overload [options]   publishers on 64 to 1,500 connections, as 
   --seconds <n>          of each round (${DEFAULT_OVERLOAD.seconds})
   --connections <n,n>    how many (${DEFAULT_OVERLOAD.connections})
   --workers <n>          workers of the server (${DEFAULT_OVERLOAD.workers})
+npm run bench -- console [options]    the console in Chromium, its lists, its live view, an idle server with it
+  --messages <n>         messages stored (${DEFAULT_CONSOLE.messages})
+  --runs <n>             runs stored (${DEFAULT_CONSOLE.runs})
+  --rounds <n>           turns of the live view, medians are reported (${DEFAULT_CONSOLE.rounds})
+  --seconds <n>          that the idle server is watched with each screen (${DEFAULT_CONSOLE.idleSeconds})
 npm run bench -- workflow [steps|long|sleeping|waking] [options]    workflow runs; all four without a word
   --rounds <n>           rounds of steps, medians are reported (${DEFAULT_STEPS.rounds})
   --runs <n>             runs of three steps in each load (${DEFAULT_STEPS.runs})
@@ -202,6 +209,18 @@ async function runOverload(): Promise<void> {
   if (levels.some(({ otherMissing }) => otherMissing > 0)) process.exitCode = 1;
 }
 
+async function runConsole(): Promise<void> {
+  const figures = await measureConsole({
+    ...DEFAULT_CONSOLE,
+    messages: count('messages', DEFAULT_CONSOLE.messages),
+    runs: count('runs', DEFAULT_CONSOLE.runs),
+    rounds: count('rounds', DEFAULT_CONSOLE.rounds),
+    idleSeconds: count('seconds', DEFAULT_CONSOLE.idleSeconds),
+    onFigure: (figure) => progress(figureLine(figure)),
+  });
+  process.stdout.write(`${values.json ? JSON.stringify(figures) : figures.map(figureLine).join('\n')}\n`);
+}
+
 const WORKFLOW_PARTS = ['steps', 'long', 'sleeping', 'waking'] as const;
 type WorkflowPart = (typeof WORKFLOW_PARTS)[number];
 
@@ -297,6 +316,7 @@ else if (area === 'hostile' && part === undefined) await runHostile();
 else if (area === 'loop' && more.length === 0 && (part === undefined || part === 'requests' || part === 'floods')) {
   await runLoop(part === undefined ? ['requests', 'floods'] : [part]);
 } else if (area === 'overload' && part === undefined) await runOverload();
+else if (area === 'console' && part === undefined) await runConsole();
 else if (area === 'workflow' && part === undefined) await runWorkflow(WORKFLOW_PARTS);
 else if (area === 'workflow' && more.length === 0 && part !== undefined && isWorkflowPart(part)) {
   await runWorkflow([part]);

@@ -1,0 +1,123 @@
+/** What does the live view do to the page that shows it, and to the server that feeds it? */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Browser, Page } from 'playwright-core';
+import { request } from 'undici';
+import type { Figure } from '../figure.ts';
+import { type LoadTarget, publishAll, publishPaced } from '../load.ts';
+import type { Receiver } from '../receiver-process.ts';
+import { median, quantile } from '../statistics.ts';
+import { AUTHORIZATION } from './store.ts';
+
+export interface LiveOptions {
+  /** Of each turn at a steady rate. */
+  seconds: number;
+  /** Messages of each burst. */
+  messages: number;
+  rounds: number;
+}
+
+const EVENTS_PER_SECOND = 500;
+/** Entries of the log that a message leaves that is delivered at once: created, active, delivered. */
+const EVENTS_OF_A_MESSAGE = 3;
+const CLICK_EVERY_MS = 250;
+const LIMIT_MS = 60_000;
+
+/** From a click on a view's button until a frame shows it pressed. */
+const NOTE_CLICKS = `
+  window.clicksMs = [];
+  addEventListener('click', ({ timeStamp, target }) => {
+    const button = target.closest('button');
+    requestAnimationFrame(function look() {
+      if (button.getAttribute('aria-pressed') === 'true') window.clicksMs.push(performance.now() - timeStamp);
+      else requestAnimationFrame(look);
+    });
+  }, true);
+`;
+
+export async function measureLive(
+  browser: Browser,
+  target: LoadTarget,
+  receiver: Receiver,
+  { seconds, messages, rounds }: LiveOptions,
+): Promise<Figure[]> {
+  const perSecond = EVENTS_PER_SECOND / EVENTS_OF_A_MESSAGE;
+  const steady = () =>
+    delivered(receiver, Math.round(perSecond * seconds), (all) => publishPaced(target, all, perSecond));
+  const burst = () => delivered(receiver, messages, (all) => publishAll(target, all));
+  await burst(); // compiled code and open connections
+  const rates = { steady: [] as number[], watched: [] as number[], burst: [] as number[], streamed: [] as number[] };
+  const clicksMs: number[] = [];
+  for (let round = 0; round < rounds; round += 1) {
+    rates.steady.push(await steady());
+    rates.watched.push(await whileWatched(browser, target.url, clicksMs, steady));
+    rates.burst.push(await burst());
+    rates.streamed.push(await whileStreamed(target.url, burst));
+  }
+  return [
+    { name: 'a click at 500 events/s, p95', value: quantile(clicksMs, 0.95), unit: 'ms' },
+    { name: 'a click at 500 events/s, longest', value: quantile(clicksMs, 1), unit: 'ms' },
+    {
+      ...{ name: 'delivered at 500 events/s, messages live in Chromium', value: median(rates.watched) },
+      ...{ unit: 'messages/s', beside: { name: 'without a viewer', value: median(rates.steady) } },
+    },
+    {
+      ...{ name: 'delivered of a burst, its live stream read', value: median(rates.streamed) },
+      ...{ unit: 'messages/s', beside: { name: 'without a reader', value: median(rates.burst) } },
+    },
+  ];
+}
+
+/** Messages a second, from the first publish to the last arrival. */
+async function delivered(
+  receiver: Receiver,
+  messages: number,
+  publish: (messages: number) => Promise<{ startedNs: bigint }>,
+): Promise<number> {
+  await receiver.expect(messages);
+  const { startedNs } = await publish(messages);
+  if (!(await receiver.complete(LIMIT_MS))) throw new Error('not all messages arrived');
+  const { lastArrivalNs } = await receiver.report();
+  return messages / (Number(lastArrivalNs - startedNs) / 1e9);
+}
+
+/** With somebody who goes to and fro between two views of the list as it grows. */
+async function whileWatched<T>(browser: Browser, url: string, clicksMs: number[], work: () => Promise<T>): Promise<T> {
+  const context = await browser.newContext({ viewport: { width: 1440, height: 900 } });
+  const page = await context.newPage();
+  await page.goto(`${url}/console/messages`);
+  await page.getByRole('button', { name: 'Live on' }).waitFor();
+  await page.evaluate(NOTE_CLICKS);
+  let isOver = false;
+  const clicking = clickUntil(page, () => isOver);
+  const result = await work().finally(() => {
+    isOver = true;
+  });
+  await clicking;
+  clicksMs.push(...((await page.evaluate('window.clicksMs')) as number[]));
+  await context.close();
+  return result;
+}
+
+async function clickUntil(page: Page, isOver: () => boolean): Promise<void> {
+  for (let nth = 0; !isOver(); nth += 1) {
+    await page.getByRole('button', { name: nth % 2 === 0 ? 'Every change' : 'Messages', exact: true }).click();
+    await sleep(CLICK_EVERY_MS);
+  }
+}
+
+/** With a reader that does nothing with what it reads. */
+async function whileStreamed<T>(url: string, work: () => Promise<T>): Promise<T> {
+  const ending = new AbortController();
+  const { body } = await request(`${url}/v2/waypost/live`, {
+    headers: { authorization: AUTHORIZATION },
+    signal: ending.signal,
+    bodyTimeout: 0,
+  });
+  body.on('error', () => {}); // it is ended from here
+  body.resume();
+  try {
+    return await work();
+  } finally {
+    ending.abort();
+  }
+}

@@ -1,0 +1,68 @@
+/** What the console costs whoever looks at it, and the server: all in Chromium, at one server with much in its store. */
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { openBrowser } from '../../test/console/support/visit.ts';
+import type { Figure } from '../figure.ts';
+import type { LoadTarget } from '../load.ts';
+import { startReceiver } from '../receiver-process.ts';
+import { DEVELOPMENT_TOKEN, startWaypost } from '../waypost-process.ts';
+import { measureFirstLoad } from './first-load.ts';
+import { measureIdle } from './idle.ts';
+import { measureLists } from './lists.ts';
+import { measureLive } from './live.ts';
+import { measureScrolling } from './scrolling.ts';
+import { fillStore } from './store.ts';
+
+export interface ConsoleOptions {
+  /** Stored before anything is measured. */
+  messages: number;
+  runs: number;
+  /** Pages read of each list. */
+  pages: number;
+  /** At most as many as are stored. */
+  scrolledRows: number;
+  /** Of each turn at 500 events a second. */
+  liveSeconds: number;
+  burstMessages: number;
+  /** Turns of the live view, each with and without it; medians are reported. */
+  rounds: number;
+  idleSeconds: number;
+  onFigure?: (figure: Figure) => void;
+}
+
+export const DEFAULT_CONSOLE: ConsoleOptions = {
+  ...{ messages: 1_000_000, runs: 100_000, pages: 50, scrolledRows: 10_000 },
+  ...{ liveSeconds: 5, burstMessages: 5_000, rounds: 3, idleSeconds: 20 },
+};
+
+export async function measureConsole(options: ConsoleOptions): Promise<Figure[]> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'waypost-console-'));
+  const server = await startWaypost({ dataDir });
+  const receiver = await startReceiver('ordinary');
+  const browser = await openBrowser();
+  const { url } = server;
+  const target: LoadTarget = { peers: 'ordinary', url, token: DEVELOPMENT_TOKEN, destination: `${receiver.url}/` };
+  const figures: Figure[] = [];
+  const note = (more: Figure[]) => {
+    figures.push(...more);
+    for (const figure of more) options.onFigure?.(figure);
+  };
+  try {
+    await fillStore(server, options);
+    execFileSync('sync');
+    note(await measureLists(url, options.pages));
+    note(await measureFirstLoad(browser, url));
+    note(await measureScrolling(browser, url, Math.min(options.scrolledRows, options.messages)));
+    const { liveSeconds: seconds, burstMessages: messages, rounds } = options;
+    note(await measureLive(browser, target, receiver, { seconds, messages, rounds }));
+    note(await measureIdle(browser, server, options.idleSeconds));
+    return figures;
+  } finally {
+    await browser.close();
+    await server.end('SIGTERM');
+    await receiver.end();
+    rmSync(dataDir, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,61 @@
+/** Fills a server with what a console's lists are read from. */
+import { request } from 'undici';
+import { delayedItem, storeInBatches } from '../batches.ts';
+import type { ListeningProcess } from '../child-process.ts';
+import { DEVELOPMENT_TOKEN } from '../waypost-process.ts';
+import { triggerInBatches } from '../workflows/waypost-runs.ts';
+
+export interface Stored {
+  messages: number;
+  runs: number;
+}
+
+export const AUTHORIZATION = `Bearer ${DEVELOPMENT_TOKEN}`;
+
+/** Nobody listens there. */
+const NOWHERE = 'http://127.0.0.1:1/';
+/** As many queues as a project may have. */
+const LANES = 100;
+/** So few messages have each label that a list of one is hard to find. */
+const MESSAGES_OF_A_LABEL = 10;
+/** One in so many has failed; each was attempted once. */
+const FAILED_OF = 100;
+const FAILED_MAX = 2_000;
+
+/** Most messages wait for days, some in paused queues, some under flow-control keys; some have failed. All runs wait. */
+export async function fillStore(server: ListeningProcess, { messages, runs }: Stored): Promise<void> {
+  const failed = Math.min(FAILED_MAX, Math.ceil(messages / FAILED_OF));
+  for (let nth = 0; nth < LANES; nth += 1) {
+    await ask(server, 'POST', '/v2/queues', JSON.stringify({ queueName: `q${nth}`, parallelism: 1, paused: true }));
+    await ask(server, 'POST', `/v2/schedules/${NOWHERE}`, 'x', { 'upstash-cron': '0 0 1 1 *' });
+  }
+  await storeInBatches(server, failed, () => ({
+    ...delayedItem(NOWHERE),
+    headers: { 'Upstash-Retries': '0', 'Content-Type': 'text/plain' },
+  }));
+  const labels = Math.ceil(messages / MESSAGES_OF_A_LABEL);
+  await storeInBatches(server, messages - failed, (index) => {
+    const item = delayedItem(NOWHERE);
+    const label = { 'Upstash-Label': `l${index % labels}` };
+    if (index % 10 === 0) return { ...item, headers: label, queue: `q${index % LANES}` };
+    const headers = { ...item.headers, ...label };
+    if (index % 10 > 1) return { ...item, headers };
+    const keyed = { 'Upstash-Flow-Control-Key': `k${index % LANES}`, 'Upstash-Flow-Control-Value': 'parallelism=1' };
+    return { ...item, headers: { ...headers, ...keyed } };
+  });
+  await triggerInBatches(server, NOWHERE, { first: 0, count: runs, headers: { 'upstash-delay': '6d' } });
+}
+
+async function ask(
+  server: ListeningProcess,
+  method: string,
+  path: string,
+  body: string,
+  headers: Record<string, string> = { 'content-type': 'application/json' },
+): Promise<void> {
+  const answer = await request(`${server.url}${path}`, {
+    ...{ method, body, headers: { authorization: AUTHORIZATION, ...headers } },
+  });
+  const text = await answer.body.text();
+  if (answer.statusCode > 299) throw new Error(`${method} ${path}: ${answer.statusCode} ${text}`);
+}
