@@ -53,7 +53,7 @@ export class StoredTokens implements ProjectTokens {
     const made = await store.projects.makeToken({ projectId, by, token, tokensMax: TOKENS_MAX });
     if (made === 'revoked') throw unauthenticated();
     if (made === 'tooMany') throw quotaExceeded('maxTokens', TOKENS_MAX);
-    log.info('token_made', { project, token: tokenIdOf(token.tokenHash), scope, by: tokenIdOf(by) });
+    log.info('token_made', { project, tokenId: tokenIdOf(token.tokenHash), scope, by: tokenIdOf(by) });
     await this.#admit();
     return { token: { ...token, projectId }, secret };
   }
@@ -70,7 +70,7 @@ export class StoredTokens implements ProjectTokens {
         throw new ApiError('conflict', `token ${tokenId} is the last full token of its project: make another first`);
       default:
         accounts.forget(outcome.tokenHash);
-        log.info('token_revoked', { token: tokenId, by: tokenIdOf(by) });
+        log.info('token_revoked', { tokenId, by: tokenIdOf(by) });
     }
     try {
       await accounts.tellOthers();

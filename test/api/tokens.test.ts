@@ -66,7 +66,7 @@ describe('a new token', () => {
     expect(JSON.stringify([await list(), world.logLines])).not.toContain(token);
     expect(world.logLines).toContainEqual({
       event: 'token_made',
-      fields: { project: 'first', token: shown.tokenId, scope: 'read-only', by: idOf(TOKEN) },
+      fields: { project: 'first', tokenId: shown.tokenId, scope: 'read-only', by: idOf(TOKEN) },
     });
   });
 
@@ -128,7 +128,7 @@ describe('a revoked token', () => {
     expect((await revoke(tokenId)).status).toBe(200);
     expect(await statusOf(token)).toBe(401);
     expect(await revoke(tokenId)).toMatchObject({ status: 404, json: { error: `token ${tokenId} not found` } });
-    expect(world.logLines).toContainEqual({ event: 'token_revoked', fields: { token: tokenId, by: idOf(TOKEN) } });
+    expect(world.logLines).toContainEqual({ event: 'token_revoked', fields: { tokenId, by: idOf(TOKEN) } });
   });
 
   it('may be the own one, as long as another full token is left', async () => {
