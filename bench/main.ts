@@ -12,7 +12,7 @@
 import { parseArgs } from 'node:util';
 import { DEFAULT_BACKLOG, measureBacklog } from './backlog.ts';
 import { compare } from './comparison.ts';
-import { DEFAULT_CONSOLE, measureConsole } from './console/measure.ts';
+import { CONSOLE_PARTS, type ConsolePart, DEFAULT_CONSOLE, measureConsole } from './console/measure.ts';
 import type { Figure } from './figure.ts';
 import { DEFAULT_HOSTILE, measureHostile } from './hostile.ts';
 import { DEFAULT_LANES, measureLanes } from './lanes.ts';
@@ -58,7 +58,7 @@ npm run bench -- overload [options]   publishers on 64 to 1,500 connections, as 
   --seconds <n>          of each round (${DEFAULT_OVERLOAD.seconds})
   --connections <n,n>    how many (${DEFAULT_OVERLOAD.connections})
   --workers <n>          workers of the server (${DEFAULT_OVERLOAD.workers})
-npm run bench -- console [options]    the console in Chromium, its lists, its live view, an idle server with it
+npm run bench -- console [lists|page|live|idle] [options]    the console in Chromium; all four without a word
   --messages <n>         messages stored (${DEFAULT_CONSOLE.messages})
   --runs <n>             runs stored (${DEFAULT_CONSOLE.runs})
   --rounds <n>           turns of the live view, medians are reported (${DEFAULT_CONSOLE.rounds})
@@ -209,9 +209,14 @@ async function runOverload(): Promise<void> {
   if (levels.some(({ otherMissing }) => otherMissing > 0)) process.exitCode = 1;
 }
 
-async function runConsole(): Promise<void> {
+function isConsolePart(text: string): text is ConsolePart {
+  return CONSOLE_PARTS.some((part) => part === text);
+}
+
+async function runConsole(parts: readonly ConsolePart[]): Promise<void> {
   const figures = await measureConsole({
     ...DEFAULT_CONSOLE,
+    parts,
     messages: count('messages', DEFAULT_CONSOLE.messages),
     runs: count('runs', DEFAULT_CONSOLE.runs),
     rounds: count('rounds', DEFAULT_CONSOLE.rounds),
@@ -316,7 +321,8 @@ else if (area === 'hostile' && part === undefined) await runHostile();
 else if (area === 'loop' && more.length === 0 && (part === undefined || part === 'requests' || part === 'floods')) {
   await runLoop(part === undefined ? ['requests', 'floods'] : [part]);
 } else if (area === 'overload' && part === undefined) await runOverload();
-else if (area === 'console' && part === undefined) await runConsole();
+else if (area === 'console' && part === undefined) await runConsole(CONSOLE_PARTS);
+else if (area === 'console' && more.length === 0 && part !== undefined && isConsolePart(part)) await runConsole([part]);
 else if (area === 'workflow' && part === undefined) await runWorkflow(WORKFLOW_PARTS);
 else if (area === 'workflow' && more.length === 0 && part !== undefined && isWorkflowPart(part)) {
   await runWorkflow([part]);

@@ -15,7 +15,11 @@ import { measureLive } from './live.ts';
 import { measureScrolling } from './scrolling.ts';
 import { fillStore } from './store.ts';
 
+export const CONSOLE_PARTS = ['lists', 'page', 'live', 'idle'] as const;
+export type ConsolePart = (typeof CONSOLE_PARTS)[number];
+
 export interface ConsoleOptions {
+  parts: readonly ConsolePart[];
   /** Stored before anything is measured. */
   messages: number;
   runs: number;
@@ -33,6 +37,7 @@ export interface ConsoleOptions {
 }
 
 export const DEFAULT_CONSOLE: ConsoleOptions = {
+  parts: CONSOLE_PARTS,
   ...{ messages: 1_000_000, runs: 100_000, pages: 50, scrolledRows: 10_000 },
   ...{ liveSeconds: 5, burstMessages: 5_000, rounds: 3, idleSeconds: 20 },
 };
@@ -52,12 +57,14 @@ export async function measureConsole(options: ConsoleOptions): Promise<Figure[]>
   try {
     await fillStore(server, options);
     execFileSync('sync');
-    note(await measureLists(url, options.pages));
-    note(await measureFirstLoad(browser, url));
-    note(await measureScrolling(browser, url, Math.min(options.scrolledRows, options.messages)));
-    const { liveSeconds: seconds, burstMessages: messages, rounds } = options;
-    note(await measureLive(browser, target, receiver, { seconds, messages, rounds }));
-    note(await measureIdle(browser, server, options.idleSeconds));
+    const { parts, liveSeconds: seconds, burstMessages: messages, rounds } = options;
+    if (parts.includes('lists')) note(await measureLists(url, options.pages));
+    if (parts.includes('page')) {
+      note(await measureFirstLoad(browser, url));
+      note(await measureScrolling(browser, url, Math.min(options.scrolledRows, options.messages)));
+    }
+    if (parts.includes('live')) note(await measureLive(browser, target, receiver, { seconds, messages, rounds }));
+    if (parts.includes('idle')) note(await measureIdle(browser, server, options.idleSeconds));
     return figures;
   } finally {
     await browser.close();

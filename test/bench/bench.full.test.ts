@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { measureBacklog } from '../../bench/backlog.ts';
 import { compare } from '../../bench/comparison.ts';
+import { CONSOLE_PARTS, measureConsole } from '../../bench/console/measure.ts';
 import { measureHostile } from '../../bench/hostile.ts';
 import { measureLanes } from '../../bench/lanes.ts';
 import { DEFAULT_WORKLOAD } from '../../bench/measure.ts';
@@ -14,6 +15,7 @@ import { measureSleeping } from '../../bench/workflows/sleeping.ts';
 import { measureSteps } from '../../bench/workflows/steps.ts';
 import { measureWaking } from '../../bench/workflows/waking.ts';
 import { startWaypostContestant } from '../../bench/workflows/waypost-runs.ts';
+import { browserObstacle } from '../console/support/visit.ts';
 
 // Tiny counts: these tests ask whether the benchmarks count right, never how fast anything is.
 const TINY = { ...DEFAULT_WORKLOAD, messages: 100, warmUpMessages: 20, steadyPerSecond: 200, steadySeconds: 0.2 };
@@ -127,6 +129,25 @@ describe('npm run bench -- backlog', () => {
     expect(idleCpuPercent).toBeGreaterThanOrEqual(0);
     expectPositive(figures);
     expect(backlogTable(report)).toContain('start to ready, all stored');
+  });
+});
+
+describe.skipIf(browserObstacle() !== undefined)('npm run bench -- console', () => {
+  it('reads each list, scrolls, clicks while entries come, and reports each figure', { timeout: 120_000 }, async () => {
+    const figures = await measureConsole({
+      parts: CONSOLE_PARTS,
+      ...{ messages: 500, runs: 20, pages: 3, scrolledRows: 400 },
+      ...{ liveSeconds: 1, burstMessages: 100, rounds: 1, idleSeconds: 0.2 },
+    });
+    for (const { unit, name, value } of figures) {
+      if (unit === '%')
+        expect(value, name).toBeGreaterThanOrEqual(0); // counted in ticks of 10 ms
+      else expectPositive({ [name]: value });
+    }
+    const lines = figures.map(figureLine).join('\n');
+    for (const text of ['a page of: runs', 'over the wire', '400 messages', 'a click', 'live stream', 'overview']) {
+      expect(lines).toContain(text);
+    }
   });
 });
 
