@@ -37,7 +37,11 @@ export function Body({ text, base64 }: Props) {
         ))}
         <Copy text={whole} />
       </div>
-      <pre className="max-h-96 overflow-auto rounded-md border border-line bg-page p-3 font-mono text-xs break-words whitespace-pre-wrap">
+      <pre
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must scroll by keyboard too
+        tabIndex={0}
+        className="max-h-96 overflow-auto rounded-md border border-line bg-page p-3 font-mono text-xs break-words whitespace-pre-wrap"
+      >
         {shown.slice(0, SHOWN_CHARACTERS)}
       </pre>
       {shown.length > SHOWN_CHARACTERS && (

@@ -13,6 +13,14 @@ import type { Row } from './rows.ts';
 import { RunLink } from './run-link.tsx';
 import type { Bar } from './timeline.ts';
 
+/** The states of a failure callback, as those of a step. */
+const AS_STEP: Record<string, string> = {
+  CALLBACK_INPROGRESS: 'STEP_PROGRESS',
+  CALLBACK_SUCCESS: 'STEP_SUCCESS',
+  CALLBACK_FAIL: 'STEP_FAILED',
+  CALLBACK_CANCELED: 'STEP_CANCELED',
+};
+
 export function StepDetails({ row: { bar, run }, onClose }: { row: Row; onClose: () => void }) {
   const { name, type, state, step, failure, fromMs, toMs, child, isTakenOver } = bar;
   const bodyOf = (whole: Run, read: (step: Step) => string | undefined): string | undefined => {
@@ -35,7 +43,7 @@ export function StepDetails({ row: { bar, run }, onClose }: { row: Row; onClose:
       </header>
       <Facts
         facts={[
-          ['State', <StateBadge key="" state={state.replace(/^CALLBACK_INPROGRESS$/, 'STEP_PROGRESS')} />],
+          ['State', <StateBadge key="" state={AS_STEP[state] ?? state} />],
           ['Kind', type],
           ['Began', isTakenOver ? 'in the run that failed' : exactTime(fromMs)],
           ['Took', isTakenOver || toMs === fromMs ? undefined : duration(toMs - fromMs)],
