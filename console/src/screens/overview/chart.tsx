@@ -72,7 +72,7 @@ function optionsOf(element: HTMLElement, lines: readonly Line[], written: (value
         label: name,
         stroke: colour(line),
         width: 1.5,
-        points: { show: false },
+        points: { size: 4 },
         value: (_: UPlot, value: number | null) => (value === null ? '–' : written(value)),
       })),
     ],
