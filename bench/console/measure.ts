@@ -58,7 +58,7 @@ export async function measureConsole(options: ConsoleOptions): Promise<Figure[]>
     await fillStore(server, options);
     execFileSync('sync');
     const { parts, liveSeconds: seconds, burstMessages: messages, rounds } = options;
-    if (parts.includes('lists')) note(await measureLists(url, options.pages));
+    if (parts.includes('lists')) await measureLists(url, options.pages, note);
     if (parts.includes('page')) {
       note(await measureFirstLoad(browser, url));
       note(await measureScrolling(browser, url, Math.min(options.scrolledRows, options.messages)));
