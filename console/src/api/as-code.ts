@@ -164,6 +164,8 @@ function bodyLiteral(body: { text: string } | { base64: string }): string {
 
 /** An argument of a command cannot have a zero byte, and is not longer than some hundred thousand bytes. */
 const ARGUMENT_LENGTH_MAX = 100_000;
+/** As many arguments as a function surely takes. */
+const CHUNK_BYTES = 8_192;
 
 function isShellText(body: { text: string } | { base64: string }): body is { text: string } {
   return 'text' in body && !body.text.includes('\0') && body.text.length <= ARGUMENT_LENGTH_MAX;
@@ -171,7 +173,12 @@ function isShellText(body: { text: string } | { base64: string }): body is { tex
 
 function base64Of(body: { text: string } | { base64: string }): string {
   if ('base64' in body) return body.base64;
-  return btoa(Array.from(new TextEncoder().encode(body.text), (byte) => String.fromCharCode(byte)).join(''));
+  const bytes = new TextEncoder().encode(body.text);
+  let characters = '';
+  for (let at = 0; at < bytes.length; at += CHUNK_BYTES) {
+    characters += String.fromCharCode(...bytes.subarray(at, at + CHUNK_BYTES));
+  }
+  return btoa(characters);
 }
 
 function flowControlValue({ parallelism, rate, periodS }: FlowControl): string {

@@ -8,16 +8,16 @@ export type PagedId = {
   [Id in OperationId]: AnswerOf<Id> extends { cursor?: string } ? Id : never;
 }[OperationId];
 
-interface Options {
+interface Options<Page> {
   isEnabled?: boolean;
   /** Only a list of one page refreshes by itself: it would otherwise read all that was scrolled through. */
-  isRefreshed?: boolean;
+  isRefreshed?: boolean | ((page: Page) => boolean);
 }
 
 export function usePages<Id extends PagedId>(
   id: Id,
   input: Input<Id>,
-  { isEnabled = true, isRefreshed = true }: Options = {},
+  { isEnabled = true, isRefreshed = true }: Options<AnswerOf<Id>> = {},
 ): UseInfiniteQueryResult<InfiniteData<AnswerOf<Id>>, Refusal> {
   return useInfiniteQuery<AnswerOf<Id>, Refusal, InfiniteData<AnswerOf<Id>>, readonly unknown[], string | undefined>({
     queryKey: [id, 'pages', input],
@@ -26,7 +26,11 @@ export function usePages<Id extends PagedId>(
     initialPageParam: undefined,
     getNextPageParam: (page) => (page as { cursor?: string }).cursor,
     enabled: isEnabled,
-    refetchInterval: ({ state }) => (isRefreshed && (state.data?.pages.length ?? 0) <= 1 ? REFRESH_MS : false),
+    refetchInterval: ({ state }) => {
+      const [page, ...others] = state.data?.pages ?? [];
+      const isWanted = typeof isRefreshed === 'boolean' || page === undefined ? isRefreshed : isRefreshed(page);
+      return isWanted && others.length === 0 ? REFRESH_MS : false;
+    },
   });
 }
 

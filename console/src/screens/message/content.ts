@@ -26,7 +26,9 @@ export function contentOfEntry({ body, callbackHeaders, failureCallbackHeaders, 
 /** Bodies in the log are base64, whatever is in them. */
 export function textOrBytes(base64: string): { text: string } | { base64: string } {
   try {
-    const bytes = Uint8Array.from(atob(base64), (c) => c.charCodeAt(0));
+    const characters = atob(base64);
+    const bytes = new Uint8Array(characters.length);
+    for (let at = 0; at < bytes.length; at += 1) bytes[at] = characters.charCodeAt(at);
     return { text: new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes) };
   } catch {
     return { base64 };

@@ -1,7 +1,9 @@
 /** One message: why it waits or how it ended, each attempt, and what was sent. */
+
 import { useParams } from '@tanstack/react-router';
-import { REFRESH_MS, useCall } from '../../api/client.ts';
-import { onEndOf, usePages } from '../../api/pages.ts';
+import { useMemo } from 'react';
+import { type AnswerOf, REFRESH_MS, useCall } from '../../api/client.ts';
+import { onEndOf, usePages, useRows } from '../../api/pages.ts';
 import { Button } from '../../parts/button.tsx';
 import { Copy } from '../../parts/copy.tsx';
 import { Page, Panel } from '../../parts/panel.tsx';
@@ -9,7 +11,7 @@ import { Empty, Failure } from '../../parts/states.tsx';
 import { Actions } from './actions.tsx';
 import { type Content, contentOf, contentOfEntry } from './content.ts';
 import { Explained } from './explained.tsx';
-import { lifeOf } from './life.ts';
+import { type Entry, lifeOf } from './life.ts';
 import { Sent } from './sent.tsx';
 import { Timeline } from './timeline.tsx';
 
@@ -18,9 +20,13 @@ const PAGE_COUNT = 200;
 
 export function Screen() {
   const { messageId } = useParams({ from: '/messages/$messageId' });
-  const log = usePages('listLogs', { query: { messageId, order: 'earliestFirst', count: PAGE_COUNT } });
-  const entries = log.data?.pages.flatMap(({ logs }) => logs) ?? [];
-  const isOver = ENDINGS.includes(entries.at(-1)?.state ?? '');
+  const log = usePages(
+    'listLogs',
+    { query: { messageId, order: 'earliestFirst', count: PAGE_COUNT } },
+    { isRefreshed: ({ logs }) => !isEnd(logs.at(-1)) },
+  );
+  const entries = useRows(log.data, logsOf);
+  const isOver = isEnd(entries.at(-1));
   const refreshMs = isOver ? 0 : REFRESH_MS;
   const path = { messageId };
   const explained = useCall('explainMessage', { path }, { refreshMs });
@@ -34,7 +40,11 @@ export function Screen() {
   const isDead = dlqId !== undefined && dead.data?.dlqId === dlqId;
   const last = entries.at(-1);
   const kept = isDead ? dead.data : isOver ? undefined : message.data;
-  const content: Content | undefined = kept ? contentOf(kept) : last && contentOfEntry(last);
+  // A body may be of megabytes.
+  const content: Content | undefined = useMemo(
+    () => (kept ? contentOf(kept) : last && contentOfEntry(last)),
+    [kept, last],
+  );
 
   return (
     <Page
@@ -74,4 +84,12 @@ export function Screen() {
       )}
     </Page>
   );
+}
+
+function isEnd(last: Entry | undefined): boolean {
+  return last !== undefined && ENDINGS.includes(last.state);
+}
+
+function logsOf({ logs }: AnswerOf<'listLogs'>): readonly Entry[] {
+  return logs;
 }

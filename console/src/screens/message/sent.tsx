@@ -1,6 +1,6 @@
 /** What was sent, with which settings, and the same as code. */
 import { Link } from '@tanstack/react-router';
-import { useState } from 'react';
+import { useMemo, useState } from 'react';
 import { asClientCode, asCurl } from '../../api/as-code.ts';
 import { Body } from '../../parts/body.tsx';
 import { Button } from '../../parts/button.tsx';
@@ -110,6 +110,9 @@ function limitsOf({ parallelism, rate, period }: Content): string {
   return limits.filter(Boolean).join(', ');
 }
 
+/** A browser would stall at megabytes in one element. */
+const SHOWN_CHARACTERS = 20_000;
+
 const FORMS = [
   ['curl', asCurl],
   ['TypeScript', asClientCode],
@@ -118,7 +121,7 @@ const FORMS = [
 function AsCode({ content }: { content: Content }) {
   const [chosen, choose] = useState<string>('curl');
   const [, write] = FORMS.find(([name]) => name === chosen) ?? FORMS[0];
-  const code = write(sendingOf(content), location.origin);
+  const code = useMemo(() => write(sendingOf(content), location.origin), [write, content]);
   return (
     <Panel title="The same as code">
       <div className="flex flex-col gap-2">
@@ -135,7 +138,10 @@ function AsCode({ content }: { content: Content }) {
           ))}
           <Copy text={code} />
         </div>
-        <CodeBlock label={chosen}>{code}</CodeBlock>
+        <CodeBlock label={chosen}>{code.slice(0, SHOWN_CHARACTERS)}</CodeBlock>
+        {code.length > SHOWN_CHARACTERS && (
+          <p className="text-xs text-quiet">Only the beginning; copy takes all of it.</p>
+        )}
       </div>
     </Panel>
   );
