@@ -1,8 +1,8 @@
 /** The timeline with the child runs that are unfolded, and beside it the step that is selected. */
-import { useState } from 'react';
+import { useMemo, useState } from 'react';
 import { useNowMs } from '../../parts/time.tsx';
 import { Chart } from './chart.tsx';
-import { type RunName, type RunWithEvents, useRuns } from './data.ts';
+import { isMoving, type RunName, type RunWithEvents, useRuns } from './data.ts';
 import { rowsOf } from './rows.ts';
 import { StepDetails } from './step-details.tsx';
 
@@ -17,13 +17,17 @@ export function RunTimeline({ shown, selected, onSelect }: Props) {
   const [unfolded, setUnfolded] = useState<ReadonlyMap<string, RunName>>(new Map());
   const names = [...unfolded.values()];
   const children = useRuns(names);
-  const nowMs = useNowMs();
-  const rows = rowsOf(
-    shown,
-    nowMs,
-    new Set(unfolded.keys()),
-    (id) => children[names.findIndex((name) => name.id === id)]?.data,
-  );
+  const readAt = children.map(({ dataUpdatedAt }) => dataUpdatedAt).join();
+  const isOpen = isMoving(shown.run) || children.some(({ data }) => isMoving(data?.run));
+  const presentMs = useNowMs();
+  // biome-ignore lint/correctness/useExhaustiveDependencies: of runs that are over, nothing changes until they are read anew
+  const readMs = useMemo(() => Date.now(), [shown, readAt]);
+  const nowMs = isOpen ? presentMs : readMs;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: child runs have changed when they were read anew
+  const rows = useMemo(() => {
+    const childOf = (id: string) => children[names.findIndex((name) => name.id === id)]?.data;
+    return rowsOf(shown, nowMs, new Set(unfolded.keys()), childOf);
+  }, [shown, nowMs, unfolded, readAt]);
   const selectedRow = rows.find(({ key }) => key === selected);
   const fold = (key: string): void => {
     const child = rows.find((row) => row.key === key)?.bar.child;
