@@ -32,7 +32,9 @@ export function Page({ title, about, actions, children }: PageProps) {
     <div className="flex flex-col gap-4">
       <header className="flex flex-wrap items-start justify-between gap-2">
         <div className="min-w-0">
-          <h1 title={title} className="line-clamp-2 text-lg font-semibold break-words">{title}</h1>
+          <h1 title={title} className="line-clamp-2 text-lg font-semibold break-words">
+            {title}
+          </h1>
           {about !== undefined && <p className="text-quiet">{about}</p>}
         </div>
         {actions !== undefined && <div className="flex flex-wrap gap-2">{actions}</div>}
