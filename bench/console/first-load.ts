@@ -7,7 +7,7 @@ import { median } from '../statistics.ts';
 const LOADS = 5;
 
 export async function measureFirstLoad(browser: Browser, url: string): Promise<Figure[]> {
-  const loads = [];
+  const loads: Awaited<ReturnType<typeof load>>[] = [];
   for (let nth = 0; nth < LOADS; nth += 1) loads.push(await load(browser, url));
   const of = (name: 'kibibytes' | 'shownMs') => median(loads.map((each) => each[name]));
   return [
