@@ -90,7 +90,7 @@ function listen(tell: (event: LiveEvent) => void): () => void {
   }
   // Tabs with other tokens may be of other projects.
   const channel = new BroadcastChannel(`waypost.live.${token() ?? ''}`);
-  channel.onmessage = ({ data }: MessageEvent<LiveEvent>) => tell(data);
+  channel.onmessage = ({ data }) => tell(data as LiveEvent);
   const share = (event: LiveEvent): void => {
     channel.postMessage(event);
     tell(event);
