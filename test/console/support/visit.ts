@@ -6,7 +6,7 @@ import { type Browser, chromium, type Page } from 'playwright-core';
 import { obstacleTo } from '../../support/debian.ts';
 
 /** Git does not see it. */
-export const PICTURES = fileURLToPath(new URL('../../../coverage/console/', import.meta.url));
+const PICTURES = fileURLToPath(new URL('../../../coverage/console/', import.meta.url));
 
 const FLAGS = [
   ...['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking'],

@@ -1,0 +1,193 @@
+/** What each screen is for, done as its user does it. Longer tasks, and those of large amounts: tasks.full.test.ts. */
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { giveCommand } from '../support/waypost-command.ts';
+import { Scene } from './support/screens.ts';
+import { browserObstacle, Visit } from './support/visit.ts';
+
+const obstacle = browserObstacle();
+const reason = obstacle === undefined ? '' : ` (skipped: ${obstacle})`;
+
+let scene: Scene;
+let visit: Visit;
+beforeAll(async () => {
+  if (obstacle === undefined) scene = await Scene.open();
+});
+afterAll(() => scene?.close());
+
+describe.skipIf(obstacle !== undefined)(`in the console${reason}`, () => {
+  let page: Page;
+  beforeAll(async () => {
+    visit = await scene.visit();
+    page = visit.page;
+  });
+  afterAll(async () => {
+    expect(visit.faults).toEqual([]);
+    await visit.close();
+  });
+
+  it('two clicks lead from the overview to the reason why a message failed', async () => {
+    await visit.goTo('/overview');
+    await page.getByRole('row', { name: 'answered 500' }).getByRole('link').first().click();
+    await page
+      .getByRole('table')
+      .getByRole('link', { name: `${scene.app.url}/broken` })
+      .first()
+      .click();
+    await page.getByText('the endpoint answered with status 500').first().waitFor();
+  });
+
+  it('a failed message is sent again and arrives', async () => {
+    scene.app.isRepaired = true;
+    await visit.goTo(`/messages/${scene.made.failed}`);
+    await page.getByRole('button', { name: 'Retry now' }).click();
+    await page.getByRole('region', { name: 'Why' }).getByText('delivered', { exact: true }).waitFor();
+    expect(page.url()).not.toContain(scene.made.failed);
+    await visit.goTo('/dlq');
+    expect(await page.getByRole('link', { name: `${scene.app.url}/broken` }).count()).toBe(1);
+    scene.app.isRepaired = false;
+  });
+
+  it('a keyboard alone resumes a queue and pauses it again', async () => {
+    await visit.goTo('/queues', 'invoices');
+    for (const [name, then] of [
+      ['Resume', 'Pause'],
+      ['Pause', 'Resume'],
+    ] as const) {
+      await reachByTab(page, name);
+      await page.keyboard.press('Enter');
+      await page.getByRole('button', { name: then, exact: true }).waitFor();
+    }
+  });
+
+  it('a schedule shows its next ten times in both zones, and runs now', async () => {
+    await visit.goTo('/schedules', 'morning-report');
+    await page.getByRole('button', { name: 'Open' }).click();
+    const dialog = page.getByRole('dialog', { name: 'morning-report' });
+    await dialog.getByRole('columnheader', { name: 'Europe/Berlin' }).waitFor();
+    const times = dialog.getByRole('row').filter({ hasText: '7:30:00' });
+    expect(await times.count()).toBe(10);
+    const { responded } = changed(page, '/v2/publish/');
+    await dialog.getByRole('button', { name: 'Run now' }).click();
+    const { messageId } = await responded;
+    await visit.goTo(`/messages/${messageId}`);
+    await page.getByRole('region', { name: 'Why' }).getByText('delivered', { exact: true }).waitFor();
+  });
+
+  it('what is sent from a form arrives in the list of messages', async () => {
+    await visit.goTo('/send');
+    await page.getByLabel('Destination: a URL').fill(`${scene.app.url}/from-the-form`);
+    await page.getByRole('button', { name: 'Send', exact: true }).click();
+    await page.getByText('messageId').first().waitFor();
+    await page.getByRole('link', { name: 'Messages', exact: true }).click();
+    const row = page.getByRole('row').filter({ hasText: '/from-the-form' });
+    await row.getByText('delivered').waitFor();
+  });
+
+  it('a failed run is found, and resumed once its cause is repaired', async () => {
+    await visit.goTo('/runs?view=failed');
+    await page.getByRole('link', { name: scene.made.failedRun }).click();
+    await page.getByText('the bank is closed').first().waitFor();
+    scene.app.isBankOpen = true;
+    await page.getByRole('button', { name: 'Resume' }).click();
+    await page.getByText('success', { exact: true }).first().waitFor();
+    await page.getByRole('link', { name: scene.made.failedRun }).waitFor();
+  });
+});
+
+describe.skipIf(obstacle !== undefined)(`the console of a server that asks for a token${reason}`, () => {
+  let url: string;
+  let full: string;
+  beforeAll(async () => {
+    const { stdout } = await giveCommand(['init', '--data-dir', scene.servers.dataDir]);
+    full = /^QSTASH_TOKEN=(.*)$/m.exec(stdout)?.[1] ?? '';
+    url = await scene.servers.start(['serve']).url();
+  });
+
+  async function make(scope: string): Promise<string> {
+    const headers = { authorization: `Bearer ${full}`, 'Content-Type': 'application/json' };
+    const answer = await fetch(`${url}/v2/waypost/tokens`, {
+      method: 'POST',
+      headers,
+      body: JSON.stringify({ scope }),
+    });
+    return ((await answer.json()) as { token: string }).token;
+  }
+
+  it('says that a token is wrong, and lets in who has one', async () => {
+    const { page, ...others } = await Visit.open(scene.browser, { url });
+    await page.goto(`${url}/console/queues`);
+    for (const token of ['wrong', full]) {
+      await page.getByLabel('Token of the project').fill(token);
+      await page.getByRole('button', { name: 'Open' }).click();
+      if (token === 'wrong') await page.getByRole('alert').getByText('does not know this token').waitFor();
+    }
+    await page.getByText('There are no queues yet').waitFor();
+    expect(page.url()).toBe(`${url}/console/queues`);
+    expect(others.faults).toEqual([]);
+    await page.context().close();
+  });
+
+  it('tells a token that may only read why it may not change', async () => {
+    const reader = await Visit.open(scene.browser, { url, token: await make('read-only') });
+    await reader.goTo('/settings', 'They need a full token');
+    await reader.page.getByText('This token may read. Changes need a full one.').waitFor();
+    await reader.goTo('/send');
+    await reader.page.getByLabel('Destination: a URL').fill('https://example.com');
+    await reader.page.getByRole('button', { name: 'Send', exact: true }).click();
+    await reader.page.getByRole('alert').getByText('read-only').waitFor();
+    await reader.close();
+  });
+
+  it('shows a token that may only publish that it may', async () => {
+    const publisher = await Visit.open(scene.browser, { url, token: await make('publish-only') });
+    await publisher.goTo('/send');
+    await publisher.page.getByText('This token may publish.').waitFor();
+    await publisher.page.getByLabel('Destination: a URL').fill('https://93.184.216.34/');
+    await publisher.page.getByLabel('Delay').fill('1h');
+    await publisher.page.getByRole('button', { name: 'Send', exact: true }).click();
+    await publisher.page.getByText('messageId').first().waitFor();
+    await publisher.goTo('/queues');
+    await publisher.page.getByRole('alert').first().waitFor();
+    await publisher.close();
+  });
+
+  it('makes a token, shows its secret once, and revokes it', async () => {
+    const owner = await Visit.open(scene.browser, { url, token: full });
+    const { page } = owner;
+    await owner.goTo('/settings', 'Tokens of this project');
+    await page.getByLabel('Name of a new token').fill('مرحبا 🚀');
+    await page.getByRole('button', { name: 'Make' }).click();
+    const secret = (await page.getByRole('dialog').getByRole('code').textContent()) ?? '';
+    expect(await statusOf(url, secret)).toBe(200);
+    await page.getByRole('button', { name: 'Close' }).click();
+    const row = page.getByRole('row').filter({ hasText: 'مرحبا 🚀' });
+    await row.getByRole('button', { name: 'Revoke' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
+    await row.waitFor({ state: 'detached' });
+    expect(await page.content()).not.toContain(secret);
+    expect(await statusOf(url, secret)).toBe(401);
+    await owner.close();
+  });
+});
+
+/** Presses Tab until the focus is on the button. */
+async function reachByTab(page: Page, name: string): Promise<void> {
+  const button = page.getByRole('button', { name, exact: true });
+  await button.waitFor();
+  for (let presses = 0; presses < 100; presses += 1) {
+    if (await button.evaluate((element) => element === document.activeElement)) return;
+    await page.keyboard.press('Tab');
+  }
+  throw new Error(`Tab does not reach ${name}`);
+}
+
+/** The answer to the next request below `target`. */
+function changed(page: Page, target: string): { responded: Promise<{ messageId: string }> } {
+  const response = page.waitForResponse((answer) => answer.url().includes(target));
+  return { responded: response.then((answer) => answer.json() as Promise<{ messageId: string }>) };
+}
+
+async function statusOf(url: string, token: string): Promise<number> {
+  return (await fetch(`${url}/v2/waypost/session`, { headers: { authorization: `Bearer ${token}` } })).status;
+}
