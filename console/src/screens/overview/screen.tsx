@@ -105,6 +105,10 @@ function Rates({ range }: { range: Range }) {
   );
 }
 
+function numbered(counted: AnswerOf<'getOverview'>['waiting'], noun: string): string {
+  return `${countText(counted)} ${noun}${counted.count === 1 ? '' : 's'}`;
+}
+
 function within(ms: number | null): string {
   return ms === null ? '–' : duration(ms);
 }
@@ -133,11 +137,14 @@ function Standing({
               ['Oldest that is due', oldestDue === undefined ? 'none' : <Time key="o" atMs={oldestDue} />],
               [
                 'In the DLQ',
-                <Link
-                  key="d"
-                  to="/dlq"
-                  className="text-accent underline"
-                >{`${countText(dlq.messages)} messages, ${countText(dlq.workflowRuns)} runs`}</Link>,
+                <span key="d" className="inline-flex flex-wrap gap-x-4">
+                  <Link to="/dlq" className="text-accent underline">
+                    {numbered(dlq.messages, 'message')}
+                  </Link>
+                  <Link to="/runs" search={{ view: 'failed' }} className="text-accent underline">
+                    {numbered(dlq.workflowRuns, 'run')}
+                  </Link>
+                </span>,
               ],
               ['Logs are kept for', duration(retention.logs)],
               ['The DLQ is kept for', duration(retention.dlq)],
@@ -168,15 +175,28 @@ function Standing({
                   </Badge>
                 ),
               },
-              { name: 'Messages', className: 'text-right tabular-nums', cell: ({ count }) => count.toLocaleString() },
+              { name: 'Entries', className: 'text-right tabular-nums', cell: ({ count }) => count.toLocaleString() },
               { name: 'Last', cell: ({ last }) => <Time atMs={last} /> },
               {
                 name: '',
                 className: 'text-right',
                 cell: ({ responseStatus }) => (
-                  <Link to="/dlq" search={{ responseStatus: String(responseStatus) }} className="text-accent underline">
-                    Show
-                  </Link>
+                  <span className="inline-flex gap-x-4">
+                    <Link
+                      to="/dlq"
+                      search={{ responseStatus: String(responseStatus) }}
+                      className="text-accent underline"
+                    >
+                      Messages
+                    </Link>
+                    <Link
+                      to="/runs"
+                      search={{ view: 'failed', responseStatus: String(responseStatus) }}
+                      className="text-accent underline"
+                    >
+                      Runs
+                    </Link>
+                  </span>
                 ),
               },
             ]}
