@@ -12,7 +12,7 @@ export function isRedacted({ header = {}, callbackHeader = {}, failureCallbackHe
 }
 
 /** The message that each of its times makes. */
-export function messageOf(schedule: Schedule): Sending {
+function messageOf(schedule: Schedule): Sending {
   const { destination, method, header = {}, retries, timeout, delay, queueName, labels } = schedule;
   const { retryDelayExpression, flowControlKey, parallelism, rate, period, callback, failureCallback } = schedule;
   return {
