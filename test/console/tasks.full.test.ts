@@ -74,7 +74,8 @@ describe.skipIf(obstacle !== undefined)(`the console${obstacle === undefined ? '
     await visit.goTo(`/runs/${workflowRunId}`, 'step 0');
     const timeline = visit.page.getByRole('region', { name: 'Timeline of' });
     await timeline.focus();
-    await timeline.evaluate((element) => element.scrollTo(0, element.scrollHeight));
+    await timeline.hover();
+    await visit.page.mouse.wheel(0, 1_000_000);
     await visit.page.getByText(`step ${STEPS - 1}`, { exact: true }).waitFor();
     expect(await elementsIn(visit)).toBeLessThan(ELEMENTS_MAX);
     expect(await visit.problems()).toEqual([]);

@@ -174,9 +174,10 @@ describe.skipIf(obstacle !== undefined)(`the console of a server that asks for a
 /** Presses Tab until the focus is on the button. */
 async function reachByTab(page: Page, name: string): Promise<void> {
   const button = page.getByRole('button', { name, exact: true });
+  const focused = page.locator(':focus').and(button);
   await button.waitFor();
   for (let presses = 0; presses < 100; presses += 1) {
-    if (await button.evaluate((element) => element === document.activeElement)) return;
+    if ((await focused.count()) > 0) return;
     await page.keyboard.press('Tab');
   }
   throw new Error(`Tab does not reach ${name}`);
