@@ -5,7 +5,7 @@ import { type RouteFunction, serve, WorkflowNonRetryableError } from '@upstash/w
 import type { Servers } from '../../support/servers.ts';
 import { HOSTILE } from './hostile.ts';
 
-/** Without one of its own, a step has a name that is as hostile as the rest. */
+/** By path. */
 const WORKFLOWS: Record<string, (app: App) => RouteFunction<unknown>> = {
   '/flows/order': () => async (context) => {
     await context.run(`take the order ${HOSTILE}`, () => ({ said: HOSTILE }));
