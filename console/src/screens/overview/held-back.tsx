@@ -9,6 +9,27 @@ import { Time } from '../../parts/time.tsx';
 type HeldBack = AnswerOf<'getOverview'>['heldBack'];
 type Counted = AnswerOf<'getOverview'>['unfinished'];
 
+type Reason = HeldBack['queues'][number]['reason'];
+
+/** Why a line of messages does not go on, in a few words. */
+const WORDS: Record<Reason, string> = {
+  delayed: 'delayed',
+  retrying: 'to be retried',
+  due: 'due now',
+  endpoint_busy: 'endpoint busy',
+  endpoint_unproven: 'endpoint not yet proven',
+  project_busy: 'project busy',
+  queued: 'in order',
+  queue_paused: 'paused',
+  key_paused: 'paused',
+  key_full: 'all its slots in use',
+  key_rate: 'rate used up',
+  key_turn: 'waits its turn',
+  parallelism: 'all slots of the project in use',
+  attempting: 'in flight',
+  cancelling: 'being cancelled',
+};
+
 interface Row {
   what: 'project' | 'endpoint' | 'queue' | 'flow-control key';
   name: string;
@@ -24,26 +45,26 @@ export function countText({ count, isAtLeast }: Counted): string {
 export function HeldBackTable({ of: { project, origins, queues, flowControlKeys, isPartial } }: { of: HeldBack }) {
   const rows: Row[] = [
     ...(project
-      ? [{ what: 'project' as const, name: 'all', why: project.reason, waiting: project.waiting, dueAtMs: project.due }]
+      ? [{ what: 'project' as const, name: 'all', why: WORDS[project.reason], waiting: project.waiting, dueAtMs: project.due }]
       : []),
     ...origins.map(({ origin, isHeldBack, reason, waiting, due }) => ({
       what: 'endpoint' as const,
       name: origin,
-      why: isHeldBack ? 'too many attempts had no answer' : reason,
+      why: isHeldBack ? 'too many attempts had no answer' : WORDS[reason],
       waiting,
       dueAtMs: due,
     })),
-    ...queues.map(({ queueName, paused, reason, waiting, due }) => ({
+    ...queues.map(({ queueName, reason, waiting, due }) => ({
       what: 'queue' as const,
       name: queueName,
-      why: paused ? 'paused' : reason,
+      why: WORDS[reason],
       waiting,
       dueAtMs: due,
     })),
     ...flowControlKeys.map(({ flowControlKey, reason, waiting, due }) => ({
       what: 'flow-control key' as const,
       name: flowControlKey,
-      why: reason,
+      why: WORDS[reason],
       waiting,
       dueAtMs: due,
     })),
@@ -57,7 +78,7 @@ export function HeldBackTable({ of: { project, origins, queues, flowControlKeys,
         keyOf={({ what, name }) => `${what} ${name}`}
         columns={[
           { name: 'By', cell: ({ what, name }) => <Place what={what} name={name} /> },
-          { name: 'Why', cell: ({ why }) => <Badge tone="warn">{wordsOf(why)}</Badge> },
+          { name: 'Why', cell: ({ why }) => <Badge tone="warn">{why}</Badge> },
           { name: 'Waiting', className: 'text-right tabular-nums', cell: ({ waiting }) => countText(waiting) },
           { name: 'The first was due', cell: ({ dueAtMs }) => <Time atMs={dueAtMs} /> },
         ]}
@@ -83,12 +104,4 @@ function Place({ what, name }: Pick<Row, 'what' | 'name'>) {
       )}
     </span>
   );
-}
-
-/** `flowControlPaused` to "flow control paused". */
-function wordsOf(reason: string): string {
-  return reason
-    .replaceAll(/([A-Z])/g, ' $1')
-    .replaceAll('_', ' ')
-    .toLowerCase();
 }

@@ -22,8 +22,8 @@ const RATES = [
   { name: 'failed attempts', colour: 'bad' },
 ];
 const LATENCIES = [
-  { name: 'half of them within', colour: 'good' },
-  { name: '99 of 100 within', colour: 'warn' },
+  { name: '50 % within', colour: 'good' },
+  { name: '99 % within', colour: 'warn' },
 ];
 
 export function Screen() {
@@ -71,8 +71,8 @@ function Rates({ range }: { range: Range }) {
               <Tile name="Delivered" value={sum('delivered')} />
               <Tile name="Failed attempts" value={sum('failedAttempts')} />
               <Tile name="Failed for good" value={sum('dead')} />
-              <Tile name="99 of 100 answered within" value={within(quantileOf(latency, bounds, 0.99))} />
-              <Tile name="99 of 100 begun within" value={within(quantileOf(lag, bounds, 0.99))} />
+              <Tile name="99 % answer within" value={within(quantileOf(latency, bounds, 0.99))} />
+              <Tile name="99 % begin within" value={within(quantileOf(lag, bounds, 0.99))} />
             </div>
             <div className="grid gap-4 xl:grid-cols-2">
               <Panel title="By the minute">
