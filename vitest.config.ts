@@ -16,8 +16,8 @@ const FULL = 'test/**/*.full.test.ts';
 const namesPlaces = process.argv.slice(2).some((argument) => /^test$|(^|[\\/])test[\\/]|\.full\b/.test(argument));
 const leftOut = namesPlaces ? [] : [FULL];
 
-/** More than cores: a third of a run is waiting, for processes to start, disks and the clock. */
-const WORKERS = Math.ceil(availableParallelism() * 1.5);
+/** More than cores: a third of a run is waiting, for processes to start, disks, pages and the clock. */
+const WORKERS = availableParallelism() * 2;
 
 const each = {
   // A test that waits for this long hangs, also on a machine that is busy with other things.
