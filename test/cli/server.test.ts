@@ -1,11 +1,9 @@
-/** The server as a process: from start over signals to exit codes. */
-import { existsSync, mkdirSync } from 'node:fs';
+/** The server as a process: from start over signals to exit codes. A data folder that another uses: server.full.test.ts. */
+import { existsSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
-import { join } from 'node:path';
 import { Client, Receiver } from '@upstash/qstash';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { DEVELOPMENT_TOKEN } from '../../bench/waypost-process.ts';
-import { lockFile } from '../../src/store/drivers/sqlite/lock.ts';
 import { eventually } from '../support/eventually.ts';
 import { Servers } from '../support/servers.ts';
 import { giveCommand } from '../support/waypost-command.ts';
@@ -121,33 +119,6 @@ describe('a server process', () => {
     expect(new Set(reads)).toEqual(new Set([200, 429]));
   });
 
-  it('refuses the folder that another server uses, saying who, and a port that is taken, in one line', async () => {
-    const { port } = new URL(await startDev().url());
-    const [sameFolder, samePort] = await Promise.all([
-      startDev().ended(),
-      servers.run(['dev', '--memory', '--port', port]).ended(),
-    ]);
-    expect(sameFolder.code).toBe(1);
-    expect(sameFolder.stderr).toMatch(/^waypost: the database .* is in use by process \d+.*\n$/);
-    expect([samePort.code, samePort.stderr]).toEqual([
-      1,
-      `waypost: port ${port} on 127.0.0.1 is in use: choose another with --port or PORT\n`,
-    ]);
-  });
-
-  it('waits for a command that has the folder for a moment, and says so', async () => {
-    mkdirSync(dataDir);
-    const lock = lockFile(join(dataDir, 'waypost.db'));
-    const server = startDev();
-    const [waiting] = await eventually('the server to wait', () => server.events().length > 0 && server.events());
-    expect(waiting).toMatchObject({
-      event: 'waiting_for_database',
-      reason: expect.stringContaining(`in use by process ${process.pid}, running since`),
-    });
-    lock.release();
-    expect((await fetch(`${await server.url()}/readyz`)).status).toBe(200);
-  });
-
   it('waits for running attempts when told to end, and says meanwhile that it is not ready', async () => {
     const server = startDev();
     const url = await server.url();
@@ -223,23 +194,6 @@ describe('a server process', () => {
     const { code, stderr } = await startServe({ WAYPOST_ENCRYPTION_KEY: other }).ended();
     expect(code).toBe(1);
     expect(stderr).toContain('the encryption key is not the one they were encrypted with');
-  });
-
-  it('opens no door in production with a folder from development', async () => {
-    const development = startDev();
-    await development.url();
-    development.signal('SIGTERM');
-    await development.ended();
-    expect((await startServe().ended()).stderr).toContain('no token yet');
-    await giveCommand(['init', '--data-dir', dataDir]);
-    const production = startServe();
-    const url = await production.url();
-    expect((await fetch(`${url}/v2/keys`, { headers: bearer(DEVELOPMENT_TOKEN) })).status).toBe(401);
-    await production.kill(); // or its lock would keep the other out, whatever is in the folder
-    expect(await startDev().ended()).toMatchObject({
-      code: 1,
-      stderr: expect.stringContaining('this data folder has tokens of its own'),
-    });
   });
 });
 

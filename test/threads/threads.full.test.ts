@@ -1,5 +1,8 @@
-/** As threads.test.ts, on PostgreSQL. */
+/** As threads.test.ts: on PostgreSQL, and when a worker dies. */
+import { writeFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import pg from 'pg';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { eventually } from '../support/eventually.ts';
@@ -37,4 +40,32 @@ it('runs them on PostgreSQL, each on connections of its own', async () => {
   } finally {
     await client.end();
   }
+});
+
+it('ends as a whole when one worker dies, and the next start makes its attempts again', async () => {
+  const trigger = join(servers.dataDir, 'now');
+  const preload = pathToFileURL(join(import.meta.dirname, 'planted-defect.ts')).href;
+  const env = { NODE_OPTIONS: `--import=${preload}`, PLANTED_DEFECT_WHEN: trigger };
+  const first = servers.start(['dev', '--workers', '2'], env);
+  const url = await first.url();
+  const attempts: { id: string; response: ServerResponse }[] = [];
+  const endpoint = await servers.openEndpoint((incoming, response) => {
+    attempts.push({ id: String(incoming.headers['upstash-message-id']), response });
+    if (attempts.length > 20) response.end();
+  });
+  await Promise.all(times(20, () => call('POST', `${url}/v2/publish/${endpoint}`)));
+  await eventually('the attempts', () => attempts.length === 20);
+  writeFileSync(trigger, '');
+  expect((await first.ended()).code).toBe(70);
+  const ended = first.events().find(({ event }) => event === 'worker_ended');
+  expect(ended?.['error']).toContain('a planted defect');
+  expect(ended?.['error']).toContain('planted-defect.ts'); // where it happened
+  const second = servers.start(['dev', '--workers', '2']);
+  await second.url();
+  await eventually('the attempts again', () => attempts.length === 40);
+  const [before, after] = [attempts.slice(0, 20), attempts.slice(20)].map((some) =>
+    some.map(({ id }) => id).toSorted(),
+  );
+  expect(after).toEqual(before);
+  expect(second.events().find(({ event }) => event === 'recovered')).toMatchObject({ count: 20 });
 });

@@ -1,0 +1,61 @@
+/** A server and its data folder, when another process has it or has had it. */
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { DEVELOPMENT_TOKEN } from '../../bench/waypost-process.ts';
+import { lockFile } from '../../src/store/drivers/sqlite/lock.ts';
+import { eventually } from '../support/eventually.ts';
+import { Servers } from '../support/servers.ts';
+import { giveCommand } from '../support/waypost-command.ts';
+
+let servers: Servers;
+beforeEach(() => {
+  servers = new Servers();
+});
+afterEach(() => servers.close());
+
+it('refuses the folder that another server uses, saying who, and a port that is taken, in one line', async () => {
+  const { port } = new URL(await servers.start(['dev']).url());
+  const [sameFolder, samePort] = await Promise.all([
+    servers.start(['dev']).ended(),
+    servers.run(['dev', '--memory', '--port', port]).ended(),
+  ]);
+  expect(sameFolder.code).toBe(1);
+  expect(sameFolder.stderr).toMatch(/^waypost: the database .* is in use by process \d+.*\n$/);
+  expect([samePort.code, samePort.stderr]).toEqual([
+    1,
+    `waypost: port ${port} on 127.0.0.1 is in use: choose another with --port or PORT\n`,
+  ]);
+});
+
+it('waits for a command that has the folder for a moment, and says so', async () => {
+  mkdirSync(servers.dataDir);
+  const lock = lockFile(join(servers.dataDir, 'waypost.db'));
+  const server = servers.start(['dev']);
+  const [waiting] = await eventually('the server to wait', () => server.events().length > 0 && server.events());
+  expect(waiting).toMatchObject({
+    event: 'waiting_for_database',
+    reason: expect.stringContaining(`in use by process ${process.pid}, running since`),
+  });
+  lock.release();
+  expect((await fetch(`${await server.url()}/readyz`)).status).toBe(200);
+});
+
+it('opens no door in production with a folder from development', async () => {
+  const development = servers.start(['dev']);
+  await development.url();
+  development.signal('SIGTERM');
+  await development.ended();
+  expect((await servers.start(['serve']).ended()).stderr).toContain('no token yet');
+  await giveCommand(['init', '--data-dir', servers.dataDir]);
+  const production = servers.start(['serve']);
+  const url = await production.url();
+  expect((await fetch(`${url}/v2/keys`, { headers: { Authorization: `Bearer ${DEVELOPMENT_TOKEN}` } })).status).toBe(
+    401,
+  );
+  await production.kill(); // or its lock would keep the other out, whatever is in the folder
+  expect(await servers.start(['dev']).ended()).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('this data folder has tokens of its own'),
+  });
+});
