@@ -16,8 +16,11 @@ const FULL = 'test/**/*.full.test.ts';
 const namesPlaces = process.argv.slice(2).some((argument) => /^test$|(^|[\\/])test[\\/]|\.full\b/.test(argument));
 const leftOut = namesPlaces ? [] : [FULL];
 
-/** More than cores: a third of a run is waiting, for processes to start, disks, pages and the clock. */
-const WORKERS = availableParallelism() * 2;
+/**
+ * More than cores: a third of a run is waiting, for processes to start, disks, pages and the clock. The long proofs load the machine
+ * themselves.
+ */
+const WORKERS = Math.ceil(availableParallelism() * (namesPlaces ? 1.5 : 2));
 
 const each = {
   // A test that waits for this long hangs, also on a machine that is busy with other things.
