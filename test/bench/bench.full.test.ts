@@ -100,14 +100,12 @@ describe('npm run bench -- lanes', () => {
       if (beside) expectPositive({ value, beside: beside.value });
     }
     const lines = figures.map(figureLine).join('\n');
-    for (const text of [
-      'queue of parallelism 1',
-      'due messages of closed ones',
-      'while 100 messages are cancelled',
-      'RSS',
-    ]) {
+    for (const text of ['queue of parallelism 1', 'due messages of closed ones', 'RSS']) {
       expect(lines).toContain(text);
     }
+    // Those that are published meanwhile, and wait for a busy machine, are cancelled with the others.
+    const [, cancelled] = /while (\d+) messages are cancelled/.exec(lines) ?? [];
+    expect(Number(cancelled)).toBeGreaterThanOrEqual(100);
   });
 });
 

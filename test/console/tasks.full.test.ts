@@ -14,6 +14,9 @@ const ELEMENTS_MAX = 2_500;
 
 const obstacle = browserObstacle();
 
+/** The official library is called anew for each step, with all that went before. */
+const RUN_WITHIN_MS = 180_000;
+
 describe.skipIf(obstacle !== undefined)(`the console${obstacle === undefined ? '' : ` (skipped: ${obstacle})`}`, () => {
   let scene: Scene;
   beforeAll(async () => {
@@ -63,13 +66,17 @@ describe.skipIf(obstacle !== undefined)(`the console${obstacle === undefined ? '
     const target = `/v2/trigger/${scene.app.url}/flows/long`;
     const ask = askerOf(scene);
     const { workflowRunId } = await ask<{ workflowRunId: string }>('POST', target);
-    await eventually('the end of the run', async () => {
-      const { runs } = await ask<{ runs: { workflowState: string }[] }>(
-        'GET',
-        `/v2/workflows/logs?workflowRunId=${workflowRunId}&trimBody=0`,
-      );
-      return runs[0]?.workflowState === 'RUN_SUCCESS';
-    });
+    await eventually(
+      'the end of the run',
+      async () => {
+        const { runs } = await ask<{ runs: { workflowState: string }[] }>(
+          'GET',
+          `/v2/workflows/logs?workflowRunId=${workflowRunId}&trimBody=0`,
+        );
+        return runs[0]?.workflowState === 'RUN_SUCCESS';
+      },
+      RUN_WITHIN_MS,
+    );
     const visit = await scene.visit();
     await visit.goTo(`/runs/${workflowRunId}`, 'step 0');
     const timeline = visit.page.getByRole('region', { name: 'Timeline of' });
