@@ -94,23 +94,26 @@ function errorIn(text: string): string | undefined {
 /** How often a screen looks again while it is seen. */
 export const REFRESH_MS = 5_000;
 
-interface Options {
+interface Options<Answer> {
   isEnabled?: boolean;
-  /** 0: only when it is asked to. */
-  refreshMs?: number;
+  /** 0: only when it is asked to. It may follow from what was answered last. */
+  refreshMs?: number | ((answer: Answer) => number);
 }
 
 /** Reads; what was read last stays in sight while the next is on its way. */
 export function useCall<Id extends OperationId>(
   id: Id,
   input: Input<Id> = {},
-  { isEnabled = true, refreshMs = REFRESH_MS }: Options = {},
+  { isEnabled = true, refreshMs = REFRESH_MS }: Options<AnswerOf<Id>> = {},
 ): UseQueryResult<AnswerOf<Id>, Refusal> {
   return useQuery<AnswerOf<Id>, Refusal>({
     queryKey: [id, input],
     queryFn: ({ signal }) => call(id, input, signal),
     enabled: isEnabled,
-    refetchInterval: refreshMs === 0 ? false : refreshMs,
+    refetchInterval: ({ state: { data } }) => {
+      if (typeof refreshMs === 'number') return refreshMs || false;
+      return (data === undefined ? REFRESH_MS : refreshMs(data)) || false;
+    },
     placeholderData: keepPreviousData as never,
   });
 }

@@ -16,6 +16,7 @@ import { Sent } from './sent.tsx';
 import { Timeline } from './timeline.tsx';
 
 const ENDINGS: readonly string[] = ['DELIVERED', 'FAILED', 'CANCELED'];
+const EXPLAINED_ENDINGS: readonly string[] = ['delivered', 'dead', 'cancelled'];
 const PAGE_COUNT = 200;
 
 export function Screen() {
@@ -29,7 +30,12 @@ export function Screen() {
   const isOver = isEnd(entries.at(-1));
   const refreshMs = isOver ? 0 : REFRESH_MS;
   const path = { messageId };
-  const explained = useCall('explainMessage', { path }, { refreshMs });
+  // It may have been asked for before the end that the log tells of.
+  const explained = useCall(
+    'explainMessage',
+    { path },
+    { refreshMs: ({ reason }) => (EXPLAINED_ENDINGS.includes(reason) ? 0 : REFRESH_MS) },
+  );
   const message = useCall('getMessage', { path }, { refreshMs, isEnabled: log.isFetched && !isOver });
   const dlqId = explained.data?.dlqId;
   const dead = useCall(

@@ -45,7 +45,15 @@ export function countText({ count, isAtLeast }: Counted): string {
 export function HeldBackTable({ of: { project, origins, queues, flowControlKeys, isPartial } }: { of: HeldBack }) {
   const rows: Row[] = [
     ...(project
-      ? [{ what: 'project' as const, name: 'all', why: WORDS[project.reason], waiting: project.waiting, dueAtMs: project.due }]
+      ? [
+          {
+            what: 'project' as const,
+            name: 'all',
+            why: WORDS[project.reason],
+            waiting: project.waiting,
+            dueAtMs: project.due,
+          },
+        ]
       : []),
     ...origins.map(({ origin, isHeldBack, reason, waiting, due }) => ({
       what: 'endpoint' as const,
