@@ -1,6 +1,6 @@
 /** The line in front of the writer: what becomes of those in it when it closes, and of those whom another worker blocks. */
 import { beforeEach, describe, expect, it } from 'vitest';
-import { StoreUnavailable } from '../../src/engine/store-errors.ts';
+import { HUNG_MS, StoreUnavailable } from '../../src/engine/store-errors.ts';
 import type { BatchOutcome, WriteResult } from '../../src/store/batches/batch.ts';
 import { GroupCommit } from '../../src/store/batches/group-commit.ts';
 import type { WriteCommand } from '../../src/store/operations/all.ts';
@@ -19,11 +19,13 @@ let flushes: Flush[];
 let pauses: (() => void)[];
 let commits: GroupCommit;
 let order: string[];
+let elapsedMs: number;
 
 beforeEach(() => {
   flushes = [];
   pauses = [];
   order = [];
+  elapsedMs = 0;
   commits = new GroupCommit({
     flush: (commands, suspects) =>
       new Promise<BatchOutcome>((resolve) => {
@@ -35,6 +37,7 @@ beforeEach(() => {
         });
       }),
     onFatal: () => {},
+    elapsedMs: () => elapsedMs,
     aside: { pause: () => new Promise<void>((resolve) => pauses.push(resolve)), looksMax: LOOKS_MAX },
   });
 });
@@ -119,6 +122,20 @@ describe('commands that another worker blocks', () => {
     expect(order).toEqual(['a']);
     await passPause();
     expect(pauses).toHaveLength(0);
+  });
+
+  it('go on when the first of them is refused with what waits behind a batch that hung', async () => {
+    const all = [run('a'), run('b')];
+    await answer(blocked, blocked);
+    const hung = run('hung');
+    await settled();
+    await passPause();
+    elapsedMs += HUNG_MS + 1;
+    await answer({ kind: 'unavailable', reason: 'no answer', isCommitUnknown: false });
+    await answer(saved);
+    await Promise.all([...all, hung]);
+    expect(order).toEqual(['hung: no answer', 'a: no answer', 'b']);
+    expect(commits.counts.waiting).toBe(0);
   });
 
   it('are waited for by a close, and refused when the store fails', async () => {

@@ -143,7 +143,7 @@ export class GroupCommit {
   #refuseWaiting(results: readonly WriteResult[]): void {
     const [first] = results;
     if (first?.kind !== 'unavailable' || results.some(({ kind }) => kind !== 'unavailable')) return;
-    for (const { reject } of this.#waiting.takeAll()) reject(new StoreUnavailable(first.reason));
+    for (const waiting of this.#waiting.takeAll()) this.#finish(waiting, { ...first, isCommitUnknown: false });
   }
 
   async #flushAll(): Promise<void> {
@@ -178,6 +178,11 @@ export class GroupCommit {
       this.#aside.add(waiting, result.projectId);
       return;
     }
+    this.#finish(waiting, result);
+  }
+
+  /** Answers the caller. It may have been a scout: then the commands that waited behind it follow. */
+  #finish(waiting: Waiting, result: WriteResult | undefined): void {
     this.#enqueue(this.#aside.noteThrough(waiting));
     settleCaller(waiting, result);
   }
