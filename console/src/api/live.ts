@@ -3,27 +3,13 @@
  * that many tabs do not use up the few connections that a browser opens to a server.
  */
 import { useEffect, useRef, useState } from 'react';
-import type { Operations } from '../generated/interface.ts';
+import type { LiveLost, LiveEntry as ToldEntry } from '../generated/interface.ts';
 import { Refusal, send } from './client.ts';
 import { EventReader, type StreamEvent } from './event-stream.ts';
 import { token } from './session.ts';
 
-export type LiveEntry = Pick<
-  Operations['listLogs']['answer']['logs'][number],
-  | 'messageId'
-  | 'url'
-  | 'method'
-  | 'topicName'
-  | 'queueName'
-  | 'scheduleId'
-  | 'flowControlKey'
-  | 'labels'
-  | 'time'
-  | 'state'
-  | 'error'
-  | 'nextDeliveryTime'
-  | 'responseStatus'
-> & { workflowRunId?: string };
+/** As it is told, and as the list of the log has it. */
+export type LiveEntry = Omit<ToldEntry, 'id'>;
 
 type LiveEvent =
   | { kind: 'open' }
@@ -145,7 +131,7 @@ async function readOnce(tell: (event: LiveEvent) => void, signal: AbortSignal): 
 
 function otherEvent({ event, data }: StreamEvent): LiveEvent[] {
   if (event === 'open') return [{ kind: 'open' }];
-  if (event === 'lost') return [{ kind: 'lost', count: (data as { count: number }).count }];
+  if (event === 'lost') return [{ kind: 'lost', count: (data as LiveLost).count }];
   return [];
 }
 

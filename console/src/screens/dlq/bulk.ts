@@ -1,89 +1,77 @@
-/** Retries or deletes many entries of the DLQ, a page at a time, and says how far it is. */
+/** Retries or deletes many entries of the DLQ. */
 import { call, Refusal } from '../../api/client.ts';
+import { countPages, type Job, type Step, stepsOf } from '../../parts/bulk.ts';
 import type { Selection } from './selection.ts';
 
 export type BulkAction = 'retry' | 'delete';
 
-export interface Progress {
-  done: number;
-  /** Entries that somebody else retried or deleted meanwhile. */
-  gone: number;
-}
-
 const PAGE_COUNT = 100;
 
-interface Bulk {
-  action: BulkAction;
-  selection: Selection;
-  /** Has a `toDate`: what fails meanwhile is not of it. */
-  filter: Record<string, string>;
-}
+const WORDS = {
+  retry: {
+    title: 'Retry entries of the DLQ',
+    done: 'retried',
+    warning: 'Each becomes a new message with the same content and settings, and leaves the DLQ.',
+    button: 'Retry',
+    kind: 'main',
+  },
+  delete: {
+    title: 'Delete entries of the DLQ',
+    done: 'deleted',
+    warning: 'They are gone for good: neither their bodies nor their answers can be read again.',
+    button: 'Delete',
+    kind: 'danger',
+  },
+} as const;
 
-export async function runBulk(bulk: Bulk, tell: (progress: Progress) => void, signal: AbortSignal): Promise<Progress> {
-  const { action, selection, filter } = bulk;
-  let progress: Progress = { done: 0, gone: 0 };
-  const add = ({ done, gone }: Progress): void => {
-    progress = { done: progress.done + done, gone: progress.gone + gone };
-    tell(progress);
-  };
+/** What fails from now on, such as an entry that was retried, is not of it. */
+export function deadJob(action: BulkAction, selection: Selection, filter: Record<string, string>): Job {
+  const bounded = { toDate: String(Date.now()), ...filter, count: PAGE_COUNT };
+  const which = selection.kind === 'all' && Object.keys(filter).length > 0 ? ' that match the filter' : '';
+  const job = { ...WORDS[action], nounOf: (count: number) => `${count === 1 ? 'entry' : 'entries'}${which}` };
   if (selection.kind === 'some') {
     const ids = [...selection.ids];
-    for (let at = 0; at < ids.length && !signal.aborted; at += PAGE_COUNT) {
-      add(await runIds(action, ids.slice(at, at + PAGE_COUNT), signal));
-    }
-    return progress;
+    return {
+      ...job,
+      count: async () => ids.length,
+      step: stepsOf(ids, PAGE_COUNT, (some, signal) => changeEach(action, some, signal)),
+    };
   }
-  let cursor: string | undefined;
-  do {
-    const query = { ...filter, count: PAGE_COUNT, ...(cursor && { cursor }) } as never;
-    if (action === 'delete') {
-      const answer = await call('deleteDlqMessages', { query }, signal);
-      add({ done: answer.deleted, gone: 0 });
-      cursor = answer.cursor;
-    } else {
-      const answer = await call('retryDlqMessages', { query }, signal);
-      add({ done: answer.responses.length, gone: 0 });
-      cursor = answer.cursor || undefined;
-    }
-  } while (cursor !== undefined && !signal.aborted);
-  return progress;
+  return {
+    ...job,
+    count: (tell, signal) =>
+      countPages(async (cursor) => {
+        const answer = await call('listDlqMessages', { query: { ...bounded, cursor } as never }, signal);
+        return { count: answer.messages.length, cursor: answer.cursor };
+      }, tell),
+    step: (cursor, signal) => change(action, { ...bounded, cursor }, signal),
+  };
 }
 
-async function runIds(action: BulkAction, dlqIds: string[], signal: AbortSignal): Promise<Progress> {
+async function change(action: BulkAction, which: object, signal: AbortSignal): Promise<Step> {
+  const query = which as never;
   if (action === 'delete') {
-    const { deleted } = await call('deleteDlqMessages', { query: { dlqIds } }, signal);
-    return { done: deleted, gone: dlqIds.length - deleted };
+    const { deleted, cursor } = await call('deleteDlqMessages', { query }, signal);
+    return { done: deleted, cursor };
   }
+  const { responses, cursor } = await call('retryDlqMessages', { query }, signal);
+  return { done: responses.length, cursor: cursor || undefined };
+}
+
+async function changeEach(action: BulkAction, dlqIds: string[], signal: AbortSignal): Promise<Step> {
   try {
-    const { responses } = await call('retryDlqMessages', { query: { dlqIds } }, signal);
-    return { done: responses.length, gone: 0 };
+    const { done } = await change(action, { dlqIds }, signal);
+    return { done, gone: dlqIds.length - done };
   } catch (error) {
     if (!(error instanceof Refusal && error.status === 404)) throw error;
     // All or none: with one of them gone, each goes by itself.
     if (dlqIds.length === 1) return { done: 0, gone: 1 };
-    let sum: Progress = { done: 0, gone: 0 };
+    const sum = { done: 0, gone: 0 };
     for (const id of dlqIds) {
-      const { done, gone } = await runIds(action, [id], signal);
-      sum = { done: sum.done + done, gone: sum.gone + gone };
+      const { done, gone = 0 } = await changeEach(action, [id], signal);
+      sum.done += done;
+      sum.gone += gone;
     }
     return sum;
   }
-}
-
-/** Counts what matches, page by page, since the interface has no count. */
-export async function countMatching(
-  filter: Record<string, string>,
-  tell: (count: number) => void,
-  signal: AbortSignal,
-): Promise<number> {
-  let count = 0;
-  let cursor: string | undefined;
-  do {
-    const query = { ...filter, count: PAGE_COUNT, ...(cursor && { cursor }) } as never;
-    const answer: { messages: unknown[]; cursor?: string } = await call('listDlqMessages', { query }, signal);
-    count += answer.messages.length;
-    tell(count);
-    cursor = answer.cursor;
-  } while (cursor !== undefined && !signal.aborted);
-  return count;
 }

@@ -5,6 +5,8 @@ import { type AnswerOf, useChange } from '../../api/client.ts';
 import { onEndOf, usePages, useRows } from '../../api/pages.ts';
 import { Badge } from '../../parts/badge.tsx';
 import { Body } from '../../parts/body.tsx';
+import type { Job } from '../../parts/bulk.ts';
+import { BulkDialog } from '../../parts/bulk-dialog.tsx';
 import { Button } from '../../parts/button.tsx';
 import { Code } from '../../parts/copy.tsx';
 import { countOf } from '../../parts/count.ts';
@@ -15,8 +17,7 @@ import { Answered, Empty, Failure } from '../../parts/states.tsx';
 import { exactTime, Time } from '../../parts/time.tsx';
 import { contentOf } from '../message/content.ts';
 import { MessageLink, Opener, Target } from '../messages/cells.tsx';
-import type { BulkAction } from './bulk.ts';
-import { BulkDialog } from './bulk-dialog.tsx';
+import { deadJob } from './bulk.ts';
 import { RetryDialog } from './retry-dialog.tsx';
 import { isSelected, NONE, type Selection, toggled } from './selection.ts';
 
@@ -56,7 +57,7 @@ function DeadList({ filter }: { filter: Record<string, string> }) {
   const [openKey, setOpenKey] = useState<string>();
   const [isHeld, setIsHeld] = useState(false);
   const [selection, setSelection] = useState<Selection>(NONE);
-  const [action, setAction] = useState<BulkAction>();
+  const [job, setJob] = useState<Job>();
   const pages = usePages(
     'listDlqMessages',
     { query: { ...filter, count: PAGE_COUNT } as never },
@@ -67,7 +68,7 @@ function DeadList({ filter }: { filter: Record<string, string> }) {
   const hasSome = selection.kind === 'all' || selection.ids.size > 0;
   const areAllLoaded = ids.length > 0 && ids.every((id) => isSelected(selection, id));
   const close = (): void => {
-    setAction(undefined);
+    setJob(undefined);
     setSelection(NONE);
   };
   const columns: ListColumn<Dead>[] = [
@@ -143,10 +144,10 @@ function DeadList({ filter }: { filter: Record<string, string> }) {
             <span className="self-center text-quiet tabular-nums" aria-live="polite">
               {selection.kind === 'all' ? 'all selected' : `${selection.ids.size.toLocaleString()} selected`}
             </span>
-            <Button kind="main" disabled={!hasSome} onClick={() => setAction('retry')}>
+            <Button kind="main" disabled={!hasSome} onClick={() => setJob(deadJob('retry', selection, filter))}>
               Retry
             </Button>
-            <Button kind="danger" disabled={!hasSome} onClick={() => setAction('delete')}>
+            <Button kind="danger" disabled={!hasSome} onClick={() => setJob(deadJob('delete', selection, filter))}>
               Delete
             </Button>
           </>
@@ -177,7 +178,7 @@ function DeadList({ filter }: { filter: Record<string, string> }) {
           )
         }
       </Answered>
-      {action && <BulkDialog action={action} selection={selection} filter={filter} onClose={close} />}
+      {job && <BulkDialog job={job} onClose={close} />}
     </Panel>
   );
 }

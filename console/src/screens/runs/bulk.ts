@@ -1,19 +1,6 @@
-/** Changes of many runs at once: how many are meant, then one page of them after the other. */
+/** Cancels many runs, or resumes, restarts or deletes many that have failed. */
 import { call } from '../../api/client.ts';
-
-export interface Job {
-  title: string;
-  /** As in "3 runs cancelled". */
-  done: string;
-  /** What it means for the runs. */
-  warning: string;
-  button: string;
-  kind: 'main' | 'danger';
-  /** Counts page by page, since the interface has no count; `tell` says how many so far. */
-  count: (tell: (count: number) => void, signal: AbortSignal) => Promise<number>;
-  /** Does a page; tells how many, and where to go on. */
-  step: (cursor: string | undefined, signal: AbortSignal) => Promise<{ done: number; cursor?: string | undefined }>;
-}
+import { countPages, type Job, stepsOf } from '../../parts/bulk.ts';
 
 type Filter = Record<string, string>;
 
@@ -30,14 +17,15 @@ export function cancelJob(filter: Filter): Job {
   const cancelled = workflowRunId ? { workflowRunIds: workflowRunId } : { ...rest, ...exact, count: CANCELLED_COUNT };
   return {
     title: 'Cancel active runs',
+    nounOf,
     done: 'cancelled',
     warning: 'They do no further step, and a cancelled run cannot be resumed.',
     button: 'Cancel runs',
     kind: 'danger',
     count: (tell, signal) =>
-      counted(async (cursor) => {
+      countPages(async (cursor) => {
         const answer = await call('listWorkflowRuns', { query: { ...listed, cursor } as never }, signal);
-        return { done: answer.runs.length, cursor: answer.cursor };
+        return { count: answer.runs.length, cursor: answer.cursor };
       }, tell),
     step: async (_cursor, signal) => {
       const answer = await call('cancelWorkflowRuns', { query: cancelled as never }, signal);
@@ -85,37 +73,25 @@ export function failedJob(action: FailedAction, filter: Filter, ids?: readonly s
     const answer = await call(id, { query: query as never }, signal);
     return { done: answer.workflowRuns.length, cursor: answer.cursor };
   };
+  const job = { ...FAILED_WORDS[action], nounOf };
+  if (ids) {
+    return {
+      ...job,
+      count: async () => ids.length,
+      step: stepsOf(ids, FAILED_COUNT, (dlqIds, signal) => page({ dlqIds }, signal)),
+    };
+  }
   return {
-    ...FAILED_WORDS[action],
+    ...job,
     count: (tell, signal) =>
-      ids
-        ? Promise.resolve(ids.length)
-        : counted(async (cursor) => {
-            const query = { ...bounded, cursor } as never;
-            const answer = await call('listFailedWorkflowRuns', { query }, signal);
-            return { done: answer.messages.length, cursor: answer.cursor };
-          }, tell),
-    step: async (cursor, signal) => {
-      if (!ids) return page({ ...bounded, count: FAILED_COUNT, cursor }, signal);
-      const from = Number(cursor ?? 0);
-      const to = from + FAILED_COUNT;
-      const { done } = await page({ dlqIds: ids.slice(from, to) }, signal);
-      return { done, cursor: to < ids.length ? String(to) : undefined };
-    },
+      countPages(async (cursor) => {
+        const answer = await call('listFailedWorkflowRuns', { query: { ...bounded, cursor } as never }, signal);
+        return { count: answer.messages.length, cursor: answer.cursor };
+      }, tell),
+    step: (cursor, signal) => page({ ...bounded, count: FAILED_COUNT, cursor }, signal),
   };
 }
 
-async function counted(
-  read: (cursor: string | undefined) => Promise<{ done: number; cursor?: string | undefined }>,
-  tell: (count: number) => void,
-): Promise<number> {
-  let count = 0;
-  let cursor: string | undefined;
-  do {
-    const page = await read(cursor);
-    count += page.done;
-    tell(count);
-    cursor = page.cursor;
-  } while (cursor !== undefined);
-  return count;
+function nounOf(count: number): string {
+  return count === 1 ? 'run' : 'runs';
 }

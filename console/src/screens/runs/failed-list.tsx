@@ -4,14 +4,15 @@ import type { AnswerOf } from '../../api/client.ts';
 import { onEndOf, usePages } from '../../api/pages.ts';
 import { Action } from '../../parts/action.tsx';
 import { Badge } from '../../parts/badge.tsx';
+import type { Job } from '../../parts/bulk.ts';
+import { BulkDialog } from '../../parts/bulk-dialog.tsx';
 import { Button } from '../../parts/button.tsx';
 import { countOf } from '../../parts/count.ts';
 import { type ListColumn, LongList } from '../../parts/long-list.tsx';
 import { Panel } from '../../parts/panel.tsx';
 import { Answered, Empty } from '../../parts/states.tsx';
 import { Time } from '../../parts/time.tsx';
-import { type FailedAction, failedJob, type Job } from './bulk.ts';
-import { BulkDialog } from './bulk-dialog.tsx';
+import { type FailedAction, failedJob } from './bulk.ts';
 import { messageIn } from './failure.ts';
 import { RunLink } from './run-link.tsx';
 

@@ -2,6 +2,7 @@
 import { useState } from 'react';
 import { onEndOf, usePages } from '../../api/pages.ts';
 import { StateBadge } from '../../parts/badge.tsx';
+import { BulkDialog } from '../../parts/bulk-dialog.tsx';
 import { Button } from '../../parts/button.tsx';
 import { countOf } from '../../parts/count.ts';
 import { type ListColumn, LongList } from '../../parts/long-list.tsx';
@@ -9,7 +10,6 @@ import { Panel } from '../../parts/panel.tsx';
 import { Answered, Empty } from '../../parts/states.tsx';
 import { duration, Time, useNowMs } from '../../parts/time.tsx';
 import { cancelJob } from './bulk.ts';
-import { BulkDialog } from './bulk-dialog.tsx';
 import type { Run } from './data.ts';
 import { RunLink } from './run-link.tsx';
 

@@ -1,0 +1,97 @@
+/** Asks before many entries are changed, with their count, and shows how far it is. */
+import { useQueryClient } from '@tanstack/react-query';
+import { useEffect, useRef, useState } from 'react';
+import type { Job } from './bulk.ts';
+import { Button } from './button.tsx';
+import { Dialog } from './dialog.tsx';
+import { Failure } from './states.tsx';
+
+export function BulkDialog({ job: opened, onClose }: { job: Job; onClose: () => void }) {
+  // What it was opened for stays, whatever is read anew behind it.
+  const [job] = useState(opened);
+  const queries = useQueryClient();
+  const [count, setCount] = useState(0);
+  const [isCounted, setIsCounted] = useState(false);
+  const [progress, setProgress] = useState({ done: 0, gone: 0 });
+  const [stage, setStage] = useState<'asks' | 'runs' | 'stopped' | 'done'>('asks');
+  const [error, setError] = useState<Error>();
+  const stop = useRef(new AbortController());
+
+  useEffect(() => {
+    const counting = new AbortController();
+    stop.current = counting;
+    const counted = (whole: number): void => {
+      setCount(whole);
+      setIsCounted(true);
+    };
+    job.count(setCount, counting.signal).then(counted, (failure: Error) => {
+      if (!counting.signal.aborted) setError(failure);
+    });
+    return () => stop.current.abort();
+  }, [job]);
+
+  const run = async (): Promise<void> => {
+    // Whoever does not wait for the count means all that there are.
+    stop.current.abort();
+    stop.current = new AbortController();
+    const { signal } = stop.current;
+    setStage('runs');
+    try {
+      let cursor: string | undefined;
+      do {
+        const step = await job.step(cursor, signal);
+        setProgress(({ done, gone }) => ({ done: done + step.done, gone: gone + (step.gone ?? 0) }));
+        cursor = step.cursor;
+      } while (cursor !== undefined && !signal.aborted);
+      setStage(cursor === undefined ? 'done' : 'stopped');
+    } catch (failure) {
+      if (!signal.aborted) setError(failure as Error);
+      setStage('stopped');
+    }
+    await queries.invalidateQueries();
+  };
+
+  return (
+    <Dialog
+      title={job.title}
+      onClose={onClose}
+      actions={
+        stage === 'asks' ? (
+          <Button kind={job.kind} disabled={count === 0} onClick={() => void run()}>
+            {job.button} {isCounted ? count.toLocaleString() : 'all'}
+          </Button>
+        ) : (
+          stage === 'runs' && <Button onClick={() => stop.current.abort()}>Stop</Button>
+        )
+      }
+    >
+      <div className="flex flex-col gap-3" aria-live="polite">
+        {stage === 'asks' ? (
+          <>
+            <p>
+              <strong className="tabular-nums">{count.toLocaleString()}</strong> {job.nounOf(count)}
+              {!isCounted && !error && ' so far, still counting…'}
+            </p>
+            <p className="text-quiet">{job.warning}</p>
+          </>
+        ) : (
+          <>
+            <p>
+              <strong className="tabular-nums">{progress.done.toLocaleString()}</strong> of{' '}
+              {isCounted ? count.toLocaleString() : `more than ${count.toLocaleString()}`} {job.done}
+              {progress.gone > 0 && `, ${progress.gone.toLocaleString()} were gone already`}
+              {stage !== 'runs' && '.'}
+            </p>
+            <progress
+              aria-label={job.title}
+              className="h-2 w-full appearance-none overflow-hidden rounded-full bg-raised [&::-moz-progress-bar]:bg-accent [&::-webkit-progress-bar]:bg-raised [&::-webkit-progress-value]:bg-accent"
+              max={Math.max(1, count)}
+              value={stage === 'done' ? Math.max(1, count) : progress.done + progress.gone}
+            />
+          </>
+        )}
+        {error && <Failure error={error} />}
+      </div>
+    </Dialog>
+  );
+}
