@@ -8,6 +8,7 @@ import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { RequestSplitter } from '../../request-splitter.ts';
 import { BareClient } from '../bare-client.ts';
 import { type Payload, type Result, STEP_NAMES, STEPS } from '../program.ts';
+import { stepHeaders } from '../step-headers.ts';
 import { announce, reportEnd, reportHandled } from './reporting.ts';
 
 interface DeliveredEntry {
@@ -27,7 +28,6 @@ const OK = Buffer.from(
   'HTTP/1.1 200 OK\r\nUpstash-Workflow-Sdk-Version: 1\r\nUpstash-Workflow-Sdk: v1.0.0\r\nContent-Length: 0\r\n\r\n',
 );
 const RUN_ID = /\r\nupstash-workflow-runid: *(\S+)/i;
-const FEATURES = 'LazyFetch,InitialBody,WF_DetectTrigger,WF_TriggerOnConfig';
 
 const [serverUrl = '', token = ''] = process.argv.slice(2);
 const client = new BareClient(serverUrl, token, 128);
@@ -90,20 +90,6 @@ async function waitFor({ runId, url }: Delivery, event: string): Promise<void> {
 async function endRun({ runId }: Delivery, result: Payload | Result): Promise<void> {
   await client.send('DELETE', `/v2/workflows/runs/${runId}?cancel=false`, JSON.stringify(result));
   reportEnd(result.number);
-}
-
-/** As the official library sends them with a step (contract W 4.3). */
-function stepHeaders(runId: string, url: string): Record<string, string> {
-  return {
-    'upstash-workflow-init': 'false',
-    'upstash-workflow-runid': runId,
-    'upstash-workflow-url': url,
-    'upstash-workflow-sdk-version': '1',
-    'upstash-forward-upstash-workflow-sdk-version': '1',
-    'upstash-feature-set': FEATURES,
-    'content-type': 'application/json',
-    'upstash-method': 'POST',
-  };
 }
 
 function decoded(entry: DeliveredEntry | undefined): string {

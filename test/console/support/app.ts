@@ -2,6 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { type RouteFunction, serve, WorkflowNonRetryableError } from '@upstash/workflow';
+import { stepHeaders } from '../../../bench/workflows/step-headers.ts';
 import type { Servers } from '../../support/servers.ts';
 import { HOSTILE } from './hostile.ts';
 
@@ -19,12 +20,9 @@ const WORKFLOWS: Record<string, (app: App) => RouteFunction<unknown>> = {
       throw new WorkflowNonRetryableError('the bank is closed');
     });
   },
-  '/flows/long': () => async (context) => {
-    await Promise.all(Array.from({ length: STEPS }, (_, index) => context.run(`step ${index}`, () => index)));
-  },
 };
 
-/** Of the long workflow. */
+/** Of the run at `/long`, which goes without the library: that is called anew for each step, with all that went before. */
 export const STEPS = 500;
 
 export class App {
@@ -48,6 +46,7 @@ export class App {
     for (const [path, make] of Object.entries(WORKFLOWS)) {
       this.#handlers.set(path, serve(make(this), { env }).handler);
     }
+    this.#handlers.set('/long', (request) => goOnWithLongRun(request, server));
   }
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -68,4 +67,28 @@ export class App {
     const isBroken = pathname === '/broken' && !this.isRepaired;
     response.writeHead(isBroken ? 500 : 200, { 'X-Odd': encodeURIComponent(HOSTILE) }).end(HOSTILE);
   }
+}
+
+/** Does all steps at once when the run begins, and ends it when all are recorded. */
+async function goOnWithLongRun(request: Request, { url, token }: { url: string; token: string }): Promise<Response> {
+  const runId = request.headers.get('upstash-workflow-runid') ?? '';
+  const send = (method: string, path: string, body: unknown) =>
+    fetch(`${url}${path}`, { method, headers: { Authorization: `Bearer ${token}` }, body: JSON.stringify(body) });
+  const recorded = ((await request.json()) as unknown[]).length - 1;
+  if (recorded === 0) {
+    const steps = Array.from({ length: STEPS }, (_, index) => ({
+      destination: request.url,
+      headers: stepHeaders(runId, request.url),
+      body: JSON.stringify({
+        stepId: index + 1,
+        stepName: `step ${index}`,
+        stepType: 'Run',
+        out: `${index}`,
+        concurrent: STEPS,
+      }),
+    }));
+    await send('POST', '/v2/batch', steps);
+  }
+  if (recorded === STEPS) await send('DELETE', `/v2/workflows/runs/${runId}?cancel=false`, 'done');
+  return new Response('', { headers: { 'Upstash-Workflow-Sdk-Version': '1', 'Upstash-Workflow-Sdk': 'v1.0.0' } });
 }
