@@ -137,48 +137,45 @@ describe('a server with two workers', () => {
   });
 });
 
-it('lets tokens in and out at once in all workers, and signs with the rotated keys in all', async () => {
-  const { stdout } = await giveCommand(['init', '--data-dir', servers.dataDir]);
-  const token = /^QSTASH_TOKEN=(.*)$/m.exec(stdout)?.[1] ?? '';
-  const url = await servers.start(['serve', '--workers', '3']).url();
-  const statuses = async (as: string): Promise<number[]> => {
-    const replies = await Promise.all(times(40, () => call('GET', `${url}/v2/keys`, {}, as)));
-    return [...new Set(replies.map(({ status }) => status))];
-  };
-  const made = await giveCommand([
-    'tokens',
-    'create',
-    '--project',
-    'default',
-    '--scope',
-    'full',
-    '--json',
-    '--data-dir',
-    servers.dataDir,
-  ]);
-  const { token: added, id } = JSON.parse(made.stdout) as { token: string; id: string };
-  expect(await statuses(added)).toEqual([200]);
-  expect((await giveCommand(['tokens', 'revoke', id, '--data-dir', servers.dataDir])).code).toBe(0);
-  expect(await statuses(added)).toEqual([401]);
-  const rotated = await call('POST', `${url}/v2/keys/rotate`, {}, token);
-  expect(rotated.status).toBe(200);
-  const keys = await Promise.all(times(40, () => call('GET', `${url}/v2/keys`, {}, token)));
-  expect(new Set(keys.map(({ text }) => text))).toEqual(new Set([rotated.text]));
-});
+describe('a server in production with three workers', () => {
+  let shared: Servers;
+  let token: string;
+  let url: string;
+  beforeAll(async () => {
+    shared = new Servers();
+    const { stdout } = await giveCommand(['init', '--data-dir', shared.dataDir]);
+    token = /^QSTASH_TOKEN=(.*)$/m.exec(stdout)?.[1] ?? '';
+    url = await shared.start(['serve', '--workers', '3']).url();
+  });
+  afterAll(() => shared.close());
 
-it('lets a token that is made over HTTP into all workers before that is answered, and out of all when it is revoked', async () => {
-  const { stdout } = await giveCommand(['init', '--data-dir', servers.dataDir]);
-  const token = /^QSTASH_TOKEN=(.*)$/m.exec(stdout)?.[1] ?? '';
-  const url = await servers.start(['serve', '--workers', '3']).url();
+  const operate = (...args: string[]) => giveCommand([...args, '--data-dir', shared.dataDir]);
   const statuses = async (as: string): Promise<number[]> => {
     const replies = await Promise.all(times(40, () => call('GET', `${url}/v2/keys`, {}, as)));
     return [...new Set(replies.map(({ status }) => status))];
   };
-  const made = await call('POST', `${url}/v2/waypost/tokens`, {}, token, '{"scope":"full"}');
-  const { token: added, tokenId } = JSON.parse(made.text) as { token: string; tokenId: string };
-  expect(await statuses(added)).toEqual([200]);
-  expect((await call('DELETE', `${url}/v2/waypost/tokens/${tokenId}`, {}, token)).status).toBe(200);
-  expect(await statuses(added)).toEqual([401]);
-  const { stdout: listed } = await giveCommand(['tokens', '--json', '--data-dir', servers.dataDir]);
-  expect(JSON.parse(listed)).toHaveLength(1);
+
+  it('lets tokens of the command line in and out at once in all workers', async () => {
+    const made = await operate('tokens', 'create', '--project', 'default', '--scope', 'full', '--json');
+    const { token: added, id } = JSON.parse(made.stdout) as { token: string; id: string };
+    expect(await statuses(added)).toEqual([200]);
+    expect((await operate('tokens', 'revoke', id)).code).toBe(0);
+    expect(await statuses(added)).toEqual([401]);
+  });
+
+  it('lets a token that is made over HTTP into all workers before that is answered, and out of all when it is revoked', async () => {
+    const made = await call('POST', `${url}/v2/waypost/tokens`, {}, token, '{"scope":"full"}');
+    const { token: added, tokenId } = JSON.parse(made.text) as { token: string; tokenId: string };
+    expect(await statuses(added)).toEqual([200]);
+    expect((await call('DELETE', `${url}/v2/waypost/tokens/${tokenId}`, {}, token)).status).toBe(200);
+    expect(await statuses(added)).toEqual([401]);
+    expect(JSON.parse((await operate('tokens', '--json')).stdout)).toHaveLength(1);
+  });
+
+  it('signs with the rotated keys in all workers', async () => {
+    const rotated = await call('POST', `${url}/v2/keys/rotate`, {}, token);
+    expect(rotated.status).toBe(200);
+    const keys = await Promise.all(times(40, () => call('GET', `${url}/v2/keys`, {}, token)));
+    expect(new Set(keys.map(({ text }) => text))).toEqual(new Set([rotated.text]));
+  });
 });
