@@ -54,7 +54,7 @@ export const PLANTED_BUGS: Record<string, PlantedBug> = {
   'the messages of a full origin are forgotten': { promise: 'P2', sabotage: () => altered(forgettingLines) },
   'an outcome is given up when the store refuses it': {
     promise: 'P7',
-    seed: 45,
+    seed: 38,
     sabotage: () => altered(givingUpOutcomes),
   },
   'a slot is never given back': { promise: 'P2', sabotage: () => altered(losingSlots) },
@@ -67,12 +67,17 @@ export const PLANTED_BUGS: Record<string, PlantedBug> = {
   'a claim is made before the message is due': { promise: 'P2', sabotage: () => altered(claimingEarly) },
   'time follows a wall clock that is set back': {
     promise: 'P2',
+    seed: 6,
     steps: 150,
     sabotage: () => ({ time: byTheWallAlone }),
   },
   'the store is polled while nothing is due': { promise: 'P12', sabotage: () => altered(pollingStore) },
   'callbacks are forgotten': { promise: 'P3', sabotage: () => altered(forgettingCallbacks) },
-  'callbacks are saved though their settle is stale': { promise: 'P3', sabotage: () => altered(callbacksOfStale) },
+  'callbacks are saved though their settle is stale': {
+    promise: 'P3',
+    seed: 12,
+    sabotage: () => altered(callbacksOfStale),
+  },
   'callbacks are saved in a transaction of their own': {
     promise: 'P3',
     seed: 4,

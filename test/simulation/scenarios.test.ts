@@ -146,12 +146,12 @@ test('a refused publish leaves nothing behind', async () => {
   expect(world.network.attempts).toEqual([]);
 });
 
-test('P9: a thousand messages to a dead endpoint cost its neighbour nothing, and the store little', async () => {
+test('P9: hundreds of messages to a dead endpoint cost its neighbour nothing, and the store little', async () => {
   const world = await runningWorld();
   world.network.setEndpoint('https://dead.example', () => ({ kind: 'silence' }));
   answering(world, 'https://healthy.example', 200, 20);
   const settings = { dialect: 'upstash' as const, maxRetries: 2, retryDelayExpression: '1000', timeoutMs: 5_000 };
-  const dead = Array.from({ length: 1_000 }, () => command('https://dead.example', { settings }));
+  const dead = Array.from({ length: 300 }, () => command('https://dead.example', { settings }));
   await publish(world, dead);
   const waits: number[] = [];
   for (let minute = 0; minute < 60; minute += 1) {

@@ -17,8 +17,8 @@ export const SCHEDULE_BUGS: Record<string, PlantedBug> = {
     sabotage: () => altered(movingOnLater),
   },
   'a schedule moves on whatever its version': { promise: 'P16', sabotage: () => altered(withoutVersions) },
-  'a paused schedule is triggered': { promise: 'P16', sabotage: () => altered(withoutPause) },
-  'a deleted schedule is triggered': { promise: 'P16', seed: 8, steps: 150, sabotage: () => altered(withoutDeletion) },
+  'a paused schedule is triggered': { promise: 'P16', seed: 6, sabotage: () => altered(withoutPause) },
+  'a deleted schedule is triggered': { promise: 'P16', seed: 7, steps: 150, sabotage: () => altered(withoutDeletion) },
   'a clock that is set back has its times come again': {
     promise: 'P16',
     steps: 150,
@@ -26,13 +26,13 @@ export const SCHEDULE_BUGS: Record<string, PlantedBug> = {
   },
   'a crash makes the schedules forget what they missed': {
     promise: 'P16',
-    seed: 12,
+    seed: 26,
     steps: 150,
     sabotage: () => altered(forgettingMissed),
   },
   'every time that was missed is made up for': {
     promise: 'P16',
-    seed: 12,
+    seed: 8,
     steps: 150,
     sabotage: () => altered(makingUpForEach),
   },

@@ -5,7 +5,7 @@ import { simulate } from './simulate.ts';
 
 const WORKERS = 3;
 const STEPS = 120;
-const SEEDS = 4;
+const SEEDS = 3;
 
 const seeds = playSeeds(simulate, { first: 1, count: SEEDS, steps: STEPS, workers: WORKERS });
 
