@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** Files of which none leaves anything behind in its process: they share workers, so that the sources are loaded once and not by each. */
 const IN_PROCESS = [
@@ -22,6 +23,29 @@ const leftOut = namesPlaces ? [] : [FULL];
  */
 const WORKERS = Math.ceil(availableParallelism() * (namesPlaces ? 1.5 : 2));
 
+/** Parts of the names of the longest of those that share workers. */
+const LONG = [
+  'planted-bugs',
+  'postgres-14',
+  'simulation',
+  '.postgres.full',
+  'store/sqlite',
+  'store/postgres.',
+  'isolation',
+  'messaging',
+];
+
+/** First files with a worker of their own, then those that share workers, the longest first: none of them is left to run alone. */
+class LongFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const rank = ({ project, moduleId }: TestSpecification): number => {
+      if (project.config.isolate) return 0;
+      return LONG.some((name) => moduleId.includes(name)) ? 1 : 2;
+    };
+    return (await super.sort(files)).toSorted((a, b) => rank(a) - rank(b));
+  }
+}
+
 const each = {
   // A test that waits for this long hangs, also on a machine that is busy with other things.
   testTimeout: 240_000,
@@ -30,13 +54,14 @@ const each = {
   env: { NODE_COMPILE_CACHE: fileURLToPath(new URL('./node_modules/.cache/waypost', import.meta.url)) },
   // A failure is never run again: what fails once is a finding.
   retry: 0,
+  maxWorkers: WORKERS,
 };
 
 export default defineConfig({
   test: {
+    sequence: { sequencer: LongFirst },
     // Starts nothing by itself: a PostgreSQL for the tests that ask for one (test/support/postgres/shared.ts).
     globalSetup: ['test/support/postgres/global-setup.ts'],
-    // One after the other, each with workers of its own number: a whole one, since percentages end at the number of cores.
     projects: [
       {
         test: {
@@ -44,8 +69,6 @@ export default defineConfig({
           name: 'processes',
           include: ['test/**/*.test.ts'],
           exclude: [...IN_PROCESS, ...leftOut],
-          sequence: { groupOrder: 0 },
-          maxWorkers: WORKERS,
         },
       },
       {
@@ -54,8 +77,6 @@ export default defineConfig({
           name: 'in process',
           include: IN_PROCESS,
           exclude: leftOut,
-          sequence: { groupOrder: 1 },
-          maxWorkers: WORKERS,
           isolate: false,
         },
       },
