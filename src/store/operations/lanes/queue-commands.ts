@@ -221,14 +221,14 @@ export interface QueueRow {
 }
 
 /**
- * Counts the messages that wait for a slot and those that have one. Callbacks are not counted: their slot has the key
- * of another message.
+ * Counts the messages in the queue's line, in its index alone, and those that have a slot and are not in the line.
+ * Callbacks are not counted: their slot has the key of another message.
  */
 const QUEUE_FIELDS = `q.name, q.parallelism, q.paused, q.created_at_ms, q.updated_at_ms,
   (select count(*) from messages m
-   where m.project_id = q.project_id and m.queue_id = q.id and m.claim_token is null and m.line = ${LINE.queue} and m.queue_slot is null)
-  + (select count(*) from messages m
-   where m.project_id = q.project_id and m.queue_id = q.id and m.queue_slot is not null and m.queue_slot = m.key) as lag`;
+   where m.project_id = q.project_id and m.queue_id = q.id and m.claim_token is null and m.line = ${LINE.queue})
+  + (select count(case when m.queue_slot = m.key and not (m.claim_token is null and m.line = ${LINE.queue}) then 1 end)
+   from messages m where m.project_id = q.project_id and m.queue_id = q.id and m.queue_slot is not null) as lag`;
 
 export const findQueue = longRead(
   async (queries: Queries, { projectId, name }: QueuePlace): Promise<QueueRow | undefined> => {
