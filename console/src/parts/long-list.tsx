@@ -102,6 +102,11 @@ export function LongList<Row>(props: Props<Row>) {
           })}
         </div>
       </div>
+      {rows.length === 0 && (
+        <p role="status" className="px-4 py-3 text-quiet">
+          Nothing among the latest; looking further back…
+        </p>
+      )}
     </div>
   );
 }

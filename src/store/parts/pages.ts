@@ -6,8 +6,11 @@ import { ApiError } from '../../protocol/errors.ts';
 import { keyOfMessageId } from '../../protocol/ids.ts';
 import type { PageRows, Position, Slice } from '../operations/page.ts';
 
-/** Windows that one page may look through for matching rows. A window has `WINDOW` rows (operations/windows.ts). */
-const WINDOWS_MAX = 50;
+/**
+ * Windows that one page may look through for matching rows, so that it takes a tenth of a second at most. A window has
+ * `WINDOW` rows (operations/windows.ts).
+ */
+const WINDOWS_MAX = 8;
 
 /** Bytes of bodies on one page: the page ends early, so that a thousand large bodies are never in memory together. */
 const PAGE_BYTES_MAX = 16 * 1024 * 1024;
