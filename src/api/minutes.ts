@@ -5,7 +5,7 @@ import { type Answer, answer } from './answer.ts';
 import { CURSOR, time } from './parameter-kinds.ts';
 import { into, readQuery, wholeNumber } from './parameters.ts';
 import type { Call, Route, Services } from './route.ts';
-import { exactly, Ms, Text } from './schemas.ts';
+import { Count, exactly, Ms, Text } from './schemas.ts';
 
 /** A day. */
 const MINUTES_MAX = 1_440;
@@ -21,7 +21,6 @@ const QUERY = [
   CURSOR,
 ];
 
-const Count = Type.Integer({ minimum: 0 });
 const Histogram = (description: string) =>
   Type.Array(Count, { minItems: BOUNDS_MS.length + 1, maxItems: BOUNDS_MS.length + 1, description });
 

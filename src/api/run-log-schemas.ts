@@ -2,11 +2,10 @@
 import { type TSchema, Type } from '@sinclair/typebox';
 import { UNFINISHED_REASONS } from '../engine/messages/explain.ts';
 import { LOG_STATES, RUN_LOG_STATES } from '../engine/model.ts';
-import { exactly, HeaderMapSchema, Ms, Text } from './schemas.ts';
+import { Count, exactly, HeaderMapSchema, Ms, Text } from './schemas.ts';
 
 const oneOf = (...names: string[]): TSchema => Type.Union(names.map((name) => Type.Literal(name)));
 const optional = Type.Optional;
-const Count = Type.Integer({ minimum: 0 });
 const AtLeastOne = Type.Integer({ minimum: 1 });
 /** Headers of an endpoint's answer, which may be none. */
 const AnswerHeaders = Type.Record(Type.String(), Type.Array(Type.String()));

@@ -8,8 +8,14 @@ import type { AcceptContext, Draft } from './messages/accept.ts';
 import type { Accepted } from './messages/accepted.ts';
 import { type DeadRetryOverride, succeed } from './messages/dead-retry.ts';
 import { Dispatcher } from './messages/dispatcher.ts';
-import type { ExplainedBacklog, ExplainedMessage } from './messages/explain.ts';
-import { type Explanation, explain, explainKey, explainLine } from './messages/explain.ts';
+import {
+  type ExplainedBacklog,
+  type ExplainedMessage,
+  type Explanation,
+  explain,
+  explainKey,
+  explainLine,
+} from './messages/explain.ts';
 import { dlqIdIn, explainFinished } from './messages/explain-finished.ts';
 import type { Intake } from './messages/intake.ts';
 import { IntakeHealth } from './messages/intake-health.ts';

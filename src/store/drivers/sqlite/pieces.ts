@@ -32,7 +32,7 @@ export function withoutPieces(commands: readonly WriteCommand[]): readonly Write
 export interface Step {
   piece?: Piece;
   /** Copies that belong to the piece alone. */
-  handedOver: ArrayBuffer[];
+  handedOver?: ArrayBuffer[];
 }
 
 export function* stepsOf(commands: readonly WriteCommand[]): Generator<Step> {
@@ -43,7 +43,7 @@ export function* stepsOf(commands: readonly WriteCommand[]): Generator<Step> {
     for (const message of command.args.messages) {
       const more = costOfMessages([message]);
       if (messages.length > 0 && cost + more > PIECE_COST_MAX) {
-        yield { piece: { kind: 'piece', index, messages }, handedOver: [] };
+        yield { piece: { kind: 'piece', index, messages } };
         messages = [];
         cost = 0;
       }
@@ -55,7 +55,7 @@ export function* stepsOf(commands: readonly WriteCommand[]): Generator<Step> {
       messages.push(message);
       cost += more;
     }
-    if (messages.length > 0) yield { piece: { kind: 'piece', index, messages }, handedOver: [] };
+    if (messages.length > 0) yield { piece: { kind: 'piece', index, messages } };
   }
 }
 
@@ -63,7 +63,7 @@ function* stepsOfOne(index: number, message: StoredNewMessage, body: Uint8Array)
   const copy = new Uint8Array(body.byteLength);
   for (let at = 0; at < body.byteLength; at += STEP_BYTES) {
     copy.set(body.subarray(at, at + STEP_BYTES), at);
-    yield { handedOver: [] };
+    yield {};
   }
   const content = message.content.with(-1, copy) as NewContentRow;
   yield { piece: { kind: 'piece', index, messages: [{ ...message, content }] }, handedOver: [copy.buffer] };
