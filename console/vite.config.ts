@@ -16,6 +16,8 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     rolldownOptions: {
+      // Few files: a browser asks a server for six at a time, and for no more until they are there.
+      output: { codeSplitting: { groups: [{ name: 'shared', test: /node_modules|console\/src\/(api|parts)\// }] } },
       // Marks of server components, which say nothing to a page that has none.
       checks: { pluginTimings: false },
       onwarn: (warning, warn) => {

@@ -1,5 +1,13 @@
 /** Every screen and its address. What a screen shows stands in its address, so that a link shows the same. */
-import { createRootRoute, createRoute, createRouter, lazyRouteComponent, redirect } from '@tanstack/react-router';
+import {
+  createRootRoute,
+  createRoute,
+  createRouter,
+  lazyRouteComponent,
+  type RouteComponent,
+  redirect,
+} from '@tanstack/react-router';
+import { Screen as Overview } from './screens/overview/screen.tsx';
 import { Layout } from './shell/layout.tsx';
 
 export type Search = Record<string, string | undefined>;
@@ -15,13 +23,13 @@ function readSearch(given: Record<string, unknown>): Search {
   );
 }
 
-function screen<Path extends string>(path: Path, load: () => Promise<{ Screen: React.ComponentType }>) {
-  return createRoute({
-    getParentRoute: () => root,
-    path,
-    validateSearch: readSearch,
-    component: lazyRouteComponent(load, 'Screen'),
-  });
+function screen<Path extends string>(path: Path, component: RouteComponent) {
+  return createRoute({ getParentRoute: () => root, path, validateSearch: readSearch, component });
+}
+
+/** A screen that is read when somebody goes there. */
+function later<Path extends string>(path: Path, load: () => Promise<{ Screen: React.ComponentType }>) {
+  return screen(path, lazyRouteComponent(load, 'Screen'));
 }
 
 const home = createRoute({
@@ -34,18 +42,18 @@ const home = createRoute({
 
 const routeTree = root.addChildren([
   home,
-  screen('/overview', () => import('./screens/overview/screen.tsx')),
-  screen('/messages', () => import('./screens/messages/screen.tsx')),
-  screen('/messages/$messageId', () => import('./screens/message/screen.tsx')),
-  screen('/dlq', () => import('./screens/dlq/screen.tsx')),
-  screen('/runs', () => import('./screens/runs/screen.tsx')),
-  screen('/runs/$runId', () => import('./screens/runs/run.tsx')),
-  screen('/schedules', () => import('./screens/schedules/screen.tsx')),
-  screen('/queues', () => import('./screens/queues/screen.tsx')),
-  screen('/flow-control', () => import('./screens/flow-control/screen.tsx')),
-  screen('/url-groups', () => import('./screens/url-groups/screen.tsx')),
-  screen('/send', () => import('./screens/send/screen.tsx')),
-  screen('/settings', () => import('./screens/settings/screen.tsx')),
+  screen('/overview', Overview),
+  later('/messages', () => import('./screens/messages/screen.tsx')),
+  later('/messages/$messageId', () => import('./screens/message/screen.tsx')),
+  later('/dlq', () => import('./screens/dlq/screen.tsx')),
+  later('/runs', () => import('./screens/runs/screen.tsx')),
+  later('/runs/$runId', () => import('./screens/runs/run.tsx')),
+  later('/schedules', () => import('./screens/schedules/screen.tsx')),
+  later('/queues', () => import('./screens/queues/screen.tsx')),
+  later('/flow-control', () => import('./screens/flow-control/screen.tsx')),
+  later('/url-groups', () => import('./screens/url-groups/screen.tsx')),
+  later('/send', () => import('./screens/send/screen.tsx')),
+  later('/settings', () => import('./screens/settings/screen.tsx')),
 ]);
 
 /** Numbers stay texts: an id of digits would lose some of them. */
