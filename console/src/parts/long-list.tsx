@@ -1,5 +1,5 @@
 /** A list of any length, of which only the rows in sight are in the page. */
-import { useVirtualizer } from '@tanstack/react-virtual';
+import { useVirtualizer, type Virtualizer } from '@tanstack/react-virtual';
 import { useCallback, useEffect, useRef } from 'react';
 
 export interface ListColumn<Row> {
@@ -42,6 +42,7 @@ export function LongList<Row>(props: Props<Row>) {
     getItemKey: useCallback((index: number) => latestKeyOf.current(rows[index] as Row), [rows]),
     estimateSize: () => ROW_PX,
     overscan: ROWS_AHEAD,
+    measureElement: sizeOf,
   });
   const items = virtual.getVirtualItems();
   const isAtEnd = (items.at(-1)?.index ?? -1) >= rows.length - 1;
@@ -109,6 +110,13 @@ export function LongList<Row>(props: Props<Row>) {
       )}
     </div>
   );
+}
+
+/** As the browser tells it after it has laid out the page: asked for earlier, it would lay it out for each new row. */
+function sizeOf(element: Element, entry: ResizeObserverEntry | undefined, list: Virtualizer<HTMLDivElement, Element>) {
+  const [size] = entry?.borderBoxSize ?? [];
+  if (size) return Math.round(size.blockSize);
+  return list.itemSizeCache.get(list.options.getItemKey(list.indexFromElement(element))) ?? ROW_PX;
 }
 
 function held<Row>({ onHold }: Props<Row>): React.HTMLAttributes<HTMLDivElement> {
