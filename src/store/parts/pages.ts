@@ -10,7 +10,7 @@ import type { PageRows, Position, Slice } from '../operations/page.ts';
  * Windows that one page may look through for matching rows, so that it takes a tenth of a second at most. A window has
  * `WINDOW` rows (operations/windows.ts).
  */
-const WINDOWS_MAX = 8;
+const WINDOWS_MAX = 3;
 
 /** Bytes of bodies on one page: the page ends early, so that a thousand large bodies are never in memory together. */
 const PAGE_BYTES_MAX = 16 * 1024 * 1024;
