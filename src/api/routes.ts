@@ -1,4 +1,5 @@
 /** Every route (contract M 28). */
+import { allWaiterRoutes } from './all-waiters.ts';
 import { batchRoutes } from './batch.ts';
 import { dlqRoutes } from './dlq.ts';
 import { documentRoutes } from './document.ts';
@@ -46,6 +47,7 @@ export function createRoutes(services: Services): Route[] {
     ...runRoutes(services),
     ...runDlqRoutes(services),
     ...waiterRoutes(services),
+    ...allWaiterRoutes(services),
     ...hookRoutes(services),
     ...keyRoutes(services),
     ...sessionRoutes(services),

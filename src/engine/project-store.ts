@@ -4,6 +4,7 @@
  */
 import type { InProjectAt, ProjectId } from './model.ts';
 import type { Clock } from './ports.ts';
+import type { WaiterListStore } from './runs/stores.ts';
 import type { Store } from './stores.ts';
 
 /** The methods of a part of the store, without the arguments that a `ProjectStore` fills in: project and time. */
@@ -25,6 +26,7 @@ export interface ProjectStore {
   readonly minutes: OfProject<Pick<Store['minutes'], 'listMinutes'>>;
   readonly runs: OfProject<Pick<Store['runs'], 'journalBytes'>>;
   readonly deadRuns: OfProject<Pick<Store['deadRuns'], 'listDeadRuns' | 'findDeadRuns' | 'deleteDeadRuns'>>;
+  readonly waiters: OfProject<WaiterListStore>;
   readonly runLogs: OfProject<Pick<Store['runLogs'], 'listRunEvents'>>;
 }
 

@@ -31,7 +31,7 @@ import type {
 import type { Page, PageRequest } from './page.ts';
 import type { DeadRunStore } from './runs/dead-run-store.ts';
 import type { RunLogStore } from './runs/log-store.ts';
-import type { RunStore, WaiterStore } from './runs/stores.ts';
+import type { RunStore, WaiterListStore, WaiterStore } from './runs/stores.ts';
 import type { Schedule, ScheduleChange, TriggeredMessage } from './schedules/schedules.ts';
 import type { Backlog, Failures, LiveMessage, UnfinishedFilter, UnfinishedMessage } from './unfinished.ts';
 import type { Endpoint, EndpointSelector, UrlGroup, UrlGroupLimits } from './url-groups.ts';
@@ -401,7 +401,7 @@ export interface Store {
   readonly runs: RunStore;
   readonly deadRuns: DeadRunStore;
   readonly runLogs: RunLogStore;
-  readonly waiters: WaiterStore;
+  readonly waiters: WaiterStore & WaiterListStore;
   readonly projects: ProjectStore;
   readonly urlGroups: UrlGroupStore;
   readonly schedules: ScheduleStore;

@@ -16,6 +16,7 @@ import * as projectGate from './operations/lanes/project-gate.ts';
 import * as queueCommands from './operations/lanes/queue-commands.ts';
 import * as minutes from './operations/minutes.ts';
 import * as urlGroups from './operations/url-groups.ts';
+import * as allWaiters from './operations/waiters/all-waiters.ts';
 import * as workers from './operations/workers/workers.ts';
 import { deadOver } from './parts/dead.ts';
 import { deadRunsOver } from './parts/dead-runs.ts';
@@ -58,7 +59,7 @@ export class SqlStore implements Store {
     this.runs = runsOver(connection);
     this.deadRuns = deadRunsOver(connection);
     this.runLogs = runLogsOver(connection);
-    this.waiters = waitersOver(connection);
+    this.waiters = { ...waitersOver(connection), ...derive(connection, allWaiters) };
     this.schedules = schedulesOver(connection);
     this.retention = retentionOver(connection);
     this.keys = derive(connection, { ...flowCommands, ...projectGate });

@@ -129,6 +129,7 @@ export async function useRuns(world: World): Promise<void> {
   }
   await store.messages.accept([adopting], T0);
   await store.waiters.addWaiter(waiter(world, first), undefined, T0);
+  await store.waiters.listAllWaiters({ projectId: PROJECT, prefix: 'e', after: { eventId: 'e', key: 0 }, count: 10 });
   for (const order of ['latestFirst', 'earliestFirst'] as const) {
     await store.runLogs.listRunEvents({ projectId: PROJECT, filter: {}, page: { count: 10, order } });
     await store.runLogs.listRunHistories({ projectId: PROJECT, filter: {}, page: { count: 10, order } });

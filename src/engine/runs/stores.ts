@@ -124,3 +124,28 @@ export interface WaiterStore {
    */
   dueWaiters(request: { nowMs: Millis; limit: number }): Promise<{ due: Waiter[]; nextAtMs: Millis | undefined }>;
 }
+
+/** A place in the list of all waiters of a project. */
+export interface WaiterPosition {
+  eventId: string;
+  key: MessageKey;
+}
+
+/** A waiter without what it was registered with. */
+export interface ListedWaiter extends WaiterPosition {
+  /** Of the wait itself. */
+  messageId: MessageId;
+  runId: string;
+  runUrl: string;
+  runCreatedAtMs: Millis;
+  sinceMs: Millis;
+  deadlineMs: Millis;
+}
+
+export interface WaiterListStore {
+  /**
+   * By event id, then in order of registration: the first `count` after `after` whose event ids begin with `prefix`,
+   * which may be empty.
+   */
+  listAllWaiters(args: InProject & { prefix: string; after?: WaiterPosition; count: number }): Promise<ListedWaiter[]>;
+}

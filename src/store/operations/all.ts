@@ -30,6 +30,7 @@ import * as histories from './runs/run-histories.ts';
 import * as runLogs from './runs/run-logs.ts';
 import * as schedules from './schedules/schedules.ts';
 import * as urlGroups from './url-groups.ts';
+import * as allWaiters from './waiters/all-waiters.ts';
 import * as pendingEvents from './waiters/pending-events.ts';
 import * as register from './waiters/register.ts';
 import * as waiters from './waiters/waiters.ts';
@@ -62,6 +63,7 @@ const ALL = {
   ...urlGroups,
   ...workers,
   ...activeRuns,
+  ...allWaiters,
   ...deadRuns,
   ...failureCallbacks,
   ...histories,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Message, NewMessage } from '../../../src/engine/model.ts';
-import type { NewWaiter, PendingEventLimits, Waiting } from '../../../src/engine/runs/stores.ts';
+import type { NewWaiter, PendingEventLimits, WaiterPosition, Waiting } from '../../../src/engine/runs/stores.ts';
 import type { RunPart, WaitPart } from '../../../src/protocol/settings.ts';
 import { bytes, eachWorld, type OpenStore, OTHER_PROJECT, PROJECT, T0 } from './world.ts';
 
@@ -260,6 +260,31 @@ export function waitersConformance(open: OpenStore): void {
       expect(await keysFor('e', { runKey: strange.key })).toEqual([]);
       expect(await keysFor('e', { count: 2 })).toEqual([first.key, second.key]);
       expect(await keysFor('e', { afterKey: second.key })).toEqual([third.key]);
+    });
+
+    it('are listed for all events of a project, by event and then by registration, page by page', async () => {
+      const [one, two, strange] = [await begin('a'), await begin('b'), await begin('c', OTHER_PROJECT)];
+      const paidByTwo = await register(two, { eventId: 'paid-2' });
+      const approved = await register(one, { eventId: 'approved', deadlineMs: T0 + 5 });
+      const paid = await register(one, { stepId: 2, eventId: 'paid-2' });
+      const paidFirst = await register(one, { stepId: 3, eventId: 'paid-1' });
+      await register(strange, { eventId: 'paid-1' });
+      const listed = async (prefix = '', count = 10, after?: WaiterPosition) =>
+        store().waiters.listAllWaiters({ projectId: PROJECT, prefix, count, ...(after && { after }) });
+      const keys = async (...args: Parameters<typeof listed>) => (await listed(...args)).map(({ key }) => key);
+
+      expect((await listed())[0]).toEqual({
+        ...{ key: approved.key, eventId: 'approved', messageId: approved.id, sinceMs: T0, deadlineMs: T0 + 5 },
+        ...{ runId: 'a', runUrl: 'https://app.example/wf', runCreatedAtMs: T0 },
+      });
+      expect(await keys()).toEqual([approved.key, paidFirst.key, paidByTwo.key, paid.key]);
+      expect(await keys('paid')).toEqual([paidFirst.key, paidByTwo.key, paid.key]);
+      expect(await keys('paid-2')).toEqual([paidByTwo.key, paid.key]);
+      expect(await keys('Paid')).toEqual([]);
+      expect(await keys('', 2)).toEqual([approved.key, paidFirst.key]);
+      expect(await keys('', 2, { eventId: 'paid-1', key: paidFirst.key })).toEqual([paidByTwo.key, paid.key]);
+      expect(await keys('', 2, { eventId: 'paid-2', key: paidByTwo.key })).toEqual([paid.key]);
+      expect(await keys('paid', 10, { eventId: 'approved', key: approved.key })).toHaveLength(3);
     });
 
     it('come in pages that what they were registered with cannot make large', async () => {
