@@ -84,6 +84,18 @@ describe.skipIf(obstacle !== undefined)(`in the console${reason}`, () => {
     await row.getByText('delivered').waitFor();
   });
 
+  it('an event that a run waits for is found and sent', async () => {
+    await visit.goTo('/overview');
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type('events w');
+    await page.keyboard.press('Enter');
+    await page.getByRole('button', { name: 'Send paid-42' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Send an event' });
+    await dialog.getByRole('button', { name: 'Send', exact: true }).click();
+    await dialog.getByText('1 run goes on').waitFor();
+    await page.getByText('No run waits for an event').waitFor();
+  });
+
   it('a failed run is found, and resumed once its cause is repaired', async () => {
     await visit.goTo('/runs?view=failed');
     await page.getByRole('link', { name: scene.made.failedRun }).click();

@@ -21,6 +21,9 @@ const SCREENS = [
   ['/settings', 'Settings'],
 ] as const;
 
+/** What the palette leads to as well: a part of a screen that people look for by its name. */
+const PLACES = [...SCREENS, ['/runs?view=waiting', 'Events waited for']] as const;
+
 export function Layout() {
   const token = useToken();
   const hadToken = useRef(false);
@@ -56,7 +59,7 @@ function Sidebar() {
         </Button>
       </div>
       <div className={`${isOpen ? 'flex' : 'hidden'} min-h-0 flex-1 flex-col gap-3 md:flex`}>
-        <Palette screens={SCREENS} />
+        <Palette screens={PLACES} />
         <nav aria-label="Screens" className="flex flex-col gap-0.5 overflow-y-auto">
           {SCREENS.map(([to, name]) => (
             <Link

@@ -13,6 +13,9 @@ const WORKFLOWS: Record<string, (app: App) => RouteFunction<unknown>> = {
     await Promise.all([context.run('ask for the price', () => 42), context.run('look in the store', () => true)]);
     await context.sleep('give time to reconsider', '1h');
   },
+  '/flows/invoice': () => async (context) => {
+    await context.waitForEvent('wait for the payment', 'paid-42');
+  },
   '/flows/refund': (app) => async (context) => {
     await context.run('take it back', () => 'a lamp');
     return await context.run('pay out', () => {

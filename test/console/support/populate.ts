@@ -50,6 +50,7 @@ export async function populate({ url, token, app }: Places): Promise<Made> {
   const limited = { 'Upstash-Flow-Control-Key': 'crm', 'Upstash-Flow-Control-Value': 'parallelism=1' };
 
   const run = await trigger('order', { said: HOSTILE });
+  await trigger('invoice', {});
   const failedRun = await trigger('refund', { order: 42 });
   const odd = { 'Upstash-Label': 'orders', 'Upstash-Forward-X-Odd': encodeURIComponent(HOSTILE) };
   const delivered = await publish('/ok', odd, JSON.stringify({ text: HOSTILE }));
@@ -75,5 +76,8 @@ export async function populate({ url, token, app }: Places): Promise<Made> {
   await eventually('a run that sleeps', async () =>
     JSON.stringify(await ask('GET', `/v2/workflows/logs?workflowRunId=${run}`)).includes('give time to reconsider'),
   );
+  await eventually('a run that waits for an event', async () => {
+    return (await ask<{ waiters: unknown[] }>('GET', '/v2/waypost/waiters')).waiters.length === 1;
+  });
   return { delivered, failed, waiting, run, failedRun };
 }

@@ -20,6 +20,7 @@ export const SCREENS: readonly (readonly [name: string, path: (made: Made) => st
   ['a waiting message', ({ waiting }) => `/messages/${waiting}`, 'Cancel message'],
   ['runs', () => '/runs', 'failed'],
   ['failed runs', () => '/runs?view=failed', 'the bank is closed'],
+  ['waits for events', () => '/runs?view=waiting', 'paid-42'],
   ['a run', ({ run }) => `/runs/${run}`, 'give time to reconsider'],
   ['a failed run', ({ failedRun }) => `/runs/${failedRun}`, 'Resume'],
   ['DLQ', () => '/dlq', '500'],

@@ -46,3 +46,7 @@ export const FAILED_FIELDS: readonly FilterField[] = [
   { name: 'responseStatus', label: 'Status', kind: 'number', isRare: true },
   ...RARE,
 ];
+
+export const WAITING_FIELDS: readonly FilterField[] = [
+  { name: 'eventIdPrefix', label: 'Event, or how it begins', placeholder: 'paid-' },
+];

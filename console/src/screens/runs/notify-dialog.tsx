@@ -5,10 +5,15 @@ import { Button } from '../../parts/button.tsx';
 import { Dialog } from '../../parts/dialog.tsx';
 import { Choice, TextArea, TextField } from '../../parts/field.tsx';
 import { Failure } from '../../parts/states.tsx';
-import type { Run } from './data.ts';
 
-export function NotifyDialog({ run, onClose }: { run: Run; onClose: () => void }) {
-  const waitsFor = eventsOf(run);
+interface Props {
+  runId: string;
+  /** The events that the run waits for now, as far as is known. */
+  waitsFor: readonly string[];
+  onClose: () => void;
+}
+
+export function NotifyDialog({ runId, waitsFor, onClose }: Props) {
   const [eventId, setEventId] = useState(waitsFor[0] ?? '');
   const [data, setData] = useState('');
   const [isForAll, setIsForAll] = useState(false);
@@ -20,7 +25,7 @@ export function NotifyDialog({ run, onClose }: { run: Run; onClose: () => void }
 
   const notify = (): void => {
     if (isForAll) all.mutate({ path: { eventId }, body: data });
-    else one.mutate({ path: { workflowRunId: run.workflowRunId, eventId }, body: data });
+    else one.mutate({ path: { workflowRunId: runId, eventId }, body: data });
   };
 
   return (
@@ -77,13 +82,5 @@ export function NotifyDialog({ run, onClose }: { run: Run; onClose: () => void }
         )}
       </div>
     </Dialog>
-  );
-}
-
-/** What its steps wait for now. */
-function eventsOf({ steps }: Run): string[] {
-  const waiting = steps.flatMap((group) => (group.type === 'next' ? [] : group.steps));
-  return waiting.flatMap(({ state, stepType, waitEventId }) =>
-    state === 'STEP_PROGRESS' && stepType === 'Wait' && waitEventId !== undefined ? [waitEventId] : [],
   );
 }

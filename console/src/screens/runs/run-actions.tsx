@@ -66,7 +66,9 @@ export function RunActions({ run }: { run: Run }) {
           Give up the failure callback
         </Action>
       )}
-      {isNotifying && <NotifyDialog run={run} onClose={() => setIsNotifying(false)} />}
+      {isNotifying && (
+        <NotifyDialog runId={run.workflowRunId} waitsFor={eventsOf(run)} onClose={() => setIsNotifying(false)} />
+      )}
     </>
   );
 }
@@ -103,5 +105,13 @@ function StartAgain({ id, dlqId, kind, name, about }: StartProps) {
       </Button>
       {change.error && <Failure error={change.error} />}
     </>
+  );
+}
+
+/** What its steps wait for now. */
+function eventsOf({ steps }: Run): string[] {
+  const waiting = steps.flatMap((group) => (group.type === 'next' ? [] : group.steps));
+  return waiting.flatMap(({ state, stepType, waitEventId }) =>
+    state === 'STEP_PROGRESS' && stepType === 'Wait' && waitEventId !== undefined ? [waitEventId] : [],
   );
 }

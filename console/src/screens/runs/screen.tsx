@@ -1,20 +1,28 @@
-/** Workflow runs, and below an own tab those that failed and wait to be resumed. */
+/** Workflow runs, and below tabs of their own those that failed and wait to be resumed, and those that wait for events. */
 import { Link } from '@tanstack/react-router';
-import { Filters, filterOf, useFilter } from '../../parts/filters.tsx';
+import { type FilterField, Filters, filterOf, useFilter } from '../../parts/filters.tsx';
 import { Page } from '../../parts/panel.tsx';
 import { FailedList } from './failed-list.tsx';
-import { FAILED_FIELDS, RUN_FIELDS } from './fields.ts';
+import { FAILED_FIELDS, RUN_FIELDS, WAITING_FIELDS } from './fields.ts';
 import { RunList } from './run-list.tsx';
+import { WaitingList } from './waiting-list.tsx';
 
 const TABS = [
   [undefined, 'All runs'],
   ['failed', 'Failed, in the DLQ'],
+  ['waiting', 'Waiting for events'],
 ] as const;
+
+const ALL = { fields: RUN_FIELDS, List: RunList };
+/** By the view in the address. */
+const LISTS: Record<string, { fields: readonly FilterField[]; List: typeof RunList }> = {
+  failed: { fields: FAILED_FIELDS, List: FailedList },
+  waiting: { fields: WAITING_FIELDS, List: WaitingList },
+};
 
 export function Screen() {
   const [values] = useFilter();
-  const isFailed = values['view'] === 'failed';
-  const fields = isFailed ? FAILED_FIELDS : RUN_FIELDS;
+  const { fields, List } = LISTS[values['view'] ?? ''] ?? ALL;
   const filter = filterOf(fields, values);
   // Another filter is another list, of which nothing is selected.
   const key = JSON.stringify(filter);
@@ -34,7 +42,7 @@ export function Screen() {
         ))}
       </nav>
       <Filters fields={fields} />
-      {isFailed ? <FailedList key={key} filter={filter} /> : <RunList key={key} filter={filter} />}
+      <List key={key} filter={filter} />
     </Page>
   );
 }

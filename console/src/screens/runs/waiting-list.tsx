@@ -1,0 +1,107 @@
+/** Which runs wait for which events, by event; each event can be sent from here. */
+import { useState } from 'react';
+import type { AnswerOf } from '../../api/client.ts';
+import { onEndOf, usePages, useRows } from '../../api/pages.ts';
+import { Button } from '../../parts/button.tsx';
+import { countOf } from '../../parts/count.ts';
+import { type ListColumn, LongList } from '../../parts/long-list.tsx';
+import { Panel } from '../../parts/panel.tsx';
+import { Answered, Empty } from '../../parts/states.tsx';
+import { Time } from '../../parts/time.tsx';
+import { NotifyDialog } from './notify-dialog.tsx';
+import { RunLink } from './run-link.tsx';
+
+type Waiter = AnswerOf<'listAllWaiters'>['waiters'][number];
+
+const GRID =
+  'grid-cols-[minmax(0,1fr)_4.5rem] md:grid-cols-[minmax(0,2fr)_minmax(0,3fr)_minmax(0,3fr)_7rem_7rem_4.5rem]';
+
+export function WaitingList({ filter }: { filter: Record<string, string> }) {
+  const [isHeld, setIsHeld] = useState(false);
+  const [notified, setNotified] = useState<Waiter>();
+  const pages = usePages('listAllWaiters', { query: filter }, { isRefreshed: !isHeld });
+  const rows = useRows(pages.data, waitersOf);
+  const isFiltered = Object.keys(filter).length > 0;
+  return (
+    <Panel title={rows.length === 0 ? 'Waits' : countOf(rows.length, 'wait', pages.hasNextPage)}>
+      <Answered query={pages}>
+        {() =>
+          rows.length === 0 ? (
+            <Empty title={isFiltered ? 'No run waits for such an event' : 'No run waits for an event'}>
+              A run waits here from <code>context.waitForEvent</code> until somebody sends the event, or until its
+              time-out.
+            </Empty>
+          ) : (
+            <LongList
+              label="Waits for events"
+              columns={columnsOf(setNotified)}
+              grid={GRID}
+              rows={rows}
+              keyOf={({ messageId }) => messageId}
+              onEnd={onEndOf(pages)}
+              onHold={setIsHeld}
+            />
+          )
+        }
+      </Answered>
+      {notified && (
+        <NotifyDialog
+          runId={notified.workflowRunId}
+          waitsFor={[notified.eventId]}
+          onClose={() => setNotified(undefined)}
+        />
+      )}
+    </Panel>
+  );
+}
+
+function waitersOf({ waiters }: AnswerOf<'listAllWaiters'>): readonly Waiter[] {
+  return waiters;
+}
+
+function columnsOf(notify: (waiter: Waiter) => void): ListColumn<Waiter>[] {
+  return [
+    {
+      name: 'Event',
+      cell: (waiter) => (
+        <>
+          <p className="truncate font-medium" title={waiter.eventId}>
+            {waiter.eventId}
+          </p>
+          <p className="truncate text-xs md:hidden">
+            <LinkTo waiter={waiter} />
+          </p>
+        </>
+      ),
+    },
+    { name: 'Run', className: 'max-md:hidden', cell: (waiter) => <LinkTo waiter={waiter} /> },
+    {
+      name: 'URL',
+      className: 'max-md:hidden',
+      cell: ({ workflowUrl }) => (
+        <p className="truncate" title={workflowUrl}>
+          <bdi>{workflowUrl}</bdi>
+        </p>
+      ),
+    },
+    { name: 'Since', className: 'text-quiet max-md:hidden', cell: ({ since }) => <Time atMs={since} /> },
+    { name: 'Times out', className: 'text-quiet max-md:hidden', cell: ({ deadline }) => <Time atMs={deadline} /> },
+    {
+      name: '',
+      className: 'text-right',
+      cell: (waiter) => (
+        <Button aria-label={`Send ${waiter.eventId} to ${waiter.workflowRunId}`} onClick={() => notify(waiter)}>
+          Send…
+        </Button>
+      ),
+    },
+  ];
+}
+
+function LinkTo({ waiter: { workflowRunId, workflowCreatedAt } }: { waiter: Waiter }) {
+  return (
+    <RunLink id={workflowRunId} createdAtMs={workflowCreatedAt}>
+      <span className="block truncate">{workflowRunId}</span>
+    </RunLink>
+  );
+}
