@@ -50,21 +50,34 @@ const OverviewSchema = exactly(
       ),
     }),
     retention: exactly({ logs: Span, dlq: Span }),
+    storage: Type.Optional(
+      exactly(
+        {
+          bytes: Type.Integer({ minimum: 0, description: 'of the whole database' }),
+          unusedBytes: Type.Optional(Type.Integer({ minimum: 0, description: 'of them, free for new data' })),
+        },
+        'Storage',
+      ),
+    ),
   },
   'Overview',
 );
 
-export function overviewRoutes({ engine }: Services): Route[] {
+export function overviewRoutes({ engine, tokens }: Services): Route[] {
   async function overview({ projectId }: Call): Promise<Answer> {
-    const [backlog, failures] = await Promise.all([
+    const [backlog, failures, { isShared, ...storage }] = await Promise.all([
       engine.readBacklog(projectId),
       engine.storeOf(projectId).backlog.readFailures(),
+      engine.storeOf(projectId).backlog.readStorage(),
     ]);
+    // A project learns nothing of others, unless all tokens are published.
+    const isSecret = isShared && tokens !== undefined;
     const { logsMs, dlqMs } = engine.retention;
     return answer(200, {
       ...backlogView(backlog),
       ...failuresView(failures),
       retention: { logs: logsMs, dlq: dlqMs },
+      storage: isSecret ? undefined : storage,
     });
   }
 

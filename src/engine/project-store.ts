@@ -21,7 +21,7 @@ export interface ProjectStore {
   readonly urlGroups: OfProject<Store['urlGroups']>;
   readonly schedules: OfProject<Pick<Store['schedules'], 'findSchedule' | 'listSchedules' | 'deleteSchedule'>>;
   readonly dead: OfProject<Pick<Store['dead'], 'listDead' | 'findDead' | 'deleteDead'>>;
-  readonly backlog: OfProject<Pick<Store['backlog'], 'readFailures'>>;
+  readonly backlog: OfProject<Pick<Store['backlog'], 'readFailures' | 'readStorage'>>;
   readonly logs: OfProject<Store['logs']>;
   readonly minutes: OfProject<Pick<Store['minutes'], 'listMinutes'>>;
   readonly runs: OfProject<Pick<Store['runs'], 'journalBytes'>>;

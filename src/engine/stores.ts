@@ -141,9 +141,21 @@ export interface DeadMessageStore {
   ): Promise<AcceptedState[] | 'missing'>;
 }
 
+/** What the database holds, of all projects. */
+export interface Storage {
+  /** Indexes and what is unused included. */
+  bytes: number;
+  /** Free for new data, as far as the database says at once. */
+  unusedBytes?: number;
+  /** Whether there are other projects. */
+  isShared: boolean;
+}
+
 export interface BacklogStore {
   readBacklog(args: InProjectAt): Promise<Backlog>;
   readFailures(args: InProject): Promise<Failures>;
+  /** Takes a few milliseconds at most. */
+  readStorage(args: InProject): Promise<Storage>;
 }
 
 export interface LogEntry {

@@ -21,7 +21,8 @@ export interface Queries {
    *
    * The text itself says where an index is used for each row, so that the planner's guesses about tables do not matter:
    * `[left] lookup <table> <alias> on (<condition>)` is a join, and `exists lookup (select ...)` is a test. The values
-   * of `in list (select ...)` are computed first.
+   * of `in list (select ...)` are computed first. `from database_size` has one row: the `bytes` of the database, and how
+   * many of them are `unused`, null where this is not known at once.
    */
   query<Row extends object>(text: string, params?: readonly SqlParam[]): Promise<Row[]>;
 }

@@ -15,6 +15,7 @@ import * as flowCommands from './operations/lanes/flow-commands.ts';
 import * as projectGate from './operations/lanes/project-gate.ts';
 import * as queueCommands from './operations/lanes/queue-commands.ts';
 import * as minutes from './operations/minutes.ts';
+import * as storage from './operations/storage.ts';
 import * as urlGroups from './operations/url-groups.ts';
 import * as allWaiters from './operations/waiters/all-waiters.ts';
 import * as workers from './operations/workers/workers.ts';
@@ -53,7 +54,7 @@ export class SqlStore implements Store {
     this.#connection = connection;
     this.messages = messagesOver(connection);
     this.dead = deadOver(connection);
-    this.backlog = derive(connection, backlog);
+    this.backlog = derive(connection, { ...backlog, ...storage });
     this.logs = logsOver(connection);
     this.minutes = derive(connection, minutes);
     this.runs = runsOver(connection);

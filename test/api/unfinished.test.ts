@@ -130,6 +130,15 @@ describe('the overview', () => {
     expect(failures).toEqual({ lookedAt: 3, causes: [{ responseStatus: 500, count: 3, last: expect.any(Number) }] });
   });
 
+  it('tells how large the database is where the tokens of all its projects are published', async () => {
+    expect(await overview()).not.toHaveProperty('storage');
+    const published = await openWorld({ tokens: undefined });
+    const { json } = await published.ask({ method: 'GET', url: '/v2/waypost/overview' });
+    expect(json.storage).toEqual({ bytes: expect.any(Number), unusedBytes: expect.any(Number) });
+    expect(json.storage.bytes).toBeGreaterThan(json.storage.unusedBytes);
+    await published.close();
+  });
+
   it('shows another project nothing of it', async () => {
     await publishAll();
     await world.bury('https://fail.example/');

@@ -186,6 +186,22 @@ it('a new project works in the running server, and sees nothing of another', asy
   expect(await statusOf(url, token, 'GET', '/v2/topics/mine')).toBe(404);
 });
 
+it('how large the database is, is told to a project that has it for itself', async () => {
+  const { stdout } = await operate('init');
+  const token = /^QSTASH_TOKEN=(.*)$/m.exec(stdout)?.[1] ?? '';
+  const url = await serve();
+  const overview = async () => {
+    const answer = await fetch(`${url}/v2/waypost/overview`, { headers: { authorization: `Bearer ${token}` } });
+    return (await answer.json()) as { retention: object; storage?: { bytes: number } };
+  };
+  const { bytes = 0 } = (await overview()).storage ?? {};
+  expect(bytes % 4096).toBe(0);
+  expect(bytes).toBeGreaterThan(0);
+  await operate('projects', 'create', 'shop');
+  expect(await overview()).toHaveProperty('retention');
+  expect(await overview()).not.toHaveProperty('storage');
+});
+
 it('when a token was last used is known, after a restart too', async () => {
   const { stdout } = await operate('init');
   const token = /^QSTASH_TOKEN=(.*)$/m.exec(stdout)?.[1] ?? '';

@@ -156,6 +156,7 @@ async function readUnfinished(store: Store, id: MessageId): Promise<void> {
     }
   }
   await store.backlog.readBacklog({ projectId: PROJECT, nowMs: T0 });
+  await store.backlog.readStorage({ projectId: PROJECT });
   await store.backlog.readFailures({ projectId: PROJECT });
 }
 

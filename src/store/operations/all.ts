@@ -29,6 +29,7 @@ import * as runRetry from './runs/retry.ts';
 import * as histories from './runs/run-histories.ts';
 import * as runLogs from './runs/run-logs.ts';
 import * as schedules from './schedules/schedules.ts';
+import * as storage from './storage.ts';
 import * as urlGroups from './url-groups.ts';
 import * as allWaiters from './waiters/all-waiters.ts';
 import * as pendingEvents from './waiters/pending-events.ts';
@@ -59,6 +60,7 @@ const ALL = {
   ...projectGate,
   ...queues,
   ...schedules,
+  ...storage,
   ...unfinished,
   ...urlGroups,
   ...workers,

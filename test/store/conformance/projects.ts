@@ -20,6 +20,20 @@ export function projectsConformance(open: OpenStore): void {
     expect(await world().store.projects.listProjects()).toEqual([first, other]);
   });
 
+  it('says how large the database is, and whether several projects share it', async () => {
+    const { projects, backlog, messages } = world().store;
+    const { projectId } = await projects.ensureProject({ name: 'p', signingKeys: keys('p'), nowMs: T0 });
+    const { bytes, isShared } = await backlog.readStorage({ projectId });
+    expect(isShared).toBe(false);
+    const body = new Uint8Array(1024 * 1024).map((_, index) => (index * 7919) % 251);
+    await messages.accept([world().message({ body })], T0);
+    await projects.ensureProject({ name: 'q', signingKeys: keys('q'), nowMs: T0 });
+    const after = await backlog.readStorage({ projectId });
+    expect(after.isShared).toBe(true);
+    expect(after.bytes).toBeGreaterThan(bytes);
+    expect(after.unusedBytes ?? 0).toBeLessThan(after.bytes);
+  });
+
   it('keeps tokens by their hash; adding one that exists changes nothing', async () => {
     const { projectId } = await world().store.projects.ensureProject({ name: 'p', signingKeys: keys('k'), nowMs: T0 });
     const first: Token = { projectId, tokenHash: 'hash-b', scope: 'full', createdAtMs: T0 };

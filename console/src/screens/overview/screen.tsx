@@ -114,7 +114,7 @@ function within(ms: number | null): string {
 }
 
 function Standing({
-  of: { unfinished, waiting, active, held, oldestDue, heldBack, dlq, failures, retention },
+  of: { unfinished, waiting, active, held, oldestDue, heldBack, dlq, failures, retention, storage },
 }: {
   of: AnswerOf<'getOverview'>;
 }) {
@@ -148,6 +148,7 @@ function Standing({
               ],
               ['Logs are kept for', duration(retention.logs)],
               ['The DLQ is kept for', duration(retention.dlq)],
+              ['The database holds', storage && storageText(storage)],
             ]}
           />
         </Panel>
@@ -206,6 +207,15 @@ function Standing({
       )}
     </>
   );
+}
+
+function storageText({ bytes, unusedBytes = 0 }: NonNullable<AnswerOf<'getOverview'>['storage']>): string {
+  return `${sizeText(bytes)}${unusedBytes > 0 ? `, of which ${sizeText(unusedBytes)} is free for new data` : ''}`;
+}
+
+function sizeText(bytes: number): string {
+  const [unit, unitBytes] = bytes < 1e9 ? ['MB', 1e6] : ['GB', 1e9];
+  return `${(bytes / unitBytes).toLocaleString(undefined, { maximumFractionDigits: 1 })} ${unit}`;
 }
 
 function Tile({ name, value }: { name: string; value: string }) {

@@ -9,12 +9,15 @@ import { spellLookups } from './lookups.ts';
 
 const DEFINITION = /^\s*(create table|alter table)\b/;
 
+const DATABASE_SIZE = '(select pg_database_size(current_database()) as bytes, null::bigint as unused)';
+
 /** `?` becomes `$1` and so on; `in (??)` compares with an array. In definitions, text columns get byte order. */
 export function toPostgres(text: string): string {
   // Names and keys are compared as in SQLite, byte by byte, whatever the database's language.
   if (DEFINITION.test(text)) return text.replaceAll(/\btext\b/g, 'text collate "C"');
   let count = 0;
-  return spellLookups(text).replaceAll(/not in \(\?\?\)|in \(\?\?\)|\?/g, (mark) => {
+  const sized = text.replace('from database_size', `from ${DATABASE_SIZE}`);
+  return spellLookups(sized).replaceAll(/not in \(\?\?\)|in \(\?\?\)|\?/g, (mark) => {
     count += 1;
     if (mark === '?') return `$${count}`;
     return mark === 'in (??)' ? `= any($${count})` : `<> all($${count})`;
