@@ -1,5 +1,6 @@
 /** Runs that are stopped: from inside, from outside, and many at once (contract W 12.2, 17.2). */
 import { describe, expect } from 'vitest';
+import { USER_HEADERS } from './support/app.ts';
 import { LIBRARIES, LIBRARY, newestClient, oldestClient } from './support/library.ts';
 import { scenario } from './support/scenario.ts';
 
@@ -56,6 +57,29 @@ describe.each(LIBRARIES)('with $name', (library) => {
     expect(await library.notify('event', 'late', service.env)).toEqual([]);
     expect((await run.finished()).workflowState).toBe('RUN_CANCELED');
     expect(service.app.calls('/waits')).toHaveLength(1);
+  });
+
+  scenario('is stopped while it waits for a run that it has invoked, which goes on to its end', async ({ service }) => {
+    const child = library.create<unknown, string>(async (context) => {
+      await context.sleep('long', 600);
+      return context.run('last', () => 'done');
+    });
+    const main = library.create(async (context) => {
+      await context.invoke('child', { workflow: child, body: 1, headers: USER_HEADERS });
+      await context.run('never', () => {});
+    });
+    service.workflows(library, '/nested/', { main, child });
+    const run = await service.triggered(library, '/nested/main').trigger();
+    await service.pass(60_000);
+    await library.cancel(run.id, service.env);
+    const [invoke] = (await run.log()).steps[1]?.steps ?? [];
+    if (invoke === undefined || !('invokedWorkflowRunId' in invoke)) throw new Error('no invoked workflow');
+    const invoked = service.run(invoke.invokedWorkflowRunId ?? '', library);
+    expect((await invoked.log()).workflowState).toBe('RUN_STARTED');
+    await service.pass(3_600_000);
+    expect((await invoked.finished()).workflowState).toBe('RUN_SUCCESS');
+    expect((await run.log()).workflowState).toBe('RUN_CANCELED');
+    expect(service.app.calls('/nested/main')).toHaveLength(1);
   });
 
   scenario('is stopped while a step runs, whose result is refused without a fuss', async ({ service }) => {
