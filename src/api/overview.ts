@@ -45,6 +45,7 @@ const OverviewSchema = exactly(
           responseStatus: Type.Integer({ minimum: 0, description: '0 without an answer' }),
           error: Type.Optional(Type.String({ minLength: 1, description: 'the kind of failure, without an answer' })),
           count: Type.Integer({ minimum: 1 }),
+          workflowRuns: Type.Integer({ minimum: 0, description: 'so many of them are workflow runs' }),
           last: Ms,
         }),
       ),
@@ -118,6 +119,9 @@ function backlogView({ active, waiting, held, project, ...backlog }: ExplainedBa
 function failuresView({ messages, runs, lookedAt, causes }: Failures) {
   return {
     dlq: { messages, workflowRuns: runs },
-    failures: { lookedAt, causes: causes.map(({ lastAtMs: last, ...cause }) => ({ ...cause, last })) },
+    failures: {
+      lookedAt,
+      causes: causes.map(({ runs: workflowRuns, lastAtMs: last, ...cause }) => ({ ...cause, workflowRuns, last })),
+    },
   };
 }

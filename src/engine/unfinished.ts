@@ -97,5 +97,7 @@ export interface FailureCause {
   /** What kind of failure it was, without an answer. */
   error?: string;
   count: number;
+  /** So many of them are workflow runs. */
+  runs: number;
   lastAtMs: Millis;
 }

@@ -127,7 +127,10 @@ describe('the overview', () => {
     for (let count = 0; count < 3; count += 1) await world.bury('https://fail.example/');
     const { dlq, failures } = await overview();
     expect(dlq.messages).toEqual({ count: 3, isAtLeast: false });
-    expect(failures).toEqual({ lookedAt: 3, causes: [{ responseStatus: 500, count: 3, last: expect.any(Number) }] });
+    expect(failures).toEqual({
+      lookedAt: 3,
+      causes: [{ responseStatus: 500, count: 3, workflowRuns: 0, last: expect.any(Number) }],
+    });
   });
 
   it('tells how large the database is where the tokens of all its projects are published', async () => {

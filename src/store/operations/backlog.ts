@@ -202,6 +202,8 @@ interface FailureRow {
   failed_at_ms: number;
   response_status: number;
   error: Uint8Array | null;
+  /** 1 for a workflow run, else 0. */
+  is_run: number;
 }
 
 interface FailureRows {
@@ -219,7 +221,7 @@ export const readFailures = longRead(
     );
     // Without an answer, the body is the text of the error.
     const rows = await queries.query<FailureRow>(
-      `select failed_at_ms, response_status,
+      `select failed_at_ms, response_status, case when run_key is null then 0 else 1 end as is_run,
          case when response_status = 0 then substr(response_body, 1, ${ERROR_BYTES_MAX}) end as error
        from dead where project_id = ? order by failed_at_ms desc, key desc limit ?`,
       [projectId, CAUSES_OF_MAX],
@@ -239,13 +241,15 @@ export const readFailures = longRead(
 
 function causesOf(rows: readonly FailureRow[]): FailureCause[] {
   const causes = new Map<string, FailureCause>();
-  for (const { failed_at_ms, response_status, error } of rows) {
+  for (const { failed_at_ms, response_status, error, is_run } of rows) {
     const kind = error === null ? undefined : kindOf(error);
     const name = `${response_status} ${kind}`;
     const cause = causes.get(name);
-    if (cause) cause.count += 1;
-    else {
-      const first = { responseStatus: response_status, count: 1, lastAtMs: failed_at_ms };
+    if (cause) {
+      cause.count += 1;
+      cause.runs += is_run;
+    } else {
+      const first = { responseStatus: response_status, count: 1, runs: is_run, lastAtMs: failed_at_ms };
       causes.set(name, kind === undefined ? first : { ...first, error: kind });
     }
   }

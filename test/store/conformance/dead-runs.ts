@@ -161,6 +161,14 @@ export function deadRunsConformance(open: OpenStore): void {
       expect(await list({ toMs: T0 + 1, responseStatus: [404] })).toEqual([]);
     });
 
+    it('is counted apart from messages that failed of the same', async () => {
+      await fail('a', T0 + 1);
+      await world().bury(T0 + 2);
+      const { messages, runs, causes } = await world().store.backlog.readFailures({ projectId: PROJECT });
+      expect([messages.count, runs.count]).toEqual([1, 1]);
+      expect(causes).toEqual([{ responseStatus: 500, count: 2, runs: 1, lastAtMs: T0 + 2 }]);
+    });
+
     it('is filtered by how the failure callback stands', async () => {
       const [a, b, c] = [await fail('a', T0 + 1), await fail('b', T0 + 2), await fail('c', T0 + 3)];
       await tell(a, 'success');

@@ -72,12 +72,23 @@ function optionsOf(element: HTMLElement, lines: readonly Line[], written: (value
         label: name,
         stroke: colour(line),
         width: 1.5,
-        points: { size: 4 },
+        points: { size: 4, filter: aloneIn },
         value: (_: UPlot, value: number | null) => (value === null ? '–' : written(value)),
       })),
     ],
     scales: { y: { range: (_, __, max) => [0, Math.max(1, max ?? 1) * 1.1] } },
   };
+}
+
+/** A value between two minutes without one is a line of no length: it is drawn as a point. */
+function aloneIn({ data }: UPlot, line: number, areAllShown: boolean): number[] | null {
+  if (areAllShown) return null;
+  const values = data[line] ?? [];
+  return [...values.keys()].filter((at) => isThere(values[at]) && !isThere(values[at - 1]) && !isThere(values[at + 1]));
+}
+
+function isThere(value: number | null | undefined): boolean {
+  return value !== null && value !== undefined;
 }
 
 /** A canvas knows no variables: the colour as the page computes it. */

@@ -2,6 +2,7 @@ import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { type AnswerOf, useCall } from '../../api/client.ts';
 import { Badge } from '../../parts/badge.tsx';
 import { Button } from '../../parts/button.tsx';
+import { countOf } from '../../parts/count.ts';
 import { Facts, Page, Panel } from '../../parts/panel.tsx';
 import { Answered } from '../../parts/states.tsx';
 import { Table } from '../../parts/table.tsx';
@@ -62,7 +63,7 @@ function Rates({ range }: { range: Range }) {
         const { minutes: rows, bounds } = answer;
         const sum = (member: 'accepted' | 'delivered' | 'failedAttempts' | 'dead'): string =>
           rows.reduce((total, row) => total + row[member], 0).toLocaleString();
-        const latency = together(rows, 'latency');
+        const answeredWithin = quantileOf(together(rows, 'latency'), bounds, 0.99);
         const lag = together(rows, 'lag');
         return (
           <>
@@ -71,7 +72,7 @@ function Rates({ range }: { range: Range }) {
               <Tile name="Delivered" value={sum('delivered')} />
               <Tile name="Failed attempts" value={sum('failedAttempts')} />
               <Tile name="Failed for good" value={sum('dead')} />
-              <Tile name="99 % answer within" value={within(quantileOf(latency, bounds, 0.99))} />
+              <Tile name="99 % answer within" value={within(answeredWithin)} />
               <Tile name="99 % begin within" value={within(quantileOf(lag, bounds, 0.99))} />
             </div>
             <div className="grid gap-4 xl:grid-cols-2">
@@ -87,15 +88,19 @@ function Rates({ range }: { range: Range }) {
                 />
               </Panel>
               <Panel title="How long the endpoints take">
-                <Chart
-                  label="Duration of attempts by the minute"
-                  lines={LATENCIES}
-                  data={linesOf(answer, fromMs, toMs, (minute) => [
-                    quantileOf(minute?.latency ?? [], bounds, 0.5),
-                    quantileOf(minute?.latency ?? [], bounds, 0.99),
-                  ])}
-                  written={duration}
-                />
+                {answeredWithin === null ? (
+                  <p className="text-quiet">No attempt has ended in this time.</p>
+                ) : (
+                  <Chart
+                    label="Duration of attempts by the minute"
+                    lines={LATENCIES}
+                    data={linesOf(answer, fromMs, toMs, (minute) => [
+                      quantileOf(minute?.latency ?? [], bounds, 0.5),
+                      quantileOf(minute?.latency ?? [], bounds, 0.99),
+                    ])}
+                    written={duration}
+                  />
+                )}
               </Panel>
             </div>
           </>
@@ -176,30 +181,33 @@ function Standing({
                   </Badge>
                 ),
               },
-              { name: 'Entries', className: 'text-right tabular-nums', cell: ({ count }) => count.toLocaleString() },
-              { name: 'Last', cell: ({ last }) => <Time atMs={last} /> },
               {
-                name: '',
-                className: 'text-right',
-                cell: ({ responseStatus }) => (
-                  <span className="inline-flex gap-x-4">
+                name: 'Messages',
+                cell: ({ responseStatus, count, workflowRuns }) =>
+                  count > workflowRuns && (
                     <Link
                       to="/dlq"
                       search={{ responseStatus: String(responseStatus) }}
-                      className="text-accent underline"
+                      className="whitespace-nowrap text-accent underline"
                     >
-                      Messages
+                      {countOf(count - workflowRuns, 'message')}
                     </Link>
+                  ),
+              },
+              {
+                name: 'Runs',
+                cell: ({ responseStatus, workflowRuns }) =>
+                  workflowRuns > 0 && (
                     <Link
                       to="/runs"
                       search={{ view: 'failed', responseStatus: String(responseStatus) }}
-                      className="text-accent underline"
+                      className="whitespace-nowrap text-accent underline"
                     >
-                      Runs
+                      {countOf(workflowRuns, 'run')}
                     </Link>
-                  </span>
-                ),
+                  ),
               },
+              { name: 'Last', cell: ({ last }) => <Time atMs={last} /> },
             ]}
           />
           <p className="mt-6 text-quiet">Of the latest {failures.lookedAt.toLocaleString()} entries of the DLQ.</p>
