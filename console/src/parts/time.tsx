@@ -59,6 +59,23 @@ export function useNowMs(): number {
   return useSyncExternalStore(onTick, () => presentMs);
 }
 
+const ISO_TIME = /(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)/;
+
+/** A sentence of the server, in which times are those of a machine: shown as everywhere else. */
+export function Sentence({ children }: { children: string }) {
+  return children.split(ISO_TIME).map((part, index) =>
+    // Every other part is a time.
+    index % 2 === 0 ? (
+      part
+    ) : (
+      // biome-ignore lint/suspicious/noArrayIndexKey: the parts of a sentence keep their order
+      <time key={index} dateTime={part} title={part}>
+        {exactTime(Date.parse(part))}
+      </time>
+    ),
+  );
+}
+
 export function Time({ atMs }: { atMs: number }) {
   const nowMs = useNowMs();
   const distanceMs = nowMs - atMs;

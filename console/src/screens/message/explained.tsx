@@ -2,7 +2,7 @@
 import { Link } from '@tanstack/react-router';
 import type { AnswerOf } from '../../api/client.ts';
 import { Badge, type Tone } from '../../parts/badge.tsx';
-import { Time } from '../../parts/time.tsx';
+import { Sentence, Time } from '../../parts/time.tsx';
 
 type Explanation = AnswerOf<'explainMessage'>;
 
@@ -26,7 +26,9 @@ export function Explained({
       className="flex flex-wrap items-center gap-x-3 gap-y-1 rounded-lg border border-line bg-panel px-4 py-3"
     >
       <Badge tone={TONES[reason] ?? 'warn'}>{reason.replaceAll('_', ' ')}</Badge>
-      <p className="min-w-0 flex-1 basis-64 text-base break-words">{explanation}</p>
+      <p className="min-w-0 flex-1 basis-64 text-base break-words">
+        <Sentence>{explanation}</Sentence>
+      </p>
       <p className="flex flex-wrap gap-x-4 text-quiet">
         {due !== undefined && (
           <span>
@@ -35,7 +37,7 @@ export function Explained({
         )}
         {since !== undefined && (
           <span>
-            since <Time atMs={since} />
+            begun <Time atMs={since} />
           </span>
         )}
         {ahead !== undefined && <span>{ahead.toLocaleString()} ahead of it</span>}

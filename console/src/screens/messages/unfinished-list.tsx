@@ -7,7 +7,7 @@ import { Code } from '../../parts/copy.tsx';
 import { type ListColumn, LongList } from '../../parts/long-list.tsx';
 import { Facts, Panel } from '../../parts/panel.tsx';
 import { Answered, Empty } from '../../parts/states.tsx';
-import { exactTime, Time } from '../../parts/time.tsx';
+import { exactTime, Sentence, Time } from '../../parts/time.tsx';
 import { MessageLink, Opener, Target } from './cells.tsx';
 
 type Unfinished = AnswerOf<'listUnfinishedMessages'>['messages'][number];
@@ -40,14 +40,20 @@ export function UnfinishedList({ filter }: { filter: Record<string, string> }) {
           <MessageLink id={messageId}>
             <Target method={method} url={url} />
           </MessageLink>
-          <p className="text-xs text-quiet md:hidden">{explanation}</p>
+          <p className="line-clamp-3 text-xs wrap-anywhere text-quiet md:hidden">
+            <Sentence>{explanation}</Sentence>
+          </p>
         </>
       ),
     },
     {
       name: 'Why',
       className: 'truncate max-md:hidden',
-      cell: ({ explanation }) => <span title={explanation}>{explanation}</span>,
+      cell: ({ explanation }) => (
+        <span title={explanation}>
+          <Sentence>{explanation}</Sentence>
+        </span>
+      ),
     },
     {
       name: 'Due',
@@ -58,7 +64,7 @@ export function UnfinishedList({ filter }: { filter: Record<string, string> }) {
         ) : (
           since !== undefined && (
             <>
-              since <Time atMs={since} />
+              begun <Time atMs={since} />
             </>
           )
         ),
@@ -107,7 +113,7 @@ function Detail({ message }: { message: Unfinished }) {
   return (
     <Facts
       facts={[
-        ['Why', explanation],
+        ['Why', <Sentence key="why">{explanation}</Sentence>],
         [
           'Message',
           <MessageLink key="id" id={messageId}>

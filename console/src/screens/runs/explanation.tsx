@@ -1,7 +1,7 @@
 /** Why a run waits, or how it ended. */
 import { useCall } from '../../api/client.ts';
 import { Body } from '../../parts/body.tsx';
-import { Time } from '../../parts/time.tsx';
+import { Sentence, Time } from '../../parts/time.tsx';
 import { isMoving, type Run } from './data.ts';
 import { failureOf } from './failure.ts';
 
@@ -37,7 +37,9 @@ function WhyItWaits({ run }: { run: Run }) {
   if (!data || error || data.workflowCreatedAt !== run.workflowRunCreatedAt || !isMoving(run)) return null;
   return (
     <section aria-label="Why it waits" className="rounded-lg border border-line bg-panel p-4">
-      <p className="break-words">{data.explanation}</p>
+      <p className="break-words">
+        <Sentence>{data.explanation}</Sentence>
+      </p>
       <p className="flex flex-wrap gap-x-3 text-xs text-quiet">
         {data.due !== undefined && data.reason !== 'waiting' && (
           <span>
