@@ -38,14 +38,13 @@ export function Actions({ messageId, content, isOver, dlqId }: Props) {
           <Button onClick={() => setOpen('retry')}>Retry with changes</Button>
         </>
       )}
-      <Button disabled={whyNot !== undefined} title={whyNot} onClick={() => setOpen('publish')}>
-        Publish again
-      </Button>
+      {whyNot === undefined && <Button onClick={() => setOpen('publish')}>Publish again</Button>}
       {!isOver && (
         <Button kind="danger" disabled={cancel.isPending} onClick={() => cancel.mutate({ path: { messageId } })}>
           Cancel message
         </Button>
       )}
+      {whyNot !== undefined && <p className="basis-full text-quiet">{whyNot}</p>}
       {error && <Failure error={error} />}
       {open === 'publish' && <PublishAgain content={content} onClose={() => setOpen(undefined)} onSent={show} />}
       {open === 'retry' && dlqId !== undefined && (
@@ -56,7 +55,8 @@ export function Actions({ messageId, content, isOver, dlqId }: Props) {
 }
 
 function whyNotAgain(content: Content): string | undefined {
-  if (isRedacted(content)) return 'Some of it is redacted, and so not known here.';
-  if (content.body !== undefined && 'base64' in content.body) return 'Its body is no text: copy it as curl.';
+  if (isRedacted(content)) return 'It cannot be published again from here: a part of it is redacted, and so not known.';
+  if (content.body !== undefined && 'base64' in content.body)
+    return 'It cannot be published again from here, since its body is no text: copy it as curl instead.';
   return undefined;
 }
