@@ -1,7 +1,8 @@
 /** What each screen is for, done as its user does it. Longer tasks, and those of large amounts: tasks.full.test.ts. */
-import type { Page } from 'playwright-core';
+import type { Locator, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { giveCommand } from '../support/waypost-command.ts';
+import { LONG_NAME } from './support/hostile.ts';
 import { Scene } from './support/screens.ts';
 import { browserObstacle, Visit } from './support/visit.ts';
 
@@ -54,15 +55,35 @@ describe.skipIf(obstacle !== undefined)(`in the console${reason}`, () => {
       ['Resume', 'Pause'],
       ['Pause', 'Resume'],
     ] as const) {
-      await reachByTab(page, name);
+      await reachByTab(page, page.getByRole('row', { name: 'invoices' }).getByRole('button', { name, exact: true }));
       await page.keyboard.press('Enter');
-      await page.getByRole('button', { name: then, exact: true }).waitFor();
+      await page.getByRole('row', { name: 'invoices' }).getByRole('button', { name: then, exact: true }).waitFor();
     }
+  });
+
+  it('a question holds the focus of a keyboard, begins with what changes nothing, and gives the focus back', async () => {
+    await visit.goTo('/queues', LONG_NAME);
+    const asks = page.getByRole('row', { name: LONG_NAME }).getByRole('button', { name: 'Delete' });
+    const dialog = page.getByRole('dialog', { name: 'Delete' });
+    await reachByTab(page, asks);
+    await page.keyboard.press('Enter');
+    await dialog.getByText(`Deletes the queue ${LONG_NAME}`).waitFor();
+    const held = [];
+    for (let presses = 0; presses < 4; presses += 1) {
+      held.push(await dialog.locator(':focus').allTextContents());
+      await page.keyboard.press('Tab');
+    }
+    // Between the last and the first, the focus is the browser's own.
+    expect(held).toEqual([['Close'], ['Delete'], [], ['Close']]);
+    expect(await visit.problems()).toEqual([]);
+    await page.keyboard.press('Escape');
+    await dialog.waitFor({ state: 'detached' });
+    expect(await asks.and(page.locator(':focus')).count()).toBe(1);
   });
 
   it('a schedule shows its next ten times in both zones, and runs now', async () => {
     await visit.goTo('/schedules', 'morning-report');
-    await page.getByRole('button', { name: 'Open' }).click();
+    await page.getByRole('row', { name: 'morning-report' }).getByRole('button', { name: 'Open' }).click();
     const dialog = page.getByRole('dialog', { name: 'morning-report' });
     await dialog.getByRole('columnheader', { name: 'Europe/Berlin' }).waitFor();
     const times = dialog.getByRole('row').filter({ hasText: '7:30:00' });
@@ -184,15 +205,14 @@ describe.skipIf(obstacle !== undefined)(`the console of a server that asks for a
 });
 
 /** Presses Tab until the focus is on the button. */
-async function reachByTab(page: Page, name: string): Promise<void> {
-  const button = page.getByRole('button', { name, exact: true });
+async function reachByTab(page: Page, button: Locator): Promise<void> {
   const focused = page.locator(':focus').and(button);
   await button.waitFor();
   for (let presses = 0; presses < 100; presses += 1) {
     if ((await focused.count()) > 0) return;
     await page.keyboard.press('Tab');
   }
-  throw new Error(`Tab does not reach ${name}`);
+  throw new Error(`Tab does not reach ${button}`);
 }
 
 /** The answer to the next request below `target`. */

@@ -35,10 +35,12 @@ const TONE_OF_STATE: Record<string, Tone> = {
 export function Badge({ tone, children }: { tone: Tone; children: React.ReactNode }) {
   return (
     <span
-      className={`inline-flex items-center gap-1.5 rounded-full border border-line bg-panel px-2 py-px text-xs font-medium whitespace-nowrap ${TONES[tone]}`}
+      className={`inline-flex max-w-full items-center gap-1.5 rounded-full border border-line bg-panel px-2 py-px text-xs font-medium whitespace-nowrap ${TONES[tone]}`}
     >
-      <span aria-hidden="true" className="size-1.5 rounded-full bg-current" />
-      {children}
+      <span aria-hidden="true" className="size-1.5 shrink-0 rounded-full bg-current" />
+      <span className="truncate" title={typeof children === 'string' ? children : undefined}>
+        {children}
+      </span>
     </span>
   );
 }

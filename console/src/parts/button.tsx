@@ -15,7 +15,7 @@ export function Button({ kind = 'plain', className = '', type = 'button', ...res
   return (
     <button
       type={type}
-      className={`inline-flex h-8 items-center gap-1.5 rounded-md px-3 font-medium whitespace-nowrap disabled:opacity-50 ${KINDS[kind]} ${className}`}
+      className={`inline-flex h-8 items-center justify-center gap-1.5 rounded-md px-3 font-medium whitespace-nowrap disabled:opacity-50 ${KINDS[kind]} ${className}`}
       {...rest}
     />
   );

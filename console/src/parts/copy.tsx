@@ -17,6 +17,15 @@ export function Copy({ text, label = 'Copy' }: { text: string; label?: string })
   );
 }
 
+/** A name or a URL in a table: the first lines of it, and all of it in the title. */
+export function Name({ children }: { children: string }) {
+  return (
+    <code title={children} className="line-clamp-3 min-w-36 font-mono text-[0.92em] break-all">
+      {children}
+    </code>
+  );
+}
+
 /** An id or another short text in the font of code. */
 export function Code({ children }: { children: string }) {
   return <code className="inline-block min-w-[min(100%,8ch)] font-mono text-[0.92em] break-all">{children}</code>;

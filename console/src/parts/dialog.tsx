@@ -20,7 +20,7 @@ export function Dialog({ title, onClose, children, actions }: Props) {
       ref={dialog}
       aria-labelledby={titleId}
       onClose={onClose}
-      className="m-auto max-h-[90dvh] w-[min(44rem,calc(100vw-2rem))] flex-col overflow-hidden rounded-lg border border-line bg-panel text-text open:flex"
+      className="m-auto max-h-[90dvh] w-[min(44rem,calc(100vw-2rem))] flex-col overflow-hidden rounded-lg border border-line bg-panel text-left wrap-anywhere whitespace-normal text-text open:flex"
     >
       <h2 id={titleId} className="border-b border-line px-4 py-3 font-semibold">
         {title}

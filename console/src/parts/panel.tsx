@@ -11,7 +11,7 @@ export function Panel({ title, actions, children }: PanelProps) {
     <section className="min-w-0 rounded-lg border border-line bg-panel">
       {(title !== undefined || actions !== undefined) && (
         <header className="flex flex-wrap items-center justify-between gap-2 border-b border-line px-4 py-2">
-          {title !== undefined && <h2 className="font-semibold">{title}</h2>}
+          {title !== undefined && <h2 className="min-w-0 font-semibold wrap-anywhere">{title}</h2>}
           {actions !== undefined && <div className="flex flex-wrap gap-2">{actions}</div>}
         </header>
       )}
@@ -31,7 +31,7 @@ export function Page({ title, about, actions, children }: PageProps) {
   return (
     <div className="flex flex-col gap-4">
       <header className="flex flex-wrap items-start justify-between gap-2">
-        <div className="min-w-0">
+        <div className="min-w-0 flex-1 basis-44">
           <h1 title={title} className="line-clamp-2 text-lg font-semibold break-words">
             {title}
           </h1>

@@ -1,6 +1,6 @@
 /** Fills a server with a little of everything that the console shows. */
 import { eventually } from '../../support/eventually.ts';
-import { HOSTILE } from './hostile.ts';
+import { HOSTILE, KNOWN_NAME, LONG_NAME, LONG_QUERY } from './hostile.ts';
 
 export interface Places {
   /** The server, without a slash at the end. */
@@ -43,30 +43,45 @@ export async function populate({ url, token, app }: Places): Promise<Made> {
   const ask = askerOf({ url, token });
   const publish = async (path: string, headers: Record<string, string> = {}, body = '{"number":1}') =>
     (await ask<{ messageId: string }>('POST', `/v2/publish/${app}${path}`, headers, body)).messageId;
+  const labels = `orders, ${KNOWN_NAME}, ${LONG_NAME}`;
   const trigger = async (name: string, body: unknown) => {
     const target = `/v2/trigger/${app}/flows/${name}`;
-    return (await ask<{ workflowRunId: string }>('POST', target, {}, JSON.stringify(body))).workflowRunId;
+    const labelled = { 'Upstash-Label': labels };
+    return (await ask<{ workflowRunId: string }>('POST', target, labelled, JSON.stringify(body))).workflowRunId;
   };
-  const limited = { 'Upstash-Flow-Control-Key': 'crm', 'Upstash-Flow-Control-Value': 'parallelism=1' };
+  const limitedBy = (key: string) => ({
+    'Upstash-Flow-Control-Key': key,
+    'Upstash-Flow-Control-Value': 'parallelism=1',
+  });
 
   const run = await trigger('order', { said: HOSTILE });
   await trigger('invoice', {});
   const failedRun = await trigger('refund', { order: 42 });
-  const odd = { 'Upstash-Label': 'orders', 'Upstash-Forward-X-Odd': encodeURIComponent(HOSTILE) };
+  const odd = { 'Upstash-Label': labels, 'Upstash-Forward-X-Odd': encodeURIComponent(HOSTILE) };
   const delivered = await publish('/ok', odd, JSON.stringify({ text: HOSTILE }));
-  await publish(`/ok?${'long='.repeat(200)}`, {}, HOSTILE);
+  await publish(`/ok${LONG_QUERY}`, {}, HOSTILE);
   const failed = await publish('/broken', { 'Upstash-Retries': '0', ...odd }, JSON.stringify({ text: HOSTILE }));
   await publish('/broken', { 'Upstash-Retries': '3', 'Upstash-Retry-Delay': '3600000' });
   const waiting = await publish('/ok', { 'Upstash-Delay': '1h' });
-  await publish('/slow', limited);
-  await publish('/slow', limited);
+  for (const key of ['crm', KNOWN_NAME, LONG_NAME]) {
+    await publish('/slow', limitedBy(key));
+    await publish('/slow', limitedBy(key));
+  }
   await ask('POST', '/v2/queues', {}, JSON.stringify({ queueName: 'invoices', parallelism: 2 }));
   await ask('POST', '/v2/queues/invoices/pause');
-  await ask('POST', `/v2/enqueue/invoices/${app}/ok`, {}, 'waits');
-  const weekly = { 'Upstash-Cron': 'CRON_TZ=Europe/Berlin 30 7 * * MON-FRI', 'Upstash-Schedule-Id': 'morning-report' };
-  await ask('POST', `/v2/schedules/${app}/ok`, { ...weekly, ...odd }, JSON.stringify({ text: HOSTILE }));
-  const endpoints = [{ url: `${app}/ok`, name: 'one' }, { url: `${app}/broken` }];
+  for (const queue of ['invoices', KNOWN_NAME, LONG_NAME]) {
+    await ask('POST', `/v2/enqueue/${queue}/${app}/slow${LONG_QUERY}`, {}, 'waits');
+  }
+  for (const id of ['morning-report', KNOWN_NAME, LONG_NAME]) {
+    const weekly = { 'Upstash-Cron': 'CRON_TZ=Europe/Berlin 30 7 * * MON-FRI', 'Upstash-Schedule-Id': id };
+    const target = id === LONG_NAME ? `${app}/ok${LONG_QUERY}` : `${app}/ok`;
+    await ask('POST', `/v2/schedules/${target}`, { ...weekly, ...odd }, JSON.stringify({ text: HOSTILE }));
+  }
+  const endpoints = [{ url: `${app}/ok`, name: HOSTILE }, { url: `${app}/broken` }];
+  const odder = [{ url: `${app}/ok${LONG_QUERY}`, name: HOSTILE }];
   await ask('POST', '/v2/topics/subscribers/endpoints', {}, JSON.stringify({ endpoints }));
+  await ask('POST', `/v2/topics/${KNOWN_NAME}/endpoints`, {}, JSON.stringify({ endpoints: odder }));
+  await ask('POST', `/v2/topics/${LONG_NAME}/endpoints`, {}, JSON.stringify({ endpoints: odder }));
   await ask('POST', '/v2/publish/subscribers', { 'Upstash-Retries': '0' }, 'to all');
 
   await eventually('two messages and a run in the DLQ', async () => {

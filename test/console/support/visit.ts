@@ -71,11 +71,29 @@ export class Visit {
     await this.page.getByText('Loading…').first().waitFor({ state: 'hidden' });
   }
 
-  /** What is wrong with what is shown: serious findings of axe, pixels beyond the window, and faults since the last look. */
+  /** What is wrong with what is shown: serious findings of axe, what does not fit, and faults since the last look. */
   async problems(): Promise<string[]> {
     const overflow = Number(await this.page.evaluate('document.documentElement.scrollWidth - innerWidth'));
     const faults = this.faults.splice(0);
-    return [...faults, ...(overflow > 0 ? [`${overflow} px wider than the window`] : []), ...(await this.#barriers())];
+    return [
+      ...faults,
+      ...(overflow > 0 ? [`${overflow} px wider than the window`] : []),
+      ...(await this.#overfull()),
+      ...(await this.#barriers()),
+    ];
+  }
+
+  /** Texts that run out of their place where the window does not grow: they are cut, or lie over others. */
+  #overfull(): Promise<string[]> {
+    return this.page
+      .locator('[role=row], [role=cell], dialog > *')
+      .evaluateAll((places) =>
+        places
+          .filter((place) => getComputedStyle(place).overflowX !== 'hidden' && place.scrollWidth > place.clientWidth)
+          .map(
+            ({ role, localName, textContent }) => `${role ?? localName} too narrow for ${textContent.slice(0, 160)}`,
+          ),
+      );
   }
 
   /** One line each. */

@@ -4,7 +4,7 @@ import { type AnswerOf, useCall } from '../../api/client.ts';
 import { Action } from '../../parts/action.tsx';
 import { Badge } from '../../parts/badge.tsx';
 import { Button } from '../../parts/button.tsx';
-import { Code } from '../../parts/copy.tsx';
+import { Name } from '../../parts/copy.tsx';
 import { TextField } from '../../parts/field.tsx';
 import { Page, Panel } from '../../parts/panel.tsx';
 import { Answered, Empty } from '../../parts/states.tsx';
@@ -17,7 +17,7 @@ type Key = AnswerOf<'getFlowControlKey'>;
 const NUMBER = 'text-right tabular-nums';
 
 const COLUMNS: readonly Column<Key>[] = [
-  { name: 'Key', cell: ({ flowControlKey }) => <Code>{flowControlKey}</Code> },
+  { name: 'Key', cell: ({ flowControlKey }) => <Name>{flowControlKey}</Name> },
   { name: 'State', cell: (key) => <KeyState of={key} /> },
   { name: 'Waiting', className: NUMBER, cell: ({ waitListSize }) => waitListSize.toLocaleString() },
   {

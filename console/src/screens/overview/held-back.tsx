@@ -2,7 +2,7 @@
 import { Link } from '@tanstack/react-router';
 import type { AnswerOf } from '../../api/client.ts';
 import { Badge } from '../../parts/badge.tsx';
-import { Code } from '../../parts/copy.tsx';
+import { Name } from '../../parts/copy.tsx';
 import { Table } from '../../parts/table.tsx';
 import { Time } from '../../parts/time.tsx';
 
@@ -97,9 +97,9 @@ export function HeldBackTable({ of: { project, origins, queues, flowControlKeys,
 }
 
 function Place({ what, name }: Pick<Row, 'what' | 'name'>) {
-  const code = <Code>{name}</Code>;
+  const code = <Name>{name}</Name>;
   return (
-    <span className="inline-flex flex-wrap items-baseline gap-2">
+    <span className="flex flex-wrap items-baseline gap-x-2">
       <span className="text-quiet">{what}</span>
       {what === 'queue' ? (
         <Link to="/queues">{code}</Link>

@@ -1,7 +1,8 @@
 import { type AnswerOf, useCall } from '../../api/client.ts';
 import { Action } from '../../parts/action.tsx';
 import { Badge } from '../../parts/badge.tsx';
-import { Code } from '../../parts/copy.tsx';
+import { Name } from '../../parts/copy.tsx';
+import { countOf } from '../../parts/count.ts';
 import { Page, Panel } from '../../parts/panel.tsx';
 import { Answered, Empty } from '../../parts/states.tsx';
 import { type Column, Table } from '../../parts/table.tsx';
@@ -10,7 +11,7 @@ import { Time } from '../../parts/time.tsx';
 type Queue = AnswerOf<'listQueues'>[number];
 
 const COLUMNS: readonly Column<Queue>[] = [
-  { name: 'Queue', cell: ({ name }) => <Code>{name}</Code> },
+  { name: 'Queue', cell: ({ name }) => <Name>{name}</Name> },
   {
     name: 'State',
     cell: ({ paused }) => (paused ? <Badge tone="warn">paused</Badge> : <Badge tone="good">runs</Badge>),
@@ -53,7 +54,7 @@ function Actions({ queue: { name, paused, lag } }: { queue: Queue }) {
         operation="deleteQueue"
         input={input}
         kind="danger"
-        question={`Deletes the queue ${name} and cancels its ${lag.toLocaleString()} waiting messages.`}
+        question={`Deletes the queue ${name} and cancels ${countOf(lag, 'waiting message')}.`}
       >
         Delete
       </Action>

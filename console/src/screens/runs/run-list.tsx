@@ -4,6 +4,7 @@ import { onEndOf, usePages } from '../../api/pages.ts';
 import { StateBadge } from '../../parts/badge.tsx';
 import { BulkDialog } from '../../parts/bulk-dialog.tsx';
 import { Button } from '../../parts/button.tsx';
+import { CodeBlock } from '../../parts/code-block.tsx';
 import { countOf } from '../../parts/count.ts';
 import { type ListColumn, LongList } from '../../parts/long-list.tsx';
 import { Panel } from '../../parts/panel.tsx';
@@ -122,9 +123,9 @@ function FirstRun() {
         A workflow is a function in your app, served with <code>@upstash/workflow</code>. Each trigger of it is a run,
         which shows here with every step:
       </p>
-      <pre className="mt-3 overflow-x-auto rounded-md border border-line bg-page p-3 text-left font-mono text-xs text-text">
-        {EXAMPLE}
-      </pre>
+      <div className="mt-3">
+        <CodeBlock label="A workflow and its trigger">{EXAMPLE}</CodeBlock>
+      </div>
     </Empty>
   );
 }

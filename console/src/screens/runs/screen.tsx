@@ -34,7 +34,7 @@ export function Screen() {
             key={text}
             to="/runs"
             search={{ ...values, view }}
-            activeOptions={{ exact: true, includeSearch: true, explicitUndefined: true }}
+            activeOptions={{ exact: true, includeSearch: true }}
             className="-mb-px border-b-2 border-transparent px-3 py-1.5 text-quiet hover:text-text aria-[current=page]:border-accent aria-[current=page]:font-medium aria-[current=page]:text-text"
           >
             {text}

@@ -95,10 +95,10 @@ function Edit({ schedule }: { schedule: Schedule }) {
   const isChanged = cron !== schedule.cron || destination !== schedule.destination;
   return (
     <div className="flex flex-wrap items-end gap-3">
-      <div className="min-w-48 flex-1">
+      <div className="min-w-64 flex-1">
         <TextField label="Times" className="font-mono" value={cron} onChange={({ target }) => setCron(target.value)} />
       </div>
-      <div className="min-w-48 flex-[2]">
+      <div className="min-w-64 flex-1">
         <TextField label="Destination" value={destination} onChange={({ target }) => setDestination(target.value)} />
       </div>
       {isChanged && (

@@ -2,7 +2,7 @@ import { useNavigate, useSearch } from '@tanstack/react-router';
 import { type AnswerOf, useCall } from '../../api/client.ts';
 import { Badge } from '../../parts/badge.tsx';
 import { Button } from '../../parts/button.tsx';
-import { Code } from '../../parts/copy.tsx';
+import { Name } from '../../parts/copy.tsx';
 import { Page, Panel } from '../../parts/panel.tsx';
 import { Answered, Empty } from '../../parts/states.tsx';
 import { type Column, Table } from '../../parts/table.tsx';
@@ -17,10 +17,10 @@ export function Screen() {
   const navigate = useNavigate({ from: '/schedules' });
   const setOpenId = (open?: string): void => void navigate({ search: { open } });
   const columns: readonly Column<Schedule>[] = [
-    { name: 'Schedule', cell: ({ scheduleId }) => <Code>{scheduleId}</Code> },
+    { name: 'Schedule', cell: ({ scheduleId }) => <Name>{scheduleId}</Name> },
     { name: 'State', cell: (schedule) => <ScheduleState of={schedule} /> },
-    { name: 'Times', cell: ({ cron }) => <Code>{cron}</Code> },
-    { name: 'Destination', cell: ({ destination }) => <Code>{destination}</Code> },
+    { name: 'Times', cell: ({ cron }) => <code className="font-mono text-[0.92em]">{cron}</code> },
+    { name: 'Destination', cell: ({ destination }) => <Name>{destination}</Name> },
     { name: 'Next', cell: ({ isPaused, nextScheduleTime }) => (isPaused ? '' : <Time atMs={nextScheduleTime} />) },
     {
       name: 'Last',

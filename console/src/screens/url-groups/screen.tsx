@@ -3,7 +3,7 @@ import { type FormEvent, useState } from 'react';
 import { type AnswerOf, useCall, useChange } from '../../api/client.ts';
 import { Action } from '../../parts/action.tsx';
 import { Button } from '../../parts/button.tsx';
-import { Code } from '../../parts/copy.tsx';
+import { Code, Name } from '../../parts/copy.tsx';
 import { TextField } from '../../parts/field.tsx';
 import { Page, Panel } from '../../parts/panel.tsx';
 import { Answered, Empty, Failure } from '../../parts/states.tsx';
@@ -59,8 +59,12 @@ function GroupPanel({ group: { name, endpoints, headers = {} } }: { group: Group
         columns={[
           {
             name: 'Endpoint',
-            cell: ({ url, name: endpoint }) => (endpoint === undefined ? <Code>{url}</Code> : `${endpoint}: ${url}`),
-            className: 'break-all',
+            cell: ({ url, name: endpoint }) => (
+              <>
+                {endpoint !== undefined && <p className="wrap-anywhere">{endpoint}</p>}
+                <Name>{url}</Name>
+              </>
+            ),
           },
           { name: 'Lately', cell: ({ url }) => <EndpointHealth url={url} /> },
           {
