@@ -1,6 +1,7 @@
-/** How the lists of messages are put together from what is read and what comes live. */
+/** How the lists of messages are put together from what is read and what comes live, and how counts are written. */
 import { describe, expect, it } from 'vitest';
 import type { LiveEntry } from '../../console/src/api/live.ts';
+import { countText } from '../../console/src/parts/count.ts';
 import { NONE, toggled } from '../../console/src/screens/dlq/selection.ts';
 import { matches } from '../../console/src/screens/messages/matches.ts';
 import { latestOf, merged } from '../../console/src/screens/messages/rows.ts';
@@ -63,5 +64,12 @@ describe('a selection', () => {
 
   it('is of what is loaded without the one that is taken out, after all were selected', () => {
     expect(toggled({ kind: 'all' }, 'b', ['a', 'b', 'c'])).toEqual({ kind: 'some', ids: new Set(['a', 'c']) });
+  });
+});
+
+describe('a count that may end early', () => {
+  it('says that it did, and where nothing was met by then, that nothing was counted', () => {
+    const texts = [0, 500].flatMap((count) => [false, true].map((isAtLeast) => countText({ count, isAtLeast })));
+    expect(texts).toEqual(['0', 'not counted', '500', '≥ 500']);
   });
 });

@@ -3,6 +3,7 @@ import { Link } from '@tanstack/react-router';
 import type { AnswerOf } from '../../api/client.ts';
 import { Badge } from '../../parts/badge.tsx';
 import { Name } from '../../parts/copy.tsx';
+import { countText } from '../../parts/count.ts';
 import { Table } from '../../parts/table.tsx';
 import { Time } from '../../parts/time.tsx';
 
@@ -36,10 +37,6 @@ interface Row {
   why: string;
   waiting: Counted;
   dueAtMs: number;
-}
-
-export function countText({ count, isAtLeast }: Counted): string {
-  return `${isAtLeast ? '≥ ' : ''}${count.toLocaleString()}`;
 }
 
 export function HeldBackTable({ of: { project, origins, queues, flowControlKeys, isPartial } }: { of: HeldBack }) {

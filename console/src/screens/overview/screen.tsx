@@ -2,14 +2,14 @@ import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { type AnswerOf, useCall } from '../../api/client.ts';
 import { Badge } from '../../parts/badge.tsx';
 import { Button } from '../../parts/button.tsx';
-import { countOf } from '../../parts/count.ts';
+import { countOf, countText } from '../../parts/count.ts';
 import { Facts, Page, Panel } from '../../parts/panel.tsx';
 import { Answered } from '../../parts/states.tsx';
 import { Table } from '../../parts/table.tsx';
 import { duration, Time, useNowMs } from '../../parts/time.tsx';
 import { FirstMessage } from '../messages/first-message.tsx';
 import { Chart } from './chart.tsx';
-import { countText, HeldBackTable } from './held-back.tsx';
+import { HeldBackTable } from './held-back.tsx';
 import { linesOf, quantileOf, together } from './series.ts';
 
 const HOUR_MS = 3_600_000;
@@ -111,6 +111,7 @@ function Rates({ range }: { range: Range }) {
 }
 
 function numbered(counted: AnswerOf<'getOverview'>['waiting'], noun: string): string {
+  if (counted.isAtLeast && counted.count === 0) return `${noun}s: ${countText(counted)}`;
   return `${countText(counted)} ${noun}${counted.count === 1 ? '' : 's'}`;
 }
 
