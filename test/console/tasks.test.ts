@@ -114,7 +114,7 @@ describe.skipIf(obstacle !== undefined)(`in the console${reason}`, () => {
     const dialog = page.getByRole('dialog', { name: 'Send an event' });
     await dialog.getByRole('button', { name: 'Send', exact: true }).click();
     await dialog.getByText('1 run goes on').waitFor();
-    await page.getByText('No run waits for an event').waitFor();
+    await page.getByText('1 wait', { exact: true }).waitFor();
   });
 
   it('a failed run is found, and resumed once its cause is repaired', async () => {

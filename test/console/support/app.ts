@@ -4,7 +4,7 @@ import { text } from 'node:stream/consumers';
 import { type RouteFunction, serve, WorkflowNonRetryableError } from '@upstash/workflow';
 import { stepHeaders } from '../../../bench/workflows/step-headers.ts';
 import type { Servers } from '../../support/servers.ts';
-import { HOSTILE } from './hostile.ts';
+import { HOSTILE, LONG_NAME } from './hostile.ts';
 
 /** By path. */
 const WORKFLOWS: Record<string, (app: App) => RouteFunction<unknown>> = {
@@ -14,7 +14,7 @@ const WORKFLOWS: Record<string, (app: App) => RouteFunction<unknown>> = {
     await context.sleep('give time to reconsider', '1h');
   },
   '/flows/invoice': () => async (context) => {
-    await context.waitForEvent('wait for the payment', 'paid-42');
+    await Promise.all(['paid-42', LONG_NAME].map((event) => context.waitForEvent(`wait for ${event}`, event)));
   },
   '/flows/refund': (app) => async (context) => {
     await context.run('take it back', () => 'a lamp');

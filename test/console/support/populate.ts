@@ -91,8 +91,8 @@ export async function populate({ url, token, app }: Places): Promise<Made> {
   await eventually('a run that sleeps', async () =>
     JSON.stringify(await ask('GET', `/v2/workflows/logs?workflowRunId=${run}`)).includes('give time to reconsider'),
   );
-  await eventually('a run that waits for an event', async () => {
-    return (await ask<{ waiters: unknown[] }>('GET', '/v2/waypost/waiters')).waiters.length === 1;
+  await eventually('a run that waits for two events', async () => {
+    return (await ask<{ waiters: unknown[] }>('GET', '/v2/waypost/waiters')).waiters.length === 2;
   });
   return { delivered, failed, waiting, run, failedRun };
 }

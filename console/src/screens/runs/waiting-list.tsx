@@ -14,7 +14,7 @@ import { RunLink } from './run-link.tsx';
 type Waiter = AnswerOf<'listAllWaiters'>['waiters'][number];
 
 const GRID =
-  'grid-cols-[minmax(0,1fr)_4.5rem] md:grid-cols-[minmax(0,2fr)_minmax(0,3fr)_minmax(0,3fr)_7rem_7rem_4.5rem]';
+  'grid-cols-[minmax(0,1fr)_5.5rem] md:grid-cols-[minmax(0,2fr)_minmax(0,3fr)_minmax(0,3fr)_7rem_7rem_5.5rem]';
 
 export function WaitingList({ filter }: { filter: Record<string, string> }) {
   const [isHeld, setIsHeld] = useState(false);
