@@ -4,7 +4,7 @@ import { text } from 'node:stream/consumers';
 import { type RouteFunction, serve, WorkflowNonRetryableError } from '@upstash/workflow';
 import { stepHeaders } from '../../../bench/workflows/step-headers.ts';
 import type { Servers } from '../../support/servers.ts';
-import { HOSTILE, LONG_NAME } from './hostile.ts';
+import { HOSTILE, HOSTILE_HEADER, LONG_NAME } from './hostile.ts';
 
 /** By path. */
 const WORKFLOWS: Record<string, (app: App) => RouteFunction<unknown>> = {
@@ -20,7 +20,7 @@ const WORKFLOWS: Record<string, (app: App) => RouteFunction<unknown>> = {
     await context.run('take it back', () => 'a lamp');
     return await context.run('pay out', () => {
       if (app.isBankOpen) return 'paid';
-      throw new WorkflowNonRetryableError('the bank is closed');
+      throw new WorkflowNonRetryableError(`the bank is closed ${HOSTILE}`);
     });
   },
 };
@@ -68,7 +68,7 @@ export class App {
     request.resume();
     if (pathname === '/slow') return; // answered when the test ends
     const isBroken = pathname === '/broken' && !this.isRepaired;
-    response.writeHead(isBroken ? 500 : 200, { 'X-Odd': encodeURIComponent(HOSTILE) }).end(HOSTILE);
+    response.writeHead(isBroken ? 500 : 200, { 'X-Odd': HOSTILE_HEADER }).end(HOSTILE);
   }
 }
 

@@ -1,6 +1,6 @@
 /** Fills a server with a little of everything that the console shows. */
 import { eventually } from '../../support/eventually.ts';
-import { HOSTILE, KNOWN_NAME, LONG_NAME, LONG_QUERY } from './hostile.ts';
+import { HOSTILE, HOSTILE_HEADER, KNOWN_NAME, LONG_NAME, LONG_QUERY } from './hostile.ts';
 
 export interface Places {
   /** The server, without a slash at the end. */
@@ -57,12 +57,19 @@ export async function populate({ url, token, app }: Places): Promise<Made> {
   const run = await trigger('order', { said: HOSTILE });
   await trigger('invoice', {});
   const failedRun = await trigger('refund', { order: 42 });
-  const odd = { 'Upstash-Label': labels, 'Upstash-Forward-X-Odd': encodeURIComponent(HOSTILE) };
+  const odd = { 'Upstash-Label': labels, 'Upstash-Forward-X-Odd': HOSTILE_HEADER };
   const delivered = await publish('/ok', odd, JSON.stringify({ text: HOSTILE }));
   await publish(`/ok${LONG_QUERY}`, {}, HOSTILE);
   const failed = await publish('/broken', { 'Upstash-Retries': '0', ...odd }, JSON.stringify({ text: HOSTILE }));
   await publish('/broken', { 'Upstash-Retries': '3', 'Upstash-Retry-Delay': '3600000' });
-  const waiting = await publish('/ok', { 'Upstash-Delay': '1h' });
+  const waiting = await publish('/ok', {
+    ...limitedBy(LONG_NAME),
+    'Upstash-Delay': '1h',
+    'Upstash-Redact-Fields': 'body',
+    'Upstash-Callback': `${app}/ok${LONG_QUERY}`,
+    'Upstash-Failure-Callback': `${app}/ok`,
+    'Upstash-Failure-Callback-Forward-X-Odd': HOSTILE_HEADER,
+  });
   for (const key of ['crm', KNOWN_NAME, LONG_NAME]) {
     await publish('/slow', limitedBy(key));
     await publish('/slow', limitedBy(key));

@@ -17,7 +17,7 @@ export const SCREENS: readonly (readonly [name: string, path: (made: Made) => st
   ['unfinished messages', () => '/messages?view=unfinished', 'paused'],
   ['a delivered message', ({ delivered }) => `/messages/${delivered}`, 'What happened'],
   ['a failed message', ({ failed }) => `/messages/${failed}`, 'Retry now'],
-  ['a waiting message', ({ waiting }) => `/messages/${waiting}`, 'Cancel message'],
+  ['a waiting message', ({ waiting }) => `/messages/${waiting}`, 'It cannot be published again from here'],
   ['runs', () => '/runs', 'failed'],
   ['failed runs', () => '/runs?view=failed', 'the bank is closed'],
   ['waits for events', () => '/runs?view=waiting', 'paid-42'],
