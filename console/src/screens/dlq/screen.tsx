@@ -38,7 +38,7 @@ const FIELDS: readonly FilterField[] = [
 ];
 
 const GRID =
-  'grid-cols-[1.25rem_5.5rem_minmax(0,1fr)] md:grid-cols-[1.25rem_5.5rem_7rem_minmax(0,3fr)_minmax(0,3fr)_minmax(0,1fr)]';
+  'grid-cols-[1.25rem_5.75rem_minmax(0,1fr)] md:grid-cols-[1.25rem_5.5rem_7rem_minmax(0,3fr)_minmax(0,3fr)_minmax(0,1fr)]';
 const PAGE_COUNT = 100;
 
 export function Screen() {

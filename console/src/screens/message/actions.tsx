@@ -38,13 +38,16 @@ export function Actions({ messageId, content, isOver, dlqId }: Props) {
           <Button onClick={() => setOpen('retry')}>Retry with changes</Button>
         </>
       )}
-      {whyNot === undefined && <Button onClick={() => setOpen('publish')}>Publish again</Button>}
+      {whyNot === undefined ? (
+        <Button onClick={() => setOpen('publish')}>Publish again</Button>
+      ) : (
+        <p className="max-w-80 self-center text-xs text-quiet">{whyNot}</p>
+      )}
       {!isOver && (
         <Button kind="danger" disabled={cancel.isPending} onClick={() => cancel.mutate({ path: { messageId } })}>
           Cancel message
         </Button>
       )}
-      {whyNot !== undefined && <p className="basis-full text-quiet">{whyNot}</p>}
       {error && <Failure error={error} />}
       {open === 'publish' && <PublishAgain content={content} onClose={() => setOpen(undefined)} onSent={show} />}
       {open === 'retry' && dlqId !== undefined && (
