@@ -1,13 +1,10 @@
 /** `waypost backup`: writes a whole store into one file, while its servers run. */
 import { storeSettingsHelp } from '../config/page.ts';
 import { parseConfig } from '../config/parse.ts';
-import { backUp } from '../operations/backup.ts';
 import { censusLine } from './census.ts';
-import { type Command, EXIT, takeSwitch, takeValue } from './command.ts';
-import { printJson, required } from './operate.ts';
+import { type Command, EXIT, printJson, required, takeSwitch, takeValue } from './command.ts';
 
 export const backup: Command = {
-  summary: 'write all of a store into one file, while its servers run',
   help: () =>
     `Usage: waypost backup --to <file or folder> [--json] [options]
 
@@ -26,6 +23,7 @@ ${storeSettingsHelp()}`,
     const { given: asJson, rest: afterJson } = takeSwitch(args, '--json');
     const { value, rest } = takeValue(afterJson, '--to');
     const to = required(value, 'backup: --to <file or folder>');
+    const { backUp } = await import('../operations/backup.ts');
     const { file, bytes, census } = await backUp(parseConfig(terminal.env, rest), to);
     if (asJson) printJson(terminal, { file, bytes, census });
     else terminal.print(`${file}, ${bytes} bytes: ${censusLine(census)}\n`);

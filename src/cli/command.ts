@@ -1,4 +1,5 @@
 /** A command, and how it talks to the person who typed it. */
+import { nearest } from '../config/nearest.ts';
 import type { Environment } from '../config/parse.ts';
 
 export interface Terminal {
@@ -11,13 +12,15 @@ export interface Terminal {
   isInteractive: boolean;
   /** False when `NO_COLOR` is set, whatever its value. */
   color: boolean;
+  /** Asks on standard error and reads a line; absent where nobody sits at both ends. */
+  ask?: (question: string) => Promise<string>;
 }
 
 export interface Command {
-  /** One line in the list of commands. */
-  summary: string;
-  /** What `--help` prints. */
-  help(): string;
+  /** Whether every setting of a server is an option of it too. */
+  hasSettings?: false;
+  /** What `--help` prints behind the words `args`. */
+  help(args: readonly string[]): string;
   /** Resolves to the exit code. Throws `CommandFailed`, `ConfigError` and `CannotStart` with what the user must know. */
   run(args: readonly string[], terminal: Terminal): Promise<number>;
 }
@@ -27,6 +30,12 @@ export const EXIT = {
   failed: 1,
   /** The command line or the settings are wrong. */
   usage: 2,
+  /** What is named does not exist. */
+  notFound: 3,
+  /** No server answers, or it cannot take the request now. Trying again later may help. */
+  unavailable: 4,
+  /** The token is not known, or may not do this. */
+  denied: 5,
   /** The server ended because it could not trust its store any more; start it again. */
   fatal: 70,
 } as const;
@@ -67,4 +76,20 @@ export function takeValue(args: readonly string[], flag: string): { value: strin
   const value = args[at + 1];
   if (value === undefined) throw new CommandFailed(`${flag}: needs a value`, EXIT.usage);
   return { value, rest: args.toSpliced(at, 2) };
+}
+
+export function printJson(terminal: Terminal, value: unknown): void {
+  terminal.print(`${JSON.stringify(value, null, 2)}\n`);
+}
+
+/** Throws `CommandFailed` for an action that is not among `actions`. */
+export function unknownAction(command: string, action: string, actions: readonly string[]): never {
+  const hint = nextStep(nearest(action, actions), `waypost ${command} --help`);
+  throw new CommandFailed(`${command}: there is no "${action}"; ${hint}`, EXIT.usage);
+}
+
+/** Throws `CommandFailed` when a required part of the command line is missing. */
+export function required(value: string | undefined, what: string): string {
+  if (value === undefined || value === '') throw new CommandFailed(`${what} is missing`, EXIT.usage);
+  return value;
 }

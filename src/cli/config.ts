@@ -4,7 +4,6 @@ import { parseConfig } from '../config/parse.ts';
 import { type Command, EXIT, takeSwitch } from './command.ts';
 
 export const config: Command = {
-  summary: 'print the settings that are in force, without the secrets',
   help: () =>
     `Usage: waypost config [--dev] [options]
 

@@ -6,9 +6,6 @@ import { DEVELOPMENT_ACCOUNTS } from '../config/development.ts';
 import { settingsHelp } from '../config/page.ts';
 import { parseConfig } from '../config/parse.ts';
 import type { Machine } from '../engine/ports.ts';
-import { startServer } from '../server/server.ts';
-import { systemClock } from '../system/system.ts';
-import { createEventLog } from '../telemetry/event-log.ts';
 import { type Command, CommandFailed, EXIT, type Terminal, takeSwitch } from './command.ts';
 import { nextSignal } from './signal.ts';
 
@@ -17,7 +14,6 @@ const MINUTE_MS = 60_000;
 const UNTIL_MINUTE_MS = 8_000;
 
 export const demo: Command = {
-  summary: 'watch a few messages and workflow runs live their lives, then end',
   help: () =>
     `Usage: waypost demo [--keep] [options]
 
@@ -34,6 +30,9 @@ ${settingsHelp(true)}`,
     const { given: keeps, rest } = takeSwitch(args, '--keep');
     const { Client, WorkflowClient } = await loadClients();
     const config = parseConfig({ ...terminal.env, PORT: '0' }, [...rest, '--memory'], { dev: true });
+    const { startServer } = await import('../server/server.ts');
+    const { systemClock } = await import('../system/system.ts');
+    const { createEventLog } = await import('../telemetry/event-log.ts');
     const log = createEventLog({ format: 'pretty', level: 'error', color: terminal.color, write: terminal.complain });
     const { Narrator } = await import('./demo/narrator.ts');
     const { startReceiver } = await import('./demo/receiver.ts');

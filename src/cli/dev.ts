@@ -5,10 +5,8 @@ import { settingsHelp } from '../config/page.ts';
 import { parseConfig } from '../config/parse.ts';
 import type { RunningServer } from '../server/server.ts';
 import { type Command, CommandFailed, EXIT, takeSwitch } from './command.ts';
-import { runServer } from './run-server.ts';
 
 export const dev: Command = {
-  summary: 'start a server for development, with the published development credentials',
   help: () =>
     `Usage: waypost dev [--force] [options]
 
@@ -28,6 +26,7 @@ ${settingsHelp(true)}`,
         EXIT.usage,
       );
     }
+    const { runServer } = await import('./run-server.ts');
     return runServer(config, terminal, {
       credentials: 'development',
       announce: (server) => welcome(server, config.memory),

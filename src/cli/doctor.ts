@@ -1,12 +1,11 @@
 /** `waypost doctor`: checks that the data in a store is consistent. */
 import { storeSettingsHelp } from '../config/page.ts';
 import { parseConfig } from '../config/parse.ts';
-import { type Examination, examineStore } from '../operations/examine.ts';
+import type { Examination } from '../operations/examine.ts';
 import { censusLine } from './census.ts';
 import { type Command, EXIT, takeSwitch } from './command.ts';
 
 export const doctor: Command = {
-  summary: 'check that a store is sound, while its server runs or not',
   help: () =>
     `Usage: waypost doctor [--json] [options]
 
@@ -18,6 +17,7 @@ key holds a message back without a reason. Changes nothing. Ends with ${EXIT.fai
 ${storeSettingsHelp()}`,
   async run(args, terminal) {
     const { given: asJson, rest } = takeSwitch(args, '--json');
+    const { examineStore } = await import('../operations/examine.ts');
     const examination = await examineStore(parseConfig(terminal.env, rest));
     const isSound = examination.findings.every(({ offenders }) => offenders.length === 0);
     terminal.print(asJson ? `${JSON.stringify({ isSound, ...examination })}\n` : report(examination));

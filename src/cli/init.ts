@@ -1,11 +1,9 @@
 /** `waypost init`: creates what `waypost serve` needs, and shows the token once. */
 import { storeSettingsHelp } from '../config/page.ts';
 import { parseConfig } from '../config/parse.ts';
-import { initialise } from '../operations/initialise.ts';
 import { type Command, CommandFailed, EXIT, takeSwitch, takeValue } from './command.ts';
 
 export const init: Command = {
-  summary: 'prepare a data folder for "waypost serve": encryption key, project, token, signing keys',
   help: () =>
     `Usage: waypost init [--project <name>] [--add-token] [--read-only] [options]
 
@@ -27,6 +25,7 @@ ${storeSettingsHelp()}`,
     const config = parseConfig(terminal.env, settings);
     if (config.memory)
       throw new CommandFailed('init writes to the data folder: it cannot go with --memory', EXIT.usage);
+    const { initialise } = await import('../operations/initialise.ts');
     const { token, signingKeys } = await initialise(config, {
       project,
       addToken,

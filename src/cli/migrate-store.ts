@@ -1,12 +1,10 @@
 /** `waypost migrate-store`: copies a stopped store into another database. */
-import { moveStore } from '../operations/move-store.ts';
+import type { moveStore } from '../operations/move-store.ts';
 import { columns } from './columns.ts';
-import { type Command, CommandFailed, EXIT, takeSwitch, takeValue } from './command.ts';
-import { printJson, required } from './operate.ts';
+import { type Command, CommandFailed, EXIT, printJson, required, takeSwitch, takeValue } from './command.ts';
 import { reportProgress } from './progress.ts';
 
 export const migrateStore: Command = {
-  summary: 'move a stopped store into another database, such as PostgreSQL',
   help: () =>
     `Usage: waypost migrate-store --from <url> --to <url> [--overwrite] [--json]
 
@@ -34,6 +32,7 @@ Passwords can be left out of the URLs: PGPASSWORD and .pgpass are read.
     const { value: from, rest: afterFrom } = takeValue(afterOverwrite, '--from');
     const { value: to, rest } = takeValue(afterFrom, '--to');
     if (rest[0] !== undefined) throw new CommandFailed(`${rest[0]}: not expected here`, EXIT.usage);
+    const { moveStore } = await import('../operations/move-store.ts');
     const tables = await moveStore({
       from: required(from, 'migrate-store: --from <url>'),
       to: required(to, 'migrate-store: --to <url>'),

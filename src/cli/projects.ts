@@ -1,11 +1,19 @@
 /** `waypost projects`: lists and makes projects, also while a server runs. */
 import { storeSettingsHelp } from '../config/page.ts';
 import { columns, minuteOf, timeOf } from './columns.ts';
-import { type Command, EXIT, type Terminal, takeSwitch, takeWord } from './command.ts';
-import { operate, printJson, required, unknownAction } from './operate.ts';
+import {
+  type Command,
+  EXIT,
+  printJson,
+  required,
+  type Terminal,
+  takeSwitch,
+  takeWord,
+  unknownAction,
+} from './command.ts';
+import { operate } from './operate.ts';
 
 export const projects: Command = {
-  summary: 'list projects, make one; a running server knows it at once',
   help: () =>
     `Usage: waypost projects [list] [--json] [options]
        waypost projects create <name> [--json] [options]

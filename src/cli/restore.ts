@@ -1,14 +1,12 @@
 /** `waypost restore`: makes a backup the store. */
 import { storeSettingsHelp } from '../config/page.ts';
 import { parseConfig } from '../config/parse.ts';
-import { type Restored, restore as restoreStore } from '../operations/restore.ts';
+import type { Restored } from '../operations/restore.ts';
 import { censusLine } from './census.ts';
-import { type Command, EXIT, takeSwitch, takeValue } from './command.ts';
-import { printJson, required } from './operate.ts';
+import { type Command, EXIT, printJson, required, takeSwitch, takeValue } from './command.ts';
 import { reportProgress } from './progress.ts';
 
 export const restore: Command = {
-  summary: 'make a store of a backup',
   help: () =>
     `Usage: waypost restore --from <file> [--overwrite] [--json] [options]
 
@@ -31,6 +29,7 @@ ${storeSettingsHelp()}`,
     const { value, rest } = takeValue(afterOverwrite, '--from');
     const from = required(value, 'restore: --from <file>');
     const progress = reportProgress(terminal);
+    const { restore: restoreStore } = await import('../operations/restore.ts');
     const restored = await restoreStore(parseConfig(terminal.env, rest), { from, overwrite, ...progress });
     if (asJson) printJson(terminal, restored);
     else terminal.print(`Restored: ${censusLine(restored.census)}\n`);

@@ -2,10 +2,8 @@
 import { settingsHelp } from '../config/page.ts';
 import { parseConfig } from '../config/parse.ts';
 import { type Command, CommandFailed, EXIT } from './command.ts';
-import { runServer } from './run-server.ts';
 
 export const serve: Command = {
-  summary: 'start the server, with credentials of its own ("waypost init" makes them)',
   help: () =>
     `Usage: waypost serve [options]
 
@@ -17,6 +15,7 @@ ${settingsHelp(false)}`,
     const config = parseConfig(terminal.env, args);
     if (config.memory)
       throw new CommandFailed('serve keeps what it accepts: --memory is for "waypost dev"', EXIT.usage);
+    const { runServer } = await import('./run-server.ts');
     return runServer(config, terminal, { credentials: 'own' });
   },
 };

@@ -3,11 +3,21 @@ import { storeSettingsHelp } from '../config/page.ts';
 import { TOKEN_SCOPES, type TokenScope } from '../engine/stores.ts';
 import type { CreateTokenRequest, TokenEntry } from '../operations/socket/commands.ts';
 import { columns, minuteOf, timeOf } from './columns.ts';
-import { type Command, CommandFailed, EXIT, type Terminal, takeSwitch, takeValue, takeWord } from './command.ts';
-import { operate, printJson, required, unknownAction } from './operate.ts';
+import {
+  type Command,
+  CommandFailed,
+  EXIT,
+  printJson,
+  required,
+  type Terminal,
+  takeSwitch,
+  takeValue,
+  takeWord,
+  unknownAction,
+} from './command.ts';
+import { operate } from './operate.ts';
 
 export const tokens: Command = {
-  summary: 'list tokens, make one, revoke one; in a running server it counts at once',
   help: () =>
     `Usage: waypost tokens [list] [--project <name>] [--json] [options]
        waypost tokens create --project <name> --scope <scope> [--name <text>] [--json] [options]

@@ -3,7 +3,6 @@ import { readVersion } from '../system/version.ts';
 import { type Command, EXIT } from './command.ts';
 
 export const version: Command = {
-  summary: 'print the version',
   help: () => 'Usage: waypost version\n',
   async run(_args, terminal) {
     terminal.print(`${readVersion()}\n`);

@@ -6,7 +6,12 @@ import { Value } from '@sinclair/typebox/value';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { PUBLISH_HEADERS, RETRY_HEADERS } from '../../src/api/config-headers.ts';
 import { type FilterUse, messageFilters, readFilters } from '../../src/api/filters.ts';
-import { type JsonSchema, type OpenApiDocument, pathOf } from '../../src/api/openapi.ts';
+import {
+  type Parameter as DocumentParameter,
+  type JsonSchema,
+  type OpenApiDocument,
+  pathOf,
+} from '../../src/api/openapi.ts';
 import type { Parameter } from '../../src/api/parameters.ts';
 import { readRetryOverride } from '../../src/api/retry-override.ts';
 import { succeed } from '../../src/engine/messages/dead-retry.ts';
@@ -40,6 +45,25 @@ function operations() {
 describe('the document', () => {
   it('is the golden copy (after a wanted change: npm test -- test/api/openapi.test.ts --update)', async () => {
     await expect(`${JSON.stringify(document, null, 2)}\n`).toMatchFileSnapshot('openapi.json');
+  });
+
+  it('gives the command line its paths and options (made anew in the same way)', async () => {
+    // What describes a callback or a library's own request is no option that a person types.
+    const unasked = /^Upstash-((Failure-)?Callback-.*|Feature-Set|Workflow-(?!RunId).*)$/;
+    const entries = operations().map(({ path, method, operation: { operationId, parameters = [] } }) => {
+      const meanings = (where: DocumentParameter['in']) =>
+        parameters.flatMap((each) =>
+          each.in === where && !unasked.test(each.name) ? [[each.name, each.description] as const] : [],
+        );
+      const [query, headers] = [meanings('query'), meanings('header')];
+      const asked = {
+        ...(query.length > 0 && { query: Object.fromEntries(query) }),
+        ...(headers.length > 0 && { headers: Object.fromEntries(headers) }),
+      };
+      return [operationId, { method, path, ...asked }] as const;
+    });
+    const text = `${JSON.stringify(Object.fromEntries(entries), null, 2)}\n`;
+    await expect(text).toMatchFileSnapshot('../../src/cli/http/operations.json');
   });
 
   it('has every route of the table and no other', () => {

@@ -42,7 +42,8 @@ describe('waypost', () => {
   it.each([
     [['sevre'], 'there is no command "sevre"; did you mean "serve"? See waypost --help'],
     [['help', 'sevre'], 'there is no command "sevre"; did you mean "serve"? See waypost --help'],
-    [['publish'], 'there is no command "publish"; see waypost --help'],
+    [['shout'], 'there is no command "shout"; see waypost --help'],
+    [['dlq', 'list', '--queeName', 'a'], '--queeName: there is no such option; did you mean --queue-name?'],
     [['tokens', 'lsit'], 'tokens: there is no "lsit"; did you mean "list"? See waypost tokens --help'],
     [['runs', 'explain'], 'runs: there is no "explain"; see waypost runs --help'],
     [['dev', '--prot', '9000'], '--prot: there is no such option; did you mean --port?'],

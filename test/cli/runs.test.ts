@@ -56,8 +56,14 @@ it('shows a run step by step, and lists it among others', async () => {
 
 it('cancels, resumes and restarts by the name of a run', async () => {
   await trigger('wfr_c', { 'upstash-delay': '1h' });
-  expect(await runs('cancel', 'wfr_c', 'wfr_unknown')).toMatchObject({ code: 0, stdout: 'Cancelled 1 of 2 runs.\n' });
-  expect(await runs('cancel', 'wfr_c')).toMatchObject({ code: 1, stderr: 'waypost: no such run is active\n' });
+  expect(await runs('cancel', 'wfr_c', 'wfr_unknown', '--yes')).toMatchObject({
+    code: 0,
+    stdout: 'Cancelled 1 run.\n',
+  });
+  expect(await runs('cancel', 'wfr_c', '--yes')).toMatchObject({
+    code: 3,
+    stderr: 'waypost: there are no such runs\n',
+  });
   await failed('wfr_d');
   const [, resumed = ''] = /^Resumed as (wfr_[\w-]+)\.\n$/.exec((await runs('resume', 'wfr_d')).stdout) ?? [];
   expect((await runs('show', 'wfr_d')).stdout).toContain(`\n   started again as ${resumed}\n`);
@@ -65,7 +71,7 @@ it('cancels, resumes and restarts by the name of a run', async () => {
   const dlqId = await failed('wfr_e');
   expect((await runs('restart', dlqId)).stdout).toMatch(/^Restarted as wfr_\w+\.\n$/);
   expect(await runs('resume', 'wfr_e')).toMatchObject({
-    code: 1,
+    code: 3,
     stderr: 'waypost: there is no run "wfr_e" in the DLQ\n',
   });
 });
@@ -73,24 +79,24 @@ it('cancels, resumes and restarts by the name of a run', async () => {
 it('says what is wrong: no such run, no server there, a token that nobody has, a command line that means nothing', async () => {
   const problems = [
     await runs('show', 'wfr_unknown'),
-    await runs('list', '--url', 'http://127.0.0.1:9'),
+    await runs('list', '--server', 'http://127.0.0.1:9'),
     await runs('list', '--token', 'nobody'),
     await runs('list', '--state', 'odd'),
     await runs('list', '--count', '0'),
     await runs('list', 'more'),
     await runs('resume'),
     await runs('dance'),
-    await runs('list', '--url', 'nowhere'),
+    await runs('list', '--server', 'nowhere'),
   ];
   expect(problems.map(({ code, stderr }) => `${code} ${stderr}`)).toEqual([
-    '1 waypost: there is no run "wfr_unknown", or nothing of it is kept\n',
-    expect.stringMatching(/^1 waypost: no server answers at http:\/\/127\.0\.0\.1:9: /),
-    '1 waypost: unable to authenticate: invalid token\n',
+    '3 waypost: there is no run "wfr_unknown", or nothing of it is kept\n',
+    expect.stringMatching(/^4 waypost: no server answers at http:\/\/127\.0\.0\.1:9: /),
+    '5 waypost: unable to authenticate: invalid token\n',
     '2 waypost: --state: must be active, success, failed, canceled, not "odd"\n',
     '2 waypost: --count: a whole number of at least 1 is needed\n',
-    '2 waypost: runs: what is "more"? See waypost runs --help\n',
-    '2 waypost: runs resume: the id of the run or of its DLQ entry is missing\n',
+    '2 waypost: runs list: what is "more"? See waypost runs list --help\n',
+    '2 waypost: runs resume: <run id or DLQ id> is missing\n',
     '2 waypost: runs: there is no "dance"; see waypost runs --help\n',
-    '2 waypost: --url: an http or https address is needed, not "nowhere"\n',
+    '2 waypost: --server: an http or https address is needed, not "nowhere"\n',
   ]);
 });

@@ -9,9 +9,14 @@ export interface Answer {
 
 /**
  * Runs a command that ends by itself, in this process: the same words, settings and exit codes for a fraction of the time. That
- * processes of their own carry them is seen where test/support/waypost-process.ts starts them. `env` is the whole environment.
+ * processes of their own carry them is seen where test/support/waypost-process.ts starts them. `env` is the whole environment. `reply`: what
+ * somebody who sits at a terminal answers to a question.
  */
-export async function giveCommand(args: readonly string[], env: Record<string, string> = {}): Promise<Answer> {
+export async function giveCommand(
+  args: readonly string[],
+  env: Record<string, string> = {},
+  reply?: string,
+): Promise<Answer> {
   let stdout = '';
   let stderr = '';
   const code = await runCommandLine(args, {
@@ -24,6 +29,12 @@ export async function giveCommand(args: readonly string[], env: Record<string, s
     },
     isInteractive: false,
     color: false,
+    ...(reply !== undefined && {
+      ask: async (question: string) => {
+        stderr += question;
+        return reply;
+      },
+    }),
   });
   return { code, stdout, stderr };
 }

@@ -1,5 +1,5 @@
 /** Shows what a run returned, or why it failed. */
-import { excerpt, firstLines, plain } from './plain.ts';
+import { excerpt, firstLines, plain } from '../plain.ts';
 import type { RunView } from './view.ts';
 
 const LINES_OF_ANSWER_MAX = 4;

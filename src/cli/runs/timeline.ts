@@ -1,7 +1,7 @@
 /** Prints a run in a terminal: one line for each step, with a bar beside parallel steps. */
 import { minuteOf, timeOf } from '../columns.ts';
+import { excerpt, plain } from '../plain.ts';
 import { endOf } from './end.ts';
-import { excerpt, plain } from './plain.ts';
 import type { RunView, StepView } from './view.ts';
 
 const MARKS: Readonly<Record<string, { mark: string; colour: number }>> = {

@@ -1,0 +1,90 @@
+/** `waypost dlq`: what could not be delivered, and how to try it again. */
+import { minuteOf } from './columns.ts';
+import { actOnMany, BULK } from './http/bulk.ts';
+import { countOf, readList, readPages } from './http/pages.ts';
+import { type Call, commandOf, show, showTable, type Verb } from './http/verb.ts';
+
+interface Dead {
+  dlqId: string;
+  messageId?: string;
+  workflowRunId?: string;
+  url?: string;
+  workflowUrl?: string;
+  createdAt?: number;
+  responseStatus?: number;
+}
+
+const PAGE_MAX = 100;
+
+const list: Verb = {
+  meaning: 'What could not be delivered, newest first. With --source workflow the runs that failed.',
+  filtersOf: 'listDlqMessages',
+  example: 'dlq list --response-status 500 --from-date 2026-01-31',
+  run: async (call) =>
+    showTable(call, await readList<Dead>(call, 'listDlqMessages', 'messages', PAGE_MAX), [
+      ['DLQ ID', ({ dlqId }) => dlqId],
+      ['MESSAGE', ({ messageId, workflowRunId }) => messageId ?? workflowRunId],
+      ['CREATED (UTC)', ({ createdAt }) => (createdAt === undefined ? '' : minuteOf(createdAt))],
+      ['STATUS', ({ responseStatus }) => responseStatus || '-'],
+      ['URL', ({ url, workflowUrl }) => url ?? workflowUrl],
+    ]),
+};
+
+const showOne: Verb = {
+  words: '<DLQ id>',
+  meaning: 'One entry with the body of the message and of the last answer.',
+  example: 'dlq show 1795257963176-1142',
+  async run(call) {
+    const dead = await call.server.ask('getDlqMessage', { words: call.words });
+    return show(call, dead, JSON.stringify(dead, null, 2));
+  },
+};
+
+const retry: Verb = {
+  words: '[<DLQ id>...]',
+  meaning:
+    'Publishes the entries anew and takes them out of the DLQ. Runs are resumed or restarted: see "waypost runs".',
+  filtersOf: 'retryDlqMessages',
+  options: BULK,
+  example: 'dlq retry --url https://example.com/orders --yes',
+  run: (call) => {
+    const itemsOf = ({ responses }: { responses: unknown[] }) => responses;
+    return actOnMany(call, { ...OF_DEAD, verb: 'retry', act: each('retryDlqMessages', itemsOf) }, 'Retried');
+  },
+};
+
+const deleteThem: Verb = {
+  words: '[<DLQ id>...]',
+  meaning: 'Deletes the entries for good.',
+  filtersOf: 'deleteDlqMessages',
+  options: BULK,
+  example: 'dlq delete --to-date 2026-01-01 --dry-run',
+  run: (call) => {
+    const itemsOf = ({ deleted }: { deleted: number }) => Array(deleted);
+    return actOnMany(call, { ...OF_DEAD, verb: 'delete', act: each('deleteDlqMessages', itemsOf) }, 'Deleted');
+  },
+};
+
+const OF_DEAD = {
+  ids: 'dlqIds',
+  noun: ['entry of the DLQ', 'entries of the DLQ'] as const,
+  count: (call: Call) =>
+    each('listDlqMessages', ({ messages: found }: { messages: unknown[] }) => found)(call, () => {}),
+};
+
+/** Page after page, as the server takes them. */
+function each<Page extends object>(operationId: string, itemsOf: (page: Page) => unknown[]) {
+  return async (call: Call, onProgress: (done: number) => void): Promise<number> => {
+    let done = 0;
+    // Ids are answered all at once.
+    const countMax = call.query.has('dlqIds') ? PAGE_MAX : countOf(call, Number.POSITIVE_INFINITY);
+    for await (const items of readPages(call, operationId, { itemsOf, countMax, pageMax: PAGE_MAX })) {
+      done += items.length;
+      onProgress(done);
+      if (call.query.has('dlqIds')) break;
+    }
+    return done;
+  };
+}
+
+export const dlq = commandOf('dlq', { list, show: showOne, retry, delete: deleteThem });

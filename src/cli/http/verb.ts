@@ -1,0 +1,218 @@
+/** What is a verb that asks a server, and how do several of them make one command? */
+import { columns } from '../columns.ts';
+import { type Command, CommandFailed, EXIT, printJson, type Terminal, unknownAction } from '../command.ts';
+import { plain } from '../plain.ts';
+import { type Known, readArguments } from './arguments.ts';
+import { flagOf, operationOf } from './operations.ts';
+import { type Server, serverOf } from './server.ts';
+
+export interface Verb {
+  /** The words that follow it: `<id>...`, in brackets what may be left out. */
+  words?: string;
+  /** A sentence or two. */
+  meaning: string;
+  /** The operation whose filters are options of the verb. */
+  filtersOf?: string;
+  /** The operation whose message options are options of the verb. */
+  headersOf?: string;
+  /** Its own options with what they mean: `--body <text>`, or `--all` without a value. */
+  options?: Readonly<Record<string, string>>;
+  /** A command line that works, without the program's name. */
+  example: string;
+  run(call: Call): Promise<number>;
+}
+
+/** A verb as it is given. */
+export interface Call {
+  words: readonly string[];
+  /** The filters that are given, by their names in the interface. */
+  query: URLSearchParams;
+  /** The message options that are given, as headers. */
+  headers: [string, string][];
+  /** The values of an own option, by its name without dashes; empty when it is not given. */
+  values(name: string): readonly string[];
+  isJson: boolean;
+  server: Server;
+  terminal: Terminal;
+}
+
+const OF_ALL: Readonly<Record<string, string>> = {
+  '--json': 'Print JSON.',
+  '--server <address>':
+    'Address of the server. Environment: QSTASH_URL. Without both the development server of this machine.',
+  '--token <token>': 'Token of the project. Environment: QSTASH_TOKEN. Without both the one of "waypost dev".',
+};
+
+/** The command `name`. `verbs`: by their words; with `''` alone the command is the verb. */
+export function commandOf(name: string, verbs: Readonly<Record<string, Verb>>): Command {
+  const names = Object.keys(verbs);
+  const found = (args: readonly string[]): { verb?: Verb; named: string; rest: readonly string[] } => {
+    const own = verbs[''];
+    if (own !== undefined) return { verb: own, named: name, rest: args };
+    const [first, ...rest] = args;
+    const isWord = first !== undefined && !first.startsWith('-');
+    const word = isWord ? first : 'list' in verbs ? 'list' : names[0];
+    const verb = verbs[word ?? ''];
+    return { ...(verb && { verb }), named: `${name} ${word}`, rest: isWord ? rest : args };
+  };
+  return {
+    hasSettings: false,
+    help(args) {
+      const isNamed = names.includes(args[0] ?? '') || '' in verbs;
+      const { verb, named } = found(args);
+      return isNamed && verb !== undefined ? helpOf(named, verb) : overviewOf(name, verbs);
+    },
+    async run(args, terminal) {
+      const { verb, named, rest } = found(args);
+      if (verb === undefined) return unknownAction(name, args[0] ?? '', names);
+      return verb.run(callOf(named, verb, rest, terminal));
+    },
+  };
+}
+
+/** Prints `value` as JSON, or `text` for people. */
+export function show({ isJson, terminal }: Call, value: unknown, text: string): number {
+  if (isJson) printJson(terminal, value);
+  else terminal.print(`${text}\n`);
+  return EXIT.ok;
+}
+
+/** A heading and what stands below it. */
+export type Column<Item> = readonly [heading: string, cell: (item: Item) => unknown];
+
+/** Prints `items` as JSON, or as a table for people. */
+export function showTable<Item>(
+  { isJson, terminal }: Call,
+  items: readonly Item[],
+  table: readonly Column<Item>[],
+): number {
+  if (isJson) printJson(terminal, items);
+  else {
+    const rows = items.map((item) => table.map(([, cell]) => plain(String(cell(item) ?? ''))));
+    terminal.print(columns([table.map(([heading]) => heading), ...rows]));
+  }
+  return EXIT.ok;
+}
+
+function callOf(named: string, verb: Verb, args: readonly string[], terminal: Terminal): Call {
+  const own = { ...verb.options, ...OF_ALL };
+  const filters = flagsOf(verb.filtersOf && operationOf(verb.filtersOf).query);
+  const settings = flagsOf(verb.headersOf && operationOf(verb.headersOf).headers);
+  const known: Known = new Map([
+    ...[...filters.keys(), ...settings.keys()].map((flag) => [flag, { hasValue: true }] as const),
+    ...Object.keys(own).flatMap((usage) =>
+      namesIn(usage).map((flag) => [flag, { hasValue: usage.includes('<') }] as const),
+    ),
+  ]);
+  const { words, options } = readArguments(args, known);
+  checkWords(named, verb, words);
+  const call: Call = {
+    words,
+    query: new URLSearchParams(),
+    headers: [],
+    values: (name) => options.get(name) ?? [],
+    isJson: options.has('json'),
+    server: serverOf({ server: options.get('server')?.at(-1), token: options.get('token')?.at(-1) }, terminal.env),
+    terminal,
+  };
+  for (const [flag, values] of options) {
+    const [filter, setting] = [filters.get(flag), settings.get(flag)];
+    for (const value of values) {
+      if (filter !== undefined) call.query.append(filter, filter.endsWith('Date') ? timeIn(flag, value) : value);
+      if (setting !== undefined) call.headers.push([setting, value]);
+    }
+  }
+  return call;
+}
+
+/** Names in the interface by flag. Of several spellings the first counts. */
+function flagsOf(rows: Readonly<Record<string, string>> | '' | undefined): Map<string, string> {
+  const flags = new Map<string, string>();
+  for (const name of Object.keys(rows || {})) if (!flags.has(flagOf(name))) flags.set(flagOf(name), name);
+  return flags;
+}
+
+/** `-H, --header <name:value>` as `H` and `header`. */
+function namesIn(usage: string): string[] {
+  return [...usage.matchAll(/(?:^|, )--?([\w-]+)/g)].map(([, name = '']) => name);
+}
+
+/** Milliseconds, from a number of them or from a time as people write it. */
+function timeIn(flag: string, value: string): string {
+  const ms = /^\d+$/.test(value) ? Number(value) : Date.parse(value);
+  if (Number.isNaN(ms))
+    throw new CommandFailed(
+      `--${flag}: a time such as 2026-01-31T13:05Z is needed, not ${JSON.stringify(value)}`,
+      EXIT.usage,
+    );
+  return String(ms);
+}
+
+function checkWords(named: string, { words: usage = '' }: Verb, words: readonly string[]): void {
+  const places = [...usage.matchAll(/(\[?)<([^>]+)>(\.\.\.)?/g)];
+  const missing = places.find(([, optional], at) => optional === '' && words[at] === undefined);
+  if (missing) throw new CommandFailed(`${named}: <${missing[2]}> is missing`, EXIT.usage);
+  const extra = words[places.length];
+  if (extra !== undefined && places.at(-1)?.[3] === undefined)
+    throw new CommandFailed(`${named}: what is ${JSON.stringify(extra)}? See waypost ${named} --help`, EXIT.usage);
+}
+
+function overviewOf(name: string, verbs: Readonly<Record<string, Verb>>): string {
+  const entries = Object.entries(verbs);
+  const usages = entries.map(
+    ([word, verb], at) => `${at === 0 ? 'Usage:' : '      '} waypost ${usageOf(`${name} ${word}`, verb)}`,
+  );
+  const meanings = entries.flatMap(([word, { meaning }]) => [`  ${word}`, ...wrapped(meaning)]);
+  const example = entries.find(([word]) => word === 'list') ?? entries[0];
+  return lines([
+    ...usages,
+    '',
+    ...meanings,
+    ...optionsOf(OF_ALL),
+    '',
+    `Example: waypost ${example?.[1].example}`,
+    `"waypost ${name} <verb> --help" names the options of each.`,
+  ]);
+}
+
+function helpOf(named: string, verb: Verb): string {
+  const shown = (rows: Readonly<Record<string, string>> = {}) => {
+    const flags = [...flagsOf(rows)].map(([flag, name]) => [`--${flag} <value>`, rows[name] ?? '']);
+    return optionsOf(Object.fromEntries(flags));
+  };
+  return lines([
+    `Usage: waypost ${usageOf(named, verb)}`,
+    '',
+    ...wrapped(verb.meaning, ''),
+    '',
+    ...optionsOf({ ...verb.options }),
+    ...(verb.filtersOf === undefined ? [] : shown(operationOf(verb.filtersOf).query)),
+    ...(verb.headersOf === undefined ? [] : shown(operationOf(verb.headersOf).headers)),
+    ...optionsOf(OF_ALL),
+    '',
+    `Example: waypost ${verb.example}`,
+  ]);
+}
+
+function usageOf(named: string, { words }: Verb): string {
+  return [named, words, '[options]'].filter((part) => part !== undefined).join(' ');
+}
+
+function optionsOf(options: Readonly<Record<string, string>>): string[] {
+  return Object.entries(options).flatMap(([usage, meaning]) => [`  ${usage}`, ...wrapped(meaning)]);
+}
+
+/** Lines of at most 120 characters. */
+function wrapped(text: string, indent = '      '): string[] {
+  const found: string[] = [];
+  for (const word of text.split(' ')) {
+    const last = found.at(-1);
+    if (last !== undefined && last.length + word.length < 120) found[found.length - 1] = `${last} ${word}`;
+    else found.push(`${indent}${word}`);
+  }
+  return found;
+}
+
+function lines(texts: readonly string[]): string {
+  return `${texts.join('\n')}\n`;
+}

@@ -1,0 +1,337 @@
+/** The verbs that ask a running server, as their users meet them. */
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type IncomingMessage } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { DEVELOPMENT_ACCOUNTS } from '../../src/config/development.ts';
+import { parseConfig } from '../../src/config/parse.ts';
+import type { EventLog } from '../../src/engine/ports.ts';
+import { type RunningServer, startServer } from '../../src/server/server.ts';
+import { eventually } from '../support/eventually.ts';
+import { type Answer, giveCommand } from '../support/waypost-command.ts';
+
+const quiet: EventLog['info'] = () => {};
+/** Nothing listens on the discard port. */
+const NOBODY = 'http://127.0.0.1:9';
+
+let arrived: { url: string; headers: IncomingMessage['headers']; body: string }[] = [];
+const endpoint = createServer((request, response) => {
+  void text(request).then((body) => {
+    arrived.push({ url: request.url ?? '', headers: request.headers, body });
+    response.end('fine');
+  });
+});
+let server: RunningServer;
+let folder: string;
+let there: string;
+let account = 0;
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'waypost-asking-'));
+  endpoint.listen(0, '127.0.0.1');
+  await once(endpoint, 'listening');
+  there = `http://127.0.0.1:${(endpoint.address() as AddressInfo).port}`;
+  server = await startServer(parseConfig({}, ['--port', '0', '--memory'], { dev: true }), {
+    log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
+    credentials: 'development',
+    onFatal: (error) => {
+      throw error;
+    },
+    isStoreInline: true,
+  });
+});
+afterAll(async () => {
+  await server.stop(0);
+  endpoint.closeAllConnections();
+  endpoint.close();
+  rmSync(folder, { recursive: true });
+});
+beforeEach(() => {
+  arrived = [];
+});
+
+const env = () => ({ QSTASH_URL: server.url, QSTASH_TOKEN: DEVELOPMENT_ACCOUNTS[account]?.token ?? '' });
+const waypost = (...args: string[]): Promise<Answer> => giveCommand(args, env());
+const answering = (reply: string, ...args: string[]): Promise<Answer> => giveCommand(args, env(), reply);
+
+async function done(...args: string[]): Promise<string> {
+  const { code, stdout, stderr } = await waypost(...args);
+  expect([args, code], stderr).toEqual([args, 0]);
+  return stdout;
+}
+const asJson = async <T>(...args: string[]): Promise<T> => JSON.parse(await done(...args, '--json')) as T;
+const delayed = (...args: string[]) => done('publish', there, '--delay', '1h', ...args).then((id) => id.trim());
+async function bury(path: string): Promise<string> {
+  const id = (await done('publish', `${NOBODY}/${path}`, '--retries', '0', '--body', path)).trim();
+  const found = async () =>
+    (await asJson<{ dlqId: string; messageId: string }[]>('dlq', 'list')).find(({ messageId }) => messageId === id);
+  return (await eventually(() => `${id} in the DLQ`, found)).dlqId;
+}
+
+describe('publish', () => {
+  it('delivers body and headers, and prints the id', async () => {
+    expect(await done('publish', `${there}/orders?a=b`, '--body', '{"order":42}', '-H', 'X-Shop: eu')).toMatch(
+      /^msg_\w+\n$/,
+    );
+    const [got] = await eventually('the delivery', () => arrived.length > 0 && arrived);
+    expect(got).toMatchObject({
+      url: '/orders?a=b',
+      body: '{"order":42}',
+      headers: { 'x-shop': 'eu', 'content-type': 'application/json' },
+    });
+  });
+
+  it('takes the options of a message as options, in either spelling, and as headers', async () => {
+    const first = await delayed('--label', 'a', '--flowControlKey=crm', '--flow-control-value', 'rate=3');
+    const second = await delayed('-H', 'Upstash-Label: b');
+    const [{ label, flowControlKey }, other] = (await Promise.all(
+      [first, second].map((id) => asJson<{ label: string; flowControlKey?: string }>('messages', 'show', id)),
+    )) as [{ label: string; flowControlKey?: string }, { label: string }];
+    expect([label, flowControlKey, other.label]).toEqual(['a', 'crm', 'b']);
+    await done('messages', 'cancel', first, second, '--yes');
+  });
+
+  it('sends a file as it is, and many messages in one request', async () => {
+    const file = join(folder, 'body');
+    writeFileSync(file, Buffer.from([0, 255, 10]));
+    const id = (await done('publish', there, '-f', file, '--delay', '1h')).trim();
+    expect(await asJson('messages', 'show', id)).toMatchObject({ bodyBase64: 'AP8K' });
+    writeFileSync(file, JSON.stringify([{ destination: `${there}/1` }, { destination: 'nowhere' }]));
+    const sent = await waypost('batch', '-f', file);
+    expect(sent).toMatchObject({ code: 1, stderr: 'waypost: 1 of 2 messages are refused\n' });
+    expect(sent.stdout).toMatch(/^msg_\w+\nrefused: .*\n$/);
+    await done('messages', 'cancel', id, '--yes');
+  });
+
+  it('goes through queues and starts runs too', async () => {
+    const id = (await done('enqueue', 'invoices', there, '--body', 'a')).trim();
+    expect(id).toMatch(/^msg_/);
+    expect(await done('queues')).toMatch(/^QUEUE .*\ninvoices .* running\n$/);
+    expect(await done('trigger', `${NOBODY}/wf`, '--workflow-run-id', 'mine', '--delay', '1h')).toBe('mine\n');
+    expect(await done('explain', 'mine')).toMatch(/^.+\n$/);
+    expect(await done('runs', 'cancel', 'mine', '--yes')).toBe('Cancelled 1 run.\n');
+    expect(await done('notify', 'unknown-event', '--body', '{}')).toBe('Nobody waits for it.\n');
+  });
+});
+
+describe('messages', () => {
+  it('are listed with why they wait, and explained in the words of the server', async () => {
+    const id = await delayed('--label', 'listed');
+    const { explanation } = await asJson<{ explanation: string }>('explain', id);
+    expect(await done('explain', id)).toBe(`${explanation}\n`);
+    const [headings, row] = (await done('messages', '--label', 'listed')).split('\n');
+    expect(headings).toMatch(/^MESSAGE +STATE +CREATED \(UTC\) +URL +WHY$/);
+    expect(row).toContain(id);
+    expect(row).toContain(explanation.slice(0, 10));
+    await done('messages', 'cancel', id, '--yes');
+  });
+
+  it('says that there are more than it shows', async () => {
+    for (let n = 0; n < 21; n += 1) await delayed('--label', 'many');
+    expect(await waypost('messages', '--label', 'many')).toMatchObject({
+      stdout: expect.stringMatching(/^(.*\n){21}$/),
+      stderr: 'These are the first 20: there are more, see --count.\n',
+    });
+    expect((await asJson<unknown[]>('messages', '--label', 'many', '--count', '21')).length).toBe(21);
+    expect(await done('messages', 'cancel', '--label', 'many', '--count', '20', '--yes')).toBe(
+      'Cancelled 20 messages.\n',
+    );
+    expect(await done('messages', 'cancel', '--label', 'many', '--yes')).toBe('Cancelled 1 message.\n');
+  });
+
+  it('are cancelled only when somebody agrees, who is told how many and where', async () => {
+    const id = await delayed('--label', 'kept');
+    await delayed('--label', 'kept');
+    const cancel = ['messages', 'cancel', '--label', 'kept'];
+    expect(await done(...cancel, '--dry-run')).toBe(`Would cancel 2 messages at ${server.url}.\n`);
+    expect(await waypost(...cancel)).toEqual({
+      code: 2,
+      stdout: '',
+      stderr: `waypost: this would cancel 2 messages at ${server.url}: nobody can be asked here, so --yes is needed\n`,
+    });
+    expect(await answering('', ...cancel)).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: `Cancel 2 messages at ${server.url}? [y/N] waypost: nothing is done\n`,
+    });
+    expect(await asJson('messages', 'show', id)).toMatchObject({ messageId: id });
+    expect(await answering('y', ...cancel)).toMatchObject({ code: 0, stdout: 'Cancelled 2 messages.\n' });
+    expect(await waypost('messages', 'show', id)).toMatchObject({ code: 3 });
+  });
+
+  it.each([
+    [['cancel'], 'which messages? Name their ids, filters, or --all for every one'],
+    [['cancel', '--count', '9'], 'which messages? Name their ids, filters, or --all for every one'],
+    [['cancel', '--all', '--label', 'a'], '--all: goes with no ids and no filters'],
+    [['cancel', 'msg_a', '--label', 'a'], 'ids and filters do not go together: ids alone would count'],
+    [['list', '--from-date', 'soon'], '--from-date: a time such as 2026-01-31T13:05Z is needed, not "soon"'],
+    [['show'], 'messages show: <message id> is missing'],
+  ])('are left alone by %j', async (args, complaint) => {
+    expect(await waypost('messages', ...args)).toEqual({ code: 2, stdout: '', stderr: `waypost: ${complaint}\n` });
+  });
+});
+
+describe('the DLQ', () => {
+  it('is listed, retried and deleted, all of it or what filters match', async () => {
+    account = 1;
+    const first = await bury('a');
+    await bury('b');
+    expect(await done('dlq')).toMatch(/^DLQ ID .*\n(.*http:\/\/127\.0\.0\.1:9\/[ab]\n){2}$/);
+    expect(await asJson('dlq', 'show', first)).toMatchObject({ url: `${NOBODY}/a`, body: 'a' });
+    expect(await done('explain', first)).toMatch(/^.+\n$/);
+    expect(await done('dlq', 'retry', '--url', `${NOBODY}/a`, '--dry-run')).toBe(
+      `Would retry 1 entry of the DLQ at ${server.url}.\n`,
+    );
+    expect(await done('dlq', 'retry', first, '--yes')).toBe('Retried 1 entry of the DLQ.\n');
+    expect(await waypost('dlq', 'retry', first, '--yes')).toMatchObject({ code: 3 });
+    expect(await asJson('dlq', 'delete', '--url', `${NOBODY}/b`, '--yes')).toEqual({ count: 1, isDryRun: false });
+    expect(await waypost('dlq', 'delete', '--url', `${NOBODY}/b`, '--yes')).toEqual({
+      code: 3,
+      stdout: '',
+      stderr: 'waypost: there are no such entries of the DLQ\n',
+    });
+    account = 0;
+  });
+
+  it('is emptied page after page', async () => {
+    account = 2;
+    const items = Array.from({ length: 130 }, () => ({
+      destination: `${NOBODY}/p`,
+      headers: { 'Upstash-Retries': '0' },
+    }));
+    const file = join(folder, 'batch.json');
+    writeFileSync(file, JSON.stringify(items));
+    await done('batch', '-f', file);
+    const all = `Would delete 130 entries of the DLQ at ${server.url}.\n`;
+    await eventually('130 entries', async () => (await done('dlq', 'delete', '--all', '--dry-run')) === all);
+    expect(await answering('yes', 'dlq', 'delete', '--all')).toEqual({
+      code: 0,
+      stdout: 'Deleted 130 entries of the DLQ.\n',
+      stderr: `Delete 130 entries of the DLQ at ${server.url}? [y/N] \r100 of 130\r130 of 130\n`,
+    });
+    account = 0;
+  });
+});
+
+describe('logs', () => {
+  it('show the newest last, as text or as a line of JSON each', async () => {
+    const id = await delayed('--label', 'logged');
+    await done('messages', 'cancel', id, '--yes');
+    const lines = (await done('logs', '--message-id', id)).trimEnd().split('\n');
+    expect(lines.map((line) => line.split(/ {2,}/)[1])).toEqual(expect.arrayContaining(['CREATED', 'CANCELED']));
+    expect(lines[0]).toContain('CREATED');
+    const entries = (await done('logs', '--message-id', id, '--json')).trimEnd().split('\n');
+    expect(entries.map((line) => (JSON.parse(line) as { messageId: string }).messageId)).toEqual(lines.map(() => id));
+  });
+
+  it('follow what happens, by the same filters', async () => {
+    let told = (): void => {};
+    const open = new Promise<void>((resolve) => {
+      told = resolve;
+    });
+    const { runCommandLine } = await import('../../src/cli/command-line.ts');
+    let stdout = '';
+    const following = runCommandLine(['logs', '-f', '--label', 'live', '--count', '2'], {
+      env: env(),
+      print: (line) => {
+        stdout += line;
+      },
+      complain: told,
+      isInteractive: false,
+      color: true,
+    });
+    await open;
+    await delayed('--label', 'other');
+    const id = await delayed('--label', 'live');
+    await done('messages', 'cancel', '--label', 'other', '--yes');
+    await done('messages', 'cancel', id, '--yes');
+    expect(await following).toBe(0);
+    expect(stdout.trimEnd().split('\n')).toHaveLength(2);
+    expect(stdout).toContain(`${id}  ${there}`);
+  });
+
+  it('cannot follow by a time', async () => {
+    expect(await waypost('logs', '-f', '--from-date', '2026-01-31')).toMatchObject({
+      code: 2,
+      stderr: 'waypost: --follow: goes without the filter fromDate\n',
+    });
+  });
+});
+
+it('queues, keys, schedules and groups are shown and changed', async () => {
+  expect(await done('queues', 'save', 'q', '--parallelism', '3')).toBe('Saved q.\n');
+  expect(await done('queues', 'pause', 'q')).toBe('Paused q.\n');
+  expect(await asJson('queues', 'show', 'q')).toMatchObject({ parallelism: 3, paused: true });
+  expect(await waypost('queues', 'delete', 'q')).toMatchObject({
+    code: 2,
+    stderr: `waypost: this would delete q at ${server.url}: nobody can be asked here, so --yes is needed\n`,
+  });
+  expect(await done('queues', 'delete', 'q', '--yes')).toBe('Deleted q.\n');
+
+  await done('keys', 'pin', 'crm.eu', '--rate', '10', '--period', '60');
+  expect(await done('keys', '--search', 'crm.eu')).toMatch(/\ncrm\.eu +0 +- +0 of 10 in 60s +running\n$/);
+  await done('keys', 'pause', 'crm.eu');
+  expect(await asJson('keys', 'show', 'crm.eu')).toMatchObject({ isPaused: true, rateMax: 10 });
+
+  expect(await done('schedules', 'create', there, '--cron', '0 0 1 1 *', '--schedule-id', 'yearly')).toBe('yearly\n');
+  expect(await done('schedules')).toMatch(/\nyearly +0 0 1 1 \* +\d{4}-01-01 00:00 +http/);
+  await done('schedules', 'pause', 'yearly');
+  expect(await done('schedules')).toMatch(/\nyearly +0 0 1 1 \* +paused/);
+  await done('schedules', 'delete', 'yearly', '--yes');
+
+  await done('groups', 'add', 'g', `${there}/a`, `${there}/b`);
+  await done('groups', 'remove', 'g', `${there}/b`);
+  expect(await done('groups')).toBe(`GROUP  ENDPOINTS  URLS\ng      1          ${there}/a\n`);
+  await done('groups', 'delete', 'g', '--yes');
+});
+
+it('signing keys are shown and rotated, and say what is wrong with a signature', async () => {
+  account = 3;
+  const [current, next] = (await done('signing-keys')).match(/(?<==).+/g) ?? [];
+  await done('publish', there, '--body', 'signed');
+  const [got] = await eventually('the delivery', () => arrived.length > 0 && arrived);
+  const signature = String(got?.headers['upstash-signature']);
+  expect(await done('verify', '--signature', signature, '--body', 'signed')).toBe('The signature is valid.\n');
+  const file = join(folder, 'request.http');
+  writeFileSync(file, `POST / HTTP/1.1\r\nUpstash-Signature: ${signature}\r\n\r\nforged`);
+  expect(await waypost('verify', '--request', '-f', file)).toMatchObject({
+    code: 1,
+    stdout: expect.stringMatching(/^body: .+\n$/),
+  });
+  const rotated = (await done('signing-keys', 'rotate', '--yes')).match(/(?<==).+/g) ?? [];
+  expect([rotated[0], rotated[1] === next || rotated[1] === current]).toEqual([next, false]);
+  account = 0;
+});
+
+it('status says which server answers, and to whom', async () => {
+  const lines = (await done('status')).split('\n');
+  expect(lines.slice(0, 2)).toEqual([`server      ${server.url}`, 'project     defaultUser, with a full token']);
+});
+
+it('says how it went by its exit code, and what is missing where nothing is named', async () => {
+  const token = DEVELOPMENT_ACCOUNTS[0].token;
+  const gave = await Promise.all([
+    waypost('messages', 'show', 'msg_unknown'),
+    waypost('explain', 'nothing'),
+    waypost('publish', 'nowhere', '--body', 'a'),
+    giveCommand(['status'], { QSTASH_URL: NOBODY, QSTASH_TOKEN: token }),
+    giveCommand(['status'], { QSTASH_URL: server.url, QSTASH_TOKEN: 'nobody' }),
+    giveCommand(['status'], { QSTASH_URL: 'nowhere' }),
+    waypost('publish'),
+    waypost('publish', there, '--body'),
+  ]);
+  expect(gave.map(({ code, stderr }) => `${code} ${stderr}`)).toEqual([
+    '3 waypost: message msg_unknown not found\n',
+    '3 waypost: nothing is known of "nothing"\n',
+    expect.stringMatching(/^[13] waypost: .+\n$/),
+    expect.stringMatching(/^4 waypost: no server answers at http:\/\/127\.0\.0\.1:9: .+\n$/),
+    '5 waypost: unable to authenticate: invalid token\n',
+    '2 waypost: QSTASH_URL: an http or https address is needed, not "nowhere"\n',
+    '2 waypost: publish: <destination> is missing\n',
+    '2 waypost: --body: needs a value\n',
+  ]);
+});
