@@ -1,6 +1,6 @@
 /** `waypost groups`: URL groups, whose members all get what is published to the group. */
 import { EXIT } from './command.ts';
-import { done, listed, read } from './http/simple.ts';
+import { action, listed, read } from './http/simple.ts';
 import { type Call, commandOf } from './http/verb.ts';
 
 interface UrlGroup {
@@ -27,7 +27,7 @@ export const groups = commandOf('groups', {
     example: 'groups remove orders https://example.com/b',
     run: (call) => change(call, 'removeUrlGroupEndpoints', 'Removed'),
   },
-  delete: done('groups', 'deleteUrlGroup', '<group>', 'Deleted', 'Deletes the group for good.', true),
+  delete: action('groups', 'deleteUrlGroup', '<group>', 'Deleted', 'Deletes the group for good.', true),
 });
 
 async function change({ words, server, terminal, isJson }: Call, operationId: string, done: string): Promise<number> {

@@ -1,7 +1,7 @@
 /** `waypost queues` and `waypost keys`: the lines that messages stand in, and the limits they share. */
 import { EXIT } from './command.ts';
 import { readList } from './http/pages.ts';
-import { done, listed, read } from './http/simple.ts';
+import { action, listed, read } from './http/simple.ts';
 import { commandOf, showTable } from './http/verb.ts';
 
 interface Queue {
@@ -43,9 +43,9 @@ export const queues = commandOf('queues', {
       return EXIT.ok;
     },
   },
-  pause: done('queues', 'pauseQueue', '<queue>', 'Paused', 'Holds its messages back; what is under way is finished.'),
-  resume: done('queues', 'resumeQueue', '<queue>', 'Resumed', 'Delivers its messages again.'),
-  delete: done('queues', 'deleteQueue', '<queue>', 'Deleted', 'Deletes the queue with all messages in it.', true),
+  pause: action('queues', 'pauseQueue', '<queue>', 'Paused', 'Holds its messages back; what is under way is finished.'),
+  resume: action('queues', 'resumeQueue', '<queue>', 'Resumed', 'Delivers its messages again.'),
+  delete: action('queues', 'deleteQueue', '<queue>', 'Deleted', 'Deletes the queue with all messages in it.', true),
 });
 
 export const keys = commandOf('keys', {
@@ -63,17 +63,17 @@ export const keys = commandOf('keys', {
       ]),
   },
   show: read('keys', 'getFlowControlKey', '<key>'),
-  pause: done('keys', 'pauseFlowControlKey', '<key>', 'Paused', 'Starts none of its messages until it is resumed.'),
-  resume: done('keys', 'resumeFlowControlKey', '<key>', 'Resumed', 'Starts its messages again.'),
+  pause: action('keys', 'pauseFlowControlKey', '<key>', 'Paused', 'Starts none of its messages until it is resumed.'),
+  resume: action('keys', 'resumeFlowControlKey', '<key>', 'Resumed', 'Starts its messages again.'),
   pin: {
-    ...done('keys', 'pinFlowControlKey', '<key>', 'Pinned', 'Sets limits that messages do not change any more.'),
+    ...action('keys', 'pinFlowControlKey', '<key>', 'Pinned', 'Sets limits that messages do not change any more.'),
     filtersOf: 'pinFlowControlKey',
     example: 'keys pin crm --parallelism 3 --rate 10 --period 60',
   },
   unpin: {
-    ...done('keys', 'unpinFlowControlKey', '<key>', 'Unpinned', 'Lets messages change the limits again.'),
+    ...action('keys', 'unpinFlowControlKey', '<key>', 'Unpinned', 'Lets messages change the limits again.'),
     filtersOf: 'unpinFlowControlKey',
     example: 'keys unpin crm --parallelism true --rate true',
   },
-  reset: done('keys', 'resetFlowControlKey', '<key>', 'Reset', 'Forgets what has been used of its limits.'),
+  reset: action('keys', 'resetFlowControlKey', '<key>', 'Reset', 'Forgets what has been used of its limits.'),
 });

@@ -1,6 +1,6 @@
 /** `waypost schedules`: messages that are published again and again. */
 import { minuteOf } from './columns.ts';
-import { done, listed, read } from './http/simple.ts';
+import { action, listed, read } from './http/simple.ts';
 import { commandOf } from './http/verb.ts';
 import { createSchedule } from './publish.ts';
 
@@ -21,7 +21,7 @@ export const schedules = commandOf('schedules', {
   ]),
   show: read('schedules', 'getSchedule', '<schedule id>'),
   create: createSchedule,
-  pause: done('schedules', 'pauseSchedule', '<schedule id>', 'Paused', 'Publishes nothing until it is resumed.'),
-  resume: done('schedules', 'resumeSchedule', '<schedule id>', 'Resumed', 'Publishes again from its next time on.'),
-  delete: done('schedules', 'deleteSchedule', '<schedule id>', 'Deleted', 'Deletes the schedule for good.', true),
+  pause: action('schedules', 'pauseSchedule', '<schedule id>', 'Paused', 'Publishes nothing until it is resumed.'),
+  resume: action('schedules', 'resumeSchedule', '<schedule id>', 'Resumed', 'Publishes again from its next time on.'),
+  delete: action('schedules', 'deleteSchedule', '<schedule id>', 'Deleted', 'Deletes the schedule for good.', true),
 });

@@ -1,6 +1,6 @@
 /** The verbs that ask a running server, as their users meet them. */
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -334,4 +334,22 @@ it('says how it went by its exit code, and what is missing where nothing is name
     '2 waypost: publish: <destination> is missing\n',
     '2 waypost: --body: needs a value\n',
   ]);
+});
+
+it('the commands of docs/command-line.md work as they stand', async () => {
+  account = 1;
+  const ids: Record<string, string> = { msg_42: await delayed() };
+  const page = readFileSync(new URL('../../docs/command-line.md', import.meta.url), 'utf8');
+  const lines = [...page.matchAll(/^npx waypost ([^#\n]*)/gm)].map(([, line = '']) => line);
+  expect(lines.length).toBeGreaterThan(20);
+  for (const line of lines) {
+    const words = [...line.matchAll(/'([^']*)'|"([^"]*)"|(\S+)/g)].map(
+      ([, one, two, bare]) => one ?? two ?? bare ?? '',
+    );
+    if (words.includes('1795257963176-1142')) ids['1795257963176-1142'] ??= await bury('orders');
+    const args = words.map((word) => ids[word] ?? word.replace('http://127.0.0.1:3000', there));
+    const { code, stderr } = await waypost(...args);
+    expect([line, code], stderr).toEqual([line, 0]);
+  }
+  account = 0;
 });

@@ -27,7 +27,7 @@ export function read(command: string, operationId: string, word: string): Verb {
 }
 
 /** A change of one thing. `done`: what is printed before its name. */
-export function done(
+export function action(
   command: string,
   operationId: string,
   word: string,
