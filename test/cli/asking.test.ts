@@ -336,6 +336,29 @@ it('says how it went by its exit code, and what is missing where nothing is name
   ]);
 });
 
+it('every help has an example that the command understands', async () => {
+  const [, asking = ''] = (await done('--help')).split('over HTTP');
+  const examples: string[] = [];
+  for (const [, command = ''] of asking.matchAll(/^ {2}(\S+) /gm)) {
+    const usages = [...(await done(command, '--help')).matchAll(/waypost ([a-z -]+?)(?= [[<])/g)].map(
+      ([, usage = '']) => usage,
+    );
+    expect(usages, command).not.toEqual([]);
+    for (const usage of usages) {
+      const help = await done(...usage.split(' '), '--help');
+      const [, example = ''] = /^Example: waypost (.*)$/m.exec(help) ?? [];
+      expect(`${example} `).toMatch(new RegExp(`^${usage} `));
+      examples.push(example);
+    }
+  }
+  const understood = await Promise.all(
+    examples.map((example) => giveCommand(wordsOf(example), { QSTASH_URL: NOBODY, QSTASH_TOKEN: 'token' })),
+  );
+  // It gets as far as the server, or as the file that is not there.
+  for (const [at, { stderr }] of understood.entries())
+    expect(stderr, examples[at]).toMatch(/no server answers|--file: ENOENT/);
+});
+
 it('the commands of docs/command-line.md work as they stand', async () => {
   account = 1;
   const ids: Record<string, string> = { msg_42: await delayed() };
@@ -353,3 +376,8 @@ it('the commands of docs/command-line.md work as they stand', async () => {
   }
   account = 0;
 });
+
+/** As a shell reads them. */
+function wordsOf(line: string): string[] {
+  return [...line.matchAll(/'([^']*)'|"([^"]*)"|(\S+)/g)].map(([, one, two, bare]) => one ?? two ?? bare ?? '');
+}

@@ -1,7 +1,9 @@
 /** The command line as its users meet it: as a process, and as what that calls where the words alone are looked at. */
+import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { giveCommand } from '../support/waypost-command.ts';
 import { runWaypost, WaypostProcess } from '../support/waypost-process.ts';
@@ -18,6 +20,28 @@ describe('waypost', () => {
     const { code, stdout } = await runWaypost(['--help']);
     expect(code).toBe(0);
     for (const name of ['dev', 'serve', 'init', 'config', 'version']) expect(stdout).toContain(`\n  ${name} `);
+  });
+
+  it('answers no help by loading a server, or a package', async () => {
+    const script = `
+      import { registerHooks } from 'node:module';
+      const loaded = new Set();
+      registerHooks({ resolve(name, context, next) { const found = next(name, context); loaded.add(found.url); return found; } });
+      const { runCommandLine } = await import(${JSON.stringify(new URL('../../src/cli/command-line.ts', import.meta.url))});
+      let names = '';
+      const terminal = { env: {}, print: (text) => void (names += text), complain() {}, isInteractive: false, color: false };
+      await runCommandLine(['--help'], terminal);
+      for (const [, name] of names.matchAll(/^ {2}(\\S+) /gm)) await runCommandLine([name, '--help'], terminal);
+      console.log([...loaded].join('\\n'));`;
+    const { stdout } = await promisify(execFile)(process.execPath, [
+      '--no-warnings',
+      '--input-type=module',
+      '-e',
+      script,
+    ]);
+    const loaded = stdout.trimEnd().split('\n');
+    for (const file of ['cli/dlq.ts', 'cli/serve.ts', 'cli/backup.ts']) expect(stdout).toContain(`/src/${file}\n`);
+    expect(loaded.filter((url) => !/^node:|\/src\/(cli|config|protocol|engine|system)\//.test(url))).toEqual([]);
   });
 
   it('explains itself and fails when no command is given', async () => {
