@@ -3,6 +3,12 @@ import { runCommandLine } from './command-line.ts';
 
 const isAttended = process.stdin.isTTY === true && process.stderr.isTTY === true;
 
+// Who reads the output may have seen enough, as `head` has. A server handles errors itself: to it this is one.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE' || process.listenerCount('uncaughtException') > 0) throw error;
+  process.exit();
+});
+
 process.exitCode = await runCommandLine(process.argv.slice(2), {
   env: process.env,
   print: (text) => process.stdout.write(text),

@@ -1,4 +1,5 @@
 /** The verbs that ask a running server, as their users meet them. */
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage } from 'node:http';
@@ -255,6 +256,22 @@ describe('logs', () => {
       .split('\n')
       .map((line) => line.includes(`${id}  ${there}`));
     expect(shown).toEqual([true, true]);
+  });
+
+  it('end without a word when nobody reads on', async () => {
+    const command = join(import.meta.dirname, '../../bin/waypost.js');
+    const child = spawn(process.execPath, [command, 'logs', '-f'], { env: { ...process.env, ...env() } });
+    let stderr = '';
+    child.stderr.on('data', (bytes: Buffer) => {
+      stderr += bytes.toString();
+    });
+    const closed = once(child, 'close');
+    await eventually('the stream to be open', () => stderr !== '');
+    child.stdout.destroy();
+    await delayed('--label', 'unread');
+    expect(await closed).toEqual([0, null]);
+    expect(stderr).toBe(`Following the log at ${server.url}.\n`);
+    await done('messages', 'cancel', '--label', 'unread', '--yes');
   });
 
   it('cannot follow by a time', async () => {
