@@ -71,9 +71,10 @@ describe.skipIf(obstacle !== undefined)(`messages${obstacle === undefined ? '' :
   }
 
   it('says how to send the first message, and shows it arrive', async () => {
-    const visit = await open('/messages');
+    const visit = await open('/overview');
     const { page } = visit;
-    await page.getByText('No message was sent yet').waitFor();
+    await page.getByText('No attempt has ended in this time').waitFor();
+    await visit.goTo('/messages', 'No message was sent yet');
     expect(await page.getByLabel('curl').textContent()).toContain('-H "Authorization: Bearer $QSTASH_TOKEN"');
     await publish('/ok');
     await page.getByRole('link', { name: `${endpoint}/ok` }).waitFor();

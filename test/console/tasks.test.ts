@@ -36,6 +36,8 @@ describe.skipIf(obstacle !== undefined)(`in the console${reason}`, () => {
       .first()
       .click();
     await page.getByText('the endpoint answered with status 500').first().waitFor();
+    // The server says it with the time of a machine.
+    expect(await page.getByRole('region', { name: 'Why' }).textContent()).not.toMatch(/\dT\d/);
   });
 
   it('a failed message is sent again and arrives', async () => {
@@ -118,7 +120,9 @@ describe.skipIf(obstacle !== undefined)(`in the console${reason}`, () => {
   });
 
   it('a failed run is found, and resumed once its cause is repaired', async () => {
-    await visit.goTo('/runs?view=failed');
+    await visit.goTo('/overview');
+    const causes = page.getByRole('table', { name: 'Failures by cause' });
+    await causes.getByRole('link', { name: '1 run', exact: true }).click();
     await page.getByRole('link', { name: scene.made.failedRun }).click();
     await page.getByText('the bank is closed').first().waitFor();
     scene.app.isBankOpen = true;

@@ -85,15 +85,12 @@ export class Visit {
 
   /** Texts that run out of their place where the window does not grow: they are cut, or lie over others. */
   #overfull(): Promise<string[]> {
-    return this.page
-      .locator('[role=row], [role=cell], dialog > *')
-      .evaluateAll((places) =>
-        places
-          .filter((place) => getComputedStyle(place).overflowX !== 'hidden' && place.scrollWidth > place.clientWidth)
-          .map(
-            ({ role, localName, textContent }) => `${role ?? localName} too narrow for ${textContent.slice(0, 160)}`,
-          ),
-      );
+    return this.page.locator('[role=row], [role=cell], dialog > *').evaluateAll((places) =>
+      places
+        // Both widths are rounded.
+        .filter((place) => getComputedStyle(place).overflowX !== 'hidden' && place.scrollWidth > place.clientWidth + 1)
+        .map(({ role, localName, textContent }) => `${role ?? localName} too narrow for ${textContent.slice(0, 160)}`),
+    );
   }
 
   /** One line each. */
