@@ -14,6 +14,11 @@ const FLAGS = [
 ];
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
+/** For the page. Both widths are rounded. */
+const OVERFULL = `[...document.querySelectorAll('[role=row], [role=cell], dialog > *')]
+  .filter((place) => getComputedStyle(place).overflowX !== 'hidden' && place.scrollWidth > place.clientWidth + 1)
+  .map(({ role, localName, textContent }) => (role ?? localName) + ' too narrow for ' + textContent.slice(0, 160))`;
+
 export const SIZES = { wide: { width: 1440, height: 900 }, narrow: { width: 390, height: 844 } } as const;
 
 /** Why there is no browser here; undefined when there is. Only a machine without apt may go without. */
@@ -85,12 +90,7 @@ export class Visit {
 
   /** Texts that run out of their place where the window does not grow: they are cut, or lie over others. */
   #overfull(): Promise<string[]> {
-    return this.page.locator('[role=row], [role=cell], dialog > *').evaluateAll((places) =>
-      places
-        // Both widths are rounded.
-        .filter((place) => getComputedStyle(place).overflowX !== 'hidden' && place.scrollWidth > place.clientWidth + 1)
-        .map(({ role, localName, textContent }) => `${role ?? localName} too narrow for ${textContent.slice(0, 160)}`),
-    );
+    return this.page.evaluate(OVERFULL);
   }
 
   /** One line each. */
