@@ -123,6 +123,7 @@ describe.skipIf(obstacle !== undefined)(`in the console${reason}`, () => {
     await visit.goTo('/overview');
     const causes = page.getByRole('table', { name: 'Failures by cause' });
     await causes.getByRole('link', { name: '1 run', exact: true }).click();
+    await page.getByRole('heading', { name: '1 failed run' }).waitFor();
     await page.getByRole('link', { name: scene.made.failedRun }).click();
     await page.getByText('the bank is closed').first().waitFor();
     scene.app.isBankOpen = true;
