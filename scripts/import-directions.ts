@@ -40,6 +40,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     ...['node:crypto', 'node:dns/promises', 'node:fs/promises', 'node:net', 'node:os', 'node:path', 'node:url'],
     ...['node:util', 'node:worker_threads', 'node:zlib'],
   ],
+  testing: ['config', 'delivery', 'engine', 'operations', 'protocol', 'server', 'system', 'node:buffer'],
   cli: [
     ...['accounts', 'config', 'engine', 'operations', 'server', 'system', 'telemetry'],
     ...['node:*', '@upstash/qstash', '@upstash/workflow', '@upstash/workflow/cloudflare'],

@@ -66,7 +66,7 @@ export class JsonThread {
       return await done;
     } finally {
       this.#jobs -= 1;
-      if (this.#jobs === 0) this.#idle = this.#clock.startTimer(IDLE_MS, () => this.#end());
+      if (this.#jobs === 0) this.#idle = this.#clock.startTimer(IDLE_MS, () => this.#end(), 'upkeep');
     }
   }
 

@@ -4,7 +4,7 @@
  */
 import { Alarm } from './alarm.ts';
 import type { Millis } from './model.ts';
-import type { Clock, EventLog } from './ports.ts';
+import type { Clock, EventLog, TimerKind } from './ports.ts';
 import { StoreUnavailable } from './store-errors.ts';
 
 /** Pause after the store could not be read or written. */
@@ -20,6 +20,8 @@ export interface DueLoopDeps {
    * something will be due: `Infinity` for never. Throws `StoreUnavailable`: what was not saved is still due.
    */
   doPiece: () => Promise<'more' | Millis>;
+  /** Default: `work`. */
+  timerKind?: TimerKind;
 }
 
 export class DueLoop {
@@ -33,7 +35,7 @@ export class DueLoop {
 
   constructor(deps: DueLoopDeps) {
     this.#deps = deps;
-    this.#alarm = new Alarm(deps.clock, () => this.wake());
+    this.#alarm = new Alarm(deps.clock, () => this.wake(), deps.timerKind);
   }
 
   /** Does what is due, or sleeps until something will be. */

@@ -8,6 +8,9 @@ export interface Timer {
   cancel(): void;
 }
 
+/** `upkeep`: nothing that was accepted waits for it, such as the next time of a schedule, or a round of dropping. */
+export type TimerKind = 'work' | 'upkeep';
+
 /** The clocks and timers of a machine. */
 export interface Machine {
   /**
@@ -16,8 +19,10 @@ export interface Machine {
   wallMs(): Millis;
   /** Time since some fixed moment. It only grows, whatever the wall clock is set to. */
   readonly elapsedMs: Millis;
-  /** Runs `task` once, `delayMs` from now or a little later. */
-  startTimer(delayMs: Millis, task: () => void): Timer;
+  /** Whether time passes only when a test says so. It is never set then, and does not sleep. */
+  readonly isHeld?: boolean | undefined;
+  /** Runs `task` once, `delayMs` from now or a little later. The kind is for whoever holds the time; default: `work`. */
+  startTimer(delayMs: Millis, task: () => void, kind?: TimerKind): Timer;
 }
 
 /** Hears by how much the wall clock was set: forward, or back when `byMs` is negative. */

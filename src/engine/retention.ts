@@ -31,7 +31,7 @@ export class RetentionLoop {
 
   constructor(deps: RetentionDeps) {
     this.#deps = deps;
-    this.#alarm = new Alarm(deps.clock, () => this.#begin());
+    this.#alarm = new Alarm(deps.clock, () => this.#begin(), 'upkeep');
   }
 
   /** The first round begins at once: it finishes what a crash interrupted, such as the deletion of a queue. */

@@ -45,8 +45,11 @@ interface OpenOptions {
   isInline?: boolean | undefined;
 }
 
-/** `connect` is present where other threads of this process can use the same store. They must then use it. */
-export type OpenedStore = Store & Partial<Pick<SharedSqliteStore, 'connect'>>;
+/**
+ * `connect` is present where other threads of this process can use the same store. They must then use it. `stats`: of an
+ * embedded one.
+ */
+export type OpenedStore = Store & Partial<Pick<SharedSqliteStore, 'connect' | 'stats'>>;
 
 /** Five seconds in all: longer than a command, or a server without attempts in flight, takes to end. */
 const TRIES = 50;

@@ -19,7 +19,7 @@ import { socketPathOf } from '../operations/socket/socket-path.ts';
 import { type AccountsInMemory, StoredAdministration } from '../operations/socket/stored.ts';
 import { createSystemRandomness, systemClock } from '../system/system.ts';
 import { Threads } from './threads/supervise.ts';
-import { startWorker } from './worker.ts';
+import { type AroundDelivery, startWorker } from './worker.ts';
 
 export interface ServerOptions {
   log: EventLog;
@@ -39,6 +39,10 @@ export interface ServerOptions {
    * for a single worker.
    */
   isStoreInline?: boolean;
+  /** A store that the caller has opened, and closes after the server: the next server can go on with it. */
+  store?: OpenedStore;
+  /** What a test puts around deliveries. Only for a single worker. */
+  around?: AroundDelivery;
 }
 
 export interface RunningServer {
@@ -46,6 +50,8 @@ export interface RunningServer {
   url: string;
   /** Credentials of the first development account; present with `development` credentials. */
   development?: DevelopmentAccess;
+  /** What the operator does with projects and tokens, known to all workers once it is done. */
+  administration: Administration;
   /**
    * Accepts no more messages, gives running attempts up to `limitMs`, then closes everything. Interrupted attempts are
    * made again at the next start. Idempotent.
@@ -73,8 +79,8 @@ async function start(
   const { log, credentials, onFatal, clock: heldClock, isStoreInline: isInline } = options;
   const randomness = createSystemRandomness();
   const create = credentials === 'development';
-  const store = await openStore(config, { onFatal, create, waits: true, log, heldClock, isInline });
-  const closeStore = once(() => store.close());
+  const store = options.store ?? (await openStore(config, { onFatal, create, waits: true, log, heldClock, isInline }));
+  const closeStore = options.store ? async () => {} : once(() => store.close());
   opened.push(closeStore);
   await checkTokens(store, credentials, log);
   const sealer = openSealer(config, randomness, { create });
@@ -84,21 +90,16 @@ async function start(
       : await startThreads(config, { ...options, store, sealer });
   opened.push(() => workers.stop(0));
   if (config.workers > 1 && !store.connect) await closeStore(); // each worker opens its own store
-  const administration = new StoredAdministration({
-    store,
-    clock: systemClock,
-    randomness,
-    sealer: () => sealer,
-    accounts: workers.accounts,
-  });
+  const { accounts } = workers;
+  const stored = new StoredAdministration({ store, clock: systemClock, randomness, sealer: () => sealer, accounts });
+  const administration = announced(stored, workers.refreshAccounts);
   const operatorSocket =
-    credentials === 'own'
-      ? await openOperatorSocket(config, announced(administration, workers.refreshAccounts), log)
-      : undefined;
+    credentials === 'own' && !config.memory ? await openOperatorSocket(config, administration, log) : undefined;
   if (operatorSocket) opened.push(() => operatorSocket.close());
   const url = await workers.listen();
   return {
     url,
+    administration,
     ...(workers.development && { development: workers.development }),
     stop: once(async (limitMs: Millis) => {
       await workers.stop(limitMs);
@@ -120,7 +121,7 @@ interface Workers {
   stop: (limitMs: Millis) => Promise<void>;
 }
 
-interface WorkersNeeds extends ServerOptions {
+interface WorkersNeeds extends Omit<ServerOptions, 'store'> {
   store: OpenedStore;
   sealer: Sealer;
 }

@@ -45,8 +45,16 @@ export interface WorkerOptions {
    * Whether workers of this process share an embedded store, and the process has already recovered that store for all.
    */
   isRecovered: boolean;
+  around?: AroundDelivery;
   /** Tells other workers about tokens and signing keys that were changed here. A change is answered after it. */
   onAccountsChanged?: () => Promise<void>;
+}
+
+/** What a test puts around deliveries. */
+export interface AroundDelivery {
+  /** Dates the signatures, in place of `machine`: receivers compare their date with a clock of their own. */
+  signatureClock: Pick<Machine, 'wallMs'>;
+  wrap: (delivery: Delivery) => Delivery;
 }
 
 export interface RunningWorker {
@@ -69,7 +77,7 @@ const NAMES_MAX = 10_000;
 
 /** When it resolves, the worker delivers, but does not listen yet. Throws `CannotStart`. */
 export async function startWorker(config: Config, options: WorkerOptions): Promise<RunningWorker> {
-  const { store, sealer, credentials, rank, onAccountsChanged } = options;
+  const { store, sealer, credentials, rank, onAccountsChanged, around } = options;
   const log = sampledLog(options.log, systemClock);
   const tellsAll = credentials === 'development';
   const randomness = createSystemRandomness();
@@ -82,7 +90,9 @@ export async function startWorker(config: Config, options: WorkerOptions): Promi
   if (rank === 'first') warnOf(config, addresses, log);
   const opened: (() => Promise<unknown>)[] = [];
   try {
-    const delivery = await openDelivery(config, { addresses, clock, randomness, accounts });
+    const dated = around && { ...byTheWall(clock), wallMs: () => around.signatureClock.wallMs() };
+    const sender = await openDelivery(config, { addresses, clock: dated ?? clock, randomness, accounts });
+    const delivery = around?.wrap(sender) ?? sender;
     opened.push(() => delivery.close());
     const id = `${hostname()}-${process.pid}-${randomBase58(8, sealer.randomBytes)}`;
     if (isShared) accounts.tellOfChanges(() => tellWorkers(config, { store, clock, self: id }));
@@ -201,7 +211,7 @@ class ListeningWorker implements RunningWorker {
 
 interface DeliveryNeeds {
   addresses: AddressPolicy;
-  clock: Clock;
+  clock: Machine;
   randomness: Randomness;
   accounts: StoredAccounts;
 }

@@ -17,7 +17,7 @@ const UNSAVED_MAX = 60;
 
 interface CounterDeps {
   store: { minutes: Pick<MinuteStore, 'addMinutes'> };
-  clock: Pick<Clock, 'nowMs' | 'startTimer'>;
+  clock: Pick<Clock, 'nowMs' | 'isHeld' | 'startTimer'>;
   log: EventLog;
 }
 
@@ -31,7 +31,7 @@ export class MinuteCounter {
 
   constructor(deps: CounterDeps) {
     this.#deps = deps;
-    this.#alarm = new Alarm(deps.clock, () => this.#begin());
+    this.#alarm = new Alarm(deps.clock, () => this.#begin(), 'upkeep');
   }
 
   /** `message` was saved as new. */

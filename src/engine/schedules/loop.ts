@@ -60,7 +60,8 @@ export function scheduleLoop(deps: ScheduleLoopDeps): DueLoop {
   const { clock, log } = deps;
   const triggers = new Triggers(deps);
   const doPiece = () => triggers.doPiece();
-  const loop = new DueLoop({ clock: byTheWall(clock), log, failure: 'schedules_failed', doPiece });
+  const own = { clock: byTheWall(clock), log, failure: 'schedules_failed', doPiece, timerKind: 'upkeep' } as const;
+  const loop = new DueLoop(own);
   clock.onJump((byMs) => {
     triggers.mayBeStranded ||= byMs < 0;
     loop.noteNext(clock.wallMs());

@@ -4,7 +4,7 @@
  * clock is set back, time goes on from where it was, for all workers.
  */
 import type { Millis } from '../model.ts';
-import type { Clock, JumpListener, Machine, Timer } from '../ports.ts';
+import type { Clock, JumpListener, Machine, Timer, TimerKind } from '../ports.ts';
 import { Lead } from './steady-clock.ts';
 
 export class DatabaseClock implements Clock {
@@ -30,8 +30,8 @@ export class DatabaseClock implements Clock {
     return this.#machine.elapsedMs;
   }
 
-  startTimer(delayMs: Millis, task: () => void): Timer {
-    return this.#machine.startTimer(delayMs, task);
+  startTimer(delayMs: Millis, task: () => void, kind?: TimerKind): Timer {
+    return this.#machine.startTimer(delayMs, task, kind);
   }
 
   onJump(listener: JumpListener): void {

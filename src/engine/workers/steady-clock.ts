@@ -4,7 +4,7 @@
  * (`JUMP_MS`) or by very much (`LEAD_MS_MAX`).
  */
 import type { Millis } from '../model.ts';
-import type { Clock, JumpListener, Machine, Timer } from '../ports.ts';
+import type { Clock, JumpListener, Machine, Timer, TimerKind } from '../ports.ts';
 
 /** A smaller change of the wall clock is a normal correction, which the engine follows both ways. */
 const JUMP_MS = 2_000;
@@ -72,8 +72,12 @@ export class SteadyClock implements Clock {
     return this.#machine.elapsedMs;
   }
 
-  startTimer(delayMs: Millis, task: () => void): Timer {
-    return this.#machine.startTimer(delayMs, task);
+  get isHeld(): boolean | undefined {
+    return this.#machine.isHeld;
+  }
+
+  startTimer(delayMs: Millis, task: () => void, kind?: TimerKind): Timer {
+    return this.#machine.startTimer(delayMs, task, kind);
   }
 
   onJump(listener: JumpListener): void {
@@ -89,7 +93,8 @@ export function byTheWall(clock: Clock): Clock {
     get elapsedMs() {
       return clock.elapsedMs;
     },
-    startTimer: (delayMs, task) => clock.startTimer(delayMs, task),
+    isHeld: clock.isHeld,
+    startTimer: (delayMs, task, kind) => clock.startTimer(delayMs, task, kind),
     onJump: (listener) => clock.onJump(listener),
   };
 }

@@ -9,10 +9,10 @@ import { DEVELOPMENT_ACCOUNTS } from '../../../src/config/development.ts';
 import { parseConfig } from '../../../src/config/parse.ts';
 import type { EventLog } from '../../../src/engine/ports.ts';
 import { type RunningServer, startServer } from '../../../src/server/server.ts';
+import { HeldClock } from '../../../src/testing/held-clock.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type BorrowedDatabase, borrowDatabase } from '../../support/postgres/shared.ts';
 import { Endpoint } from './endpoint.ts';
-import { HeldClock } from './held-clock.ts';
 
 // As bin/waypost.js does: the threads of a hundred servers would otherwise strip the same sources of their types.
 process.env['NODE_COMPILE_CACHE'] ??= fileURLToPath(new URL('../../../node_modules/.cache/waypost', import.meta.url));

@@ -2,7 +2,6 @@
  * What scenarios play on: the whole interface over HTTP with a store in memory, deliveries over real connections, the
  * user's app at the other end, and time that passes only when nobody has anything left to do.
  */
-import { setImmediate as afterThisTurn } from 'node:timers';
 import { expect } from 'vitest';
 import { parseConfig } from '../../../src/config/parse.ts';
 import type { Config } from '../../../src/config/table.ts';
@@ -10,22 +9,17 @@ import { parseAddressPolicy } from '../../../src/delivery/address-guard.ts';
 import { createDelivery } from '../../../src/delivery/delivery.ts';
 import type { Millis } from '../../../src/engine/model.ts';
 import type { Clock, Delivery, Randomness } from '../../../src/engine/ports.ts';
-import { createSystemRandomness, systemClock } from '../../../src/system/system.ts';
+import { createSystemRandomness, endOfTurn, systemClock } from '../../../src/system/system.ts';
+import { Attempts } from '../../../src/testing/attempts.ts';
+import { HeldClock } from '../../../src/testing/held-clock.ts';
+import { Passage } from '../../../src/testing/passage.ts';
 import { type Json, openWorld, type Reply, TOKEN, type World } from '../../api/support/world.ts';
-import { HeldClock } from '../../conformance/support/held-clock.ts';
 import { App, USER_HEADERS } from './app.ts';
-import { CountingDelivery } from './counting-delivery.ts';
 import type { Environment, Invokable, Library, Program, Terms, Wish } from './library.ts';
 import { Run } from './run.ts';
 
 /** Signing keys of a world's first project. */
 const KEYS = { QSTASH_CURRENT_SIGNING_KEY: 'sig_1', QSTASH_NEXT_SIGNING_KEY: 'sig_2' };
-
-/**
- * With the store in this process, only what goes over the network takes more than a turn of the event loop, and that is
- * counted: after this many turns without any, nothing more happens by itself.
- */
-const QUIET_TURNS = 25;
 
 /** Longest that a scenario may wait, by the held clock. */
 const PATIENCE_MS: Millis = 30 * 86_400_000;
@@ -39,7 +33,7 @@ export interface Workflow {
 interface Parts {
   world: World;
   clock: HeldClock;
-  delivery: CountingDelivery;
+  delivery: Attempts;
   url: string;
 }
 
@@ -48,12 +42,14 @@ export class Service {
   readonly clock: HeldClock;
   readonly env: Environment;
   readonly #world: World;
-  readonly #delivery: CountingDelivery;
+  readonly #delivery: Attempts;
+  readonly #passage: Passage;
 
   private constructor({ world, clock, delivery, url }: Parts) {
     this.clock = clock;
     this.#world = world;
     this.#delivery = delivery;
+    this.#passage = new Passage(clock, () => (this.#isBusy ? endOfTurn() : undefined));
     this.env = { QSTASH_URL: url, QSTASH_TOKEN: TOKEN, ...KEYS };
   }
 
@@ -63,7 +59,10 @@ export class Service {
     const config = parseConfig({}, ['--memory', '--retention-interval', '1d', ...flags], { dev: true });
     const clock = new HeldClock();
     const randomness = createSystemRandomness();
-    const delivery = new CountingDelivery(openDelivery(config, clock, randomness));
+    const delivery = new Attempts(openDelivery(config, clock, randomness), {
+      clock,
+      timeoutMsMax: config.timeoutMaxMs,
+    });
     const world = await openWorld(
       { limits: config, checkDestination: () => undefined },
       { clock, randomness, delivery, settings: config },
@@ -72,6 +71,10 @@ export class Service {
     const service = new Service({ world, clock, delivery, url });
     await service.app.open();
     return service;
+  }
+
+  get #isBusy(): boolean {
+    return this.#delivery.underWay > this.app.held || this.app.answering > 0;
   }
 
   async close(): Promise<void> {
@@ -138,20 +141,13 @@ export class Service {
   }
 
   /** Resolves once neither side has anything left to do before time passes; what the app holds back apart. */
-  async quiet(): Promise<void> {
-    for (let turns = 0; turns < QUIET_TURNS; turns += 1) {
-      await new Promise<void>((resolve) => afterThisTurn(resolve));
-      if (this.#delivery.underWay > this.app.held || this.app.answering > 0) turns = -1;
-    }
+  quiet(): Promise<void> {
+    return this.#passage.quiet();
   }
 
   /** Lets `ms` pass, and everything happen that falls due on the way. */
-  async pass(ms: Millis): Promise<void> {
-    const untilMs = this.clock.nowMs() + ms;
-    await this.quiet();
-    while (await this.#passToNextTimer(untilMs));
-    this.clock.advanceTo(untilMs);
-    await this.quiet();
+  pass(ms: Millis): Promise<void> {
+    return this.#passage.to(this.clock.nowMs() + ms);
   }
 
   /** Lets time pass until `look` finds something, and answers it. Rejects when nothing is left to wait for. */
@@ -166,16 +162,8 @@ export class Service {
       const found = await look();
       if (found !== undefined && found !== null && found !== false)
         return found as Exclude<T, undefined | null | false>;
-    } while (await this.#passToNextTimer(untilMs));
+    } while (await this.#passage.toNextTimer(untilMs));
     throw new Error(`waited ${PATIENCE_MS} ms in vain for ${what}`);
-  }
-
-  async #passToNextTimer(untilMs: Millis): Promise<boolean> {
-    const atMs = this.clock.nextTimerAtMs;
-    if (atMs === undefined || atMs > untilMs) return false;
-    this.clock.advanceTo(atMs);
-    await this.quiet();
-    return true;
   }
 }
 

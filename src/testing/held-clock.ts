@@ -1,17 +1,23 @@
-/** Time that stands still until a statement lets it pass, while requests, endpoints and the store are real. */
-import { setImmediate as afterThisTurn } from 'node:timers';
-import type { Millis } from '../../../src/engine/model.ts';
-import type { Clock, Timer } from '../../../src/engine/ports.ts';
+/** Time that stands still until a test lets it pass, while requests, endpoints and the store are real. */
+import type { Millis } from '../engine/model.ts';
+import type { Clock, Timer, TimerKind } from '../engine/ports.ts';
+import { endOfTurn, systemClock } from '../system/system.ts';
 
 interface PendingTimer {
   atMs: Millis;
   task: () => void;
+  kind: TimerKind;
 }
 
 export class HeldClock implements Clock {
-  /** From the real time on: the official receiver compares a signature's `exp` with the machine's clock. */
-  #nowMs: Millis = Date.now();
+  readonly isHeld = true;
   readonly #timers = new Set<PendingTimer>();
+  #nowMs: Millis;
+
+  /** Default: from the real time on. */
+  constructor(startMs: Millis = systemClock.wallMs()) {
+    this.#nowMs = startMs;
+  }
 
   nowMs(): Millis {
     return this.#nowMs;
@@ -27,17 +33,17 @@ export class HeldClock implements Clock {
     return this.#nowMs;
   }
 
-  startTimer(delayMs: Millis, task: () => void): Timer {
-    const timer = { atMs: this.#nowMs + Math.ceil(delayMs), task };
+  startTimer(delayMs: Millis, task: () => void, kind: TimerKind = 'work'): Timer {
+    const timer = { atMs: this.#nowMs + Math.ceil(delayMs), task, kind };
     this.#timers.add(timer);
     // What is due already must not wait until time passes again: nobody may know that it has to.
-    if (delayMs <= 0) afterThisTurn(() => this.#fire(timer));
+    if (delayMs <= 0) void endOfTurn().then(() => this.#fire(timer));
     return { cancel: () => this.#timers.delete(timer) };
   }
 
-  /** When the next timer fires; `undefined` without any. */
-  get nextTimerAtMs(): Millis | undefined {
-    return this.#nextUntil(Number.POSITIVE_INFINITY)?.atMs;
+  /** When the next timer fires, of all or of one kind; `undefined` without any. */
+  nextTimerAtMs(kind?: TimerKind): Millis | undefined {
+    return this.#nextUntil(Number.POSITIVE_INFINITY, kind)?.atMs;
   }
 
   /** Lets `ms` pass and fires what falls due on the way, in order. */
@@ -54,9 +60,10 @@ export class HeldClock implements Clock {
     this.#nowMs = Math.max(this.#nowMs, ms);
   }
 
-  #nextUntil(untilMs: Millis): PendingTimer | undefined {
+  #nextUntil(untilMs: Millis, kind?: TimerKind): PendingTimer | undefined {
     let next: PendingTimer | undefined;
     for (const timer of this.#timers) {
+      if (kind !== undefined && timer.kind !== kind) continue;
       if (timer.atMs <= untilMs && (next === undefined || timer.atMs < next.atMs)) next = timer;
     }
     return next;

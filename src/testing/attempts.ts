@@ -1,0 +1,105 @@
+/** Around each attempt: is one under way, and is it to go wrong? */
+import { timedOut } from '../delivery/outcome.ts';
+import type { Claimed, Millis, Outcome } from '../engine/model.ts';
+import type { Clock, Delivery } from '../engine/ports.ts';
+
+/** What goes wrong with the next `times` attempts to URLs that begin with `to`. */
+export interface Fault {
+  to: string;
+  times: number;
+  /** The answer in place of the endpoint's, which is not called. */
+  answer?: { status: number; body: string };
+  /** How long the answer takes, by the held clock; `Infinity`: none comes. */
+  lateMs: Millis;
+}
+
+export class Attempts implements Delivery {
+  readonly #delivery: Delivery;
+  readonly #clock: Pick<Clock, 'startTimer'>;
+  /** How long an attempt may take whose message does not say so. */
+  readonly #timeoutMsMax: Millis;
+  readonly #faults: Fault[];
+  #count = 0;
+  #made = 0;
+  #ended = Promise.withResolvers<void>();
+
+  /** `faults`: those that are used up are taken out. */
+  constructor(
+    delivery: Delivery,
+    { clock, timeoutMsMax, faults = [] }: { clock: Pick<Clock, 'startTimer'>; timeoutMsMax: Millis; faults?: Fault[] },
+  ) {
+    this.#delivery = delivery;
+    this.#clock = clock;
+    this.#timeoutMsMax = timeoutMsMax;
+    this.#faults = faults;
+  }
+
+  /** Those that take real time: an answer that is late by the held clock is not waited for. */
+  get underWay(): number {
+    return this.#count;
+  }
+
+  get made(): number {
+    return this.#made;
+  }
+
+  /** Resolves when the next attempt has ended. */
+  get nextEnd(): Promise<void> {
+    return this.#ended.promise;
+  }
+
+  async attempt(claimed: Claimed, signal: AbortSignal): Promise<Outcome> {
+    this.#made += 1;
+    const fault = this.#nextFault(claimed.message.url);
+    const outcome = fault?.answer ? answered(fault.answer) : await this.#send(claimed, signal);
+    if (!fault || fault.lateMs === 0 || outcome.kind === 'interrupted') return outcome;
+    const timeoutMs = Math.min(claimed.message.settings.timeoutMs ?? this.#timeoutMsMax, this.#timeoutMsMax);
+    const isInTime = fault.lateMs < timeoutMs;
+    const isOver = await this.#pass(Math.min(fault.lateMs, timeoutMs), signal);
+    if (isOver && isInTime) return outcome;
+    if (outcome.kind === 'answered') outcome.release?.();
+    return isOver ? timedOut(timeoutMs) : { kind: 'interrupted' };
+  }
+
+  close(): Promise<void> {
+    return this.#delivery.close();
+  }
+
+  async #send(claimed: Claimed, signal: AbortSignal): Promise<Outcome> {
+    this.#count += 1;
+    try {
+      return await this.#delivery.attempt(claimed, signal);
+    } finally {
+      this.#count -= 1;
+      this.#ended.resolve();
+      this.#ended = Promise.withResolvers();
+    }
+  }
+
+  #nextFault(url: string): Fault | undefined {
+    const index = this.#faults.findIndex(({ to }) => url.startsWith(to));
+    const fault = this.#faults[index];
+    if (!fault) return undefined;
+    fault.times -= 1;
+    if (fault.times <= 0) this.#faults.splice(index, 1);
+    return fault;
+  }
+
+  /** Resolves to true when `ms` have passed, and to false when `signal` aborts before. */
+  #pass(ms: Millis, signal: AbortSignal): Promise<boolean> {
+    return new Promise((resolve) => {
+      const end = (isOver: boolean) => {
+        timer.cancel();
+        signal.removeEventListener('abort', onAbort);
+        resolve(isOver);
+      };
+      const onAbort = () => end(false);
+      const timer = this.#clock.startTimer(ms, () => end(true));
+      signal.addEventListener('abort', onAbort);
+    });
+  }
+}
+
+function answered({ status, body }: { status: number; body: string }): Outcome {
+  return { kind: 'answered', status, header: {}, body: Buffer.from(body) };
+}
