@@ -3,16 +3,15 @@
  * and the console.
  */
 import { spawnSync } from 'node:child_process';
-import { cpSync, globSync, rmSync } from 'node:fs';
+import { cpSync, rmSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { declareTesting } from './declarations.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
 rmSync(`${root}dist`, { recursive: true, force: true });
 run(`${root}node_modules/.bin/tsc`, ['-p', 'tsconfig.build.json']);
-for (const path of globSync('dist/**/*.d.ts', { cwd: root })) {
-  if (!/^dist.testing.(types|waypost)\.d\.ts$/.test(path)) rmSync(`${root}${path}`);
-}
+run(`${root}node_modules/.bin/tsc`, declareTesting('dist/testing'));
 cpSync(`${root}src`, `${root}dist`, { recursive: true, filter: (path) => !path.endsWith('.ts') });
 run(process.execPath, ['scripts/build-console.ts']);
 

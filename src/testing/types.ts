@@ -1,4 +1,7 @@
-/** What `waypost/testing` gives, as types. They stand alone: declarations of nothing else are published. */
+/** What `import 'waypost/testing'` gives, as types. They stand alone, since nothing else is published with declarations. */
+
+/** Starts a server for tests in this process. Rejects for settings that cannot be. */
+export declare const startWaypost: (options?: WaypostOptions) => Promise<Waypost>;
 
 /** A number of milliseconds, or a text such as `'7d'`, `'1h30m'`, `'500ms'`; a text without a unit is in seconds. */
 export type Duration = number | string;

@@ -14,19 +14,11 @@ import { Attempts, type Fault } from './attempts.ts';
 import { HeldClock } from './held-clock.ts';
 import { Passage } from './passage.ts';
 import { TestProject } from './project.ts';
-import type { Disturbance, Duration, Waypost, WaypostOptions, WaypostProject } from './types.ts';
-
-export type {
-  DeadView,
+import type {
+  startWaypost as Declared,
   Disturbance,
   Duration,
-  LogEntryView,
-  MessageState,
-  MessageView,
-  RunView,
-  StepView,
   Waypost,
-  WaypostEnvironment,
   WaypostOptions,
   WaypostProject,
 } from './types.ts';
@@ -54,8 +46,7 @@ interface Running {
   attempts: Attempts;
 }
 
-/** Starts a server for tests in this process. Throws `ConfigError` for settings that cannot be. */
-export async function startWaypost({ settings = {}, startAt, log }: WaypostOptions = {}): Promise<Waypost> {
+export const startWaypost: typeof Declared = async ({ settings = {}, startAt, log } = {}) => {
   const own = ['--memory', '--port', '0', '--encryption-key', ENCRYPTION_KEY];
   const config = parseConfig({ ...SETTINGS, ...settings }, own, { dev: true });
   const clock = new HeldClock(startAt?.getTime());
@@ -72,7 +63,7 @@ export async function startWaypost({ settings = {}, startAt, log }: WaypostOptio
     await store.close();
     throw error;
   }
-}
+};
 
 type Access = Omit<ConstructorParameters<typeof TestProject>[0], 'url'>;
 

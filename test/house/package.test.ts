@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
+import { declareTesting } from '../../scripts/declarations.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const read = (path: string) => readFileSync(`${root}${path}`, 'utf8');
@@ -59,6 +60,26 @@ it('publishes the console that was built, and not from what', () => {
   const [{ files }] = JSON.parse(stdout) as [{ files: { path: string }[] }];
   expect(files.map(({ path }) => path).toSorted()).toEqual([...built, 'package.json']);
   expect(JSON.parse(read('package.json')).scripts.prepack).toContain('npm run build');
+});
+
+it('publishes the test kit with types that an app compiles against', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'waypost-package-'));
+  const compile = (cwd: string, args: string[]) =>
+    spawnSync(`${root}node_modules/.bin/tsc`, args, { cwd, encoding: 'utf8', shell: process.platform === 'win32' });
+  const published = join(folder, 'node_modules/waypost');
+  expect(compile(root, declareTesting(join(published, 'dist/testing'))).stdout).toBe('');
+  cpSync(`${root}package.json`, join(published, 'package.json'));
+  const { exports } = JSON.parse(read('package.json'));
+  expect(existsSync(join(published, exports['./testing'].types))).toBe(true);
+  expect(existsSync(`${root}${exports['./testing'].default.replace('dist', 'src').replace('.js', '.ts')}`)).toBe(true);
+  const app = `import { startWaypost } from 'waypost/testing';
+const waypost = await startWaypost();
+const state: 'DELIVERED' | undefined = (await waypost.messages())[0]?.state;`;
+  writeFileSync(join(folder, 'app.mts'), app);
+  const strict = ['--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2022', '--types', '', 'app.mts'];
+  // The types are known: a state has other values, too.
+  expect(compile(folder, strict).stdout).toMatch(/^app\.mts\(3,7\): error TS2322: .*"CREATED".*\n$/s);
+  rmSync(folder, { recursive: true, force: true });
 });
 
 describe('the repository', () => {

@@ -1,7 +1,8 @@
 /** The test kit with the official client: time, faults, restarts, projects. */
 import { Client, Receiver } from '@upstash/qstash';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { startWaypost, type Waypost } from '../../src/testing/waypost.ts';
+import type { Waypost } from '../../src/testing/types.ts';
+import { startWaypost } from '../../src/testing/waypost.ts';
 import { TestApp } from './app.ts';
 
 const DAY_MS = 86_400_000;

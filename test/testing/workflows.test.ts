@@ -3,7 +3,8 @@ import { Client } from '@upstash/workflow';
 import { serve } from '@upstash/workflow/express';
 import express from 'express';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { startWaypost, type Waypost } from '../../src/testing/waypost.ts';
+import type { Waypost } from '../../src/testing/types.ts';
+import { startWaypost } from '../../src/testing/waypost.ts';
 import { TestApp } from './app.ts';
 
 const DAY_MS = 86_400_000;
@@ -18,7 +19,8 @@ afterEach(() => waypost.stop());
 
 /** Serves one workflow with Express. */
 function open(program: Parameters<typeof serve<{ name: string }>>[0]): Promise<TestApp> {
-  const app = express().use(express.json());
+  const app = express();
+  app.use(express.json());
   app.use(serve(program, { env: waypost.env() }));
   return TestApp.serve(app);
 }
