@@ -18,6 +18,8 @@ import { WaypostProcess } from '../support/waypost-process.ts';
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, '../..');
 const [{ token: TOKEN, signingKeys: SIGNING_KEYS }] = DEVELOPMENT_ACCOUNTS;
+/** Only the published package has it under its own name. */
+const TEST_KIT = new URL('../../src/testing/waypost.ts', import.meta.url).href;
 /** How an app begins to listen; here on a free port, which it tells. */
 const LISTENS = "app.listen(3000, '127.0.0.1');";
 const TELLS_PORT = "app.listen(0, '127.0.0.1', function () { process.send(this.address().port); });";
@@ -116,6 +118,7 @@ async function runShell({ code }: Example): Promise<{ stdout: string }> {
 function pointed(code: string): string {
   const port = app?.port ?? (endpoint.address() as AddressInfo).port;
   return code
+    .replaceAll("'waypost/testing'", `'${TEST_KIT}'`)
     .replaceAll('http://127.0.0.1:8080', serverUrl)
     .replaceAll('http://127.0.0.1:3000', `http://127.0.0.1:${port}`);
 }
