@@ -33,7 +33,7 @@ import type { DeadRunStore } from './runs/dead-run-store.ts';
 import type { RunLogStore } from './runs/log-store.ts';
 import type { RunStore, WaiterListStore, WaiterStore } from './runs/stores.ts';
 import type { Schedule, ScheduleChange, TriggeredMessage } from './schedules/schedules.ts';
-import type { Backlog, Failures, LiveMessage, UnfinishedFilter, UnfinishedMessage } from './unfinished.ts';
+import type { Backlog, Failures, LiveMessage, Totals, UnfinishedFilter, UnfinishedMessage } from './unfinished.ts';
 import type { Endpoint, EndpointSelector, UrlGroup, UrlGroupLimits } from './url-groups.ts';
 import type { WorkerStore } from './workers/store.ts';
 
@@ -156,6 +156,7 @@ export interface BacklogStore {
   readFailures(args: InProject): Promise<Failures>;
   /** Takes a few milliseconds at most. */
   readStorage(args: InProject): Promise<Storage>;
+  readTotals(args: { nowMs: Millis }): Promise<Totals>;
 }
 
 export interface LogEntry {

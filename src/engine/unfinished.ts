@@ -81,6 +81,31 @@ export interface Backlog {
   isPartial: boolean;
 }
 
+/** Of each kind in `Totals`, no more than so many are counted. */
+export const COUNTED_OF_ALL_MAX = 100_000;
+
+/** What is unfinished in all projects together, by what it waits for. Costs the same however much there is. */
+export interface Totals {
+  /** Due, and in no line: for a worker to claim them. */
+  due: number;
+  /** For their time. */
+  scheduled: number;
+  origin: number;
+  project: number;
+  /** For their flow-control key or, with a key, for their time. */
+  flow: number;
+  queue: number;
+  active: number;
+  /** Of messages that are due and that no queue and no key holds back. Absent: there are none. */
+  oldestDueAtMs?: Millis;
+  /** In the DLQ, workflow runs included. */
+  dead: number;
+  /** Not ended. */
+  runs: number;
+  /** Runs' waits for events. */
+  waiters: number;
+}
+
 /** What the latest entries of the DLQ failed of, those of workflow runs included. */
 export interface Failures {
   messages: Counted;

@@ -16,6 +16,7 @@ import * as projectGate from './operations/lanes/project-gate.ts';
 import * as queueCommands from './operations/lanes/queue-commands.ts';
 import * as minutes from './operations/minutes.ts';
 import * as storage from './operations/storage.ts';
+import * as totals from './operations/totals.ts';
 import * as urlGroups from './operations/url-groups.ts';
 import * as allWaiters from './operations/waiters/all-waiters.ts';
 import * as workers from './operations/workers/workers.ts';
@@ -54,7 +55,7 @@ export class SqlStore implements Store {
     this.#connection = connection;
     this.messages = messagesOver(connection);
     this.dead = deadOver(connection);
-    this.backlog = derive(connection, { ...backlog, ...storage });
+    this.backlog = derive(connection, { ...backlog, ...storage, ...totals });
     this.logs = logsOver(connection);
     this.minutes = derive(connection, minutes);
     this.runs = runsOver(connection);

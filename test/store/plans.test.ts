@@ -1,6 +1,7 @@
 /** No statement may walk a table whose size is the backlog's: each must go by a key or an index. */
 import { DatabaseSync } from 'node:sqlite';
 import { expect, it } from 'vitest';
+import { COUNTED_OF_ALL_MAX } from '../../src/engine/unfinished.ts';
 import { createStore } from '../../src/store/create.ts';
 import type { Driver, Queries } from '../../src/store/driver.ts';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
@@ -73,7 +74,7 @@ it('goes by a key or an index wherever a table may be large', async () => {
         /^SCAN (messages|contents|logs|dead|deduplications|log_details|url_groups|url_group_endpoints|schedules|schedule_plans|queues|flow_keys|message_counts|minutes|runs|journal|invocations|waiters|mail|[mcdlsqfprjit])\b/.test(
           detail,
         );
-      if (large && !isBounded(detail)) scans.push(`${detail}: ${text}`);
+      if (large && !isBounded(detail) && !isCountedToLimit(text)) scans.push(`${detail}: ${text}`);
     }
   }
   db.close();
@@ -135,6 +136,11 @@ it('looks slots of journals up without walking the journals', async () => {
   db.close();
   expect(lookups).toHaveLength(2);
 });
+
+/** It counts whole indexes, but not to their end. */
+function isCountedToLimit(text: string): boolean {
+  return text.includes(` limit ${COUNTED_OF_ALL_MAX}) w`);
+}
 
 function isBounded(detail: string): boolean {
   return /USING (COVERING )?INDEX (messages_(claimed|due|held)|queues_deleted|schedules_due|flow_keys_wake)$/.test(

@@ -4,6 +4,7 @@
  */
 import pg from 'pg';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { COUNTED_OF_ALL_MAX } from '../../src/engine/unfinished.ts';
 import { createStore } from '../../src/store/create.ts';
 import type { Transaction } from '../../src/store/driver.ts';
 import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
@@ -124,6 +125,7 @@ export function plansOn(version: PostgresVersion): void {
         for (const { name, statement, params } of prepared) {
           if (seen.has(statement)) continue;
           seen.add(statement);
+          if (statement.includes(` limit ${COUNTED_OF_ALL_MAX}) w`)) continue; // it counts whole indexes, but not to their end
           const values = params === 0 ? '' : `(${Array.from({ length: params }, () => 'null').join(', ')})`;
           const [row] = await tx.query<{ 'QUERY PLAN': string }>(`explain (format json) execute ${name}${values}`);
           const [{ Plan: plan }] = JSON.parse(row?.['QUERY PLAN'] ?? '') as [{ Plan: Node }];

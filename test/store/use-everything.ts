@@ -158,6 +158,7 @@ async function readUnfinished(store: Store, id: MessageId): Promise<void> {
   await store.backlog.readBacklog({ projectId: PROJECT, nowMs: T0 });
   await store.backlog.readStorage({ projectId: PROJECT });
   await store.backlog.readFailures({ projectId: PROJECT });
+  await store.backlog.readTotals({ nowMs: T0 });
 }
 
 async function readRunLogs(store: Store): Promise<void> {

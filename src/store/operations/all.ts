@@ -30,6 +30,7 @@ import * as histories from './runs/run-histories.ts';
 import * as runLogs from './runs/run-logs.ts';
 import * as schedules from './schedules/schedules.ts';
 import * as storage from './storage.ts';
+import * as totals from './totals.ts';
 import * as urlGroups from './url-groups.ts';
 import * as allWaiters from './waiters/all-waiters.ts';
 import * as pendingEvents from './waiters/pending-events.ts';
@@ -45,6 +46,7 @@ const ALL = {
   ...endings,
   ...cancel,
   ...backlog,
+  ...totals,
   ...claim,
   ...dead,
   ...find,

@@ -201,6 +201,30 @@ export function unfinishedConformance(open: OpenStore): void {
     await store.close();
   });
 
+  it('counts what is unfinished in all projects by what it waits for, and knows when the oldest became due', async () => {
+    const totals = (nowMs = T0) => world().store.backlog.readTotals({ nowMs });
+    const none = { due: 0, scheduled: 0, origin: 0, project: 0, flow: 0, queue: 0, active: 0 };
+    expect(await totals()).toEqual({ ...none, dead: 0, runs: 0, waiters: 0 });
+    await world().accept({ notBeforeMs: T0 + 9 });
+    await world().accept({ projectId: OTHER_PROJECT, state: { kind: 'origin', dueAtMs: T0 - 5 } });
+    await world().acceptClaimed();
+    await world().store.queues.saveQueue({ ...paused, name: 'q', parallelism: 2 });
+    await queued('q');
+    await world().store.keys.setKeyPaused({ ...paused, key: 'k' });
+    await keyed('k');
+    await keyed('k', T0 + 9);
+    const all = { ...none, origin: 1, flow: 2, queue: 1, active: 1, dead: 0, runs: 0, waiters: 0 };
+    expect(await totals()).toEqual({ ...all, scheduled: 1, oldestDueAtMs: T0 - 5 });
+    expect(await totals(T0 + 9)).toEqual({ ...all, due: 1, oldestDueAtMs: T0 - 5 });
+  });
+
+  it('counts the dead messages and the runs under way of all projects', async () => {
+    await world().bury(T0);
+    await world().bury(T0, { projectId: OTHER_PROJECT });
+    await begin(world());
+    expect(await world().store.backlog.readTotals({ nowMs: T0 })).toMatchObject({ dead: 2, runs: 1, waiters: 0 });
+  });
+
   it('counts dead messages by the status of their answer, or by the kind of their error', async () => {
     for (const [at, status] of [500, 404, 500].entries()) await world().bury(T0 + at, {}, status);
     for (const error of ['timeout: no answer within 5 ms', 'timeout: no answer within 9 ms', 'connection refused']) {
