@@ -28,7 +28,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'node:worker_threads',
   ],
   config: ['system', 'engine', 'protocol', 'node:crypto', 'node:fs', 'node:path'],
-  telemetry: ['engine', 'pino'],
+  telemetry: ['engine', 'pino', 'prom-client', 'node:fs', 'node:perf_hooks', 'node:v8'],
   system: ['engine', 'node:crypto', 'node:fs', 'node:path', 'node:perf_hooks', 'node:v8', 'node:vm'],
   accounts: ['system', 'api', 'config', 'engine', 'protocol'],
   operations: [
@@ -37,7 +37,16 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   server: [
     ...['accounts', 'api', 'config', 'delivery', 'engine', 'operations', 'protocol', 'store', 'system', 'telemetry'],
-    ...['node:crypto', 'node:dns/promises', 'node:fs/promises', 'node:net', 'node:os', 'node:path', 'node:url'],
+    ...[
+      'node:crypto',
+      'node:dns/promises',
+      'node:fs/promises',
+      'node:http',
+      'node:net',
+      'node:os',
+      'node:path',
+      'node:url',
+    ],
     ...['node:util', 'node:worker_threads', 'node:zlib'],
   ],
   testing: ['config', 'delivery', 'engine', 'operations', 'protocol', 'server', 'system', 'node:buffer'],

@@ -3,7 +3,7 @@
  * target, authenticate the caller, call the handler, write its answer.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { ProjectId } from '../engine/model.ts';
+import type { Millis, ProjectId } from '../engine/model.ts';
 import { Slices } from '../engine/slices.ts';
 import type { TokenScope } from '../engine/stores.ts';
 import { ApiError } from '../protocol/errors.ts';
@@ -32,6 +32,8 @@ export interface ApiOptions extends Omit<Services, 'json' | 'closing'> {
   trustedProxies: readonly string[];
   browsers: Browsers;
   console: ConsoleOptions;
+  /** Told of each request that was answered. */
+  answered?: ((isPublish: boolean, status: number, durationMs: Millis) => void) | undefined;
 }
 
 /** Makes the server, without listening. Throws a `TypeError` that names a wrong entry of `trustedProxies`. */
@@ -84,7 +86,8 @@ class Edge {
 
   /** Never rejects. */
   async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { browsers, clock, log } = this.#options;
+    const { browsers, clock, log, answered: tell } = this.#options;
+    const begunAtMs = clock.elapsedMs;
     const connection = this.#connections.of(request.socket);
     if (connection.isEnding) return;
     connection.begin(request, response);
@@ -104,6 +107,10 @@ class Edge {
       respond(exchange, answerToError(error, log, where), clock);
     } finally {
       body.release();
+      if (tell && response.headersSent) {
+        const isPublish = match.routes.get(request.method ?? '')?.access === 'publish';
+        tell(isPublish, response.statusCode, clock.elapsedMs - begunAtMs);
+      }
     }
   }
 

@@ -18,6 +18,15 @@ export const SERVER_SETTINGS = {
     alias: 'PORT',
     meaning: 'Port to listen on; 0 takes a free one.',
   },
+  metricsAddress: {
+    group: 'Server',
+    type: 'text',
+    default: '',
+    pattern: /^(\S+:)?\d{1,5}$/,
+    rule: 'must be a port, or an address and a port, such as 9464 or 0.0.0.0:9464',
+    meaning:
+      'Where /metrics is served for Prometheus, without a token: a port of 127.0.0.1, or <address>:<port>; empty: nowhere.',
+  },
   workers: {
     group: 'Server',
     type: 'integer',

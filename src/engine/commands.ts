@@ -16,6 +16,10 @@ export interface Engine extends WorkflowCommands {
   readonly storeOf: (projectId: ProjectId) => ProjectStore;
   /** How long logs and dead messages are kept. */
   readonly retention: { logsMs: Millis; dlqMs: Millis };
+  /** Attempts of this worker under way. */
+  readonly inFlight: number;
+  /** Workers that live on a database that they share, as far as this one knows; `undefined`: it shares none. */
+  readonly workersAlive: number | undefined;
 
   /**
    * Throws `Overloaded` (503) when a publish of the project would be turned away now. The API asks before it reads a

@@ -24,7 +24,7 @@ import { PublishGate } from './messages/publish-gate.ts';
 import { MinuteCounter } from './minutes/counter.ts';
 import type { Message, MessageId, Millis, ProjectId, WorkerId } from './model.ts';
 import type { Page, PageRequest } from './page.ts';
-import type { Clock, Delivery, EventLog, Randomness } from './ports.ts';
+import type { Clock, Delivery, EventLog, Metrics, Randomness } from './ports.ts';
 import { storeOf } from './project-store.ts';
 import { Reports } from './reports.ts';
 import { RetentionLoop } from './retention.ts';
@@ -47,6 +47,8 @@ export interface EngineDeps {
   randomness: Randomness;
   delivery: Delivery;
   log: EventLog;
+  /** Absent: nobody asks for them. */
+  metrics?: Metrics | undefined;
   /** Whether each failed attempt and each end of a run is logged, as in development. Default: only at level `debug`. */
   tellsAll?: boolean;
   settings: EngineSettings;
@@ -100,7 +102,7 @@ export async function createEngine(deps: EngineDeps): Promise<Engine> {
   const numbers = new Numbers(deps.store, { isShared });
   const bodies = new JournalBodies(deps.store);
   const minutes = new MinuteCounter(deps);
-  const reports = new Reports({ log: deps.log, minutes, tellsAll: deps.tellsAll ?? false });
+  const reports = new Reports({ log: deps.log, minutes, metrics: deps.metrics, tellsAll: deps.tellsAll ?? false });
   const dispatcher = new Dispatcher(
     { ...deps, numbers, bodies, reports, fence },
     await deps.store.messages.waitingLines(),
@@ -251,6 +253,14 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
     if (commands.some(continuesRun)) return save();
     this.#gate.check(projectId);
     return this.#gate.pass(projectId, commands.length, save);
+  }
+
+  get inFlight(): number {
+    return this.#dispatcher.inFlight;
+  }
+
+  get workersAlive(): number | undefined {
+    return this.#heartbeat?.workersAlive;
   }
 
   async ping(): Promise<void> {

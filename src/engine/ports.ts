@@ -2,7 +2,7 @@
  * What the engine needs from outside, each a small interface: time, randomness, the endpoints' network.
  * Production and simulation differ in nothing else (P15).
  */
-import type { Claimed, Millis, Outcome } from './model.ts';
+import type { Change, Claimed, Millis, NewMessage, Outcome } from './model.ts';
 
 export interface Timer {
   cancel(): void;
@@ -48,6 +48,22 @@ export interface Delivery {
   /** One HTTP request for `claimed`, ended with `interrupted` when `signal` aborts first. */
   attempt(claimed: Claimed, signal: AbortSignal): Promise<Outcome>;
   close(): Promise<void>;
+}
+
+/** Counts for an operator's monitoring. Each call costs next to nothing. */
+export interface Metrics {
+  /** `newMessage` was saved. */
+  accepted(newMessage: NewMessage): void;
+  /** An attempt has ended; nothing of it is saved yet. */
+  attempted(claimed: Claimed, outcome: Outcome, endedAtMs: Millis): void;
+  /** `change` was saved, after an attempt. */
+  settled(change: Change): void;
+  /** The run returned or was cancelled. One that failed is counted by `settled`. */
+  runEnded(state: 'RUN_SUCCESS' | 'RUN_CANCELED'): void;
+  /** A schedule was triggered so long after its time. */
+  triggered(lagMs: Millis): void;
+  /** The outcome of an attempt was not saved: the message was claimed anew, or is gone. */
+  claimLost(): void;
 }
 
 /** Where the engine reports what an operator should know. Never bodies, tokens or full URLs. */

@@ -1,15 +1,16 @@
 /**
  * What is told of messages, attempts and runs once it is saved: by the log, to an operator and to the developer of an app,
- * and by the counts of each minute?
+ * by the counts of each minute and by metrics?
  */
 import type { Run } from '../workflow/model.ts';
 import type { MinuteCounter } from './minutes/counter.ts';
-import type { Change, Claimed, Message, Millis, NewMessage } from './model.ts';
-import type { EventLog } from './ports.ts';
+import type { Change, Claimed, Message, Millis, NewMessage, Outcome } from './model.ts';
+import type { EventLog, Metrics } from './ports.ts';
 
 export interface ReportsOptions {
   log: EventLog;
   minutes: Pick<MinuteCounter, 'accepted' | 'settled' | 'runEnded'>;
+  metrics?: Metrics | undefined;
   /**
    * Whether each failed attempt and each end of a run is logged with its URL, as in development. Otherwise they are
    * events of level `debug`, and of a URL only the origin is logged: paths may hold secrets.
@@ -20,22 +21,36 @@ export interface ReportsOptions {
 export class Reports {
   readonly #log: EventLog;
   readonly #minutes: ReportsOptions['minutes'];
+  readonly #metrics: Metrics | undefined;
   readonly #tellsAll: boolean;
 
-  constructor({ log, minutes, tellsAll }: ReportsOptions) {
+  constructor({ log, minutes, metrics, tellsAll }: ReportsOptions) {
     this.#log = log;
     this.#minutes = minutes;
+    this.#metrics = metrics;
     this.#tellsAll = tellsAll;
   }
 
   /** `newMessage` was saved. */
   accepted(newMessage: NewMessage): void {
     this.#minutes.accepted(newMessage);
+    this.#metrics?.accepted(newMessage);
+  }
+
+  /** An attempt has ended; nothing of it is saved yet. */
+  attempted(claimed: Claimed, outcome: Outcome, endedAtMs: Millis): void {
+    this.#metrics?.attempted(claimed, outcome, endedAtMs);
+  }
+
+  /** The outcome of an attempt was not saved (P6). */
+  claimLost(): void {
+    this.#metrics?.claimLost();
   }
 
   /** `change` was saved at `atMs`, after an attempt. */
   settled(claimed: Claimed, change: Change, atMs: Millis): void {
     this.#minutes.settled(claimed, change);
+    this.#metrics?.settled(change);
     const reason = change.events.find(({ state }) => state === 'ERROR')?.detail?.error;
     if (reason === undefined) return;
     const { message, retried } = claimed;
@@ -57,6 +72,7 @@ export class Reports {
     atMs: Millis,
   ): void {
     this.#minutes.runEnded(projectId, state, atMs);
+    this.#metrics?.runEnded(state);
     const about = { runId: id, ...this.#where({ url, origin: originOf(url) }) };
     const event = state === 'RUN_SUCCESS' ? 'run_succeeded' : 'run_canceled';
     if (this.#tellsAll) this.#log.info(event, about);

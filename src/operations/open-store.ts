@@ -9,6 +9,7 @@ import type { Config } from '../config/table.ts';
 import type { EventLog, Machine, Randomness } from '../engine/ports.ts';
 import type { Store, StoreLimits } from '../engine/stores.ts';
 import { randomBase58 } from '../protocol/ids.ts';
+import type { GroupCommitOptions } from '../store/batches/group-commit.ts';
 import { openPostgresStore } from '../store/drivers/postgres/open.ts';
 import { joinSqliteStore } from '../store/drivers/sqlite/join.ts';
 import { StoreInUse } from '../store/drivers/sqlite/lock.ts';
@@ -39,6 +40,8 @@ interface OpenOptions {
   /** Whether to wait for a file that another process has open: a command has it only for a moment. Default: no. */
   waits?: boolean;
   log?: EventLog;
+  /** See `GroupCommitOptions.watch`. */
+  watchBatches?: GroupCommitOptions['watch'];
   /** The time that a test sets, for this process and for the database. */
   heldClock?: Machine | undefined;
   /** Whether a database in memory stays in the caller's thread, as for a test that opens hundreds. */
@@ -65,8 +68,11 @@ export async function openStore(config: Config, options: OpenOptions): Promise<O
 }
 
 /** Opens the store that another thread of this process has, over the `ports` that its `connect` gave. */
-export function joinStore(ports: DatabasePorts, onFatal: (error: Error) => void): Store {
-  return joinSqliteStore(ports, { onFatal, batch: { endOfTurn } });
+export function joinStore(
+  ports: DatabasePorts,
+  { onFatal, watchBatches: watch }: Pick<OpenOptions, 'onFatal' | 'watchBatches'>,
+): Store {
+  return joinSqliteStore(ports, { onFatal, batch: { endOfTurn, watch } });
 }
 
 function limitsOf({ queuesMax, parallelismMax, messagesPerDayMax, journalBytesMax }: Config): StoreLimits {
@@ -76,7 +82,7 @@ function limitsOf({ queuesMax, parallelismMax, messagesPerDayMax, journalBytesMa
 async function openFile(
   path: string,
   limits: StoreLimits,
-  { onFatal, create, isInline = false, waits = false, log }: OpenOptions,
+  { onFatal, create, isInline = false, waits = false, log, watchBatches: watch }: OpenOptions,
 ): Promise<OpenedStore> {
   if (!create && path !== ':memory:' && !existsSync(path)) {
     throw new CannotStart(`there is no database ${path}: run "waypost init" first`);
@@ -84,7 +90,7 @@ async function openFile(
   const open = isInline && path === ':memory:' ? openInlineSqliteStore : openSqliteStore;
   for (let triesLeft = waits ? TRIES : 1; ; triesLeft -= 1) {
     try {
-      return await open({ path, onFatal, limits, batch: { endOfTurn } });
+      return await open({ path, onFatal, limits, batch: { endOfTurn, watch } });
     } catch (error) {
       if (!(error instanceof StoreInUse)) {
         throw new CannotStart(`cannot open the database ${path}: ${messageOf(error)}`, { cause: error });
@@ -100,7 +106,7 @@ async function openServer(
   url: string,
   { databaseListenUrl, databasePoolMax, databasePrepare, databaseTimeoutMs }: Config,
   limits: StoreLimits,
-  { onFatal, log, heldClock }: OpenOptions,
+  { onFatal, log, heldClock, watchBatches: watch }: OpenOptions,
 ): Promise<Store> {
   const randomness = createSystemRandomness();
   try {
@@ -116,7 +122,7 @@ async function openServer(
       onFatal,
       onNotDurable: (reason) => log?.warn('database_not_durable', { reason }),
       limits,
-      batch: { endOfTurn },
+      batch: { endOfTurn, watch },
     });
   } catch (error) {
     throw new CannotStart(`cannot open the database ${nameOf(url)}: ${messageOf(error)}`, { cause: error });

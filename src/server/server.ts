@@ -18,6 +18,9 @@ import { listenForOperator, type OperatorSocket } from '../operations/socket/lis
 import { socketPathOf } from '../operations/socket/socket-path.ts';
 import { type AccountsInMemory, StoredAdministration } from '../operations/socket/stored.ts';
 import { createSystemRandomness, systemClock } from '../system/system.ts';
+import type { Reading } from '../telemetry/metrics/instruments.ts';
+import type { WorkerMetrics } from '../telemetry/metrics/worker-metrics.ts';
+import { openMetrics, serveMetrics } from './metrics.ts';
 import { Threads } from './threads/supervise.ts';
 import { type AroundDelivery, startWorker } from './worker.ts';
 
@@ -52,6 +55,8 @@ export interface RunningServer {
   development?: DevelopmentAccess;
   /** What the operator does with projects and tokens, known to all workers once it is done. */
   administration: Administration;
+  /** Where the metrics are; absent without them. */
+  metricsUrl?: string;
   /**
    * Accepts no more messages, gives running attempts up to `limitMs`, then closes everything. Interrupted attempts are
    * made again at the next start. Idempotent.
@@ -79,14 +84,18 @@ async function start(
   const { log, credentials, onFatal, clock: heldClock, isStoreInline: isInline } = options;
   const randomness = createSystemRandomness();
   const create = credentials === 'development';
-  const store = options.store ?? (await openStore(config, { onFatal, create, waits: true, log, heldClock, isInline }));
+  const metrics = config.workers === 1 ? await openMetrics(config) : undefined; // several workers have their own
+  const watchBatches = metrics?.watchBatches;
+  const store =
+    options.store ??
+    (await openStore(config, { onFatal, create, waits: true, log, heldClock, isInline, watchBatches }));
   const closeStore = options.store ? async () => {} : once(() => store.close());
   opened.push(closeStore);
   await checkTokens(store, credentials, log);
   const sealer = openSealer(config, randomness, { create });
   const workers =
     config.workers === 1
-      ? await startOne(config, { ...options, store, sealer })
+      ? await startOne(config, { ...options, store, sealer, metrics })
       : await startThreads(config, { ...options, store, sealer });
   opened.push(() => workers.stop(0));
   if (config.workers > 1 && !store.connect) await closeStore(); // each worker opens its own store
@@ -96,14 +105,18 @@ async function start(
   const operatorSocket =
     credentials === 'own' && !config.memory ? await openOperatorSocket(config, administration, log) : undefined;
   if (operatorSocket) opened.push(() => operatorSocket.close());
+  const metricsServer = await serveMetrics(config, { read: () => workers.readMetrics(), log });
+  if (metricsServer) opened.push(() => metricsServer.close());
   const url = await workers.listen();
   return {
     url,
     administration,
+    ...(metricsServer && { metricsUrl: metricsServer.url }),
     ...(workers.development && { development: workers.development }),
     stop: once(async (limitMs: Millis) => {
       await workers.stop(limitMs);
       await operatorSocket?.close();
+      await metricsServer?.close();
       await closeStore();
     }),
   };
@@ -118,12 +131,15 @@ interface Workers {
   refreshAccounts: () => Promise<void>;
   /** Resolves to the URL. Throws `CannotStart`. */
   listen: () => Promise<string>;
+  readMetrics: () => Promise<Reading[]>;
   stop: (limitMs: Millis) => Promise<void>;
 }
 
 interface WorkersNeeds extends Omit<ServerOptions, 'store'> {
   store: OpenedStore;
   sealer: Sealer;
+  /** Of the only worker. */
+  metrics?: WorkerMetrics | undefined;
 }
 
 async function startOne(config: Config, { clock = systemClock, ...needs }: WorkersNeeds): Promise<Workers> {
@@ -134,6 +150,7 @@ async function startOne(config: Config, { clock = systemClock, ...needs }: Worke
     development: needs.credentials === 'development' ? developmentAccess(accounts) : undefined,
     refreshAccounts: async () => {}, // they are changed in this thread
     listen: async () => (await worker.listen({ host: config.host, port: config.port, isShared: false })).url,
+    readMetrics: async () => [await worker.readMetrics()],
     stop: (limitMs) => worker.stop(limitMs),
   };
 }
@@ -158,6 +175,7 @@ async function startThreads(config: Config, needs: WorkersNeeds): Promise<Worker
     development: credentials === 'development' ? developmentAccess(accounts) : undefined,
     refreshAccounts: () => threads.refreshAccounts(),
     listen: () => threads.listen(),
+    readMetrics: () => threads.readMetrics(),
     stop: (limitMs) => threads.stop(limitMs),
   };
 }

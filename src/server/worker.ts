@@ -28,6 +28,8 @@ import { randomBase58 } from '../protocol/ids.ts';
 import { CannotStart } from '../system/cannot-start.ts';
 import { createSystemRandomness, endOfTurn, systemClock } from '../system/system.ts';
 import { readVersion } from '../system/version.ts';
+import type { Reading } from '../telemetry/metrics/instruments.ts';
+import type { Watched, WorkerMetrics } from '../telemetry/metrics/worker-metrics.ts';
 import { sampledLog } from '../telemetry/sampled-log.ts';
 import { readConsole } from './console-files.ts';
 import { type Bound, type ListenAt, listen } from './listen.ts';
@@ -37,6 +39,8 @@ export interface WorkerOptions {
   sealer: Sealer;
   credentials: Credentials;
   log: EventLog;
+  /** Absent: nobody asks for them. */
+  metrics?: WorkerMetrics | undefined;
   /** The machine's clock, which a test may stop. */
   machine: Machine;
   /** `first`: the worker that does the work which is done once for the process. The others leave that work to it. */
@@ -62,6 +66,8 @@ export interface RunningWorker {
   accounts: StoredAccounts;
   /** Begins to accept requests; resolves to the bound address. Throws `CannotStart`. */
   listen(at: ListenAt): Promise<Bound>;
+  /** The numbers of this worker; none without metrics. */
+  readMetrics(): Promise<Reading>;
   /**
    * Accepts no more messages, gives running attempts up to `limitMs`, then ends all parts but the store. Idempotent.
    */
@@ -77,7 +83,7 @@ const NAMES_MAX = 10_000;
 
 /** When it resolves, the worker delivers, but does not listen yet. Throws `CannotStart`. */
 export async function startWorker(config: Config, options: WorkerOptions): Promise<RunningWorker> {
-  const { store, sealer, credentials, rank, onAccountsChanged, around } = options;
+  const { store, sealer, credentials, rank, metrics, onAccountsChanged, around } = options;
   const log = sampledLog(options.log, systemClock);
   const tellsAll = credentials === 'development';
   const randomness = createSystemRandomness();
@@ -105,6 +111,7 @@ export async function startWorker(config: Config, options: WorkerOptions): Promi
       randomness,
       delivery,
       log,
+      metrics,
       tellsAll,
       settings: config,
       worker: id,
@@ -114,6 +121,7 @@ export async function startWorker(config: Config, options: WorkerOptions): Promi
     };
     const engine = await createEngine(needs);
     opened.push(() => engine.drain(0));
+    metrics?.watch({ engine, clock, ...(rank === 'first' && { store: storeToWatch(config, store) }) });
     const { randomBytes } = sealer;
     const tokens = credentials === 'own' ? new StoredTokens({ store, accounts, clock, log, randomBytes }) : undefined;
     return new ListeningWorker({
@@ -126,6 +134,7 @@ export async function startWorker(config: Config, options: WorkerOptions): Promi
       delivery,
       clock,
       log,
+      metrics,
       addresses,
       browsers,
     });
@@ -133,6 +142,12 @@ export async function startWorker(config: Config, options: WorkerOptions): Promi
     for (const close of opened.reverse()) await close();
     throw error;
   }
+}
+
+function storeToWatch(config: Config, { backlog }: Store): NonNullable<Watched['store']> {
+  const database = databaseOf(config);
+  const isFile = database.kind === 'sqlite' && database.path !== ':memory:';
+  return { backlog, workers: config.workers, ...(isFile && { path: database.path }) };
 }
 
 function recoveryOf(
@@ -168,6 +183,7 @@ interface Parts {
   delivery: Delivery;
   clock: Clock;
   log: EventLog;
+  metrics: WorkerMetrics | undefined;
   addresses: AddressPolicy;
   browsers: Browsers;
 }
@@ -193,6 +209,10 @@ class ListeningWorker implements RunningWorker {
     return bound;
   }
 
+  async readMetrics(): Promise<Reading> {
+    return (await this.#parts.metrics?.read()) ?? [];
+  }
+
   stop(limitMs: Millis): Promise<void> {
     this.#isReady = false; // balancers see it at /readyz while running attempts end
     this.#stopping ??= this.#end(limitMs);
@@ -200,12 +220,13 @@ class ListeningWorker implements RunningWorker {
   }
 
   async #end(limitMs: Millis): Promise<void> {
-    const { engine, delivery } = this.#parts;
+    const { engine, delivery, metrics } = this.#parts;
     await engine.drain(limitMs);
     const impatience = systemClock.startTimer(LAST_ANSWERS_MS, () => this.#listener.server.closeAllConnections());
     await this.#listener.close();
     impatience.cancel();
     await delivery.close();
+    metrics?.close();
   }
 }
 
@@ -266,7 +287,7 @@ function addressPolicyOf({ allowDestinations }: Config): AddressPolicy {
 }
 
 function makeApi(
-  { config, credentials, engine, accounts, tokens, clock, log, addresses, browsers }: Parts,
+  { config, credentials, engine, accounts, tokens, clock, log, metrics, addresses, browsers }: Parts,
   isReady: () => boolean,
 ): Listener {
   try {
@@ -295,6 +316,7 @@ function makeApi(
       },
       isReady,
       endOfTurn,
+      answered: metrics && ((isPublish, status, durationMs) => metrics.answered(isPublish, status, durationMs)),
     });
   } catch (error) {
     if (error instanceof TypeError)

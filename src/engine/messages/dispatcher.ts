@@ -149,6 +149,11 @@ export class Dispatcher implements DeliverySlots {
     void (fits ? this.#attempt(claimed) : this.#release(claimed, reservedBytes));
   }
 
+  /** Attempts under way. */
+  get inFlight(): number {
+    return this.#inFlight.count;
+  }
+
   get worker(): WorkerId {
     return this.#deps.worker;
   }
@@ -342,6 +347,7 @@ export class Dispatcher implements DeliverySlots {
     const outcome = await delivery.attempt(claimed, this.#attempts.signal);
     const endedAtMs = clock.elapsedMs;
     claimed.durationMs = endedAtMs - sentAtMs;
+    reports.attempted(claimed, outcome, clock.nowMs());
     if (outcome.kind === 'answered') this.#inFlight.noteAnswer(line, endedAtMs);
     else if (outcome.kind === 'interrupted') this.#inFlight.noteInterrupted(line);
     else if (this.#inFlight.noteNoAnswer(line)) reports.heldBack(claimed.message.origin);
@@ -408,6 +414,7 @@ export class Dispatcher implements DeliverySlots {
         return this.intake.save(drafts, save, followsOf, { mayBeAlone: claimed.isAlone === true });
       });
       if (settled?.kind === 'runChanged') return STALE;
+      if (settled?.kind === 'stale') reports.claimLost();
       const { next } = settlement.change;
       if (settled?.kind === 'saved') reports.settled(claimed, changeOf(settlement, settled), clock.nowMs());
       if (settled?.kind === 'saved' && next.kind === 'waiting') this.noteDue(next.dueAtMs);

@@ -10,7 +10,7 @@ import type { AcceptedState, Saved } from '../messages/accepted.ts';
 import type { Intake } from '../messages/intake.ts';
 import type { PublishCommand } from '../messages/publish-command.ts';
 import type { Millis, NewMessage, ProjectId } from '../model.ts';
-import type { Clock, EventLog } from '../ports.ts';
+import type { Clock, EventLog, Metrics } from '../ports.ts';
 import type { DueSchedule, ScheduleStore, UrlGroupStore } from '../stores.ts';
 import type { UrlGroup } from '../url-groups.ts';
 import type { Numbers } from '../workers/numbers.ts';
@@ -45,6 +45,7 @@ interface ScheduleLoopDeps {
   /** The context for a message that is accepted now. */
   acceptContext: (projectId: ProjectId) => AcceptContext;
   intake: Intake;
+  metrics?: Metrics | undefined;
 }
 
 /** What is decided for one due schedule: its next times, and the messages of its triggers. */
@@ -143,7 +144,7 @@ class Triggers {
   }
 
   async #take(steps: Step[]): Promise<void> {
-    const { store, clock, numbers, intake } = this.#deps;
+    const { store, clock, numbers, intake, metrics } = this.#deps;
     const count = steps.reduce((sum, { commands }) => sum + commands.length, 0);
     const firstKey = await numbers.take(count + steps.length);
     const wallMs = clock.wallMs();
@@ -152,6 +153,9 @@ class Triggers {
       return store.schedules.changeSchedules(changes, clock.nowMs());
     };
     await intake.save(this.#draftsOf(steps, firstKey), save, (answers) => savedOf(answers, steps));
+    for (const { schedule, trigger } of steps) {
+      if (trigger.times > 0) metrics?.triggered(clock.wallMs() - schedule.state.nextAtMs);
+    }
   }
 
   #draftsOf(steps: readonly Step[], firstKey: number): Draft[] {

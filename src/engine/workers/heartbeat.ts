@@ -108,6 +108,11 @@ export class Heartbeat {
     this.#fenceAlarm = new Alarm(deps.clock, () => this.#lookAtFence());
   }
 
+  /** Workers that claim messages, this one included, as the latest heartbeat told. */
+  get workersAlive(): number {
+    return this.#others.length + 1;
+  }
+
   get fence(): Fence {
     return this.#fence;
   }

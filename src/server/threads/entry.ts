@@ -10,6 +10,7 @@ import { joinStore, messageOf, openStore } from '../../operations/open-store.ts'
 import { CannotStart } from '../../system/cannot-start.ts';
 import { keepMemory } from '../../system/memory.ts';
 import { createSystemRandomness, systemClock } from '../../system/system.ts';
+import { openMetrics } from '../metrics.ts';
 import { type RunningWorker, startWorker } from '../worker.ts';
 import type { FromWorker, ThreadOptions, ToWorker } from './messages.ts';
 import { PendingCalls } from './pending-calls.ts';
@@ -24,12 +25,17 @@ async function run(port: MessagePort, options: ThreadOptions): Promise<void> {
   const onFatal = (error: Error): void => tell({ kind: 'fatal', reason: error.message });
   const log = logOver(tell);
   await orRefuse(tell, async () => {
-    const store = database ? joinStore(database, onFatal) : await openStore(config, { onFatal, create: false, log });
+    const metrics = await openMetrics(config);
+    const watchBatches = metrics?.watchBatches;
+    const store = database
+      ? joinStore(database, { onFatal, watchBatches })
+      : await openStore(config, { onFatal, create: false, log, watchBatches });
     const worker = await startWorker(config, {
       store,
       sealer: { encryptionKey, randomBytes: (count) => randomness.bytes(count) },
       credentials,
       log,
+      metrics,
       machine: systemClock,
       rank,
       isRecovered: database !== undefined,
@@ -42,7 +48,7 @@ async function run(port: MessagePort, options: ThreadOptions): Promise<void> {
       },
     });
     port.on('message', (message: ToWorker) => {
-      if (message.kind === 'changeKnown') changes.answer(message.id, message.failure);
+      if (message.kind === 'changeKnown') changes.answer(message.id, message);
       else void follow(message, { worker, store, port, tell, host: config.host });
     });
     keepMemory();
@@ -76,6 +82,9 @@ async function follow(
       } catch (error) {
         tell({ kind: 'refreshed', id: message.id, failure: messageOf(error) });
       }
+      return;
+    case 'readMetrics':
+      tell({ kind: 'metrics', id: message.id, reading: await worker.readMetrics() });
       return;
     case 'stop':
       await worker.stop(message.limitMs);

@@ -3,6 +3,7 @@ import type { Credentials } from '../../accounts/open-accounts.ts';
 import type { Config } from '../../config/table.ts';
 import type { Millis, WorkerId } from '../../engine/model.ts';
 import type { DatabasePorts } from '../../store/drivers/sqlite/messages.ts';
+import type { Reading } from '../../telemetry/metrics/instruments.ts';
 
 /** The options that a worker's thread starts with. */
 export interface ThreadOptions {
@@ -21,6 +22,8 @@ export type ToWorker =
   | { kind: 'refreshAccounts'; id: number }
   /** All other workers know the tokens and keys that this one has changed, or could not read them. */
   | { kind: 'changeKnown'; id: number; failure?: string }
+  /** Answered with `metrics`. */
+  | { kind: 'readMetrics'; id: number }
   | { kind: 'stop'; limitMs: Millis };
 
 export type FromWorker =
@@ -31,6 +34,7 @@ export type FromWorker =
   | { kind: 'listening'; url: string; port: number }
   | { kind: 'refreshed'; id: number; failure?: string }
   | { kind: 'accountsChanged'; id: number }
+  | { kind: 'metrics'; id: number; reading: Reading }
   | {
       kind: 'log';
       level: 'debug' | 'info' | 'warn' | 'error';

@@ -1,10 +1,13 @@
 /** Calls from one thread to another that wait for an answer. */
-export class PendingCalls {
-  readonly #waiting = new Map<number, { resolve: () => void; reject: (error: Error) => void }>();
+export class PendingCalls<Value = void> {
+  readonly #waiting = new Map<number, { resolve: (value?: Value) => void; reject: (error: Error) => void }>();
   #lastId = 0;
 
-  /** Resolves when `answer` is called with the id that `send` was given; rejects when that call has a failure. */
-  ask(send: (id: number) => void): Promise<void> {
+  /**
+   * Resolves when `answer` or `answerAll` is called for the id that `send` was given, in the first case with its value;
+   * rejects when that call has a failure.
+   */
+  ask(send: (id: number) => void): Promise<Value | undefined> {
     this.#lastId += 1;
     const id = this.#lastId;
     return new Promise((resolve, reject) => {
@@ -13,10 +16,10 @@ export class PendingCalls {
     });
   }
 
-  answer(id: number, failure?: string): void {
+  answer(id: number, { failure, value }: { failure?: string | undefined; value?: Value } = {}): void {
     const waiting = this.#waiting.get(id);
     this.#waiting.delete(id);
-    if (failure === undefined) waiting?.resolve();
+    if (failure === undefined) waiting?.resolve(value);
     else waiting?.reject(new Error(failure));
   }
 

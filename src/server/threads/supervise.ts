@@ -4,6 +4,7 @@ import type { Config } from '../../config/table.ts';
 import type { Millis } from '../../engine/model.ts';
 import type { EventLog } from '../../engine/ports.ts';
 import type { DatabasePorts } from '../../store/drivers/sqlite/messages.ts';
+import type { Reading } from '../../telemetry/metrics/instruments.ts';
 import { checkIsFree } from '../listen.ts';
 import { WorkerThread } from './worker-thread.ts';
 
@@ -61,6 +62,11 @@ export class Threads {
   /** Resolves when all workers use the tokens and signing keys that are now in the store. */
   refreshAccounts(): Promise<void> {
     return refreshAll(this.#threads);
+  }
+
+  /** The numbers of each worker. */
+  readMetrics(): Promise<Reading[]> {
+    return Promise.all(this.#threads.map((thread) => thread.readMetrics()));
   }
 
   /** Accepts no more messages, gives running attempts up to `limitMs`, then ends all threads. */

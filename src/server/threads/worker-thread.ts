@@ -4,6 +4,7 @@ import type { Millis, WorkerId } from '../../engine/model.ts';
 import type { EventLog } from '../../engine/ports.ts';
 import { messageOf } from '../../operations/open-store.ts';
 import { CannotStart } from '../../system/cannot-start.ts';
+import type { Reading } from '../../telemetry/metrics/instruments.ts';
 import type { FromWorker, ThreadOptions, ToWorker } from './messages.ts';
 import { PendingCalls } from './pending-calls.ts';
 
@@ -33,6 +34,7 @@ export class WorkerThread {
   readonly #worker: Worker;
   readonly #listeners: WorkerThreadListeners;
   readonly #refreshes = new PendingCalls();
+  readonly #readings = new PendingCalls<Reading>();
   #step: Step | undefined;
   #id: WorkerId | undefined;
   #hasEnded = false;
@@ -77,6 +79,12 @@ export class WorkerThread {
     await this.#refreshes.ask((id) => this.#tell({ kind: 'refreshAccounts', id }));
   }
 
+  /** The numbers of the thread's worker; none when it has ended. */
+  async readMetrics(): Promise<Reading> {
+    if (this.#hasEnded) return [];
+    return (await this.#readings.ask((id) => this.#tell({ kind: 'readMetrics', id }))) ?? [];
+  }
+
   async stop(limitMs: Millis): Promise<void> {
     if (this.#hasEnded) return;
     const stopped = this.#next();
@@ -88,6 +96,7 @@ export class WorkerThread {
   async #terminate(): Promise<void> {
     this.#hasEnded = true;
     this.#refreshes.answerAll();
+    this.#readings.answerAll();
     await this.#worker.terminate();
   }
 
@@ -106,7 +115,9 @@ export class WorkerThread {
       case 'log':
         return this.#log(message);
       case 'refreshed':
-        return this.#refreshes.answer(message.id, message.failure);
+        return this.#refreshes.answer(message.id, message);
+      case 'metrics':
+        return this.#readings.answer(message.id, { value: message.reading });
       case 'accountsChanged':
         void this.#answerChange(message.id);
         return;
@@ -120,6 +131,7 @@ export class WorkerThread {
       case 'stopped':
         this.#hasEnded = true;
         this.#refreshes.answerAll();
+        this.#readings.answerAll();
         return this.#step?.resolve(message);
       case 'listening':
         return this.#step?.resolve(message);

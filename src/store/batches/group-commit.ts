@@ -30,6 +30,8 @@ export interface GroupCommitOptions {
    * together with it. The next batch would fail as slowly, and their callers would wait twice for the same database.
    */
   elapsedMs?: () => Millis;
+  /** Told of how many commands a batch is that begins; the function that it returns is called at its end. */
+  watch?: ((commands: number) => () => void) | undefined;
   /** For commands that are blocked by another worker; absent where there is none. */
   aside?: {
     /** The pause between two looks whether they are still blocked. */
@@ -50,6 +52,7 @@ export class GroupCommit {
   readonly #endOfTurn: () => Promise<void>;
   readonly #flushesMax: number;
   readonly #elapsedMs: () => Millis;
+  readonly #watch: GroupCommitOptions['watch'];
   #onDue: (dueAtMs: number) => void = () => {};
   #onCommitUnknown: () => void = () => {};
   readonly #waiting: BatchLine<Waiting>;
@@ -70,6 +73,7 @@ export class GroupCommit {
     costMax,
     flushesMax = 1,
     elapsedMs = () => 0,
+    watch,
     aside = NO_ASIDE,
   }: GroupCommitOptions) {
     this.#aside = new Aside(aside.looksMax);
@@ -78,6 +82,7 @@ export class GroupCommit {
     this.#waiting = new BatchLine(costMax);
     this.#flushesMax = flushesMax;
     this.#elapsedMs = elapsedMs;
+    this.#watch = watch;
     this.#onFatal = onFatal;
     this.#endOfTurn = endOfTurn ?? (() => Promise.resolve());
   }
@@ -153,9 +158,11 @@ export class GroupCommit {
     while (this.#waiting.length > 0) {
       const batch = this.#waiting.take();
       const begunAtMs = this.#elapsedMs();
+      const end = this.#watch?.(batch.length);
       try {
         const commands = batch.map(({ command }) => command);
         const { results, dueAtMs } = await this.#flush(commands, this.#aside.length > 0 ? this.#aside : NOBODY);
+        end?.();
         if (dueAtMs !== null) this.#onDue(dueAtMs);
         if (results.some((result) => result.kind === 'unavailable' && result.isCommitUnknown)) this.#onCommitUnknown();
         this.#batches += 1;

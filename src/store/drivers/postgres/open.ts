@@ -30,7 +30,7 @@ export interface PostgresStoreOptions {
   /** Default: none. */
   limits?: StoreLimits;
   /** What goes into one transaction; see `GroupCommitOptions`. */
-  batch?: Pick<GroupCommitOptions, 'costMax' | 'endOfTurn' | 'flushesMax'>;
+  batch?: Pick<GroupCommitOptions, 'costMax' | 'endOfTurn' | 'flushesMax' | 'watch'>;
   /** Unique among the workers: names the sender of a notification. */
   sender: string;
 }

@@ -24,7 +24,7 @@ export interface SqliteStoreOptions {
   /** Default: none. */
   limits?: StoreLimits;
   /** What goes into one transaction; see `GroupCommitOptions`. */
-  batch?: Pick<GroupCommitOptions, 'costMax' | 'endOfTurn'>;
+  batch?: Pick<GroupCommitOptions, 'costMax' | 'endOfTurn' | 'watch'>;
 }
 
 export interface StoreStats {

@@ -1,0 +1,173 @@
+/** What one worker counts and shows: it hears of what happens, and looks at the rest when it is asked. */
+import { statSync } from 'node:fs';
+import { type EventLoopUtilization, monitorEventLoopDelay, performance } from 'node:perf_hooks';
+import { getHeapStatistics } from 'node:v8';
+import type { Engine } from '../../engine/commands.ts';
+import type { Change, Claimed, Millis, NewMessage, Outcome } from '../../engine/model.ts';
+import type { Clock, Machine, Metrics } from '../../engine/ports.ts';
+import type { BacklogStore } from '../../engine/stores.ts';
+import { Instruments, type Reading } from './instruments.ts';
+import { Sampler } from './sampler.ts';
+
+/** Its timer is the only work that an idle server does for the metrics. */
+const LOOP_DELAY_RESOLUTION_MS = 50;
+
+/** What is known once the worker is put together. */
+export interface Watched {
+  engine: Pick<Engine, 'inFlight' | 'workersAlive'>;
+  clock: Clock;
+  /** Present in the worker that tells of the store. */
+  store?: {
+    backlog: Pick<BacklogStore, 'readTotals'>;
+    /** Workers of this process, where they are all that use the store. */
+    workers: number;
+    /** Absent in memory and on PostgreSQL. */
+    path?: string | undefined;
+  };
+}
+
+export class WorkerMetrics implements Metrics {
+  readonly #instruments = new Instruments();
+  readonly #machine: Pick<Machine, 'elapsedMs'>;
+  readonly #loopDelay = monitorEventLoopDelay({ resolution: LOOP_DELAY_RESOLUTION_MS });
+  readonly #loopBefore: EventLoopUtilization = performance.eventLoopUtilization();
+  #watched: Watched | undefined;
+  #sampler: Sampler | undefined;
+
+  constructor(machine: Pick<Machine, 'elapsedMs'>) {
+    this.#machine = machine;
+    this.#loopDelay.enable();
+  }
+
+  /** From now on the gauges tell of `watched`. */
+  watch(watched: Watched): void {
+    this.#watched = watched;
+    const { store, clock } = watched;
+    if (store) this.#sampler = new Sampler(() => store.backlog.readTotals({ nowMs: clock.nowMs() }), clock);
+  }
+
+  close(): void {
+    this.#loopDelay.disable();
+  }
+
+  answered(isPublish: boolean, status: number, durationMs: Millis): void {
+    const statusClass = classOf(status);
+    this.#instruments.count('waypost_http_requests_total', statusClass);
+    if (isPublish && statusClass === '2xx') {
+      this.#instruments.observe('waypost_publish_duration_seconds', durationMs / 1_000);
+    }
+  }
+
+  accepted({ run }: NewMessage): void {
+    this.#instruments.count('waypost_messages_accepted_total', undefined);
+    if (run && !run.isBySdk) this.#instruments.count('waypost_runs_started_total', undefined); // otherwise its trigger has begun it
+  }
+
+  attempted({ message, retried, durationMs = 0 }: Claimed, outcome: Outcome, endedAtMs: Millis): void {
+    this.#instruments.count('waypost_attempts_total', resultOf(outcome));
+    if (outcome.kind === 'interrupted') return;
+    this.#instruments.observe('waypost_attempt_duration_seconds', durationMs / 1_000);
+    if (retried > 0) return;
+    const lagMs = Math.max(0, endedAtMs - durationMs - message.notBeforeMs);
+    this.#instruments.observe('waypost_first_attempt_lag_seconds', lagMs / 1_000);
+  }
+
+  settled({ next, events, deadLetter, ending }: Change): void {
+    if (next.kind === 'waiting') this.#instruments.count('waypost_retries_total', undefined);
+    const last = events.at(-1)?.state;
+    if (last === 'DELIVERED') this.#instruments.count('waypost_messages_delivered_total', undefined);
+    if (last === 'FAILED') this.#instruments.count('waypost_messages_failed_total', undefined);
+    if (deadLetter) this.#instruments.count('waypost_dead_letters_total', undefined);
+    if (ending) this.#instruments.count('waypost_runs_ended_total', 'failed');
+  }
+
+  runEnded(state: 'RUN_SUCCESS' | 'RUN_CANCELED'): void {
+    this.#instruments.count('waypost_runs_ended_total', state === 'RUN_SUCCESS' ? 'success' : 'canceled');
+  }
+
+  triggered(lagMs: Millis): void {
+    this.#instruments.observe('waypost_schedule_lag_seconds', Math.max(0, lagMs) / 1_000);
+  }
+
+  claimLost(): void {
+    this.#instruments.count('waypost_claims_lost_total', undefined);
+  }
+
+  /** For the store: a batch of so many commands begins; what it returns is to be called when the batch is committed. */
+  readonly watchBatches = (commands: number): (() => void) => {
+    const begunAtMs = this.#machine.elapsedMs;
+    this.#instruments.observe('waypost_commit_batch_commands', commands);
+    return () => {
+      this.#instruments.observe('waypost_commit_duration_seconds', (this.#machine.elapsedMs - begunAtMs) / 1_000);
+    };
+  };
+
+  async read(): Promise<Reading> {
+    await this.#sampler?.refresh();
+    this.#look();
+    return this.#instruments.read();
+  }
+
+  #look(): void {
+    const to = this.#instruments;
+    // What the histogram holds are the times between two ticks of its timer.
+    const delayMs = Math.max(0, this.#loopDelay.max / 1e6 - LOOP_DELAY_RESOLUTION_MS);
+    this.#loopDelay.reset();
+    to.set('waypost_event_loop_delay_max_seconds', undefined, delayMs / 1_000);
+    const { active } = performance.eventLoopUtilization(this.#loopBefore);
+    to.setTotal('waypost_event_loop_active_seconds_total', active / 1_000);
+    const { user, system } = process.cpuUsage();
+    to.setTotal('waypost_cpu_seconds_total', (user + system) / 1e6);
+    to.set('waypost_resident_memory_bytes', undefined, process.memoryUsage.rss());
+    to.set('waypost_heap_used_bytes', undefined, getHeapStatistics().used_heap_size);
+    if (this.#watched) this.#lookAt(this.#watched);
+  }
+
+  #lookAt({ engine, store, clock }: Watched): void {
+    const to = this.#instruments;
+    to.set('waypost_in_flight', undefined, engine.inFlight);
+    if (!store) return;
+    to.set('waypost_workers', undefined, engine.workersAlive ?? store.workers);
+    if (store.path !== undefined) {
+      to.set('waypost_store_bytes', 'database', bytesOf(store.path));
+      to.set('waypost_store_bytes', 'wal', bytesOf(`${store.path}-wal`));
+    }
+    const sample = this.#sampler?.latest;
+    if (!sample) return;
+    const { totals, takenAtMs } = sample;
+    const { oldestDueAtMs, dead, runs, waiters, ...backlog } = totals;
+    for (const [state, count] of Object.entries(backlog) as [keyof typeof backlog, number][]) {
+      to.set('waypost_backlog_messages', state, count);
+    }
+    const oldestMs = oldestDueAtMs === undefined ? 0 : sample.nowMs - oldestDueAtMs;
+    to.set('waypost_oldest_due_seconds', undefined, oldestMs / 1_000);
+    to.set('waypost_dlq_entries', undefined, dead);
+    to.set('waypost_runs_active', undefined, runs);
+    to.set('waypost_waiters', undefined, waiters);
+    to.set('waypost_sample_age_seconds', undefined, (clock.elapsedMs - takenAtMs) / 1_000);
+  }
+}
+
+type StatusClass = '2xx' | '3xx' | '4xx' | '5xx';
+
+/** Informational answers are no answers, and no other statuses exist. */
+function classOf(status: number): StatusClass {
+  if (status < 300) return '2xx';
+  if (status < 400) return '3xx';
+  return status < 500 ? '4xx' : '5xx';
+}
+
+function resultOf(outcome: Outcome): StatusClass | 'interrupted' | Extract<Outcome, { kind: 'unreachable' }>['reason'] {
+  switch (outcome.kind) {
+    case 'answered':
+      return classOf(outcome.status);
+    case 'unreachable':
+      return outcome.reason;
+    case 'interrupted':
+      return 'interrupted';
+  }
+}
+
+function bytesOf(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+}

@@ -1,0 +1,45 @@
+/** What is docs/metrics.md? Made of the table, so that no metric is without a line. */
+import { COUNTED_OF_ALL_MAX } from '../../../src/engine/unfinished.ts';
+import { listMetrics } from '../../../src/telemetry/metrics/table.ts';
+
+const UNITS: Readonly<Record<string, string>> = { seconds: 'seconds', bytes: 'bytes' };
+
+export function metricsPage(): string {
+  const rows = listMetrics().map(({ name, metric: { kind, label, meaning } }) => {
+    const labels = label ? `\`${label.name}\`: ${label.values.map((value) => `\`${value}\``).join(' ')}` : '';
+    return `| \`${name}\` | ${kind} | ${unitOf(name)} | ${labels} | ${meaning} |`;
+  });
+  return `# Metrics
+
+A server tells [Prometheus](https://prometheus.io), and whatever else reads its text format, what it does. It is off until it has an
+address; [settings](settings.md) has the details.
+
+\`\`\`sh
+WAYPOST_METRICS_ADDRESS=9464 waypost serve
+curl http://127.0.0.1:9464/metrics
+\`\`\`
+
+- **Who may see it.** Whoever reaches the address, without a token: the numbers are of all projects together. A port alone is a
+  port of 127.0.0.1; \`0.0.0.0:9464\` is reached from outside, so let only your monitoring through. Nothing in it names a project, a URL,
+  a queue, a key or a label. The API's own address has no \`/metrics\`; what one project does, its tokens see
+  [by the minute](logs.md#rates-by-the-minute) and [in the overview](logs.md#what-is-not-finished).
+- **Several workers in one process** (\`WAYPOST_WORKERS\`) answer together: their counters are added up.
+- **Several processes on PostgreSQL** are asked one by one, each at its own address. Counters, histograms, \`waypost_in_flight\` and what tells of the process
+  are of that process: add them up, as with \`sum(rate(waypost_attempts_total[5m]))\`. The backlog, the DLQ, the runs and
+  \`waypost_workers\` are of the whole database, the same from each: take \`max(waypost_backlog_messages) by (state)\`.
+- **The backlog is a sample**, taken when somebody asks and at most once in four seconds; \`waypost_sample_age_seconds\` is its age. A server that
+  nobody asks reads nothing. Of each kind ${COUNTED_OF_ALL_MAX.toLocaleString('en')} are counted at most: that number means as many or more.
+- **Counters begin at 0** when a process starts; Prometheus makes rates of them all the same.
+
+[A configuration](../deploy/prometheus/prometheus.yaml) of Prometheus, [rules for alerts](../deploy/prometheus/alerts.yaml) and
+[a dashboard](../deploy/prometheus/dashboard.json) to import into Grafana are in the repository.
+
+| name | kind | unit | label | meaning |
+|---|---|---|---|---|
+${rows.join('\n')}
+`;
+}
+
+function unitOf(name: string): string {
+  return name.split('_').flatMap((word) => UNITS[word] ?? [])[0] ?? '';
+}
