@@ -1,0 +1,52 @@
+/** Do the alerts and the dashboard ask for metrics that there are, by labels and values that they have? */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { listMetrics } from '../../../src/telemetry/metrics/table.ts';
+
+const read = (name: string) => readFileSync(join(import.meta.dirname, '../../../deploy/prometheus', name), 'utf8');
+
+interface Alerts {
+  groups: { rules: { alert: string; expr: string; annotations: { summary: string } }[] }[];
+}
+interface Dashboard {
+  panels: { id: number; targets: { expr: string }[] }[];
+}
+
+const rules = (parse(read('alerts.yaml')) as Alerts).groups.flatMap((group) => group.rules);
+const { panels } = JSON.parse(read('dashboard.json')) as Dashboard;
+const FILES = {
+  'alerts.yaml': rules.map(({ expr }) => expr),
+  'dashboard.json': panels.flatMap(({ targets }) => targets.map(({ expr }) => expr)),
+};
+
+/** Every sample that a server can tell, by its name, with the label that it has. */
+const SAMPLES = new Map(
+  listMetrics().flatMap(({ name, metric }) => {
+    const names = metric.kind === 'histogram' ? ['bucket', 'sum', 'count'].map((part) => `${name}_${part}`) : [name];
+    return names.map((sample) => [sample, metric.label] as const);
+  }),
+);
+
+it.each(Object.entries(FILES))('%s asks for what there is', (_file, expressions) => {
+  const asked = expressions.flatMap((text) => [...text.matchAll(/\b(waypost_\w+)(?:\{(\w+)="([^"]*)"\})?/g)]);
+  expect(asked.length).toBeGreaterThan(5);
+  const wrong = asked.filter(([, name = '', label, value = '']) => {
+    if (!SAMPLES.has(name)) return true;
+    const known = SAMPLES.get(name);
+    return label !== undefined && !(known?.name === label && known.values.includes(value));
+  });
+  expect(wrong.map(([text]) => text)).toEqual([]);
+});
+
+it('the dashboard shows every metric', () => {
+  const shown = FILES['dashboard.json'].join('\n');
+  expect(listMetrics().filter(({ name }) => !shown.includes(name))).toEqual([]);
+  expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
+});
+
+it('every alert has a name of its own and says what is the matter', () => {
+  expect(new Set(rules.map(({ alert }) => alert)).size).toBe(rules.length);
+  for (const { annotations } of rules) expect(annotations.summary).toMatch(/\.$/);
+});
