@@ -45,7 +45,8 @@ export async function runServer(config: Config, terminal: Terminal, options: Run
   if (warning !== undefined) log.warn('node_outdated', { reason: warning });
   if (format === 'pretty' && options.announce) terminal.print(options.announce(server));
   const workers = config.workers > 1 ? { workers: config.workers } : {};
-  log.info('listening', { url: server.url, pid: process.pid, version: readVersion(), ...workers });
+  const metrics = server.metricsUrl === undefined ? {} : { metrics: server.metricsUrl };
+  log.info('listening', { url: server.url, pid: process.pid, version: readVersion(), ...workers, ...metrics });
   return untilSignalled(server, log, config.drainLimitMs);
 }
 

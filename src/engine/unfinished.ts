@@ -82,7 +82,7 @@ export interface Backlog {
 }
 
 /** Of each kind in `Totals`, no more than so many are counted. */
-export const COUNTED_OF_ALL_MAX = 100_000;
+export const COUNTED_OF_ALL_MAX = 20_000;
 
 /** What is unfinished in all projects together, by what it waits for. Costs the same however much there is. */
 export interface Totals {

@@ -32,6 +32,7 @@ export const FIELDS_ALLOWED: ReadonlySet<string> = new Set([
   'limitMs',
   'messageId',
   'messages',
+  'metrics',
   'next',
   'option',
   'origin',

@@ -1,4 +1,5 @@
 /** Several workers in one process: as one server to whoever calls, and to the endpoints. On PostgreSQL, and when one dies: threads.full.test.ts. */
+import { statSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -8,6 +9,7 @@ import { eventually } from '../support/eventually.ts';
 import { Servers } from '../support/servers.ts';
 import { giveCommand } from '../support/waypost-command.ts';
 import type { WaypostProcess } from '../support/waypost-process.ts';
+import { parseExposition, sampleOf } from '../telemetry/metrics/exposition.ts';
 import { call, times } from './calls.ts';
 import { seeAll } from './streams.ts';
 
@@ -34,7 +36,7 @@ describe('a server with two workers', () => {
   let url: string;
   beforeAll(async () => {
     shared = new Servers();
-    server = shared.start(['dev', '--workers', '2']);
+    server = shared.start(['dev', '--workers', '2', '--metrics-address', '0']);
     url = await server.url();
   });
   afterAll(() => shared.close());
@@ -116,6 +118,32 @@ describe('a server with two workers', () => {
       1,
       `waypost: port ${port} on 127.0.0.1 is in use: choose another with --port or PORT\n`,
     ]);
+  });
+
+  it('adds up what its workers count, and tells of the store once', async () => {
+    const metrics = String(server.events().find(({ event }) => event === 'listening')?.['metrics']);
+    const read = async () => parseExposition(await (await fetch(metrics)).text());
+    const before = await read();
+    const held: ServerResponse[] = [];
+    const endpoint = await servers.openEndpoint((_request, response) => held.push(response));
+    await Promise.all(times(60, () => call('POST', `${url}/v2/publish/${endpoint}`)));
+    await eventually('all attempts', () => held.length === 60);
+    expect(owners(shared)).toHaveLength(2);
+    const during = await read();
+    const more = (sample: string) => (sampleOf(during, sample) ?? 0) - (sampleOf(before, sample) ?? 0);
+    expect(more('waypost_messages_accepted_total')).toBe(60);
+    expect(more('waypost_publish_duration_seconds_count')).toBe(60);
+    expect(more('waypost_in_flight')).toBe(60);
+    expect(sampleOf(during, 'waypost_workers')).toBe(2);
+    for (const response of held) response.end();
+    await eventually('the end of all', () => owners(shared).length === 0);
+    const after = await eventually('all to be counted', async () => {
+      const now = await read();
+      return sampleOf(now, 'waypost_in_flight') === 0 && now;
+    });
+    expect(sampleOf(after, 'waypost_store_bytes{file="database"}')).toBe(
+      statSync(join(shared.dataDir, 'waypost.db')).size,
+    );
   });
 
   it('waits for the attempts of all workers when it is told to end, and takes nothing more', async () => {
