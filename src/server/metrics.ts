@@ -6,18 +6,14 @@ import { messageOf } from '../operations/open-store.ts';
 import { CannotStart } from '../system/cannot-start.ts';
 import { systemClock } from '../system/system.ts';
 import type { Reading } from '../telemetry/metrics/instruments.ts';
-import type { WorkerMetrics } from '../telemetry/metrics/worker-metrics.ts';
+import { WorkerMetrics } from '../telemetry/metrics/worker-metrics.ts';
 
 /** More than the programs that ask for metrics. */
 const CONNECTIONS_MAX = 100;
 
 /** The metrics of one worker, to be given to its store first; `undefined`: nobody asks for them. */
-export async function openMetrics({
-  metricsAddress,
-}: Pick<Config, 'metricsAddress'>): Promise<WorkerMetrics | undefined> {
-  if (metricsAddress === '') return undefined;
-  const { WorkerMetrics } = await import('../telemetry/metrics/worker-metrics.ts');
-  return new WorkerMetrics(systemClock);
+export function openMetrics({ metricsAddress }: Pick<Config, 'metricsAddress'>): WorkerMetrics | undefined {
+  return metricsAddress === '' ? undefined : new WorkerMetrics(systemClock);
 }
 
 export interface MetricsServer {
@@ -32,7 +28,7 @@ export async function serveMetrics(
   { read, log }: { read: () => Promise<readonly Reading[]>; log: EventLog },
 ): Promise<MetricsServer | undefined> {
   if (metricsAddress === '') return undefined;
-  const { exposition } = await import('../telemetry/metrics/instruments.ts');
+  const { exposition } = await import('../telemetry/metrics/exposition.ts');
   /** Requests at the same time share it. */
   let reading: ReturnType<typeof exposition> | undefined;
   const answer = async (response: ServerResponse): Promise<void> => {

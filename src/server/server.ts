@@ -84,7 +84,7 @@ async function start(
   const { log, credentials, onFatal, clock: heldClock, isStoreInline: isInline } = options;
   const randomness = createSystemRandomness();
   const create = credentials === 'development';
-  const metrics = config.workers === 1 ? await openMetrics(config) : undefined; // several workers have their own
+  const metrics = config.workers === 1 ? openMetrics(config) : undefined; // several workers have their own
   const watchBatches = metrics?.watchBatches;
   const store =
     options.store ??

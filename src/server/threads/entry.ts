@@ -25,7 +25,7 @@ async function run(port: MessagePort, options: ThreadOptions): Promise<void> {
   const onFatal = (error: Error): void => tell({ kind: 'fatal', reason: error.message });
   const log = logOver(tell);
   await orRefuse(tell, async () => {
-    const metrics = await openMetrics(config);
+    const metrics = openMetrics(config);
     const watchBatches = metrics?.watchBatches;
     const store = database
       ? joinStore(database, { onFatal, watchBatches })

@@ -1,72 +1,104 @@
-/** The metrics of one worker, in the library that keeps and writes them. Loaded only where metrics are asked for. */
-import { AggregatorRegistry, Counter, Gauge, Histogram, Registry } from 'prom-client';
-import { type LabelOf, listMetrics, type MetricName, type NameOf } from './table.ts';
+/**
+ * The numbers of one worker. Every message counts nine times, so they are plain numbers: the library, which adds up what
+ * several workers tell and writes it as text, takes fifteen times as long to count.
+ */
+import { type LabelOf, listMetrics, METRICS, type MetricName, type NameOf } from './table.ts';
 
-/** The numbers of one worker at one moment: plain data that can pass to another thread. */
-export type Reading = Awaited<ReturnType<Registry['getMetricsAsJSON']>>;
+/** One metric of one worker at one moment: plain data that can pass to another thread, in the form of the library. */
+export interface Told {
+  name: MetricName;
+  help: string;
+  type: 'counter' | 'gauge' | 'histogram';
+  /** How the numbers of several workers become one. */
+  aggregator: 'sum' | 'max';
+  values: { value: number; labels: Record<string, string | number>; metricName?: string }[];
+}
 
-/** How the numbers of several workers become one, in the words of the library. */
-const AGGREGATORS = { worker: 'sum', process: 'max', store: 'max' } as const;
+export type Reading = readonly Told[];
+
+interface Distribution {
+  readonly bounds: readonly number[];
+  /** By bucket; one more takes what is beyond the last bound. */
+  readonly counts: number[];
+  sum: number;
+}
+
+/** For metrics that have no label. */
+const UNLABELLED = '';
 
 export class Instruments {
-  readonly #registry = new Registry();
-  readonly #byName = new Map<MetricName, Counter | Gauge | Histogram>();
+  /** Of counters and gauges, by label. A gauge has no number until it is known, and where another worker tells it. */
+  readonly #numbers = new Map<MetricName, Map<string, number>>();
+  readonly #distributions = new Map<MetricName, Distribution>();
 
   constructor() {
     for (const { name, metric } of listMetrics()) {
-      const labelNames = metric.label ? [metric.label.name] : [];
-      const about = { name, help: metric.meaning, labelNames, registers: [this.#registry] };
-      switch (metric.kind) {
-        case 'counter': {
-          const counter = new Counter({ ...about, aggregator: AGGREGATORS[metric.of ?? 'worker'] });
-          // A rate is known from the first event on only if the counter was there before it.
-          for (const value of metric.label?.values ?? []) counter.labels(value).inc(0);
-          this.#byName.set(name, counter);
-          break;
-        }
-        case 'gauge': {
-          const gauge = new Gauge({ ...about, aggregator: AGGREGATORS[metric.of] });
-          // Absent until it is known, and where another worker tells it. With a label it begins so.
-          if (!metric.label) gauge.remove();
-          this.#byName.set(name, gauge);
-          break;
-        }
-        case 'histogram':
-          this.#byName.set(name, new Histogram({ ...about, buckets: [...metric.buckets] }));
+      if (metric.kind === 'histogram') {
+        const { buckets: bounds } = metric;
+        this.#distributions.set(name, { bounds, counts: new Array(bounds.length + 1).fill(0), sum: 0 });
+      } else {
+        // A rate is known from the first event on only if the counter was there before it.
+        const labels = metric.kind === 'counter' ? (metric.label?.values ?? [UNLABELLED]) : [];
+        this.#numbers.set(name, new Map(labels.map((label) => [label, 0])));
       }
     }
   }
 
-  count<Name extends NameOf<'counter'>>(name: Name, label: LabelOf<Name>, by = 1): void {
-    const counter = this.#byName.get(name) as Counter;
-    if (typeof label !== 'string') counter.inc(by);
-    else counter.labels(label).inc(by);
+  count<Name extends NameOf<'counter'>>(name: Name, label?: LabelOf<Name> & string): void {
+    const numbers = this.#numbersOf(name);
+    const key: string = label ?? UNLABELLED;
+    numbers.set(key, (numbers.get(key) ?? 0) + 1);
   }
 
-  /** For a counter that somebody else counts. */
-  setTotal(name: NameOf<'counter'>, total: number): void {
-    const counter = this.#byName.get(name) as Counter;
-    counter.reset();
-    counter.inc(total);
-  }
-
-  set<Name extends NameOf<'gauge'>>(name: Name, label: LabelOf<Name>, value: number): void {
-    const gauge = this.#byName.get(name) as Gauge;
-    if (typeof label !== 'string') gauge.set(value);
-    else gauge.labels(label).set(value);
+  /** A gauge, or a counter that somebody else counts. */
+  set<Name extends NameOf<'counter' | 'gauge'>>(name: Name, value: number, label?: LabelOf<Name> & string): void {
+    this.#numbersOf(name).set(label ?? UNLABELLED, value);
   }
 
   observe(name: NameOf<'histogram'>, value: number): void {
-    (this.#byName.get(name) as Histogram).observe(value);
+    const distribution = this.#distributions.get(name);
+    if (!distribution) return;
+    const { bounds, counts } = distribution;
+    let bucket = 0;
+    while (value > (bounds[bucket] ?? Infinity)) bucket += 1;
+    counts[bucket] = (counts[bucket] ?? 0) + 1;
+    distribution.sum += value;
   }
 
-  read(): Promise<Reading> {
-    return this.#registry.getMetricsAsJSON();
+  read(): Reading {
+    return listMetrics().map(({ name, metric }) => {
+      const of = metric.kind === 'histogram' ? 'worker' : (metric.of ?? 'worker');
+      const distribution = this.#distributions.get(name);
+      return {
+        name,
+        help: metric.meaning,
+        type: metric.kind,
+        aggregator: of === 'worker' ? 'sum' : 'max',
+        values: distribution ? samplesOf(name, distribution) : this.#samplesOf(name),
+      };
+    });
+  }
+
+  #samplesOf(name: MetricName): Told['values'] {
+    const { label } = METRICS[name] as { label?: { name: string } };
+    return [...this.#numbersOf(name)].map(([key, value]) => ({ value, labels: label ? { [label.name]: key } : {} }));
+  }
+
+  #numbersOf(name: MetricName): Map<string, number> {
+    return this.#numbers.get(name) ?? new Map();
   }
 }
 
-/** What is answered to Prometheus: the numbers of all workers of a process together, as text. */
-export async function exposition(readings: readonly Reading[]): Promise<{ type: string; text: string }> {
-  const registry = AggregatorRegistry.aggregate([...readings]);
-  return { type: registry.contentType, text: await registry.metrics() };
+/** Each bucket has what is below its bound, so that of the buckets before it too. */
+function samplesOf(name: MetricName, { bounds, counts, sum }: Distribution): Told['values'] {
+  let below = 0;
+  const buckets = counts.map((count, index) => {
+    below += count;
+    return { value: below, labels: { le: bounds[index] ?? '+Inf' }, metricName: `${name}_bucket` };
+  });
+  return [
+    ...buckets,
+    { value: sum, labels: {}, metricName: `${name}_sum` },
+    { value: below, labels: {}, metricName: `${name}_count` },
+  ];
 }

@@ -59,8 +59,8 @@ export class WorkerMetrics implements Metrics {
   }
 
   accepted({ run }: NewMessage): void {
-    this.#instruments.count('waypost_messages_accepted_total', undefined);
-    if (run && !run.isBySdk) this.#instruments.count('waypost_runs_started_total', undefined); // otherwise its trigger has begun it
+    this.#instruments.count('waypost_messages_accepted_total');
+    if (run && !run.isBySdk) this.#instruments.count('waypost_runs_started_total'); // otherwise its trigger has begun it
   }
 
   attempted({ message, retried, durationMs = 0 }: Claimed, outcome: Outcome, endedAtMs: Millis): void {
@@ -73,11 +73,11 @@ export class WorkerMetrics implements Metrics {
   }
 
   settled({ next, events, deadLetter, ending }: Change): void {
-    if (next.kind === 'waiting') this.#instruments.count('waypost_retries_total', undefined);
+    if (next.kind === 'waiting') this.#instruments.count('waypost_retries_total');
     const last = events.at(-1)?.state;
-    if (last === 'DELIVERED') this.#instruments.count('waypost_messages_delivered_total', undefined);
-    if (last === 'FAILED') this.#instruments.count('waypost_messages_failed_total', undefined);
-    if (deadLetter) this.#instruments.count('waypost_dead_letters_total', undefined);
+    if (last === 'DELIVERED') this.#instruments.count('waypost_messages_delivered_total');
+    if (last === 'FAILED') this.#instruments.count('waypost_messages_failed_total');
+    if (deadLetter) this.#instruments.count('waypost_dead_letters_total');
     if (ending) this.#instruments.count('waypost_runs_ended_total', 'failed');
   }
 
@@ -90,7 +90,7 @@ export class WorkerMetrics implements Metrics {
   }
 
   claimLost(): void {
-    this.#instruments.count('waypost_claims_lost_total', undefined);
+    this.#instruments.count('waypost_claims_lost_total');
   }
 
   /** For the store: a batch of so many commands begins; what it returns is to be called when the batch is committed. */
@@ -113,38 +113,38 @@ export class WorkerMetrics implements Metrics {
     // What the histogram holds are the times between two ticks of its timer.
     const delayMs = Math.max(0, this.#loopDelay.max / 1e6 - LOOP_DELAY_RESOLUTION_MS);
     this.#loopDelay.reset();
-    to.set('waypost_event_loop_delay_max_seconds', undefined, delayMs / 1_000);
+    to.set('waypost_event_loop_delay_max_seconds', delayMs / 1_000);
     const { active } = performance.eventLoopUtilization(this.#loopBefore);
-    to.setTotal('waypost_event_loop_active_seconds_total', active / 1_000);
+    to.set('waypost_event_loop_active_seconds_total', active / 1_000);
     const { user, system } = process.cpuUsage();
-    to.setTotal('waypost_cpu_seconds_total', (user + system) / 1e6);
-    to.set('waypost_resident_memory_bytes', undefined, process.memoryUsage.rss());
-    to.set('waypost_heap_used_bytes', undefined, getHeapStatistics().used_heap_size);
+    to.set('waypost_cpu_seconds_total', (user + system) / 1e6);
+    to.set('waypost_resident_memory_bytes', process.memoryUsage.rss());
+    to.set('waypost_heap_used_bytes', getHeapStatistics().used_heap_size);
     if (this.#watched) this.#lookAt(this.#watched);
   }
 
   #lookAt({ engine, store, clock }: Watched): void {
     const to = this.#instruments;
-    to.set('waypost_in_flight', undefined, engine.inFlight);
+    to.set('waypost_in_flight', engine.inFlight);
     if (!store) return;
-    to.set('waypost_workers', undefined, engine.workersAlive ?? store.workers);
+    to.set('waypost_workers', engine.workersAlive ?? store.workers);
     if (store.path !== undefined) {
-      to.set('waypost_store_bytes', 'database', bytesOf(store.path));
-      to.set('waypost_store_bytes', 'wal', bytesOf(`${store.path}-wal`));
+      to.set('waypost_store_bytes', bytesOf(store.path), 'database');
+      to.set('waypost_store_bytes', bytesOf(`${store.path}-wal`), 'wal');
     }
     const sample = this.#sampler?.latest;
     if (!sample) return;
     const { totals, takenAtMs } = sample;
     const { oldestDueAtMs, dead, runs, waiters, ...backlog } = totals;
     for (const [state, count] of Object.entries(backlog) as [keyof typeof backlog, number][]) {
-      to.set('waypost_backlog_messages', state, count);
+      to.set('waypost_backlog_messages', count, state);
     }
     const oldestMs = oldestDueAtMs === undefined ? 0 : sample.nowMs - oldestDueAtMs;
-    to.set('waypost_oldest_due_seconds', undefined, oldestMs / 1_000);
-    to.set('waypost_dlq_entries', undefined, dead);
-    to.set('waypost_runs_active', undefined, runs);
-    to.set('waypost_waiters', undefined, waiters);
-    to.set('waypost_sample_age_seconds', undefined, (clock.elapsedMs - takenAtMs) / 1_000);
+    to.set('waypost_oldest_due_seconds', oldestMs / 1_000);
+    to.set('waypost_dlq_entries', dead);
+    to.set('waypost_runs_active', runs);
+    to.set('waypost_waiters', waiters);
+    to.set('waypost_sample_age_seconds', (clock.elapsedMs - takenAtMs) / 1_000);
   }
 }
 

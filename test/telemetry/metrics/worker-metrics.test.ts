@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { StoreUnavailable } from '../../../src/engine/store-errors.ts';
 import type { Totals } from '../../../src/engine/unfinished.ts';
-import { exposition } from '../../../src/telemetry/metrics/instruments.ts';
+import { exposition } from '../../../src/telemetry/metrics/exposition.ts';
 import { WorkerMetrics } from '../../../src/telemetry/metrics/worker-metrics.ts';
 import { SimulatedClock } from '../../support/simulated-clock.ts';
 import { parseExposition, sampleOf } from './exposition.ts';

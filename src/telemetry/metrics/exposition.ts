@@ -1,0 +1,8 @@
+/** What is answered to Prometheus: the numbers of all workers of a process together, as text. Loaded where it is wanted. */
+import { AggregatorRegistry } from 'prom-client';
+import type { Reading } from './instruments.ts';
+
+export async function exposition(readings: readonly Reading[]): Promise<{ type: string; text: string }> {
+  const registry = AggregatorRegistry.aggregate(readings.map((reading) => [...reading]));
+  return { type: registry.contentType, text: await registry.metrics() };
+}
