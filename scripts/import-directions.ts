@@ -28,7 +28,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'node:worker_threads',
   ],
   config: ['system', 'engine', 'protocol', 'node:crypto', 'node:fs', 'node:path'],
-  telemetry: ['engine', 'pino', 'prom-client', 'node:fs', 'node:perf_hooks', 'node:v8'],
+  telemetry: ['engine', 'pino', 'prom-client', 'node:perf_hooks', 'node:v8'],
   system: ['engine', 'node:crypto', 'node:fs', 'node:path', 'node:perf_hooks', 'node:v8', 'node:vm'],
   accounts: ['system', 'api', 'config', 'engine', 'protocol'],
   operations: [

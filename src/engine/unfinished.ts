@@ -104,6 +104,8 @@ export interface Totals {
   runs: number;
   /** Runs' waits for events. */
   waiters: number;
+  /** What the database takes; `unusedBytes`: of these, what is free for new rows. Absent: it does not say. */
+  storage: { bytes: number; unusedBytes?: number };
 }
 
 /** What the latest entries of the DLQ failed of, those of workflow runs included. */

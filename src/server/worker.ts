@@ -29,7 +29,7 @@ import { CannotStart } from '../system/cannot-start.ts';
 import { createSystemRandomness, endOfTurn, systemClock } from '../system/system.ts';
 import { readVersion } from '../system/version.ts';
 import type { Reading } from '../telemetry/metrics/instruments.ts';
-import type { Watched, WorkerMetrics } from '../telemetry/metrics/worker-metrics.ts';
+import type { WorkerMetrics } from '../telemetry/metrics/worker-metrics.ts';
 import { sampledLog } from '../telemetry/sampled-log.ts';
 import { readConsole } from './console-files.ts';
 import { type Bound, type ListenAt, listen } from './listen.ts';
@@ -121,7 +121,11 @@ export async function startWorker(config: Config, options: WorkerOptions): Promi
     };
     const engine = await createEngine(needs);
     opened.push(() => engine.drain(0));
-    metrics?.watch({ engine, clock, ...(rank === 'first' && { store: storeToWatch(config, store) }) });
+    metrics?.watch({
+      engine,
+      clock,
+      ...(rank === 'first' && { store: { backlog: store.backlog, workers: config.workers } }),
+    });
     const { randomBytes } = sealer;
     const tokens = credentials === 'own' ? new StoredTokens({ store, accounts, clock, log, randomBytes }) : undefined;
     return new ListeningWorker({
@@ -142,12 +146,6 @@ export async function startWorker(config: Config, options: WorkerOptions): Promi
     for (const close of opened.reverse()) await close();
     throw error;
   }
-}
-
-function storeToWatch(config: Config, { backlog }: Store): NonNullable<Watched['store']> {
-  const database = databaseOf(config);
-  const isFile = database.kind === 'sqlite' && database.path !== ':memory:';
-  return { backlog, workers: config.workers, ...(isFile && { path: database.path }) };
 }
 
 function recoveryOf(

@@ -1,4 +1,4 @@
-/** How much is unfinished in the whole store? Every count ends somewhere, and reads an index that has nothing else. */
+/** How much is in the whole store? Every count ends somewhere, and reads an index that has nothing else. */
 import type { Millis } from '../../engine/model.ts';
 import { COUNTED_OF_ALL_MAX, type Totals } from '../../engine/unfinished.ts';
 import type { Queries } from '../driver.ts';
@@ -33,9 +33,12 @@ const COUNTS = {
   dead: { text: counting('from dead') },
   runs: { text: counting(`from runs where state = ${RUN_STATE.RUN_STARTED}`) },
   waiters: { text: counting('from waiters') },
-} satisfies Record<keyof Omit<Totals, 'oldestDueAtMs'>, { text: string; isTimed?: true }>;
+} satisfies Record<keyof Omit<Totals, 'oldestDueAtMs' | 'storage'>, { text: string; isTimed?: true }>;
 
-type Rows = Record<keyof typeof COUNTS, Row | undefined>;
+interface Rows {
+  counts: Record<keyof typeof COUNTS, Row | undefined>;
+  storage: { bytes: number; unused: number | null } | undefined;
+}
 
 export const readTotals = longRead(async (queries: Queries, { nowMs }: { nowMs: Millis }): Promise<Rows> => {
   // Together: a database behind a network is asked the next question before it has answered the one before.
@@ -45,14 +48,19 @@ export const readTotals = longRead(async (queries: Queries, { nowMs }: { nowMs: 
     const [row] = await queries.query<Row>(count.text, count.isTimed ? [nowMs] : []);
     return [name, row];
   };
-  return Object.fromEntries(await Promise.all(Object.entries(COUNTS).map(read))) as Rows;
+  const [counts, [storage]] = await Promise.all([
+    Promise.all(Object.entries(COUNTS).map(read)),
+    queries.query<NonNullable<Rows['storage']>>('select s.bytes, s.unused from database_size s', []),
+  ]);
+  return { counts: Object.fromEntries(counts) as Rows['counts'], storage };
 }, decodeTotals);
 
-function decodeTotals(rows: Rows, { nowMs }: { nowMs: Millis }): Totals {
-  const dueMs = Object.values(rows).flatMap((row) => row?.first_due_at_ms ?? []);
-  const counts = Object.fromEntries(Object.entries(rows).map(([name, row]) => [name, row?.counted ?? 0]));
+function decodeTotals({ counts, storage }: Rows, { nowMs }: { nowMs: Millis }): Totals {
+  const dueMs = Object.values(counts).flatMap((row) => row?.first_due_at_ms ?? []);
+  const counted = Object.entries(counts).map(([name, row]) => [name, row?.counted ?? 0]);
   return {
-    ...(counts as Record<keyof Rows, number>),
+    ...(Object.fromEntries(counted) as Record<keyof Rows['counts'], number>),
     ...(dueMs.length > 0 && { oldestDueAtMs: Math.min(nowMs, ...dueMs) }),
+    storage: { bytes: storage?.bytes ?? 0, ...(storage?.unused != null && { unusedBytes: storage.unused }) },
   };
 }

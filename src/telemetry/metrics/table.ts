@@ -101,11 +101,11 @@ export const METRICS = {
     buckets: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000],
     meaning: 'Commands in a batch: the more there are, the busier the store.',
   },
-  waypost_store_bytes: {
+  waypost_store_bytes: { kind: 'gauge', of: 'store', meaning: 'Size of the database, without its log of writes.' },
+  waypost_store_unused_bytes: {
     kind: 'gauge',
     of: 'store',
-    label: { name: 'file', values: ['database', 'wal'] },
-    meaning: 'Size of the embedded database and of its write-ahead log; absent in memory and on PostgreSQL.',
+    meaning: 'Of these, what is free for new rows; absent where the database does not say.',
   },
 
   waypost_backlog_messages: {
@@ -127,7 +127,8 @@ export const METRICS = {
   waypost_sample_age_seconds: {
     kind: 'gauge',
     of: 'store',
-    meaning: 'How old the numbers of the backlog, the DLQ and the runs are; when it grows, the store does not answer.',
+    meaning:
+      'How old the numbers of the backlog, the DLQ, the runs and the size of the database are; when it grows, the store does not answer.',
   },
 
   waypost_event_loop_delay_max_seconds: {

@@ -1,5 +1,4 @@
 /** What one worker counts and shows: it hears of what happens, and looks at the rest when it is asked. */
-import { statSync } from 'node:fs';
 import { type EventLoopUtilization, monitorEventLoopDelay, performance } from 'node:perf_hooks';
 import { getHeapStatistics } from 'node:v8';
 import type { Engine } from '../../engine/commands.ts';
@@ -21,8 +20,6 @@ export interface Watched {
     backlog: Pick<BacklogStore, 'readTotals'>;
     /** Workers of this process, where they are all that use the store. */
     workers: number;
-    /** Absent in memory and on PostgreSQL. */
-    path?: string | undefined;
   };
 }
 
@@ -128,14 +125,10 @@ export class WorkerMetrics implements Metrics {
     to.set('waypost_in_flight', engine.inFlight);
     if (!store) return;
     to.set('waypost_workers', engine.workersAlive ?? store.workers);
-    if (store.path !== undefined) {
-      to.set('waypost_store_bytes', bytesOf(store.path), 'database');
-      to.set('waypost_store_bytes', bytesOf(`${store.path}-wal`), 'wal');
-    }
     const sample = this.#sampler?.latest;
     if (!sample) return;
     const { totals, takenAtMs } = sample;
-    const { oldestDueAtMs, dead, runs, waiters, ...backlog } = totals;
+    const { oldestDueAtMs, dead, runs, waiters, storage, ...backlog } = totals;
     for (const [state, count] of Object.entries(backlog) as [keyof typeof backlog, number][]) {
       to.set('waypost_backlog_messages', count, state);
     }
@@ -144,6 +137,8 @@ export class WorkerMetrics implements Metrics {
     to.set('waypost_dlq_entries', dead);
     to.set('waypost_runs_active', runs);
     to.set('waypost_waiters', waiters);
+    to.set('waypost_store_bytes', storage.bytes);
+    if (storage.unusedBytes !== undefined) to.set('waypost_store_unused_bytes', storage.unusedBytes);
     to.set('waypost_sample_age_seconds', (clock.elapsedMs - takenAtMs) / 1_000);
   }
 }
@@ -166,8 +161,4 @@ function resultOf(outcome: Outcome): StatusClass | 'interrupted' | Extract<Outco
     case 'interrupted':
       return 'interrupted';
   }
-}
-
-function bytesOf(path: string): number {
-  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }

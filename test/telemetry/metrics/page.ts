@@ -25,7 +25,7 @@ curl http://127.0.0.1:9464/metrics
   [by the minute](logs.md#rates-by-the-minute) and [in the overview](logs.md#what-is-not-finished).
 - **Several workers in one process** (\`WAYPOST_WORKERS\`) answer together: their counters are added up.
 - **Several processes on PostgreSQL** are asked one by one, each at its own address. Counters, histograms, \`waypost_in_flight\` and what tells of the process
-  are of that process: add them up, as with \`sum(rate(waypost_attempts_total[5m]))\`. The backlog, the DLQ, the runs and
+  are of that process: add them up, as with \`sum(rate(waypost_attempts_total[5m]))\`. The backlog, the DLQ, the runs, the size of the database and
   \`waypost_workers\` are of the whole database, the same from each: take \`max(waypost_backlog_messages) by (state)\`.
 - **The backlog is a sample**, taken when somebody asks and at most once in four seconds; \`waypost_sample_age_seconds\` is its age. A server that
   nobody asks reads nothing. Of each kind ${COUNTED_OF_ALL_MAX.toLocaleString('en')} are counted at most: that number means as many or more.

@@ -24,6 +24,7 @@ const textOf = async (...workers: WorkerMetrics[]) =>
 const TOTALS: Totals = {
   ...{ due: 3, scheduled: 4, origin: 0, project: 0, flow: 0, queue: 0, active: 1 },
   ...{ dead: 2, runs: 5, waiters: 6 },
+  storage: { bytes: 4096 },
 };
 
 describe('several workers in one process', () => {
@@ -48,6 +49,7 @@ describe('several workers in one process', () => {
     expect(sampleOf(told, 'waypost_workers')).toBe(2);
     expect(sampleOf(told, 'waypost_backlog_messages{state="scheduled"}')).toBe(4);
     expect(sampleOf(told, 'waypost_dlq_entries')).toBe(2);
+    expect(sampleOf(told, 'waypost_store_bytes')).toBe(4096);
     const alone = await textOf(first);
     const [cpu = 0, cpuOfOne = 0] = [told, alone].map((each) => sampleOf(each, 'waypost_cpu_seconds_total'));
     expect(cpu).toBeLessThanOrEqual(cpuOfOne);
