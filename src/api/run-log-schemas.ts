@@ -1,10 +1,10 @@
 /** The shapes of answers about runs (contract W 18, 20); like `schemas.ts`. */
-import { type TSchema, Type } from '@sinclair/typebox';
+import { Type } from '@sinclair/typebox';
 import { UNFINISHED_REASONS } from '../engine/messages/explain.ts';
 import { LOG_STATES, RUN_LOG_STATES } from '../engine/model.ts';
 import { Count, exactly, HeaderMapSchema, Ms, Text } from './schemas.ts';
 
-const oneOf = (...names: string[]): TSchema => Type.Union(names.map((name) => Type.Literal(name)));
+const oneOf = <Name extends string>(...names: Name[]) => Type.Union(names.map((name) => Type.Literal(name)));
 const optional = Type.Optional;
 const AtLeastOne = Type.Integer({ minimum: 1 });
 /** Headers of an endpoint's answer, which may be none. */

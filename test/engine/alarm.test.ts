@@ -1,6 +1,7 @@
 /** When is a loop woken, whatever is done to the clock meanwhile? */
 import { expect, test } from 'vitest';
 import { Alarm } from '../../src/engine/alarm.ts';
+import { HeldClock } from '../../src/testing/held-clock.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
 import { NOW_MS } from './fixtures.ts';
 
@@ -71,4 +72,14 @@ test('an alarm for a span of time rings when it has passed, whatever the clock s
   expect(rings).toEqual([]);
   await clock.advanceBy(1);
   expect(rings).toEqual([3_600_000]);
+});
+
+test('an alarm on held time, which nobody sets, rings once in a year, and not each half minute', () => {
+  const clock = new HeldClock(NOW_MS);
+  const rings: number[] = [];
+  const alarm = new Alarm(clock, () => rings.push(clock.nowMs() - NOW_MS));
+  const yearMs = 365 * 86_400_000;
+  alarm.setAt(NOW_MS + yearMs);
+  clock.advance(2 * yearMs);
+  expect(rings).toEqual([yearMs]);
 });
