@@ -52,7 +52,10 @@ beforeAll(async () => {
     response.writeHead(request.url === '/fails' ? 500 : 200).end();
   });
   await new Promise<void>((resolve) => endpoint.listen(0, '127.0.0.1', resolve));
-  server = new WaypostProcess(['dev', '--memory', '--log-format', 'json'], { PORT: '0' });
+  server = new WaypostProcess(['dev', '--memory', '--log-format', 'json'], {
+    PORT: '0',
+    WAYPOST_METRICS_ADDRESS: '0',
+  });
   serverUrl = await server.url();
 });
 
@@ -75,6 +78,7 @@ describe('every example in the documentation works as it stands', () => {
       }
       const { stdout } = example.language === 'ts' ? await runScript(example) : await runShell(example);
       if (example.language === 'ts') expect(stdout.trimEnd().split('\n')).toEqual(expectedOutput(example.code));
+      else if (example.page === 'docs/metrics.md') expect(stdout).toMatch(/^waypost_workers 1$/m);
       else expect(JSON.parse(stdout)).not.toHaveProperty('error');
     },
   );
@@ -120,7 +124,12 @@ function pointed(code: string): string {
   return code
     .replaceAll("'waypost/testing'", `'${TEST_KIT}'`)
     .replaceAll('http://127.0.0.1:8080', serverUrl)
+    .replaceAll('http://127.0.0.1:9464/metrics', metricsUrl())
     .replaceAll('http://127.0.0.1:3000', `http://127.0.0.1:${port}`);
+}
+
+function metricsUrl(): string {
+  return String(server.events().find(({ event }) => event === 'listening')?.['metrics']);
 }
 
 function environment(): NodeJS.ProcessEnv {

@@ -15,8 +15,11 @@ A server tells [Prometheus](https://prometheus.io), and whatever else reads its 
 address; [settings](settings.md) has the details.
 
 \`\`\`sh
-WAYPOST_METRICS_ADDRESS=9464 waypost serve
-curl http://127.0.0.1:9464/metrics
+WAYPOST_METRICS_ADDRESS=9464 npx waypost serve
+\`\`\`
+
+\`\`\`sh
+curl -sSf http://127.0.0.1:9464/metrics
 \`\`\`
 
 - **Who may see it.** Whoever reaches the address, without a token: the numbers are of all projects together. A port alone is a
