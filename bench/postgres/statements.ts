@@ -2,6 +2,7 @@
  * How many statements, transactions and bytes of write-ahead log does a message cost? Asked of PostgreSQL itself:
  * pg_stat_statements counts each statement that is executed, those that begin and end transactions included.
  */
+import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import type { Cluster } from '../../test/support/postgres/cluster.ts';
 import { countStatements, onDatabase } from './database.ts';
@@ -33,6 +34,7 @@ export const SYNCS_TOLD_AFTER_MS = 11_000;
 /** Beside the store's own tables, not among them. */
 const SCHEMA = 'bench_statements';
 const FREQUENT = 15;
+const LOOK_EVERY_MS = 20;
 
 /** What the database at `url` does during `work`, which must end with all of it done. Nobody else may use the server. */
 export async function countWork(
@@ -65,6 +67,14 @@ export async function countWork(
       fsyncs: (await readSyncs(client, syncsToldAfterMs)) - fsyncsBefore,
       frequent: rows.slice(0, FREQUENT).map(({ text, calls, milliseconds }) => ({ text, calls, milliseconds })),
     };
+  });
+}
+
+/** Resolves once each message is settled, which comes after its arrival. Its own looks are not counted. */
+export async function untilNoneIsLeft(url: string): Promise<void> {
+  await onDatabase(url, async (client) => {
+    await client.query("set pg_stat_statements.track = 'none'");
+    while ((await client.query('select 1 from messages limit 1')).rowCount !== 0) await sleep(LOOK_EVERY_MS);
   });
 }
 

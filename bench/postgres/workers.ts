@@ -15,7 +15,7 @@ import { type Receiver, startReceiver } from '../receiver-process.ts';
 import { arrivalDelaysMs, median, quantile } from '../statistics.ts';
 import { DEVELOPMENT_TOKEN, startWaypost } from '../waypost-process.ts';
 import { dropDatabase, freshDatabase, refreshStatistics, startDatabaseServer } from './database.ts';
-import { countWork, type DatabaseWork, SYNCS_TOLD_AFTER_MS } from './statements.ts';
+import { countWork, type DatabaseWork, SYNCS_TOLD_AFTER_MS, untilNoneIsLeft } from './statements.ts';
 
 export type WorkersName = 'null relay' | 'one worker' | 'two processes' | 'two threads';
 
@@ -174,10 +174,12 @@ async function count(
   options: WorkersOptions,
 ): Promise<DatabaseWork> {
   await warmUp(workers, receiver, options);
-  return countWork(server, workers.databaseUrl ?? '', options.syncsToldAfterMs, async () => {
+  const url = workers.databaseUrl ?? '';
+  return countWork(server, url, options.syncsToldAfterMs, async () => {
     await receiver.expect(options.countedMessages);
     await publishAll(targetOf(workers, receiver, options), options.countedMessages);
     if (!(await receiver.complete(options.limitMs))) throw new Error('not all messages arrived');
+    await untilNoneIsLeft(url);
   });
 }
 
