@@ -120,7 +120,7 @@ function responseBodyView(body: Uint8Array, redact: Redaction | undefined): View
 }
 
 /** One state change with a copy of the message's attributes. */
-export function logEntryView({ atMs, state, message, detail }: LogEntry): View {
+export function logEntryView({ atMs, state, message, detail, responseStatus }: LogEntry): View {
   const { settings } = message;
   const callbacks = callbackHeaderMaps(settings);
   return {
@@ -132,6 +132,7 @@ export function logEntryView({ atMs, state, message, detail }: LogEntry): View {
     maxRetries: settings.maxRetries,
     header: headerView(message.header, settings),
     body: message.body.length === 0 ? undefined : loggedBody(message),
+    responseStatus,
     ...detailView(detail),
     scheduleId: settings.scheduleId,
     queueName: settings.queueName,

@@ -151,6 +151,8 @@ export interface LogEvent {
   atMs: Millis;
   state: LogState;
   detail?: LogDetail;
+  /** Of the answer that delivered it; that of an error is in the detail. */
+  responseStatus?: number;
 }
 
 /**

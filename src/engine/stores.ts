@@ -164,6 +164,8 @@ export interface LogEntry {
   state: LogState;
   message: Message;
   detail?: LogDetail;
+  /** Of a delivered message. Absent: an earlier version has written the entry. */
+  responseStatus?: number;
 }
 
 /** A place in the log of a project: entries are ordered by time, then by a number that is unique. */

@@ -123,7 +123,10 @@ describe('what no answer means', () => {
 describe('what the logs and the DLQ are told', () => {
   test('a delivery is one entry and no deadLetter', () => {
     const { change } = settlementOf(claimed(), answered(200));
-    expect(change).toEqual({ next: { kind: 'finished' }, events: [{ atMs: NOW_MS, state: 'DELIVERED' }] });
+    expect(change).toEqual({
+      next: { kind: 'finished' },
+      events: [{ atMs: NOW_MS, state: 'DELIVERED', responseStatus: 200 }],
+    });
   });
 
   test('a failure with retries left is ERROR with the answer, then RETRY, both with the planned time', () => {

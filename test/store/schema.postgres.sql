@@ -147,7 +147,8 @@ create table logs (
   seq bigint not null,
   message_key bigint not null,
   state smallint not null,
-  run_key bigint
+  run_key bigint,
+  response_status smallint
 ) partition by range (at_ms);
 CREATE UNIQUE INDEX logs_pkey ON ONLY logs USING btree (project_id, at_ms, seq); -- primary key
 CREATE INDEX logs_message ON ONLY logs USING btree (message_key);
@@ -160,7 +161,8 @@ create table logs_default (
   seq bigint not null,
   message_key bigint not null,
   state smallint not null,
-  run_key bigint
+  run_key bigint,
+  response_status smallint
 ) with (
   autovacuum_vacuum_scale_factor=0.03,
   autovacuum_vacuum_threshold=1000

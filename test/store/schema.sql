@@ -40,7 +40,7 @@ CREATE TABLE logs (
   at_ms integer not null,
   seq integer not null,
   message_key integer not null,
-  state integer not null, run_key integer,
+  state integer not null, run_key integer, response_status integer,
   primary key (project_id, at_ms, seq)
 ) without rowid;
 

@@ -63,7 +63,10 @@ function delivered(claimed: Claimed, answer: Answered, atMs: Millis): Decision {
   const { run } = claimed.message.settings;
   const error = run && detectionError(run, answer.header);
   if (error !== undefined) return toDeadLetters(claimed, answer, atMs, error);
-  const change: Change = { next: { kind: 'finished' }, events: [{ atMs, state: 'DELIVERED' }] };
+  const change: Change = {
+    next: { kind: 'finished' },
+    events: [{ atMs, state: 'DELIVERED', responseStatus: answer.status }],
+  };
   if (run?.callType === 'failureCall') {
     // What a failure function returned is shown with its run.
     change.events = [{ atMs, state: 'DELIVERED', detail: { response: responseOf(answer) } }];

@@ -12,6 +12,7 @@ import { serversOfNumbers } from './009-servers-of-numbers.ts';
 import { linesOfProjects } from './010-lines-of-projects.ts';
 import { accountsOfWorkers } from './011-accounts-of-workers.ts';
 import { minutes } from './012-minutes.ts';
+import { statusOfDelivered } from './013-status-of-delivered.ts';
 import type { Migration } from './migration.ts';
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -27,6 +28,7 @@ export const MIGRATIONS: readonly Migration[] = [
   linesOfProjects,
   accountsOfWorkers,
   minutes,
+  statusOfDelivered,
 ];
 
 /** The database was written by a newer Waypost in a way that this one cannot work with. */

@@ -71,7 +71,7 @@ export const MOVED_TABLES: readonly MovedTable[] = [
     'retried response_status run_key',
     'response_header response_body', //
   ),
-  table('logs', 'project_id at_ms seq', 'message_key state run_key'),
+  table('logs', 'project_id at_ms seq', 'message_key state run_key response_status'),
   table('log_details', 'seq', 'at_ms error next_delivery_at_ms response_status', 'response_header response_body'),
   table(
     'contents',

@@ -34,6 +34,7 @@ export function logsOver(connection: Connection): LogStore {
             atMs: row.timeMs,
             state: logStateOf(row.state),
             message: messageOf(messageByKey, row.message_key),
+            ...(row.response_status !== null && { responseStatus: row.response_status }),
           };
           return detail ? { ...entry, detail } : entry;
         });

@@ -16,7 +16,11 @@ export const logs: Section = {
   title: 'Logs',
   statements: [
     statement('M65', 'A success at first try writes CREATED, ACTIVE and DELIVERED.', async (server) => {
-      expect(await server.finished(await server.publish('/a'))).toEqual(['CREATED', 'ACTIVE', 'DELIVERED']);
+      server.endpoint.replies('/a', { status: 202 });
+      const id = await server.publish('/a');
+      expect(await server.finished(id)).toEqual(['CREATED', 'ACTIVE', 'DELIVERED']);
+      const statuses = (await server.logs(id)).map(({ responseStatus }: Json) => responseStatus);
+      expect(statuses.toSorted()).toEqual([202, undefined, undefined]);
     }),
 
     statement('M66', 'A failure without retries writes CREATED, ACTIVE, ERROR and FAILED.', async (server) => {

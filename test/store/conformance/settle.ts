@@ -27,6 +27,26 @@ export function settleConformance(open: OpenStore): void {
     expect(await world().statesOf(message)).toEqual(['CREATED', 'ACTIVE', 'DELIVERED']);
   });
 
+  it('keeps the status of a delivery in its log entry, and has none where a program that knows of none wrote it', async () => {
+    const claimed = await world().acceptClaimed();
+    const events = [{ atMs: T0 + 5, state: 'DELIVERED', responseStatus: 204 } as const];
+    const change = { ...delivered(), events };
+    await world().store.messages.settle(settlement(claimed.message, claimed.claimToken, change), T0);
+    const other = await world().acceptClaimed();
+    await world().store.messages.settle(settlement(other.message, other.claimToken, delivered(T0 + 5)), T0);
+    const { logs } = world().store;
+    const page = { count: 10, order: 'earliestFirst' } as const;
+    const ofProject = await logs.listLogs({ projectId: PROJECT, filter: { state: ['DELIVERED'] }, page });
+    expect(ofProject.items.map(({ responseStatus }) => responseStatus)).toEqual([204, undefined]);
+    const filter = { messageId: [claimed.message.id] };
+    const ofMessage = await logs.listLogs({ projectId: PROJECT, filter, page });
+    expect(ofMessage.items.map(({ responseStatus }) => responseStatus)).toEqual([undefined, undefined, 204]);
+    const live = await logs.listLogsAfter({
+      ...{ projectId: PROJECT, after: { timeMs: T0 + 4, n: -1 }, toMs: T0 + 5, except: [], count: 10 },
+    });
+    expect(live.map(({ responseStatus }) => responseStatus)).toEqual([204, undefined]);
+  });
+
   it('keeps a delivered message readable for its grace time and no longer', async () => {
     const { message, claimToken } = await world().acceptClaimed();
     await world().store.messages.settle(settlement(message, claimToken, delivered(T0 + 5)), T0);

@@ -30,8 +30,9 @@ export const listLogsAfter = longRead(
     queries.query<LiveRow>(
       // The index has all that the inner part asks for. The time alone tells PostgreSQL which days it need not look at.
       `select w.at_ms as "timeMs", w.seq as n, w.state, c.id, c.url, c.method, c.topic_name, c.queue_name, c.schedule_id,
-         c.flow_control_key, c.labels, r.id as run_id, d.error, d.next_delivery_at_ms, d.response_status
-       from (select at_ms, seq, message_key, state, run_key from logs
+         c.flow_control_key, c.labels, r.id as run_id, d.error, d.next_delivery_at_ms,
+         coalesce(d.response_status, w.response_status) as response_status
+       from (select at_ms, seq, message_key, state, run_key, response_status from logs
          where project_id = ? and at_ms >= ? and (at_ms, seq) > (?, ?) and at_ms <= ? and seq not in (??)
          order by at_ms, seq limit ?) w
        lookup contents c on (c.key = w.message_key)

@@ -5,6 +5,8 @@ import type { DueTimes } from '../due-times.ts';
 import type { LockedProjects } from '../locked-projects.ts';
 import { DETAIL_COLUMNS, type StoredEvent } from '../messages/rows.ts';
 
+const LOG_COLUMNS = ['project_id', 'at_ms', 'seq', 'message_key', 'state', 'run_key', 'response_status'] as const;
+
 /** How many numbers are taken from the store at once; this writes one row. A crash loses the unused ones. */
 const BLOCK = 100_000;
 
@@ -55,14 +57,14 @@ export class LogWriter {
     const details: SqlValue[][] = [];
     for (const { projectId, key, runKey, events, floorMs } of entries) {
       let atMs = floorMs;
-      for (const [eventAtMs, state, detail] of events) {
+      for (const [eventAtMs, state, detail, responseStatus = null] of events) {
         atMs = Math.max(atMs, eventAtMs);
-        logs.push([projectId, atMs, seq, key, state, runKey]);
+        logs.push([projectId, atMs, seq, key, state, runKey, responseStatus]);
         if (detail) details.push([seq, atMs, ...detail]);
         seq += 1;
       }
     }
-    await tx.insertMany('logs', ['project_id', 'at_ms', 'seq', 'message_key', 'state', 'run_key'], logs);
+    await tx.insertMany('logs', LOG_COLUMNS, logs);
     if (details.length > 0) await tx.insertMany('log_details', ['seq', 'at_ms', ...DETAIL_COLUMNS], details);
   }
 

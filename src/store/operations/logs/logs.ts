@@ -21,6 +21,7 @@ export interface ListLogsArgs {
 export interface LogRow extends Position {
   message_key: number;
   state: number;
+  response_status: number | null;
 }
 
 export interface LogRows extends PageRows<LogRow> {
@@ -53,8 +54,8 @@ function ofProject(
   also(filter, 'w.run_key is null');
   return pageOfWindow(queries, projectId, slice, {
     list: LOGS,
-    reads: ['message_key', 'state', 'run_key'],
-    selects: ['w.message_key', 'w.state'],
+    reads: ['message_key', 'state', 'run_key', 'response_status'],
+    selects: ['w.message_key', 'w.state', 'w.response_status'],
     joins,
     filter,
     passesMost,
@@ -78,7 +79,7 @@ async function ofMessages(
   }
   const rows = await queries.query<LogRow>(
     // The plus keeps the planner from walking the project's whole list in order instead.
-    `select l.at_ms as "timeMs", l.seq as n, l.message_key, l.state
+    `select l.at_ms as "timeMs", l.seq as n, l.message_key, l.state, l.response_status
      from logs l lookup contents c on (c.key = l.message_key)
      where l.message_key in (??) and c.key in (??) and c.id in (??) and +l.project_id = ? and l.run_key is null
      ${conditions.map((condition) => `and ${condition}`).join(' ')}

@@ -76,8 +76,8 @@ export const DEAD_LETTER_COLUMNS = [
   'response_body',
 ] as const;
 
-/** Time, state code, and the values of `DETAIL_COLUMNS` where there are any. */
-export type StoredEvent = [atMs: number, state: number, detail?: SqlValue[]];
+/** Time, state code, the values of `DETAIL_COLUMNS` where there are any, and the status of a delivery. */
+export type StoredEvent = [atMs: number, state: number, detail?: SqlValue[] | null, responseStatus?: number];
 
 export interface StoredNewMessage {
   message: NewMessageRow;
@@ -200,8 +200,9 @@ function encodeChange({ next, events, deadLetter, follows, ending, failureCallba
   return stored;
 }
 
-function encodeEvent({ atMs, state, detail }: LogEvent): StoredEvent {
+function encodeEvent({ atMs, state, detail, responseStatus }: LogEvent): StoredEvent {
   const code = LOG_STATE_CODES[state];
+  if (responseStatus !== undefined) return [atMs, code, null, responseStatus];
   if (!detail) return [atMs, code];
   const { error, nextDeliveryTimeMs, response } = detail;
   return [
