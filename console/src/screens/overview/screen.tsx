@@ -124,7 +124,8 @@ function Standing({
 }: {
   of: AnswerOf<'getOverview'>;
 }) {
-  const isEmpty = unfinished.count === 0 && dlq.messages.count === 0 && failures.causes.length === 0;
+  const { count, isAtLeast } = unfinished;
+  const isEmpty = count === 0 && !isAtLeast && dlq.messages.count === 0 && failures.causes.length === 0;
   return (
     <>
       <div className="grid gap-4 xl:grid-cols-2">
