@@ -56,6 +56,8 @@ it('all that live refuse a token once the command that revokes it has ended, and
   expect(await operate('tokens', 'revoke', id)).toMatchObject({ code: 0 });
   for (const at of urls) expect(await publish(at, token)).toBe(401);
   const other = await makeToken();
+  // A worker that has just looked for an unknown token, such as the revoked one, looks again after a second or when it is told.
+  for (const at of urls) await eventually('the new token', async () => (await publish(at, other.token)) === 200);
   const [first = '', second = ''] = urls;
   const headers = { authorization: `Bearer ${other.token}` };
   const rotated = await (await fetch(`${first}/v2/keys/rotate`, { method: 'POST', headers })).json();
