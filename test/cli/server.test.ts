@@ -1,4 +1,4 @@
-/** The server as a process: from start over signals to exit codes. A data folder that another uses: server.full.test.ts. */
+/** The server as a process: from start over signals to exit codes. A data folder that another uses, and what outlives a server: server.full.test.ts. */
 import { existsSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { Client, Receiver } from '@upstash/qstash';
@@ -7,7 +7,6 @@ import { DEVELOPMENT_TOKEN } from '../../bench/waypost-process.ts';
 import { eventually } from '../support/eventually.ts';
 import { Servers } from '../support/servers.ts';
 import { giveCommand } from '../support/waypost-command.ts';
-import type { WaypostProcess } from '../support/waypost-process.ts';
 
 describe('a server process', () => {
   let servers: Servers;
@@ -76,47 +75,6 @@ describe('a server process', () => {
       ['setting_unknown', 'WAYPOST_PROT', 'did you mean WAYPOST_PORT?'],
       ['option_ignored', 'Upstash-Retires', undefined],
     ]);
-  });
-
-  it('keeps messages and rotated keys over a restart', async () => {
-    const first = startDev();
-    const client = new Client({ baseUrl: await first.url(), token: DEVELOPMENT_TOKEN });
-    const { messageId } = await client.publish({ url: 'http://127.0.0.1:9', delay: 3600 });
-    const rotated = await fetch(`${await first.url()}/v2/keys/rotate`, {
-      method: 'POST',
-      headers: bearer(DEVELOPMENT_TOKEN),
-    });
-    const keys = await rotated.json();
-    first.signal('SIGINT');
-    expect((await first.ended()).code).toBe(0);
-
-    const second = startDev();
-    const again = new Client({ baseUrl: await second.url(), token: DEVELOPMENT_TOKEN });
-    expect((await again.messages.get(messageId)).url).toBe('http://127.0.0.1:9');
-    const answer = await fetch(`${await second.url()}/v2/keys`, { headers: bearer(DEVELOPMENT_TOKEN) });
-    expect(await answer.json()).toEqual(keys);
-  });
-
-  it('keeps to the limits that are set, to that of a day over a kill too', async () => {
-    const startLimited = () => startDev('--messages-per-day-max', '2', '--requests-per-second-max', '3');
-    const statusOf = async (server: WaypostProcess, method: string, path: string): Promise<number> =>
-      (
-        await fetch(`${await server.url()}${path}`, {
-          method,
-          headers: { ...bearer(DEVELOPMENT_TOKEN), 'upstash-delay': '1h' },
-        })
-      ).status;
-    const first = startLimited();
-    expect(await statusOf(first, 'POST', '/v2/publish/http://127.0.0.1:9/')).toBe(200);
-    await first.kill();
-    const second = startLimited();
-    const statuses: number[] = [];
-    for (let publish = 0; publish < 2; publish += 1) {
-      statuses.push(await statusOf(second, 'POST', '/v2/publish/http://127.0.0.1:9/'));
-    }
-    expect(statuses).toEqual([200, 429]);
-    const reads = await Promise.all(Array.from({ length: 12 }, () => statusOf(second, 'GET', '/v2/keys')));
-    expect(new Set(reads)).toEqual(new Set([200, 429]));
   });
 
   it('waits for running attempts when told to end, and says meanwhile that it is not ready', async () => {
