@@ -15,6 +15,7 @@ import { Time } from '../../parts/time.tsx';
 import { type FailedAction, failedJob } from './bulk.ts';
 import { messageIn } from './failure.ts';
 import { RunLink } from './run-link.tsx';
+import { URL_COLUMN } from './url-column.tsx';
 
 type Dead = AnswerOf<'listFailedWorkflowRuns'>['messages'][number];
 
@@ -118,15 +119,7 @@ function columnsOf(chosen: ReadonlySet<string>, toggle: (dlqId: string) => void)
         </>
       ),
     },
-    {
-      name: 'URL',
-      className: 'max-md:hidden',
-      cell: ({ workflowUrl }) => (
-        <p className="truncate" title={workflowUrl}>
-          <bdi>{workflowUrl}</bdi>
-        </p>
-      ),
-    },
+    URL_COLUMN,
     {
       name: 'Why',
       className: 'max-md:hidden',

@@ -13,6 +13,7 @@ import { duration, Time, useNowMs } from '../../parts/time.tsx';
 import { cancelJob } from './bulk.ts';
 import type { Run } from './data.ts';
 import { RunLink } from './run-link.tsx';
+import { URL_COLUMN } from './url-column.tsx';
 
 /** The server reads no more for one page, since each run comes with its steps. */
 const PAGE_COUNT = 10;
@@ -34,15 +35,7 @@ const COLUMNS: readonly ListColumn<Run>[] = [
       </>
     ),
   },
-  {
-    name: 'URL',
-    className: 'max-md:hidden',
-    cell: ({ workflowUrl }) => (
-      <p className="truncate" title={workflowUrl}>
-        <bdi>{workflowUrl}</bdi>
-      </p>
-    ),
-  },
+  URL_COLUMN,
   { name: 'Labels', className: 'truncate text-quiet max-md:hidden', cell: ({ labels = [] }) => labels.join(', ') },
   { name: 'Began', className: 'text-quiet max-md:hidden', cell: (run) => <Time atMs={run.workflowRunCreatedAt} /> },
   { name: 'Took', className: 'text-right text-quiet tabular-nums', cell: (run) => <Took run={run} /> },

@@ -10,6 +10,7 @@ import { Answered, Empty } from '../../parts/states.tsx';
 import { Time } from '../../parts/time.tsx';
 import { NotifyDialog } from './notify-dialog.tsx';
 import { RunLink } from './run-link.tsx';
+import { URL_COLUMN } from './url-column.tsx';
 
 type Waiter = AnswerOf<'listAllWaiters'>['waiters'][number];
 
@@ -75,15 +76,7 @@ function columnsOf(notify: (waiter: Waiter) => void): ListColumn<Waiter>[] {
       ),
     },
     { name: 'Run', className: 'max-md:hidden', cell: (waiter) => <LinkTo waiter={waiter} /> },
-    {
-      name: 'URL',
-      className: 'max-md:hidden',
-      cell: ({ workflowUrl }) => (
-        <p className="truncate" title={workflowUrl}>
-          <bdi>{workflowUrl}</bdi>
-        </p>
-      ),
-    },
+    URL_COLUMN,
     { name: 'Since', className: 'text-quiet max-md:hidden', cell: ({ since }) => <Time atMs={since} /> },
     { name: 'Times out', className: 'text-quiet max-md:hidden', cell: ({ deadline }) => <Time atMs={deadline} /> },
     {
