@@ -2,7 +2,8 @@
 import { minuteOf } from './columns.ts';
 import { actOnMany, BULK } from './http/bulk.ts';
 import { countOf, readList, readPages } from './http/pages.ts';
-import { type Call, commandOf, show, showTable, type Verb } from './http/verb.ts';
+import { read } from './http/simple.ts';
+import { type Call, commandOf, showTable, type Verb } from './http/verb.ts';
 
 interface Dead {
   dlqId: string;
@@ -31,13 +32,9 @@ const list: Verb = {
 };
 
 const showOne: Verb = {
-  words: '<DLQ id>',
+  ...read('dlq', 'getDlqMessage', '<DLQ id>'),
   meaning: 'One entry with the body of the message and of the last answer.',
   example: 'dlq show 1795257963176-1142',
-  async run(call) {
-    const dead = await call.server.ask('getDlqMessage', { words: call.words });
-    return show(call, dead, JSON.stringify(dead, null, 2));
-  },
 };
 
 const retry: Verb = {

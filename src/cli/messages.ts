@@ -2,7 +2,8 @@
 import { minuteOf } from './columns.ts';
 import { actOnMany, BULK } from './http/bulk.ts';
 import { countOf, readList, readPages } from './http/pages.ts';
-import { commandOf, show, showTable, type Verb } from './http/verb.ts';
+import { read } from './http/simple.ts';
+import { commandOf, showTable, type Verb } from './http/verb.ts';
 
 interface Unfinished {
   messageId: string;
@@ -29,13 +30,9 @@ const list: Verb = {
 };
 
 const showOne: Verb = {
-  words: '<message id>',
+  ...read('messages', 'getMessage', '<message id>'),
   meaning: 'One message that is not finished, or was delivered a moment ago, with body and headers.',
   example: 'messages show msg_42',
-  async run(call) {
-    const message = await call.server.ask('getMessage', { words: call.words });
-    return show(call, message, JSON.stringify(message, null, 2));
-  },
 };
 
 const cancel: Verb = {
