@@ -1,6 +1,6 @@
 /** No statement may walk a table whose size is the backlog's: each must go by a key or an index. */
-import { DatabaseSync } from 'node:sqlite';
-import { expect, it } from 'vitest';
+import { constants, DatabaseSync } from 'node:sqlite';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { COUNTED_OF_ALL_MAX } from '../../src/engine/unfinished.ts';
 import { createStore } from '../../src/store/create.ts';
 import type { Driver, Queries } from '../../src/store/driver.ts';
@@ -53,7 +53,9 @@ class RecordingDriver implements Driver {
   }
 }
 
-it('goes by a key or an index wherever a table may be large', async () => {
+/** The statements of everything that a store can do, and an empty database for them. */
+let everything: { texts: ReadonlySet<string>; db: DatabaseSync };
+beforeAll(async () => {
   const driver = new RecordingDriver(new SqliteDriver({ path: ':memory:' }));
   await migrate(driver);
   driver.texts.clear();
@@ -62,12 +64,16 @@ it('goes by a key or an index wherever a table may be large', async () => {
   );
   await useEverything(world);
   await world.store.close();
-
   const db = new DatabaseSync(':memory:');
-  const { dialect } = driver;
-  for (const statement of MIGRATIONS.flatMap((migration) => migration.statements(dialect))) db.exec(statement);
+  for (const statement of MIGRATIONS.flatMap((migration) => migration.statements(driver.dialect))) db.exec(statement);
+  everything = { texts: driver.texts, db };
+});
+afterAll(() => everything.db.close());
+
+it('goes by a key or an index wherever a table may be large', () => {
+  const { texts, db } = everything;
   const scans: string[] = [];
-  for (const text of driver.texts) {
+  for (const text of texts) {
     const steps = db.prepare(`explain query plan ${toSqlite(text)}`).all() as { detail: string }[];
     for (const { detail } of steps) {
       const large =
@@ -77,9 +83,27 @@ it('goes by a key or an index wherever a table may be large', async () => {
       if (large && !isBounded(detail) && !isCountedToLimit(text)) scans.push(`${detail}: ${text}`);
     }
   }
-  db.close();
-  expect(driver.texts.size).toBeGreaterThan(60);
+  expect(texts.size).toBeGreaterThan(60);
   expect(scans).toEqual([]);
+});
+
+it('prepares no statement anew to run it with other values', () => {
+  const { texts, db } = everything;
+  let asked = 0;
+  db.setAuthorizer(() => {
+    asked += 1; // for each table and column of a statement, whenever it is prepared
+    return constants.SQLITE_OK;
+  });
+  const preparedAnew: string[] = [];
+  for (const text of texts) {
+    if (!text.includes('limit ')) continue; // the others change rows, or are as these are
+    const statement = db.prepare(toSqlite(text));
+    const before = asked;
+    for (const value of [1, 2]) statement.all(...Array.from(text.matchAll(/\?+/g), () => value));
+    if (asked > before) preparedAnew.push(text);
+  }
+  db.setAuthorizer(null);
+  expect(preparedAnew).toEqual([]);
 });
 
 it('counts who holds the slots of a lane without walking those who wait', async () => {

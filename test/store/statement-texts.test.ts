@@ -20,7 +20,7 @@ const TEXTS: readonly [title: string, text: string, postgres: string, sqlite: st
     'keeps the rows for which nothing is found',
     'select r.key from runs r left lookup contents c on (c.key = r.key) limit ?',
     'select r.key from runs r left join lateral (select c.key from contents c where c.key = r.key offset 0) c on true limit $1',
-    'select r.key from runs r left join contents c on (c.key = r.key) limit ?',
+    'select r.key from runs r left join contents c on (c.key = r.key) limit +?',
   ],
   [
     'makes the list of keys before it looks for them',

@@ -1,6 +1,7 @@
 /**
  * How is a text of the store written for SQLite? Lists become one JSON parameter. Look-ups become plain joins and
- * tests: the planner keeps no statistics that could mislead it. Rows need no locks, because there is one writer.
+ * tests: the planner keeps no statistics that could mislead it. Rows need no locks, because there is one writer. The
+ * planner reads a limit that is a bare parameter, and SQLite prepares such a statement anew for each run: hence the `+`.
  */
 
 /** Both are in the header of the file. */
@@ -13,6 +14,7 @@ export function toSqlite(text: string): string {
     .replaceAll('in list (', 'in (')
     .replaceAll('exists lookup (', 'exists (')
     .replaceAll(/\blookup\b/g, 'join')
+    .replaceAll('limit ?', 'limit +?')
     .replace('from database_size', `from ${DATABASE_SIZE}`)
     .replace(/ for update(?: of \w+)?(?: skip locked)?$/, '');
 }
