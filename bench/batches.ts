@@ -1,6 +1,5 @@
 /** Brings many messages into a server quickly: batch requests, a few at a time. */
 import { Agent, request } from 'undici';
-import type { ListeningProcess } from './child-process.ts';
 import { DEVELOPMENT_TOKEN } from './waypost-process.ts';
 
 const BATCHES_UNDER_WAY = 4;
@@ -27,7 +26,7 @@ export function delayedItem(destination: string): BatchItem {
 
 /** Publishes `count` items; returns the milliseconds it took. Throws when a batch is refused. */
 export async function storeInBatches(
-  server: ListeningProcess,
+  { url, token = DEVELOPMENT_TOKEN }: { url: string; token?: string },
   count: number,
   itemOf: (index: number) => BatchItem,
   batchMessages = BATCH_MESSAGES,
@@ -39,9 +38,9 @@ export async function storeInBatches(
     while (next < count) {
       const first = next;
       next = Math.min(count, first + batchMessages);
-      const answer = await request(`${server.url}/v2/batch`, {
+      const answer = await request(`${url}/v2/batch`, {
         method: 'POST',
-        headers: { authorization: `Bearer ${DEVELOPMENT_TOKEN}`, 'content-type': 'application/json' },
+        headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
         body: JSON.stringify(Array.from({ length: next - first }, (_, index) => itemOf(first + index))),
         dispatcher: agent,
       });

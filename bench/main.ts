@@ -7,6 +7,7 @@
  * `npm run bench -- workflow`: workflow runs, beside the reference. `npm run bench -- postgres`: workers on PostgreSQL.
  * `npm run bench -- overload`: more publishers than can be served.
  * `npm run bench -- console`: the console in a browser, and what it costs the server.
+ * `npm run bench -- test-kit`: the test kit's start, and virtual years.
  * What the figures mean: docs/performance.md.
  */
 import { parseArgs } from 'node:util';
@@ -30,6 +31,7 @@ import { jobsLine, jobsTable, pieceLine, sustainedSummary, workersLine, workersT
 import { DEFAULT_SUSTAINED, measureSustained } from './postgres/sustained.ts';
 import { DEFAULT_WORKERS, measureWorkers } from './postgres/workers.ts';
 import { backlogTable, comparisonTable, figureLine, levelLine, loadLine, roundLine, stepsTable } from './report.ts';
+import { DEFAULT_TEST_KIT, measureTestKit } from './test-kit.ts';
 import { DEFAULT_LONG_RUN, measureLongRuns } from './workflows/long-run.ts';
 import { restateContestant } from './workflows/restate.ts';
 import { DEFAULT_SLEEPING, measureSleeping } from './workflows/sleeping.ts';
@@ -63,6 +65,8 @@ npm run bench -- console [lists|page|live|idle] [options]    the console in Chro
   --runs <n>             runs stored (${DEFAULT_CONSOLE.runs})
   --rounds <n>           turns of the live view, medians are reported (${DEFAULT_CONSOLE.rounds})
   --seconds <n>          that the idle server is watched with each screen (${DEFAULT_CONSOLE.idleSeconds})
+npm run bench -- test-kit [options]   the test kit's start, and a virtual year
+  --messages <n>         messages all over the year (${DEFAULT_TEST_KIT.messages})
 npm run bench -- workflow [steps|long|sleeping|waking] [options]    workflow runs; all four without a word
   --rounds <n>           rounds of steps, medians are reported (${DEFAULT_STEPS.rounds})
   --runs <n>             runs of three steps in each load (${DEFAULT_STEPS.runs})
@@ -161,6 +165,12 @@ async function runLanes(): Promise<void> {
 async function runMemory(): Promise<void> {
   const figures = await measureMemory({ ...DEFAULT_MEMORY, origins: count('messages', DEFAULT_MEMORY.origins) });
   process.stdout.write(`${values.json ? JSON.stringify(figures) : figures.map(figureLine).join('\n')}\n`);
+}
+
+async function runTestKit(): Promise<void> {
+  const figures = await measureTestKit({ messages: count('messages', DEFAULT_TEST_KIT.messages) });
+  process.stdout.write(`${values.json ? JSON.stringify(figures) : figures.map(figureLine).join('\n')}\n`);
+  if (figures.some(({ unit, value }) => unit === 'messages' && value !== 0)) process.exitCode = 1;
 }
 
 async function runLoop(parts: readonly string[]): Promise<void> {
@@ -318,6 +328,7 @@ else if (area === 'backlog' && part === undefined) await runBacklog();
 else if (area === 'lanes' && part === undefined) await runLanes();
 else if (area === 'memory' && part === undefined) await runMemory();
 else if (area === 'hostile' && part === undefined) await runHostile();
+else if (area === 'test-kit' && part === undefined) await runTestKit();
 else if (area === 'loop' && more.length === 0 && (part === undefined || part === 'requests' || part === 'floods')) {
   await runLoop(part === undefined ? ['requests', 'floods'] : [part]);
 } else if (area === 'overload' && part === undefined) await runOverload();

@@ -9,6 +9,7 @@ import { DEFAULT_OVERLOAD, measureOverload } from '../../bench/overload/measure.
 import { overloadTable } from '../../bench/overload/report.ts';
 import { shimObstacle } from '../../bench/preload/build.ts';
 import { backlogTable, comparisonTable, figureLine, stepsTable } from '../../bench/report.ts';
+import { measureTestKit } from '../../bench/test-kit.ts';
 import type { Contestant } from '../../bench/workflows/contestant.ts';
 import { measureLongRuns } from '../../bench/workflows/long-run.ts';
 import { measureSleeping } from '../../bench/workflows/sleeping.ts';
@@ -107,6 +108,12 @@ describe('npm run bench -- lanes', () => {
     const [, cancelled] = /while (\d+) messages are cancelled/.exec(lines) ?? [];
     expect(Number(cancelled)).toBeGreaterThanOrEqual(100);
   });
+});
+
+it('npm run bench -- test-kit: delivers the messages of a year', { timeout: 60_000 }, async () => {
+  const figures = await measureTestKit({ messages: 20 });
+  expect(figures).toContainEqual({ name: 'messages that never arrived', value: 0, unit: 'messages' });
+  expect(figures.map(figureLine).join('\n')).toMatch(/^20 messages over a year: .* ratio /m);
 });
 
 describe('npm run bench -- backlog', () => {

@@ -1,0 +1,65 @@
+/** How soon does the test kit start, and how long does a virtual year take: an empty one, and one with messages all over it? */
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Client } from 'undici';
+import { startWaypost } from '../src/testing/waypost.ts';
+import { storeInBatches } from './batches.ts';
+import type { Figure } from './figure.ts';
+
+export const DEFAULT_TEST_KIT = { messages: 10_000 };
+
+const YEAR_S = 365 * 86_400;
+const BODY = '{"n":1}';
+
+/** The app is in the process of the test kit, as it is in a test. */
+export async function measureTestKit({ messages }: { messages: number }): Promise<Figure[]> {
+  let calls = 0;
+  const app = createServer((request, response) => {
+    calls += 1;
+    request.resume();
+    response.end();
+  }).listen(0, '127.0.0.1');
+  await once(app, 'listening');
+  const url = `http://127.0.0.1:${(app.address() as AddressInfo).port}`;
+  const [startMs, waypost] = await timed(() => startWaypost());
+  const [emptyMs] = await timed(() => waypost.advance('365d'));
+  const [bareMs] = await timed(() => requestInTurn(url, messages));
+  calls = 0;
+  const [fullMs] = await timed(async () => {
+    await storeInBatches(waypost, messages, (index) => ({
+      destination: url,
+      headers: {
+        'Upstash-Delay': `${Math.ceil(((index + 1) * YEAR_S) / messages)}s`,
+        'Content-Type': 'application/json',
+      },
+      body: BODY,
+    }));
+    await waypost.runUntilIdle();
+  });
+  await waypost.stop();
+  app.close();
+  const beside = { name: 'as many bare requests, one after the other', value: bareMs / 1_000 };
+  return [
+    { name: 'start of the test kit', value: startMs, unit: 'ms' },
+    { name: 'an empty year', value: emptyMs, unit: 'ms' },
+    { name: `${messages} messages over a year`, value: fullMs / 1_000, unit: 's', beside },
+    { name: 'messages that never arrived', value: messages - calls, unit: 'messages' },
+  ];
+}
+
+async function timed<T>(work: () => Promise<T>): Promise<[ms: number, result: T]> {
+  const startedAt = performance.now();
+  const result = await work();
+  return [performance.now() - startedAt, result];
+}
+
+async function requestInTurn(url: string, count: number): Promise<void> {
+  const client = new Client(url);
+  const headers = { 'content-type': 'application/json' };
+  for (let sent = 0; sent < count; sent += 1) {
+    const { body } = await client.request({ path: '/', method: 'POST', headers, body: BODY });
+    await body.dump();
+  }
+  await client.close();
+}
