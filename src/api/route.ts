@@ -1,7 +1,7 @@
 /** What a route is, and what its handler is given. Handlers do not use sockets. */
 import type { TSchema } from '@sinclair/typebox';
 import type { Engine } from '../engine/commands.ts';
-import type { ProjectId } from '../engine/model.ts';
+import type { Millis, ProjectId } from '../engine/model.ts';
 import type { Clock, EventLog } from '../engine/ports.ts';
 import type { TokenScope } from '../engine/stores.ts';
 import type { Quotas } from '../protocol/options.ts';
@@ -93,6 +93,17 @@ export interface CalledUrl {
 /** The reason why a URL is refused as a destination, as the end of a sentence; `undefined` when it is allowed. */
 export type CheckDestination = (url: URL) => undefined | string | Promise<undefined | string>;
 
+/** Time that stands still until it is told to pass. It is the same for all projects. */
+export interface VirtualTime {
+  nowMs(): Millis;
+  /** Whether no message and no run waits for any time. */
+  readonly isIdle: boolean;
+  /** Lets time pass; resolves when all that falls due on the way has happened. */
+  advance(ms: Millis): Promise<void>;
+  /** Lets time pass until all is idle, for `limitMs` at most; whether it is. */
+  runUntilIdle(limitMs: Millis): Promise<boolean>;
+}
+
 /** The services that handlers use. */
 export interface Services {
   engine: Engine;
@@ -100,6 +111,8 @@ export interface Services {
   /** Absent where tokens are published, as in development: there are no such routes then. */
   tokens?: ProjectTokens | undefined;
   clock: Clock;
+  /** Absent where time passes by itself. */
+  virtualTime?: VirtualTime | undefined;
   log: EventLog;
   checkDestination: CheckDestination;
   quotas: Quotas;

@@ -25,6 +25,7 @@ import { tokenRoutes } from './tokens.ts';
 import { triggerRoutes } from './triggers.ts';
 import { unfinishedRoutes } from './unfinished.ts';
 import { urlGroupRoutes } from './url-groups.ts';
+import { virtualTimeRoutes } from './virtual-time.ts';
 import { waiterRoutes } from './waiters.ts';
 
 /** The route table. The route finder, access checks, the interface document and their tests are made from it. */
@@ -54,6 +55,7 @@ export function createRoutes(services: Services): Route[] {
     ...tokenRoutes(services),
     ...signatureRoutes(services),
     ...minuteRoutes(services),
+    ...virtualTimeRoutes(services),
     ...healthRoutes(services),
   ];
   return [...routes, ...documentRoutes(routes)];

@@ -8,7 +8,7 @@ import { type Command, CommandFailed, EXIT, takeSwitch } from './command.ts';
 
 export const dev: Command = {
   help: () =>
-    `Usage: waypost dev [--force] [options]
+    `Usage: waypost dev [--force] [--virtual-time] [options]
 
 Starts a server whose credentials everybody knows and that may deliver to this machine. Prints lines for your .env.
 What it accepts survives a restart, in the data folder; with --memory nothing does.
@@ -16,10 +16,16 @@ What it accepts survives a restart, in the data folder; with --memory nothing do
   --force
       Listen on an address that others can reach, although they know the credentials.
 
+  --virtual-time
+      Time stands still until a request lets it pass, for tests that skip a week: POST /v2/waypost/time/advance with
+      {"duration":"7d"}, or /v2/waypost/time/run-until-idle. Keeps everything in memory.
+
 ${settingsHelp(true)}`,
   async run(args, terminal) {
-    const { given: force, rest } = takeSwitch(args, '--force');
-    const config = parseConfig(terminal.env, rest, { dev: true });
+    const { given: force, rest: others } = takeSwitch(args, '--force');
+    const { given: isVirtual, rest } = takeSwitch(others, '--virtual-time');
+    const virtual = isVirtual ? await import('./virtual-time.ts') : undefined;
+    const config = virtual?.virtualConfig(terminal.env, rest) ?? parseConfig(terminal.env, rest, { dev: true });
     if (!isLoopback(config.host) && !force) {
       throw new CommandFailed(
         `dev listens on loopback addresses only, not on ${config.host}: everybody knows its credentials; use "waypost serve", or --force`,
@@ -29,7 +35,8 @@ ${settingsHelp(true)}`,
     const { runServer } = await import('./run-server.ts');
     return runServer(config, terminal, {
       credentials: 'development',
-      announce: (server) => welcome(server, config.memory),
+      announce: (server) => welcome(server, config.memory, isVirtual),
+      ...(virtual && { start: virtual.startVirtual }),
     });
   },
 };
@@ -39,7 +46,7 @@ function isLoopback(host: string): boolean {
 }
 
 /** Lines to paste into the `.env` of the app that publishes and receives. */
-function welcome({ url, development }: RunningServer, memory: boolean): string {
+function welcome({ url, development }: RunningServer, memory: boolean, isVirtual: boolean): string {
   if (development === undefined) throw new Error('a development server has development credentials');
   const { token, signingKeys } = development;
   return `
@@ -51,6 +58,6 @@ QSTASH_CURRENT_SIGNING_KEY=${signingKeys.current}
 QSTASH_NEXT_SIGNING_KEY=${signingKeys.next}
 
 Console: ${url}/console
-
+${isVirtual ? `Time stands still until POST ${url}/v2/waypost/time/advance lets it pass.\n` : ''}
 `;
 }

@@ -19,6 +19,8 @@ interface RunOptions {
    * same.
    */
   announce?: (server: RunningServer) => string;
+  /** Default: `startServer`. */
+  start?: typeof startServer;
 }
 
 const SIGNAL_NUMBER = { SIGTERM: 15, SIGINT: 2 };
@@ -38,10 +40,11 @@ export async function runServer(config: Config, terminal: Terminal, options: Run
   process.once('uncaughtException', (error) => endAtOnce(log, 'defect', error));
   const onFatal = (error: Error): void =>
     endAtOnce(log, error instanceof ThreadEnded ? 'worker_ended' : 'store_failed', error);
-  const server = await startServer(config, { log, credentials: options.credentials, onFatal });
+  const { credentials, start = startServer } = options;
+  const server = await start(config, { log, credentials, onFatal });
   keepMemory();
   // In development the endpoints are the user's own.
-  const warning = options.credentials === 'own' ? nodeWarning(process.versions.node) : undefined;
+  const warning = credentials === 'own' ? nodeWarning(process.versions.node) : undefined;
   if (warning !== undefined) log.warn('node_outdated', { reason: warning });
   if (format === 'pretty' && options.announce) terminal.print(options.announce(server));
   const workers = config.workers > 1 ? { workers: config.workers } : {};

@@ -23,6 +23,15 @@ export function parseDurationMs(text: string): number | undefined {
   return safeMs(sumOfParts(duration, MS_BY_UNIT) ?? Number.NaN);
 }
 
+/**
+ * A duration that a program gives: a number of milliseconds, or a text as above. `undefined` for anything else, also for
+ * a negative number.
+ */
+export function msOf(duration: unknown): number | undefined {
+  if (typeof duration === 'string') return parseDurationMs(duration);
+  return typeof duration === 'number' && duration >= 0 ? safeMs(duration) : undefined;
+}
+
 /** True for `1*DIGIT ["." 1*DIGIT]`. */
 export function isDecimal(text: string): boolean {
   const length = decimalLength(text, 0);

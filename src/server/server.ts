@@ -22,7 +22,7 @@ import type { Reading } from '../telemetry/metrics/instruments.ts';
 import type { WorkerMetrics } from '../telemetry/metrics/worker-metrics.ts';
 import { openMetrics, serveMetrics } from './metrics.ts';
 import { Threads } from './threads/supervise.ts';
-import { type AroundDelivery, startWorker } from './worker.ts';
+import { type AroundTime, startWorker } from './worker.ts';
 
 export interface ServerOptions {
   log: EventLog;
@@ -44,8 +44,8 @@ export interface ServerOptions {
   isStoreInline?: boolean;
   /** A store that the caller has opened, and closes after the server: the next server can go on with it. */
   store?: OpenedStore;
-  /** What a test puts around deliveries. Only for a single worker. */
-  around?: AroundDelivery;
+  /** Only for a single worker. */
+  around?: AroundTime;
 }
 
 export interface RunningServer {

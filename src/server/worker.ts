@@ -6,7 +6,7 @@ import { StoredTokens } from '../accounts/project-tokens.ts';
 import { createApi } from '../api/app.ts';
 import { Browsers } from '../api/browsers.ts';
 import type { Listener } from '../api/listener.ts';
-import type { CheckDestination } from '../api/route.ts';
+import type { CheckDestination, VirtualTime } from '../api/route.ts';
 import { DEVELOPMENT_ACCOUNTS } from '../config/development.ts';
 import type { Config } from '../config/table.ts';
 import { AddressGuard, type AddressPolicy, parseAddressPolicy } from '../delivery/address-guard.ts';
@@ -49,16 +49,19 @@ export interface WorkerOptions {
    * Whether workers of this process share an embedded store, and the process has already recovered that store for all.
    */
   isRecovered: boolean;
-  around?: AroundDelivery;
+  around?: AroundTime;
   /** Tells other workers about tokens and signing keys that were changed here. A change is answered after it. */
   onAccountsChanged?: () => Promise<void>;
 }
 
-/** What a test puts around deliveries. */
-export interface AroundDelivery {
+/** What comes with time that is held. */
+export interface AroundTime {
   /** Dates the signatures, in place of `machine`: receivers compare their date with a clock of their own. */
   signatureClock: Pick<Machine, 'wallMs'>;
+  /** Puts something around deliveries, which time waits for. */
   wrap: (delivery: Delivery) => Delivery;
+  /** Lets requests pass time. */
+  virtualTime?: VirtualTime;
 }
 
 export interface RunningWorker {
@@ -141,6 +144,7 @@ export async function startWorker(config: Config, options: WorkerOptions): Promi
       metrics,
       addresses,
       browsers,
+      virtualTime: around?.virtualTime,
     });
   } catch (error) {
     for (const close of opened.reverse()) await close();
@@ -184,6 +188,7 @@ interface Parts {
   metrics: WorkerMetrics | undefined;
   addresses: AddressPolicy;
   browsers: Browsers;
+  virtualTime: VirtualTime | undefined;
 }
 
 class ListeningWorker implements RunningWorker {
@@ -285,7 +290,7 @@ function addressPolicyOf({ allowDestinations }: Config): AddressPolicy {
 }
 
 function makeApi(
-  { config, credentials, engine, accounts, tokens, clock, log, metrics, addresses, browsers }: Parts,
+  { config, credentials, engine, accounts, tokens, clock, log, metrics, addresses, browsers, virtualTime }: Parts,
   isReady: () => boolean,
 ): Listener {
   try {
@@ -294,6 +299,7 @@ function makeApi(
       accounts,
       tokens,
       clock: byTheWall(clock),
+      virtualTime,
       log,
       checkDestination: destinationCheckOf(config, addresses, clock),
       quotas: {

@@ -13,11 +13,38 @@ const QUIET_TURNS = 10;
 export class Passage {
   readonly #clock: HeldClock;
   readonly #underWay: () => Promise<unknown> | undefined;
+  /** Ends when time has passed for all who have asked. */
+  #turn: Promise<unknown> = Promise.resolve();
 
   /** `underWay` answers `undefined` when nothing is, and otherwise what resolves when to look again. */
   constructor(clock: HeldClock, underWay: () => Promise<unknown> | undefined) {
     this.#clock = clock;
     this.#underWay = underWay;
+  }
+
+  nowMs(): Millis {
+    return this.#clock.nowMs();
+  }
+
+  /** Whether only timers of upkeep are left. */
+  get isIdle(): boolean {
+    return this.#clock.nextTimerAtMs('work') === undefined;
+  }
+
+  /** Lets time pass, and everything happen that falls due on the way. */
+  advance(ms: Millis): Promise<void> {
+    return this.#inTurn(() => this.#to(this.#clock.nowMs() + ms));
+  }
+
+  /** Lets time pass until all is idle. Answers false when `limitMs` pass before. */
+  runUntilIdle(limitMs: Millis): Promise<boolean> {
+    return this.#inTurn(() => this.#toEndOfWork(this.#clock.nowMs() + limitMs));
+  }
+
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#turn.then(work);
+    this.#turn = done.catch(() => {});
+    return done;
   }
 
   /** Resolves once nothing is left to do before time passes. */
@@ -31,18 +58,16 @@ export class Passage {
     }
   }
 
-  /** Lets time pass up to the Unix time `untilMs`, and everything happen that falls due on the way. */
-  async to(untilMs: Millis): Promise<void> {
+  async #to(untilMs: Millis): Promise<void> {
     await this.quiet();
     while (await this.toNextTimer(untilMs));
     this.#clock.advanceTo(untilMs);
     await this.quiet();
   }
 
-  /** Lets time pass until only timers of upkeep are left. Answers false when `untilMs` comes first. */
-  async toEndOfWork(untilMs: Millis): Promise<boolean> {
+  async #toEndOfWork(untilMs: Millis): Promise<boolean> {
     await this.quiet();
-    while (this.#clock.nextTimerAtMs('work') !== undefined) {
+    while (!this.isIdle) {
       if (!(await this.toNextTimer(untilMs, 'work'))) return false;
     }
     return true;

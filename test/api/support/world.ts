@@ -181,6 +181,8 @@ export async function openWorld(changes: Partial<ApiOptions> = {}, ground: Parti
     logsPageDefault: 1000,
     isReady: () => true,
     endOfTurn,
+    // So that what holds for all routes is tried on these too. What they do: test/testing/over-http.test.ts.
+    virtualTime: { nowMs: () => clock.nowMs(), isIdle: true, advance: async () => {}, runUntilIdle: async () => true },
     ...changes,
   };
   const app = createApi(options);

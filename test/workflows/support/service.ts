@@ -147,7 +147,7 @@ export class Service {
 
   /** Lets `ms` pass, and everything happen that falls due on the way. */
   pass(ms: Millis): Promise<void> {
-    return this.#passage.to(this.clock.nowMs() + ms);
+    return this.#passage.advance(ms);
   }
 
   /** Lets time pass until `look` finds something, and answers it. Rejects when nothing is left to wait for. */
