@@ -8,10 +8,13 @@ import { obstacleTo } from '../../support/debian.ts';
 /** Git does not see it. */
 const PICTURES = fileURLToPath(new URL('../../../coverage/console/', import.meta.url));
 
-const FLAGS = [
-  ...['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking'],
-  ...['--disable-component-update', '--disable-sync'],
-];
+export const CHROMIUM = {
+  path: '/usr/bin/chromium',
+  flags: [
+    ...['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking'],
+    ...['--disable-component-update', '--disable-sync'],
+  ],
+};
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 /** For the page. Both widths are rounded. */
@@ -29,7 +32,7 @@ export function browserObstacle(): string | undefined {
 }
 
 export function openBrowser(): Promise<Browser> {
-  return chromium.launch({ executablePath: '/usr/bin/chromium', args: FLAGS });
+  return chromium.launch({ executablePath: CHROMIUM.path, args: CHROMIUM.flags });
 }
 
 export interface VisitOptions {
