@@ -145,6 +145,11 @@ export class Ledger {
     }
   }
 
+  /** Whether somebody waits for a change to a queue or a key. */
+  get isLaneCallPending(): boolean {
+    return [...this.queueCalls, ...this.keyCalls].some(({ fortune }) => fortune === 'pending');
+  }
+
   /** Ids of all messages that some client knows to exist. */
   knownIds(): MessageId[] {
     const published = this.publishes.flatMap((call) => (call.fortune === 'acked' ? call.items : []));

@@ -129,6 +129,8 @@ async function healingPhase(world: World, workload: Workload): Promise<void> {
   workload.heal();
   await world.clock.runUntil(() => world.isUp, 60 * SECOND_MS);
   await world.clock.advanceBy(SECOND_MS); // so that calls which are under way come to their end
+  // A pause that hangs with its worker is saved when that goes on: what is opened before would be closed for good.
+  await world.clock.runUntil(() => !world.ledger.isLaneCallPending, 60 * SECOND_MS);
   while (await hasClosedLanes(world)) {
     // A server that is shutting down may die before it answers: then the next one is asked.
     void workload.openLanes();
