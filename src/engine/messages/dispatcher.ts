@@ -8,34 +8,22 @@ import { Alarm } from '../alarm.ts';
 import { type Held, InFlight, type Offer } from '../lanes/in-flight.ts';
 import { lineOf, type OriginLine } from '../lanes/origin-line.ts';
 import { WaitingLines } from '../lanes/waiting-lines.ts';
-import type {
-  Change,
-  Claimed,
-  ClaimToken,
-  Message,
-  Millis,
-  NewMessage,
-  Outcome,
-  Settlement,
-  WorkerId,
-} from '../model.ts';
+import type { Claimed, ClaimToken, Message, Millis, Outcome, WorkerId } from '../model.ts';
 import type { Clock, Delivery, EventLog, Randomness } from '../ports.ts';
 import type { Reports } from '../reports.ts';
-import { failRun } from '../runs/failures.ts';
 import type { JournalBodies } from '../runs/journal-bodies.ts';
 import type { RunStore } from '../runs/stores.ts';
 import type { EngineSettings } from '../settings.ts';
 import { StoreUnavailable } from '../store-errors.ts';
-import type { Handoff, MessageStore, Settled } from '../stores.ts';
-import { STALE, untilCurrent } from '../until-current.ts';
+import type { Handoff, MessageStore } from '../stores.ts';
 import type { Fence } from '../workers/fence.ts';
 import type { Numbers } from '../workers/numbers.ts';
-import type { Saved } from './accepted.ts';
 import { Backlog, CLAIM_MANY } from './backlog.ts';
 import type { ClaimAnswer, ClaimRequest } from './claims.ts';
 import { decide, type Settling } from './decide.ts';
 import { Intake } from './intake.ts';
 import type { DeliverySlots } from './placement.ts';
+import { Settler } from './settler.ts';
 
 /** Messages a single claim may take: keeps its transaction short enough not to delay publishes. */
 const CLAIM_MAX = 128;
@@ -48,8 +36,8 @@ const DOUBLINGS_MAX = 2;
 const LINES_MAX = 64;
 /** Body bytes that a lane's next message may have when it takes over the slot of a smaller one. */
 const SUCCESSOR_BYTES_MAX = 16 * 1024;
-/** Pause after the store refused a settle: 100 ms, doubling up to 5 s. After a refused claim, always 5 s. */
-const STORE_RETRY_MS = { first: 100, max: 5_000 };
+/** Pause after the store refused a claim. */
+const STORE_RETRY_MS = 5_000;
 
 interface DispatcherDeps {
   store: {
@@ -89,6 +77,7 @@ export class Dispatcher implements DeliverySlots {
   readonly intake: Intake;
   readonly backlog = new Backlog();
   readonly #deps: DispatcherDeps;
+  readonly #settler: Settler;
   readonly #inFlight: InFlight;
   readonly #lines: WaitingLines;
   /** Claims that this worker works on, or that are being saved. Others in its name are left over from a lost answer. */
@@ -110,6 +99,8 @@ export class Dispatcher implements DeliverySlots {
   constructor(deps: DispatcherDeps, waitingLines: OriginLine[]) {
     this.#deps = deps;
     this.intake = new Intake({ ...deps, slots: this });
+    const noteDue = (dueAtMs: Millis) => this.noteDue(dueAtMs);
+    this.#settler = new Settler({ ...deps, intake: this.intake, noteDue, limit: this.#abort.signal });
     this.#inFlight = new InFlight(deps.settings, (line) => this.#lines.reclassify(line));
     this.#alarm = new Alarm(deps.clock, () => this.wake());
     this.#lines = new WaitingLines(this.#inFlight);
@@ -269,7 +260,7 @@ export class Dispatcher implements DeliverySlots {
       if (!(error instanceof StoreUnavailable)) throw error;
       this.#deps.log.warn('claim_failed', { reason: error.message });
       this.#doublings = 0;
-      pauseMs = STORE_RETRY_MS.max;
+      pauseMs = STORE_RETRY_MS;
     } finally {
       this.#inFlight.endOffer(offer);
       this.#claims.delete(claim);
@@ -331,7 +322,7 @@ export class Dispatcher implements DeliverySlots {
   async #deliver(claimed: Claimed): Promise<Outcome> {
     const { bodies } = this.#deps;
     if (!claimed.journal) return this.#send(claimed);
-    const built = await this.#untilSaved(claimed.message, async () => ({ body: await bodies.bodyOf(claimed) }));
+    const built = await this.#settler.untilSaved(claimed.message, async () => ({ body: await bodies.bodyOf(claimed) }));
     if (!built) return { kind: 'interrupted' };
     if (built.body) claimed.deliveredBody = built.body;
     return this.#send(claimed);
@@ -385,81 +376,18 @@ export class Dispatcher implements DeliverySlots {
   /** Saves the decision with the messages that follow from it, dispatches those, and gives up the slot. */
   async #settle(claimed: Claimed, decision: Settling): Promise<void> {
     const { message } = claimed;
-    const handoff = await this.#untilSaved(message, () => this.#handoffOf(claimed));
-    const settled = await this.#save(claimed, decision, handoff);
+    const handoff = await this.#settler.untilSaved(message, () => this.#handoffOf(claimed));
+    const settled = await this.#settler.save(claimed, decision, handoff);
     if (handoff) this.#inFlight.putBack(handoff.bytesMax - bytesOf(claimed));
     if (settled?.kind === 'saved' && settled.next) return this.#handOver(claimed, settled.next);
     if (handoff) this.#tokens.delete(handoff.claimToken);
     this.giveBack(lineTo(message), bytesOf(claimed), claimed.claimToken);
   }
 
-  /** `undefined`: the time limit of the shutdown passed before it was saved. */
-  async #save(claimed: Claimed, decided: Settling, handoff: Handoff | undefined): Promise<Settled | undefined> {
-    const { store, clock, reports } = this.#deps;
-    const { message } = claimed;
-    const round = async () => {
-      const { failsRun } = decided;
-      // What a failure means is decided anew each time, from the run as it is then.
-      const decision = failsRun
-        ? await this.#untilSaved(message, () => failRun(store, claimed, { ...decided, failsRun }))
-        : decided;
-      if (!decision) return undefined;
-      const { settlement, follows } = decision;
-      const save = (newMessages: NewMessage[]) => {
-        const whole = newMessages.length === 0 ? settlement : withFollows(settlement, newMessages);
-        return this.#untilSaved(message, () => store.messages.settle(whole, clock.nowMs(), handoff));
-      };
-      const settled = await this.#untilSaved(message, async () => {
-        const drafts = await this.intake.draftsOf(follows);
-        return this.intake.save(drafts, save, followsOf, { mayBeAlone: claimed.isAlone === true });
-      });
-      if (settled?.kind === 'runChanged') return STALE;
-      if (settled?.kind === 'stale') reports.claimLost();
-      const { next } = settlement.change;
-      if (settled?.kind === 'saved') reports.settled(claimed, changeOf(settlement, settled), clock.nowMs());
-      if (settled?.kind === 'saved' && next.kind === 'waiting') this.noteDue(next.dueAtMs);
-      return settled;
-    };
-    return untilCurrent('the workflow run', round, Infinity);
-  }
-
   /** Gives the claim back as if it had never been made, and its slot, which has `bytes`. */
-  async #release({ message, claimToken }: Claimed, bytes: number): Promise<void> {
-    const { store, clock } = this.#deps;
-    const { key, projectId } = message;
-    await this.#untilSaved(message, () => store.messages.release([{ key, projectId, claimToken }], clock.nowMs()));
-    this.giveBack(lineTo(message), bytes, claimToken);
-  }
-
-  /**
-   * Repeats `save` until the store takes it: an outcome that is known must not be lost because the disk was full for
-   * a while. When the shutdown's limit passes meanwhile, the message stays claimed and goes out again at the next start.
-   */
-  async #untilSaved<T>(message: Message, save: () => Promise<T>): Promise<T | undefined> {
-    for (let pauseMs = STORE_RETRY_MS.first; ; pauseMs = Math.min(pauseMs * 2, STORE_RETRY_MS.max)) {
-      try {
-        return await save();
-      } catch (error) {
-        if (!(error instanceof StoreUnavailable)) throw error;
-        this.#deps.log.warn('settle_failed', { messageId: message.id, reason: error.message });
-        if (this.#abort.signal.aborted) return undefined;
-        await this.#pauseUnlessAborted(pauseMs);
-      }
-    }
-  }
-
-  /** Waits for `pauseMs`, or less when the shutdown's limit passes meanwhile. */
-  async #pauseUnlessAborted(pauseMs: Millis): Promise<void> {
-    const { signal } = this.#abort;
-    let resume = () => {};
-    const pause = new Promise<void>((resolve) => {
-      resume = resolve;
-    });
-    const timer = this.#deps.clock.startTimer(pauseMs, resume);
-    signal.addEventListener('abort', resume);
-    await pause;
-    signal.removeEventListener('abort', resume);
-    timer.cancel();
+  async #release(claimed: Claimed, bytes: number): Promise<void> {
+    await this.#settler.release(claimed);
+    this.giveBack(lineTo(claimed.message), bytes, claimed.claimToken);
   }
 
   #slotBecameFree(): void {
@@ -471,24 +399,6 @@ export class Dispatcher implements DeliverySlots {
     if (this.#inFlight.count > 0 || this.#claims.size > 0) return;
     for (const resolve of this.#whenIdle.splice(0)) resolve();
   }
-}
-
-/** Adds `follows`. The ending of a run names its failure callback, now that this has a key. */
-function withFollows(settlement: Settlement, follows: NewMessage[]): Settlement {
-  const change: Change = { ...settlement.change, follows };
-  const failureCallback = follows.find(({ message }) => message.settings.run?.callType === 'failureCall');
-  if (change.ending && failureCallback)
-    change.ending = { ...change.ending, failureCallbackKey: failureCallback.message.key };
-  return { ...settlement, change };
-}
-
-function followsOf(settled: Settled | undefined): readonly Saved[] {
-  return settled?.kind === 'saved' ? (settled.follows ?? []) : [];
-}
-
-/** The change of the settlement that was saved. */
-function changeOf({ change, changeIfCancelRequested }: Settlement, { isCancelled }: { isCancelled?: true }): Change {
-  return isCancelled ? (changeIfCancelRequested ?? change) : change;
 }
 
 function lineTo({ projectId, origin }: Pick<Message, 'projectId' | 'origin'>): OriginLine {

@@ -1,0 +1,128 @@
+/** How is what has become of a claim saved, however often the store refuses at first? */
+import type { Change, Claimed, Message, Millis, NewMessage, Settlement } from '../model.ts';
+import type { Clock, EventLog } from '../ports.ts';
+import type { Reports } from '../reports.ts';
+import { failRun } from '../runs/failures.ts';
+import type { RunStore } from '../runs/stores.ts';
+import { StoreUnavailable } from '../store-errors.ts';
+import type { Handoff, MessageStore, Settled } from '../stores.ts';
+import { STALE, untilCurrent } from '../until-current.ts';
+import type { Saved } from './accepted.ts';
+import type { Settling } from './decide.ts';
+import type { Intake } from './intake.ts';
+
+/** Pause after the store refused: 100 ms, doubling up to 5 s. */
+const STORE_RETRY_MS = { first: 100, max: 5_000 };
+
+interface SettlerDeps {
+  store: {
+    messages: Pick<MessageStore, 'settle' | 'release'>;
+    runs: Pick<RunStore, 'findRun' | 'findRecords' | 'readJournal'>;
+  };
+  clock: Clock;
+  log: EventLog;
+  reports: Reports;
+  /** Brings in what follows. */
+  intake: Intake;
+  /** Told when a message is to be attempted again. */
+  noteDue: (dueAtMs: Millis) => void;
+  /** Aborted when the time limit of the shutdown has passed: what is not saved by then stays claimed. */
+  limit: AbortSignal;
+}
+
+export class Settler {
+  readonly #deps: SettlerDeps;
+
+  constructor(deps: SettlerDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Saves the decision with the messages that follow from it, and dispatches those. `undefined`: the time limit of the
+   * shutdown passed before it was saved.
+   */
+  async save(claimed: Claimed, decided: Settling, handoff: Handoff | undefined): Promise<Settled | undefined> {
+    const { store, clock, reports, intake, noteDue } = this.#deps;
+    const { message } = claimed;
+    const round = async () => {
+      const { failsRun } = decided;
+      // What a failure means is decided anew each time, from the run as it is then.
+      const decision = failsRun
+        ? await this.untilSaved(message, () => failRun(store, claimed, { ...decided, failsRun }))
+        : decided;
+      if (!decision) return undefined;
+      const { settlement, follows } = decision;
+      const save = (newMessages: NewMessage[]) => {
+        const whole = newMessages.length === 0 ? settlement : withFollows(settlement, newMessages);
+        return this.untilSaved(message, () => store.messages.settle(whole, clock.nowMs(), handoff));
+      };
+      const settled = await this.untilSaved(message, async () => {
+        const drafts = await intake.draftsOf(follows);
+        return intake.save(drafts, save, followsOf, { mayBeAlone: claimed.isAlone === true });
+      });
+      if (settled?.kind === 'runChanged') return STALE;
+      if (settled?.kind === 'stale') reports.claimLost();
+      const { next } = settlement.change;
+      if (settled?.kind === 'saved') reports.settled(claimed, changeOf(settlement, settled), clock.nowMs());
+      if (settled?.kind === 'saved' && next.kind === 'waiting') noteDue(next.dueAtMs);
+      return settled;
+    };
+    return untilCurrent('the workflow run', round, Infinity);
+  }
+
+  /** Gives the claim back as if it had never been made. */
+  async release({ message, claimToken }: Claimed): Promise<void> {
+    const { store, clock } = this.#deps;
+    const { key, projectId } = message;
+    await this.untilSaved(message, () => store.messages.release([{ key, projectId, claimToken }], clock.nowMs()));
+  }
+
+  /**
+   * Repeats `save` until the store takes it: an outcome that is known must not be lost because the disk was full for
+   * a while. When the shutdown's limit passes meanwhile, the message stays claimed and goes out again at the next start.
+   */
+  async untilSaved<T>(message: Message, save: () => Promise<T>): Promise<T | undefined> {
+    for (let pauseMs = STORE_RETRY_MS.first; ; pauseMs = Math.min(pauseMs * 2, STORE_RETRY_MS.max)) {
+      try {
+        return await save();
+      } catch (error) {
+        if (!(error instanceof StoreUnavailable)) throw error;
+        this.#deps.log.warn('settle_failed', { messageId: message.id, reason: error.message });
+        if (this.#deps.limit.aborted) return undefined;
+        await this.#pauseUnlessAborted(pauseMs);
+      }
+    }
+  }
+
+  /** Waits for `pauseMs`, or less when the shutdown's limit passes meanwhile. */
+  async #pauseUnlessAborted(pauseMs: Millis): Promise<void> {
+    const { limit, clock } = this.#deps;
+    let resume = () => {};
+    const pause = new Promise<void>((resolve) => {
+      resume = resolve;
+    });
+    const timer = clock.startTimer(pauseMs, resume);
+    limit.addEventListener('abort', resume);
+    await pause;
+    limit.removeEventListener('abort', resume);
+    timer.cancel();
+  }
+}
+
+/** Adds `follows`. The ending of a run names its failure callback, now that this has a key. */
+function withFollows(settlement: Settlement, follows: NewMessage[]): Settlement {
+  const change: Change = { ...settlement.change, follows };
+  const failureCallback = follows.find(({ message }) => message.settings.run?.callType === 'failureCall');
+  if (change.ending && failureCallback)
+    change.ending = { ...change.ending, failureCallbackKey: failureCallback.message.key };
+  return { ...settlement, change };
+}
+
+function followsOf(settled: Settled | undefined): readonly Saved[] {
+  return settled?.kind === 'saved' ? (settled.follows ?? []) : [];
+}
+
+/** The change of the settlement that was saved. */
+function changeOf({ change, changeIfCancelRequested }: Settlement, { isCancelled }: { isCancelled?: true }): Change {
+  return isCancelled ? (changeIfCancelRequested ?? change) : change;
+}
