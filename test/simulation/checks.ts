@@ -200,7 +200,7 @@ function forbidsRetry({ reply }: Attempt): boolean {
 }
 
 /** P2: only what was asked for is cancelled, and what was cancelled is not sent any more. */
-function checkCancels({ world, histories, attemptsById }: Evidence): void {
+function checkCancels({ world, remains, histories, attemptsById }: Evidence): void {
   const { cancels } = world.ledger;
   const askedIds = new Set(cancels.filter(({ fortune }) => fortune !== 'rejected').flatMap(({ ids }) => ids ?? []));
   // A bulk cancel works in pieces: one that was refused may have done some of them.
@@ -219,11 +219,20 @@ function checkCancels({ world, histories, attemptsById }: Evidence): void {
   for (const { ids = [], fortune, endedAtMs } of cancels) {
     if (fortune !== 'acked') continue;
     for (const id of ids) {
-      // A claim that was committed together with the cancel, but before it, starts at the same moment.
-      const late = (attemptsById.get(id) ?? []).find((attempt) => (world.startOf.get(attempt)?.atMs ?? 0) > endedAtMs);
-      if (late) world.violate('P2', 'sent after its cancel was confirmed', id);
+      const attempts = attemptsById.get(id) ?? [];
+      const late = attempts.find((attempt) => (world.startOf.get(attempt)?.atMs ?? 0) > endedAtMs);
+      // The answer to a claim that was committed before the cancel may come long after it.
+      if (late && attempts.length > claimsBeforeCancel(remains, id))
+        world.violate('P2', 'sent after its cancel was confirmed', id);
     }
   }
+}
+
+/** How often the message was claimed before the cancel was saved; 0 when none was. */
+function claimsBeforeCancel({ changes }: Remains, messageId: MessageId): number {
+  const states = changes.flatMap(({ id, state }) => (id === messageId ? [state] : []));
+  const cancelledAt = states.findIndex((state) => state === 'CANCEL_REQUESTED' || state === 'CANCELED');
+  return states.slice(0, Math.max(0, cancelledAt)).filter((state) => state === 'ACTIVE').length;
 }
 
 /** P3: one message an id in the window, and a duplicate is answered with a message that exists. */
