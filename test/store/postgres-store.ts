@@ -22,6 +22,7 @@ function openShared(version: PostgresVersion): OpenStore {
   let url: Promise<string> | undefined;
   let shared: Store | undefined;
   let cleaner: pg.Client | undefined;
+  let deletes: string | undefined;
   let driver: PostgresDriver | undefined;
   let count = 0;
   afterAll(async () => {
@@ -31,10 +32,8 @@ function openShared(version: PostgresVersion): OpenStore {
   });
   const empty = async (connectionString: string) => {
     cleaner ??= await connect(connectionString);
-    const { rows } = await cleaner.query<{ tablename: string }>(
-      "select tablename from pg_tables where schemaname = 'public' and tablename not in ('numbers', 'migrations', 'log_expiry')",
-    );
-    await cleaner.query(rows.map(({ tablename }) => `delete from ${tablename}`).join('; '));
+    deletes ??= await deletesFrom(cleaner);
+    await cleaner.query(deletes);
   };
   /** Of the cases' time, so that their logs go as those of a server do; those that were dropped are made anew. */
   const makeDays = async (connectionString: string) => {
@@ -76,6 +75,15 @@ function openShared(version: PostgresVersion): OpenStore {
       },
     });
   };
+}
+
+/** What empties all tables; with a table go its partitions. */
+async function deletesFrom(client: pg.Client): Promise<string> {
+  const { rows } = await client.query<{ relname: string }>(
+    `select relname from pg_class where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition
+       and relname not in ('numbers', 'migrations', 'log_expiry')`,
+  );
+  return rows.map(({ relname }) => `delete from ${relname}`).join('; ');
 }
 
 async function connect(connectionString: string): Promise<pg.Client> {
