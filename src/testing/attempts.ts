@@ -1,10 +1,11 @@
 /** Around each attempt: is one under way, and is it to go wrong? */
 import { timedOut } from '../delivery/outcome.ts';
-import type { Claimed, Millis, Outcome } from '../engine/model.ts';
+import type { Claimed, Message, Millis, Outcome, ProjectId } from '../engine/model.ts';
 import type { Clock, Delivery } from '../engine/ports.ts';
 
-/** What goes wrong with the next `times` attempts to URLs that begin with `to`. */
+/** What goes wrong with the next `times` attempts of a project to URLs that begin with `to`. */
 export interface Fault {
+  projectId: ProjectId;
   to: string;
   times: number;
   /** The answer in place of the endpoint's, which is not called. */
@@ -50,7 +51,7 @@ export class Attempts implements Delivery {
 
   async attempt(claimed: Claimed, signal: AbortSignal): Promise<Outcome> {
     this.#made += 1;
-    const fault = this.#nextFault(claimed.message.url);
+    const fault = this.#nextFault(claimed.message);
     const outcome = fault?.answer ? answered(fault.answer) : await this.#send(claimed, signal);
     if (!fault || fault.lateMs === 0 || outcome.kind === 'interrupted') return outcome;
     const timeoutMs = Math.min(claimed.message.settings.timeoutMs ?? this.#timeoutMsMax, this.#timeoutMsMax);
@@ -76,8 +77,8 @@ export class Attempts implements Delivery {
     }
   }
 
-  #nextFault(url: string): Fault | undefined {
-    const index = this.#faults.findIndex(({ to }) => url.startsWith(to));
+  #nextFault({ projectId, url }: Message): Fault | undefined {
+    const index = this.#faults.findIndex((fault) => fault.projectId === projectId && url.startsWith(fault.to));
     const fault = this.#faults[index];
     if (!fault) return undefined;
     fault.times -= 1;

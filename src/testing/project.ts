@@ -2,6 +2,7 @@
 import { Buffer } from 'node:buffer';
 import type {
   DeadView,
+  Disturbance,
   LogEntryView,
   MessageView,
   RunView,
@@ -17,17 +18,20 @@ interface ProjectAccess {
   url: string;
   token: string;
   signingKeys: SigningKeys;
+  disturb: (disturbance: Disturbance) => void;
 }
 
 export class TestProject implements WaypostProject {
   readonly url: string;
   readonly token: string;
   readonly signingKeys: SigningKeys;
+  readonly disturb: WaypostProject['disturb'];
 
-  constructor({ url, token, signingKeys }: ProjectAccess) {
+  constructor({ url, token, signingKeys, disturb }: ProjectAccess) {
     this.url = url;
     this.token = token;
     this.signingKeys = signingKeys;
+    this.disturb = disturb;
   }
 
   env(): WaypostEnvironment {

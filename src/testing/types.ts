@@ -39,7 +39,7 @@ export interface Disturbance {
   body?: string;
   /** How long the answer takes in virtual time. */
   delay?: Duration;
-  /** Only attempts to URLs that begin with this. Default: to all. */
+  /** Only attempts to URLs that begin with this. Default: all of the project. */
   to?: string;
   /** How many attempts. Default: 1, the next one. */
   times?: number;
@@ -138,7 +138,7 @@ export interface DeadView {
   labels?: string[];
 }
 
-/** Its names, messages, logs and signing keys are its own. */
+/** Its names, messages, logs, signing keys and disturbances are its own. */
 export interface WaypostProject {
   /** `http://127.0.0.1:<port>` */
   readonly url: string;
@@ -152,6 +152,8 @@ export interface WaypostProject {
   runs(): Promise<RunView[]>;
   /** The dead letter queue, oldest first: messages and workflow runs. */
   dlq(): Promise<DeadView[]>;
+  /** Attempts to come go wrong. Disturbances are used up in the order in which they were asked for. */
+  disturb(disturbance: Disturbance): void;
 }
 
 /** A whole server in this process, with its store in memory, in time that stands still until it is told to pass. */
@@ -168,8 +170,6 @@ export interface Waypost extends WaypostProject {
    * not waited for, since they never end. Rejects when something still waits after `limit` (default: 366 days).
    */
   runUntilIdle(options?: { limit?: Duration }): Promise<void>;
-  /** Attempts to come go wrong. Disturbances are used up in the order in which they were asked for. */
-  disturb(disturbance: Disturbance): void;
   /** Ends the server and starts it anew on what it has stored. An attempt under way is interrupted, and made again. */
   restart(): Promise<void>;
   /** A new project, for a test that must not see what others do. Time is the same for all. */

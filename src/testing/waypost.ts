@@ -8,6 +8,7 @@ import type { Administration } from '../operations/socket/commands.ts';
 import { StoredAdministration } from '../operations/socket/stored.ts';
 import { msOf } from '../protocol/durations.ts';
 import { createSystemRandomness, systemClock } from '../system/system.ts';
+import type { Fault } from './attempts.ts';
 import { type Ground, HELD_SETTINGS, type Held, openGround, startHeld } from './held-server.ts';
 import { TestProject } from './project.ts';
 import type {
@@ -36,7 +37,7 @@ export const startWaypost: typeof Declared = async ({ settings = {}, startAt, lo
     const randomness = createSystemRandomness();
     const sealer = () => openSealer(config, randomness, { create: true });
     const administration = new StoredAdministration({ store, clock: systemClock, randomness, sealer });
-    const access = await createProject(administration, 1);
+    const access = await createProject(ground, administration, 1);
     return new TestServer(ground, await startHeld(ground), access);
   } catch (error) {
     await store.close();
@@ -72,12 +73,6 @@ class TestServer extends TestProject implements Waypost {
     );
   }
 
-  disturb({ answer, body = '', delay = 0, to = '', times = 1 }: Disturbance): void {
-    const lateMs = answer === 'lost' ? Number.POSITIVE_INFINITY : millis(delay);
-    const status = typeof answer === 'number' ? { answer: { status: answer, body } } : {};
-    this.#ground.faults.push({ to, times, lateMs, ...status });
-  }
-
   async restart(): Promise<void> {
     await this.#held.server.stop(0);
     const { config } = this.#ground;
@@ -86,7 +81,7 @@ class TestServer extends TestProject implements Waypost {
 
   async project(): Promise<WaypostProject> {
     this.#projects += 1;
-    const access = await createProject(this.#held.server.administration, this.#projects);
+    const access = await createProject(this.#ground, this.#held.server.administration, this.#projects);
     return new TestProject({ ...access, url: this.url });
   }
 
@@ -96,11 +91,22 @@ class TestServer extends TestProject implements Waypost {
   }
 }
 
-async function createProject(administration: Administration, nth: number): Promise<Access> {
+async function createProject(
+  { store, faults }: Pick<Ground, 'store' | 'faults'>,
+  administration: Administration,
+  nth: number,
+): Promise<Access> {
   const project = `test-${nth}`;
   const { signingKeys } = await administration.createProject({ name: project });
   const { token } = await administration.createToken({ project, scope: 'full' });
-  return { token, signingKeys };
+  const projects = await store.projects.listProjects();
+  const { projectId = 0 } = projects.find(({ name }) => name === project) ?? {};
+  return { token, signingKeys, disturb: (disturbance) => void faults.push({ projectId, ...faultOf(disturbance) }) };
+}
+
+function faultOf({ answer, body = '', delay = 0, to = '', times = 1 }: Disturbance): Omit<Fault, 'projectId'> {
+  const lateMs = answer === 'lost' ? Number.POSITIVE_INFINITY : millis(delay);
+  return { to, times, lateMs, ...(typeof answer === 'number' && { answer: { status: answer, body } }) };
 }
 
 function eventLog(log: WaypostOptions['log']): EventLog {

@@ -151,6 +151,16 @@ describe('a disturbance', () => {
   });
 });
 
+it('disturbs attempts of one project only', async () => {
+  const project = await waypost.project();
+  project.disturb({ answer: 500 });
+  await client.publishJSON({ url: app.url, body: {} });
+  await new Client({ baseUrl: project.url, token: project.token }).publishJSON({ url: app.url, body: {} });
+  await waypost.runUntilIdle();
+  const attempts = [await waypost.messages(), await project.messages()].map(([message]) => message?.attempts);
+  expect(attempts).toEqual([1, 2]);
+});
+
 it('goes on with what it has stored when the server is started again', async () => {
   const { url, signingKeys } = waypost;
   waypost.disturb({ answer: 'lost' });
