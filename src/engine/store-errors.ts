@@ -22,5 +22,8 @@ export class AccountsChanged extends Error {
   }
 }
 
+/** There is no space for what was to be written. */
+export class StoreFull extends StoreUnavailable {}
+
 /** The answer to a commit was lost for good: either all of the command was saved, or nothing. */
 export class CommitUnknown extends StoreUnavailable {}

@@ -1,6 +1,6 @@
 /** How do the commands of many callers become one transaction, and each still gets its own answer? */
 import type { OriginLine } from '../../engine/lanes/origin-line.ts';
-import { CommitUnknown, StoreUnavailable } from '../../engine/store-errors.ts';
+import { CommitUnknown, StoreFull, StoreUnavailable } from '../../engine/store-errors.ts';
 import type { StoreLimits } from '../../engine/stores.ts';
 import { type Driver, LockNotFree, StoreFatal, type Transaction, type TransactionOptions } from '../driver.ts';
 import { accountsVersion } from '../operations/accounts/version.ts';
@@ -17,8 +17,8 @@ const NONE_RESERVED: WriteContext['reserved'] = new Map();
 /** The result of one command. */
 export type WriteResult =
   | { kind: 'answer'; answer: Answer }
-  /** Nothing was saved, as far as is known; the caller may try again. `isCommitUnknown`: see `CommitUnknown`. */
-  | { kind: 'unavailable'; reason: string; isCommitUnknown: boolean }
+  /** Nothing was saved, as far as is known; the caller may try again. See `CommitUnknown` and `StoreFull`. */
+  | { kind: 'unavailable'; reason: string; isCommitUnknown: boolean; isFull?: boolean }
   /** Nothing was done: another worker has this project locked, and may not release it soon. */
   | Blocked
   /** Nothing was saved: see `AccountsChanged`. */
@@ -83,7 +83,8 @@ export class BatchRunner {
       const reason = error instanceof Error ? error.message : String(error);
       if (error instanceof StoreUnavailable) {
         const isCommitUnknown = error instanceof CommitUnknown;
-        return nothingDone(commands.map(() => ({ kind: 'unavailable', reason, isCommitUnknown })));
+        const isFull = error instanceof StoreFull;
+        return nothingDone(commands.map(() => ({ kind: 'unavailable', reason, isCommitUnknown, isFull })));
       }
       if (commands.length === 1) return nothingDone([{ kind: 'rejected', reason }]);
       return this.#runEach(commands, suspects);

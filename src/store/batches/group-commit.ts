@@ -4,7 +4,7 @@
  * command waits for a timer.
  */
 import type { Millis } from '../../engine/model.ts';
-import { AccountsChanged, CommitUnknown, HUNG_MS, StoreUnavailable } from '../../engine/store-errors.ts';
+import { AccountsChanged, CommitUnknown, HUNG_MS, StoreFull, StoreUnavailable } from '../../engine/store-errors.ts';
 import type { WriteCommand, WriteMethod, Writes } from '../operations/all.ts';
 import { NOBODY, type Suspects } from '../operations/locks.ts';
 import { Aside } from './aside.ts';
@@ -211,7 +211,8 @@ function settleCaller({ resolve, reject }: Waiting, result: WriteResult | undefi
   if (result === undefined) reject(new Error('the store gave no answer'));
   else if (result.kind === 'answer') resolve(result.answer as never);
   else if (result.kind === 'unavailable') {
-    reject(result.isCommitUnknown ? new CommitUnknown(result.reason) : new StoreUnavailable(result.reason));
+    const Reason = result.isCommitUnknown ? CommitUnknown : result.isFull ? StoreFull : StoreUnavailable;
+    reject(new Reason(result.reason));
   } else if (result.kind === 'accountsChanged') reject(new AccountsChanged());
   else if (result.kind === 'rejected') {
     reject(new Error(`the store refused a command: ${result.reason}`));

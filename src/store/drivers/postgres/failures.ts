@@ -1,6 +1,6 @@
 /** What does an error of the client library or of the server mean for the caller? */
 import pg from 'pg';
-import { StoreUnavailable } from '../../../engine/store-errors.ts';
+import { StoreFull, StoreUnavailable } from '../../../engine/store-errors.ts';
 import { LockNotFree, StoreFatal } from '../../driver.ts';
 
 // Classes and codes of https://www.postgresql.org/docs/current/errcodes-appendix.html.
@@ -10,6 +10,7 @@ const IDLE = '25P03';
 // Serialization failure, deadlock, a row that another transaction inserted after this one looked for it, a silent
 // transaction.
 const AGAIN = new Set(['40001', '40P01', '23505', IDLE]);
+const FULL = '53100';
 /** A lock was not free in time. */
 const LOCKED = '55P03';
 const UNAVAILABLE_CLASSES = new Set([
@@ -70,6 +71,7 @@ export function classify(error: unknown): unknown {
     const reason = 'a pooler mixes up prepared statements: WAYPOST_DATABASE_PREPARE=false goes without';
     return new StoreUnavailable(`${reason} (${reasonOf(error)})`, { cause: error });
   }
+  if (state === FULL) return new StoreFull(`the disk of the database is full: ${reasonOf(error)}`, { cause: error });
   if (UNAVAILABLE.has(state) || UNAVAILABLE_CLASSES.has(state.slice(0, 2))) {
     return new StoreUnavailable(`the database is not available (${state}): ${reasonOf(error)}`, { cause: error });
   }

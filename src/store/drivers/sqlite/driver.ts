@@ -1,7 +1,7 @@
 /** The interface to `node:sqlite`: one connection, statements that run synchronously, one piece of work at a time. */
 import { statSync } from 'node:fs';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
-import { StoreUnavailable } from '../../../engine/store-errors.ts';
+import { StoreFull, StoreUnavailable } from '../../../engine/store-errors.ts';
 import {
   type Driver,
   type Queries,
@@ -290,7 +290,7 @@ function classify(error: unknown): unknown {
   if (!(error instanceof Error) || !('errcode' in error) || typeof error.errcode !== 'number') return error;
   switch (error.errcode & 0xff) {
     case FULL:
-      return new StoreUnavailable('the disk is full', { cause: error });
+      return new StoreFull('the disk is full', { cause: error });
     case BUSY:
     case LOCKED:
       return new StoreUnavailable('the database is locked by another process', { cause: error });
