@@ -195,8 +195,15 @@ export class StoredAccounts implements Accounts {
   }
 
   projectName(projectId: ProjectId): string {
+    const name = this.findProjectName(projectId);
+    if (name === undefined) throw new Error(`there is no project ${projectId}`);
+    return name;
+  }
+
+  /** `undefined`: it is not known here, or not yet. */
+  findProjectName(projectId: ProjectId): string | undefined {
     for (const [name, id] of this.#projectByName) if (id === projectId) return name;
-    throw new Error(`there is no project ${projectId}`);
+    return undefined;
   }
 
   async signingKeys(projectId: ProjectId): Promise<SigningKeys> {

@@ -3,6 +3,7 @@
  * gives the reason for a default that is not obvious.
  */
 import { DAY, GIB, HOUR, MIB, MINUTE, SECOND } from './measures.ts';
+import { OPERATOR_EVENT_SETTINGS } from './operator-event-settings.ts';
 import { SERVER_SETTINGS } from './server-settings.ts';
 import type { Setting, ValueOf } from './setting.ts';
 
@@ -338,6 +339,8 @@ export const SETTINGS = {
     max: DAY,
     meaning: 'Pause between two rounds of dropping what is past its time.',
   },
+
+  ...OPERATOR_EVENT_SETTINGS,
 
   logFormat: {
     group: 'Logging',

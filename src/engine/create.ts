@@ -23,6 +23,9 @@ import type { PublishCommand, Published, PublishOutcome } from './messages/publi
 import { PublishGate } from './messages/publish-gate.ts';
 import { MinuteCounter } from './minutes/counter.ts';
 import type { Message, MessageId, Millis, ProjectId, WorkerId } from './model.ts';
+import { OperatorEvents } from './operator-events/events.ts';
+import { NO_PROJECT, type OperatorEventsOptions } from './operator-events/model.ts';
+import { StoreWatch } from './operator-events/store-watch.ts';
 import type { Page, PageRequest } from './page.ts';
 import type { Clock, Delivery, EventLog, Metrics, Randomness } from './ports.ts';
 import { storeOf } from './project-store.ts';
@@ -49,6 +52,8 @@ export interface EngineDeps {
   log: EventLog;
   /** Absent: nobody asks for them. */
   metrics?: Metrics | undefined;
+  /** Absent: the operator is told of nothing. */
+  operatorEvents?: OperatorEventsOptions | undefined;
   /** Whether each failed attempt and each end of a run is logged, as in development. Default: only at level `debug`. */
   tellsAll?: boolean;
   settings: EngineSettings;
@@ -102,9 +107,10 @@ export async function createEngine(deps: EngineDeps): Promise<Engine> {
   const numbers = new Numbers(deps.store, { isShared });
   const bodies = new JournalBodies(deps.store);
   const minutes = new MinuteCounter(deps);
-  const reports = new Reports({ log: deps.log, minutes, metrics: deps.metrics, tellsAll: deps.tellsAll ?? false });
+  const operatorEvents = deps.operatorEvents && new OperatorEvents({ ...deps, numbers, options: deps.operatorEvents });
+  const reports = new Reports({ ...deps, minutes, operatorEvents, tellsAll: deps.tellsAll ?? false });
   const dispatcher = new Dispatcher(
-    { ...deps, numbers, bodies, reports, fence },
+    { ...deps, numbers, bodies, reports, fence, operatorEvents },
     await deps.store.messages.waitingLines(),
   );
   deps.store.onDue((dueAtMs) => dispatcher.noteDue(dueAtMs));
@@ -112,7 +118,17 @@ export async function createEngine(deps: EngineDeps): Promise<Engine> {
   const retention = new RetentionLoop(deps);
   dispatcher.wake();
   if (deps.dropsExpired ?? true) retention.start();
-  const engine = new RunningEngine(deps, { numbers, dispatcher, retention, bodies, reports, minutes, heartbeat });
+  const watch =
+    operatorEvents &&
+    new StoreWatch({
+      ...deps,
+      events: operatorEvents,
+      options: operatorEvents.options,
+      everyMs: deps.settings.retentionIntervalMs,
+      isTurn: () => (deps.dropsExpired ?? true) && (heartbeat?.isFirst ?? true),
+    });
+  const parts = { numbers, dispatcher, retention, bodies, reports, minutes, heartbeat, operatorEvents, watch };
+  const engine = new RunningEngine(deps, parts);
   engine.startLoops();
   return Object.assign(engine, engine.workflows.commands);
 }
@@ -127,7 +143,8 @@ async function recover(deps: EngineDeps): Promise<Heartbeat | undefined> {
       return undefined;
     case 'heartbeat': {
       const { kind: _, ...own } = recovery;
-      const heartbeat = new Heartbeat({ ...deps, ...own });
+      const tellsLost = deps.operatorEvents?.thresholds.worker_lost !== undefined;
+      const heartbeat = new Heartbeat({ ...deps, ...own, tellsLost });
       store.onCommitUnknown(() => heartbeat.noteCommitUnknown());
       store.onAccountsChanged(() => heartbeat.noteAccounts());
       await heartbeat.begin();
@@ -137,9 +154,24 @@ async function recover(deps: EngineDeps): Promise<Heartbeat | undefined> {
 }
 
 /** Releases all that is in flight in a store that no other worker uses (P7). Throws `StoreUnavailable`. */
-export async function releaseAll({ store, clock, log }: Pick<EngineDeps, 'store' | 'clock' | 'log'>): Promise<void> {
-  const released = await store.messages.releaseAll(clock.nowMs());
-  if (released > 0) log.info('recovered', { count: released });
+export async function releaseAll({
+  store,
+  clock,
+  log,
+  operatorEvents,
+}: Pick<EngineDeps, 'store' | 'clock' | 'log'> & {
+  operatorEvents?: Pick<OperatorEventsOptions, 'thresholds'> | undefined;
+}): Promise<void> {
+  const nowMs = clock.nowMs();
+  const released = await store.messages.releaseAll(nowMs);
+  if (released === 0) return;
+  log.info('recovered', { count: released });
+  if (operatorEvents?.thresholds.worker_lost === undefined) return;
+  // A worker that is stopped gives back what it has.
+  const example = `the process before, with ${released} attempts under way`;
+  const key = await store.messages.reserveNumbers(1);
+  const fact = { key, kind: 'worker_lost', projectId: NO_PROJECT, atMs: nowMs, example } as const;
+  await store.operatorEvents.noteFacts({ facts: [fact] });
 }
 
 /** Made before the engine: recovery and the first read of the store come first. */
@@ -151,6 +183,8 @@ interface Parts {
   reports: Reports;
   minutes: MinuteCounter;
   heartbeat: Heartbeat | undefined;
+  operatorEvents: OperatorEvents | undefined;
+  watch: StoreWatch | undefined;
 }
 
 class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
@@ -163,6 +197,8 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
   readonly #schedules: DueLoop;
   readonly #minutes: MinuteCounter;
   readonly #heartbeat: Heartbeat | undefined;
+  readonly #operatorEvents: OperatorEvents | undefined;
+  readonly #watch: StoreWatch | undefined;
   readonly #intake: Intake;
   readonly #health: IntakeHealth;
   readonly #gate: PublishGate;
@@ -174,8 +210,11 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
   readonly createSchedule: Engine['createSchedule'];
   readonly setSchedulePaused: Engine['setSchedulePaused'];
 
-  constructor(deps: EngineDeps, { numbers, dispatcher, retention, bodies, reports, minutes, heartbeat }: Parts) {
+  constructor(deps: EngineDeps, parts: Parts) {
+    const { numbers, dispatcher, retention, bodies, reports, minutes, heartbeat, operatorEvents } = parts;
     this.#deps = deps;
+    this.#operatorEvents = operatorEvents;
+    this.#watch = parts.watch;
     this.#numbers = numbers;
     this.#dispatcher = dispatcher;
     this.#retention = retention;
@@ -192,6 +231,7 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
       ...deps,
       numbers,
       intake: dispatcher.intake,
+      operatorEvents,
       acceptContext: (projectId) => this.#acceptContext(projectId),
     });
     const commands = new ScheduleCommands({ ...deps, numbers, noteNext: (atMs) => this.#schedules.noteNext(atMs) });
@@ -217,11 +257,16 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
     clock.onJump((byMs) => log.warn('clock_set', { byMs, times: ++times }));
     this.#schedules.wake();
     this.workflows.waiters.wake();
+    this.#operatorEvents?.start(this.#intake);
+    this.#watch?.start();
     this.#heartbeat?.start({
       dispatcher: this.#dispatcher,
       noteSchedule: (atMs) => this.#schedules.noteNext(atMs),
       noteDeadline: (atMs) => this.workflows.waiters.noteNext(atMs),
-      noteDeath: () => this.#retention.hasten(),
+      noteDeath: () => {
+        this.#retention.hasten();
+        this.#operatorEvents?.noteSaved(); // also what the dead worker had saved
+      },
     });
   }
 
@@ -235,6 +280,7 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
       return drafts.map((draft, index) => publishedAs(draft, accepted[index]));
     } catch (error) {
       this.#health.noteFailure(error);
+      this.#watch?.noteFailure(error);
       throw error;
     }
   }
@@ -388,6 +434,8 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
       this.#retention.stop(),
       this.#schedules.stop(),
       this.workflows.waiters.stop(),
+      this.#operatorEvents?.stop(),
+      this.#watch?.stop(),
     ]);
     await this.#minutes.stop();
     await this.#heartbeat?.stop();

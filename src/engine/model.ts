@@ -4,6 +4,7 @@
  */
 import type { HeaderMap, HttpMethod, MessageSettings } from '../protocol/settings.ts';
 import type { EndState, EntryKind, FailureCallbackState, RunConfig, RunKey, RunState } from '../workflow/model.ts';
+import type { OperatorEventKind } from './operator-events/kinds.ts';
 import type { WaitState } from './wait-state.ts';
 
 export type { EntryKind, FailureCallbackState };
@@ -242,6 +243,8 @@ export interface Change {
   ending?: RunEnding;
   /** How the failure callback ended, when the message is one. */
   failureCallback?: FailureCallbackState;
+  /** What the operator is told of the dead letter; the fact is saved with it. */
+  toldAs?: OperatorEventKind;
 }
 
 /** What the DLQ keeps beside the message itself. */

@@ -11,6 +11,8 @@ export interface ReportsOptions {
   log: EventLog;
   minutes: Pick<MinuteCounter, 'accepted' | 'settled' | 'runEnded'>;
   metrics?: Metrics | undefined;
+  /** Absent: the operator is told of nothing. */
+  operatorEvents?: { noteSaved(): void; noteHeldBack(origin: string): void } | undefined;
   /**
    * Whether each failed attempt and each end of a run is logged with its URL, as in development. Otherwise they are
    * events of level `debug`, and of a URL only the origin is logged: paths may hold secrets.
@@ -22,12 +24,14 @@ export class Reports {
   readonly #log: EventLog;
   readonly #minutes: ReportsOptions['minutes'];
   readonly #metrics: Metrics | undefined;
+  readonly #operatorEvents: ReportsOptions['operatorEvents'];
   readonly #tellsAll: boolean;
 
-  constructor({ log, minutes, metrics, tellsAll }: ReportsOptions) {
+  constructor({ log, minutes, metrics, operatorEvents, tellsAll }: ReportsOptions) {
     this.#log = log;
     this.#minutes = minutes;
     this.#metrics = metrics;
+    this.#operatorEvents = operatorEvents;
     this.#tellsAll = tellsAll;
   }
 
@@ -51,6 +55,7 @@ export class Reports {
   settled(claimed: Claimed, change: Change, atMs: Millis): void {
     this.#minutes.settled(claimed, change);
     this.#metrics?.settled(change);
+    if (change.toldAs) this.#operatorEvents?.noteSaved();
     const reason = change.events.find(({ state }) => state === 'ERROR')?.detail?.error;
     if (reason === undefined) return;
     const { message, retried } = claimed;
@@ -82,6 +87,7 @@ export class Reports {
   /** Attempts to `origin` end without an answer: from now on it gets the fewest at a time that an origin can have. */
   heldBack(origin: string): void {
     this.#log.warn('origin_held_back', { origin });
+    this.#operatorEvents?.noteHeldBack(origin);
   }
 
   #where({ url, origin }: Pick<Message, 'url' | 'origin'>): { url: string } | { origin: string } {

@@ -28,6 +28,7 @@ import type {
   Settlement,
   WorkerId,
 } from './model.ts';
+import type { OperatorEventStore } from './operator-events/model.ts';
 import type { Page, PageRequest } from './page.ts';
 import type { DeadRunStore } from './runs/dead-run-store.ts';
 import type { RunLogStore } from './runs/log-store.ts';
@@ -423,6 +424,7 @@ export interface Store {
   readonly queues: QueueStore;
   readonly keys: FlowKeyStore;
   readonly workers: WorkerStore;
+  readonly operatorEvents: OperatorEventStore;
   readonly retention: RetentionStore;
   /**
    * From now on calls `listener` with the earliest due time of messages that no answer has reported: when a lane releases

@@ -152,6 +152,8 @@ export interface MessageSettings {
   wait?: WaitPart;
   /** Only in the record of an invocation. */
   invoke?: InvokePart;
+  /** It tells the operator of an event, so that what becomes of it is no event. No header sets it. */
+  isOperatorEvent?: true;
 }
 
 /** How duplicates of a publish are found. */

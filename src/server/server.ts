@@ -21,6 +21,7 @@ import { createSystemRandomness, systemClock } from '../system/system.ts';
 import type { Reading } from '../telemetry/metrics/instruments.ts';
 import type { WorkerMetrics } from '../telemetry/metrics/worker-metrics.ts';
 import { openMetrics, serveMetrics } from './metrics.ts';
+import { toldBy } from './operator-events.ts';
 import { Threads } from './threads/supervise.ts';
 import { type AroundTime, startWorker } from './worker.ts';
 
@@ -162,7 +163,7 @@ async function startThreads(config: Config, needs: WorkersNeeds): Promise<Worker
   const { encryptionKey } = sealer;
   const { connect } = store;
   // Once for all threads, before the first of them claims a message.
-  if (connect) await releaseAll({ store, clock: systemClock, log });
+  if (connect) await releaseAll({ store, clock: systemClock, log, operatorEvents: toldBy(config) });
   const threads = await Threads.start(config, {
     credentials,
     encryptionKey,

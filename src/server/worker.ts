@@ -16,7 +16,7 @@ import { systemResolver } from '../delivery/resolver.ts';
 import { selfTest } from '../delivery/self-test.ts';
 import type { Engine } from '../engine/commands.ts';
 import { createEngine, type Recovery } from '../engine/create.ts';
-import type { Millis, WorkerId } from '../engine/model.ts';
+import type { Millis, ProjectId, WorkerId } from '../engine/model.ts';
 import type { Clock, Delivery, EventLog, Machine, Randomness } from '../engine/ports.ts';
 import { StoreUnavailable } from '../engine/store-errors.ts';
 import type { Store } from '../engine/stores.ts';
@@ -33,6 +33,7 @@ import type { WorkerMetrics } from '../telemetry/metrics/worker-metrics.ts';
 import { sampledLog } from '../telemetry/sampled-log.ts';
 import { readConsole } from './console-files.ts';
 import { type Bound, type ListenAt, listen } from './listen.ts';
+import { openOperatorEvents } from './operator-events.ts';
 
 export interface WorkerOptions {
   store: Store;
@@ -95,6 +96,7 @@ export async function startWorker(config: Config, options: WorkerOptions): Promi
   const clock = databaseClock ?? new SteadyClock(options.machine);
   const addresses = addressPolicyOf(config);
   const browsers = browsersOf(config, credentials);
+  const events = await openOperatorEvents(config, { store, sealer, credentials, addresses, clock });
   const accounts = await openAccounts(store, sealer, { credentials, clock, isShared });
   if (rank === 'first') warnOf(config, addresses, log);
   const opened: (() => Promise<unknown>)[] = [];
@@ -115,6 +117,10 @@ export async function startWorker(config: Config, options: WorkerOptions): Promi
       delivery,
       log,
       metrics,
+      operatorEvents: events && {
+        ...events,
+        projectName: (projectId: ProjectId) => accounts.findProjectName(projectId) ?? `number ${projectId}`,
+      },
       tellsAll,
       settings: config,
       worker: id,

@@ -25,6 +25,7 @@ import { deadRunsOver } from './parts/dead-runs.ts';
 import { derive } from './parts/derive.ts';
 import { logsOver } from './parts/logs.ts';
 import { messagesOver } from './parts/messages.ts';
+import { operatorEventsOver } from './parts/operator-events.ts';
 import { retentionOver } from './parts/retention.ts';
 import { runLogsOver } from './parts/run-logs.ts';
 import { runsOver } from './parts/runs.ts';
@@ -49,6 +50,7 @@ export class SqlStore implements Store {
   readonly urlGroups: Store['urlGroups'];
   readonly projects: Store['projects'];
   readonly workers: Store['workers'];
+  readonly operatorEvents: Store['operatorEvents'];
   readonly #connection: Connection;
 
   constructor(connection: Connection) {
@@ -69,6 +71,7 @@ export class SqlStore implements Store {
     this.urlGroups = derive(connection, urlGroups);
     this.projects = derive(connection, { ...projects, ...tokens });
     this.workers = derive(connection, workers);
+    this.operatorEvents = operatorEventsOver(connection);
   }
 
   onDue(listener: (dueAtMs: Millis) => void): void {

@@ -298,6 +298,43 @@ create table numbers (
 );
 CREATE UNIQUE INDEX numbers_pkey ON numbers USING btree (name); -- primary key
 
+create table operator_events (
+  kind text collate "C" not null,
+  project_id bigint not null,
+  facts bigint not null,
+  first_at_ms bigint not null,
+  last_at_ms bigint not null,
+  example text collate "C" not null,
+  quiet_until_ms bigint not null,
+  told_example text collate "C",
+  due_at_ms bigint
+) with (
+  fillfactor=70,
+  autovacuum_vacuum_scale_factor=0.01,
+  autovacuum_vacuum_threshold=500,
+  autovacuum_vacuum_cost_delay=0,
+  autovacuum_analyze_scale_factor=0.02,
+  vacuum_index_cleanup=on
+);
+CREATE UNIQUE INDEX operator_events_pkey ON operator_events USING btree (kind, project_id); -- primary key
+CREATE INDEX operator_events_due ON operator_events USING btree (due_at_ms) WHERE (due_at_ms IS NOT NULL);
+
+create table operator_facts (
+  key bigint not null,
+  kind text collate "C" not null,
+  project_id bigint not null,
+  at_ms bigint not null,
+  example text collate "C" not null
+) with (
+  fillfactor=70,
+  autovacuum_vacuum_scale_factor=0.01,
+  autovacuum_vacuum_threshold=500,
+  autovacuum_vacuum_cost_delay=0,
+  autovacuum_analyze_scale_factor=0.02,
+  vacuum_index_cleanup=on
+);
+CREATE UNIQUE INDEX operator_facts_pkey ON operator_facts USING btree (key); -- primary key
+
 create table projects (
   id bigint not null,
   name text collate "C" not null,

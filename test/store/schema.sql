@@ -342,3 +342,26 @@ CREATE TABLE minutes (
 ) without rowid;
 
 CREATE INDEX minutes_at on minutes (at_ms, project_id);
+
+CREATE TABLE operator_facts (
+  key integer primary key,
+  kind text not null,
+  project_id integer not null,
+  at_ms integer not null,
+  example text not null
+);
+
+CREATE TABLE operator_events (
+  kind text not null,
+  project_id integer not null,
+  facts integer not null,
+  first_at_ms integer not null,
+  last_at_ms integer not null,
+  example text not null,
+  quiet_until_ms integer not null,
+  told_example text,
+  due_at_ms integer,
+  primary key (kind, project_id)
+) without rowid;
+
+CREATE INDEX operator_events_due on operator_events (due_at_ms) where due_at_ms is not null;

@@ -99,6 +99,7 @@ export async function useEverything(world: World): Promise<void> {
   await useDeadRuns(world);
   await store.minutes.addMinutes({ projectId: PROJECT, minutes: [emptyMinute(T0)] });
   await store.minutes.listMinutes({ projectId: PROJECT, fromMs: T0, toMs: T0, count: 1 });
+  await useOperatorEvents(world);
   await world.bury(T0);
   await store.retention.dropExpired({
     logsBeforeMs: T0 + 1,
@@ -108,6 +109,24 @@ export async function useEverything(world: World): Promise<void> {
     nowMs: T0 + 1,
     rowsMax: 1_000,
   });
+}
+
+async function useOperatorEvents(world: World): Promise<void> {
+  const { operatorEvents, workers } = world.store;
+  const rules = { thresholds: { worker_lost: 1 }, quietMs: 1_000, factsMax: 10 };
+  await workers.expireWorkers({ nowMs: T0 * 2, isTold: true });
+  const facts = [{ key: world.number(), kind: 'worker_lost', projectId: 0, atMs: T0, example: 'w' } as const];
+  await operatorEvents.noteFacts({ facts });
+  const { due } = await operatorEvents.gatherFacts({ projectId: PROJECT, nowMs: T0, ...rules });
+  for (const tally of due) {
+    await operatorEvents.tellTally({
+      projectId: PROJECT,
+      tally,
+      message: world.message(),
+      quietUntilMs: T0,
+      nowMs: T0,
+    });
+  }
 }
 
 export async function useRuns(world: World): Promise<void> {

@@ -9,6 +9,7 @@ import { type Held, InFlight, type Offer } from '../lanes/in-flight.ts';
 import { lineOf, type OriginLine } from '../lanes/origin-line.ts';
 import { WaitingLines } from '../lanes/waiting-lines.ts';
 import type { Claimed, ClaimToken, Message, Millis, Outcome, WorkerId } from '../model.ts';
+import type { OperatorEvents } from '../operator-events/events.ts';
 import type { Clock, Delivery, EventLog, Randomness } from '../ports.ts';
 import type { Reports } from '../reports.ts';
 import type { JournalBodies } from '../runs/journal-bodies.ts';
@@ -51,6 +52,7 @@ interface DispatcherDeps {
   delivery: Delivery;
   log: EventLog;
   reports: Reports;
+  operatorEvents?: Pick<OperatorEvents, 'kindOf'> | undefined;
   settings: EngineSettings;
   worker: WorkerId;
   fence: Fence;

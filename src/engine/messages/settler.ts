@@ -1,5 +1,6 @@
 /** How is what has become of a claim saved, however often the store refuses at first? */
 import type { Change, Claimed, Message, Millis, NewMessage, Settlement } from '../model.ts';
+import type { OperatorEvents } from '../operator-events/events.ts';
 import type { Clock, EventLog } from '../ports.ts';
 import type { Reports } from '../reports.ts';
 import { failRun } from '../runs/failures.ts';
@@ -22,6 +23,7 @@ interface SettlerDeps {
   clock: Clock;
   log: EventLog;
   reports: Reports;
+  operatorEvents?: Pick<OperatorEvents, 'kindOf'> | undefined;
   /** Brings in what follows. */
   intake: Intake;
   /** Told when a message is to be attempted again. */
@@ -42,7 +44,7 @@ export class Settler {
    * shutdown passed before it was saved.
    */
   async save(claimed: Claimed, decided: Settling, handoff: Handoff | undefined): Promise<Settled | undefined> {
-    const { store, clock, reports, intake, noteDue } = this.#deps;
+    const { store, clock, reports, operatorEvents, intake, noteDue } = this.#deps;
     const { message } = claimed;
     const round = async () => {
       const { failsRun } = decided;
@@ -52,6 +54,8 @@ export class Settler {
         : decided;
       if (!decision) return undefined;
       const { settlement, follows } = decision;
+      const toldAs = operatorEvents?.kindOf(message, settlement.change);
+      if (toldAs) settlement.change.toldAs = toldAs;
       const save = (newMessages: NewMessage[]) => {
         const whole = newMessages.length === 0 ? settlement : withFollows(settlement, newMessages);
         return this.untilSaved(message, () => store.messages.settle(whole, clock.nowMs(), handoff));

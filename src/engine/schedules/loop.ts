@@ -10,6 +10,7 @@ import type { AcceptedState, Saved } from '../messages/accepted.ts';
 import type { Intake } from '../messages/intake.ts';
 import type { PublishCommand } from '../messages/publish-command.ts';
 import type { Millis, NewMessage, ProjectId } from '../model.ts';
+import type { OperatorEvents } from '../operator-events/events.ts';
 import type { Clock, EventLog, Metrics } from '../ports.ts';
 import type { DueSchedule, ScheduleStore, UrlGroupStore } from '../stores.ts';
 import type { UrlGroup } from '../url-groups.ts';
@@ -46,6 +47,7 @@ interface ScheduleLoopDeps {
   acceptContext: (projectId: ProjectId) => AcceptContext;
   intake: Intake;
   metrics?: Metrics | undefined;
+  operatorEvents?: Pick<OperatorEvents, 'factOf' | 'noteSaved'> | undefined;
 }
 
 /** What is decided for one due schedule: its next times, and the messages of its triggers. */
@@ -144,15 +146,27 @@ class Triggers {
   }
 
   async #take(steps: Step[]): Promise<void> {
-    const { store, clock, numbers, intake, metrics } = this.#deps;
+    const { store, clock, numbers, intake, metrics, operatorEvents } = this.#deps;
     const count = steps.reduce((sum, { commands }) => sum + commands.length, 0);
     const firstKey = await numbers.take(count + steps.length);
     const wallMs = clock.wallMs();
+    let isTold = false;
     const save = (placed: NewMessage[]) => {
       const changes = changesOf(steps, { placed, firstKey, firstVersion: firstKey + count, wallMs });
+      for (const [index, { schedule, error }] of steps.entries()) {
+        const lagMs = wallMs - schedule.state.nextAtMs;
+        const fact = operatorEvents?.factOf(schedule, {
+          key: firstKey + count + index,
+          lagMs,
+          hasFailed: error !== undefined,
+        });
+        if (fact) Object.assign(changes[index] ?? {}, { fact });
+      }
+      isTold = changes.some(({ fact }) => fact !== undefined);
       return store.schedules.changeSchedules(changes, clock.nowMs());
     };
     await intake.save(this.#draftsOf(steps, firstKey), save, (answers) => savedOf(answers, steps));
+    if (isTold) operatorEvents?.noteSaved();
     for (const { schedule, trigger } of steps) {
       if (trigger.times > 0) metrics?.triggered(clock.wallMs() - schedule.state.nextAtMs);
     }

@@ -16,6 +16,7 @@ import type {
 import { type KeptHeaders, readTriggerOptions } from '../../protocol/trigger-options.ts';
 import type { PublishCommand } from '../messages/publish-command.ts';
 import type { MessageKey, Millis, NewMessage, ProjectId } from '../model.ts';
+import type { OperatorFact } from '../operator-events/model.ts';
 import { publishesToGroup, type UrlGroup } from '../url-groups.ts';
 
 export interface Schedule {
@@ -69,6 +70,8 @@ export interface ScheduleChange {
   fromVersion: number;
   state: ScheduleState;
   messages: NewMessage[];
+  /** That a time of it was missed or met late; saved with the change. */
+  fact?: OperatorFact;
 }
 
 /** How a message of the latest trigger ended, or that it has not ended yet. */
@@ -80,7 +83,7 @@ export interface TriggeredMessage {
 }
 
 /** A trigger that is later than this was missed. A minute is the finest resolution of an expression. */
-const LATE_MS = 60_000;
+export const LATE_MS = 60_000;
 
 /**
  * When a clock was set back by no more than this, a schedule waits until the times that were triggered already have

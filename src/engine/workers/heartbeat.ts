@@ -44,6 +44,8 @@ export interface HeartbeatDeps {
   /** Without a heartbeat for so long, the others may expire this worker. */
   timeoutMs: Millis;
   accounts: SharedAccounts;
+  /** Whether the operator is told of workers that expire without having left. */
+  tellsLost?: boolean;
 }
 
 /** Projects, tokens and signing keys as this worker has them in memory. Other workers may change them in the store. */
@@ -111,6 +113,11 @@ export class Heartbeat {
   /** Workers that claim messages, this one included, as the latest heartbeat told. */
   get workersAlive(): number {
     return this.#others.length + 1;
+  }
+
+  /** Whether no other worker comes before it: it does what one of all workers does. */
+  get isFirst(): boolean {
+    return this.#others.every((other) => other > this.#deps.worker);
   }
 
   get fence(): Fence {
@@ -294,8 +301,8 @@ export class Heartbeat {
 
   /** Expires late workers and releases the claims that have no worker any more. */
   async #expire(): Promise<void> {
-    const { store, clock, log } = this.#deps;
-    const dead = await store.workers.expireWorkers({ nowMs: clock.nowMs() });
+    const { store, clock, log, tellsLost = false } = this.#deps;
+    const dead = await store.workers.expireWorkers({ nowMs: clock.nowMs(), isTold: tellsLost });
     for (const worker of dead) log.info('worker_gone', { worker });
     if (dead.length > 0) this.#linesAreLost = true;
     await this.#releaseOrphans();

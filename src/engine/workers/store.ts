@@ -41,8 +41,11 @@ export interface WorkerStore {
    * present version, which is answered.
    */
   workersBehind(args: { accountsVersion?: number }): Promise<{ accountsVersion: number; behind: WorkerId[] }>;
-  /** Expires the workers that are late at `nowMs` or have left, and answers which. Only one caller gets each of them. */
-  expireWorkers(args: { nowMs: Millis }): Promise<WorkerId[]>;
+  /**
+   * Expires the workers that are late at `nowMs` or have left, and answers which. Only one caller gets each of them.
+   * `isTold`: of those that are late it saves that the operator is to be told.
+   */
+  expireWorkers(args: { nowMs: Millis; isTold?: boolean }): Promise<WorkerId[]>;
   /** Up to `limit` claims of workers that the store does not know, or knows no more; the caller releases them. */
   orphanedClaims(args: { limit: number }): Promise<ClaimRef[]>;
   /** All claims in the name of `worker`. */

@@ -13,6 +13,7 @@ import { linesOfProjects } from './010-lines-of-projects.ts';
 import { accountsOfWorkers } from './011-accounts-of-workers.ts';
 import { minutes } from './012-minutes.ts';
 import { statusOfDelivered } from './013-status-of-delivered.ts';
+import { operatorEvents } from './014-operator-events.ts';
 import type { Migration } from './migration.ts';
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -29,6 +30,7 @@ export const MIGRATIONS: readonly Migration[] = [
   accountsOfWorkers,
   minutes,
   statusOfDelivered,
+  operatorEvents,
 ];
 
 /** The database was written by a newer Waypost in a way that this one cannot work with. */

@@ -22,6 +22,12 @@ export const MOVED_TABLES: readonly MovedTable[] = [
     `accepted delivered failed_attempts dead runs_started runs_succeeded runs_failed runs_canceled
      ${buckets('latency')} ${buckets('lag')}`,
   ),
+  table('operator_facts', 'key', 'kind project_id at_ms example'),
+  table(
+    'operator_events',
+    'kind project_id',
+    'facts first_at_ms last_at_ms example quiet_until_ms told_example due_at_ms',
+  ),
   table('url_groups', 'project_id name', 'created_at_ms updated_at_ms', 'headers'),
   table('url_group_endpoints', 'project_id group_name position', 'url name'),
   table(

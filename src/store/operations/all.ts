@@ -19,6 +19,7 @@ import * as settle from './messages/settle.ts';
 import * as unfinished from './messages/unfinished.ts';
 import * as minutes from './minutes.ts';
 import type { MergedWrite, Write, WriteTraits } from './operation.ts';
+import * as operatorEvents from './operator-events.ts';
 import * as retention from './retention.ts';
 import * as activeRuns from './runs/active.ts';
 import * as deadRuns from './runs/dead-runs.ts';
@@ -54,6 +55,7 @@ const ALL = {
   ...liveLogs,
   ...minutes,
   ...numbers,
+  ...operatorEvents,
   ...projects,
   ...tokens,
   ...release,

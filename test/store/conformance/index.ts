@@ -11,6 +11,7 @@ import { lanesConformance } from './lanes.ts';
 import { liveLogsConformance } from './live-logs.ts';
 import { logsConformance } from './logs.ts';
 import { minutesConformance } from './minutes.ts';
+import { operatorEventsConformance } from './operator-events.ts';
 import { projectsConformance } from './projects.ts';
 import { retentionConformance } from './retention.ts';
 import { runEndingsConformance } from './run-endings.ts';
@@ -40,6 +41,7 @@ export function storeConformance(name: string, open: OpenStore): void {
     ['logs', logsConformance],
     ['live logs', liveLogsConformance],
     ['minutes', minutesConformance],
+    ['operator events', operatorEventsConformance],
     ['projects', projectsConformance],
     ['URL groups', urlGroupsConformance],
     ['schedules', schedulesConformance],

@@ -14,6 +14,7 @@ import type {
   RunLogState,
   Settlement,
 } from '../../../engine/model.ts';
+import type { OperatorEventKind } from '../../../engine/operator-events/kinds.ts';
 import type { FlowControl, HttpMethod } from '../../../protocol/settings.ts';
 import type { SqlValue } from '../../driver.ts';
 import { LINE } from '../lanes/lines.ts';
@@ -101,6 +102,7 @@ export interface StoredChange {
   ending?: StoredEnding;
   /** Code of the failure callback's state, if this message is a failure callback. */
   failureState?: number;
+  toldAs?: OperatorEventKind;
 }
 
 export interface StoredSettlement {
@@ -190,13 +192,14 @@ export function encodeSettlement(settlement: Settlement): StoredSettlement {
   return stored;
 }
 
-function encodeChange({ next, events, deadLetter, follows, ending, failureCallback }: Change): StoredChange {
+function encodeChange({ next, events, deadLetter, follows, ending, failureCallback, toldAs }: Change): StoredChange {
   const stored: StoredChange = { events: events.map(encodeEvent) };
   if (next.kind === 'waiting') stored.waiting = { dueAtMs: next.dueAtMs, retried: next.retried };
   if (deadLetter) stored.deadLetter = encodeDeadLetter(deadLetter);
   if (follows) stored.follows = follows.map(encodeNewMessage);
   if (ending) stored.ending = encodeEnding(ending);
   if (failureCallback) stored.failureState = FAILURE_STATE[failureCallback];
+  if (toldAs) stored.toldAs = toldAs;
   return stored;
 }
 

@@ -1,6 +1,9 @@
 /** What does the outcome of an attempt change, provided that the attempt still owns its message? */
 import type { Saved } from '../../../engine/messages/accepted.ts';
+import type { OperatorEventKind } from '../../../engine/operator-events/kinds.ts';
+import type { OperatorFact } from '../../../engine/operator-events/model.ts';
 import type { Settled } from '../../../engine/stores.ts';
+import { dlqIdOf } from '../../../protocol/cursor.ts';
 import type { SqlValue } from '../../driver.ts';
 import { flowRefsOf } from '../lanes/flow-lanes.ts';
 import { type FreedSlot, handOffAll } from '../lanes/handoff.ts';
@@ -9,6 +12,7 @@ import { type QueueRef, queuesById } from '../lanes/queue-lanes.ts';
 import { releaseNext } from '../lanes/release-next.ts';
 import { lastEventTimes, type MessageEvents, type WriteContext } from '../logs/log-writer.ts';
 import { merged } from '../operation.ts';
+import { insertFacts } from '../operator-events.ts';
 import { judge, writeEndings } from '../runs/end.ts';
 import { insertMessages } from './accept.ts';
 import type { ClaimedRow } from './claim.ts';
@@ -150,6 +154,7 @@ async function writeAll(context: WriteContext, saved: readonly Owned[]): Promise
   const finished: number[] = [];
   const waiting: SqlValue[][] = [];
   const dead: SqlValue[][] = [];
+  const facts: OperatorFact[] = [];
   const events: MessageEvents[] = [];
   for (const { owner, change } of saved) {
     const { key, project_id: projectId } = owner;
@@ -162,6 +167,7 @@ async function writeAll(context: WriteContext, saved: readonly Owned[]): Promise
       finished.push(key);
     }
     if (change.deadLetter) dead.push([projectId, key, owner.run_key, ...change.deadLetter]);
+    if (change.deadLetter && change.toldAs) facts.push(factOf(owner, change.toldAs, change.deadLetter));
     const floorMs = Math.max(owner.claimed_at_ms ?? 0, floors.get(key) ?? 0);
     events.push({ projectId, key, runKey: owner.run_key, events: change.events, floorMs });
   }
@@ -173,7 +179,17 @@ async function writeAll(context: WriteContext, saved: readonly Owned[]): Promise
     waiting,
   );
   await tx.insertMany('dead', ['project_id', 'key', 'run_key', ...DEAD_LETTER_COLUMNS], dead);
+  if (facts.length > 0) await insertFacts(tx, facts);
   await logs.append(tx, events);
+}
+
+function factOf(
+  { key, project_id: projectId }: OwnerRow,
+  kind: OperatorEventKind,
+  deadLetter: readonly SqlValue[],
+): OperatorFact {
+  const failedAtMs = Number(deadLetter[DEAD_LETTER_COLUMNS.indexOf('failed_at_ms')]);
+  return { key, kind, projectId, atMs: failedAtMs, example: dlqIdOf(failedAtMs, key) };
 }
 
 /**

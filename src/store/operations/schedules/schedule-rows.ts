@@ -1,4 +1,5 @@
 /** How schedules become rows and back, in the caller's thread like all other rows (rows.ts). */
+import type { OperatorFact } from '../../../engine/operator-events/model.ts';
 import type {
   Schedule,
   ScheduleChange,
@@ -60,6 +61,7 @@ export interface StoredScheduleChange {
   /** Values of `STATE_COLUMNS`. */
   state: SqlValue[];
   messages: StoredNewMessage[];
+  fact?: OperatorFact;
 }
 
 /** A row of `SCHEDULE_COLUMNS` and `PLAN_COLUMNS` as it is read. */
@@ -133,8 +135,8 @@ export function encodeSchedule({ key, projectId, id, createdAtMs, plan, state }:
   };
 }
 
-export function encodeScheduleChange({ key, fromVersion, state, messages }: ScheduleChange): StoredScheduleChange {
-  return { key, fromVersion, state: encodeState(state), messages: messages.map(encodeNewMessage) };
+export function encodeScheduleChange({ state, messages, ...change }: ScheduleChange): StoredScheduleChange {
+  return { ...change, state: encodeState(state), messages: messages.map(encodeNewMessage) };
 }
 
 function encodeState(state: ScheduleState): SqlValue[] {

@@ -7,6 +7,7 @@ import { insertPlain } from '../messages/accept.ts';
 import { bytesOf, weightOf } from '../messages/new-messages.ts';
 import { codeOfLogState } from '../messages/rows.ts';
 import { longRead, read, write } from '../operation.ts';
+import { insertFacts } from '../operator-events.ts';
 import {
   PLAN_COLUMNS,
   SCHEDULE_COLUMNS,
@@ -90,6 +91,8 @@ export const changeSchedules = write(
     if (saved.length > 0) {
       const values = saved.map(({ key, state }): SqlValue[] => [key, ...state]);
       await context.tx.updateMany('schedules', 'key', STATE_COLUMNS, values);
+      const facts = saved.flatMap(({ fact }) => fact ?? []);
+      if (facts.length > 0) await insertFacts(context.tx, facts);
     }
     const states = await insertPlain(
       context,

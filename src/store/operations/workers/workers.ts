@@ -1,5 +1,6 @@
 /** Which workers live, and which claims belong to no worker any more? */
 import type { ClaimRef, WorkerId } from '../../../engine/model.ts';
+import { NO_PROJECT } from '../../../engine/operator-events/model.ts';
 import { LEAD_MS_MAX } from '../../../engine/workers/steady-clock.ts';
 import type { HeartbeatAnswer, WorkerState } from '../../../engine/workers/store.ts';
 import type { Queries } from '../../driver.ts';
@@ -8,6 +9,7 @@ import { accountsVersion } from '../accounts/version.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { nextDueAtMs } from '../messages/claim.ts';
 import { read, write } from '../operation.ts';
+import { insertFacts } from '../operator-events.ts';
 import { nextTime } from '../schedules/schedules.ts';
 import { nextDeadline } from '../waiters/waiters.ts';
 
@@ -69,10 +71,21 @@ export const heartbeat = write(
  */
 export const expireWorkers = write(
   { class: () => 'urgent' },
-  async ({ tx }: WriteContext, { nowMs }: { nowMs: number }): Promise<WorkerId[]> => {
-    const rows = await tx.query<{ id: string }>('delete from workers where beat_at_ms + timeout_ms < ? returning id', [
-      nowMs,
-    ]);
+  async ({ tx }: WriteContext, { nowMs, isTold }: { nowMs: number; isTold?: boolean }): Promise<WorkerId[]> => {
+    const rows = await tx.query<Pick<WorkerRow, 'id' | 'timeout_ms'>>(
+      'delete from workers where beat_at_ms + timeout_ms < ? returning id, timeout_ms',
+      [nowMs],
+    );
+    const lost = rows.filter(({ timeout_ms }) => timeout_ms >= 0); // the others have left
+    if (isTold && lost.length > 0) {
+      const firstKey = await tx.reserve('keys and tokens', lost.length);
+      await insertFacts(
+        tx,
+        lost.map(({ id }, index) => ({
+          ...{ key: firstKey + index, kind: 'worker_lost', projectId: NO_PROJECT, atMs: nowMs, example: id },
+        })),
+      );
+    }
     return rows.map(({ id }) => id);
   },
 );

@@ -1,0 +1,164 @@
+/**
+ * Tells the operator what happens (docs/operator-events.md). Facts lie in the store from when they come about; a while after
+ * this worker heard of one, it counts them all and saves the messages that tell of them. So a crash loses none, and of
+ * several workers one tells.
+ */
+import { mintMessageId } from '../../protocol/ids.ts';
+import { DueLoop } from '../due-loop.ts';
+import type { Intake } from '../messages/intake.ts';
+import type { Change, Message, MessageKey, Millis } from '../model.ts';
+import type { Clock, EventLog, Randomness } from '../ports.ts';
+import { LATE_MS, type Schedule } from '../schedules/schedules.ts';
+import { StoreUnavailable } from '../store-errors.ts';
+import type { Numbers } from '../workers/numbers.ts';
+import type { OperatorEventKind } from './kinds.ts';
+import {
+  NO_PROJECT,
+  type OperatorEventStore,
+  type OperatorEventsOptions,
+  type OperatorFact,
+  type Tally,
+} from './model.ts';
+import { eventBody, type ToldTally } from './text.ts';
+
+/** What happens together is told together. */
+const GATHER_AFTER_MS = 1_000;
+/** Facts counted in one transaction. */
+const FACTS_MAX = 200;
+/** With the default pauses, for more than a day. */
+const RETRIES = 5;
+const TIMEOUT_MS = 30_000;
+
+export interface OperatorEventsDeps {
+  store: { operatorEvents: OperatorEventStore };
+  clock: Clock;
+  randomness: Randomness;
+  log: EventLog;
+  numbers: Numbers;
+  options: OperatorEventsOptions;
+}
+
+export class OperatorEvents {
+  readonly options: OperatorEventsOptions;
+  readonly #deps: OperatorEventsDeps;
+  readonly #loop: DueLoop;
+  readonly #origin: string;
+  #intake: Intake | undefined;
+
+  constructor(deps: OperatorEventsDeps) {
+    this.#deps = deps;
+    this.options = deps.options;
+    this.#origin = new URL(deps.options.url).origin;
+    this.#loop = new DueLoop({
+      ...{ clock: deps.clock, log: deps.log, failure: 'operator_events_failed', timerKind: 'upkeep' },
+      doPiece: () => this.#doPiece(),
+    });
+  }
+
+  /** Tells what earlier workers have left, and from then on what this one hears of. */
+  start(intake: Intake): void {
+    this.#intake = intake;
+    this.#loop.wake();
+  }
+
+  stop(): Promise<void> {
+    return this.#loop.stop();
+  }
+
+  isTold(kind: OperatorEventKind): boolean {
+    return this.#deps.options.thresholds[kind] !== undefined;
+  }
+
+  /** As what a change is to be told; `undefined`: not at all. An event about an event makes none. */
+  kindOf({ settings }: Message, { deadLetter, ending }: Change): OperatorEventKind | undefined {
+    if (!deadLetter || settings.isOperatorEvent) return undefined;
+    const kind = ending ? 'run_failed' : 'message_buried';
+    return this.isTold(kind) ? kind : undefined;
+  }
+
+  /** That a schedule was triggered so long after its time, or could not be; `undefined`: that is no event. */
+  factOf(
+    { projectId, id }: Pick<Schedule, 'projectId' | 'id'>,
+    { key, lagMs, hasFailed }: { key: MessageKey; lagMs: Millis; hasFailed: boolean },
+  ): OperatorFact | undefined {
+    if (!this.isTold('schedule_missed') || (lagMs <= LATE_MS && !hasFailed)) return undefined;
+    return { key, kind: 'schedule_missed', projectId, atMs: this.#deps.clock.nowMs(), example: id };
+  }
+
+  /** Facts were saved with something else. */
+  noteSaved(): void {
+    this.#loop.noteNext(this.#deps.clock.nowMs() + GATHER_AFTER_MS);
+  }
+
+  /** Attempts to `origin` end without an answer. If it is the operator's own, there is nobody to tell. */
+  noteHeldBack(origin: string): void {
+    if (origin !== this.#origin) void this.note('origin_held', origin);
+  }
+
+  /** Saves a fact that nothing else saves. While the store does not take it, it is only logged. */
+  async note(kind: OperatorEventKind, example: string): Promise<void> {
+    const { store, clock, numbers, log } = this.#deps;
+    if (!this.isTold(kind)) return;
+    try {
+      const key = await numbers.take(1);
+      const fact: OperatorFact = { key, kind, projectId: NO_PROJECT, atMs: clock.nowMs(), example };
+      await store.operatorEvents.noteFacts({ facts: [fact] });
+      this.noteSaved();
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable)) throw error;
+      log.warn('operator_events_failed', { reason: error.message });
+    }
+  }
+
+  /** The message that tells of `tally`, under a key that no other message has. */
+  messageOf(tally: ToldTally & Pick<Tally, 'projectId'>, key: MessageKey): Message {
+    const { clock, randomness, options } = this.#deps;
+    const project = tally.projectId === NO_PROJECT ? undefined : options.projectName(tally.projectId);
+    const nowMs = clock.nowMs();
+    return {
+      key,
+      id: mintMessageId(key, (count) => randomness.bytes(count)),
+      projectId: options.projectId,
+      url: options.url,
+      origin: this.#origin,
+      method: 'POST',
+      header: { 'Content-Type': ['application/json'] },
+      body: eventBody(tally, project),
+      createdAtMs: nowMs,
+      notBeforeMs: nowMs,
+      settings: {
+        ...{ dialect: 'upstash', maxRetries: RETRIES, timeoutMs: TIMEOUT_MS, labels: [tally.kind] },
+        isOperatorEvent: true,
+      },
+    };
+  }
+
+  async #doPiece(): Promise<'more' | Millis> {
+    const { store, clock, options } = this.#deps;
+    const { projectId, thresholds, quietMs } = options;
+    const nowMs = clock.nowMs();
+    const rules = { thresholds, quietMs, factsMax: FACTS_MAX };
+    const {
+      hasMore,
+      due,
+      nextAtMs = Infinity,
+    } = await store.operatorEvents.gatherFacts({ projectId, nowMs, ...rules });
+    if (hasMore) return 'more';
+    for (const tally of due) await this.#tell(tally);
+    return due.length > 0 ? 'more' : nextAtMs;
+  }
+
+  async #tell(tally: Tally): Promise<void> {
+    const { store, clock, numbers, options } = this.#deps;
+    const message = this.messageOf(tally, await numbers.take(1));
+    const nowMs = clock.nowMs();
+    const quietUntilMs = nowMs + options.quietMs;
+    const save = async ([placed]: readonly NewMessageOf[]) =>
+      placed === undefined
+        ? 'stale'
+        : store.operatorEvents.tellTally({ projectId: options.projectId, tally, message: placed, quietUntilMs, nowMs });
+    await this.#intake?.save([{ message }], save, (state) => (state === 'stale' ? [] : [{ state }]));
+  }
+}
+
+type NewMessageOf = Parameters<OperatorEventStore['tellTally']>[0]['message'];

@@ -1,0 +1,34 @@
+/** What is an operator told? Small JSON with one plain sentence in it, and nothing that belongs to a project's users. */
+import type { Millis } from '../model.ts';
+import type { OperatorEventKind } from './kinds.ts';
+import type { Tally } from './model.ts';
+
+const SENTENCES: Readonly<Record<OperatorEventKind, (count: number) => string>> = {
+  message_buried: (count) => `${many(count, 'message')} went into the DLQ`,
+  run_failed: (count) => `${many(count, 'workflow run')} failed and went into the DLQ`,
+  origin_held: (count) => `${many(count, 'origin')} held back, since attempts end without an answer`,
+  schedule_missed: (count) => `${many(count, 'schedule time')} missed or met late`,
+  store_filling: () => 'the store is filling up',
+  store_full: () => 'the store is full and takes nothing',
+  worker_lost: (count) => `${many(count, 'worker')} ended without having been stopped`,
+};
+
+export type ToldTally = Pick<Tally, 'kind' | 'count' | 'firstAtMs' | 'lastAtMs' | 'example'>;
+
+/** The body of the message. `project`: its name; `undefined`: it concerns the whole server. Times are Unix times in ms. */
+export function eventBody(tally: ToldTally, project: string | undefined): Uint8Array {
+  const { kind, count, firstAtMs: firstAt, lastAtMs: lastAt, example } = tally;
+  const where = project === undefined ? '' : `project ${project}: `;
+  const last = count > 1 ? `, the last at ${timeOf(lastAt)}` : '';
+  const text = `${where}${SENTENCES[kind](count)}; the first: ${example}, at ${timeOf(firstAt)}${last}`;
+  const told = { kind, project: project ?? null, count, firstAt, lastAt, example, text };
+  return new TextEncoder().encode(JSON.stringify(told));
+}
+
+function many(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}
+
+function timeOf(ms: Millis): string {
+  return new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z');
+}

@@ -1,0 +1,82 @@
+/** Operator events as the server is configured for them: of which kinds, in which project, about which disk? */
+import { statfs } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { mintSigningKeys, type Sealer, sealKeys } from '../accounts/accounts.ts';
+import type { Credentials } from '../accounts/open-accounts.ts';
+import { DEVELOPMENT_ACCOUNTS } from '../config/development.ts';
+import { parseThresholds } from '../config/operator-event-settings.ts';
+import type { Config } from '../config/table.ts';
+import { AddressGuard, type AddressPolicy } from '../delivery/address-guard.ts';
+import { checkDestination } from '../delivery/destination-check.ts';
+import type { OperatorEventsOptions } from '../engine/operator-events/model.ts';
+import type { Machine } from '../engine/ports.ts';
+import type { ProjectStore } from '../engine/stores.ts';
+import { databaseOf, messageOf } from '../operations/open-store.ts';
+import { isName } from '../protocol/names.ts';
+import { CannotStart } from '../system/cannot-start.ts';
+
+interface Needs {
+  store: { projects: Pick<ProjectStore, 'ensureProject'> };
+  sealer: Sealer;
+  credentials: Credentials;
+  addresses: AddressPolicy;
+  clock: Pick<Machine, 'wallMs'>;
+}
+
+/** Makes the project. `undefined`: the operator is told of nothing. Throws `CannotStart`. */
+export async function openOperatorEvents(
+  config: Config,
+  needs: Needs,
+): Promise<Omit<OperatorEventsOptions, 'projectName'> | undefined> {
+  const told = toldBy(config);
+  if (!told) return undefined;
+  checkUrl(config.operatorEventsUrl, needs.addresses);
+  const database = databaseOf(config);
+  const isOnDisk = database.kind === 'sqlite' && !config.memory;
+  return {
+    ...told,
+    url: config.operatorEventsUrl,
+    projectId: await ensureProject(config, needs),
+    quietMs: config.operatorEventsQuietMs,
+    storage: {
+      bytesMax: config.operatorEventsStoreBytesMax,
+      freeBytesMin: config.operatorEventsFreeBytesMin,
+      ...(isOnDisk && { readFreeBytes: () => readFreeBytes(dirname(database.path)) }),
+    },
+  };
+}
+
+/** Of what the operator is told; `undefined`: of nothing. Throws `CannotStart`. */
+export function toldBy(config: Config): Pick<OperatorEventsOptions, 'thresholds'> | undefined {
+  if (config.operatorEventsUrl === '') return undefined;
+  try {
+    return { thresholds: parseThresholds(config.operatorEvents) };
+  } catch (error) {
+    throw new CannotStart(`WAYPOST_OPERATOR_EVENTS: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+/** The real guard is where deliveries connect, as for all messages. The URL may hold a secret, so it is not shown. */
+function checkUrl(url: string, addresses: AddressPolicy): void {
+  if (!URL.canParse(url)) throw new CannotStart('WAYPOST_OPERATOR_EVENTS_URL: cannot be read');
+  const verdict = checkDestination(new URL(url), new AddressGuard(addresses));
+  if (verdict.kind === 'blocked') {
+    throw new CannotStart(`WAYPOST_OPERATOR_EVENTS_URL: ${verdict.reason} (${verdict.remedy})`);
+  }
+}
+
+/** Nobody else has a token or the keys of the operator's own project, so that nobody else can send what looks like an event. */
+async function ensureProject(config: Config, { store, sealer, credentials, clock }: Needs): Promise<number> {
+  const isDevelopment = credentials === 'development';
+  const [developer] = DEVELOPMENT_ACCOUNTS;
+  const name = isDevelopment ? developer.name : config.operatorEventsProject;
+  if (!isName(name)) throw new CannotStart('WAYPOST_OPERATOR_EVENTS_PROJECT: this cannot be the name of a project');
+  const keys = isDevelopment ? developer.signingKeys : mintSigningKeys(sealer.randomBytes);
+  const project = { name, signingKeys: sealKeys(keys, sealer), nowMs: clock.wallMs() };
+  return (await store.projects.ensureProject(project)).projectId;
+}
+
+async function readFreeBytes(folder: string): Promise<number> {
+  const { bavail, bsize } = await statfs(folder);
+  return bavail * bsize;
+}

@@ -1,0 +1,137 @@
+/** What has happened that the operator is to be told, how much of it is counted, and what is due to be told? */
+import type { Millis, ProjectId } from '../../engine/model.ts';
+import type { OperatorEventKind } from '../../engine/operator-events/kinds.ts';
+import type { OperatorEventRules, OperatorFact, Tally } from '../../engine/operator-events/model.ts';
+import { tallied } from '../../engine/operator-events/tally.ts';
+import type { SqlValue, Transaction } from '../driver.ts';
+import type { EntryState } from './lanes/entry.ts';
+import type { WriteContext } from './logs/log-writer.ts';
+import { insertPlain } from './messages/accept.ts';
+import { weightOf } from './messages/new-messages.ts';
+import type { StoredNewMessage } from './messages/rows.ts';
+import { write } from './operation.ts';
+
+const FACT_COLUMNS = ['key', 'kind', 'project_id', 'at_ms', 'example'];
+const TALLY_COLUMNS = [
+  'kind',
+  'project_id',
+  'facts',
+  'first_at_ms',
+  'last_at_ms',
+  'example',
+  'quiet_until_ms',
+  'told_example',
+  'due_at_ms',
+] as const;
+
+const SAVE_TALLY = `insert into operator_events (${TALLY_COLUMNS.join(', ')}) values (${TALLY_COLUMNS.map(() => '?').join(', ')})
+  on conflict (kind, project_id) do update set ${TALLY_COLUMNS.slice(2)
+    .map((name) => `${name} = excluded.${name}`)
+    .join(', ')}`;
+
+type TallyRow = Record<(typeof TALLY_COLUMNS)[number], SqlValue>;
+
+/** In the transaction in which they come about. */
+export function insertFacts(tx: Transaction, facts: readonly OperatorFact[]): Promise<void> {
+  const rows = facts.map(({ key, kind, projectId, atMs, example }) => [key, kind, projectId, atMs, example]);
+  return tx.insertMany('operator_facts', FACT_COLUMNS, rows);
+}
+
+export const noteFacts = write(
+  { class: () => 'accept', weight: ({ facts }) => ({ rows: facts.length }) },
+  ({ tx }: WriteContext, { facts }: { facts: readonly OperatorFact[] }): Promise<void> => insertFacts(tx, facts),
+);
+
+export interface GatherArgs extends OperatorEventRules {
+  /** Of the operator: whoever gathers or tells locks it, so that no two workers do. */
+  projectId: ProjectId;
+  /** Facts that are counted together. */
+  factsMax: number;
+  nowMs: Millis;
+}
+
+/** Counts facts. Answers whether there may be more of them, and otherwise what is due, or when something will be. */
+export const gatherFacts = write(
+  { class: () => 'accept', weight: ({ factsMax }) => ({ rows: factsMax }) },
+  async (
+    { tx }: WriteContext,
+    { factsMax, nowMs, thresholds, quietMs }: GatherArgs,
+  ): Promise<{ hasMore: boolean; due: Tally[]; nextAtMs: Millis | null }> => {
+    const rows = await tx.query<{ key: number; kind: string; project_id: number; at_ms: number; example: string }>(
+      'select key, kind, project_id, at_ms, example from operator_facts order by key limit ?',
+      [factsMax],
+    );
+    const facts = rows.map(({ kind, project_id: projectId, at_ms: atMs, ...fact }) => ({
+      ...fact,
+      ...{ kind: kind as OperatorEventKind, projectId, atMs },
+    }));
+    const groups = Map.groupBy(facts, ({ kind, projectId }) => `${kind} ${projectId}`);
+    for (const [first, ...others] of groups.values()) {
+      if (first === undefined) continue;
+      const before = await findTally(tx, first);
+      await tx.send(SAVE_TALLY, encode(tallied(before, [first, ...others], { thresholds, quietMs }, nowMs)));
+    }
+    if (facts.length > 0) await tx.send('delete from operator_facts where key in (??)', [facts.map(({ key }) => key)]);
+    const due = await tx.query<TallyRow>(
+      `select ${TALLY_COLUMNS.join(', ')} from operator_events where due_at_ms is not null and due_at_ms <= ?
+       order by due_at_ms limit ?`,
+      [nowMs, factsMax],
+    );
+    const [next] = await tx.query<{ due_at_ms: number }>(
+      'select due_at_ms from operator_events where due_at_ms is not null order by due_at_ms limit 1',
+    );
+    return { hasMore: facts.length === factsMax, due: due.map(decode), nextAtMs: next?.due_at_ms ?? null };
+  },
+);
+
+export interface TellArgs {
+  projectId: ProjectId;
+  tally: Tally;
+  message: StoredNewMessage;
+  quietUntilMs: Millis;
+  nowMs: Millis;
+}
+
+/** Saves the message that tells of the tally, and begins to count anew. `stale`, with nothing done: it has changed. */
+export const tellTally = write(
+  { class: () => 'accept', weight: ({ message }) => weightOf([message]) },
+  async (context: WriteContext, { tally, message, quietUntilMs, nowMs }: TellArgs): Promise<EntryState | 'stale'> => {
+    const told = await context.tx.run(
+      `update operator_events set facts = 0, due_at_ms = null, quiet_until_ms = ?, told_example = example
+       where kind = ? and project_id = ? and facts = ? and quiet_until_ms = ?`,
+      [quietUntilMs, tally.kind, tally.projectId, tally.count, tally.quietUntilMs],
+    );
+    if (told === 0) return 'stale';
+    const [state] = await insertPlain(context, [message], nowMs);
+    if (state === undefined) throw new Error('the message that tells of an event was not saved');
+    return state;
+  },
+);
+
+async function findTally(tx: Transaction, of: Pick<Tally, 'kind' | 'projectId'>): Promise<Tally | undefined> {
+  const [row] = await tx.query<TallyRow>(
+    `select ${TALLY_COLUMNS.join(', ')} from operator_events where kind = ? and project_id = ?`,
+    [of.kind, of.projectId],
+  );
+  return row && decode(row);
+}
+
+function encode(tally: Tally): SqlValue[] {
+  const { kind, projectId, count, firstAtMs, lastAtMs, example, quietUntilMs, toldExample, dueAtMs } = tally;
+  const optional = [toldExample ?? null, dueAtMs ?? null];
+  return [kind, projectId, count, firstAtMs, lastAtMs, example, quietUntilMs, ...optional];
+}
+
+function decode(row: TallyRow): Tally {
+  return {
+    kind: row.kind as OperatorEventKind,
+    projectId: row.project_id as number,
+    count: row.facts as number,
+    firstAtMs: row.first_at_ms as number,
+    lastAtMs: row.last_at_ms as number,
+    example: row.example as string,
+    quietUntilMs: row.quiet_until_ms as number,
+    ...(row.told_example !== null && { toldExample: row.told_example as string }),
+    ...(row.due_at_ms !== null && { dueAtMs: row.due_at_ms as number }),
+  };
+}

@@ -1,0 +1,384 @@
+/** When is an operator told, of what, and how often? Over a real store in memory, with time and network simulated. */
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { Engine } from '../../src/engine/commands.ts';
+import { createEngine } from '../../src/engine/create.ts';
+import type { PublishCommand } from '../../src/engine/messages/publish-command.ts';
+import { OPERATOR_EVENTS, type OperatorEventKind } from '../../src/engine/operator-events/kinds.ts';
+import type { OperatorEventsOptions } from '../../src/engine/operator-events/model.ts';
+import type { ScheduleCommand } from '../../src/engine/schedules/commands.ts';
+import { StoreFull } from '../../src/engine/store-errors.ts';
+import type { Store } from '../../src/engine/stores.ts';
+import { openDatabase, storeOver } from '../simulation/database.ts';
+import { SeededRandom } from '../support/seeded-random.ts';
+import { SimulatedClock } from '../support/simulated-clock.ts';
+import { type Endpoint, SimulatedNetwork, type SimulatedSender } from '../support/simulated-network.ts';
+import { message, NOW_MS, SETTINGS } from './fixtures.ts';
+
+const PROJECT = 1;
+const OPERATOR = 9;
+const QUIET_MS = 300_000;
+const FAILING = 'https://fails.example';
+const OPERATOR_URL = 'https://operator.example/events?secret=1';
+
+interface Told {
+  kind: OperatorEventKind;
+  project: string | null;
+  count: number;
+  firstAt: number;
+  lastAt: number;
+  example: string;
+  text: string;
+}
+
+/** A server that begins anew on its store each time that it is told to, and an operator who notes what comes. */
+class Bench {
+  readonly store: Store;
+  /** Held: where time is played, nobody sets it or sleeps, so that days cost nothing. */
+  readonly clock = Object.assign(new SimulatedClock(NOW_MS), { isHeld: true });
+  readonly network = new SimulatedNetwork(this.clock, { travelMs: () => 0, timeoutMs: 60_000 });
+  readonly told: Told[] = [];
+  /** Statuses with which the operator's endpoint answers, one after the other, and then 200. */
+  operatorAnswers: number[] = [];
+  readonly log: string[] = [];
+  engine: Engine | undefined;
+  sender: SimulatedSender | undefined;
+  readonly #lookEveryMs: number;
+  readonly #options: Partial<OperatorEventsOptions>;
+  readonly #random = new SeededRandom(1);
+  #starts = 0;
+
+  private constructor(store: Store, options: Partial<OperatorEventsOptions>, lookEveryMs: number) {
+    this.#lookEveryMs = lookEveryMs;
+    this.store = store;
+    this.#options = options;
+    this.network.setEndpoint(FAILING, () => ({ kind: 'answer', status: 500, afterMs: 10 }));
+    this.network.setEndpoint('https://operator.example', this.operator);
+  }
+
+  static async open(
+    { lookEveryMs = 1e9, ...options }: Partial<OperatorEventsOptions> & { lookEveryMs?: number } = {},
+    wrap = (store: Store): Store => store,
+  ): Promise<Bench> {
+    const driver = await openDatabase();
+    const store = storeOver(driver);
+    onTestFinished(async () => {
+      await store.close();
+      await driver.close();
+    });
+    const bench = new Bench(wrap(store), options, lookEveryMs);
+    await bench.start();
+    return bench;
+  }
+
+  async start(): Promise<void> {
+    const { store, clock } = this;
+    this.#starts += 1;
+    this.sender = this.network.connect();
+    const note = (event: string) => void this.log.push(event);
+    this.engine = await createEngine({
+      ...{ store, clock, randomness: this.#random, delivery: this.sender, worker: `worker-${this.#starts}` },
+      log: { debug: note, info: note, warn: note, error: note },
+      settings: { ...SETTINGS, inFlightMax: 1_000, inFlightPerOriginMax: 500, retentionIntervalMs: this.#lookEveryMs },
+      operatorEvents: {
+        url: OPERATOR_URL,
+        projectId: OPERATOR,
+        projectName: (id) => `project-${id}`,
+        thresholds: Object.fromEntries(OPERATOR_EVENTS.map((kind) => [kind, 1])),
+        quietMs: QUIET_MS,
+        storage: { bytesMax: 0, freeBytesMin: 0 },
+        ...this.#options,
+      },
+    });
+    await this.clock.settled();
+  }
+
+  /** Publishes `count` messages that fail for good. */
+  async bury(
+    count = 1,
+    projectId = PROJECT,
+    settings: Partial<PublishCommand['options']['settings']> = {},
+  ): Promise<void> {
+    const options: PublishCommand['options'] = {
+      ...{ method: 'POST', header: {}, explicitHeader: {} },
+      settings: { dialect: 'upstash', maxRetries: 0, ...settings },
+    };
+    const command: PublishCommand = { url: `${FAILING}/secret-path`, body: Buffer.from('secret body'), options };
+    await this.engine?.publish(
+      projectId,
+      Array.from({ length: count }, () => command),
+    );
+    await this.clock.advanceBy(20);
+  }
+
+  readonly operator: Endpoint = ({ claimed }) => {
+    this.told.push(JSON.parse(Buffer.from(claimed.message.body).toString()));
+    return { kind: 'answer', status: this.operatorAnswers.shift() ?? 200, afterMs: 10 };
+  };
+
+  /** Publishes more to `origin`, which answers nothing, than goes on to be sent to one at a time. Each is tried twice. */
+  async overload(origin: string): Promise<void> {
+    this.network.setEndpoint(origin, () => ({ kind: 'reset', afterMs: 1 }));
+    const options: PublishCommand['options'] = {
+      ...{ method: 'POST', header: {}, explicitHeader: {} },
+      settings: { dialect: 'upstash', maxRetries: 9 },
+    };
+    const command: PublishCommand = { url: `${origin}/`, body: new Uint8Array(), options };
+    const ids = await this.engine?.publish(
+      PROJECT,
+      Array.from({ length: 60 }, () => command),
+    );
+    await this.clock.advanceBy(10);
+    await this.engine?.cancelMatching(PROJECT, {});
+    if (ids?.length !== 60) throw new Error('not all were published');
+  }
+
+  kinds(): string[] {
+    return this.told.map(({ kind, count }) => `${kind} ${count}`);
+  }
+
+  async deadOf(projectId: number): Promise<string[]> {
+    const page = { count: 100, order: 'earliestFirst' } as const;
+    return (await this.store.dead.listDead({ projectId, filter: {}, page })).items.map(({ dlqId }) => dlqId);
+  }
+}
+
+describe('dead messages', () => {
+  test('are told of at once, then together with all that died in the quiet time, and no more while none dies', async () => {
+    const bench = await Bench.open();
+    await bench.bury(3);
+    await bench.clock.advanceBy(1_100);
+    expect(bench.kinds()).toEqual(['message_buried 3']);
+    for (let minute = 0; minute < 4; minute += 1) {
+      await bench.bury(60);
+      await bench.clock.advanceBy(60_000);
+    }
+    expect(bench.kinds()).toHaveLength(1);
+    await bench.clock.advanceBy(60_000);
+    expect(bench.kinds()).toEqual(['message_buried 3', 'message_buried 240']);
+    await bench.clock.advanceBy(10 * QUIET_MS);
+    expect(bench.kinds()).toHaveLength(2);
+    await bench.bury();
+    await bench.clock.advanceBy(1_100);
+    expect(bench.kinds().at(-1)).toBe('message_buried 1');
+  });
+
+  test('are told by project, time and DLQ id, in a sentence, without what is in them', async () => {
+    const bench = await Bench.open();
+    await bench.bury();
+    await bench.bury(2, 2);
+    await bench.clock.advanceBy(1_100);
+    const [dlqId = ''] = await bench.deadOf(PROJECT);
+    const time = new Date(NOW_MS).toISOString().replace('.000', '');
+    expect(bench.told).toMatchObject([
+      {
+        ...{
+          kind: 'message_buried',
+          project: 'project-1',
+          count: 1,
+          firstAt: NOW_MS + 10,
+          lastAt: NOW_MS + 10,
+          example: dlqId,
+        },
+        text: `project project-1: 1 message went into the DLQ; the first: ${dlqId}, at ${time}`,
+      },
+      { project: 'project-2', count: 2 },
+    ]);
+    expect(JSON.stringify(bench.told)).not.toMatch(/secret|example\.|https/);
+  });
+
+  test('are not told of while a retry is still to come', async () => {
+    const bench = await Bench.open();
+    await bench.bury(1, PROJECT, { maxRetries: 1 });
+    await bench.clock.advanceBy(5_000);
+    expect(bench.told).toEqual([]);
+  });
+
+  test('are told of from the threshold on; fewer in a quiet time are forgotten', async () => {
+    const bench = await Bench.open({ thresholds: { message_buried: 10 } });
+    await bench.bury(9);
+    await bench.clock.advanceBy(QUIET_MS + 1_000);
+    await bench.bury(9);
+    await bench.clock.advanceBy(2_000);
+    expect(bench.told).toEqual([]);
+    await bench.bury(1);
+    await bench.clock.advanceBy(1_100);
+    expect(bench.kinds()).toEqual(['message_buried 10']);
+  });
+
+  test('are told of after a crash that came before', async () => {
+    const bench = await Bench.open();
+    await bench.bury(2);
+    bench.sender?.die(); // and nothing of the first engine is asked again: its timers find the entry told of
+    await bench.start();
+    await bench.clock.advanceBy(2_000);
+    expect(bench.kinds()).toEqual(['message_buried 2']);
+  });
+
+  test('are told of by one of several workers, whichever they died at', async () => {
+    const bench = await Bench.open();
+    const engines = [bench.engine];
+    for (const _ of [2, 3]) {
+      await bench.start();
+      engines.push(bench.engine);
+    }
+    for (const engine of engines) {
+      bench.engine = engine;
+      await bench.bury();
+    }
+    await bench.clock.advanceBy(QUIET_MS + 5_000);
+    expect(bench.kinds()).toEqual(['message_buried 3']);
+  });
+});
+
+describe('what tells of an event', () => {
+  const DAYS = 3 * 86_400_000;
+
+  /** Of an operator who never answers well, until nothing is left to do. */
+  async function playDeadOperator(bench: Bench): Promise<void> {
+    bench.operatorAnswers = new Array(1_000).fill(500);
+    await bench.bury();
+    await bench.clock.advanceBy(DAYS);
+  }
+
+  test('makes no event when it dies, before and after a restart and a retry from the DLQ', async () => {
+    const bench = await Bench.open();
+    await playDeadOperator(bench);
+    expect(bench.kinds()).toEqual(new Array(6).fill('message_buried 1')); // one message, five retries
+    const dead = await bench.deadOf(OPERATOR);
+    expect(dead).toHaveLength(1);
+    await bench.start();
+    await bench.engine?.retryDead(OPERATOR, dead, { maxRetries: 0 });
+    await bench.clock.advanceBy(DAYS);
+    expect(bench.kinds()).toHaveLength(7);
+    expect(await bench.deadOf(OPERATOR)).toHaveLength(1);
+  });
+
+  test('planted: without its mark it makes events without end', async () => {
+    const bench = await Bench.open({}, (store) => {
+      const { tellTally } = store.operatorEvents;
+      store.operatorEvents.tellTally = (args) => {
+        delete args.message.message.settings.isOperatorEvent;
+        return tellTally(args);
+      };
+      return store;
+    });
+    await playDeadOperator(bench);
+    expect(new Set(bench.told.map(({ project }) => project))).toContain('project-9');
+  });
+
+  test('is an event when the operator publishes it: only what Waypost makes is marked', async () => {
+    const bench = await Bench.open();
+    await bench.bury(1, OPERATOR);
+    await bench.clock.advanceBy(2_000);
+    expect(bench.told).toMatchObject([{ kind: 'message_buried', project: 'project-9' }]);
+  });
+
+  test('goes to an origin of which nothing is told when it is held back', async () => {
+    const bench = await Bench.open();
+    await bench.overload('https://operator.example');
+    expect(bench.log).toContain('origin_held_back');
+    bench.network.setEndpoint('https://operator.example', bench.operator);
+    await bench.bury();
+    await bench.clock.advanceBy(QUIET_MS);
+    expect(bench.kinds()).toEqual(['message_buried 1']);
+  });
+});
+
+describe('an origin that is held back', () => {
+  test('is told of once in a quiet time, whichever workers notice', async () => {
+    const bench = await Bench.open();
+    await bench.overload('https://gone.example');
+    await bench.clock.advanceBy(2_000);
+    await bench.start();
+    await bench.overload('https://gone.example');
+    await bench.clock.advanceBy(QUIET_MS);
+    expect(bench.log.filter((event) => event === 'origin_held_back')).toHaveLength(2);
+    expect(bench.told).toMatchObject([
+      { kind: 'origin_held', project: null, count: 1, example: 'https://gone.example' },
+    ]);
+  });
+});
+
+describe('a schedule', () => {
+  const hourly: ScheduleCommand = {
+    ...{ destination: { kind: 'url', url: `${FAILING}/` }, body: new Uint8Array() },
+    options: {
+      ...{ cron: '0 * * * *', scheduleId: 'hourly', method: 'POST', header: {}, explicitHeader: {} },
+      settings: { dialect: 'upstash', maxRetries: 9 },
+    },
+  };
+
+  test('whose time passed while no worker ran is told of, one that is in time is not', async () => {
+    const bench = await Bench.open();
+    await bench.engine?.createSchedule(PROJECT, hourly, 0);
+    await bench.clock.advanceBy(3_600_000 + 2_000);
+    expect(bench.told).toEqual([]);
+    await bench.engine?.drain(0);
+    bench.clock.jumpBy(2 * 3_600_000);
+    await bench.start();
+    await bench.clock.advanceBy(2_000);
+    expect(bench.told).toMatchObject([{ kind: 'schedule_missed', project: 'project-1', count: 1, example: 'hourly' }]);
+  });
+});
+
+describe('a worker', () => {
+  test('that was not stopped is told of when the next one starts, one that was stopped is not', async () => {
+    const bench = await Bench.open();
+    await bench.engine?.drain(0);
+    await bench.start();
+    await bench.clock.advanceBy(2_000);
+    expect(bench.told).toEqual([]);
+    const newMessage = message({ key: await bench.store.messages.reserveNumbers(2), url: FAILING });
+    await bench.store.messages.accept(
+      [{ message: newMessage, state: { kind: 'claimed', claimToken: newMessage.key + 1, worker: 'dead' }, events: [] }],
+      NOW_MS,
+    );
+    await bench.start();
+    await bench.clock.advanceBy(2_000);
+    expect(bench.told).toMatchObject([
+      { kind: 'worker_lost', project: null, example: 'the process before, with 1 attempts under way' },
+    ]);
+  });
+});
+
+describe('the store', () => {
+  test('is told of when it is larger than it should be, and again once it was smaller', async () => {
+    let free = 10_000;
+    const storage = { bytesMax: 0, freeBytesMin: 5_000, readFreeBytes: async () => free };
+    const bench = await Bench.open({ storage, lookEveryMs: 60_000 });
+    await bench.clock.advanceBy(120_000);
+    expect(bench.told).toEqual([]);
+    free = 4_999;
+    await bench.clock.advanceBy(30 * 60_000);
+    expect(bench.told).toMatchObject([{ kind: 'store_filling', example: 'its disk has 4999 bytes left' }]);
+    free = 10_000;
+    await bench.clock.advanceBy(60_000);
+    free = 4_000;
+    await bench.clock.advanceBy(61_500);
+    expect(bench.kinds()).toHaveLength(2);
+  });
+
+  test('is told of by a request that is kept nowhere when it is full, until the operator answers well', async () => {
+    let isFull = false;
+    const bench = await Bench.open({ lookEveryMs: 60_000 }, (store) => {
+      const { ping } = store;
+      store.ping = () => (isFull ? Promise.reject(new StoreFull('the disk is full')) : ping.call(store));
+      return store;
+    });
+    bench.operatorAnswers = [500, 503];
+    isFull = true;
+    await bench.clock.advanceBy(60_000 + 70_000 + 100);
+    expect(bench.told).toMatchObject(
+      new Array(3).fill({ kind: 'store_full', project: null, example: 'the disk is full' }),
+    );
+    const ids = bench.network.attempts.map(({ messageId }) => messageId);
+    expect(new Set(ids).size).toBe(1);
+    const page = { count: 10, order: 'latestFirst' } as const;
+    expect((await bench.store.logs.listLogs({ projectId: OPERATOR, filter: {}, page })).items).toEqual([]);
+    await bench.clock.advanceBy(QUIET_MS - 70_000);
+    expect(bench.told).toHaveLength(3);
+    isFull = false;
+    await bench.clock.advanceBy(2 * QUIET_MS);
+    expect(bench.told).toHaveLength(3);
+  });
+});
