@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { eventually } from '../support/eventually.ts';
+import { TestApp } from '../testing/app.ts';
 import { describeBrokenDisk, FaultyRun, SOUND } from './faulty-run.ts';
 
 /** The server may go on or end; either way it must serve again once there is space, without anybody's help. */
@@ -69,23 +70,32 @@ describe.skipIf(mountObstacle !== undefined)(
   `a small file system that fills up${mountObstacle === undefined ? '' : ` (skipped: ${mountObstacle})`}`,
   () => {
     let run: FaultyRun;
+    let operator: TestApp;
     let isMounted = false;
     beforeEach(async () => {
-      run = await FaultyRun.prepare();
+      operator = await TestApp.open();
+      run = await FaultyRun.prepare(() => ({
+        WAYPOST_OPERATOR_EVENTS_URL: operator.url,
+        WAYPOST_OPERATOR_EVENTS: 'store_filling,store_full',
+        WAYPOST_RETENTION_INTERVAL: '1s',
+      }));
       const size = `size=${FILESYSTEM_MEBIBYTES}m`;
       isMounted = spawnSync('mount', ['-t', 'tmpfs', '-o', size, 'tmpfs', run.dataDir]).status === 0;
     });
     afterEach(async () => {
       if (isMounted) spawnSync('umount', ['-l', run.dataDir]);
       await run.close();
+      await operator.close();
     });
 
-    it('serves again once there is space, with everything that was acknowledged', {
+    it('serves again once there is space, with everything that was acknowledged, and tells the operator', {
       timeout: 60_000,
     }, async (context) => {
       if (!isMounted) context.skip('root may not mount here');
       const server = await run.start();
       await run.publishAccepted(10);
+      const told = () => operator.calls.map(({ body }) => JSON.parse(body).kind);
+      await eventually('the operator to be told of little space', async () => told().length > 0, 10_000);
       const filler = join(run.dataDir, 'filler');
       const { bavail, bsize } = statfsSync(run.dataDir);
       writeFileSync(filler, Buffer.alloc(Math.max(0, bavail * bsize - 1024 * 1024)));
@@ -96,6 +106,8 @@ describe.skipIf(mountObstacle !== undefined)(
         if (reply.kind !== 'ok') refused += 1;
       }
       expect(refused).toBe(5);
+      await eventually('the operator to be told', async () => told().includes('store_full'), 10_000);
+      expect(told()).toEqual(['store_filling', 'store_full']);
       rmSync(filler);
       await recover(run, server.exited);
       expect(await run.verdict()).toMatchObject(SOUND);
