@@ -34,11 +34,14 @@ let url: string;
 let projectId: number;
 /** Of all workers, in order. */
 let history: string[];
+/** What the operator was told by any of them. */
+let toldOperator: unknown[];
 let peers: Peer[];
 
 beforeEach(async () => {
   url = await freshDatabase();
   history = [];
+  toldOperator = [];
   peers = [];
 });
 
@@ -82,6 +85,10 @@ async function start(name: string, skewMs: number, changes: Partial<EngineSettin
   const answered = Promise.withResolvers<Outcome>();
   const delivery: Delivery = {
     attempt: (claimed, signal) => {
+      if (claimed.message.settings.isOperatorEvent) {
+        toldOperator.push(JSON.parse(Buffer.from(claimed.message.body).toString()));
+        return Promise.resolve({ kind: 'answered', status: 200, header: {}, body: new Uint8Array(0) });
+      }
       history.push(`${name} begins`);
       delivering.resolve(claimed);
       return new Promise((resolve) => {
@@ -113,6 +120,10 @@ async function start(name: string, skewMs: number, changes: Partial<EngineSettin
     settings: { ...SETTINGS, ...changes },
     worker: name,
     recovery: { kind: 'heartbeat', clock, timeoutMs: TIMEOUT_MS, accounts: accountsKnown() },
+    operatorEvents: {
+      ...{ url: 'https://operator.example/', projectId, thresholds: { worker_lost: 1 }, quietMs: 60_000 },
+      ...{ projectName: String, storage: { bytesMax: 0, freeBytesMin: 0 } },
+    },
   });
   const answer = (status: number) =>
     answered.resolve({ kind: 'answered', status, header: {}, body: new Uint8Array(0) });
@@ -145,6 +156,17 @@ test('one whose heartbeats fail lets go before another delivers what it had, and
   expect(lost.events).toContain('fence_closed');
   expect(survivor.events).toEqual(expect.arrayContaining(['worker_gone', 'rescued']));
   survivor.answer(200);
+});
+
+test('one that is lost is told to the operator by one of the others, one that ends properly by none', async () => {
+  const lost = await start('lost', 0);
+  const leaver = await start('leaver', 0);
+  await start('first', 0);
+  await start('second', 0);
+  await leaver.engine.drain(0);
+  await closeOnce(lost.store);
+  await eventually('the operator to be told', () => toldOperator.length > 0);
+  expect(toldOperator).toMatchObject([{ kind: 'worker_lost', count: 1, example: 'lost' }]);
 });
 
 test('one that ends properly is missed at once, and leaves nothing to be rescued', async () => {
