@@ -104,7 +104,7 @@ export class StoreWatch {
     const message = events.messageOf({ ...tally, example: reason }, 0); // keys come from the store too
     let isTold = false;
     for (const pauseMs of PAUSES_MS) isTold ||= await this.#isTaken(message, pauseMs);
-    if (!isTold && !this.#abort.signal.aborted) log.error('operator_not_told', { event: tally.kind });
+    if (!isTold && !this.#abort.signal.aborted) log.error('operator_not_told', { kind: tally.kind });
     this.#quietUntilMs = clock.nowMs() + options.quietMs;
     this.#isTelling = false;
   }
