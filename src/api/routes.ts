@@ -12,6 +12,7 @@ import { logRoutes } from './logs.ts';
 import { messageRoutes } from './messages.ts';
 import { minuteRoutes } from './minutes.ts';
 import { overviewRoutes } from './overview.ts';
+import { projectMetricRoutes } from './project-metrics.ts';
 import { publishRoutes } from './publish.ts';
 import { queueRoutes } from './queues.ts';
 import type { Route, Services } from './route.ts';
@@ -56,6 +57,7 @@ export function createRoutes(services: Services): Route[] {
     ...signatureRoutes(services),
     ...minuteRoutes(services),
     ...virtualTimeRoutes(services),
+    ...projectMetricRoutes(services),
     ...healthRoutes(services),
   ];
   return [...routes, ...documentRoutes(routes)];

@@ -78,7 +78,7 @@ describe('every example in the documentation works as it stands', () => {
       }
       const { stdout } = example.language === 'ts' ? await runScript(example) : await runShell(example);
       if (example.language === 'ts') expect(stdout.trimEnd().split('\n')).toEqual(expectedOutput(example.code));
-      else if (example.page === 'docs/metrics.md') expect(stdout).toMatch(/^waypost_workers 1$/m);
+      else if (example.page === 'docs/metrics.md') expect(stdout).toMatch(/^waypost_(workers 1|project_\w+ \d+)$/m);
       else expect(JSON.parse(stdout)).not.toHaveProperty('error');
     },
   );

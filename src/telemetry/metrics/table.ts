@@ -67,6 +67,10 @@ export const METRICS = {
   waypost_messages_failed_total: { kind: 'counter', meaning: 'Messages that failed for good, in the DLQ or not.' },
   waypost_dead_letters_total: { kind: 'counter', meaning: 'Messages and workflow runs put into the DLQ.' },
   waypost_runs_started_total: { kind: 'counter', meaning: 'Workflow runs started.' },
+  waypost_run_steps_total: {
+    kind: 'counter',
+    meaning: 'Results of steps of workflow runs that were recorded, those of calls, waits and invocations included.',
+  },
   waypost_runs_ended_total: {
     kind: 'counter',
     label: { name: 'state', values: ['success', 'failed', 'canceled'] },

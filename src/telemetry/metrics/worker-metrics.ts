@@ -55,8 +55,9 @@ export class WorkerMetrics implements Metrics {
     }
   }
 
-  accepted({ run }: NewMessage): void {
+  accepted({ run, entry }: NewMessage): void {
     this.#instruments.count('waypost_messages_accepted_total');
+    if (entry?.kind === 'step' || entry?.kind === 'fromCallback') this.#instruments.count('waypost_run_steps_total');
     if (run && !run.isBySdk) this.#instruments.count('waypost_runs_started_total'); // otherwise its trigger has begun it
   }
 

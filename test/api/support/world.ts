@@ -224,7 +224,7 @@ async function ask(app: Listener, request: InjectOptions): Promise<Reply> {
     status,
     headers: response.headers,
     text,
-    json: text === '' || isPage(response.headers) ? undefined : JSON.parse(text),
+    json: text === '' || isText(response.headers) ? undefined : JSON.parse(text),
   };
   expectWellFormed(reply, request.method);
   return reply;
@@ -233,7 +233,7 @@ async function ask(app: Listener, request: InjectOptions): Promise<Reply> {
 /** What holds for every answer (contract M 1.3). */
 function expectWellFormed({ status, headers, text, json }: Reply, method: InjectOptions['method']): void {
   expect(status < 300 || status > 399, `a redirect: ${status}`).toBe(true);
-  if (text !== '' && !isPage(headers)) expect(headers['content-type']).toBe('application/json');
+  if (text !== '' && !isText(headers)) expect(headers['content-type']).toBe('application/json');
   if (status >= 400 && method !== 'HEAD')
     expect(Value.Check(ErrorSchema, json), `not an error object: ${text}`).toBe(true);
 }
@@ -242,8 +242,11 @@ function isStream(headers: Reply['headers']): boolean {
   return headers['content-type'] === 'text/event-stream';
 }
 
-function isPage(headers: Reply['headers']): boolean {
-  return headers['content-type'] === 'text/html; charset=utf-8';
+/** A page, or what Prometheus reads. */
+function isText(headers: Reply['headers']): boolean {
+  return ['text/html; charset=utf-8', 'text/plain; version=0.0.4; charset=utf-8'].includes(
+    String(headers['content-type']),
+  );
 }
 
 async function publish(

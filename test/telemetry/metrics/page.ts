@@ -1,4 +1,6 @@
 /** What is docs/metrics.md? Made of the table, so that no metric is without a line. */
+import { PROJECT_METRICS } from '../../../src/api/project-metrics.ts';
+import { emptyMinute } from '../../../src/engine/minutes/minute.ts';
 import { COUNTED_OF_ALL_MAX } from '../../../src/engine/unfinished.ts';
 import { listMetrics } from '../../../src/telemetry/metrics/table.ts';
 
@@ -8,6 +10,19 @@ export function metricsPage(): string {
   const rows = listMetrics().map(({ name, metric: { kind, label, meaning } }) => {
     const labels = label ? `\`${label.name}\`: ${label.values.map((value) => `\`${value}\``).join(' ')}` : '';
     return `| \`${name}\` | ${kind} | ${unitOf(name)} | ${labels} | ${meaning} |`;
+  });
+  const ofProject = PROJECT_METRICS.map(({ name, label, meaning, read }) => {
+    const none = { count: 0, isAtLeast: false };
+    const values = read({
+      ...{ backlog: { active: 0, waiting: none, held: none }, failures: { messages: none, runs: none } },
+      ...{ minute: emptyMinute(0), nowMs: 0 },
+    });
+    const labels = label
+      ? `\`${label}\`: ${Object.keys(values)
+          .map((value) => `\`${value}\``)
+          .join(' ')}`
+      : '';
+    return `| \`${name}\` | gauge | ${unitOf(name)} | ${labels} | ${meaning} |`;
   });
   return `# Metrics
 
@@ -24,8 +39,7 @@ curl -sSf http://127.0.0.1:9464/metrics
 
 - **Who may see it.** Whoever reaches the address, without a token: the numbers are of all projects together. A port alone is a
   port of 127.0.0.1; \`0.0.0.0:9464\` is reached from outside, so let only your monitoring through. Nothing in it names a project, a URL,
-  a queue, a key or a label. The API's own address has no \`/metrics\`; what one project does, its tokens see
-  [by the minute](logs.md#rates-by-the-minute) and [in the overview](logs.md#what-is-not-finished).
+  a queue, a key or a label. The API's own address has no \`/metrics\`; what [one project](#one-project) does, its tokens see there.
 - **Several workers in one process** (\`WAYPOST_WORKERS\`) answer together: their counters are added up.
 - **Several processes on PostgreSQL** are asked one by one, each at its own address. Counters, histograms, \`waypost_in_flight\` and what tells of the process
   are of that process: add them up, as with \`sum(rate(waypost_attempts_total[5m]))\`. The backlog, the DLQ, the runs, the size of the database and
@@ -34,12 +48,30 @@ curl -sSf http://127.0.0.1:9464/metrics
   nobody asks reads nothing. Of each kind ${COUNTED_OF_ALL_MAX.toLocaleString('en')} are counted at most: that number means as many or more.
 - **Counters begin at 0** when a process starts; Prometheus makes rates of them all the same.
 
-[A configuration](../deploy/prometheus/prometheus.yaml) of Prometheus, [rules for alerts](../deploy/prometheus/alerts.yaml) and
-[a dashboard](../deploy/prometheus/dashboard.json) to import into Grafana are in the repository.
+[A configuration](../deploy/prometheus/prometheus.yaml) of Prometheus, [rules for alerts](../deploy/prometheus/alerts.yaml),
+[a dashboard](../deploy/prometheus/dashboard.json) to import into Grafana and [an example](../deploy/prometheus/keda.yaml) for KEDA, which adds
+pods to an app while messages wait for it, are in the repository. To be told without anything that asks, there are
+[operator events](operator-events.md).
 
 | name | kind | unit | label | meaning |
 |---|---|---|---|---|
 ${rows.join('\n')}
+
+## One project
+
+A token that may read gets the numbers of its own project, and of no other, at the address of the API:
+
+\`\`\`sh
+curl -sSf http://127.0.0.1:8080/v2/waypost/metrics -H "Authorization: Bearer $QSTASH_TOKEN"
+\`\`\`
+
+For Prometheus, give the token in \`authorization: { credentials_file: … }\` and set \`metrics_path: /v2/waypost/metrics\`. Every worker tells the
+same, read from the store at each request. Like [the overview](logs.md#what-is-not-finished) it counts a project's messages among the newest
+10,000 of all, and the DLQ up to a limit. More of each minute, and earlier ones, are in the [rates by the minute](logs.md#rates-by-the-minute).
+
+| name | kind | unit | label | meaning |
+|---|---|---|---|---|
+${ofProject.join('\n')}
 `;
 }
 
