@@ -8,6 +8,7 @@
  * `npm run bench -- overload`: more publishers than can be served.
  * `npm run bench -- console`: the console in a browser, and what it costs the server.
  * `npm run bench -- test-kit`: the test kit's start, and virtual years.
+ * `npm run bench -- metrics`: how long metrics take to be told.
  * What the figures mean: docs/performance.md.
  */
 import { parseArgs } from 'node:util';
@@ -22,6 +23,7 @@ import { DEFAULT_FLOOD, measureFloods } from './loop/floods.ts';
 import { HELD_MS_MAX, measureLoop } from './loop/requests-held.ts';
 import { DEFAULT_WORKLOAD } from './measure.ts';
 import { DEFAULT_MEMORY, measureMemory } from './memory.ts';
+import { DEFAULT_METRICS, measureMetrics } from './metrics.ts';
 import { DEFAULT_OVERLOAD, measureOverload } from './overload/measure.ts';
 import { overloadLine, overloadTable } from './overload/report.ts';
 import { DEFAULT_CLAIMS, measureClaims } from './postgres/claims.ts';
@@ -67,6 +69,9 @@ npm run bench -- console [lists|page|live|idle] [options]    the console in Chro
   --seconds <n>          that the idle server is watched with each screen (${DEFAULT_CONSOLE.idleSeconds})
 npm run bench -- test-kit [options]   the test kit's start, and a virtual year
   --messages <n>         messages all over the year (${DEFAULT_TEST_KIT.messages})
+npm run bench -- metrics [options]    how long metrics take to be told, with 10,000 keys
+  --messages <n>         messages stored (${DEFAULT_METRICS.messages})
+  --rounds <n>           requests of each kind (${DEFAULT_METRICS.rounds})
 npm run bench -- workflow [steps|long|sleeping|waking] [options]    workflow runs; all four without a word
   --rounds <n>           rounds of steps, medians are reported (${DEFAULT_STEPS.rounds})
   --runs <n>             runs of three steps in each load (${DEFAULT_STEPS.runs})
@@ -236,6 +241,15 @@ async function runConsole(parts: readonly ConsolePart[]): Promise<void> {
   process.stdout.write(`${values.json ? JSON.stringify(figures) : figures.map(figureLine).join('\n')}\n`);
 }
 
+async function runMetrics(): Promise<void> {
+  const figures = await measureMetrics({
+    ...DEFAULT_METRICS,
+    messages: count('messages', DEFAULT_METRICS.messages),
+    rounds: count('rounds', DEFAULT_METRICS.rounds),
+  });
+  process.stdout.write(`${values.json ? JSON.stringify(figures) : figures.map(figureLine).join('\n')}\n`);
+}
+
 const WORKFLOW_PARTS = ['steps', 'long', 'sleeping', 'waking'] as const;
 type WorkflowPart = (typeof WORKFLOW_PARTS)[number];
 
@@ -334,6 +348,7 @@ else if (area === 'loop' && more.length === 0 && (part === undefined || part ===
 } else if (area === 'overload' && part === undefined) await runOverload();
 else if (area === 'console' && part === undefined) await runConsole(CONSOLE_PARTS);
 else if (area === 'console' && more.length === 0 && part !== undefined && isConsolePart(part)) await runConsole([part]);
+else if (area === 'metrics' && part === undefined) await runMetrics();
 else if (area === 'workflow' && part === undefined) await runWorkflow(WORKFLOW_PARTS);
 else if (area === 'workflow' && more.length === 0 && part !== undefined && isWorkflowPart(part)) {
   await runWorkflow([part]);

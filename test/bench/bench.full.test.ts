@@ -5,6 +5,7 @@ import { CONSOLE_PARTS, measureConsole } from '../../bench/console/measure.ts';
 import { measureHostile } from '../../bench/hostile.ts';
 import { measureLanes } from '../../bench/lanes.ts';
 import { DEFAULT_WORKLOAD } from '../../bench/measure.ts';
+import { measureMetrics } from '../../bench/metrics.ts';
 import { DEFAULT_OVERLOAD, measureOverload } from '../../bench/overload/measure.ts';
 import { overloadTable } from '../../bench/overload/report.ts';
 import { shimObstacle } from '../../bench/preload/build.ts';
@@ -134,6 +135,14 @@ describe('npm run bench -- backlog', () => {
     expect(idleCpuPercent).toBeGreaterThanOrEqual(0);
     expectPositive(figures);
     expect(backlogTable(report)).toContain('start to ready, all stored');
+  });
+});
+
+describe('npm run bench -- metrics', () => {
+  it('stores, asks, and reports each figure', { timeout: 60_000 }, async () => {
+    const figures = await measureMetrics({ messages: 200, keys: 10, rounds: 1 });
+    expect(figures).toHaveLength(6);
+    for (const { name, value } of figures) expectPositive({ [name]: value });
   });
 });
 

@@ -1,0 +1,87 @@
+/** How long do metrics take to be told, of a store with much in it? */
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Agent, request } from 'undici';
+import { delayedItem, storeInBatches } from './batches.ts';
+import type { Figure } from './figure.ts';
+import { quantile } from './statistics.ts';
+import { DEVELOPMENT_TOKEN, startWaypost } from './waypost-process.ts';
+
+export interface MetricsOptions {
+  /** Delayed; a tenth of them under flow-control keys. */
+  messages: number;
+  keys: number;
+  /** Requests of each kind. */
+  rounds: number;
+}
+
+export const DEFAULT_METRICS: MetricsOptions = { messages: 1_000_000, keys: 10_000, rounds: 15 };
+
+/** Nobody listens there. */
+const NOWHERE = 'http://127.0.0.1:1/';
+/** After it the server reads its store anew. */
+const SAMPLE_MS = 4_100;
+const KEYED_OF = 10;
+
+export async function measureMetrics({ messages, keys, rounds }: MetricsOptions): Promise<Figure[]> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'waypost-metrics-'));
+  const server = await startWaypost({ dataDir, flags: ['--metrics-address', '0'] });
+  const dispatcher = new Agent({ connections: 1 });
+  const takenMs = async (url: string): Promise<number> => {
+    const startedAt = performance.now();
+    const answer = await request(url, { dispatcher, headers: { authorization: `Bearer ${DEVELOPMENT_TOKEN}` } });
+    const text = await answer.body.text();
+    if (answer.statusCode !== 200) throw new Error(`${url}: ${answer.statusCode} ${text.slice(0, 300)}`);
+    return performance.now() - startedAt;
+  };
+  try {
+    await storeInBatches(server, messages, (index) => {
+      const item = delayedItem(NOWHERE);
+      if (index % KEYED_OF > 0) return item;
+      const key = {
+        'Upstash-Flow-Control-Key': `k${(index / KEYED_OF) % keys}`,
+        'Upstash-Flow-Control-Value': 'rate=9',
+      };
+      return { ...item, headers: { ...item.headers, ...key } };
+    });
+    execFileSync('sync');
+    const whole = metricsUrlIn(server.output());
+    const project = `${server.url}/v2/waypost/metrics`;
+    const read: number[] = [];
+    const again: number[] = [];
+    const ofProject: number[] = [];
+    for (let round = -1; round < rounds; round += 1) {
+      await sleep(SAMPLE_MS);
+      const [first, second, third] = [await takenMs(whole), await takenMs(whole), await takenMs(project)];
+      if (round < 0) continue; // code is compiled, connections are made
+      read.push(first);
+      again.push(second);
+      ofProject.push(third);
+    }
+    return [
+      ...figuresOf('/metrics, read from the store', read),
+      ...figuresOf('/metrics, of the sample before', again),
+      ...figuresOf("a project's metrics", ofProject),
+    ];
+  } finally {
+    await dispatcher.destroy();
+    await server.end('SIGKILL');
+    rmSync(dataDir, { recursive: true, force: true });
+  }
+}
+
+function figuresOf(name: string, ms: readonly number[]): Figure[] {
+  return [
+    { name: `${name}: median`, value: quantile([...ms], 0.5), unit: 'ms' },
+    { name: `${name}: longest`, value: Math.max(...ms), unit: 'ms' },
+  ];
+}
+
+function metricsUrlIn(output: string): string {
+  const [, url] = /"metrics":"([^"]+)"/.exec(output) ?? [];
+  if (url === undefined) throw new Error(`the server does not say where its metrics are:\n${output}`);
+  return url;
+}
