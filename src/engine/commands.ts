@@ -18,6 +18,8 @@ export interface Engine extends WorkflowCommands {
   readonly retention: { logsMs: Millis; dlqMs: Millis };
   /** Attempts of this worker under way. */
   readonly inFlight: number;
+  /** The `count` projects with the most of them, and how many those are. */
+  busiestProjects(count: number): [ProjectId, number][];
   /** Workers that live on a database that they share, as far as this one knows; `undefined`: it shares none. */
   readonly workersAlive: number | undefined;
 

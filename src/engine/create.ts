@@ -305,6 +305,10 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
     return this.#dispatcher.inFlight;
   }
 
+  busiestProjects(count: number): [ProjectId, number][] {
+    return this.#dispatcher.busiest(count);
+  }
+
   get workersAlive(): number | undefined {
     return this.#heartbeat?.workersAlive;
   }

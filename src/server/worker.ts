@@ -99,6 +99,7 @@ export async function startWorker(config: Config, options: WorkerOptions): Promi
   const events = await openOperatorEvents(config, { store, sealer, credentials, addresses, clock });
   const accounts = await openAccounts(store, sealer, { credentials, clock, isShared });
   if (rank === 'first') warnOf(config, addresses, log);
+  const projectName = (id: ProjectId) => accounts.findProjectName(id) ?? `number ${id}`;
   const opened: (() => Promise<unknown>)[] = [];
   try {
     const dated = around && { ...byTheWall(clock), wallMs: () => around.signatureClock.wallMs() };
@@ -117,10 +118,7 @@ export async function startWorker(config: Config, options: WorkerOptions): Promi
       delivery,
       log,
       metrics,
-      operatorEvents: events && {
-        ...events,
-        projectName: (projectId: ProjectId) => accounts.findProjectName(projectId) ?? `number ${projectId}`,
-      },
+      operatorEvents: events && { ...events, projectName },
       tellsAll,
       settings: config,
       worker: id,
@@ -132,6 +130,7 @@ export async function startWorker(config: Config, options: WorkerOptions): Promi
     opened.push(() => engine.drain(0));
     metrics?.watch({
       engine,
+      projectName,
       clock,
       ...(rank === 'first' && { store: { backlog: store.backlog, workers: config.workers } }),
     });

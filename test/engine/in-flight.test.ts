@@ -278,6 +278,20 @@ test('it says that a line has its part of what its project may have, although it
   expect([inFlight.whatHolds(A), inFlight.whatHolds(B)]).toEqual(['origin', undefined]);
 });
 
+test('it names the projects with the most attempts', () => {
+  const inFlight = new InFlight({ ...LIMITS, inFlightMax: 100 });
+  for (const line of [...linesOf(1, 2), ...linesOf(2, 5), ...linesOf(3, 3)]) inFlight.enter(line, 0);
+  expect(inFlight.busiest(2)).toEqual([
+    [2, 5],
+    [3, 3],
+  ]);
+  for (const line of linesOf(2, 5)) inFlight.leave(line, 0);
+  expect(inFlight.busiest(5)).toEqual([
+    [3, 3],
+    [1, 2],
+  ]);
+});
+
 test('nobody holds a line while the worker is full', () => {
   const lines = linesOf(1, 4);
   const inFlight = new InFlight({ ...LIMITS, inFlightMax: 4 });

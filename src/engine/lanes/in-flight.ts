@@ -75,6 +75,11 @@ export class InFlight {
     return this.#all.count;
   }
 
+  /** The `count` projects with the most attempts, and how many those are. */
+  busiest(count: number): [ProjectId, number][] {
+    return this.#all.busiest(count);
+  }
+
   /** Whether there is no slot, or no byte, for another attempt. */
   get isFull(): boolean {
     return this.freeSlots <= 0 || this.freeBytes <= 0;

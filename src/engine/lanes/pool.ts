@@ -58,6 +58,12 @@ export class Pool {
     return this.#usedByProject.get(projectId)?.count ?? 0;
   }
 
+  /** The `count` projects with the most attempts in flight, and how many those are. */
+  busiest(count: number): [ProjectId, number][] {
+    const all = [...this.#usedByProject].map(([projectId, used]): [ProjectId, number] => [projectId, used.count]);
+    return all.toSorted(([, a], [, b]) => b - a).slice(0, count);
+  }
+
   /**
    * How much more `projectId` may have in flight once `ended`, which is its own, is over. Never negative. Without free
    * bytes there are no slots either, but one message always fits when nothing else is in flight.

@@ -8,7 +8,7 @@ import { Alarm } from '../alarm.ts';
 import { type Held, InFlight, type Offer } from '../lanes/in-flight.ts';
 import { lineOf, type OriginLine } from '../lanes/origin-line.ts';
 import { WaitingLines } from '../lanes/waiting-lines.ts';
-import type { Claimed, ClaimToken, Message, Millis, Outcome, WorkerId } from '../model.ts';
+import type { Claimed, ClaimToken, Message, Millis, Outcome, ProjectId, WorkerId } from '../model.ts';
 import type { OperatorEvents } from '../operator-events/events.ts';
 import type { Clock, Delivery, EventLog, Randomness } from '../ports.ts';
 import type { Reports } from '../reports.ts';
@@ -145,6 +145,11 @@ export class Dispatcher implements DeliverySlots {
   /** Attempts under way. */
   get inFlight(): number {
     return this.#inFlight.count;
+  }
+
+  /** The `count` projects with the most of them, and how many those are. */
+  busiest(count: number): [ProjectId, number][] {
+    return this.#inFlight.busiest(count);
   }
 
   get worker(): WorkerId {

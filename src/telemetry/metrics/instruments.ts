@@ -55,6 +55,11 @@ export class Instruments {
     this.#numbersOf(name).set(label ?? UNLABELLED, value);
   }
 
+  /** All numbers of a gauge whose labels are names. */
+  setAll(name: NameOf<'gauge'>, numbers: ReadonlyMap<string, number>): void {
+    this.#numbers.set(name, new Map(numbers));
+  }
+
   observe(name: NameOf<'histogram'>, value: number): void {
     const distribution = this.#distributions.get(name);
     if (!distribution) return;

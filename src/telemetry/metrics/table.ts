@@ -1,11 +1,12 @@
 /**
  * Every metric, once: what is exposed, docs/metrics.md and the check of the dashboard and the alerts are made from this
- * table. No label has values that a client can choose, so their number does not grow.
+ * table. No label has values that a client can choose, and none has many, so their number does not grow.
  */
 
 interface About {
   /** One sentence: what it counts or shows, and what it leaves out. */
   readonly meaning: string;
+  /** Without values: a few names that only the operator gives. */
   readonly label?: { readonly name: string; readonly values: readonly string[] };
 }
 
@@ -88,6 +89,12 @@ export const METRICS = {
       'Attempts whose outcome was not recorded, since the message belonged to another worker by then or was gone.',
   },
   waypost_in_flight: { kind: 'gauge', of: 'worker', meaning: 'Attempts under way.' },
+  waypost_in_flight_by_project: {
+    kind: 'gauge',
+    of: 'worker',
+    label: { name: 'project', values: [] },
+    meaning: 'Of these, those of the 20 projects with the most; a project without any is left out.',
+  },
   waypost_workers: {
     kind: 'gauge',
     of: 'store',

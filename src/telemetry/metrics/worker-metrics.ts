@@ -2,7 +2,7 @@
 import { type EventLoopUtilization, monitorEventLoopDelay, performance } from 'node:perf_hooks';
 import { getHeapStatistics } from 'node:v8';
 import type { Engine } from '../../engine/commands.ts';
-import type { Change, Claimed, Millis, NewMessage, Outcome } from '../../engine/model.ts';
+import type { Change, Claimed, Millis, NewMessage, Outcome, ProjectId } from '../../engine/model.ts';
 import type { Clock, Machine, Metrics } from '../../engine/ports.ts';
 import type { BacklogStore } from '../../engine/stores.ts';
 import { Instruments, type Reading } from './instruments.ts';
@@ -11,9 +11,13 @@ import { Sampler } from './sampler.ts';
 /** Its timer is the only work that an idle server does for the metrics. */
 const LOOP_DELAY_RESOLUTION_MS = 50;
 
+/** Each has a series of its own, also later, for as long as Prometheus keeps them. */
+const PROJECTS_MAX = 20;
+
 /** What is known once the worker is put together. */
 export interface Watched {
-  engine: Pick<Engine, 'inFlight' | 'workersAlive'>;
+  engine: Pick<Engine, 'inFlight' | 'busiestProjects' | 'workersAlive'>;
+  projectName: (projectId: ProjectId) => string;
   clock: Clock;
   /** Present in the worker that tells of the store. */
   store?: {
@@ -121,9 +125,11 @@ export class WorkerMetrics implements Metrics {
     if (this.#watched) this.#lookAt(this.#watched);
   }
 
-  #lookAt({ engine, store, clock }: Watched): void {
+  #lookAt({ engine, projectName, store, clock }: Watched): void {
     const to = this.#instruments;
     to.set('waypost_in_flight', engine.inFlight);
+    const busiest = engine.busiestProjects(PROJECTS_MAX).map(([id, count]) => [projectName(id), count] as const);
+    to.setAll('waypost_in_flight_by_project', new Map(busiest));
     if (!store) return;
     to.set('waypost_workers', engine.workersAlive ?? store.workers);
     const sample = this.#sampler?.latest;

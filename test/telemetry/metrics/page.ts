@@ -8,7 +8,8 @@ const UNITS: Readonly<Record<string, string>> = { seconds: 'seconds', bytes: 'by
 
 export function metricsPage(): string {
   const rows = listMetrics().map(({ name, metric: { kind, label, meaning } }) => {
-    const labels = label ? `\`${label.name}\`: ${label.values.map((value) => `\`${value}\``).join(' ')}` : '';
+    const values = label?.values.map((value) => `\`${value}\``).join(' ') ?? '';
+    const labels = label ? `\`${label.name}\`${values === '' ? '' : `: ${values}`}` : '';
     return `| \`${name}\` | ${kind} | ${unitOf(name)} | ${labels} | ${meaning} |`;
   });
   const ofProject = PROJECT_METRICS.map(({ name, label, meaning, read }) => {
@@ -38,8 +39,8 @@ curl -sSf http://127.0.0.1:9464/metrics
 \`\`\`
 
 - **Who may see it.** Whoever reaches the address, without a token: the numbers are of all projects together. A port alone is a
-  port of 127.0.0.1; \`0.0.0.0:9464\` is reached from outside, so let only your monitoring through. Nothing in it names a project, a URL,
-  a queue, a key or a label. The API's own address has no \`/metrics\`; what [one project](#one-project) does, its tokens see there.
+  port of 127.0.0.1; \`0.0.0.0:9464\` is reached from outside, so let only your monitoring through. It names up to
+  20 projects, and no URL, queue, key or label of theirs. The API's own address has no \`/metrics\`; what [one project](#one-project) does, its tokens see there.
 - **Several workers in one process** (\`WAYPOST_WORKERS\`) answer together: their counters are added up.
 - **Several processes on PostgreSQL** are asked one by one, each at its own address. Counters, histograms, \`waypost_in_flight\` and what tells of the process
   are of that process: add them up, as with \`sum(rate(waypost_attempts_total[5m]))\`. The backlog, the DLQ, the runs, the size of the database and

@@ -32,8 +32,10 @@ describe('several workers in one process', () => {
     const clock = new SimulatedClock();
     const [first, other] = [open(clock), open(clock)];
     const store = { backlog: { readTotals: async () => TOTALS }, workers: 2 };
-    first.watch({ engine: { inFlight: 1, workersAlive: undefined }, clock, store });
-    other.watch({ engine: { inFlight: 2, workersAlive: undefined }, clock });
+    const projectName = (id: number) => `project-${id}`;
+    const busy = (...all: [number, number][]) => ({ inFlight: 3, workersAlive: undefined, busiestProjects: () => all });
+    first.watch({ engine: busy([1, 2], [2, 1]), projectName, clock, store });
+    other.watch({ engine: busy([1, 3]), projectName, clock });
     first.answered(true, 200, 3);
     other.answered(true, 201, 30);
     other.answered(false, 404, 30);
@@ -45,7 +47,11 @@ describe('several workers in one process', () => {
     expect(sampleOf(told, 'waypost_http_requests_total{status="2xx"}')).toBe(2);
     expect(sampleOf(told, 'waypost_http_requests_total{status="4xx"}')).toBe(1);
     expect(sampleOf(told, 'waypost_runs_ended_total{state="success"}')).toBe(2);
-    expect(sampleOf(told, 'waypost_in_flight')).toBe(3);
+    expect(sampleOf(told, 'waypost_in_flight')).toBe(6);
+    expect([...(told.get('waypost_in_flight_by_project')?.samples ?? [])]).toEqual([
+      ['waypost_in_flight_by_project{project="project-1"}', 5],
+      ['waypost_in_flight_by_project{project="project-2"}', 1],
+    ]);
     expect(sampleOf(told, 'waypost_workers')).toBe(2);
     expect(sampleOf(told, 'waypost_backlog_messages{state="scheduled"}')).toBe(4);
     expect(sampleOf(told, 'waypost_dlq_entries')).toBe(2);
@@ -61,7 +67,8 @@ describe('what only the store knows', () => {
     const clock = new SimulatedClock();
     const metrics = open(clock);
     metrics.watch({
-      engine: { inFlight: 0, workersAlive: 3 },
+      engine: { inFlight: 0, workersAlive: 3, busiestProjects: () => [] },
+      projectName: String,
       clock,
       store: { backlog: { readTotals }, workers: 1 },
     });
