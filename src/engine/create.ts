@@ -302,11 +302,11 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
   }
 
   get inFlight(): number {
-    return this.#dispatcher.inFlight;
+    return this.#dispatcher.attempts.count;
   }
 
   busiestProjects(count: number): [ProjectId, number][] {
-    return this.#dispatcher.busiest(count);
+    return this.#dispatcher.attempts.busiest(count);
   }
 
   get workersAlive(): number | undefined {
@@ -357,7 +357,7 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
       ...backlog,
       origins: origins.map((line) => {
         const { reason } = explainLine(line.origin, this.#dispatcher.whatHolds({ projectId, origin: line.origin }));
-        return { ...line, reason, isHeldBack: this.#dispatcher.isHeldBack(line.origin) };
+        return { ...line, reason, isHeldBack: this.#dispatcher.attempts.isHeldBack(line.origin) };
       }),
       queues: queues.map((line) => ({ ...line, reason: line.isPaused ? 'queue_paused' : 'queued' })),
       keys: keys.flatMap((line) => {

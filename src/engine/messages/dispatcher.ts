@@ -8,7 +8,7 @@ import { Alarm } from '../alarm.ts';
 import { type Held, InFlight, type Offer } from '../lanes/in-flight.ts';
 import { lineOf, type OriginLine } from '../lanes/origin-line.ts';
 import { WaitingLines } from '../lanes/waiting-lines.ts';
-import type { Claimed, ClaimToken, Message, Millis, Outcome, ProjectId, WorkerId } from '../model.ts';
+import type { Claimed, ClaimToken, Message, Millis, Outcome, WorkerId } from '../model.ts';
 import type { OperatorEvents } from '../operator-events/events.ts';
 import type { Clock, Delivery, EventLog, Randomness } from '../ports.ts';
 import type { Reports } from '../reports.ts';
@@ -142,14 +142,9 @@ export class Dispatcher implements DeliverySlots {
     void (fits ? this.#attempt(claimed) : this.#release(claimed, reservedBytes));
   }
 
-  /** Attempts under way. */
-  get inFlight(): number {
-    return this.#inFlight.count;
-  }
-
-  /** The `count` projects with the most of them, and how many those are. */
-  busiest(count: number): [ProjectId, number][] {
-    return this.#inFlight.busiest(count);
+  /** The attempts under way. */
+  get attempts(): Pick<InFlight, 'count' | 'busiest' | 'isHeldBack'> {
+    return this.#inFlight;
   }
 
   get worker(): WorkerId {
@@ -167,11 +162,6 @@ export class Dispatcher implements DeliverySlots {
   /** Why a message that waits in its line does not start here (P14); `undefined`: it may, and will soon. */
   whatHolds(message: Pick<Message, 'projectId' | 'origin'>): Held | undefined {
     return this.#inFlight.whatHolds(lineTo(message));
-  }
-
-  /** Whether `origin` has the fewest attempts at a time, since too many ended without an answer. */
-  isHeldBack(origin: string): boolean {
-    return this.#inFlight.isHeldBack(origin);
   }
 
   /** Ends the attempts in flight, uncounted: other workers may own their messages by now. */
