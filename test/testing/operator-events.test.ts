@@ -1,21 +1,23 @@
 /** Is the operator of a whole server told, by requests that the official client takes for genuine? */
+import { readFileSync } from 'node:fs';
 import { Client, Receiver } from '@upstash/qstash';
 import { Client as WorkflowClient } from '@upstash/workflow';
-import { afterEach, expect, it } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
+import { OPERATOR_EVENTS } from '../../src/engine/operator-events/kinds.ts';
 import type { Waypost } from '../../src/testing/types.ts';
 import { startWaypost } from '../../src/testing/waypost.ts';
 import { TestApp } from './app.ts';
 
 let waypost: Waypost;
 let app: TestApp;
-afterEach(async () => {
-  await waypost.stop();
-  await app.close();
-});
 
 async function open(settings: Record<string, string> = {}): Promise<void> {
   app = await TestApp.open(({ path }) => (path === '/operator' ? 200 : 500));
   waypost = await startWaypost({ settings: { WAYPOST_OPERATOR_EVENTS_URL: `${app.url}/operator`, ...settings } });
+  onTestFinished(async () => {
+    await waypost.stop();
+    await app.close();
+  });
 }
 
 const told = () => app.calls.filter(({ path }) => path === '/operator');
@@ -60,6 +62,12 @@ it('tells as a project of the operator, in which no other has a part', async () 
   expect((await waypost.messages()).map(({ url }) => url)).toEqual([`${app.url}/fails`, `${app.url}/fails`]);
 });
 
+it('the page names every kind', () => {
+  const page = readFileSync(new URL('../../docs/operator-events.md', import.meta.url), 'utf8');
+  const kinds = [...page.matchAll(/^\| `(\w+)` \|/gm)].map(([, kind]) => kind);
+  expect(kinds.toSorted()).toEqual(OPERATOR_EVENTS.toSorted());
+});
+
 it.each([
   [{ WAYPOST_OPERATOR_EVENTS: 'message_buried,naps' }, 'WAYPOST_OPERATOR_EVENTS: "naps" is none of message_buried,'],
   [{ WAYPOST_OPERATOR_EVENTS: 'run_failed:0' }, 'WAYPOST_OPERATOR_EVENTS: "run_failed:0" is none of'],
@@ -68,6 +76,4 @@ it.each([
 ])('does not start with %j', async (settings, problem) => {
   const url = 'http://127.0.0.1:1/';
   await expect(startWaypost({ settings: { WAYPOST_OPERATOR_EVENTS_URL: url, ...settings } })).rejects.toThrow(problem);
-  app = await TestApp.open();
-  waypost = await startWaypost();
 });
