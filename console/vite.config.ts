@@ -16,8 +16,16 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     rolldownOptions: {
+      // The page of the interface, which the server writes, calls its script by this name.
+      input: {
+        index: fileURLToPath(new URL('index.html', import.meta.url)),
+        docs: fileURLToPath(new URL('src/docs/main.ts', import.meta.url)),
+      },
       // Few files: a browser asks a server for six at a time, and for no more until they are there.
-      output: { codeSplitting: { groups: [{ name: 'shared', test: /node_modules|console\/src\/(api|parts)\// }] } },
+      output: {
+        entryFileNames: ({ name }) => (name === 'docs' ? 'docs.js' : 'assets/[name]-[hash].js'),
+        codeSplitting: { groups: [{ name: 'shared', test: /node_modules|console\/src\/(api|parts)\// }] },
+      },
       // Marks of server components, which say nothing to a page that has none.
       checks: { pluginTimings: false },
       onwarn: (warning, warn) => {

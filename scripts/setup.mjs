@@ -12,8 +12,14 @@ import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from '
 import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-/** What decides how the console looks and what it calls. */
-const CONSOLE_SOURCES = ['console', 'scripts/console-types.ts', 'test/api/openapi.json', 'package-lock.json'];
+/** What decides how the console looks and what it calls, and what the page of the interface does. */
+const CONSOLE_SOURCES = [
+  'console',
+  'src/api/example-request.ts',
+  'scripts/console-types.ts',
+  'test/api/openapi.json',
+  'package-lock.json',
+];
 /** From which sources dist/console was built. */
 const BUILT_FROM = `${root}dist/console.built-from`;
 

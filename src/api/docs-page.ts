@@ -1,4 +1,8 @@
-/** The interface document as one HTML page without scripts, fonts or further requests. */
+/**
+ * The interface document as one HTML page. It reads without its script, which adds a search and sends requests
+ * (console/src/docs/main.ts, where the names of classes and of `data-` attributes are known too).
+ */
+import { curlOf, exampleRequest } from './example-request.ts';
 import type { Content, JsonSchema, OpenApiDocument, Operation, Parameter } from './openapi.ts';
 
 /** Exported for its hash in the content security policy. */
@@ -21,6 +25,19 @@ details > div { padding: .25rem .75rem .75rem; scroll-margin-top: 3.5rem; }
 table { width: 100%; border-collapse: collapse; }
 th, td { padding: .25rem .75rem .25rem 0; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
 .scroll { overflow-x: auto; }
+pre { margin: .25rem 0; padding: .5rem .75rem; background: var(--soft); border-radius: .375rem;
+  white-space: pre-wrap; overflow-wrap: anywhere; font: .875em/1.4 ui-monospace, monospace; }
+.status { width: 5ch; font: .875em/1.7 ui-monospace, monospace; }
+[hidden] { display: none !important; }
+input, textarea, button { font: inherit; color: inherit; background: light-dark(#fff, #16191d);
+  border: 1px solid var(--quiet); border-radius: .375rem; padding: .125rem .5rem; }
+input, textarea { width: 100%; min-width: 8rem; }
+textarea { font: .875em/1.4 ui-monospace, monospace; }
+button { background: var(--soft); cursor: pointer; }
+#tools:not(:empty) { position: sticky; top: 0; z-index: 1; display: grid; grid-template-columns: 2fr 1fr auto; gap: .5rem 1rem;
+  align-items: end; padding: .75rem 0; background: light-dark(#fff, #16191d); }
+dialog { max-width: 40rem; color: inherit; background: light-dark(#fff, #16191d); border: 1px solid var(--quiet); border-radius: .375rem; }
+@media (max-width: 40rem) { #tools:not(:empty) { grid-template-columns: 1fr; position: static; } }
 `;
 
 /** Text that is already HTML; all other text is escaped when it is inserted. */
@@ -55,11 +72,14 @@ export function docsPage({ info, tags, paths, components }: OpenApiDocument): st
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${info.title}: the interface</title>
 <style>${new Html(DOCS_STYLE)}</style>
+<script type="module" src="/console/docs.js"></script>
 </head>
 <body>
 <header><h1>${info.title}</h1><p>${prose(info.description)}</p>
 <p>The token comes in the header <code>Authorization: Bearer</code> or in the query as <code>qstash_token</code>.
-For programs: <a href="openapi.json">openapi.json</a>.</p>
+For programs: <a href="openapi.json">openapi.json</a>. The examples are for a shell in which <code>QSTASH_URL</code> and
+<code>QSTASH_TOKEN</code> are set.</p>
+<div id="tools"></div>
 <nav><ul>${links}</ul></nav></header>
 <main>${sections}<section><h2 id="${slug('Shapes')}">Shapes</h2>${schemas}</section></main>
 </body>
@@ -71,9 +91,11 @@ For programs: <a href="openapi.json">openapi.json</a>.</p>
 function operationPart(
   path: string,
   method: string,
-  { operationId, summary, description, parameters = [], requestBody, responses }: Operation,
+  operation: Operation,
   refusals: OpenApiDocument['components']['responses'],
 ): Html {
+  const { operationId, summary, description, parameters = [], requestBody, responses } = operation;
+  const example = exampleRequest(method, path, operation);
   const places = (['path', 'query', 'header'] as const).map((place) =>
     parametersPart(
       place,
@@ -83,14 +105,17 @@ function operationPart(
   const body =
     requestBody === undefined
       ? ''
-      : html`<h4>Body</h4><div>${requestBody.description ?? ''} ${contentPart(requestBody.content)}</div>`;
+      : html`<h4>Body</h4><div class="body" data-example="${example.body ?? ''}">${requestBody.description ?? ''}
+${contentPart(requestBody.content)}</div>`;
   const answers = Object.entries(responses).map(([status, given]) => {
     const response = '$ref' in given ? refusals[lastWord(given.$ref)] : given;
     const content = '$ref' in given || response?.content === undefined ? '' : contentPart(response.content);
-    return html`<tr><td><code>${status}</code></td><td>${prose(response?.description ?? '')} ${content}</td></tr>`;
+    return html`<tr><td class="status">${status}</td><td>${prose(response?.description ?? '')} ${content}</td></tr>`;
   });
-  return html`<details><summary><code><span class="method">${method.toUpperCase()}</span>${path}</code>
-<span class="quiet">${summary}</span></summary><div id="operation-${operationId}"><p>${prose(description)}</p>${places}${body}
+  return html`<details class="operation" data-method="${example.method}" data-path="${path}" data-public="${String(example.isPublic)}">
+<summary><code><span class="method">${example.method}</span>${path}</code>
+<span class="quiet">${summary}</span></summary><div id="operation-${operationId}"><p>${prose(description)}</p>
+<pre class="example">${curlOf(example)}</pre>${places}${body}
 <h4>Answers</h4><table>${answers}</table></div></details>
 `;
 }
@@ -98,8 +123,9 @@ function operationPart(
 function parametersPart(place: Parameter['in'], parameters: readonly Parameter[]): Part {
   if (parameters.length === 0) return '';
   const rows = parameters.map(
-    ({ name, description, schema }) =>
-      html`<tr><td><code>${name}</code></td><td>${typePart(schema)}</td><td>${description}</td></tr>`,
+    ({ name, description, schema, example = '' }) =>
+      html`<tr data-in="${place}" data-name="${name}" data-example="${example}"><td><code>${name}</code></td>
+<td>${typePart(schema)}</td><td>${description}</td></tr>`,
   );
   const title = { path: 'In the path', query: 'In the query', header: 'Headers' }[place];
   return html`<h4>${title}</h4><div class="scroll"><table>${rows}</table></div>`;

@@ -8,10 +8,10 @@ import { writeOpenApi } from './openapi.ts';
 import type { Route } from './route.ts';
 import { DocumentSchema, PageSchema } from './schemas.ts';
 
-/** Allows only the page's own style: no script, and no request to any server. */
+/** As the console's: scripts of this server only, requests to this server only, and the page's own style. */
 const PAGE_HEADERS = {
   'content-security-policy': [
-    `default-src 'none'; style-src 'sha256-${hash('sha256', DOCS_STYLE, 'base64')}'`,
+    `default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'sha256-${hash('sha256', DOCS_STYLE, 'base64')}'`,
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
   ].join('; '),
   'referrer-policy': 'no-referrer',
@@ -38,7 +38,7 @@ export function documentRoutes(others: readonly Route[]): Route[] {
       path: '/docs',
       operationId: 'getDocumentation',
       access: 'public',
-      summary: 'The same as a page to read.',
+      summary: 'The same as a page to read, to search and to try.',
       answers: { 200: PageSchema },
       handle: () => ({
         status: 200,

@@ -3,6 +3,7 @@
  * the answers against the schemas that the document shows.
  */
 import type { TSchema } from '@sinclair/typebox';
+import { exampleOf } from './examples.ts';
 import type { Route } from './route.ts';
 import { ErrorSchema } from './schemas.ts';
 
@@ -42,6 +43,8 @@ export interface Parameter {
   description: string;
   required?: true;
   schema: JsonSchema;
+  /** Those that have one make a whole request together. */
+  example?: string;
 }
 
 export interface Response {
@@ -51,7 +54,7 @@ export interface Response {
 }
 
 /** By media type; absent schema: any bytes. */
-export type Content = Record<string, { schema?: JsonSchema }>;
+export type Content = Record<string, { schema?: JsonSchema; example?: unknown }>;
 
 /** Version of the interface, as in the path `/v2`. `waypost version` prints the release of the server. */
 const INTERFACE_VERSION = '2';
@@ -259,24 +262,38 @@ function configuresMessage({ configHeaders = [] }: NonNullable<Route['takes']>):
   return configHeaders.some(({ name }) => name === 'Upstash-Retries');
 }
 
-function parametersOf({ path, takes = {} }: Route, schemas: SchemaWriter): Parameter[] {
+function parametersOf({ path, operationId, takes = {} }: Route, schemas: SchemaWriter): Parameter[] {
   const ownNames = parameterNames(ownPathOf(path));
+  const examples = exampleOf(operationId, ownNames);
   const inPath = parameterNames(pathOf({ path })).map((name, at): Parameter => {
     const meant = ownNames[at];
     const description = meant === 'destination' ? destinationOf(path) : `The ${meant}, as an answer gave it.`;
-    return { name, in: 'path', description, required: true, schema: { type: 'string' } };
+    return {
+      name,
+      in: 'path',
+      description,
+      required: true,
+      schema: { type: 'string' },
+      example: examples.path[at] ?? '',
+    };
   });
   const { filters, query = [], configHeaders = [] } = takes;
-  const described = ({ name, meaning, schema }: { name: string; meaning: string; schema: TSchema }) => ({
+  const described = (
+    { name, meaning, schema }: { name: string; meaning: string; schema: TSchema },
+    given: Readonly<Record<string, string>> = {},
+  ) => ({
     name,
     description: meaning,
     schema: schemas.write(schema),
+    ...(given[name] !== undefined && { example: given[name] }),
   });
   return [
     ...inPath,
-    ...[...(filters?.rows ?? []), ...query].map((row): Parameter => ({ in: 'query', ...described(row) })),
+    ...[...(filters?.rows ?? []), ...query].map(
+      (row): Parameter => ({ in: 'query', ...described(row, examples.query) }),
+    ),
     ...configHeaders.flatMap((header): Parameter[] =>
-      header.isUnlisted ? [] : [{ in: 'header', ...described(header) }],
+      header.isUnlisted ? [] : [{ in: 'header', ...described(header, examples.headers) }],
     ),
   ];
 }
@@ -289,10 +306,12 @@ function parameterNames(path: string): string[] {
   return [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name);
 }
 
-function bodyOf({ takes = {} }: Route, schemas: SchemaWriter): Operation['requestBody'] {
+function bodyOf({ operationId, takes = {} }: Route, schemas: SchemaWriter): Operation['requestBody'] {
   const { body, filters } = takes;
-  if (body === 'bytes') return { description: 'Delivered byte for byte.', content: { '*/*': {} } };
-  if (body) return { required: true, content: { 'application/json': { schema: schemas.write(body) } } };
+  const given = exampleOf(operationId).body;
+  const example = given === undefined ? {} : { example: given };
+  if (body === 'bytes') return { description: 'Delivered byte for byte.', content: { '*/*': example } };
+  if (body) return { required: true, content: { 'application/json': { schema: schemas.write(body), ...example } } };
   if (!filters?.isBulk) return undefined;
   const properties = Object.fromEntries(
     filters.rows.map(({ name, schema }) => [name, memberOf(schemas.write(schema))]),

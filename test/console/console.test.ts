@@ -159,6 +159,32 @@ describe.skipIf(obstacle !== undefined)(`in the console${reason}`, () => {
   });
 });
 
+describe.skipIf(obstacle !== undefined)(`the page of the interface${reason}`, () => {
+  it('finds an operation, writes its request, asks, and sends it', async () => {
+    const viewer = await scene.visit({ size: 'narrow' });
+    const { page } = viewer;
+    await page.goto(`${scene.url}/docs`);
+    await page.getByLabel('Search').fill('pauses flow-control key');
+    await page.getByText('1 found').waitFor();
+    await page.keyboard.press('Enter');
+    const operation = page.locator('details[open]');
+    await operation.getByLabel('flowControlKey').fill('from the page');
+    await operation.getByText('"$QSTASH_URL"/v2/flowControl/from%20the%20page/pause').waitFor();
+    await operation.getByRole('button', { name: 'Send' }).click();
+    const question = page.getByRole('dialog', { name: 'Send the request' });
+    await question.getByText(`POST ${scene.url}/v2/flowControl/from%20the%20page/pause`).waitFor();
+    await question.getByRole('button', { name: 'Send' }).click();
+    // "from the page" is no name of a key: the server says so, and the page shows it.
+    await operation.getByLabel('Answer').getByText('HTTP 400').waitFor();
+    await operation.getByLabel('flowControlKey').fill('from-the-page');
+    await operation.getByRole('button', { name: 'Send' }).click();
+    await question.getByRole('button', { name: 'Send' }).click();
+    await operation.getByLabel('Answer').getByText('HTTP 200').waitFor();
+    expect(viewer.faults).toEqual([]);
+    await viewer.close();
+  });
+});
+
 describe.skipIf(obstacle !== undefined)(`the console of a server that asks for a token${reason}`, () => {
   let url: string;
   let full: string;

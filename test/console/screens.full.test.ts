@@ -25,4 +25,14 @@ describe.skipIf(obstacle !== undefined)(`the console${obstacle === undefined ? '
       await visit.close();
     },
   );
+
+  it('the page of the interface does so too, with an operation open', async () => {
+    const visit = await scene.visit({ size: 'narrow', theme: 'dark' });
+    await visit.page.goto(`${scene.url}/docs`);
+    await visit.page.getByText('Pauses a flow-control key').click();
+    await visit.page.getByLabel('flowControlKey').fill('a key');
+    await visit.takePicture('interface-narrow-dark');
+    expect(await visit.problems()).toEqual([]);
+    await visit.close();
+  });
 });

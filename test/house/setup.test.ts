@@ -89,11 +89,13 @@ describe('scripts/setup.mjs', () => {
   describe('with the argument "console"', () => {
     beforeEach(() => {
       mkdirSync(join(folder, 'node_modules'));
-      for (const path of ['console/src/generated', 'test/api']) mkdirSync(join(folder, path), { recursive: true });
+      for (const path of ['console/src/generated', 'src/api', 'test/api'])
+        mkdirSync(join(folder, path), { recursive: true });
       write('package-lock.json', JSON.stringify({ packages: locked }));
       write('node_modules/.package-lock.json', JSON.stringify({ packages: locked }));
       for (const path of ['console/index.html', 'console/src/main.tsx', 'scripts/console-types.ts']) write(path, 'x');
       write('test/api/openapi.json', '{}');
+      write('src/api/example-request.ts', 'x');
       // Stands in for the build: makes what the build does, and counts.
       write(
         'scripts/build-console.ts',
@@ -122,15 +124,18 @@ describe('scripts/setup.mjs', () => {
       expect(build()).toEqual({ status: 0, said: '', builds: 1 });
     });
 
-    it.each(['console/src/main.tsx', 'console/new.css', 'test/api/openapi.json', 'scripts/console-types.ts'])(
-      'builds again when %s is another than it was',
-      (path) => {
-        build();
-        write(path, '{"changed":true}');
-        expect(build().builds).toBe(2);
-        expect(build().builds).toBe(2);
-      },
-    );
+    it.each([
+      'console/src/main.tsx',
+      'console/new.css',
+      'src/api/example-request.ts',
+      'test/api/openapi.json',
+      'scripts/console-types.ts',
+    ])('builds again when %s is another than it was', (path) => {
+      build();
+      write(path, '{"changed":true}');
+      expect(build().builds).toBe(2);
+      expect(build().builds).toBe(2);
+    });
 
     it('builds again when a source is gone, when the packages are others, and when what was built is gone', () => {
       build();

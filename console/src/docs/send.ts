@@ -1,0 +1,73 @@
+/** Sends a request to this server and shows the answer, head first. Whatever may change something asks before. */
+import { type ExampleRequest, headersOf, targetOf } from '../../../src/api/example-request.ts';
+import { element } from './element.ts';
+
+/** More would be slow to show, and nobody reads it here. */
+const SHOWN_LENGTH_MAX = 200_000;
+
+interface Sending {
+  token: string;
+  answer: HTMLElement;
+  signal: AbortSignal;
+}
+
+export async function send(request: ExampleRequest, { token, answer, signal }: Sending): Promise<void> {
+  const { method, body, isPublic } = request;
+  const target = targetOf(request);
+  if (method !== 'GET' && method !== 'HEAD' && !(await isMeant(`${method} ${location.origin}${target}`))) return;
+  answer.hidden = false;
+  answer.textContent = '…';
+  try {
+    const response = await fetch(target, {
+      method,
+      headers: { ...headersOf(request), ...(!isPublic && { Authorization: `Bearer ${token}` }) },
+      ...(body !== undefined && { body }),
+      signal,
+    });
+    const head = [
+      `HTTP ${response.status} ${response.statusText}`,
+      ...[...response.headers].map((line) => line.join(': ')),
+    ];
+    answer.textContent = `${head.join('\n')}\n\n`;
+    await show(response, answer);
+  } catch (error) {
+    if (!signal.aborted) answer.textContent = `No answer: ${String(error)}`;
+  }
+}
+
+/** A piece at a time, since some answers have no end. */
+async function show({ body, headers }: Response, answer: HTMLElement): Promise<void> {
+  const head = answer.textContent ?? '';
+  let text = '';
+  const reader = body?.pipeThrough(new TextDecoderStream()).getReader();
+  for (let piece = await reader?.read(); piece?.value !== undefined; piece = await reader?.read()) {
+    text += piece.value;
+    answer.textContent = head + text;
+    if (text.length > SHOWN_LENGTH_MAX) return reader?.cancel();
+  }
+  if (headers.get('content-type') !== 'application/json' || text === '') return;
+  answer.textContent = head + JSON.stringify(JSON.parse(text), null, 2);
+}
+
+function isMeant(request: string): Promise<boolean> {
+  const yes = element('button', { type: 'button' }, 'Send');
+  const no = element('button', { type: 'button' }, 'Close');
+  const dialog = element(
+    'dialog',
+    { ariaLabel: 'Send the request' },
+    element('p', {}, element('code', {}, request)),
+    yes,
+    ' ',
+    no,
+  );
+  document.body.append(dialog);
+  dialog.showModal();
+  return new Promise((resolve) => {
+    yes.addEventListener('click', () => dialog.close('send'));
+    no.addEventListener('click', () => dialog.close());
+    dialog.addEventListener('close', () => {
+      dialog.remove();
+      resolve(dialog.returnValue === 'send');
+    });
+  });
+}

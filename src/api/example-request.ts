@@ -1,0 +1,95 @@
+/** The example of an operation as a request, and as a line for a shell. Pure: the page of the interface runs it in the browser too. */
+
+export interface ExampleRequest {
+  method: string;
+  /** With `{parameters}`. */
+  path: string;
+  isPublic: boolean;
+  parameters: readonly ExampleParameter[];
+  body?: string | undefined;
+}
+
+interface ExampleParameter {
+  in: 'path' | 'query' | 'header';
+  name: string;
+  value: string;
+}
+
+/** What is read of an operation of the interface document. */
+interface Described {
+  security: readonly unknown[];
+  parameters?: readonly (Pick<ExampleParameter, 'in' | 'name'> & { example?: string })[];
+  requestBody?: { content: Readonly<Record<string, { example?: unknown }>> };
+}
+
+export function exampleRequest(
+  method: string,
+  path: string,
+  { security, parameters = [], requestBody }: Described,
+): ExampleRequest {
+  const [content] = Object.values(requestBody?.content ?? {});
+  return {
+    method: method.toUpperCase(),
+    path,
+    isPublic: security.length === 0,
+    parameters: parameters.flatMap(({ in: place, name, example }) =>
+      example === undefined ? [] : [{ in: place, name, value: example }],
+    ),
+    body: content?.example === undefined ? undefined : JSON.stringify(content.example),
+  };
+}
+
+/** Path and query. */
+export function targetOf({ path, parameters }: Pick<ExampleRequest, 'path' | 'parameters'>): string {
+  const valuesIn = (place: ExampleParameter['in']) => parameters.filter((parameter) => parameter.in === place);
+  const values = new Map(valuesIn('path').map(({ name, value }) => [name, value]));
+  const target = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
+    const value = values.get(name) ?? '';
+    // A destination stays as it is written: the server reads it byte for byte.
+    return name.startsWith('destination') && /^https?:/i.test(value) ? value : encodeURIComponent(value);
+  });
+  const query = valuesIn('query').map(({ name, value }) => `${name}=${encodeURIComponent(value)}`);
+  return query.length === 0 ? target : `${target}${target.includes('?') ? '&' : '?'}${query.join('&')}`;
+}
+
+/** Besides the token. */
+export function headersOf({ parameters, body }: ExampleRequest): Record<string, string> {
+  const given = parameters.filter((parameter) => parameter.in === 'header');
+  return {
+    ...Object.fromEntries(given.map(({ name, value }) => [name, value])),
+    ...(body !== undefined && { 'Content-Type': isJson(body) ? 'application/json' : 'text/plain' }),
+  };
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** For `sh`, `bash` and `zsh`, with the variables of the client libraries. */
+export function curlOf(request: ExampleRequest): string {
+  const { method, isPublic, body } = request;
+  const target = targetOf(request);
+  const verb = { GET: '', HEAD: ' --head' }[method] ?? ` -X ${method}`;
+  // Otherwise curl would take brackets for a range, and shorten the path.
+  const asIs = /[[\]{}]|\/\.\.?(\/|$)/.test(target) ? ' --globoff --path-as-is' : '';
+  return [
+    `curl -sS${verb}${asIs} "$QSTASH_URL"${quotedWhereNeeded(target)}`,
+    ...(isPublic ? [] : ['-H "Authorization: Bearer $QSTASH_TOKEN"']),
+    ...Object.entries(headersOf(request)).map(([name, value]) => `-H ${quoted(`${name}: ${value}`)}`),
+    ...(body === undefined ? [] : [`--data-raw ${quoted(body)}`]),
+  ].join(' \\\n  ');
+}
+
+function quotedWhereNeeded(text: string): string {
+  return /^[\w/.:,%=+@-]*$/.test(text) ? text : quoted(text);
+}
+
+/** In single quotes a shell changes nothing, a line break included; a single quote ends them. */
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", String.raw`'\''`)}'`;
+}
