@@ -6,6 +6,7 @@ import {
   type ListenOptions,
   type Server as PlainServer,
 } from 'node:net';
+import { refusal } from './answer.ts';
 import { clientErrorHandler } from './connection-errors.ts';
 import type { Connections } from './connections.ts';
 import { type ApiLimits, HEADER_LINES_MAX, REQUESTS_PER_SOCKET_MAX, TARGET_BYTES_MAX } from './limits.ts';
@@ -139,9 +140,10 @@ function createBounded(limits: Readonly<ApiLimits>): Server {
   // Without these listeners Node would tell every client to send its body, and refuse other expectations without JSON.
   server.on('checkContinue', (request, response) => server.emit('request', request, response));
   server.on('checkExpectation', (request, response) => {
-    const json = JSON.stringify({ error: 'the expectation in the Expect header cannot be met' });
+    /** The request has an `Expect` header with something else than `100-continue`. Remedy: send it without. */
+    const { status, json } = refusal(417, 'the expectation in the Expect header cannot be met');
     const length = Buffer.byteLength(json);
-    response.writeHead(417, { 'content-type': 'application/json', 'content-length': length, connection: 'close' });
+    response.writeHead(status, { 'content-type': 'application/json', 'content-length': length, connection: 'close' });
     response.end(json);
     request.resume();
   });

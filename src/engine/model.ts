@@ -85,16 +85,50 @@ export interface JournalPlace {
   bytes: number;
 }
 
-/** Why no usable answer came. */
+/** Why no usable answer came. docs/errors.md is made of these comments. */
 export type UnreachableReason =
-  | 'blocked' // the address guard refused the address
+  /**
+   * The host resolves to an address that deliveries may not go to.
+   * Remedy: have the operator allow the host or its network with [`WAYPOST_ALLOW_DESTINATIONS`](settings.md); addresses of cloud metadata services
+   * are allowed by `all` alone.
+   */
+  | 'blocked'
+  /**
+   * The host name has no address, or no name server answered.
+   * Remedy: look the name up on the server's machine, inside its container if it has one: a name that your laptop knows need not be known there.
+   */
   | 'dns'
+  /**
+   * Nothing listens at the address, or no network leads there.
+   * Remedy: start the app, and see that it listens on an address that the server reaches: inside a container 127.0.0.1 is the container.
+   */
   | 'refused'
+  /**
+   * The connection could not be made secure: the certificate has expired, is of another name or of an authority that the server does not know,
+   * or what listens does not speak TLS.
+   * Remedy: mend the certificate, or write `http://` where there is no TLS; `NODE_EXTRA_CA_CERTS` names an authority of your own.
+   */
   | 'tls'
+  /**
+   * The endpoint, or something before it, closed the connection without a whole answer.
+   * Remedy: look at the log of the app and of its proxy at that time: most often the process ended or was restarted.
+   */
   | 'reset'
+  /**
+   * No whole answer came within the time-out of the message.
+   * Remedy: answer sooner and do long work in steps, or give the message more time with `Upstash-Timeout`.
+   */
   | 'timeout'
-  | 'malformed' // what came back is not HTTP, or breaks its limits
-  | 'unsendable'; // the request itself cannot be expressed in HTTP: repeating it cannot help
+  /**
+   * What came back is not HTTP/1.1, or its head is larger than is read.
+   * Remedy: check the port: something else than the app may answer there.
+   */
+  | 'malformed'
+  /**
+   * HTTP cannot express the request, so it is not retried.
+   * Remedy: publish it without the header that the text names.
+   */
+  | 'unsendable';
 
 /** What one HTTP request came to. */
 export type Outcome =

@@ -14,6 +14,7 @@ export function isDetecting({ init, isRest, features }: RunPart): boolean {
 /**
  * Why the answer to the first message of a run shows that the endpoint serves no workflow, in the words that clients
  * know; `undefined` when it does serve one. Only for 2xx answers.
+ * Remedy: trigger the URL at which the workflow library serves the workflow; a page, a login or a proxy before it answers 200 too.
  */
 export function detectionError(run: RunPart, answer: HeaderMap): string | undefined {
   if (!isDetecting(run)) return undefined;

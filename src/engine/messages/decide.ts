@@ -180,7 +180,13 @@ function describe(failure: Ended): LogDetail {
   return { error: `${answeredWith(status)}${cut}`, response: responseOf(failure) };
 }
 
-/** How the error text for a failing answer begins. The rest of the text does not depend on the status. */
+/**
+ * How the error text for a failing answer begins, which is one that is not 2xx. The rest of the text does not depend on the status.
+ * Remedy: read the body of the answer, which the log, the DLQ and the console show, and the log of the app. 401 or 403 often means that the app checks the
+ * [signature](receiving.md#when-a-signature-is-refused) and refuses it; 404 and 405, that the path or the method is another; 3xx, that the
+ * destination has moved: redirects are not followed. A failure that repeating cannot mend may say so with 489
+ * ([receiving](receiving.md)).
+ */
 export function answeredWith(status: number): string {
   return `the endpoint answered with status ${status}`;
 }

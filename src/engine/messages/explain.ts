@@ -5,22 +5,37 @@ import { startsLeft } from '../lanes/lanes.ts';
 import type { Millis } from '../model.ts';
 import type { Backlog, KeyLine, Line, LiveMessage, QueueLine, UnfinishedMessage } from '../unfinished.ts';
 
-/** Why a message is not finished. */
+/** Why a message is not finished. docs/errors.md is made of these comments. */
 export const UNFINISHED_REASONS = [
+  /** Its publisher or its schedule asked for the delay. Remedy: none is needed; cancel it and publish it without, if it is to go now. */
   'delayed',
+  /** An attempt failed. Remedy: mend what the log says of the attempt. Where that should not wait, cancel it and publish it again. */
   'retrying',
+  /** It is to go out at once. Remedy: if it stays so, the workers are full or gone: `waypost doctor` says which. */
   'due',
+  /** Its endpoint has as many attempts as it may. Remedy: answer sooner, or raise `WAYPOST_IN_FLIGHT_PER_ORIGIN_MAX`. */
   'endpoint_busy',
+  /** Its endpoint did not answer lately, and others like it have their share. Remedy: mend the endpoint. */
   'endpoint_unproven',
+  /** Its project has its share of the attempts of this server. Remedy: answer sooner, or add workers. */
   'project_busy',
+  /** Others of its queue are before it. Remedy: give the queue more parallelism, or the message none. */
   'queued',
+  /** Somebody paused its queue. Remedy: `waypost queues resume <name>`. */
   'queue_paused',
+  /** Somebody paused its flow-control key. Remedy: `waypost keys resume <name>`. */
   'key_paused',
+  /** Its flow-control key has as many attempts at a time as it may. Remedy: raise its parallelism, for good with `waypost keys pin`. */
   'key_full',
+  /** Its flow-control key has started as many in this period as it may. Remedy: raise its rate, for good with `waypost keys pin`. */
   'key_rate',
+  /** Its flow-control key has room. Remedy: none is needed: it goes out in a moment. */
   'key_turn',
+  /** Its project has as many attempts in flight as the operator lets it have. Remedy: raise `WAYPOST_PARALLELISM_MAX`. */
   'parallelism',
+  /** It is being sent now. Remedy: if that takes long, look at the endpoint: it has not answered yet. */
   'attempting',
+  /** Somebody cancelled it while it was being sent. Remedy: none is needed: it ends with its attempt. */
   'cancelling',
 ] as const;
 

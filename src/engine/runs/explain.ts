@@ -6,9 +6,28 @@ import { type Explanation, explain } from '../messages/explain.ts';
 import type { Millis } from '../model.ts';
 import type { LiveMessage } from '../unfinished.ts';
 
+/** What only runs wait for, or come to. docs/errors.md is made of these comments. */
+type RunReason =
+  /** A step sleeps, as its code asks. Remedy: none is needed. */
+  | 'sleeping'
+  /** A step waits for an event. Remedy: `waypost notify <event>`, or wait for its deadline. */
+  | 'waiting'
+  /** A step waits for another run. Remedy: ask `waypost explain` of that run. */
+  | 'invoked'
+  /**
+   * The workflow was called and answered 200, but neither published a step nor said that it is over. Nothing will call it again.
+   * Remedy: look at the log of the app at that time; then cancel the run and start it anew. It comes of an app that answers by itself in place of
+   * the library, and of one that publishes its steps to another server: `QSTASH_URL` of the app must name this one.
+   */
+  | 'stuck'
+  /** Its function returned. Remedy: none is needed. */
+  | 'succeeded'
+  /** A message of it failed for good. Remedy: mend the step that the text names, then `waypost runs resume`. */
+  | 'failed';
+
 export interface RunExplanation {
   /** The reason of the message by which the run goes on, or what the run itself waits for. */
-  reason: Explanation['reason'] | 'sleeping' | 'waiting' | 'invoked' | 'stuck' | 'succeeded' | 'failed';
+  reason: Explanation['reason'] | RunReason;
   sentence: string;
   runId: string;
   createdAtMs: Millis;
@@ -91,8 +110,11 @@ function causeOfMessage(entry: HistoryEntry, info: StepInfo | undefined, live: L
   if (entry.kind === 'toCallback') cause.url = entry.message.url;
   const isSleep = info?.sleepForMs !== undefined || info?.sleepUntilMs !== undefined;
   if (isSleep && dueAtMs !== undefined && dueAtMs > nowMs && entry.failures.length === 0) {
-    cause.reason = 'sleeping';
-    cause.sentence = `Sleeps in ${named(info)} until ${new Date(dueAtMs).toISOString()}.`;
+    return {
+      ...cause,
+      reason: 'sleeping',
+      sentence: `Sleeps in ${named(info)} until ${new Date(dueAtMs).toISOString()}.`,
+    };
   }
   return cause;
 }
