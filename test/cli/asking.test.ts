@@ -397,6 +397,20 @@ it('the commands of docs/command-line.md work as they stand', async () => {
   account = 0;
 });
 
+it('the commands of docs/troubleshooting.md are understood', async () => {
+  const page = readFileSync(new URL('../../docs/troubleshooting.md', import.meta.url), 'utf8');
+  const inBlocks = [...page.matchAll(/^npx waypost ([^#\n]*)/gm)];
+  const inLines = [...page.matchAll(/`npx waypost ([^`]*)`/g)];
+  const lines = [...inBlocks, ...inLines].map(([, line = '']) => line.trim());
+  expect(lines.length).toBeGreaterThan(15);
+  // Those that work on the machine of the server have tests of their own.
+  const asking = lines.filter((line) => !/^(doctor|init|serve|tokens|version)\b/.test(line));
+  for (const line of asking) {
+    const { stderr } = await giveCommand(wordsOf(line), { QSTASH_URL: NOBODY, QSTASH_TOKEN: 'token' });
+    expect(stderr, line).toMatch(/no server answers|--file: ENOENT/);
+  }
+});
+
 /** As a shell reads them. */
 function wordsOf(line: string): string[] {
   return [...line.matchAll(/'([^']*)'|"([^"]*)"|(\S+)/g)].map(([, one, two, bare]) => one ?? two ?? bare ?? '');
