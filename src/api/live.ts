@@ -1,17 +1,29 @@
 /** Shows what is added to a project's log while it happens. Our own addition, for the console. */
+import { LiveWindow } from '../engine/live/window.ts';
 import type { ProjectId } from '../engine/model.ts';
 import type { Timer } from '../engine/ports.ts';
+import { decodeCursor } from '../protocol/cursor.ts';
 import { ApiError } from '../protocol/errors.ts';
-import { type Answer, refusal, type Sink } from './answer.ts';
+import { type Answer, answer, refusal, type Sink } from './answer.ts';
 import { LiveStream } from './live-stream.ts';
+import { pageCount, text } from './parameter-kinds.ts';
+import { invalidParameter, readQuery } from './parameters.ts';
 import type { Call, Route, Services } from './route.ts';
-import { LiveSchema } from './schemas.ts';
+import { LiveEntriesSchema, LiveSchema } from './schemas.ts';
+import { liveEntryView } from './views.ts';
 
 /** Streams of a project that are open at a time, of each worker. */
 const STREAMS_MAX = 16;
 
 /** Also how long a revoked token may read on. */
 const HEARTBEAT_MS = 15_000;
+
+const PAGE_MAX = 1_000;
+
+const AFTER = [
+  text('cursor', 'Place in the log: the id of an entry, or of an event of the live stream. Those after it are listed.'),
+  pageCount(PAGE_MAX),
+];
 
 export function liveRoutes({ engine, clock, closing }: Services): Route[] {
   const openByProject = new Map<ProjectId, number>();
@@ -76,7 +88,30 @@ export function liveRoutes({ engine, clock, closing }: Services): Route[] {
     };
   }
 
+  async function list({ projectId, rawQuery }: Call): Promise<Answer> {
+    const { cursor, count = PAGE_MAX } = readQuery(rawQuery, AFTER);
+    const after = decodeCursor(cursor ?? '');
+    if (after === undefined) throw invalidParameter('cursor', 'take it from an entry or an event of the live stream');
+    const entries = await engine.storeOf(projectId).logs.listLogsAfter({
+      after: { timeMs: after.ms, n: after.n ?? Number.MAX_SAFE_INTEGER },
+      toMs: LiveWindow.toMs(clock.nowMs()),
+      except: [],
+      count,
+    });
+    return answer(200, { entries: entries.map(liveEntryView) });
+  }
+
   return [
+    {
+      method: 'GET',
+      path: '/v2/waypost/live/entries',
+      operationId: 'listLiveEntries',
+      access: 'read',
+      summary: 'Lists the log entries after a place, oldest first: what a client of the live stream has missed.',
+      takes: { query: AFTER },
+      answers: { 200: LiveEntriesSchema },
+      handle: list,
+    },
     {
       method: 'GET',
       path: '/v2/waypost/live',

@@ -405,6 +405,7 @@ const LiveEntrySchema = exactly(
   },
   'LiveEntry',
 );
+export const LiveEntriesSchema = exactly({ entries: Type.Array(LiveEntrySchema) });
 const LiveOpenSchema = exactly({}, 'LiveOpen');
 const LiveLostSchema = exactly({ count: AtLeastOne }, 'LiveLost');
 const LiveEndSchema = exactly(

@@ -134,6 +134,24 @@ it('gives each event a cursor, after which the log goes on with what came later'
   expect(await after(entry?.id)).toEqual([]);
 });
 
+it('lists what a client has missed, page by page, as the stream would have told it', async () => {
+  const connection = await watch();
+  await world.publish('https://slow.example/1', { 'upstash-delay': '1h' });
+  await world.publish('https://fail.example/2', { 'upstash-retries': '0' });
+  const others = { authorization: `Bearer ${OTHER_TOKEN}`, 'upstash-delay': '1h' };
+  await world.ask({ method: 'POST', url: '/v2/publish/https://slow.example/3', headers: others });
+  await clock.advanceBy(1_000);
+  await until(connection, 'entry', 5);
+  const told = dataOf(connection, 'entry');
+  const [opened] = eventsOf(connection);
+  const after = (query: string) => world.ask({ method: 'GET', url: `/v2/waypost/live/entries?${query}` });
+  const first = await after(`cursor=${opened?.id ?? '0-0'}&count=2`);
+  const rest = await after(`cursor=${first.json.entries.at(-1).id}`);
+  expect([...first.json.entries, ...rest.json.entries]).toEqual(told);
+  expect((await after(`cursor=${told.at(-1)?.id}`)).json).toEqual({ entries: [] });
+  expect((await after('')).json.error).toContain('cursor');
+});
+
 it('shows no project what happens in another', async () => {
   const [ours, theirs] = [await watch(), await watch(OTHER_TOKEN)];
   await world.publish('https://slow.example/', { 'upstash-delay': '1h' });
