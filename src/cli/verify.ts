@@ -1,6 +1,7 @@
 /** `waypost verify`: why a receiver refuses a signature. */
 import { CommandFailed, EXIT } from './command.ts';
 import { BODY, bodyOf } from './http/body.ts';
+import { type CurlRequest, readCurl } from './http/curl.ts';
 import { type Call, commandOf, show } from './http/verb.ts';
 import { plain } from './plain.ts';
 
@@ -12,11 +13,11 @@ interface Verdict {
 export const verify = commandOf('verify', {
   '': {
     meaning:
-      'Checks a signature with the signing keys of the project, as a receiver does, and names each claim that fails. With --request the file is a whole request as it came: its lines of headers, an empty line, its body.',
+      'Checks a signature with the signing keys of the project, as a receiver does, and names each claim that fails. With --request the file is a whole request: as it came, which is its lines of headers, an empty line, its body; or as a line of curl, as browsers and proxies copy it.',
     options: {
       '--signature <text>': 'Value of the header Upstash-Signature.',
       ...BODY,
-      '--url <address>': 'The destination as it was published; not checked without it.',
+      '--url <address>': 'The destination as it was published. Without it that of the curl line, or it is not checked.',
       '--request': 'Take signature and body from the request in the file.',
     },
     example: 'verify -f request.http --request --url https://example.com/orders',
@@ -32,10 +33,19 @@ export const verify = commandOf('verify', {
 
 async function givenIn(call: Call): Promise<{ signature: string; body: string; url?: string }> {
   const content = new TextDecoder().decode(await bodyOf(call));
-  const isRequest = call.values('request').length > 0;
-  const [, head = '', sent = ''] = (isRequest && /^(.*?)\r?\n\r?\n(.*)$/s.exec(content)) || [];
-  const signature = call.values('signature').at(-1) ?? /^upstash-signature:\s*(\S+)/im.exec(head)?.[1];
+  const request = call.values('request').length > 0 ? requestIn(content) : { headers: [], body: content };
+  const sent = request.headers.find(([name]) => name.toLowerCase() === 'upstash-signature');
+  const signature = call.values('signature').at(-1) ?? sent?.[1].trim();
   if (signature === undefined) throw new CommandFailed('verify: --signature <text> is missing', EXIT.usage);
-  const url = call.values('url').at(-1);
-  return { signature, body: isRequest ? sent : content, ...(url !== undefined && { url }) };
+  const url = call.values('url').at(-1) ?? request.url;
+  return { signature, body: request.body, ...(url !== undefined && { url }) };
+}
+
+function requestIn(text: string): CurlRequest {
+  if (/^\s*curl\s/.test(text)) return readCurl(text.trim());
+  const [, head = '', body = ''] = /^(.*?)\r?\n\r?\n(.*)$/s.exec(text) ?? [];
+  const headers = [...head.matchAll(/^([^:\s]+):[ \t]*(.*?)\r?$/gm)].map(
+    ([, name = '', value = '']): [string, string] => [name, value],
+  );
+  return { headers, body };
 }
