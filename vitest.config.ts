@@ -6,7 +6,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 /** Files of which none leaves anything behind in its process: they share workers, so that the sources are loaded once and not by each. */
 const IN_PROCESS = [
   ...['api', 'config', 'conformance', 'delivery', 'engine', 'model', 'protocol', 'simulation', 'store', 'telemetry'],
-  ...['testing', 'workflow', 'workflows'],
+  ...['cli/verbs', 'testing', 'workflow', 'workflows'],
 ].map((folder) => `test/${folder}/**/*.test.ts`);
 
 /**

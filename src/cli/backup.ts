@@ -18,7 +18,9 @@ The encryption key is not in the backup: without it the signing keys in there ca
       A file that is not there yet, such as waypost.db; in a folder, which must be there, it is named after the time.
   --json
       Print JSON.
-${storeSettingsHelp()}`,
+${storeSettingsHelp()}
+Example: waypost backup --to /backups
+`,
   async run(args, terminal) {
     const { given: asJson, rest: afterJson } = takeSwitch(args, '--json');
     const { value, rest } = takeValue(afterJson, '--to');

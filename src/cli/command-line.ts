@@ -6,82 +6,8 @@ import { listSettings } from '../config/table.ts';
 import { StoreUnavailable } from '../engine/store-errors.ts';
 import { CannotStart } from '../system/cannot-start.ts';
 import { readVersion } from '../system/version.ts';
-import { type Command, CommandFailed, EXIT, nextStep, type Terminal } from './command.ts';
-
-/** One line for the list of commands, and the command. Loaded on demand, so that no help loads a server. */
-type Entry = readonly [summary: string, load: () => Promise<Command>];
-
-/** Ask a running server over HTTP, from any machine. */
-const ON_A_SERVER: Readonly<Record<string, Entry>> = {
-  status: ['which server answers, to whom, and how it stands', async () => (await import('./status.ts')).status],
-  publish: ['publish a message', async () => (await import('./publish.ts')).publish],
-  enqueue: ['publish a message through a queue', async () => (await import('./publish.ts')).enqueue],
-  batch: ['publish many messages', async () => (await import('./publish.ts')).batch],
-  logs: ['what happened to messages and runs; -f follows', async () => (await import('./logs.ts')).logs],
-  explain: ['why a message or a run waits, or what became of it', async () => (await import('./explain.ts')).explain],
-  messages: ['list what is not finished, show it, cancel it', async () => (await import('./messages.ts')).messages],
-  dlq: ['list what could not be delivered, show it, retry it, delete it', async () => (await import('./dlq.ts')).dlq],
-  trigger: ['start a workflow run', async () => (await import('./publish.ts')).trigger],
-  runs: ['look at workflow runs, cancel them, start failed ones again', async () => (await import('./runs.ts')).runs],
-  notify: ['wake the workflow runs that wait for an event', async () => (await import('./publish.ts')).notify],
-  queues: ['list queues, make, pause, resume and delete them', async () => (await import('./lanes.ts')).queues],
-  keys: ['list flow-control keys, pause, resume, pin and reset them', async () => (await import('./lanes.ts')).keys],
-  schedules: [
-    'list schedules, create, pause, resume and delete them',
-    async () => (await import('./schedules.ts')).schedules,
-  ],
-  groups: ['list URL groups, change and delete them', async () => (await import('./groups.ts')).groups],
-  'signing-keys': ['show the signing keys, rotate them', async () => (await import('./signing-keys.ts')).signingKeys],
-  verify: ['why a receiver refuses a signature', async () => (await import('./verify.ts')).verify],
-};
-
-/** Are the server, or work on its data folder. */
-const OF_A_SERVER: Readonly<Record<string, Entry>> = {
-  dev: [
-    'start a server for development, with the published development credentials',
-    async () => (await import('./dev.ts')).dev,
-  ],
-  serve: [
-    'start the server, with credentials of its own ("waypost init" makes them)',
-    async () => (await import('./serve.ts')).serve,
-  ],
-  init: [
-    'prepare a data folder for "waypost serve": encryption key, project, token, signing keys',
-    async () => (await import('./init.ts')).init,
-  ],
-  projects: [
-    'list projects, make one; a running server knows it at once',
-    async () => (await import('./projects.ts')).projects,
-  ],
-  tokens: [
-    'list tokens, make one, revoke one; in a running server it counts at once',
-    async () => (await import('./tokens.ts')).tokens,
-  ],
-  doctor: [
-    'check that a store is sound, while its server runs or not',
-    async () => (await import('./doctor.ts')).doctor,
-  ],
-  backup: [
-    'write all of a store into one file, while its servers run',
-    async () => (await import('./backup.ts')).backup,
-  ],
-  restore: ['make a store of a backup', async () => (await import('./restore.ts')).restore],
-  'migrate-store': [
-    'move a stopped store into another database, such as PostgreSQL',
-    async () => (await import('./migrate-store.ts')).migrateStore,
-  ],
-  config: [
-    'print the settings that are in force, without the secrets',
-    async () => (await import('./config.ts')).config,
-  ],
-  demo: [
-    'watch a few messages and workflow runs live their lives, then end',
-    async () => (await import('./demo.ts')).demo,
-  ],
-  version: ['print the version', async () => (await import('./version.ts')).version],
-};
-
-const COMMANDS: Readonly<Record<string, Entry>> = { ...OF_A_SERVER, ...ON_A_SERVER };
+import { type Command, CommandFailed, type Entry, EXIT, nextStep, type Terminal } from './command.ts';
+import { COMMANDS, OF_A_SERVER, ON_A_SERVER } from './commands.ts';
 
 const HELP_WORDS = new Set(['--help', '-h', 'help']);
 
@@ -142,8 +68,16 @@ function overview(): string {
   const lines = [
     ...[`waypost ${readVersion()}`, '', 'Usage: waypost <command> [options]'],
     ...['', 'The server and its data:', ...listed(OF_A_SERVER)],
-    ...['', 'What a running server does, over HTTP (QSTASH_URL, QSTASH_TOKEN):', ...listed(ON_A_SERVER)],
-    ...['', '"waypost <command> --help" says more about each.'],
+    ...[
+      '',
+      'What a running server does, over HTTP (QSTASH_URL and QSTASH_TOKEN, or "waypost login"):',
+      ...listed(ON_A_SERVER),
+    ],
+    ...[
+      '',
+      '"waypost <command> --help" says more about each. Exit codes: 0 done, 1 refused or failed, 2 the command line is wrong,',
+    ],
+    '3 not found, 4 no server answers, 5 not allowed, 6 what was waited for is cancelled, 70 start the server again.',
   ];
   return `${lines.join('\n')}\n`;
 }

@@ -12,11 +12,15 @@ export interface Terminal {
   isInteractive: boolean;
   /** False when `NO_COLOR` is set, whatever its value. */
   color: boolean;
-  /** Asks on standard error and reads a line; absent where nobody sits at both ends. */
-  ask?: (question: string) => Promise<string>;
+  /** Standard input, to its end. */
+  readInput(): Promise<Uint8Array>;
+  /** Asks on standard error and reads a line, unseen if it is a secret; absent where nobody sits at both ends. */
+  ask?: (question: string, isSecret?: 'secret') => Promise<string>;
 }
 
 export interface Command {
+  /** The words that may come first, each with what it does; absent where there are none. */
+  verbs?: Readonly<Record<string, string>>;
   /** Whether every setting of a server is an option of it too. */
   hasSettings?: false;
   /** What `--help` prints behind the words `args`. */
@@ -24,6 +28,9 @@ export interface Command {
   /** Resolves to the exit code. Throws `CommandFailed`, `ConfigError` and `CannotStart` with what the user must know. */
   run(args: readonly string[], terminal: Terminal): Promise<number>;
 }
+
+/** One line for the list of commands, and the command. Loaded on demand, so that no help loads a server. */
+export type Entry = readonly [summary: string, load: () => Promise<Command>];
 
 export const EXIT = {
   ok: 0,
@@ -36,6 +43,8 @@ export const EXIT = {
   unavailable: 4,
   /** The token is not known, or may not do this. */
   denied: 5,
+  /** What was waited for was cancelled. */
+  canceled: 6,
   /** The server ended because it could not trust its store any more; start it again. */
   fatal: 70,
 } as const;

@@ -10,6 +10,11 @@ export const config: Command = {
 Prints every setting as "waypost serve" would see it, or with --dev as "waypost dev" would.
 Ends with ${EXIT.usage} and says what is wrong when a setting is.
 
+  --dev
+      As "waypost dev" would.
+
+Example: waypost config --dev --port 9000
+
 ${settingsHelp(false)}`,
   async run(args, terminal) {
     const { given: dev, rest } = takeSwitch(args, '--dev');

@@ -25,6 +25,8 @@ they should.
       Do not end: go on publishing, leave some messages and runs waiting and some failed, and print the address of the
       console, until Ctrl-C.
 
+Example: waypost demo --keep
+
 ${settingsHelp(true)}`,
   async run(args, terminal) {
     const { given: keeps, rest } = takeSwitch(args, '--keep');

@@ -20,6 +20,8 @@ What it accepts survives a restart, in the data folder; with --memory nothing do
       Time stands still until a request lets it pass, for tests that skip a week: POST /v2/waypost/time/advance with
       {"duration":"7d"}, or /v2/waypost/time/run-until-idle. Keeps everything in memory.
 
+Example: waypost dev --port 9000 --memory
+
 ${settingsHelp(true)}`,
   async run(args, terminal) {
     const { given: force, rest: others } = takeSwitch(args, '--force');

@@ -1,7 +1,7 @@
 /** `waypost dlq`: what could not be delivered, and how to try it again. */
 import { minuteOf } from './columns.ts';
 import { actOnMany, BULK } from './http/bulk.ts';
-import { countOf, readList, readPages } from './http/pages.ts';
+import { readList, sumPages } from './http/pages.ts';
 import { read } from './http/simple.ts';
 import { type Call, commandOf, showTable, type Verb } from './http/verb.ts';
 
@@ -44,10 +44,7 @@ const retry: Verb = {
   filtersOf: 'retryDlqMessages',
   options: BULK,
   example: 'dlq retry --url https://example.com/orders --yes',
-  run: (call) => {
-    const itemsOf = ({ responses }: { responses: unknown[] }) => responses;
-    return actOnMany(call, { ...OF_DEAD, verb: 'retry', act: each('retryDlqMessages', itemsOf) }, 'Retried');
-  },
+  run: retryDead,
 };
 
 const deleteThem: Verb = {
@@ -56,32 +53,32 @@ const deleteThem: Verb = {
   filtersOf: 'deleteDlqMessages',
   options: BULK,
   example: 'dlq delete --to-date 2026-01-01 --dry-run',
-  run: (call) => {
-    const itemsOf = ({ deleted }: { deleted: number }) => Array(deleted);
-    return actOnMany(call, { ...OF_DEAD, verb: 'delete', act: each('deleteDlqMessages', itemsOf) }, 'Deleted');
-  },
+  run: (call) =>
+    actOnMany(
+      call,
+      {
+        ...OF_DEAD,
+        verb: 'delete',
+        act: pages('deleteDlqMessages', ({ deleted }: { deleted: number }) => deleted),
+      },
+      'Deleted',
+    ),
 };
 
 const OF_DEAD = {
   ids: 'dlqIds',
   noun: ['entry of the DLQ', 'entries of the DLQ'] as const,
-  count: (call: Call) =>
-    each('listDlqMessages', ({ messages: found }: { messages: unknown[] }) => found)(call, () => {}),
+  count: pages('listDlqMessages', ({ messages }: { messages: unknown[] }) => messages.length),
 };
 
-/** Page after page, as the server takes them. */
-function each<Page extends object>(operationId: string, itemsOf: (page: Page) => unknown[]) {
-  return async (call: Call, onProgress: (done: number) => void): Promise<number> => {
-    let done = 0;
-    // Ids are answered all at once.
-    const countMax = call.query.has('dlqIds') ? PAGE_MAX : countOf(call, Number.POSITIVE_INFINITY);
-    for await (const items of readPages(call, operationId, { itemsOf, countMax, pageMax: PAGE_MAX })) {
-      done += items.length;
-      onProgress(done);
-      if (call.query.has('dlqIds')) break;
-    }
-    return done;
-  };
+export function retryDead(call: Call): Promise<number> {
+  const act = pages('retryDlqMessages', ({ responses }: { responses: unknown[] }) => responses.length);
+  return actOnMany(call, { ...OF_DEAD, verb: 'retry', act }, 'Retried');
+}
+
+function pages<Page extends object>(operationId: string, amountOf: (page: Page) => number) {
+  return (call: Call, onProgress: (done: number) => void) =>
+    sumPages(call, operationId, { amountOf, pageMax: PAGE_MAX }, onProgress);
 }
 
 export const dlq = commandOf('dlq', { list, show: showOne, retry, delete: deleteThem });

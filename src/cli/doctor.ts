@@ -14,7 +14,9 @@ key holds a message back without a reason. Changes nothing. Ends with ${EXIT.fai
 
   --json
       Print the findings as one JSON object.
-${storeSettingsHelp()}`,
+${storeSettingsHelp()}
+Example: waypost doctor --data-dir /var/lib/waypost
+`,
   async run(args, terminal) {
     const { given: asJson, rest } = takeSwitch(args, '--json');
     const { examineStore } = await import('../operations/examine.ts');

@@ -17,7 +17,9 @@ projects" and "waypost tokens" make more of both.
       Make one more token for a project that has one already.
   --read-only
       Let the token read messages, logs and the DLQ, and neither change anything nor read the signing keys.
-${storeSettingsHelp()}`,
+${storeSettingsHelp()}
+Example: waypost init --project shop --data-dir /var/lib/waypost
+`,
   async run(args, terminal) {
     const { given: addToken, rest: afterAdd } = takeSwitch(args, '--add-token');
     const { given: isReadOnly, rest } = takeSwitch(afterAdd, '--read-only');

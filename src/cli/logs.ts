@@ -1,7 +1,7 @@
 /** `waypost logs`: what happened to messages and runs, and what happens now. */
 import { columns, timeOf } from './columns.ts';
 import { CommandFailed, EXIT } from './command.ts';
-import { readEvents } from './http/events.ts';
+import { followLog, type LiveEntry } from './http/live.ts';
 import { countOf, readList } from './http/pages.ts';
 import { type Call, commandOf } from './http/verb.ts';
 import { plain } from './plain.ts';
@@ -40,7 +40,7 @@ const OF_AN_ENTRY: ReadonlySet<string> = new Set([
 export const logs = commandOf('logs', {
   '': {
     meaning:
-      'The latest entries of the log, the newest last. With -f all entries, those of workflow runs too, as they are written, until Ctrl-C.',
+      'The latest entries of the log, the newest last. With -f all entries, those of workflow runs too, as they are written, until Ctrl-C. When the server goes away, it waits and goes on where it was.',
     filtersOf: 'listEvents',
     options: { '-f, --follow': 'Show what comes from now on. With --count end after so many entries.' },
     example: 'logs -f --queue-name invoices',
@@ -57,40 +57,23 @@ async function list(call: Call): Promise<number> {
 }
 
 async function follow(call: Call): Promise<number> {
-  const { query, server, terminal, isJson } = call;
+  const { query, terminal, isJson } = call;
   const countMax = countOf(call, Number.POSITIVE_INFINITY);
   query.delete('count');
   const other = [...query.keys()].find((name) => !OF_AN_ENTRY.has(name));
   if (other !== undefined) throw new CommandFailed(`--follow: goes without the filter ${other}`, EXIT.usage);
   let shown = 0;
-  for await (const events of readEvents(await server.read('watchLog'))) {
-    const wanted: Entry[] = [];
-    for (const { name, data } of events) {
-      if (name === 'open') terminal.complain(`Following the log at ${server.url}.\n`);
-      if (name === 'lost')
-        terminal.complain(`${(data as { count: number }).count} entries came too fast and are left out\n`);
-      if (name === 'entry' && isWanted(data as Entry, query)) wanted.push(data as Entry);
-      if (name === 'end') {
-        print(wanted);
-        const { reason } = data as { reason: string };
-        const code = reason === 'unauthenticated' ? EXIT.denied : EXIT.unavailable;
-        throw new CommandFailed(`the server ended the stream: ${plain(reason)}`, code);
-      }
-    }
-    print(wanted.slice(0, countMax - shown));
-    shown += wanted.length;
-    if (shown >= countMax) return EXIT.ok;
-  }
-  throw new CommandFailed(`the connection to ${server.url} ended`, EXIT.unavailable);
-
-  function print(entries: readonly Entry[]): void {
+  for await (const entries of followLog<Entry & LiveEntry>(call)) {
+    const wanted = entries.filter((entry) => isWanted(entry, query)).slice(0, countMax - shown);
     // One write for all that came together keeps up with thousands a second.
-    if (entries.length > 0) {
+    if (wanted.length > 0)
       terminal.print(
-        isJson ? jsonLines(entries) : entries.map((entry) => `${cellsOf(entry, call).join('  ')}\n`).join(''),
+        isJson ? jsonLines(wanted) : wanted.map((entry) => `${cellsOf(entry, call).join('  ')}\n`).join(''),
       );
-    }
+    shown += wanted.length;
+    if (shown >= countMax) break;
   }
+  return EXIT.ok;
 }
 
 function isWanted(entry: Entry, query: URLSearchParams): boolean {

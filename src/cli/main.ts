@@ -1,4 +1,5 @@
 /** The command line of this process. */
+import { buffer } from 'node:stream/consumers';
 import { runCommandLine } from './command-line.ts';
 
 const isAttended = process.stdin.isTTY === true && process.stderr.isTTY === true;
@@ -13,17 +14,29 @@ process.exitCode = await runCommandLine(process.argv.slice(2), {
   env: process.env,
   print: (text) => process.stdout.write(text),
   complain: (text) => process.stderr.write(text),
+  readInput: () => buffer(process.stdin),
   isInteractive: process.stdout.isTTY === true,
   ...(isAttended && { ask }),
   color: process.stdout.isTTY === true && process.env['NO_COLOR'] === undefined,
 });
 
-async function ask(question: string): Promise<string> {
+async function ask(question: string, isSecret?: 'secret'): Promise<string> {
   const { createInterface } = await import('node:readline/promises');
-  const lines = createInterface({ input: process.stdin, output: process.stderr });
+  const { Writable } = await import('node:stream');
+  // What is typed is shown by whoever writes to the output: a secret is written to nothing.
+  const unseen = new Writable({ write: (_chunk, _encoding, done) => done() });
+  if (isSecret) process.stderr.write(question);
+  const output = isSecret ? unseen : process.stderr;
+  const lines = createInterface({ input: process.stdin, output, terminal: true });
+  lines.on('SIGINT', () => {
+    lines.close();
+    process.stderr.write('\n');
+    process.exit(130); // as a shell says of Ctrl-C
+  });
   try {
-    return await lines.question(question);
+    return await lines.question(isSecret ? '' : question);
   } finally {
     lines.close();
+    if (isSecret) process.stderr.write('\n');
   }
 }

@@ -1,7 +1,9 @@
 /** `waypost messages`: what is not finished, and how to stop it. */
 import { minuteOf } from './columns.ts';
-import { actOnMany, BULK } from './http/bulk.ts';
-import { countOf, readList, readPages } from './http/pages.ts';
+import { CommandFailed, EXIT } from './command.ts';
+import { retryDead } from './dlq.ts';
+import { actOnMany, BULK, YES } from './http/bulk.ts';
+import { readList, sumPages, sumPieces } from './http/pages.ts';
 import { read } from './http/simple.ts';
 import { commandOf, showTable, type Verb } from './http/verb.ts';
 
@@ -14,6 +16,8 @@ interface Unfinished {
 }
 
 const PAGE_MAX = 1000;
+/** What the server cancels at a time. */
+const CANCELLED_MAX = 500;
 
 const list: Verb = {
   meaning: 'The messages that are not finished, newest first, each with why it waits.',
@@ -48,20 +52,40 @@ const cancel: Verb = {
         ids: 'messageIds',
         verb: 'cancel',
         noun: ['message', 'messages'],
-        async count() {
-          const amount = { countMax: countOf(call, Number.POSITIVE_INFINITY), pageMax: PAGE_MAX };
-          let found = 0;
-          const itemsOf = ({ messages }: { messages: unknown[] }) => messages;
-          for await (const page of readPages(call, 'listUnfinishedMessages', { itemsOf, ...amount }))
-            found += page.length;
-          return found;
-        },
-        async act() {
-          return (await call.server.ask<{ cancelled: number }>('cancelMessages', { query: call.query })).cancelled;
-        },
+        count: (call, onProgress) =>
+          sumPages(
+            call,
+            'listUnfinishedMessages',
+            { amountOf: ({ messages }: { messages: unknown[] }) => messages.length, pageMax: PAGE_MAX },
+            onProgress,
+          ),
+        act: (call, onProgress) =>
+          sumPieces(
+            call,
+            'cancelMessages',
+            { amountOf: ({ cancelled }: { cancelled: number }) => cancelled, pageMax: CANCELLED_MAX },
+            onProgress,
+          ),
       },
       'Cancelled',
     ),
 };
 
-export const messages = commandOf('messages', { list, show: showOne, cancel });
+const retry: Verb = {
+  words: '<message id>...',
+  meaning: 'Publishes messages anew that could not be delivered: the entries of the DLQ with these ids of messages.',
+  options: { '--dry-run': BULK['--dry-run'], ...YES },
+  example: 'messages retry msg_42 --yes',
+  async run(call) {
+    const found: string[] = [];
+    for (const messageId of call.words) {
+      const query = new URLSearchParams({ messageId });
+      const { messages: dead } = await call.server.ask<{ messages: { dlqId: string }[] }>('listDlqMessages', { query });
+      found.push(...dead.map(({ dlqId }) => dlqId));
+    }
+    if (found.length === 0) throw new CommandFailed('the DLQ has none of these messages', EXIT.notFound);
+    return retryDead({ ...call, words: found });
+  },
+};
+
+export const messages = commandOf('messages', { list, show: showOne, cancel, retry });

@@ -2,7 +2,7 @@
 import type { moveStore } from '../operations/move-store.ts';
 import { columns } from './columns.ts';
 import { type Command, CommandFailed, EXIT, printJson, required, takeSwitch, takeValue } from './command.ts';
-import { reportProgress } from './progress.ts';
+import { reportCopy } from './progress.ts';
 
 export const migrateStore: Command = {
   help: () =>
@@ -25,6 +25,8 @@ WAYPOST_ENCRYPTION_KEY or encryption.key in its data folder.
       Print JSON.
 
 Passwords can be left out of the URLs: PGPASSWORD and .pgpass are read.
+
+Example: waypost migrate-store --from sqlite:.waypost/waypost.db --to postgres://waypost@localhost/waypost
 `,
   async run(args, terminal) {
     const { given: json, rest: afterJson } = takeSwitch(args, '--json');
@@ -32,13 +34,14 @@ Passwords can be left out of the URLs: PGPASSWORD and .pgpass are read.
     const { value: from, rest: afterFrom } = takeValue(afterOverwrite, '--from');
     const { value: to, rest } = takeValue(afterFrom, '--to');
     if (rest[0] !== undefined) throw new CommandFailed(`${rest[0]}: not expected here`, EXIT.usage);
+    const { onProgress, end } = reportCopy(terminal);
     const { moveStore } = await import('../operations/move-store.ts');
     const tables = await moveStore({
       from: required(from, 'migrate-store: --from <url>'),
       to: required(to, 'migrate-store: --to <url>'),
       overwrite,
-      ...reportProgress(terminal),
-    });
+      onProgress,
+    }).finally(end);
     if (json) printJson(terminal, { tables });
     else terminal.print(report(tables));
     return EXIT.ok;

@@ -13,7 +13,10 @@ import {
 } from './command.ts';
 import { operate } from './operate.ts';
 
+const VERBS = { list: 'Every project.', create: 'Makes a project and prints its signing keys.' };
+
 export const projects: Command = {
+  verbs: VERBS,
   help: () =>
     `Usage: waypost projects [list] [--json] [options]
        waypost projects create <name> [--json] [options]
@@ -28,7 +31,9 @@ folder, whether a server runs on it or not.
       makes the token to publish with.
   --json
       Print JSON.
-${storeSettingsHelp()}`,
+${storeSettingsHelp()}
+Example: waypost projects create shop
+`,
   async run(args, terminal) {
     const { given: json, rest: afterJson } = takeSwitch(args, '--json');
     const { word: action = 'list', rest } = takeWord(afterJson);
@@ -38,7 +43,7 @@ ${storeSettingsHelp()}`,
       case 'create':
         return create(rest, terminal, json);
       default:
-        return unknownAction('projects', action, ['list', 'create']);
+        return unknownAction('projects', action, Object.keys(VERBS));
     }
   },
 };

@@ -4,7 +4,7 @@ import { parseConfig } from '../config/parse.ts';
 import type { Restored } from '../operations/restore.ts';
 import { censusLine } from './census.ts';
 import { type Command, EXIT, printJson, required, takeSwitch, takeValue } from './command.ts';
-import { reportProgress } from './progress.ts';
+import { reportCopy } from './progress.ts';
 
 export const restore: Command = {
   help: () =>
@@ -22,15 +22,17 @@ What was delivered after the backup was made is delivered once more.
       Replace a store that has data, and begin anew what was cut short.
   --json
       Print JSON.
-${storeSettingsHelp()}`,
+${storeSettingsHelp()}
+Example: waypost restore --from /backups/waypost.db
+`,
   async run(args, terminal) {
     const { given: asJson, rest: afterJson } = takeSwitch(args, '--json');
     const { given: overwrite, rest: afterOverwrite } = takeSwitch(afterJson, '--overwrite');
     const { value, rest } = takeValue(afterOverwrite, '--from');
     const from = required(value, 'restore: --from <file>');
-    const progress = reportProgress(terminal);
+    const { onProgress, end } = reportCopy(terminal);
     const { restore: restoreStore } = await import('../operations/restore.ts');
-    const restored = await restoreStore(parseConfig(terminal.env, rest), { from, overwrite, ...progress });
+    const restored = await restoreStore(parseConfig(terminal.env, rest), { from, overwrite, onProgress }).finally(end);
     if (asJson) printJson(terminal, restored);
     else terminal.print(`Restored: ${censusLine(restored.census)}\n`);
     const remark = KEY_REMARKS[restored.key];

@@ -1,12 +1,13 @@
-/** `waypost runs`: shows workflow runs of a running server, cancels them, and starts failed ones again. */
+/** `waypost runs`: shows workflow runs of a running server, follows and cancels them, and starts failed ones again. */
 import { columns } from './columns.ts';
 import { CommandFailed, EXIT, printJson } from './command.ts';
 import { actOnMany, BULK } from './http/bulk.ts';
-import { countOf, readPages } from './http/pages.ts';
+import { countOf, readItems, sumPages, sumPieces } from './http/pages.ts';
 import type { Server } from './http/server.ts';
 import { type Call, commandOf, type Verb } from './http/verb.ts';
+import { tail } from './runs/tail.ts';
 import { rowOf, timelineOf } from './runs/timeline.ts';
-import type { RunView } from './runs/view.ts';
+import { BODY_LENGTH_MAX, type RunView } from './runs/view.ts';
 
 /** Shorter words for the states of a run. */
 const STATES: Readonly<Record<string, string>> = {
@@ -16,10 +17,14 @@ const STATES: Readonly<Record<string, string>> = {
   canceled: 'RUN_CANCELED',
 };
 
-/** What the server gives at a time. */
+/** What the server gives, or does, at a time. */
 const PAGE_MAX = 10;
-/** Characters of each body to request: more than the lines that are shown. */
-const BODY_LENGTH_MAX = 2_000;
+const CANCELLED_MAX = 100;
+const FAILED_PAGE_MAX = 100;
+const STARTED_PAGE_MAX = 50;
+
+const RUNS = { member: 'runs', pageMax: PAGE_MAX };
+const FAILED_WORDS = '[<run id or DLQ id>...]';
 
 const list: Verb = {
   meaning: `The latest runs, newest first. --state also understands ${Object.keys(STATES).join(', ')}.`,
@@ -31,7 +36,7 @@ const list: Verb = {
     query.delete('state');
     for (const state of states) query.append('state', state);
     if (!query.has('trimBody')) query.set('trimBody', '0');
-    const found = await readRuns(call, countOf(call));
+    const found = await readItems<RunView>(call, 'listWorkflowRuns', { ...RUNS, countMax: countOf(call) });
     if (call.isJson) printJson(terminal, found);
     else {
       const nowMs = Date.now();
@@ -54,7 +59,10 @@ const show: Verb = {
     const isAll = call.values('all').length > 0;
     query.set('workflowRunId', id);
     if (!isJson) query.set('trimBody', String(BODY_LENGTH_MAX));
-    const found = await readRuns(call, isAll ? Number.POSITIVE_INFINITY : 1);
+    const found = await readItems<RunView>(call, 'listWorkflowRuns', {
+      ...RUNS,
+      countMax: isAll ? Number.POSITIVE_INFINITY : 1,
+    });
     if (found.length === 0)
       throw new CommandFailed(`there is no run ${JSON.stringify(id)}, or nothing of it is kept`, EXIT.notFound);
     if (isJson) printJson(terminal, isAll ? found : found[0]);
@@ -80,34 +88,87 @@ const cancel: Verb = {
         verb: 'cancel',
         noun: ['run', 'runs'],
         count: countActive,
-        async act({ server, query }) {
-          // Without a count the server would take a hundred.
-          if (!query.has('count')) query.set('count', String(Number.MAX_SAFE_INTEGER));
-          return (await server.ask<{ cancelled: number }>('cancelWorkflowRuns', { query })).cancelled;
-        },
+        act: (call, onProgress) =>
+          sumPieces(
+            call,
+            'cancelWorkflowRuns',
+            { amountOf: ({ cancelled }: { cancelled: number }) => cancelled, pageMax: CANCELLED_MAX },
+            onProgress,
+          ),
       },
       'Cancelled',
     ),
 };
 
-const resume: Verb = {
-  words: '<run id or DLQ id>',
-  meaning: 'Starts a new run that goes on where the failed one stopped: what it recorded is not done again.',
-  example: 'runs resume wfr_order-42',
-  run: (call) => start(call, 'resumeWorkflowRun', 'Resumed'),
+const resume = starting(
+  'resume',
+  'Starts a new run that goes on where the failed one stopped: what it recorded is not done again.',
+  'Resumed',
+);
+
+const restart = starting(
+  'restart',
+  'Starts a new run from the beginning, with the payload of the failed one.',
+  'Restarted',
+);
+
+const deleteThem: Verb = {
+  words: FAILED_WORDS,
+  meaning: 'Deletes failed runs for good: they can neither be resumed nor restarted any more.',
+  filtersOf: 'deleteFailedWorkflowRuns',
+  options: BULK,
+  example: 'runs delete --to-date 2026-01-01 --dry-run',
+  async run(call) {
+    const amountOf = ({ deleted }: { deleted: number }) => deleted;
+    const act = failedPages('deleteFailedWorkflowRuns', FAILED_PAGE_MAX, amountOf);
+    return actOnMany(await named(call), { ...OF_FAILED, verb: 'delete', act }, 'Deleted');
+  },
 };
 
-const restart: Verb = {
-  words: '<run id or DLQ id>',
-  meaning: 'Starts a new run from the beginning, with the payload of the failed one.',
-  example: 'runs restart wfr_order-42',
-  run: (call) => start(call, 'restartWorkflowRun', 'Restarted'),
+export const runs = commandOf('runs', { list, show, tail, cancel, resume, restart, delete: deleteThem });
+
+/** One run is started at once, and its new id printed; several are counted and asked about. */
+function starting(verb: 'resume' | 'restart', meaning: string, done: string): Verb {
+  return {
+    words: FAILED_WORDS,
+    meaning: `${meaning} Of several, or by filters, all that are in the DLQ.`,
+    filtersOf: `${verb}WorkflowRuns`,
+    options: BULK,
+    example: `runs ${verb} --workflow-url https://example.com/api/onboarding --dry-run`,
+    async run(call) {
+      const isOne = call.words.length === 1 && call.query.size === 0;
+      if (isOne && !call.values('dry-run').length) return start(await named(call), `${verb}WorkflowRun`, done);
+      const amountOf = ({ workflowRuns }: { workflowRuns: unknown[] }) => workflowRuns.length;
+      const act = failedPages(`${verb}WorkflowRuns`, STARTED_PAGE_MAX, amountOf);
+      return actOnMany(await named(call), { ...OF_FAILED, verb, act }, done);
+    },
+  };
+}
+
+const OF_FAILED = {
+  ids: 'dlqIds',
+  noun: ['failed run', 'failed runs'] as const,
+  count: failedPages(
+    'listFailedWorkflowRuns',
+    FAILED_PAGE_MAX,
+    ({ messages }: { messages: unknown[] }) => messages.length,
+  ),
 };
 
-export const runs = commandOf('runs', { list, show, cancel, resume, restart });
+function failedPages<Page extends object>(operationId: string, pageMax: number, amountOf: (page: Page) => number) {
+  return (call: Call, onProgress: (done: number) => void) =>
+    sumPages(call, operationId, { amountOf, pageMax }, onProgress);
+}
+
+/** The call with DLQ ids in place of the names of runs. */
+async function named(call: Call): Promise<Call> {
+  const words: string[] = [];
+  for (const word of call.words) words.push(await dlqIdOf(call.server, word));
+  return { ...call, words };
+}
 
 /** Lists the runs that a cancel would end. There the URL is a beginning, in a list it is the whole. */
-async function countActive(call: Call): Promise<number> {
+async function countActive(call: Call, onProgress: (done: number) => void): Promise<number> {
   const query = new URLSearchParams({ state: 'RUN_STARTED', trimBody: '0' });
   const urls = call.query.getAll('workflowUrl');
   const isExact = call.query.get('workflowUrlExactMatch') === 'true';
@@ -115,23 +176,13 @@ async function countActive(call: Call): Promise<number> {
     if (name === 'workflowRunIds') query.append('workflowRunId', value);
     else if (name !== 'workflowUrlExactMatch' && (name !== 'workflowUrl' || isExact)) query.append(name, value);
   }
-  let count = 0;
-  const amount = {
-    itemsOf: ({ runs }: { runs: RunView[] }) => runs,
-    countMax: Number.POSITIVE_INFINITY,
-    pageMax: PAGE_MAX,
-  };
-  for await (const page of readPages({ ...call, query }, 'listWorkflowRuns', amount)) {
-    count += page.filter(
-      ({ workflowUrl }) => urls.length === 0 || urls.some((url) => workflowUrl.startsWith(url)),
-    ).length;
-  }
-  return Math.min(count, countOf(call, Number.POSITIVE_INFINITY));
+  const isMeant = ({ workflowUrl }: RunView) => urls.length === 0 || urls.some((url) => workflowUrl.startsWith(url));
+  const amountOf = ({ runs }: { runs: RunView[] }) => runs.filter(isMeant).length;
+  return sumPages({ ...call, query }, 'listWorkflowRuns', { amountOf, pageMax: PAGE_MAX }, onProgress);
 }
 
 async function start({ server, words, terminal, isJson }: Call, operationId: string, done: string): Promise<number> {
-  const dlqId = await dlqIdOf(server, words[0] ?? '');
-  const started = await server.ask<{ workflowRunId: string }>(operationId, { words: [dlqId] });
+  const started = await server.ask<{ workflowRunId: string }>(operationId, { words });
   if (isJson) printJson(terminal, started);
   else terminal.print(`${done} as ${started.workflowRunId}.\n`);
   return EXIT.ok;
@@ -145,14 +196,6 @@ async function dlqIdOf(server: Server, name: string): Promise<string> {
   const [dead] = messages;
   if (!dead) throw new CommandFailed(`there is no run ${JSON.stringify(name)} in the DLQ`, EXIT.notFound);
   return dead.dlqId;
-}
-
-async function readRuns(call: Call, countMax: number): Promise<RunView[]> {
-  const found: RunView[] = [];
-  const itemsOf = ({ runs: page }: { runs: RunView[] }) => page;
-  for await (const page of readPages(call, 'listWorkflowRuns', { itemsOf, countMax, pageMax: PAGE_MAX }))
-    found.push(...page);
-  return found;
 }
 
 function stateOf(text: string): string {

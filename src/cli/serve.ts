@@ -10,6 +10,8 @@ export const serve: Command = {
 Starts the server on a data folder that "waypost init" has prepared. Private destinations are refused unless
 --allow-destinations names them.
 
+Example: waypost serve --host 0.0.0.0 --data-dir /var/lib/waypost
+
 ${settingsHelp(false)}`,
   async run(args, terminal) {
     const config = parseConfig(terminal.env, args);

@@ -29,7 +29,7 @@ export const status = commandOf('status', {
       ]);
       const { unfinished, waiting, active, held, oldestDue, dlq } = overview;
       const rows = [
-        ['server', server.url],
+        ['server', server.title],
         ['project', `${plain(session.project)}, with a ${session.scope} token`],
         [
           'unfinished',

@@ -17,7 +17,10 @@ import {
 } from './command.ts';
 import { operate } from './operate.ts';
 
+const VERBS = { list: 'Every token by its id.', create: 'Makes a token and prints it, once.', revoke: 'Ends a token.' };
+
 export const tokens: Command = {
+  verbs: VERBS,
   help: () =>
     `Usage: waypost tokens [list] [--project <name>] [--json] [options]
        waypost tokens create --project <name> --scope <scope> [--name <text>] [--json] [options]
@@ -39,7 +42,9 @@ Works on the data folder, whether a server runs on it or not.
       What to call the token in lists, such as who has it.
   --json
       Print JSON.
-${storeSettingsHelp()}`,
+${storeSettingsHelp()}
+Example: waypost tokens create --project shop --scope publish-only
+`,
   async run(args, terminal) {
     const { given: json, rest: afterJson } = takeSwitch(args, '--json');
     const { word: action = 'list', rest } = takeWord(afterJson);
@@ -51,7 +56,7 @@ ${storeSettingsHelp()}`,
       case 'revoke':
         return revoke(rest, terminal, json);
       default:
-        return unknownAction('tokens', action, ['list', 'create', 'revoke']);
+        return unknownAction('tokens', action, Object.keys(VERBS));
     }
   },
 };

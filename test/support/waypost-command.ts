@@ -10,12 +10,13 @@ export interface Answer {
 /**
  * Runs a command that ends by itself, in this process: the same words, settings and exit codes for a fraction of the time. That
  * processes of their own carry them is seen where test/support/waypost-process.ts starts them. `env` is the whole environment. `reply`: what
- * somebody who sits at a terminal answers to a question.
+ * somebody who sits at a terminal answers to each question; without one, nobody sits there. `input`: standard input.
  */
 export async function giveCommand(
   args: readonly string[],
   env: Record<string, string> = {},
   reply?: string,
+  input = '',
 ): Promise<Answer> {
   let stdout = '';
   let stderr = '';
@@ -27,11 +28,12 @@ export async function giveCommand(
     complain: (text) => {
       stderr += text;
     },
+    readInput: async () => new TextEncoder().encode(input),
     isInteractive: false,
     color: false,
     ...(reply !== undefined && {
-      ask: async (question: string) => {
-        stderr += question;
+      ask: async (question: string, isSecret?: 'secret') => {
+        stderr += isSecret ? `${question}(unseen)` : question;
         return reply;
       },
     }),

@@ -1,6 +1,5 @@
 /** The body of a request, from the command line, a file or standard input. */
 import { readFile } from 'node:fs/promises';
-import { buffer } from 'node:stream/consumers';
 import { CommandFailed, EXIT } from '../command.ts';
 import type { Call } from './verb.ts';
 
@@ -10,13 +9,13 @@ export const BODY = {
 } as const;
 
 /** Throws `CommandFailed` when there are two bodies, or the file cannot be read. */
-export async function bodyOf({ values }: Call): Promise<Uint8Array<ArrayBuffer> | undefined> {
+export async function bodyOf({ values, terminal }: Call): Promise<Uint8Array<ArrayBuffer> | undefined> {
   const text = values('body').at(-1);
   const path = [...values('file'), ...values('f')].at(-1);
   if (text !== undefined && path !== undefined) throw new CommandFailed('--body: goes with no --file', EXIT.usage);
   if (text !== undefined) return new TextEncoder().encode(text);
   if (path === undefined) return undefined;
-  if (path === '-') return Uint8Array.from(await buffer(process.stdin));
+  if (path === '-') return Uint8Array.from(await terminal.readInput());
   const bytes = await readFile(path).catch((error: Error) => {
     throw new CommandFailed(`--file: ${error.message}`, EXIT.usage);
   });

@@ -1,5 +1,6 @@
 /** Verbs that destroy, or act on many at once: they say how many and where, and ask first. */
 import { CommandFailed, EXIT } from '../command.ts';
+import { progressOf } from '../progress.ts';
 import type { Call } from './verb.ts';
 
 export const YES = { '--yes': 'Do not ask first. Needed where nobody can be asked.' } as const;
@@ -15,11 +16,11 @@ export async function agreeOn({ terminal, server, values }: Call, what: string):
   if (values('yes').length > 0) return;
   if (terminal.ask === undefined) {
     throw new CommandFailed(
-      `this would ${what} at ${server.url}: nobody can be asked here, so --yes is needed`,
+      `this would ${what} at ${server.title}: nobody can be asked here, so --yes is needed`,
       EXIT.usage,
     );
   }
-  const answer = await terminal.ask(`${what.charAt(0).toUpperCase()}${what.slice(1)} at ${server.url}? [y/N] `);
+  const answer = await terminal.ask(`${what.charAt(0).toUpperCase()}${what.slice(1)} at ${server.title}? [y/N] `);
   if (!/^y(es)?$/i.test(answer.trim())) throw new CommandFailed('nothing is done');
 }
 
@@ -33,7 +34,7 @@ interface Bulk {
   /** One of them, and several. */
   noun: readonly [string, string];
   /** How many match what is asked. */
-  count(call: Call): Promise<number>;
+  count(call: Call, onProgress: (done: number) => void): Promise<number>;
   /** Does it; resolves to how many there were. */
   act(call: Call, onProgress: (done: number) => void): Promise<number>;
 }
@@ -57,25 +58,25 @@ export async function actOnMany(
   if (isChosen && isAll) throw new CommandFailed('--all: goes with no ids and no filters', EXIT.usage);
   for (const word of words) query.append(ids, word);
   const say = (result: number, isDry: boolean): void => {
-    const text = isDry ? `Would ${verb} ${counted(result)} at ${call.server.url}.` : `${done} ${counted(result)}.`;
+    const text = isDry ? `Would ${verb} ${counted(result)} at ${call.server.title}.` : `${done} ${counted(result)}.`;
     terminal.print(isJson ? `${JSON.stringify({ count: result, isDryRun: isDry })}\n` : `${text}\n`);
   };
   const isDry = values('dry-run').length > 0;
   const isAsked = values('yes').length === 0;
-  const expected = isDry || isAsked ? await countAll(call) : undefined;
+  const progress = progressOf(terminal);
+  let isLong = false;
+  const counting = (done: number): void => {
+    if (isLong) progress.tell(done, undefined, `${many} counted`);
+    isLong = true; // from the second page on
+  };
+  const expected = isDry || isAsked ? await countAll(call, counting).finally(() => progress.end()) : undefined;
   if (isDry) {
     say(expected ?? 0, true);
     return EXIT.ok;
   }
   if (expected === 0) throw new CommandFailed(`there are no such ${many}`, EXIT.notFound);
   if (isAsked) await agreeOn(call, `${verb} ${counted(expected ?? 0)}`);
-  let told = false;
-  const result = await act(call, (sofar) => {
-    if (terminal.ask === undefined) return;
-    told = true;
-    terminal.complain(`\r${sofar}${expected === undefined ? '' : ` of ${expected}`}`);
-  });
-  if (told) terminal.complain('\n');
+  const result = await act(call, (done) => progress.tell(done, expected)).finally(() => progress.end());
   if (result === 0) throw new CommandFailed(`there are no such ${many}`, EXIT.notFound);
   say(result, false);
   return EXIT.ok;

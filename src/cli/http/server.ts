@@ -4,8 +4,9 @@ import type { Environment } from '../../config/parse.ts';
 import { CommandFailed, EXIT } from '../command.ts';
 import { plain } from '../plain.ts';
 import { operationOf, pathOf } from './operations.ts';
+import { DEFAULT_PROFILE, readProfiles } from './profiles.ts';
 
-const DEFAULT_URL = 'http://127.0.0.1:8080';
+export const DEFAULT_URL = 'http://127.0.0.1:8080';
 
 /** What a request holds besides its operation. */
 export interface Asked {
@@ -16,28 +17,41 @@ export interface Asked {
   body?: string | Uint8Array<ArrayBuffer>;
   /** A value that is sent as JSON. */
   json?: unknown;
+  signal?: AbortSignal;
 }
 
 /** Each method throws `CommandFailed` with the server's own text. */
 export interface Server {
   url: string;
+  /** The address as people are asked about it, with the profile that it is from. */
+  title: string;
   /** The answer of an operation, parsed; `undefined` where it has no body. */
   ask<T>(operationId: string, asked?: Asked): Promise<T>;
   /** The answer as it comes in. */
-  read(operationId: string): Promise<ReadableStream<Uint8Array>>;
+  read(operationId: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array>>;
 }
 
-/** `given`: what the options name, which wins over the environment. */
-export function serverOf(given: { server?: string | undefined; token?: string | undefined }, env: Environment): Server {
-  const named = given.server ?? (env['QSTASH_URL'] || undefined);
-  const token = given.token ?? (env['QSTASH_TOKEN'] || undefined);
+/** What the options name. */
+export interface Given {
+  server?: string | undefined;
+  token?: string | undefined;
+  profile?: string | undefined;
+}
+
+/** Options win over the environment, and both over the default profile. */
+export function serverOf(given: Given, env: Environment): Server {
+  const { url: named, token, profile } = accessOf(given, env);
   const url = (named ?? DEFAULT_URL).replace(/\/+$/, '');
   if (!/^https?:\/\//i.test(url) || !URL.canParse(url)) {
-    const origin = given.server === undefined ? 'QSTASH_URL' : '--server';
+    const origin =
+      profile !== undefined ? `profile ${profile}` : given.server === undefined ? 'QSTASH_URL' : '--server';
     throw new CommandFailed(`${origin}: an http or https address is needed, not ${JSON.stringify(url)}`, EXIT.usage);
   }
 
-  async function send(operationId: string, { words = [], query, headers = [], body, json }: Asked): Promise<Response> {
+  async function send(
+    operationId: string,
+    { words = [], query, headers = [], body, json, signal }: Asked,
+  ): Promise<Response> {
     const operation = operationOf(operationId);
     const search = query === undefined || query.size === 0 ? '' : `?${query}`;
     const sent = new Headers(headers.map(([name, value]): [string, string] => [name, value]));
@@ -50,28 +64,48 @@ export function serverOf(given: { server?: string | undefined; token?: string | 
         method: operation.method,
         headers: sent,
         ...(content !== undefined && { body: content }),
+        ...(signal && { signal }),
       });
     } catch (error) {
-      const advice = named === undefined ? '; set QSTASH_URL and QSTASH_TOKEN, or start one with "waypost dev"' : '';
+      const advice =
+        named === undefined
+          ? '; set QSTASH_URL and QSTASH_TOKEN, see "waypost login", or start one with "waypost dev"'
+          : '';
       throw new CommandFailed(`no server answers at ${url}: ${causeOf(error)}${advice}`, EXIT.unavailable);
     }
     if (response.ok) return response;
     const said = (parsed(await response.text(), url) as { error?: unknown } | undefined)?.error;
     const text = typeof said === 'string' ? plain(said) : `the server answered with status ${response.status}`;
-    const advice = response.status === 401 && token === undefined ? '; set QSTASH_TOKEN' : '';
+    const advice = response.status === 401 && token === undefined ? '; set QSTASH_TOKEN, or see "waypost login"' : '';
     throw new CommandFailed(`${text}${advice}`, exitCodeOf(response.status));
   }
 
   return {
     url,
+    title: profile === undefined ? url : `${url} (profile ${profile})`,
     ask: async <T>(operationId: string, asked: Asked = {}) =>
       parsed(await (await send(operationId, asked)).text(), url) as T,
-    read: async (operationId) => {
-      const { body } = await send(operationId, {});
+    read: async (operationId, signal) => {
+      const { body } = await send(operationId, { signal });
       if (body === null) throw new CommandFailed(`what answers at ${url} is no Waypost server`);
       return body;
     },
   };
+}
+
+/** An address and a token of a profile stay together: no token goes where it was not meant for. */
+function accessOf(
+  { server, token, profile }: Given,
+  env: Environment,
+): { url?: string | undefined; token?: string | undefined; profile?: string } {
+  if (profile !== undefined && (server ?? token) !== undefined)
+    throw new CommandFailed('--profile: goes with no --server and no --token', EXIT.usage);
+  const told = { url: server ?? (env['QSTASH_URL'] || undefined), token: token ?? (env['QSTASH_TOKEN'] || undefined) };
+  if (profile === undefined && (told.url ?? told.token) !== undefined) return told;
+  const kept = readProfiles(env).get(profile ?? DEFAULT_PROFILE);
+  if (kept) return { ...kept, profile: profile ?? DEFAULT_PROFILE };
+  if (profile === undefined) return told;
+  throw new CommandFailed(`there is no profile ${JSON.stringify(profile)}; see waypost profiles`, EXIT.notFound);
 }
 
 /** The error's cause names the address; its own text says only that something failed. */

@@ -17,6 +17,8 @@ export interface Verb {
   headersOf?: string;
   /** Its own options with what they mean: `--body <text>`, or `--all` without a value. */
   options?: Readonly<Record<string, string>>;
+  /** It asks no server: it has only its own options. */
+  isLocal?: true;
   /** A command line that works, without the program's name. */
   example: string;
   run(call: Call): Promise<number>;
@@ -32,15 +34,18 @@ export interface Call {
   /** The values of an own option, by its name without dashes; empty when it is not given. */
   values(name: string): readonly string[];
   isJson: boolean;
-  server: Server;
+  /** Found when it is first asked for. */
+  readonly server: Server;
   terminal: Terminal;
 }
 
 const OF_ALL: Readonly<Record<string, string>> = {
   '--json': 'Print JSON.',
   '--server <address>':
-    'Address of the server. Environment: QSTASH_URL. Without both the development server of this machine.',
-  '--token <token>': 'Token of the project. Environment: QSTASH_TOKEN. Without both the one of "waypost dev".',
+    'Address of the server. Environment: QSTASH_URL. Without both the default profile, or the development server of this machine.',
+  '--token <token>':
+    'Token of the project. Environment: QSTASH_TOKEN. Without both that of the default profile, or the one of "waypost dev".',
+  '--profile <name>': 'Take address and token from this profile, which "waypost login" has made.',
 };
 
 /** The command `name`. `verbs`: by their words; with `''` alone the command is the verb. */
@@ -57,6 +62,9 @@ export function commandOf(name: string, verbs: Readonly<Record<string, Verb>>): 
   };
   return {
     hasSettings: false,
+    ...(!('' in verbs) && {
+      verbs: Object.fromEntries(Object.entries(verbs).map(([word, { meaning }]) => [word, meaning])),
+    }),
     help(args) {
       const isNamed = names.includes(args[0] ?? '') || '' in verbs;
       const { verb, named } = found(args);
@@ -95,24 +103,27 @@ export function showTable<Item>(
 }
 
 function callOf(named: string, verb: Verb, args: readonly string[], terminal: Terminal): Call {
-  const own = { ...verb.options, ...OF_ALL };
   const filters = flagsOf(verb.filtersOf && operationOf(verb.filtersOf).query);
   const settings = flagsOf(verb.headersOf && operationOf(verb.headersOf).headers);
-  const known: Known = new Map([
-    ...[...filters.keys(), ...settings.keys()].map((flag) => [flag, { hasValue: true }] as const),
-    ...Object.keys(own).flatMap((usage) =>
+  const known: Known = new Map(
+    Object.keys(usagesOf(verb)).flatMap((usage) =>
       namesIn(usage).map((flag) => [flag, { hasValue: usage.includes('<') }] as const),
     ),
-  ]);
+  );
   const { words, options } = readArguments(args, known);
   checkWords(named, verb, words);
+  const last = (name: string) => options.get(name)?.at(-1);
+  let server: Server | undefined;
   const call: Call = {
     words,
     query: new URLSearchParams(),
     headers: [],
     values: (name) => options.get(name) ?? [],
     isJson: options.has('json'),
-    server: serverOf({ server: options.get('server')?.at(-1), token: options.get('token')?.at(-1) }, terminal.env),
+    get server() {
+      server ??= serverOf({ server: last('server'), token: last('token'), profile: last('profile') }, terminal.env);
+      return server;
+    },
     terminal,
   };
   for (const [flag, values] of options) {
@@ -123,6 +134,15 @@ function callOf(named: string, verb: Verb, args: readonly string[], terminal: Te
     }
   }
   return call;
+}
+
+/** Each option with what it means, as the help has them. What a verb says of an option of all counts. */
+function usagesOf({ options, filtersOf, headersOf, isLocal }: Verb): Readonly<Record<string, string>> {
+  const taken = [filtersOf && operationOf(filtersOf).query, headersOf && operationOf(headersOf).headers];
+  const valued = taken.flatMap((rows) =>
+    [...flagsOf(rows)].map(([flag, name]) => [`--${flag} <value>`, (rows || undefined)?.[name] ?? ''] as const),
+  );
+  return { ...options, ...Object.fromEntries(valued), ...(isLocal ? {} : OF_ALL), ...options };
 }
 
 /** Names in the interface by flag. Of several spellings the first counts. */
@@ -168,7 +188,7 @@ function overviewOf(name: string, verbs: Readonly<Record<string, Verb>>): string
     ...usages,
     '',
     ...meanings,
-    ...optionsOf(OF_ALL),
+    ...(entries.every(([, { isLocal }]) => isLocal) ? [] : optionsOf(OF_ALL)),
     '',
     `Example: waypost ${example?.[1].example}`,
     `"waypost ${name} <verb> --help" names the options of each.`,
@@ -176,26 +196,20 @@ function overviewOf(name: string, verbs: Readonly<Record<string, Verb>>): string
 }
 
 function helpOf(named: string, verb: Verb): string {
-  const shown = (rows: Readonly<Record<string, string>> = {}) => {
-    const flags = [...flagsOf(rows)].map(([flag, name]) => [`--${flag} <value>`, rows[name] ?? '']);
-    return optionsOf(Object.fromEntries(flags));
-  };
   return lines([
     `Usage: waypost ${usageOf(named, verb)}`,
     '',
     ...wrapped(verb.meaning, ''),
     '',
-    ...optionsOf({ ...verb.options }),
-    ...(verb.filtersOf === undefined ? [] : shown(operationOf(verb.filtersOf).query)),
-    ...(verb.headersOf === undefined ? [] : shown(operationOf(verb.headersOf).headers)),
-    ...optionsOf(OF_ALL),
-    '',
+    ...optionsOf(usagesOf(verb)),
+    ...(Object.keys(usagesOf(verb)).length > 0 ? [''] : []),
     `Example: waypost ${verb.example}`,
   ]);
 }
 
-function usageOf(named: string, { words }: Verb): string {
-  return [named, words, '[options]'].filter((part) => part !== undefined).join(' ');
+function usageOf(named: string, verb: Verb): string {
+  const hasOptions = Object.keys(usagesOf(verb)).length > 0;
+  return [named, verb.words, hasOptions ? '[options]' : undefined].filter((part) => part !== undefined).join(' ');
 }
 
 function optionsOf(options: Readonly<Record<string, string>>): string[] {

@@ -18,11 +18,16 @@ const MARKS: Readonly<Record<string, { mark: string; colour: number }>> = {
 
 /** `nowMs`: end of the time shown for an active run. */
 export function timelineOf(run: RunView, { nowMs, color }: { nowMs: number; color: boolean }): string {
+  return `${[...headOf(run, { nowMs, color }), '', ...stepLinesOf(run, color)].join('\n')}\n`;
+}
+
+/** A line for each step, in their order. */
+export function stepLinesOf(run: RunView, color: boolean): string[] {
   const rows = rowsOf(run);
   const nameWidth = widest(rows.map(({ type, step }) => nameOf(step, type)));
   const typeWidth = widest(rows.map(({ step }) => plain(step.stepType ?? '')));
   const tookWidth = widest(rows.map(({ tookMs }) => took(tookMs)));
-  const lines = rows.map(({ type, step, tookMs }) => {
+  return rows.map(({ type, step, tookMs }) => {
     const cells = [
       type === 'parallel' ? '│' : ' ',
       painted(step.state, color),
@@ -35,7 +40,6 @@ export function timelineOf(run: RunView, { nowMs, color }: { nowMs: number; colo
     ];
     return cells.join('  ').trimEnd();
   });
-  return `${[...headOf(run, { nowMs, color }), '', ...lines].join('\n')}\n`;
 }
 
 interface Row {
@@ -65,7 +69,8 @@ function took(ms: number | undefined): string {
   return ms === undefined ? '' : `+${span(ms)}`;
 }
 
-function headOf(run: RunView, { nowMs, color }: { nowMs: number; color: boolean }): string[] {
+/** What a run came to, when it began, and how it ended. */
+export function headOf(run: RunView, { nowMs, color }: { nowMs: number; color: boolean }): string[] {
   const { workflowRunCreatedAt: beganMs, workflowRunCompletedAt: endedMs } = run;
   const took = `${endedMs === undefined ? 'for' : 'took'} ${span((endedMs ?? nowMs) - beganMs)}`;
   const about = [`began ${minuteOf(beganMs)} UTC`, took];

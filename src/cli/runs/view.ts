@@ -1,5 +1,8 @@
 /** The parts of a run that a terminal shows. */
 
+/** Characters of each body to request: more than the lines that are shown. */
+export const BODY_LENGTH_MAX = 2_000;
+
 /** A run as `GET /v2/workflows/logs` returns it (contract W 18.1), as far as it is shown. */
 export interface RunView {
   workflowRunId: string;

@@ -8,16 +8,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { DEVELOPMENT_ACCOUNTS } from '../../src/config/development.ts';
-import { parseConfig } from '../../src/config/parse.ts';
-import type { EventLog } from '../../src/engine/ports.ts';
-import { type RunningServer, startServer } from '../../src/server/server.ts';
-import { eventually } from '../support/eventually.ts';
-import { type Answer, giveCommand } from '../support/waypost-command.ts';
-
-const quiet: EventLog['info'] = () => {};
-/** Nothing listens on the discard port. */
-const NOBODY = 'http://127.0.0.1:9';
+import { DEVELOPMENT_ACCOUNTS } from '../../../src/config/development.ts';
+import { eventually } from '../../support/eventually.ts';
+import { type Answer, giveCommand } from '../../support/waypost-command.ts';
+import { askedServer, NOBODY, wordsOf } from './support.ts';
 
 let arrived: { url: string; headers: IncomingMessage['headers']; body: string }[] = [];
 const endpoint = createServer((request, response) => {
@@ -26,27 +20,18 @@ const endpoint = createServer((request, response) => {
     response.end('fine');
   });
 });
-let server: RunningServer;
+const server = askedServer();
+const { waypost, done, asJson } = server;
 let folder: string;
 let there: string;
-let account = 0;
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'waypost-asking-'));
   endpoint.listen(0, '127.0.0.1');
   await once(endpoint, 'listening');
   there = `http://127.0.0.1:${(endpoint.address() as AddressInfo).port}`;
-  server = await startServer(parseConfig({}, ['--port', '0', '--memory'], { dev: true }), {
-    log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
-    credentials: 'development',
-    onFatal: (error) => {
-      throw error;
-    },
-    isStoreInline: true,
-  });
 });
 afterAll(async () => {
-  await server.stop(0);
   endpoint.closeAllConnections();
   endpoint.close();
   rmSync(folder, { recursive: true });
@@ -55,16 +40,8 @@ beforeEach(() => {
   arrived = [];
 });
 
-const env = () => ({ QSTASH_URL: server.url, QSTASH_TOKEN: DEVELOPMENT_ACCOUNTS[account]?.token ?? '' });
-const waypost = (...args: string[]): Promise<Answer> => giveCommand(args, env());
-const answering = (reply: string, ...args: string[]): Promise<Answer> => giveCommand(args, env(), reply);
+const answering = (reply: string, ...args: string[]): Promise<Answer> => giveCommand(args, server.env, reply);
 
-async function done(...args: string[]): Promise<string> {
-  const { code, stdout, stderr } = await waypost(...args);
-  expect([args, code], stderr).toEqual([args, 0]);
-  return stdout;
-}
-const asJson = async <T>(...args: string[]): Promise<T> => JSON.parse(await done(...args, '--json')) as T;
 const delayed = (...args: string[]) => done('publish', there, '--delay', '1h', ...args).then((id) => id.trim());
 async function bury(path: string): Promise<string> {
   const id = (await done('publish', `${NOBODY}/${path}`, '--retries', '0', '--body', path)).trim();
@@ -178,7 +155,7 @@ describe('messages', () => {
 
 describe('the DLQ', () => {
   it('is listed, retried and deleted, all of it or what filters match', async () => {
-    account = 1;
+    server.account = 1;
     const first = await bury('a');
     await bury('b');
     expect(await done('dlq')).toMatch(/^DLQ ID .*\n(.*http:\/\/127\.0\.0\.1:9\/[ab]\n){2}$/);
@@ -189,17 +166,23 @@ describe('the DLQ', () => {
     );
     expect(await done('dlq', 'retry', first, '--yes')).toBe('Retried 1 entry of the DLQ.\n');
     expect(await waypost('dlq', 'retry', first, '--yes')).toMatchObject({ code: 3 });
+    const id = (await asJson<{ messageId: string }[]>('dlq', '--url', `${NOBODY}/b`))[0]?.messageId ?? '';
+    expect(await done('messages', 'retry', id, '--dry-run')).toBe(`Would retry 1 entry of the DLQ at ${server.url}.\n`);
+    expect(await waypost('messages', 'retry', 'msg_unknown', '--yes')).toMatchObject({
+      code: 3,
+      stderr: 'waypost: the DLQ has none of these messages\n',
+    });
     expect(await asJson('dlq', 'delete', '--url', `${NOBODY}/b`, '--yes')).toEqual({ count: 1, isDryRun: false });
     expect(await waypost('dlq', 'delete', '--url', `${NOBODY}/b`, '--yes')).toEqual({
       code: 3,
       stdout: '',
       stderr: 'waypost: there are no such entries of the DLQ\n',
     });
-    account = 0;
+    server.account = 0;
   });
 
   it('is emptied page after page', async () => {
-    account = 2;
+    server.account = 2;
     const items = Array.from({ length: 130 }, () => ({
       destination: `${NOBODY}/p`,
       headers: { 'Upstash-Retries': '0' },
@@ -212,9 +195,12 @@ describe('the DLQ', () => {
     expect(await answering('yes', 'dlq', 'delete', '--all')).toEqual({
       code: 0,
       stdout: 'Deleted 130 entries of the DLQ.\n',
-      stderr: `Delete 130 entries of the DLQ at ${server.url}? [y/N] \r100 of 130\r130 of 130\n`,
+      stderr:
+        '\r130 entries of the DLQ counted\n' +
+        `Delete 130 entries of the DLQ at ${server.url}? [y/N] ` +
+        `\r[${'#'.repeat(18)}      ] 100 of 130\r[${'#'.repeat(24)}] 130 of 130\n`,
     });
-    account = 0;
+    server.account = 0;
   });
 });
 
@@ -229,38 +215,9 @@ describe('logs', () => {
     expect(entries.map((line) => (JSON.parse(line) as { messageId: string }).messageId)).toEqual(lines.map(() => id));
   });
 
-  it('follow what happens, by the same filters', async () => {
-    let told = (): void => {};
-    const open = new Promise<void>((resolve) => {
-      told = resolve;
-    });
-    const { runCommandLine } = await import('../../src/cli/command-line.ts');
-    let stdout = '';
-    const following = runCommandLine(['logs', '-f', '--label', 'live', '--count', '2'], {
-      env: env(),
-      print: (line) => {
-        stdout += line;
-      },
-      complain: told,
-      isInteractive: false,
-      color: true,
-    });
-    await open;
-    await delayed('--label', 'other');
-    const id = await delayed('--label', 'live');
-    await done('messages', 'cancel', '--label', 'other', '--yes');
-    await done('messages', 'cancel', id, '--yes');
-    expect(await following).toBe(0);
-    const shown = stdout
-      .trimEnd()
-      .split('\n')
-      .map((line) => line.includes(`${id}  ${there}`));
-    expect(shown).toEqual([true, true]);
-  });
-
   it('end without a word when nobody reads on', async () => {
-    const command = join(import.meta.dirname, '../../bin/waypost.js');
-    const child = spawn(process.execPath, [command, 'logs', '-f'], { env: { ...process.env, ...env() } });
+    const command = join(import.meta.dirname, '../../../bin/waypost.js');
+    const child = spawn(process.execPath, [command, 'logs', '-f'], { env: { ...process.env, ...server.env } });
     let stderr = '';
     child.stderr.on('data', (bytes: Buffer) => {
       stderr += bytes.toString();
@@ -310,7 +267,7 @@ it('queues, keys, schedules and groups are shown and changed', async () => {
 });
 
 it('signing keys are shown and rotated, and say what is wrong with a signature', async () => {
-  account = 3;
+  server.account = 3;
   const [current, next] = (await done('signing-keys')).match(/(?<==).+/g) ?? [];
   await done('publish', there, '--body', 'signed');
   const [got] = await eventually('the delivery', () => arrived.length > 0 && arrived);
@@ -322,9 +279,16 @@ it('signing keys are shown and rotated, and say what is wrong with a signature',
     code: 1,
     stdout: expect.stringMatching(/^body: .+\n$/),
   });
+  const headers = `-H 'Upstash-Signature: ${signature}' -H 'X-Shop: eu'`;
+  writeFileSync(file, `curl '${there}' -X POST \\\n  ${headers} --data-raw 'signed' --compressed`);
+  expect(await done('verify', '--request', '-f', file)).toBe('The signature is valid.\n');
+  expect(await waypost('verify', '--request', '-f', file, '--url', `${there}/other`)).toMatchObject({
+    code: 1,
+    stdout: expect.stringMatching(/^sub: .+\n$/),
+  });
   const rotated = (await done('signing-keys', 'rotate', '--yes')).match(/(?<==).+/g) ?? [];
   expect([rotated[0], rotated[1] === next || rotated[1] === current]).toEqual([next, false]);
-  account = 0;
+  server.account = 0;
 });
 
 it('status says which server answers, and to whom', async () => {
@@ -356,49 +320,28 @@ it('says how it went by its exit code, and what is missing where nothing is name
   ]);
 });
 
-it('every help has an example that the command understands', async () => {
-  const [, asking = ''] = (await done('--help')).split('over HTTP');
-  const examples: string[] = [];
-  for (const [, command = ''] of asking.matchAll(/^ {2}(\S+) /gm)) {
-    const usages = [...(await done(command, '--help')).matchAll(/waypost ([a-z -]+?)(?= [[<])/g)].map(
-      ([, usage = '']) => usage,
-    );
-    expect(usages, command).not.toEqual([]);
-    for (const usage of usages) {
-      const help = await done(...usage.split(' '), '--help');
-      const [, example = ''] = /^Example: waypost (.*)$/m.exec(help) ?? [];
-      expect(`${example} `).toMatch(new RegExp(`^${usage} `));
-      examples.push(example);
-    }
-  }
-  const understood = await Promise.all(
-    examples.map((example) => giveCommand(wordsOf(example), { QSTASH_URL: NOBODY, QSTASH_TOKEN: 'token' })),
-  );
-  // It gets as far as the server, or as the file that is not there.
-  for (const [at, { stderr }] of understood.entries())
-    expect(stderr, examples[at]).toMatch(/no server answers|--file: ENOENT/);
-});
-
 it('the commands of docs/command-line.md work as they stand', async () => {
-  account = 1;
+  server.account = 1;
   const ids: Record<string, string> = { msg_42: await delayed() };
-  const page = readFileSync(new URL('../../docs/command-line.md', import.meta.url), 'utf8');
-  const lines = [...page.matchAll(/^npx waypost ([^#\n]*)/gm)].map(([, line = '']) => line);
+  const page = readFileSync(new URL('../../../docs/command-line.md', import.meta.url), 'utf8');
+  const lines = [...page.matchAll(/^npx waypost ([^#<>\n]*)/gm)].map(([, line = '']) => line);
   expect(lines.length).toBeGreaterThan(20);
   for (const line of lines) {
-    const words = [...line.matchAll(/'([^']*)'|"([^"]*)"|(\S+)/g)].map(
-      ([, one, two, bare]) => one ?? two ?? bare ?? '',
-    );
+    const words = wordsOf(line);
     if (words.includes('1795257963176-1142')) ids['1795257963176-1142'] ??= await bury('orders');
-    const args = words.map((word) => ids[word] ?? word.replace('http://127.0.0.1:3000', there));
-    const { code, stderr } = await waypost(...args);
+    const args = words.map(
+      (word) =>
+        ids[word] ?? word.replace('http://127.0.0.1:3000', there).replace('https://waypost.example.com', server.url),
+    );
+    const env = { ...server.env, HOME: folder };
+    const { code, stderr } = await giveCommand(args, env, undefined, env.QSTASH_TOKEN);
     expect([line, code], stderr).toEqual([line, 0]);
   }
-  account = 0;
+  server.account = 0;
 });
 
 it('the commands of docs/troubleshooting.md are understood', async () => {
-  const page = readFileSync(new URL('../../docs/troubleshooting.md', import.meta.url), 'utf8');
+  const page = readFileSync(new URL('../../../docs/troubleshooting.md', import.meta.url), 'utf8');
   const inBlocks = [...page.matchAll(/^npx waypost ([^#\n]*)/gm)];
   const inLines = [...page.matchAll(/`npx waypost ([^`]*)`/g)];
   const lines = [...inBlocks, ...inLines].map(([, line = '']) => line.trim());
@@ -410,8 +353,3 @@ it('the commands of docs/troubleshooting.md are understood', async () => {
     expect(stderr, line).toMatch(/no server answers|--file: ENOENT/);
   }
 });
-
-/** As a shell reads them. */
-function wordsOf(line: string): string[] {
-  return [...line.matchAll(/'([^']*)'|"([^"]*)"|(\S+)/g)].map(([, one, two, bare]) => one ?? two ?? bare ?? '');
-}

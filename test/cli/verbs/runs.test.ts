@@ -1,40 +1,23 @@
 /** `waypost runs` against a server, as its users meet it. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
-import { DEVELOPMENT_ACCOUNTS } from '../../src/config/development.ts';
-import { eventually } from '../support/eventually.ts';
-import { type Answer, giveCommand } from '../support/waypost-command.ts';
-import { WaypostProcess } from '../support/waypost-process.ts';
+import { expect, it } from 'vitest';
+import { DEVELOPMENT_ACCOUNTS } from '../../../src/config/development.ts';
+import { eventually } from '../../support/eventually.ts';
+import type { Answer } from '../../support/waypost-command.ts';
+import { askedServer, NOBODY } from './support.ts';
 
-/** Nothing listens on the discard port. */
-const WORKFLOW = 'http://127.0.0.1:9/wf';
+const WORKFLOW = `${NOBODY}/wf`;
 
-let folder: string;
-let server: WaypostProcess;
-let url: string;
-
-beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'waypost-runs-'));
-  server = new WaypostProcess(['dev', '--port', '0', '--data-dir', folder, '--log-format', 'json']);
-  url = await server.url();
-});
-afterAll(async () => {
-  await server.kill();
-  rmSync(folder, { recursive: true, force: true });
-});
-
-const runs = (...args: string[]): Promise<Answer> => giveCommand(['runs', ...args], { QSTASH_URL: url });
+const server = askedServer();
+const runs = (...args: string[]): Promise<Answer> => server.waypost('runs', ...args);
 
 async function trigger(runId: string, headers: Record<string, string>): Promise<void> {
   const authorization = `Bearer ${DEVELOPMENT_ACCOUNTS[0].token}`;
   const asked = { authorization, 'upstash-workflow-runid': runId, ...headers };
-  expect((await fetch(`${url}/v2/trigger/${WORKFLOW}`, { method: 'POST', headers: asked })).status).toBe(200);
+  expect((await fetch(`${server.url}/v2/trigger/${WORKFLOW}`, { method: 'POST', headers: asked })).status).toBe(200);
 }
 
-async function failed(runId: string): Promise<string> {
-  await trigger(runId, { 'upstash-retries': '0' });
+async function failed(runId: string, headers: Record<string, string> = {}): Promise<string> {
+  await trigger(runId, { 'upstash-retries': '0', ...headers });
   return eventually(
     () => `the run ${runId} to fail`,
     async () => (JSON.parse((await runs('show', runId, '--json')).stdout) as { dlqId?: string }).dlqId,
@@ -76,6 +59,23 @@ it('cancels, resumes and restarts by the name of a run', async () => {
   });
 });
 
+it('resumes, restarts and deletes many failed runs, counted first', async () => {
+  for (const id of ['wfr_m1', 'wfr_m2', 'wfr_m3', 'wfr_m4']) await failed(id, { 'upstash-label': 'many' });
+  const many = ['--label', 'many'];
+  expect(await runs('resume', ...many, '--dry-run')).toMatchObject({
+    code: 0,
+    stdout: `Would resume 4 failed runs at ${server.url}.\n`,
+  });
+  expect(await runs('resume', ...many)).toMatchObject({ code: 2, stderr: expect.stringContaining('--yes is needed') });
+  expect(await runs('delete', 'wfr_m1', '--yes')).toMatchObject({ code: 0, stdout: 'Deleted 1 failed run.\n' });
+  expect(await runs('resume', 'wfr_m1')).toMatchObject({ code: 3 });
+  expect(await runs('restart', 'wfr_m2', 'wfr_m3', '--yes', '--json')).toMatchObject({
+    code: 0,
+    stdout: '{"count":2,"isDryRun":false}\n',
+  });
+  expect(await runs('resume', ...many, '--count', '1', '--yes')).toMatchObject({ stdout: 'Resumed 1 failed run.\n' });
+});
+
 it('says what is wrong: no such run, no server there, a token that nobody has, a command line that means nothing', async () => {
   const problems = [
     await runs('show', 'wfr_unknown'),
@@ -95,7 +95,7 @@ it('says what is wrong: no such run, no server there, a token that nobody has, a
     '2 waypost: --state: must be active, success, failed, canceled, not "odd"\n',
     '2 waypost: --count: a whole number of at least 1 is needed\n',
     '2 waypost: runs list: what is "more"? See waypost runs list --help\n',
-    '2 waypost: runs resume: <run id or DLQ id> is missing\n',
+    '2 waypost: which failed runs? Name their ids, filters, or --all for every one\n',
     '2 waypost: runs: there is no "dance"; see waypost runs --help\n',
     '2 waypost: --server: an http or https address is needed, not "nowhere"\n',
   ]);

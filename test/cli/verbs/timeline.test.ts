@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { rowOf, span, timelineOf } from '../../src/cli/runs/timeline.ts';
-import type { RunView } from '../../src/cli/runs/view.ts';
+import { rowOf, span, timelineOf } from '../../../src/cli/runs/timeline.ts';
+import type { RunView } from '../../../src/cli/runs/view.ts';
 
 const T0 = Date.UTC(2026, 0, 31, 13, 5, 9, 123);
 

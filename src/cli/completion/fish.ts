@@ -1,0 +1,25 @@
+/** Completion for fish, with meanings. Values are completed as names of files. */
+import { type Place, quoted, shortly, type Word } from './places.ts';
+
+export function fishScript(places: readonly Place[]): string {
+  const lines = places.flatMap(({ patterns, words }) => {
+    const when = quoted(`__waypost_at ${patterns.map((pattern) => `"${pattern}"`).join(' ')}`);
+    return words.map((word) => `complete -c waypost -n ${when} ${kindOf(word)} -d ${quoted(shortly(word.meaning))}`);
+  });
+  return `# fish completion for waypost, made by "waypost completion fish"
+function __waypost_at
+  set -l before (commandline -opc)
+  for pattern in $argv
+    string match -q -- $pattern "$before[2..3]" && return
+  end
+  return 1
+end
+${lines.join('\n')}
+`;
+}
+
+function kindOf({ text, hasValue }: Word): string {
+  const value = hasValue ? ' -r' : '';
+  if (text.startsWith('--')) return `-l ${text.slice(2)}${value}`;
+  return text.startsWith('-') ? `-s ${text.slice(1)}${value}` : `-f -a ${text}`;
+}

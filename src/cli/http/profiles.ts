@@ -1,0 +1,68 @@
+/** Which servers has "waypost login" been told of? They and their tokens are kept in one file that only its owner can read. */
+import { chmodSync, closeSync, fstatSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import type { Environment } from '../../config/parse.ts';
+import { CommandFailed, EXIT } from '../command.ts';
+
+export interface Profile {
+  url: string;
+  token: string;
+}
+
+/** The one that is meant where no profile is named. */
+export const DEFAULT_PROFILE = 'default';
+
+/** Where profiles are kept; `undefined` where the environment names no home. */
+export function profilesFileOf(env: Environment): string | undefined {
+  const home = env['HOME'] || env['USERPROFILE'];
+  const folder = env['XDG_CONFIG_HOME'] || (home && join(home, '.config'));
+  return folder ? join(folder, 'waypost', 'profiles.json') : undefined;
+}
+
+/** By name; empty when there are none. Throws `CommandFailed` when others can read the file, or it cannot be understood. */
+export function readProfiles(env: Environment): Map<string, Profile> {
+  const file = profilesFileOf(env);
+  const text = file === undefined ? undefined : readOwn(file);
+  if (text === undefined) return new Map();
+  try {
+    return new Map(Object.entries(JSON.parse(text) as Record<string, Profile>).map(checked));
+  } catch {
+    throw new CommandFailed(`${file}: cannot be understood; delete it and log in again`);
+  }
+}
+
+/** Replaces what is kept. Throws `CommandFailed` where there is no home to keep it in. */
+export function saveProfiles(env: Environment, profiles: ReadonlyMap<string, Profile>): string {
+  const file = profilesFileOf(env);
+  if (file === undefined)
+    throw new CommandFailed('there is no home to keep a profile in: set HOME or XDG_CONFIG_HOME', EXIT.usage);
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  chmodSync(dirname(file), 0o700); // also a folder that was there
+  const fresh = `${file}.${process.pid}`;
+  writeFileSync(fresh, `${JSON.stringify(Object.fromEntries(profiles), null, 2)}\n`, { mode: 0o600, flag: 'wx' });
+  renameSync(fresh, file);
+  return file;
+}
+
+/** The mode is that of the very file which is read. Windows has none: there a home is its owner's alone. */
+function readOwn(file: string): string | undefined {
+  let opened: number;
+  try {
+    opened = openSync(file, 'r');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw new CommandFailed(`the profiles cannot be read: ${(error as Error).message}`);
+  }
+  try {
+    if (process.platform !== 'win32' && (fstatSync(opened).mode & 0o077) !== 0)
+      throw new CommandFailed(`others can read ${file}, and there are tokens in it: chmod 600 ${file}`, EXIT.denied);
+    return readFileSync(opened, 'utf8');
+  } finally {
+    closeSync(opened);
+  }
+}
+
+function checked([name, { url, token }]: [string, Profile]): [string, Profile] {
+  if (typeof url !== 'string' || typeof token !== 'string') throw new TypeError(name);
+  return [name, { url, token }];
+}
