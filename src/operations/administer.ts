@@ -59,7 +59,7 @@ async function workHere<T>(config: Config, work: (on: Administration) => Promise
   const onFatal = (error: Error) => {
     failure = error;
   };
-  const store = await openStore(config, { onFatal, create: false });
+  const store = await openStore(config, { onFatal, create: false, isInline: true });
   try {
     const sealer = () => openSealer(config, randomness, { create: false });
     const administration = new StoredAdministration({ store, clock: systemClock, randomness, sealer });

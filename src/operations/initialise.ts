@@ -24,7 +24,7 @@ export async function initialise(
   const onFatal = (error: Error) => {
     failure = error;
   };
-  const store = await openStore(config, { onFatal, create: true });
+  const store = await openStore(config, { onFatal, create: true, isInline: true });
   try {
     const sealer = openSealer(config, randomness, { create: true });
     const administration = new StoredAdministration({ store, clock: systemClock, randomness, sealer: () => sealer });

@@ -14,7 +14,7 @@ import { openPostgresStore } from '../store/drivers/postgres/open.ts';
 import { joinSqliteStore } from '../store/drivers/sqlite/join.ts';
 import { StoreInUse } from '../store/drivers/sqlite/lock.ts';
 import type { DatabasePorts } from '../store/drivers/sqlite/messages.ts';
-import { openInlineSqliteStore, openSqliteStore, type SharedSqliteStore } from '../store/drivers/sqlite/open.ts';
+import { openSqliteStore, openSqliteStoreHere, type SharedSqliteStore } from '../store/drivers/sqlite/open.ts';
 import { CannotStart } from '../system/cannot-start.ts';
 import { createSystemRandomness, endOfTurn, pause, systemClock } from '../system/system.ts';
 
@@ -44,7 +44,7 @@ interface OpenOptions {
   watchBatches?: GroupCommitOptions['watch'];
   /** The time that a test sets, for this process and for the database. */
   heldClock?: Machine | undefined;
-  /** Whether a database in memory stays in the caller's thread, as for a test that opens hundreds. */
+  /** Whether an embedded database stays in the caller's thread, as for a command, or a test that opens hundreds. */
   isInline?: boolean | undefined;
 }
 
@@ -87,7 +87,7 @@ async function openFile(
   if (!create && path !== ':memory:' && !existsSync(path)) {
     throw new CannotStart(`there is no database ${path}: run "waypost init" first`);
   }
-  const open = isInline && path === ':memory:' ? openInlineSqliteStore : openSqliteStore;
+  const open = isInline ? openSqliteStoreHere : openSqliteStore;
   for (let triesLeft = waits ? TRIES : 1; ; triesLeft -= 1) {
     try {
       return await open({ path, onFatal, limits, batch: { endOfTurn, watch } });

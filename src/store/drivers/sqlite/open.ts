@@ -146,6 +146,24 @@ export async function openInlineSqliteStore({
   return withStats(store, path);
 }
 
+/**
+ * A store in the caller's thread, with the lock on its file, for a command that does one thing and ends: to start threads would
+ * take longer than that. Throws as `openSqliteStore` does.
+ */
+export async function openSqliteStoreHere(options: SqliteStoreOptions): Promise<SqliteStore> {
+  if (options.path === ':memory:') return openInlineSqliteStore(options);
+  const { path, lock } = takeFile(options.path);
+  try {
+    createForOwner(path);
+    const store = await openInlineSqliteStore({ ...options, path });
+    const close = store.close.bind(store);
+    return Object.assign(store, { close: () => close().finally(() => lock.release()) });
+  } catch (error) {
+    lock.release();
+    throw error;
+  }
+}
+
 function withStats(store: SqlStore, path: string): SqliteStore {
   const inMemory = path === ':memory:';
   return Object.assign(store, {
