@@ -25,7 +25,7 @@ const HOSTED = { origin: 'https://console.upstash.com' };
 const STRANGE_NAME = { host: 'evil.example' };
 
 it('a development server answers the hosted console alone, and to no name that a stranger can have', async () => {
-  const url = await servers.start(['dev']).url();
+  const { url } = await servers.startHere(['dev']);
   expect(await statusOf(url, HOSTED)).toBe(200);
   expect(await statusOf(url, { origin: 'http://localhost:3000' })).toBe(403);
   expect(await statusOf(url, STRANGE_NAME)).toBe(403);
@@ -33,7 +33,7 @@ it('a development server answers the hosted console alone, and to no name that a
 
 it('a development server answers pages and to names that it is told of, and then no others', async () => {
   const told = ['--allow-origins', 'http://localhost:3000', '--allow-hosts', 'evil.example'];
-  const url = await servers.start(['dev', ...told]).url();
+  const { url } = await servers.startHere(['dev', ...told]);
   expect(await statusOf(url, HOSTED)).toBe(403);
   expect(await statusOf(url, { origin: 'http://localhost:3000' })).toBe(200);
   expect(await statusOf(url, STRANGE_NAME)).toBe(200);
@@ -41,7 +41,7 @@ it('a development server answers pages and to names that it is told of, and then
 
 it('a production server answers no page, and to any name', async () => {
   await giveCommand(['init', '--data-dir', servers.dataDir]);
-  const url = await servers.start(['serve']).url();
+  const { url } = await servers.startHere(['serve']);
   expect(await statusOf(url, HOSTED)).toBe(403);
   expect(await statusOf(url, STRANGE_NAME)).toBe(200);
 });

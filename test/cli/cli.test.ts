@@ -5,8 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { serveHere } from '../support/server-here.ts';
 import { giveCommand } from '../support/waypost-command.ts';
-import { runWaypost, WaypostProcess } from '../support/waypost-process.ts';
+import { runWaypost } from '../support/waypost-process.ts';
 
 describe('waypost', () => {
   let folder: string;
@@ -60,7 +61,7 @@ describe('waypost', () => {
   });
 
   it('prints its version', async () => {
-    expect((await runWaypost(['--version'])).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+    expect((await giveCommand(['--version'])).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
   });
 
   it.each([
@@ -81,7 +82,7 @@ describe('waypost', () => {
   });
 
   it('shows the help of a command instead of running it', async () => {
-    const { code, stdout } = await runWaypost(['dev', '--port', 'x', '--help']);
+    const { code, stdout } = await giveCommand(['dev', '--port', 'x', '--help']);
     expect(code).toBe(0);
     expect(stdout).toContain('--in-flight-max <number>');
     expect((await giveCommand(['help', 'dev'])).stdout).toBe(stdout);
@@ -108,13 +109,11 @@ describe('waypost', () => {
   });
 
   it('finds nothing wrong in the store of a running server, nor in that of a stopped one', async () => {
-    const server = new WaypostProcess(['dev', '--port', '0', '--data-dir', folder, '--log-format', 'json']);
-    await server.url();
+    const server = await serveHere(['dev', '--data-dir', folder]);
     const live = await runWaypost(['doctor', '--data-dir', folder]);
     expect([live.code, live.stderr]).toEqual([0, '']);
     expect(live.stdout).toContain('ok    Every unfinished message has its content.\n');
-    server.signal('SIGTERM');
-    await server.ended();
+    await server.stop();
     const stopped = await giveCommand(['doctor', '--json', '--data-dir', folder]);
     expect(stopped.code).toBe(0);
     expect(JSON.parse(stopped.stdout)).toMatchObject({ isSound: true, census: { unfinished: 0, queues: 0 } });
@@ -156,8 +155,11 @@ describe('waypost', () => {
     expect(stderr.trimEnd().split('\n')).toHaveLength(1);
   });
 
-  it.each(['dev', 'init'])('says that %s can make no data folder where the system has none', async (name) => {
-    const { code, stdout, stderr } = await runWaypost([name, '--data-dir', '/proc/waypost/data']);
+  it.each([
+    ['dev', runWaypost],
+    ['init', giveCommand],
+  ])('says that %s can make no data folder where the system has none', async (name, give) => {
+    const { code, stdout, stderr } = await give([name, '--data-dir', '/proc/waypost/data']);
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
     expect(stderr).toMatch(/^waypost: cannot open the database \/proc\/waypost\/data\/waypost.db: E[A-Z]+: .*\n$/);
   });
@@ -174,7 +176,7 @@ describe('waypost', () => {
   });
 
   it('makes a token once, and another only when asked to', async () => {
-    const first = await runWaypost(['init', '--data-dir', folder]);
+    const first = await giveCommand(['init', '--data-dir', folder]);
     expect(first.code).toBe(0);
     expect(first.stdout).toMatch(
       /^QSTASH_TOKEN=\S+\nQSTASH_CURRENT_SIGNING_KEY=sig_\w{28}\nQSTASH_NEXT_SIGNING_KEY=sig_\w{28}\n$/,
@@ -195,19 +197,18 @@ describe('waypost', () => {
     const { code, stdout } = await giveCommand(['init', '--data-dir', folder, '--add-token', '--read-only']);
     expect(code).toBe(0);
     expect(stdout).toMatch(/^QSTASH_TOKEN=\S+\n$/);
-    const server = new WaypostProcess(['serve', '--port', '0', '--data-dir', folder, '--log-format', 'json']);
+    const server = await serveHere(['serve', '--data-dir', folder]);
     try {
-      const url = await server.url();
       const ask = (output: string, method: string, path: string) => {
         const token = /^QSTASH_TOKEN=(.*)$/m.exec(output)?.[1];
-        return fetch(`${url}${path}`, { method, headers: { authorization: `Bearer ${token}` } });
+        return fetch(`${server.url}${path}`, { method, headers: { authorization: `Bearer ${token}` } });
       };
       expect((await ask(stdout, 'GET', '/v2/logs')).status).toBe(200);
       expect((await ask(stdout, 'GET', '/v2/keys')).status).toBe(403);
       expect((await ask(stdout, 'DELETE', '/v2/messages')).status).toBe(403);
       expect((await ask(full.stdout, 'DELETE', '/v2/messages')).status).toBe(200);
     } finally {
-      await server.kill();
+      await server.stop();
     }
   });
 

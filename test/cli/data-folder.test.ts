@@ -21,7 +21,7 @@ describe('a data folder', () => {
   const init = async () => expect((await giveCommand(['init', '--data-dir', dataDir])).code).toBe(0);
 
   it('of a development server is none of the repository’s business', async () => {
-    await servers.start(['dev']).url();
+    await servers.startHere(['dev']);
     expect(readFileSync(ignoreFile, 'utf8')).toBe('*\n');
   });
 

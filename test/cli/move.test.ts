@@ -8,6 +8,7 @@ import { describe, expect, it } from 'vitest';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
 import { MIGRATIONS, migrate } from '../../src/store/migrations/index.ts';
 import { freshDatabase } from '../support/postgres/shared.ts';
+import { serveHere } from '../support/server-here.ts';
 import { giveCommand } from '../support/waypost-command.ts';
 import {
   bodiesIn,
@@ -18,8 +19,6 @@ import {
   keyFile,
   publish,
   scribble,
-  serve,
-  stop,
   succeeded,
 } from './support/stores.ts';
 
@@ -56,16 +55,16 @@ describe('waypost backup', () => {
 describe('waypost restore', () => {
   it('replaces a store only when told to, and none that a server has', async () => {
     const token = await init('first');
-    const { server, url } = await serve('first');
-    await publish(url, token, 'kept', { 'upstash-delay': '1h' });
+    const server = await serveHere(['serve', '--data-dir', folderOf('first'), '--allow-destinations', 'loopback']);
+    await publish(server.url, token, 'kept', { 'upstash-delay': '1h' });
     const backup = folderOf('backup.db');
     await succeeded(giveCommand(['backup', '--data-dir', folderOf('first'), '--to', backup]));
-    await publish(url, token, 'later', { 'upstash-delay': '1h' });
+    await publish(server.url, token, 'later', { 'upstash-delay': '1h' });
 
     const restore = ['restore', '--data-dir', folderOf('first'), '--from', backup];
     const running = await giveCommand([...restore, '--overwrite']);
     expect(running).toMatchObject({ code: 1, stderr: expect.stringContaining('is in use by process') });
-    await stop(server);
+    await server.stop();
     const refused = await giveCommand(restore);
     expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('is not empty; --overwrite') });
     expect(bodiesIn('first')).toEqual(['kept', 'later']);
@@ -79,9 +78,10 @@ describe('waypost restore', () => {
 
   it('leaves the store as it was when the backup is damaged, too new, or no backup', async () => {
     const token = await init('first');
-    const { server, url } = await serve('first');
-    for (let index = 0; index < 30; index += 1) await publish(url, token, 'x'.repeat(5_000), { 'upstash-delay': '1h' });
-    await stop(server);
+    const server = await serveHere(['serve', '--data-dir', folderOf('first'), '--allow-destinations', 'loopback']);
+    for (let index = 0; index < 30; index += 1)
+      await publish(server.url, token, 'x'.repeat(5_000), { 'upstash-delay': '1h' });
+    await server.stop();
     const before = bodiesIn('first');
     const backup = folderOf('backup.db');
     await succeeded(giveCommand(['backup', '--data-dir', folderOf('first'), '--to', backup]));

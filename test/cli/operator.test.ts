@@ -3,24 +3,18 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { Credentials } from '../../src/accounts/open-accounts.ts';
-import { parseConfig } from '../../src/config/parse.ts';
-import type { EventLog } from '../../src/engine/ports.ts';
-import { type RunningServer, startServer } from '../../src/server/server.ts';
+import { type ServerHere, serveHere } from '../support/server-here.ts';
 import { type Answer, giveCommand } from '../support/waypost-command.ts';
 import { runWaypost, WaypostProcess } from '../support/waypost-process.ts';
 
 let folder: string;
-let server: RunningServer | undefined;
-/** The events of its log. */
-let events: string[];
+let server: ServerHere | undefined;
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'waypost-op-'));
-  events = [];
 });
 afterEach(async () => {
-  await server?.stop(0);
+  await server?.stop();
   server = undefined;
   rmSync(folder, { recursive: true, force: true });
 });
@@ -44,17 +38,8 @@ interface TokenView {
   token: string;
 }
 
-/** In this process, where it starts in a tenth of the time. */
-async function serve(credentials: Credentials = 'own'): Promise<string> {
-  const note: EventLog['info'] = (event) => void events.push(event);
-  const config = parseConfig({}, ['--port', '0', '--data-dir', folder], { dev: credentials === 'development' });
-  server = await startServer(config, {
-    log: { debug: note, info: note, warn: note, error: note },
-    credentials,
-    onFatal: (error) => {
-      throw error;
-    },
-  });
+async function serve(command: 'serve' | 'dev' = 'serve'): Promise<string> {
+  server = await serveHere([command, '--data-dir', folder]);
   return server.url;
 }
 
@@ -209,7 +194,7 @@ it('when a token was last used is known, after a restart too', async () => {
   await statusOf(url, token, 'GET', '/v2/logs');
   const [used] = await asked<TokenView[]>('tokens');
   expect(used?.lastUsedAt).toMatch(/^\d{4}-.*Z$/);
-  await server?.stop(0);
+  await server?.stop();
   expect(await asked('tokens')).toEqual([used]);
 });
 
@@ -218,7 +203,7 @@ it('a server whose tokens are all revoked starts and says so', async () => {
   const [only] = await asked<TokenView[]>('tokens');
   await asked('tokens', 'revoke', only?.id ?? '');
   await serve();
-  expect(events).toContain('no_tokens');
+  expect(server?.events.map(({ event }) => event)).toContain('no_tokens');
   expect(await asked('tokens', 'create', '--project', 'default', '--scope', 'full')).toHaveProperty('token');
 });
 
@@ -254,7 +239,7 @@ it('commands that run at the same time wait for each other', async () => {
 });
 
 it('a development server keeps its accounts as they are', async () => {
-  await serve('development');
+  await serve('dev');
   const { code, stderr } = await operate('projects', 'create', 'shop');
   expect(code).toBe(1);
   expect(stderr).toMatch(/is in use by process \d+.*; it takes no commands, as a development server does not\n$/);

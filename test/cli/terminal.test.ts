@@ -2,32 +2,30 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { DEVELOPMENT_TOKEN } from '../../bench/waypost-process.ts';
 import { eventually } from '../support/eventually.ts';
+import type { ServerHere } from '../support/server-here.ts';
 import { Servers } from '../support/servers.ts';
 import { giveCommand } from '../support/waypost-command.ts';
-import type { WaypostProcess } from '../support/waypost-process.ts';
 
 /** Nothing listens on the discard port. */
 const NOBODY = 'http://127.0.0.1:9';
 
 describe('the terminal of a development server', () => {
   let servers: Servers;
-  let server: WaypostProcess;
-  let url: string;
+  let server: ServerHere;
 
   beforeEach(async () => {
     servers = new Servers();
-    server = servers.start(['dev']);
-    url = await server.url();
+    server = await servers.startHere(['dev', '--memory']);
   });
   afterEach(() => servers.close());
 
   const ask = (method: string, path: string, headers: Record<string, string> = {}) =>
-    fetch(`${url}${path}`, { method, headers: { authorization: `Bearer ${DEVELOPMENT_TOKEN}`, ...headers } });
+    fetch(`${server.url}${path}`, { method, headers: { authorization: `Bearer ${DEVELOPMENT_TOKEN}`, ...headers } });
 
   const line = (event: string) =>
     eventually(
-      () => `a line ${event} after ${server.stdout}`,
-      () => server.events().find((each) => each['event'] === event),
+      () => `a line ${event} after ${JSON.stringify(server.events)}`,
+      () => server.events.find((each) => each['event'] === event),
     );
 
   it('says at once why the first message does not arrive', async () => {
@@ -69,18 +67,18 @@ it('lets a production server tell the origin of a dead message, and nothing else
   try {
     const { stdout } = await giveCommand(['init', '--data-dir', servers.dataDir]);
     const token = /^QSTASH_TOKEN=(.*)$/m.exec(stdout)?.[1] ?? '';
-    const server = servers.start(['serve', '--allow-destinations', 'loopback', '--log-level', 'debug']);
+    const server = await servers.startHere(['serve', '--allow-destinations', 'loopback']);
     const headers = { authorization: `Bearer ${token}`, 'upstash-retries': '1', 'upstash-retry-delay': '0' };
-    await fetch(`${await server.url()}/v2/publish/${NOBODY}/hooks/secret?key=secret`, { method: 'POST', headers });
+    await fetch(`${server.url}/v2/publish/${NOBODY}/hooks/secret?key=secret`, { method: 'POST', headers });
     const events = await eventually('the end of the message', () => {
-      const told = server.events().filter(({ event }) => event === 'attempt_failed' || event === 'message_buried');
+      const told = server.events.filter(({ event }) => event === 'attempt_failed' || event === 'message_buried');
       return told.length === 2 && told;
     });
     expect(events).toMatchObject([
       { level: 'debug', event: 'attempt_failed', origin: NOBODY },
       { level: 'warn', event: 'message_buried', origin: NOBODY, attempts: 2 },
     ]);
-    expect(server.stdout).not.toContain('secret');
+    expect(JSON.stringify(server.events)).not.toContain('secret');
   } finally {
     await servers.close();
   }

@@ -4,6 +4,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { type ServerHere, serveHere } from './server-here.ts';
 import { WaypostProcess } from './waypost-process.ts';
 
 export class Servers {
@@ -11,6 +12,7 @@ export class Servers {
   /** Not there until somebody makes it. */
   readonly dataDir = join(this.#folder, 'data');
   readonly #processes: WaypostProcess[] = [];
+  readonly #here: ServerHere[] = [];
   readonly #endpoints: Server[] = [];
 
   /** A command that serves, with more settings: on the data folder and a free port, with its log as JSON. */
@@ -18,6 +20,13 @@ export class Servers {
     const [command = '', ...others] = args;
     const settings = ['--port', '0', '--data-dir', this.dataDir, '--log-format', 'json'];
     return this.run([command, ...settings, ...others], env);
+  }
+
+  /** The same in this process. */
+  async startHere(args: readonly string[], env: Record<string, string> = {}): Promise<ServerHere> {
+    const server = await serveHere([...args, '--data-dir', this.dataDir], env);
+    this.#here.push(server);
+    return server;
   }
 
   /** As it stands. */
@@ -38,7 +47,10 @@ export class Servers {
   }
 
   async close(): Promise<void> {
-    await Promise.all(this.#processes.map((process) => process.kill()));
+    await Promise.all([
+      ...this.#processes.map((process) => process.kill()),
+      ...this.#here.map((server) => server.stop()),
+    ]);
     for (const endpoint of this.#endpoints) {
       endpoint.closeAllConnections();
       endpoint.close();

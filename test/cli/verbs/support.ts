@@ -1,27 +1,11 @@
 /** A server for one test file, in its process, and the verbs that ask it. */
 import { afterAll, beforeAll, expect } from 'vitest';
 import { DEVELOPMENT_ACCOUNTS } from '../../../src/config/development.ts';
-import { parseConfig } from '../../../src/config/parse.ts';
-import type { EventLog } from '../../../src/engine/ports.ts';
-import { type RunningServer, startServer } from '../../../src/server/server.ts';
+import { type ServerHere, serveHere } from '../../support/server-here.ts';
 import { type Answer, giveCommand } from '../../support/waypost-command.ts';
 
 /** Nothing listens on the discard port. */
 export const NOBODY = 'http://127.0.0.1:9';
-
-const quiet: EventLog['info'] = () => {};
-
-/** An empty server, in memory. */
-function startQuietServer(): Promise<RunningServer> {
-  return startServer(parseConfig({}, ['--port', '0', '--memory'], { dev: true }), {
-    log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
-    credentials: 'development',
-    onFatal: (error) => {
-      throw error;
-    },
-    isStoreInline: true,
-  });
-}
 
 /** Each development account has a project of its own. */
 export function tokenOf(account: number): string {
@@ -53,12 +37,12 @@ export class Asked {
 /** Starts the server before the tests of a file and stops it after them. */
 export function askedServer(): Asked {
   const asked = new Asked();
-  let server: RunningServer;
+  let server: ServerHere;
   beforeAll(async () => {
-    server = await startQuietServer();
+    server = await serveHere(['dev', '--memory']);
     asked.url = server.url;
   });
-  afterAll(() => server.stop(0));
+  afterAll(() => server.stop());
   return asked;
 }
 
