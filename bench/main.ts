@@ -6,6 +6,7 @@
  * `npm run bench -- hostile`: endpoints that hang, beside those that answer.
  * `npm run bench -- workflow`: workflow runs, beside the reference. `npm run bench -- postgres`: workers on PostgreSQL.
  * `npm run bench -- overload`: more publishers than can be served.
+ * `npm run bench -- cli`: the help of each verb, and `waypost logs -f` on a busy log.
  * `npm run bench -- console`: the console in a browser, and what it costs the server.
  * `npm run bench -- test-kit`: the test kit's start, and virtual years.
  * `npm run bench -- metrics`: how long metrics take to be told.
@@ -13,6 +14,7 @@
  */
 import { parseArgs } from 'node:util';
 import { DEFAULT_BACKLOG, measureBacklog } from './backlog.ts';
+import { DEFAULT_COMMAND_LINE, measureCommandLine } from './command-line.ts';
 import { compare } from './comparison.ts';
 import { CONSOLE_PARTS, type ConsolePart, DEFAULT_CONSOLE, measureConsole } from './console/measure.ts';
 import type { Figure } from './figure.ts';
@@ -62,6 +64,9 @@ npm run bench -- overload [options]   publishers on 64 to 1,500 connections, as 
   --seconds <n>          of each round (${DEFAULT_OVERLOAD.seconds})
   --connections <n,n>    how many (${DEFAULT_OVERLOAD.connections})
   --workers <n>          workers of the server (${DEFAULT_OVERLOAD.workers})
+npm run bench -- cli [options]        the help of each verb, and waypost logs -f on a busy log
+  --rounds <n>           starts of each verb, medians are reported (${DEFAULT_COMMAND_LINE.rounds})
+  --seconds <n>          seconds at ${DEFAULT_COMMAND_LINE.perSecond} entries a second (${DEFAULT_COMMAND_LINE.seconds})
 npm run bench -- console [lists|page|live|idle] [options]    the console in Chromium; all four without a word
   --messages <n>         messages stored (${DEFAULT_CONSOLE.messages})
   --runs <n>             runs stored (${DEFAULT_CONSOLE.runs})
@@ -205,6 +210,16 @@ async function runHostile(): Promise<void> {
   if (figures.some(({ name, value }) => name.startsWith('probes') && value !== 0)) process.exitCode = 1;
 }
 
+async function runCommandLine(): Promise<void> {
+  const figures = await measureCommandLine({
+    ...DEFAULT_COMMAND_LINE,
+    rounds: count('rounds', DEFAULT_COMMAND_LINE.rounds),
+    seconds: count('seconds', DEFAULT_COMMAND_LINE.seconds),
+  });
+  process.stdout.write(`${values.json ? JSON.stringify(figures) : figures.map(figureLine).join('\n')}\n`);
+  if (figures.some(({ unit, value }) => unit === 'messages' && value !== 0)) process.exitCode = 1;
+}
+
 async function runOverload(): Promise<void> {
   const seconds = count('seconds', DEFAULT_OVERLOAD.seconds);
   const rounds = count('rounds', DEFAULT_OVERLOAD.rounds);
@@ -341,6 +356,7 @@ else if (area === undefined) await runComparison();
 else if (area === 'backlog' && part === undefined) await runBacklog();
 else if (area === 'lanes' && part === undefined) await runLanes();
 else if (area === 'memory' && part === undefined) await runMemory();
+else if (area === 'cli' && part === undefined) await runCommandLine();
 else if (area === 'hostile' && part === undefined) await runHostile();
 else if (area === 'test-kit' && part === undefined) await runTestKit();
 else if (area === 'loop' && more.length === 0 && (part === undefined || part === 'requests' || part === 'floods')) {

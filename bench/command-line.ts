@@ -1,0 +1,84 @@
+/** How soon does each verb answer its help, and does `waypost logs -f` keep up with a log that grows by thousands a second? */
+import { spawn, spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { COMMANDS } from '../src/cli/commands.ts';
+import { delayedItem, storeInBatches } from './batches.ts';
+import type { Figure } from './figure.ts';
+import { median, quantile } from './statistics.ts';
+import { DEVELOPMENT_TOKEN, startWaypost } from './waypost-process.ts';
+
+export const DEFAULT_COMMAND_LINE = { rounds: 5, seconds: 20, perSecond: 2_000 };
+
+const CLI = join(import.meta.dirname, '../bin/waypost.js');
+/** Entries come together: so many batches a second, each of one request. */
+const BATCHES_PER_SECOND = 10;
+
+export async function measureCommandLine(workload: typeof DEFAULT_COMMAND_LINE): Promise<Figure[]> {
+  return [...(await measureHelp(workload.rounds)), ...(await measureFollowing(workload))];
+}
+
+/** The median of some starts of each verb; of those the middle and the slowest. */
+async function measureHelp(rounds: number): Promise<Figure[]> {
+  const times: { words: string[]; ms: number }[] = [];
+  for (const [name, [, load]] of Object.entries(COMMANDS)) {
+    for (const verb of Object.keys((await load()).verbs ?? { '': '' })) {
+      const words = [name, verb].filter((word) => word !== '');
+      const taken = Array.from({ length: rounds }, () => {
+        const startedAt = performance.now();
+        const { status } = spawnSync(process.execPath, [CLI, ...words, '--help']);
+        if (status !== 0) throw new Error(`${words.join(' ')} --help ended with ${status}`);
+        return performance.now() - startedAt;
+      });
+      times.push({ words, ms: median(taken) });
+    }
+  }
+  const slowest = times.reduce((one, other) => (other.ms > one.ms ? other : one));
+  return [
+    { name: `help of ${times.length} verbs, median`, value: median(times.map(({ ms }) => ms)), unit: 'ms' },
+    { name: `help of the slowest (${slowest.words.join(' ')})`, value: slowest.ms, unit: 'ms' },
+  ];
+}
+
+/** Each published message is an entry. Its line comes so long after the answer to the publish. */
+async function measureFollowing({ seconds, perSecond }: typeof DEFAULT_COMMAND_LINE): Promise<Figure[]> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'waypost-following-'));
+  const server = await startWaypost({ dataDir });
+  const env = { ...process.env, QSTASH_URL: server.url, QSTASH_TOKEN: DEVELOPMENT_TOKEN };
+  const follower = spawn(process.execPath, [CLI, 'logs', '-f', '--json'], { env });
+  const ended = new Promise((resolve) => follower.once('close', resolve));
+  try {
+    await new Promise((resolve) => follower.stderr.once('data', resolve)); // it says that it follows
+    const lags: number[] = [];
+    const seen = new Set<string>();
+    createInterface({ input: follower.stdout }).on('line', (line) => {
+      const { id, time } = JSON.parse(line) as { id: string; time: number };
+      seen.add(id);
+      lags.push(Date.now() - time);
+    });
+    const startedAt = performance.now();
+    const batch = perSecond / BATCHES_PER_SECOND;
+    for (let n = 1; n <= seconds * BATCHES_PER_SECOND; n += 1) {
+      await storeInBatches(server, batch, () => delayedItem('http://127.0.0.1:9'), batch);
+      await sleep(Math.max(0, startedAt + (n * 1_000) / BATCHES_PER_SECOND - performance.now()));
+    }
+    const took = (performance.now() - startedAt) / 1_000;
+    const count = seconds * perSecond;
+    for (const until = performance.now() + 10_000; seen.size < count && performance.now() < until; ) await sleep(10);
+    return [
+      { name: 'entries written, a second', value: count / took, unit: 'messages/s' },
+      { name: 'entries missing', value: count - seen.size, unit: 'messages' },
+      { name: 'entries shown twice', value: lags.length - seen.size, unit: 'messages' },
+      { name: 'from the entry to its line, p50', value: quantile(lags, 0.5), unit: 'ms' },
+      { name: 'from the entry to its line, p99', value: quantile(lags, 0.99), unit: 'ms' },
+    ];
+  } finally {
+    follower.kill('SIGTERM');
+    await ended;
+    await server.end('SIGTERM');
+    rmSync(dataDir, { recursive: true });
+  }
+}
