@@ -23,7 +23,7 @@ export const login: Command = commandOf('login', {
       const server = call.values('server').at(-1) ?? (await answered(terminal, `Address [${DEFAULT_URL}]: `, 'server'));
       const given = call.values('token').at(-1) ?? (await answered(terminal, 'Token: ', 'token'));
       const token = (given === '-' ? new TextDecoder().decode(await terminal.readInput()) : given).trim();
-      if (token === '') throw new CommandFailed('--token: is empty', EXIT.usage);
+      if (!/^[!-~]+$/.test(token)) throw new CommandFailed('--token: one line without spaces is needed', EXIT.usage);
       const asked = serverOf({ server: server || DEFAULT_URL, token }, {});
       const session = await asked.ask<{ project: string; scope: string }>('getSession');
       const kept = readProfiles(terminal.env).set(profile, { url: asked.url, token });

@@ -88,17 +88,17 @@ export async function sumPieces<Answer extends object>(
   { amountOf, pageMax }: Paging<Answer>,
   onProgress: (done: number) => void,
 ): Promise<number> {
+  // Ids are answered all at once.
+  if (words.length > 0) return amountOf(await server.ask<Answer>(operationId, { query }));
   const countMax = query.has('count') ? Number(query.get('count')) : Number.POSITIVE_INFINITY;
   const asked = new URLSearchParams(query);
   let sum = 0;
   for (let count = 0, done = 0; done === count && sum < countMax; ) {
     count = Math.min(pageMax, countMax - sum);
-    // Ids are answered all at once.
-    if (words.length === 0) asked.set('count', String(count));
+    asked.set('count', String(count));
     done = amountOf(await server.ask<Answer>(operationId, { query: asked }));
     sum += done;
     onProgress(sum);
-    if (words.length > 0) break;
   }
   return sum;
 }

@@ -49,6 +49,7 @@ describe('login', () => {
     expect((await waypost('login', '--server', server.url, '--token', 'nobody')).code).toBe(5);
     expect((await waypost('login', '--server', NOBODY, '--token', first)).code).toBe(4);
     expect((await login('--profile', 'a/b')).code).toBe(2);
+    expect((await waypost('login', '--server', server.url, '--token', 'a\nb')).code).toBe(2);
     expect(readdirSync(home)).toEqual([]);
     expect((await giveCommand(['login', '--server', server.url, '--token', first])).stderr).toContain('set HOME');
   });
