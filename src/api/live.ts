@@ -21,7 +21,7 @@ const HEARTBEAT_MS = 15_000;
 const PAGE_MAX = 1_000;
 
 const AFTER = [
-  text('cursor', 'Place in the log: the id of an entry, or of an event of the live stream. Those after it are listed.'),
+  text('cursor', 'Place in the log: the id of an entry, or of an event of the live stream. Those after it are listed; without it all.'),
   pageCount(PAGE_MAX),
 ];
 
@@ -89,8 +89,8 @@ export function liveRoutes({ engine, clock, closing }: Services): Route[] {
   }
 
   async function list({ projectId, rawQuery }: Call): Promise<Answer> {
-    const { cursor, count = PAGE_MAX } = readQuery(rawQuery, AFTER);
-    const after = decodeCursor(cursor ?? '');
+    const { cursor = '0', count = PAGE_MAX } = readQuery(rawQuery, AFTER);
+    const after = decodeCursor(cursor);
     if (after === undefined) throw invalidParameter('cursor', 'take it from an entry or an event of the live stream');
     const entries = await engine.storeOf(projectId).logs.listLogsAfter({
       after: { timeMs: after.ms, n: after.n ?? Number.MAX_SAFE_INTEGER },
