@@ -1,6 +1,6 @@
 /** Reads and cancels messages (contract M 22.4 to 22.6). */
 import { ApiError } from '../protocol/errors.ts';
-import { type Answer, answer } from './answer.ts';
+import { type Answer, answer, NO_BODY } from './answer.ts';
 import { type Filters, messageFilters, readFilters } from './filters.ts';
 import { readJson } from './json-body.ts';
 import { SMALL_JSON_LIMIT } from './limits.ts';
@@ -22,6 +22,14 @@ export function messageRoutes({ engine }: Services): Route[] {
     const explanation = await engine.explainMessage(projectId, id);
     if (!explanation) throw notFound(id);
     return answer(200, explanationView(explanation));
+  }
+
+  async function retry({ projectId, id }: Call): Promise<Answer> {
+    const outcome = await engine.attemptNow(projectId, id);
+    if (outcome === 'missing') throw notFound(id);
+    if (outcome === 'due') return NO_BODY;
+    const why = outcome === 'ofRun' ? 'belongs to a workflow run, which says when it goes on' : 'is being attempted';
+    throw new ApiError('invalid_request', `message ${id} ${why}`);
   }
 
   async function cancelOne({ projectId, id }: Call): Promise<Answer> {
@@ -58,6 +66,15 @@ export function messageRoutes({ engine }: Services): Route[] {
       summary: 'Says why a message waits, or what became of it.',
       answers: { 200: ExplanationSchema },
       handle: explain,
+    },
+    {
+      method: 'POST',
+      path: '/v2/waypost/messages/:messageId/retry',
+      operationId: 'retryMessage',
+      access: 'full',
+      summary: 'Makes a message due that waits for its delay or its next attempt. Queues and flow control still count.',
+      answers: { 200: undefined },
+      handle: retry,
     },
     {
       method: 'DELETE',

@@ -1,11 +1,11 @@
-/** `waypost messages`: what is not finished, and how to stop it. */
+/** `waypost messages`: what is not finished, how to stop it, and how to have it attempted now. */
 import { minuteOf } from './columns.ts';
 import { CommandFailed, EXIT } from './command.ts';
 import { retryDead } from './dlq.ts';
 import { actOnMany, BULK, YES } from './http/bulk.ts';
 import { readList, sumPages, sumPieces } from './http/pages.ts';
 import { read } from './http/simple.ts';
-import { commandOf, showTable, type Verb } from './http/verb.ts';
+import { type Call, commandOf, showTable, type Verb } from './http/verb.ts';
 
 interface Unfinished {
   messageId: string;
@@ -73,19 +73,39 @@ const cancel: Verb = {
 
 const retry: Verb = {
   words: '<message id>...',
-  meaning: 'Publishes messages anew that could not be delivered: the entries of the DLQ with these ids of messages.',
-  options: { '--dry-run': BULK['--dry-run'], ...YES },
+  meaning:
+    'Makes messages due that wait for their delay or their next attempt; queues and flow control still count. Those that are in the DLQ are published anew from there, once somebody agrees.',
+  options: YES,
   example: 'messages retry msg_42 --yes',
   async run(call) {
-    const found: string[] = [];
-    for (const messageId of call.words) {
-      const query = new URLSearchParams({ messageId });
-      const { messages: dead } = await call.server.ask<{ messages: { dlqId: string }[] }>('listDlqMessages', { query });
-      found.push(...dead.map(({ dlqId }) => dlqId));
+    const { words, isJson, terminal } = call;
+    const due: string[] = [];
+    const dead: string[] = [];
+    for (const id of words) {
+      if (await isMadeDue(call, id)) due.push(id);
+      else dead.push(...(await dlqIdsOf(call, id)));
     }
-    if (found.length === 0) throw new CommandFailed('the DLQ has none of these messages', EXIT.notFound);
-    return retryDead({ ...call, words: found });
+    if (due.length + dead.length === 0)
+      throw new CommandFailed('none of them waits, and none is in the DLQ', EXIT.notFound);
+    if (due.length > 0) terminal.print(isJson ? `${JSON.stringify({ due })}\n` : `Due now: ${due.join(' ')}\n`);
+    return dead.length === 0 ? EXIT.ok : retryDead({ ...call, words: dead });
   },
 };
+
+async function isMadeDue({ server }: Call, id: string): Promise<boolean> {
+  try {
+    await server.ask('retryMessage', { words: [id] });
+    return true;
+  } catch (error) {
+    if (error instanceof CommandFailed && error.exitCode === EXIT.notFound) return false;
+    throw error;
+  }
+}
+
+async function dlqIdsOf({ server }: Call, messageId: string): Promise<string[]> {
+  const query = new URLSearchParams({ messageId });
+  const { messages: dead } = await server.ask<{ messages: { dlqId: string }[] }>('listDlqMessages', { query });
+  return dead.map(({ dlqId }) => dlqId);
+}
 
 export const messages = commandOf('messages', { list, show: showOne, cancel, retry });

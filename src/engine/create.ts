@@ -22,7 +22,7 @@ import { IntakeHealth } from './messages/intake-health.ts';
 import type { PublishCommand, Published, PublishOutcome } from './messages/publish-command.ts';
 import { PublishGate } from './messages/publish-gate.ts';
 import { MinuteCounter } from './minutes/counter.ts';
-import type { Message, MessageId, Millis, ProjectId, WorkerId } from './model.ts';
+import type { MadeDue, Message, MessageId, Millis, ProjectId, WorkerId } from './model.ts';
 import { OperatorEvents } from './operator-events/events.ts';
 import { NO_PROJECT, type OperatorEventsOptions } from './operator-events/model.ts';
 import { StoreWatch } from './operator-events/store-watch.ts';
@@ -369,6 +369,10 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
 
   cancelMessages(projectId: ProjectId, ids: MessageId[]): Promise<number> {
     return this.#deps.store.messages.cancelById(projectId, ids, this.#deps.clock.nowMs());
+  }
+
+  attemptNow(projectId: ProjectId, id: MessageId): Promise<MadeDue> {
+    return this.#deps.store.messages.makeDue(projectId, id, this.#deps.clock.nowMs());
   }
 
   async cancelMatching(projectId: ProjectId, filter: AttributeFilter, count = Infinity): Promise<number> {

@@ -19,6 +19,7 @@ import type {
   InProjectAt,
   LogDetail,
   LogState,
+  MadeDue,
   Message,
   MessageId,
   Millis,
@@ -112,6 +113,8 @@ export interface MessageStore {
   cancelById(projectId: ProjectId, ids: MessageId[], nowMs: Millis): Promise<number>;
   /** The same for up to `limit` matching messages, oldest first; it skips those that are marked already. */
   cancelMatching(projectId: ProjectId, filter: AttributeFilter, limit: number, nowMs: Millis): Promise<number>;
+  /** Makes a message due that waits for its delay or its next attempt. What holds it back otherwise goes on to do so. */
+  makeDue(projectId: ProjectId, id: MessageId, nowMs: Millis): Promise<MadeDue>;
   /**
    * Reserves `count` consecutive numbers for keys and claim tokens, and returns the first. Both come from one sequence
    * that the store keeps: no number is given out twice, also after a restart.

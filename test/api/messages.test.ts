@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { eventually } from '../support/eventually.ts';
-import { type Json, OTHER_TOKEN, openWorld, type Reply, type World } from './support/world.ts';
+import { type Json, OTHER_TOKEN, openWorld, READ_ONLY_TOKEN, type Reply, type World } from './support/world.ts';
 
 let world: World;
 beforeEach(async () => {
@@ -33,6 +33,28 @@ describe('cancelling one message', () => {
   it('may be asked twice while the attempt is running', async () => {
     const id = await world.publish('https://slow.example/');
     for (let time = 0; time < 2; time += 1) expect((await cancel(`/${id}`)).json).toEqual({ cancelled: 1 });
+  });
+});
+
+describe('attempting one message at once', () => {
+  const retry = (id: string, headers = {}) =>
+    world.ask({ method: 'POST', url: `/v2/waypost/messages/${id}/retry`, headers });
+
+  it('sends a delayed message now, and only once', async () => {
+    const id = await world.publish('https://slow.example/', LATER);
+    expect(await retry(id)).toMatchObject({ status: 200, text: '' });
+    const refused = await eventually('the attempt', async () => {
+      const again = await retry(id);
+      return again.status !== 200 && again;
+    });
+    expect([refused.status, refused.json.error]).toEqual([400, `message ${id} is being attempted`]);
+  });
+
+  it('answers 404 for a message that nobody knows, and for one of another project', async () => {
+    const id = await world.publish('https://slow.example/', LATER);
+    expect((await retry(id, { authorization: `Bearer ${OTHER_TOKEN}` })).status).toBe(404);
+    expect((await retry('msg_unknown')).status).toBe(404);
+    expect((await retry(id, { authorization: `Bearer ${READ_ONLY_TOKEN}` })).status).toBe(403);
   });
 });
 

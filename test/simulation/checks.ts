@@ -131,11 +131,19 @@ export function checkAttempts({
       // What was due for a process before stays due, though the next one goes by a clock that was set back meanwhile.
       const startedAt = world.startOf.get(first)?.at ?? 0;
       if (world.ends.some(({ at, nowMs }) => at <= startedAt && nowMs >= round.dueAtMs)) continue;
+      if (wasHastened(world, id, attempts[attempts.indexOf(first) - 1], first)) continue;
       const earlyMs = round.dueAtMs - first.sentAtMs;
       if (earlyMs > (world.isShared ? KNOWN_TO_MS : 0))
         world.violate('P2', `an attempt was made ${earlyMs} ms too early`, id);
     }
   }
+}
+
+/** Whether somebody asked for an attempt at once, after the start of the attempt `before` and before that of `first`. */
+function wasHastened(world: World, asked: MessageId, before: Attempt | undefined, first: Attempt): boolean {
+  const fromMs = (before && world.startOf.get(before)?.atMs) ?? 0;
+  const toMs = world.startOf.get(first)?.atMs ?? 0;
+  return world.ledger.hastened.some(({ id, begunAtMs }) => id === asked && begunAtMs >= fromMs && begunAtMs <= toMs);
 }
 
 function checkCounting(world: World, { message }: History, attempts: Attempt[]): void {

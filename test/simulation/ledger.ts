@@ -92,6 +92,8 @@ export interface Trigger {
 export class Ledger {
   readonly publishes: (Publish & Call)[] = [];
   readonly cancels: (Cancel & Call)[] = [];
+  /** Messages that were to be attempted at once. */
+  readonly hastened: ({ id: MessageId } & Call)[] = [];
   readonly deadCalls: (DeadAction & Call)[] = [];
   readonly queueCalls: (QueueAction & Call)[] = [];
   readonly keyCalls: (KeyAction & Call)[] = [];

@@ -22,6 +22,7 @@ const STEP_WEIGHTS = {
   publishBatch: 12,
   burst: 4,
   cancelById: 8,
+  attemptNow: 4,
   cancelByLabel: 3,
   retryDead: 8,
   deleteDead: 4,
@@ -153,6 +154,20 @@ export class Workload {
       (count) => {
         if (count > ids.length) this.#world.violate('P2', `${count} of ${ids.length} messages were cancelled`);
       },
+    );
+  }
+
+  async attemptNow(): Promise<void> {
+    const { engine, ledger } = this.#world;
+    const young = ledger.knownIds().slice(-20);
+    if (!engine || young.length === 0) return;
+    const id = this.#random.choose(young);
+    const call = ledger.begin(ledger.hastened, { id });
+    await this.#world.call(
+      call,
+      `attempt of ${id} at once`,
+      () => engine.attemptNow(PROJECT, id),
+      () => {},
     );
   }
 

@@ -23,6 +23,7 @@ export async function useEverything(world: World): Promise<void> {
   await store.messages.find(PROJECT, waiting.id, T0);
   await store.messages.findLive(PROJECT, waiting.id, T0);
   await readUnfinished(store, waiting.id);
+  await store.messages.makeDue(PROJECT, (await world.accept({ notBeforeMs: T0 + 1 })).id, T0);
   await store.messages.cancelById(PROJECT, [waiting.id], T0);
   await world.acceptClaimed();
   await store.messages.cancelMatching(PROJECT, { label: ['x'], fromMs: T0, toMs: T0 }, 10, T0);

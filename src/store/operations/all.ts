@@ -14,6 +14,7 @@ import * as cancel from './messages/cancel.ts';
 import * as claim from './messages/claim.ts';
 import * as dead from './messages/dead.ts';
 import * as find from './messages/find.ts';
+import * as makeDue from './messages/make-due.ts';
 import * as release from './messages/release.ts';
 import * as settle from './messages/settle.ts';
 import * as unfinished from './messages/unfinished.ts';
@@ -46,6 +47,7 @@ const ALL = {
   ...settle,
   ...endings,
   ...cancel,
+  ...makeDue,
   ...backlog,
   ...totals,
   ...claim,

@@ -131,6 +131,11 @@ export function messagesOver(connection: Connection): MessageStore {
       return cancelled;
     },
 
+    async makeDue(projectId, id, nowMs) {
+      const key = keyOfMessageId(id);
+      return key === undefined ? 'missing' : connection.write('makeDue', { projectId, key, id, nowMs });
+    },
+
     reserveNumbers(count) {
       return connection.write('reserveNumbers', { count });
     },

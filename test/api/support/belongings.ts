@@ -91,6 +91,7 @@ const MAKERS: Readonly<Record<string, Maker>> = {
 const KINDS_OF_PARAMETERS: Readonly<Record<string, string>> = {
   eventId: 'waiters',
   workflowRunId: 'workflows',
+  messageId: 'messages',
   tokenId: 'tokens',
 };
 

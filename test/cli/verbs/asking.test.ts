@@ -121,6 +121,12 @@ describe('messages', () => {
     expect(await done('messages', 'cancel', '--label', 'many', '--yes')).toBe('Cancelled 1 message.\n');
   });
 
+  it('are delivered now when they are retried before their time', async () => {
+    const id = await delayed('--body', 'early');
+    expect(await done('messages', 'retry', id)).toBe(`Due now: ${id}\n`);
+    await eventually('the delivery', () => arrived.some(({ body }) => body === 'early'));
+  });
+
   it('are cancelled only when somebody agrees, who is told how many and where', async () => {
     const id = await delayed('--label', 'kept');
     await delayed('--label', 'kept');
@@ -167,10 +173,13 @@ describe('the DLQ', () => {
     expect(await done('dlq', 'retry', first, '--yes')).toBe('Retried 1 entry of the DLQ.\n');
     expect(await waypost('dlq', 'retry', first, '--yes')).toMatchObject({ code: 3 });
     const id = (await asJson<{ messageId: string }[]>('dlq', '--url', `${NOBODY}/b`))[0]?.messageId ?? '';
-    expect(await done('messages', 'retry', id, '--dry-run')).toBe(`Would retry 1 entry of the DLQ at ${server.url}.\n`);
+    expect(await waypost('messages', 'retry', id)).toMatchObject({
+      code: 2,
+      stderr: `waypost: this would retry 1 entry of the DLQ at ${server.url}: nobody can be asked here, so --yes is needed\n`,
+    });
     expect(await waypost('messages', 'retry', 'msg_unknown', '--yes')).toMatchObject({
       code: 3,
-      stderr: 'waypost: the DLQ has none of these messages\n',
+      stderr: 'waypost: none of them waits, and none is in the DLQ\n',
     });
     expect(await asJson('dlq', 'delete', '--url', `${NOBODY}/b`, '--yes')).toEqual({ count: 1, isDryRun: false });
     expect(await waypost('dlq', 'delete', '--url', `${NOBODY}/b`, '--yes')).toEqual({

@@ -10,6 +10,7 @@ import { followsConformance } from './follows.ts';
 import { lanesConformance } from './lanes.ts';
 import { liveLogsConformance } from './live-logs.ts';
 import { logsConformance } from './logs.ts';
+import { makeDueConformance } from './make-due.ts';
 import { minutesConformance } from './minutes.ts';
 import { operatorEventsConformance } from './operator-events.ts';
 import { projectsConformance } from './projects.ts';
@@ -33,6 +34,7 @@ export function storeConformance(name: string, open: OpenStore): void {
     ['settle', settleConformance],
     ['follow-ups', followsConformance],
     ['cancel', cancelConformance],
+    ['make due', makeDueConformance],
     ['unfinished', unfinishedConformance],
     ['dead', deadConformance],
     ['dead runs', deadRunsConformance],

@@ -1,0 +1,45 @@
+/** What makes a message that waits for its time due at once? */
+import type { MadeDue, MessageId, MessageKey, ProjectId } from '../../../engine/model.ts';
+import { flowRefsOf } from '../lanes/flow-lanes.ts';
+import { LINE } from '../lanes/lines.ts';
+import { releaseNext } from '../lanes/release-next.ts';
+import type { WriteContext } from '../logs/log-writer.ts';
+import { write } from '../operation.ts';
+
+export interface MakeDueArgs {
+  projectId: ProjectId;
+  key: MessageKey;
+  id: MessageId;
+  nowMs: number;
+}
+
+interface WaitingRow {
+  key: number;
+  project_id: number;
+  id: string;
+  claim_token: number | null;
+  due_at_ms: number;
+  flow_key: string | null;
+  run_key: number | null;
+  line: number;
+}
+
+/** Its queue, its flow-control key and its origin still hold it back. A message of a run waits as the run says. */
+export const makeDue = write(
+  { touches: ({ key }) => ({ messages: [key] }) },
+  async (context: WriteContext, { projectId, key, id, nowMs }: MakeDueArgs): Promise<MadeDue> => {
+    const [row] = await context.tx.query<WaitingRow>(
+      `select m.key, m.project_id, c.id, m.claim_token, m.due_at_ms, m.flow_key, m.run_key, m.line
+       from messages m lookup contents c on (c.key = m.key) where m.key in (??) for update of m`,
+      [[key]],
+    );
+    if (!row || row.project_id !== projectId || row.id !== id) return 'missing';
+    if (row.run_key !== null) return 'ofRun';
+    if (row.claim_token !== null) return 'attempting';
+    if (row.due_at_ms <= nowMs) return 'due';
+    await context.tx.send('update messages set due_at_ms = ? where key = ?', [nowMs, key]);
+    if (row.line === LINE.due) context.due.note(nowMs);
+    if (row.line === LINE.flow) await releaseNext(context, { flowKeys: flowRefsOf([row]) }, nowMs);
+    return 'due';
+  },
+);

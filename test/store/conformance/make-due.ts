@@ -1,0 +1,90 @@
+import { expect, it } from 'vitest';
+import type { Message } from '../../../src/engine/model.ts';
+import {
+  eachWorld,
+  type MessageOptions,
+  type OpenStore,
+  OTHER_PROJECT,
+  PROJECT,
+  retrying,
+  settlement,
+  T0,
+} from './world.ts';
+
+const LATER = { notBeforeMs: T0 + 9_000 };
+
+export function makeDueConformance(open: OpenStore): void {
+  const world = eachWorld(open);
+  const makeDue = (message: Message, nowMs = T0 + 1) => world().store.messages.makeDue(PROJECT, message.id, nowMs);
+  const claimed = async (nowMs = T0 + 1) =>
+    (await world().claim({}, nowMs)).claimed.map(({ message, retried }) => [message.id, retried]);
+  const limited = (options: MessageOptions = {}) => ({
+    ...options,
+    settings: { flowControl: { key: 'k', parallelism: 1, periodS: 1 } },
+  });
+
+  it('lets what waits for its delay or its next attempt start at once, counted as it would have been', async () => {
+    const heard: number[] = [];
+    world().store.onDue((dueAtMs) => heard.push(dueAtMs));
+    const delayed = await world().accept(LATER);
+    const { message: failed, claimToken } = await world().acceptClaimed();
+    await world().store.messages.settle(settlement(failed, claimToken, retrying(T0, T0 + 9_000, 1)), T0);
+    expect(await claimed()).toEqual([]);
+    expect([await makeDue(delayed), await makeDue(failed)]).toEqual(['due', 'due']);
+    expect(heard).toEqual([T0 + 1, T0 + 1]);
+    expect((await claimed()).toSorted()).toEqual(
+      [
+        [delayed.id, 0],
+        [failed.id, 1],
+      ].toSorted(),
+    );
+  });
+
+  it('changes nothing for what is due', async () => {
+    const message = await world().accept();
+    const other = await world().accept({ createdAtMs: T0 + 1 });
+    expect(await makeDue(message, T0 + 5)).toBe('due');
+    expect(await claimed(T0 + 5)).toEqual([
+      [message.id, 0],
+      [other.id, 0],
+    ]);
+  });
+
+  it('leaves a message to its flow-control key, which knows of it', async () => {
+    const { message: running, claimToken } = await world().acceptClaimed(limited());
+    const waiting = await world().accept(limited(LATER));
+    expect(await makeDue(waiting)).toBe('due');
+    expect(await claimed()).toEqual([]);
+    await world().store.messages.settle(settlement(running, claimToken, retrying(T0, T0 + 60_000, 1)), T0 + 2);
+    expect(await claimed(T0 + 2)).toEqual([[waiting.id, 0]]);
+    const alone = await world().accept({
+      ...LATER,
+      settings: { flowControl: { key: 'free', parallelism: 1, periodS: 1 } },
+    });
+    expect(await makeDue(alone, T0 + 3)).toBe('due');
+    expect(await claimed(T0 + 3)).toEqual([[alone.id, 0]]);
+  });
+
+  it('leaves a message at its place in its queue', async () => {
+    const inQueue = { settings: { queueName: 'q' } };
+    const first = await world().accept({ ...LATER, ...inQueue });
+    const second = await world().accept({ ...LATER, ...inQueue });
+    expect(await makeDue(second)).toBe('due');
+    expect(await claimed()).toEqual([]);
+    expect(await makeDue(first)).toBe('due');
+    expect(await claimed()).toEqual([[first.id, 0]]);
+  });
+
+  it('says what cannot be: no such message, another project’s, one under way', async () => {
+    const theirs = await world().accept({ ...LATER, projectId: OTHER_PROJECT });
+    const { message: running } = await world().acceptClaimed();
+    const unknown = world().message().message;
+    expect([await makeDue(theirs), await makeDue(unknown), await makeDue(running)]).toEqual([
+      'missing',
+      'missing',
+      'attempting',
+    ]);
+    expect(await world().store.messages.makeDue(PROJECT, 'msg_nothing', T0)).toBe('missing');
+    expect(await claimed()).toEqual([]);
+  });
+}
