@@ -21,7 +21,10 @@ const HEARTBEAT_MS = 15_000;
 const PAGE_MAX = 1_000;
 
 const AFTER = [
-  text('cursor', 'Place in the log: the id of an entry, or of an event of the live stream. Those after it are listed; without it all.'),
+  text(
+    'cursor',
+    'Place in the log: the id of an entry, or of an event of the live stream. Those after it are listed; without it all.',
+  ),
   pageCount(PAGE_MAX),
 ];
 
