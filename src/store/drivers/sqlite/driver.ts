@@ -21,6 +21,8 @@ export interface SqliteDriverOptions {
   readOnly?: boolean;
   /** How long to wait for another process's lock, such as a backup's. This process's connections never wait so. */
   busyTimeoutMs?: number;
+  /** What a database in memory holds from the start; of `SqliteDriver.image`. */
+  image?: Uint8Array;
 }
 
 const DIALECT: SqlDialect = {
@@ -68,12 +70,13 @@ export class SqliteDriver implements Driver {
   #failure: StoreFatal | undefined;
 
   /** Throws database errors as `classify` returns them, or an error when a pragma had no effect. */
-  constructor({ path, readOnly = false, busyTimeoutMs = BUSY_TIMEOUT_MS }: SqliteDriverOptions) {
+  constructor({ path, readOnly = false, busyTimeoutMs = BUSY_TIMEOUT_MS, image }: SqliteDriverOptions) {
     this.#path = path;
     this.#readOnly = readOnly;
     this.#busyTimeoutMs = busyTimeoutMs;
     try {
       this.#db = new DatabaseSync(path, { readOnly, timeout: busyTimeoutMs, enableForeignKeyConstraints: false });
+      if (image) this.#db.deserialize(image);
       this.#configure();
     } catch (error) {
       throw classify(error);
@@ -104,6 +107,11 @@ export class SqliteDriver implements Driver {
       this.#statements.clear();
       if (this.#db.isOpen) this.#db.close();
     });
+  }
+
+  /** The whole database, for another one in memory to begin with; undefined before Node 24.16, which cannot do it. */
+  image(): Uint8Array | undefined {
+    return 'serialize' in this.#db ? this.#db.serialize() : undefined;
   }
 
   /** The value of a pragma, as the connection reports it. */
