@@ -3,11 +3,20 @@ import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/** Files of which none leaves anything behind in its process: they share workers, so that the sources are loaded once and not by each. */
-const IN_PROCESS = [
+/**
+ * Files that share workers, so that vitest and the sources are loaded once and not by each: none leaves anything behind in its process. What
+ * some start has processes of its own, which end with them.
+ */
+const SHARING = [
   ...['api', 'config', 'conformance', 'delivery', 'engine', 'model', 'protocol', 'simulation', 'store', 'telemetry'],
   ...['cli/verbs', 'testing', 'workflow', 'workflows'],
 ].map((folder) => `test/${folder}/**/*.test.ts`);
+
+/** As those above. Long proofs of theirs load the machine, and have workers of their own. */
+const SHARING_UNLESS_LONG = [
+  ...['bench', 'console', 'crash', 'deploy', 'docs', 'examples', 'house', 'overload', 'powercut', 'support', 'threads'],
+  'upgrades',
+].map((folder) => `test/${folder}/**/!(*.full).test.ts`);
 
 /**
  * Long proofs. A run of everything leaves them out, so that whoever changes something waits for minutes only; `npm run test:full` is
@@ -70,14 +79,14 @@ export default defineConfig({
           ...each,
           name: 'processes',
           include: ['test/**/*.test.ts'],
-          exclude: [...IN_PROCESS, ...leftOut],
+          exclude: [...SHARING, ...SHARING_UNLESS_LONG, ...leftOut],
         },
       },
       {
         test: {
           ...each,
           name: 'in process',
-          include: IN_PROCESS,
+          include: [...SHARING, ...SHARING_UNLESS_LONG],
           exclude: leftOut,
           isolate: false,
         },
