@@ -1,9 +1,9 @@
 /**
- * Runs the examples of README.md and docs/*.md as a reader would: TypeScript with Node, curl with a shell, against a
- * development server. A comment behind `console.log(...)` is what it must print. What begins with `// app.ts` is a server
+ * Runs the examples of README.md and docs/*.md as a reader would: TypeScript with Node, in one process for all of them, curl with a shell,
+ * against a development server. A comment behind `console.log(...)` is what it must print. What begins with `// app.ts` is a server
  * of the reader's own: it runs while the examples below it on its page do, which call it.
  */
-import { type ChildProcess, execFile, fork } from 'node:child_process';
+import { type ChildProcess, execFile, type ForkOptions, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
@@ -13,7 +13,9 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DEVELOPMENT_ACCOUNTS } from '../../src/config/development.ts';
-import { WaypostProcess } from '../support/waypost-process.ts';
+import { parseConfig } from '../../src/config/parse.ts';
+import { type RunningServer, startServer } from '../../src/server/server.ts';
+import type { Done, Task } from './reader.ts';
 
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, '../..');
@@ -22,7 +24,8 @@ const [{ token: TOKEN, signingKeys: SIGNING_KEYS }] = DEVELOPMENT_ACCOUNTS;
 const TEST_KIT = new URL('../../src/testing/waypost.ts', import.meta.url).href;
 /** How an app begins to listen; here on a free port, which it tells. */
 const LISTENS = "app.listen(3000, '127.0.0.1');";
-const TELLS_PORT = "app.listen(0, '127.0.0.1', function () { process.send(this.address().port); });";
+const IS_TOLD =
+  "export const listening = app.listen(0, '127.0.0.1');\nawait new Promise((resolve) => listening.once('listening', resolve));";
 
 interface Example {
   page: string;
@@ -33,13 +36,14 @@ interface Example {
 
 interface App {
   page: string;
-  process: ChildProcess;
   port: number;
 }
 
 const examples = await findExamples();
-let server: WaypostProcess;
-let serverUrl: string;
+let server: RunningServer;
+let reader: ChildProcess;
+/** What apps print is none of the examples' output. */
+let host: ChildProcess;
 let endpoint: Server;
 let folder: string;
 let app: App | undefined;
@@ -52,16 +56,21 @@ beforeAll(async () => {
     response.writeHead(request.url === '/fails' ? 500 : 200).end();
   });
   await new Promise<void>((resolve) => endpoint.listen(0, '127.0.0.1', resolve));
-  server = new WaypostProcess(['dev', '--memory', '--log-format', 'json'], {
-    PORT: '0',
-    WAYPOST_METRICS_ADDRESS: '0',
-  });
-  serverUrl = await server.url();
+  const config = parseConfig({}, ['--port', '0', '--memory', '--metrics-address', '0'], { dev: true });
+  const log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
+  const onFatal = (error: Error): never => {
+    throw error;
+  };
+  server = await startServer(config, { log, credentials: 'development', onFatal, isStoreInline: true });
+  const options: ForkOptions = { execArgv: ['--no-warnings'], env: environment(), stdio: 'ignore' };
+  const begin = () => fork(new URL('reader.ts', import.meta.url), options);
+  [reader, host] = [begin(), begin()];
 });
 
 afterAll(async () => {
-  await endApp();
-  await server?.kill();
+  reader?.kill();
+  host?.kill();
+  await server?.stop(0);
   endpoint?.closeAllConnections();
   await new Promise((resolve) => endpoint?.close(resolve));
   await rm(folder, { recursive: true });
@@ -76,36 +85,47 @@ describe('every example in the documentation works as it stands', () => {
         app = await startApp(example);
         return;
       }
-      const { stdout } = example.language === 'ts' ? await runScript(example) : await runShell(example);
-      if (example.language === 'ts') expect(stdout.trimEnd().split('\n')).toEqual(expectedOutput(example.code));
-      else if (example.page === 'docs/metrics.md') expect(stdout).toMatch(/^waypost_(workers 1|project_\w+ \d+)$/m);
+      if (example.language === 'ts') {
+        expect((await runScript(reader, pointed(example.code))).printed).toEqual(expectedOutput(example.code));
+        return;
+      }
+      const { stdout } = await runShell(example);
+      if (example.page === 'docs/metrics.md') expect(stdout).toMatch(/^waypost_(workers 1|project_\w+ \d+)$/m);
       else expect(JSON.parse(stdout)).not.toHaveProperty('error');
     },
   );
+
+  it('and ends by itself: none keeps anything open', async () => {
+    await endApp();
+    const exits = [reader, host].map((process) => once(process, 'exit'));
+    for (const process of [reader, host]) process.disconnect();
+    expect(await Promise.all(exits)).toEqual(exits.map(() => [0, null]));
+  });
 });
 
-async function runScript({ code }: Example): Promise<{ stdout: string }> {
-  const file = await saved(pointed(code));
-  return await run(process.execPath, ['--no-warnings', file], { env: environment(), timeout: 30_000 });
+async function runScript(process: ChildProcess, code: string): Promise<Done> {
+  return await give(process, { file: await saved(code) });
 }
 
 async function startApp({ page, code }: Example): Promise<App> {
   expect(code).toContain(LISTENS);
-  const file = await saved(pointed(code).replace(LISTENS, TELLS_PORT));
-  const child = fork(file, { execArgv: ['--no-warnings'], env: environment(), stdio: 'ignore' });
-  const ended = once(child, 'exit').then(() => {
-    throw new Error(`the app of ${page} ended instead of listening`);
-  });
-  const [port] = (await Promise.race([once(child, 'message'), ended])) as [number];
-  return { page, process: child, port };
+  const { port } = await runScript(host, pointed(code).replace(LISTENS, IS_TOLD));
+  if (port === undefined) throw new Error(`the app of ${page} does not listen`);
+  return { page, port };
 }
 
 async function endApp(): Promise<void> {
   if (app === undefined) return;
-  const exited = once(app.process, 'exit');
-  app.process.kill('SIGKILL');
   app = undefined;
-  await exited;
+  await give(host, 'close app');
+}
+
+async function give(process: ChildProcess, task: Task): Promise<Done> {
+  const answer = once(process, 'message') as Promise<[Done]>;
+  process.send(task);
+  const [done] = await answer;
+  if (done.error !== undefined) throw new Error(done.error);
+  return done;
 }
 
 async function saved(code: string): Promise<string> {
@@ -123,20 +143,17 @@ function pointed(code: string): string {
   const port = app?.port ?? (endpoint.address() as AddressInfo).port;
   return code
     .replaceAll("'waypost/testing'", `'${TEST_KIT}'`)
-    .replaceAll('http://127.0.0.1:8080', serverUrl)
-    .replaceAll('http://127.0.0.1:9464/metrics', metricsUrl())
+    .replaceAll('http://127.0.0.1:8080', server.url)
+    .replaceAll('http://127.0.0.1:9464/metrics', server.metricsUrl ?? '')
     .replaceAll('http://127.0.0.1:3000', `http://127.0.0.1:${port}`);
-}
-
-function metricsUrl(): string {
-  return String(server.events().find(({ event }) => event === 'listening')?.['metrics']);
 }
 
 function environment(): NodeJS.ProcessEnv {
   return {
     PATH: process.env['PATH'],
     HOME: folder,
-    QSTASH_URL: serverUrl,
+    NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'],
+    QSTASH_URL: server.url,
     QSTASH_TOKEN: TOKEN,
     QSTASH_CURRENT_SIGNING_KEY: SIGNING_KEYS.current,
     QSTASH_NEXT_SIGNING_KEY: SIGNING_KEYS.next,
