@@ -47,16 +47,16 @@ function scan(zone: string, fromMs: number, toMs: number): Minute[] {
   const seen = new Set<string>();
   const minutes: Minute[] = [];
   for (let atMs = fromMs; atMs <= toMs; atMs += MINUTE_MS) {
-    const parts = new Map(format.formatToParts(atMs).map(({ type, value }) => [type, value]));
-    const text = [...parts.values()].join('');
-    const numberOf = (type: Intl.DateTimeFormatPartTypes) => Number(parts.get(type));
+    const text = format.format(atMs);
+    const [, weekday = '', day, month, hour, minute] =
+      /^(\w+), (\d+)\/(\d+)\/\d+, (\d+):(\d+)$/.exec(text) ?? [];
     minutes.push({
       atMs,
-      minute: numberOf('minute'),
-      hour: numberOf('hour'),
-      day: numberOf('day'),
-      month: numberOf('month'),
-      weekday: ['Sun', 'Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat'].indexOf(parts.get('weekday') ?? ''),
+      minute: Number(minute),
+      hour: Number(hour),
+      day: Number(day),
+      month: Number(month),
+      weekday: ['Sun', 'Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat'].indexOf(weekday),
       isFirst: !seen.has(text),
     });
     seen.add(text);
@@ -69,8 +69,11 @@ function daysOfChange(zone: string): number[] {
   const format = new Intl.DateTimeFormat('en-GB', { timeZone: zone, timeZoneName: 'longOffset' });
   const offsetAt = (atMs: number) => format.formatToParts(atMs).find(({ type }) => type === 'timeZoneName')?.value;
   const days: number[] = [];
+  let offset = offsetAt(FROM_MS);
   for (let dayMs = FROM_MS; dayMs < TO_MS; dayMs += DAY_MS) {
-    if (offsetAt(dayMs) !== offsetAt(dayMs + DAY_MS)) days.push(dayMs);
+    const offsetBefore = offset;
+    offset = offsetAt(dayMs + DAY_MS);
+    if (offset !== offsetBefore) days.push(dayMs);
   }
   return days;
 }
