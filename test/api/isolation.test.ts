@@ -29,30 +29,53 @@ async function open(): Promise<void> {
   clock.jumpBy(60_000);
 }
 
-describe.each(named)('%s', (_name, route) => {
+const reading = named.filter(([, { access }]) => access === 'read');
+const changing = named.filter(([, { access }]) => access !== 'read');
+
+describe('of what another project has', () => {
+  let before: Record<string, string>;
+  beforeAll(async () => {
+    await open();
+    before = await ownersView();
+  });
+  afterAll(() => world.close());
+
+  it.each(reading)('%s tells as much as of what nobody has', (_name, route) => expectKeptOut(route));
+  it.each(reading)('%s tells the owner, so that nothing else kept the others out', (_name, route) => expectOpen(route));
+  it('and all of them leave it as it was', async () => expect(await ownersView()).toEqual(before));
+});
+
+describe.each(changing)('%s', (_name, route) => {
   // One for both: the first sees to it that everything stays as it was.
   beforeAll(open);
   afterAll(() => world.close());
 
   it('treats what another project has as what nobody has', async () => {
-    const strange = Object.fromEntries(Object.entries(ids).map(([word, id]) => [word, otherThan(id)]));
     const before = await ownersView();
-    for (const [request, sameOfNobody] of pairs(requestsFor(route, ids), requestsFor(route, strange))) {
-      const ofNobody = await ask(OTHER_TOKEN, sameOfNobody);
-      const ofOwner = await ask(OTHER_TOKEN, request);
-      expect(withoutIds(ofOwner, ids), request.url as string).toEqual(withoutIds(ofNobody, strange));
-      expect(ofOwner.text).not.toContain(CANARY);
-      const asked = `${request.url}${request.payload}${Object.values(request.headers ?? {}).join(' ')}`;
-      for (const id of Object.values(ids)) if (!asked.includes(id)) expect(ofOwner.text).not.toContain(id);
-      expect(await ownersView(), `after ${request.url}`).toEqual(before);
-    }
+    await expectKeptOut(route);
+    expect(await ownersView()).toEqual(before);
   });
 
-  it('does for the owner what it does not for others, so that nothing else kept them out', async () => {
-    const reply = await ask(TOKEN, requestsFor(route, ids).at(-1) ?? {});
-    expect([200, 201, 202], reply.text).toContain(reply.status);
-  });
+  it('does for the owner what it does not for others, so that nothing else kept them out', () => expectOpen(route));
 });
+
+/** What a route does with the things of another project is what it does with those that nobody has. */
+async function expectKeptOut(route: Route): Promise<void> {
+  const strange = Object.fromEntries(Object.entries(ids).map(([word, id]) => [word, otherThan(id)]));
+  for (const [request, sameOfNobody] of pairs(requestsFor(route, ids), requestsFor(route, strange))) {
+    const ofNobody = await ask(OTHER_TOKEN, sameOfNobody);
+    const ofOwner = await ask(OTHER_TOKEN, request);
+    expect(withoutIds(ofOwner, ids), request.url as string).toEqual(withoutIds(ofNobody, strange));
+    expect(ofOwner.text).not.toContain(CANARY);
+    const asked = `${request.url}${request.payload}${Object.values(request.headers ?? {}).join(' ')}`;
+    for (const id of Object.values(ids)) if (!asked.includes(id)) expect(ofOwner.text).not.toContain(id);
+  }
+}
+
+async function expectOpen(route: Route): Promise<void> {
+  const reply = await ask(TOKEN, requestsFor(route, ids).at(-1) ?? {});
+  expect([200, 201, 202], reply.text).toContain(reply.status);
+}
 
 describe('a project', () => {
   beforeEach(open);

@@ -71,7 +71,7 @@ export interface LogLine {
 
 export interface World {
   app: Listener;
-  routes: Route[];
+  readonly routes: Route[];
   engine: Engine;
   /** What the server told its operator. */
   logLines: LogLine[];
@@ -188,7 +188,9 @@ export async function openWorld(changes: Partial<ApiOptions> = {}, ground: Parti
   const app = createApi(options);
   const world: World = {
     app,
-    routes: createRoutes({ ...options, json: new JsonThread(clock), closing: new AbortController().signal }),
+    get routes() {
+      return createRoutes({ ...options, json: new JsonThread(clock), closing: new AbortController().signal });
+    },
     engine,
     logLines,
     ask: (request) => ask(app, request),
