@@ -1,4 +1,4 @@
-/** As threads.test.ts: on PostgreSQL, and when a worker dies. */
+/** As threads.test.ts: on PostgreSQL, when a worker dies, and when another server wants the same port. */
 import { writeFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
@@ -68,4 +68,14 @@ it('ends as a whole when one worker dies, and the next start makes its attempts 
   );
   expect(after).toEqual(before);
   expect(second.events().find(({ event }) => event === 'recovered')).toMatchObject({ count: 20 });
+});
+
+it('keeps its port: another server with several workers is refused there too', async () => {
+  const url = await servers.start(['dev', '--memory', '--workers', '2']).url();
+  const { port } = new URL(url);
+  const { code, stderr } = await servers.run(['dev', '--memory', '--workers', '2', '--port', port]).ended();
+  expect([code, stderr]).toEqual([
+    1,
+    `waypost: port ${port} on 127.0.0.1 is in use: choose another with --port or PORT\n`,
+  ]);
 });

@@ -1,9 +1,8 @@
-/** Several workers in one process: as one server to whoever calls, and to the endpoints. On PostgreSQL, and when one dies: threads.full.test.ts. */
+/** Several workers in one process: as one server to whoever calls, and to the endpoints. More: threads.full.test.ts. */
 import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { DEVELOPMENT_TOKEN } from '../../bench/waypost-process.ts';
 import { eventually } from '../support/eventually.ts';
 import { Servers } from '../support/servers.ts';
 import { giveCommand } from '../support/waypost-command.ts';
@@ -32,13 +31,19 @@ function owners({ dataDir }: Servers): string[] {
 describe('a server with two workers', () => {
   let shared: Servers;
   let server: WaypostProcess;
+  let token: string;
   let url: string;
   beforeAll(async () => {
     shared = new Servers();
-    server = shared.start(['dev', '--workers', '2', '--metrics-address', '0']);
+    const { stdout } = await giveCommand(['init', '--data-dir', shared.dataDir]);
+    token = /^QSTASH_TOKEN=(.*)$/m.exec(stdout)?.[1] ?? '';
+    const flags = ['--workers', '2', '--metrics-address', '0', '--allow-destinations', 'loopback'];
+    server = shared.start(['serve', ...flags]);
     url = await server.url();
   });
   afterAll(() => shared.close());
+
+  const publish = (path: string, headers?: Record<string, string>) => call('POST', `${url}/v2/${path}`, headers, token);
 
   it('delivers what comes over many connections, each message once, from every worker', async () => {
     const held: ServerResponse[] = [];
@@ -47,7 +52,7 @@ describe('a server with two workers', () => {
       seen.push(String(incoming.headers['upstash-message-id']));
       held.push(response);
     });
-    const replies = await Promise.all(times(90, () => call('POST', `${url}/v2/publish/${endpoint}`)));
+    const replies = await Promise.all(times(90, () => publish(`publish/${endpoint}`)));
     const ids = replies.map(({ text }) => (JSON.parse(text) as { messageId: string }).messageId);
     await eventually('all attempts', () => seen.length === ids.length);
     // Chance gives a worker none of 90 connections less than once in 10^15 times.
@@ -80,8 +85,8 @@ describe('a server with two workers', () => {
       }, 3);
     });
     const key = { 'upstash-flow-control-key': 'shared', 'upstash-flow-control-value': 'parallelism=2' };
-    const ofKey = times(40, () => call('POST', `${url}/v2/publish/${endpoint}/key`, key));
-    for (let index = 0; index < 30; index += 1) await call('POST', `${url}/v2/enqueue/orders/${endpoint}/${index}`);
+    const ofKey = times(40, () => publish(`publish/${endpoint}/key`, key));
+    for (let index = 0; index < 30; index += 1) await publish(`enqueue/orders/${endpoint}/${index}`);
     await Promise.all(ofKey);
     await eventually('all of it', () => order.length === 30 && answered === 40);
     expect(order).toEqual(times(30, (index) => `/${index}`));
@@ -90,7 +95,7 @@ describe('a server with two workers', () => {
 
   it('shows what all of them write in the live stream of each, every entry once', async () => {
     const endpoint = await servers.openEndpoint((_request, response) => response.end());
-    const { seen, expected } = await seeAll(url, endpoint);
+    const { seen, expected } = await seeAll(url, endpoint, token);
     for (const stream of seen) expect(stream).toEqual(expected);
   });
 
@@ -100,7 +105,7 @@ describe('a server with two workers', () => {
     const items = times(200, () => ({ destination: endpoint, headers: { 'Upstash-Delay': '1s' } }));
     const answer = await fetch(`${url}/v2/batch`, {
       method: 'POST',
-      headers: { authorization: `Bearer ${DEVELOPMENT_TOKEN}` },
+      headers: { authorization: `Bearer ${token}` },
       body: JSON.stringify(items),
     });
     expect(answer.status).toBe(200);
@@ -110,22 +115,13 @@ describe('a server with two workers', () => {
     await eventually('the end of all', () => owners(shared).length === 0);
   });
 
-  it('keeps its port: another server with several workers is refused there too', async () => {
-    const { port } = new URL(url);
-    const { code, stderr } = await servers.run(['dev', '--memory', '--workers', '2', '--port', port]).ended();
-    expect([code, stderr]).toEqual([
-      1,
-      `waypost: port ${port} on 127.0.0.1 is in use: choose another with --port or PORT\n`,
-    ]);
-  });
-
   it('adds up what its workers count, and tells of the store once', async () => {
     const metrics = String(server.events().find(({ event }) => event === 'listening')?.['metrics']);
     const read = async () => parseExposition(await (await fetch(metrics)).text());
     const before = await read();
     const held: ServerResponse[] = [];
     const endpoint = await servers.openEndpoint((_request, response) => held.push(response));
-    await Promise.all(times(60, () => call('POST', `${url}/v2/publish/${endpoint}`)));
+    await Promise.all(times(60, () => publish(`publish/${endpoint}`)));
     await eventually('all attempts', () => held.length === 60);
     expect(owners(shared)).toHaveLength(2);
     const during = await read();
@@ -138,37 +134,6 @@ describe('a server with two workers', () => {
     for (const response of held) response.end();
     await eventually('the end of all', () => owners(shared).length === 0);
   });
-
-  it('waits for the attempts of all workers when it is told to end, and takes nothing more', async () => {
-    const held: ServerResponse[] = [];
-    const endpoint = await servers.openEndpoint((_request, response) => held.push(response));
-    await Promise.all(times(30, () => call('POST', `${url}/v2/publish/${endpoint}`)));
-    await eventually('all attempts', () => held.length === 30);
-    expect(owners(shared)).toHaveLength(2);
-    server.signal('SIGTERM');
-    await eventually('each to say no', async () => {
-      const ready = await Promise.all(times(20, () => call('GET', `${url}/readyz`)));
-      return ready.every(({ status }) => status === 503);
-    });
-    for (const response of held) response.end();
-    expect(await server.ended()).toMatchObject({ code: 0, stderr: '' });
-    const events = server.events().flatMap(({ level, event }) => (level === 'info' ? [event] : []));
-    expect(events).toEqual(['listening', 'draining', 'stopped']);
-    expect(owners(shared)).toEqual([]);
-  });
-});
-
-describe('a server in production with three workers', () => {
-  let shared: Servers;
-  let token: string;
-  let url: string;
-  beforeAll(async () => {
-    shared = new Servers();
-    const { stdout } = await giveCommand(['init', '--data-dir', shared.dataDir]);
-    token = /^QSTASH_TOKEN=(.*)$/m.exec(stdout)?.[1] ?? '';
-    url = await shared.start(['serve', '--workers', '3']).url();
-  });
-  afterAll(() => shared.close());
 
   const operate = (...args: string[]) => giveCommand([...args, '--data-dir', shared.dataDir]);
   const statuses = async (as: string): Promise<number[]> => {
@@ -198,5 +163,23 @@ describe('a server in production with three workers', () => {
     expect(rotated.status).toBe(200);
     const keys = await Promise.all(times(40, () => call('GET', `${url}/v2/keys`, {}, token)));
     expect(new Set(keys.map(({ text }) => text))).toEqual(new Set([rotated.text]));
+  });
+
+  it('waits for the attempts of all workers when it is told to end, and takes nothing more', async () => {
+    const held: ServerResponse[] = [];
+    const endpoint = await servers.openEndpoint((_request, response) => held.push(response));
+    await Promise.all(times(30, () => publish(`publish/${endpoint}`)));
+    await eventually('all attempts', () => held.length === 30);
+    expect(owners(shared)).toHaveLength(2);
+    server.signal('SIGTERM');
+    await eventually('each to say no', async () => {
+      const ready = await Promise.all(times(20, () => call('GET', `${url}/readyz`)));
+      return ready.every(({ status }) => status === 503);
+    });
+    for (const response of held) response.end();
+    expect(await server.ended()).toMatchObject({ code: 0, stderr: '' });
+    const events = server.events().flatMap(({ level, event }) => (level === 'info' ? [String(event)] : []));
+    expect(events.filter((event) => !/^(operator|token)_/.test(event))).toEqual(['listening', 'draining', 'stopped']);
+    expect(owners(shared)).toEqual([]);
   });
 });
