@@ -13,8 +13,8 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DEVELOPMENT_ACCOUNTS } from '../../src/config/development.ts';
-import { parseConfig } from '../../src/config/parse.ts';
-import { type RunningServer, startServer } from '../../src/server/server.ts';
+import type { RunningServer } from '../../src/server/server.ts';
+import { startInProcess } from '../support/server-in-process.ts';
 import type { Done, Task } from './reader.ts';
 
 const run = promisify(execFile);
@@ -56,12 +56,7 @@ beforeAll(async () => {
     response.writeHead(request.url === '/fails' ? 500 : 200).end();
   });
   await new Promise<void>((resolve) => endpoint.listen(0, '127.0.0.1', resolve));
-  const config = parseConfig({}, ['--port', '0', '--memory', '--metrics-address', '0'], { dev: true });
-  const log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
-  const onFatal = (error: Error): never => {
-    throw error;
-  };
-  server = await startServer(config, { log, credentials: 'development', onFatal, isStoreInline: true });
+  server = await startInProcess('--metrics-address', '0');
   const options: ForkOptions = { execArgv: ['--no-warnings'], env: environment(), stdio: 'ignore' };
   const begin = () => fork(new URL('reader.ts', import.meta.url), options);
   [reader, host] = [begin(), begin()];

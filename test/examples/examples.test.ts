@@ -8,25 +8,26 @@ import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { DEVELOPMENT_ACCOUNTS } from '../../src/config/development.ts';
+import type { RunningServer } from '../../src/server/server.ts';
 import { eventually } from '../support/eventually.ts';
-import { WaypostProcess } from '../support/waypost-process.ts';
+import { startInProcess } from '../support/server-in-process.ts';
 
 const EXAMPLES = join(import.meta.dirname, '../../examples');
 const [{ token, signingKeys }] = DEVELOPMENT_ACCOUNTS;
 const hasPythonClient = spawnSync('python3', ['-c', 'import qstash']).status === 0;
 
-let waypost: WaypostProcess;
+let waypost: RunningServer;
 let environment: Record<string, string>;
 beforeAll(async () => {
-  waypost = new WaypostProcess(['dev', '--memory', '--log-format', 'json'], { PORT: '0' });
+  waypost = await startInProcess();
   environment = {
-    QSTASH_URL: await waypost.url(),
+    QSTASH_URL: waypost.url,
     QSTASH_TOKEN: token,
     QSTASH_CURRENT_SIGNING_KEY: signingKeys.current,
     QSTASH_NEXT_SIGNING_KEY: signingKeys.next,
   };
 });
-afterAll(() => waypost.kill());
+afterAll(() => waypost?.stop(0));
 
 /** An example that runs, and what it has printed so far. */
 class App {

@@ -1,5 +1,7 @@
 /** Which screens does the console have, and what does each show of what `populate` made? */
 import type { Browser } from 'playwright-core';
+import type { RunningServer } from '../../../src/server/server.ts';
+import { startInProcess } from '../../support/server-in-process.ts';
 import { Servers } from '../../support/servers.ts';
 import { App } from './app.ts';
 import { type Made, populate } from './populate.ts';
@@ -40,11 +42,13 @@ export class Scene {
   url!: string;
   token!: string;
   made!: Made;
+  #server: RunningServer | undefined;
 
   static async open(): Promise<Scene> {
     const scene = new Scene();
     scene.app = await App.open(scene.servers);
-    scene.url = await scene.servers.start(['dev', '--memory']).url();
+    scene.#server = await startInProcess();
+    scene.url = scene.#server.url;
     const environment = (await (await fetch(`${scene.url}/console/environment.json`)).json()) as { token: string };
     scene.token = environment.token;
     scene.app.serveWorkflows(scene);
@@ -58,6 +62,7 @@ export class Scene {
 
   async close(): Promise<void> {
     await this.browser?.close();
+    await this.#server?.stop(0);
     await this.servers.close();
   }
 }

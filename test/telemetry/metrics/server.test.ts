@@ -4,25 +4,13 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DEVELOPMENT_ACCOUNTS } from '../../../src/config/development.ts';
-import { parseConfig } from '../../../src/config/parse.ts';
-import type { EventLog } from '../../../src/engine/ports.ts';
-import { type RunningServer, startServer } from '../../../src/server/server.ts';
+import type { RunningServer } from '../../../src/server/server.ts';
 import { listMetrics } from '../../../src/telemetry/metrics/table.ts';
 import { eventually } from '../../support/eventually.ts';
+import { startInProcess } from '../../support/server-in-process.ts';
 import { type Family, parseExposition, sampleOf } from './exposition.ts';
 
-const SILENT: EventLog = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
 const SECRET = 'canary3f9c';
-
-const start = (...flags: string[]): Promise<RunningServer> =>
-  startServer(parseConfig({}, ['--port', '0', '--memory', ...flags], { dev: true }), {
-    log: SILENT,
-    credentials: 'development',
-    onFatal: (error) => {
-      throw error;
-    },
-    isStoreInline: true,
-  });
 
 describe('a server with an address for metrics', () => {
   const endpoint = createServer((request, response) => {
@@ -47,7 +35,7 @@ describe('a server with an address for metrics', () => {
   beforeAll(async () => {
     endpoint.listen(0, '127.0.0.1');
     await once(endpoint, 'listening');
-    server = await start('--metrics-address', '0');
+    server = await startInProcess('--metrics-address', '0');
     await publish(`/ok/${SECRET}`, { 'upstash-flow-control-key': SECRET, 'upstash-flow-control-value': 'rate=9' });
     await publish('/ok', { 'upstash-label': SECRET });
     await publish('/fail', { 'upstash-retries': '0' });
@@ -139,12 +127,14 @@ describe('a server with an address for metrics', () => {
 
   it('is refused an address that is in use', async () => {
     const { port } = new URL(server.metricsUrl ?? '');
-    await expect(start('--metrics-address', port)).rejects.toThrow('WAYPOST_METRICS_ADDRESS: cannot listen on');
+    await expect(startInProcess('--metrics-address', port)).rejects.toThrow(
+      'WAYPOST_METRICS_ADDRESS: cannot listen on',
+    );
   });
 });
 
 it('a server without such an address tells nothing', async () => {
-  const server = await start();
+  const server = await startInProcess();
   expect(server.metricsUrl).toBeUndefined();
   await server.stop(0);
 });
