@@ -124,17 +124,20 @@ describe('scripts/setup.mjs', () => {
       expect(build()).toEqual({ status: 0, said: '', builds: 1 });
     });
 
-    it.each([
-      'console/src/main.tsx',
-      'console/new.css',
-      'src/api/example-request.ts',
-      'test/api/openapi.json',
-      'scripts/console-types.ts',
-    ])('builds again when %s is another than it was', (path) => {
+    it('builds again when a source, a style, the interface or what makes its types is another than it was, and then not again', () => {
       build();
-      write(path, '{"changed":true}');
-      expect(build().builds).toBe(2);
-      expect(build().builds).toBe(2);
+      const sources = [
+        'console/src/main.tsx',
+        'console/new.css',
+        'src/api/example-request.ts',
+        'test/api/openapi.json',
+        'scripts/console-types.ts',
+      ];
+      for (const [index, path] of sources.entries()) {
+        write(path, '{"changed":true}');
+        expect(build().builds, path).toBe(index + 2);
+      }
+      expect(build().builds).toBe(sources.length + 1);
     });
 
     it('builds again when a source is gone, when the packages are others, and when what was built is gone', () => {
