@@ -34,6 +34,9 @@ const WORKERS = Math.ceil(availableParallelism() * (namesPlaces ? 1.5 : 2));
 
 /** Parts of the names of the longest of those that share workers. */
 const LONG = [
+  'console/console',
+  'threads/threads',
+  'crash/crash',
   'planted-bugs',
   'postgres-14',
   'simulation',
