@@ -32,7 +32,10 @@ describe('fish', () => {
   it.skipIf(obstacle !== undefined)(title, async () => {
     const lines = COMPLETIONS.map(([typed]) => `echo LINE; complete -C 'waypost ${typed.join(' ')}'`);
     const env = { ...DEBIAN_ENV, HOME: folder, XDG_CONFIG_HOME: folder };
-    const said = execFileSync('fish', ['--no-config', '-c', [await scriptFor('fish'), ...lines].join('\n')], {
+    // From a file: it is too long for an argument.
+    const file = join(folder, 'waypost.fish');
+    writeFileSync(file, await scriptFor('fish'));
+    const said = execFileSync('fish', ['--no-config', '-c', [`source ${file}`, ...lines].join('\n')], {
       env,
       cwd: folder,
       encoding: 'utf8',
