@@ -48,8 +48,7 @@ function scan(zone: string, fromMs: number, toMs: number): Minute[] {
   const minutes: Minute[] = [];
   for (let atMs = fromMs; atMs <= toMs; atMs += MINUTE_MS) {
     const text = format.format(atMs);
-    const [, weekday = '', day, month, hour, minute] =
-      /^(\w+), (\d+)\/(\d+)\/\d+, (\d+):(\d+)$/.exec(text) ?? [];
+    const [, weekday = '', day, month, hour, minute] = /^(\w+), (\d+)\/(\d+)\/\d+, (\d+):(\d+)$/.exec(text) ?? [];
     minutes.push({
       atMs,
       minute: Number(minute),
