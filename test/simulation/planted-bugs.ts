@@ -46,6 +46,7 @@ export const PLANTED_BUGS: Record<string, PlantedBug> = {
   'a settle does not check the claim token': { promise: 'P6', seed: 7, sabotage: withoutTokenCheck },
   'a publish is acknowledged before its commit': { promise: 'P1', sabotage: () => altered(acknowledgedTooEarly) },
   'a retry is not saved': { promise: 'P2', sabotage: () => altered(forgettingRetries) },
+  'a cancel is confirmed, but not made': { promise: 'P2', sabotage: () => altered(forgettingCancels) },
   'a retry is saved without its count': { promise: 'P2', seed: 6, sabotage: () => altered(uncountedRetries) },
   'a message goes out that the store keeps waiting': { promise: 'P2', sabotage: () => altered(startingWhatWaits) },
   'a delivered message is logged by nobody': { promise: 'P2', sabotage: () => altered(withoutTerminalEntry) },
@@ -89,6 +90,10 @@ export const PLANTED_BUGS: Record<string, PlantedBug> = {
 /** What is left out falls through to the store itself. */
 export function altered(alter: (store: Store) => Partial<StoreMethods>): Sabotage {
   return { store: (store) => alteredStore(store, alter(store)) };
+}
+
+function forgettingCancels(): Partial<StoreMethods> {
+  return { cancelById: async (_projectId, ids) => ids.length };
 }
 
 /** Every settle comes with the token that the store wants to see. It knows them by watching all claims. */
