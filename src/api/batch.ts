@@ -6,6 +6,7 @@ import type { UrlGroup } from '../engine/url-groups.ts';
 import { quotaExceeded } from '../protocol/errors.ts';
 import { checkName } from '../protocol/names.ts';
 import { readPublishOptions } from '../protocol/options.ts';
+import type { PlainHeaders } from '../protocol/trace-context.ts';
 import { publishFor } from './admitted-publish.ts';
 import type { Answer } from './answer.ts';
 import { handleItems } from './batch-items.ts';
@@ -32,6 +33,7 @@ interface ItemContext {
   budget: GroupBudget;
   nowMs: Millis;
   callerIp: string | undefined;
+  plainHeaders: PlainHeaders;
 }
 
 /** A validated item: one message, the messages of a URL group, or a refusal of this item alone. */
@@ -41,14 +43,15 @@ type Item =
   | { kind: 'refused'; error: string; commands: [] };
 
 export function batchRoutes(services: Services): Route[] {
-  const { engine, checkDestination, clock, quotas, proxyHeaders, limits } = services;
+  const { engine, checkDestination, clock, quotas, proxyHeaders, plainHeaders, limits } = services;
   const itemLimit = messageLimit(limits.messageBytesMax);
 
   function publishAll(call: Call): Promise<Answer> {
-    const { projectId, callerIp, body, ignored } = call;
+    const { projectId, callerIp, body, ignored, rawHeaders } = call;
+    const shared = { callerIp, plainHeaders: { ...plainHeaders, ofRequest: rawHeaders } };
     return handleItems(body, services, true, async (given, slices) => {
       const groups = await findGroups(projectId, given);
-      const context: ItemContext = { groups, budget: new GroupBudget(limits), nowMs: clock.nowMs(), callerIp };
+      const context: ItemContext = { groups, budget: new GroupBudget(limits), nowMs: clock.nowMs(), ...shared };
       const items: Item[] = [];
       const refusals: Promise<unknown>[] = [];
       for (const [index, each] of given.entries()) {
@@ -95,10 +98,11 @@ export function batchRoutes(services: Services): Route[] {
 
   async function readItem(given: GivenItem, context: ItemContext): Promise<Item> {
     const { destination, body, queue, rawHeaders, isSentByRun } = given;
-    const { groups, budget, nowMs, callerIp } = context;
+    const { groups, budget, nowMs, callerIp, plainHeaders } = context;
     const group = destination.kind === 'group' ? groups.get(destination.name) : undefined;
-    // The item does not inherit headers or the token of the outer request. Its own Authorization header is forwarded.
-    const input = { rawHeaders, queryConfig: [], tokenInQuery: true, proxyHeaders, groupDefaults: group?.headers };
+    // Of the outer request the item inherits the trace, but no headers and no token. Its own Authorization is forwarded.
+    const source = { rawHeaders, queryConfig: [], tokenInQuery: true, proxyHeaders, plainHeaders };
+    const input = { ...source, groupDefaults: group?.headers };
     const options = readPublishOptions(input, queue === '' ? 'publish' : 'enqueue', quotas, nowMs);
     if (queue !== '') checkName('queue name', queue);
     refuseCron(options, 'in a batch');

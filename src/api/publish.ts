@@ -30,7 +30,7 @@ interface Kind {
 }
 
 export function publishRoutes(services: Services): Route[] {
-  const { engine, checkDestination, clock, quotas, proxyHeaders, limits } = services;
+  const { engine, checkDestination, clock, quotas, proxyHeaders, plainHeaders, limits } = services;
   const bodyLimit = messageLimit(limits.messageBytesMax);
   const createSchedule = scheduleCreation(services);
 
@@ -114,7 +114,8 @@ export function publishRoutes(services: Services): Route[] {
     groupDefaults?: HeaderMap,
   ): PublishOptions {
     const { rawHeaders, isTokenInHeader } = call;
-    const input = { rawHeaders, queryConfig, tokenInQuery: !isTokenInHeader, proxyHeaders, groupDefaults };
+    const tokenInQuery = !isTokenInHeader;
+    const input = { rawHeaders, queryConfig, tokenInQuery, proxyHeaders, plainHeaders, groupDefaults };
     const context = queueName === undefined ? 'publish' : 'enqueue';
     const options = readPublishOptions(input, context, quotas, clock.nowMs());
     if (queueName !== undefined) options.settings.queueName = queueName;

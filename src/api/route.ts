@@ -5,6 +5,7 @@ import type { Millis, ProjectId } from '../engine/model.ts';
 import type { Clock, EventLog } from '../engine/ports.ts';
 import type { TokenScope } from '../engine/stores.ts';
 import type { Quotas } from '../protocol/options.ts';
+import type { PlainHeaders } from '../protocol/trace-context.ts';
 import type { Accounts, ProjectTokens } from './accounts.ts';
 import type { Answer } from './answer.ts';
 import type { Ignored } from './ignored.ts';
@@ -121,6 +122,8 @@ export interface Services {
    * Names of headers that the operator's reverse proxy adds, such as `X-Forwarded-*`; never forwarded in blanket mode.
    */
   proxyHeaders: readonly string[];
+  /** Which plain headers of a publish go on with its message. */
+  plainHeaders: PlainHeaders;
   /** Log entries on a page when the request has no `count`; at most 1,000. */
   logsPageDefault: number;
   isReady: () => boolean;

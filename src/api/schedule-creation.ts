@@ -19,7 +19,7 @@ import type { Call, Services } from './route.ts';
 type CreateSchedule = (call: Call, destination: Destination, queryConfig: SplitQuery['config']) => Promise<Answer>;
 
 export function scheduleCreation(services: Services): CreateSchedule {
-  const { engine, checkDestination, clock, quotas, proxyHeaders, limits } = services;
+  const { engine, checkDestination, clock, quotas, proxyHeaders, plainHeaders, limits } = services;
   const bodyLimit = messageLimit(limits.messageBytesMax);
 
   return async (call, destination, queryConfig) => {
@@ -28,7 +28,7 @@ export function scheduleCreation(services: Services): CreateSchedule {
     authorizeFully(call.scope);
     // A URL group need not exist yet: each trigger uses the endpoints that the group has then (contract M 15.3).
     if (destination.kind === 'url') await checkAddress(destination.url, checkDestination);
-    const input = { rawHeaders, queryConfig, tokenInQuery: !isTokenInHeader, proxyHeaders };
+    const input = { rawHeaders, queryConfig, tokenInQuery: !isTokenInHeader, proxyHeaders, plainHeaders };
     const { cron, ...options } = readPublishOptions(input, 'schedule', quotas, clock.nowMs());
     if (cron === undefined) throw new Error('a schedule was read without its expression');
     await checkCallbacks(options.settings, checkDestination);

@@ -8,6 +8,7 @@ import { type Destination, readDestination } from '../protocol/destination.ts';
 import { ApiError, quotaExceeded } from '../protocol/errors.ts';
 import { type OptionsInput, readPublishOptions } from '../protocol/options.ts';
 import { splitQuery } from '../protocol/request-target.ts';
+import type { PlainHeaders } from '../protocol/trace-context.ts';
 import { isSentBySdk } from '../protocol/workflow/refusals.ts';
 import { publishFor } from './admitted-publish.ts';
 import { type Answer, answer } from './answer.ts';
@@ -32,7 +33,7 @@ interface Triggered {
 }
 
 export function triggerRoutes(services: Services): Route[] {
-  const { engine, checkDestination, clock, quotas, proxyHeaders, limits } = services;
+  const { engine, checkDestination, clock, quotas, proxyHeaders, plainHeaders, limits } = services;
   const bodyLimit = messageLimit(limits.messageBytesMax);
 
   async function trigger(call: Call): Promise<Answer> {
@@ -41,7 +42,7 @@ export function triggerRoutes(services: Services): Route[] {
     if (!isSentBySdk({ rawHeaders, queryConfig: query.config })) engine.checkAdmission(call.projectId);
     const url = workflowUrlOf(readDestination(rawDestination, query.rest));
     await checkAddress(url, checkDestination);
-    const input = { rawHeaders, queryConfig: query.config, tokenInQuery: !call.isTokenInHeader };
+    const input = { rawHeaders, queryConfig: query.config, tokenInQuery: !call.isTokenInHeader, plainHeaders };
     const command = readCommand(url, input, call.callerIp, clock.nowMs());
     await checkCallbacks(command.options.settings, checkDestination);
     const body = await call.body.read(bodyLimit);
@@ -51,20 +52,21 @@ export function triggerRoutes(services: Services): Route[] {
   }
 
   function triggerAll(call: Call): Promise<Answer> {
-    const { body, callerIp, ignored } = call;
+    const { body, callerIp, ignored, rawHeaders } = call;
+    const plain = { ...plainHeaders, ofRequest: rawHeaders };
     return handleItems(body, services, false, async (given, slices) => {
       const nowMs = clock.nowMs();
       const commands = await slices.map(given, (item, index) => {
         TRIGGERED.look(item.rawHeaders, ignored, index);
-        return at(index, () => readItem(item, callerIp, nowMs));
+        return at(index, () => readItem(item, plain, callerIp, nowMs));
       });
       await Promise.all(commands.map(checkCommand));
       return answer(201, await publishAll(call, commands));
     });
   }
 
-  function readItem(item: GivenItem, callerIp: string | undefined, nowMs: Millis): PublishCommand {
-    const input = { rawHeaders: item.rawHeaders, queryConfig: [], tokenInQuery: true };
+  function readItem(item: GivenItem, plain: PlainHeaders, callerIp: string | undefined, nowMs: Millis): PublishCommand {
+    const input = { rawHeaders: item.rawHeaders, queryConfig: [], tokenInQuery: true, plainHeaders: plain };
     const command = readCommand(workflowUrlOf(item.destination), input, callerIp, nowMs);
     if (item.queue !== '') throw new ApiError('invalid_body', 'invalid request body: a run is not started in a queue');
     if (item.body.length > bodyLimit.bytesMax) throw bodyTooLarge(bodyLimit);

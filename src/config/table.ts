@@ -207,6 +207,12 @@ export const SETTINGS = {
     max: 100_000,
     meaning: 'Endpoints that a URL group may have; 0: any number.',
   },
+  forwardCloudEvents: {
+    group: 'Messages',
+    type: 'boolean',
+    default: false,
+    meaning: 'Forward ce-* headers of a publish without the prefix for it (CloudEvents in binary mode).',
+  },
   schedulesMax: {
     group: 'Messages',
     type: 'integer',
@@ -223,6 +229,12 @@ export const SETTINGS = {
     defaultInDev: ['loopback'],
     meaning:
       'Private destinations that are allowed: loopback, host names (*.suffix for all below), addresses, CIDRs; all: everything, metadata services included.',
+  },
+  baggageHosts: {
+    group: 'Delivery',
+    type: 'list',
+    default: [], // it may hold what the publisher knows of a person
+    meaning: "Hosts of destinations that get the publisher's baggage header with its trace (*.suffix for all below).",
   },
   resolveAtPublish: {
     group: 'Delivery',

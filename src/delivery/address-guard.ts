@@ -162,7 +162,8 @@ function readNetwork(cidr: string): Network {
   return [readAddress(cidr.slice(0, slash)), Number(cidr.slice(slash + 1))];
 }
 
-function isListedHost(hosts: readonly string[], hostname: string): boolean {
+/** `hosts`: exact names in lower case, or `*.suffix` for all below. */
+export function isListedHost(hosts: readonly string[], hostname: string): boolean {
   const lowered = hostname.toLowerCase();
   const name = lowered.endsWith('.') ? lowered.slice(0, -1) : lowered;
   return hosts.some((host) => (host.startsWith('*.') ? name.endsWith(host.slice(1)) : name === host));

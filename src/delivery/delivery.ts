@@ -6,7 +6,7 @@ import { memo } from '../protocol/memo.ts';
 import type { MessageSettings } from '../protocol/settings.ts';
 import { signDelivery } from '../protocol/signature.ts';
 import { isDetecting } from '../workflow/detection.ts';
-import { type AddressClass, AddressGuard, type AddressPolicy, literalAddress } from './address-guard.ts';
+import { type AddressClass, AddressGuard, type AddressPolicy, isListedHost, literalAddress } from './address-guard.ts';
 import { AnswerMemory } from './answer-memory.ts';
 import { createConnector } from './connector.ts';
 import { type Destination, readDestination } from './destination.ts';
@@ -38,6 +38,8 @@ export interface DeliveryOptions {
   originsMax: number;
   /** Sent as `Upstash-Region`. */
   region?: string;
+  /** Hosts that may have the `baggage` of publishers, exact names or `*.suffix`. Default: none. */
+  baggageHosts?: readonly string[];
   verifyTls: boolean;
   /** Default: the machine's own. */
   resolver?: Resolver;
@@ -132,7 +134,7 @@ class HttpDelivery implements Delivery {
     const request: ExchangeRequest = {
       destination,
       method,
-      buildHead: () => this.#signedHead(claimed, destination.authorization),
+      buildHead: () => this.#signedHead(claimed, destination),
       body: Buffer.isBuffer(body) ? body : Buffer.from(body.buffer, body.byteOffset, body.byteLength),
       timeoutMs: Math.min(settings.timeoutMs ?? timeoutMsMax, timeoutMsMax),
       ...this.#limitsOf(settings),
@@ -161,7 +163,7 @@ class HttpDelivery implements Delivery {
   }
 
   /** Called as the request goes out, so that a wait for a connection does not shorten the signature's lifetime. */
-  #signedHead(claimed: Claimed, authorization: string | undefined): string[] {
+  #signedHead(claimed: Claimed, { hostname, authorization }: Destination): string[] {
     const { message } = claimed;
     const signature = signDelivery({
       url: message.url,
@@ -171,7 +173,9 @@ class HttpDelivery implements Delivery {
       jwtId: mintJwtId(this.#random),
       dialect: message.settings.dialect,
     });
-    return requestHead({ claimed, signature, authorization, region: this.#options.region });
+    const { region, baggageHosts = [] } = this.#options;
+    const mayHaveBaggage = message.settings.trace?.baggage !== undefined && isListedHost(baggageHosts, hostname);
+    return requestHead({ claimed, signature, authorization, region, mayHaveBaggage });
   }
 }
 

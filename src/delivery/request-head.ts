@@ -28,6 +28,8 @@ export interface HeadInput {
   authorization?: string | undefined;
   /** Only if the operator configured one: receivers choose their keys by it. */
   region?: string | undefined;
+  /** Whether the destination may have the publisher's `baggage`. */
+  mayHaveBaggage?: boolean;
 }
 
 /**
@@ -35,7 +37,7 @@ export interface HeadInput {
  * server adds. A forwarded header is left out when the server adds one of the same name. Only for `User-Agent` and
  * `Content-Type` the forwarded one wins (contract M 4.4.6).
  */
-export function requestHead({ claimed, signature, authorization, region }: HeadInput): string[] {
+export function requestHead({ claimed, signature, authorization, region, mayHaveBaggage }: HeadInput): string[] {
   const { message } = claimed;
   const { settings } = message;
   const names = NAMES[settings.dialect];
@@ -55,6 +57,12 @@ export function requestHead({ claimed, signature, authorization, region }: HeadI
   if (settings.scheduleId !== undefined) added.push(names.scheduleId, settings.scheduleId);
   if (message.callerIp !== undefined) added.push(names.callerIp, message.callerIp);
   if (region !== undefined) added.push(names.region, region);
+  const { trace } = settings;
+  if (trace) {
+    added.push('Traceparent', trace.parent);
+    if (trace.state !== undefined) added.push('Tracestate', trace.state);
+    if (trace.baggage !== undefined && mayHaveBaggage) added.push('Baggage', trace.baggage);
+  }
   addWorkflowHeaders(added, settings);
 
   const head: string[] = [];

@@ -1,6 +1,7 @@
 import { type CallbackKind, type ConfigName, hasConfigPrefix, readConfigName } from './config-names.ts';
-import { trimBlanks } from './headers.ts';
+import { canonicalHeaderName, trimBlanks } from './headers.ts';
 import type { Dialect, HeaderMap } from './settings.ts';
+import type { PlainHeaders } from './trace-context.ts';
 
 /** The parts of a publish that configure its message, before any check. */
 export interface OptionsInput {
@@ -18,6 +19,8 @@ export interface OptionsInput {
    * The URL for failure callbacks, for a request that has options for them but no URL: a triggered workflow's own URL.
    */
   failureUrl?: string;
+  /** Present for a publish: which of its plain headers go on with the message. */
+  plainHeaders?: PlainHeaders;
 }
 
 /** One option's value, and the header's name as the client knows it. */
@@ -45,7 +48,7 @@ export interface Scope {
 
 /**
  * The lower rank wins. A request header wins over a query parameter, and that over a group default; in each, `Upstash-`
- * wins over `Waypost-`.
+ * wins over `Waypost-`, and that over a header that is forwarded without a prefix.
  */
 type Ranked<T> = T & { rank: number };
 
@@ -55,9 +58,13 @@ export interface Configuration {
   contentType: Given | undefined;
 }
 
+/** Names of the attributes of an event (CloudEvents, HTTP binding, binary mode). */
+const CLOUD_EVENT = /^ce-./i;
+
 const FROM_HEADER = 0;
-const FROM_QUERY = 2;
-const FROM_GROUP = 4;
+const FROM_QUERY = 3;
+const FROM_GROUP = 6;
+const WITHOUT_PREFIX = 2;
 
 /** Callbacks that are nested deeper are put into the last scope, which is always refused. */
 const SCOPE_DEPTH_MAX = 4;
@@ -67,7 +74,7 @@ const SCOPE_DEPTH_MAX = 4;
  * values.
  */
 export function collectConfiguration(input: OptionsInput): Configuration {
-  const collector = new Collector();
+  const collector = new Collector(input.plainHeaders?.cloudEvents ?? false);
   const { rawHeaders } = input;
   for (let i = 0; i + 1 < rawHeaders.length; i += 2)
     collector.add(rawHeaders[i] ?? '', rawHeaders[i + 1] ?? '', FROM_HEADER);
@@ -86,10 +93,20 @@ class Collector {
   // Group defaults do not decide the dialect: the message is published in the dialect of its request.
   #sawUpstash = false;
   #sawWaypost = false;
+  readonly #forwardsCloudEvents: boolean;
+
+  constructor(forwardsCloudEvents: boolean) {
+    this.#forwardsCloudEvents = forwardsCloudEvents;
+  }
 
   add(name: string, sent: string, source: number): void {
     if (!hasConfigPrefix(name)) {
       if (name.length === 12 && name.toLowerCase() === 'content-type') this.#addContentType(sent, source);
+      else if (this.#forwardsCloudEvents && CLOUD_EVENT.test(name)) {
+        const value = trimBlanks(sent);
+        const plain = { forwardedName: canonicalHeaderName(name), display: name };
+        if (value !== '') forward(this.#scope, plain, value, source + WITHOUT_PREFIX);
+      }
       return;
     }
     const config = readConfigName(name);
@@ -151,7 +168,12 @@ function keepAll(options: Map<string, Ranked<Given>>, option: string, given: Ran
 }
 
 /** Keeps all values of the best rank: several lines of one name are several values. */
-function forward(scope: Scope, config: ConfigName, value: string, rank: number): void {
+function forward(
+  scope: Scope,
+  config: Pick<ConfigName, 'forwardedName' | 'display'>,
+  value: string,
+  rank: number,
+): void {
   const known = scope.forwarded.get(config.forwardedName);
   if (known === undefined || rank < known.rank) {
     scope.forwarded.set(config.forwardedName, { values: [value], header: config.display, rank });

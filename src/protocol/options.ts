@@ -17,6 +17,7 @@ import type {
   PublishOptions,
   RunRequest,
 } from './settings.ts';
+import { readTraceContext } from './trace-context.ts';
 import { withoutMarks, workflowHeaders } from './workflow/forwarded-headers.ts';
 import { fetchesCallResults, PROTOCOL_VERSION, RETRIES_DEFAULT } from './workflow/generations.ts';
 import { isSentByRun, refusedInRun } from './workflow/refusals.ts';
@@ -108,6 +109,11 @@ class OptionsReader {
     const deduplication = isAsSent ? undefined : deduplicationOf(scope);
     this.#readCallbacks(scope, settings, 1, input.failureUrl);
     readPresentation(scope, settings);
+
+    // The times of a schedule are no part of what its creator was doing.
+    const { rawHeaders, plainHeaders } = input;
+    const trace = plainHeaders && kind !== 'schedule' ? readTraceContext(header, rawHeaders, plainHeaders) : undefined;
+    if (trace) settings.trace = trace;
 
     const read: PublishOptions = { method, header, explicitHeader, settings };
     // Not-before wins over the delay, so the quota is not checked for a delay beside it.

@@ -25,6 +25,19 @@ export interface Redaction {
   headers: 'all' | string[];
 }
 
+/**
+ * The trace that a message belongs to, as its publisher named it (W3C Trace Context). It goes on with each attempt, and
+ * with all that follows from the message.
+ */
+export interface TraceContext {
+  /** A valid `traceparent`. */
+  parent: string;
+  /** `tracestate`. */
+  state?: string;
+  /** `baggage`: it may be private, and goes only to hosts that a setting names. */
+  baggage?: string;
+}
+
 /** A callback or failure callback and the configuration of the message it will become. */
 export interface CallbackSettings {
   url: string;
@@ -147,6 +160,7 @@ export interface MessageSettings {
   endpointName?: string;
   queueName?: string;
   scheduleId?: string;
+  trace?: TraceContext;
   run?: RunPart;
   /** Only in the record of a wait. */
   wait?: WaitPart;

@@ -17,6 +17,8 @@ export interface KeptHeaders {
   /** Names and values alternate. */
   rawHeaders: string[];
   queryConfig: [name: string, value: string][];
+  /** Whether `ce-*` among them is forwarded. */
+  forwardsCloudEvents?: true;
 }
 
 /** Options of the schedule itself, and options that its messages do not use. */
@@ -43,6 +45,7 @@ export function keepHeaders(input: OptionsInput): KeptHeaders {
     const value = rawHeaders[i + 1] ?? '';
     if (isOfTheMessages(name) || name.toLowerCase() === 'content-type') kept.rawHeaders.push(name, value);
   }
+  if (input.plainHeaders?.cloudEvents) kept.forwardsCloudEvents = true;
   for (const [name, values] of Object.entries(withAllHeaders(newHeaderMap(), input))) {
     if (name === 'Content-Type') continue;
     for (const value of values) kept.rawHeaders.push(name, value);
@@ -56,13 +59,14 @@ export function keepHeaders(input: OptionsInput): KeptHeaders {
  * group's headers do not fit together with the creation's.
  */
 export function readTriggerOptions(
-  { rawHeaders, queryConfig }: KeptHeaders,
+  { rawHeaders, queryConfig, forwardsCloudEvents }: KeptHeaders,
   groupDefaults: HeaderMap,
   { own, nowMs }: { own: Pick<PublishOptions, 'settings'>; nowMs: number },
 ): PublishOptions {
   const { dialect, maxRetries } = own.settings;
   // A kept Authorization header is meant for the destination.
   const input: OptionsInput = { rawHeaders, queryConfig, tokenInQuery: true, proxyHeaders: [], groupDefaults };
+  if (forwardsCloudEvents) input.plainHeaders = { cloudEvents: true, baggage: false };
   const read = readPublishOptions(input, 'publish', { ...NO_QUOTAS, retriesDefault: maxRetries }, nowMs);
   const { deduplication: _ignored, ...options } = read; // produced messages are never deduplicated (contract M 11.8)
   return { ...options, settings: { ...options.settings, dialect } };

@@ -265,6 +265,7 @@ async function openDelivery(
     responseHeaderBytesMax: config.responseHeaderBytesMax,
     connectionsPerOriginMax: config.inFlightPerOriginMax, // an attempt has a connection to itself
     originsMax: config.originsMax,
+    baggageHosts: config.baggageHosts.map((host) => host.toLowerCase()),
     verifyTls: config.verifyTls,
     ...(config.region === '' ? {} : { region: config.region }),
   };
@@ -315,6 +316,7 @@ function makeApi(
       },
       limits: config,
       proxyHeaders: config.proxyHeaders,
+      plainHeaders: { cloudEvents: config.forwardCloudEvents, baggage: config.baggageHosts.length > 0 },
       logsPageDefault: config.logsPageDefault,
       trustedProxies: config.trustedProxies,
       browsers,

@@ -2,21 +2,14 @@
 import { hasConfigPrefix } from '../protocol/config-names.ts';
 import { newHeaderMap } from '../protocol/headers.ts';
 import { joinRedactions } from '../protocol/redaction.ts';
-import type {
-  CallbackSettings,
-  FlowControl,
-  HeaderMap,
-  MessageSettings,
-  PublishOptions,
-  RunStart,
-} from '../protocol/settings.ts';
+import type { CallbackSettings, FlowControl, HeaderMap, MessageSettings, RunStart } from '../protocol/settings.ts';
 import { keepsTriggerConfiguration } from '../protocol/workflow/generations.ts';
 import type { RunConfig } from './model.ts';
 
 /** Reads the configuration from the message that begins the run; `url` is where the run is served. */
-export function runConfigOf({ header, settings }: PublishOptions, start: RunStart, url: string): RunConfig {
+export function runConfigOf({ header, settings }: Configurable, start: RunStart, url: string): RunConfig {
   const isKept = start.isRest || keepsTriggerConfiguration(start.features);
-  const { maxRetries, retryDelayExpression, flowControl, labels, redact } = settings;
+  const { maxRetries, retryDelayExpression, flowControl, labels, redact, trace } = settings;
   const config: RunConfig = {
     dialect: settings.dialect,
     features: start.features,
@@ -30,6 +23,7 @@ export function runConfigOf({ header, settings }: PublishOptions, start: RunStar
   if (flowControl) config.flowControl = flowControl;
   if (labels) config.labels = labels;
   if (redact) config.redact = redact;
+  if (trace) config.trace = trace;
   const failureCallback = settings.failureCallback ?? (start.isRest ? defaultFailureCallback(url) : undefined);
   if (failureCallback) config.failureCallback = failureCallback;
   return config;
@@ -60,12 +54,12 @@ export interface Configurable {
 
 /**
  * A later message of the run as it is delivered: with the trigger's headers, labels, retries and flow control when the run
- * keeps them, with its own otherwise. What is redacted is redacted for the whole run (contract W 16.3). Not for calls,
- * which go to other endpoints.
+ * keeps them, with its own otherwise. What is redacted is redacted for the whole run (contract W 16.3), and the run is one
+ * trace. Not for calls, which go to other endpoints.
  */
 export function configured(message: Configurable, config: RunConfig): Configurable {
   const { header, settings } = message;
-  const redacted = redactedLike(settings, config);
+  const redacted = redactedLike(config.trace ? { ...settings, trace: config.trace } : settings, config);
   if (!config.isKept) return { header, settings: redacted };
   const {
     retryDelayExpression: _delay,
@@ -92,8 +86,14 @@ export function configuredCallback(callback: CallbackSettings, config: RunConfig
   };
 }
 
-/** Adds only the run's redaction: for a call. What the message itself hides stays hidden. */
-export function redactedLike(settings: MessageSettings, { redact }: RunConfig): MessageSettings {
+/** The same for a call: of the run it has only the redaction and, if its sender forwards no other, the trace. */
+export function configuredCall(call: Configurable, config: RunConfig): MessageSettings {
+  const settings = redactedLike(call.settings, config);
+  return config.trace && !call.header['Traceparent'] ? { ...settings, trace: config.trace } : settings;
+}
+
+/** What the message itself hides stays hidden. */
+function redactedLike(settings: MessageSettings, { redact }: RunConfig): MessageSettings {
   return redact ? { ...settings, redact: joinRedactions(settings.redact, redact) } : settings;
 }
 

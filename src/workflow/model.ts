@@ -6,6 +6,7 @@ import type {
   FlowControl,
   HeaderMap,
   Redaction,
+  TraceContext,
   WorkflowFeature,
 } from '../protocol/settings.ts';
 
@@ -37,6 +38,8 @@ export interface RunConfig {
   flowControl?: FlowControl;
   labels?: string[];
   redact?: Redaction;
+  /** The trace that all of the run belongs to, whatever a later message names: client libraries do not repeat it. */
+  trace?: TraceContext;
   /** Where a failure is reported, and how; absent: nowhere. */
   failureCallback?: CallbackSettings;
   /** The failed run that this one replaces, and the run that replaces this one. */

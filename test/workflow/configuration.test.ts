@@ -1,10 +1,12 @@
 /** What the trigger of a run fixes for its later messages (contract W 7). */
 import { describe, expect, test } from 'vitest';
 import type { MessageSettings, PublishOptions, RunStart, WorkflowFeature } from '../../src/protocol/settings.ts';
-import { configured, configuredCallback, redactedLike, runConfigOf } from '../../src/workflow/configuration.ts';
+import { configured, configuredCall, configuredCallback, runConfigOf } from '../../src/workflow/configuration.ts';
 import type { RunConfig } from '../../src/workflow/model.ts';
 
 const URL = 'https://app.example/wf';
+const PARENT = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
+const OTHER_PARENT = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
 
 function start(features: WorkflowFeature[], changes: Partial<RunStart> = {}): RunStart {
   return { kind: 'start', features, isInvoke: false, isBySdk: false, isUnknownSdk: false, isRest: false, ...changes };
@@ -94,11 +96,25 @@ describe('a later message', () => {
     const redact = { body: true, headers: [] };
     const loose = runConfigOf(options({ redact }), start([]), URL);
     expect(configured(own, loose).settings.redact).toEqual(redact);
-    expect(redactedLike(own.settings, loose).redact).toEqual(redact);
+    expect(configuredCall(own, loose).redact).toEqual(redact);
   });
 
-  test('that is a call gets nothing but the redaction', () => {
-    expect(redactedLike(own.settings, config({ labels: ['a'] }, { 'X-User': ['ada'] }))).toEqual(own.settings);
+  test('that is a call gets nothing but the redaction and the trace', () => {
+    expect(configuredCall(own, config({ labels: ['a'] }, { 'X-User': ['ada'] }))).toEqual(own.settings);
+    const trace = { parent: PARENT };
+    expect(configuredCall(own, config({ trace })).trace).toEqual(trace);
+    const forwarded = { ...own, header: { Traceparent: [OTHER_PARENT] } };
+    expect(configuredCall(forwarded, config({ trace }))).not.toHaveProperty('trace');
+  });
+
+  test('is in the trace of the run, whatever its own request names', () => {
+    for (const features of [[], ['WF_TriggerOnConfig']] satisfies WorkflowFeature[][]) {
+      const traced = runConfigOf(options({ trace: { parent: PARENT } }), start(features), URL);
+      const settings: MessageSettings = { ...own.settings, trace: { parent: OTHER_PARENT, state: 'a=1' } };
+      expect(configured({ ...own, settings }, traced).settings.trace).toEqual({ parent: PARENT });
+      const untraced = runConfigOf(options(), start(features), URL);
+      expect(configured({ ...own, settings }, untraced).settings.trace).toEqual(settings.trace);
+    }
   });
 });
 

@@ -47,7 +47,10 @@ export function withContentType(header: HeaderMap): HeaderMap {
   return map;
 }
 
-/** A callback inherits only the dialect, the number of retries and the redaction of its source (contract M 9.4, 19.4). */
+/**
+ * A callback inherits only the dialect, the number of retries, the redaction and the trace of its source (contract M 9.4,
+ * 19.4).
+ */
 function settingsOf(source: MessageSettings, callback: CallbackSettings): MessageSettings {
   const { url: _url, method: _method, header: _header, features: _features, ...own } = callback;
   const settings: MessageSettings = {
@@ -55,6 +58,7 @@ function settingsOf(source: MessageSettings, callback: CallbackSettings): Messag
     dialect: source.dialect,
     maxRetries: own.maxRetries ?? source.maxRetries,
   };
+  if (source.trace) settings.trace = source.trace;
   const inherited = inheritedRedaction(source.redact);
   if (inherited) settings.redact = joinRedactions(own.redact, inherited);
   return settings;

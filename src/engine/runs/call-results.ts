@@ -32,6 +32,7 @@ export function callResultsOf({ message, retried }: Claimed, ended: Ended, atMs:
     maxRetries,
     run: { ...run, callType: 'fromCallback', features: features ?? run.features },
   };
+  if (settings.trace) resultSettings.trace = settings.trace;
   if (settings.redact) resultSettings.redact = joinRedactions(own.redact, settings.redact);
   const entry = { runKey: run.key, kind: 'fromCallback', entryKey: entryKeyOfCallResult(message.key) } as const;
   const parts = { url, method, header: withContentType(header), body, settings: resultSettings, entry };

@@ -3,7 +3,7 @@ import { ApiError } from '../../protocol/errors.ts';
 import { mintMessageId, mintRunId, type RandomBytes } from '../../protocol/ids.ts';
 import type { CallType, InvokePart, RunAppend, RunPart, RunStart, WorkflowFeature } from '../../protocol/settings.ts';
 import { keepsTriggerConfiguration } from '../../protocol/workflow/generations.ts';
-import { configured, configuredCallback, redactedLike, runConfigOf } from '../../workflow/configuration.ts';
+import { configured, configuredCall, configuredCallback, runConfigOf } from '../../workflow/configuration.ts';
 import { entryKeyOfInvocation, INITIAL_ENTRY_KEY } from '../../workflow/entry-keys.ts';
 import type { Run } from '../../workflow/model.ts';
 import { entryKeyOf, readStep } from '../../workflow/steps.ts';
@@ -34,8 +34,9 @@ export function draftOfStart(
   context: DraftContext,
 ): Draft {
   const random = randomOf(context);
-  const published = newMessageOf(command, key, context);
-  const config = runConfigOf(command.options, start, command.url);
+  const published = newMessageOf(inTraceOf(parent, command), key, context);
+  const { header } = published;
+  const config = runConfigOf({ header, settings: published.settings }, start, command.url);
   const part: RunPart = {
     key,
     id: start.runId ?? mintRunId(random),
@@ -57,6 +58,14 @@ export function draftOfStart(
     run,
     entry: entryOf(message, { runKey: key, kind: 'initial', entryKey: INITIAL_ENTRY_KEY }, context.lazyAboveBytes),
   };
+}
+
+/** An invoked run belongs to the trace of its parent, unless the headers that are forwarded to it name another. */
+function inTraceOf(parent: Run | undefined, command: PublishCommand): PublishCommand {
+  const trace = parent?.config.trace;
+  const { options } = command;
+  if (!trace || options.header['Traceparent']) return command;
+  return { ...command, options: { ...options, settings: { ...options.settings, trace } } };
 }
 
 /**
@@ -103,7 +112,7 @@ export function draftOfAppend(
   const { callback, ...own } = published.settings;
   const isCall = append.callType === 'toCallback';
   const { header, settings } = isCall
-    ? { header: published.header, settings: redactedLike(own, config) }
+    ? { header: published.header, settings: configuredCall({ header: published.header, settings: own }, config) }
     : configured({ header: published.header, settings: own }, config);
   const message: Message = { ...published, header, settings };
   message.settings = { ...settings, run: partOf(run, append.callType, append.features) };

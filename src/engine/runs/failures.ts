@@ -100,6 +100,8 @@ function settingsOf(
   if (retryDelayExpression !== undefined) settings.retryDelayExpression = retryDelayExpression;
   const flowControl = own.flowControl ?? failed.flowControl;
   if (flowControl) settings.flowControl = flowControl;
+  const trace = config.trace ?? failed.trace;
+  if (trace) settings.trace = trace;
   if (config.labels) settings.labels = config.labels;
   if (config.redact) settings.redact = joinRedactions(own.redact, config.redact);
   if (failed.run) {

@@ -175,6 +175,7 @@ export async function openWorld(changes: Partial<ApiOptions> = {}, ground: Parti
     quotas: { retriesDefault: 3, retriesMax: 999, delayMsMax: 365 * DAY_MS, timeoutMsMax: 7_200_000 },
     limits,
     proxyHeaders: ['x-forwarded-*', 'x-real-ip', 'forwarded', 'via'],
+    plainHeaders: { cloudEvents: false, baggage: false },
     trustedProxies: [],
     console: { version: '1.2.3', readFiles: async () => undefined },
     browsers: new Browsers({ origins: [], hosts: 'any' }),
