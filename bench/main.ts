@@ -10,6 +10,7 @@
  * `npm run bench -- console`: the console in a browser, and what it costs the server.
  * `npm run bench -- test-kit`: the test kit's start, and virtual years.
  * `npm run bench -- metrics`: how long metrics take to be told.
+ * `npm run bench -- traces`: what spans cost that are sent to a collector.
  * What the figures mean: docs/performance.md.
  */
 import { parseArgs } from 'node:util';
@@ -36,6 +37,7 @@ import { DEFAULT_SUSTAINED, measureSustained } from './postgres/sustained.ts';
 import { DEFAULT_WORKERS, measureWorkers } from './postgres/workers.ts';
 import { backlogTable, comparisonTable, figureLine, levelLine, loadLine, roundLine, stepsTable } from './report.ts';
 import { DEFAULT_TEST_KIT, measureTestKit } from './test-kit.ts';
+import { DEFAULT_TRACES, measureTraces } from './traces.ts';
 import { DEFAULT_LONG_RUN, measureLongRuns } from './workflows/long-run.ts';
 import { restateContestant } from './workflows/restate.ts';
 import { DEFAULT_SLEEPING, measureSleeping } from './workflows/sleeping.ts';
@@ -77,6 +79,9 @@ npm run bench -- test-kit [options]   the test kit's start, and a virtual year
 npm run bench -- metrics [options]    how long metrics take to be told, with 10,000 keys
   --messages <n>         messages stored (${DEFAULT_METRICS.messages})
   --rounds <n>           requests of each kind (${DEFAULT_METRICS.rounds})
+npm run bench -- traces [options]     a server that sends spans to a collector, beside one that does not
+  --rounds <n>           rounds of each, in turns (${DEFAULT_TRACES.rounds})
+  --messages <n>         messages of a burst (${DEFAULT_TRACES.workload.messages})
 npm run bench -- workflow [steps|long|sleeping|waking] [options]    workflow runs; all four without a word
   --rounds <n>           rounds of steps, medians are reported (${DEFAULT_STEPS.rounds})
   --runs <n>             runs of three steps in each load (${DEFAULT_STEPS.runs})
@@ -179,6 +184,18 @@ async function runMemory(): Promise<void> {
 
 async function runTestKit(): Promise<void> {
   const figures = await measureTestKit({ messages: count('messages', DEFAULT_TEST_KIT.messages) });
+  process.stdout.write(`${values.json ? JSON.stringify(figures) : figures.map(figureLine).join('\n')}\n`);
+  if (figures.some(({ unit, value }) => unit === 'messages' && value !== 0)) process.exitCode = 1;
+}
+
+async function runTraces(): Promise<void> {
+  const { rounds, workload } = DEFAULT_TRACES;
+  const messages = count('messages', workload.messages);
+  const figures = await measureTraces({
+    rounds: count('rounds', rounds),
+    workload: { ...workload, messages, warmUpMessages: Math.min(messages, workload.warmUpMessages) },
+    onRound: (figure) => progress(figureLine(figure)),
+  });
   process.stdout.write(`${values.json ? JSON.stringify(figures) : figures.map(figureLine).join('\n')}\n`);
   if (figures.some(({ unit, value }) => unit === 'messages' && value !== 0)) process.exitCode = 1;
 }
@@ -357,6 +374,7 @@ else if (area === 'backlog' && part === undefined) await runBacklog();
 else if (area === 'lanes' && part === undefined) await runLanes();
 else if (area === 'memory' && part === undefined) await runMemory();
 else if (area === 'cli' && part === undefined) await runCommandLine();
+else if (area === 'traces' && part === undefined) await runTraces();
 else if (area === 'hostile' && part === undefined) await runHostile();
 else if (area === 'test-kit' && part === undefined) await runTestKit();
 else if (area === 'loop' && more.length === 0 && (part === undefined || part === 'requests' || part === 'floods')) {

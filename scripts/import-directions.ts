@@ -28,7 +28,11 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     'node:worker_threads',
   ],
   config: ['system', 'engine', 'protocol', 'node:crypto', 'node:fs', 'node:path'],
-  telemetry: ['engine', 'pino', 'prom-client', 'node:perf_hooks', 'node:v8'],
+  telemetry: [
+    ...['engine', 'workflow', 'protocol', 'pino', 'prom-client', 'node:perf_hooks', 'node:v8', 'node:worker_threads'],
+    ...['@opentelemetry/api', '@opentelemetry/exporter-trace-otlp-proto'],
+    ...['@opentelemetry/resources', '@opentelemetry/sdk-trace'],
+  ],
   system: ['engine', 'node:crypto', 'node:fs', 'node:path', 'node:perf_hooks', 'node:v8', 'node:vm'],
   accounts: ['system', 'api', 'config', 'engine', 'protocol'],
   operations: [

@@ -27,6 +27,15 @@ export const SERVER_SETTINGS = {
     meaning:
       'Where /metrics is served for Prometheus, without a token: a port of 127.0.0.1, or <address>:<port>; empty: nowhere.',
   },
+  tracesEndpoint: {
+    group: 'Server',
+    type: 'text',
+    default: '',
+    alias: 'OTEL_EXPORTER_OTLP_ENDPOINT',
+    pattern: /^https?:\/\/./,
+    rule: 'must be an http or https URL, such as http://127.0.0.1:4318',
+    meaning: 'Collector of OpenTelemetry that is sent spans of what happens (OTLP over HTTP, protobuf); empty: nobody.',
+  },
   workers: {
     group: 'Server',
     type: 'integer',

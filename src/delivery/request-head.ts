@@ -57,7 +57,7 @@ export function requestHead({ claimed, signature, authorization, region, mayHave
   if (settings.scheduleId !== undefined) added.push(names.scheduleId, settings.scheduleId);
   if (message.callerIp !== undefined) added.push(names.callerIp, message.callerIp);
   if (region !== undefined) added.push(names.region, region);
-  const { trace } = settings;
+  const { trace = settings.trace } = claimed;
   if (trace) {
     added.push('Traceparent', trace.parent);
     if (trace.state !== undefined) added.push('Tracestate', trace.state);

@@ -27,7 +27,7 @@ import { OperatorEvents } from './operator-events/events.ts';
 import { NO_PROJECT, type OperatorEventsOptions } from './operator-events/model.ts';
 import { StoreWatch } from './operator-events/store-watch.ts';
 import type { Page, PageRequest } from './page.ts';
-import type { Clock, Delivery, EventLog, Metrics, Randomness } from './ports.ts';
+import type { Clock, Delivery, EventLog, Metrics, Observer, Randomness } from './ports.ts';
 import { storeOf } from './project-store.ts';
 import { Reports } from './reports.ts';
 import { RetentionLoop } from './retention.ts';
@@ -54,6 +54,8 @@ export interface EngineDeps {
   metrics?: Metrics | undefined;
   /** Absent: the operator is told of nothing. */
   operatorEvents?: OperatorEventsOptions | undefined;
+  /** Tells a collector of traces; present: each attempt is a span of its own, and what begins without a trace begins one. */
+  spans?: Observer | undefined;
   /** Whether each failed attempt and each end of a run is logged, as in development. Default: only at level `debug`. */
   tellsAll?: boolean;
   settings: EngineSettings;
@@ -450,10 +452,11 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
   }
 
   #acceptContext(projectId: ProjectId): AcceptContext {
-    const { clock, randomness, settings } = this.#deps;
+    const { clock, randomness, settings, spans } = this.#deps;
     const { deduplicationWindowMs } = settings;
     const nowMs = clock.nowMs();
-    return { projectId, nowMs, leadMs: nowMs - clock.wallMs(), randomness, deduplicationWindowMs };
+    const leadMs = nowMs - clock.wallMs();
+    return { projectId, nowMs, leadMs, randomness, deduplicationWindowMs, isTraced: spans !== undefined };
   }
 }
 

@@ -2,7 +2,7 @@
  * The engine's words: a message, its attempt, the outcome of an attempt, and what is saved of it.
  * Names follow the table of words in docs/architecture.md.
  */
-import type { HeaderMap, HttpMethod, MessageSettings } from '../protocol/settings.ts';
+import type { HeaderMap, HttpMethod, MessageSettings, TraceContext } from '../protocol/settings.ts';
 import type { EndState, EntryKind, FailureCallbackState, RunConfig, RunKey, RunState } from '../workflow/model.ts';
 import type { OperatorEventKind } from './operator-events/kinds.ts';
 import type { WaitState } from './wait-state.ts';
@@ -70,6 +70,8 @@ export interface Claimed {
   claimedAtMs: Millis;
   /** How long its attempt took; absent before its end. */
   durationMs?: Millis;
+  /** The trace with its attempt as parent, where attempts are spans: for its endpoint, and for what follows from it. */
+  trace?: TraceContext;
 }
 
 /** Which claim of which message: all that it takes to give it back. */
@@ -214,6 +216,8 @@ export interface NewMessage {
   entry?: NewEntry;
   /** The run that begins with it; `entry` is the run's first. */
   run?: NewRun;
+  /** Nobody has published it: it follows from another message, or from a run. */
+  isFollowUp?: true;
 }
 
 /** An entry for the journal of a run, made only once for each entry key of the run (P8). */

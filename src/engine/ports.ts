@@ -2,7 +2,8 @@
  * What the engine needs from outside, each a small interface: time, randomness, the endpoints' network.
  * Production and simulation differ in nothing else (P15).
  */
-import type { Change, Claimed, Millis, NewMessage, Outcome } from './model.ts';
+import type { Run } from '../workflow/model.ts';
+import type { Change, Claimed, Message, Millis, NewMessage, Outcome } from './model.ts';
 
 export interface Timer {
   cancel(): void;
@@ -50,16 +51,24 @@ export interface Delivery {
   close(): Promise<void>;
 }
 
-/** Counts for an operator's monitoring. Each call costs next to nothing. */
-export interface Metrics {
+/** Hears of what happens, once it is saved, for an operator's monitoring. Each call costs next to nothing. */
+export interface Observer {
   /** `newMessage` was saved. */
-  accepted(newMessage: NewMessage): void;
+  accepted(newMessage: NewMessage, atMs: Millis): void;
   /** An attempt has ended; nothing of it is saved yet. */
   attempted(claimed: Claimed, outcome: Outcome, endedAtMs: Millis): void;
   /** `change` was saved, after an attempt. */
-  settled(change: Change): void;
-  /** The run returned or was cancelled. One that failed is counted by `settled`. */
-  runEnded(state: 'RUN_SUCCESS' | 'RUN_CANCELED'): void;
+  settled(claimed: Claimed, change: Change, atMs: Millis): void;
+  /** The run returned or was cancelled. One that failed is told of by `settled`. */
+  runEnded(run: EndedRun, state: 'RUN_SUCCESS' | 'RUN_CANCELED', atMs: Millis): void;
+  /** The wait that `record` registered is over. */
+  woken(record: Message, by: 'event' | 'deadline', atMs: Millis): void;
+}
+
+export type EndedRun = Pick<Run, 'projectId' | 'id' | 'url' | 'createdAtMs' | 'config'>;
+
+/** The observer that counts. */
+export interface Metrics extends Observer {
   /** A schedule was triggered so long after its time. */
   triggered(lagMs: Millis): void;
   /** The outcome of an attempt was not saved: the message was claimed anew, or is gone. */

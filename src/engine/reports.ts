@@ -2,10 +2,9 @@
  * What is told of messages, attempts and runs once it is saved: by the log, to an operator and to the developer of an app,
  * by the counts of each minute and by metrics?
  */
-import type { Run } from '../workflow/model.ts';
 import type { MinuteCounter } from './minutes/counter.ts';
 import type { Change, Claimed, Message, Millis, NewMessage, Outcome } from './model.ts';
-import type { EventLog, Metrics } from './ports.ts';
+import type { EndedRun, EventLog, Metrics, Observer } from './ports.ts';
 
 export interface ReportsOptions {
   log: EventLog;
@@ -13,6 +12,7 @@ export interface ReportsOptions {
   metrics?: Metrics | undefined;
   /** Absent: the operator is told of nothing. */
   operatorEvents?: { noteSaved(): void; noteHeldBack(origin: string): void } | undefined;
+  spans?: Observer | undefined;
   /**
    * Whether each failed attempt and each end of a run is logged with its URL, as in development. Otherwise they are
    * events of level `debug`, and of a URL only the origin is logged: paths may hold secrets.
@@ -25,25 +25,27 @@ export class Reports {
   readonly #minutes: ReportsOptions['minutes'];
   readonly #metrics: Metrics | undefined;
   readonly #operatorEvents: ReportsOptions['operatorEvents'];
+  readonly #observers: readonly Observer[];
   readonly #tellsAll: boolean;
 
-  constructor({ log, minutes, metrics, operatorEvents, tellsAll }: ReportsOptions) {
+  constructor({ log, minutes, metrics, spans, operatorEvents, tellsAll }: ReportsOptions) {
     this.#log = log;
     this.#minutes = minutes;
     this.#metrics = metrics;
+    this.#observers = [metrics, spans].filter((observer) => observer !== undefined);
     this.#operatorEvents = operatorEvents;
     this.#tellsAll = tellsAll;
   }
 
   /** `newMessage` was saved. */
-  accepted(newMessage: NewMessage): void {
+  accepted(newMessage: NewMessage, atMs: Millis): void {
     this.#minutes.accepted(newMessage);
-    this.#metrics?.accepted(newMessage);
+    for (const observer of this.#observers) observer.accepted(newMessage, atMs);
   }
 
   /** An attempt has ended; nothing of it is saved yet. */
   attempted(claimed: Claimed, outcome: Outcome, endedAtMs: Millis): void {
-    this.#metrics?.attempted(claimed, outcome, endedAtMs);
+    for (const observer of this.#observers) observer.attempted(claimed, outcome, endedAtMs);
   }
 
   /** The outcome of an attempt was not saved (P6). */
@@ -54,7 +56,7 @@ export class Reports {
   /** `change` was saved at `atMs`, after an attempt. */
   settled(claimed: Claimed, change: Change, atMs: Millis): void {
     this.#minutes.settled(claimed, change);
-    this.#metrics?.settled(change);
+    for (const observer of this.#observers) observer.settled(claimed, change, atMs);
     if (change.toldAs) this.#operatorEvents?.noteSaved();
     const reason = change.events.find(({ state }) => state === 'ERROR')?.detail?.error;
     if (reason === undefined) return;
@@ -71,17 +73,19 @@ export class Reports {
   }
 
   /** The run returned or was cancelled. A run that failed is reported with its message, by `settled`. */
-  runEnded(
-    { projectId, id, url }: Pick<Run, 'projectId' | 'id' | 'url'>,
-    state: 'RUN_SUCCESS' | 'RUN_CANCELED',
-    atMs: Millis,
-  ): void {
+  runEnded(run: EndedRun, state: 'RUN_SUCCESS' | 'RUN_CANCELED', atMs: Millis): void {
+    const { projectId, id, url } = run;
     this.#minutes.runEnded(projectId, state, atMs);
-    this.#metrics?.runEnded(state);
+    for (const observer of this.#observers) observer.runEnded(run, state, atMs);
     const about = { runId: id, ...this.#where({ url, origin: originOf(url) }) };
     const event = state === 'RUN_SUCCESS' ? 'run_succeeded' : 'run_canceled';
     if (this.#tellsAll) this.#log.info(event, about);
     else this.#log.debug(event, about);
+  }
+
+  /** The wait that `record` registered is over. */
+  woken(record: Message, by: 'event' | 'deadline', atMs: Millis): void {
+    for (const observer of this.#observers) observer.woken(record, by, atMs);
   }
 
   /** Attempts to `origin` end without an answer: from now on it gets the fewest at a time that an origin can have. */

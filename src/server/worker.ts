@@ -31,9 +31,11 @@ import { readVersion } from '../system/version.ts';
 import type { Reading } from '../telemetry/metrics/instruments.ts';
 import type { WorkerMetrics } from '../telemetry/metrics/worker-metrics.ts';
 import { sampledLog } from '../telemetry/sampled-log.ts';
+import type { SpanRecorder } from '../telemetry/traces/span-recorder.ts';
 import { readConsole } from './console-files.ts';
 import { type Bound, type ListenAt, listen } from './listen.ts';
 import { openOperatorEvents } from './operator-events.ts';
+import { openTraces } from './traces.ts';
 
 export interface WorkerOptions {
   store: Store;
@@ -109,6 +111,8 @@ export async function startWorker(config: Config, options: WorkerOptions): Promi
     const id = `${hostname()}-${process.pid}-${randomBase58(8, sealer.randomBytes)}`;
     if (isShared) accounts.tellOfChanges(() => tellWorkers(config, { store, clock, self: id }));
     else if (onAccountsChanged) accounts.tellOfChanges(onAccountsChanged);
+    const spans = await openTraces(config, { worker: id, log });
+    if (spans) opened.push(() => spans.close());
     const recovery = recoveryOf(config, { accounts, databaseClock, isRecovered: options.isRecovered });
     const dropsExpired = isShared || rank === 'first';
     const needs = {
@@ -119,6 +123,7 @@ export async function startWorker(config: Config, options: WorkerOptions): Promi
       log,
       metrics,
       operatorEvents: events && { ...events, projectName },
+      spans,
       tellsAll,
       settings: config,
       worker: id,
@@ -132,6 +137,7 @@ export async function startWorker(config: Config, options: WorkerOptions): Promi
       engine,
       projectName,
       clock,
+      spans,
       ...(rank === 'first' && { store: { backlog: store.backlog, workers: config.workers } }),
     });
     const { randomBytes } = sealer;
@@ -147,6 +153,7 @@ export async function startWorker(config: Config, options: WorkerOptions): Promi
       clock,
       log,
       metrics,
+      spans,
       addresses,
       browsers,
       virtualTime: around?.virtualTime,
@@ -191,6 +198,7 @@ interface Parts {
   clock: Clock;
   log: EventLog;
   metrics: WorkerMetrics | undefined;
+  spans: SpanRecorder | undefined;
   addresses: AddressPolicy;
   browsers: Browsers;
   virtualTime: VirtualTime | undefined;
@@ -228,13 +236,14 @@ class ListeningWorker implements RunningWorker {
   }
 
   async #end(limitMs: Millis): Promise<void> {
-    const { engine, delivery, metrics } = this.#parts;
+    const { engine, delivery, metrics, spans } = this.#parts;
     await engine.drain(limitMs);
     const impatience = systemClock.startTimer(LAST_ANSWERS_MS, () => this.#listener.server.closeAllConnections());
     await this.#listener.close();
     impatience.cancel();
     await delivery.close();
     metrics?.close();
+    await spans?.close();
   }
 }
 

@@ -1,6 +1,6 @@
 /** Which step of its run does a message carry, and which entry key of the journal is that step's (P8)? */
 import { contentHash } from '../protocol/deduplication.ts';
-import type { CallType, HeaderMap } from '../protocol/settings.ts';
+import type { CallType, HeaderMap, MessageSettings } from '../protocol/settings.ts';
 import { entryKeyOfCall, entryKeyOfContent, entryKeyOfPlan, entryKeyOfResult } from './entry-keys.ts';
 import { scalarMembers } from './scalar-members.ts';
 
@@ -59,6 +59,18 @@ export function entryKeyOf(message: {
   }
   // Without a step id, the content is what identifies it (contract W 4.6).
   return { kind: callType, entryKey: entryKeyOfContent(contentHash({ destination: url, header, body })) };
+}
+
+/** What the user calls the step that a message of a run carries; `undefined` where nothing says it. */
+export function stepNameOf(message: {
+  body: Uint8Array;
+  header: HeaderMap;
+  settings: Pick<MessageSettings, 'run' | 'callback'>;
+}): string | undefined {
+  const { run, callback } = message.settings;
+  const header = run?.callType === 'toCallback' ? callback?.header : message.header;
+  if (run?.callType !== 'toCallback' && run?.callType !== 'fromCallback') return readStep(message.body)?.stepName;
+  return (header?.['Upstash-Workflow-Stepname'] ?? header?.['Waypost-Workflow-Stepname'])?.[0];
 }
 
 /** The step of a call, as the headers of its result name it. */

@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { decide } from '../../src/engine/messages/decide.ts';
 import type { Message, Outcome } from '../../src/engine/model.ts';
-import type { EventLog } from '../../src/engine/ports.ts';
+import type { EndedRun, EventLog } from '../../src/engine/ports.ts';
 import { Reports } from '../../src/engine/reports.ts';
 import type { MessageSettings } from '../../src/protocol/settings.ts';
 import { answered, claimed, message, NOW_MS } from './fixtures.ts';
@@ -10,6 +10,14 @@ import { answered, claimed, message, NOW_MS } from './fixtures.ts';
 const REFUSED: Outcome = { kind: 'unreachable', reason: 'refused', error: 'connection refused' };
 const URL_WITH_SECRETS = 'https://user:secret@a.example/hooks/secret?token=secret';
 const RUN = { key: 1, id: 'wfr_1', createdAtMs: NOW_MS, url: 'https://a.example/wf' } as const;
+
+const ENDED: EndedRun = {
+  ...{ projectId: 1, id: 'wfr_1', url: 'https://a.example/wf', createdAtMs: NOW_MS },
+  config: {
+    ...{ dialect: 'upstash', features: [], header: {}, maxRetries: 3 },
+    ...{ isKept: true, isRest: false, isUnknownSdk: false },
+  },
+};
 
 interface Line {
   level: string;
@@ -113,8 +121,8 @@ describe('what a development server tells', () => {
   it('tells of the end of each run', () => {
     const lines: Line[] = [];
     const reports = reportsInto(lines, true);
-    reports.runEnded({ projectId: 1, id: 'wfr_1', url: 'https://a.example/wf?x=1' }, 'RUN_SUCCESS', NOW_MS);
-    reports.runEnded({ projectId: 1, id: 'wfr_2', url: 'https://a.example/wf' }, 'RUN_CANCELED', NOW_MS);
+    reports.runEnded({ ...ENDED, url: 'https://a.example/wf?x=1' }, 'RUN_SUCCESS', NOW_MS);
+    reports.runEnded({ ...ENDED, id: 'wfr_2' }, 'RUN_CANCELED', NOW_MS);
     expect(lines).toEqual([
       { level: 'info', event: 'run_succeeded', runId: 'wfr_1', url: 'https://a.example/wf' },
       { level: 'info', event: 'run_canceled', runId: 'wfr_2', url: 'https://a.example/wf' },

@@ -215,9 +215,10 @@ class Bench {
       reports: { accepted: () => {} },
       settings: { lazyFetchBytes: 1_000 },
     });
-    this.loop = waiterLoop({ store, clock, log, intake });
+    const reports = { woken: () => {} };
+    this.loop = waiterLoop({ store, clock, log, intake, reports });
     this.waits = new RunWaits({
-      ...{ store, clock, intake, numbers, randomness },
+      ...{ store, clock, intake, numbers, randomness, reports },
       active: new ActiveRuns(store),
       noteDeadline: (atMs) => this.loop.noteNext(atMs),
     });

@@ -20,10 +20,12 @@ export interface AcceptContext {
   leadMs?: Millis;
   randomness: Randomness;
   deduplicationWindowMs: Millis;
+  /** Whether what begins without a trace begins one. */
+  isTraced?: boolean;
 }
 
 /** A message on its way into the store, before it has a state. */
-export type Draft = Pick<NewMessage, 'message' | 'deduplication' | 'entry' | 'run'>;
+export type Draft = Pick<NewMessage, 'message' | 'deduplication' | 'entry' | 'run' | 'isFollowUp'>;
 
 /** The message of `command` under a unique key, and the deduplication that keeps it from being made twice. */
 export function draftOf(

@@ -6,7 +6,7 @@ import { type CallbackReport, encodeCallbackPayload } from '../../protocol/callb
 import { dlqIdOf } from '../../protocol/cursor.ts';
 import { newHeaderMap } from '../../protocol/headers.ts';
 import { joinRedactions } from '../../protocol/redaction.ts';
-import type { CallbackSettings, HeaderMap, MessageSettings, Redaction } from '../../protocol/settings.ts';
+import type { CallbackSettings, HeaderMap, MessageSettings, Redaction, TraceContext } from '../../protocol/settings.ts';
 import type { Change, Claimed, FollowUp, Message, Millis, Outcome } from '../model.ts';
 import { followUpOf } from './follow-up.ts';
 
@@ -20,23 +20,31 @@ export type Ended = Exclude<Outcome, { kind: 'interrupted' }>;
 export function callbacksOf(claimed: Claimed, ended: Ended, change: Change, atMs: Millis): FollowUp[] {
   const { message } = claimed;
   const { callback, failureCallback } = message.settings;
+  const { trace = message.settings.trace } = claimed;
   const { deadLetter } = change;
   const isFailureTold = failureCallback !== undefined && deadLetter !== undefined;
   if (!callback && !isFailureTold) return [];
   const report = reportOf(claimed, ended);
   const follows: FollowUp[] = [];
-  if (callback) follows.push(callbackOf(message, callback, report, atMs));
+  if (callback) follows.push(callbackOf(message, trace, callback, report, atMs));
   if (isFailureTold) {
     const dlqId = dlqIdOf(deadLetter.failedAtMs, message.key);
-    follows.push(callbackOf(message, failureCallback, { ...report, dlqId }, atMs));
+    follows.push(callbackOf(message, trace, failureCallback, { ...report, dlqId }, atMs));
   }
   return follows;
 }
 
-function callbackOf(source: Message, callback: CallbackSettings, report: CallbackReport, atMs: Millis): FollowUp {
+function callbackOf(
+  source: Message,
+  trace: TraceContext | undefined,
+  callback: CallbackSettings,
+  report: CallbackReport,
+  atMs: Millis,
+): FollowUp {
   const { url, method } = callback;
   const header = withContentType(callback.header);
   const settings = settingsOf(source.settings, callback);
+  if (trace) settings.trace = trace;
   return followUpOf(source, { url, method, header, body: encodeCallbackPayload(report), settings }, atMs);
 }
 
@@ -48,8 +56,8 @@ export function withContentType(header: HeaderMap): HeaderMap {
 }
 
 /**
- * A callback inherits only the dialect, the number of retries, the redaction and the trace of its source (contract M 9.4,
- * 19.4).
+ * Besides the trace, a callback inherits only the dialect, the number of retries and the redaction of its source
+ * (contract M 9.4, 19.4).
  */
 function settingsOf(source: MessageSettings, callback: CallbackSettings): MessageSettings {
   const { url: _url, method: _method, header: _header, features: _features, ...own } = callback;
@@ -58,7 +66,6 @@ function settingsOf(source: MessageSettings, callback: CallbackSettings): Messag
     dialect: source.dialect,
     maxRetries: own.maxRetries ?? source.maxRetries,
   };
-  if (source.trace) settings.trace = source.trace;
   const inherited = inheritedRedaction(source.redact);
   if (inherited) settings.redact = joinRedactions(own.redact, inherited);
   return settings;

@@ -4,6 +4,7 @@ import { mintMessageId } from '../../protocol/ids.ts';
 import { joinRedactions } from '../../protocol/redaction.ts';
 import type { CallbackSettings, FlowControl, HeaderMap, HttpMethod, Redaction } from '../../protocol/settings.ts';
 import type { Message, MessageKey, Millis } from '../model.ts';
+import { spanOfMessage, traceWithin } from '../spans.ts';
 import type { DeadMessage } from '../stores.ts';
 import { type AcceptContext, notBeforeOf } from './accept.ts';
 
@@ -17,7 +18,9 @@ export function succeed(
   { method, header, redact, delayMs, notBeforeMs, ...settings }: DeadRetryOverride,
   context: AcceptContext,
 ): Message {
-  const { nowMs, randomness } = context;
+  const { nowMs, randomness, isTraced } = context;
+  const { trace: known } = message.settings;
+  const trace = isTraced && !known ? traceWithin(spanOfMessage(message), known) : known;
   return {
     ...message,
     key,
@@ -32,6 +35,7 @@ export function succeed(
     settings: {
       ...message.settings,
       ...settings,
+      ...(trace && { trace }),
       ...(redact && { redact: joinRedactions(message.settings.redact, redact) }),
     },
   };

@@ -10,11 +10,12 @@ import { lineOf, type OriginLine } from '../lanes/origin-line.ts';
 import { WaitingLines } from '../lanes/waiting-lines.ts';
 import type { Claimed, ClaimToken, Message, Millis, Outcome, WorkerId } from '../model.ts';
 import type { OperatorEvents } from '../operator-events/events.ts';
-import type { Clock, Delivery, EventLog, Randomness } from '../ports.ts';
+import type { Clock, Delivery, EventLog, Observer, Randomness } from '../ports.ts';
 import type { Reports } from '../reports.ts';
 import type { JournalBodies } from '../runs/journal-bodies.ts';
 import type { RunStore } from '../runs/stores.ts';
 import type { EngineSettings } from '../settings.ts';
+import { spanOfAttempt, traceWithin } from '../spans.ts';
 import { StoreUnavailable } from '../store-errors.ts';
 import type { Handoff, MessageStore } from '../stores.ts';
 import type { Fence } from '../workers/fence.ts';
@@ -53,6 +54,7 @@ interface DispatcherDeps {
   log: EventLog;
   reports: Reports;
   operatorEvents?: Pick<OperatorEvents, 'kindOf'> | undefined;
+  spans?: Observer | undefined;
   settings: EngineSettings;
   worker: WorkerId;
   fence: Fence;
@@ -327,11 +329,15 @@ export class Dispatcher implements DeliverySlots {
 
   /** Time may have passed since the claim: a message that may belong to another worker by now is not sent. */
   async #send(claimed: Claimed): Promise<Outcome> {
-    const { clock, delivery, fence, reports } = this.#deps;
+    const { clock, delivery, fence, reports, spans } = this.#deps;
     if (fence.isClosed) return { kind: 'interrupted' };
     const line = lineTo(claimed.message);
     const sentAtMs = clock.elapsedMs;
     this.#inFlight.noteSent(line, sentAtMs);
+    if (spans) {
+      const trace = traceWithin(spanOfAttempt(claimed), claimed.message.settings.trace);
+      if (trace) claimed.trace = trace;
+    }
     const outcome = await delivery.attempt(claimed, this.#attempts.signal);
     const endedAtMs = clock.elapsedMs;
     claimed.durationMs = endedAtMs - sentAtMs;

@@ -60,7 +60,7 @@ export class Intake {
     { mayBeAlone = true, isOfClient = false }: { mayBeAlone?: boolean; isOfClient?: boolean } = {},
   ): Promise<Answer> {
     if (drafts.length === 0) return save([]);
-    const { slots, reports } = this.#deps;
+    const { slots, reports, clock } = this.#deps;
     const newMessages = await this.#place(drafts);
     let saved: readonly (Saved | undefined)[] = [];
     try {
@@ -71,7 +71,7 @@ export class Intake {
     } finally {
       const dispatched = this.slices().map(newMessages, (entry, index) => {
         const as = saved[index];
-        if (as && as.state !== 'dropped') reports.accepted(entry);
+        if (as && as.state !== 'dropped') reports.accepted(entry, clock.nowMs());
         dispatchSaved(entry, as, slots, mayBeAlone);
       });
       if (dispatched instanceof Promise) await dispatched;

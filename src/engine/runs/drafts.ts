@@ -10,6 +10,7 @@ import { entryKeyOf, readStep } from '../../workflow/steps.ts';
 import { type AcceptContext, type Draft, newMessageOf } from '../messages/accept.ts';
 import type { Invocation, PublishCommand } from '../messages/publish-command.ts';
 import type { Message, MessageKey, Millis, NewRecord, NewRun } from '../model.ts';
+import { spanOfRun, traceWithin } from '../spans.ts';
 import { entryOf, recordOf } from './entries.ts';
 
 /** What every draft needs beside its command. */
@@ -34,7 +35,7 @@ export function draftOfStart(
   context: DraftContext,
 ): Draft {
   const random = randomOf(context);
-  const published = newMessageOf(inTraceOf(parent, command), key, context);
+  const published = newMessageOf(inTraceOf(parent, command, context), key, context);
   const { header } = published;
   const config = runConfigOf({ header, settings: published.settings }, start, command.url);
   const part: RunPart = {
@@ -47,8 +48,12 @@ export function draftOfStart(
     features: start.features,
   };
   if (start.isRest) part.isRest = true;
+  // Without this, what the run invokes would begin a trace of its own.
+  const begun = context.isTraced && !config.trace ? traceWithin(spanOfRun(part, undefined), undefined) : undefined;
+  if (begun) config.trace = begun;
   const { callback: _callback, failureCallback, ...settings } = published.settings;
   const message: Message = { ...published, settings: { ...settings, run: part } };
+  if (config.trace) message.settings.trace = config.trace;
   // A run that keeps its configuration has the failure callback in it.
   if (failureCallback && !config.isKept) message.settings.failureCallback = failureCallback;
   const run: NewRun = { id: part.id, url: part.url, createdAtMs: part.createdAtMs, config };
@@ -61,10 +66,12 @@ export function draftOfStart(
 }
 
 /** An invoked run belongs to the trace of its parent, unless the headers that are forwarded to it name another. */
-function inTraceOf(parent: Run | undefined, command: PublishCommand): PublishCommand {
-  const trace = parent?.config.trace;
+function inTraceOf(parent: Run | undefined, command: PublishCommand, { isTraced }: DraftContext): PublishCommand {
   const { options } = command;
-  if (!trace || options.header['Traceparent']) return command;
+  if (!parent || options.header['Traceparent']) return command;
+  const { trace: known } = parent.config;
+  const trace = isTraced ? traceWithin(spanOfRun(parent, known), known) : known;
+  if (!trace) return command;
   return { ...command, options: { ...options, settings: { ...options.settings, trace } } };
 }
 

@@ -28,7 +28,8 @@ export function draftOfFollowUp(
   lazyAboveBytes: number,
 ): Draft {
   const message: Message = { ...rest, ...identity };
-  return entry ? { message, entry: entryOf(message, entry, lazyAboveBytes) } : { message };
+  const draft: Draft = { message, isFollowUp: true };
+  return entry ? { ...draft, entry: entryOf(message, entry, lazyAboveBytes) } : draft;
 }
 
 /** What a record is made of. `body` is the step that waits. */

@@ -19,7 +19,7 @@ export function waiterLoop(deps: WaiterLoopDeps): DueLoop {
   const doPiece = async () => {
     const { due, nextAtMs = Infinity } = await store.waiters.dueWaiters({ nowMs: clock.nowMs(), limit: PIECE });
     if (due.length === 0) return nextAtMs;
-    await wake(due, timedOutResult, deps);
+    await wake(due, 'deadline', timedOutResult, deps);
     return 'more';
   };
   return new DueLoop({ clock, log, failure: 'waiters_failed', doPiece });

@@ -121,13 +121,15 @@ export class RunWaits implements WaiterCommands {
 
   /** Registers `waiter`; with a pending event, saves its result at once instead. */
   async #add(waiter: NewWaiter, pendingEvent: PendingEvent | undefined): Promise<Waiting> {
-    const { store, intake } = this.#deps;
+    const { store, intake, reports } = this.#deps;
     const { message: record } = waiter.record;
     const nowMs = record.createdAtMs;
     const drafts = await intake.draftsOf(pendingEvent ? [notifiedResult(record, pendingEvent.body, nowMs)] : []);
     const save = ([result]: NewMessage[]) =>
       store.waiters.addWaiter(waiter, pendingEvent && result && { pendingEventKey: pendingEvent.key, result }, nowMs);
-    return intake.save(drafts, save, (waiting) => (waiting.kind === 'answered' ? [waiting.saved] : []));
+    const waiting = await intake.save(drafts, save, (as) => (as.kind === 'answered' ? [as.saved] : []));
+    if (waiting.kind === 'answered') reports.woken(record, 'event', nowMs);
+    return waiting;
   }
 
   /** Wakes the waiters that wait for the event now, in order of registration, piece by piece. */
@@ -147,7 +149,8 @@ export class RunWaits implements WaiterCommands {
       const piece = listed.filter(({ record }) => record.key < endKey);
       const last = piece.at(-1);
       if (last === undefined) return;
-      yield (await wake(piece, (record, atMs) => notifiedResult(record, event, atMs), this.#deps)).map(notifiedOf);
+      const woken = await wake(piece, 'event', (record, atMs) => notifiedResult(record, event, atMs), this.#deps);
+      yield woken.map(notifiedOf);
       afterKey = last.record.key;
     }
   }

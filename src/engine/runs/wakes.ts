@@ -2,12 +2,14 @@
 import type { Intake } from '../messages/intake.ts';
 import type { FollowUp, Message, Millis, NewMessage } from '../model.ts';
 import type { Clock } from '../ports.ts';
+import type { Reports } from '../reports.ts';
 import type { Waiter, WaiterStore } from './stores.ts';
 
 export interface WakeDeps {
   store: { waiters: Pick<WaiterStore, 'resolveWaiters'> };
   clock: Clock;
   intake: Intake;
+  reports: Pick<Reports, 'woken'>;
 }
 
 /** A waiter and the message that its run is woken with. */
@@ -19,8 +21,9 @@ export interface Woken {
 /** Wakes those of `waiters` that are not woken yet, all in one transaction. `resultOf` makes the result of each. */
 export async function wake(
   waiters: readonly Waiter[],
+  by: 'event' | 'deadline',
   resultOf: (record: Message, atMs: Millis) => FollowUp,
-  { store, clock, intake }: WakeDeps,
+  { store, clock, intake, reports }: WakeDeps,
 ): Promise<Woken[]> {
   const nowMs = clock.nowMs();
   const drafts = await intake.draftsOf(waiters.map(({ record }) => resultOf(record, nowMs)));
@@ -32,6 +35,8 @@ export async function wake(
   return waiters.flatMap((waiter, index) => {
     const answer = answers[index] ?? 'gone';
     const message = drafts[index]?.message;
-    return answer === 'gone' || answer.state === 'dropped' || !message ? [] : [{ waiter, message }];
+    if (answer === 'gone' || answer.state === 'dropped' || !message) return [];
+    reports.woken(waiter.record, by, nowMs);
+    return [{ waiter, message }];
   });
 }

@@ -88,6 +88,11 @@ export const METRICS = {
     meaning:
       'Attempts whose outcome was not recorded, since the message belonged to another worker by then or was gone.',
   },
+  waypost_spans_total: {
+    kind: 'counter',
+    label: { name: 'result', values: ['exported', 'dropped'] },
+    meaning: 'Spans of traces that the collector got, and those that it did not, since too many waited or it failed.',
+  },
   waypost_in_flight: { kind: 'gauge', of: 'worker', meaning: 'Attempts under way.' },
   waypost_in_flight_by_project: {
     kind: 'gauge',

@@ -3,7 +3,7 @@ import { type EventLoopUtilization, monitorEventLoopDelay, performance } from 'n
 import { getHeapStatistics } from 'node:v8';
 import type { Engine } from '../../engine/commands.ts';
 import type { Change, Claimed, Millis, NewMessage, Outcome, ProjectId } from '../../engine/model.ts';
-import type { Clock, Machine, Metrics } from '../../engine/ports.ts';
+import type { Clock, EndedRun, Machine, Metrics } from '../../engine/ports.ts';
 import type { BacklogStore } from '../../engine/stores.ts';
 import { Instruments, type Reading } from './instruments.ts';
 import { Sampler } from './sampler.ts';
@@ -19,6 +19,8 @@ export interface Watched {
   engine: Pick<Engine, 'inFlight' | 'busiestProjects' | 'workersAlive'>;
   projectName: (projectId: ProjectId) => string;
   clock: Clock;
+  /** Present where traces are collected. */
+  spans?: { counts: Readonly<Record<'exported' | 'dropped', number>> } | undefined;
   /** Present in the worker that tells of the store. */
   store?: {
     backlog: Pick<BacklogStore, 'readTotals'>;
@@ -74,7 +76,7 @@ export class WorkerMetrics implements Metrics {
     this.#instruments.observe('waypost_first_attempt_lag_seconds', lagMs / 1_000);
   }
 
-  settled({ next, events, deadLetter, ending }: Change): void {
+  settled(_claimed: Claimed, { next, events, deadLetter, ending }: Change): void {
     if (next.kind === 'waiting') this.#instruments.count('waypost_retries_total');
     const last = events.at(-1)?.state;
     if (last === 'DELIVERED') this.#instruments.count('waypost_messages_delivered_total');
@@ -83,9 +85,11 @@ export class WorkerMetrics implements Metrics {
     if (ending) this.#instruments.count('waypost_runs_ended_total', 'failed');
   }
 
-  runEnded(state: 'RUN_SUCCESS' | 'RUN_CANCELED'): void {
+  runEnded(_run: EndedRun, state: 'RUN_SUCCESS' | 'RUN_CANCELED'): void {
     this.#instruments.count('waypost_runs_ended_total', state === 'RUN_SUCCESS' ? 'success' : 'canceled');
   }
+
+  woken(): void {}
 
   triggered(lagMs: Millis): void {
     this.#instruments.observe('waypost_schedule_lag_seconds', Math.max(0, lagMs) / 1_000);
@@ -125,8 +129,12 @@ export class WorkerMetrics implements Metrics {
     if (this.#watched) this.#lookAt(this.#watched);
   }
 
-  #lookAt({ engine, projectName, store, clock }: Watched): void {
+  #lookAt({ engine, projectName, store, clock, spans }: Watched): void {
     const to = this.#instruments;
+    if (spans) {
+      to.set('waypost_spans_total', spans.counts.exported, 'exported');
+      to.set('waypost_spans_total', spans.counts.dropped, 'dropped');
+    }
     to.set('waypost_in_flight', engine.inFlight);
     const busiest = engine.busiestProjects(PROJECTS_MAX).map(([id, count]) => [projectName(id), count] as const);
     to.setAll('waypost_in_flight_by_project', new Map(busiest));

@@ -1,0 +1,96 @@
+/**
+ * Which span of which trace is a message, an attempt, a wait, a run? Ids of spans follow from the ids of what they stand
+ * for. So every worker knows them, also after a crash, and nothing of them is stored (docs/decisions/031).
+ */
+import { hash } from 'node:crypto';
+import { memo } from '../protocol/memo.ts';
+import type { MessageSettings, RunPart, TraceContext } from '../protocol/settings.ts';
+import { parseTraceParent } from '../protocol/trace-context.ts';
+import type { Claimed, Message } from './model.ts';
+
+/** Where a span stands; ids in hexadecimal digits. */
+export interface SpanPlace {
+  traceId: string;
+  spanId: string;
+  /** Absent: it is the first of its trace, or its parent is not known. */
+  parentId?: string;
+}
+
+/** What a run is known by among all runs. */
+type RunIdentity = Pick<RunPart, 'id' | 'createdAtMs'>;
+
+/**
+ * What a message is told by: its publish, or in a run its step. A message without a trace begins one. `undefined`: its
+ * publisher does not record the trace, so nobody does.
+ */
+export function spanOfMessage({ id, settings }: Pick<Message, 'id' | 'settings'>): SpanPlace | undefined {
+  const parent = parentOf(settings);
+  if (parent === 'not recorded') return undefined;
+  const { traceId, spanId } = idsOf(id);
+  return parent ? { traceId: parent.traceId, spanId, parentId: parent.spanId } : { traceId, spanId };
+}
+
+/** The attempt under this claim: a message that goes out again after a crash has another claim, and so another span. */
+export function spanOfAttempt(claimed: Pick<Claimed, 'message' | 'claimToken'>): SpanPlace | undefined {
+  return partOfMessage(claimed.message, claimed.claimToken, 0);
+}
+
+/** The wait before that attempt; for a retry, after the attempt under this claim. */
+export function spanOfWait(
+  claimed: Pick<Claimed, 'message' | 'claimToken'>,
+  which: 'before' | 'after',
+): SpanPlace | undefined {
+  return partOfMessage(claimed.message, claimed.claimToken, which === 'before' ? 1 : 2);
+}
+
+/** `trace` is that of the run, of any of its messages, or of none. */
+export function spanOfRun(run: RunIdentity, trace: TraceContext | undefined): SpanPlace | undefined {
+  const { traceId, spanId } = idsOf(`${run.id} ${run.createdAtMs}`);
+  const parent = trace && readParent(trace.parent);
+  if (!parent) return { traceId, spanId };
+  if (!parent.isSampled) return undefined;
+  // A run that has begun its trace is named there as the parent of all that belongs to it.
+  return parent.spanId === spanId
+    ? { traceId: parent.traceId, spanId }
+    : { traceId: parent.traceId, spanId, parentId: parent.spanId };
+}
+
+/** `trace` with the span at `place` as the parent of whatever gets it; as it is when nobody records it. */
+export function traceWithin(place: SpanPlace | undefined, trace: TraceContext | undefined): TraceContext | undefined {
+  return place ? { ...trace, parent: `00-${place.traceId}-${place.spanId}-01` } : trace;
+}
+
+interface Parent {
+  traceId: string;
+  spanId: string;
+}
+
+function parentOf({ run, trace }: MessageSettings): Parent | 'not recorded' | undefined {
+  if (run) return spanOfRun(run, trace) ?? 'not recorded';
+  const parent = trace && readParent(trace.parent);
+  if (parent && !parent.isSampled) return 'not recorded';
+  return parent;
+}
+
+function partOfMessage(message: Message, claimToken: number, part: number): SpanPlace | undefined {
+  const whole = spanOfMessage(message);
+  if (!whole) return undefined;
+  const { high, low } = idsOf(message.id);
+  // A claim token takes 53 bits, so these bits are free.
+  const words = [high ^ Math.floor(claimToken / 2 ** 32) ^ (part << 30), low ^ (claimToken % 2 ** 32)];
+  const spanId = words.map((word) => (word >>> 0).toString(16).padStart(8, '0')).join('');
+  return { traceId: whole.traceId, spanId, parentId: whole.spanId };
+}
+
+const readParent = memo(parseTraceParent);
+
+/** Evenly spread, and the same everywhere: the ids of a trace and a span, and two words to make further ids with. */
+const idsOf = memo((id) => {
+  const digits = hash('sha256', id, 'hex');
+  return {
+    traceId: digits.slice(0, 32),
+    spanId: digits.slice(32, 48),
+    high: Number.parseInt(digits.slice(48, 56), 16),
+    low: Number.parseInt(digits.slice(56, 64), 16),
+  };
+});
