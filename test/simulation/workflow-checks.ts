@@ -252,13 +252,17 @@ function compareEntries(world: World, journal: readonly Entry[], got: DeliveredE
   }
 }
 
-/** P17: what the trigger fixed is with each delivery to the workflow, and nothing of the run with a call. */
+/** P17: what the trigger fixed is with each delivery to the workflow, and nothing of the run but its trace with a call. */
 function checkHeaders({ world, storyByKey }: WorkflowEvidence): void {
   for (const { claimed, messageId } of world.network.attempts) {
-    const { run } = claimed.message.settings;
+    const { run, trace } = claimed.message.settings;
     const story = storyByKey.get(run?.key ?? 0);
     const initial = story?.entries[0]?.message;
     if (!run || !initial) continue;
+    const expectedTrace = initial.settings.trace?.parent;
+    if (expectedTrace === undefined || trace?.parent !== expectedTrace) {
+      world.violate('P17', `was delivered in the trace ${trace?.parent}, not ${expectedTrace}`, messageId);
+    }
     const { headers } = deliveryOf(claimed);
     const isCall = run.callType === 'toCallback';
     if (isCall && (headers.has('x-user') || headers.has('upstash-workflow-runid'))) {

@@ -181,5 +181,6 @@ export class WorkflowClient {
 }
 
 function inputOf(headers: Record<string, string>): OptionsInput {
-  return { rawHeaders: itemRawHeaders(headers), queryConfig: [], tokenInQuery: false, proxyHeaders: [] };
+  const plainHeaders = { cloudEvents: false, baggage: false };
+  return { rawHeaders: itemRawHeaders(headers), queryConfig: [], tokenInQuery: false, proxyHeaders: [], plainHeaders };
 }

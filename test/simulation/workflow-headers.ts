@@ -1,4 +1,5 @@
 /** With which headers does a workflow send what (contract W 4.3, 14)? Of both generations of the client library. */
+import { hash } from 'node:crypto';
 import type { Delivery } from './workflow-library.ts';
 import type { Step } from './workflow-programs.ts';
 
@@ -54,8 +55,14 @@ export function triggerHeaders(context: RunContext, attempts: Headers): Headers 
     'upstash-forward-x-user': context.user,
     'upstash-method': 'POST',
     'content-type': 'application/json',
+    traceparent: traceOf(context.runId),
     ...failureHeaders(context),
   };
+}
+
+/** Of whoever triggers it; an invoked run is in the trace of its parent all the same. */
+function traceOf(runId: string): string {
+  return `00-${hash('md5', runId, 'hex')}-00f067aa0ba902b7-01`;
 }
 
 /** Whom a failure is told: the workflow itself. */

@@ -1,6 +1,6 @@
 /** Bugs that engines for workflows have had, put between the engine and its store (see planted-bugs.ts). */
 import type { Accepted, Saved } from '../../src/engine/messages/accepted.ts';
-import type { EntryKind, NewMessage, RunEnding, Settlement } from '../../src/engine/model.ts';
+import type { EntryKind, Message, NewMessage, RunEnding, Settlement } from '../../src/engine/model.ts';
 import type { Store } from '../../src/engine/stores.ts';
 import type { StoreMethods } from '../support/altered-store.ts';
 import { altered, type PlantedBug } from './planted-bugs.ts';
@@ -29,6 +29,7 @@ export const WORKFLOW_BUGS: Record<string, PlantedBug> = {
   'a notification that is saved is lost': { promise: 'P17', sabotage: () => altered(losingMail) },
   'the latest of what was saved is taken first': { promise: 'P17', seed: 6, sabotage: () => altered(latestMailFirst) },
   'what the trigger fixed is not with later messages': { promise: 'P17', sabotage: () => altered(withoutUserHeaders) },
+  'what follows in a run leaves its trace': { promise: 'P17', sabotage: () => altered(withoutTrace) },
   'a run that is resumed begins anew': { promise: 'P8', seed: 2, sabotage: () => altered(resumingFromScratch) },
   'runs are kept for ever': { promise: 'P13', sabotage: () => altered(withoutRetentionOfRuns) },
 };
@@ -240,13 +241,21 @@ function latestMailFirst(store: Store): Partial<StoreMethods> {
 }
 
 function withoutUserHeaders(store: Store): Partial<StoreMethods> {
+  return laterMessages(store, ({ header: { 'X-User': _, ...header }, ...message }) => ({ ...message, header }));
+}
+
+function withoutTrace(store: Store): Partial<StoreMethods> {
+  return laterMessages(store, ({ settings: { trace: _, ...settings }, ...message }) => ({ ...message, settings }));
+}
+
+/** Alters what is published to a run after its trigger. */
+function laterMessages(store: Store, alter: (message: Message) => Message): Partial<StoreMethods> {
   return {
     accept: (messages, nowMs) =>
       store.messages.accept(
-        messages.map((newMessages): NewMessage => {
-          if (!newMessages.entry || newMessages.run) return newMessages;
-          const { 'X-User': _, ...header } = newMessages.message.header;
-          return { ...newMessages, message: { ...newMessages.message, header } };
+        messages.map((newMessage): NewMessage => {
+          const { entry, run, message } = newMessage;
+          return !entry || run ? newMessage : { ...newMessage, message: alter(message) };
         }),
         nowMs,
       ),
