@@ -77,9 +77,14 @@ function partOfMessage(message: Message, claimToken: number, part: number): Span
   if (!whole) return undefined;
   const { high, low } = idsOf(message.id);
   // A claim token takes 53 bits, so these bits are free.
-  const words = [high ^ Math.floor(claimToken / 2 ** 32) ^ (part << 30), low ^ (claimToken % 2 ** 32)];
-  const spanId = words.map((word) => (word >>> 0).toString(16).padStart(8, '0')).join('');
+  const first = high ^ Math.floor(claimToken / 2 ** 32) ^ (part << 30);
+  const spanId = digitsOf(first) + digitsOf(low ^ (claimToken % 2 ** 32));
   return { traceId: whole.traceId, spanId, parentId: whole.spanId };
+}
+
+/** 32 bits as eight digits. */
+function digitsOf(word: number): string {
+  return (word >>> 0).toString(16).padStart(8, '0');
 }
 
 const readParent = memo(parseTraceParent);

@@ -11,6 +11,7 @@ import { overloadTable } from '../../bench/overload/report.ts';
 import { shimObstacle } from '../../bench/preload/build.ts';
 import { backlogTable, comparisonTable, figureLine, stepsTable } from '../../bench/report.ts';
 import { measureTestKit } from '../../bench/test-kit.ts';
+import { measureTraces } from '../../bench/traces.ts';
 import type { Contestant } from '../../bench/workflows/contestant.ts';
 import { measureLongRuns } from '../../bench/workflows/long-run.ts';
 import { measureSleeping } from '../../bench/workflows/sleeping.ts';
@@ -30,6 +31,23 @@ function expectPositive(figures: Record<string, number>): void {
 
 /** Where the preloaded library cannot be built nothing delays a sync. */
 const SYNC_DELAY_MS = shimObstacle() === undefined ? 1 : 0;
+
+describe('npm run bench -- traces', () => {
+  it('measures a server that is traced beside one that is not, and that all spans arrive', {
+    timeout: 60_000,
+  }, async () => {
+    const rounds: string[] = [];
+    const figures = await measureTraces({
+      rounds: 1,
+      workload: TINY,
+      onRound: (figure) => rounds.push(figureLine(figure)),
+    });
+    expect(rounds).toEqual([expect.stringMatching(/^delivered of a burst, traced: .* untraced: .*ratio/)]);
+    const [rate, , dropped, missing] = figures;
+    expectPositive({ traced: rate?.value ?? 0, untraced: rate?.beside?.value ?? 0 });
+    expect([dropped?.value, missing?.value]).toEqual([0, 0]);
+  });
+});
 
 describe('npm run bench', () => {
   it.each([

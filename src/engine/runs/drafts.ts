@@ -48,7 +48,7 @@ export function draftOfStart(
     features: start.features,
   };
   if (start.isRest) part.isRest = true;
-  // Without this, what the run invokes would begin a trace of its own.
+  // Without this, a step whose request names another trace would leave that of the run.
   const begun = context.isTraced && !config.trace ? traceWithin(spanOfRun(part, undefined), undefined) : undefined;
   if (begun) config.trace = begun;
   const { callback: _callback, failureCallback, ...settings } = published.settings;

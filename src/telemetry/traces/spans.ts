@@ -54,7 +54,7 @@ export function attemptSpans(claimed: Claimed, outcome: Outcome, endedAtMs: Mill
   const { message, retried, durationMs = 0 } = claimed;
   const place = outcome.kind === 'interrupted' ? undefined : spanOfAttempt(claimed); // it will be made again
   if (!place) return [];
-  const { host, port, scheme } = hostOf(message.origin);
+  const { host, port } = hostOf(message.origin);
   const startMs = endedAtMs - durationMs;
   const attempt: Span = {
     ...place,
@@ -63,11 +63,10 @@ export function attemptSpans(claimed: Claimed, outcome: Outcome, endedAtMs: Mill
     startMs,
     endMs: endedAtMs,
     attributes: {
-      ...aboutMessage(message),
+      'messaging.message.id': message.id,
       'http.request.method': message.method,
       'server.address': host,
       'server.port': port,
-      'url.scheme': scheme,
       ...(retried > 0 && { 'http.request.resend_count': retried }),
     },
   };
@@ -176,6 +175,5 @@ function failureOf(outcome: Outcome): string | undefined {
 
 const hostOf = memo((origin) => {
   const { hostname: host, port, protocol } = new URL(origin);
-  const scheme = protocol.slice(0, -1);
-  return { host, port: port === '' ? (scheme === 'https' ? 443 : 80) : Number(port), scheme };
+  return { host, port: port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port) };
 });

@@ -1,5 +1,5 @@
 /** What a collector gets of a whole server: one order as one tree of spans. */
-import { afterEach, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { parseTraceParent } from '../../../src/protocol/trace-context.ts';
 import { Subject } from '../../conformance/support/subject.ts';
 import { BROKEN, runStep, startAndDeliver, waitStep } from '../../conformance/support/workflow.ts';
@@ -9,20 +9,24 @@ const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736';
 const PUBLISHER = '00f067aa0ba902b7';
 const TRACE = { traceparent: `00-${TRACE_ID}-${PUBLISHER}-01` };
 
-const opened: { close(): Promise<void> }[] = [];
-afterEach(async () => {
-  for (const each of opened.splice(0).reverse()) await each.close();
-});
+const HOST = '127.0.0.1';
+const ATTEMPT = `attempt ${HOST}`;
 
-async function open(): Promise<{ server: Subject; collector: Collector }> {
-  const collector = new Collector();
+const collector = new Collector();
+let server: Subject;
+
+// One for all: the thread that sends takes longer to start than all that is asked here.
+beforeAll(async () => {
   await collector.open();
-  opened.push(collector);
-  const flags = ['--traces-endpoint', collector.url];
-  const server = await Subject.open({ flags, isStoreInline: true });
-  opened.push(server);
-  return { server, collector };
-}
+  server = await Subject.open({ flags: ['--traces-endpoint', collector.url], isStoreInline: true });
+});
+beforeEach(() => {
+  collector.spans.length = 0;
+});
+afterAll(async () => {
+  await server?.close();
+  await collector.close();
+});
 
 /** Each span with those above it, from the top. */
 function pathsOf(spans: readonly CollectedSpan[]): string[] {
@@ -34,11 +38,8 @@ function pathsOf(spans: readonly CollectedSpan[]): string[] {
   return spans.map(pathOf).toSorted();
 }
 
-it('shows a message and a run each as one tree, below the span of their publisher', async () => {
-  const { server, collector } = await open();
+it('shows a message as a tree of its attempts and callbacks, below the span of its publisher', async () => {
   const { endpoint } = server;
-
-  // A message that fails once, and its callbacks.
   endpoint.replies('/order', { status: 503 }, {});
   await server.publish('/order', {
     ...TRACE,
@@ -48,17 +49,16 @@ it('shows a message and a run each as one tree, below the span of their publishe
   await endpoint.arrival('/told');
   server.clock.advance(5000);
   await endpoint.arrival('/told', 2);
-  await collector.span('attempt 127.0.0.1', 4);
-  const spans = collector.spans.splice(0);
+  await collector.span(ATTEMPT, 4);
+  const { spans } = collector;
   expect(new Set(spans.map(({ traceId }) => traceId))).toEqual(new Set([TRACE_ID]));
-  const host = '127.0.0.1';
-  const attempt = `publish ${host} > attempt ${host}`;
+  const attempt = `publish ${HOST} > ${ATTEMPT}`;
   expect(pathsOf(spans)).toEqual([
-    `publish ${host}`,
+    `publish ${HOST}`,
     ...[attempt, attempt],
-    ...[`${attempt} > callback ${host}`, `${attempt} > callback ${host}`],
-    ...[`${attempt} > callback ${host} > attempt ${host}`, `${attempt} > callback ${host} > attempt ${host}`],
-    `publish ${host} > wait`,
+    ...[`${attempt} > callback ${HOST}`, `${attempt} > callback ${HOST}`],
+    ...[`${attempt} > callback ${HOST} > ${ATTEMPT}`, `${attempt} > callback ${HOST} > ${ATTEMPT}`],
+    `publish ${HOST} > wait`,
   ]);
   const publish = spans.find(({ name }) => name.startsWith('publish'));
   expect(publish).toMatchObject({
@@ -72,8 +72,8 @@ it('shows a message and a run each as one tree, below the span of their publishe
     attempts.map(({ name, statusCode, attributes }) => [name, statusCode, attributes['http.response.status_code']]),
   ).toEqual(
     expect.arrayContaining([
-      [`attempt ${host}`, 2, 503],
-      [`attempt ${host}`, 0, 200],
+      [ATTEMPT, 2, 503],
+      [ATTEMPT, 0, 200],
       ['wait', 0, undefined],
     ]),
   );
@@ -86,11 +86,13 @@ it('shows a message and a run each as one tree, below the span of their publishe
     const sent = spans.find((span) => span.spanId === spanId);
     expect(sent?.attributes['http.request.resend_count'] ?? 0).toBe(index);
   }
+});
 
-  // A run without a publisher's trace begins one, and all that belongs to it is in that.
+it('shows a run as one tree, and begins its trace where its trigger names none', async () => {
+  const { endpoint } = server;
   const failing = { headers: { 'upstash-retries': '0' }, failureUrl: server.destination('/failed') };
   const run = await startAndDeliver(server, failing);
-  await run.step(runStep(1));
+  await run.step(runStep(1), { traceparent: `00-${'1'.repeat(32)}-${PUBLISHER}-01` });
   await run.delivery(2);
   await run.call('/called', { stepId: 2 });
   await run.delivery(3);
@@ -117,7 +119,7 @@ it('shows a message and a run each as one tree, below the span of their publishe
   expect(pathsOf(ofRun)).toEqual(
     [
       ...[top, `${top} > wait-for-event`, `${top} > ${top}`],
-      ...[...stepPaths, `${top} > ${top} > step init`].flatMap((path) => [path, `${path} > attempt ${host}`]),
+      ...[...stepPaths, `${top} > ${top} > step init`].flatMap((path) => [path, `${path} > ${ATTEMPT}`]),
     ].toSorted(),
   );
   const waited = ofRun.find(({ name }) => name === 'wait-for-event');
@@ -127,21 +129,37 @@ it('shows a message and a run each as one tree, below the span of their publishe
   ]);
   for (const { headers } of [...endpoint.to(run.path), ...endpoint.to('/called'), ...endpoint.to(child.path)]) {
     const sent = parseTraceParent(String(headers['traceparent']));
-    expect(ofRun.find(({ spanId }) => spanId === sent?.spanId)?.name).toBe(`attempt ${host}`);
+    expect(ofRun.find(({ spanId }) => spanId === sent?.spanId)?.name).toBe(ATTEMPT);
   }
+});
 
-  // Who does not record passes on what came, and nothing is told of it.
-  collector.spans.length = 0;
+it('shows an invoked run below the one that invokes it, also in the trace of a publisher', async () => {
+  const order = await startAndDeliver(server, { headers: TRACE });
+  const parcel = await order.invoke();
+  await parcel.delivery(1);
+  await parcel.finish();
+  await order.delivery(2);
+  await collector.span('step invoke-1');
+  const spanOf = (name: RegExp, { id }: { id: string }) =>
+    collector.spans.find((span) => name.test(span.name) && span.attributes['waypost.run.id'] === id);
+  expect(spanOf(/^run/, parcel)?.parentId).toBe(spanOf(/^step init/, order)?.parentId);
+  expect(spanOf(/^run/, parcel)?.traceId).toBe(TRACE_ID);
+});
+
+it('passes on what its publisher does not record, and tells nothing of it', async () => {
   const unsampled = `00-${TRACE_ID}-${PUBLISHER}-00`;
   await server.publish('/unsampled', { traceparent: unsampled });
-  expect((await endpoint.arrival('/unsampled')).headers['traceparent']).toBe(unsampled);
+  expect((await server.endpoint.arrival('/unsampled')).headers['traceparent']).toBe(unsampled);
+  await server.publish('/recorded', TRACE);
+  await collector.span(ATTEMPT);
+  expect(collector.spans.map(({ name }) => name).toSorted()).toEqual([ATTEMPT, `publish ${HOST}`]);
+});
 
-  // Of what the collector does not take it is told how much it was, and messages go on.
+it('says how much the collector did not take, and delivers all the same', async () => {
   collector.status = 400;
   await server.publish('/lost');
-  await endpoint.arrival('/lost');
+  await server.endpoint.arrival('/lost');
   await server.close();
-  opened.pop();
   expect(collector.spans).toEqual([]);
   expect(server.warnings).toContainEqual(expect.objectContaining({ event: 'spans_dropped', count: 2 }));
 });
