@@ -9,12 +9,12 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
  */
 const SHARING = [
   ...['api', 'config', 'conformance', 'delivery', 'engine', 'model', 'protocol', 'simulation', 'store', 'telemetry'],
-  ...['cli/verbs', 'testing', 'workflow', 'workflows'],
+  ...['cli/verbs', 'guides', 'testing', 'workflow', 'workflows'],
 ].map((folder) => `test/${folder}/**/*.test.ts`);
 
 /** As those above. Long proofs of theirs load the machine, and have workers of their own. */
 const SHARING_UNLESS_LONG = [
-  ...['bench', 'console', 'crash', 'deploy', 'docs', 'examples', 'house', 'overload', 'powercut', 'support', 'threads'],
+  ...['bench', 'console', 'crash', 'deploy', 'docs', 'house', 'overload', 'powercut', 'support', 'threads'],
   'upgrades',
 ].map((folder) => `test/${folder}/**/!(*.full).test.ts`);
 

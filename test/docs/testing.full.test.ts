@@ -61,7 +61,7 @@ it('runs the example for Jest, which is installed from npm', async () => {
   expect(output).toContain('Tests:       1 passed, 1 total');
 });
 
-const pytestObstacle = obstacleTo('pytest-3', 'python3-pytest');
+const pytestObstacle = obstacleTo('pytest-3', ['python3-pytest']);
 it.skipIf(pytestObstacle !== undefined)('runs the example for pytest', async () => {
   mkdirSync(join(folder, 'node_modules/.bin'), { recursive: true });
   symlinkSync(`${root}bin/waypost.js`, join(folder, 'node_modules/.bin/waypost'));

@@ -10,9 +10,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 
 const documents = [
   ...readdirSync(root).filter((name) => name.endsWith('.md')),
-  ...['docs', 'examples'].flatMap((folder) =>
-    readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map((name) => join(folder, name)),
-  ),
+  ...readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' }).map((name) => join('docs', name)),
 ].filter((name) => name.endsWith('.md'));
 
 describe.each(documents)('%s', (name) => {
@@ -31,7 +29,7 @@ describe.each(documents)('%s', (name) => {
     const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
       scripts: Record<string, string>;
     };
-    const named = [...text.matchAll(/\bnpm run ([a-z-]+)/g)].map(([, script = '']) => script);
+    const named = [...text.matchAll(/\bnpm run (?:-s )?([a-z][a-z-]*)/g)].map(([, script = '']) => script);
     expect(named.filter((script) => scripts[script] === undefined)).toEqual([]);
   });
 

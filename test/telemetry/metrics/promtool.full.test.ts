@@ -12,7 +12,7 @@ import { DEBIAN_ENV, obstacleTo } from '../../support/debian.ts';
 import { SimulatedClock } from '../../support/simulated-clock.ts';
 import { FOLDER, QUERIES } from './files.ts';
 
-const obstacle = obstacleTo('promtool', 'prometheus');
+const obstacle = obstacleTo('promtool', ['prometheus']);
 /** What promtool finds wrong; `''`: nothing. */
 function faults(args: string[], input = ''): string {
   const { status, stdout, stderr } = spawnSync('promtool', args, { env: DEBIAN_ENV, input, encoding: 'utf8' });

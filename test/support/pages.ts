@@ -1,0 +1,21 @@
+/** What does a page give its readers to run? Its fenced blocks, in order. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+const ROOT = join(import.meta.dirname, '../..');
+
+export interface Block {
+  language: string;
+  code: string;
+  /** Where readers put it, when its first line says so: `// app.ts`, `# app.py`. */
+  file?: string;
+}
+
+/** `page`: its path from the root of the repository. */
+export function blocksOf(page: string): Block[] {
+  const text = readFileSync(join(ROOT, page), 'utf8');
+  return [...text.matchAll(/^```(\w*)\n(.*?)^```$/gms)].map(([, language = '', code = '']) => {
+    const file = /^(?:\/\/|#) (\S+\.\w+)\n/.exec(code)?.[1];
+    return file === undefined ? { language, code } : { language, code, file };
+  });
+}
