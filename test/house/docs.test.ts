@@ -10,7 +10,9 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 
 const documents = [
   ...readdirSync(root).filter((name) => name.endsWith('.md')),
-  ...readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' }).map((name) => join('docs', name)),
+  ...['docs', 'examples'].flatMap((folder) =>
+    readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map((name) => join(folder, name)),
+  ),
 ].filter((name) => name.endsWith('.md'));
 
 describe.each(documents)('%s', (name) => {

@@ -45,7 +45,7 @@ it('publishes the documents for users, and not the contract', () => {
   const [{ files }] = JSON.parse(stdout) as [{ files: { path: string }[] }];
   const published = files.map(({ path }) => path);
   expect(published).toEqual(expect.arrayContaining(['bin/waypost.js', 'docs/publishing.md', 'docs/architecture.md']));
-  expect(published.filter((path) => /^(docs\/contract|test|src)\//.test(path))).toEqual([]);
+  expect(published.filter((path) => /^(docs\/contract|examples|test|src)\//.test(path))).toEqual([]);
 });
 
 it('publishes the console that was built, and not from what', () => {
