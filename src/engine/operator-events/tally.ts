@@ -7,7 +7,7 @@ import type { OperatorEventRules, OperatorFact, Tally } from './model.ts';
 const NOTICED_BY_EACH: readonly OperatorEventKind[] = ['origin_held', 'store_filling'];
 
 /**
- * `facts`: in their order, of one kind and project, at least one. The first ones are told at once; then those of the
+ * `facts`: of one kind and project, at least one. The first ones are told at once; then those of the
  * quiet time are counted, and told at its end. Fewer than the threshold within a quiet time are forgotten.
  */
 export function tallied(
@@ -16,22 +16,22 @@ export function tallied(
   { thresholds, quietMs }: OperatorEventRules,
   nowMs: Millis,
 ): Tally {
-  const [{ kind, projectId, atMs, example }] = facts;
+  const { kind, projectId } = facts[0];
   const threshold = thresholds[kind] ?? Infinity;
   const quietUntilMs = before?.quietUntilMs ?? 0;
   const told = nowMs < quietUntilMs && NOTICED_BY_EACH.includes(kind) ? before?.toldExample : undefined;
-  const fresh = facts.filter((fact) => fact.example !== told);
-  const isForgotten = !before || before.count === 0 || (before.count < threshold && atMs - before.firstAtMs > quietMs);
-  const since = isForgotten
-    ? { count: 0, firstAtMs: fresh[0]?.atMs ?? atMs, example: fresh[0]?.example ?? example }
-    : before;
+  const fresh = facts.filter(({ example }) => example !== told).toSorted((a, b) => a.atMs - b.atMs);
+  const [first = facts[0]] = fresh;
+  const isForgotten = !before || (before.count < threshold && first.atMs - before.firstAtMs > quietMs);
+  const kept = isForgotten || before.count === 0 ? undefined : before;
+  const isFirst = !kept || (fresh.length > 0 && first.atMs < kept.firstAtMs);
   const tally: Tally = {
     kind,
     projectId,
-    count: since.count + fresh.length,
-    firstAtMs: Math.min(since.firstAtMs, ...fresh.map((fact) => fact.atMs)),
-    lastAtMs: Math.max(isForgotten ? 0 : before.lastAtMs, ...fresh.map((fact) => fact.atMs)),
-    example: since.example,
+    count: (kept?.count ?? 0) + fresh.length,
+    firstAtMs: isFirst ? first.atMs : kept.firstAtMs,
+    lastAtMs: Math.max(kept?.lastAtMs ?? first.atMs, ...fresh.map(({ atMs }) => atMs)),
+    example: isFirst ? first.example : kept.example,
     quietUntilMs,
   };
   if (before?.toldExample !== undefined) tally.toldExample = before.toldExample;

@@ -37,7 +37,7 @@ export function operatorEventsConformance(open: OpenStore): void {
     const about = { quietUntilMs: 0, dueAtMs: T0 + 10 };
     expect(due.toSorted((a, b) => b.count - a.count)).toEqual([
       {
-        ...{ kind: 'message_buried', projectId: PROJECT, count: 3, example: 'example 1' },
+        ...{ kind: 'message_buried', projectId: PROJECT, count: 3, example: 'example 0' },
         ...{ firstAtMs: T0, lastAtMs: T0 + 9, ...about },
       },
       {
@@ -46,6 +46,18 @@ export function operatorEventsConformance(open: OpenStore): void {
       },
     ]);
     expect(await gather(T0 + 10)).toEqual({ hasMore: false, due, nextAtMs: T0 + 10 });
+  });
+
+  it('has the first in time for an example, whichever was counted before', async () => {
+    await note(fact(T0 + 5));
+    await gather(T0 + 5);
+    await note(fact(T0 + 9), fact(T0 + 2));
+    expect(await toldOnce(T0 + 9)).toMatchObject({
+      count: 3,
+      example: 'example 2',
+      firstAtMs: T0 + 2,
+      lastAtMs: T0 + 9,
+    });
   });
 
   it('counts them in pieces', async () => {
