@@ -69,6 +69,8 @@ const OF_OPERATIONS: Readonly<Record<string, Example>> = {
   callWebhookByPut: { body: A_BODY },
   callWebhookByPatch: { body: A_BODY },
   createToken: { body: { scope: 'publish-only', name: 'the shop' } },
+  advanceTime: { body: { duration: '7d' } },
+  runUntilIdle: { body: { limit: '366d' } },
   verifySignature: { body: { signature: 'eyJhbGciOiJIUzI1NiJ9.e30.x', body: '{"order":42}' } },
 };
 

@@ -7,9 +7,9 @@ import type { Backlog, KeyLine, Line, LiveMessage, QueueLine, UnfinishedMessage 
 
 /** Why a message is not finished. docs/errors.md is made of these comments. */
 export const UNFINISHED_REASONS = [
-  /** Its publisher or its schedule asked for the delay. Remedy: none is needed; cancel it and publish it without, if it is to go now. */
+  /** Its publisher or its schedule asked for the delay. Remedy: none is needed; `waypost messages retry <id>` does not wait. */
   'delayed',
-  /** An attempt failed. Remedy: mend what the log says of the attempt. Where that should not wait, cancel it and publish it again. */
+  /** An attempt failed. Remedy: mend what the log says of the attempt; then `waypost messages retry <id>` does not wait for the time. */
   'retrying',
   /** It is to go out at once. Remedy: if it stays so, the workers are full or gone: `waypost doctor` says which. */
   'due',
