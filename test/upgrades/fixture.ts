@@ -16,7 +16,7 @@ export function fixturePath(version: string, ending: string): string {
 }
 
 /** The number of the last migration that each knew. */
-export const VERSIONS = [...new Set(readdirSync(FOLDER).map((name) => name.slice(0, 3)))];
+export const VERSIONS = [...new Set(readdirSync(FOLDER).map((name) => name.slice(0, 3)))].sort();
 
 export function readTold(version: string, database: 'sqlite' | 'postgres'): Told {
   return JSON.parse(readFileSync(fixturePath(version, `${database}.json`), 'utf8')) as Told;
