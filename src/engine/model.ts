@@ -308,3 +308,9 @@ export interface Settlement {
   /** Saved instead of `change` when a cancel was recorded while the attempt ran. */
   changeIfCancelRequested?: Change;
 }
+
+/** Messages of a run that end together in the middle of a call, and what enters the journal of the run with that. */
+export interface Checkpoint {
+  done: Settlement[];
+  follows: NewMessage[];
+}

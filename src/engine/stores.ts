@@ -11,6 +11,7 @@ import type { Accepted, AcceptedState, Saved } from './messages/accepted.ts';
 import type { ClaimAnswer, ClaimRequest } from './messages/claims.ts';
 import type { Minute } from './minutes/minute.ts';
 import type {
+  Checkpoint,
   Claimed,
   ClaimRef,
   ClaimToken,
@@ -74,6 +75,18 @@ export type Settled<Next = Claimed> =
    */
   | { kind: 'saved'; next?: Next; follows?: Saved[]; isCancelled?: true };
 
+/** What became of a checkpoint. Whatever the answer but `saved`, nothing was written. */
+export type Checkpointed =
+  /** A message that would be done was claimed anew or is gone (P6). */
+  | { kind: 'stale' }
+  | { kind: 'runOver' }
+  /** The run has changed since what enters its journal was made: read it again. */
+  | { kind: 'runChanged' }
+  /** The journal of the run would be too long. */
+  | { kind: 'journalFull'; limit: number }
+  /** How each of `follows` was saved, in their order; `dropped`: the journal had its entry already (P8). */
+  | { kind: 'saved'; follows: Saved[] };
+
 export interface MessageStore {
   /**
    * Saves `messages`, all of one project; answers in their order. A duplicate is not saved: its answer names the first
@@ -89,6 +102,8 @@ export interface MessageStore {
    * `handoff`.
    */
   settle(settlement: Settlement, nowMs: Millis, handoff?: Handoff): Promise<Settled>;
+  /** Settles all of `done` and saves `follows` in the journal of their run, or does nothing. */
+  checkpoint(checkpoint: Checkpoint, nowMs: Millis): Promise<Checkpointed>;
   /** Gives claims back uncounted, due at once: the end of a worker is not the endpoint's failure. Stale ones are skipped. */
   release(claims: ClaimRef[], nowMs: Millis): Promise<void>;
   /** Gives back what every worker of an earlier process held (P7, embedded). Returns how many. */

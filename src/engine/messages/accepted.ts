@@ -2,7 +2,7 @@
 import type { JournalPlace, MessageId, Millis } from '../model.ts';
 import type { WaitState } from '../wait-state.ts';
 
-/** `dropped`: it was not saved, because it was for the journal of a run that is over. */
+/** `dropped`: it was not saved, because the run of its journal is over, or the journal has its entry. */
 export type AcceptedState = WaitState | 'claimed' | 'dropped';
 
 /** How a message was saved. */
@@ -10,6 +10,8 @@ export interface Saved {
   state: AcceptedState;
   /** Present when it entered the journal of a run. */
   journal?: JournalPlace;
+  /** Of a dropped one: the message that has its entry. */
+  messageId?: MessageId;
 }
 
 export type Accepted =

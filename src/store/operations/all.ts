@@ -11,6 +11,7 @@ import type { WriteContext } from './logs/log-writer.ts';
 import * as logs from './logs/logs.ts';
 import * as accept from './messages/accept.ts';
 import * as cancel from './messages/cancel.ts';
+import * as checkpoint from './messages/checkpoint.ts';
 import * as claim from './messages/claim.ts';
 import * as dead from './messages/dead.ts';
 import * as find from './messages/find.ts';
@@ -41,10 +42,11 @@ import * as waiters from './waiters/waiters.ts';
 import * as numbers from './workers/numbers.ts';
 import * as workers from './workers/workers.ts';
 
-/** Merged operations run in this order: new messages, outcomes of attempts, what is left of a run. */
+/** Merged operations run in this order: new messages, outcomes of attempts, checkpoints, what is left of a run. */
 const ALL = {
   ...accept,
   ...settle,
+  ...checkpoint,
   ...endings,
   ...cancel,
   ...makeDue,

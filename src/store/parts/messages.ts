@@ -54,6 +54,11 @@ export function messagesOver(connection: Connection): MessageStore {
       return next ? { ...settled, next: decodeClaimed(next) } : settled;
     },
 
+    checkpoint({ done, follows }, nowMs) {
+      const args = { done: done.map(encodeSettlement), follows: follows.map(encodeNewMessage), nowMs };
+      return connection.write('checkpoint', args);
+    },
+
     release(claims, nowMs) {
       return connection.write('release', { claims, nowMs });
     },

@@ -3,6 +3,7 @@ import { describe } from 'vitest';
 import { acceptConformance } from './accept.ts';
 import { busyOriginsConformance } from './busy-origins.ts';
 import { cancelConformance } from './cancel.ts';
+import { checkpointConformance } from './checkpoints.ts';
 import { claimConformance } from './claim.ts';
 import { deadConformance } from './dead.ts';
 import { deadRunsConformance } from './dead-runs.ts';
@@ -33,6 +34,7 @@ export function storeConformance(name: string, open: OpenStore): void {
     ['claim', claimConformance],
     ['settle', settleConformance],
     ['follow-ups', followsConformance],
+    ['checkpoints', checkpointConformance],
     ['cancel', cancelConformance],
     ['make due', makeDueConformance],
     ['unfinished', unfinishedConformance],

@@ -469,12 +469,12 @@ export function runsConformance(open: OpenStore): void {
       const over = await begin(world());
       await world().store.runs.endRuns([{ ending: ending(over), follows: [] }], T0);
       const running = await begin(world(), { id: 'other' });
-      await append(world(), running);
+      const step = appended(world(), running);
+      await accept([step]);
       const follows = [appended(world(), over), world().message(), appended(world(), running)];
-      const dropped = { state: 'dropped' };
       expect(await settleWith(follows)).toEqual({
         kind: 'saved',
-        follows: [dropped, { state: 'due' }, dropped],
+        follows: [{ state: 'dropped' }, { state: 'due' }, { state: 'dropped', messageId: step.message.id }],
       });
       expect(await world().find(follows[0]?.message as NewMessage['message'])).toBeUndefined();
       expect(await journalOf(world(), over)).toHaveLength(1);
@@ -483,7 +483,8 @@ export function runsConformance(open: OpenStore): void {
     it('may begin a run, unless one of its id is active', async () => {
       const [first, second] = [beginning(world()), beginning(world())];
       const begun = { state: 'due', journal: { position: 0, bytes: 10 } };
-      expect(await settleWith([first, second])).toEqual({ kind: 'saved', follows: [begun, { state: 'dropped' }] });
+      const dropped = { state: 'dropped', messageId: first.message.id };
+      expect(await settleWith([first, second])).toEqual({ kind: 'saved', follows: [begun, dropped] });
       expect(await activeRun(world())).toMatchObject({ key: first.message.key });
     });
 

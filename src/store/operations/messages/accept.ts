@@ -84,19 +84,27 @@ export const accept = merged(
 
 /**
  * Saves messages that nothing refuses; a missing queue is made, whatever the project's limit. Only an entry for a
- * journal is dropped: when its run has ended, or when the journal already has that entry.
+ * journal is dropped: when its run has ended, or when the journal already has that entry. `loaded`: the journals of
+ * `messages`, where the caller has read them in this transaction.
  */
 export async function insertMessages(
   context: WriteContext,
   messages: readonly StoredNewMessage[],
   nowMs: number,
+  loaded?: Journals,
 ): Promise<Saved[]> {
   const entry = new Entry(context, nowMs);
-  const journals = await Journals.load(context, messages, 0);
+  const journals = loaded ?? (await Journals.load(context, messages, 0));
   const places = new Map<StoredNewMessage, JournalPlace | undefined>();
+  const taken = new Map<StoredNewMessage, MessageId>();
   for (const message of messages) {
-    if (!journals || journals.takes(message)) places.set(message, journals?.append(message));
-    else await journals.keepForLog(message);
+    if (!journals || journals.takes(message)) {
+      places.set(message, journals?.append(message));
+      continue;
+    }
+    const holder = journals.takenBy(message);
+    if (holder) taken.set(message, holder.messageId);
+    await journals.keepForLog(message);
   }
   const saved = [...places.keys()];
   await entry.loadQueues(saved);
@@ -105,7 +113,9 @@ export async function insertMessages(
   const states = new Map((await entry.insert(saved)).map((state, index) => [saved[index], state]));
   return messages.map((message) => {
     const state = states.get(message);
-    return state === undefined ? { state: 'dropped' } : savedAt(state, places.get(message));
+    if (state !== undefined) return savedAt(state, places.get(message));
+    const messageId = taken.get(message);
+    return messageId === undefined ? { state: 'dropped' } : { state: 'dropped', messageId };
   });
 }
 

@@ -33,7 +33,7 @@ export interface SettleArgs {
   handoff?: { worker: string; claimToken: number; bytesMax: number };
 }
 
-interface OwnerRow {
+export interface OwnerRow {
   key: number;
   project_id: number;
   origin: string;
@@ -47,7 +47,7 @@ interface OwnerRow {
 }
 
 /** A settlement whose attempt still owns its message. */
-interface Owned {
+export interface Owned {
   args: SettleArgs;
   owner: OwnerRow;
   change: StoredChange;
@@ -96,7 +96,10 @@ function answerBytes(events: readonly StoredEvent[]): number {
   return events.reduce((sum, [, , detail]) => sum + bytesOf(detail?.at(-1)), 0);
 }
 
-async function findSaved({ tx }: WriteContext, commands: readonly SettleArgs[]): Promise<Map<SettleArgs, Owned>> {
+export async function findSaved(
+  { tx }: WriteContext,
+  commands: readonly SettleArgs[],
+): Promise<Map<SettleArgs, Owned>> {
   const rows = await tx.query<OwnerRow>(
     `select key, project_id, origin, claim_token, claimed_at_ms, cancel_requested_at_ms, queue_id, queue_slot, flow_key, run_key
      from messages where key in (??) order by key for update`,
@@ -132,10 +135,10 @@ async function refuseEndings(
   return refused;
 }
 
-/** Ends the runs whose message failed for good, and saves the results of failure callbacks. */
+/** Ends the runs whose message failed for good or brought their result; saves the results of failure callbacks. */
 async function endRunsOf(context: WriteContext, saved: readonly Owned[], nowMs: number): Promise<void> {
   const endings = saved.flatMap(({ owner, change }) =>
-    change.ending ? [{ ending: change.ending, deadKey: owner.key }] : [],
+    change.ending ? [{ ending: change.ending, deadKey: change.deadLetter ? owner.key : null }] : [],
   );
   await writeEndings(context, endings, nowMs);
   const told = saved.flatMap(({ owner, change }): SqlValue[][] =>
@@ -144,7 +147,7 @@ async function endRunsOf(context: WriteContext, saved: readonly Owned[], nowMs: 
   await context.tx.updateMany('runs', 'key', ['failure_state'], told);
 }
 
-async function writeAll(context: WriteContext, saved: readonly Owned[]): Promise<void> {
+export async function writeAll(context: WriteContext, saved: readonly Owned[]): Promise<void> {
   const { tx, logs, due } = context;
   const pausedQueues = await pausedQueuesOf(
     tx,
@@ -253,7 +256,7 @@ async function insertFollows(
 }
 
 /** Passes on only a slot of the message's own: a message that reports on a callback keeps no slot. */
-function withSlotOf({ key, queue_id, queue_slot }: OwnerRow, follow: StoredNewMessage): StoredNewMessage {
+export function withSlotOf({ key, queue_id, queue_slot }: OwnerRow, follow: StoredNewMessage): StoredNewMessage {
   if (queue_slot !== key) return follow;
   const message: NewMessageRow = [...follow.message];
   message[MESSAGE_AT.queue_id] = queue_id;
@@ -261,7 +264,7 @@ function withSlotOf({ key, queue_id, queue_slot }: OwnerRow, follow: StoredNewMe
   return { ...follow, message };
 }
 
-async function releaseNextOf(
+export async function releaseNextOf(
   context: WriteContext,
   saved: readonly Owned[],
   nowMs: number,

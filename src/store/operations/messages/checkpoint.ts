@@ -1,0 +1,82 @@
+/**
+ * What does a checkpoint save? Messages that are delivered with it, and what enters the journal of their run: together, and
+ * only while the call still owns each of these messages (P6, P8).
+ */
+import type { Checkpointed } from '../../../engine/stores.ts';
+import type { WriteContext } from '../logs/log-writer.ts';
+import { merged } from '../operation.ts';
+import { Journals } from '../runs/journals.ts';
+import { insertMessages } from './accept.ts';
+import { projectsSharedBy, weightOf } from './new-messages.ts';
+import type { StoredNewMessage, StoredSettlement } from './rows.ts';
+import { findSaved, type Owned, releaseNextOf, type SettleArgs, withSlotOf, writeAll } from './settle.ts';
+
+export interface CheckpointArgs {
+  /** Each ends with the attempt that owns it. */
+  done: StoredSettlement[];
+  follows: StoredNewMessage[];
+  nowMs: number;
+}
+
+/** A checkpoint whose call owns all that is done with it. */
+interface OwnedCheckpoint {
+  args: CheckpointArgs;
+  done: readonly Owned[];
+  /** As they are saved: with the queue slot of what is done. */
+  follows: StoredNewMessage[];
+}
+
+export const checkpoint = merged(
+  {
+    weight: ({ done, follows }) => {
+      const { rows, bytes } = weightOf(follows);
+      return { rows: done.length + rows, bytes };
+    },
+    touches: ({ done, follows }, limits) => ({
+      messages: done.map(({ key }) => key),
+      projects: projectsSharedBy(follows, limits),
+    }),
+  },
+  async (context: WriteContext, commands: readonly CheckpointArgs[]): Promise<Checkpointed[]> => {
+    const nowMs = Math.max(...commands.map((command) => command.nowMs));
+    const owned = await findOwned(context, commands);
+    const answers = new Map<CheckpointArgs, Checkpointed>();
+    const all = owned.flatMap(({ follows }) => follows);
+    const journals = await Journals.load(context, all, context.limits.journalBytesMax);
+    const accepted = owned.filter(({ args, follows }) => {
+      const refusal = journals?.refusalOf(follows);
+      if (refusal?.kind === 'runChanged' || refusal?.kind === 'journalFull') answers.set(args, refusal);
+      else if (refusal) answers.set(args, { kind: 'runOver' });
+      return refusal === undefined;
+    });
+    const settled = accepted.flatMap(({ done }) => done);
+    if (settled.length > 0) await writeAll(context, settled);
+    const follows = accepted.flatMap((each) => each.follows);
+    const saved = follows.length === 0 ? [] : await insertMessages(context, follows, nowMs, journals);
+    await releaseNextOf(context, settled, nowMs);
+    let next = 0;
+    for (const { args, follows } of accepted) {
+      answers.set(args, { kind: 'saved', follows: saved.slice(next, next + follows.length) });
+      next += follows.length;
+    }
+    return commands.map((command) => answers.get(command) ?? { kind: 'stale' });
+  },
+);
+
+/** Those of `commands` of which no message was claimed anew, or is gone. */
+async function findOwned(
+  context: WriteContext,
+  commands: readonly CheckpointArgs[],
+): Promise<readonly OwnedCheckpoint[]> {
+  const settlements = new Map(
+    commands.map((args) => [args, args.done.map((settlement): SettleArgs => ({ settlement, nowMs: args.nowMs }))]),
+  );
+  const saved = await findSaved(context, [...settlements.values()].flat());
+  return commands.flatMap((args) => {
+    const wanted = settlements.get(args) ?? [];
+    const done = wanted.flatMap((settlement) => saved.get(settlement) ?? []);
+    const [first] = done;
+    if (first === undefined || done.length < wanted.length) return [];
+    return [{ args, done, follows: args.follows.map((follow) => withSlotOf(first.owner, follow)) }];
+  });
+}

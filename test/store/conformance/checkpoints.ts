@@ -1,0 +1,135 @@
+import { expect, it } from 'vitest';
+import type { Claimed, Message, NewMessage } from '../../../src/engine/model.ts';
+import type { Checkpointed } from '../../../src/engine/stores.ts';
+import { activeRun, append, appended, begin, ending, journalOf, NO_LIMITS, runLogOf } from './run-world.ts';
+import { delivered, eachWorld, type OpenStore, settlement, T0 } from './world.ts';
+
+/** What a checkpoint is done with and what it appends are saved together, while the call owns what is done. */
+export function checkpointConformance(open: OpenStore): void {
+  const world = eachWorld(open);
+
+  /** A run whose first message is claimed. */
+  async function called(id = 'r'): Promise<Claimed> {
+    await begin(world(), { id });
+    const [claimed] = (await world().claim()).claimed;
+    if (!claimed) throw new Error('nothing was claimed');
+    return claimed;
+  }
+
+  /** A step that goes out at once, if nothing holds it back. */
+  function atOnce(first: Message, stepId: number, settings: object = {}): NewMessage {
+    const state = { kind: 'claimed', claimToken: world().number(), worker: 'w1' } as const;
+    return appended(world(), first, { entry: { entryKey: `s${stepId}` }, state, settings });
+  }
+
+  function save(
+    done: readonly Pick<Claimed, 'message' | 'claimToken'>[],
+    follows: NewMessage[],
+  ): Promise<Checkpointed> {
+    const settlements = done.map(({ message, claimToken }) => settlement(message, claimToken, delivered(T0)));
+    return world().store.messages.checkpoint({ done: settlements, follows }, T0);
+  }
+
+  function claimOf({ message, state }: NewMessage): Pick<Claimed, 'message' | 'claimToken'> {
+    return { message, claimToken: state.kind === 'claimed' ? state.claimToken : -1 };
+  }
+
+  /** The states in the log of the run that are about the message. */
+  async function statesOf({ key }: Message): Promise<string[]> {
+    return (await runLogOf(world())).flatMap((event) => {
+      const [state = '', of] = event.split(' ');
+      return of === String(key) ? [state] : [];
+    });
+  }
+
+  it('delivers what is done, and saves what follows as claimed', async () => {
+    const first = await called();
+    const one = atOnce(first.message, 1);
+    expect(await save([first], [one])).toEqual({
+      kind: 'saved',
+      follows: [{ state: 'claimed', journal: { position: 1, bytes: 30 } }],
+    });
+    expect(await statesOf(first.message)).toEqual(['CREATED', 'ACTIVE', 'DELIVERED']);
+    expect(await statesOf(one.message)).toEqual(['CREATED', 'ACTIVE']);
+    expect(await journalOf(world(), first.message)).toHaveLength(2);
+    expect(await save([claimOf(one)], [])).toEqual({ kind: 'saved', follows: [] });
+    expect(await world().find(one.message)).toBeUndefined();
+  });
+
+  it('does nothing when one of its messages was claimed anew, or is done', async () => {
+    const first = await called();
+    const plans = [1, 2].map((stepId) => atOnce(first.message, stepId));
+    const [one, two] = plans.map(claimOf) as [Claimed, Claimed];
+    await save([first], plans);
+    await world().store.messages.release([{ ...two.message, claimToken: two.claimToken }], T0);
+    const step = atOnce(first.message, 3);
+    expect(await save([one, two], [step])).toEqual({ kind: 'stale' });
+    expect(await save([first], [step])).toEqual({ kind: 'stale' });
+    expect(await journalOf(world(), first.message)).toHaveLength(3);
+    expect(await statesOf(one.message)).toEqual(['CREATED', 'ACTIVE']);
+    expect(await save([one], [step])).toMatchObject({ kind: 'saved' });
+  });
+
+  it('of two with the same message, in one transaction too, one is saved', async () => {
+    const first = await called();
+    const answers = await Promise.all([1, 2].map((stepId) => save([first], [atOnce(first.message, stepId)])));
+    expect(answers.map(({ kind }) => kind)).toEqual(['saved', 'stale']);
+    expect(await journalOf(world(), first.message)).toHaveLength(2);
+  });
+
+  it('leaves an entry that the journal has as it is, and names its message', async () => {
+    const first = await called();
+    await append(world(), first.message);
+    const [holder] = await world().store.runs.readJournal(first.message.key, { afterPosition: 0 });
+    const again = await save([first], [atOnce(first.message, 1)]);
+    expect(again).toEqual({ kind: 'saved', follows: [{ state: 'dropped', messageId: holder?.messageId }] });
+    expect(await journalOf(world(), first.message)).toHaveLength(2);
+    expect(await statesOf(first.message)).toContain('DELIVERED');
+  });
+
+  it('does nothing for a run that is over or has changed', async () => {
+    const first = await called();
+    const step = atOnce(first.message, 1);
+    const changed = { ...step, ...(step.entry && { entry: { ...step.entry, runVersion: 7 } }) };
+    expect(await save([first], [changed])).toEqual({ kind: 'runChanged' });
+    await activeRun(world());
+    await world().store.runs.endRuns([{ ending: ending(first.message), follows: [] }], T0);
+    expect(await save([first], [step])).toEqual({ kind: 'runOver' });
+    expect(await runLogOf(world())).not.toContain(`DELIVERED ${first.message.key}`);
+  });
+
+  it('lets a lane hold back what follows, once what is done has left it', async () => {
+    const flowControl = { key: 'k', parallelism: 1, rate: 2, periodS: 60 };
+    const first = await called();
+    const [one, two, three] = [1, 2, 3].map((stepId) => atOnce(first.message, stepId, { flowControl })) as [
+      NewMessage,
+      NewMessage,
+      NewMessage,
+    ];
+    expect(await save([first], [one])).toMatchObject({ follows: [{ state: 'claimed' }] });
+    expect(await save([claimOf(one)], [two])).toMatchObject({ follows: [{ state: 'claimed' }] });
+    expect(await save([claimOf(two)], [three])).toMatchObject({ follows: [{ state: 'flow' }] });
+    expect((await world().claim({}, T0 + 59_999)).claimed).toEqual([]);
+    expect((await world().claim({}, T0 + 60_000)).claimed.map(({ message }) => message.key)).toEqual([
+      three.message.key,
+    ]);
+  });
+
+  const full = eachWorld(() => open({ ...NO_LIMITS, journalBytesMax: 50 }));
+
+  it('does nothing when the journal would be too long', async () => {
+    const first = await begin(full());
+    const [{ claimToken = -1 } = {}] = (await full().claim()).claimed;
+    const steps = ['s1', 's2'].map((entryKey) => appended(full(), first, { entry: { entryKey, bytes: 21 } }));
+    const done = [settlement(first, claimToken, delivered(T0))];
+    expect(await full().store.messages.checkpoint({ done, follows: steps }, T0)).toEqual({
+      kind: 'journalFull',
+      limit: 50,
+    });
+    expect((await runLogOf(full())).at(-1)).toBe(`ACTIVE ${first.key}`);
+    const [one] = steps;
+    expect(await full().store.messages.checkpoint({ done, follows: one ? [one] : [] }, T0)).toMatchObject({
+      kind: 'saved',
+    });
+  });
+}
