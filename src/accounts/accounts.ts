@@ -215,6 +215,11 @@ export class StoredAccounts implements Accounts {
     return this.#pairOf(projectId).keys;
   }
 
+  signingKeysKnown(projectId: ProjectId): readonly string[] {
+    const pair = this.#pairByProject.get(projectId);
+    return pair ? [pair.keys.current, pair.keys.next] : [];
+  }
+
   rotate(projectId: ProjectId): Promise<SigningKeys> {
     // After the rotation before, with success or not: two at the same time must move the keys on twice.
     const before = this.#rotations.get(projectId)?.catch(() => undefined) ?? Promise.resolve();

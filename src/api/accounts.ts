@@ -57,6 +57,8 @@ export interface Accounts {
   /** The name of a project that has a token. */
   projectName(projectId: ProjectId): string;
   signingKeys(projectId: ProjectId): Promise<SigningKeys>;
+  /** The current key and the next one, as this worker knows them; none for a project that does not exist. */
+  signingKeysKnown(projectId: ProjectId): readonly string[];
   /** `current` becomes the former `next`, `next` is new; resolves once that is durable. */
   rotate(projectId: ProjectId): Promise<SigningKeys>;
 }

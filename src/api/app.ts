@@ -15,6 +15,7 @@ import type { Browsers } from './browsers.ts';
 import { BurstLimit } from './burst-limit.ts';
 import { type CalledUrlReader, calledUrlReader } from './called-url.ts';
 import { type CallerIpReader, callerIpReader, trustedProxies } from './caller-ip.ts';
+import { claimOfCaller } from './checkpoints.ts';
 import { Connections } from './connections.ts';
 import { Console, type ConsoleOptions } from './console.ts';
 import { Ignored, IgnoredLog, KnownOptions } from './ignored.ts';
@@ -124,7 +125,10 @@ class Edge {
     let tokenHash = '';
     let isTokenInHeader = false;
     let accountsVersion: number | undefined;
-    if (match.isProtected) {
+    const claim = route?.isForItsRun && claimOfCaller(this.#options.accounts, headers.authorization);
+    if (claim) {
+      projectId = claim.projectId;
+    } else if (match.isProtected) {
       const { accounts } = this.#options;
       const newer = accounts.catchUp?.();
       if (newer !== undefined) return newer.then(() => this.#answer(request, match, body, looksAgain));
@@ -149,7 +153,8 @@ class Edge {
     const sent = { method, ids, id: ids[0] ?? '', rawDestination, rawQuery, rawHeaders, calledUrl, body };
     const readmit = (): Promise<number> => this.#readmit(request, match, projectId);
     const admitted = { projectId, scope, tokenName, tokenHash, accountsVersion, readmit, isTokenInHeader, callerIp };
-    return this.#handle(route, { ...admitted, ignored: new Ignored(), ...sent });
+    const runKey = claim ? claim.runKey : undefined;
+    return this.#handle(route, { ...admitted, runKey, ignored: new Ignored(), ...sent });
   }
 
   async #handle(route: Route, call: Call): Promise<Answer> {

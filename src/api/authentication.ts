@@ -80,7 +80,7 @@ function tokenInQuery(rawQuery: string): string | undefined {
 }
 
 /** The scheme's name in any letter case, blanks around the token trimmed. */
-function bearerToken(authorization: string | undefined): string | undefined {
+export function bearerToken(authorization: string | undefined): string | undefined {
   return authorization === undefined ? undefined : /^\s*bearer\s+(\S+)\s*$/i.exec(authorization)?.[1];
 }
 

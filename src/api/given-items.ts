@@ -71,7 +71,8 @@ function itemsOf(body: unknown, itemsMax: number): unknown[] {
   return body;
 }
 
-function shapeOf(item: unknown, headerLimit: HeaderLimit): GivenItem {
+/** One item. Throws `ApiError`. */
+export function shapeOf(item: unknown, headerLimit: HeaderLimit): GivenItem {
   if (!isObject(item)) throw invalidBody('an object is needed');
   const destinationText = textMember(item, 'destination');
   const body = textMember(item, 'body');

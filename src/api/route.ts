@@ -6,6 +6,7 @@ import type { Clock, EventLog } from '../engine/ports.ts';
 import type { TokenScope } from '../engine/stores.ts';
 import type { Quotas } from '../protocol/options.ts';
 import type { PlainHeaders } from '../protocol/trace-context.ts';
+import type { RunKey } from '../workflow/model.ts';
 import type { Accounts, ProjectTokens } from './accounts.ts';
 import type { Answer } from './answer.ts';
 import type { Ignored } from './ignored.ts';
@@ -42,6 +43,8 @@ export interface Route {
   answers: Record<number, TSchema | undefined>;
   /** Whether a token in the query is refused: URLs get around, and what this route may do is too much for that. */
   isTokenInHeaderOnly?: true;
+  /** Whether the token that a run's delivery carries is enough, for what is of that run (contract K 2). */
+  isForItsRun?: true;
   /** Whether pages of any origin may call all routes of this path. */
   isForAnyOrigin?: true;
   handle: (call: Call) => Answer | Promise<Answer>;
@@ -55,6 +58,8 @@ export interface Call {
   scope: TokenScope | undefined;
   /** What its owner calls the token, where it has a name. */
   tokenName: string | undefined;
+  /** The run whose token the caller has, in place of one of the project. */
+  runKey?: RunKey | undefined;
   /** Hash of the caller's token; `''` on public routes. */
   tokenHash: string;
   /** Version of the accounts that admitted the caller. */

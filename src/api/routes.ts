@@ -1,6 +1,7 @@
 /** Every route (contract M 28). */
 import { allWaiterRoutes } from './all-waiters.ts';
 import { batchRoutes } from './batch.ts';
+import { checkpointRoutes } from './checkpoints.ts';
 import { dlqRoutes } from './dlq.ts';
 import { documentRoutes } from './document.ts';
 import { flowControlRoutes } from './flow-control.ts';
@@ -47,6 +48,7 @@ export function createRoutes(services: Services): Route[] {
     ...queueRoutes(services),
     ...flowControlRoutes(services),
     ...runRoutes(services),
+    ...checkpointRoutes(services),
     ...runDlqRoutes(services),
     ...waiterRoutes(services),
     ...allWaiterRoutes(services),

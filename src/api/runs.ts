@@ -28,13 +28,14 @@ export function runRoutes({ engine, limits }: Services): Route[] {
    * Answers an endpoint whose delivery would have been too large (contract W 8.3), with all of a parallel group at
    * once.
    */
-  async function getJournal({ projectId, id, scope }: Call): Promise<Answer> {
+  async function getJournal({ projectId, id, scope, runKey }: Call): Promise<Answer> {
     // The run's endpoint needs the unredacted bodies. Its token is a full one, since it also ends the run with it.
-    // Tokens that may only read do not get the bodies (contract W 16.3).
-    if (scope !== 'full' && (await engine.findActiveRun(projectId, id))?.hidesBodies) authorizeFully(scope);
+    // Tokens that may only read do not get the bodies (contract W 16.3). The token of a delivery is good for its run alone.
+    if (scope !== 'full' && runKey === undefined && (await engine.findActiveRun(projectId, id))?.hidesBodies)
+      authorizeFully(scope);
     const giveBack = await turns.take((await engine.storeOf(projectId).runs.journalBytes({ id })) ?? 0);
     try {
-      const entries = await engine.readJournal(projectId, id);
+      const entries = await engine.readJournal(projectId, id, runKey);
       if (!entries) throw notActive(id);
       // Base64 and ids are plain ASCII.
       return { status: 200, json: joinEntries(entries.map(encodeEntry)).toString('latin1'), sent: giveBack };
@@ -71,6 +72,7 @@ export function runRoutes({ engine, limits }: Services): Route[] {
       path: '/v2/workflows/runs/:workflowRunId',
       operationId: 'getWorkflowRunJournal',
       access: 'read',
+      isForItsRun: true,
       summary: 'Reads what the steps of an active workflow run have recorded.',
       answers: { 200: JournalSchema },
       handle: getJournal,

@@ -64,7 +64,8 @@ export const message = {
   failureCallbackHeader: Type.Optional(HeaderMapSchema),
 };
 
-export const ErrorSchema = exactly({ error: Text }, 'Error');
+const Reason = Type.Union([Type.Literal('lost'), Type.Literal('ended')], { description: 'of a checkpoint' });
+export const ErrorSchema = exactly({ error: Text, reason: Type.Optional(Reason) }, 'Error');
 export const MessageSchema = exactly(message, 'Message');
 
 const explanation = {
@@ -377,6 +378,51 @@ export const TriggerItemsSchema = Type.Array(
     { destination: Type.String({ description: 'URL of the workflow, nothing of it escaped' }), ...itemMembers },
     { $id: 'TriggerItem' },
   ),
+);
+
+const ItemOfRun = Type.Object(
+  { destination: Type.String({ description: 'URL to deliver to, nothing of it escaped' }), ...itemMembers },
+  { $id: 'CheckpointItem' },
+);
+const StepOfRun = Type.Object({ stepId: Type.Integer({ minimum: 0 }) }, { $id: 'CheckpointStep' });
+export const CheckpointSchema = Type.Object({
+  done: Type.Array(Text, { minItems: 1, description: 'tokens of the messages that are delivered with it' }),
+  append: Type.Optional(
+    Type.Array(
+      Type.Object(
+        {
+          step: Type.Optional(StepOfRun),
+          delay: Type.Optional(Type.String({ description: 'a duration', examples: ['20s'] })),
+          notBefore: Type.Optional(Type.Integer({ minimum: 0, description: 'Unix time in seconds' })),
+          call: Type.Optional(ItemOfRun),
+          invoke: Type.Optional(ItemOfRun),
+          wait: Type.Optional(
+            Type.Object({
+              eventId: Name,
+              timeout: Type.Optional(Type.String({ description: 'a duration; 7d without it', examples: ['20s'] })),
+              step: StepOfRun,
+            }),
+          ),
+        },
+        { $id: 'CheckpointElement' },
+      ),
+      { description: 'what enters the journal: each has one of step, call, invoke and wait' },
+    ),
+  ),
+});
+export const CheckpointSavedSchema = exactly(
+  {
+    entries: Type.Array(
+      exactly(
+        {
+          messageId: attributes.messageId,
+          token: Type.Optional(Type.String({ description: 'the call goes on with this message' })),
+        },
+        'CheckpointEntry',
+      ),
+    ),
+  },
+  'CheckpointSaved',
 );
 
 const triggered = { workflowRunId: Text, workflowCreatedAt: Ms };

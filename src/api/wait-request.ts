@@ -90,7 +90,7 @@ function addOnce(map: HeaderMap, name: string, value: string): void {
   if (!map[canonicalHeaderName(name)]?.includes(value)) addHeader(map, name, value);
 }
 
-function objectOf(value: unknown, otherwise: string): Record<string, unknown> {
+export function objectOf(value: unknown, otherwise: string): Record<string, unknown> {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) throw invalidBody(otherwise);
   return value as Record<string, unknown>;
 }
@@ -105,14 +105,14 @@ function urlMember(members: Record<string, unknown>, name: string): string | und
 }
 
 /** A number without a unit is in seconds. */
-function timeoutMember(value: unknown): string {
+export function timeoutMember(value: unknown): string {
   if (value === undefined || value === null || value === '') return TIMEOUT_DEFAULT;
   if (typeof value === 'number') return `${value}s`;
   if (typeof value !== 'string') throw invalidBody('timeout must be a duration');
   return value;
 }
 
-function timeoutMsOf(timeout: string, { quotas: { delayMsMax }, nowMs }: WaitContext): Millis {
+export function timeoutMsOf(timeout: string, { quotas: { delayMsMax }, nowMs }: WaitContext): Millis {
   const timeoutMs = parseDurationMs(timeout);
   if (timeoutMs === undefined || !isTime(nowMs + timeoutMs)) {
     throw invalidBody(`timeout must be a duration such as 20s or 7d, not ${shown(timeout)}`);
@@ -122,7 +122,7 @@ function timeoutMsOf(timeout: string, { quotas: { delayMsMax }, nowMs }: WaitCon
 }
 
 /** The members go back unchanged to the library that made them. */
-function stepMember(value: unknown): Pick<WaitCommand, 'step' | 'stepId'> {
+export function stepMember(value: unknown): Pick<WaitCommand, 'step' | 'stepId'> {
   const members = objectOf(value, 'step must be an object');
   const { stepId } = members;
   if (typeof stepId !== 'number' || !Number.isSafeInteger(stepId) || stepId < 1) {

@@ -1,10 +1,11 @@
 /** How is a message delivered once? The engine's `Delivery` over HTTP/1.1 (contract M 7). */
 import type { Claimed, Millis, Outcome, ProjectId } from '../engine/model.ts';
-import type { Delivery, Machine, Randomness } from '../engine/ports.ts';
+import type { Delivery, Machine, Randomness, UnderWay } from '../engine/ports.ts';
 import { mintJwtId, type RandomBytes } from '../protocol/ids.ts';
 import { memo } from '../protocol/memo.ts';
 import type { MessageSettings } from '../protocol/settings.ts';
 import { signDelivery } from '../protocol/signature.ts';
+import { mintCheckpointToken, takesCheckpoints } from '../protocol/workflow/checkpoints.ts';
 import { isDetecting } from '../workflow/detection.ts';
 import { type AddressClass, AddressGuard, type AddressPolicy, isListedHost, literalAddress } from './address-guard.ts';
 import { AnswerMemory } from './answer-memory.ts';
@@ -95,13 +96,13 @@ class HttpDelivery implements Delivery {
     this.#ports = { clock: options.clock, origins: this.#origins, answerMemory, onResend };
   }
 
-  attempt(claimed: Claimed, signal: AbortSignal): Promise<Outcome> {
+  attempt(claimed: Claimed, signal: AbortSignal, begun?: (attempt: UnderWay) => void): Promise<Outcome> {
     return new Promise((resolve) => {
       if (this.#closed || signal.aborted) return resolve({ kind: 'interrupted' });
       try {
         const destination = readDestination(claimed.message.url, claimed.message.origin);
         const { refused } = this.#literalVerdict(destination.hostname);
-        if (refused === undefined) this.#exchange(claimed, destination, signal, resolve);
+        if (refused === undefined) this.#exchange(claimed, destination, signal, resolve, begun);
         else resolve(blocked(refused));
       } catch (error) {
         // Expected: a URL that cannot be read. Nothing has been sent.
@@ -127,6 +128,7 @@ class HttpDelivery implements Delivery {
     destination: Destination,
     signal: AbortSignal,
     resolve: (outcome: Outcome) => void,
+    begun?: (attempt: UnderWay) => void,
   ): void {
     const { method, settings } = claimed.message;
     const body = bodyOf(claimed);
@@ -139,6 +141,7 @@ class HttpDelivery implements Delivery {
       timeoutMs: Math.min(settings.timeoutMs ?? timeoutMsMax, timeoutMsMax),
       ...this.#limitsOf(settings),
       keepSuccess: needsAnswer(settings),
+      mayEndRun: settings.run !== undefined && takesCheckpoints(settings.run),
     };
     const exchange = new Exchange(request, this.#ports, (outcome) => {
       this.#inFlight -= 1;
@@ -147,6 +150,7 @@ class HttpDelivery implements Delivery {
     });
     this.#inFlight += 1;
     this.#interruptions.add(signal, exchange);
+    begun?.(exchange);
     exchange.begin();
   }
 
@@ -164,18 +168,25 @@ class HttpDelivery implements Delivery {
 
   /** Called as the request goes out, so that a wait for a connection does not shorten the signature's lifetime. */
   #signedHead(claimed: Claimed, { hostname, authorization }: Destination): string[] {
-    const { message } = claimed;
+    const { message, claimToken } = claimed;
+    const { key, projectId, settings } = message;
+    const signingKey = this.#options.signingKey(projectId);
     const signature = signDelivery({
       url: message.url,
       body: bodyOf(claimed),
-      signingKey: this.#options.signingKey(message.projectId),
+      signingKey,
       nowS: Math.floor(this.#options.clock.wallMs() / 1_000),
       jwtId: mintJwtId(this.#random),
-      dialect: message.settings.dialect,
+      dialect: settings.dialect,
     });
     const { region, baggageHosts = [] } = this.#options;
-    const mayHaveBaggage = message.settings.trace?.baggage !== undefined && isListedHost(baggageHosts, hostname);
-    return requestHead({ claimed, signature, authorization, region, mayHaveBaggage });
+    const mayHaveBaggage = settings.trace?.baggage !== undefined && isListedHost(baggageHosts, hostname);
+    const { run } = settings;
+    const checkpoint =
+      run && takesCheckpoints(run)
+        ? mintCheckpointToken({ projectId, runKey: run.key, key, claimToken }, signingKey)
+        : undefined;
+    return requestHead({ claimed, signature, authorization, region, mayHaveBaggage, checkpoint });
   }
 }
 

@@ -6,9 +6,10 @@
  */
 import type { Dispatcher } from 'undici';
 import type { Millis, Outcome } from '../engine/model.ts';
-import type { Machine, Timer } from '../engine/ports.ts';
+import type { Machine, Timer, UnderWay } from '../engine/ports.ts';
 import { headerMapFromRaw } from '../protocol/headers.ts';
 import type { HttpMethod } from '../protocol/settings.ts';
+import { END_NAME_LENGTH, isEndHeader } from '../protocol/workflow/checkpoints.ts';
 import { AnswerBody } from './answer-body.ts';
 import type { AnswerMemory } from './answer-memory.ts';
 import type { Destination } from './destination.ts';
@@ -33,6 +34,8 @@ export interface ExchangeRequest {
   failureBytesMax: number;
   /** Whether a 2xx answer's headers and body will be needed (contract M 7.3.1). They are read in any case. */
   keepSuccess: boolean;
+  /** Whether a 2xx answer may bring the result of a run, which is then needed (contract K 5). */
+  mayEndRun: boolean;
 }
 
 export interface ExchangePorts {
@@ -43,7 +46,7 @@ export interface ExchangePorts {
   onResend(): void;
 }
 
-export class Exchange implements Dispatcher.DispatchHandler, Lessee {
+export class Exchange implements Dispatcher.DispatchHandler, Lessee, UnderWay {
   readonly #request: ExchangeRequest;
   readonly #ports: ExchangePorts;
   readonly #settle: (outcome: Outcome) => void;
@@ -66,9 +69,14 @@ export class Exchange implements Dispatcher.DispatchHandler, Lessee {
 
   /** Starts the clock and asks for a connection. `settle` is called once, possibly before this returns. */
   begin(): void {
-    const { timeoutMs, destination } = this.#request;
-    this.#deadline = this.#ports.clock.startTimer(timeoutMs, () => this.#giveUp(timedOut(timeoutMs)));
-    this.#ports.origins.lease(destination.origin, this);
+    this.#setDeadline();
+    this.#ports.origins.lease(this.#request.destination.origin, this);
+  }
+
+  extend(): void {
+    if (this.#ended) return;
+    this.#deadline?.cancel();
+    this.#setDeadline();
   }
 
   /** Our own shutdown: not the endpoint's failure. */
@@ -111,9 +119,9 @@ export class Exchange implements Dispatcher.DispatchHandler, Lessee {
     }
     this.#connection?.headRead();
     this.#status = status;
-    const { keepSuccess, answerBytesMax, failureBytesMax } = this.#request;
+    const { keepSuccess, mayEndRun, answerBytesMax, failureBytesMax } = this.#request;
     const isFailure = status > 299;
-    const keep = keepSuccess || isFailure;
+    const keep = keepSuccess || isFailure || (mayEndRun && endsRun(controller.rawHeaders));
     this.#rawHeaders = keep ? controller.rawHeaders : undefined;
     this.#body = new AnswerBody(isFailure ? failureBytesMax : answerBytesMax, keep, this.#ports.answerMemory);
   }
@@ -165,6 +173,11 @@ export class Exchange implements Dispatcher.DispatchHandler, Lessee {
     if (fresh !== undefined) this.onConnection(fresh);
   }
 
+  #setDeadline(): void {
+    const { timeoutMs } = this.#request;
+    this.#deadline = this.#ports.clock.startTimer(timeoutMs, () => this.#giveUp(timedOut(timeoutMs)));
+  }
+
   #giveUp(outcome: Outcome): void {
     if (this.#ended) return;
     this.#end(outcome);
@@ -197,6 +210,16 @@ export class Exchange implements Dispatcher.DispatchHandler, Lessee {
       headRead: this.#status !== 0,
     };
   }
+}
+
+/** Whether the answer says that the run has returned. Most have few headers, none of this length. */
+function endsRun(rawHeaders: RawHeaders): boolean {
+  if (!Array.isArray(rawHeaders)) return false;
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name: string | Buffer | undefined = rawHeaders[at];
+    if (name?.length === END_NAME_LENGTH && isEndHeader(name.toString('latin1'))) return true;
+  }
+  return false;
 }
 
 /** HTTP's header bytes are Latin-1. undici hands over what its parser found: one Buffer for each name and each value. */

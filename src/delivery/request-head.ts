@@ -30,6 +30,8 @@ export interface HeadInput {
   region?: string | undefined;
   /** Whether the destination may have the publisher's `baggage`. */
   mayHaveBaggage?: boolean;
+  /** The token with which the endpoint may keep results of steps (contract K 2). */
+  checkpoint?: string | undefined;
 }
 
 /**
@@ -37,7 +39,14 @@ export interface HeadInput {
  * server adds. A forwarded header is left out when the server adds one of the same name. Only for `User-Agent` and
  * `Content-Type` the forwarded one wins (contract M 4.4.6).
  */
-export function requestHead({ claimed, signature, authorization, region, mayHaveBaggage }: HeadInput): string[] {
+export function requestHead({
+  claimed,
+  signature,
+  authorization,
+  region,
+  mayHaveBaggage,
+  checkpoint,
+}: HeadInput): string[] {
   const { message } = claimed;
   const { settings } = message;
   const names = NAMES[settings.dialect];
@@ -63,7 +72,7 @@ export function requestHead({ claimed, signature, authorization, region, mayHave
     if (trace.state !== undefined) added.push('Tracestate', trace.state);
     if (trace.baggage !== undefined && mayHaveBaggage) added.push('Baggage', trace.baggage);
   }
-  addWorkflowHeaders(added, settings);
+  addWorkflowHeaders(added, settings, checkpoint);
 
   const head: string[] = [];
   let hasUserAgent = false;

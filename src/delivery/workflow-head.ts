@@ -13,6 +13,7 @@ interface WorkflowNames {
   callType: string;
   unknownSdk: string;
   label: string;
+  checkpoint: string;
 }
 
 const NAMES: Readonly<Record<Dialect, WorkflowNames>> = {
@@ -21,10 +22,14 @@ const NAMES: Readonly<Record<Dialect, WorkflowNames>> = {
 };
 
 /**
- * Adds names and values in turn, in the message's dialect. A call gets none of them: the called endpoint must not see the
+ * Adds names and values in turn, in the message's dialect; `checkpoint` is a token (contract K 2). A call gets none of them: the called endpoint must not see the
  * run. If it is a workflow itself, it must take the request for the first one of a run of its own.
  */
-export function addWorkflowHeaders(added: string[], { dialect, labels, run }: MessageSettings): void {
+export function addWorkflowHeaders(
+  added: string[],
+  { dialect, labels, run }: MessageSettings,
+  checkpoint: string | undefined,
+): void {
   if (run === undefined || run.callType === 'toCallback') return;
   const names = NAMES[dialect];
   added.push(names.runId, run.id);
@@ -34,6 +39,7 @@ export function addWorkflowHeaders(added: string[], { dialect, labels, run }: Me
   added.push(names.callType, run.callType);
   if (run.init === 'unknown') added.push(names.unknownSdk, 'true');
   if (labels !== undefined) added.push(names.label, labels.join(','));
+  if (checkpoint !== undefined) added.push(names.checkpoint, checkpoint);
 }
 
 /**
@@ -56,5 +62,6 @@ function workflowNames(dialect: Dialect): WorkflowNames {
     callType: `${prefix}-Workflow-Calltype`,
     unknownSdk: `${prefix}-Workflow-Unknown-Sdk`,
     label: `${prefix}-Label`,
+    checkpoint: `${prefix}-Workflow-Checkpoint`,
   };
 }

@@ -245,6 +245,7 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
       bodies,
       reports,
       intake: dispatcher.intake,
+      dispatcher,
       contextOf: (projectId) => ({
         ...this.#acceptContext(projectId),
         lazyAboveBytes: deps.settings.lazyFetchBytes,

@@ -44,10 +44,19 @@ export interface Randomness {
   bytes(count: number): Uint8Array;
 }
 
+/** An attempt that is not answered yet. */
+export interface UnderWay {
+  /** Lets its time limit begin anew: the endpoint has shown that it is at work. */
+  extend(): void;
+}
+
 /** Makes attempts. Never decides what they mean and never throws: each failure is an outcome. */
 export interface Delivery {
-  /** One HTTP request for `claimed`, ended with `interrupted` when `signal` aborts first. */
-  attempt(claimed: Claimed, signal: AbortSignal): Promise<Outcome>;
+  /**
+   * One HTTP request for `claimed`, ended with `interrupted` when `signal` aborts first. `begun` is called at once if a
+   * request is to be sent.
+   */
+  attempt(claimed: Claimed, signal: AbortSignal, begun?: (attempt: UnderWay) => void): Promise<Outcome>;
   close(): Promise<void>;
 }
 

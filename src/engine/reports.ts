@@ -58,10 +58,10 @@ export class Reports {
     this.#minutes.settled(claimed, change);
     for (const observer of this.#observers) observer.settled(claimed, change, atMs);
     if (change.toldAs) this.#operatorEvents?.noteSaved();
-    const reason = change.events.find(({ state }) => state === 'ERROR')?.detail?.error;
-    if (reason === undefined) return;
     const { message, retried } = claimed;
     const { run } = message.settings;
+    const reason = change.events.find(({ state }) => state === 'ERROR')?.detail?.error;
+    if (reason === undefined) return;
     const about = { messageId: message.id, ...this.#where(message), reason, attempts: retried + 1 };
     if (change.ending && run) this.#log.warn('run_failed', { runId: run.id, ...about });
     else if (change.deadLetter) this.#log.warn('message_buried', about);

@@ -1,7 +1,7 @@
 /** Around each attempt: is one under way, and is it to go wrong? */
 import { timedOut } from '../delivery/outcome.ts';
 import type { Claimed, Message, Millis, Outcome, ProjectId } from '../engine/model.ts';
-import type { Clock, Delivery } from '../engine/ports.ts';
+import type { Clock, Delivery, UnderWay } from '../engine/ports.ts';
 
 /** What goes wrong with the next `times` attempts of a project to URLs that begin with `to`. */
 export interface Fault {
@@ -49,10 +49,10 @@ export class Attempts implements Delivery {
     return this.#ended.promise;
   }
 
-  async attempt(claimed: Claimed, signal: AbortSignal): Promise<Outcome> {
+  async attempt(claimed: Claimed, signal: AbortSignal, begun?: (attempt: UnderWay) => void): Promise<Outcome> {
     this.#made += 1;
     const fault = this.#nextFault(claimed.message);
-    const outcome = fault?.answer ? answered(fault.answer) : await this.#send(claimed, signal);
+    const outcome = fault?.answer ? answered(fault.answer) : await this.#send(claimed, signal, begun);
     if (!fault || fault.lateMs === 0 || outcome.kind === 'interrupted') return outcome;
     const timeoutMs = Math.min(claimed.message.settings.timeoutMs ?? this.#timeoutMsMax, this.#timeoutMsMax);
     const isInTime = fault.lateMs < timeoutMs;
@@ -66,10 +66,10 @@ export class Attempts implements Delivery {
     return this.#delivery.close();
   }
 
-  async #send(claimed: Claimed, signal: AbortSignal): Promise<Outcome> {
+  async #send(claimed: Claimed, signal: AbortSignal, begun?: (attempt: UnderWay) => void): Promise<Outcome> {
     this.#count += 1;
     try {
-      return await this.#delivery.attempt(claimed, signal);
+      return await this.#delivery.attempt(claimed, signal, begun);
     } finally {
       this.#count -= 1;
       this.#ended.resolve();

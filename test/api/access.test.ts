@@ -80,7 +80,7 @@ describe.each(named.filter(([, { path }]) => path !== '/v2/schedules/*' && !take
 it('gives what changes something and the signing keys to full tokens only, publishing excepted', () => {
   const expected = (method: string, path: string): string => {
     if (/^\/(healthz|readyz|openapi\.json|docs)$/.test(path)) return 'public';
-    if (path.startsWith('/v2/workflows/hooks/')) return 'public';
+    if (path.startsWith('/v2/workflows/hooks/') || path === '/v2/waypost/checkpoints') return 'public';
     if (path === '/v2/waypost/session') return 'any';
     if (/^\/v2\/(publish|enqueue|batch|trigger|wait)(\/|$)/.test(path)) return 'publish';
     return method === 'GET' && !/^\/v2\/(keys|waypost\/tokens)$/.test(path) ? 'read' : 'full';

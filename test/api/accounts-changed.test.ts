@@ -35,6 +35,7 @@ async function open(): Promise<World> {
     projectNamed: () => 1,
     projectName: () => 'first',
     signingKeys: () => Promise.resolve({ current: 'c', next: 'n' }),
+    signingKeysKnown: () => ['c', 'n'],
     rotate: () => Promise.resolve({ current: 'c', next: 'n' }),
   };
   const world = await openWorld({ accounts });

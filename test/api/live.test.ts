@@ -237,6 +237,7 @@ it('ends within a heartbeat of the revocation of its token, or when nobody can t
     projectNamed: () => 1,
     projectName: () => 'first',
     signingKeys: () => Promise.resolve({ current: '', next: '' }),
+    signingKeysKnown: () => [],
     rotate: () => Promise.resolve({ current: '', next: '' }),
   };
   await open({ accounts });

@@ -18,6 +18,7 @@ async function world(look: () => Promise<void> | undefined): Promise<{ world: Wo
     projectNamed: () => 1,
     projectName: () => 'first',
     signingKeys: () => Promise.resolve({ current: 'c', next: 'n' }),
+    signingKeysKnown: () => ['c', 'n'],
     rotate: () => Promise.resolve({ current: 'c', next: 'n' }),
   };
   return { world: await openWorld({ accounts }), looks: () => looks };

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { CHECKPOINTS } from './checkpoints/index.ts';
 import { CLIENTS } from './clients/index.ts';
 import { INTERFACE } from './interface/index.ts';
 import { MESSAGING } from './messaging/index.ts';
@@ -25,6 +26,11 @@ const PARTS: readonly Part[] = [
     title: 'Workflow checklist',
     about: 'W1 to W106 are the statements of contract W 26 (`docs/contract/workflow.md`), under their numbers there.',
     sections: WORKFLOW,
+  },
+  {
+    title: 'Checkpoints',
+    about: '`docs/contract/checkpoints.md` numbers its rules by section; these statements have numbers of our own.',
+    sections: CHECKPOINTS,
   },
   {
     title: 'Interface',
@@ -58,7 +64,7 @@ describe('the statements', () => {
   it('are those of the checklists, each once, in order', () => {
     expect(idsOf(MESSAGING)).toEqual(numbered('M', CHECKLISTS.M));
     expect(idsOf(WORKFLOW)).toEqual(numbered('W', CHECKLISTS.W));
-    for (const [prefix, sections] of Object.entries({ I: INTERFACE, C: CLIENTS })) {
+    for (const [prefix, sections] of Object.entries({ K: CHECKPOINTS, I: INTERFACE, C: CLIENTS })) {
       const ids = idsOf(sections);
       expect(ids).toEqual(numbered(prefix, ids.length));
     }

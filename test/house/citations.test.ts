@@ -8,6 +8,7 @@ const read = (file: string) => readFileSync(join(root, file), 'utf8');
 
 const PLACES = {
   I: placesIn(read('docs/contract/interface.md')),
+  K: placesIn(read('docs/contract/checkpoints.md')),
   M: placesIn(read('docs/contract/messaging.md')),
   W: placesIn(read('docs/contract/workflow.md')),
 };
@@ -22,7 +23,7 @@ const citing = SOURCES.flatMap((pattern) => globSync(pattern, { cwd: root }))
 const GAP = String.raw`(?:\s*\n\s*(?:\*|//|#)?\s*|\s)`;
 const NUMBER = String.raw`\d+(?:\.\d+)*[a-z]?\b`;
 const CITATION = new RegExp(
-  `\\bcontract${GAP}([IMW]${GAP}${NUMBER}(?:(?:,|${GAP}and|${GAP}to)${GAP}(?:[IMW]${GAP})?${NUMBER})*)`,
+  `\\bcontract${GAP}([IKMW]${GAP}${NUMBER}(?:(?:,|${GAP}and|${GAP}to)${GAP}(?:[IKMW]${GAP})?${NUMBER})*)`,
   'g',
 );
 
@@ -39,7 +40,7 @@ describe('a citation of the contract', () => {
   it('has one form', () => {
     const other = citing.flatMap(({ file, text }) => {
       const [found] =
-        /(?<!docs\/contract\/)\b(?:messaging|workflow|interface)\.md|\b[IMW] \d+\.\d/.exec(
+        /(?<!docs\/contract\/)\b(?:messaging|workflow|interface)\.md|\b[IKMW] \d+\.\d/.exec(
           text.replaceAll(CITATION, ''),
         ) ?? [];
       return found === undefined ? [] : [`${file}: ${found}`];
@@ -56,7 +57,7 @@ describe('a citation of the contract', () => {
     expect(citationsIn(text).map(({ letter, place }) => `${letter} ${place}`)).toEqual(cited);
   });
 
-  it.each(['M 4.4.5', 'M 29.151', 'M 6.3.8', 'W 6.4', 'W 26.106', 'I 2.6'])('finds %s', (place) => {
+  it.each(['M 4.4.5', 'M 29.151', 'M 6.3.8', 'W 6.4', 'W 26.106', 'I 2.6', 'K 3.6'])('finds %s', (place) => {
     const [letter, number] = place.split(' ') as [Letter, string];
     expect(PLACES[letter]).toContain(number);
   });
@@ -70,7 +71,7 @@ describe('a citation of the contract', () => {
 function citationsIn(text: string): { letter: Letter; place: string }[] {
   return [...text.matchAll(CITATION)].flatMap(([, list = '']) => {
     let letter: Letter = 'M';
-    return [...list.matchAll(/[IMW]\b|\d+(?:\.\d+)*[a-z]?/g)].flatMap(([word]) => {
+    return [...list.matchAll(/[IKMW]\b|\d+(?:\.\d+)*[a-z]?/g)].flatMap(([word]) => {
       if (!(word in PLACES)) return [{ letter, place: word }];
       letter = word as Letter;
       return [];

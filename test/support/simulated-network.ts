@@ -5,7 +5,7 @@
  * it has sent: the endpoint still sees it, only nobody hears the answer.
  */
 import type { Claimed, ClaimToken, MessageId, Millis, Outcome } from '../../src/engine/model.ts';
-import type { Clock, Delivery, Machine, Timer } from '../../src/engine/ports.ts';
+import type { Clock, Delivery, Machine, Timer, UnderWay } from '../../src/engine/ports.ts';
 import type { HeaderMap } from '../../src/protocol/settings.ts';
 
 /** What an endpoint makes of a request that arrived. */
@@ -119,7 +119,7 @@ export class SimulatedSender implements Delivery {
     this.#dead = true;
   }
 
-  attempt(claimed: Claimed, signal: AbortSignal): Promise<Outcome> {
+  attempt(claimed: Claimed, signal: AbortSignal, begun?: (attempt: UnderWay) => void): Promise<Outcome> {
     if (this.#dead) return new Promise(() => {});
     if (signal.aborted) return Promise.resolve({ kind: 'interrupted' });
     const attempt = this.#note(claimed);
@@ -136,7 +136,16 @@ export class SimulatedSender implements Delivery {
       };
       signal.addEventListener('abort', onAbort);
       const limitMs = Math.min(claimed.message.settings.timeoutMs ?? Infinity, this.#settings.timeoutMs);
-      timers.push(this.#machine.startTimer(limitMs, () => end(unreachable('timeout'))));
+      let limit: Timer | undefined;
+      const extend = () => {
+        limit?.cancel();
+        limit = this.running.has(attempt)
+          ? this.#machine.startTimer(limitMs, () => end(unreachable('timeout')))
+          : undefined;
+      };
+      timers.push({ cancel: () => limit?.cancel() });
+      extend();
+      begun?.({ extend });
       // What was sent arrives, even when its sender has given up.
       this.#network.carry(attempt, (reply) => {
         const afterMs = reply.kind === 'answer' || reply.kind === 'reset' ? reply.afterMs : 0;

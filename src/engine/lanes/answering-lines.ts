@@ -50,6 +50,11 @@ export class AnsweringLines {
     if (oldest !== undefined) this.#doubt(oldest);
   }
 
+  /** An endpoint whose attempt goes on shows that it is at work: its line, if proven, is silent from now on only. */
+  noteHeard(line: OriginLine, atMs: Millis): void {
+    if (this.#silentSince.delete(line)) this.#silentSince.set(line, atMs);
+  }
+
   noteNoAnswer(line: OriginLine): void {
     this.#endWaiting(line);
     this.#doubt(line);

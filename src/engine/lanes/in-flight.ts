@@ -212,6 +212,11 @@ export class InFlight {
     this.#answering.noteSent(line, atMs);
   }
 
+  /** An attempt goes on, and its endpoint shows that it is at work. */
+  noteHeard(line: OriginLine, atMs: Millis): void {
+    this.#answering.noteHeard(line, atMs);
+  }
+
   /**
    * An attempt ended with any answer: the origin may have one more at a time, until its full maximum is reached again.
    */

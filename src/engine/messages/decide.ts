@@ -8,6 +8,7 @@ import { retryAfterMs } from '../../protocol/retry-after.ts';
 import type { HeaderMap } from '../../protocol/settings.ts';
 import { isSuccess } from '../../protocol/success.ts';
 import { detectionError, hasNoFailureFunction } from '../../workflow/detection.ts';
+import type { Run } from '../../workflow/model.ts';
 import type {
   Change,
   Claimed,
@@ -24,7 +25,15 @@ import { callbacksOf, type Ended } from './callbacks.ts';
 
 export type Decision =
   /** `follows` is saved as `settlement.change.follows`, once each message has a key, an id and a state. */
-  | { kind: 'settle'; settlement: Settlement; follows: FollowUp[]; failsRun?: FailedRun }
+  | {
+      kind: 'settle';
+      settlement: Settlement;
+      follows: FollowUp[];
+      failsRun?: FailedRun;
+      returns?: ReturnedRun;
+      /** The run that the settlement ends with success. */
+      succeeds?: Run;
+    }
   /** Nothing is recorded: the attempt is as if it had not been made. */
   | { kind: 'release' };
 
@@ -34,6 +43,14 @@ export interface FailedRun {
   atMs: Millis;
   /** Saved in place of the change when the run is over already. */
   changeIfOver: Change;
+}
+
+/** The answer to the message brings the result of its run. What follows is decided once the run has been read. */
+export interface ReturnedRun {
+  response: Uint8Array;
+  atMs: Millis;
+  /** As the call has read it; it may have changed since. */
+  run?: Run;
 }
 
 /** A decision that is saved. */
@@ -59,14 +76,22 @@ export function decide(claimed: Claimed, outcome: Outcome, nowMs: Millis, leadMs
   }
 }
 
+/** Decides about the message that a run ends with: `answer` is what the run returned (contract K 5.1). */
+export function returned(claimed: Claimed, answer: Answered, nowMs: Millis, run: Run | undefined): Settling {
+  const atMs = Math.max(nowMs, claimed.claimedAtMs);
+  const settling = settle(claimed, answer, atMs, deliveredBy(answer, atMs));
+  return { ...settling, returns: { response: answer.body, atMs, ...(run && { run }) } };
+}
+
+function deliveredBy({ status }: Answered, atMs: Millis): Change {
+  return { next: { kind: 'finished' }, events: [{ atMs, state: 'DELIVERED', responseStatus: status }] };
+}
+
 function delivered(claimed: Claimed, answer: Answered, atMs: Millis): Decision {
   const { run } = claimed.message.settings;
   const error = run && detectionError(run, answer.header);
   if (error !== undefined) return toDeadLetters(claimed, answer, atMs, error);
-  const change: Change = {
-    next: { kind: 'finished' },
-    events: [{ atMs, state: 'DELIVERED', responseStatus: answer.status }],
-  };
+  const change = deliveredBy(answer, atMs);
   if (run?.callType === 'failureCall') {
     // What a failure function returned is shown with its run.
     change.events = [{ atMs, state: 'DELIVERED', detail: { response: responseOf(answer) } }];

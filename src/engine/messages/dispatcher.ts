@@ -5,6 +5,9 @@
  * message becomes due earlier, or when a slot is freed while messages wait for one.
  */
 import { Alarm } from '../alarm.ts';
+import { type Call, Calls } from '../calls/calls.ts';
+import type { CallEnd } from '../calls/ends.ts';
+import type { CallSlots } from '../calls/places.ts';
 import { type Held, InFlight, type Offer } from '../lanes/in-flight.ts';
 import { lineOf, type OriginLine } from '../lanes/origin-line.ts';
 import { WaitingLines } from '../lanes/waiting-lines.ts';
@@ -22,9 +25,8 @@ import type { Fence } from '../workers/fence.ts';
 import type { Numbers } from '../workers/numbers.ts';
 import { Backlog, CLAIM_MANY } from './backlog.ts';
 import type { ClaimAnswer, ClaimRequest } from './claims.ts';
-import { decide, type Settling } from './decide.ts';
+import { decide, returned, type Settling } from './decide.ts';
 import { Intake } from './intake.ts';
-import type { DeliverySlots } from './placement.ts';
 import { Settler } from './settler.ts';
 
 /** Messages a single claim may take: keeps its transaction short enough not to delay publishes. */
@@ -76,10 +78,12 @@ interface ClaimUnderWay {
   heard: { dueAtMs: Millis; waitingLines: Set<OriginLine> };
 }
 
-export class Dispatcher implements DeliverySlots {
+export class Dispatcher implements CallSlots {
   /** For all new messages that take slots of this dispatcher. */
   readonly intake: Intake;
   readonly backlog = new Backlog();
+  /** The calls of endpoints under way. */
+  readonly calls = new Calls();
   readonly #deps: DispatcherDeps;
   readonly #settler: Settler;
   readonly #inFlight: InFlight;
@@ -123,6 +127,38 @@ export class Dispatcher implements DeliverySlots {
     this.#inFlight.enter(line, bytes);
     this.#tokens.add(claimToken);
     return 'reserved';
+  }
+
+  tryPass(done: Claimed, bytes: number, claimToken: ClaimToken): boolean {
+    if (this.#draining || this.#deps.fence.isClosed) return false;
+    const line = lineTo(done.message);
+    this.#inFlight.leave(line, bytesOf(done));
+    const isRoom = this.#inFlight.hasSpace(bytes) && this.#inFlight.roomOf(line) > 0;
+    this.#inFlight.enter(line, isRoom ? bytes : bytesOf(done));
+    if (isRoom) this.#tokens.add(claimToken);
+    return isRoom;
+  }
+
+  takeBack(done: Claimed): void {
+    this.#inFlight.enter(lineTo(done.message), bytesOf(done));
+  }
+
+  forget({ claimToken }: Claimed): void {
+    this.#tokens.delete(claimToken);
+  }
+
+  giveUp(done: Claimed): void {
+    this.giveBack(lineTo(done.message), bytesOf(done), done.claimToken);
+  }
+
+  keep(claimed: Claimed, reservedBytes: number): void {
+    const line = lineTo(claimed.message);
+    this.#inFlight.leave(line, reservedBytes);
+    this.#inFlight.enter(line, bytesOf(claimed));
+  }
+
+  noteHeard(line: OriginLine): void {
+    this.#inFlight.noteHeard(line, this.#deps.clock.elapsedMs);
   }
 
   giveBack(line: OriginLine, bytes: number, claimToken: ClaimToken): void {
@@ -303,32 +339,46 @@ export class Dispatcher implements DeliverySlots {
     this.#doublings = claimed.length >= CLAIM_MANY ? Math.min(this.#doublings + 1, DOUBLINGS_MAX) : 0;
   }
 
-  /** The life of one attempt. */
+  /** The life of one attempt, and of what a call goes on with in it. */
   async #attempt(claimed: Claimed): Promise<void> {
     const { clock } = this.#deps;
-    const outcome = await this.#deliver(claimed);
+    const call = this.calls.begin(claimed, clock.elapsedMs);
+    const outcome = await this.#deliver(claimed, call);
+    if (call) {
+      const ends = await call.end(outcome, clock.elapsedMs);
+      await Promise.all(ends.map((end) => this.#conclude(end, call)));
+    } else {
+      await this.#conclude({ claimed, outcome });
+    }
+    if (outcome.kind === 'answered') outcome.release?.();
+  }
+
+  async #conclude({ claimed, outcome, endsRun }: CallEnd, call?: Call): Promise<void> {
+    const { clock } = this.#deps;
     const nowMs = clock.nowMs();
-    const decision = decide(claimed, outcome, nowMs, nowMs - clock.wallMs());
+    const decision =
+      endsRun && outcome.kind === 'answered'
+        ? returned(claimed, outcome, nowMs, call?.run)
+        : decide(claimed, outcome, nowMs, nowMs - clock.wallMs());
     if (decision.kind === 'release') {
       await this.#release(claimed, bytesOf(claimed));
     } else {
       await this.#settle(claimed, decision);
     }
-    if (outcome.kind === 'answered') outcome.release?.();
   }
 
   /** Sends the message; the journal is its body when it is a step of a run. */
-  async #deliver(claimed: Claimed): Promise<Outcome> {
+  async #deliver(claimed: Claimed, call: Call | undefined): Promise<Outcome> {
     const { bodies } = this.#deps;
-    if (!claimed.journal) return this.#send(claimed);
+    if (!claimed.journal) return this.#send(claimed, call);
     const built = await this.#settler.untilSaved(claimed.message, async () => ({ body: await bodies.bodyOf(claimed) }));
     if (!built) return { kind: 'interrupted' };
     if (built.body) claimed.deliveredBody = built.body;
-    return this.#send(claimed);
+    return this.#send(claimed, call);
   }
 
   /** Time may have passed since the claim: a message that may belong to another worker by now is not sent. */
-  async #send(claimed: Claimed): Promise<Outcome> {
+  async #send(claimed: Claimed, call: Call | undefined): Promise<Outcome> {
     const { clock, delivery, fence, reports, spans } = this.#deps;
     if (fence.isClosed) return { kind: 'interrupted' };
     const line = lineTo(claimed.message);
@@ -338,7 +388,7 @@ export class Dispatcher implements DeliverySlots {
       const trace = traceWithin(spanOfAttempt(claimed), claimed.message.settings.trace);
       if (trace) claimed.trace = trace;
     }
-    const outcome = await delivery.attempt(claimed, this.#attempts.signal);
+    const outcome = await delivery.attempt(claimed, this.#attempts.signal, (attempt) => call?.begun(attempt));
     const endedAtMs = clock.elapsedMs;
     claimed.durationMs = endedAtMs - sentAtMs;
     reports.attempted(claimed, outcome, clock.nowMs());

@@ -29,6 +29,12 @@ interface IntakeDeps {
 /** Reads from the store's answer how each message was saved, in their order; `undefined` or missing: it was not. */
 type SavedOf<Answer> = (answer: Answer) => readonly (Saved | undefined)[];
 
+interface SaveOptions {
+  mayBeAlone?: boolean;
+  isOfClient?: boolean;
+  slots?: DeliverySlots;
+}
+
 export class Intake {
   readonly #deps: IntakeDeps;
   #isClosed = false;
@@ -51,17 +57,17 @@ export class Intake {
   /**
    * Gives each draft a state and passes them to `save`. Afterwards no slot is left reserved, even if `save` fails.
    * Answers and throws as `save` does; throws `StoreUnavailable` when it could not call it. `mayBeAlone`: as in
-   * `dispatchSaved`. `isOfClient`: once the server shuts down, it throws `ApiError` 503.
+   * `dispatchSaved`. `isOfClient`: once the server shuts down, it throws `ApiError` 503. `slots`: in place of the worker's.
    */
   async save<Answer>(
     drafts: readonly Draft[],
     save: (newMessages: NewMessage[]) => Promise<Answer>,
     savedOf: SavedOf<Answer>,
-    { mayBeAlone = true, isOfClient = false }: { mayBeAlone?: boolean; isOfClient?: boolean } = {},
+    { mayBeAlone = true, isOfClient = false, slots = this.#deps.slots }: SaveOptions = {},
   ): Promise<Answer> {
     if (drafts.length === 0) return save([]);
-    const { slots, reports, clock } = this.#deps;
-    const newMessages = await this.#place(drafts);
+    const { reports, clock } = this.#deps;
+    const newMessages = await this.#place(drafts, slots);
     let saved: readonly (Saved | undefined)[] = [];
     try {
       if (isOfClient && this.#isClosed) throw new ApiError('unavailable', 'the server is shutting down');
@@ -97,8 +103,8 @@ export class Intake {
     return new Slices(this.#deps.clock, this.#deps.endOfTurn);
   }
 
-  async #place(drafts: readonly Draft[]): Promise<NewMessage[]> {
-    const { numbers, slots } = this.#deps;
+  async #place(drafts: readonly Draft[], slots: DeliverySlots): Promise<NewMessage[]> {
+    const { numbers } = this.#deps;
     const firstToken = await numbers.take(drafts.length);
     return this.slices().map(drafts, (draft, index) => place(draft, firstToken + index, slots));
   }

@@ -1,9 +1,12 @@
 /** How is what has become of a claim saved, however often the store refuses at first? */
+import { takesCheckpoints } from '../../protocol/workflow/checkpoints.ts';
 import type { Change, Claimed, Message, Millis, NewMessage, Settlement } from '../model.ts';
 import type { OperatorEvents } from '../operator-events/events.ts';
 import type { Clock, EventLog } from '../ports.ts';
 import type { Reports } from '../reports.ts';
 import { failRun } from '../runs/failures.ts';
+import type { JournalBodies } from '../runs/journal-bodies.ts';
+import { returnRun } from '../runs/returns.ts';
 import type { RunStore } from '../runs/stores.ts';
 import { StoreUnavailable } from '../store-errors.ts';
 import type { Handoff, MessageStore, Settled } from '../stores.ts';
@@ -23,6 +26,7 @@ interface SettlerDeps {
   clock: Clock;
   log: EventLog;
   reports: Reports;
+  bodies: Pick<JournalBodies, 'forget'>;
   operatorEvents?: Pick<OperatorEvents, 'kindOf'> | undefined;
   /** Brings in what follows. */
   intake: Intake;
@@ -44,16 +48,13 @@ export class Settler {
    * shutdown passed before it was saved.
    */
   async save(claimed: Claimed, decided: Settling, handoff: Handoff | undefined): Promise<Settled | undefined> {
-    const { store, clock, reports, operatorEvents, intake, noteDue } = this.#deps;
+    const { store, clock, reports, bodies, operatorEvents, intake, noteDue } = this.#deps;
     const { message } = claimed;
     const round = async () => {
-      const { failsRun } = decided;
-      // What a failure means is decided anew each time, from the run as it is then.
-      const decision = failsRun
-        ? await this.untilSaved(message, () => failRun(store, claimed, { ...decided, failsRun }))
-        : decided;
+      // What the end of a run means is decided anew each time, from the run as it is then.
+      const decision = await this.untilSaved(message, () => endRun(store, claimed, decided));
       if (!decision) return undefined;
-      const { settlement, follows } = decision;
+      const { settlement, follows, succeeds } = decision;
       const toldAs = operatorEvents?.kindOf(message, settlement.change);
       if (toldAs) settlement.change.toldAs = toldAs;
       const save = (newMessages: NewMessage[]) => {
@@ -65,8 +66,10 @@ export class Settler {
         return intake.save(drafts, save, followsOf, { mayBeAlone: claimed.isAlone === true });
       });
       if (settled?.kind === 'runChanged') return STALE;
-      if (settled?.kind === 'stale') reports.claimLost();
-      const { next } = settlement.change;
+      if (settled?.kind === 'stale' && !mayBeDone(claimed, settlement)) reports.claimLost();
+      const { next, ending } = settlement.change;
+      if (settled?.kind === 'saved' && ending) bodies.forget(ending.runKey);
+      if (settled?.kind === 'saved' && succeeds) reports.runEnded(succeeds, 'RUN_SUCCESS', clock.nowMs());
       if (settled?.kind === 'saved') reports.settled(claimed, changeOf(settlement, settled), clock.nowMs());
       if (settled?.kind === 'saved' && next.kind === 'waiting') noteDue(next.dueAtMs);
       return settled;
@@ -111,6 +114,19 @@ export class Settler {
     limit.removeEventListener('abort', resume);
     timer.cancel();
   }
+}
+
+/** The decision with the end of the run in it, if the message ends its run. Throws `StoreUnavailable`. */
+async function endRun(store: SettlerDeps['store'], claimed: Claimed, decided: Settling): Promise<Settling> {
+  const { failsRun, returns } = decided;
+  if (failsRun) return failRun(store, claimed, { ...decided, failsRun });
+  return returns ? returnRun(store, claimed, { ...decided, returns }) : decided;
+}
+
+/** Whether another worker may have taken a checkpoint with which the message is delivered already. */
+function mayBeDone({ message }: Claimed, { change }: Settlement): boolean {
+  const { run } = message.settings;
+  return run !== undefined && takesCheckpoints(run) && change.events[0]?.state === 'DELIVERED';
 }
 
 /** Adds `follows`. The ending of a run names its failure callback, now that this has a key. */

@@ -49,7 +49,7 @@ export class MinuteCounter {
     if (first.state === 'DELIVERED') minute.delivered += 1;
     else minute.failedAttempts += 1;
     if (events.at(-1)?.state === 'FAILED') minute.dead += 1;
-    if (ending) minute.runsFailed += 1;
+    if (ending?.state === 'RUN_FAILED') minute.runsFailed += 1;
     addTo(minute.latency, durationMs);
     if (retried === 0) addTo(minute.lag, first.atMs - durationMs - message.notBeforeMs);
   }

@@ -1,5 +1,5 @@
 /** What clients do with runs that exist: end them and read their journals. */
-import type { EndState, JournalEntry } from '../../workflow/model.ts';
+import type { EndState, JournalEntry, RunKey } from '../../workflow/model.ts';
 import type { Millis, ProjectId } from '../model.ts';
 import { STALE, untilCurrent } from '../until-current.ts';
 import { type EndingDeps, endRuns } from './endings.ts';
@@ -31,10 +31,10 @@ export class RunCommands implements RunCommandsOfEngine {
     return this.#end(projectId, { id: runId, createdAtMs }, 'RUN_CANCELED');
   }
 
-  async readJournal(projectId: ProjectId, runId: string): Promise<JournalEntry[] | undefined> {
+  async readJournal(projectId: ProjectId, runId: string, runKey?: RunKey): Promise<JournalEntry[] | undefined> {
     const { store, active } = this.#deps;
     const run = await active.read(projectId, runId);
-    return run && store.runs.readJournal(run.key);
+    return run && (runKey ?? run.key) === run.key ? store.runs.readJournal(run.key) : undefined;
   }
 
   /** False when no such run is active. */

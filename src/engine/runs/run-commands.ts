@@ -1,6 +1,6 @@
 /** What `api` asks of the engine about workflow runs: checked, typed, with defaults filled in. */
 import type { HeaderMap, ResultPart, WorkflowFeature } from '../../protocol/settings.ts';
-import type { JournalEntry } from '../../workflow/model.ts';
+import type { JournalEntry, RunKey } from '../../workflow/model.ts';
 import type { StepState } from '../../workflow/records.ts';
 import type { RunLog } from '../../workflow/run-log.ts';
 import type { MessageId, Millis, ProjectId } from '../model.ts';
@@ -83,8 +83,8 @@ export interface RunCommands {
   completeRun(projectId: ProjectId, runId: string, response: Uint8Array, createdAtMs?: Millis): Promise<void>;
   /** False when no such run is active. */
   cancelRun(projectId: ProjectId, runId: string, createdAtMs?: Millis): Promise<boolean>;
-  /** All of the journal that deliveries show; `undefined` when no such run is active. */
-  readJournal(projectId: ProjectId, runId: string): Promise<JournalEntry[] | undefined>;
+  /** All of the journal that deliveries show; `undefined` when no such run, or with `runKey` that one, is active. */
+  readJournal(projectId: ProjectId, runId: string, runKey?: RunKey): Promise<JournalEntry[] | undefined>;
 }
 
 export interface RunLogCommands {

@@ -1,4 +1,6 @@
 /** Puts together the engine's parts for workflow runs, and the commands about runs that clients may give. */
+import { type CheckpointDeps, Checkpoints } from '../calls/checkpoints.ts';
+import type { CheckpointCommands } from '../calls/commands.ts';
 import type { DueLoop } from '../due-loop.ts';
 import type { Intake } from '../messages/intake.ts';
 import type { Millis, ProjectId } from '../model.ts';
@@ -21,7 +23,12 @@ import { waiterLoop } from './waiter-loop.ts';
 import { RunWaits } from './waits.ts';
 
 /** All commands and reads about runs, except publishing. */
-export interface WorkflowCommands extends EndAndRead, RunLogCommands, WaiterCommands, DeadRunCommands {}
+export interface WorkflowCommands
+  extends EndAndRead,
+    RunLogCommands,
+    WaiterCommands,
+    DeadRunCommands,
+    CheckpointCommands {}
 
 export interface WorkflowDeps {
   store: Store;
@@ -33,6 +40,7 @@ export interface WorkflowDeps {
   bodies: JournalBodies;
   reports: Reports;
   intake: Intake;
+  dispatcher: CheckpointDeps['dispatcher'];
   contextOf(projectId: ProjectId): DraftContext;
 }
 
@@ -53,6 +61,7 @@ export class Workflows {
     const logs = new RunLogs(store, clock);
     const canceller = new RunCanceller({ ...deps, active });
     const dead = new DeadRuns({ ...deps, noteDeadline });
+    const checkpoints = new Checkpoints({ ...deps, active, publisher: this.publisher, waits });
     this.commands = {
       findActiveRun: runs.findActiveRun.bind(runs),
       completeRun: runs.completeRun.bind(runs),
@@ -70,6 +79,7 @@ export class Workflows {
       restartRun: dead.restartRun.bind(dead),
       repeatFailureCallback: dead.repeatFailureCallback.bind(dead),
       cancelFailureCallback: dead.cancelFailureCallback.bind(dead),
+      checkpoint: checkpoints.checkpoint.bind(checkpoints),
     };
   }
 }

@@ -82,7 +82,7 @@ export class WorkerMetrics implements Metrics {
     if (last === 'DELIVERED') this.#instruments.count('waypost_messages_delivered_total');
     if (last === 'FAILED') this.#instruments.count('waypost_messages_failed_total');
     if (deadLetter) this.#instruments.count('waypost_dead_letters_total');
-    if (ending) this.#instruments.count('waypost_runs_ended_total', 'failed');
+    if (ending?.state === 'RUN_FAILED') this.#instruments.count('waypost_runs_ended_total', 'failed');
   }
 
   runEnded(_run: EndedRun, state: 'RUN_SUCCESS' | 'RUN_CANCELED'): void {

@@ -352,6 +352,11 @@ class MemoryAccounts implements Accounts {
     return name;
   }
 
+  signingKeysKnown(projectId: ProjectId): readonly string[] {
+    const keys = this.#keys.get(projectId);
+    return keys ? [keys.current, keys.next] : [];
+  }
+
   signingKeys(projectId: ProjectId): Promise<SigningKeys> {
     const keys = this.#keys.get(projectId);
     return keys ? Promise.resolve(keys) : Promise.reject(new Error('no such project'));

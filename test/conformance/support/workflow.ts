@@ -165,7 +165,16 @@ export class Run {
   }
 
   /** Asks for a run of the workflow at `path`, and waits for its end; answers it. */
-  async invoke(child: Trigger & { createdAtMs?: number; stepId?: number } = {}): Promise<Run> {
+  async invoke(child: Invoked = {}): Promise<Run> {
+    const { server } = this;
+    const started = prepared(server, child);
+    const { destination, headers, body } = await this.invokeItem({ ...child, ...started });
+    const { messageId } = await server.post(`/v2/publish/${destination}`, undefined, { headers, body });
+    return new Run(server, started, messageId);
+  }
+
+  /** What the endpoint publishes to invoke a run. */
+  async invokeItem(child: Invoked): Promise<{ destination: string; headers: Headers; body: string }> {
     const { server } = this;
     const started = prepared(server, child);
     const { headers, payload } = triggerHeaders(server, started, child);
@@ -192,9 +201,7 @@ export class Run {
       'upstash-forward-upstash-workflow-invoke-count': '1',
       ...child.headers,
     };
-    const target = `/v2/publish/${server.destination(started.path)}`;
-    const { messageId } = await server.post(target, body, { headers: invoking });
-    return new Run(server, started, messageId);
+    return { destination: server.destination(started.path), headers: invoking, body: JSON.stringify(body) };
   }
 
   /** The run ends with success, as the library says it. */
@@ -269,6 +276,8 @@ export class Run {
     });
   }
 }
+
+type Invoked = Trigger & { createdAtMs?: number; stepId?: number };
 
 export interface CallOptions {
   stepId?: number;

@@ -1,0 +1,150 @@
+/** Reads a checkpoint (contract K 3.2, 3.3). A refusal names the element of `append`, counted from 0. */
+import type { Appended } from '../engine/calls/commands.ts';
+import type { PublishCommand } from '../engine/messages/publish-command.ts';
+import { isTime, parseDurationMs } from '../protocol/durations.ts';
+import { ApiError, quotaExceeded } from '../protocol/errors.ts';
+import { shown } from '../protocol/headers.ts';
+import { checkName } from '../protocol/names.ts';
+import { readPublishOptions } from '../protocol/options.ts';
+import { refusedInRun } from '../protocol/workflow/refusals.ts';
+import { readStep } from '../workflow/steps.ts';
+import { shapeOf } from './given-items.ts';
+import { HEADER_LINES_MAX, messageLimit } from './limits.ts';
+import { bodyTooLarge } from './request-body.ts';
+import type { Services } from './route.ts';
+import { withInvocation } from './run-publish.ts';
+import { objectOf, stepMember, timeoutMember, timeoutMsOf } from './wait-request.ts';
+
+/** Elements of `append`, and tokens in `done`. */
+const ELEMENTS_MAX = 100;
+
+type ReadServices = Pick<Services, 'quotas' | 'limits' | 'proxyHeaders' | 'json' | 'clock'>;
+
+export interface GivenCheckpoint {
+  done: string[];
+  append: Appended[];
+}
+
+/** `parse` gives the parsed body. Rejects with `ApiError` 412, 413 or 422. */
+export async function readCheckpoint(parse: () => unknown, services: ReadServices): Promise<GivenCheckpoint> {
+  try {
+    const members = objectOf(await parse(), 'a JSON object is needed');
+    const done = doneOf(members['done']);
+    const append: Appended[] = [];
+    for (const [at, element] of elementsOf(members['append']).entries()) {
+      append.push(await readElement(element, services).catch((error: unknown) => Promise.reject(atElement(at, error))));
+    }
+    return { done, append };
+  } catch (error) {
+    throw refusedInRun(error);
+  }
+}
+
+function doneOf(value: unknown): string[] {
+  const isList = Array.isArray(value) && value.length > 0 && value.length <= ELEMENTS_MAX;
+  if (!isList || !value.every((token) => typeof token === 'string')) {
+    throw invalid(`done must have 1 to ${ELEMENTS_MAX} tokens`);
+  }
+  if (new Set(value).size < value.length) throw invalid('done must have each token once');
+  return value;
+}
+
+function elementsOf(value: unknown): unknown[] {
+  if (value === undefined || value === null) return [];
+  if (!Array.isArray(value)) throw invalid('append must be an array');
+  if (value.length > ELEMENTS_MAX) throw quotaExceeded('maxAppend', ELEMENTS_MAX);
+  return value;
+}
+
+async function readElement(element: unknown, services: ReadServices): Promise<Appended> {
+  const members = objectOf(element, 'an object is needed');
+  const kinds = ['step', 'call', 'invoke', 'wait'].filter((kind) => Object.hasOwn(members, kind));
+  if (kinds.length !== 1) throw invalid('one of step, call, invoke and wait is needed');
+  switch (kinds[0]) {
+    case 'step':
+      return stepOf(members, services);
+    case 'wait':
+      return waitOf(members['wait'], services);
+    case 'call':
+      return callOf(members['call'], services);
+    default:
+      return await invocationOf(members['invoke'], services);
+  }
+}
+
+function stepOf(members: Record<string, unknown>, { quotas, clock, limits }: ReadServices): Appended {
+  const step = objectOf(members['step'], 'step must be an object');
+  const body = Buffer.from(JSON.stringify(step));
+  const limit = messageLimit(limits.messageBytesMax);
+  if (body.length > limit.bytesMax) throw bodyTooLarge(limit);
+  const read = readStep(body);
+  if (!read || (read.stepId === 0 && read.targetStep === undefined)) {
+    throw invalid('step must have a stepId of at least 1, or stepId 0 and a targetStep');
+  }
+  const { delay, notBefore } = members;
+  const { delayMsMax } = quotas;
+  const nowMs = clock.nowMs();
+  const appended: Appended = { kind: 'step', body };
+  let aheadMs = 0;
+  if (notBefore !== undefined && notBefore !== null) {
+    if (!Number.isSafeInteger(notBefore) || Number(notBefore) < 0) throw invalid('notBefore must be Unix seconds');
+    appended.notBeforeMs = Number(notBefore) * 1000;
+    aheadMs = appended.notBeforeMs - nowMs;
+  } else if (delay !== undefined && delay !== null) {
+    const delayMs = parseDurationMs(typeof delay === 'number' ? `${delay}s` : String(delay));
+    if (delayMs === undefined) throw invalid(`delay must be a duration such as 20s, not ${shown(String(delay))}`);
+    appended.delayMs = delayMs;
+    aheadMs = delayMs;
+  }
+  if (delayMsMax > 0 && aheadMs > delayMsMax) throw quotaExceeded('maxDelay', Math.floor(delayMsMax / 1000));
+  if (!isTime(nowMs + aheadMs)) throw invalid('the step is too far ahead');
+  return appended;
+}
+
+function waitOf(value: unknown, { quotas, clock }: ReadServices): Appended {
+  const members = objectOf(value, 'wait must be an object');
+  const { eventId } = members;
+  if (typeof eventId !== 'string') throw invalid('wait.eventId must be a string');
+  checkName('event id', eventId);
+  const timeout = timeoutMember(members['timeout']);
+  const timeoutMs = timeoutMsOf(timeout, { quotas, nowMs: clock.nowMs() });
+  return { kind: 'wait', eventId, timeout, timeoutMs, ...stepMember(members['step']) };
+}
+
+function callOf(value: unknown, services: ReadServices): Appended {
+  const command = readMessage(value, services);
+  const { run } = command.options;
+  if (run?.kind !== 'append' || run.callType !== 'toCallback') {
+    throw invalid('a call needs Upstash-Workflow-Init: false, and the call type toCallback');
+  }
+  return { kind: 'call', command };
+}
+
+async function invocationOf(value: unknown, services: ReadServices): Promise<Appended> {
+  const command = await withInvocation(readMessage(value, services), services, services.clock.nowMs());
+  if (!command.invocation) {
+    throw invalid('an invocation needs Upstash-Workflow-Init: true and Upstash-Workflow-Invoke: true');
+  }
+  return { kind: 'invoke', command };
+}
+
+/** As an item of a batch. A blocked address is found only at delivery, as for all messages of a run. */
+function readMessage(value: unknown, { quotas, limits, proxyHeaders, clock }: ReadServices): PublishCommand {
+  const given = shapeOf(value, { bytesMax: limits.headerBytesMax, linesMax: HEADER_LINES_MAX });
+  const { destination, rawHeaders, body } = given;
+  if (destination.kind !== 'url' || given.queue !== '') throw invalid('the destination must be a URL, without a queue');
+  const limit = messageLimit(limits.messageBytesMax);
+  if (body.length > limit.bytesMax) throw bodyTooLarge(limit);
+  const input = { rawHeaders, queryConfig: [], tokenInQuery: true, proxyHeaders };
+  const options = readPublishOptions(input, 'publish', quotas, clock.nowMs());
+  if (options.cron !== undefined) throw invalid('a message of a run has no cron expression');
+  return { url: destination.url, body, options };
+}
+
+function atElement(index: number, error: unknown): unknown {
+  return error instanceof ApiError ? new ApiError(error.code, `${error.message} (append[${index}])`) : error;
+}
+
+function invalid(reason: string): ApiError {
+  return new ApiError('unprocessable', `invalid checkpoint: ${reason}`);
+}

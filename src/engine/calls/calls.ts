@@ -1,0 +1,156 @@
+/**
+ * The calls of endpoints that are under way on this worker. A call is one HTTP request that delivers a message of a run, until
+ * the endpoint has answered it. It holds messages of the run: at first the one that it delivers; with each checkpoint it gives
+ * some up, which are delivered then, and takes those over that it goes on with. What becomes of the call becomes of each
+ * message that it still holds at its end (contract K).
+ */
+import { takesCheckpoints } from '../../protocol/workflow/checkpoints.ts';
+import type { Run } from '../../workflow/model.ts';
+import type { Claimed, ClaimToken, Millis, Outcome } from '../model.ts';
+import type { UnderWay } from '../ports.ts';
+import type { CheckpointAnswer } from './commands.ts';
+import { type CallEnd, endsOf } from './ends.ts';
+
+/** A message that a call holds. */
+export interface Held {
+  claimed: Claimed;
+  /** Since when, as elapsed time. */
+  sinceMs: Millis;
+  /** The checkpoint that appended it; absent: the call delivers it. */
+  from?: Kept | undefined;
+}
+
+/** A checkpoint that is being saved, or whose answer may be asked for again since it was lost. */
+interface Kept {
+  hash: string;
+  done: readonly ClaimToken[];
+  answer: Promise<CheckpointAnswer>;
+  /** What it appended and the call still holds. */
+  appended: Set<ClaimToken>;
+}
+
+const LOST: CheckpointAnswer = { kind: 'lost' };
+
+export class Calls {
+  /** By the messages that calls hold, and by those that are done with a checkpoint that may be repeated. */
+  readonly #byToken = new Map<ClaimToken, Call>();
+
+  /** The call that delivers the message; `undefined`: its endpoint may send no checkpoints. */
+  begin(claimed: Claimed, sinceMs: Millis): Call | undefined {
+    const { run } = claimed.message.settings;
+    return run && takesCheckpoints(run) ? new Call(claimed, sinceMs, this.#byToken) : undefined;
+  }
+
+  find(claimToken: ClaimToken): Call | undefined {
+    return this.#byToken.get(claimToken);
+  }
+}
+
+export class Call {
+  /** The message that it delivers. */
+  readonly first: Claimed;
+  /** Its run, as it was read last. */
+  run: Run | undefined;
+  #attempt: UnderWay | undefined;
+  readonly #callByToken: Map<ClaimToken, Call>;
+  readonly #held = new Map<ClaimToken, Held>();
+  /** By each message that is done with them. */
+  readonly #kept = new Map<ClaimToken, Kept>();
+  readonly #saving = new Set<Promise<unknown>>();
+  #isEnding = false;
+
+  constructor(first: Claimed, sinceMs: Millis, callByToken: Map<ClaimToken, Call>) {
+    this.first = first;
+    this.#callByToken = callByToken;
+    this.#hold({ claimed: first, sinceMs });
+  }
+
+  /** The request is being sent. */
+  begun(attempt: UnderWay): void {
+    this.#attempt = attempt;
+  }
+
+  /**
+   * Carries out a checkpoint that names the messages `done`. `save` is given them, and answers what the call goes on with. The
+   * same checkpoint again is answered as the first time. Throws what `save` throws; the call then holds what it held.
+   */
+  checkpoint(
+    done: readonly ClaimToken[],
+    hash: string,
+    save: (done: readonly Held[], hold: (held: Held) => void) => Promise<CheckpointAnswer>,
+  ): CheckpointAnswer | Promise<CheckpointAnswer> {
+    const [first = -1] = done;
+    const earlier = this.#kept.get(first);
+    if (earlier) return earlier.hash === hash ? earlier.answer : LOST;
+    const held = done.flatMap((token) => this.#held.get(token) ?? []);
+    if (this.#isEnding || held.length < done.length) return LOST;
+    this.#attempt?.extend();
+    const kept: Kept = { hash, done, answer: Promise.resolve(LOST), appended: new Set() };
+    for (const token of done) {
+      this.#held.delete(token);
+      this.#kept.set(token, kept);
+    }
+    kept.answer = this.#save(kept, held, save);
+    const saving = kept.answer.catch(() => {}).finally(() => this.#saving.delete(saving));
+    this.#saving.add(saving);
+    return kept.answer;
+  }
+
+  /** What becomes of each message that it still holds, once the request has ended with `outcome`. */
+  async end(outcome: Outcome, endedAtMs: Millis): Promise<CallEnd[]> {
+    this.#isEnding = true;
+    while (this.#saving.size > 0) await Promise.all(this.#saving);
+    for (const token of [...this.#held.keys(), ...this.#kept.keys()]) this.#callByToken.delete(token);
+    this.#kept.clear();
+    const held = [...this.#held.values()];
+    for (const each of held) each.claimed.durationMs = endedAtMs - each.sinceMs;
+    return endsOf(
+      held.map(({ claimed }) => claimed),
+      this.first,
+      outcome,
+    );
+  }
+
+  async #save(
+    kept: Kept,
+    done: readonly Held[],
+    save: (done: readonly Held[], hold: (held: Held) => void) => Promise<CheckpointAnswer>,
+  ): Promise<CheckpointAnswer> {
+    const hold = (held: Held): void => {
+      kept.appended.add(held.claimed.claimToken);
+      this.#hold({ ...held, from: kept });
+    };
+    try {
+      const answer = await save(done, hold);
+      if (answer.kind === 'ended') this.#restore(kept, done);
+      else for (const { claimed, from } of done) this.#forget(from, claimed.claimToken);
+      return answer;
+    } catch (error) {
+      this.#restore(kept, done);
+      throw error;
+    }
+  }
+
+  #hold(held: Held): void {
+    const { claimToken } = held.claimed;
+    this.#held.set(claimToken, held);
+    this.#callByToken.set(claimToken, this);
+  }
+
+  /** Nothing was saved. */
+  #restore({ done }: Kept, held: readonly Held[]): void {
+    for (const token of done) this.#kept.delete(token);
+    for (const each of held) this.#hold(each);
+  }
+
+  /** A message is done: the checkpoint that appended all such messages is not repeated any more. */
+  #forget(from: Kept | undefined, claimToken: ClaimToken): void {
+    if (!from) return;
+    from.appended.delete(claimToken);
+    if (from.appended.size > 0) return;
+    for (const token of from.done) {
+      this.#kept.delete(token);
+      this.#callByToken.delete(token);
+    }
+  }
+}

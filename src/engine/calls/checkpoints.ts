@@ -1,0 +1,238 @@
+/**
+ * Saves checkpoints (contract K 3, [why](../../../docs/decisions/034-a-checkpoint-is-a-settle-with-follows.md)). What is done
+ * is settled as by the end of an attempt, and what enters the journal follows from it as callbacks do: in one transaction,
+ * fenced by the claims. A message that is saved as claimed is not sent: the call goes on with it.
+ */
+import { ApiError, quotaExceeded } from '../../protocol/errors.ts';
+import type { Run, RunKey } from '../../workflow/model.ts';
+import { lineOf } from '../lanes/origin-line.ts';
+import type { Draft } from '../messages/accept.ts';
+import type { Saved } from '../messages/accepted.ts';
+import type { Intake } from '../messages/intake.ts';
+import type { PublishCommand } from '../messages/publish-command.ts';
+import type { NewMessage, ProjectId, Settlement } from '../model.ts';
+import type { Clock } from '../ports.ts';
+import type { Reports } from '../reports.ts';
+import type { ActiveRuns } from '../runs/active-runs.ts';
+import type { DraftContext } from '../runs/drafts.ts';
+import type { Publisher } from '../runs/publish.ts';
+import type { WaiterCommands } from '../runs/run-commands.ts';
+import type { RunStore } from '../runs/stores.ts';
+import type { Checkpointed, MessageStore } from '../stores.ts';
+import { STALE, untilCurrent } from '../until-current.ts';
+import type { Numbers } from '../workers/numbers.ts';
+import type { Call, Calls, Held } from './calls.ts';
+import type { Appended, CheckpointAnswer, CheckpointCommand, CheckpointCommands } from './commands.ts';
+import { draftOfCall, draftOfStep, type Sender, waitOf } from './drafts.ts';
+import { type CallSlots, CheckpointSlots } from './places.ts';
+
+export interface CheckpointDeps {
+  store: {
+    messages: Pick<MessageStore, 'checkpoint'>;
+    runs: Pick<RunStore, 'findRun' | 'findRecords'>;
+  };
+  /** With the calls that are under way here. */
+  dispatcher: CallSlots & { readonly calls: Calls; readonly intake: Intake };
+  active: ActiveRuns;
+  publisher: Publisher;
+  waits: Pick<WaiterCommands, 'wait'>;
+  numbers: Numbers;
+  clock: Clock;
+  reports: Reports;
+  contextOf(projectId: ProjectId): DraftContext;
+}
+
+/** The call that a checkpoint is of, as far as it is under way here. */
+interface Around {
+  call: Call;
+  done: readonly Held[];
+  hold: (held: Held) => void;
+}
+
+export class Checkpoints implements CheckpointCommands {
+  readonly #deps: CheckpointDeps;
+
+  constructor(deps: CheckpointDeps) {
+    this.#deps = deps;
+  }
+
+  async checkpoint(projectId: ProjectId, command: CheckpointCommand): Promise<CheckpointAnswer> {
+    const { dispatcher } = this.#deps;
+    const tokens = command.done.map(({ claimToken }) => claimToken);
+    const call = tokens[0] === undefined ? undefined : dispatcher.calls.find(tokens[0]);
+    // The call is under way on another worker, or is over. It goes on with nothing then.
+    if (!call) return this.#save(projectId, command);
+    const { message } = call.first;
+    dispatcher.noteHeard(lineOf(message.projectId, message.origin));
+    return call.checkpoint(tokens, command.hash, (done, hold) => this.#save(projectId, command, { call, done, hold }));
+  }
+
+  async #save(projectId: ProjectId, command: CheckpointCommand, around?: Around): Promise<CheckpointAnswer> {
+    const { active } = this.#deps;
+    return untilCurrent('the workflow run', async () => {
+      const run = await this.#runOf(projectId, command.runKey, around?.call);
+      if (!run) return { kind: 'ended' };
+      if (around) around.call.run = run;
+      const answer = await this.#saveFor(run, command, around);
+      if (answer === STALE) active.forget(projectId, run.id);
+      return answer;
+    });
+  }
+
+  /** `STALE`: nothing was saved, and the run must be read again. */
+  async #saveFor(
+    run: Run,
+    command: CheckpointCommand,
+    around: Around | undefined,
+  ): Promise<CheckpointAnswer | typeof STALE> {
+    const { clock } = this.#deps;
+    const sender = await this.#senderOf(run, command, around);
+    // Each is kept once for its step, so it may be saved before what is done is, and again.
+    const records = await this.#saveRecords(run, command.append, sender);
+    if (records === 'runOver') return { kind: 'ended' };
+    const drafts = await this.#draftsOf(run, command.append, sender);
+    const done = settlementsOf(run, command, clock.nowMs());
+    const { saved, follows } = await this.#saveMessages(drafts, done, around);
+    switch (saved.kind) {
+      case 'stale':
+        return { kind: 'lost' };
+      case 'runOver':
+        return { kind: 'ended' };
+      case 'runChanged':
+        return STALE;
+      case 'journalFull':
+        throw quotaExceeded('maxJournalSize', saved.limit);
+      case 'saved': {
+        if (around) this.#report(around.done, done);
+        const messages = follows.map((follow, index) => entryOf(follow, saved.follows[index], around !== undefined));
+        return { kind: 'saved', entries: command.append.map((_, at) => records.get(at) ?? messages.shift() ?? NONE) };
+      }
+    }
+  }
+
+  async #saveMessages(
+    drafts: Draft[],
+    done: Settlement[],
+    around: Around | undefined,
+  ): Promise<{ saved: Checkpointed; follows: NewMessage[] }> {
+    const { store, clock, dispatcher } = this.#deps;
+    const sinceMs = clock.elapsedMs;
+    const slots =
+      around &&
+      new CheckpointSlots(
+        dispatcher,
+        around.done.map(({ claimed }) => claimed),
+        (claimed) => around.hold({ claimed, sinceMs }),
+      );
+    let saved: Checkpointed | undefined;
+    try {
+      let follows: NewMessage[] = [];
+      const save = (newMessages: NewMessage[]): Promise<Checkpointed> => {
+        follows = newMessages;
+        return store.messages.checkpoint({ done, follows }, clock.nowMs());
+      };
+      const savedOf = (answer: Checkpointed) => (answer.kind === 'saved' ? answer.follows : []);
+      saved = await dispatcher.intake.save(drafts, save, savedOf, { mayBeAlone: false, ...(slots && { slots }) });
+      return { saved, follows };
+    } finally {
+      slots?.end(saved?.kind === 'saved' || saved?.kind === 'stale');
+    }
+  }
+
+  async #runOf(projectId: ProjectId, runKey: RunKey, call: Call | undefined): Promise<Run | undefined> {
+    const { active, store } = this.#deps;
+    const id = call?.first.message.settings.run?.id;
+    if (id === undefined) {
+      const run = await store.runs.findRun(projectId, runKey);
+      return run?.state === 'RUN_STARTED' ? run : undefined;
+    }
+    const { run, isFresh } = await active.find(projectId, id);
+    if (run?.key === runKey) return run;
+    const read = isFresh ? run : await active.read(projectId, id);
+    return read?.key === runKey ? read : undefined;
+  }
+
+  async #senderOf(run: Run, { done, callerIp }: CheckpointCommand, around: Around | undefined): Promise<Sender> {
+    if (run.config.isKept) return { callerIp };
+    const [first] = done;
+    const held = around?.done[0]?.claimed.message;
+    const [previous] = held || !first ? [held] : await this.#deps.store.runs.findRecords(run.projectId, [first.key]);
+    return { callerIp, previous };
+  }
+
+  /** Saves waits and invocations; answers by their place. */
+  async #saveRecords(
+    run: Run,
+    append: readonly Appended[],
+    sender: Sender,
+  ): Promise<ReadonlyMap<number, Entry> | 'runOver'> {
+    const { waits, publisher } = this.#deps;
+    const entries = new Map<number, Entry>();
+    try {
+      for (const [at, each] of append.entries()) {
+        if (each.kind === 'wait') {
+          const { messageId } = await waits.wait(run.projectId, waitOf(each, run, sender));
+          entries.set(at, { messageId });
+        } else if (each.kind === 'invoke') {
+          const { drafts, accepted } = await publisher.publish(run.projectId, [invocationBy(run, each.command)]);
+          const [as] = accepted;
+          entries.set(at, { messageId: as?.kind === 'duplicate' ? as.messageId : (drafts[0]?.message.id ?? '') });
+        }
+      }
+      return entries;
+    } catch (error) {
+      if (error instanceof ApiError && error.code === 'run_over') return 'runOver';
+      throw error;
+    }
+  }
+
+  async #draftsOf(run: Run, append: readonly Appended[], sender: Sender): Promise<Draft[]> {
+    const context = this.#deps.contextOf(run.projectId);
+    const firstKey = await this.#deps.numbers.take(append.length);
+    return append.flatMap((each, index) => {
+      const key = firstKey + index;
+      if (each.kind === 'step') return [draftOfStep(each, run, key, sender, context)];
+      return each.kind === 'call' ? [draftOfCall(each, run, key, context)] : [];
+    });
+  }
+
+  #report(held: readonly Held[], done: readonly Settlement[]): void {
+    const { reports, clock } = this.#deps;
+    for (const [index, { claimed, sinceMs }] of held.entries()) {
+      claimed.durationMs = clock.elapsedMs - sinceMs;
+      const change = done[index]?.change;
+      if (change) reports.settled(claimed, change, clock.nowMs());
+    }
+  }
+}
+
+type Entry = Extract<CheckpointAnswer, { kind: 'saved' }>['entries'][number];
+
+const NONE: Entry = { messageId: '' };
+
+/** What is done is delivered with the checkpoint, as if an answer of 200 had come. */
+function settlementsOf({ projectId }: Run, { done }: CheckpointCommand, atMs: number): Settlement[] {
+  return done.map(({ key, claimToken }) => ({
+    key,
+    projectId,
+    claimToken,
+    change: { next: { kind: 'finished' }, events: [{ atMs, state: 'DELIVERED', responseStatus: 200 }] },
+  }));
+}
+
+/** `goesOn`: the call goes on with what was saved as claimed, unless somebody else is called. */
+function entryOf({ message, state }: NewMessage, saved: Saved | undefined, goesOn: boolean): Entry {
+  if (saved?.state === 'dropped') return { messageId: saved.messageId ?? message.id };
+  const { key, id: messageId } = message;
+  const isHeld = goesOn && saved?.state === 'claimed' && message.settings.run?.callType === 'step';
+  return isHeld && state.kind === 'claimed'
+    ? { messageId, held: { key, claimToken: state.claimToken } }
+    : { messageId };
+}
+
+/** Whatever run the element names: the token is for this one. */
+function invocationBy(run: Run, command: PublishCommand): PublishCommand {
+  const { invocation } = command;
+  if (!invocation) return command;
+  return { ...command, invocation: { ...invocation, runId: run.id, createdAtMs: run.createdAtMs } };
+}

@@ -1,0 +1,89 @@
+/** What is saved for what a checkpoint appends: the same as for a publish by the run (contract K 3.3)? */
+import { prefixOf } from '../../protocol/dialect.ts';
+import { newHeaderMap } from '../../protocol/headers.ts';
+import type { HeaderMap, MessageSettings, PublishOptions, RunAppend } from '../../protocol/settings.ts';
+import { withoutMarks } from '../../protocol/workflow/forwarded-headers.ts';
+import { PROTOCOL_VERSION, RETRIES_DEFAULT } from '../../protocol/workflow/generations.ts';
+import { withHeaders } from '../../workflow/configuration.ts';
+import type { Run } from '../../workflow/model.ts';
+import type { Draft } from '../messages/accept.ts';
+import type { Message, MessageKey } from '../model.ts';
+import { type DraftContext, draftOfAppend } from '../runs/drafts.ts';
+import type { WaitCommand } from '../runs/run-commands.ts';
+import type { Appended } from './commands.ts';
+
+type Step = Extract<Appended, { kind: 'step' }>;
+type Wait = Extract<Appended, { kind: 'wait' }>;
+type Call = Extract<Appended, { kind: 'call' }>;
+
+/** The sender of a checkpoint. */
+export interface Sender {
+  /**
+   * The message that is done first. In a run that does not keep what its trigger fixed, each message repeats it, and so the
+   * next one has it from this one (contract W 7). Absent: the run keeps it.
+   */
+  previous?: Pick<Message, 'header' | 'settings'> | undefined;
+  callerIp?: string | undefined;
+}
+
+export function draftOfStep(step: Step, run: Run, key: MessageKey, sender: Sender, context: DraftContext): Draft {
+  const { body, delayMs, notBeforeMs } = step;
+  const append = appendTo(run, 'step');
+  const { header, settings } = likePrevious(run, sender.previous);
+  const options: PublishOptions = { method: 'POST', header, explicitHeader: header, settings, run: append };
+  if (delayMs !== undefined) options.delayMs = delayMs;
+  if (notBeforeMs !== undefined) options.notBeforeMs = notBeforeMs;
+  const { callerIp } = sender;
+  const command = { url: run.url, body, options, ...(callerIp !== undefined && { callerIp }) };
+  return draftOfAppend(command, append, run, key, context);
+}
+
+/** Whatever run the element names: the token is for this one. */
+export function draftOfCall({ command }: Call, run: Run, key: MessageKey, context: DraftContext): Draft {
+  const given = command.options.run;
+  const features = given?.features ?? run.config.features;
+  return draftOfAppend(command, { ...appendTo(run, 'toCallback'), features }, run, key, context);
+}
+
+export function waitOf(wait: Wait, run: Run, sender: Sender): WaitCommand {
+  const { eventId, timeout, timeoutMs, step, stepId } = wait;
+  const { header, settings } = likePrevious(run, sender.previous);
+  const part = { url: run.url, header, settings };
+  const prefix = prefixOf(run.config.dialect);
+  const headers = newHeaderMap();
+  headers[`${prefix}-Workflow-Runid`] = [run.id];
+  headers[`${prefix}-Workflow-Url`] = [run.url];
+  const command: WaitCommand = {
+    runId: run.id,
+    createdAtMs: run.createdAtMs,
+    eventId,
+    timeout,
+    timeoutMs,
+    step,
+    stepId,
+    features: run.config.features,
+    notified: part,
+    timedOut: part,
+    headers,
+    timeoutHeaders: headers,
+  };
+  if (sender.callerIp !== undefined) command.callerIp = sender.callerIp;
+  return command;
+}
+
+function appendTo(run: Run, callType: RunAppend['callType']): RunAppend {
+  return { kind: 'append', runId: run.id, createdAtMs: run.createdAtMs, callType, features: run.config.features };
+}
+
+/** What a library sends beside a step. */
+function likePrevious(
+  { config: { dialect } }: Run,
+  previous: Sender['previous'],
+): { header: HeaderMap; settings: MessageSettings } {
+  const own = newHeaderMap();
+  own[`${prefixOf(dialect)}-Workflow-Sdk-Version`] = [PROTOCOL_VERSION];
+  own['Content-Type'] = ['application/json'];
+  if (!previous) return { header: own, settings: { dialect, maxRetries: RETRIES_DEFAULT } };
+  const { run: _run, callback: _callback, ...settings } = previous.settings;
+  return { header: withHeaders(withoutMarks(previous.header, 'step'), own), settings };
+}

@@ -1,0 +1,89 @@
+/**
+ * Which delivery slots does a checkpoint use? The slot of a message that is done passes to the first that the call goes on
+ * with, so that also a full worker lets calls go on; all others are reserved like those of any new message.
+ */
+import { lineOf, type OriginLine } from '../lanes/origin-line.ts';
+import type { DeliverySlots } from '../messages/placement.ts';
+import type { Claimed, ClaimToken, Millis } from '../model.ts';
+
+/** The dispatcher's slots, as far as calls need them. */
+export interface CallSlots extends DeliverySlots {
+  /**
+   * Reserves a slot for a message of `bytes` in place of that of `done`, which it gives up. False, with nothing changed: its
+   * line must have fewer attempts than it has, or this worker delivers nothing now.
+   */
+  tryPass(done: Claimed, bytes: number, claimToken: ClaimToken): boolean;
+  /** Gives `done` a slot again, although there may be none: it passed its own, and nothing was saved. */
+  takeBack(done: Claimed): void;
+  /** The slot of `done` was passed, and `done` is saved as delivered. */
+  forget(done: Claimed): void;
+  /** Gives up the slot of `done`. */
+  giveUp(done: Claimed): void;
+  /** A slot with `reservedBytes` was reserved for `claimed`, with which a call goes on. */
+  keep(claimed: Claimed, reservedBytes: number): void;
+  /** An endpoint shows that it is at work. */
+  noteHeard(line: OriginLine): void;
+}
+
+/** The slots for what one checkpoint appends. `end` must be called. */
+export class CheckpointSlots implements DeliverySlots {
+  readonly worker: string;
+  readonly #slots: CallSlots;
+  readonly #done: readonly Claimed[];
+  readonly #hold: (claimed: Claimed) => void;
+  readonly #passed = new Set<Claimed>();
+
+  /** `hold` is called for each message that the call goes on with. */
+  constructor(slots: CallSlots, done: readonly Claimed[], hold: (claimed: Claimed) => void) {
+    this.worker = slots.worker;
+    this.#slots = slots;
+    this.#done = done;
+    this.#hold = hold;
+  }
+
+  tryReserve(line: OriginLine, bytes: number, claimToken: ClaimToken): 'reserved' | 'wait' | 'none' {
+    const passing = this.#done.find((each) => !this.#passed.has(each) && lineTo(each) === line);
+    if (passing && this.#slots.tryPass(passing, bytes, claimToken)) {
+      this.#passed.add(passing);
+      return 'reserved';
+    }
+    return this.#slots.tryReserve(line, bytes, claimToken);
+  }
+
+  giveBack(line: OriginLine, bytes: number, claimToken: ClaimToken): void {
+    this.#slots.giveBack(line, bytes, claimToken);
+  }
+
+  /** A call to somebody else goes out; the call goes on with everything else. */
+  start(claimed: Claimed, reservedBytes: number): void {
+    if (claimed.message.settings.run?.callType !== 'step') return this.#slots.start(claimed, reservedBytes);
+    // Its journal is not sent now.
+    const { journal: _journal, ...held } = claimed;
+    this.#slots.keep(held, reservedBytes);
+    this.#hold(held);
+  }
+
+  noteDue(dueAtMs: Millis): void {
+    this.#slots.noteDue(dueAtMs);
+  }
+
+  noteWaitingLine(line: OriginLine): void {
+    this.#slots.noteWaitingLine(line);
+  }
+
+  /** `isOver`: the messages that were to be done are so, or belong to somebody else by now. */
+  end(isOver: boolean): void {
+    for (const each of this.#done) {
+      if (this.#passed.has(each)) {
+        if (isOver) this.#slots.forget(each);
+        else this.#slots.takeBack(each);
+      } else if (isOver) {
+        this.#slots.giveUp(each);
+      }
+    }
+  }
+}
+
+function lineTo({ message: { projectId, origin } }: Claimed): OriginLine {
+  return lineOf(projectId, origin);
+}

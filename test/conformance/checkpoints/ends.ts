@@ -1,0 +1,75 @@
+/** How does a call end, and what becomes of the messages that it holds (contract K 5)? */
+import { expect } from 'vitest';
+import { called, callOf, end, save } from '../support/checkpoints.ts';
+import { type Section, statement } from '../support/statement.ts';
+import { answered, DONE, plans, runStep, start } from '../support/workflow.ts';
+
+export const ends: Section = {
+  title: 'Ends',
+  statements: [
+    statement('K21', 'An answer with a token that is held ends the run with its body.', async (server) => {
+      const results: [body: string, shown: string | undefined][] = [
+        ['{"grün":[1, 2]}', '{"grün":[1, 2]}'],
+        ['', undefined],
+      ];
+      for (const [body, shown] of results) {
+        const { run, token, answer } = await called(server);
+        answer(answered(201, body, { 'Waypost-Workflow-End': token }));
+        expect((await run.reached('RUN_SUCCESS')).workflowRunResponse).toBe(shown);
+        expect(await run.states()).toEqual(expect.arrayContaining(['DELIVERED', 'RUN_SUCCESS']));
+        await run.lastDelivery(1);
+      }
+    }),
+
+    statement(
+      'K22',
+      'Without one, the message that it delivered is delivered, and what else it holds goes out anew.',
+      async (server) => {
+        const { run, token, answer } = await called(server);
+        const planned = await save(
+          server,
+          [token],
+          plans(1, 2).map((step) => ({ step })),
+        );
+        answer(DONE);
+        const again = [await callOf(run, 2, answer), await callOf(run, 3, answer)];
+        expect(new Set(again.map(({ delivery }) => delivery.messageId))).toEqual(
+          new Set(planned.map(({ messageId }) => messageId)),
+        );
+        expect(again.map(({ delivery }) => delivery.headers['upstash-retried'])).toEqual(['0', '0']);
+        expect(again.map((each) => each.token)).not.toEqual(planned.map((each) => each.token));
+        const plain = await start(server);
+        await plain.lastDelivery(1);
+        expect(await plain.states()).toContain('DELIVERED');
+      },
+    ),
+
+    statement('K23', 'Any other answer is a failed attempt of each message that it holds.', async (server) => {
+      const { run, token, answer } = await called(server, { headers: { 'upstash-retries': '1' } });
+      const [one] = await save(server, [token], [{ step: runStep(1) }]);
+      answer({ status: 500, body: 'broken' });
+      const { time, nextDeliveryTime } = await run.logged('RETRY');
+      expect(nextDeliveryTime).toBeGreaterThan(time);
+      server.clock.advanceTo(nextDeliveryTime);
+      const second = await callOf(run, 2, answer);
+      expect([second.delivery.messageId, second.delivery.headers['upstash-retried']]).toEqual([one.messageId, '1']);
+      // The retries of a step are its own.
+      const [two] = await save(server, [second.token], [{ step: runStep(2) }]);
+      answer({ status: 500, body: 'broken' });
+      server.clock.advanceTo((await run.logged('RETRY', 2)).nextDeliveryTime);
+      const third = await callOf(run, 3, answer);
+      expect([third.delivery.messageId, third.delivery.headers['upstash-retried']]).toEqual([two.messageId, '1']);
+      expect(third.delivery.entries).toHaveLength(3);
+      answer({ status: 500, body: 'the last' });
+      expect(await run.buried()).toMatchObject({ messageId: two.messageId, responseBody: 'the last' });
+    }),
+
+    statement('K24', 'A result with a token that is not held is a failed attempt.', async (server) => {
+      const { run, token, answer } = await called(server, { headers: { 'upstash-retries': '0' } });
+      await save(server, [token], [{ step: runStep(1) }]);
+      answer(end(token, '"early"'));
+      await run.reached('RUN_FAILED');
+      expect((await run.buried()).responseBody).toContain('does not hold');
+    }),
+  ],
+};

@@ -1,0 +1,76 @@
+/** Which limits does a call meet that goes on (contract K 3.6, 3.8)? */
+import { expect } from 'vitest';
+import { called, callOf, end, save } from '../support/checkpoints.ts';
+import { type Section, statement } from '../support/statement.ts';
+import { DONE, runStep, start } from '../support/workflow.ts';
+
+function flow(value: string): Record<string, string> {
+  return { 'upstash-flow-control-key': 'key', 'upstash-flow-control-value': value };
+}
+
+export const limits: Section = {
+  title: 'Limits',
+  statements: [
+    statement(
+      'K13',
+      'Each step that is held takes from the rate of its key; when none is left, it waits.',
+      async (server) => {
+        const { run, token, answer } = await called(server, { headers: flow('rate=2, period=1m') });
+        const [one] = await save(server, [token], [{ step: runStep(1) }]);
+        const [two] = await save(server, [one.token], [{ step: runStep(2) }]);
+        expect([typeof one.token, two]).toEqual(['string', { messageId: expect.stringMatching(/^msg_/) }]);
+        answer(DONE);
+        server.clock.advance(59_000);
+        await run.lastDelivery(1);
+        server.clock.advance(1_000);
+        expect((await callOf(run, 2, answer)).delivery.messageId).toBe(two.messageId);
+      },
+    ),
+
+    statement(
+      'K14',
+      'A key with parallelism 1 lets a call go on, unless another waits for the key.',
+      async (server) => {
+        const { run, token, answer } = await called(server, { headers: flow('parallelism=1') });
+        const [one] = await save(server, [token], [{ step: runStep(1) }]);
+        expect(one).toHaveProperty('token');
+        const other = await start(server, { path: '/other', headers: flow('parallelism=1') });
+        const [two] = await save(server, [one.token], [{ step: runStep(2) }]);
+        expect(two).not.toHaveProperty('token');
+        await other.delivery(1);
+        answer(DONE);
+        const second = await callOf(run, 2, answer);
+        expect(second.delivery.messageId).toBe(two.messageId);
+        answer(end(second.token));
+        await run.reached('RUN_SUCCESS');
+      },
+    ),
+
+    statement(
+      'K15',
+      'Also a full worker lets its calls go on.',
+      async (server) => {
+        const { run, token, answer } = await called(server);
+        const waiting = await start(server);
+        const [one] = await save(server, [token], [{ step: runStep(1) }]);
+        const [two] = await save(server, [one.token], [{ step: runStep(2) }]);
+        expect(server.endpoint.to(waiting.path)).toEqual([]);
+        answer(end(two.token));
+        await run.reached('RUN_SUCCESS');
+        await waiting.delivery(1);
+      },
+      { flags: ['--in-flight-max', '1'] },
+    ),
+
+    statement('K16', 'The time limit of the call begins anew with each checkpoint.', async (server) => {
+      const { run, token } = await called(server, { headers: { 'upstash-timeout': '10s', 'upstash-retries': '0' } });
+      server.clock.advance(9_000);
+      const [one] = await save(server, [token], [{ step: runStep(1) }]);
+      server.clock.advance(9_000);
+      const [two] = await save(server, [one.token], [{ step: runStep(2) }]);
+      server.clock.advance(10_000);
+      await run.reached('RUN_FAILED');
+      expect((await run.buried()).messageId).toBe(two.messageId);
+    }),
+  ],
+};

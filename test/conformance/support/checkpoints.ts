@@ -1,0 +1,52 @@
+/** What an endpoint says that keeps results of steps within one call (contract K); nothing here reacts by itself. */
+import type { Reply } from './endpoint.ts';
+import type { Answer, Json, Subject } from './subject.ts';
+import { answered, type Delivery, type Run, start, type Trigger } from './workflow.ts';
+
+/** A delivery that is not answered yet. */
+export interface Call {
+  run: Run;
+  delivery: Delivery;
+  token: string;
+  /** Answers the oldest request to the workflow that has no answer. */
+  answer: (reply?: Reply) => void;
+}
+
+/** Starts a run whose endpoint answers nothing before it is told to, and waits for its first delivery. */
+export async function called(server: Subject, trigger: Trigger = {}): Promise<Call> {
+  const path = trigger.path ?? server.endpoint.newPath();
+  const answer = server.endpoint.hold(path);
+  const run = await start(server, { ...trigger, path });
+  return callOf(run, 1, answer);
+}
+
+/** The nth delivery of the run. */
+export async function callOf(run: Run, nth: number, answer: Call['answer']): Promise<Call> {
+  const delivery = await run.delivery(nth);
+  return { run, delivery, token: tokenOf(delivery), answer };
+}
+
+export function tokenOf({ headers }: Pick<Delivery, 'headers'>): string {
+  return String(headers['upstash-workflow-checkpoint'] ?? headers['waypost-workflow-checkpoint'] ?? '');
+}
+
+/** Sends a checkpoint with the first of its tokens. */
+export function send(server: Subject, done: string[], append: Json[] = []): Promise<Answer> {
+  return sendText(server, done[0] ?? '', JSON.stringify({ done, append }));
+}
+
+export function sendText(server: Subject, token: string, body: string): Promise<Answer> {
+  return server.ask('POST', '/v2/waypost/checkpoints', { token, body });
+}
+
+/** As `send`, for what must work: answers the entries. */
+export async function save(server: Subject, done: string[], append: Json[] = []): Promise<Json[]> {
+  const { status, json, text } = await send(server, done, append);
+  if (status !== 200) throw new Error(`a checkpoint was answered ${status} ${text}`);
+  return json.entries;
+}
+
+/** How an endpoint answers whose run has returned. */
+export function end(token: string, result = ''): Reply {
+  return answered(200, result, { 'Upstash-Workflow-End': token });
+}
