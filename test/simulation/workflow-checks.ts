@@ -52,10 +52,11 @@ export async function checkWorkflows(world: World, notes: WorkflowNotes, program
     checkResult(evidence, story);
   }
   checkMessages(evidence);
-  checkAttempts(evidence);
+  checkAttempts(evidence, ({ settings }) => settings.run?.callType === 'step');
   checkDelivered(evidence);
   checkHeaders(evidence);
   checkAcknowledged(evidence);
+  checkKept(evidence);
   checkIds(evidence);
   checkWaits(evidence);
   checkInvocations(evidence);
@@ -299,6 +300,23 @@ function checkAcknowledged({ world, notes, stories }: WorkflowEvidence): void {
       return isOfRun && atMs > request.answeredAtMs;
     });
     if (late) world.violate('P1', `run ${runId} goes on after its end was confirmed`, late.attempt.messageId);
+  }
+}
+
+/** P1, P8: what a checkpoint was told to be kept is in the journal, and as it was sent. */
+function checkKept({ world, notes, stories }: WorkflowEvidence): void {
+  // An invocation is answered with the first message of the run that it begins.
+  const begun = new Set(stories.map(({ entries }) => entries[0]?.message.id));
+  for (const { runId, messageId, text } of notes.kept) {
+    if (begun.has(messageId)) continue;
+    const ofRun = stories.filter(({ id }) => id === runId);
+    const same = ofRun.flatMap(({ entries }) => entries).find(({ message }) => message.id === messageId);
+    const slot = text === undefined ? '' : `s${(JSON.parse(text) as RecordedStep).stepId}`;
+    const entry = same ?? ofRun.flatMap(({ entryBySlot }) => entryBySlot.get(slot) ?? [])[0];
+    if (!entry) world.violate('P1', `run ${runId} was told that an entry is kept, and it is not`, messageId);
+    else if (text !== undefined && textOf(entry.message.body) !== text) {
+      world.violate('P8', `run ${runId} went on from another result than is kept`, messageId);
+    }
   }
 }
 

@@ -3,18 +3,20 @@
  * repeats requests, and brings them late. Whoever hears no answer asks again.
  */
 import { readWait } from '../../src/api/wait-request.ts';
+import type { CheckpointAnswer, CheckpointCommand } from '../../src/engine/calls/commands.ts';
 import type { Engine } from '../../src/engine/commands.ts';
 import type { PublishCommand, Published } from '../../src/engine/messages/publish-command.ts';
-import type { Millis } from '../../src/engine/model.ts';
+import type { ClaimToken, MessageKey, Millis } from '../../src/engine/model.ts';
 import type { RunOverride, StartedRun } from '../../src/engine/runs/dead-run-store.ts';
 import type { Notified } from '../../src/engine/runs/run-commands.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import { ApiError } from '../../src/protocol/errors.ts';
 import { itemRawHeaders, type OptionsInput, readPublishOptions } from '../../src/protocol/options.ts';
 import { readInvocation } from '../../src/protocol/workflow/invocation.ts';
-import type { JournalEntry } from '../../src/workflow/model.ts';
+import type { JournalEntry, RunKey } from '../../src/workflow/model.ts';
 import type { SeededRandom } from '../support/seeded-random.ts';
 import { ProcessDied } from './process-clock.ts';
+import type { RecordedStep } from './workflow-library.ts';
 import { PROJECT, type World } from './world.ts';
 
 export interface Item {
@@ -38,6 +40,24 @@ export interface Request {
   sent: number;
   fortune: 'pending' | 'acked' | 'refused' | 'unknown';
 }
+
+export interface AppendedStep {
+  kind: 'step';
+  text: string;
+  time?: { delayS?: number; notBeforeS?: number };
+}
+
+/** What a step that was executed adds to the journal. */
+export type Appended =
+  | AppendedStep
+  | { kind: 'call' | 'invoke'; item: Item }
+  | {
+      kind: 'wait';
+      eventId: string;
+      timeoutS: number;
+      step: Omit<RecordedStep, 'targetStep'>;
+      request: Request;
+    };
 
 export interface NetworkFaults {
   /** Of each request. */
@@ -70,6 +90,43 @@ export class WorkflowClient {
       if (outcome === 'tooManyQueues') throw new Error('no item names a queue');
       return outcome;
     });
+  }
+
+  /** As `POST /v2/waypost/checkpoints`. */
+  checkpoint(
+    runKey: RunKey,
+    done: readonly { key: MessageKey; claimToken: ClaimToken }[],
+    append: readonly Appended[],
+  ): Promise<CheckpointAnswer> {
+    const request = append.find((each) => each.kind === 'wait')?.request ?? this.request();
+    const claims = done.map(({ key, claimToken }) => ({ key, claimToken }));
+    const hash = JSON.stringify([claims, append.map((each) => (each.kind === 'wait' ? each.step : each))]);
+    return this.#send(request, (engine) => {
+      const given = append.map((each) => this.#givenOf(each));
+      return engine.checkpoint(PROJECT, { runKey, done: claims, append: given, hash });
+    });
+  }
+
+  #givenOf(appended: Appended): CheckpointCommand['append'][number] {
+    switch (appended.kind) {
+      case 'step': {
+        const { delayS, notBeforeS } = appended.time ?? {};
+        return {
+          kind: 'step',
+          body: Buffer.from(appended.text),
+          ...(delayS !== undefined && { delayMs: delayS * 1_000 }),
+          ...(notBeforeS !== undefined && { notBeforeMs: notBeforeS * 1_000 }),
+        };
+      }
+      case 'wait': {
+        const { eventId, timeoutS, step } = appended;
+        const timeoutMs = timeoutS * 1_000;
+        const body = Buffer.from(JSON.stringify(step));
+        return { kind: 'wait', eventId, timeout: `${timeoutS}s`, timeoutMs, step: body, stepId: step.stepId };
+      }
+      default:
+        return { kind: appended.kind, command: this.#commandOf(appended.item) };
+    }
   }
 
   async wait(eventId: string, headers: Record<string, string>, body: unknown, request = this.request()): Promise<void> {

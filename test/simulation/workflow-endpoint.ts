@@ -1,10 +1,19 @@
 /**
  * The endpoints at which the programs run. They crash in the middle, answer late or never, are called twice for the same
- * message and then go on twice, and execute a step again with another result.
+ * message and then go on twice, and execute a step again with another result. With each delivery they are of another of two
+ * libraries: one publishes a step and is called anew, the other goes on within the call.
  */
 import type { SeededRandom } from '../support/seeded-random.ts';
 import type { Attempt, Endpoint, Reply } from '../support/simulated-network.ts';
-import { NoAnswer, RunIsOver, type WorkflowClient } from './workflow-client.ts';
+import { EndpointCall, EndpointCrashed, type HeldByEndpoint, Lost } from './workflow-call.ts';
+import {
+  type Appended,
+  type AppendedStep,
+  type Item,
+  NoAnswer,
+  RunIsOver,
+  type WorkflowClient,
+} from './workflow-client.ts';
 import {
   callHeaders,
   contextOf,
@@ -88,27 +97,34 @@ export class WorkflowEndpoint {
     return mood;
   }
 
-  async #answer({ claimed }: Readonly<Attempt>): Promise<Reply> {
+  async #answer(attempt: Readonly<Attempt>): Promise<Reply> {
     const { clock } = this.#deps.world;
     const random = this.#random;
     const fate = random.weighted(this.#mood);
     const afterMs = random.int(1, 100);
     if (fate === 'lost') return { kind: 'silence' };
     if (fate === 'slow') await clock.delay(random.int(2_000, 90_000));
-    const reply = await this.#serve(deliveryOf(claimed), afterMs);
+    const reply = await this.#serve(attempt, afterMs);
     if (fate === 'unanswered') return { kind: 'silence' };
     if (fate === 'resetting') return { kind: 'reset', afterMs };
     if (fate === 'failing') return answerOf(random.choose([500, 502, 429]), afterMs);
     return reply;
   }
 
-  async #serve(delivery: Delivery, afterMs: number): Promise<Reply> {
+  async #serve({ claimed, messageId }: Readonly<Attempt>, afterMs: number): Promise<Reply> {
+    const delivery = deliveryOf(claimed);
+    const { world, client, notes } = this.#deps;
+    const call = this.#random.chance(0.5)
+      ? new EndpointCall({ world, client, notes }, { runId: delivery.runId, messageId, claimed })
+      : undefined;
     try {
-      if (delivery.headers.has('upstash-workflow-failure-callback')) this.#deps.notes.tellFailure(delivery);
-      else if (delivery.headers.has('upstash-workflow-callback')) await this.#takeAnswer(delivery);
-      else await this.#goOn(delivery);
-      return answerOf(200, afterMs);
+      if (delivery.headers.has('upstash-workflow-failure-callback')) notes.tellFailure(delivery);
+      else if (delivery.headers.has('upstash-workflow-callback')) await this.#takeAnswer(delivery, call);
+      else await this.#goOn(delivery, call);
+      return call?.result ? call.endingWith(call.result, answerOf(200, afterMs)) : answerOf(200, afterMs);
     } catch (error) {
+      if (error instanceof Lost) return answerOf(500, afterMs);
+      if (error instanceof EndpointCrashed) return { kind: 'reset', afterMs };
       // Both mean that there is nothing left to do, or nothing to be done now.
       if (error instanceof RunIsOver) return answerOf(200, afterMs);
       if (error instanceof NoAnswer) return answerOf(500, afterMs);
@@ -120,7 +136,7 @@ export class WorkflowEndpoint {
   }
 
   /** The answer to a call becomes the result of its step. */
-  async #takeAnswer(delivery: Delivery): Promise<void> {
+  async #takeAnswer(delivery: Delivery, call: EndpointCall | undefined): Promise<void> {
     const { client, notes } = this.#deps;
     let text = textOf(delivery.body);
     if (delivery.body.length === 0) {
@@ -135,27 +151,78 @@ export class WorkflowEndpoint {
     const stepId = Number(delivery.headers.get('upstash-workflow-stepid'));
     const concurrent = Number(delivery.headers.get('upstash-workflow-concurrent'));
     const out = JSON.stringify({ status, body: Buffer.from(String(body), 'base64').toString('utf8') });
-    await this.#publishStep(contextOf(delivery), { stepId, stepType: 'Call', concurrent, out });
+    const result = stepOf({ stepId, stepType: 'Call', concurrent, out });
+    // What the journal has before it is not in the delivery: whatever the library, the run goes on with the next one.
+    if (call) await call.append(call.held, [result]);
+    else await this.#publish(contextOf(delivery), result);
   }
 
-  async #goOn(delivery: Delivery): Promise<void> {
+  async #goOn(delivery: Delivery, call: EndpointCall | undefined): Promise<void> {
     const entries = await this.#entriesOf(delivery);
     if (!entries) return;
     const steps = readSteps(entries);
     if (isRepeated(steps)) return;
     const context = contextOf(delivery);
     const program = this.#deps.programs.find(payloadOf(entries).program);
-    const next = nextOf(program, steps);
-    switch (next.kind) {
-      case 'execute':
-        return this.#execute(context, next);
-      case 'plan':
-        return this.#plan(context, next.steps);
-      case 'nothing':
-        return;
-      case 'end':
-        return this.#end(context, program, next.outcomes);
+    // Within a call it goes on as long as the call holds something; otherwise it is called anew.
+    for (let isGoing = true; isGoing; ) {
+      const next = nextOf(program, steps);
+      switch (next.kind) {
+        case 'execute': {
+          const appended = await this.#work(context, next);
+          isGoing = call !== undefined && (await this.#keep(call, call.held, appended, steps));
+          if (!call) await this.#publish(context, appended);
+          break;
+        }
+        case 'plan':
+          isGoing = call !== undefined && (await this.#planWithin(call, context, next.steps, steps));
+          if (!call) await this.#plan(context, next.steps);
+          break;
+        case 'nothing':
+          return;
+        case 'end':
+          return this.#end(context, program, next.outcomes, call);
+      }
+      // Its time is over: what it holds is delivered anew.
+      if (isGoing && this.#random.chance(0.05)) return;
     }
+  }
+
+  /** Appends within the call; whether it goes on from there. */
+  async #keep(
+    call: EndpointCall,
+    done: readonly HeldByEndpoint[],
+    appended: Appended,
+    steps: RecordedStep[],
+  ): Promise<boolean> {
+    if (this.#mood !== FINE && this.#random.chance(0.03)) throw new EndpointCrashed();
+    const [entry] = await call.append(done, [appended]);
+    if (!entry?.held || appended.kind !== 'step') return false;
+    steps.push(JSON.parse(appended.text) as RecordedStep);
+    return true;
+  }
+
+  /** Executes the steps of a group in any order; whether all of them were held. */
+  async #planWithin(
+    call: EndpointCall,
+    context: RunContext,
+    group: { step: Step; stepId: number }[],
+    steps: RecordedStep[],
+  ): Promise<boolean> {
+    const plans = group.map(({ step, stepId }) => this.#planOf(step, stepId, group.length));
+    const planned = await call.append(call.held, plans);
+    if (planned.some(({ held }) => !held)) return false;
+    for (const plan of plans) if (plan.kind === 'step') steps.push(JSON.parse(plan.text) as RecordedStep);
+    let areHeld = true;
+    const offset = this.#random.int(0, group.length - 1);
+    for (const at of group.keys()) {
+      const index = (at + offset) % group.length;
+      const [task, plan] = [group[index], planned[index]?.held];
+      if (!task || !plan) continue;
+      const appended = await this.#work(context, { ...task, concurrent: group.length });
+      if (!(await this.#keep(call, [plan], appended, steps))) areHeld = false;
+    }
+    return areHeld;
   }
 
   /** What was delivered, or, when that was too large, fetched; `undefined` once the run is over. */
@@ -179,7 +246,7 @@ export class WorkflowEndpoint {
     return entries;
   }
 
-  async #end(context: RunContext, program: Program, outcomes: string[]): Promise<void> {
+  async #end(context: RunContext, program: Program, outcomes: string[], call: EndpointCall | undefined): Promise<void> {
     const { client, notes } = this.#deps;
     const { runId, createdAtMs } = context;
     switch (program.end) {
@@ -190,35 +257,40 @@ export class WorkflowEndpoint {
         return;
       case 'returns': {
         const request = notes.ending('complete', runId, client.request(), createdAtMs);
+        if (call) {
+          call.result = JSON.stringify(outcomes);
+          return;
+        }
         return client.complete(runId, JSON.stringify(outcomes), createdAtMs, request);
       }
     }
   }
 
   async #plan(context: RunContext, steps: { step: Step; stepId: number }[]): Promise<void> {
-    const items = steps.map(({ step, stepId }) => ({
-      destination: context.url,
-      headers: { ...stepHeaders(context), ...(step.kind === 'sleep' && this.#delayOf(step)) },
-      body: JSON.stringify({ stepId: 0, stepName: `step ${stepId}`, concurrent: steps.length, targetStep: stepId }),
-    }));
+    const items = steps.map(({ step, stepId }) => itemOf(context, this.#planOf(step, stepId, steps.length)));
     await this.#deps.client.batch(items);
   }
 
-  async #execute(context: RunContext, task: Task): Promise<void> {
+  #planOf(step: Step, stepId: number, concurrent: number): AppendedStep {
+    const text = JSON.stringify({ stepId: 0, stepName: `step ${stepId}`, concurrent, targetStep: stepId });
+    return { kind: 'step', text, ...(step.kind === 'sleep' && { time: this.#timeOf(step) }) };
+  }
+
+  /** Executes a step; answers what is to enter the journal. */
+  async #work(context: RunContext, task: Task): Promise<Appended> {
     const { step, stepId, concurrent } = task;
     switch (step.kind) {
       case 'run':
         return this.#run(context, task, step);
       case 'sleep': {
-        const delay = concurrent === 1 ? this.#delayOf(step) : {};
-        return this.#publishStep(context, { stepId, stepType: 'SleepFor', concurrent }, delay);
+        const slept = stepOf({ stepId, stepType: 'SleepFor', concurrent });
+        return concurrent === 1 ? { ...slept, time: this.#timeOf(step) } : slept;
       }
       case 'call': {
         const headers = callHeaders(context, { step, stepId, concurrent });
         const { ref, failures, failsBy, padding } = step;
         const destination = `${CALLED_ORIGIN}/?failures=${failures}&by=${failsBy}&padding=${padding}`;
-        await this.#deps.client.batch([{ destination, headers, body: `call ${ref}` }]);
-        return;
+        return { kind: 'call', item: { destination, headers, body: `call ${ref}` } };
       }
       case 'wait':
         return this.#wait(context, task, step);
@@ -229,7 +301,11 @@ export class WorkflowEndpoint {
     }
   }
 
-  async #run(context: RunContext, { stepId, concurrent }: Task, step: Extract<Step, { kind: 'run' }>): Promise<void> {
+  async #run(
+    context: RunContext,
+    { stepId, concurrent }: Task,
+    step: Extract<Step, { kind: 'run' }>,
+  ): Promise<Appended> {
     const { world } = this.#deps;
     const name = `${context.runId} ${context.createdAtMs} ${stepId}`;
     const times = (this.#executions.get(name) ?? 0) + 1;
@@ -242,25 +318,18 @@ export class WorkflowEndpoint {
       nonce: this.#random.int(1, 1e9),
       padding: '.'.repeat(step.padding),
     });
-    await this.#publishStep(context, { stepId, stepType: 'Run', concurrent, out });
+    return stepOf({ stepId, stepType: 'Run', concurrent, out });
   }
 
-  async #wait(context: RunContext, { stepId, concurrent }: Task, step: Extract<Step, { kind: 'wait' }>): Promise<void> {
+  #wait(context: RunContext, { stepId, concurrent }: Task, step: Extract<Step, { kind: 'wait' }>): Appended {
     const { client, notes } = this.#deps;
     const { eventId, timeoutS } = step;
-    const headers = stepHeaders(context);
-    const body = {
-      url: context.url,
-      timeout: `${timeoutS}s`,
-      timeoutUrl: context.url,
-      timeoutHeaders: Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, [value]])),
-      step: { stepId, stepName: `step ${stepId}`, stepType: 'Wait', concurrent },
-    };
     const request = notes.wait({ ...context, stepId, eventId }, client.request());
-    await client.wait(eventId, headers, body, request);
+    const recorded = { stepId, stepName: `step ${stepId}`, stepType: 'Wait', concurrent };
+    return { kind: 'wait', eventId, timeoutS, step: recorded, request };
   }
 
-  async #notify(context: RunContext, task: Task, step: Extract<Step, { kind: 'notify' }>): Promise<void> {
+  async #notify(context: RunContext, task: Task, step: Extract<Step, { kind: 'notify' }>): Promise<Appended> {
     const { client, notes } = this.#deps;
     const { stepId, concurrent } = task;
     const { eventId, isToSelf } = step;
@@ -272,11 +341,10 @@ export class WorkflowEndpoint {
     } else {
       await client.notify(eventId, event, request);
     }
-    await this.#publishStep(context, { stepId, stepType: 'Notify', concurrent, out: event });
+    return stepOf({ stepId, stepType: 'Notify', concurrent, out: event });
   }
 
-  async #invoke(context: RunContext, task: Task, step: Extract<Step, { kind: 'invoke' }>): Promise<void> {
-    const { client } = this.#deps;
+  #invoke(context: RunContext, task: Task, step: Extract<Step, { kind: 'invoke' }>): Appended {
     const { stepId, concurrent } = task;
     // Who invokes it again takes another id.
     const sharedId = isOfBefore(context.url) ? undefined : step.sharedId;
@@ -293,19 +361,42 @@ export class WorkflowEndpoint {
       step: { stepId, stepName: `step ${stepId}`, stepType: 'Invoke', concurrent },
     };
     const headers = triggerHeaders(child, attempts);
-    await client.batch([{ destination: context.url, headers, body: JSON.stringify(body) }]);
+    return { kind: 'invoke', item: { destination: context.url, headers, body: JSON.stringify(body) } };
   }
 
-  async #publishStep(context: RunContext, step: Omit<RecordedStep, 'targetStep'>, delay = {}): Promise<void> {
-    const headers = { ...stepHeaders(context), ...delay };
-    const body = JSON.stringify({ stepName: `step ${step.stepId}`, ...step });
-    await this.#deps.client.batch([{ destination: context.url, headers, body }]);
+  async #publish(context: RunContext, appended: Appended): Promise<void> {
+    const { client } = this.#deps;
+    if (appended.kind !== 'wait') {
+      await client.batch([itemOf(context, appended)]);
+      return;
+    }
+    const { eventId, timeoutS, step, request } = appended;
+    const headers = stepHeaders(context);
+    const timeoutHeaders = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, [value]]));
+    const body = { url: context.url, timeout: `${timeoutS}s`, timeoutUrl: context.url, timeoutHeaders, step };
+    await client.wait(eventId, headers, body, request);
   }
 
-  #delayOf({ seconds, isUntil }: Extract<Step, { kind: 'sleep' }>): Record<string, string> {
-    if (!isUntil) return { 'upstash-delay': `${seconds}s` };
-    return { 'upstash-not-before': String(Math.ceil(this.#deps.world.clock.wallMs() / 1_000) + seconds) };
+  #timeOf({ seconds, isUntil }: Extract<Step, { kind: 'sleep' }>): NonNullable<AppendedStep['time']> {
+    if (!isUntil) return { delayS: seconds };
+    return { notBeforeS: Math.ceil(this.#deps.world.clock.wallMs() / 1_000) + seconds };
   }
+}
+
+/** As it is published. */
+function itemOf(context: RunContext, appended: Exclude<Appended, { kind: 'wait' }>): Item {
+  if (appended.kind !== 'step') return appended.item;
+  const { delayS, notBeforeS } = appended.time ?? {};
+  const headers = {
+    ...stepHeaders(context),
+    ...(delayS !== undefined && { 'upstash-delay': `${delayS}s` }),
+    ...(notBeforeS !== undefined && { 'upstash-not-before': String(notBeforeS) }),
+  };
+  return { destination: context.url, headers, body: appended.text };
+}
+
+function stepOf(step: Omit<RecordedStep, 'targetStep'>): AppendedStep {
+  return { kind: 'step', text: JSON.stringify({ stepName: `step ${step.stepId}`, ...step }) };
 }
 
 /** All that a library answers says that one does. */

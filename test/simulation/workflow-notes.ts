@@ -54,7 +54,16 @@ export interface Revival {
   started?: StartedRun;
 }
 
+/** An entry that a checkpoint was told to be in the journal. */
+export interface KeptEntry {
+  runId: string;
+  messageId: MessageId;
+  /** With which step its call goes on; absent: with none. */
+  text: string | undefined;
+}
+
 export class WorkflowNotes {
+  readonly kept: KeptEntry[] = [];
   readonly triggers: Trigger[] = [];
   readonly endings: Ending[] = [];
   readonly waits: WaitNote[] = [];
@@ -95,6 +104,10 @@ export class WorkflowNotes {
     const revival = { how, dlqId, request };
     this.revivals.push(revival);
     return revival;
+  }
+
+  keep(entry: KeptEntry): void {
+    this.kept.push(entry);
   }
 
   tellFailure(delivery: Delivery): void {

@@ -31,6 +31,9 @@ export const WORKFLOW_BUGS: Record<string, PlantedBug> = {
   'what the trigger fixed is not with later messages': { promise: 'P17', sabotage: () => altered(withoutUserHeaders) },
   'what follows in a run leaves its trace': { promise: 'P17', sabotage: () => altered(withoutTrace) },
   'a run that is resumed begins anew': { promise: 'P8', seed: 2, sabotage: () => altered(resumingFromScratch) },
+  'a checkpoint of a call that was given up is saved': { promise: 'P6', sabotage: () => altered(withoutFenceOfCalls) },
+  'a checkpoint is answered before its commit': { promise: 'P1', sabotage: () => altered(answeringEarly) },
+  'a call goes on from another result than is kept': { promise: 'P8', sabotage: () => altered(replacingResults) },
   'runs are kept for ever': { promise: 'P13', sabotage: () => altered(withoutRetentionOfRuns) },
 };
 
@@ -110,6 +113,47 @@ function endingTooEarly(store: Store): Partial<StoreMethods> {
     endRuns: async (endings, nowMs) => {
       store.runs.endRuns(endings, nowMs).catch(() => {}); // whoever was told yes will not hear of the refusal
       return endings.map(({ follows }) => ({ kind: 'ended', follows: follows.map(asProposed) }));
+    },
+  };
+}
+
+/** Whoever was called before goes on too. */
+function withoutFenceOfCalls(store: Store): Partial<StoreMethods> {
+  return {
+    checkpoint: async (checkpoint, nowMs) => {
+      const answer = await store.messages.checkpoint(checkpoint, nowMs);
+      if (answer.kind !== 'stale') return answer;
+      const accepted = await store.messages.accept(checkpoint.follows, nowMs);
+      return {
+        kind: 'saved',
+        follows: accepted.map((each): Saved => (each.kind === 'accepted' ? each : { state: 'dropped' })),
+      };
+    },
+  };
+}
+
+function answeringEarly(store: Store): Partial<StoreMethods> {
+  return {
+    checkpoint: async (checkpoint, nowMs) => {
+      store.messages.checkpoint(checkpoint, nowMs).catch(() => {});
+      return { kind: 'saved', follows: checkpoint.follows.map(asProposed) };
+    },
+  };
+}
+
+/** A step that was executed again: the worker is told that its new result counts. */
+function replacingResults(store: Store): Partial<StoreMethods> {
+  return {
+    checkpoint: async (checkpoint, nowMs) => {
+      const answer = await store.messages.checkpoint(checkpoint, nowMs);
+      if (answer.kind !== 'saved') return answer;
+      const isKept = (index: number) => answer.follows[index]?.state === 'dropped';
+      return {
+        kind: 'saved',
+        follows: checkpoint.follows.map((follow, index) =>
+          isKept(index) ? asProposed(follow) : (answer.follows[index] ?? asProposed(follow)),
+        ),
+      };
     },
   };
 }

@@ -125,6 +125,8 @@ async function countAll(world: World, { notes }: WorkflowWorkload): Promise<Reco
     notifications: notes.notifications.length,
     saved: notes.notifications.filter(({ isSaved }) => isSaved).length,
     fetched: notes.fetched.length,
+    held: notes.kept.filter(({ text }) => text !== undefined).length,
+    suspended: notes.kept.filter(({ text }) => text === undefined).length,
     failuresTold: notes.failuresTold.length,
     revivals: notes.revivals.filter(({ started }) => started).length,
   };

@@ -51,6 +51,8 @@ export class Call {
   readonly first: Claimed;
   /** Its run, as it was read last. */
   run: Run | undefined;
+  /** Whose slot it has, once it holds nothing any more. */
+  rest: Claimed | undefined;
   #attempt: UnderWay | undefined;
   readonly #callByToken: Map<ClaimToken, Call>;
   readonly #held = new Map<ClaimToken, Held>();
@@ -63,6 +65,11 @@ export class Call {
     this.first = first;
     this.#callByToken = callByToken;
     this.#hold({ claimed: first, sinceMs });
+  }
+
+  /** Whether it holds nothing, and no other checkpoint than the one that asks may change that. */
+  get isEmpty(): boolean {
+    return this.#held.size === 0 && this.#saving.size <= 1;
   }
 
   /** The request is being sent. */

@@ -124,19 +124,17 @@ export class Checkpoints implements CheckpointCommands {
         around.done.map(({ claimed }) => claimed),
         (claimed) => around.hold({ claimed, sinceMs }),
       );
-    let saved: Checkpointed | undefined;
-    try {
-      let follows: NewMessage[] = [];
-      const save = (newMessages: NewMessage[]): Promise<Checkpointed> => {
-        follows = newMessages;
-        return store.messages.checkpoint({ done, follows }, clock.nowMs());
-      };
-      const savedOf = (answer: Checkpointed) => (answer.kind === 'saved' ? answer.follows : []);
-      saved = await dispatcher.intake.save(drafts, save, savedOf, { mayBeAlone: false, ...(slots && { slots }) });
-      return { saved, follows };
-    } finally {
-      slots?.end(saved?.kind === 'saved' || saved?.kind === 'stale');
+    let follows: NewMessage[] = [];
+    const save = (newMessages: NewMessage[]): Promise<Checkpointed> => {
+      follows = newMessages;
+      return store.messages.checkpoint({ done, follows }, clock.nowMs());
+    };
+    const savedOf = (answer: Checkpointed) => (answer.kind === 'saved' ? answer.follows : []);
+    const saved = await dispatcher.intake.save(drafts, save, savedOf, { mayBeAlone: false, ...(slots && { slots }) });
+    if (around && slots && (saved.kind === 'saved' || saved.kind === 'stale')) {
+      around.call.rest = slots.end(around.call.isEmpty);
     }
+    return { saved, follows };
   }
 
   async #runOf(projectId: ProjectId, runKey: RunKey, call: Call | undefined): Promise<Run | undefined> {
@@ -153,7 +151,6 @@ export class Checkpoints implements CheckpointCommands {
   }
 
   async #senderOf(run: Run, { done, callerIp }: CheckpointCommand, around: Around | undefined): Promise<Sender> {
-    if (run.config.isKept) return { callerIp };
     const [first] = done;
     const held = around?.done[0]?.claimed.message;
     const [previous] = held || !first ? [held] : await this.#deps.store.runs.findRecords(run.projectId, [first.key]);

@@ -18,11 +18,8 @@ type Call = Extract<Appended, { kind: 'call' }>;
 
 /** The sender of a checkpoint. */
 export interface Sender {
-  /**
-   * The message that is done first. In a run that does not keep what its trigger fixed, each message repeats it, and so the
-   * next one has it from this one (contract W 7). Absent: the run keeps it.
-   */
-  previous?: Pick<Message, 'header' | 'settings'> | undefined;
+  /** The message that is done first. */
+  previous: Pick<Message, 'header' | 'settings'> | undefined;
   callerIp?: string | undefined;
 }
 
@@ -75,15 +72,24 @@ function appendTo(run: Run, callType: RunAppend['callType']): RunAppend {
   return { kind: 'append', runId: run.id, createdAtMs: run.createdAtMs, callType, features: run.config.features };
 }
 
-/** What a library sends beside a step. */
+/**
+ * What a library sends beside a step. In a run that does not keep what its trigger fixed, each message repeats it (contract
+ * W 7), and so the next one has it from the one before. How deep the run was invoked is repeated in every run.
+ */
 function likePrevious(
-  { config: { dialect } }: Run,
+  { config: { dialect, isKept } }: Run,
   previous: Sender['previous'],
 ): { header: HeaderMap; settings: MessageSettings } {
+  const prefix = prefixOf(dialect);
   const own = newHeaderMap();
-  own[`${prefixOf(dialect)}-Workflow-Sdk-Version`] = [PROTOCOL_VERSION];
+  own[`${prefix}-Workflow-Sdk-Version`] = [PROTOCOL_VERSION];
   own['Content-Type'] = ['application/json'];
-  if (!previous) return { header: own, settings: { dialect, maxRetries: RETRIES_DEFAULT } };
+  if (!previous || isKept) {
+    const name = `${prefix}-Workflow-Invoke-Count`;
+    const depth = previous?.header[name];
+    if (depth) own[name] = depth;
+    return { header: own, settings: { dialect, maxRetries: RETRIES_DEFAULT } };
+  }
   const { run: _run, callback: _callback, ...settings } = previous.settings;
   return { header: withHeaders(withoutMarks(previous.header, 'step'), own), settings };
 }

@@ -13,25 +13,29 @@ export interface CallSlots extends DeliverySlots {
    * line must have fewer attempts than it has, or this worker delivers nothing now.
    */
   tryPass(done: Claimed, bytes: number, claimToken: ClaimToken): boolean;
-  /** Gives `done` a slot again, although there may be none: it passed its own, and nothing was saved. */
-  takeBack(done: Claimed): void;
+  /** What the slot of `done` was passed for is not saved as claimed: `done` has its slot again. */
+  takeBack(done: Claimed, bytes: number, claimToken: ClaimToken): void;
   /** The slot of `done` was passed, and `done` is saved as delivered. */
   forget(done: Claimed): void;
   /** Gives up the slot of `done`. */
   giveUp(done: Claimed): void;
+  /** `done` is over, but its slot, now for no bytes, is that of its call until `endRest`. */
+  rest(done: Claimed): void;
+  endRest(done: Claimed): void;
   /** A slot with `reservedBytes` was reserved for `claimed`, with which a call goes on. */
   keep(claimed: Claimed, reservedBytes: number): void;
   /** An endpoint shows that it is at work. */
   noteHeard(line: OriginLine): void;
 }
 
-/** The slots for what one checkpoint appends. `end` must be called. */
+/** The slots for what one checkpoint appends. Unless nothing was saved, `end` must be called. */
 export class CheckpointSlots implements DeliverySlots {
   readonly worker: string;
   readonly #slots: CallSlots;
   readonly #done: readonly Claimed[];
   readonly #hold: (claimed: Claimed) => void;
-  readonly #passed = new Set<Claimed>();
+  /** Whose slot was passed for which claim. */
+  readonly #passed = new Map<ClaimToken, Claimed>();
 
   /** `hold` is called for each message that the call goes on with. */
   constructor(slots: CallSlots, done: readonly Claimed[], hold: (claimed: Claimed) => void) {
@@ -42,16 +46,19 @@ export class CheckpointSlots implements DeliverySlots {
   }
 
   tryReserve(line: OriginLine, bytes: number, claimToken: ClaimToken): 'reserved' | 'wait' | 'none' {
-    const passing = this.#done.find((each) => !this.#passed.has(each) && lineTo(each) === line);
+    const passing = this.#unpassed.find((each) => lineTo(each) === line);
     if (passing && this.#slots.tryPass(passing, bytes, claimToken)) {
-      this.#passed.add(passing);
+      this.#passed.set(claimToken, passing);
       return 'reserved';
     }
     return this.#slots.tryReserve(line, bytes, claimToken);
   }
 
   giveBack(line: OriginLine, bytes: number, claimToken: ClaimToken): void {
-    this.#slots.giveBack(line, bytes, claimToken);
+    const passing = this.#passed.get(claimToken);
+    if (!passing) return this.#slots.giveBack(line, bytes, claimToken);
+    this.#passed.delete(claimToken);
+    this.#slots.takeBack(passing, bytes, claimToken);
   }
 
   /** A call to somebody else goes out; the call goes on with everything else. */
@@ -71,16 +78,23 @@ export class CheckpointSlots implements DeliverySlots {
     this.#slots.noteWaitingLine(line);
   }
 
-  /** `isOver`: the messages that were to be done are so, or belong to somebody else by now. */
-  end(isOver: boolean): void {
-    for (const each of this.#done) {
-      if (this.#passed.has(each)) {
-        if (isOver) this.#slots.forget(each);
-        else this.#slots.takeBack(each);
-      } else if (isOver) {
-        this.#slots.giveUp(each);
-      }
-    }
+  /**
+   * The messages that were to be done are so, or belong to somebody else by now. `isEmpty`: the call holds nothing any more.
+   * It has a slot all the same until its request has ended; answers whose.
+   */
+  end(isEmpty: boolean): Claimed | undefined {
+    const [last, ...others] = this.#unpassed;
+    for (const each of this.#passed.values()) this.#slots.forget(each);
+    for (const each of others) this.#slots.giveUp(each);
+    if (!last) return undefined;
+    if (isEmpty) this.#slots.rest(last);
+    else this.#slots.giveUp(last);
+    return isEmpty ? last : undefined;
+  }
+
+  get #unpassed(): Claimed[] {
+    const passed = new Set(this.#passed.values());
+    return this.#done.filter((each) => !passed.has(each));
   }
 }
 

@@ -139,8 +139,11 @@ export class Dispatcher implements CallSlots {
     return isRoom;
   }
 
-  takeBack(done: Claimed): void {
-    this.#inFlight.enter(lineTo(done.message), bytesOf(done));
+  takeBack(done: Claimed, bytes: number, claimToken: ClaimToken): void {
+    const line = lineTo(done.message);
+    this.#inFlight.leave(line, bytes);
+    this.#inFlight.enter(line, bytesOf(done));
+    this.#tokens.delete(claimToken);
   }
 
   forget({ claimToken }: Claimed): void {
@@ -149,6 +152,17 @@ export class Dispatcher implements CallSlots {
 
   giveUp(done: Claimed): void {
     this.giveBack(lineTo(done.message), bytesOf(done), done.claimToken);
+  }
+
+  rest(done: Claimed): void {
+    const line = lineTo(done.message);
+    this.#inFlight.leave(line, bytesOf(done));
+    this.#inFlight.enter(line, 0);
+    this.#tokens.delete(done.claimToken);
+  }
+
+  endRest(done: Claimed): void {
+    this.giveBack(lineTo(done.message), 0, done.claimToken);
   }
 
   keep(claimed: Claimed, reservedBytes: number): void {
@@ -347,6 +361,7 @@ export class Dispatcher implements CallSlots {
     if (call) {
       const ends = await call.end(outcome, clock.elapsedMs);
       await Promise.all(ends.map((end) => this.#conclude(end, call)));
+      if (call.rest) this.endRest(call.rest);
     } else {
       await this.#conclude({ claimed, outcome });
     }

@@ -94,7 +94,8 @@ export function settleSpans(claimed: Claimed, change: Change, atMs: Millis): Spa
   }
   if (!run) return [];
   const step = stepSpan(message, change, atMs);
-  const failed = ending && runSpan({ ...run, config: { ...(trace && { trace }) } }, 'RUN_FAILED', atMs);
+  const hasFailed = ending?.state === 'RUN_FAILED';
+  const failed = hasFailed ? runSpan({ ...run, config: { ...(trace && { trace }) } }, 'RUN_FAILED', atMs) : undefined;
   return [step, failed].filter((span) => span !== undefined);
 }
 
@@ -150,7 +151,7 @@ function stepSpan(message: Message, { deadLetter, ending }: Change, atMs: Millis
     startMs: message.createdAtMs,
     endMs: Math.max(message.createdAtMs, atMs),
     attributes: { ...aboutMessage(message), 'waypost.step.name': name, 'waypost.step.call_type': run.callType },
-    ...((deadLetter || ending) && { error: 'it failed for good' }),
+    ...((deadLetter || ending?.state === 'RUN_FAILED') && { error: 'it failed for good' }),
   };
 }
 
