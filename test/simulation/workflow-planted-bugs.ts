@@ -31,7 +31,11 @@ export const WORKFLOW_BUGS: Record<string, PlantedBug> = {
   'what the trigger fixed is not with later messages': { promise: 'P17', sabotage: () => altered(withoutUserHeaders) },
   'what follows in a run leaves its trace': { promise: 'P17', sabotage: () => altered(withoutTrace) },
   'a run that is resumed begins anew': { promise: 'P8', seed: 2, sabotage: () => altered(resumingFromScratch) },
-  'a checkpoint of a call that was given up is saved': { promise: 'P6', sabotage: () => altered(withoutFenceOfCalls) },
+  'a checkpoint of a call that was given up is saved': {
+    promise: 'P6',
+    seed: 15,
+    sabotage: () => altered(withoutFenceOfCalls),
+  },
   'a checkpoint is answered before its commit': { promise: 'P1', sabotage: () => altered(answeringEarly) },
   'a call goes on from another result than is kept': { promise: 'P8', sabotage: () => altered(replacingResults) },
   'runs are kept for ever': { promise: 'P13', sabotage: () => altered(withoutRetentionOfRuns) },

@@ -1,0 +1,68 @@
+import { describe, expect, it } from 'vitest';
+import {
+  claimIn,
+  endTokenOf,
+  isEndHeader,
+  mintCheckpointToken,
+  readCheckpointToken,
+  takesCheckpoints,
+} from '../../../src/protocol/workflow/checkpoints.ts';
+
+const CLAIM = { projectId: 1, runKey: 2 ** 40, key: Number.MAX_SAFE_INTEGER, claimToken: 7 };
+const KEYS = ['sig_current', 'sig_next'];
+
+describe('a token', () => {
+  const token = mintCheckpointToken(CLAIM, 'sig_current');
+
+  it('names its claim to whoever has its signing key, as the current or the next one', () => {
+    expect(token).toMatch(/^[A-Za-z0-9_-]{64}$/);
+    expect(readCheckpointToken(token, () => KEYS)).toEqual(CLAIM);
+    expect(readCheckpointToken(token, () => KEYS.toReversed())).toEqual(CLAIM);
+    expect(claimIn(token)).toEqual(CLAIM);
+  });
+
+  it('is refused with other keys, and for a project that has none', () => {
+    expect(readCheckpointToken(token, () => ['sig_other'])).toBeUndefined();
+    expect(readCheckpointToken(token, () => [])).toBeUndefined();
+    expect(readCheckpointToken(token, (projectId) => (projectId === 1 ? [] : KEYS))).toBeUndefined();
+  });
+
+  it('is refused when any byte of it is another', () => {
+    const bytes = Buffer.from(token, 'base64url');
+    for (const [at, byte] of bytes.entries()) {
+      const altered = Buffer.from(bytes);
+      altered[at] = byte ^ 1;
+      expect(
+        readCheckpointToken(altered.toString('base64url'), () => KEYS),
+        `byte ${at}`,
+      ).toBeUndefined();
+    }
+  });
+
+  it.each(['', 'x', token.slice(1), `${token}A`, `${token.slice(1)}.`])('is not %j', (text) => {
+    expect(readCheckpointToken(text, () => KEYS)).toBeUndefined();
+    expect(claimIn(text)).toBeUndefined();
+  });
+});
+
+it('goes with what a library takes for the journal of a run that it serves', () => {
+  const run = { key: 1, id: 'r', createdAtMs: 0, url: 'https://app.example', features: [] };
+  expect(takesCheckpoints({ ...run, callType: 'step' })).toBe(true);
+  expect(takesCheckpoints({ ...run, callType: 'step', init: 'known' })).toBe(true);
+  expect(takesCheckpoints({ ...run, callType: 'fromCallback' })).toBe(true);
+  expect(takesCheckpoints({ ...run, callType: 'step', init: 'unknown' })).toBe(false);
+  for (const callType of ['toCallback', 'failureCall', 'stepConfig'] as const) {
+    expect(takesCheckpoints({ ...run, callType })).toBe(false);
+  }
+});
+
+it('comes back with the end of a run under either prefix, in any letter case', () => {
+  expect(endTokenOf({ 'Upstash-Workflow-End': [' t '] })).toBe('t');
+  expect(endTokenOf({ 'Waypost-Workflow-End': ['t'] })).toBe('t');
+  expect(endTokenOf({})).toBeUndefined();
+  expect(['Upstash-Workflow-End', 'WAYPOST-workflow-end', 'Upstash-Workflow-Url'].map(isEndHeader)).toEqual([
+    true,
+    true,
+    false,
+  ]);
+});
