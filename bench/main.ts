@@ -293,7 +293,9 @@ async function runWorkflow(parts: readonly WorkflowPart[]): Promise<void> {
   const report: { steps?: StepFigures[]; figures: Figure[] } = { figures: [] };
   const rounds = count('rounds', DEFAULT_STEPS.rounds);
   if (parts.includes('steps')) {
-    const waypost = (['library', 'bare'] as const).map((endpoint) => () => startWaypostContestant(endpoint));
+    const waypost = (['library', 'bare', 'bare, within a call'] as const).map(
+      (endpoint) => () => startWaypostContestant(endpoint),
+    );
     report.steps = await measureSteps({
       ...DEFAULT_STEPS,
       rounds,

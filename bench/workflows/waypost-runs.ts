@@ -105,14 +105,16 @@ function counted(count: number, limitMs: number, listen: (note: (more: number) =
   });
 }
 
+export type WaypostContestant = 'library' | 'bare' | 'bare, within a call';
+
 /** Waypost with one of its endpoints, as the comparison drives it. */
-export async function startWaypostContestant(kind: 'library' | 'bare'): Promise<Contestant> {
-  const stage = await openStage(kind);
+export async function startWaypostContestant(kind: WaypostContestant): Promise<Contestant> {
+  const stage = await openStage(kind === 'library' ? 'library' : 'bare');
   const { server, endpoint } = stage;
-  const url = `${endpoint.url}/three`;
+  const url = `${endpoint.url}/${kind === 'bare, within a call' ? 'within' : 'three'}`;
   const pool = new Pool(server.url, { connections: CONNECTIONS, pipelining: 1 });
   return {
-    name: kind === 'library' ? 'Waypost, @upstash/workflow' : 'Waypost, bare endpoint',
+    name: kind === 'library' ? 'Waypost, @upstash/workflow' : `Waypost, ${kind.replace('bare', 'bare endpoint')}`,
     serverPid: server.pid,
     endpointPid: endpoint.pid,
     async start(number) {

@@ -191,7 +191,9 @@ describe('npm run bench -- workflow', () => {
     const loads: string[] = [];
     const figures = await measureSteps({
       ...{ rounds: 1, warmUpRuns: 2, runs: 8, stallMs: 60_000 },
-      contestants: (['library', 'bare'] as const).map((endpoint) => () => startWaypostContestant(endpoint)),
+      contestants: (['library', 'bare', 'bare, within a call'] as const).map(
+        (endpoint) => () => startWaypostContestant(endpoint),
+      ),
       onLoad: ({ contestant, load }) => loads.push(`${contestant}, ${load}`),
     });
     expect(loads).toEqual([
@@ -199,6 +201,8 @@ describe('npm run bench -- workflow', () => {
       'Waypost, @upstash/workflow, a burst',
       'Waypost, bare endpoint, 64 under way',
       'Waypost, bare endpoint, a burst',
+      'Waypost, bare endpoint, within a call, 64 under way',
+      'Waypost, bare endpoint, within a call, a burst',
     ]);
     for (const { runsPerSecond, stepsPerSecond, bytesPerStep } of figures) {
       expectPositive({ runsPerSecond, bytesPerStep });

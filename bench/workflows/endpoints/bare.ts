@@ -1,7 +1,7 @@
 /**
  * An endpoint that knows just enough of the wire protocol of workflows, on bare sockets: what it costs is next to nothing, so
  * that the server is what is measured. The path says what its runs do:
- * `/three` the program of the comparison, `/sleep?until=<Unix seconds>` one sleep, `/wait?event=<id>` one wait.
+ * `/three` the program of the comparison, `/within` the same within one call, `/sleep?until=<Unix seconds>` one sleep, `/wait?event=<id>` one wait.
  * `node bench/workflows/endpoints/bare.ts <URL of the server> <token>`.
  */
 import { type AddressInfo, createServer, type Socket } from 'node:net';
@@ -21,6 +21,8 @@ interface Delivery {
   runId: string;
   /** Where the run is served, as the trigger named it. */
   url: string;
+  /** With which it keeps results within the call. */
+  token: string;
   journal: DeliveredEntry[];
 }
 
@@ -28,15 +30,40 @@ const OK = Buffer.from(
   'HTTP/1.1 200 OK\r\nUpstash-Workflow-Sdk-Version: 1\r\nUpstash-Workflow-Sdk: v1.0.0\r\nContent-Length: 0\r\n\r\n',
 );
 const RUN_ID = /\r\nupstash-workflow-runid: *(\S+)/i;
+const CHECKPOINT_TOKEN = /\r\nupstash-workflow-checkpoint: *(\S+)/i;
 
 const [serverUrl = '', token = ''] = process.argv.slice(2);
 const client = new BareClient(serverUrl, token, 128);
 let ownUrl = '';
 
-/** Does what comes next in a run; resolves when the server has it. */
-async function goOn(delivery: Delivery): Promise<void> {
-  const { pathname, searchParams } = new URL(delivery.url);
+/** Does what comes next in a run; resolves, once the server has it, to what the delivery is answered. */
+async function goOn(delivery: Delivery): Promise<Buffer> {
+  const { pathname } = new URL(delivery.url);
   const { number } = JSON.parse(decoded(delivery.journal[0])) as Payload;
+  if (pathname === '/within') return goOnWithin(delivery, number);
+  await publishNext(delivery, number);
+  return OK;
+}
+
+/** Keeps the result of each step, and answers with the result of the run. */
+async function goOnWithin({ journal, token: first }: Delivery, number: number): Promise<Buffer> {
+  let [value, token] = [number, first];
+  for (const [index, step] of STEPS.entries()) {
+    if (index < journal.length - 1) throw new Error('a run was delivered anew');
+    value = step(value);
+    const kept = { stepId: index + 1, stepName: STEP_NAMES[index], stepType: 'Run', out: String(value), concurrent: 1 };
+    const body = JSON.stringify({ done: [token], append: [{ step: kept }] });
+    const answer = JSON.parse((await client.send('POST', '/v2/waypost/checkpoints', body, {}, token)).toString());
+    token = (answer as { entries: [{ token: string }] }).entries[0].token;
+  }
+  const result = JSON.stringify({ number, value } satisfies Result);
+  reportEnd(number);
+  const head = `Upstash-Workflow-Sdk-Version: 1\r\nUpstash-Workflow-End: ${token}\r\nContent-Length: ${result.length}`;
+  return Buffer.from(`HTTP/1.1 200 OK\r\n${head}\r\n\r\n${result}`);
+}
+
+async function publishNext(delivery: Delivery, number: number): Promise<void> {
+  const { pathname, searchParams } = new URL(delivery.url);
   const done = delivery.journal.length - 1;
   if (pathname === '/three') return goOnWithThree(delivery, number, done);
   if (done > 0) return endRun(delivery, { number });
@@ -98,11 +125,12 @@ function decoded(entry: DeliveredEntry | undefined): string {
 
 async function take(socket: Socket, head: string, body: Buffer): Promise<void> {
   const runId = RUN_ID.exec(head)?.[1] ?? '';
+  const token = CHECKPOINT_TOKEN.exec(head)?.[1] ?? '';
   const path = head.slice(head.indexOf(' ') + 1, head.indexOf(' HTTP/'));
   const journal = JSON.parse(body.toString()) as DeliveredEntry[];
-  await goOn({ runId, url: ownUrl + path, journal });
+  const answer = await goOn({ runId, url: ownUrl + path, journal, token });
   reportHandled(body.length);
-  socket.write(OK);
+  socket.write(answer);
 }
 
 const server = createServer((socket) => {
