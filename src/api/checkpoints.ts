@@ -24,8 +24,10 @@ export function checkpointRoutes(services: Services): Route[] {
   const { engine, accounts, limits, json } = services;
 
   async function checkpoint({ rawHeaders, body, callerIp }: Call): Promise<Answer> {
-    const caller = claimOfCaller(accounts, headerOf(rawHeaders, 'authorization'));
+    const authorization = headerOf(rawHeaders, 'authorization');
+    const caller = claimOfCaller(accounts, authorization);
     if (!caller) throw unauthenticated();
+    const own = bearerToken(authorization);
     const bytes = await body.read({
       bytesMax: limits.batchBytesMax,
       setting: 'batch_bytes_max',
@@ -34,7 +36,8 @@ export function checkpointRoutes(services: Services): Route[] {
     const bodyHash = hash('sha256', bytes, 'base64url');
     const given = await readCheckpoint(() => parse(bytes), services);
     const { projectId, runKey } = caller;
-    const done = given.done.map((token, at) => claimIn(token, at, caller));
+    // Mostly the caller's token is the only one.
+    const done = given.done.map((token, at) => (token === own ? caller : claimIn(token, at, caller)));
     const command: CheckpointCommand = { runKey, done, append: given.append, hash: bodyHash };
     if (callerIp !== undefined) command.callerIp = callerIp;
     const answered = await engine.checkpoint(projectId, command);
