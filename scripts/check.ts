@@ -11,6 +11,7 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const checks: { name: string; run: () => string }[] = [
   { name: 'types', run: () => tool('tsc', ['--noEmit', '-p', '.']) },
   { name: 'types of the console', run: () => tool('tsc', ['--noEmit', '-p', 'console']) },
+  { name: 'types of the workflow library', run: () => tool('tsc', ['--noEmit', '-p', 'packages/workflow']) },
   // With the bans on bare clocks, timers and randomness, and on sleeping in a test.
   {
     name: 'lint, formatting',

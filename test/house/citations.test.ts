@@ -14,7 +14,7 @@ const PLACES = {
 };
 type Letter = keyof typeof PLACES;
 
-const SOURCES = ['{src,test,bench,scripts,examples}/**/*.{ts,mjs,js,py,md,sql}', 'docs/**/*.md', '*.md'];
+const SOURCES = ['{src,test,bench,scripts,examples,packages}/**/*.{ts,mjs,js,py,md,sql}', 'docs/**/*.md', '*.md'];
 const citing = SOURCES.flatMap((pattern) => globSync(pattern, { cwd: root }))
   .filter((file) => !/node_modules|^docs\/contract\/|^test\/house\/citations/.test(file))
   .map((file) => ({ file, text: read(file) }));

@@ -1,0 +1,64 @@
+/** What the endpoint answers a delivery with (contract W 10, K 5). */
+import type { Token } from './call.ts';
+import { errorPayload, WorkflowNonRetryableError, WorkflowRetryAfterError } from './errors.ts';
+import { HEADER, PROTOCOL_VERSION, SDK } from './wire.ts';
+
+export const OF_LIBRARY = { [HEADER.sdkVersion]: PROTOCOL_VERSION, [HEADER.sdk]: SDK };
+
+const REFUSED =
+  'Failed to authenticate Workflow request: the workflow returned before its first step. Steps that depend on what changes from call to call must not decide about it.';
+
+type Finish =
+  | 'success'
+  | 'duplicate-step'
+  | 'fromCallback'
+  | 'workflow-already-ended'
+  | 'auth-fail'
+  | 'failure-callback-undefined';
+
+export function answer(workflowRunId: string, finish: 'ended', end: { result: unknown; token: Token }): Response;
+export function answer(workflowRunId: string, finish: Finish): Response;
+export function answer(
+  workflowRunId: string,
+  finish: Finish | 'ended',
+  end?: { result: unknown; token: Token },
+): Response {
+  switch (finish) {
+    case 'ended':
+      return respond(200, JSON.stringify(end?.result) ?? '', { [HEADER.end]: end?.token ?? '' });
+    case 'auth-fail':
+      return respond(400, JSON.stringify({ message: REFUSED, workflowRunId }));
+    case 'failure-callback-undefined':
+      return respond(200, JSON.stringify({ workflowRunId, finishCondition: finish }), {
+        [HEADER.noFailureFunction]: 'true',
+      });
+    default:
+      return respond(200, JSON.stringify({ workflowRunId, finishCondition: finish }));
+  }
+}
+
+/** The failure function has run, and returned `result`. */
+export function failureAnswer(result: string | undefined): Response {
+  return respond(200, JSON.stringify({ result }));
+}
+
+/** The workflow, or what serves it, has thrown `error`, in the step of that name. */
+export function errorAnswer(error: unknown, stepName?: string): Response {
+  const body = JSON.stringify(errorPayload(error));
+  const ofStep: Record<string, string> = stepName === undefined ? {} : { [HEADER.errorStepName]: headerText(stepName) };
+  if (error instanceof WorkflowNonRetryableError)
+    return respond(489, body, { ...ofStep, [HEADER.nonRetryable]: 'true' });
+  if (error instanceof WorkflowRetryAfterError)
+    return respond(429, body, { ...ofStep, 'Retry-After': String(error.retryAfter) });
+  return respond(500, body, ofStep);
+}
+
+function respond(status: number, body: string, headers: Record<string, string> = {}): Response {
+  return new Response(body, { status, headers: { ...OF_LIBRARY, ...headers } });
+}
+
+/** A header takes no control characters, and only those of one byte. */
+function headerText(text: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must go
+  return text.replace(/[\x00-\x1f\x7f]|[^\x00-\xff]/g, '');
+}

@@ -1,0 +1,157 @@
+/** Begins runs and looks after them, from anywhere: the client of `@upstash/workflow`. */
+
+import { DLQ } from './dlq.ts';
+import { type CancelFilter, cancelQueryOf, type LogsFilter, pathOf, type RunSelection } from './filters.ts';
+import { startHeaders } from './headers.ts';
+import { runIdOf } from './ids.ts';
+import type { WorkflowRunLogs } from './logs.ts';
+import { serverBy } from './options.ts';
+import { Server } from './server.ts';
+import type { Duration, FlowControl, NotifyResponse, Waiter } from './types.ts';
+
+export interface ClientConfig {
+  /** Absent: QSTASH_URL. */
+  baseUrl?: string;
+  /** Absent: QSTASH_TOKEN. */
+  token?: string;
+  /** Sent with each request. */
+  headers?: Record<string, string>;
+}
+
+export interface TriggerOptions {
+  url: string;
+  /** Text, or a value that becomes JSON. */
+  body?: unknown;
+  headers?: Record<string, string>;
+  workflowRunId?: string;
+  retries?: number;
+  /** An expression in milliseconds. */
+  retryDelay?: string;
+  flowControl?: FlowControl;
+  /** Seconds, or a duration. */
+  delay?: number | Duration;
+  /** Unix time in seconds. */
+  notBefore?: number;
+  label?: string | string[];
+  disableTelemetry?: boolean;
+  failureUrl?: string;
+  redact?: { body?: true; header?: true | string[] };
+}
+
+export class Client {
+  readonly #server: Server;
+
+  constructor({ baseUrl, token, headers }: ClientConfig = {}) {
+    const env = (globalThis as { process?: { env: Record<string, string | undefined> } }).process?.env ?? {};
+    const ofEnvironment = { ...env, ...(baseUrl && { QSTASH_URL: baseUrl }), ...(token && { QSTASH_TOKEN: token }) };
+    const { baseUrl: found } = serverBy(ofEnvironment);
+    this.#server = new Server(found, ofEnvironment['QSTASH_TOKEN'], headers);
+  }
+
+  get dlq(): DLQ {
+    return new DLQ(this.#server);
+  }
+
+  /** Begins a run, or several in one request. */
+  trigger(params: TriggerOptions): Promise<{ workflowRunId: string }>;
+  trigger(params: TriggerOptions[]): Promise<{ workflowRunId: string }[]>;
+  async trigger(
+    params: TriggerOptions | TriggerOptions[],
+  ): Promise<{ workflowRunId: string } | { workflowRunId: string }[]> {
+    const all = [params].flat().map((options) => ({ options, workflowRunId: runIdOf(options.workflowRunId) }));
+    await this.#server.json({
+      method: 'POST',
+      path: '/v2/batch',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(all.map(({ options, workflowRunId }) => elementOf(options, workflowRunId))),
+    });
+    const ids = all.map(({ workflowRunId }) => ({ workflowRunId }));
+    return Array.isArray(params) ? ids : (ids[0] ?? { workflowRunId: '' });
+  }
+
+  /** Cancels runs by their ids, by a filter, or all; answers how many. */
+  async cancel(
+    request: string | string[] | RunSelection | { ids?: string | string[]; urlStartingWith?: string; all?: true },
+  ): Promise<{ cancelled: number }> {
+    const selection = selectionOf(request);
+    if (!selection) return { cancelled: 0 };
+    return this.#server.json({ method: 'DELETE', path: pathOf('/v2/workflows/runs', cancelQueryOf(selection)) });
+  }
+
+  /** Notifies all who wait for the event; with `workflowRunId` only that run, even if it waits for it only later. */
+  async notify({
+    eventId,
+    eventData,
+    workflowRunId,
+  }: {
+    eventId: string;
+    eventData?: unknown;
+    workflowRunId?: string;
+  }): Promise<NotifyResponse[]> {
+    const body = typeof eventData === 'string' ? eventData : JSON.stringify(eventData);
+    return this.#server.json({
+      method: 'POST',
+      path: `/v2/notify/${workflowRunId === undefined ? '' : `${workflowRunId}/`}${encodeURIComponent(eventId)}`,
+      ...(body !== undefined && { body }),
+    });
+  }
+
+  getWaiters({ eventId }: { eventId: string }): Promise<Required<Waiter>[]> {
+    return this.#server.json({ method: 'GET', path: `/v2/waiters/${encodeURIComponent(eventId)}`, isRepeatable: true });
+  }
+
+  /** Runs, the newest first. */
+  logs({
+    cursor,
+    count,
+    filter,
+    ...own
+  }: {
+    cursor?: string;
+    count?: number;
+    filter?: LogsFilter;
+    workflowRunId?: string;
+    state?: string;
+    workflowUrl?: string;
+    label?: string;
+    workflowCreatedAt?: number;
+  } = {}): Promise<WorkflowRunLogs> {
+    const query = { groupBy: 'workflowRunId', ...own, cursor, count, ...filter };
+    return this.#server.json({ method: 'GET', path: pathOf('/v2/workflows/events', query), isRepeatable: true });
+  }
+}
+
+/** One element of a batch. */
+function elementOf(options: TriggerOptions, runId: string): object {
+  const { url, body, headers, delay, notBefore, redact, failureUrl = url } = options;
+  const text = typeof body === 'string' ? body : JSON.stringify(body);
+  const redacted = [
+    redact?.body && 'body',
+    redact?.header === true ? 'header' : redact?.header?.map((name) => `header[${name}]`),
+  ].flat();
+  const redactFields = redacted.filter(Boolean).join(',');
+  return {
+    destination: url,
+    headers: {
+      ...startHeaders({ ...options, runId, userHeaders: new Headers(headers), failureUrl }),
+      ...(delay !== undefined && { 'Upstash-Delay': typeof delay === 'number' ? `${delay}s` : delay }),
+      ...(notBefore !== undefined && { 'Upstash-Not-Before': String(notBefore) }),
+      ...(redactFields !== '' && { 'Upstash-Redact-Fields': redactFields }),
+    },
+    ...(text !== undefined && { body: text }),
+  };
+}
+
+/** `undefined`: a list without ids, which means none. */
+function selectionOf(
+  request: string | string[] | RunSelection | { ids?: string | string[]; urlStartingWith?: string; all?: true },
+): RunSelection | undefined {
+  if (typeof request === 'string') return { workflowRunIds: [request] };
+  if (Array.isArray(request)) return request.length === 0 ? undefined : { workflowRunIds: request };
+  if ('ids' in request && request.ids) return { workflowRunIds: [request.ids].flat() };
+  if ('urlStartingWith' in request && request.urlStartingWith) {
+    const filter: CancelFilter = { workflowUrlStartingWith: request.urlStartingWith };
+    return { filter };
+  }
+  return request as RunSelection;
+}

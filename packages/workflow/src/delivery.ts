@@ -1,0 +1,93 @@
+/** One request of the server, read, and what serves it. */
+import { decodeBase64 } from './base64.ts';
+import { type RunFacts, StepFound, WorkflowContext } from './context.ts';
+import { WorkflowError, WorkflowNonRetryableError, WorkflowRetryAfterError } from './errors.ts';
+import { type Journal, readJournal, upTo } from './journal.ts';
+import type { Middlewares } from './middleware.ts';
+import type { Endpoint } from './options.ts';
+import type { RawStep, RouteFunction, WorkflowServeOptions } from './types.ts';
+import { HEADER } from './wire.ts';
+
+export interface Workflow<TInitialPayload, TResult> {
+  routeFunction: RouteFunction<TInitialPayload, TResult>;
+  options: WorkflowServeOptions<TInitialPayload, TResult>;
+  useJSONContent: boolean;
+}
+
+/** One request, read. */
+export interface Delivery<TInitialPayload> {
+  endpoint: Endpoint<TInitialPayload>;
+  headers: Headers;
+  body: string;
+  /** All that a context is made of, but the payload. */
+  facts: Omit<RunFacts<TInitialPayload>, 'requestPayload'>;
+  middlewares: Middlewares;
+}
+
+/** Whether the workflow, given this payload, comes to a step. If it returns before, it has refused the request. */
+export async function findsStep<TInitialPayload, TResult>(
+  { routeFunction }: Workflow<TInitialPayload, TResult>,
+  { endpoint, facts }: Pick<Delivery<TInitialPayload>, 'endpoint' | 'facts'>,
+  payload: string,
+): Promise<boolean> {
+  try {
+    await routeFunction(
+      new WorkflowContext({ ...facts, requestPayload: endpoint.payloadOf(payload) }, endpoint.server),
+    );
+    return false;
+  } catch (error) {
+    const isMeant =
+      error instanceof StepFound ||
+      error instanceof WorkflowNonRetryableError ||
+      error instanceof WorkflowRetryAfterError;
+    if (!isMeant) throw error;
+    return true;
+  }
+}
+
+/** The journal that was delivered, or that is to be fetched. `undefined`: the run has ended. */
+export async function journalOf<T>({ endpoint, facts, headers, body }: Delivery<T>): Promise<Journal | undefined> {
+  if (body !== '') return readJournal(JSON.parse(body) as RawStep[]);
+  const entries = await fetchEntries(endpoint, facts.workflowRunId, headers);
+  return entries && readJournal(upTo(entries, headers.get(HEADER.messageId) ?? ''));
+}
+
+/** What was delivered without its body: the message's own entry. `undefined`: the run has ended. */
+export async function fetchBody<T>({ endpoint, facts, headers }: Delivery<T>): Promise<string | undefined> {
+  const entries = await fetchEntries(endpoint, facts.workflowRunId, headers);
+  if (!entries) return undefined;
+  const entry = entries.find(({ messageId }) => messageId === headers.get(HEADER.messageId));
+  if (!entry) throw new WorkflowError('The journal does not have the result of the call that was delivered.');
+  return decodeBase64(entry.body);
+}
+
+async function fetchEntries<T>(
+  { server }: Endpoint<T>,
+  runId: string,
+  headers: Headers,
+): Promise<RawStep[] | undefined> {
+  try {
+    const token = headers.get(HEADER.checkpoint);
+    const path = `/v2/workflows/runs/${runId}`;
+    return await server.json<RawStep[]>({ method: 'GET', path, isRepeatable: true, ...(token && { token }) });
+  } catch (error) {
+    if (error instanceof WorkflowError && error.status === 404) return undefined;
+    throw error;
+  }
+}
+
+/** Of the message that is delivered. */
+export function tokenOf(headers: Headers): string {
+  const token = headers.get(HEADER.checkpoint) ?? headers.get(HEADER.checkpoint.replace('Upstash', 'Waypost'));
+  if (token) return token;
+  throw new WorkflowError('The server offers no checkpoints. @waypost/workflow needs a Waypost server.');
+}
+
+/** Headers that proxies add on the way, or that say what a delivery is. */
+const NOT_OF_USER =
+  /^(upstash-region$|upstash-workflow-|waypost-workflow-|x-vercel-|x-forwarded-|cf-connecting-ip$|cdn-loop$|cf-ew-via$|cf-ray$|render-proxy-ttl$)/;
+
+/** What the user gave for the run. */
+export function userHeadersOf(headers: Headers): Headers {
+  return new Headers([...headers].filter(([name]) => !NOT_OF_USER.test(name)));
+}

@@ -1,0 +1,57 @@
+/** A run has failed: its failure function is called with what is known (contract W 13). */
+import { answer, failureAnswer } from './answers.ts';
+import { decodeBase64 } from './base64.ts';
+import { WorkflowContext } from './context.ts';
+import { type Delivery, findsStep, type Workflow } from './delivery.ts';
+import { WorkflowError } from './errors.ts';
+import type { FailureFunctionPayload } from './types.ts';
+
+interface Failure {
+  status: number;
+  header: Record<string, string[]>;
+  /** Base64, as `sourceBody` is. */
+  body?: string;
+  url: string;
+  sourceBody?: string;
+  workflowRunId: string;
+  workflowCreatedAt: number;
+}
+
+export async function handleFailure<TInitialPayload, TResult>(
+  workflow: Workflow<TInitialPayload, TResult>,
+  { endpoint, facts: delivered, body }: Delivery<TInitialPayload>,
+): Promise<Response> {
+  const { failureFunction } = workflow.options;
+  if (!failureFunction) return answer(delivered.workflowRunId, 'failure-callback-undefined');
+  const failure = JSON.parse(body) as Failure;
+  const payload = failure.sourceBody ? decodeBase64(failure.sourceBody) : '';
+  const facts = {
+    ...delivered,
+    workflowRunId: failure.workflowRunId,
+    workflowRunCreatedAt: failure.workflowCreatedAt,
+    url: failure.url,
+  };
+  if (!(await findsStep(workflow, { endpoint, facts }, payload)))
+    throw new WorkflowError('The workflow returns before its first step, and so refuses the failure function.');
+  const { message, stack } = errorOf(failure);
+  const result = await failureFunction({
+    context: new WorkflowContext({ ...facts, requestPayload: endpoint.payloadOf(payload) }, endpoint.server),
+    failStatus: failure.status,
+    failResponse: message,
+    failHeaders: failure.header,
+    failStack: stack,
+  });
+  return failureAnswer(typeof result === 'string' ? result : undefined);
+}
+
+/** What the endpoint answered when the run failed, if that was an error of this library. */
+function errorOf({ body }: Failure): { message: string; stack: string } {
+  const text = body ? decodeBase64(body) : '{}';
+  try {
+    const { message, stack } = JSON.parse(text) as FailureFunctionPayload;
+    if (message) return { message, stack: stack ?? '' };
+  } catch {
+    // Told below.
+  }
+  return { message: `Couldn't parse 'failResponse' in 'failureFunction', received: '${text}'`, stack: '' };
+}

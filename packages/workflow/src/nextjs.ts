@@ -1,0 +1,44 @@
+/** Workflows in Next.js: route handlers of the app router, and API routes of the pages router. */
+import { createWorkflow, routesOf, type ServeManyOptions, type Workflows } from './many.ts';
+import { type NodeRequest, type NodeResponse, serveMany as serveManyNode, serve as serveNode } from './node.ts';
+import { serve as serveWeb } from './serve.ts';
+import type { RouteFunction, WorkflowServeOptions } from './types.ts';
+
+export { createWorkflow, createWorkflow as createWorkflowPagesRouter };
+
+type Post = (request: Request) => Promise<Response>;
+
+/** For `app/.../route.ts`: `export const { POST } = serve(...)`. */
+export function serve<TInitialPayload = unknown, TResult = unknown>(
+  routeFunction: RouteFunction<TInitialPayload, TResult>,
+  options?: WorkflowServeOptions<TInitialPayload, TResult>,
+): { POST: Post } {
+  return { POST: serveWeb(routeFunction, options).handler };
+}
+
+/** For `app/.../[...any]/route.ts`. */
+export function serveMany(workflows: Workflows, options?: ServeManyOptions): { POST: Post } {
+  const find = routesOf(workflows, options, (workflow) => serve(workflow.routeFunction, workflow.options).POST);
+  return {
+    POST: async (request) => {
+      const found = find(request.url);
+      return found instanceof Response ? found : found(request);
+    },
+  };
+}
+
+/** For `pages/api/...`: `export default servePagesRouter(...).handler`. */
+export function servePagesRouter<TInitialPayload = unknown, TResult = unknown>(
+  routeFunction: RouteFunction<TInitialPayload, TResult>,
+  options?: WorkflowServeOptions<TInitialPayload, TResult>,
+): { handler: (request: NodeRequest, response: NodeResponse) => Promise<void> } {
+  return { handler: serveNode(routeFunction, options) };
+}
+
+/** For `pages/api/.../[...any].ts`. */
+export function serveManyPagesRouter(
+  workflows: Workflows,
+  options?: ServeManyOptions,
+): { handler: (request: NodeRequest, response: NodeResponse) => Promise<void> } {
+  return { handler: serveManyNode(workflows, options) };
+}

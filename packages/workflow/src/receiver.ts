@@ -1,0 +1,52 @@
+/** Does a request come from the server? Its signature is a JWT over its body (contract W 9.1). */
+import { base64UrlOf, bytesOfBase64Url } from './base64.ts';
+import { WorkflowError } from './errors.ts';
+import type { WorkflowReceiver } from './types.ts';
+
+/** How far the clocks of server and endpoint may be apart. */
+const CLOCK_TOLERANCE_S = 5;
+
+interface Claims {
+  iss: string;
+  exp: number;
+  nbf: number;
+  body: string;
+}
+
+/** Checks signatures by two keys, so that they can be rotated. Answers true or throws. */
+export class Receiver implements WorkflowReceiver {
+  readonly #keys: Promise<CryptoKey>[];
+
+  constructor({ currentSigningKey, nextSigningKey }: { currentSigningKey: string; nextSigningKey: string }) {
+    this.#keys = [currentSigningKey, nextSigningKey].map((key) =>
+      crypto.subtle.importKey('raw', new TextEncoder().encode(key), { name: 'HMAC', hash: 'SHA-256' }, false, [
+        'verify',
+      ]),
+    );
+  }
+
+  async verify({ signature, body }: { signature: string; body: string }): Promise<boolean> {
+    const [header = '', claims = '', mac = ''] = signature.split('.');
+    const signed = new TextEncoder().encode(`${header}.${claims}`);
+    const bytes = bytesOfBase64Url(mac);
+    for (const key of this.#keys) {
+      if (await crypto.subtle.verify('HMAC', await key, bytes, signed)) return checked(readClaims(claims), body);
+    }
+    throw new WorkflowError('the signature is not made with one of the signing keys');
+  }
+}
+
+function readClaims(text: string): Claims {
+  return JSON.parse(new TextDecoder().decode(bytesOfBase64Url(text))) as Claims;
+}
+
+async function checked({ exp, nbf, body: hash }: Claims, body: string): Promise<boolean> {
+  const nowS = Date.now() / 1000;
+  if (exp < nowS - CLOCK_TOLERANCE_S) throw new WorkflowError('the signature has expired');
+  if (nbf > nowS + CLOCK_TOLERANCE_S) throw new WorkflowError('the signature is not valid yet');
+  const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(body));
+  if (hash.replace(/=+$/, '') !== base64UrlOf(new Uint8Array(digest))) {
+    throw new WorkflowError('the signature is of another body');
+  }
+  return true;
+}

@@ -1,0 +1,171 @@
+/** Serves a workflow: takes a request of the server, goes on with the run, and answers (contract W 9, 10). */
+
+import { answer, errorAnswer } from './answers.ts';
+import { Call, CallOver } from './call.ts';
+import { bringCallResult } from './call-result.ts';
+import { WorkflowContext } from './context.ts';
+import { type Delivery, findsStep, journalOf, tokenOf, userHeadersOf, type Workflow } from './delivery.ts';
+import { WorkflowCancelAbort, WorkflowError } from './errors.ts';
+import { Execution } from './execution.ts';
+import { handleFailure } from './failure.ts';
+import { startHeaders } from './headers.ts';
+import { runIdOf } from './ids.ts';
+import type { Journal } from './journal.ts';
+import { loggingMiddleware, Middlewares } from './middleware.ts';
+import { endpointOf } from './options.ts';
+import type { RouteFunction, WorkflowServeOptions } from './types.ts';
+import { HEADER, PROTOCOL_VERSION } from './wire.ts';
+
+/** A workflow behind a URL. Reads nothing of the request but its URL, headers and body. */
+export function serve<
+  TInitialPayload = unknown,
+  TRequest extends Request = Request,
+  TResponse extends Response = Response,
+  TResult = unknown,
+>(
+  routeFunction: RouteFunction<TInitialPayload, TResult>,
+  options: WorkflowServeOptions<TInitialPayload, TResult> = {},
+  { useJSONContent = false }: { useJSONContent?: boolean } = {},
+): { handler: (request: TRequest) => Promise<TResponse> } {
+  const workflow: Workflow<TInitialPayload, TResult> = { routeFunction, options, useJSONContent };
+  return { handler: (request) => handle(request, workflow) as Promise<TResponse> };
+}
+
+async function handle<TInitialPayload, TResult>(
+  request: Request,
+  workflow: Workflow<TInitialPayload, TResult>,
+): Promise<Response> {
+  const { options } = workflow;
+  const middlewares = new Middlewares([
+    ...(options.middlewares ?? []),
+    ...(options.verbose ? [loggingMiddleware] : []),
+  ]);
+  try {
+    return await deliver(request, workflow, middlewares);
+  } catch (error) {
+    await middlewares.debug('onError', { error: error instanceof Error ? error : new Error(String(error)) });
+    return errorAnswer(error);
+  }
+}
+
+async function deliver<TInitialPayload, TResult>(
+  request: Request,
+  workflow: Workflow<TInitialPayload, TResult>,
+  middlewares: Middlewares,
+): Promise<Response> {
+  const { headers } = request;
+  const endpoint = endpointOf(request.url, workflow.options);
+  const body = await request.text();
+  await endpoint.verify(body, headers.get(HEADER.signature));
+  const isFailure = headers.get(HEADER.failureCallback) !== null || headers.get(HEADER.isFailure) === 'true';
+  const isUnknown = headers.get(HEADER.unknownSdk) !== null;
+  const version = headers.get(HEADER.sdkVersion);
+  const isCallResult = headers.get(HEADER.callback) !== null;
+  if (version !== null && version !== PROTOCOL_VERSION)
+    throw new WorkflowError(
+      `The server speaks version ${version} of the protocol; this library speaks ${PROTOCOL_VERSION}.`,
+    );
+  const isPlain = version === null && !isUnknown && !isFailure && !isCallResult;
+  const workflowRunId = isPlain ? runIdOf() : headers.get(HEADER.runId);
+  if (!workflowRunId) throw new WorkflowError(`The delivery has no ${HEADER.runId}.`);
+  middlewares.workflowRunId = workflowRunId;
+  const delivery: Delivery<TInitialPayload> = {
+    endpoint,
+    headers,
+    body,
+    middlewares,
+    facts: {
+      workflowRunId,
+      workflowRunCreatedAt: Number(headers.get(HEADER.createdAt)),
+      url: endpoint.url,
+      headers: userHeadersOf(headers),
+      env: endpoint.env,
+      labels: headers.get(HEADER.label)?.split(',') ?? [],
+      retried: Number(headers.get(HEADER.retried) ?? 0),
+      invokeCount: Number(headers.get(HEADER.invokeCount) ?? 0),
+      qstashClient: endpoint.client,
+    },
+  };
+  if (isFailure) return handleFailure(workflow, delivery);
+  if (isCallResult) return bringCallResult(workflow, delivery);
+  if (isPlain) return begin(workflow, delivery, body, false);
+  const journal = await journalOf(delivery);
+  if (!journal) return answer(workflowRunId, 'workflow-already-ended');
+  if (journal.isRepeated) return answer(workflowRunId, 'duplicate-step');
+  if (isUnknown) return begin(workflow, delivery, journal.initialPayload, true);
+  return goOn(workflow, delivery, journal);
+}
+
+/** Takes the run on from where the journal ends. */
+async function goOn<TInitialPayload, TResult>(
+  { routeFunction, options }: Workflow<TInitialPayload, TResult>,
+  { endpoint, headers, facts, middlewares }: Delivery<TInitialPayload>,
+  journal: Journal,
+): Promise<Response> {
+  const { workflowRunId } = facts;
+  const token = tokenOf(headers);
+  const call = new Call(endpoint.server, token, options.callBudgetMs);
+  const execution = new Execution(journal, call, token, {
+    beforeExecution: (stepName) => middlewares.life('beforeExecution', { stepName }),
+    afterExecution: (stepName, result) => middlewares.life('afterExecution', { stepName, result }),
+  });
+  const requestPayload = endpoint.payloadOf(journal.initialPayload);
+  const context = new WorkflowContext({ ...facts, requestPayload }, endpoint.server, execution, call.signal);
+  middlewares.context = context;
+  if (!journal.last) await middlewares.life('runStarted', {});
+  try {
+    const running = routeFunction(context).then((result) => ({ result }));
+    const ended = await Promise.race([running, execution.suspended]);
+    if ('over' in ended) throw ended.over;
+    if (!('result' in ended)) return answer(workflowRunId, 'success');
+    if (execution.count === 0) return answer(workflowRunId, 'auth-fail');
+    await middlewares.life('runCompleted', { result: ended.result });
+    return answer(workflowRunId, 'ended', { result: ended.result, token: execution.token ?? token });
+  } catch (error) {
+    // What the server has given up is answered with a failure, since it may not know what of it is done.
+    if (error instanceof CallOver && error.reason === 'ended') return answer(workflowRunId, 'workflow-already-ended');
+    if (error instanceof WorkflowCancelAbort) {
+      await endpoint.server.send({ method: 'DELETE', path: `/v2/workflows/runs/${workflowRunId}?cancel=true` });
+      return answer(workflowRunId, 'success');
+    }
+    await middlewares.debug('onError', { error: error instanceof Error ? error : new Error(String(error)) });
+    return errorAnswer(error, execution.stepOf(error));
+  }
+}
+
+/** Begins a run with what came as a plain request, or with what came for a library that the server did not know yet. */
+async function begin<TInitialPayload, TResult>(
+  workflow: Workflow<TInitialPayload, TResult>,
+  { endpoint, facts, headers }: Delivery<TInitialPayload>,
+  body: string,
+  isUnknown: boolean,
+): Promise<Response> {
+  const { workflowRunId } = facts;
+  if (!(await findsStep(workflow, { endpoint, facts }, body)))
+    return answer(isUnknown ? workflowRunId : 'no-workflow-id', 'auth-fail');
+  const contentType = workflow.useJSONContent ? 'application/json' : headers.get('content-type');
+  await endpoint.server.json({
+    method: 'POST',
+    path: '/v2/batch',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify([
+      {
+        destination: facts.url,
+        headers: {
+          ...startHeaders({
+            runId: workflowRunId,
+            url: facts.url,
+            userHeaders: facts.headers,
+            invokeCount: facts.invokeCount,
+            ...(facts.labels.length > 0 && { label: facts.labels }),
+            ...(contentType && { contentType }),
+          }),
+          ...(isUnknown && { [HEADER.triggerBySdk]: 'true' }),
+        },
+        body,
+      },
+    ]),
+    isRepeatable: true,
+  });
+  return answer(workflowRunId, 'success');
+}

@@ -1,0 +1,82 @@
+/** How the endpoint and the client speak to the server: plain fetch, with a few retries where a request may be repeated. */
+import { WorkflowError } from './errors.ts';
+import type { WorkflowClient } from './types.ts';
+
+/** Pauses before a request is sent again that got no answer, or a 503. */
+const PAUSES_MS = [50, 200, 800];
+
+export interface Request {
+  method: string;
+  path: string;
+  headers?: Record<string, string>;
+  body?: string;
+  /** In place of the account's token. */
+  token?: string;
+  /** It may be sent again although the server may have done it. */
+  isRepeatable?: boolean;
+}
+
+export interface Answer {
+  status: number;
+  text: string;
+}
+
+export class Server {
+  readonly baseUrl: string;
+  readonly #token: string | undefined;
+  readonly #headers: Record<string, string>;
+
+  constructor(baseUrl: string, token: string | undefined, headers: Record<string, string> = {}) {
+    this.baseUrl = baseUrl.replace(/\/+$/, '');
+    this.#token = token;
+    this.#headers = headers;
+  }
+
+  /** The account's token. Throws when there is none. */
+  get token(): string {
+    if (!this.#token) throw new WorkflowError('no token of the server is given: set QSTASH_TOKEN');
+    return this.#token;
+  }
+
+  /** Answers whatever the server answers. Throws `WorkflowError` when it cannot be reached. */
+  async send({ method, path, headers, body, token, isRepeatable = false }: Request): Promise<Answer> {
+    const request = {
+      method,
+      headers: { ...this.#headers, ...headers, authorization: `Bearer ${token ?? this.token}` },
+      ...(body !== undefined && { body }),
+    };
+    for (let attempt = 0; ; attempt += 1) {
+      const pauseMs = isRepeatable ? PAUSES_MS[attempt] : undefined;
+      try {
+        const response = await fetch(`${this.baseUrl}${path}`, request);
+        const answer = { status: response.status, text: await response.text() };
+        if (answer.status !== 503 || pauseMs === undefined) return answer;
+      } catch (error) {
+        if (pauseMs === undefined) throw new WorkflowError(`${this.baseUrl} cannot be reached: ${String(error)}`);
+      }
+      await new Promise((resolve) => setTimeout(resolve, pauseMs));
+    }
+  }
+
+  /** The JSON of a 2xx answer. Throws `WorkflowError` with the status of any other. */
+  async json<T>(request: Request): Promise<T> {
+    const { status, text } = await this.send(request);
+    if (status < 200 || status > 299) throw new WorkflowError(messageOf(text), status);
+    return (text === '' ? undefined : JSON.parse(text)) as T;
+  }
+}
+
+/** The text of an error answer. */
+export function messageOf(text: string): string {
+  try {
+    return (JSON.parse(text) as { error?: string }).error ?? text;
+  } catch {
+    return text;
+  }
+}
+
+/** The server that an official client was made for. */
+export function serverOf(client: WorkflowClient): Server {
+  const { baseUrl, authorization, headers } = client.http;
+  return new Server(baseUrl, authorization.replace(/^Bearer /, ''), headers ? Object.fromEntries(headers) : {});
+}

@@ -1,0 +1,174 @@
+/** The kinds of steps: what each leaves in the journal, and how its result is read from there (contract W 8.2, 14). */
+import { decodeBase64 } from './base64.ts';
+import type { Append, Publish } from './call.ts';
+import { WorkflowError } from './errors.ts';
+import type {
+  CallResponse,
+  InvokeStepResponse,
+  NotifyStepResponse,
+  Step,
+  StepType,
+  WaitForWebhookResponse,
+  WaitStepResponse,
+} from './types.ts';
+
+/** A step that the workflow has come to. */
+export interface LazyStep<T = unknown> {
+  name: string;
+  type: StepType;
+  /** What its plan and its result have beside the usual. */
+  members?: Pick<Step, 'sleepFor' | 'sleepUntil' | 'waitEventId' | 'timeout'>;
+  /** Runs it within the call, and answers the JSON text of its result. Absent: the server brings the result later. */
+  execute?(): Promise<string | undefined>;
+  /** What makes the server bring the result. Absent: the step itself, at its time. */
+  request?(step: Step): Append;
+  /** What the workflow gets for the result `step`. */
+  read(step: Step): T;
+}
+
+/** The step's result; `concurrent`: how many steps its group has. */
+export function resultOf(lazy: LazyStep, stepId: number, concurrent: number, out?: string): Step {
+  const { name: stepName, type: stepType, members } = lazy;
+  return { stepId, stepName, stepType, ...(out !== undefined && { out }), ...members, concurrent };
+}
+
+/** What announces the step as one of a group. */
+export function planOf(lazy: LazyStep, targetStep: number, concurrent: number): Step {
+  const { name: stepName, type: stepType, members } = lazy;
+  return { stepId: 0, stepName, stepType, ...members, concurrent, targetStep };
+}
+
+/** `step` as an entry that the server delivers once the sleep is over. */
+export function asleep(step: Step): Append {
+  const { sleepFor, sleepUntil } = step;
+  if (sleepUntil !== undefined) return { step, notBefore: Math.round(sleepUntil) };
+  if (sleepFor !== undefined) return { step, delay: typeof sleepFor === 'number' ? `${sleepFor}s` : sleepFor };
+  return { step };
+}
+
+export function runStep<T>(name: string, run: () => T | Promise<T>): LazyStep<T> {
+  return { name, type: 'Run', execute: async () => JSON.stringify(await run()), read: (step) => parsed(step.out) as T };
+}
+
+export function sleepStep(
+  name: string,
+  type: 'SleepFor' | 'SleepUntil',
+  members: Pick<Step, 'sleepFor' | 'sleepUntil'>,
+): LazyStep<void> {
+  return { name, type, members, read: () => undefined };
+}
+
+export function callStep<T>(name: string, publishOf: (step: Step) => Publish): LazyStep<CallResponse<T>> {
+  return { name, type: 'Call', request: (step) => ({ call: publishOf(step) }), read: readCall };
+}
+
+export function invokeStep<T>(name: string, publishOf: (step: Step) => Publish): LazyStep<InvokeStepResponse<T>> {
+  return {
+    name,
+    type: 'Invoke',
+    request: (step) => ({ invoke: publishOf(step) }),
+    read: (step) => {
+      const result = JSON.parse(outOf(step)) as InvokeStepResponse<T>;
+      return { ...result, body: parsed(result.body) as T };
+    },
+  };
+}
+
+export function notifyStep(name: string, notify: () => Promise<NotifyStepResponse>): LazyStep<NotifyStepResponse> {
+  return {
+    name,
+    type: 'Notify',
+    execute: async () => JSON.stringify(await notify()),
+    read: (step) => {
+      const result = JSON.parse(outOf(step)) as NotifyStepResponse;
+      return { ...result, eventData: parsed(result.eventData) };
+    },
+  };
+}
+
+export function waitStep<T>(name: string, eventId: string, timeout: string): LazyStep<WaitStepResponse<T>> {
+  return {
+    ...waiting(name, 'Wait', eventId, timeout),
+    read: ({ out, waitTimeout = false }) => ({
+      eventData: (typeof out === 'string' && out !== '' ? parsed(decodeBase64(out)) : undefined) as T,
+      timeout: waitTimeout,
+    }),
+  };
+}
+
+export function webhookStep(name: string, create: () => { webhookUrl: string; eventId: string }) {
+  return { ...runStep(name, create), type: 'CreateWebhook' as const };
+}
+
+export function waitForWebhookStep(name: string, eventId: string, timeout: string): LazyStep<WaitForWebhookResponse> {
+  return { ...waiting(name, 'WaitForWebhook', eventId, timeout), read: readWebhook };
+}
+
+function waiting(name: string, type: StepType, eventId: string, timeout: string): Omit<LazyStep, 'read'> {
+  return {
+    name,
+    type,
+    members: { waitEventId: eventId, timeout },
+    request: ({ stepId, stepName, stepType, concurrent }) => ({
+      wait: { eventId, timeout, step: { stepId, stepType, stepName, concurrent } },
+    }),
+  };
+}
+
+/** What the third party answered. A textual body is read as UTF-8: the journal keeps one character for each byte. */
+function readCall<T>(step: Step): CallResponse<T> {
+  const { status, header, body } = JSON.parse(outOf(step)) as CallResponse<string>;
+  const type = new Headers(Object.entries(header).map(([name, values]) => [name, values.join(', ')])).get(
+    'content-type',
+  );
+  const text = isTextual(type) ? utf8Of(body) : body;
+  return { status, header, body: (isTextual(type) ? parsed(text) : text) as T };
+}
+
+const TEXTUAL =
+  /^text\/|application\/(json|xml|javascript|x-www-form-urlencoded|xhtml\+xml|ld\+json|rss\+xml|atom\+xml)/;
+
+function isTextual(contentType: string | null): boolean {
+  return contentType !== null && TEXTUAL.test(contentType);
+}
+
+function utf8Of(body: string): string {
+  return new TextDecoder().decode(Uint8Array.from(body, (character) => character.charCodeAt(0)));
+}
+
+/** What the server keeps of a request to a webhook; `body` is base64. */
+interface WebhookRequest {
+  method: string;
+  header: Record<string, string[]>;
+  body?: string;
+  proto: string;
+  host: string;
+  url: string;
+}
+
+function readWebhook({ out }: Step): WaitForWebhookResponse {
+  if (typeof out !== 'string') return { timeout: true, request: undefined };
+  const { method, header, body, proto, host, url } = JSON.parse(decodeBase64(out)) as WebhookRequest;
+  const mayHaveBody = method !== 'GET' && method !== 'HEAD';
+  const request = new Request(`${proto}://${host}${url}`, {
+    method,
+    headers: Object.entries(header).flatMap(([name, values]) => values.map((value): [string, string] => [name, value])),
+    ...(mayHaveBody && body !== undefined && { body: decodeBase64(body) }),
+  });
+  return { timeout: false, request };
+}
+
+function outOf({ out, stepName, stepType }: Step): string {
+  if (typeof out === 'string') return out;
+  throw new WorkflowError(`the result of the step '${stepName}' (${stepType}) is ${typeof out}, not a string`);
+}
+
+/** The value that JSON text stands for; anything else is itself. */
+function parsed(out: unknown): unknown {
+  if (typeof out !== 'string') return out;
+  try {
+    return JSON.parse(out);
+  } catch {
+    return out;
+  }
+}

@@ -1,0 +1,43 @@
+/** The names and fixed values of the wire (contract W 4, 6, 9, K 2, 5). */
+
+export const HEADER = {
+  runId: 'Upstash-Workflow-RunId',
+  url: 'Upstash-Workflow-Url',
+  init: 'Upstash-Workflow-Init',
+  createdAt: 'Upstash-Workflow-CreatedAt',
+  sdkVersion: 'Upstash-Workflow-Sdk-Version',
+  unknownSdk: 'Upstash-Workflow-Unknown-Sdk',
+  triggerBySdk: 'Upstash-Workflow-trigger-by-sdk',
+  callType: 'Upstash-Workflow-CallType',
+  invoke: 'Upstash-Workflow-Invoke',
+  invokeCount: 'Upstash-Workflow-Invoke-Count',
+  isFailure: 'Upstash-Workflow-Is-Failure',
+  failureCallback: 'Upstash-Workflow-Failure-Callback',
+  noFailureFunction: 'Upstash-Workflow-Failure-Callback-Notfound',
+  callback: 'Upstash-Workflow-Callback',
+  callbackStepId: 'Upstash-Workflow-StepId',
+  callbackStepName: 'Upstash-Workflow-StepName',
+  callbackStepType: 'Upstash-Workflow-StepType',
+  callbackConcurrent: 'Upstash-Workflow-Concurrent',
+  callbackContentType: 'Upstash-Workflow-ContentType',
+  checkpoint: 'Upstash-Workflow-Checkpoint',
+  end: 'Upstash-Workflow-End',
+  label: 'Upstash-Label',
+  features: 'Upstash-Feature-Set',
+  messageId: 'Upstash-Message-Id',
+  retried: 'Upstash-Retried',
+  signature: 'Upstash-Signature',
+  nonRetryable: 'Upstash-NonRetryable-Error',
+  errorStepName: 'Upstash-Error-Step-Name',
+  sdk: 'Upstash-workflow-sdk',
+} as const;
+
+/** Of the protocol, not of the package. */
+export const PROTOCOL_VERSION = '1';
+
+/** What a server is told of a library that speaks this protocol (contract W 6). */
+export const SDK = 'v1.3.3-waypost';
+
+export const FEATURES = 'LazyFetch,InitialBody,WF_DetectTrigger,WF_TriggerOnConfig';
+/** Of a message to somebody else: its failure does not end the run. */
+export const FEATURES_OF_CALL = 'WF_NoDelete,InitialBody';

@@ -1,0 +1,163 @@
+/** The same app with either library: what it comes to is the same, and so is the journal that it leaves. */
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { buffer } from 'node:stream/consumers';
+import * as official from '@upstash/workflow';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import * as own from '../../packages/workflow/src/index.ts';
+import type { Waypost } from '../../src/testing/types.ts';
+import { startWaypost } from '../../src/testing/waypost.ts';
+
+type Context = own.WorkflowContext<{ number: number }>;
+type Program = (context: Context, other: string) => Promise<unknown>;
+type Handler = (request: Request) => Promise<Response>;
+
+const PROGRAMS: Record<string, { program: Program; result: unknown; calls: number }> = {
+  'three steps': {
+    program: async (context) => {
+      const one = await context.run('one', () => context.requestPayload.number);
+      const two = await context.run('two', async () => ({ value: one + 1, gone: undefined }));
+      return await context.run('three', () => two.value + 1);
+    },
+    result: 9,
+    calls: 1,
+  },
+  'a group': {
+    program: async (context) => {
+      const before = await context.run('before', () => 'ü');
+      const all = await Promise.all([1, 2, 3].map((step) => context.run(`step ${step}`, async () => step * 2)));
+      return context.run('after', () => [before, ...all]);
+    },
+    result: ['ü', 2, 4, 6],
+    calls: 1,
+  },
+  'two groups in two branches': {
+    program: async (context) => {
+      const branch = async (name: string) => {
+        const first = await context.run(`${name} 1`, () => name);
+        return context.run(`${name} 2`, () => `${first}!`);
+      };
+      return Promise.all([branch('left'), branch('right')]);
+    },
+    result: ['left!', 'right!'],
+    calls: 1,
+  },
+  'a sleep, alone and in a group': {
+    program: async (context) => {
+      await context.sleep('a day', '1d');
+      const [value] = await Promise.all([context.run('beside', () => 4), context.sleep('two hours', '2h')]);
+      return value;
+    },
+    result: 4,
+    calls: 5,
+  },
+  'a call': {
+    program: async (context, other) => {
+      const { status, body } = await context.call<{ word: string }>('ask', { url: other, method: 'POST', body: 'é' });
+      return { status, word: body.word };
+    },
+    result: { status: 201, word: 'é' },
+    calls: 3,
+  },
+  'a wait that nobody ends, beside a step': {
+    program: async (context) => {
+      const [event, value] = await Promise.all([
+        context.waitForEvent('wait', 'never', { timeout: '3d' }),
+        context.run('beside', () => 'done'),
+      ]);
+      return { timeout: event.timeout, value };
+    },
+    result: { timeout: true, value: 'done' },
+    calls: 3,
+  },
+  'a webhook that the run calls itself': {
+    program: async (context) => {
+      const hook = await context.createWebhook('make');
+      await context.run('call', async () => void (await fetch(hook.webhookUrl, { method: 'PUT', body: '{"a":1}' })));
+      const { request } = await context.waitForWebhook('wait', hook, '1d');
+      return { method: request?.method, body: await request?.json() };
+    },
+    result: { method: 'PUT', body: { a: 1 } },
+    calls: 2,
+  },
+  'a step that fails once': {
+    program: async (context) => {
+      let isRepeated = false;
+      const before = await context.run('before', () => 1);
+      isRepeated = context.retried > 0;
+      return context.run('fails', () => {
+        if (!isRepeated) throw new Error('once');
+        return before + 1;
+      });
+    },
+    result: 2,
+    calls: 2,
+  },
+};
+
+let waypost: Waypost;
+let servers: Server[] = [];
+beforeEach(async () => {
+  waypost = await startWaypost();
+});
+afterEach(async () => {
+  for (const server of servers) server.closeAllConnections();
+  for (const server of servers) server.close();
+  servers = [];
+  await waypost.stop();
+});
+
+async function listen(handler: Handler): Promise<{ url: string; count: () => number }> {
+  let count = 0;
+  const server = createServer(async (from, to) => {
+    count += 1;
+    const body = new Uint8Array(await buffer(from));
+    const headers = from.headers as Record<string, string>;
+    const method = from.method ?? 'POST';
+    const answer = await handler(new Request(`http://${from.headers.host}${from.url}`, { method, headers, body }));
+    to.writeHead(answer.status, Object.fromEntries(answer.headers)).end(await answer.text());
+  });
+  servers.push(server);
+  server.listen(0, '127.0.0.1');
+  await new Promise((resolve) => server.once('listening', resolve));
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/workflow`, count: () => count };
+}
+
+/** What a run of the program comes to, in how many calls, and what its log says of its steps. */
+async function runWith(serve: typeof own.serve, program: Program) {
+  const other = await listen(async (request) => Response.json({ word: await request.text() }, { status: 201 }));
+  const { handler } = serve((context: Context) => program(context, other.url), { env: waypost.env() });
+  const app = await listen(handler);
+  const client = new own.Client({ baseUrl: waypost.url, token: waypost.token });
+  const { workflowRunId } = await client.trigger({ url: app.url, body: { number: 7 }, retries: 1, retryDelay: '1000' });
+  await waypost.runUntilIdle();
+  const { runs } = await client.logs({ workflowRunId });
+  const [run] = runs;
+  const steps = run?.steps.map(({ type, steps: of }) => [
+    type,
+    of
+      .map((step) => ('stepType' in step ? [step.stepName, step.stepType, step.concurrent, outOf(step)] : [step.state]))
+      .toSorted(),
+  ]);
+  return { state: run?.workflowState, result: run?.workflowRunResponse, calls: app.count(), steps };
+}
+
+/** Without what is another in each run. */
+function outOf({ stepType, out }: own.StepLog): unknown {
+  if (stepType === 'CreateWebhook' || stepType === 'WaitForWebhook' || stepType === 'Call') return typeof out;
+  return out;
+}
+
+describe.each(Object.entries(PROGRAMS))('%s', (_, { program, result, calls }) => {
+  it('comes to its result', async () => {
+    const run = await runWith(own.serve, program);
+    expect(run).toMatchObject({ state: 'RUN_SUCCESS', result: JSON.stringify(result), calls });
+  });
+
+  it('leaves the journal that the official library leaves', async () => {
+    const { calls: fewer, ...ours } = await runWith(own.serve, program);
+    const { calls: more, ...theirs } = await runWith(official.serve as unknown as typeof own.serve, program);
+    expect(ours).toEqual(theirs);
+    expect(fewer).toBeLessThanOrEqual(more);
+  });
+});
