@@ -293,7 +293,7 @@ async function runWorkflow(parts: readonly WorkflowPart[]): Promise<void> {
   const report: { steps?: StepFigures[]; figures: Figure[] } = { figures: [] };
   const rounds = count('rounds', DEFAULT_STEPS.rounds);
   if (parts.includes('steps')) {
-    const waypost = (['library', 'bare', 'bare, within a call'] as const).map(
+    const waypost = (['library', 'own', 'bare', 'bare, within a call'] as const).map(
       (endpoint) => () => startWaypostContestant(endpoint),
     );
     report.steps = await measureSteps({

@@ -18,7 +18,8 @@ export type EndpointEvent =
   | { kind: 'handled'; count: number }
   | ({ kind: 'traffic' } & Traffic);
 
-export type EndpointName = 'library' | 'bare' | 'restate';
+/** `own`: that of `library`, with our library in place of the official one. */
+export type EndpointName = 'library' | 'own' | 'bare' | 'restate';
 
 export interface Endpoint {
   url: string;
@@ -31,12 +32,13 @@ export interface Endpoint {
   end(): Promise<void>;
 }
 
-/** Runs `bench/workflows/endpoints/<name>.ts`; rejects when it ends before it listens. */
+/** Runs the program in `bench/workflows/endpoints`; rejects when it ends before it listens. */
 export async function startEndpoint(name: EndpointName, argv: string[]): Promise<Endpoint> {
-  const program = fileURLToPath(new URL(`./endpoints/${name}.ts`, import.meta.url));
+  const file = name === 'own' ? 'library' : name;
+  const program = fileURLToPath(new URL(`./endpoints/${file}.ts`, import.meta.url));
   // A line for each run would be what is measured.
   const env = { ...process.env, NODE_ENV: 'production', RESTATE_LOGGING: 'ERROR' };
-  const child = fork(program, argv, { serialization: 'advanced', env });
+  const child = fork(program, name === 'own' ? [...argv, name] : argv, { serialization: 'advanced', env });
   const exited = new Promise<void>((resolve) => {
     child.once('exit', () => resolve());
   });

@@ -20,8 +20,11 @@ export interface Stage {
   endpoint: Endpoint;
 }
 
+/** Which endpoint the runs have. */
+type Kind = 'library' | 'own' | 'bare';
+
 /** Ends both processes, and removes the folder, whatever `use` did. */
-export async function withStage<T>(endpoint: 'library' | 'bare', use: (stage: Stage) => Promise<T>): Promise<T> {
+export async function withStage<T>(endpoint: Kind, use: (stage: Stage) => Promise<T>): Promise<T> {
   const stage = await openStage(endpoint);
   try {
     return await use(stage);
@@ -30,7 +33,7 @@ export async function withStage<T>(endpoint: 'library' | 'bare', use: (stage: St
   }
 }
 
-async function openStage(kind: 'library' | 'bare'): Promise<Stage> {
+async function openStage(kind: Kind): Promise<Stage> {
   const dataDir = mkdtempSync(join(tmpdir(), 'waypost-workflow-'));
   const server = await startWaypost({ dataDir, flags: ['--drain-limit', '0s'] });
   return { dataDir, server, endpoint: await startEndpoint(kind, [server.url, DEVELOPMENT_TOKEN]) };
@@ -105,16 +108,23 @@ function counted(count: number, limitMs: number, listen: (note: (more: number) =
   });
 }
 
-export type WaypostContestant = 'library' | 'bare' | 'bare, within a call';
+export type WaypostContestant = Kind | 'bare, within a call';
+
+const NAMES: Record<WaypostContestant, string> = {
+  library: 'Waypost, @upstash/workflow',
+  own: 'Waypost, @waypost/workflow',
+  bare: 'Waypost, bare endpoint',
+  'bare, within a call': 'Waypost, bare endpoint, within a call',
+};
 
 /** Waypost with one of its endpoints, as the comparison drives it. */
 export async function startWaypostContestant(kind: WaypostContestant): Promise<Contestant> {
-  const stage = await openStage(kind === 'library' ? 'library' : 'bare');
+  const stage = await openStage(kind === 'bare, within a call' ? 'bare' : kind);
   const { server, endpoint } = stage;
   const url = `${endpoint.url}/${kind === 'bare, within a call' ? 'within' : 'three'}`;
   const pool = new Pool(server.url, { connections: CONNECTIONS, pipelining: 1 });
   return {
-    name: kind === 'library' ? 'Waypost, @upstash/workflow' : `Waypost, ${kind.replace('bare', 'bare endpoint')}`,
+    name: NAMES[kind],
     serverPid: server.pid,
     endpointPid: endpoint.pid,
     async start(number) {

@@ -1,12 +1,12 @@
 /**
- * The endpoint as its users write it: the official library behind a plain `node:http` server. Serves `/three`, the program
+ * The endpoint as its users write it: a library behind a plain `node:http` server, the official one or ours. Serves `/three`, the program
  * of the comparison, and `/many`, as many steps as the payload says.
- * `node bench/workflows/endpoints/library.ts <URL of the server> <token>`.
+ * `node bench/workflows/endpoints/library.ts <URL of the server> <token> [own]`.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
-import { serve, type WorkflowContext } from '@upstash/workflow';
+import type { WorkflowContext } from '@upstash/workflow';
 import { type Payload, type Result, STEP_NAMES, STEPS } from '../program.ts';
 import { announce, reportEnd, reportHandled } from './reporting.ts';
 
@@ -17,7 +17,10 @@ export interface ManyPayload extends Payload {
   resultLength: number;
 }
 
-const [serverUrl = '', token = ''] = process.argv.slice(2);
+const [serverUrl = '', token = '', library] = process.argv.slice(2);
+const { serve } = (
+  library === 'own' ? await import('../../../packages/workflow/src/index.ts') : await import('@upstash/workflow')
+) as typeof import('@upstash/workflow');
 const env = { QSTASH_URL: serverUrl, QSTASH_TOKEN: token };
 
 /** Runs whose function has returned; they end once the library has told the server. */
