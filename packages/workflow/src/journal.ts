@@ -36,7 +36,7 @@ export function readJournal([initial, ...entries]: readonly RawStep[]): Journal 
   };
 }
 
-export function isPlan({ stepId }: Step): boolean {
+function isPlan({ stepId }: Step): boolean {
   return stepId === 0;
 }
 

@@ -15,14 +15,10 @@ interface Claims {
 
 /** Checks signatures by two keys, so that they can be rotated. Answers true or throws. */
 export class Receiver implements WorkflowReceiver {
-  readonly #keys: Promise<CryptoKey>[];
+  readonly #keys: ReturnType<typeof importKey>[];
 
   constructor({ currentSigningKey, nextSigningKey }: { currentSigningKey: string; nextSigningKey: string }) {
-    this.#keys = [currentSigningKey, nextSigningKey].map((key) =>
-      crypto.subtle.importKey('raw', new TextEncoder().encode(key), { name: 'HMAC', hash: 'SHA-256' }, false, [
-        'verify',
-      ]),
-    );
+    this.#keys = [currentSigningKey, nextSigningKey].map(importKey);
   }
 
   async verify({ signature, body }: { signature: string; body: string }): Promise<boolean> {
@@ -34,6 +30,11 @@ export class Receiver implements WorkflowReceiver {
     }
     throw new WorkflowError('the signature is not made with one of the signing keys');
   }
+}
+
+function importKey(key: string) {
+  const algorithm = { name: 'HMAC', hash: 'SHA-256' };
+  return crypto.subtle.importKey('raw', new TextEncoder().encode(key), algorithm, false, ['verify']);
 }
 
 function readClaims(text: string): Claims {
