@@ -43,7 +43,7 @@ export async function brokenBy(
 }
 
 export const PLANTED_BUGS: Record<string, PlantedBug> = {
-  'a settle does not check the claim token': { promise: 'P6', seed: 7, sabotage: withoutTokenCheck },
+  'a settle does not check the claim token': { promise: 'P6', seed: 16, sabotage: withoutTokenCheck },
   'a publish is acknowledged before its commit': { promise: 'P1', sabotage: () => altered(acknowledgedTooEarly) },
   'a retry is not saved': { promise: 'P2', sabotage: () => altered(forgettingRetries) },
   'a cancel is confirmed, but not made': { promise: 'P2', sabotage: () => altered(forgettingCancels) },
@@ -55,7 +55,7 @@ export const PLANTED_BUGS: Record<string, PlantedBug> = {
   'the messages of a full origin are forgotten': { promise: 'P2', sabotage: () => altered(forgettingLines) },
   'an outcome is given up when the store refuses it': {
     promise: 'P7',
-    seed: 38,
+    seed: 7,
     sabotage: () => altered(givingUpOutcomes),
   },
   'a slot is never given back': { promise: 'P2', sabotage: () => altered(losingSlots) },

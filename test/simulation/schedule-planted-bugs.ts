@@ -16,7 +16,7 @@ export const SCHEDULE_BUGS: Record<string, PlantedBug> = {
     steps: 150,
     sabotage: () => altered(movingOnLater),
   },
-  'a schedule moves on whatever its version': { promise: 'P16', sabotage: () => altered(withoutVersions) },
+  'a schedule moves on whatever its version': { promise: 'P16', seed: 9, sabotage: () => altered(withoutVersions) },
   'a paused schedule is triggered': { promise: 'P16', seed: 6, sabotage: () => altered(withoutPause) },
   'a deleted schedule is triggered': { promise: 'P16', seed: 7, steps: 150, sabotage: () => altered(withoutDeletion) },
   'a clock that is set back has its times come again': {
@@ -26,19 +26,19 @@ export const SCHEDULE_BUGS: Record<string, PlantedBug> = {
   },
   'a crash makes the schedules forget what they missed': {
     promise: 'P16',
-    seed: 26,
+    seed: 14,
     steps: 150,
     sabotage: () => altered(forgettingMissed),
   },
   'every time that was missed is made up for': {
     promise: 'P16',
-    seed: 8,
+    seed: 13,
     steps: 150,
     sabotage: () => altered(makingUpForEach),
   },
   'nobody asks whether the trigger before has ended': {
     promise: 'P16',
-    seed: 2,
+    seed: 26,
     steps: 150,
     sabotage: () => altered(neverBusy),
   },
