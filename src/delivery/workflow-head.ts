@@ -22,8 +22,9 @@ const NAMES: Readonly<Record<Dialect, WorkflowNames>> = {
 };
 
 /**
- * Adds names and values in turn, in the message's dialect; `checkpoint` is a token (contract K 2). A call gets none of them: the called endpoint must not see the
- * run. If it is a workflow itself, it must take the request for the first one of a run of its own.
+ * Adds names and values in turn, in the message's dialect; `checkpoint` is a token (contract K 2). A call gets none of
+ * them: the called endpoint must not see the run. If it is a workflow itself, it must take the request for the first one
+ * of a run of its own.
  */
 export function addWorkflowHeaders(
   added: string[],

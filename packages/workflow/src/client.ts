@@ -5,8 +5,8 @@ import { type CancelFilter, cancelQueryOf, type LogsFilter, pathOf, type RunSele
 import { startHeaders } from './headers.ts';
 import { runIdOf } from './ids.ts';
 import type { WorkflowRunLogs } from './logs.ts';
-import { serverBy } from './options.ts';
-import { Server } from './server.ts';
+import { environment, serverBy } from './options.ts';
+import { bodyMember, type Notification, type Server } from './server.ts';
 import type { Duration, FlowControl, NotifyResponse, Waiter } from './types.ts';
 
 export interface ClientConfig {
@@ -42,10 +42,8 @@ export class Client {
   readonly #server: Server;
 
   constructor({ baseUrl, token, headers }: ClientConfig = {}) {
-    const env = (globalThis as { process?: { env: Record<string, string | undefined> } }).process?.env ?? {};
-    const ofEnvironment = { ...env, ...(baseUrl && { QSTASH_URL: baseUrl }), ...(token && { QSTASH_TOKEN: token }) };
-    const { baseUrl: found } = serverBy(ofEnvironment);
-    this.#server = new Server(found, ofEnvironment['QSTASH_TOKEN'], headers);
+    const given = { ...(baseUrl && { QSTASH_URL: baseUrl }), ...(token && { QSTASH_TOKEN: token }) };
+    this.#server = serverBy({ ...environment(), ...given }, headers);
   }
 
   get dlq(): DLQ {
@@ -79,21 +77,8 @@ export class Client {
   }
 
   /** Notifies all who wait for the event; with `workflowRunId` only that run, even if it waits for it only later. */
-  async notify({
-    eventId,
-    eventData,
-    workflowRunId,
-  }: {
-    eventId: string;
-    eventData?: unknown;
-    workflowRunId?: string;
-  }): Promise<NotifyResponse[]> {
-    const body = typeof eventData === 'string' ? eventData : JSON.stringify(eventData);
-    return this.#server.json({
-      method: 'POST',
-      path: `/v2/notify/${workflowRunId === undefined ? '' : `${workflowRunId}/`}${encodeURIComponent(eventId)}`,
-      ...(body !== undefined && { body }),
-    });
+  notify(notification: Notification): Promise<NotifyResponse[]> {
+    return this.#server.notify(notification);
   }
 
   getWaiters({ eventId }: { eventId: string }): Promise<Required<Waiter>[]> {
@@ -124,7 +109,6 @@ export class Client {
 /** One element of a batch. */
 function elementOf(options: TriggerOptions, runId: string): object {
   const { url, body, headers, delay, notBefore, redact, failureUrl = url } = options;
-  const text = typeof body === 'string' ? body : JSON.stringify(body);
   const redacted = [
     redact?.body && 'body',
     redact?.header === true ? 'header' : redact?.header?.map((name) => `header[${name}]`),
@@ -138,7 +122,7 @@ function elementOf(options: TriggerOptions, runId: string): object {
       ...(notBefore !== undefined && { 'Upstash-Not-Before': String(notBefore) }),
       ...(redactFields !== '' && { 'Upstash-Redact-Fields': redactFields }),
     },
-    ...(text !== undefined && { body: text }),
+    ...bodyMember(body),
   };
 }
 

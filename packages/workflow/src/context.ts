@@ -4,7 +4,7 @@ import { WorkflowAbort, WorkflowCancelAbort, WorkflowError } from './errors.ts';
 import type { Execution } from './execution.ts';
 import { callHeaders, startHeaders, stepHeaders } from './headers.ts';
 import { eventId, runIdOf } from './ids.ts';
-import type { Server } from './server.ts';
+import { bodyMember, type Server } from './server.ts';
 import {
   callStep,
   invokeStep,
@@ -22,7 +22,6 @@ import type {
   Duration,
   InvokeStepResponse,
   LazyInvokeStepParams,
-  NotifyResponse,
   NotifyStepResponse,
   StepFunction,
   WaitEventOptions,
@@ -159,12 +158,7 @@ export class WorkflowContext<TInitialPayload = unknown> {
       notifyStep(stepName, async () => ({
         eventId,
         eventData,
-        notifyResponse: await this.#server.json<NotifyResponse[]>({
-          method: 'POST',
-          path: `/v2/notify/${workflowRunId === undefined ? '' : `${workflowRunId}/`}${encodeURIComponent(eventId)}`,
-          headers: { 'content-type': 'application/json' },
-          ...bodyMember(eventData),
-        }),
+        notifyResponse: await this.#server.notify({ eventId, eventData, workflowRunId }),
       })),
     );
   }
@@ -238,11 +232,6 @@ export class WorkflowContext<TInitialPayload = unknown> {
     if (workflowId) return this.url.replace(/[^/]+$/, workflowId);
     throw new WorkflowError('Only a workflow that serveMany has given a name can be invoked.');
   }
-}
-
-function bodyMember(body: unknown): { body?: string } {
-  if (body === undefined) return {};
-  return { body: typeof body === 'string' ? body : JSON.stringify(body) };
 }
 
 /** As header maps in JSON: each value in a list. */

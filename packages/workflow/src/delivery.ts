@@ -78,7 +78,7 @@ async function fetchEntries<T>(
 
 /** Of the message that is delivered. */
 export function tokenOf(headers: Headers): string {
-  const token = headers.get(HEADER.checkpoint) ?? headers.get(HEADER.checkpoint.replace('Upstash', 'Waypost'));
+  const token = headers.get(HEADER.checkpoint);
   if (token) return token;
   throw new WorkflowError('The server offers no checkpoints. @waypost/workflow needs a Waypost server.');
 }

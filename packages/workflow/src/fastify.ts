@@ -1,4 +1,5 @@
 /** Workflows in Fastify: `app.post('/workflow', serve(...))`. */
+import { pairsOf } from './headers.ts';
 import { createWorkflow, routesOf, type ServeManyOptions, type Workflows } from './many.ts';
 import { serve as serveWeb } from './serve.ts';
 import type { RouteFunction, WorkflowServeOptions } from './types.ts';
@@ -43,11 +44,8 @@ export function serveMany(workflows: Workflows, options?: ServeManyOptions): Fas
 }
 
 function webRequestOf({ protocol, host, url, headers, body }: FastifyRequest): Request {
-  const pairs = Object.entries(headers).flatMap(([name, value]) =>
-    [value ?? []].flat().map((each): [string, string] => [name, each]),
-  );
   const text = typeof body === 'string' ? body : body === undefined || body === null ? '' : JSON.stringify(body);
-  return new Request(`${protocol}://${host}${url}`, { method: 'POST', headers: pairs, body: text });
+  return new Request(`${protocol}://${host}${url}`, { method: 'POST', headers: pairsOf(headers), body: text });
 }
 
 async function send(reply: FastifyReply, answer: Response): Promise<unknown> {

@@ -62,30 +62,21 @@ export class Middlewares {
   }
 
   async life<K extends keyof LifeCycle<unknown>>(event: K, params: LifeCycle<unknown>[K]): Promise<void> {
-    const { context } = this;
-    if (!context) return;
-    for (const middleware of this.#all) {
-      await this.#call(middleware.name, async () => {
-        const callback = (await middleware.callbacks())[event] as ((params: object) => unknown) | undefined;
-        await callback?.({ ...params, context });
-      });
-    }
+    if (this.context) await this.#dispatch(event, { ...params, context: this.context });
   }
 
-  async debug<K extends keyof Debug>(event: K, params: Debug[K]): Promise<void> {
-    for (const middleware of this.#all) {
-      await this.#call(middleware.name, async () => {
-        const callback = (await middleware.callbacks())[event] as ((params: object) => unknown) | undefined;
-        await callback?.({ ...params, workflowRunId: this.workflowRunId });
-      });
-    }
+  debug<K extends keyof Debug>(event: K, params: Debug[K]): Promise<void> {
+    return this.#dispatch(event, { ...params, workflowRunId: this.workflowRunId });
   }
 
-  async #call(name: string, callback: () => Promise<void>): Promise<void> {
-    try {
-      await callback();
-    } catch (error) {
-      console.error(`the middleware '${name}' has thrown:`, error);
+  async #dispatch(event: keyof LifeCycle<unknown> | keyof Debug, params: object): Promise<void> {
+    for (const middleware of this.#all) {
+      try {
+        const callback = (await middleware.callbacks())[event] as ((params: object) => unknown) | undefined;
+        await callback?.(params);
+      } catch (error) {
+        console.error(`the middleware '${middleware.name}' has thrown:`, error);
+      }
     }
   }
 }

@@ -1,4 +1,5 @@
 /** Workflows behind `node:http`, and behind frameworks that hand on its requests, such as Express with or without `express.json()`. */
+import { pairsOf } from './headers.ts';
 import { createWorkflow, routesOf, type ServeManyOptions, type Workflows } from './many.ts';
 import { serve as serveWeb } from './serve.ts';
 import type { RouteFunction, WorkflowServeOptions } from './types.ts';
@@ -51,10 +52,7 @@ export function serveMany(workflows: Workflows, options?: ServeManyOptions): Nod
 async function webRequestOf(request: NodeRequest): Promise<Request> {
   const { headers, socket } = request;
   const url = `${socket.encrypted ? 'https' : 'http'}://${headers['host'] ?? 'localhost'}${request.originalUrl ?? request.url ?? '/'}`;
-  const pairs = Object.entries(headers).flatMap(([name, value]) =>
-    [value ?? []].flat().map((each): [string, string] => [name, each]),
-  );
-  return new Request(url, { method: 'POST', headers: pairs, body: await bodyOf(request) });
+  return new Request(url, { method: 'POST', headers: pairsOf(headers), body: await bodyOf(request) });
 }
 
 /** The body as it came; where a parser has taken it, as JSON text again. */

@@ -21,7 +21,7 @@ export function endpointOf<TInitialPayload, TResult>(
   options: WorkflowServeOptions<TInitialPayload, TResult>,
 ): Endpoint<TInitialPayload> {
   const env = options.env ?? environment();
-  const server = serverBy(env, options.qstashClient);
+  const server = options.qstashClient ? serverOf(options.qstashClient) : serverBy(env);
   const receiver = 'receiver' in options ? options.receiver : receiverOf(env);
   return {
     url: urlOf(requestUrl, options.url, options.baseUrl ?? env['UPSTASH_WORKFLOW_URL']),
@@ -45,10 +45,10 @@ export function endpointOf<TInitialPayload, TResult>(
 }
 
 /** The server by its usual variables. */
-export function serverBy(env: Environment, client?: WorkflowClient): Server {
-  if (client) return serverOf(client);
+export function serverBy(env: Environment, headers?: Record<string, string>): Server {
   const isDevelopment = env['QSTASH_DEV'] === 'true' && !env['QSTASH_URL'];
-  return new Server(env['QSTASH_URL'] ?? (isDevelopment ? 'http://127.0.0.1:8080' : ''), env['QSTASH_TOKEN']);
+  const baseUrl = env['QSTASH_URL'] ?? (isDevelopment ? 'http://127.0.0.1:8080' : '');
+  return new Server(baseUrl, env['QSTASH_TOKEN'], headers);
 }
 
 const receivers = new Map<string, Receiver>();
@@ -64,7 +64,8 @@ function receiverOf(env: Environment): Receiver | undefined {
   return receiver;
 }
 
-function environment(): Environment {
+/** Of the process, on runtimes that have one. */
+export function environment(): Environment {
   return (globalThis as { process?: { env: Environment } }).process?.env ?? {};
 }
 

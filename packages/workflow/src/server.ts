@@ -1,6 +1,6 @@
 /** How the endpoint and the client speak to the server: plain fetch, with a few retries where a request may be repeated. */
 import { WorkflowError } from './errors.ts';
-import type { WorkflowClient } from './types.ts';
+import type { NotifyResponse, WorkflowClient } from './types.ts';
 
 /** Pauses before a request is sent again that got no answer, or a 503. */
 const PAUSES_MS = [50, 200, 800];
@@ -14,6 +14,13 @@ export interface Request {
   token?: string;
   /** It may be sent again although the server may have done it. */
   isRepeatable?: boolean;
+}
+
+/** Somebody notifies an event: all who wait for it, or one run, even if it waits for it only later. */
+export interface Notification {
+  eventId: string;
+  eventData?: unknown;
+  workflowRunId?: string | undefined;
 }
 
 export interface Answer {
@@ -64,6 +71,21 @@ export class Server {
     if (status < 200 || status > 299) throw new WorkflowError(messageOf(text), status);
     return (text === '' ? undefined : JSON.parse(text)) as T;
   }
+
+  notify({ eventId, eventData, workflowRunId }: Notification): Promise<NotifyResponse[]> {
+    return this.json({
+      method: 'POST',
+      path: `/v2/notify/${workflowRunId === undefined ? '' : `${workflowRunId}/`}${encodeURIComponent(eventId)}`,
+      headers: { 'content-type': 'application/json' },
+      ...bodyMember(eventData),
+    });
+  }
+}
+
+/** A body of a request: text as it is, any other value as JSON. */
+export function bodyMember(body: unknown): { body?: string } {
+  if (body === undefined) return {};
+  return { body: typeof body === 'string' ? body : JSON.stringify(body) };
 }
 
 /** The text of an error answer. */

@@ -2,6 +2,7 @@
 import { decodeBase64 } from './base64.ts';
 import type { Append, Publish } from './call.ts';
 import { WorkflowError } from './errors.ts';
+import { pairsOf } from './headers.ts';
 import type {
   CallResponse,
   InvokeStepResponse,
@@ -152,7 +153,7 @@ function readWebhook({ out }: Step): WaitForWebhookResponse {
   const mayHaveBody = method !== 'GET' && method !== 'HEAD';
   const request = new Request(`${proto}://${host}${url}`, {
     method,
-    headers: Object.entries(header).flatMap(([name, values]) => values.map((value): [string, string] => [name, value])),
+    headers: pairsOf(header),
     ...(mayHaveBody && body !== undefined && { body: decodeBase64(body) }),
   });
   return { timeout: false, request };
