@@ -47,9 +47,9 @@ export function readCheckpointToken(
   text: string,
   signingKeysOf: (projectId: number) => readonly string[],
 ): CheckpointClaim | undefined {
-  const claim = claimIn(text);
-  if (!claim) return undefined;
-  const token = Buffer.from(text, 'base64url');
+  const token = bytesOf(text);
+  if (!token) return undefined;
+  const claim = claimOf(token);
   const payload = token.subarray(0, PAYLOAD_BYTES);
   const given = token.subarray(PAYLOAD_BYTES);
   const isOurs = signingKeysOf(claim.projectId).some((key) => timingSafeEqual(given, macOf(payload, key)));
@@ -58,8 +58,15 @@ export function readCheckpointToken(
 
 /** What a text in the form of a token names, whoever made it; `undefined`: it is no such text. */
 export function claimIn(text: string): CheckpointClaim | undefined {
-  if (!TOKEN.test(text)) return undefined;
-  const token = Buffer.from(text, 'base64url');
+  const token = bytesOf(text);
+  return token && claimOf(token);
+}
+
+function bytesOf(text: string): Buffer | undefined {
+  return TOKEN.test(text) ? Buffer.from(text, 'base64url') : undefined;
+}
+
+function claimOf(token: Buffer): CheckpointClaim {
   return {
     projectId: token.readDoubleBE(0),
     runKey: token.readDoubleBE(8),
