@@ -1,9 +1,10 @@
 /** What the endpoint answers a delivery with (contract W 10, K 5). */
 import type { Token } from './call.ts';
 import { errorPayload, WorkflowNonRetryableError, WorkflowRetryAfterError } from './errors.ts';
+import type { Reply } from './http.ts';
 import { HEADER, PROTOCOL_VERSION, SDK } from './wire.ts';
 
-export const OF_LIBRARY = { [HEADER.sdkVersion]: PROTOCOL_VERSION, [HEADER.sdk]: SDK };
+const OF_LIBRARY = { [HEADER.sdkVersion]: PROTOCOL_VERSION, [HEADER.sdk]: SDK };
 
 const REFUSED =
   'Failed to authenticate Workflow request: the workflow returned before its first step. Steps that depend on what changes from call to call must not decide about it.';
@@ -16,13 +17,13 @@ type Finish =
   | 'auth-fail'
   | 'failure-callback-undefined';
 
-export function answer(workflowRunId: string, finish: 'ended', end: { result: unknown; token: Token }): Response;
-export function answer(workflowRunId: string, finish: Finish): Response;
+export function answer(workflowRunId: string, finish: 'ended', end: { result: unknown; token: Token }): Reply;
+export function answer(workflowRunId: string, finish: Finish): Reply;
 export function answer(
   workflowRunId: string,
   finish: Finish | 'ended',
   end?: { result: unknown; token: Token },
-): Response {
+): Reply {
   switch (finish) {
     case 'ended':
       return respond(200, JSON.stringify(end?.result) ?? '', { [HEADER.end]: end?.token ?? '' });
@@ -38,12 +39,17 @@ export function answer(
 }
 
 /** The failure function has run, and returned `result`. */
-export function failureAnswer(result: string | undefined): Response {
+export function failureAnswer(result: string | undefined): Reply {
   return respond(200, JSON.stringify({ result }));
 }
 
+/** Nothing is served at this URL. */
+export function notFound(name: string): Reply {
+  return respond(404, `There is no workflow '${name}' here.`);
+}
+
 /** The workflow, or what serves it, has thrown `error`, in the step of that name. */
-export function errorAnswer(error: unknown, stepName?: string): Response {
+export function errorAnswer(error: unknown, stepName?: string): Reply {
   const body = JSON.stringify(errorPayload(error));
   const ofStep: Record<string, string> = stepName === undefined ? {} : { [HEADER.errorStepName]: headerText(stepName) };
   if (error instanceof WorkflowNonRetryableError)
@@ -53,8 +59,8 @@ export function errorAnswer(error: unknown, stepName?: string): Response {
   return respond(500, body, ofStep);
 }
 
-function respond(status: number, body: string, headers: Record<string, string> = {}): Response {
-  return new Response(body, { status, headers: { ...OF_LIBRARY, ...headers } });
+function respond(status: number, body: string, headers: Record<string, string> = {}): Reply {
+  return { status, headers: { ...OF_LIBRARY, ...headers }, body };
 }
 
 /** A header takes no control characters, and only those of one byte. */

@@ -2,6 +2,7 @@
 import { answer } from './answers.ts';
 import { Call, CallOver } from './call.ts';
 import { type Delivery, fetchBody, findsStep, tokenOf, type Workflow } from './delivery.ts';
+import type { Reply } from './http.ts';
 import type { Step } from './types.ts';
 import { HEADER } from './wire.ts';
 
@@ -18,7 +19,7 @@ interface CallResult {
 export async function bringCallResult<TInitialPayload, TResult>(
   workflow: Workflow<TInitialPayload, TResult>,
   delivery: Delivery<TInitialPayload>,
-): Promise<Response> {
+): Promise<Reply> {
   const { endpoint, headers } = delivery;
   const { workflowRunId } = delivery.facts;
   const text = delivery.body || (await fetchBody(delivery));

@@ -4,6 +4,7 @@ import { decodeBase64 } from './base64.ts';
 import { WorkflowContext } from './context.ts';
 import { type Delivery, findsStep, type Workflow } from './delivery.ts';
 import { WorkflowError } from './errors.ts';
+import type { Reply } from './http.ts';
 import type { FailureFunctionPayload } from './types.ts';
 
 interface Failure {
@@ -20,7 +21,7 @@ interface Failure {
 export async function handleFailure<TInitialPayload, TResult>(
   workflow: Workflow<TInitialPayload, TResult>,
   { endpoint, facts: delivered, body }: Delivery<TInitialPayload>,
-): Promise<Response> {
+): Promise<Reply> {
   const { failureFunction } = workflow.options;
   if (!failureFunction) return answer(delivered.workflowRunId, 'failure-callback-undefined');
   const failure = JSON.parse(body) as Failure;

@@ -1,7 +1,8 @@
 /** Workflows in Fastify: `app.post('/workflow', serve(...))`. */
-import { pairsOf } from './headers.ts';
-import { createWorkflow, routesOf, type ServeManyOptions, type Workflows } from './many.ts';
-import { serve as serveWeb } from './serve.ts';
+import { type Handler, pairsOf } from './http.ts';
+import { createWorkflow, handlerOfMany, type ServeManyOptions, type Workflows } from './many.ts';
+import { handlerOf } from './serve.ts';
+import { bodyMember } from './server.ts';
 import type { RouteFunction, WorkflowServeOptions } from './types.ts';
 
 export { createWorkflow };
@@ -29,28 +30,21 @@ export function serve<TInitialPayload = unknown, TResult = unknown>(
   routeFunction: RouteFunction<TInitialPayload, TResult>,
   options?: WorkflowServeOptions<TInitialPayload, TResult>,
 ): FastifyHandler {
-  const { handler } = serveWeb(routeFunction, options, { useJSONContent: true });
-  return async (request, reply) => send(reply, await handler(webRequestOf(request)));
+  return routeOf(handlerOf(routeFunction, options, { useJSONContent: true }));
 }
 
 /** Serves each workflow under the last segment of the path. */
 export function serveMany(workflows: Workflows, options?: ServeManyOptions): FastifyHandler {
-  const find = routesOf(workflows, options, (workflow) => serve(workflow.routeFunction, workflow.options));
-  for (const workflow of Object.values(workflows)) workflow.useJSONContent = true;
-  return async (request, reply) => {
-    const found = find(request.url);
-    return found instanceof Response ? send(reply, found) : found(request, reply);
+  return routeOf(handlerOfMany(workflows, options, { useJSONContent: true }));
+}
+
+function routeOf(handle: Handler): FastifyHandler {
+  return async ({ protocol, host, url, headers, body }, reply) => {
+    const answer = await handle({
+      url: `${protocol}://${host}${url}`,
+      headers: new Headers(pairsOf(headers)),
+      text: async () => bodyMember(body ?? undefined).body ?? '',
+    });
+    return reply.code(answer.status).headers(answer.headers).send(answer.body);
   };
-}
-
-function webRequestOf({ protocol, host, url, headers, body }: FastifyRequest): Request {
-  const text = typeof body === 'string' ? body : body === undefined || body === null ? '' : JSON.stringify(body);
-  return new Request(`${protocol}://${host}${url}`, { method: 'POST', headers: pairsOf(headers), body: text });
-}
-
-async function send(reply: FastifyReply, answer: Response): Promise<unknown> {
-  return reply
-    .code(answer.status)
-    .headers(Object.fromEntries(answer.headers))
-    .send(await answer.text());
 }

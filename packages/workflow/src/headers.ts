@@ -2,13 +2,6 @@
 import type { CallSettings, FlowControl, Step } from './types.ts';
 import { FEATURES, FEATURES_OF_CALL, HEADER, PROTOCOL_VERSION } from './wire.ts';
 
-/** Header maps of Node and of JSON, with a list for each name or a single value, as a `Request` takes them. */
-export function pairsOf(headers: Record<string, string | string[] | undefined>): [string, string][] {
-  return Object.entries(headers).flatMap(([name, values]) =>
-    [values ?? []].flat().map((value): [string, string] => [name, value]),
-  );
-}
-
 /** How a run is begun, by a client, by its own endpoint, or by another run. */
 export interface Start {
   runId: string;

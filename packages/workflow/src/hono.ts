@@ -1,6 +1,7 @@
 /** Workflows in Hono, on every runtime that it has: `app.post('/workflow', serve(...))`. */
-import { createWorkflow, routesOf, type ServeManyOptions, type Workflows } from './many.ts';
-import { serve as serveWeb } from './serve.ts';
+import { answerWeb, type Handler } from './http.ts';
+import { createWorkflow, handlerOfMany, type ServeManyOptions, type Workflows } from './many.ts';
+import { handlerOf } from './serve.ts';
 import type { RouteFunction, WorkflowServeOptions } from './types.ts';
 
 export { createWorkflow };
@@ -28,17 +29,18 @@ export function serve<TInitialPayload = unknown, TResult = unknown>(
   routeFunction: RouteFunction<TInitialPayload, TResult>,
   options?: WorkflowServeOptions<TInitialPayload, TResult>,
 ): HonoHandler {
-  return ({ env, req }) => {
-    const isOfWorker = env && typeof env === 'object' && 'QSTASH_TOKEN' in env;
-    return serveWeb(routeFunction, { ...(isOfWorker && { env }), ...options }).handler(req.raw);
-  };
+  return routeOf(handlerOf(routeFunction, options));
 }
 
 /** Serves each workflow under the last segment of the path. */
 export function serveMany(workflows: Workflows, options?: ServeManyOptions): HonoHandler {
-  const find = routesOf(workflows, options, (workflow) => serve(workflow.routeFunction, workflow.options));
-  return async (context) => {
-    const found = find(context.req.url);
-    return found instanceof Response ? found : found(context);
+  return routeOf(handlerOfMany(workflows, options));
+}
+
+function routeOf(handle: Handler): HonoHandler {
+  return ({ env, req }) => {
+    // On Node it has the connection there, and no variables.
+    const isOfWorker = env && typeof env === 'object' && 'QSTASH_TOKEN' in env;
+    return answerWeb(handle, req.raw, isOfWorker ? env : undefined);
   };
 }

@@ -1,6 +1,8 @@
 /** Workflows that are served below one URL, each by its name: these can invoke one another. */
-import { OF_LIBRARY } from './answers.ts';
+import { notFound } from './answers.ts';
 import { WorkflowError } from './errors.ts';
+import type { Handler } from './http.ts';
+import { handlerOf } from './serve.ts';
 import type { InvokableWorkflow, RouteFunction, WorkflowServeOptions } from './types.ts';
 
 /** Options that hold for each workflow of `serveMany`. */
@@ -17,26 +19,22 @@ export function createWorkflow<TInitialPayload = unknown, TResult = unknown>(
   return { routeFunction, options };
 }
 
-/**
- * Finds for a URL what serves the workflow that its last segment names; answers 404 where there is none. Throws
- * `WorkflowError` when a name cannot be one.
- */
-export function routesOf<Handler>(
+/** Answers for each workflow at the URLs whose last segment is its name. Throws `WorkflowError` when a name cannot be one. */
+export function handlerOfMany(
   workflows: Workflows,
-  options: ServeManyOptions | undefined,
-  handlerOf: (workflow: Workflows[string]) => Handler,
-): (url: string) => Handler | Response {
+  options?: ServeManyOptions,
+  { useJSONContent }: { useJSONContent?: boolean } = {},
+): Handler {
   const handlers = new Map<string, Handler>();
   for (const [name, workflow] of Object.entries(workflows)) {
     if (name.includes('/')) throw new WorkflowError(`A workflow's name has no '/', and this one is '${name}'.`);
     workflow.workflowId = name;
     workflow.options = { ...options, ...workflow.options };
-    handlers.set(name, handlerOf(workflow));
+    if (useJSONContent) workflow.useJSONContent = true;
+    handlers.set(name, handlerOf(workflow.routeFunction, workflow.options, { useJSONContent }));
   }
-  return (url) => {
-    const name = url.split('?')[0]?.split('/').at(-1) ?? '';
-    return (
-      handlers.get(name) ?? new Response(`There is no workflow '${name}' here.`, { status: 404, headers: OF_LIBRARY })
-    );
+  return async (incoming) => {
+    const name = incoming.url.split('?')[0]?.split('/').at(-1) ?? '';
+    return handlers.get(name)?.(incoming) ?? notFound(name);
   };
 }

@@ -1,5 +1,6 @@
 /** Workflows in Next.js: route handlers of the app router, and API routes of the pages router. */
-import { createWorkflow, routesOf, type ServeManyOptions, type Workflows } from './many.ts';
+import { answerWeb } from './http.ts';
+import { createWorkflow, handlerOfMany, type ServeManyOptions, type Workflows } from './many.ts';
 import { type NodeRequest, type NodeResponse, serveMany as serveManyNode, serve as serveNode } from './node.ts';
 import { serve as serveWeb } from './serve.ts';
 import type { RouteFunction, WorkflowServeOptions } from './types.ts';
@@ -18,13 +19,8 @@ export function serve<TInitialPayload = unknown, TResult = unknown>(
 
 /** For `app/.../[...any]/route.ts`. */
 export function serveMany(workflows: Workflows, options?: ServeManyOptions): { POST: Post } {
-  const find = routesOf(workflows, options, (workflow) => serve(workflow.routeFunction, workflow.options).POST);
-  return {
-    POST: async (request) => {
-      const found = find(request.url);
-      return found instanceof Response ? found : found(request);
-    },
-  };
+  const handle = handlerOfMany(workflows, options);
+  return { POST: (request) => answerWeb(handle, request) };
 }
 
 /** For `pages/api/...`: `export default servePagesRouter(...).handler`. */

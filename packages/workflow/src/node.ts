@@ -1,7 +1,7 @@
 /** Workflows behind `node:http`, and behind frameworks that hand on its requests, such as Express with or without `express.json()`. */
-import { pairsOf } from './headers.ts';
-import { createWorkflow, routesOf, type ServeManyOptions, type Workflows } from './many.ts';
-import { serve as serveWeb } from './serve.ts';
+import { type Handler, type Incoming, pairsOf, type Reply } from './http.ts';
+import { createWorkflow, handlerOfMany, type ServeManyOptions, type Workflows } from './many.ts';
+import { handlerOf } from './serve.ts';
 import type { RouteFunction, WorkflowServeOptions } from './types.ts';
 
 export { createWorkflow };
@@ -16,6 +16,8 @@ export interface NodeRequest extends AsyncIterable<Uint8Array> {
   body?: unknown;
   /** The whole path, where a framework has cut it. */
   originalUrl?: string;
+  /** Of the client's connection, where a framework knows of the proxies before it. */
+  protocol?: string;
 }
 
 /** What is called of a `ServerResponse`. */
@@ -31,28 +33,31 @@ export function serve<TInitialPayload = unknown, TResult = unknown>(
   routeFunction: RouteFunction<TInitialPayload, TResult>,
   options?: WorkflowServeOptions<TInitialPayload, TResult>,
 ): NodeHandler {
-  const { handler } = serveWeb(routeFunction, options, { useJSONContent: true });
-  return async (request, response) => {
-    if (request.method !== 'POST')
-      return write(response, new Response('Only POST requests are allowed.', { status: 405 }));
-    return write(response, await handler(await webRequestOf(request)));
-  };
+  return listenerOf(handlerOf(routeFunction, options, { useJSONContent: true }));
 }
 
 /** Serves each workflow under the last segment of the path. */
 export function serveMany(workflows: Workflows, options?: ServeManyOptions): NodeHandler {
-  const find = routesOf(workflows, options, (workflow) => serve(workflow.routeFunction, workflow.options));
-  for (const workflow of Object.values(workflows)) workflow.useJSONContent = true;
+  return listenerOf(handlerOfMany(workflows, options, { useJSONContent: true }));
+}
+
+function listenerOf(handle: Handler): NodeHandler {
   return async (request, response) => {
-    const found = find(request.url ?? '');
-    return found instanceof Response ? write(response, found) : found(request, response);
+    const reply = request.method === 'POST' ? await handle(incomingOf(request)) : ONLY_POST;
+    response.writeHead(reply.status, reply.headers);
+    response.end(reply.body);
   };
 }
 
-async function webRequestOf(request: NodeRequest): Promise<Request> {
-  const { headers, socket } = request;
-  const url = `${socket.encrypted ? 'https' : 'http'}://${headers['host'] ?? 'localhost'}${request.originalUrl ?? request.url ?? '/'}`;
-  return new Request(url, { method: 'POST', headers: pairsOf(headers), body: await bodyOf(request) });
+const ONLY_POST: Reply = { status: 405, headers: {}, body: 'Only POST requests are allowed.' };
+
+function incomingOf(request: NodeRequest): Incoming {
+  const { headers, socket, protocol = socket.encrypted ? 'https' : 'http' } = request;
+  return {
+    url: `${protocol}://${headers['host'] ?? 'localhost'}${request.originalUrl ?? request.url ?? '/'}`,
+    headers: new Headers(pairsOf(headers)),
+    text: () => bodyOf(request),
+  };
 }
 
 /** The body as it came; where a parser has taken it, as JSON text again. */
@@ -65,10 +70,4 @@ async function bodyOf(request: NodeRequest): Promise<string> {
   let text = '';
   for await (const chunk of request) text += decoder.decode(chunk, { stream: true });
   return text + decoder.decode();
-}
-
-async function write(response: NodeResponse, answer: Response): Promise<void> {
-  const text = await answer.text();
-  response.writeHead(answer.status, Object.fromEntries(answer.headers));
-  response.end(text);
 }

@@ -9,6 +9,7 @@ import { WorkflowCancelAbort, WorkflowError } from './errors.ts';
 import { Execution } from './execution.ts';
 import { handleFailure } from './failure.ts';
 import { startHeaders } from './headers.ts';
+import { answerWeb, type Handler, type Incoming, type Reply } from './http.ts';
 import { runIdOf } from './ids.ts';
 import type { Journal } from './journal.ts';
 import { loggingMiddleware, Middlewares } from './middleware.ts';
@@ -16,7 +17,7 @@ import { endpointOf } from './options.ts';
 import type { RouteFunction, WorkflowServeOptions } from './types.ts';
 import { HEADER, PROTOCOL_VERSION } from './wire.ts';
 
-/** A workflow behind a URL. Reads nothing of the request but its URL, headers and body. */
+/** A workflow behind a URL, in frameworks that speak the web's `Request` and `Response`. */
 export function serve<
   TInitialPayload = unknown,
   TRequest extends Request = Request,
@@ -24,24 +25,33 @@ export function serve<
   TResult = unknown,
 >(
   routeFunction: RouteFunction<TInitialPayload, TResult>,
-  options: WorkflowServeOptions<TInitialPayload, TResult> = {},
-  { useJSONContent = false }: { useJSONContent?: boolean } = {},
+  options?: WorkflowServeOptions<TInitialPayload, TResult>,
 ): { handler: (request: TRequest) => Promise<TResponse> } {
+  const handle = handlerOf(routeFunction, options);
+  return { handler: (request) => answerWeb(handle, request) as Promise<TResponse> };
+}
+
+/** A workflow behind a URL, however its requests come. */
+export function handlerOf<TInitialPayload, TResult>(
+  routeFunction: RouteFunction<TInitialPayload, TResult>,
+  options: WorkflowServeOptions<TInitialPayload, TResult> = {},
+  { useJSONContent = false }: { useJSONContent?: boolean | undefined } = {},
+): Handler {
   const workflow: Workflow<TInitialPayload, TResult> = { routeFunction, options, useJSONContent };
-  return { handler: (request) => handle(request, workflow) as Promise<TResponse> };
+  return (incoming) => handle(incoming, workflow);
 }
 
 async function handle<TInitialPayload, TResult>(
-  request: Request,
+  incoming: Incoming,
   workflow: Workflow<TInitialPayload, TResult>,
-): Promise<Response> {
+): Promise<Reply> {
   const { options } = workflow;
   const middlewares = new Middlewares([
     ...(options.middlewares ?? []),
     ...(options.verbose ? [loggingMiddleware] : []),
   ]);
   try {
-    return await deliver(request, workflow, middlewares);
+    return await deliver(incoming, workflow, middlewares);
   } catch (error) {
     await middlewares.debug('onError', { error: error instanceof Error ? error : new Error(String(error)) });
     return errorAnswer(error);
@@ -49,13 +59,13 @@ async function handle<TInitialPayload, TResult>(
 }
 
 async function deliver<TInitialPayload, TResult>(
-  request: Request,
+  incoming: Incoming,
   workflow: Workflow<TInitialPayload, TResult>,
   middlewares: Middlewares,
-): Promise<Response> {
-  const { headers } = request;
-  const endpoint = endpointOf(request.url, workflow.options);
-  const body = await request.text();
+): Promise<Reply> {
+  const { url, headers, env } = incoming;
+  const endpoint = endpointOf(url, env ? { env, ...workflow.options } : workflow.options);
+  const body = await incoming.text();
   await endpoint.verify(body, headers.get(HEADER.signature));
   const isFailure = headers.get(HEADER.failureCallback) !== null || headers.get(HEADER.isFailure) === 'true';
   const isUnknown = headers.get(HEADER.unknownSdk) !== null;
@@ -101,7 +111,7 @@ async function goOn<TInitialPayload, TResult>(
   { routeFunction, options }: Workflow<TInitialPayload, TResult>,
   { endpoint, headers, facts, middlewares }: Delivery<TInitialPayload>,
   journal: Journal,
-): Promise<Response> {
+): Promise<Reply> {
   const { workflowRunId } = facts;
   const token = tokenOf(headers);
   const call = new Call(endpoint.server, token, options.callBudgetMs);
@@ -139,7 +149,7 @@ async function begin<TInitialPayload, TResult>(
   { endpoint, facts, headers }: Delivery<TInitialPayload>,
   body: string,
   isUnknown: boolean,
-): Promise<Response> {
+): Promise<Reply> {
   const { workflowRunId } = facts;
   if (!(await findsStep(workflow, { endpoint, facts }, body)))
     return answer(isUnknown ? workflowRunId : 'no-workflow-id', 'auth-fail');

@@ -2,7 +2,7 @@
 import { decodeBase64 } from './base64.ts';
 import type { Append, Publish } from './call.ts';
 import { WorkflowError } from './errors.ts';
-import { pairsOf } from './headers.ts';
+import { pairsOf } from './http.ts';
 import type {
   CallResponse,
   InvokeStepResponse,

@@ -1,0 +1,33 @@
+/** Workflows in Cloudflare: as a worker, `export default serve(...)`, and as a function of Pages. */
+import { answerWeb, type Handler } from './http.ts';
+import { createWorkflow, handlerOfMany, type ServeManyOptions, type Workflows } from './many.ts';
+import { handlerOf } from './serve.ts';
+import type { RouteFunction, WorkflowServeOptions } from './types.ts';
+
+export type { WorkflowBindings } from './hono.ts';
+export { createWorkflow };
+
+type Variables = Record<string, string | undefined>;
+
+export type PagesHandlerArgs = [{ request: Request; env: Variables }];
+export type WorkersHandlerArgs = [Request, Variables];
+
+type Fetch = (...args: PagesHandlerArgs | WorkersHandlerArgs) => Promise<Response>;
+
+/** Serves one workflow, whatever the path. */
+export function serve<TInitialPayload = unknown, TResult = unknown>(
+  routeFunction: RouteFunction<TInitialPayload, TResult>,
+  options?: WorkflowServeOptions<TInitialPayload, TResult>,
+): { fetch: Fetch } {
+  return { fetch: fetchOf(handlerOf(routeFunction, options)) };
+}
+
+/** Serves each workflow under the last segment of the path. */
+export function serveMany(workflows: Workflows, options?: ServeManyOptions): { fetch: Fetch } {
+  return { fetch: fetchOf(handlerOfMany(workflows, options)) };
+}
+
+function fetchOf(handle: Handler): Fetch {
+  return (first, env?: Variables) =>
+    'request' in first ? answerWeb(handle, first.request, first.env) : answerWeb(handle, first, env);
+}
