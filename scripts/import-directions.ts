@@ -29,9 +29,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   config: ['system', 'engine', 'protocol', 'node:crypto', 'node:fs', 'node:path'],
   telemetry: [
-    ...['engine', 'workflow', 'protocol', 'pino', 'prom-client', 'node:perf_hooks', 'node:v8', 'node:worker_threads'],
-    ...['@opentelemetry/api', '@opentelemetry/exporter-trace-otlp-proto'],
-    ...['@opentelemetry/resources', '@opentelemetry/sdk-trace'],
+    ...['engine', 'workflow', 'protocol', 'pino', 'prom-client', 'undici'],
+    ...['node:fs', 'node:perf_hooks', 'node:util', 'node:v8', 'node:zlib'],
   ],
   system: ['engine', 'node:crypto', 'node:fs', 'node:path', 'node:perf_hooks', 'node:v8', 'node:vm'],
   accounts: ['system', 'api', 'config', 'engine', 'protocol'],

@@ -14,11 +14,20 @@ export async function openTraces(
 ): Promise<SpanRecorder | undefined> {
   if (endpoint === '') return undefined;
   if (!URL.canParse(endpoint)) throw new CannotStart(`WAYPOST_TRACES_ENDPOINT: ${endpoint} is no URL`);
-  const traces = await import('../telemetry/traces/span-recorder.ts');
-  const { startExporterThread } = await import('../telemetry/traces/exporter-thread.ts');
-  const options = { endpoint, instance, version: readVersion() };
-  const startThread: ConstructorParameters<typeof SpanRecorder>[0]['startThread'] = (onReply) =>
-    startExporterThread(options, onReply);
-  const onDropped = (reason: string, count: number): void => log.warn('spans_dropped', { reason, count });
-  return new traces.SpanRecorder({ startThread, machine: systemClock, onDropped });
+  const { SpanRecorder } = await import('../telemetry/traces/span-recorder.ts');
+  const { Collector } = await import('../telemetry/traces/collector.ts');
+  const { collectorOf, resourceOf } = await import('../telemetry/traces/environment.ts');
+  const version = readVersion();
+  // biome-ignore lint/style/noProcessEnv: the variables of OpenTelemetry are no settings of Waypost
+  const environment = process.env;
+  try {
+    return new SpanRecorder({
+      sender: { version, resource: resourceOf({ instance, version }, environment) },
+      collector: new Collector(collectorOf(endpoint, environment), systemClock),
+      machine: systemClock,
+      onDropped: (reason, count) => log.warn('spans_dropped', { reason, count }),
+    });
+  } catch (error) {
+    throw new CannotStart((error as Error).message, { cause: error });
+  }
 }

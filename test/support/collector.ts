@@ -2,6 +2,8 @@
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
+import { gunzipSync } from 'node:zlib';
+import proto from '@opentelemetry/otlp-transformer/build/src/generated/root.js';
 import { eventually } from './eventually.ts';
 
 export interface CollectedSpan {
@@ -16,6 +18,7 @@ export interface CollectedSpan {
   attributes: Record<string, string | number>;
   /** 2: an error. */
   statusCode: number;
+  error: string;
   resource: Record<string, string | number>;
 }
 
@@ -28,7 +31,8 @@ export class Collector {
   readonly #server = http.createServer(async (request, response) => {
     const body = await buffer(request);
     this.requests.push({ path: request.url ?? '', headers: request.headers });
-    if (this.status === 200) this.spans.push(...spansIn(body));
+    const { 'content-encoding': coding } = request.headers;
+    if (this.status === 200) this.spans.push(...spansIn(coding === 'gzip' ? gunzipSync(body) : body));
     response.writeHead(this.status, { 'content-type': 'application/x-protobuf' }).end();
   });
 
@@ -51,86 +55,75 @@ export class Collector {
   }
 }
 
-/** Field numbers are those of opentelemetry/proto/trace/v1/trace.proto. */
-function spansIn(body: Buffer): CollectedSpan[] {
-  return fieldsOf(body)
-    .all(1)
-    .flatMap((ofResource) => {
-      const { all } = fieldsOf(ofResource);
-      const resource = attributesOf(all(1).flatMap((each) => fieldsOf(each).all(1)));
-      return all(2).flatMap((ofScope) =>
-        fieldsOf(ofScope)
-          .all(2)
-          .map((span) => spanOf(span, resource)),
-      );
-    });
+/** Read by the code that OpenTelemetry makes from its definitions; later versions of the package only write. */
+const { ExportTraceServiceRequest } = (proto as unknown as Definitions).opentelemetry.proto.collector.trace.v1;
+
+interface Definitions {
+  opentelemetry: { proto: { collector: { trace: { v1: { ExportTraceServiceRequest: Decoder } } } } };
 }
 
-function spanOf(bytes: Buffer, resource: CollectedSpan['resource']): CollectedSpan {
-  const { all, number } = fieldsOf(bytes);
-  const [traceId, spanId, parentId] = [1, 2, 4].map((field) => all(field)[0]?.toString('hex') ?? '');
-  const [status] = all(15);
-  return {
-    ...{ traceId: traceId ?? '', spanId: spanId ?? '', parentId: parentId ?? '' },
-    name: all(5)[0]?.toString() ?? '',
-    kind: number(6),
-    startMs: number(7) / 1e6,
-    endMs: number(8) / 1e6,
-    attributes: attributesOf(all(9)),
-    statusCode: status ? fieldsOf(status).number(3) : 0,
-    resource,
-  };
+interface Decoder {
+  decode(bytes: Uint8Array): object;
+  toObject(decoded: object, options: { longs: typeof String }): Request;
 }
 
-function attributesOf(pairs: readonly Buffer[]): Record<string, string | number> {
-  return Object.fromEntries(
-    pairs.map((pair) => {
-      const { all } = fieldsOf(pair);
-      const value = fieldsOf(all(2)[0] ?? Buffer.alloc(0));
-      return [all(1)[0]?.toString() ?? '', value.all(1)[0]?.toString() ?? value.number(3)];
-    }),
+/** Throws for what is no request of spans. */
+export function spansIn(body: Uint8Array): CollectedSpan[] {
+  const request = ExportTraceServiceRequest.toObject(ExportTraceServiceRequest.decode(body), {
+    longs: String,
+  });
+  return (request.resourceSpans ?? []).flatMap(({ resource, scopeSpans }) =>
+    (scopeSpans ?? []).flatMap(({ spans }) =>
+      (spans ?? []).map((span) => ({
+        ...{ traceId: hexOf(span.traceId), spanId: hexOf(span.spanId), parentId: hexOf(span.parentSpanId) },
+        ...{
+          name: span.name,
+          kind: span.kind,
+          startMs: msOf(span.startTimeUnixNano),
+          endMs: msOf(span.endTimeUnixNano),
+        },
+        attributes: attributesOf(span.attributes),
+        statusCode: span.status?.code ?? 0,
+        error: span.status?.message ?? '',
+        resource: attributesOf(resource?.attributes),
+      })),
+    ),
   );
 }
 
-interface Fields {
-  /** Those with a length. */
-  all(field: number): Buffer[];
-  number(field: number): number;
+interface Request {
+  resourceSpans?: {
+    resource?: { attributes?: Attribute[] };
+    scopeSpans?: { spans?: DecodedSpan[] }[];
+  }[];
 }
 
-/** One message of protobuf. */
-function fieldsOf(bytes: Buffer): Fields {
-  const lengths = new Map<number, Buffer[]>();
-  const numbers = new Map<number, number>();
-  let at = 0;
-  const varint = (): number => {
-    let value = 0;
-    for (let scale = 1; ; scale *= 128) {
-      const byte = bytes[at++] ?? 0;
-      value += (byte & 127) * scale;
-      if (byte < 128) return value;
-    }
-  };
-  while (at < bytes.length) {
-    const tag = varint();
-    const field = Math.floor(tag / 8);
-    switch (tag % 8) {
-      case 0:
-        numbers.set(field, varint());
-        break;
-      case 1:
-        numbers.set(field, Number(bytes.readBigUInt64LE(at)));
-        at += 8;
-        break;
-      case 2: {
-        const length = varint();
-        lengths.set(field, [...(lengths.get(field) ?? []), bytes.subarray(at, at + length)]);
-        at += length;
-        break;
-      }
-      default:
-        at += 4;
-    }
-  }
-  return { all: (field) => lengths.get(field) ?? [], number: (field) => numbers.get(field) ?? 0 };
+interface DecodedSpan {
+  traceId: Uint8Array;
+  spanId: Uint8Array;
+  parentSpanId?: Uint8Array;
+  name: string;
+  kind: number;
+  startTimeUnixNano: string;
+  endTimeUnixNano: string;
+  attributes?: Attribute[];
+  status?: { code?: number; message?: string };
+}
+
+interface Attribute {
+  key: string;
+  value: { stringValue?: string; intValue?: string };
+}
+
+function attributesOf(attributes: Attribute[] = []): Record<string, string | number> {
+  return Object.fromEntries(attributes.map(({ key, value }) => [key, value.stringValue ?? Number(value.intValue)]));
+}
+
+/** Of nanoseconds, which are more than a number holds exactly. */
+function msOf(nanoseconds: string): number {
+  return Number(BigInt(nanoseconds) / 1000n) / 1000;
+}
+
+function hexOf(bytes: Uint8Array = new Uint8Array()): string {
+  return Buffer.from(bytes).toString('hex');
 }

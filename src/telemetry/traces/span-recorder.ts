@@ -1,24 +1,31 @@
 /**
- * Passes spans on to a collector, in a thread of its own: what the packages of OpenTelemetry cost, and a collector that is slow
- * or away, hold up no message. So many spans wait at most; further ones are dropped, and counted.
+ * Passes spans on to a collector. A span is written as the collector will get it where it ends, so that what waits are a few long
+ * buffers and no objects. A collector that is slow or away holds up no message: so much waits at most, and further spans
+ * are dropped, and counted.
  */
 import type { Change, Claimed, Message, Millis, NewMessage, Outcome } from '../../engine/model.ts';
 import type { EndedRun, Machine, Observer, Timer } from '../../engine/ports.ts';
-import type { ExporterReply, ExporterThread } from './exporter-thread.ts';
+import { type Sender, SpanRequest } from './otlp.ts';
 import { attemptSpans, publishSpan, runSpan, type Span, settleSpans, waitForEventSpan } from './spans.ts';
 
-/** Spans that wait here or with the collector; about a kilobyte each. */
-const WAITING_MAX = 16_384;
-/** Spans of one request to the collector. */
-const BATCH = 512;
-/** How long a span waits for others to go with it. */
+/** What waits here or is on its way to the collector; a span has some 350 bytes. */
+const WAITING_BYTES_MAX = 16 * 2 ** 20;
+/** A request to the collector has this much, or what has gathered for so long. */
+const REQUEST_BYTES = 2 ** 19;
 const GATHER_MS = 500;
 /** At the end, what is left gets so long to reach the collector. */
 const LAST_MS = 2_000;
+/** Dropped spans are told of at most this often. */
+const TELL_MS = 1_000;
 
 interface RecorderOptions {
-  /** Called with the first spans, and again should the thread have ended. */
-  startThread: (onReply: (reply: ExporterReply) => void) => ExporterThread;
+  sender: Sender;
+  collector: {
+    /** Resolves to why the collector has not got it; `undefined`: it has. */
+    send(body: Buffer): Promise<string | undefined>;
+    /** Lets what is sent fail at once. */
+    close(): Promise<void>;
+  };
   /** Real time: spans go out whatever clock messages go by. */
   machine: Pick<Machine, 'startTimer'>;
   /** Some more spans did not reach the collector; `total` since the start. */
@@ -28,15 +35,19 @@ interface RecorderOptions {
 export class SpanRecorder implements Observer {
   readonly #options: RecorderOptions;
   readonly #counts = { exported: 0, dropped: 0 };
-  #gathered: Span[] = [];
-  /** Spans that the thread has and has not told of yet. */
-  #withThread = 0;
-  #thread: ExporterThread | undefined;
-  #timer: Timer | undefined;
-  #whenAnswered = (): void => {};
+  readonly #gathered: SpanRequest;
+  /** Requests that are to be sent; the first is under way. */
+  readonly #waiting: { count: number; body: Buffer }[] = [];
+  #waitingBytes = 0;
+  #sending: Promise<void> | undefined;
+  #gathering: Timer | undefined;
+  /** Runs while there are dropped spans that nothing was told of. */
+  #telling: Timer | undefined;
+  #reason = '';
 
   constructor(options: RecorderOptions) {
     this.#options = options;
+    this.#gathered = new SpanRequest(options.sender);
   }
 
   /** Spans so far, by what became of them. */
@@ -67,53 +78,54 @@ export class SpanRecorder implements Observer {
   /** Sends what is left, and waits a moment for it to arrive. */
   async close(): Promise<void> {
     this.#flush();
-    if (this.#withThread > 0) {
-      let limit: Timer | undefined;
-      await new Promise<void>((resolve) => {
-        this.#whenAnswered = resolve;
-        limit = this.#options.machine.startTimer(LAST_MS, resolve);
-      });
-      limit?.cancel();
-    }
-    await this.#thread?.end();
+    const limit = this.#options.machine.startTimer(LAST_MS, () => void this.#options.collector.close());
+    await this.#sending;
+    limit.cancel();
+    await this.#options.collector.close();
+    if (this.#telling) this.#tellOfDropped();
   }
 
   #add(span: Span | undefined): void {
     if (!span) return;
-    if (this.#gathered.length + this.#withThread >= WAITING_MAX) {
-      this.#counts.dropped += 1;
-      if (this.#counts.dropped % BATCH === 1) this.#tellOfDropped('too many spans wait for the collector');
+    if (this.#waitingBytes + this.#gathered.bytes >= WAITING_BYTES_MAX) {
+      this.#drop(1, 'too many spans wait for the collector');
       return;
     }
-    this.#gathered.push(span);
-    if (this.#gathered.length >= BATCH) this.#flush();
-    else this.#timer ??= this.#options.machine.startTimer(GATHER_MS, () => this.#flush());
+    this.#gathered.add(span);
+    if (this.#gathered.bytes >= REQUEST_BYTES) this.#flush();
+    else this.#gathering ??= this.#options.machine.startTimer(GATHER_MS, () => this.#flush());
   }
 
   #flush(): void {
-    this.#timer?.cancel();
-    this.#timer = undefined;
-    const spans = this.#gathered;
-    if (spans.length === 0) return;
-    this.#gathered = [];
-    this.#withThread += spans.length;
-    this.#thread ??= this.#options.startThread((reply) => this.#note(reply));
-    // As text: cloning so many small objects takes this thread several times as long.
-    this.#thread.post({ count: spans.length, json: JSON.stringify(spans) });
+    this.#gathering?.cancel();
+    this.#gathering = undefined;
+    if (this.#gathered.count === 0) return;
+    const request = this.#gathered.take();
+    this.#waiting.push(request);
+    this.#waitingBytes += request.body.length;
+    this.#sending ??= this.#send();
   }
 
-  #note({ count = this.#withThread, failure, hasEnded }: ExporterReply): void {
-    if (hasEnded) this.#thread = undefined;
-    this.#withThread -= count;
-    if (failure === undefined) this.#counts.exported += count;
-    else {
-      this.#counts.dropped += count;
-      this.#tellOfDropped(failure);
+  async #send(): Promise<void> {
+    for (let request = this.#waiting[0]; request; request = this.#waiting[0]) {
+      const failure = await this.#options.collector.send(request.body);
+      this.#waiting.shift();
+      this.#waitingBytes -= request.body.length;
+      if (failure === undefined) this.#counts.exported += request.count;
+      else this.#drop(request.count, failure);
     }
-    if (this.#withThread === 0) this.#whenAnswered();
+    this.#sending = undefined;
   }
 
-  #tellOfDropped(reason: string): void {
-    this.#options.onDropped(reason, this.#counts.dropped);
+  #drop(count: number, reason: string): void {
+    this.#counts.dropped += count;
+    this.#reason = reason;
+    this.#telling ??= this.#options.machine.startTimer(TELL_MS, () => this.#tellOfDropped());
+  }
+
+  #tellOfDropped(): void {
+    this.#telling?.cancel();
+    this.#telling = undefined;
+    this.#options.onDropped(this.#reason, this.#counts.dropped);
   }
 }

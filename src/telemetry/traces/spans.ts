@@ -10,13 +10,15 @@ import { memo } from '../../protocol/memo.ts';
 import { isSuccess } from '../../protocol/success.ts';
 import { stepNameOf } from '../../workflow/steps.ts';
 
-/** Plain data, which passes to another thread as JSON. */
+/** Numbers are whole and not negative. */
+export type Attributes = Record<string, string | number>;
+
 export interface Span extends SpanPlace {
   name: string;
   kind: 'internal' | 'client' | 'producer';
   startMs: Millis;
   endMs: Millis;
-  attributes: Record<string, string | number>;
+  attributes: Attributes;
   /** Why what it tells of failed. */
   error?: string;
 }
@@ -159,7 +161,7 @@ function waitSpan(place: SpanPlace, reason: 'delay' | 'turn' | 'retry', startMs:
   return { ...place, name: 'wait', kind: 'internal', startMs, endMs, attributes: { 'waypost.wait.reason': reason } };
 }
 
-function aboutMessage({ id, settings: { run, labels } }: Message): Span['attributes'] {
+function aboutMessage({ id, settings: { run, labels } }: Message): Attributes {
   return {
     'messaging.system': 'waypost',
     'messaging.message.id': id,

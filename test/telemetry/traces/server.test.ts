@@ -15,7 +15,7 @@ const ATTEMPT = `attempt ${HOST}`;
 const collector = new Collector();
 let server: Subject;
 
-// One for all: the thread that sends takes longer to start than all that is asked here.
+// One for all: a server takes longer to start than all that is asked here.
 beforeAll(async () => {
   await collector.open();
   server = await Subject.open({ flags: ['--traces-endpoint', collector.url], isStoreInline: true });

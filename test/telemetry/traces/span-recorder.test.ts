@@ -1,22 +1,35 @@
 /** How many spans wait for a collector, and what is told of those that it does not get. */
 import { expect, it } from 'vitest';
-import type { ExporterReply, ExporterRequest } from '../../../src/telemetry/traces/exporter-thread.ts';
 import { SpanRecorder } from '../../../src/telemetry/traces/span-recorder.ts';
 import { message, NOW_MS } from '../../engine/fixtures.ts';
+import { spansIn } from '../../support/collector.ts';
 import { SimulatedClock } from '../../support/simulated-clock.ts';
 
 function open() {
   const clock = new SimulatedClock();
-  const posted: ExporterRequest[] = [];
   const warnings: unknown[] = [];
-  const threads: ((reply: ExporterReply) => void)[] = [];
+  /** Numbers of spans, in the order of what was sent. */
+  const sent: number[] = [];
+  let answer: (failure?: string) => void = () => {};
+  let isClosed = false;
   const recorder = new SpanRecorder({
     machine: clock,
-    onDropped: (reason, total) => warnings.push({ reason, total }),
-    startThread: (onReply) => {
-      threads.push(onReply);
-      return { post: (request) => posted.push(request), end: async () => {} };
+    sender: { resource: {}, version: '1' },
+    collector: {
+      send(body) {
+        if (isClosed) return Promise.resolve('closed');
+        sent.push(spansIn(body).length);
+        return new Promise((resolve) => {
+          answer = resolve;
+        });
+      },
+      close() {
+        isClosed = true;
+        answer('closed');
+        return Promise.resolve();
+      },
     },
+    onDropped: (reason, total) => warnings.push({ reason, total }),
   });
   const record = (count: number): void => {
     for (let nth = 0; nth < count; nth += 1) {
@@ -24,59 +37,78 @@ function open() {
       recorder.accepted({ message: message({ id: `msg_${nth}` }), state, events: [] }, NOW_MS);
     }
   };
-  return { clock, posted, warnings, threads, recorder, record };
+  const total = () => sent.reduce((sum, count) => sum + count, 0);
+  /** The collector answers, and what follows from that has happened. */
+  const answers = async (failure?: string): Promise<void> => {
+    answer(failure);
+    await clock.advanceBy(0);
+  };
+  return { clock, sent, total, answers, warnings, recorder, record };
 }
 
-it('gathers spans for half a second, or until there are enough for a request', async () => {
-  const { clock, posted, record } = open();
+it('gathers spans for half a second', async () => {
+  const { clock, sent, record } = open();
   record(1);
-  await clock.advanceBy(499);
-  expect(posted).toEqual([]);
+  await clock.advanceBy(400);
+  record(2);
+  await clock.advanceBy(99);
+  expect(sent).toEqual([]);
   await clock.advanceBy(1);
-  expect(posted.map(({ count }) => count)).toEqual([1]);
-  record(1_100);
-  expect(posted.map(({ count }) => count)).toEqual([1, 512, 512]);
+  expect(sent).toEqual([3]);
+});
+
+it('sends one request at a time, none much longer than half a mebibyte, and loses none', async () => {
+  const { clock, sent, total, answers, record } = open();
+  record(5_000);
   await clock.advanceBy(500);
-  expect(posted.map(({ count }) => count)).toEqual([1, 512, 512, 76]);
-  expect(JSON.parse(posted[3]?.json ?? '')).toHaveLength(76);
+  expect(sent).toHaveLength(1);
+  while (total() < 5_000) await answers();
+  expect(sent.length).toBeGreaterThan(2);
+  expect(Math.max(...sent)).toBeLessThan(2_500); // of more than 210 bytes each
 });
 
-it('P10: keeps no more than it may while the collector does not answer, and says how many it dropped', () => {
-  const { posted, threads, warnings, recorder, record } = open();
-  record(20_000);
-  expect(posted.reduce((sum, { count }) => sum + count, 0)).toBe(16_384);
-  expect(recorder.counts).toEqual({ exported: 0, dropped: 20_000 - 16_384 });
-  expect(warnings[0]).toMatchObject({ total: 1 });
-  threads[0]?.({ count: 512 });
-  record(600);
-  expect(recorder.counts).toEqual({ exported: 512, dropped: 20_000 - 16_384 + 88 });
+it('P10: keeps no more than 16 MiB while the collector does not answer, and says how many it dropped', async () => {
+  const { clock, sent, answers, warnings, recorder, record } = open();
+  record(120_000);
+  const { dropped } = recorder.counts;
+  const kept = 120_000 - dropped;
+  expect(kept).toBeGreaterThan((16 * 2 ** 20) / 400);
+  expect(kept).toBeLessThan((16 * 2 ** 20) / 200);
+  await clock.advanceBy(1_000);
+  expect(warnings).toEqual([{ reason: 'too many spans wait for the collector', total: dropped }]);
+  await answers();
+  expect(recorder.counts).toEqual({ exported: sent[0], dropped });
+  record(10);
+  expect(recorder.counts.dropped).toBe(dropped);
 });
 
-it('counts what the collector refuses, and what a thread had that has ended, and starts another', () => {
-  const { threads, warnings, recorder, record } = open();
-  record(1_024);
-  threads[0]?.({ count: 512, failure: 'Bad Request' });
-  expect(recorder.counts).toEqual({ exported: 0, dropped: 512 });
-  threads[0]?.({ failure: 'out of memory', hasEnded: true });
-  expect(recorder.counts).toEqual({ exported: 0, dropped: 1_024 });
-  expect(warnings).toEqual([
-    { reason: 'Bad Request', total: 512 },
-    { reason: 'out of memory', total: 1_024 },
-  ]);
-  record(512);
-  expect(threads).toHaveLength(2);
+it('counts what the collector has not got, and says so at most once a second', async () => {
+  const { clock, sent, answers, warnings, recorder, record } = open();
+  record(6_000);
+  await answers('the collector answered 400');
+  await answers('the collector answered 500');
+  const dropped = Number(sent[0]) + Number(sent[1]);
+  expect(recorder.counts).toEqual({ exported: 0, dropped });
+  expect(warnings).toEqual([]);
+  await clock.advanceBy(1_000);
+  expect(warnings).toEqual([{ reason: 'the collector answered 500', total: dropped }]);
 });
 
-it('waits at its end for what is left, but not for long', async () => {
-  const { clock, threads, posted, recorder, record } = open();
+it('waits at its end for what is left', async () => {
+  const { sent, answers, recorder, record } = open();
   record(3);
   const closed = recorder.close();
-  expect(posted.map(({ count }) => count)).toEqual([3]);
-  threads[0]?.({ count: 3 });
+  expect(sent).toEqual([3]);
+  await answers();
   await closed;
   expect(recorder.counts).toEqual({ exported: 3, dropped: 0 });
-  record(1);
-  const impatient = recorder.close();
+});
+
+it('waits at its end for two seconds at most, and says what is lost by that', async () => {
+  const { clock, recorder, record, warnings } = open();
+  record(3);
+  const closed = recorder.close();
   await clock.advanceBy(2_000);
-  await impatient;
+  await closed;
+  expect(warnings).toEqual([{ reason: 'closed', total: 3 }]);
 });

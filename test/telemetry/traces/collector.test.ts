@@ -1,0 +1,141 @@
+/** How spans are sent to a collector, by what the variables of OpenTelemetry say, and what becomes of them when it does not take them. */
+import { once } from 'node:events';
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { buffer } from 'node:stream/consumers';
+import { gunzipSync } from 'node:zlib';
+import { expect, it, onTestFinished } from 'vitest';
+import { Collector } from '../../../src/telemetry/traces/collector.ts';
+import { collectorOf, resourceOf } from '../../../src/telemetry/traces/environment.ts';
+import { eventually } from '../../support/eventually.ts';
+import { SimulatedClock } from '../../support/simulated-clock.ts';
+
+const BODY = Buffer.from('spans');
+
+/** `answers` in turns, the last of them for ever; 0: none at all. */
+async function open(answers: (number | [status: number, headers: http.OutgoingHttpHeaders])[], environment = {}) {
+  const requests: { path: string | undefined; headers: http.IncomingHttpHeaders; body: Buffer }[] = [];
+  const server = http.createServer(async (request, response) => {
+    requests.push({ path: request.url, headers: request.headers, body: await buffer(request) });
+    server.emit('arrived');
+    const [status, headers] = [answers[requests.length - 1] ?? answers.at(-1) ?? 200].flat() as [
+      number,
+      http.OutgoingHttpHeaders?,
+    ];
+    if (status > 0) response.writeHead(status, headers).end('an answer');
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const clock = new SimulatedClock();
+  const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  const delays: number[] = [];
+  const startTimer: typeof clock.startTimer = (delayMs, task) => {
+    delays.push(delayMs);
+    return clock.startTimer(delayMs, task);
+  };
+  const collector = new Collector(collectorOf(endpoint, environment), { startTimer });
+  onTestFinished(async () => {
+    await collector.close();
+    server.closeAllConnections();
+    server.close();
+  });
+  /** Resolves when a try is planned for so long after the one before. */
+  const planned = (delayMs: number) => eventually(`a try in ${delayMs} ms`, () => delays.at(-1) === delayMs);
+  return { clock, collector, requests, planned, arrived: () => once(server, 'arrived') };
+}
+
+it('posts protobuf to /v1/traces', async () => {
+  const { collector, requests } = await open([200]);
+  expect(await collector.send(BODY)).toBeUndefined();
+  expect(requests).toMatchObject([
+    { path: '/v1/traces', headers: { 'content-type': 'application/x-protobuf' }, body: BODY },
+  ]);
+});
+
+it('sends the headers that the environment names, those for traces before the general ones', async () => {
+  const headers = {
+    OTEL_EXPORTER_OTLP_HEADERS: 'api-key=general',
+    OTEL_EXPORTER_OTLP_TRACES_HEADERS: ' api-key = a%20b=c , x=1',
+  };
+  const { collector, requests } = await open([200], headers);
+  await collector.send(BODY);
+  expect(requests[0]?.headers).toMatchObject({ 'api-key': 'a b=c', x: '1' });
+});
+
+it('compresses what it sends where the environment says gzip', async () => {
+  const { collector, requests } = await open([200], { OTEL_EXPORTER_OTLP_COMPRESSION: 'gzip' });
+  await collector.send(BODY);
+  expect(requests[0]?.headers['content-encoding']).toBe('gzip');
+  expect(gunzipSync(requests[0]?.body ?? '')).toEqual(BODY);
+});
+
+it('tries again after what may pass: in a second, then later, or when Retry-After says', async () => {
+  const { clock, collector, requests, planned } = await open([503, 502, [429, { 'retry-after': '4' }], 200]);
+  const sent = collector.send(BODY);
+  await planned(1_000);
+  await clock.advanceBy(1_000);
+  await planned(1_500);
+  await clock.advanceBy(1_500);
+  await planned(4_000);
+  await clock.advanceBy(4_000);
+  expect(await sent).toBeUndefined();
+  expect(requests.map(({ body }) => body)).toEqual([BODY, BODY, BODY, BODY]);
+});
+
+it('gives up at once what the collector refuses', async () => {
+  const { collector, requests } = await open([400]);
+  expect(await collector.send(BODY)).toBe('the collector answered 400');
+  expect(requests).toHaveLength(1);
+});
+
+it('gives up when the time for all tries is over, and says what the last came to', async () => {
+  const { clock, collector, planned } = await open([503], { OTEL_EXPORTER_OTLP_TIMEOUT: '2000' });
+  const sent = collector.send(BODY);
+  await planned(1_000);
+  await clock.advanceBy(1_000);
+  await planned(1_500);
+  await clock.advanceBy(1_000);
+  expect(await sent).toBe('the collector answered 503');
+});
+
+it('gives up a collector that does not answer', async () => {
+  const { clock, collector, arrived } = await open([0]);
+  const sent = collector.send(BODY);
+  await arrived();
+  await clock.advanceBy(10_000);
+  expect(await sent).toBe('the collector did not answer in time');
+});
+
+it('tries again where nobody listens, until it is closed', async () => {
+  const clock = new SimulatedClock();
+  const collector = new Collector(collectorOf('http://127.0.0.1:1', {}), clock);
+  const sent = collector.send(BODY);
+  await eventually('a second try', () => clock.nextTimerAtMs === 1_000);
+  await collector.close();
+  expect(await sent).toBe('ECONNREFUSED');
+});
+
+it.each([
+  ['OTEL_EXPORTER_OTLP_TIMEOUT', '10s', 'must be milliseconds, such as 10000'],
+  ['OTEL_EXPORTER_OTLP_TRACES_COMPRESSION', 'zstd', 'must be gzip or none'],
+  ['OTEL_EXPORTER_OTLP_HEADERS', 'api-key', 'must be pairs such as key=value,key=value'],
+  ['OTEL_EXPORTER_OTLP_HEADERS', 'a=100%', 'a percent sign must be written as %25'],
+  ['OTEL_EXPORTER_OTLP_CERTIFICATE', '/nowhere/ca.pem', 'no such file'],
+])('refuses %s=%s by name', (variable, value, rule) => {
+  const read = () => collectorOf('http://127.0.0.1:4318', { [variable]: value });
+  expect(read).toThrow(variable);
+  expect(read).toThrow(rule);
+});
+
+it('calls itself waypost, unless the environment has a name, and adds what that says of it', () => {
+  const worker = { instance: 'host-1', version: '1.2.3' };
+  expect(resourceOf(worker, {})).toEqual({
+    'service.name': 'waypost',
+    'service.version': '1.2.3',
+    'service.instance.id': 'host-1',
+  });
+  const environment = {
+    OTEL_SERVICE_NAME: 'queue',
+    OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment=a%2Cb,service.name=other',
+  };
+  expect(resourceOf(worker, environment)).toMatchObject({ 'service.name': 'queue', 'deployment.environment': 'a,b' });
+});
