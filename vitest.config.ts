@@ -14,8 +14,8 @@ const SHARING = [
 
 /** As those above. Long proofs of theirs load the machine, and have workers of their own. */
 const SHARING_UNLESS_LONG = [
-  ...['bench', 'console', 'crash', 'deploy', 'docs', 'examples', 'house', 'overload', 'powercut', 'support', 'threads'],
-  'upgrades',
+  ...['bench', 'console', 'crash', 'deploy', 'docs', 'examples', 'house', 'library', 'overload', 'powercut', 'support'],
+  ...['threads', 'upgrades'],
 ].map((folder) => `test/${folder}/**/!(*.full).test.ts`);
 
 /**

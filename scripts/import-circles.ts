@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { readImports } from './imports.ts';
 
 /**
- * `<file> -> <file> -> … -> <file>` of circles of imports below `root`/src: each file that lies on one is named, by its
- * shortest way round where no line before has it.
+ * `<file> -> <file> -> … -> <file>` of circles of imports in `root`/src and in packages: each file that lies on one is
+ * named, by its shortest way round where no line before has it.
  */
 export function findImportCircles(root: string): string[] {
   const importsByFile = readAllImports(root);
@@ -18,9 +18,9 @@ export function findImportCircles(root: string): string[] {
   });
 }
 
-/** Files of src that each imports, in the order of their names; paths begin at `root`. */
+/** Files that each imports, in the order of their names; paths begin at `root`. */
 function readAllImports(root: string): ReadonlyMap<string, readonly string[]> {
-  const files = globSync('src/**/*.ts', { cwd: root }).toSorted();
+  const files = globSync(['src/**/*.ts', 'packages/*/src/**/*.ts'], { cwd: root }).toSorted();
   return new Map(
     files.map((file) => {
       const relative = readImports(join(root, file)).filter(({ target }) => target.startsWith('.'));

@@ -62,6 +62,11 @@ describe('the search for circles of imports', () => {
     ]);
   });
 
+  it('looks into packages, too', () => {
+    const sources = { 'packages/p/src/a.ts': "import './b.ts';", 'packages/p/src/b.ts': "import './a.ts';" };
+    expect(circlesOf(sources)).toEqual(['packages/p/src/a.ts -> packages/p/src/b.ts -> packages/p/src/a.ts']);
+  });
+
   it('allows two ways to one file', () => {
     const sources = {
       'src/a.ts': "import './b.ts';\nimport './c.ts';",

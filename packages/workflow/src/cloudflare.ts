@@ -2,7 +2,7 @@
 import { answerWeb, type Handler } from './http.ts';
 import { createWorkflow, handlerOfMany, type ServeManyOptions, type Workflows } from './many.ts';
 import { handlerOf } from './serve.ts';
-import type { RouteFunction, WorkflowServeOptions } from './types.ts';
+import type { RouteFunction, WorkflowServeOptions } from './workflow.ts';
 
 export type { WorkflowBindings } from './hono.ts';
 export { createWorkflow };

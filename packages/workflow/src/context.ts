@@ -1,4 +1,4 @@
-/** What a workflow is given: its payload, and the steps it may take. */
+/** The context of one call: makes steps of what the workflow asks for. */
 import { decodeBase64 } from './base64.ts';
 import { WorkflowAbort, WorkflowCancelAbort, WorkflowError } from './errors.ts';
 import type { Execution } from './execution.ts';
@@ -21,33 +21,15 @@ import type {
   CallSettings,
   Duration,
   InvokeStepResponse,
-  LazyInvokeStepParams,
   NotifyStepResponse,
   StepFunction,
   WaitEventOptions,
   WaitForWebhookResponse,
   WaitStepResponse,
   Webhook,
-  WorkflowClient,
 } from './types.ts';
 import { HEADER } from './wire.ts';
-
-/** A run, as the workflow sees it in one call. */
-export interface RunFacts<TInitialPayload> {
-  workflowRunId: string;
-  /** Unix time in milliseconds. */
-  workflowRunCreatedAt: number;
-  url: string;
-  requestPayload: TInitialPayload;
-  headers: Headers;
-  env: Record<string, string | undefined>;
-  labels: string[];
-  /** Retries of the delivery that this call is. */
-  retried: number;
-  /** How many runs have invoked one another to get here. */
-  invokeCount: number;
-  qstashClient: WorkflowClient;
-}
+import { type LazyInvokeStepParams, type RunFacts, WorkflowContext } from './workflow.ts';
 
 /** What `call` takes of another workflow in place of a URL. */
 type CallOfWorkflow = Omit<CallSettings, 'url' | 'method' | 'body'> & { workflow: { workflowId?: string } };
@@ -60,18 +42,7 @@ export class StepFound extends WorkflowAbort {
   override name = 'StepFound';
 }
 
-export class WorkflowContext<TInitialPayload = unknown> {
-  readonly qstashClient: WorkflowClient;
-  readonly workflowRunId: string;
-  readonly workflowRunCreatedAt: number;
-  readonly url: string;
-  readonly requestPayload: TInitialPayload;
-  readonly headers: Headers;
-  readonly env: Record<string, string | undefined>;
-  readonly labels: string[];
-  readonly retried: number;
-  /** Aborts when the server has given up this call, or the run was cancelled. */
-  readonly signal: AbortSignal;
+export class CallContext<TInitialPayload = unknown> extends WorkflowContext<TInitialPayload> {
   readonly #invokeCount: number;
   readonly #server: Server;
   readonly #execution: Execution | undefined;
@@ -83,42 +54,25 @@ export class WorkflowContext<TInitialPayload = unknown> {
     execution?: Execution,
     signal: AbortSignal = new AbortController().signal,
   ) {
-    this.qstashClient = facts.qstashClient;
-    this.workflowRunId = facts.workflowRunId;
-    this.workflowRunCreatedAt = facts.workflowRunCreatedAt;
-    this.url = facts.url;
-    this.requestPayload = facts.requestPayload;
-    this.headers = facts.headers;
-    this.env = facts.env;
-    this.labels = facts.labels;
-    this.retried = facts.retried;
-    this.signal = signal;
+    super(facts, signal);
     this.#invokeCount = facts.invokeCount;
     this.#server = server;
     this.#execution = execution;
   }
 
-  get label(): string | undefined {
-    return this.labels[0];
-  }
-
-  /** Runs `stepFunction` once, and keeps what it returns as JSON. */
   run<TResult>(stepName: string, stepFunction: StepFunction<TResult>): Promise<TResult> {
     return this.#add(runStep<TResult>(stepName, stepFunction));
   }
 
-  /** Goes on after a number of seconds, or a duration. */
   sleep(stepName: string, duration: number | Duration): Promise<void> {
     return this.#add(sleepStep(stepName, 'SleepFor', { sleepFor: duration }));
   }
 
-  /** Goes on at a time: a date, its text, or Unix seconds. */
   sleepUntil(stepName: string, datetime: Date | string | number): Promise<void> {
     const sleepUntil = typeof datetime === 'number' ? datetime : Math.round(new Date(datetime).getTime() / 1000);
     return this.#add(sleepStep(stepName, 'SleepUntil', { sleepUntil }));
   }
 
-  /** Has the server make an HTTP request, and goes on with its answer, whatever its status. */
   call<TResult = unknown>(stepName: string, settings: CallSettings): Promise<CallResponse<TResult>>;
   call<TResult extends { workflowRunId: string } = { workflowRunId: string }, TBody = unknown>(
     stepName: string,
@@ -143,7 +97,6 @@ export class WorkflowContext<TInitialPayload = unknown> {
     );
   }
 
-  /** Goes on when somebody notifies the event, or after `timeout` (7 days). */
   waitForEvent<TEventData = unknown>(
     stepName: string,
     eventId: string,
@@ -152,7 +105,6 @@ export class WorkflowContext<TInitialPayload = unknown> {
     return this.#add(waitStep<TEventData>(stepName, eventId, typeof timeout === 'number' ? `${timeout}s` : timeout));
   }
 
-  /** Notifies all who wait for the event; with `workflowRunId` only that run. */
   notify(stepName: string, eventId: string, eventData: unknown, workflowRunId?: string): Promise<NotifyStepResponse> {
     return this.#add(
       notifyStep(stepName, async () => ({
@@ -163,7 +115,6 @@ export class WorkflowContext<TInitialPayload = unknown> {
     );
   }
 
-  /** Begins a run of another workflow of the same `serveMany`, and goes on with what it returns. */
   invoke<TPayload, TResult>(
     stepName: string,
     settings: LazyInvokeStepParams<TPayload, TResult>,
@@ -197,7 +148,6 @@ export class WorkflowContext<TInitialPayload = unknown> {
     );
   }
 
-  /** Makes a URL that anybody may call to go on with this run. */
   createWebhook(stepName: string): Promise<Webhook> {
     return this.#add(
       webhookStep(stepName, () => {
@@ -209,12 +159,10 @@ export class WorkflowContext<TInitialPayload = unknown> {
     );
   }
 
-  /** Goes on when the webhook is called, or after `timeout`. */
   waitForWebhook(stepName: string, webhook: Webhook, timeout: Duration): Promise<WaitForWebhookResponse> {
     return this.#add(waitForWebhookStep(stepName, webhook.eventId, timeout));
   }
 
-  /** Cancels this run. */
   async cancel(): Promise<void> {
     throw this.#execution ? new WorkflowCancelAbort() : new StepFound('cancel');
   }

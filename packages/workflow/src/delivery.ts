@@ -1,12 +1,13 @@
 /** One request of the server, read, and what serves it. */
 import { decodeBase64 } from './base64.ts';
-import { type RunFacts, StepFound, WorkflowContext } from './context.ts';
+import { CallContext, StepFound } from './context.ts';
 import { WorkflowError, WorkflowNonRetryableError, WorkflowRetryAfterError } from './errors.ts';
 import { type Journal, readJournal, upTo } from './journal.ts';
 import type { Middlewares } from './middleware.ts';
 import type { Endpoint } from './options.ts';
-import type { RawStep, RouteFunction, WorkflowServeOptions } from './types.ts';
+import type { RawStep } from './types.ts';
 import { HEADER } from './wire.ts';
+import type { RouteFunction, RunFacts, WorkflowServeOptions } from './workflow.ts';
 
 export interface Workflow<TInitialPayload, TResult> {
   routeFunction: RouteFunction<TInitialPayload, TResult>;
@@ -31,9 +32,7 @@ export async function findsStep<TInitialPayload, TResult>(
   payload: string,
 ): Promise<boolean> {
   try {
-    await routeFunction(
-      new WorkflowContext({ ...facts, requestPayload: endpoint.payloadOf(payload) }, endpoint.server),
-    );
+    await routeFunction(new CallContext({ ...facts, requestPayload: endpoint.payloadOf(payload) }, endpoint.server));
     return false;
   } catch (error) {
     const isMeant =

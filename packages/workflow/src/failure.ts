@@ -1,7 +1,7 @@
 /** A run has failed: its failure function is called with what is known (contract W 13). */
 import { answer, failureAnswer } from './answers.ts';
 import { decodeBase64 } from './base64.ts';
-import { WorkflowContext } from './context.ts';
+import { CallContext } from './context.ts';
 import { type Delivery, findsStep, type Workflow } from './delivery.ts';
 import { WorkflowError } from './errors.ts';
 import type { Reply } from './http.ts';
@@ -36,7 +36,7 @@ export async function handleFailure<TInitialPayload, TResult>(
     throw new WorkflowError('The workflow returns before its first step, and so refuses the failure function.');
   const { message, stack } = errorOf(failure);
   const result = await failureFunction({
-    context: new WorkflowContext({ ...facts, requestPayload: endpoint.payloadOf(payload) }, endpoint.server),
+    context: new CallContext({ ...facts, requestPayload: endpoint.payloadOf(payload) }, endpoint.server),
     failStatus: failure.status,
     failResponse: message,
     failHeaders: failure.header,

@@ -3,7 +3,7 @@ import { type Handler, pairsOf } from './http.ts';
 import { createWorkflow, handlerOfMany, type ServeManyOptions, type Workflows } from './many.ts';
 import { handlerOf } from './serve.ts';
 import { bodyMember } from './server.ts';
-import type { RouteFunction, WorkflowServeOptions } from './types.ts';
+import type { RouteFunction, WorkflowServeOptions } from './workflow.ts';
 
 export { createWorkflow };
 

@@ -1,12 +1,11 @@
 // biome-ignore-all lint/performance/noBarrelFile: this is what the package exports
 /** Durable workflows on Waypost, with the functions of `@upstash/workflow`. */
 export { Client, type ClientConfig, type TriggerOptions } from './client.ts';
-export { WorkflowContext } from './context.ts';
 export type { DLQResumeRestartOptions, DLQResumeRestartResponse } from './dlq.ts';
 export { WorkflowAbort, WorkflowError, WorkflowNonRetryableError, WorkflowRetryAfterError } from './errors.ts';
 export type { StepError, StepLog, WorkflowRunLog, WorkflowRunLogs } from './logs.ts';
 export { createWorkflow } from './many.ts';
-export { loggingMiddleware, WorkflowMiddleware } from './middleware.ts';
+export { loggingMiddleware } from './middleware.ts';
 export { Receiver } from './receiver.ts';
 export { serve } from './serve.ts';
 export {
@@ -14,16 +13,12 @@ export {
   type CallResponse,
   type CallSettings,
   type Duration,
-  type ExclusiveValidationOptions,
   type FailureFunctionPayload,
   type FlowControl,
-  type InvokableWorkflow,
   type InvokeStepResponse,
-  type LazyInvokeStepParams,
   type NotifyResponse,
   type NotifyStepResponse,
   type RawStep,
-  type RouteFunction,
   type Step,
   type StepFunction,
   type StepType,
@@ -36,5 +31,13 @@ export {
   type Webhook,
   type WorkflowClient,
   type WorkflowReceiver,
-  type WorkflowServeOptions,
 } from './types.ts';
+export {
+  type ExclusiveValidationOptions,
+  type InvokableWorkflow,
+  type LazyInvokeStepParams,
+  type RouteFunction,
+  WorkflowContext,
+  WorkflowMiddleware,
+  type WorkflowServeOptions,
+} from './workflow.ts';

@@ -3,7 +3,7 @@ import { notFound } from './answers.ts';
 import { WorkflowError } from './errors.ts';
 import type { Handler } from './http.ts';
 import { handlerOf } from './serve.ts';
-import type { InvokableWorkflow, RouteFunction, WorkflowServeOptions } from './types.ts';
+import type { InvokableWorkflow, RouteFunction, WorkflowServeOptions } from './workflow.ts';
 
 /** Options that hold for each workflow of `serveMany`. */
 export type ServeManyOptions = Omit<WorkflowServeOptions, 'env' | 'url' | 'schema' | 'initialPayloadParser'>;

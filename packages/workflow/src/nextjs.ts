@@ -3,7 +3,7 @@ import { answerWeb } from './http.ts';
 import { createWorkflow, handlerOfMany, type ServeManyOptions, type Workflows } from './many.ts';
 import { type NodeRequest, type NodeResponse, serveMany as serveManyNode, serve as serveNode } from './node.ts';
 import { serve as serveWeb } from './serve.ts';
-import type { RouteFunction, WorkflowServeOptions } from './types.ts';
+import type { RouteFunction, WorkflowServeOptions } from './workflow.ts';
 
 export { createWorkflow, createWorkflow as createWorkflowPagesRouter };
 

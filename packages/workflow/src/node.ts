@@ -2,7 +2,7 @@
 import { type Handler, type Incoming, pairsOf, type Reply } from './http.ts';
 import { createWorkflow, handlerOfMany, type ServeManyOptions, type Workflows } from './many.ts';
 import { handlerOf } from './serve.ts';
-import type { RouteFunction, WorkflowServeOptions } from './types.ts';
+import type { RouteFunction, WorkflowServeOptions } from './workflow.ts';
 
 export { createWorkflow };
 

@@ -2,7 +2,8 @@
 import { WorkflowError } from './errors.ts';
 import { Receiver } from './receiver.ts';
 import { Server, serverOf } from './server.ts';
-import type { WorkflowClient, WorkflowServeOptions } from './types.ts';
+import type { WorkflowClient } from './types.ts';
+import type { WorkflowServeOptions } from './workflow.ts';
 
 type Environment = Record<string, string | undefined>;
 

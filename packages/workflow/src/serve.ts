@@ -3,7 +3,7 @@
 import { answer, errorAnswer } from './answers.ts';
 import { Call, CallOver } from './call.ts';
 import { bringCallResult } from './call-result.ts';
-import { WorkflowContext } from './context.ts';
+import { CallContext } from './context.ts';
 import { type Delivery, findsStep, journalOf, tokenOf, userHeadersOf, type Workflow } from './delivery.ts';
 import { WorkflowCancelAbort, WorkflowError } from './errors.ts';
 import { Execution } from './execution.ts';
@@ -14,8 +14,8 @@ import { runIdOf } from './ids.ts';
 import type { Journal } from './journal.ts';
 import { loggingMiddleware, Middlewares } from './middleware.ts';
 import { endpointOf } from './options.ts';
-import type { RouteFunction, WorkflowServeOptions } from './types.ts';
 import { HEADER, PROTOCOL_VERSION } from './wire.ts';
+import type { RouteFunction, WorkflowServeOptions } from './workflow.ts';
 
 /** A workflow behind a URL, in frameworks that speak the web's `Request` and `Response`. */
 export function serve<
@@ -120,7 +120,7 @@ async function goOn<TInitialPayload, TResult>(
     afterExecution: (stepName, result) => middlewares.life('afterExecution', { stepName, result }),
   });
   const requestPayload = endpoint.payloadOf(journal.initialPayload);
-  const context = new WorkflowContext({ ...facts, requestPayload }, endpoint.server, execution, call.signal);
+  const context = new CallContext({ ...facts, requestPayload }, endpoint.server, execution, call.signal);
   middlewares.context = context;
   if (!journal.last) await middlewares.life('runStarted', {});
   try {

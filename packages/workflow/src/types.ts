@@ -1,6 +1,4 @@
-/** The types of the interface: those of `@upstash/workflow` 1.x, under the same names. */
-import type { WorkflowContext } from './context.ts';
-import type { WorkflowMiddleware } from './middleware.ts';
+/** The values of the interface: those of `@upstash/workflow` 1.x, under the same names. */
 
 export const StepTypes = [
   'Initial',
@@ -59,10 +57,6 @@ export type SyncStepFunction<TResult> = () => TResult;
 export type AsyncStepFunction<TResult> = () => Promise<TResult>;
 export type StepFunction<TResult> = AsyncStepFunction<TResult> | SyncStepFunction<TResult>;
 
-export type RouteFunction<TInitialPayload, TResult = unknown> = (
-  context: WorkflowContext<TInitialPayload>,
-) => Promise<TResult>;
-
 export interface CallSettings {
   url: string;
   method?: HTTPMethods;
@@ -120,22 +114,6 @@ export interface Webhook {
 
 export type WaitForWebhookResponse = { timeout: false; request: Request } | { timeout: true; request: undefined };
 
-/** A workflow that others of the same `serveMany` may invoke. */
-export interface InvokableWorkflow<TInitialPayload, TResult> {
-  routeFunction: RouteFunction<TInitialPayload, TResult>;
-  options: WorkflowServeOptions<TInitialPayload, TResult>;
-  /** Its name in `serveMany`. */
-  workflowId?: string;
-  useJSONContent?: boolean;
-}
-
-export type LazyInvokeStepParams<TInitialPayload, TResult> = {
-  workflow: InvokableWorkflow<TInitialPayload, TResult>;
-  workflowRunId?: string;
-  label?: string | string[];
-} & Pick<CallSettings, 'retries' | 'headers' | 'flowControl' | 'retryDelay'> &
-  (TInitialPayload extends undefined ? { body?: undefined } : { body: TInitialPayload });
-
 export interface InvokeStepResponse<TBody> {
   body: TBody;
   isCanceled?: boolean;
@@ -157,53 +135,3 @@ export interface FailureFunctionPayload {
   message: string;
   stack?: string;
 }
-
-export type WorkflowContextWithoutMethods<TInitialPayload> = Pick<
-  WorkflowContext<TInitialPayload>,
-  | 'qstashClient'
-  | 'workflowRunId'
-  | 'workflowRunCreatedAt'
-  | 'url'
-  | 'requestPayload'
-  | 'headers'
-  | 'env'
-  | 'label'
-  | 'labels'
-  | 'retried'
->;
-
-/** What a schema needs: zod's have it, and others. */
-interface Schema<T> {
-  parse(value: unknown): T;
-}
-
-export type ExclusiveValidationOptions<TInitialPayload> =
-  | { schema?: Schema<TInitialPayload>; initialPayloadParser?: never }
-  | { schema?: never; initialPayloadParser?: (initialPayload: string) => TInitialPayload };
-
-export type WorkflowServeOptions<TInitialPayload = unknown, TResult = unknown> = {
-  /** An official client, whose server and token are used. Absent: QSTASH_URL and QSTASH_TOKEN. */
-  qstashClient?: WorkflowClient;
-  /** Of this endpoint, as the server reaches it. Absent: that of the request. */
-  url?: string;
-  /** Replaces scheme, host and port of the URL. Absent: UPSTASH_WORKFLOW_URL. */
-  baseUrl?: string;
-  /** Absent: by QSTASH_CURRENT_SIGNING_KEY and QSTASH_NEXT_SIGNING_KEY, if they are set. */
-  receiver?: WorkflowReceiver | undefined;
-  /** Called once a run has failed for good. The text that it returns is kept. */
-  failureFunction?: (failureData: {
-    context: WorkflowContextWithoutMethods<TInitialPayload>;
-    failStatus: number;
-    failResponse: string;
-    failHeaders: Record<string, string[]>;
-    failStack: string;
-  }) => unknown;
-  env?: Record<string, string | undefined>;
-  /** Taken for the interface's sake: nothing is ever reported. */
-  disableTelemetry?: boolean;
-  middlewares?: WorkflowMiddleware<TInitialPayload, TResult>[];
-  /** Writes to the console what happens. */
-  verbose?: boolean;
-  /** How long one call may go on, in milliseconds, before it ends and the server calls again. Absent: without end. */
-  callBudgetMs?: number;
-} & ExclusiveValidationOptions<TInitialPayload>;
