@@ -49,7 +49,22 @@ export function publishPaced(target: LoadTarget, messages: number, perSecond: nu
   return run(target, messages, perSecond);
 }
 
-async function run(target: LoadTarget, messages: number, perSecond: number | undefined): Promise<LoadResult> {
+/** The same until `end` aborts, or `messages` are published. */
+export function publishPacedUntil(
+  end: AbortSignal,
+  target: LoadTarget,
+  messages: number,
+  perSecond: number,
+): Promise<LoadResult> {
+  return run(target, messages, perSecond, end);
+}
+
+async function run(
+  target: LoadTarget,
+  messages: number,
+  perSecond: number | undefined,
+  end?: AbortSignal,
+): Promise<LoadResult> {
   const open = (to: LoadTarget): Promise<Publisher> =>
     to.peers === 'bare' ? BarePublisher.open(to) : OrdinaryPublisher.open(to);
   const urls = [target.url, ...(target.otherUrls ?? [])];
@@ -79,15 +94,20 @@ async function run(target: LoadTarget, messages: number, perSecond: number | und
         connection.onAnswer = (messageNumber) => {
           publishMs[messageNumber] = Number(process.hrtime.bigint() - (sentNs[messageNumber] ?? 0n)) / 1e6;
           answered += 1;
-          if (answered === messages) resolve();
+          if (answered === messages || (end?.aborted && answered === sent)) resolve();
           idle.push(connection);
           pump();
         };
       }
+      end?.addEventListener('abort', () => {
+        sentNs.fill(0n, sent);
+        due = sent;
+        if (answered === sent) resolve();
+      });
       if (messages === 0) resolve();
       else if (perSecond === undefined) pump();
       else
-        pace(messages, perSecond, (dueNow) => {
+        pace(messages, perSecond, end, (dueNow) => {
           const now = process.hrtime.bigint();
           for (; due < dueNow; due += 1) sentNs[due] = now;
           pump();
@@ -99,10 +119,11 @@ async function run(target: LoadTarget, messages: number, perSecond: number | und
   return { startedNs, sentNs, publishMs };
 }
 
-/** Says, about once a millisecond, how many messages ought to have been sent by now. */
-function pace(messages: number, perSecond: number, onDue: (due: number) => void): void {
+/** Says, about once a millisecond, how many messages ought to have been sent by now, until `end`. */
+function pace(messages: number, perSecond: number, end: AbortSignal | undefined, onDue: (due: number) => void): void {
   const startMs = performance.now();
   const timer = setInterval(() => {
+    if (end?.aborted) return clearInterval(timer);
     const due = Math.min(messages, Math.floor(((performance.now() - startMs) / 1000) * perSecond) + 1);
     onDue(due);
     if (due === messages) clearInterval(timer);

@@ -6,6 +6,7 @@
  * `npm run bench -- hostile`: endpoints that hang, beside those that answer.
  * `npm run bench -- workflow`: workflow runs, beside the reference. `npm run bench -- postgres`: workers on PostgreSQL.
  * `npm run bench -- overload`: more publishers than can be served.
+ * `npm run bench -- outage`: messages that fell due while the server was down.
  * `npm run bench -- cli`: the help of each verb, and `waypost logs -f` on a busy log.
  * `npm run bench -- console`: the console in a browser, and what it costs the server.
  * `npm run bench -- test-kit`: the test kit's start, and virtual years.
@@ -27,6 +28,7 @@ import { HELD_MS_MAX, measureLoop } from './loop/requests-held.ts';
 import { DEFAULT_WORKLOAD } from './measure.ts';
 import { DEFAULT_MEMORY, measureMemory } from './memory.ts';
 import { DEFAULT_METRICS, measureMetrics } from './metrics.ts';
+import { DEFAULT_OUTAGE, measureOutage } from './outage/measure.ts';
 import { DEFAULT_OVERLOAD, measureOverload } from './overload/measure.ts';
 import { overloadLine, overloadTable } from './overload/report.ts';
 import { DEFAULT_CLAIMS, measureClaims } from './postgres/claims.ts';
@@ -66,6 +68,9 @@ npm run bench -- overload [options]   publishers on 64 to 1,500 connections, as 
   --seconds <n>          of each round (${DEFAULT_OVERLOAD.seconds})
   --connections <n,n>    how many (${DEFAULT_OVERLOAD.connections})
   --workers <n>          workers of the server (${DEFAULT_OVERLOAD.workers})
+npm run bench -- outage [options]     messages that fell due while the server was down
+  --messages <n>         how many (${DEFAULT_OUTAGE.messages})
+  --postgres             on PostgreSQL
 npm run bench -- cli [options]        the help of each verb, and waypost logs -f on a busy log
   --rounds <n>           starts of each verb, medians are reported (${DEFAULT_COMMAND_LINE.rounds})
   --seconds <n>          seconds at ${DEFAULT_COMMAND_LINE.perSecond} entries a second (${DEFAULT_COMMAND_LINE.seconds})
@@ -105,6 +110,7 @@ const { values, positionals } = parseArgs({
     messages: { type: 'string' },
     runs: { type: 'string' },
     alone: { type: 'boolean' },
+    postgres: { type: 'boolean', default: false },
     seconds: { type: 'string' },
     minutes: { type: 'string' },
     connections: { type: 'string' },
@@ -256,6 +262,19 @@ async function runOverload(): Promise<void> {
   if (levels.some(({ otherMissing }) => otherMissing > 0)) process.exitCode = 1;
 }
 
+async function runOutage(): Promise<void> {
+  const report = await measureOutage({
+    ...DEFAULT_OUTAGE,
+    messages: count('messages', DEFAULT_OUTAGE.messages),
+    isPostgres: values.postgres,
+    onFigure: (figure) => progress(figureLine(figure)),
+  });
+  const rise = `under way at the slow origin, by second: ${report.slowRise.join(' ')}`;
+  const text = [...report.figures.map(figureLine), rise, `lost: ${report.lost}`].join('\n');
+  process.stdout.write(`${values.json ? JSON.stringify(report) : text}\n`);
+  if (report.lost > 0) process.exitCode = 1;
+}
+
 function isConsolePart(text: string): text is ConsolePart {
   return CONSOLE_PARTS.some((part) => part === text);
 }
@@ -382,6 +401,7 @@ else if (area === 'test-kit' && part === undefined) await runTestKit();
 else if (area === 'loop' && more.length === 0 && (part === undefined || part === 'requests' || part === 'floods')) {
   await runLoop(part === undefined ? ['requests', 'floods'] : [part]);
 } else if (area === 'overload' && part === undefined) await runOverload();
+else if (area === 'outage' && part === undefined) await runOutage();
 else if (area === 'console' && part === undefined) await runConsole(CONSOLE_PARTS);
 else if (area === 'console' && more.length === 0 && part !== undefined && isConsolePart(part)) await runConsole([part]);
 else if (area === 'metrics' && part === undefined) await runMetrics();

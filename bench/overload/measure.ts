@@ -2,15 +2,15 @@
  * What becomes of deliveries, and of another project, when more is published than can be delivered? Publishers on a growing
  * number of connections, a tiny endpoint, and another project beside them, each number on a server of its own.
  */
-import { execFile, fork } from 'node:child_process';
+import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import { cpuSeconds, residentMebibytes } from '../child-process.ts';
 import { publishAll } from '../load.ts';
+import { makeProjects } from '../projects.ts';
 import { type Receiver, startReceiver } from '../receiver-process.ts';
 import { median, quantile } from '../statistics.ts';
 import { startWaypost } from '../waypost-process.ts';
@@ -61,7 +61,6 @@ export interface OverloadLevel {
 
 /** So many fit into a second, so that the endpoint knows which numbers to expect. */
 const PER_SECOND_MAX = 25_000;
-const CLI = fileURLToPath(new URL('../../bin/waypost.js', import.meta.url));
 const OTHER_PROJECT = fileURLToPath(new URL('./other-project.ts', import.meta.url));
 
 export async function measureOverload(options: OverloadOptions): Promise<OverloadLevel[]> {
@@ -120,7 +119,7 @@ async function measureRound(
   const dataDir = mkdtempSync(join(tmpdir(), 'waypost-overload-'));
   const flags = ['--workers', String(workers), '--allow-destinations', 'loopback'];
   const env = databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl };
-  const [token, otherToken] = await makeTokens(dataDir, env);
+  const [token = '', otherToken = ''] = await makeProjects(dataDir, 2, env);
   const server = await startWaypost({ dataDir, command: 'serve', flags, env });
   try {
     const target = {
@@ -148,18 +147,6 @@ async function measureRound(
     await server.end('SIGKILL'); // what is left would take longer to deliver than it took to publish
     rmSync(dataDir, { recursive: true, force: true });
   }
-}
-
-/** Of the project that publishes as fast as it can, and of the other one. */
-async function makeTokens(dataDir: string, env: Record<string, string>): Promise<[string, string]> {
-  const tokenFrom = async (...words: string[]): Promise<string> => {
-    const options = { env: { ...process.env, ...env } };
-    const { stdout } = await promisify(execFile)(process.execPath, [CLI, ...words, '--data-dir', dataDir], options);
-    return /^QSTASH_TOKEN=(.*)$/m.exec(stdout)?.[1] ?? '';
-  };
-  const token = await tokenFrom('init');
-  await tokenFrom('projects', 'create', 'other');
-  return [token, await tokenFrom('tokens', 'create', '--project', 'other', '--scope', 'full')];
 }
 
 async function startOtherProject(url: string, token: string): Promise<{ end(): Promise<OtherProject> }> {

@@ -1,0 +1,342 @@
+/**
+ * What happens after an outage? Messages of many origins and projects fell due while the server was down. When it starts, one
+ * origin is down, one is slow, and fresh messages come from projects that have no backlog: half of them due at once, half a
+ * second later. The backlog is stored through the interface, before the server is stopped; then it is waited for its time.
+ */
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { storeInBatches } from '../batches.ts';
+import { type ListeningProcess, residentMebibytes } from '../child-process.ts';
+import { type Parties, startCpuMeter } from '../cpu.ts';
+import type { Figure } from '../figure.ts';
+import { type LoadResult, type LoadTarget, publishAll, publishPacedUntil } from '../load.ts';
+import { dropDatabase, freshDatabase, startDatabaseServer } from '../postgres/database.ts';
+import { makeProjects } from '../projects.ts';
+import { type Receiver, startReceiver } from '../receiver-process.ts';
+import { arrivalDelaysMs, median, quantile } from '../statistics.ts';
+import { startWaypost } from '../waypost-process.ts';
+import { overtakenMax } from './due-order.ts';
+import { DOWN, type Origins, type OriginsReport, startOrigins } from './origins-process.ts';
+
+export interface OutageOptions {
+  messages: number;
+  origins: number;
+  projects: number;
+  /** So long the messages' due times are apart, in seconds. */
+  dueSeconds: number;
+  /** How long the origin stays down that is down when the server starts. */
+  downMs: number;
+  freshPerSecond: number;
+  /** How long the latency of the same messages is measured before, without a backlog. */
+  idleSeconds: number;
+  /** Of the burst that says how many messages a second the machine does at best. */
+  burstMessages: number;
+  /** Whether workers are on PostgreSQL. */
+  isPostgres: boolean;
+  onFigure?: (figure: Figure) => void;
+}
+
+export const DEFAULT_OUTAGE = {
+  messages: 1_000_000,
+  origins: 1_000,
+  projects: 10,
+  dueSeconds: 20,
+  downMs: 10_000,
+  freshPerSecond: 500,
+  idleSeconds: 10,
+  burstMessages: 30_000,
+};
+
+export interface OutageReport {
+  figures: Figure[];
+  /** The most requests under way at the slow origin, by second since its first. */
+  slowRise: number[];
+  lost: number;
+}
+
+/** Messages that are stored in a second, at least: by this they have a time that has not come when all are stored. */
+const STORED_PER_SECOND = { embedded: 15_000, postgres: 5_000 };
+const FRESH_DELAY_S = 1;
+/** A publish that falls due in the longest drain that is waited for. */
+const FRESH_SECONDS_MAX = 1_800;
+const RETRIES = { 'Upstash-Retries': '5', 'Upstash-Retry-Delay': '4000' };
+
+export async function measureOutage(options: OutageOptions): Promise<OutageReport> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'waypost-outage-'));
+  const database = options.isPostgres ? await startDatabase() : undefined;
+  const origins = await startOrigins(options.origins);
+  const receivers = [await startReceiver('bare'), await startReceiver('bare')] as const;
+  const report: OutageReport = { figures: [], slowRise: [], lost: 0 };
+  const note = (figure: Figure) => {
+    report.figures.push(figure);
+    options.onFigure?.(figure);
+  };
+  const env = database?.env ?? {};
+  const start = () =>
+    startWaypost({
+      dataDir,
+      env,
+      command: 'serve',
+      flags: ['--allow-destinations', 'loopback'],
+      startLimitMs: 120_000,
+    });
+  const tokens = await makeProjects(dataDir, options.projects + 2, env);
+  let server = await start();
+  try {
+    const parties = () => ({ Waypost: [server.pid], ...database?.parties });
+    const fresh = () => new FreshMessages(server, tokens.slice(-2), receivers, options.freshPerSecond);
+    const best = await measureBurst(server, tokens.at(-1) ?? '', receivers[0], parties(), options);
+    const idle = await fresh().during(sleep(options.idleSeconds * 1_000));
+    const dueAtS = await store(server, tokens.slice(0, options.projects), origins, options);
+    const early = await origins.expect(options.messages);
+    await server.end('SIGTERM');
+    await sleep(dueAtS * 1_000 + options.dueSeconds * 1_000 - Date.now());
+
+    const startedNs = process.hrtime.bigint();
+    server = await start();
+    const cpu = startCpuMeter(parties());
+    const memory = watchMemory(server);
+    setTimeout(() => origins.up(), options.downMs);
+    let drainedCpu: Record<string, number> = {};
+    const beside = await fresh().during(
+      early.drained.then(() => {
+        drainedCpu = cpu.read();
+      }),
+    );
+    await early.complete;
+    const seen = await origins.report();
+    noteLatencies(note, idle, beside);
+    noteDrain(note, seen, startedNs, best, { ...options, freshMessages: beside.messages, drainedCpu });
+    for (const figure of memory.read()) note(figure);
+    report.slowRise = seen.slowRise;
+    report.lost = seen.missing + idle.missing + beside.missing;
+    return report;
+  } finally {
+    await server.end('SIGKILL');
+    await Promise.all([origins.end(), ...receivers.map((receiver) => receiver.end())]);
+    await database?.end();
+    rmSync(dataDir, { recursive: true, force: true });
+  }
+}
+
+interface Database {
+  env: Record<string, string>;
+  parties: Parties;
+  end(): Promise<void>;
+}
+
+async function startDatabase(): Promise<Database> {
+  const server = await startDatabaseServer();
+  const { name, url } = await freshDatabase(server);
+  return {
+    env: { DATABASE_URL: url, WAYPOST_ENCRYPTION_KEY: randomBytes(32).toString('base64') },
+    parties: { PostgreSQL: [server.pid] },
+    async end() {
+      await dropDatabase(server, name).catch(() => {}); // the sessions of a killed worker may still be there
+      await server.dispose();
+    },
+  };
+}
+
+interface Best {
+  perSecond: number;
+  cpuMs: number;
+}
+
+/** What the machine does at best in this hour: messages from publish to arrival, 64 under way. */
+async function measureBurst(
+  server: ListeningProcess,
+  token: string,
+  receiver: Receiver,
+  parties: Parties,
+  { burstMessages }: OutageOptions,
+): Promise<Best> {
+  const target: LoadTarget = { peers: 'bare', url: server.url, token, destination: `${receiver.url}/` };
+  await receiver.expect(burstMessages);
+  await publishAll(target, burstMessages); // compiled code
+  await receiver.complete(60_000);
+  await receiver.expect(burstMessages);
+  const cpu = startCpuMeter(parties);
+  const { startedNs } = await publishAll(target, burstMessages);
+  await receiver.complete(60_000);
+  const { lastArrivalNs } = await receiver.report();
+  return {
+    perSecond: burstMessages / (Number(lastArrivalNs - startedNs) / 1e9),
+    cpuMs: (sum(cpu.read()) / burstMessages) * 1e6,
+  };
+}
+
+/** Publishes the backlog with due times that have not come, and returns the first of them, in seconds since 1970. */
+async function store(
+  server: ListeningProcess,
+  tokens: readonly string[],
+  origins: Origins,
+  { messages, dueSeconds, isPostgres }: OutageOptions,
+): Promise<number> {
+  const perSecond = STORED_PER_SECOND[isPostgres ? 'postgres' : 'embedded'];
+  const firstDueS = Math.ceil(Date.now() / 1_000 + messages / perSecond) + 5;
+  for (const [project, token] of tokens.entries()) {
+    const count = Math.ceil((messages - project) / tokens.length);
+    await storeInBatches({ url: server.url, token }, count, (index) => {
+      const nth = project + index * tokens.length;
+      return {
+        destination: origins.urls[nth % origins.urls.length] ?? '',
+        headers: { 'Upstash-Not-Before': String(firstDueS + Math.floor((nth / messages) * dueSeconds)), ...RETRIES },
+        body: String(nth).padStart(10, '0').padEnd(200, 'x'),
+      };
+    });
+  }
+  if (Date.now() >= firstDueS * 1_000) throw new Error('the first messages fell due before the last were stored');
+  return firstDueS;
+}
+
+interface Latencies {
+  /** From publish to arrival. */
+  atOnceMs: number[];
+  /** From the time that was asked for to arrival. */
+  delayedMs: number[];
+  messages: number;
+  missing: number;
+}
+
+/** What projects without a backlog publish: one for at once, the other for a second later. */
+class FreshMessages {
+  readonly #targets: readonly { target: LoadTarget; receiver: Receiver }[];
+  readonly #perSecond: number;
+
+  constructor(
+    server: ListeningProcess,
+    tokens: readonly string[],
+    receivers: readonly [Receiver, Receiver],
+    perSecond: number,
+  ) {
+    this.#targets = receivers.map((receiver, nth) => {
+      const headers = nth === 0 ? {} : { 'Upstash-Delay': `${FRESH_DELAY_S}s` };
+      const to = { peers: 'bare' as const, url: server.url, token: tokens[nth] ?? '', destination: `${receiver.url}/` };
+      return { target: { ...to, headers }, receiver };
+    });
+    this.#perSecond = perSecond / this.#targets.length;
+  }
+
+  async during(event: Promise<unknown>): Promise<Latencies> {
+    const end = new AbortController();
+    const max = this.#perSecond * FRESH_SECONDS_MAX;
+    for (const { receiver } of this.#targets) await receiver.expect(max);
+    const published = this.#targets.map(({ target }) => publishPacedUntil(end.signal, target, max, this.#perSecond));
+    await event;
+    end.abort();
+    const [atOnce, delayed] = await Promise.all(published.map(async (each, nth) => this.#delaysOf(await each, nth)));
+    const atOnceMs = atOnce?.delaysMs ?? [];
+    const delayedMs = (delayed?.delaysMs ?? []).map((ms) => ms - FRESH_DELAY_S * 1_000);
+    const missing = (atOnce?.missing ?? 0) + (delayed?.missing ?? 0);
+    return { atOnceMs, delayedMs, messages: atOnceMs.length + delayedMs.length, missing };
+  }
+
+  async #delaysOf({ sentNs }: LoadResult, nth: number): Promise<{ delaysMs: number[]; missing: number }> {
+    const sent = sentNs.findLastIndex((atNs) => atNs !== 0n) + 1;
+    for (let tries = 0; ; tries += 1) {
+      await sleep(FRESH_DELAY_S * 1_000);
+      const arrived = await this.#targets[nth]?.receiver.report();
+      if (!arrived) throw new Error('no receiver');
+      if (arrived.distinct < sent && tries < 60) continue;
+      return { delaysMs: arrivalDelaysMs(sentNs, arrived.arrivalsNs), missing: sent - arrived.distinct };
+    }
+  }
+}
+
+function noteLatencies(note: (figure: Figure) => void, idle: Latencies, beside: Latencies): void {
+  const p99 = (name: string, ms: (latencies: Latencies) => number[], q = 0.99) =>
+    note({
+      name,
+      value: quantile(ms(beside), q),
+      unit: 'ms',
+      beside: { name: 'idle', value: quantile(ms(idle), q) },
+    });
+  p99('fresh messages, publish to arrival, p50', ({ atOnceMs }) => atOnceMs, 0.5);
+  p99('fresh messages, publish to arrival, p99', ({ atOnceMs }) => atOnceMs);
+  p99('fresh messages with a delay, from its end to arrival, p50', ({ delayedMs }) => delayedMs, 0.5);
+  p99('fresh messages with a delay, from its end to arrival, p99', ({ delayedMs }) => delayedMs);
+}
+
+interface Drain extends Pick<OutageOptions, 'messages' | 'origins' | 'dueSeconds'> {
+  freshMessages: number;
+  drainedCpu: Record<string, number>;
+}
+
+/** Of the origins that are neither slow nor down: the others take the time that they take. */
+function noteDrain(
+  note: (figure: Figure) => void,
+  { arrivalsNs, underWayMax, unansweredMax, repeated }: OriginsReport,
+  startedNs: bigint,
+  best: Best,
+  { messages, origins, dueSeconds, freshMessages, drainedCpu }: Drain,
+): void {
+  const isHealthy = (nth: number) => nth % origins > 1;
+  const healthyNs = arrivalsNs.filter((_, nth) => isHealthy(nth));
+  const [firstNs, lastNs] = [healthyNs.reduce(min), healthyNs.reduce(max)];
+  const seconds = Number(lastNs - firstNs) / 1e9;
+  const delivered = healthyNs.length + freshMessages;
+  note({ name: 'from the start to the first arrival', value: Number(firstNs - startedNs) / 1e9, unit: 's' });
+  note({ name: 'from the first arrival until the backlog is delivered', value: seconds, unit: 's' });
+  note({
+    name: 'delivered, fresh messages included',
+    value: delivered / seconds,
+    unit: 'messages/s',
+    beside: { name: 'a burst without a backlog', value: best.perSecond },
+  });
+  note({
+    name: 'CPU for 1,000 messages',
+    value: (sum(drainedCpu) / delivered) * 1e6,
+    unit: 'ms',
+    beside: { name: 'a burst without a backlog', value: best.cpuMs },
+  });
+  const dueOf = (nth: number) => Math.floor((nth / messages) * dueSeconds);
+  const overtaken = Array.from({ length: origins }, (_, origin) =>
+    origin === DOWN ? 0 : overtakenMax(arrivalsNs, { origin, origins, dueOf }),
+  );
+  note({
+    name: 'due earlier at one origin and arrived later, at most',
+    value: Math.max(...overtaken),
+    unit: 'messages',
+  });
+  note({ name: 'the same, median of the origins', value: median(overtaken), unit: 'messages' });
+  note({ name: 'under way at one origin, at most', value: underWayMax, unit: 'messages' });
+  note({ name: 'the same before it has answered', value: unansweredMax, unit: 'messages' });
+  note({ name: 'arrived again', value: repeated, unit: 'messages' });
+}
+
+/** Reads the memory twice a second until it is asked what it was. */
+function watchMemory(server: ListeningProcess): { read(): Figure[] } {
+  const samples: number[] = [];
+  const timer = setInterval(() => samples.push(residentMebibytes(server.pid)), 500);
+  return {
+    read() {
+      clearInterval(timer);
+      const at = (share: number) => samples[Math.floor((samples.length - 1) * share)] ?? Number.NaN;
+      return [
+        { name: 'RSS, at most', value: Math.max(...samples), unit: 'MiB' },
+        {
+          name: 'RSS when the backlog is delivered',
+          value: at(1),
+          unit: 'MiB',
+          beside: { name: 'after a third of the time', value: at(1 / 3) },
+        },
+      ];
+    },
+  };
+}
+
+function sum(byParty: Record<string, number>): number {
+  return Object.values(byParty).reduce((a, b) => a + b, 0);
+}
+
+function min(a: bigint, b: bigint): bigint {
+  return a < b ? a : b;
+}
+
+function max(a: bigint, b: bigint): bigint {
+  return a > b ? a : b;
+}
