@@ -4,13 +4,16 @@ import type { CheckpointAnswer, CheckpointCommand } from '../engine/calls/comman
 import { ApiError } from '../protocol/errors.ts';
 import { type CheckpointClaim, mintCheckpointToken, readCheckpointToken } from '../protocol/workflow/checkpoints.ts';
 import type { Accounts } from './accounts.ts';
-import type { Answer } from './answer.ts';
+import { type Answer, answerToError } from './answer.ts';
 import { bearerToken, unauthenticated } from './authentication.ts';
 import { readCheckpoint } from './checkpoint-request.ts';
 import { JSON_HERE_BYTES_MAX, JSON_MEMORY_PER_BYTE } from './json-body.ts';
+import type { SentCheckpoint } from './other-workers.ts';
 import { parseJson } from './parse-json.ts';
 import type { Call, Route, Services } from './route.ts';
 import { CheckpointSavedSchema, CheckpointSchema } from './schemas.ts';
+
+const PATH = '/v2/waypost/checkpoints';
 
 /** What a step returned is JSON of any kind. Its bytes are limited; each value takes some 50 more while it is read. */
 const VALUES_MAX = 1_000_000;
@@ -21,20 +24,32 @@ const REFUSALS = {
 } as const;
 
 export function checkpointRoutes(services: Services): Route[] {
-  const { engine, accounts, limits, json } = services;
+  const { engine, accounts, limits, json, log, others } = services;
 
   async function checkpoint({ rawHeaders, body, callerIp }: Call): Promise<Answer> {
     const authorization = headerOf(rawHeaders, 'authorization');
     const caller = claimOfCaller(accounts, authorization);
     if (!caller) throw unauthenticated();
-    const own = bearerToken(authorization);
     const bytes = await body.read({
       bytesMax: limits.batchBytesMax,
       setting: 'batch_bytes_max',
       memoryPerByte: JSON_MEMORY_PER_BYTE,
     });
-    const bodyHash = hash('sha256', bytes, 'base64url');
-    const given = await readCheckpoint(() => parse(bytes), services);
+    const sent: SentCheckpoint = { caller, token: bearerToken(authorization) ?? '', body: bytes, callerIp };
+    // Only the worker that makes the call can let it go on. Without that one it is saved here.
+    const isElsewhere = others && caller.worker !== others.own;
+    return (isElsewhere && (await others.carryOut(caller.worker, sent))) || carryOut(sent);
+  }
+
+  /** What another worker was sent about a call of this one. */
+  async function carryOutForOther(sent: SentCheckpoint): Promise<Answer | undefined> {
+    if (!engine.hasCall(sent.caller.claimToken)) return undefined;
+    return carryOut(sent).catch((error: unknown) => answerToError(error, log, PATH));
+  }
+
+  async function carryOut({ caller, token: own, body, callerIp }: SentCheckpoint): Promise<Answer> {
+    const bodyHash = hash('sha256', body, 'base64url');
+    const given = await readCheckpoint(() => parse(body), services);
     const { projectId, runKey } = caller;
     // Mostly the caller's token is the only one.
     const done = given.done.map((token, at) => (token === own ? caller : claimIn(token, at, caller)));
@@ -58,18 +73,21 @@ export function checkpointRoutes(services: Services): Route[] {
 
   function savedJson({ entries }: Extract<CheckpointAnswer, { kind: 'saved' }>, caller: CheckpointClaim): string {
     const { projectId, runKey } = caller;
+    const worker = others?.own ?? 0;
     const [signingKey = ''] = accounts.signingKeysKnown(projectId);
     const parts = entries.map(({ messageId, held }) => {
       if (!held) return `{"messageId":"${messageId}"}`;
-      return `{"messageId":"${messageId}","token":"${mintCheckpointToken({ projectId, runKey, ...held }, signingKey)}"}`;
+      return `{"messageId":"${messageId}","token":"${mintCheckpointToken({ projectId, runKey, ...held, worker }, signingKey)}"}`;
     });
     return `{"entries":[${parts.join(',')}]}`;
   }
 
+  others?.serve(carryOutForOther);
+
   return [
     {
       method: 'POST',
-      path: '/v2/waypost/checkpoints',
+      path: PATH,
       operationId: 'saveCheckpoint',
       access: 'public',
       summary:

@@ -12,6 +12,7 @@ import type { Answer } from './answer.ts';
 import type { Ignored } from './ignored.ts';
 import type { JsonThread } from './json-thread.ts';
 import type { ApiLimits } from './limits.ts';
+import type { OtherWorkers } from './other-workers.ts';
 import type { RequestBody } from './request-body.ts';
 import type { Takes } from './takes.ts';
 
@@ -117,6 +118,8 @@ export interface Services {
   /** Absent where tokens are published, as in development: there are no such routes then. */
   tokens?: ProjectTokens | undefined;
   clock: Clock;
+  /** Absent: this is the only worker of its process. */
+  others?: OtherWorkers | undefined;
   /** Absent where time passes by itself. */
   virtualTime?: VirtualTime | undefined;
   log: EventLog;

@@ -37,6 +37,8 @@ export interface DeliveryOptions {
   responseHeaderBytesMax: number;
   connectionsPerOriginMax: number;
   originsMax: number;
+  /** The number of this worker in its process. Default: 0. */
+  worker?: number;
   /** Sent as `Upstash-Region`. */
   region?: string;
   /** Hosts that may have the `baggage` of publishers, exact names or `*.suffix`. Default: none. */
@@ -179,12 +181,12 @@ class HttpDelivery implements Delivery {
       jwtId: mintJwtId(this.#random),
       dialect: settings.dialect,
     });
-    const { region, baggageHosts = [] } = this.#options;
+    const { worker = 0, region, baggageHosts = [] } = this.#options;
     const mayHaveBaggage = settings.trace?.baggage !== undefined && isListedHost(baggageHosts, hostname);
     const { run } = settings;
     const checkpoint =
       run && takesCheckpoints(run)
-        ? mintCheckpointToken({ projectId, runKey: run.key, key, claimToken }, signingKey)
+        ? mintCheckpointToken({ projectId, runKey: run.key, key, claimToken, worker }, signingKey)
         : undefined;
     return requestHead({ claimed, signature, authorization, region, mayHaveBaggage, checkpoint });
   }

@@ -6,6 +6,7 @@ import { StoredTokens } from '../accounts/project-tokens.ts';
 import { createApi } from '../api/app.ts';
 import { Browsers } from '../api/browsers.ts';
 import type { Listener } from '../api/listener.ts';
+import type { OtherWorkers } from '../api/other-workers.ts';
 import type { CheckDestination, VirtualTime } from '../api/route.ts';
 import { DEVELOPMENT_ACCOUNTS } from '../config/development.ts';
 import type { Config } from '../config/table.ts';
@@ -48,6 +49,8 @@ export interface WorkerOptions {
   machine: Machine;
   /** `first`: the worker that does the work which is done once for the process. The others leave that work to it. */
   rank: 'first' | 'other';
+  /** Absent: this is the only worker of its process. */
+  others?: OtherWorkers;
   /**
    * Whether workers of this process share an embedded store, and the process has already recovered that store for all.
    */
@@ -89,7 +92,7 @@ const NAMES_MAX = 10_000;
 
 /** When it resolves, the worker delivers, but does not listen yet. Throws `CannotStart`. */
 export async function startWorker(config: Config, options: WorkerOptions): Promise<RunningWorker> {
-  const { store, sealer, credentials, rank, metrics, onAccountsChanged, around } = options;
+  const { store, sealer, credentials, rank, metrics, onAccountsChanged, around, others } = options;
   const log = sampledLog(options.log, systemClock);
   const tellsAll = credentials === 'development';
   const randomness = createSystemRandomness();
@@ -105,7 +108,13 @@ export async function startWorker(config: Config, options: WorkerOptions): Promi
   const opened: (() => Promise<unknown>)[] = [];
   try {
     const dated = around && { ...byTheWall(clock), wallMs: () => around.signatureClock.wallMs() };
-    const sender = await openDelivery(config, { addresses, clock: dated ?? clock, randomness, accounts });
+    const sender = await openDelivery(config, {
+      addresses,
+      clock: dated ?? clock,
+      randomness,
+      accounts,
+      worker: others?.own ?? 0,
+    });
     const delivery = around?.wrap(sender) ?? sender;
     opened.push(() => delivery.close());
     const id = `${hostname()}-${process.pid}-${randomBase58(8, sealer.randomBytes)}`;
@@ -156,6 +165,7 @@ export async function startWorker(config: Config, options: WorkerOptions): Promi
       spans,
       addresses,
       browsers,
+      others,
       virtualTime: around?.virtualTime,
     });
   } catch (error) {
@@ -201,6 +211,7 @@ interface Parts {
   spans: SpanRecorder | undefined;
   addresses: AddressPolicy;
   browsers: Browsers;
+  others: OtherWorkers | undefined;
   virtualTime: VirtualTime | undefined;
 }
 
@@ -252,12 +263,13 @@ interface DeliveryNeeds {
   clock: Machine;
   randomness: Randomness;
   accounts: StoredAccounts;
+  worker: number;
 }
 
 /** Creates the delivery after a self-test: a delivery with the same options must refuse what is forbidden. */
 async function openDelivery(
   config: Config,
-  { addresses, clock, randomness, accounts }: DeliveryNeeds,
+  { addresses, clock, randomness, accounts, worker }: DeliveryNeeds,
 ): Promise<Delivery> {
   // The answer of a call becomes a message, so it may be as large as one.
   const runResponseBytesMax = Math.max(config.responseBytesMax, config.messageBytesMax);
@@ -276,6 +288,7 @@ async function openDelivery(
     originsMax: config.originsMax,
     baggageHosts: config.baggageHosts.map((host) => host.toLowerCase()),
     verifyTls: config.verifyTls,
+    worker,
     ...(config.region === '' ? {} : { region: config.region }),
   };
   await selfTest(options);
@@ -305,7 +318,20 @@ function addressPolicyOf({ allowDestinations }: Config): AddressPolicy {
 }
 
 function makeApi(
-  { config, credentials, engine, accounts, tokens, clock, log, metrics, addresses, browsers, virtualTime }: Parts,
+  {
+    config,
+    credentials,
+    engine,
+    accounts,
+    tokens,
+    clock,
+    log,
+    metrics,
+    addresses,
+    browsers,
+    others,
+    virtualTime,
+  }: Parts,
   isReady: () => boolean,
 ): Listener {
   try {
@@ -314,6 +340,7 @@ function makeApi(
       accounts,
       tokens,
       clock: byTheWall(clock),
+      others,
       virtualTime,
       log,
       checkDestination: destinationCheckOf(config, addresses, clock),

@@ -9,7 +9,7 @@ function claimed(key: number): Claimed {
 }
 
 function answered(status: number, end?: Claimed): Outcome {
-  const claim = { projectId: 1, runKey: 1, key: end?.message.key ?? 0, claimToken: end?.claimToken ?? 0 };
+  const claim = { projectId: 1, runKey: 1, key: end?.message.key ?? 0, claimToken: end?.claimToken ?? 0, worker: 0 };
   const header = end ? { 'Upstash-Workflow-End': [mintCheckpointToken(claim, 'key')] } : {};
   return { kind: 'answered', status, header, body: new Uint8Array(0) };
 }

@@ -75,7 +75,7 @@ export class EndpointCall {
   endingWith(result: string, reply: Extract<Reply, { kind: 'answer' }>): Reply {
     const last = this.#held.at(-1);
     if (!last) return reply;
-    const claim = { projectId: PROJECT, runKey: this.#runKey, key: last.key, claimToken: last.claimToken };
+    const claim = { projectId: PROJECT, runKey: this.#runKey, key: last.key, claimToken: last.claimToken, worker: 0 };
     const header = { ...reply.header, 'Upstash-Workflow-End': [mintCheckpointToken(claim, 'simulated')] };
     return { ...reply, header, body: Buffer.from(result) };
   }

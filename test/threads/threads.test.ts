@@ -93,6 +93,37 @@ describe('a server with two workers', () => {
     expect(most).toBe(2);
   });
 
+  it('goes on in one call whichever of them its checkpoints reach', async () => {
+    const counts = new Map<string, number>();
+    const threeSteps = async (first: string): Promise<string> => {
+      let held = first;
+      for (let stepId = 1; stepId <= 3; stepId += 1) {
+        const step = { stepId, stepName: `step ${stepId}`, stepType: 'Run', out: '1', concurrent: 1 };
+        const body = JSON.stringify({ done: [held], append: [{ step }] });
+        const { text } = await call('POST', `${url}/v2/waypost/checkpoints`, {}, held, body);
+        held = (JSON.parse(text) as { entries: { token: string }[] }).entries[0]?.token ?? '';
+      }
+      return held;
+    };
+    const endpoint = await servers.openEndpoint(({ headers }, response) => {
+      const runId = String(headers['upstash-workflow-runid']);
+      counts.set(runId, (counts.get(runId) ?? 0) + 1);
+      void threeSteps(String(headers['upstash-workflow-checkpoint'])).then((held) => {
+        response.setHeader('Upstash-Workflow-End', held).end('"done"');
+      });
+    });
+    const replies = await Promise.all(times(10, () => publish(`trigger/${endpoint}`, { 'Upstash-Label': 'any' })));
+    const ids = replies.map(({ text }) => (JSON.parse(text) as { workflowRunId: string }).workflowRunId);
+    const ended = async (): Promise<string[]> => {
+      const logs = await call('GET', `${url}/v2/workflows/logs`, {}, token);
+      const { runs } = JSON.parse(logs.text) as { runs: { workflowRunId: string; workflowState: string }[] };
+      return runs.filter(({ workflowState }) => workflowState === 'RUN_SUCCESS').map((run) => run.workflowRunId);
+    };
+    await eventually('the end of all runs', async () => (await ended()).length === ids.length);
+    // Chance brings all 30 checkpoints to the worker that makes their call once in 10^9 times.
+    expect([...counts].toSorted()).toEqual(ids.map((id) => [id, 1]).toSorted());
+  });
+
   it('shows what all of them write in the live stream of each, every entry once', async () => {
     const endpoint = await servers.openEndpoint((_request, response) => response.end());
     const { seen, expected } = await seeAll(url, endpoint, token);

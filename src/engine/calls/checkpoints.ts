@@ -10,7 +10,7 @@ import type { Draft } from '../messages/accept.ts';
 import type { Saved } from '../messages/accepted.ts';
 import type { Intake } from '../messages/intake.ts';
 import type { PublishCommand } from '../messages/publish-command.ts';
-import type { NewMessage, ProjectId, Settlement } from '../model.ts';
+import type { ClaimToken, NewMessage, ProjectId, Settlement } from '../model.ts';
 import type { Clock } from '../ports.ts';
 import type { Reports } from '../reports.ts';
 import type { ActiveRuns } from '../runs/active-runs.ts';
@@ -54,6 +54,10 @@ export class Checkpoints implements CheckpointCommands {
 
   constructor(deps: CheckpointDeps) {
     this.#deps = deps;
+  }
+
+  hasCall(claimToken: ClaimToken): boolean {
+    return this.#deps.dispatcher.calls.find(claimToken) !== undefined;
   }
 
   async checkpoint(projectId: ProjectId, command: CheckpointCommand): Promise<CheckpointAnswer> {

@@ -33,6 +33,8 @@ export type CheckpointAnswer =
   | { kind: 'ended' };
 
 export interface CheckpointCommands {
+  /** Whether this worker makes the call that holds the message with the claim, or held it lately. */
+  hasCall(claimToken: ClaimToken): boolean;
   /**
    * Resolves after the commit (P1). Throws only when nothing was saved, and then the call holds what it held: `ApiError` 412
    * when the journal would be too long, `StoreUnavailable`.

@@ -79,6 +79,7 @@ export class Workflows {
       restartRun: dead.restartRun.bind(dead),
       repeatFailureCallback: dead.repeatFailureCallback.bind(dead),
       cancelFailureCallback: dead.cancelFailureCallback.bind(dead),
+      hasCall: checkpoints.hasCall.bind(checkpoints),
       checkpoint: checkpoints.checkpoint.bind(checkpoints),
     };
   }

@@ -10,14 +10,15 @@ export interface CheckpointClaim {
   runKey: number;
   key: number;
   claimToken: number;
+  /** The worker of its process that makes the call, counted from 0: below 2^24. */
+  worker: number;
 }
 
-/** Each number as a double, which holds every safe integer. */
-const NUMBERS = 4;
-const PAYLOAD_BYTES = NUMBERS * 8;
+/** Four numbers, each as a double, which holds every safe integer, and the worker. */
+const PAYLOAD_BYTES = 4 * 8 + 3;
 /** 128 bits: nobody guesses it. */
 const MAC_BYTES = 16;
-const TOKEN = /^[A-Za-z0-9_-]{64}$/;
+const TOKEN = /^[A-Za-z0-9_-]{68}$/;
 /** No text that is signed for another purpose with the same key begins like this. */
 const PURPOSE = 'waypost checkpoint\n';
 
@@ -35,6 +36,7 @@ export function mintCheckpointToken(claim: CheckpointClaim, signingKey: string):
   token.writeDoubleBE(claim.runKey, 8);
   token.writeDoubleBE(claim.key, 16);
   token.writeDoubleBE(claim.claimToken, 24);
+  token.writeUIntBE(claim.worker, 32, 3);
   macOf(token.subarray(0, PAYLOAD_BYTES), signingKey).copy(token, PAYLOAD_BYTES);
   return token.toString('base64url');
 }
@@ -72,6 +74,7 @@ function claimOf(token: Buffer): CheckpointClaim {
     runKey: token.readDoubleBE(8),
     key: token.readDoubleBE(16),
     claimToken: token.readDoubleBE(24),
+    worker: token.readUIntBE(32, 3),
   };
 }
 

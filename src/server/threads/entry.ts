@@ -13,12 +13,14 @@ import { createSystemRandomness, systemClock } from '../../system/system.ts';
 import { openMetrics } from '../metrics.ts';
 import { type RunningWorker, startWorker } from '../worker.ts';
 import type { FromWorker, ThreadOptions, ToWorker } from './messages.ts';
+import { OtherThreads } from './other-threads.ts';
 import { PendingCalls } from './pending-calls.ts';
 
 if (parentPort) await run(parentPort, workerData as ThreadOptions);
 
 async function run(port: MessagePort, options: ThreadOptions): Promise<void> {
   const { config, credentials, encryptionKey, rank, database } = options;
+  const others = new OtherThreads(options.others);
   const tell = (message: FromWorker): void => port.postMessage(message);
   const changes = new PendingCalls();
   const randomness = createSystemRandomness();
@@ -38,6 +40,7 @@ async function run(port: MessagePort, options: ThreadOptions): Promise<void> {
       metrics,
       machine: systemClock,
       rank,
+      others,
       isRecovered: database !== undefined,
       onAccountsChanged: async () => {
         try {
@@ -49,7 +52,7 @@ async function run(port: MessagePort, options: ThreadOptions): Promise<void> {
     });
     port.on('message', (message: ToWorker) => {
       if (message.kind === 'changeKnown') changes.answer(message.id, message);
-      else void follow(message, { worker, store, port, tell, host: config.host });
+      else void follow(message, { worker, store, others, port, tell, host: config.host });
     });
     keepMemory();
     tell({ kind: 'started', worker: worker.id });
@@ -59,6 +62,7 @@ async function run(port: MessagePort, options: ThreadOptions): Promise<void> {
 interface Parts {
   worker: RunningWorker;
   store: Store;
+  others: OtherThreads;
   port: MessagePort;
   tell: (message: FromWorker) => void;
   host: string;
@@ -66,7 +70,7 @@ interface Parts {
 
 async function follow(
   message: Exclude<ToWorker, { kind: 'changeKnown' }>,
-  { worker, store, port, tell, host }: Parts,
+  { worker, store, others, port, tell, host }: Parts,
 ): Promise<void> {
   switch (message.kind) {
     case 'listen':
@@ -89,6 +93,7 @@ async function follow(
     case 'stop':
       await worker.stop(message.limitMs);
       await store.close();
+      others.close();
       tell({ kind: 'stopped' });
       port.close(); // this ends the thread
   }

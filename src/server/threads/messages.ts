@@ -4,6 +4,7 @@ import type { Config } from '../../config/table.ts';
 import type { Millis, WorkerId } from '../../engine/model.ts';
 import type { DatabasePorts } from '../../store/drivers/sqlite/messages.ts';
 import type { Reading } from '../../telemetry/metrics/instruments.ts';
+import type { PortsToOthers } from './other-threads.ts';
 
 /** The options that a worker's thread starts with. */
 export interface ThreadOptions {
@@ -12,6 +13,7 @@ export interface ThreadOptions {
   encryptionKey: Uint8Array;
   /** The first thread does the work that is done once for a process. */
   rank: 'first' | 'other';
+  others: PortsToOthers;
   /** Ports to the embedded database of the process; absent: the worker opens a store of its own. */
   database?: DatabasePorts;
 }

@@ -6,6 +6,7 @@ import type { EventLog } from '../../engine/ports.ts';
 import type { DatabasePorts } from '../../store/drivers/sqlite/messages.ts';
 import type { Reading } from '../../telemetry/metrics/instruments.ts';
 import { checkIsFree } from '../listen.ts';
+import { connectAll, type PortsToOthers } from './other-threads.ts';
 import { WorkerThread } from './worker-thread.ts';
 
 export interface ThreadsOptions {
@@ -31,15 +32,15 @@ export class Threads {
   static async start(config: Config, options: ThreadsOptions): Promise<Threads> {
     const { credentials, encryptionKey, connect, log, onFatal } = options;
     const threads: WorkerThread[] = [];
-    const startOne = async (rank: 'first' | 'other'): Promise<void> => {
+    const startOne = async (others: PortsToOthers): Promise<void> => {
       const database = await connect?.();
       const onAccountsChanged = (changing: WorkerThread): Promise<void> =>
         refreshAll(threads.filter((thread) => thread !== changing));
-      const started = { config, credentials, encryptionKey, rank, ...(database && { database }) };
+      const rank = others.own === 0 ? ('first' as const) : ('other' as const);
+      const started = { config, credentials, encryptionKey, rank, others, ...(database && { database }) };
       threads.push(await WorkerThread.start(started, { log, onFatal, onAccountsChanged }));
     };
-    const others = Array.from({ length: config.workers - 1 }, () => 'other' as const);
-    const starts = await Promise.allSettled([startOne('first'), ...others.map(startOne)]);
+    const starts = await Promise.allSettled(connectAll(config.workers).map(startOne));
     const failed = starts.find((start) => start.status === 'rejected');
     if (failed) {
       await Promise.all(threads.map((thread) => thread.stop(0)));

@@ -44,9 +44,10 @@ export class WorkerThread {
     // The sources run as .ts, the published package as .js.
     const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
     const { writer, lister } = options.database ?? {};
+    const ports = [writer, lister, ...options.others.ports.values()];
     this.#worker = new Worker(new URL(`./entry.${extension}`, import.meta.url), {
       workerData: options,
-      transferList: [writer, lister].filter((port) => port !== undefined),
+      transferList: ports.filter((port) => port !== undefined),
     });
     this.#worker.on('message', (message: FromWorker) => this.#hear(message));
     this.#worker.on('error', (error) => this.#end(error as Error));

@@ -51,6 +51,7 @@ export const limits: Section = {
       'Also a full worker lets its calls go on.',
       async (server) => {
         const { run, token, answer } = await called(server);
+        for (let others = server.workers - 1; others > 0; others -= 1) await called(server);
         const waiting = await start(server);
         const [one] = await save(server, [token], [{ step: runStep(1) }]);
         const [two] = await save(server, [one.token], [{ step: runStep(2) }]);

@@ -1,4 +1,5 @@
 /** What an endpoint says that keeps results of steps within one call (contract K); nothing here reacts by itself. */
+import { claimIn } from '../../../src/protocol/workflow/checkpoints.ts';
 import type { Reply } from './endpoint.ts';
 import type { Answer, Json, Subject } from './subject.ts';
 import { answered, type Delivery, type Run, start, type Trigger } from './workflow.ts';
@@ -35,8 +36,10 @@ export function send(server: Subject, done: string[], append: Json[] = []): Prom
   return sendText(server, done[0] ?? '', JSON.stringify({ done, append }));
 }
 
+/** To the worker that does not make the call, where there is one. */
 export function sendText(server: Subject, token: string, body: string): Promise<Answer> {
-  return server.ask('POST', '/v2/waypost/checkpoints', { token, body });
+  const worker = server.workers - 1 - (claimIn(token)?.worker ?? 0);
+  return server.ask('POST', '/v2/waypost/checkpoints', { token, body, worker });
 }
 
 /** As `send`, for what must work: answers the entries. */

@@ -32,7 +32,10 @@ export function statement(
 }
 
 /** Registers the tests. They share nothing, so that they run side by side. */
-export function tryStatements(sections: readonly Section[], options: Pick<SubjectOptions, 'database'> = {}): void {
+export function tryStatements(
+  sections: readonly Section[],
+  options: Pick<SubjectOptions, 'database' | 'workers'> = {},
+): void {
   for (const { title, statements } of sections) {
     describe.concurrent(title, () => {
       for (const { id, text, test, flags = [] } of statements) {

@@ -13,6 +13,7 @@ import { HeldClock } from '../../../src/testing/held-clock.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type BorrowedDatabase, borrowDatabase } from '../../support/postgres/shared.ts';
 import { Endpoint } from './endpoint.ts';
+import { startTwoWorkers } from './two-workers.ts';
 
 // As bin/waypost.js does: the threads of a hundred servers would otherwise strip the same sources of their types.
 process.env['NODE_COMPILE_CACHE'] ??= fileURLToPath(new URL('../../../node_modules/.cache/waypost', import.meta.url));
@@ -33,6 +34,8 @@ export interface Question {
   body?: string | Buffer;
   /** Sent as `Authorization: Bearer`; `null`: none. Default: the first account's. */
   token?: string | null;
+  /** The number of the worker that is asked. Default: 0. */
+  worker?: number;
 }
 
 export interface SubjectOptions {
@@ -42,6 +45,8 @@ export interface SubjectOptions {
   dataDir?: string;
   /** Default: the embedded database. `postgres`: an empty one on the PostgreSQL of the run. */
   database?: 'embedded' | 'postgres';
+  /** Default: 1. */
+  workers?: 1 | 2;
   /** Whether a database in memory has no thread of its own, as servers have one. */
   isStoreInline?: boolean;
   credentials?: Credentials;
@@ -63,7 +68,9 @@ export class Subject {
   readonly warnings: { event: string; option?: unknown }[] = [];
   readonly #agent = new http.Agent({ keepAlive: true });
   readonly #options: SubjectOptions;
-  #server: RunningServer | undefined;
+  #server: Pick<RunningServer, 'stop'> | undefined;
+  /** Of each worker. */
+  #urls: readonly string[] = [];
   #database: BorrowedDatabase | undefined;
 
   private constructor(options: SubjectOptions) {
@@ -79,7 +86,7 @@ export class Subject {
   }
 
   async #start(): Promise<void> {
-    const { flags = [], credentials = 'development', isStoreInline = false } = this.#options;
+    const { flags = [], credentials = 'development', isStoreInline = false, workers = 1 } = this.#options;
     const place = await this.#place();
     const config = parseConfig({}, ['--port', '0', ...place, ...flags], { dev: true });
     const onFatal = (error: Error): never => {
@@ -92,10 +99,17 @@ export class Subject {
       error: () => {},
     };
     // Days pass in no time: a heartbeat that is answered meanwhile would be long overdue.
-    this.#server = await startServer(
-      { ...config, workerTimeoutMs: 1e12 },
-      { log, credentials, onFatal, clock: this.clock, isStoreInline },
-    );
+    const slow = { ...config, workerTimeoutMs: 1e12 };
+    const needs = { log, credentials, onFatal, clock: this.clock };
+    if (workers === 1) {
+      const server = await startServer(slow, { ...needs, isStoreInline });
+      this.#server = server;
+      this.#urls = [server.url];
+    } else {
+      const server = await startTwoWorkers(slow, needs);
+      this.#server = server;
+      this.#urls = server.urls;
+    }
   }
 
   async #place(): Promise<string[]> {
@@ -109,8 +123,17 @@ export class Subject {
 
   /** `http://127.0.0.1:<port>` of the server. */
   get url(): string {
-    if (this.#server === undefined) throw new Error('the server is not running');
-    return this.#server.url;
+    return this.#urlOf(0);
+  }
+
+  get workers(): number {
+    return this.#urls.length;
+  }
+
+  #urlOf(worker: number): string {
+    const url = this.#urls[worker];
+    if (url === undefined) throw new Error(`worker ${worker} is not running`);
+    return url;
   }
 
   async close(): Promise<void> {
@@ -127,10 +150,10 @@ export class Subject {
   async ask(
     method: string,
     target: string,
-    { headers = {}, body, token = this.token }: Question = {},
+    { headers = {}, body, token = this.token, worker = 0 }: Question = {},
   ): Promise<Answer> {
     const authorization = token === null ? {} : { authorization: `Bearer ${token}` };
-    const answer = await this.#exchange(method, target, { ...authorization, ...headers }, body);
+    const answer = await this.#exchange(worker, method, target, { ...authorization, ...headers }, body);
     expect(answer.status < 300 || answer.status > 399, `a redirect: ${answer.status}`).toBe(true);
     if (answer.text !== '') expect(answer.headers['content-type']).toBe('application/json');
     if (answer.status >= 400) expect(Value.Check(ErrorSchema, answer.json), answer.text).toBe(true);
@@ -237,12 +260,13 @@ export class Subject {
   }
 
   #exchange(
+    worker: number,
     method: string,
     path: string,
     headers: http.OutgoingHttpHeaders,
     body: string | Buffer = '',
   ): Promise<Answer> {
-    const { hostname, port } = new URL(this.url);
+    const { hostname, port } = new URL(this.#urlOf(worker));
     return new Promise((resolve, reject) => {
       // A length, as clients send it: Node would otherwise send the body of a DELETE without any framing.
       const sized = { ...headers, 'content-length': Buffer.byteLength(body) };

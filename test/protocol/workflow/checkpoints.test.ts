@@ -8,14 +8,14 @@ import {
   takesCheckpoints,
 } from '../../../src/protocol/workflow/checkpoints.ts';
 
-const CLAIM = { projectId: 1, runKey: 2 ** 40, key: Number.MAX_SAFE_INTEGER, claimToken: 7 };
+const CLAIM = { projectId: 1, runKey: 2 ** 40, key: Number.MAX_SAFE_INTEGER, claimToken: 7, worker: 2 ** 24 - 1 };
 const KEYS = ['sig_current', 'sig_next'];
 
 describe('a token', () => {
   const token = mintCheckpointToken(CLAIM, 'sig_current');
 
   it('names its claim to whoever has its signing key, as the current or the next one', () => {
-    expect(token).toMatch(/^[A-Za-z0-9_-]{64}$/);
+    expect(token).toMatch(/^[A-Za-z0-9_-]{68}$/);
     expect(readCheckpointToken(token, () => KEYS)).toEqual(CLAIM);
     expect(readCheckpointToken(token, () => KEYS.toReversed())).toEqual(CLAIM);
     expect(claimIn(token)).toEqual(CLAIM);

@@ -1,0 +1,77 @@
+/** Takes checkpoints to the worker that makes their call: each two workers of a process talk over a port of their own. */
+import { MessageChannel, type MessagePort } from 'node:worker_threads';
+import type { Answer } from '../../api/answer.ts';
+import type { OtherWorkers, SentCheckpoint } from '../../api/other-workers.ts';
+import { PendingCalls } from './pending-calls.ts';
+
+/** What one worker needs to talk to the others. */
+export interface PortsToOthers {
+  own: number;
+  /** By the number of the other worker. */
+  ports: ReadonlyMap<number, MessagePort>;
+}
+
+type Message =
+  | { kind: 'asked'; id: number; checkpoint: SentCheckpoint }
+  /** Without `value`: the worker makes no such call. */
+  | { kind: 'answered'; id: number; value?: Answer };
+
+interface Other {
+  port: MessagePort;
+  asked: PendingCalls<Answer>;
+}
+
+/** Connects each of `count` workers with each other one. */
+export function connectAll(count: number): PortsToOthers[] {
+  const all = Array.from({ length: count }, (_, own) => ({ own, ports: new Map<number, MessagePort>() }));
+  for (const one of all) {
+    for (const other of all.slice(one.own + 1)) {
+      const { port1, port2 } = new MessageChannel();
+      one.ports.set(other.own, port1);
+      other.ports.set(one.own, port2);
+    }
+  }
+  return all;
+}
+
+export class OtherThreads implements OtherWorkers {
+  readonly own: number;
+  readonly #others = new Map<number, Other>();
+
+  constructor({ own, ports }: PortsToOthers) {
+    this.own = own;
+    for (const [number, port] of ports) this.#others.set(number, { port, asked: new PendingCalls() });
+  }
+
+  /**
+   * There is no limit of time: a thread that does not answer stands still or waits for the store, and who asks it over HTTP waits
+   * as well. To save the checkpoint here meanwhile could make it `lost` there, though it is saved.
+   */
+  async carryOut(worker: number, checkpoint: SentCheckpoint): Promise<Answer | undefined> {
+    const other = this.#others.get(worker);
+    return other?.asked.ask((id) => send(other.port, { kind: 'asked', id, checkpoint }));
+  }
+
+  serve(carryOut: (checkpoint: SentCheckpoint) => Promise<Answer | undefined>): void {
+    for (const [number, { port, asked }] of this.#others) {
+      port.on('message', async (message: Message) => {
+        if (message.kind === 'answered') return asked.answer(message.id, message);
+        const value = await carryOut(message.checkpoint);
+        send(port, { kind: 'answered', id: message.id, ...(value && { value }) });
+      });
+      port.on('close', () => {
+        this.#others.delete(number);
+        asked.answerAll();
+      });
+    }
+  }
+
+  /** The others go on without this worker. */
+  close(): void {
+    for (const { port } of this.#others.values()) port.close();
+  }
+}
+
+function send(port: MessagePort, message: Message): void {
+  port.postMessage(message);
+}
