@@ -71,5 +71,30 @@ export const ends: Section = {
       await run.reached('RUN_FAILED');
       expect((await run.buried()).responseBody).toContain('does not hold');
     }),
+
+    statement('K25', 'An answer to the first message names the library, or is an end.', async (server) => {
+      const ended = await called(server);
+      ended.answer({ status: 200, body: '"done"', headers: { 'Upstash-Workflow-End': ended.token } });
+      await ended.run.reached('RUN_SUCCESS');
+      const { run, answer } = await called(server);
+      answer({ status: 200, body: '"done"' });
+      await run.reached('RUN_FAILED');
+    }),
+
+    statement(
+      'K26',
+      'A run whose call is done with all that it holds stands still until it is cancelled.',
+      async (server) => {
+        const { run, token, answer } = await called(server);
+        expect(await save(server, [token])).toEqual([]);
+        answer(DONE);
+        await run.logged('DELIVERED');
+        server.clock.advance(86_400_000);
+        await run.lastDelivery(1);
+        expect((await run.journal()).length).toBe(1);
+        await run.cancel();
+        await run.reached('RUN_CANCELED');
+      },
+    ),
   ],
 };

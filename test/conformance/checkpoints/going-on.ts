@@ -45,6 +45,9 @@ export const goingOn: Section = {
           expect.stringMatching(/./),
         ]);
         expect(new Set([token, result.token]).size).toBe(2);
+        const failed = await called(server, { headers: { 'upstash-retries': '0' } });
+        failed.answer({ status: 500 });
+        expect(tokenOf(await failed.run.delivery(2))).toBe('');
         await server.publish('/plain');
         expect((await server.endpoint.arrival('/plain')).headers).not.toHaveProperty('upstash-workflow-checkpoint');
         await server.post(`/v2/trigger/${server.destination('/rest')}`, undefined, {

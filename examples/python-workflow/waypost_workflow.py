@@ -1,0 +1,296 @@
+"""Workflows that go on in one call: after each step its result is sent as a checkpoint, and the next step begins once it is kept.
+
+Written from the contract of checkpoints alone (contract K), with nothing but Python's own modules.
+"""
+
+import base64
+import hashlib
+import hmac
+import json
+import time
+import traceback
+import urllib.error
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+# Before a checkpoint is sent again that got no answer, or a 503.
+PAUSES_S = (0.05, 0.2, 0.8)
+CLOCK_TOLERANCE_S = 5
+# The server recognizes by these that a workflow library answers (contract K 2.5).
+LIBRARY = {"Upstash-Workflow-Sdk-Version": "1", "Upstash-workflow-sdk": "python-example"}
+
+
+class NonRetryable(Exception):
+    """Thrown by a workflow: the run fails at once."""
+
+
+class Stop(BaseException):
+    """Ends the workflow's function, although it has not returned. No `except Exception` of the workflow may catch it."""
+
+    def __init__(self, status, text):
+        self.status, self.text = status, text
+
+
+class Workflow:
+    """A function of a `Context`, served at a URL. `failed` is called with the id of a run that
+    has failed, and with what its last attempt was answered."""
+
+    def __init__(self, function, server_url, signing_keys, failed=None):
+        self._function, self._server_url, self._failed = function, server_url.rstrip("/"), failed
+        self._signing_keys = signing_keys
+
+    def answer(self, headers, body):
+        """What to answer a request with: status, headers, body. `headers` are its headers, `body` its bytes."""
+        # Both prefixes mean the same (contract W 1).
+        headers = {name.lower().replace("waypost-", "upstash-", 1): value for name, value in headers.items()}
+        if not is_signed(headers.get("upstash-signature", ""), body, self._signing_keys):
+            return 403, LIBRARY, b"the signature does not match"
+        try:
+            if "upstash-workflow-failure-callback" in headers:
+                return self._tell(headers, json.loads(body))
+            return self._go_on(headers, body)
+        except Stop as stop:
+            return stop.status, LIBRARY, stop.text.encode()
+        except NonRetryable as error:
+            return 489, {**LIBRARY, "Upstash-NonRetryable-Error": "true"}, described(error)
+        except Exception as error:
+            return 500, LIBRARY, described(error)
+
+    def _go_on(self, headers, body):
+        token = headers.get("upstash-workflow-checkpoint")
+        if token is None or headers["upstash-workflow-calltype"] != "step":
+            raise Stop(501, "only runs that were triggered, and steps that this library has, are served")
+        call = Call(self._server_url, token)
+        run_id = headers["upstash-workflow-runid"]
+        entries = json.loads(body) if body else call.journal(run_id, headers["upstash-message-id"])
+        context = Context(run_id, entries, call)
+        result = self._function(context)
+        text = b"" if result is None else json.dumps(result).encode()
+        return 200, {**LIBRARY, "Upstash-Workflow-End": context.held[0]}, text
+
+    def _tell(self, headers, failure):
+        if self._failed is None:
+            return 200, {**LIBRARY, "Upstash-Workflow-Failure-Callback-Notfound": "true"}, b""
+        self._failed(headers["upstash-workflow-runid"], decoded(failure["body"]))
+        return 200, LIBRARY, b""
+
+
+def server_of(workflows, port):
+    """A server that listens on 127.0.0.1, with `workflows` by their paths. Each call has a thread."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            status, headers, text = workflows[self.path].answer(self.headers, body)
+            try:
+                self.send_response(status)
+                for name, value in {**headers, "Content-Length": str(len(text))}.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(text)
+            except ConnectionError:
+                pass  # the server has given up this call
+
+        def log_message(self, *_):
+            pass
+
+    return ThreadingHTTPServer(("127.0.0.1", port), Handler)
+
+
+class Context:
+    """What a workflow's function gets. Steps are told apart by their place, so it must come to the same ones each time."""
+
+    def __init__(self, run_id, entries, call):
+        payload = decoded(entries[0]["body"])
+        self.run_id, self.payload, self._call = run_id, json.loads(payload) if payload else None, call
+        self._results, self._plans, self._last, self._count = {}, {}, None, 0
+        # Tokens of messages that the call holds, and that are done with the next checkpoint.
+        self.held = [call.token]
+        for entry in entries[1:]:
+            if entry["callType"] != "step":
+                continue
+            self._last = step = json.loads(decoded(entry["body"]))
+            known, step_id = (self._plans, step["targetStep"]) if is_plan(step) else (self._results, step["stepId"])
+            if step_id in known and entry is entries[-1]:
+                raise Stop(200, "what was delivered repeats an earlier entry")
+            known.setdefault(step_id, step)
+
+    def run(self, name, function):
+        """What `function` returns: of its first execution whose result is kept. It must be something that JSON knows."""
+        step_id = self._begin()
+        known = self._known(step_id, name, "Run", 1)
+        return value_of(known or self._keep(executed(function, result(step_id, name, "Run", 1))))
+
+    def sleep(self, name, seconds):
+        step_id = self._begin()
+        if self._known(step_id, name, "SleepFor", 1) is None:
+            self._keep({**result(step_id, name, "SleepFor", 1), "sleepFor": seconds}, delay=f"{seconds}s")
+
+    def wait_for_event(self, name, event_id, timeout="7d"):
+        """What the event was notified with, as text; `None` if nobody has notified it in time."""
+        step_id = self._begin()
+        known = self._known(step_id, name, "Wait", 1)
+        if known is None:
+            wait = {"eventId": event_id, "timeout": timeout, "step": result(step_id, name, "Wait", 1)}
+            self._call.checkpoint(self.held, [{"wait": wait}])
+            raise Stop(200, "waits")
+        return None if known["waitTimeout"] else decoded(known.get("out", ""))
+
+    def run_together(self, *steps):
+        """The results of several steps, each a name and a function, which run at the same time."""
+        size = len(steps)
+        if size < 2:
+            return [self.run(*step) for step in steps]
+        first = self._begin(size)
+        ids = range(first, first + size)
+        known = [self._known(step_id, name, "Run", size) for step_id, (name, _) in zip(ids, steps)]
+        if all(known):
+            return [value_of(step) for step in known]
+        if not any(known) and first not in self._plans:
+            return self._plan_together(ids, steps)
+        target = self._last["targetStep"] if is_plan(self._last) else None
+        if target in ids:  # the delivery of a plan executes its step alone
+            name, function = steps[target - first]
+            check_same(self._last, name, "Run", size)
+            self._call.checkpoint(self.held, [{"step": executed(function, result(target, name, "Run", size))}])
+        raise Stop(200, "the delivery of the last result of the group goes on")
+
+    def _plan_together(self, ids, steps):
+        size = len(steps)
+        plans = [{**result(0, name, "Run", size), "targetStep": step_id} for step_id, (name, _) in zip(ids, steps)]
+        planned = [entry.get("token") for entry in self._call.checkpoint(self.held, [{"step": plan} for plan in plans])]
+        self.held, values = [], []
+
+        def bring(token, step_id, name, function):
+            step = executed(function, result(step_id, name, "Run", size))
+            [entry] = self._call.checkpoint([token], [{"step": step}])
+            if "token" in entry:
+                self.held.append(entry["token"])
+            return value_of(step)
+
+        with ThreadPoolExecutor(size) as threads:  # leaves only when all have ended
+            work = [(token, step_id, *step) for token, step_id, step in zip(planned, ids, steps) if token]
+            running = [threads.submit(bring, *each) for each in work]
+        errors = [error for error in (each.exception() for each in running) if error]
+        if errors:
+            stops = [error for error in errors if isinstance(error, Stop)]
+            if not stops and self.held:
+                self._call.checkpoint(self.held, [])  # what is done by now need not be delivered
+            raise (stops or errors)[0]
+        if len(self.held) < size:
+            raise Stop(200, "the delivery of the last result of the group goes on")
+        return [each.result() for each in running]
+
+    def _begin(self, size=1):
+        first = self._count + 1
+        self._count += size
+        return first
+
+    def _known(self, step_id, name, kind, size):
+        known = self._results.get(step_id)
+        return known and check_same(known, name, kind, size)
+
+    def _keep(self, step, **when):
+        [entry] = self._call.checkpoint(self.held, [{"step": step, **when}])
+        if "token" not in entry:
+            raise Stop(200, "the step is delivered on its own, at its time")
+        self.held = [entry["token"]]
+        return step
+
+
+class Call:
+    """The requests to the server that belong to one call, which is known by a token of its own."""
+
+    def __init__(self, server_url, token):
+        self._server_url, self.token = server_url, token
+
+    def checkpoint(self, done, append):
+        """Keeps `append`, and says that the messages `done` need nothing more. Answers the entries."""
+        body = json.dumps({"done": done, "append": append}).encode()
+        status, text = self._send("POST", "/v2/waypost/checkpoints", done[0], body)
+        if status == 200:
+            return json.loads(text)["entries"]
+        reason = json.loads(text).get("reason") if status == 409 else None
+        if reason == "ended":
+            raise Stop(200, "the run has ended")
+        if status == 412:  # a limit is reached, however often it is tried
+            raise NonRetryable(text)
+        # Lost, or not known to be kept: a failure tells the server that this call knows no more.
+        raise Stop(500, f"a checkpoint was answered {status}: {text}")
+
+    def journal(self, run_id, message_id):
+        """The journal up to the message: it was too large to be delivered."""
+        status, text = self._send("GET", f"/v2/workflows/runs/{run_id}", self.token)
+        if status == 404:
+            raise Stop(200, "the run has ended")
+        if status != 200:
+            raise Stop(500, f"the journal was answered {status}: {text}")
+        entries = json.loads(text)
+        return entries[: [entry["messageId"] for entry in entries].index(message_id) + 1]
+
+    def _send(self, method, path, token, body=None):
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        request = urllib.request.Request(self._server_url + path, body, headers, method=method)
+        for pause_s in (*PAUSES_S, None):
+            try:
+                with urllib.request.urlopen(request, timeout=60) as answer:
+                    return answer.status, answer.read().decode()
+            except urllib.error.HTTPError as error:
+                if error.code != 503 or pause_s is None:
+                    return error.code, error.read().decode()
+            except OSError as error:
+                if pause_s is None:
+                    raise Stop(500, f"the server cannot be reached: {error}")
+            time.sleep(pause_s)
+
+
+def executed(function, step):
+    return {**step, "out": json.dumps(function())}
+
+
+def result(step_id, name, kind, size):
+    return {"stepId": step_id, "stepName": name, "stepType": kind, "concurrent": size}
+
+
+def value_of(step):
+    """As the journal has it, so that the first call and all that follow see the same."""
+    return json.loads(step["out"]) if "out" in step else None
+
+
+def is_plan(step):
+    return step is not None and step["stepId"] == 0
+
+
+def check_same(step, name, kind, size):
+    was = step["stepName"], step["stepType"], step["concurrent"]
+    if was != (name, kind, size):
+        raise RuntimeError(f"the workflow has changed: {(name, kind, size)} was {was} in this run")
+    return step
+
+
+def is_signed(signature, body, keys):
+    """Whether `signature` is a JWT over `body`, made with one of the keys and good now (contract W 9.1)."""
+    try:
+        signed, _, mac = signature.rpartition(".")
+        macs = [hmac.new(key.encode(), signed.encode(), hashlib.sha256).digest() for key in keys]
+        if not any(hmac.compare_digest(from_base64url(mac), each) for each in macs):
+            return False
+        claims = json.loads(from_base64url(signed.split(".")[1]))
+        is_in_time = claims["nbf"] - CLOCK_TOLERANCE_S <= time.time() <= claims["exp"] + CLOCK_TOLERANCE_S
+        return is_in_time and from_base64url(claims["body"]) == hashlib.sha256(body).digest()
+    except (ValueError, LookupError):
+        return False
+
+
+def from_base64url(text):
+    return base64.urlsafe_b64decode(text.rstrip("=") + "=" * (-len(text.rstrip("=")) % 4))
+
+
+def decoded(text):
+    return base64.b64decode(text).decode()
+
+
+def described(error):
+    members = {"error": type(error).__name__, "message": str(error), "stack": traceback.format_exc()}
+    return json.dumps(members).encode()
