@@ -7,15 +7,13 @@ import { runIdOf } from './ids.ts';
 import type { WorkflowRunLogs } from './logs.ts';
 import { environment, serverBy } from './options.ts';
 import { bodyMember, type Notification, type Server } from './server.ts';
-import type { Duration, FlowControl, NotifyResponse, Waiter } from './types.ts';
+import type { Duration, FlowControl, NotifyResponse, QStashClientExtraConfig, Waiter } from './types.ts';
 
-export interface ClientConfig {
+export interface ClientConfig extends QStashClientExtraConfig {
   /** Absent: QSTASH_URL. */
   baseUrl?: string;
   /** Absent: QSTASH_TOKEN. */
   token?: string;
-  /** Sent with each request. */
-  headers?: Record<string, string>;
 }
 
 export interface TriggerOptions {
@@ -41,9 +39,9 @@ export interface TriggerOptions {
 export class Client {
   readonly #server: Server;
 
-  constructor({ baseUrl, token, headers }: ClientConfig = {}) {
+  constructor({ baseUrl, token, ...config }: ClientConfig = {}) {
     const given = { ...(baseUrl && { QSTASH_URL: baseUrl }), ...(token && { QSTASH_TOKEN: token }) };
-    this.#server = serverBy({ ...environment(), ...given }, headers);
+    this.#server = serverBy({ ...environment(), ...given }, config);
   }
 
   get dlq(): DLQ {

@@ -18,6 +18,7 @@ export {
   type InvokeStepResponse,
   type NotifyResponse,
   type NotifyStepResponse,
+  type QStashClientExtraConfig,
   type RawStep,
   type Step,
   type StepFunction,

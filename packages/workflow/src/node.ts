@@ -11,7 +11,8 @@ export interface NodeRequest extends AsyncIterable<Uint8Array> {
   method?: string | undefined;
   url?: string | undefined;
   headers: Record<string, string | string[] | undefined>;
-  socket: { encrypted?: boolean };
+  /** That of TLS is `encrypted`. */
+  socket: object;
   /** What a parser of the framework has made of the body. */
   body?: unknown;
   /** The whole path, where a framework has cut it. */
@@ -52,7 +53,7 @@ function listenerOf(handle: Handler): NodeHandler {
 const ONLY_POST: Reply = { status: 405, headers: {}, body: 'Only POST requests are allowed.' };
 
 function incomingOf(request: NodeRequest): Incoming {
-  const { headers, socket, protocol = socket.encrypted ? 'https' : 'http' } = request;
+  const { headers, socket, protocol = 'encrypted' in socket ? 'https' : 'http' } = request;
   return {
     url: `${protocol}://${headers['host'] ?? 'localhost'}${request.originalUrl ?? request.url ?? '/'}`,
     headers: new Headers(pairsOf(headers)),

@@ -2,7 +2,7 @@
 import { WorkflowError } from './errors.ts';
 import { Receiver } from './receiver.ts';
 import { Server, serverOf } from './server.ts';
-import type { WorkflowClient } from './types.ts';
+import type { QStashClientExtraConfig, WorkflowClient } from './types.ts';
 import type { WorkflowServeOptions } from './workflow.ts';
 
 type Environment = Record<string, string | undefined>;
@@ -22,13 +22,15 @@ export function endpointOf<TInitialPayload, TResult>(
   options: WorkflowServeOptions<TInitialPayload, TResult>,
 ): Endpoint<TInitialPayload> {
   const env = options.env ?? environment();
-  const server = options.qstashClient ? serverOf(options.qstashClient) : serverBy(env);
+  const { qstashClient } = options;
+  const given = qstashClient && 'http' in qstashClient ? qstashClient : undefined;
+  const server = given ? serverOf(given) : serverBy(env, qstashClient as QStashClientExtraConfig | undefined);
   const receiver = 'receiver' in options ? options.receiver : receiverOf(env);
   return {
     url: urlOf(requestUrl, options.url, options.baseUrl ?? env['UPSTASH_WORKFLOW_URL']),
     env,
     server,
-    client: options.qstashClient ?? {
+    client: given ?? {
       http: { baseUrl: server.baseUrl, authorization: `Bearer ${env['QSTASH_TOKEN'] ?? ''}` },
     },
     async verify(body, signature) {
@@ -46,19 +48,42 @@ export function endpointOf<TInitialPayload, TResult>(
 }
 
 /** The server by its usual variables. */
-export function serverBy(env: Environment, headers?: Record<string, string>): Server {
-  const isDevelopment = env['QSTASH_DEV'] === 'true' && !env['QSTASH_URL'];
-  const baseUrl = env['QSTASH_URL'] ?? (isDevelopment ? 'http://127.0.0.1:8080' : '');
-  return new Server(baseUrl, env['QSTASH_TOKEN'], headers);
+export function serverBy(env: Environment, config: QStashClientExtraConfig = {}): Server {
+  if (!isDevelopment(env, config.devMode)) return new Server(env['QSTASH_URL'] ?? '', env['QSTASH_TOKEN'], config);
+  const port = Number.parseInt(variable(env, 'QSTASH_DEV_PORT') ?? '', 10) || DEVELOPMENT.port;
+  return new Server(`http://127.0.0.1:${port}`, DEVELOPMENT.token, config);
+}
+
+/** What a development server has, that of the hosted service as `waypost dev`. */
+const DEVELOPMENT = {
+  port: 8080,
+  token: 'eyJVc2VySUQiOiJkZWZhdWx0VXNlciIsIlBhc3N3b3JkIjoiZGVmYXVsdFBhc3N3b3JkIn0=',
+  currentSigningKey: 'sig_7kYjw48mhY7kAjqNGcy6cr29RJ6r',
+  nextSigningKey: 'sig_5ZB6DVzB1wjE8S6rZ7eenA8Pdnhs',
+};
+
+/** Whether a development server is meant, whatever address, token and keys are given. */
+function isDevelopment(env: Environment, devMode?: boolean): boolean {
+  if (devMode !== undefined) return devMode;
+  const text = variable(env, 'QSTASH_DEV') ?? '';
+  if (text === 'true' || text === '1') return true;
+  if (text === '' || text === 'false' || text === '0') return false;
+  throw new WorkflowError(`QSTASH_DEV is true, 1, false or 0, and here it is '${text}'.`);
+}
+
+function variable(env: Environment, name: string): string | undefined {
+  return env[name] ?? environment()[name];
 }
 
 const receivers = new Map<string, Receiver>();
 
 /** Made once for each pair of keys. */
 function receiverOf(env: Environment): Receiver | undefined {
-  const currentSigningKey = env['QSTASH_CURRENT_SIGNING_KEY'];
-  const nextSigningKey = env['QSTASH_NEXT_SIGNING_KEY'];
-  if (!currentSigningKey || !nextSigningKey) return undefined;
+  const { QSTASH_CURRENT_SIGNING_KEY, QSTASH_NEXT_SIGNING_KEY } = env;
+  if (!QSTASH_CURRENT_SIGNING_KEY || !QSTASH_NEXT_SIGNING_KEY) return undefined;
+  const { currentSigningKey, nextSigningKey } = isDevelopment(env)
+    ? DEVELOPMENT
+    : { currentSigningKey: QSTASH_CURRENT_SIGNING_KEY, nextSigningKey: QSTASH_NEXT_SIGNING_KEY };
   const id = `${currentSigningKey} ${nextSigningKey}`;
   const receiver = receivers.get(id) ?? new Receiver({ currentSigningKey, nextSigningKey });
   receivers.set(id, receiver);

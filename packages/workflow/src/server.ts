@@ -1,9 +1,10 @@
 /** How the endpoint and the client speak to the server: plain fetch, with a few retries where a request may be repeated. */
 import { WorkflowError } from './errors.ts';
-import type { NotifyResponse, WorkflowClient } from './types.ts';
+import type { NotifyResponse, QStashClientExtraConfig, WorkflowClient } from './types.ts';
 
 /** Pauses before a request is sent again that got no answer, or a 503. */
 const PAUSES_MS = [50, 200, 800];
+const PAUSE_MAX_MS = 800;
 
 export interface Request {
   method: string;
@@ -28,15 +29,28 @@ export interface Answer {
   text: string;
 }
 
+function pausesOf(retry: QStashClientExtraConfig['retry']): readonly number[] {
+  if (retry === undefined) return PAUSES_MS;
+  if (retry === false) return [];
+  const { retries = PAUSES_MS.length, backoff } = retry;
+  return Array.from({ length: retries }, (_, index) => backoff?.(index) ?? PAUSES_MS[index] ?? PAUSE_MAX_MS);
+}
+
 export class Server {
   readonly baseUrl: string;
   readonly #token: string | undefined;
   readonly #headers: Record<string, string>;
+  readonly #pausesMs: readonly number[];
 
-  constructor(baseUrl: string, token: string | undefined, headers: Record<string, string> = {}) {
+  constructor(
+    baseUrl: string,
+    token: string | undefined,
+    { headers, retry }: Pick<QStashClientExtraConfig, 'headers' | 'retry'> = {},
+  ) {
     this.baseUrl = baseUrl.replace(/\/+$/, '');
     this.#token = token;
-    this.#headers = headers;
+    this.#headers = headers ? Object.fromEntries(new Headers(headers)) : {};
+    this.#pausesMs = pausesOf(retry);
   }
 
   /** The account's token. Throws when there is none. */
@@ -47,13 +61,14 @@ export class Server {
 
   /** Answers whatever the server answers. Throws `WorkflowError` when it cannot be reached. */
   async send({ method, path, headers, body, token, isRepeatable = false }: Request): Promise<Answer> {
+    if (this.baseUrl === '') throw new WorkflowError('no address of the server is given: set QSTASH_URL');
     const request = {
       method,
       headers: { ...this.#headers, ...headers, authorization: `Bearer ${token ?? this.token}` },
       ...(body !== undefined && { body }),
     };
     for (let attempt = 0; ; attempt += 1) {
-      const pauseMs = isRepeatable ? PAUSES_MS[attempt] : undefined;
+      const pauseMs = isRepeatable ? this.#pausesMs[attempt] : undefined;
       try {
         const response = await fetch(`${this.baseUrl}${path}`, request);
         const answer = { status: response.status, text: await response.text() };
@@ -98,7 +113,9 @@ export function messageOf(text: string): string {
 }
 
 /** The server that an official client was made for. */
-export function serverOf(client: WorkflowClient): Server {
-  const { baseUrl, authorization, headers } = client.http;
-  return new Server(baseUrl, authorization.replace(/^Bearer /, ''), headers ? Object.fromEntries(headers) : {});
+export function serverOf({ http }: WorkflowClient): Server {
+  const { baseUrl, authorization, headers } = http as { baseUrl?: string; authorization?: string; headers?: Headers };
+  if (baseUrl === undefined || authorization === undefined)
+    throw new WorkflowError('qstashClient is no client of @upstash/qstash: it has no address and no token.');
+  return new Server(baseUrl, authorization.replace(/^Bearer /, ''), headers && { headers });
 }

@@ -120,9 +120,21 @@ export interface InvokeStepResponse<TBody> {
   isFailed?: boolean;
 }
 
-/** What is read of an official `Client` that is given as `qstashClient`. */
+/** An official `Client`: where it sends its requests, and with which headers, is read of it. */
 export interface WorkflowClient {
-  http: { baseUrl: string; authorization: string; headers?: Headers };
+  http: object;
+}
+
+/** How requests to the server are sent. */
+export interface QStashClientExtraConfig {
+  /** Sent with each request. */
+  headers?: ConstructorParameters<typeof Headers>[0];
+  /** How often a request that may be repeated is sent again, and after how many milliseconds. */
+  retry?: false | { retries?: number; backoff?: (retryCount: number) => number };
+  /** In place of `QSTASH_DEV`. */
+  devMode?: boolean;
+  /** Taken for the interface's sake: nothing is ever reported. */
+  enableTelemetry?: boolean;
 }
 
 export interface WorkflowReceiver {

@@ -8,6 +8,7 @@ import type {
   Duration,
   InvokeStepResponse,
   NotifyStepResponse,
+  QStashClientExtraConfig,
   StepFunction,
   WaitEventOptions,
   WaitForWebhookResponse,
@@ -147,10 +148,14 @@ export type MiddlewareParameters<TInitialPayload, TResult> = { name: string } & 
   | { callbacks: MiddlewareCallbacks<TInitialPayload, TResult> }
 );
 
+/** A middleware is handed on with workflows whatever they are given and return. */
+// biome-ignore lint/suspicious/noExplicitAny: as said
+type AnyCallbacks = MiddlewareCallbacks<any, any>;
+
 export class WorkflowMiddleware<TInitialPayload = unknown, TResult = unknown> {
   readonly name: string;
-  readonly #init: () => Promise<MiddlewareCallbacks<TInitialPayload, TResult>>;
-  #callbacks: Promise<MiddlewareCallbacks<TInitialPayload, TResult>> | undefined;
+  readonly #init: () => Promise<AnyCallbacks>;
+  #callbacks: Promise<AnyCallbacks> | undefined;
 
   constructor(parameters: MiddlewareParameters<TInitialPayload, TResult>) {
     this.name = parameters.name;
@@ -158,7 +163,7 @@ export class WorkflowMiddleware<TInitialPayload = unknown, TResult = unknown> {
   }
 
   /** Its callbacks; what makes them is called once. */
-  callbacks(): Promise<MiddlewareCallbacks<TInitialPayload, TResult>> {
+  callbacks(): Promise<AnyCallbacks> {
     this.#callbacks ??= this.#init();
     return this.#callbacks;
   }
@@ -204,8 +209,8 @@ export type ExclusiveValidationOptions<TInitialPayload> =
   | { schema?: never; initialPayloadParser?: (initialPayload: string) => TInitialPayload };
 
 export type WorkflowServeOptions<TInitialPayload = unknown, TResult = unknown> = {
-  /** An official client, whose server and token are used. Absent: QSTASH_URL and QSTASH_TOKEN. */
-  qstashClient?: WorkflowClient;
+  /** An official client, whose server and token are used; or what is to be set for the one by QSTASH_URL and QSTASH_TOKEN. */
+  qstashClient?: WorkflowClient | QStashClientExtraConfig;
   /** Of this endpoint, as the server reaches it. Absent: that of the request. */
   url?: string;
   /** Replaces scheme, host and port of the URL. Absent: UPSTASH_WORKFLOW_URL. */

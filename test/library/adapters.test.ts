@@ -1,0 +1,119 @@
+/** Our own adapters for Node: plain `node:http`, Express with and without a parser, Fastify; each with one workflow and several. */
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { connect } from 'node:net';
+import express from 'express';
+import Fastify from 'fastify';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import * as ofFastify from '../../packages/workflow/src/fastify.ts';
+import { Client, type WorkflowContext } from '../../packages/workflow/src/index.ts';
+import * as ofNode from '../../packages/workflow/src/node.ts';
+import type { Waypost } from '../../src/testing/types.ts';
+import { startWaypost } from '../../src/testing/waypost.ts';
+
+type Library = Pick<typeof ofNode, 'createWorkflow'>;
+
+const greet = async (context: WorkflowContext<{ name: string }>) => {
+  const greeting = await context.run('greet', () => `Hello ${context.requestPayload.name}`);
+  return context.run('end', () => `${greeting}!`);
+};
+
+function several({ createWorkflow }: Library, options: { env: Record<string, string> }) {
+  const child = createWorkflow<number, number>(
+    (context) => context.run('one', () => context.requestPayload * 2),
+    options,
+  );
+  const parent = createWorkflow<number, number>(async (context) => {
+    const { body } = await context.invoke('child', { workflow: child, body: context.requestPayload });
+    return body + 1;
+  }, options);
+  return { child, parent };
+}
+
+/** Each serves `greet` at `/one`, and `several` below `/many/`. */
+const FRAMEWORKS: Record<string, (options: { env: Record<string, string> }) => RequestListener> = {
+  'node:http': (options) => {
+    const one = ofNode.serve(greet, options);
+    const many = ofNode.serveMany(several(ofNode, options));
+    return (request, response) => void (request.url === '/one' ? one : many)(request, response);
+  },
+  Express: (options) => {
+    const app = express();
+    app.use('/one', ofNode.serve(greet, options));
+    app.use('/many', ofNode.serveMany(several(ofNode, options)));
+    return app;
+  },
+  'Express with a parser': (options) => {
+    const app = express();
+    app.use(express.json());
+    app.use('/one', ofNode.serve(greet, options));
+    app.use('/many', ofNode.serveMany(several(ofNode, options)));
+    return app;
+  },
+  Fastify: (options) => {
+    const app = Fastify();
+    app.post('/one', ofFastify.serve(greet, options));
+    app.post('/many/*', ofFastify.serveMany(several(ofFastify, options)));
+    const ready = app.ready();
+    return async (request, response) => {
+      await ready;
+      app.routing(request, response);
+    };
+  },
+};
+
+let waypost: Waypost;
+let close: () => void = () => {};
+beforeEach(async () => {
+  waypost = await startWaypost();
+});
+afterEach(async () => {
+  close();
+  await waypost.stop();
+});
+
+async function listen(listener: RequestListener): Promise<number> {
+  const server = createServer(listener);
+  close = () => {
+    server.closeAllConnections();
+    server.close();
+  };
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return (server.address() as AddressInfo).port;
+}
+
+it.each(Object.entries(FRAMEWORKS))('%s runs one workflow, and several', async (_, listenerOf) => {
+  const port = await listen(listenerOf({ env: waypost.env() }));
+  const client = new Client({ baseUrl: waypost.url, token: waypost.token });
+  const url = `http://127.0.0.1:${port}`;
+  const [one, many] = await client.trigger([
+    { url: `${url}/one`, body: { name: 'Ötter 🦦' } },
+    { url: `${url}/many/parent`, body: 21 },
+  ]);
+  await waypost.runUntilIdle();
+  const { runs } = await client.logs();
+  const resultOf = (run: typeof one) =>
+    runs.find((each) => each.workflowRunId === run?.workflowRunId)?.workflowRunResponse;
+  expect([resultOf(one), resultOf(many)]).toEqual(['"Hello Ötter 🦦!"', '43']);
+});
+
+it.each(['node:http', 'Express'])('%s answers other methods with 405, and goes on', async (name) => {
+  const port = await listen(FRAMEWORKS[name]?.({ env: waypost.env() }) ?? (() => {}));
+  for (const method of ['GET', 'PUT']) {
+    expect((await fetch(`http://127.0.0.1:${port}/one`, { method })).status).toBe(405);
+  }
+});
+
+it('survives a request whose body never ends', async () => {
+  const handle = ofNode.serve(greet, { env: waypost.env() });
+  let handled: Promise<void> = Promise.reject(new Error('no request came'));
+  handled.catch(() => {});
+  const port = await listen((request, response) => {
+    handled = handle(request, response);
+    request.once('data', () => socket.destroy());
+  });
+  const socket = connect(port, '127.0.0.1');
+  socket.write('POST /one HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nhalf');
+  await new Promise((resolve) => socket.once('close', resolve));
+  await expect.poll(() => handled).toBeUndefined();
+});

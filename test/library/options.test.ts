@@ -1,0 +1,102 @@
+/** What an endpoint and a client read of their environment, as the official ones do. */
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { Client as QstashClient } from '@upstash/qstash';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { Client, serve, type WorkflowServeOptions } from '../../packages/workflow/src/index.ts';
+import { DEVELOPMENT_ACCOUNTS } from '../../src/config/development.ts';
+
+let server: Server;
+let url: string;
+let asked: { path: string; authorization: string | undefined; custom: string | string[] | undefined; body: string }[];
+
+beforeEach(async () => {
+  asked = [];
+  server = createServer(async (request, response) => {
+    const { authorization, 'upstash-forward-x-custom': custom } = request.headers;
+    asked.push({ path: request.url ?? '', authorization, custom, body: await text(request) });
+    response.end('[{"messageId":"m"}]');
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+});
+afterEach(() => {
+  server.closeAllConnections();
+  server.close();
+});
+
+/** Begins a run with a plain request, which makes the endpoint publish to its server. */
+async function begin(options: WorkflowServeOptions): Promise<{ status: number; message: string }> {
+  const { handler } = serve(async (context) => context.run('one', () => 1), options);
+  const answer = await handler(new Request('http://app.test/workflow', { method: 'POST', body: '1' }));
+  const { message = '' } = (await answer.json()) as { message?: string };
+  return { status: answer.status, message };
+}
+
+describe('QSTASH_DEV', () => {
+  const dev = () => ({ QSTASH_DEV_PORT: new URL(url).port, QSTASH_URL: 'http://elsewhere.test', QSTASH_TOKEN: 'mine' });
+
+  it.each(['true', '1'])('is %s: the server is the one for development, whatever else is given', async (QSTASH_DEV) => {
+    expect(await begin({ env: { QSTASH_DEV, ...dev() } })).toMatchObject({ status: 200 });
+    expect(asked).toMatchObject([{ path: '/v2/batch', authorization: `Bearer ${DEVELOPMENT_ACCOUNTS[0].token}` }]);
+  });
+
+  it.each(['false', '0', ''])('is "%s": it is not', async (QSTASH_DEV) => {
+    const env = { QSTASH_DEV, ...dev(), QSTASH_URL: url };
+    expect(await begin({ env })).toMatchObject({ status: 200 });
+    expect(asked).toMatchObject([{ authorization: 'Bearer mine' }]);
+  });
+
+  it('says what it may be', async () => {
+    expect(await begin({ env: { QSTASH_DEV: 'yes', ...dev() } })).toEqual({
+      status: 500,
+      message: "QSTASH_DEV is true, 1, false or 0, and here it is 'yes'.",
+    });
+  });
+
+  it('takes the keys of the server for development, where there are any', async () => {
+    const keys = { QSTASH_CURRENT_SIGNING_KEY: 'sig_mine', QSTASH_NEXT_SIGNING_KEY: 'sig_next' };
+    const { message } = await begin({ env: { QSTASH_DEV: 'true', ...dev(), ...keys } });
+    expect(message).toContain('it has no Upstash-Signature');
+  });
+
+  it('gives way to what the client is told', async () => {
+    const own = { baseUrl: url, token: 'mine', devMode: false };
+    process.env['QSTASH_DEV'] = 'true';
+    try {
+      await new Client(own).trigger({ url: 'http://app.test' });
+    } finally {
+      delete process.env['QSTASH_DEV'];
+    }
+    expect(asked).toMatchObject([{ authorization: 'Bearer mine' }]);
+  });
+});
+
+describe('qstashClient', () => {
+  it('as an official client says where the server is, and what is sent along', async () => {
+    const qstashClient = new QstashClient({ baseUrl: url, token: 'of the client', headers: { 'x-custom': 'yes' } });
+    expect(await begin({ qstashClient, env: {} })).toMatchObject({ status: 200 });
+    expect(asked).toMatchObject([{ authorization: 'Bearer of the client', custom: 'yes' }]);
+  });
+
+  it('as settings holds for the server of the environment', async () => {
+    const env = { QSTASH_URL: url, QSTASH_TOKEN: 'mine' };
+    const qstashClient = { headers: { 'upstash-forward-x-custom': 'yes' }, enableTelemetry: false };
+    expect(await begin({ qstashClient, env })).toMatchObject({ status: 200 });
+    expect(asked).toMatchObject([{ authorization: 'Bearer mine', custom: 'yes' }]);
+  });
+
+  it('is refused when nothing can be read of it', async () => {
+    const { status, message } = await begin({ qstashClient: { http: {} }, env: {} });
+    expect([status, message]).toEqual([
+      500,
+      'qstashClient is no client of @upstash/qstash: it has no address and no token.',
+    ]);
+  });
+});
+
+it('says which variable is missing', async () => {
+  expect((await begin({ env: {} })).message).toBe('no address of the server is given: set QSTASH_URL');
+  expect((await begin({ env: { QSTASH_URL: url } })).message).toContain('set QSTASH_TOKEN');
+});
