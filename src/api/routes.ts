@@ -13,6 +13,7 @@ import { logRoutes } from './logs.ts';
 import { messageRoutes } from './messages.ts';
 import { minuteRoutes } from './minutes.ts';
 import { overviewRoutes } from './overview.ts';
+import { parkedRunRoutes } from './parked-runs.ts';
 import { projectMetricRoutes } from './project-metrics.ts';
 import { publishRoutes } from './publish.ts';
 import { queueRoutes } from './queues.ts';
@@ -50,6 +51,7 @@ export function createRoutes(services: Services): Route[] {
     ...runRoutes(services),
     ...checkpointRoutes(services),
     ...runDlqRoutes(services),
+    ...parkedRunRoutes(services),
     ...waiterRoutes(services),
     ...allWaiterRoutes(services),
     ...hookRoutes(services),

@@ -27,6 +27,7 @@ const RUN_STATES = ['RUN_STARTED', 'RUN_SUCCESS', 'RUN_FAILED', 'RUN_CANCELED'] 
 const STEP_STATES = [
   'STEP_PROGRESS',
   'STEP_RETRY',
+  'STEP_PARKED',
   'STEP_SUCCESS',
   'STEP_FAILED',
   'STEP_CANCELED',
@@ -43,7 +44,7 @@ const EVENT_STATE_NAMES = [...RUN_LOG_STATES, ...LOG_STATES] as const;
 const EVENT_STATES: ReadonlyMap<string, readonly EventState[]> = new Map<string, readonly EventState[]>([
   ...EVENT_STATE_NAMES.map((state): [string, EventState[]] => [state, [state]]),
   ['CANCELLED', ['CANCELED']],
-  ['IN_PROGRESS', ['ACTIVE', 'RETRY', 'ERROR']],
+  ['IN_PROGRESS', ['ACTIVE', 'RETRY', 'ERROR', 'STEP_PARKED']],
 ]);
 
 /** States that runs can be filtered by: their own states and those of their steps. */

@@ -80,7 +80,7 @@ const StepErrorSchema = exactly(
 );
 
 const troubles = { errors: optional(Type.Array(StepErrorSchema, { minItems: 1 })), nextDeliveryTime: optional(Ms) };
-const StepState = oneOf('STEP_PROGRESS', 'STEP_RETRY', 'STEP_SUCCESS', 'STEP_FAILED', 'STEP_CANCELED');
+const StepState = oneOf('STEP_PROGRESS', 'STEP_RETRY', 'STEP_PARKED', 'STEP_SUCCESS', 'STEP_FAILED', 'STEP_CANCELED');
 const StepSchema = exactly({ ...stepInfo, state: StepState, ...troubles }, 'Step');
 const NextStepSchema = exactly(
   {

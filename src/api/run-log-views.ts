@@ -219,14 +219,15 @@ function failureView({ atMs, error, response }: Failure, shown: Shown): View {
 }
 
 /**
- * `<status> <reason>`, as clients expect it, with further text if there is any. An answer with a success status has
- * only the text of the error.
+ * `<status> <reason>`, as clients expect it, with further text if there is any. An answer with a success status, and one
+ * that says that the code has changed, has only the text of the error.
  */
 function errorText(error: string | undefined, response: Pick<Answered, 'status'> | undefined): string | undefined {
   if (!response || isSuccess(response.status)) return error;
   const { status } = response;
+  if (error !== undefined && !error.startsWith(answeredWith(status))) return error;
   const known = `${status} ${STATUS_CODES[status] ?? ''}`.trimEnd();
-  return error?.startsWith(answeredWith(status)) ? `${known}${error.slice(answeredWith(status).length)}` : known;
+  return `${known}${error?.slice(answeredWith(status).length) ?? ''}`;
 }
 
 /** The step shows the whole answer that the run failed with; a longer one is cut here, so as not to be sent twice. */
@@ -278,7 +279,7 @@ function detailView(detail: LogDetail | undefined, shown: Shown): View {
 
 /** A created message shows when it is first due, a failed one when it is due again. */
 function nextDeliveryTime({ state, message, detail }: RunEvent): number | undefined {
-  if (state === 'RETRY') return detail?.nextDeliveryTimeMs;
+  if (state === 'RETRY' || state === 'STEP_PARKED') return detail?.nextDeliveryTimeMs;
   return state === 'CREATED' ? (detail?.nextDeliveryTimeMs ?? message?.notBeforeMs) : undefined;
 }
 

@@ -57,6 +57,8 @@ export interface Claimed {
   message: Message;
   /** Retries already made; what `Upstash-Retried` says. */
   retried: number;
+  /** How often its run was parked by the attempts just before; absent: never. */
+  parkings?: number;
   claimToken: ClaimToken;
   /** Its place in the journal of its run; absent: it is in no journal. */
   journal?: JournalPlace;
@@ -151,7 +153,7 @@ export type Outcome =
   /** Our own shutdown cut the attempt: not the endpoint's failure, so not counted. */
   | { kind: 'interrupted' };
 
-/** The states that logs show. */
+/** The states of messages that logs show. */
 export const LOG_STATES = [
   'CREATED',
   'ACTIVE',
@@ -163,10 +165,11 @@ export const LOG_STATES = [
   'CANCELED',
 ] as const;
 
-export type LogState = (typeof LOG_STATES)[number];
+/** STEP_PARKED: only of a message of a run whose code has changed, which is no failed attempt (contract K 7). */
+export type LogState = (typeof LOG_STATES)[number] | 'STEP_PARKED';
 
 /** What happens to a run, in logs beside what happens to its messages. */
-export type RunLogState = RunState | 'WAITER_ADDED' | 'INVOKED';
+export type RunLogState = RunState | 'WAITER_ADDED' | 'INVOKED' | 'STEP_PARKED';
 
 export const RUN_LOG_STATES = [
   'RUN_STARTED',
@@ -175,9 +178,10 @@ export const RUN_LOG_STATES = [
   'RUN_CANCELED',
   'WAITER_ADDED',
   'INVOKED',
+  'STEP_PARKED',
 ] as const satisfies RunLogState[];
 
-/** What an ERROR, RETRY or delayed CREATED says beside its state. */
+/** What an ERROR, RETRY, STEP_PARKED or delayed CREATED says beside its state. */
 export interface LogDetail {
   error?: string;
   nextDeliveryTimeMs?: Millis;
@@ -273,7 +277,7 @@ export interface FollowUp extends Omit<Message, 'key' | 'id'> {
 
 /** What becomes of a message when its attempt is settled. */
 export interface Change {
-  next: { kind: 'finished' } | { kind: 'waiting'; dueAtMs: Millis; retried: number };
+  next: { kind: 'finished' } | { kind: 'waiting'; dueAtMs: Millis; retried: number; parkings?: number };
   events: LogEvent[];
   /** Set exactly when the message is dead. */
   deadLetter?: DeadLetter;

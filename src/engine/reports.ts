@@ -60,6 +60,13 @@ export class Reports {
     if (change.toldAs) this.#operatorEvents?.noteSaved();
     const { message, retried } = claimed;
     const { run } = message.settings;
+    const parked = change.events.find(({ state }) => state === 'STEP_PARKED');
+    if (parked && run) {
+      const dueInS = change.next.kind === 'waiting' ? Math.ceil((change.next.dueAtMs - atMs) / 1000) : 0;
+      const why = { ...this.#where(message), reason: parked.detail?.error ?? '', next: `in ${dueInS} s` };
+      this.#log.warn('run_parked', { runId: run.id, messageId: message.id, ...why });
+      return;
+    }
     const reason = change.events.find(({ state }) => state === 'ERROR')?.detail?.error;
     if (reason === undefined) return;
     const about = { messageId: message.id, ...this.#where(message), reason, attempts: retried + 1 };

@@ -8,6 +8,8 @@ import type { WaitState } from './wait-state.ts';
 export interface LiveMessage {
   message: Message;
   retried: number;
+  /** The code of its workflow has changed: its run waits for other code, or for somebody who asks for an attempt. */
+  isParked?: true;
   state:
     | { kind: 'claimed'; claimedAtMs: Millis }
     | { kind: Exclude<WaitState, 'queue' | 'flow'>; dueAtMs: Millis }

@@ -96,7 +96,7 @@ export interface MessageView {
 export interface StepView {
   stepName?: string;
   stepType?: string;
-  state: 'STEP_PROGRESS' | 'STEP_RETRY' | 'STEP_SUCCESS' | 'STEP_FAILED' | 'STEP_CANCELED';
+  state: 'STEP_PROGRESS' | 'STEP_RETRY' | 'STEP_PARKED' | 'STEP_SUCCESS' | 'STEP_FAILED' | 'STEP_CANCELED';
   messageId?: string;
   /** The result, as JSON. */
   out?: string;

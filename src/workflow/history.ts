@@ -37,6 +37,8 @@ export interface Course {
   end?: 'delivered' | 'failed' | 'canceled';
   /** Oldest first. */
   failures: Failure[];
+  /** It is parked: what the endpoint said last of its code. */
+  parked?: Failure;
   /** The answer of the attempt that succeeded, if it was kept. */
   answer?: Answered;
 }

@@ -8,12 +8,18 @@ import type { Course, Failure, HistoryEntry, KnownRun } from './history.ts';
 import type { EntryKind } from './model.ts';
 import { joinStepInfo, type StepInfo, stepInfoOf } from './step-info.ts';
 
-export type StepState = 'STEP_PROGRESS' | 'STEP_RETRY' | 'STEP_SUCCESS' | 'STEP_FAILED' | 'STEP_CANCELED';
+export type StepState =
+  | 'STEP_PROGRESS'
+  | 'STEP_RETRY'
+  | 'STEP_PARKED'
+  | 'STEP_SUCCESS'
+  | 'STEP_FAILED'
+  | 'STEP_CANCELED';
 
 export interface StepRecord {
   info: StepInfo;
   state: StepState;
-  /** Failed attempts at what the step has yet to do, oldest first; none once it has a result. */
+  /** Failed attempts at what the step has yet to do, oldest first, and why it is parked; none once it has a result. */
   failures: Failure[];
   nextDeliveryAtMs?: number;
 }
@@ -79,7 +85,7 @@ export function recordOf(step: StepEntries, run: KnownRun, nowMs: number): StepR
   if (!executing) return { info, state: 'STEP_PROGRESS', failures };
   const record: StepRecord = { info, state: stateOfDelivery(executing), failures };
   const dueAtMs = executing.pending?.dueAtMs;
-  if (dueAtMs !== undefined && (record.state === 'STEP_RETRY' || dueAtMs > nowMs)) record.nextDeliveryAtMs = dueAtMs;
+  if (dueAtMs !== undefined && (record.state !== 'STEP_PROGRESS' || dueAtMs > nowMs)) record.nextDeliveryAtMs = dueAtMs;
   return record;
 }
 
@@ -89,10 +95,12 @@ function executingOf({ plan, toCallback, fromCallback, wait, invoke }: StepEntri
 }
 
 /** The state of an unfinished delivery. A call that failed for good has this as its result: its step has not failed. */
-export function stateOfDelivery({ pending, end, failures, kind }: Course & { kind?: EntryKind }): StepState {
+export function stateOfDelivery({ pending, end, failures, parked, kind }: Course & { kind?: EntryKind }): StepState {
   if (end === 'failed' && kind !== 'toCallback') return 'STEP_FAILED';
   if (end === 'canceled') return 'STEP_CANCELED';
-  return pending && !pending.isInFlight && failures.length > 0 ? 'STEP_RETRY' : 'STEP_PROGRESS';
+  if (!pending || pending.isInFlight) return 'STEP_PROGRESS';
+  if (parked) return 'STEP_PARKED';
+  return failures.length > 0 ? 'STEP_RETRY' : 'STEP_PROGRESS';
 }
 
 /** For a step without a result. A run that was invoked goes on when the run that waits for it fails (contract W 12.3). */
@@ -101,9 +109,14 @@ function stateAfterEnd(by: StepEntries['by'], run: KnownRun): StepState {
   return by.invoke && run.state === 'RUN_FAILED' ? 'STEP_PROGRESS' : 'STEP_CANCELED';
 }
 
+/** What has gone wrong with the delivery so far. Why it is parked is told once, however often it was tried since. */
+export function troublesOf({ failures, parked }: Course): Failure[] {
+  return parked ? [...failures, parked] : failures;
+}
+
 function failuresOf({ plan, toCallback, fromCallback }: StepEntries['by']): Failure[] {
   const entries = [plan, toCallback, fromCallback];
-  return entries.flatMap((entry) => entry?.failures ?? []).sort((a, b) => a.atMs - b.atMs);
+  return entries.flatMap((entry) => (entry ? troublesOf(entry) : [])).sort((a, b) => a.atMs - b.atMs);
 }
 
 /**

@@ -8,6 +8,7 @@ import {
   type StepRecord,
   type StepState,
   stateOfDelivery,
+  troublesOf,
 } from './records.ts';
 
 /** A delivery that will execute a step about which nothing is known yet. */
@@ -83,25 +84,27 @@ function nextOf(
 }
 
 /** Whether the delivery is unfinished, or ended without success, and its time has come. */
-function isDue({ pending, end, failures, message }: HistoryEntry, nowMs: number): boolean {
+function isDue({ message, ...course }: HistoryEntry, nowMs: number): boolean {
+  const { pending, end } = course;
   if (pending === undefined && end !== 'failed' && end !== 'canceled') return false;
-  return pending?.isInFlight === true || failures.length > 0 || message.notBeforeMs <= nowMs;
+  return pending?.isInFlight === true || troublesOf(course).length > 0 || message.notBeforeMs <= nowMs;
 }
 
 /** Whether the delivery delays the run or has ended it, although the step that it should execute has a record. */
-function isTroubled({ pending, end, failures }: Course): boolean {
-  return end === 'failed' || (pending !== undefined && !pending.isInFlight && failures.length > 0);
+function isTroubled(course: Course): boolean {
+  const { pending, end } = course;
+  return end === 'failed' || (pending !== undefined && !pending.isInFlight && troublesOf(course).length > 0);
 }
 
-function nextStepOf({ message, failures, pending, ...course }: HistoryEntry, run: KnownRun): NextStep {
+function nextStepOf({ message, ...course }: HistoryEntry, run: KnownRun): NextStep {
+  const { pending } = course;
+  const failures = troublesOf(course);
   const isOver = run.state !== 'RUN_STARTED' && course.end !== 'failed';
-  const state = isOver
-    ? 'STEP_CANCELED'
-    : stateOfDelivery({ ...course, failures, ...(pending ? { pending } : undefined) });
+  const state = isOver ? 'STEP_CANCELED' : stateOfDelivery(course);
   const step: NextStep = { message, state, failures };
   const { header } = failures.at(-1)?.response ?? {};
   const [stepName] = header?.['Upstash-Error-Step-Name'] ?? header?.['Waypost-Error-Step-Name'] ?? [];
   if (stepName !== undefined) step.stepName = stepName;
-  if (state === 'STEP_RETRY' && pending) step.nextDeliveryAtMs = pending.dueAtMs;
+  if ((state === 'STEP_RETRY' || state === 'STEP_PARKED') && pending) step.nextDeliveryAtMs = pending.dueAtMs;
   return step;
 }

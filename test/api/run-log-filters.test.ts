@@ -48,7 +48,7 @@ test.for<[text: string, bytesMax: number | undefined]>([
 
 test('states of events have their aliases', () => {
   expect(readEventsQuery('state=CANCELLED').filter.state).toEqual(['CANCELED']);
-  expect(readEventsQuery('state=IN_PROGRESS').filter.state).toEqual(['ACTIVE', 'RETRY', 'ERROR']);
+  expect(readEventsQuery('state=IN_PROGRESS').filter.state).toEqual(['ACTIVE', 'RETRY', 'ERROR', 'STEP_PARKED']);
   expect(readEventsQuery('state=INVOKED,DELIVERED').filter.state).toEqual(['INVOKED', 'DELIVERED']);
 });
 

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { decide } from '../../src/engine/messages/decide.ts';
 import type { Claimed, Outcome, Settlement } from '../../src/engine/model.ts';
-import type { HeaderMap, MessageSettings } from '../../src/protocol/settings.ts';
+import type { HeaderMap, MessageSettings, RunPart } from '../../src/protocol/settings.ts';
 import { answered, claimed, message, NOW_MS } from './fixtures.ts';
 
 const NON_RETRYABLE: HeaderMap = { 'Upstash-Nonretryable-Error': ['true'] };
@@ -184,6 +184,56 @@ describe('what the logs and the DLQ are told', () => {
   test('the settlement names the claim that it belongs to', () => {
     const of = claimed({ message: message({ key: 42, projectId: 3 }), claimToken: 99 });
     expect(settlementOf(of, answered(200))).toMatchObject({ key: 42, projectId: 3, claimToken: 99 });
+  });
+});
+
+describe('a run whose code has changed', () => {
+  const CHANGED: HeaderMap = { 'Upstash-Workflow-Code-Changed': ['true'] };
+  const ofRun = (changes: Partial<RunPart> = {}) =>
+    claimedWith({
+      maxRetries: 0,
+      run: {
+        ...{ key: 1, id: 'wfr_1', createdAtMs: NOW_MS, url: 'https://a.example/wf' },
+        features: [],
+        callType: 'step',
+        ...changes,
+      },
+    });
+
+  test.for([
+    ['is parked for a minute first', {}, 409, CHANGED, 60_000],
+    ['is parked when a call brought its answer', { callType: 'fromCallback' }, 409, CHANGED, 60_000],
+    ['is parked with the header in our own dialect', {}, 409, { 'Waypost-Workflow-Code-Changed': [' TRUE'] }, 60_000],
+    ['fails with another value', {}, 409, { 'Upstash-Workflow-Code-Changed': ['false'] }, 'dead'],
+    ['fails with another status', {}, 500, CHANGED, 'dead'],
+    ['fails with a success', {}, 200, CHANGED, 'delivered'],
+    ['fails without the header', {}, 409, {}, 'dead'],
+    ['fails where the library is not known yet', { init: 'unknown' }, 409, CHANGED, 'dead'],
+    ['goes on where somebody else was called', { callType: 'toCallback' }, 409, CHANGED, 'delivered'],
+  ] as const)('%s', ([, run, status, header, expected]) => {
+    expect(verdict(ofRun(run), answered(status, header as unknown as HeaderMap))).toBe(expected);
+  });
+
+  test.for([
+    [JSON.stringify({ error: 'CodeChangedError', message: 'Both sides.' }), 'Both sides.'],
+    [JSON.stringify({ message: 'x'.repeat(2_000) }), 'x'.repeat(1_000)],
+    [JSON.stringify({ message: 'x'.repeat(70_000) }), 'The code of the workflow has changed.'],
+    [JSON.stringify({ message: '' }), 'The code of the workflow has changed.'],
+    [JSON.stringify({ message: 7 }), 'The code of the workflow has changed.'],
+    ['null', 'The code of the workflow has changed.'],
+    ['no JSON', 'The code of the workflow has changed.'],
+  ])('is told what the answer says of it: %s', ([text, error]) => {
+    const answer = { ...answered(409, CHANGED), body: new TextEncoder().encode(text) } as Outcome;
+    const { change, changeIfCancelRequested } = settlementOf({ ...ofRun(), retried: 2, parkings: 5 }, answer);
+    const dueAtMs = NOW_MS + 32 * 60_000;
+    expect(change.next).toEqual({ kind: 'waiting', dueAtMs, retried: 2, parkings: 6 });
+    expect(change.events).toMatchObject([{ state: 'STEP_PARKED', detail: { error, nextDeliveryTimeMs: dueAtMs } }]);
+    expect(changeIfCancelRequested?.events.at(-1)?.state).toBe('CANCELED');
+  });
+
+  test('is parked anew after another outcome', () => {
+    const { change } = settlementOf({ ...claimed(), parkings: 3 }, answered(500));
+    expect(change.next).toEqual({ kind: 'waiting', dueAtMs: NOW_MS + 12_000, retried: 1 });
   });
 });
 

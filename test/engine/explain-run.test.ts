@@ -6,7 +6,7 @@ import type { LiveMessage } from '../../src/engine/unfinished.ts';
 import type { KnownRun, RunHistory } from '../../src/workflow/history.ts';
 import type { RunState } from '../../src/workflow/model.ts';
 import { runLogOf } from '../../src/workflow/run-log.ts';
-import { DELIVERED, dueIn, IN_FLIGHT, Journal, NOW, RETRYING } from '../workflow/histories.ts';
+import { DELIVERED, dueIn, failure, IN_FLIGHT, Journal, NOW, RETRYING } from '../workflow/histories.ts';
 import { message } from './fixtures.ts';
 
 /** Where unfinished messages stand when no lane holds them, with the number of retries made. */
@@ -82,6 +82,23 @@ test.for<[title: string, history: RunHistory, reason: string, part: string]>([
   expect(explanation.sentence).toContain(part);
   expect(explanation.sentence).toMatch(/^[A-Z].*\.$/);
   expect(explanation).toMatchObject({ runId: 'wfr_a', others: 0 });
+});
+
+test.for<[title: string, step: Record<string, unknown>]>([
+  ['after a step', {}],
+  ['after a sleep', { stepType: 'SleepFor', sleepFor: 90 }],
+])('what is parked %s is told with what has changed', ([, step]) => {
+  const parked = failure('This run has step 1, and the code has none.', 409);
+  const history = new Journal()
+    .initial()
+    .step(1, step, { ...dueIn(5_000), parked })
+    .history();
+  const [entry] = liveEntriesOf(history);
+  const state = { kind: 'due', dueAtMs: NOW + 5_000 } as const;
+  const live: LiveMessage = { message: message(), retried: 0, cancelRequested: false, isParked: true, state };
+  const { reason, sentence, dueAtMs } = explainRun(history, new Map([[entry?.message.id ?? '', live]]), NOW);
+  expect([reason, dueAtMs]).toEqual(['parked', NOW + 5_000]);
+  expect(sentence).toContain('The delivery after step 1 (s1): This run has step 1, and the code has none. Is parked');
 });
 
 test('what a lane holds is told with its key', () => {

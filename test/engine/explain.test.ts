@@ -25,6 +25,8 @@ test.for([
 
 test.for([
   ['a delayed message', { state: { kind: 'due', dueAtMs: SOON_MS } }, 'delayed', '2026-01-01T00:01:00.000Z'],
+  ['a parked run', { state: { kind: 'due', dueAtMs: SOON_MS }, isParked: true }, 'parked', 'has changed'],
+  ['a parked run that is due', { state: { kind: 'due', dueAtMs: NOW_MS }, isParked: true }, 'due', 'goes out'],
   ['a planned retry', { state: { kind: 'due', dueAtMs: SOON_MS }, retried: 2 }, 'retrying', 'retry 2'],
   ['a message that is due', { state: { kind: 'due', dueAtMs: NOW_MS } }, 'due', 'a worker has room'],
   ['one in the line of its origin', { state: { kind: 'origin', dueAtMs: NOW_MS } }, 'endpoint_busy', 'a.example'],

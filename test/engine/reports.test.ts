@@ -79,6 +79,25 @@ describe('what a server in production tells', () => {
     expect(told(answered(200))).toEqual([]);
   });
 
+  it('warns of a run that is parked, and says when it is tried again', () => {
+    const settings: MessageSettings = {
+      dialect: 'upstash',
+      maxRetries: 0,
+      run: { ...RUN, features: [], callType: 'step' },
+    };
+    expect(told(answered(409, { 'Upstash-Workflow-Code-Changed': ['true'] }), { settings })).toEqual([
+      {
+        level: 'warn',
+        event: 'run_parked',
+        runId: 'wfr_1',
+        messageId: 'msg_1',
+        origin: 'https://a.example',
+        reason: 'The code of the workflow has changed.',
+        next: 'in 60 s',
+      },
+    ]);
+  });
+
   it('warns of an origin that is held back', () => {
     const lines: Line[] = [];
     reportsInto(lines, false).heldBack('https://a.example');

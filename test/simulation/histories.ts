@@ -23,6 +23,7 @@ const LETTERS: Record<LogState, string> = {
   DELIVERED: 'D',
   ERROR: 'E',
   RETRY: 'R',
+  STEP_PARKED: 'P',
   FAILED: 'F',
   CANCEL_REQUESTED: 'Q',
   CANCELED: 'X',

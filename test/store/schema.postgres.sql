@@ -209,7 +209,8 @@ create table messages (
   queue_slot bigint,
   flow_key text collate "C",
   run_key bigint,
-  journal_position bigint
+  journal_position bigint,
+  parkings bigint
 ) with (
   fillfactor=70,
   autovacuum_vacuum_scale_factor=0.01,
@@ -227,6 +228,7 @@ CREATE INDEX messages_flow_queued ON messages USING btree (project_id, flow_key)
 CREATE INDEX messages_flow_slots ON messages USING btree (project_id, flow_key) WHERE ((claim_token IS NOT NULL) AND (flow_key IS NOT NULL));
 CREATE INDEX messages_held ON messages USING btree (project_id, due_at_ms, key) WHERE ((claim_token IS NULL) AND (line = 4));
 CREATE INDEX messages_lines ON messages USING btree (project_id, origin, due_at_ms, key) WHERE ((claim_token IS NULL) AND (line = 1));
+CREATE INDEX messages_of_parked_runs ON messages USING btree (project_id, run_key, key) WHERE (parkings IS NOT NULL);
 CREATE INDEX messages_queue_slots ON messages USING btree (project_id, queue_id, queue_slot) WHERE (queue_slot IS NOT NULL);
 CREATE INDEX messages_queued ON messages USING btree (project_id, queue_id, queue_position) WHERE ((claim_token IS NULL) AND (line = 3));
 CREATE INDEX messages_run ON messages USING btree (run_key, key) WHERE (run_key IS NOT NULL);

@@ -12,7 +12,7 @@ CREATE TABLE messages (
   worker text,
   line integer not null,
   cancel_requested_at_ms integer
-, queue_id integer, queue_position integer, queue_slot integer, flow_key text, run_key integer, journal_position integer);
+, queue_id integer, queue_position integer, queue_slot integer, flow_key text, run_key integer, journal_position integer, parkings integer);
 
 CREATE TABLE contents (
   key integer primary key,
@@ -365,3 +365,5 @@ CREATE TABLE operator_events (
 ) without rowid;
 
 CREATE INDEX operator_events_due on operator_events (due_at_ms) where due_at_ms is not null;
+
+CREATE INDEX messages_of_parked_runs on messages (project_id, run_key, key) where parkings is not null;

@@ -158,6 +158,9 @@ export async function useRuns(world: World): Promise<void> {
   await store.runs.findRun(PROJECT, first.key);
   await store.runs.readJournal(first.key);
   await store.runs.findRecords(PROJECT, run?.invokers ?? []);
+  const after = { runKey: -1, key: -1 };
+  await store.runs.findParked({ projectId: PROJECT, after, limit: 10 });
+  await store.runs.findParked({ projectId: PROJECT, runKey: first.key, after, limit: 10 });
   const change = { ...buried(T0), ending: ending(first, { state: 'RUN_FAILED' }), failureCallback: 'none' as const };
   await store.messages.settle(settlement(first, claimToken, change), T0);
   const late = appended(world, first, { entry: { entryKey: 's7' } });

@@ -364,6 +364,18 @@ test('a failing step is told with its attempts, and with its name where the answ
   expect(step).toMatchObject({ state: 'STEP_RETRY', stepName: 'charge', failures, nextDeliveryAtMs: NOW + 5_000 });
 });
 
+test('what is parked says why once, beside what failed before, and until when', () => {
+  const [failed, parked] = [failure('500', 500), failure('This run has step 1, and the code has none.', 409)];
+  const course: Course = { pending: { dueAtMs: NOW + 5_000, isInFlight: false }, failures: [failed], parked };
+  const expected = { state: 'STEP_PARKED', failures: [failed, parked], nextDeliveryAtMs: NOW + 5_000 };
+  const step = runLogOf(new Journal().initial().step(1, {}, course).history(), NOW);
+  expect(step.next).toMatchObject([expected]);
+  const plan = runLogOf(new Journal().initial().plan(1, 2, {}, course).plan(2, 2).history(), NOW);
+  expect(plan.groups[1]?.records[0]).toMatchObject(expected);
+  const isInFlight: Course = { ...course, pending: { dueAtMs: NOW, isInFlight: true } };
+  expect(runLogOf(new Journal().initial(isInFlight).history(), NOW).next).toMatchObject([{ state: 'STEP_PROGRESS' }]);
+});
+
 test('a plan that is retried says why and when', () => {
   const [, group] = runLogOf(new Journal().initial().plan(1, 2, {}, RETRYING).plan(2, 2).history(), NOW).groups;
   expect(group?.records[0]).toMatchObject({ failures: RETRYING.failures, nextDeliveryAtMs: NOW + 5_000 });

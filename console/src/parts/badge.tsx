@@ -25,6 +25,7 @@ const TONE_OF_STATE: Record<string, Tone> = {
   RUN_CANCELED: 'quiet',
   STEP_SUCCESS: 'good',
   STEP_RETRY: 'warn',
+  STEP_PARKED: 'warn',
   STEP_FAILED: 'bad',
   STEP_PROGRESS: 'busy',
   STEP_CANCELED: 'quiet',

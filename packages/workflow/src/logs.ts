@@ -22,7 +22,7 @@ export interface StepLog {
   retries: number;
   retryDelay?: string;
   concurrent: number;
-  state: 'STEP_PROGRESS' | 'STEP_SUCCESS' | 'STEP_RETRY' | 'STEP_FAILED';
+  state: 'STEP_PROGRESS' | 'STEP_SUCCESS' | 'STEP_RETRY' | 'STEP_PARKED' | 'STEP_FAILED';
   createdAt: number;
   headers: Headers;
   sleepFor?: number;
@@ -52,7 +52,7 @@ type StepLogGroup =
       steps: {
         messageId: string;
         stepName?: string;
-        state: 'STEP_PROGRESS' | 'STEP_RETRY' | 'STEP_FAILED' | 'STEP_CANCELED';
+        state: 'STEP_PROGRESS' | 'STEP_RETRY' | 'STEP_PARKED' | 'STEP_FAILED' | 'STEP_CANCELED';
         retries: number;
         retryDelay?: string;
         errors?: StepError[];

@@ -22,6 +22,7 @@ import type {
 } from '../model.ts';
 import { callResultsOf } from '../runs/call-results.ts';
 import { callbacksOf, type Ended } from './callbacks.ts';
+import { isCodeChanged, parkedForMs, sentenceOf } from './parking.ts';
 
 export type Decision =
   /** `follows` is saved as `settlement.change.follows`, once each message has a key, an id and a state. */
@@ -107,6 +108,7 @@ interface End {
 }
 
 function retryOrGiveUp(claimed: Claimed, failure: Ended, end: End): Decision {
+  if (failure.kind === 'answered' && isCodeChanged(claimed, failure)) return park(claimed, failure, end.atMs);
   if (canRetry(claimed, failure)) return retry(claimed, failure, end);
   const { atMs } = end;
   switch (claimed.message.settings.run?.callType) {
@@ -147,6 +149,18 @@ function retry(claimed: Claimed, failure: Ended, { atMs, leadMs }: End): Decisio
     },
     cancelled(failure, atMs),
   );
+}
+
+/** Not a failed attempt: repeating it mends nothing until other code is deployed, and then it goes on. */
+function park(claimed: Claimed, answer: Answered, atMs: Millis): Decision {
+  const parkings = (claimed.parkings ?? 0) + 1;
+  const dueAtMs = atMs + parkedForMs(parkings);
+  const detail = { error: sentenceOf(answer.body), nextDeliveryTimeMs: dueAtMs, response: responseOf(answer) };
+  const change: Change = {
+    next: { kind: 'waiting', dueAtMs, retried: claimed.retried, parkings },
+    events: [{ atMs, state: 'STEP_PARKED', detail }],
+  };
+  return settle(claimed, answer, atMs, change, cancelled(answer, atMs));
 }
 
 /** First what the answer asks for, then the publisher's expression, then the default back-off (contract M 8.2 to 8.4). */

@@ -11,6 +11,11 @@ export const UNFINISHED_REASONS = [
   'delayed',
   /** An attempt failed. Remedy: mend what the log says of the attempt; then `waypost messages retry <id>` does not wait for the time. */
   'retrying',
+  /**
+   * The code of its workflow no longer fits the steps that its run has in its journal. Remedy: deploy code that does, and the run goes on by
+   * itself, or at once with `waypost runs resume`; see [deploying changed code](workflows.md#deploying-changed-code).
+   */
+  'parked',
   /** It is to go out at once. Remedy: if it stays so, the workers are full or gone: `waypost doctor` says which. */
   'due',
   /** Its endpoint has as many attempts as it may. Remedy: answer sooner, or raise `WAYPOST_IN_FLIGHT_PER_ORIGIN_MAX`. */
@@ -72,19 +77,19 @@ export function explain(live: LiveMessage, nowMs: Millis, held?: Held): Explanat
 }
 
 function reasonOf(live: LiveMessage, nowMs: Millis, held: Held | undefined): Reason {
-  const { state, retried, message } = live;
+  const { state, message } = live;
   switch (state.kind) {
     case 'claimed':
       return explainAttempt(live, state.claimedAtMs);
     case 'origin':
       return { ...explainLine(message.origin, held), dueAtMs: state.dueAtMs };
     case 'due':
-      return { ...explainDueTime(state.dueAtMs, retried, nowMs), dueAtMs: state.dueAtMs };
+      return { ...explainDueTime(live, state.dueAtMs, nowMs), dueAtMs: state.dueAtMs };
     case 'queue':
       return { ...explainQueue(live, state), dueAtMs: state.dueAtMs };
     case 'flow': {
       const isReady = state.dueAtMs <= nowMs;
-      const reason = isReady ? explainKey(state.key, nowMs) : explainDueTime(state.dueAtMs, retried, nowMs);
+      const reason = isReady ? explainKey(state.key, nowMs) : explainDueTime(live, state.dueAtMs, nowMs);
       return { ...reason, dueAtMs: state.dueAtMs, flowControlKey: state.key.key };
     }
     case 'project':
@@ -125,10 +130,14 @@ function explainAttempt({ cancelRequested }: LiveMessage, sinceMs: Millis): Reas
   return { reason: 'cancelling', sentence, sinceMs };
 }
 
-function explainDueTime(dueAtMs: Millis, retried: number, nowMs: Millis): Reason {
+function explainDueTime({ retried, isParked }: LiveMessage, dueAtMs: Millis, nowMs: Millis): Reason {
   const due = new Date(dueAtMs).toISOString();
   if (dueAtMs <= nowMs)
     return { reason: 'due', sentence: `Is due since ${due} and goes out as soon as a worker has room.` };
+  if (isParked) {
+    const sentence = `Is parked, since the code of its workflow has changed, and is tried again at ${due}.`;
+    return { reason: 'parked', sentence };
+  }
   if (retried > 0) return { reason: 'retrying', sentence: `Waits for retry ${retried}, planned for ${due}.` };
   return { reason: 'delayed', sentence: `Is delayed until ${due}, as its publisher asked.` };
 }

@@ -102,14 +102,15 @@ function stuckCause(): Cause {
 
 function causeOfMessage(entry: HistoryEntry, info: StepInfo | undefined, live: LiveMessage, nowMs: Millis): Cause {
   const { reason, sentence, retried, sinceMs, dueAtMs, flowControlKey } = explain(live, nowMs);
-  const cause: Cause = { ...stepOf(info), reason, sentence: `${subjectOf(entry, info)}: ${sentence}`, retried };
+  const why = reason === 'parked' && entry.parked ? `${entry.parked.error} ${sentence}` : sentence;
+  const cause: Cause = { ...stepOf(info), reason, sentence: `${subjectOf(entry, info)}: ${why}`, retried };
   cause.messageId = entry.message.id;
   if (sinceMs !== undefined) cause.sinceMs = sinceMs;
   if (dueAtMs !== undefined) cause.dueAtMs = dueAtMs;
   if (flowControlKey !== undefined) cause.flowControlKey = flowControlKey;
   if (entry.kind === 'toCallback') cause.url = entry.message.url;
   const isSleep = info?.sleepForMs !== undefined || info?.sleepUntilMs !== undefined;
-  if (isSleep && dueAtMs !== undefined && dueAtMs > nowMs && entry.failures.length === 0) {
+  if (isSleep && reason !== 'parked' && dueAtMs !== undefined && dueAtMs > nowMs && entry.failures.length === 0) {
     return {
       ...cause,
       reason: 'sleeping',

@@ -22,6 +22,16 @@ export type EndedAs =
   /** It has ended before, or never existed. */
   | { kind: 'over' };
 
+/** Where a message of a run is in the list of those that are parked. */
+export interface ParkedPosition {
+  runKey: RunKey;
+  key: MessageKey;
+}
+
+export interface ParkedMessage extends ParkedPosition {
+  id: MessageId;
+}
+
 export interface RunStore {
   /** The run with this id that has not ended. */
   findActiveRun(projectId: ProjectId, id: string): Promise<Run | undefined>;
@@ -33,6 +43,10 @@ export interface RunStore {
   readJournal(runKey: RunKey, range?: { afterPosition?: number; toPosition?: number }): Promise<JournalEntry[]>;
   /** The waits, invocations and other entries that are kept, in the order of `keys`; missing ones are left out. */
   findRecords(projectId: ProjectId, keys: MessageKey[]): Promise<Message[]>;
+  /** The first `limit` messages after `after` that are parked, by run, then by key: of one run, or of all. */
+  findParked(
+    args: InProject & { runKey?: RunKey | undefined; after: ParkedPosition; limit: number },
+  ): Promise<ParkedMessage[]>;
   /**
    * Ends each run that has not changed since its ending was made: cancels its waiting messages, marks those in flight,
    * removes its waiters and its pending events, and saves `follows`. A message for the journal of a run that is over is

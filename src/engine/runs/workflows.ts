@@ -17,6 +17,7 @@ import { DeadRuns } from './dead-runs.ts';
 import type { DraftContext } from './drafts.ts';
 import type { JournalBodies } from './journal-bodies.ts';
 import { RunLogs } from './logs.ts';
+import { type ParkedRunCommands, ParkedRuns } from './parked.ts';
 import { Publisher } from './publish.ts';
 import type { RunCommands as EndAndRead, RunLogCommands, WaiterCommands } from './run-commands.ts';
 import { waiterLoop } from './waiter-loop.ts';
@@ -28,6 +29,7 @@ export interface WorkflowCommands
     RunLogCommands,
     WaiterCommands,
     DeadRunCommands,
+    ParkedRunCommands,
     CheckpointCommands {}
 
 export interface WorkflowDeps {
@@ -60,6 +62,7 @@ export class Workflows {
     const waits = new RunWaits({ ...deps, active, noteDeadline });
     const logs = new RunLogs(store, clock);
     const canceller = new RunCanceller({ ...deps, active });
+    const parked = new ParkedRuns(deps);
     const dead = new DeadRuns({ ...deps, noteDeadline });
     const checkpoints = new Checkpoints({ ...deps, active, publisher: this.publisher, waits });
     this.commands = {
@@ -75,6 +78,8 @@ export class Workflows {
       explainRun: logs.explainRun.bind(logs),
       cancelRuns: canceller.cancelRuns.bind(canceller),
       cancelRunsMatching: canceller.cancelRunsMatching.bind(canceller),
+      resumeParkedRun: parked.resumeParkedRun.bind(parked),
+      resumeParkedRuns: parked.resumeParkedRuns.bind(parked),
       resumeRun: dead.resumeRun.bind(dead),
       restartRun: dead.restartRun.bind(dead),
       repeatFailureCallback: dead.repeatFailureCallback.bind(dead),

@@ -90,6 +90,12 @@ export function endTokenOf(header: HeaderMap): string | undefined {
   return (header[`Upstash-${END}`] ?? header[`Waypost-${END}`])?.[0]?.trim();
 }
 
+/** Whether the workflow's code no longer fits the journal of its run; either prefix is understood (contract W 1.5). */
+export function saysCodeChanged(header: HeaderMap): boolean {
+  const value = header['Upstash-Workflow-Code-Changed'] ?? header['Waypost-Workflow-Code-Changed'];
+  return value?.[0]?.trim().toLowerCase() === 'true';
+}
+
 const END_NAMES: ReadonlySet<string> = new Set([`upstash-${END}`.toLowerCase(), `waypost-${END}`.toLowerCase()]);
 export const END_NAME_LENGTH = `Upstash-${END}`.length;
 

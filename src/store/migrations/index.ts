@@ -14,6 +14,7 @@ import { accountsOfWorkers } from './011-accounts-of-workers.ts';
 import { minutes } from './012-minutes.ts';
 import { statusOfDelivered } from './013-status-of-delivered.ts';
 import { operatorEvents } from './014-operator-events.ts';
+import { parkedRuns } from './015-parked-runs.ts';
 import type { Migration } from './migration.ts';
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -31,6 +32,7 @@ export const MIGRATIONS: readonly Migration[] = [
   minutes,
   statusOfDelivered,
   operatorEvents,
+  parkedRuns,
 ];
 
 /** The database was written by a newer Waypost in a way that this one cannot work with. */

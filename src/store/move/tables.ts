@@ -69,7 +69,7 @@ export const MOVED_TABLES: readonly MovedTable[] = [
     'messages',
     'key',
     `project_id origin due_at_ms bytes retried claimed_at_ms claim_token worker line cancel_requested_at_ms queue_id
-     queue_position queue_slot flow_key run_key journal_position`,
+     queue_position queue_slot flow_key run_key journal_position parkings`,
   ),
   table(
     'dead',

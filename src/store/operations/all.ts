@@ -16,6 +16,7 @@ import * as claim from './messages/claim.ts';
 import * as dead from './messages/dead.ts';
 import * as find from './messages/find.ts';
 import * as makeDue from './messages/make-due.ts';
+import * as parked from './messages/parked.ts';
 import * as release from './messages/release.ts';
 import * as settle from './messages/settle.ts';
 import * as unfinished from './messages/unfinished.ts';
@@ -55,6 +56,7 @@ const ALL = {
   ...claim,
   ...dead,
   ...find,
+  ...parked,
   ...logs,
   ...liveLogs,
   ...minutes,

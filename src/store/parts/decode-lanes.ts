@@ -16,6 +16,7 @@ export function decodeClaimed(row: ClaimedRow): Claimed {
     claimedAtMs: row.claimed_at_ms,
   };
   if (row.queue_id === null && row.flow_key === null && row.run_key === null) claimed.isAlone = true;
+  if (row.parkings !== null) claimed.parkings = row.parkings;
   if (row.journal_position !== null) claimed.journal = { position: row.journal_position, bytes: row.bytes };
   return claimed;
 }
@@ -40,6 +41,7 @@ export function decodeLive(rows: LiveRows, nowMs: Millis): LiveMessage {
     retried: message.retried,
     state: stateOf(message, rows, nowMs),
     cancelRequested: message.cancel_requested_at_ms !== null,
+    ...(message.parkings && { isParked: true }),
   };
 }
 

@@ -1,8 +1,8 @@
 /** How do the rows of run logs become values of the engine? Runs in the caller's thread. */
-import type { Message } from '../../engine/model.ts';
+import type { LogDetail, Message } from '../../engine/model.ts';
 import type { RunEvent } from '../../engine/runs/log-store.ts';
 import { dlqIdOf } from '../../protocol/cursor.ts';
-import type { Course, FailureFunction, HistoryEntry, KnownRun, RunHistory } from '../../workflow/history.ts';
+import type { Course, Failure, FailureFunction, HistoryEntry, KnownRun, RunHistory } from '../../workflow/history.ts';
 import {
   anyLogStateOf,
   type ContentRow,
@@ -124,11 +124,13 @@ function courseFor(courseByKey: Map<number, Course>, key: number): Course {
 function noteEvent(course: Course, { at_ms, state }: CourseRow, row: DetailRow | undefined): void {
   const detail = row && decodeDetail(row);
   switch (logStateOf(state)) {
-    case 'ERROR': {
-      const failure = { atMs: at_ms, error: detail?.error ?? '' };
-      course.failures.push(detail?.response ? { ...failure, response: detail.response } : failure);
+    case 'ERROR':
+      course.failures.push(failureOf(at_ms, detail));
+      delete course.parked;
       return;
-    }
+    case 'STEP_PARKED':
+      course.parked = failureOf(at_ms, detail);
+      return;
     case 'DELIVERED':
       course.end = 'delivered';
       if (detail?.response) course.answer = detail.response;
@@ -142,6 +144,10 @@ function noteEvent(course: Course, { at_ms, state }: CourseRow, row: DetailRow |
     default:
       return;
   }
+}
+
+function failureOf(atMs: number, { error = '', response }: LogDetail = {}): Failure {
+  return response ? { atMs, error, response } : { atMs, error };
 }
 
 function decodeRuns({ runs, responses, invokers }: Pick<HistoryRows, 'runs' | 'responses' | 'invokers'>) {

@@ -31,6 +31,10 @@ export function runsOver(connection: Connection): RunStore {
       return (await connection.read('findRecords', { projectId, keys })).map(decodeMessage);
     },
 
+    findParked(args) {
+      return connection.read('findParked', args);
+    },
+
     endRuns(endings, nowMs) {
       return connection.write('endRuns', {
         endings: endings.map(({ ending, follows }) => ({

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
-import type { Message } from '../../../src/engine/model.ts';
+import type { Change, Message } from '../../../src/engine/model.ts';
+import { begin } from './run-world.ts';
 import {
   eachWorld,
   type MessageOptions,
@@ -12,12 +13,24 @@ import {
 } from './world.ts';
 
 const LATER = { notBeforeMs: T0 + 9_000 };
+const NOWHERE = { runKey: -1, key: -1 };
 
 export function makeDueConformance(open: OpenStore): void {
   const world = eachWorld(open);
   const makeDue = (message: Message, nowMs = T0 + 1) => world().store.messages.makeDue(PROJECT, message.id, nowMs);
   const claimed = async (nowMs = T0 + 1) =>
     (await world().claim({}, nowMs)).claimed.map(({ message, retried }) => [message.id, retried]);
+  /** The first message of a run, parked for the `parkings`-th time. */
+  const parkedRun = async (id: string, parkings = 1): Promise<Message> => {
+    const first = await begin(world(), { id });
+    const [claim] = (await world().claim({}, T0)).claimed;
+    const change: Change = {
+      next: { kind: 'waiting', dueAtMs: T0 + 60_000, retried: 0, parkings },
+      events: [{ atMs: T0, state: 'STEP_PARKED', detail: { error: 'changed', nextDeliveryTimeMs: T0 + 60_000 } }],
+    };
+    await world().store.messages.settle(settlement(first, claim?.claimToken ?? 0, change), T0);
+    return first;
+  };
   const limited = (options: MessageOptions = {}) => ({
     ...options,
     settings: { flowControl: { key: 'k', parallelism: 1, periodS: 1 } },
@@ -73,6 +86,38 @@ export function makeDueConformance(open: OpenStore): void {
     expect(await claimed()).toEqual([]);
     expect(await makeDue(first)).toBe('due');
     expect(await claimed()).toEqual([[first.id, 0]]);
+  });
+
+  it('lets a parked message of a run start at once, and counts from the beginning if it is parked again', async () => {
+    const [first, second] = [await parkedRun('a'), await parkedRun('b', 3)];
+    const found = (args: { runKey?: number; after?: typeof NOWHERE; limit?: number } = {}) =>
+      world().store.runs.findParked({ projectId: PROJECT, after: NOWHERE, limit: 10, ...args });
+    const parked = [first, second].map(({ key, id }) => ({ runKey: key, key, id }));
+    expect(await found()).toEqual(parked);
+    expect(await found({ limit: 1 })).toEqual(parked.slice(0, 1));
+    expect(await found({ after: parked[0] ?? NOWHERE })).toEqual(parked.slice(1));
+    expect(await found({ runKey: second.key })).toEqual(parked.slice(1));
+    expect(await world().store.runs.findParked({ projectId: OTHER_PROJECT, after: NOWHERE, limit: 1 })).toEqual([]);
+    expect((await world().store.messages.findLive(PROJECT, first.id, T0))?.isParked).toBe(true);
+    expect(await makeDue(second)).toBe('due');
+    expect(await found()).toEqual(parked.slice(0, 1));
+    expect((await world().store.messages.findLive(PROJECT, second.id, T0))?.isParked).toBeUndefined();
+    const [again] = (await world().claim({}, T0 + 1)).claimed;
+    expect([again?.message.id, again?.parkings]).toEqual([second.id, 0]);
+    const [late] = (await world().claim({}, T0 + 60_000)).claimed;
+    expect([late?.message.id, late?.parkings]).toEqual([first.id, 1]);
+    expect(await found()).toEqual([]);
+  });
+
+  it('leaves other messages of a run to the run', async () => {
+    const first = await begin(world(), LATER);
+    expect(await makeDue(first)).toBe('ofRun');
+    const again = await parkedRun('again');
+    await makeDue(again);
+    const [claimedAgain] = (await world().claim({}, T0 + 1)).claimed;
+    const retried = retrying(T0, T0 + 60_000, 1);
+    await world().store.messages.settle(settlement(again, claimedAgain?.claimToken ?? 0, retried), T0 + 1);
+    expect(await makeDue(again, T0 + 2)).toBe('ofRun');
   });
 
   it('says what cannot be: no such message, another project’s, one under way', async () => {

@@ -16,6 +16,7 @@ type Reason = HeldBack['queues'][number]['reason'];
 const WORDS: Record<Reason, string> = {
   delayed: 'delayed',
   retrying: 'to be retried',
+  parked: 'code has changed',
   due: 'due now',
   endpoint_busy: 'endpoint busy',
   endpoint_unproven: 'endpoint not yet proven',

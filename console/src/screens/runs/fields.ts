@@ -24,6 +24,7 @@ export const RUN_FIELDS: readonly FilterField[] = [
       ['RUN_FAILED', 'failed'],
       ['RUN_CANCELED', 'canceled'],
       ['STEP_RETRY', 'a step is retried'],
+      ['STEP_PARKED', 'parked'],
     ],
   },
   ...OF_EVERY_RUN,

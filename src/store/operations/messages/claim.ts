@@ -33,6 +33,7 @@ export interface ClaimedRow extends ContentRow {
   journal_position: number | null;
   bytes: number;
   retried: number;
+  parkings: number | null;
   claim_token: number;
   claimed_at_ms: number;
 }
@@ -379,7 +380,7 @@ export async function own(
   const inOrder = taken.toSorted((a, b) => a.due_at_ms - b.due_at_ms || a.key - b.key);
   const keys = inOrder.map(({ key }) => key);
   const rows = await tx.query<Omit<ClaimedRow, 'claim_token' | 'claimed_at_ms'>>(
-    `select ${CLAIMED_CONTENT_FIELDS}, m.retried, m.queue_id, m.flow_key, m.run_key, m.journal_position, m.bytes
+    `select ${CLAIMED_CONTENT_FIELDS}, m.retried, m.parkings, m.queue_id, m.flow_key, m.run_key, m.journal_position, m.bytes
      from messages m lookup contents c on (c.key = m.key) where m.key in (??)`,
     [keys],
   );

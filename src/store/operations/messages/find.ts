@@ -30,6 +30,8 @@ export const find = read(async (queries: Queries, args: FindArgs): Promise<Conte
 
 export interface LiveRow extends ContentRow {
   retried: number;
+  /** Only of messages of runs, which are not listed. */
+  parkings?: number | null;
   due_at_ms: number;
   line: number;
   queue_id: number | null;
@@ -54,7 +56,7 @@ export const findLive = longRead(
     args: { projectId: ProjectId; key: MessageKey; id: MessageId; nowMs: number },
   ): Promise<LiveRows | null> => {
     const [message] = await queries.query<LiveRow>(
-      `select ${CONTENT_FIELDS}, m.retried, m.due_at_ms, m.line, m.queue_id, m.queue_position, m.queue_slot, m.flow_key,
+      `select ${CONTENT_FIELDS}, m.retried, m.parkings, m.due_at_ms, m.line, m.queue_id, m.queue_position, m.queue_slot, m.flow_key,
        m.claimed_at_ms, m.cancel_requested_at_ms
      from messages m lookup contents c on (c.key = m.key)
      where m.key = ? and m.project_id = ? and c.id = ?`,

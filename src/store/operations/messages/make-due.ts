@@ -21,23 +21,28 @@ interface WaitingRow {
   due_at_ms: number;
   flow_key: string | null;
   run_key: number | null;
+  parkings: number | null;
   line: number;
 }
 
-/** Its queue, its flow-control key and its origin still hold it back. A message of a run waits as the run says. */
+/**
+ * Its queue, its flow-control key and its origin still hold it back. A message of a run waits as the run says, unless it is
+ * parked; if it is parked again, that counts as the first time.
+ */
 export const makeDue = write(
   { touches: ({ key }) => ({ messages: [key] }) },
   async (context: WriteContext, { projectId, key, id, nowMs }: MakeDueArgs): Promise<MadeDue> => {
     const [row] = await context.tx.query<WaitingRow>(
-      `select m.key, m.project_id, c.id, m.claim_token, m.due_at_ms, m.flow_key, m.run_key, m.line
+      `select m.key, m.project_id, c.id, m.claim_token, m.due_at_ms, m.flow_key, m.run_key, m.parkings, m.line
        from messages m lookup contents c on (c.key = m.key) where m.key in (??) for update of m`,
       [[key]],
     );
     if (!row || row.project_id !== projectId || row.id !== id) return 'missing';
-    if (row.run_key !== null) return 'ofRun';
+    if (row.run_key !== null && row.parkings === null) return 'ofRun';
     if (row.claim_token !== null) return 'attempting';
     if (row.due_at_ms <= nowMs) return 'due';
-    await context.tx.send('update messages set due_at_ms = ? where key = ?', [nowMs, key]);
+    const parkings = row.parkings === null ? null : 0;
+    await context.tx.send('update messages set due_at_ms = ?, parkings = ? where key = ?', [nowMs, parkings, key]);
     if (row.line === LINE.due) context.due.note(nowMs);
     if (row.line === LINE.flow) await releaseNext(context, { flowKeys: flowRefsOf([row]) }, nowMs);
     return 'due';

@@ -23,8 +23,9 @@ import { encodeEntry, encodeRun, FAILURE_STATE, type StoredEntry, type StoredRun
 import type { NewContentRow, NewMessageRow } from './columns.ts';
 import { decodeHeader, decodeSettings, encodeBytes, encodeContent, encodeHeader } from './content-rows.ts';
 
-/** The numbers are stored: never change one, only add. */
+/** The numbers are stored: never change one, only add. Those before RUN_STARTED are of messages. */
 const LOG_STATE_CODES: Record<LogState | RunLogState, number> = {
+  STEP_PARKED: 0,
   CREATED: 1,
   ACTIVE: 2,
   DELIVERED: 3,
@@ -94,7 +95,7 @@ export interface StoredNewMessage {
 
 export interface StoredChange {
   /** Absent: finished. */
-  waiting?: { dueAtMs: number; retried: number };
+  waiting?: { dueAtMs: number; retried: number; parkings: number | null };
   events: StoredEvent[];
   /** Values of `DEAD_LETTER_COLUMNS`. */
   deadLetter?: SqlValue[];
@@ -194,7 +195,10 @@ export function encodeSettlement(settlement: Settlement): StoredSettlement {
 
 function encodeChange({ next, events, deadLetter, follows, ending, failureCallback, toldAs }: Change): StoredChange {
   const stored: StoredChange = { events: events.map(encodeEvent) };
-  if (next.kind === 'waiting') stored.waiting = { dueAtMs: next.dueAtMs, retried: next.retried };
+  if (next.kind === 'waiting') {
+    const { dueAtMs, retried, parkings = null } = next;
+    stored.waiting = { dueAtMs, retried, parkings };
+  }
   if (deadLetter) stored.deadLetter = encodeDeadLetter(deadLetter);
   if (follows) stored.follows = follows.map(encodeNewMessage);
   if (ending) stored.ending = encodeEnding(ending);

@@ -162,9 +162,9 @@ export async function writeAll(context: WriteContext, saved: readonly Owned[]): 
   for (const { owner, change } of saved) {
     const { key, project_id: projectId } = owner;
     if (change.waiting) {
-      const { dueAtMs, retried } = change.waiting;
+      const { dueAtMs, retried, parkings } = change.waiting;
       const line = lineToWaitIn(owner, pausedQueues);
-      waiting.push([key, dueAtMs, retried, null, null, null, line]);
+      waiting.push([key, dueAtMs, retried, parkings, null, null, null, line]);
       if (line === LINE.due) due.noteForOthers(dueAtMs);
     } else {
       finished.push(key);
@@ -178,7 +178,7 @@ export async function writeAll(context: WriteContext, saved: readonly Owned[]): 
   await tx.updateMany(
     'messages',
     'key',
-    ['due_at_ms', 'retried', 'claimed_at_ms', 'claim_token', 'worker', 'line'],
+    ['due_at_ms', 'retried', 'parkings', 'claimed_at_ms', 'claim_token', 'worker', 'line'],
     waiting,
   );
   await tx.insertMany('dead', ['project_id', 'key', 'run_key', ...DEAD_LETTER_COLUMNS], dead);

@@ -57,7 +57,7 @@ export interface HistoryRows extends PageRows<Position> {
   runs: KnownRunRow[];
   journal: JournalRow[];
   pending: PendingRow[];
-  /** Failures and ends of messages, oldest first. */
+  /** Failures, parkings and ends of messages, oldest first. */
   courses: CourseRow[];
   details: (DetailRow & { seq: number })[];
   failureCalls: ContentRow[];
@@ -73,7 +73,7 @@ const ENTRY_BYTES = 512;
 /** Bytes of answers, and of payloads of invoked runs, that are read even for a run with a very long journal. */
 const EXTRA_BYTES_MIN = 1024 * 1024;
 
-const COURSE_STATES = (['DELIVERED', 'ERROR', 'FAILED', 'CANCELED'] as const).map(codeOfLogState);
+const COURSE_STATES = (['DELIVERED', 'ERROR', 'STEP_PARKED', 'FAILED', 'CANCELED'] as const).map(codeOfLogState);
 
 export const listHistories = longRead(async (queries: Queries, args: ListHistoriesArgs): Promise<HistoryRows> => {
   const found = await find(queries, args);
