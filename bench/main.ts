@@ -90,6 +90,7 @@ npm run bench -- traces [options]     a server that sends spans to a collector, 
 npm run bench -- workflow [steps|long|sleeping|waking] [options]    workflow runs; all four without a word
   --rounds <n>           rounds of steps, medians are reported (${DEFAULT_STEPS.rounds})
   --runs <n>             runs of three steps in each load (${DEFAULT_STEPS.runs})
+  --workers <n>          workers of the server of Waypost for these steps (1)
   --messages <n>         sleeping runs (${DEFAULT_SLEEPING.runs})
   --alone                without the reference, which is installed from npm
 npm run bench -- postgres [workers|claims|jobs] [options]    workers on PostgreSQL; all three without a word
@@ -313,7 +314,7 @@ async function runWorkflow(parts: readonly WorkflowPart[]): Promise<void> {
   const rounds = count('rounds', DEFAULT_STEPS.rounds);
   if (parts.includes('steps')) {
     const waypost = (['library', 'own', 'bare', 'bare, within a call'] as const).map(
-      (endpoint) => () => startWaypostContestant(endpoint),
+      (endpoint) => () => startWaypostContestant(endpoint, count('workers', 1)),
     );
     report.steps = await measureSteps({
       ...DEFAULT_STEPS,

@@ -72,6 +72,7 @@ const STEP_COLUMNS: { label: string; read: (figures: StepFigures) => number; dig
   { label: 'server CPU ms/step', read: (each) => each.serverCpuMsPerStep, digits: 3 },
   { label: 'endpoint CPU ms/step', read: (each) => each.endpointCpuMsPerStep, digits: 3 },
   { label: 'bytes/step', read: (each) => each.bytesPerStep, digits: 0 },
+  { label: 'calls/run', read: (each) => each.callsPerRun, digits: 2 },
 ];
 
 export function stepsTable(figures: StepFigures[], rounds: number): string {

@@ -33,6 +33,8 @@ export interface StepFigures {
   endpointCpuMsPerStep: number;
   /** Over all sockets of the endpoint, in both directions, headers included. */
   bytesPerStep: number;
+  /** Requests with which the server calls the endpoint; 0: they are not counted. */
+  callsPerRun: number;
 }
 
 const UNDER_WAY = 64;
@@ -79,10 +81,11 @@ interface Execution {
 async function measureLoad(execution: Execution, load: Load, numbers: number[]): Promise<StepFigures> {
   const { contestant } = execution;
   const steps = numbers.length * STEPS.length;
-  const { bytes } = await contestant.traffic();
+  const before = await contestant.traffic();
   const serverCpu = cpuSeconds(contestant.serverPid);
   const endpointCpu = cpuSeconds(contestant.endpointPid);
   const seconds = await execute(execution, numbers, load === 'a burst' ? numbers.length : UNDER_WAY);
+  const after = await contestant.traffic();
   return {
     contestant: contestant.name,
     load,
@@ -90,7 +93,8 @@ async function measureLoad(execution: Execution, load: Load, numbers: number[]):
     stepsPerSecond: steps / seconds,
     serverCpuMsPerStep: ((cpuSeconds(contestant.serverPid) - serverCpu) * 1_000) / steps,
     endpointCpuMsPerStep: ((cpuSeconds(contestant.endpointPid) - endpointCpu) * 1_000) / steps,
-    bytesPerStep: ((await contestant.traffic()).bytes - bytes) / steps,
+    bytesPerStep: (after.bytes - before.bytes) / steps,
+    callsPerRun: (after.bodyBytes.length - before.bodyBytes.length) / numbers.length,
   };
 }
 
@@ -143,6 +147,7 @@ function medians(figures: StepFigures[]): StepFigures[] {
       serverCpuMsPerStep: of((each) => each.serverCpuMsPerStep),
       endpointCpuMsPerStep: of((each) => each.endpointCpuMsPerStep),
       bytesPerStep: of((each) => each.bytesPerStep),
+      callsPerRun: of((each) => each.callsPerRun),
     },
   ];
 }

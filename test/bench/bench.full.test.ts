@@ -192,7 +192,7 @@ describe('npm run bench -- workflow', () => {
     const figures = await measureSteps({
       ...{ rounds: 1, warmUpRuns: 2, runs: 8, stallMs: 60_000 },
       contestants: (['library', 'bare', 'bare, within a call'] as const).map(
-        (endpoint) => () => startWaypostContestant(endpoint),
+        (endpoint) => () => startWaypostContestant(endpoint, endpoint === 'bare, within a call' ? 2 : 1),
       ),
       onLoad: ({ contestant, load }) => loads.push(`${contestant}, ${load}`),
     });
@@ -208,7 +208,9 @@ describe('npm run bench -- workflow', () => {
       expectPositive({ runsPerSecond, bytesPerStep });
       expect(stepsPerSecond).toBeCloseTo(3 * runsPerSecond);
     }
-    expect(stepsTable(figures, 1)).toContain('server CPU ms/step');
+    // For the bare endpoint: one for the trigger and one for each step; within a call just one, also with two workers.
+    expect(figures.slice(2).map(({ callsPerRun }) => callsPerRun)).toEqual([4, 4, 1, 1]);
+    expect(stepsTable(figures, 1)).toContain('calls/run');
   });
 
   it('refuses to report on runs that end twice, or return what they ought not to', { timeout: 60_000 }, async () => {
