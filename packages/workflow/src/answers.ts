@@ -1,6 +1,6 @@
 /** What the endpoint answers a delivery with (contract W 10, K 5). */
 import type { Token } from './call.ts';
-import { errorPayload, WorkflowNonRetryableError, WorkflowRetryAfterError } from './errors.ts';
+import { CodeChangedError, errorPayload, WorkflowNonRetryableError, WorkflowRetryAfterError } from './errors.ts';
 import type { Reply } from './http.ts';
 import { HEADER, PROTOCOL_VERSION, SDK } from './wire.ts';
 
@@ -52,6 +52,7 @@ export function notFound(name: string): Reply {
 export function errorAnswer(error: unknown, stepName?: string): Reply {
   const body = JSON.stringify(errorPayload(error));
   const ofStep: Record<string, string> = stepName === undefined ? {} : { [HEADER.errorStepName]: headerText(stepName) };
+  if (error instanceof CodeChangedError) return respond(409, body, { [HEADER.codeChanged]: 'true' });
   if (error instanceof WorkflowNonRetryableError)
     return respond(489, body, { ...ofStep, [HEADER.nonRetryable]: 'true' });
   if (error instanceof WorkflowRetryAfterError)

@@ -13,6 +13,11 @@ export class WorkflowError extends Error {
   }
 }
 
+/** The workflow's code no longer fits the journal of its run. The run waits for code that does, and has not failed. */
+export class CodeChangedError extends WorkflowError {
+  override name = 'CodeChangedError';
+}
+
 /** Ends the call in a way that is no ordinary failure. */
 export class WorkflowAbort extends Error {
   override name = 'WorkflowAbort';

@@ -4,7 +4,8 @@
  * would have left in it, so that either may take over (contract K 6).
  */
 import { type Append, type Call, CallOver, type Entry, type Token } from './call.ts';
-import { WorkflowError } from './errors.ts';
+import { changeAtReturn, changeOf } from './code-changes.ts';
+import { type CodeChangedError, WorkflowError } from './errors.ts';
 import type { Journal } from './journal.ts';
 import { asleep, type LazyStep, planOf, resultOf } from './steps.ts';
 import type { Step } from './types.ts';
@@ -15,6 +16,9 @@ export interface Watcher {
   afterExecution(stepName: string, result: unknown): Promise<void>;
 }
 
+/** Why a call ends in the middle of the workflow, which is not asked whether it agrees. */
+type Over = CallOver | CodeChangedError;
+
 /** Steps that were begun in one turn; alone, or together. */
 interface Group {
   firstId: number;
@@ -24,11 +28,11 @@ interface Group {
 
 export class Execution {
   /** Resolves when nothing is left to do in this call, although the workflow has not returned: with why, if it must not. */
-  readonly suspended: Promise<{ over?: CallOver }>;
+  readonly suspended: Promise<{ over?: Over }>;
   readonly #journal: Journal;
   readonly #call: Call;
   readonly #watcher: Watcher;
-  #suspend: (why: { over?: CallOver }) => void = () => {};
+  #suspend: (why: { over?: Over }) => void = () => {};
   /** Steps that the workflow has come to, and so the id of the latest. */
   #count = 0;
   #open: Group | undefined;
@@ -52,6 +56,11 @@ export class Execution {
   /** How many steps the workflow has come to. */
   get count(): number {
     return this.#count;
+  }
+
+  /** What has changed in the code, if the workflow has returned before it came to all steps of the journal. */
+  get changeAtReturn(): CodeChangedError | undefined {
+    return changeAtReturn(this.#journal, this.#count);
   }
 
   /** Of a message that the call holds. */
@@ -86,6 +95,8 @@ export class Execution {
   }
 
   async #valuesOf({ firstId, steps }: Group): Promise<unknown[]> {
+    const change = changeOf(this.#journal, steps, firstId);
+    if (change) return this.#end(change);
     try {
       const [step] = steps;
       if (step && steps.length === 1) return [await this.#single(step, firstId)];
@@ -98,7 +109,7 @@ export class Execution {
 
   async #single(step: LazyStep, id: number): Promise<unknown> {
     const known = this.#journal.results.get(id);
-    if (known) return this.#read(step, known, 1);
+    if (known) return this.#read(step, known);
     if (!step.execute) {
       await this.#call.checkpoint(this.#held, [requestOf(step, resultOf(step, id, 1))]);
       return this.#end();
@@ -114,19 +125,13 @@ export class Execution {
   async #group(steps: LazyStep[], firstId: number): Promise<unknown[]> {
     const { results, plans, last } = this.#journal;
     const ids = steps.map((_, index) => firstId + index);
-    const planned = ids.map((id) => plans.get(id)).find((plan) => plan !== undefined);
-    if (!planned && !ids.some((id) => results.has(id))) return this.#begin(steps, firstId);
-    if (planned && planned.concurrent !== steps.length)
-      throw new WorkflowError(
-        `The workflow runs ${steps.length} steps at once, beginning with step ${firstId}, where ${planned.concurrent} were planned.`,
-      );
+    if (!ids.some((id) => plans.has(id) || results.has(id))) return this.#begin(steps, firstId);
     if (ids.every((id) => results.has(id))) {
-      return Promise.all(steps.map((step, index) => this.#read(step, results.get(firstId + index), steps.length)));
+      return Promise.all(steps.map((step, index) => this.#read(step, results.get(firstId + index))));
     }
     const step = last?.targetStep === undefined ? undefined : steps[last.targetStep - firstId];
     // The delivery of a result of an unfinished group: the one that finishes it goes on.
     if (!step || !last?.targetStep) return this.#end();
-    checkSame(step, last);
     await this.#bring(step, last.targetStep, steps.length, this.#held);
     return this.#end();
   }
@@ -203,17 +208,12 @@ export class Execution {
     return value;
   }
 
-  async #read(step: LazyStep, known: Step | undefined, size: number): Promise<unknown> {
+  async #read(step: LazyStep, known: Step | undefined): Promise<unknown> {
     if (!known) throw new WorkflowError(`the journal has no result of '${step.name}'`);
-    checkSame(step, known);
-    if (known.concurrent !== size)
-      throw new WorkflowError(
-        `'${step.name}' runs at once with ${size - 1} others, where ${known.concurrent - 1} were planned.`,
-      );
     return known === this.#journal.last ? this.#finished(step, known) : step.read(known);
   }
 
-  #end(over?: CallOver): Promise<never> {
+  #end(over?: Over): Promise<never> {
     this.#suspend(over ? { over } : {});
     return new Promise(() => {});
   }
@@ -274,12 +274,4 @@ async function allOf<T>(running: Promise<T>[], onError: () => Promise<void> = as
 
 function requestOf(step: LazyStep, result: Step): Append {
   return step.request?.(result) ?? asleep(result);
-}
-
-/** Whether the workflow still has this step where the journal has it. */
-function checkSame({ name, type }: LazyStep, { stepName, stepType, stepId, targetStep }: Step): void {
-  if (name === stepName && type === stepType) return;
-  throw new WorkflowError(
-    `The workflow's code has changed: step ${stepId || targetStep} is '${name}' (${type}), and was '${stepName}' (${stepType}) in this run.`,
-  );
 }

@@ -128,6 +128,7 @@ async function goOn<TInitialPayload, TResult>(
     const ended = await Promise.race([running, execution.suspended]);
     if ('over' in ended) throw ended.over;
     if (!('result' in ended)) return answer(workflowRunId, 'success');
+    if (execution.changeAtReturn) throw execution.changeAtReturn;
     if (execution.count === 0) return answer(workflowRunId, 'auth-fail');
     await middlewares.life('runCompleted', { result: ended.result });
     return answer(workflowRunId, 'ended', { result: ended.result, token: execution.token ?? token });

@@ -22,6 +22,7 @@ export const HEADER = {
   callbackContentType: 'Upstash-Workflow-ContentType',
   checkpoint: 'Upstash-Workflow-Checkpoint',
   end: 'Upstash-Workflow-End',
+  codeChanged: 'Upstash-Workflow-Code-Changed',
   label: 'Upstash-Label',
   features: 'Upstash-Feature-Set',
   messageId: 'Upstash-Message-Id',

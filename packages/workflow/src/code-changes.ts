@@ -1,0 +1,37 @@
+/** Does the workflow still come to the steps that the journal of its run has (contract K 7)? */
+import { CodeChangedError } from './errors.ts';
+import type { Journal } from './journal.ts';
+import type { LazyStep } from './steps.ts';
+import type { Step } from './types.ts';
+
+/** What has changed, if `steps`, which begin together, are not what the journal has from step `firstId` on. */
+export function changeOf({ results, plans }: Journal, steps: readonly LazyStep[], firstId: number) {
+  for (const [index, { name, type }] of steps.entries()) {
+    const id = firstId + index;
+    const known = results.get(id) ?? plans.get(id);
+    if (!known) continue;
+    const was = `This run has ${described(known, id)}`;
+    if (name !== known.stepName || type !== known.stepType)
+      return new CodeChangedError(`${was}, and the code has '${name}' (${type}) there now.`);
+    if (steps.length !== known.concurrent)
+      return new CodeChangedError(`${was} ${among(known.concurrent)}, and the code has it ${among(steps.length)} now.`);
+  }
+  return undefined;
+}
+
+/** What has changed, if the journal has more than the `count` steps after which the workflow has returned. */
+export function changeAtReturn({ results, plans }: Journal, count: number): CodeChangedError | undefined {
+  const [id] = [...results.keys(), ...plans.keys()].filter((id) => id > count).sort((a, b) => a - b);
+  const gone = id === undefined ? undefined : (results.get(id) ?? plans.get(id));
+  if (id === undefined || !gone) return undefined;
+  const returned = count === 0 ? 'before its first step' : `after step ${count}`;
+  return new CodeChangedError(`This run has ${described(gone, id)}, and the code returns ${returned} now.`);
+}
+
+function described({ stepName, stepType }: Step, id: number): string {
+  return `step ${id} '${stepName}' (${stepType})`;
+}
+
+function among(size: number): string {
+  return size === 1 ? 'alone' : `as one of ${size} at once`;
+}
