@@ -3,7 +3,7 @@ import { ApiError } from '../protocol/errors.ts';
 import { encodeEntry, joinEntries } from '../workflow/journal.ts';
 import { type Answer, answer, NO_BODY } from './answer.ts';
 import { AnswerTurns } from './answer-turns.ts';
-import { authorizeFully } from './authentication.ts';
+import { authorizeFully, unauthenticated } from './authentication.ts';
 import { RUN_END_HEADERS } from './config-headers.ts';
 import { readJson } from './json-body.ts';
 import { messageLimit, SMALL_JSON_LIMIT } from './limits.ts';
@@ -45,12 +45,14 @@ export function runRoutes({ engine, limits }: Services): Route[] {
     }
   }
 
-  async function end({ projectId, id, rawQuery, rawHeaders, body }: Call): Promise<Answer> {
+  async function end({ projectId, id, rawQuery, rawHeaders, body, runKey }: Call): Promise<Answer> {
     const createdAtMs = createdAtOf(rawHeaders);
     const { cancel = true } = readQuery(rawQuery, [CANCEL]);
     if (cancel) {
-      if (!(await engine.cancelRun(projectId, id, createdAtMs))) throw notActive(id);
+      if (!(await engine.cancelRun(projectId, id, { createdAtMs, runKey }))) throw notActive(id);
     } else {
+      // What a call returns is the body of its answer.
+      if (runKey !== undefined) throw unauthenticated();
       const response = await body.read(messageLimit(limits.messageBytesMax));
       await engine.completeRun(projectId, id, response, createdAtMs);
     }
@@ -82,6 +84,7 @@ export function runRoutes({ engine, limits }: Services): Route[] {
       path: '/v2/workflows/runs/:workflowRunId',
       operationId: 'endWorkflowRun',
       access: 'full',
+      isForItsRun: true,
       summary: 'Ends a workflow run: cancels it, or says what it returned.',
       takes: { query: [CANCEL], configHeaders: RUN_END_HEADERS, body: 'bytes' },
       answers: { 200: undefined },

@@ -159,7 +159,7 @@ export class WorkflowClient {
   }
 
   cancel(runId: string, createdAtMs: Millis | undefined, request = this.request()): Promise<boolean> {
-    return this.#send(request, (engine) => engine.cancelRun(PROJECT, runId, createdAtMs));
+    return this.#send(request, (engine) => engine.cancelRun(PROJECT, runId, { createdAtMs }));
   }
 
   /** `undefined`: somebody has revived it before, or its id is taken. */

@@ -14,6 +14,7 @@ import { runIdOf } from './ids.ts';
 import type { Journal } from './journal.ts';
 import { loggingMiddleware, Middlewares } from './middleware.ts';
 import { endpointOf } from './options.ts';
+import { messageOf, type Server } from './server.ts';
 import { HEADER, PROTOCOL_VERSION } from './wire.ts';
 import type { RouteFunction, WorkflowServeOptions } from './workflow.ts';
 
@@ -136,12 +137,21 @@ async function goOn<TInitialPayload, TResult>(
     // What the server has given up is answered with a failure, since it may not know what of it is done.
     if (error instanceof CallOver && error.reason === 'ended') return answer(workflowRunId, 'workflow-already-ended');
     if (error instanceof WorkflowCancelAbort) {
-      await endpoint.server.send({ method: 'DELETE', path: `/v2/workflows/runs/${workflowRunId}?cancel=true` });
+      await cancel(endpoint.server, workflowRunId, execution.token ?? token);
       return answer(workflowRunId, 'success');
     }
     await middlewares.debug('onError', { error: error instanceof Error ? error : new Error(String(error)) });
     return errorAnswer(error, execution.stepOf(error));
   }
+}
+
+/** With a token of the call: it needs none of the account. */
+async function cancel(server: Server, workflowRunId: string, token: string): Promise<void> {
+  const path = `/v2/workflows/runs/${workflowRunId}?cancel=true`;
+  const { status, text } = await server.send({ method: 'DELETE', path, token, isRepeatable: true });
+  // 404: it is over already, perhaps by this very request, whose answer was lost.
+  if (status !== 200 && status !== 404)
+    throw new WorkflowError(`the server has not cancelled the run: ${messageOf(text)}`, status);
 }
 
 /** Begins a run with what came as a plain request, or with what came for a library that the server did not know yet. */

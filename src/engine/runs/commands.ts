@@ -4,7 +4,7 @@ import type { Millis, ProjectId } from '../model.ts';
 import { STALE, untilCurrent } from '../until-current.ts';
 import { type EndingDeps, endRuns } from './endings.ts';
 import { isOf } from './publish.ts';
-import type { ActiveRun, RunCommands as RunCommandsOfEngine } from './run-commands.ts';
+import type { ActiveRun, RunCommands as RunCommandsOfEngine, WhichRun } from './run-commands.ts';
 import type { RunStore } from './stores.ts';
 
 export interface RunCommandDeps extends EndingDeps {
@@ -24,11 +24,11 @@ export class RunCommands implements RunCommandsOfEngine {
   }
 
   async completeRun(projectId: ProjectId, runId: string, response: Uint8Array, createdAtMs?: Millis): Promise<void> {
-    await this.#end(projectId, { id: runId, createdAtMs }, 'RUN_SUCCESS', response);
+    await this.#end(projectId, runId, { createdAtMs }, 'RUN_SUCCESS', response);
   }
 
-  cancelRun(projectId: ProjectId, runId: string, createdAtMs?: Millis): Promise<boolean> {
-    return this.#end(projectId, { id: runId, createdAtMs }, 'RUN_CANCELED');
+  cancelRun(projectId: ProjectId, runId: string, which: WhichRun = {}): Promise<boolean> {
+    return this.#end(projectId, runId, which, 'RUN_CANCELED');
   }
 
   async readJournal(projectId: ProjectId, runId: string, runKey?: RunKey): Promise<JournalEntry[] | undefined> {
@@ -40,19 +40,20 @@ export class RunCommands implements RunCommandsOfEngine {
   /** False when no such run is active. */
   async #end(
     projectId: ProjectId,
-    wanted: { id: string; createdAtMs: Millis | undefined },
+    runId: string,
+    { createdAtMs, runKey }: WhichRun,
     state: Exclude<EndState, 'RUN_FAILED'>,
     response?: Uint8Array,
   ): Promise<boolean> {
     const { active } = this.#deps;
     return untilCurrent('the workflow run', async () => {
-      const { run, isFresh } = await active.find(projectId, wanted.id);
+      const { run, isFresh } = await active.find(projectId, runId);
       const [as = 'over'] =
-        run && isOf(run, wanted.createdAtMs)
+        run && isOf(run, createdAtMs) && (runKey ?? run.key) === run.key
           ? await endRuns([run], { state, ...(response?.length && { response }) }, this.#deps)
           : [];
       if (as === 'ended') return true;
-      active.forget(projectId, wanted.id);
+      active.forget(projectId, runId);
       return as === 'over' && isFresh ? false : STALE;
     });
   }

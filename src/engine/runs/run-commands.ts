@@ -76,13 +76,19 @@ export interface ActiveRun {
   hidesBodies: boolean;
 }
 
+/** Of the runs that had an id one after the other. Absent: whichever is active. */
+export interface WhichRun {
+  createdAtMs?: Millis | undefined;
+  runKey?: RunKey | undefined;
+}
+
 export interface RunCommands {
   /** `undefined` when no such run is active; one that ended a moment ago may still be found. */
   findActiveRun(projectId: ProjectId, runId: string): Promise<ActiveRun | undefined>;
   /** Succeeds in any state of the run. A run that has ended, or has another `createdAtMs`, stays as it is. */
   completeRun(projectId: ProjectId, runId: string, response: Uint8Array, createdAtMs?: Millis): Promise<void>;
   /** False when no such run is active. */
-  cancelRun(projectId: ProjectId, runId: string, createdAtMs?: Millis): Promise<boolean>;
+  cancelRun(projectId: ProjectId, runId: string, which?: WhichRun): Promise<boolean>;
   /** All of the journal that deliveries show; `undefined` when no such run, or with `runKey` that one, is active. */
   readJournal(projectId: ProjectId, runId: string, runKey?: RunKey): Promise<JournalEntry[] | undefined>;
 }

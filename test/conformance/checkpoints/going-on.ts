@@ -1,6 +1,6 @@
 /** How does a run go on within one call (contract K 2, 3)? */
 import { expect } from 'vitest';
-import { called, callOf, end, save, sendText, tokenOf } from '../support/checkpoints.ts';
+import { called, callOf, end, save, send, sendText, tokenOf } from '../support/checkpoints.ts';
 import { type Section, statement } from '../support/statement.ts';
 import { DONE, deliveryOf, plans, runStep } from '../support/workflow.ts';
 
@@ -62,21 +62,32 @@ export const goingOn: Section = {
       },
     ),
 
-    statement('K3', 'The token reads the journal of its run, and nothing else.', async (server) => {
-      const { run, token } = await called(server, { headers: { 'upstash-redact-fields': 'body' } });
-      const other = await called(server);
-      const [entry] = await server.get(`/v2/workflows/runs/${run.id}`, { token });
-      expect(entry).toMatchObject({ messageId: run.messageId, body: Buffer.from('{"a":1}').toString('base64') });
-      const asks: [status: number, method: string, target: string][] = [
-        [404, 'GET', `/v2/workflows/runs/${other.run.id}`],
-        [401, 'DELETE', `/v2/workflows/runs/${run.id}`],
-        [401, 'GET', '/v2/logs'],
-        [401, 'POST', `/v2/publish/${run.url}`],
-      ];
-      for (const [status, method, target] of asks) {
-        expect((await server.ask(method, target, { token })).status, `${method} ${target}`).toBe(status);
-      }
-    }),
+    statement(
+      'K3',
+      'The token reads the journal of its run and cancels it, and gives no other right.',
+      async (server) => {
+        const { run, token, answer } = await called(server, { headers: { 'upstash-redact-fields': 'body' } });
+        const other = await called(server);
+        const [entry] = await server.get(`/v2/workflows/runs/${run.id}`, { token });
+        expect(entry).toMatchObject({ messageId: run.messageId, body: Buffer.from('{"a":1}').toString('base64') });
+        const asks: [status: number, method: string, target: string][] = [
+          [404, 'GET', `/v2/workflows/runs/${other.run.id}`],
+          [404, 'DELETE', `/v2/workflows/runs/${other.run.id}?cancel=true`],
+          [401, 'DELETE', `/v2/workflows/runs/${run.id}?cancel=false`],
+          [401, 'DELETE', '/v2/workflows/runs'],
+          [401, 'GET', '/v2/logs'],
+          [401, 'POST', `/v2/publish/${run.url}`],
+          [401, 'POST', `/v2/notify/${run.id}/event`],
+        ];
+        for (const [status, method, target] of asks) {
+          expect((await server.ask(method, target, { token })).status, `${method} ${target}`).toBe(status);
+        }
+        expect((await server.ask('DELETE', `/v2/workflows/runs/${run.id}?cancel=true`, { token })).status).toBe(200);
+        expect((await send(server, [token], [{ step: runStep(1) }])).json).toMatchObject({ reason: 'ended' });
+        answer(DONE);
+        await run.reached('RUN_CANCELED');
+      },
+    ),
 
     statement(
       'K4',

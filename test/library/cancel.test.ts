@@ -1,0 +1,61 @@
+/** A run that is cancelled, by its own function or by somebody else. Its endpoint has no token of the account. */
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { Client, type WorkflowContext } from '../../packages/workflow/src/index.ts';
+import { serve } from '../../packages/workflow/src/node.ts';
+import type { Waypost } from '../../src/testing/types.ts';
+import { startWaypost } from '../../src/testing/waypost.ts';
+
+let waypost: Waypost;
+let client: Client;
+let servers: Server[];
+beforeEach(async () => {
+  servers = [];
+  waypost = await startWaypost();
+  client = new Client({ baseUrl: waypost.url, token: waypost.token });
+});
+afterEach(async () => {
+  for (const server of servers) server.close().closeAllConnections();
+  await waypost.stop();
+});
+
+/** Serves `program`, triggers it, and waits for its end; answers the state of the run, and how often it was called. */
+async function run(program: (context: WorkflowContext) => Promise<unknown>): Promise<[state: string, calls: number]> {
+  let calls = 0;
+  const handle = serve(program, { env: { QSTASH_URL: waypost.url } });
+  const server = createServer((request, response) => {
+    calls += 1;
+    void handle(request, response);
+  });
+  servers.push(server);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/workflow`;
+  const { workflowRunId } = await client.trigger({ url });
+  await waypost.runUntilIdle();
+  const { runs } = await client.logs({ workflowRunId });
+  return [runs[0]?.workflowState ?? 'none', calls];
+}
+
+it('ends when its function says so', async () => {
+  const executed: number[] = [];
+  const ended = await run(async (context) => {
+    executed.push(await context.run('one', () => 1));
+    await context.cancel();
+    executed.push(await context.run('two', () => 2));
+  });
+  expect([...ended, executed]).toEqual(['RUN_CANCELED', 1, [1]]);
+});
+
+it('tells the function that is under way with its next checkpoint', async () => {
+  const executed: string[] = [];
+  const ended = await run(async (context) => {
+    context.signal.addEventListener('abort', () => executed.push('stopped'));
+    await context.run('one', async () => {
+      await client.cancel(context.workflowRunId);
+      executed.push(`one ${context.signal.aborted}`);
+    });
+    await context.run('two', () => executed.push('two'));
+  });
+  expect([...ended, executed]).toEqual(['RUN_CANCELED', 1, ['one false', 'stopped']]);
+});
