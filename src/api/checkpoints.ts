@@ -93,7 +93,7 @@ export function checkpointRoutes(services: Services): Route[] {
       summary:
         'Keeps results of steps while the endpoint of a run goes on in the same call. The token in Authorization is the one that the call was delivered with.',
       takes: { body: CheckpointSchema },
-      refusals: [401, 409, 412, 413, 422, 503],
+      refusals: [401, 409, 412, 413, 422, 429, 503],
       answers: { 200: CheckpointSavedSchema },
       handle: checkpoint,
     },

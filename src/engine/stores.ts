@@ -84,6 +84,8 @@ export type Checkpointed =
   | { kind: 'runChanged' }
   /** The journal of the run would be too long. */
   | { kind: 'journalFull'; limit: number }
+  /** The project has fewer messages left today than `follows` has. */
+  | { kind: 'overDayLimit'; limit: number; remaining: number }
   /** How each of `follows` was saved, in their order; `dropped`: the journal had its entry already (P8). */
   | { kind: 'saved'; follows: Saved[] };
 

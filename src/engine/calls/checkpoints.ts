@@ -4,6 +4,7 @@
  * fenced by the claims. A message that is saved as claimed is not sent: the call goes on with it.
  */
 import { ApiError, quotaExceeded } from '../../protocol/errors.ts';
+import { dailyLimitReached } from '../../protocol/rate-limits.ts';
 import type { Run, RunKey } from '../../workflow/model.ts';
 import { lineOf } from '../lanes/origin-line.ts';
 import type { Draft } from '../messages/accept.ts';
@@ -106,6 +107,8 @@ export class Checkpoints implements CheckpointCommands {
         return STALE;
       case 'journalFull':
         throw quotaExceeded('maxJournalSize', saved.limit);
+      case 'overDayLimit':
+        throw dailyLimitReached(saved.limit, saved.remaining, clock.nowMs());
       case 'saved': {
         if (around) this.#report(around.done, done);
         const messages = follows.map((follow, index) => entryOf(follow, saved.follows[index], around !== undefined));
@@ -167,7 +170,7 @@ export class Checkpoints implements CheckpointCommands {
     append: readonly Appended[],
     sender: Sender,
   ): Promise<ReadonlyMap<number, Entry> | 'runOver'> {
-    const { waits, publisher } = this.#deps;
+    const { waits, publisher, clock } = this.#deps;
     const entries = new Map<number, Entry>();
     try {
       for (const [at, each] of append.entries()) {
@@ -177,6 +180,7 @@ export class Checkpoints implements CheckpointCommands {
         } else if (each.kind === 'invoke') {
           const { drafts, accepted } = await publisher.publish(run.projectId, [invocationBy(run, each.command)]);
           const [as] = accepted;
+          if (as?.kind === 'overDayLimit') throw dailyLimitReached(as.limit, as.remaining, clock.nowMs());
           entries.set(at, { messageId: as?.kind === 'duplicate' ? as.messageId : (drafts[0]?.message.id ?? '') });
         }
       }

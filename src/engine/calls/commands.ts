@@ -37,7 +37,7 @@ export interface CheckpointCommands {
   hasCall(claimToken: ClaimToken): boolean;
   /**
    * Resolves after the commit (P1). Throws only when nothing was saved, and then the call holds what it held: `ApiError` 412
-   * when the journal would be too long, `StoreUnavailable`.
+   * when the journal would be too long, `RateLimited` (429) when the project has fewer messages left today, `StoreUnavailable`.
    */
   checkpoint(projectId: ProjectId, command: CheckpointCommand): Promise<CheckpointAnswer>;
 }

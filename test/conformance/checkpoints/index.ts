@@ -4,7 +4,16 @@ import { codeChanges } from './code-changes.ts';
 import { ends } from './ends.ts';
 import { goingOn } from './going-on.ts';
 import { limits } from './limits.ts';
+import { messagesPerDay } from './messages-per-day.ts';
 import { refusals } from './refusals.ts';
 import { suspensions } from './suspensions.ts';
 
-export const CHECKPOINTS: readonly Section[] = [goingOn, suspensions, limits, refusals, ends, codeChanges];
+export const CHECKPOINTS: readonly Section[] = [
+  goingOn,
+  suspensions,
+  limits,
+  refusals,
+  ends,
+  codeChanges,
+  messagesPerDay,
+];

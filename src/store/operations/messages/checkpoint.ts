@@ -7,6 +7,7 @@ import type { WriteContext } from '../logs/log-writer.ts';
 import { merged } from '../operation.ts';
 import { Journals } from '../runs/journals.ts';
 import { insertMessages } from './accept.ts';
+import { DayBudgets } from './message-counts.ts';
 import { projectsSharedBy, weightOf } from './new-messages.ts';
 import type { StoredNewMessage, StoredSettlement } from './rows.ts';
 import { findSaved, type Owned, releaseNextOf, type SettleArgs, withSlotOf, writeAll } from './settle.ts';
@@ -42,12 +43,19 @@ export const checkpoint = merged(
     const owned = await findOwned(context, commands);
     const answers = new Map<CheckpointArgs, Checkpointed>();
     const all = owned.flatMap(({ follows }) => follows);
+    const budgets = await DayBudgets.read(
+      context,
+      owned.map(({ follows }) => ({ messages: follows })),
+    );
     const journals = await Journals.load(context, all, context.limits.journalBytesMax);
     const accepted = owned.filter(({ args, follows }) => {
       const refusal = journals?.refusalOf(follows);
       if (refusal?.kind === 'runChanged' || refusal?.kind === 'journalFull') answers.set(args, refusal);
       else if (refusal) answers.set(args, { kind: 'runOver' });
-      return refusal === undefined;
+      if (refusal) return false;
+      const room = budgets.take(follows);
+      if (room !== 'taken') answers.set(args, room);
+      return room === 'taken';
     });
     const settled = accepted.flatMap(({ done }) => done);
     if (settled.length > 0) await writeAll(context, settled);

@@ -1,0 +1,31 @@
+/** How many messages of a day may checkpoints bring (contract K 4.5)? */
+import { expect } from 'vitest';
+import { called, end, save, send } from '../support/checkpoints.ts';
+import { type Section, statement } from '../support/statement.ts';
+import { runStep } from '../support/workflow.ts';
+
+export const messagesPerDay: Section = {
+  title: 'Messages of a day',
+  statements: [
+    statement(
+      'K33',
+      'What is appended counts for the day as publishes do; beyond the limit nothing is saved, and the call goes on.',
+      async (server) => {
+        const { run, token, answer } = await called(server);
+        const both = [{ step: runStep(1) }, { step: runStep(2) }];
+        const refused = await send(server, [token], both);
+        expect([refused.status, refused.json]).toEqual([429, { error: 'Exceeded daily rate limit' }]);
+        expect(refused.headers).toMatchObject({ 'ratelimit-limit': '2', 'ratelimit-remaining': '1' });
+        const [one] = await save(server, [token], [{ step: runStep(1) }]);
+        const invoke = await run.invokeItem({ id: 'wfr_child', path: '/child' });
+        for (const element of [{ step: runStep(2) }, { invoke }]) {
+          expect((await send(server, [one.token], [element])).status).toBe(429);
+        }
+        expect(await run.journal()).toHaveLength(2);
+        answer(end(one.token));
+        await run.reached('RUN_SUCCESS');
+      },
+      { flags: ['--messages-per-day-max', '2'] },
+    ),
+  ],
+};
