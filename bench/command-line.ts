@@ -21,26 +21,36 @@ export async function measureCommandLine(workload: typeof DEFAULT_COMMAND_LINE):
   return [...(await measureHelp(workload.rounds)), ...(await measureFollowing(workload))];
 }
 
-/** The median of some starts of each verb; of those the middle and the slowest. */
+/** All starts together, the verb whose median is the longest, and beside them a Node that does nothing, in turns with them. */
 async function measureHelp(rounds: number): Promise<Figure[]> {
-  const times: { words: string[]; ms: number }[] = [];
+  const times: { words: string[]; ms: number[] }[] = [];
+  const bareMs: number[] = [];
   for (const [name, [, load]] of Object.entries(COMMANDS)) {
     for (const verb of Object.keys((await load()).verbs ?? { '': '' })) {
       const words = [name, verb].filter((word) => word !== '');
-      const taken = Array.from({ length: rounds }, () => {
-        const startedAt = performance.now();
-        const { status } = spawnSync(process.execPath, [CLI, ...words, '--help']);
-        if (status !== 0) throw new Error(`${words.join(' ')} --help ended with ${status}`);
-        return performance.now() - startedAt;
-      });
-      times.push({ words, ms: median(taken) });
+      times.push({ words, ms: Array.from({ length: rounds }, () => startOf([CLI, ...words, '--help'])) });
+      bareMs.push(startOf(['-e', '0']));
     }
   }
-  const slowest = times.reduce((one, other) => (other.ms > one.ms ? other : one));
+  const all = times.flatMap(({ ms }) => ms);
+  const slowest = times.reduce((one, other) => (median(other.ms) > median(one.ms) ? other : one));
+  const besideBare = (q: number) => ({ name: 'node -e 0', value: quantile(bareMs, q) });
   return [
-    { name: `help of ${times.length} verbs, median`, value: median(times.map(({ ms }) => ms)), unit: 'ms' },
-    { name: `help of the slowest (${slowest.words.join(' ')})`, value: slowest.ms, unit: 'ms' },
+    { name: `help of ${times.length} verbs, p50`, value: quantile(all, 0.5), unit: 'ms', beside: besideBare(0.5) },
+    { name: 'help, p95', value: quantile(all, 0.95), unit: 'ms', beside: besideBare(0.95) },
+    {
+      ...{ name: `help of the slowest (${slowest.words.join(' ')}), p50`, value: median(slowest.ms), unit: 'ms' },
+      beside: besideBare(0.5),
+    },
   ];
+}
+
+/** Milliseconds until it has ended. */
+function startOf(args: string[]): number {
+  const startedAt = performance.now();
+  const { status } = spawnSync(process.execPath, args);
+  if (status !== 0) throw new Error(`${args.join(' ')} ended with ${status}`);
+  return performance.now() - startedAt;
 }
 
 /** Each published message is an entry. Its line comes so long after the answer to the publish. */

@@ -87,7 +87,10 @@ function writeSpan(writer: ProtobufWriter, span: Span): void {
 }
 
 function writeAttributes(writer: ProtobufWriter, field: number, attributes: Attributes): void {
-  for (const [key, value] of Object.entries(attributes)) {
+  // Not with Object.entries: its arrays take a sixth of the time of a span.
+  for (const key in attributes) {
+    const value = attributes[key];
+    if (value === undefined) continue;
     const pair = writer.begin(field);
     writer.text(1, key);
     const any = writer.begin(2);
