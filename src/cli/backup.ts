@@ -3,6 +3,7 @@ import { storeSettingsHelp } from '../config/page.ts';
 import { parseConfig } from '../config/parse.ts';
 import { censusLine } from './census.ts';
 import { type Command, EXIT, printJson, required, takeSwitch, takeValue } from './command.ts';
+import { reportCopy } from './progress.ts';
 
 export const backup: Command = {
   help: () =>
@@ -25,8 +26,12 @@ Example: waypost backup --to /backups
     const { given: asJson, rest: afterJson } = takeSwitch(args, '--json');
     const { value, rest } = takeValue(afterJson, '--to');
     const to = required(value, 'backup: --to <file or folder>');
-    const { backUp } = await import('../operations/backup.ts');
-    const { file, bytes, census } = await backUp(parseConfig(terminal.env, rest), to);
+    const { backUp, STEPS } = await import('../operations/backup.ts');
+    const { tell, onProgress, end } = reportCopy(terminal);
+    const onStep = (step: (typeof STEPS)[number]): void =>
+      tell(STEPS.indexOf(step), STEPS.length, `steps done, next: ${step}`);
+    const config = parseConfig(terminal.env, rest);
+    const { file, bytes, census } = await backUp(config, to, { onStep, onProgress }).finally(end);
     if (asJson) printJson(terminal, { file, bytes, census });
     else terminal.print(`${file}, ${bytes} bytes: ${censusLine(census)}\n`);
     return EXIT.ok;

@@ -6,7 +6,7 @@ export const ON_A_SERVER: Readonly<Record<string, Entry>> = {
   status: ['which server answers, to whom, and how it stands', async () => (await import('./status.ts')).status],
   publish: ['publish a message', async () => (await import('./publish.ts')).publish],
   enqueue: ['publish a message through a queue', async () => (await import('./publish.ts')).enqueue],
-  batch: ['publish many messages', async () => (await import('./publish.ts')).batch],
+  batch: ['publish many messages', async () => (await import('./batch.ts')).batch],
   logs: ['what happened to messages and runs; -f follows', async () => (await import('./logs.ts')).logs],
   explain: ['why a message or a run waits, or what became of it', async () => (await import('./explain.ts')).explain],
   messages: [

@@ -36,11 +36,12 @@ export interface CopyReport {
 /** Rows for each line of output where nobody looks on: only large tables get lines, and few enough to keep a log readable. */
 const ROWS_PER_LINE = 100_000;
 
-export function reportCopy(terminal: Terminal): CopyReport & Pick<Progress, 'end'> {
+export function reportCopy(terminal: Terminal): CopyReport & Progress {
   const progress = progressOf(terminal);
   let told = 0;
   let last = '';
   return {
+    ...progress,
     onProgress: ({ table, rows }) => {
       if (table !== last) told = 0;
       last = table;
@@ -49,6 +50,5 @@ export function reportCopy(terminal: Terminal): CopyReport & Pick<Progress, 'end
       told = rows - (rows % ROWS_PER_LINE);
       terminal.complain(`${table}: ${rows} rows\n`);
     },
-    end: () => progress.end(),
   };
 }

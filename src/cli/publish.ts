@@ -43,24 +43,6 @@ export const trigger = commandOf('trigger', {
   },
 });
 
-export const batch = commandOf('batch', {
-  '': {
-    meaning: 'Publishes many messages in one request. The file is the JSON of the interface: an array of messages.',
-    options: { '-f, --file <path>': 'The file; - for standard input.' },
-    example: 'batch -f messages.json',
-    async run(call) {
-      const body = await bodyOf(call);
-      if (body === undefined) throw new CommandFailed('batch: -f <path> is missing', EXIT.usage);
-      const headers = [['content-type', 'application/json']] as const;
-      const answers = await call.server.ask<object[]>('publishBatch', { body, headers });
-      const failed = answers.filter((each) => 'error' in each).length;
-      show(call, answers, linesOf(answers));
-      if (failed > 0) throw new CommandFailed(`${failed} of ${answers.length} messages are refused`);
-      return EXIT.ok;
-    },
-  },
-});
-
 const notifyVerb: Verb = {
   words: '<event id>',
   meaning: 'Wakes the workflow runs that wait for an event, and prints their ids. The body is what they are told.',
@@ -123,7 +105,7 @@ function isJson(body: Uint8Array): boolean {
 }
 
 /** The id that each answer gives, one a line; what is refused with its reason. */
-function linesOf(answers: readonly object[]): string {
+export function linesOf(answers: readonly object[]): string {
   const lines = (answers.flat() as Record<string, unknown>[]).map(
     ({ messageId, workflowRunId, scheduleId, error }) =>
       messageId ?? workflowRunId ?? scheduleId ?? `refused: ${error}`,

@@ -6,7 +6,7 @@ import { SqliteDriver } from '../store/drivers/sqlite/driver.ts';
 import { createForOwner, putInPlace, removeDatabase } from '../store/drivers/sqlite/file.ts';
 import { checkSound, makeOneFile, writeSnapshot } from '../store/drivers/sqlite/snapshot.ts';
 import { appliedMigrations, MIGRATIONS, MoveUnfinished, UNFINISHED_MOVE } from '../store/migrations/index.ts';
-import { copyStore } from '../store/move/copy.ts';
+import { type CopyOptions, copyStore } from '../store/move/copy.ts';
 import { type Census, takeCensus } from '../store/operations/invariants.ts';
 import { CannotStart } from '../system/cannot-start.ts';
 import { systemClock } from '../system/system.ts';
@@ -20,18 +20,30 @@ export interface Backup {
   census: Census | undefined;
 }
 
+export interface BackupProgress {
+  /** A step begins, of `STEPS`. */
+  onStep: (step: (typeof STEPS)[number]) => void;
+  /** Where rows are copied one by one, as from PostgreSQL. */
+  onProgress: NonNullable<CopyOptions['onProgress']>;
+}
+
+export const STEPS = ['copy', 'count', 'check'] as const;
+
 /**
  * Writes the backup to the file `to`; if `to` is a folder, into it, under a name with the time. The file gets its name
  * only once it is complete, sound and on disk. Throws `CannotStart` with what the operator must know.
  */
-export async function backUp(config: Config, to: string): Promise<Backup> {
+export async function backUp(config: Config, to: string, { onStep, onProgress }: BackupProgress): Promise<Backup> {
   const store = storedDatabaseOf(config);
   const file = fileFor(to);
   const part = `${file}.part`;
   try {
+    onStep('copy');
     if (store.kind === 'sqlite') snapshot(store.path, part);
-    else await copyInto(store, part);
+    else await copyInto(store, part, onProgress);
+    onStep('count');
     const census = await look(part);
+    onStep('check');
     checkSound(part);
     putInPlace(part, file);
     return { file, bytes: statSync(file).size, census };
@@ -60,14 +72,18 @@ function snapshot(path: string, part: string): void {
 }
 
 /** A logical copy, from one snapshot of the database, in pieces. */
-async function copyInto({ url }: Database & { kind: 'postgres' }, part: string): Promise<void> {
+async function copyInto(
+  { url }: Database & { kind: 'postgres' },
+  part: string,
+  onProgress: BackupProgress['onProgress'],
+): Promise<void> {
   removeDatabase(part);
   createForOwner(part);
   const source = openPostgresDriver(url);
   const target = new SqliteDriver({ path: part });
   try {
     const afterPiece = () => target.maintain();
-    await source.read((queries) => copyStore({ read: (work) => work(queries) }, target, { afterPiece }));
+    await source.read((queries) => copyStore({ read: (work) => work(queries) }, target, { onProgress, afterPiece }));
   } finally {
     await target.close();
     await source.close();

@@ -38,6 +38,18 @@ describe('waypost backup', () => {
     expect(existsSync(folderOf('nothing'))).toBe(false);
   });
 
+  it('shows whoever looks on how far it is', async () => {
+    await init('first');
+    const args = ['backup', '--data-dir', folderOf('first'), '--to', folderOf('backup.db')];
+    const { stderr } = await giveCommand(args, {}, 'somebody is there');
+    expect(stderr.split('\r').map((line) => line.replace(/^\[.*\] /, '').trim())).toEqual([
+      '',
+      '0 of 3 steps done, next: copy',
+      '1 of 3 steps done, next: count',
+      '2 of 3 steps done, next: check',
+    ]);
+  });
+
   it.each(['backups', 'backups/', 'backups.d/', 'backups/today.db'])(
     'makes no file in place of a folder: %s',
     async (to) => {

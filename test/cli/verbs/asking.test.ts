@@ -42,6 +42,7 @@ beforeEach(() => {
 
 const answering = (reply: string, ...args: string[]): Promise<Answer> => giveCommand(args, server.env, reply);
 
+const later = { destination: `${NOBODY}/later`, headers: { 'Upstash-Delay': '1h' } };
 const delayed = (...args: string[]) => done('publish', there, '--delay', '1h', ...args).then((id) => id.trim());
 async function bury(path: string): Promise<string> {
   const id = (await done('publish', `${NOBODY}/${path}`, '--retries', '0', '--body', path)).trim();
@@ -83,6 +84,39 @@ describe('publish', () => {
     expect(sent).toMatchObject({ code: 1, stderr: 'waypost: 1 of 2 messages are refused\n' });
     expect(sent.stdout).toMatch(/^msg_\w+\nrefused: .*\n$/);
     await done('messages', 'cancel', id, '--yes');
+  });
+
+  it('sends a file of any length in requests of 500 messages, and shows how far it is', async () => {
+    server.account = 3;
+    const file = join(folder, 'many.json');
+    writeFileSync(file, JSON.stringify(Array.from({ length: 1_200 }, () => later)));
+    const { code, stdout, stderr } = await answering('', 'batch', '-f', file);
+    expect([code, new Set(stdout.trimEnd().split('\n')).size]).toEqual([0, 1_200]);
+    expect(stderr.match(/\d+ of 1200 messages/g)).toEqual(
+      [500, 1_000, 1_200].map((sent) => `${sent} of 1200 messages`),
+    );
+    expect(await done('messages', 'cancel', '--all', '--yes')).toBe('Cancelled 1200 messages.\n');
+    server.account = 0;
+  });
+
+  it('says which messages of a file were sent when the server refuses a later request', async () => {
+    server.account = 3;
+    const file = join(folder, 'broken.json');
+    writeFileSync(file, JSON.stringify([...Array.from({ length: 500 }, () => later), 7]));
+    const { code, stdout, stderr } = await waypost('batch', '-f', file);
+    expect([code, stdout.trimEnd().split('\n').length]).toEqual([1, 500]);
+    expect(stderr).toMatch(/^waypost: .+; only the first 500 of 501 messages were sent\n$/);
+    expect(await done('messages', 'cancel', '--all', '--yes')).toBe('Cancelled 500 messages.\n');
+    server.account = 0;
+  });
+
+  it.each([
+    ['{', 'the file is not JSON'],
+    ['{}', 'the file must be an array of messages'],
+  ])('refuses a file of messages that holds %s', async (text, reason) => {
+    const file = join(folder, 'no.json');
+    writeFileSync(file, text);
+    expect(await waypost('batch', '-f', file)).toMatchObject({ code: 2, stderr: expect.stringContaining(reason) });
   });
 
   it('goes through queues and starts runs too', async () => {
