@@ -161,3 +161,28 @@ describe.each(Object.entries(PROGRAMS))('%s', (_, { program, result, calls }) =>
     expect(fewer).toBeLessThanOrEqual(more);
   });
 });
+
+it('fails alone the one request of a group that the server refuses', async () => {
+  const program: Program = async (context, other) => {
+    const calls = ['one', 'two', 'three'].map((name) =>
+      context.call(name, { url: name === 'two' ? 'ftp://no.example' : other, method: 'POST', body: name }),
+    );
+    return Promise.all(calls);
+  };
+  const ours = await runWith(own.serve, program);
+  expect(ours.state).toBe('RUN_FAILED');
+  const { calls: _, ...theirs } = await runWith(official.serve as unknown as typeof own.serve, program);
+  expect(ours).toMatchObject(theirs);
+});
+
+it.each(['{"status":200}', 'no JSON'])(
+  'answers a request that pretends to be the result of a call with 400: %s',
+  async (body) => {
+    const { handler } = own.serve(async (context) => context.run('one', () => 1), {
+      env: waypost.env(),
+      receiver: undefined,
+    });
+    const pretending = { method: 'POST', headers: { 'Upstash-Workflow-Callback': 'true' }, body };
+    expect((await handler(new Request('http://app.test/', pretending))).status).toBe(400);
+  },
+);

@@ -9,7 +9,7 @@ import * as expressOfOldest from 'workflow-oldest/express';
 import * as honoOfOldest from 'workflow-oldest/hono';
 import * as nextOfOldest from 'workflow-oldest/nextjs';
 import { USER_HEADERS } from './support/app.ts';
-import { LIBRARIES, LIBRARY, type Library, type Program } from './support/library.ts';
+import { CALL_FOR_EACH_STEP, LIBRARIES, LIBRARY, type Library, type Program } from './support/library.ts';
 import { scenario } from './support/scenario.ts';
 import type { Service } from './support/service.ts';
 
@@ -25,19 +25,19 @@ const FRAMEWORKS: Record<string, (service: Service, library: Library) => void> =
   Hono: ({ app, env }, library) => {
     const serve = (library === LIBRARY ? honoOfNewest.serve : honoOfOldest.serve) as typeof honoOfNewest.serve;
     const hono = new Hono();
-    hono.post('/one', serve(program as never, { env }) as never);
+    hono.post('/one', serve(program as never, { env, ...CALL_FOR_EACH_STEP }) as never);
     app.workflow('/one', (request) => hono.fetch(request));
   },
   Express: ({ app, env }, library) => {
     const serve = (library === LIBRARY ? expressOfNewest.serve : expressOfOldest.serve) as typeof expressOfNewest.serve;
     const server = express();
     server.use(express.json());
-    server.use('/one', serve(program as never, { env }));
+    server.use('/one', serve(program as never, { env, ...CALL_FOR_EACH_STEP }));
     app.listener('/one', server);
   },
   'Next.js': ({ app, env }, library) => {
     const serve = (library === LIBRARY ? nextOfNewest.serve : nextOfOldest.serve) as typeof nextOfNewest.serve;
-    const { POST } = serve(program as never, { env });
+    const { POST } = serve(program as never, { env, ...CALL_FOR_EACH_STEP });
     app.workflow('/one', (request) => POST(request as never));
   },
 };
@@ -55,13 +55,11 @@ scenario('runs several workflows of one Hono route, which invoke each other', as
   const { app, env } = service;
   const child = honoOfNewest.createWorkflow<number, number>(
     (context) => context.run('one', () => context.requestPayload * 2),
-    {
-      env,
-    },
+    { env, ...CALL_FOR_EACH_STEP },
   );
   const parent = honoOfNewest.createWorkflow<number, unknown>(
     (context) => context.invoke('child', { workflow: child, body: context.requestPayload, headers: USER_HEADERS }),
-    { env },
+    { env, ...CALL_FOR_EACH_STEP },
   );
   const hono = new Hono();
   hono.post('/several/*', honoOfNewest.serveMany({ parent, child }) as never);

@@ -43,6 +43,11 @@ export function failureAnswer(result: string | undefined): Reply {
   return respond(200, JSON.stringify({ result }));
 }
 
+/** The request claims to be what it is not. */
+export function refusal(message: string): Reply {
+  return respond(400, JSON.stringify({ message }));
+}
+
 /** Nothing is served at this URL. */
 export function notFound(name: string): Reply {
   return respond(404, `There is no workflow '${name}' here.`);

@@ -138,7 +138,7 @@ export class CallContext<TInitialPayload = unknown> extends WorkflowContext<TIni
         },
         body: JSON.stringify({
           ...bodyMember(body),
-          headers: listed(stepHeaders(this.workflowRunId, this.url)),
+          headers: listed(stepHeaders(this.workflowRunId, this.url, this.#invokeCount)),
           workflowRunId: this.workflowRunId,
           workflowRunCreatedAt: this.workflowRunCreatedAt,
           workflowUrl: this.url,

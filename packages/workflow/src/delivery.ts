@@ -75,6 +75,11 @@ async function fetchEntries<T>(
   }
 }
 
+/** Whether the request has what every delivery of a run has. Anybody may send the other headers of one. */
+export function isOfServer(headers: Headers): boolean {
+  return headers.get(HEADER.runId) !== null && headers.get(HEADER.checkpoint) !== null;
+}
+
 /** Of the message that is delivered. */
 export function tokenOf(headers: Headers): string {
   const token = headers.get(HEADER.checkpoint);

@@ -141,6 +141,8 @@ export class Execution {
     const size = steps.length;
     const plans = steps.map((step, index) => asleep(planOf(step, firstId + index, size)));
     const planned = await this.#call.checkpoint(this.#held, plans);
+    // What the call still holds when it ends is delivered on its own.
+    if (this.#call.isLate) return this.#end();
     this.#held = [];
     const isWhole = planned.every(({ token }) => token !== undefined) && steps.every(({ execute }) => execute);
     if (!isWhole) {

@@ -83,12 +83,13 @@ export function callHeaders(
 }
 
 /** Of a message that continues a run: what the result of an invocation is delivered with. */
-export function stepHeaders(runId: string, url: string): Record<string, string> {
+export function stepHeaders(runId: string, url: string, invokeCount: number): Record<string, string> {
   return {
     [HEADER.init]: 'false',
     ...runHeaders(runId, url),
     [forward(HEADER.sdkVersion)]: PROTOCOL_VERSION,
     'content-type': 'application/json',
+    ...(invokeCount > 0 && { [forward(HEADER.invokeCount)]: String(invokeCount) }),
   };
 }
 

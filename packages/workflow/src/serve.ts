@@ -1,10 +1,10 @@
 /** Serves a workflow: takes a request of the server, goes on with the run, and answers (contract W 9, 10). */
 
-import { answer, errorAnswer } from './answers.ts';
+import { answer, errorAnswer, refusal } from './answers.ts';
 import { Call, CallOver } from './call.ts';
 import { bringCallResult } from './call-result.ts';
 import { CallContext } from './context.ts';
-import { type Delivery, findsStep, journalOf, tokenOf, userHeadersOf, type Workflow } from './delivery.ts';
+import { type Delivery, findsStep, isOfServer, journalOf, tokenOf, userHeadersOf, type Workflow } from './delivery.ts';
 import { WorkflowCancelAbort, WorkflowError } from './errors.ts';
 import { Execution } from './execution.ts';
 import { handleFailure } from './failure.ts';
@@ -78,6 +78,8 @@ async function deliver<TInitialPayload, TResult>(
     );
   const isPlain = version === null && !isUnknown && !isFailure && !isCallResult;
   const workflowRunId = isPlain ? runIdOf() : headers.get(HEADER.runId);
+  if (isCallResult && !isOfServer(headers))
+    return refusal('The request claims to be the result of a call, and is none.');
   if (!workflowRunId) throw new WorkflowError(`The delivery has no ${HEADER.runId}.`);
   middlewares.workflowRunId = workflowRunId;
   const delivery: Delivery<TInitialPayload> = {

@@ -1,5 +1,6 @@
 /** A test with a server and an app of its own, which are closed behind it; then nothing may have gone wrong unnoticed. */
 import { test, vi } from 'vitest';
+import { isWithOurs, withoutExceptions } from '../../library/ours.ts';
 import { Service } from './service.ts';
 
 interface Ground {
@@ -8,7 +9,7 @@ interface Ground {
   service: Service;
 }
 
-export const scenario = test.extend<Ground>({
+const grounded = test.extend<Ground>({
   flags: [],
   service: async ({ flags }, use) => {
     // Libraries write about each failure, which are what many scenarios are about.
@@ -19,3 +20,5 @@ export const scenario = test.extend<Ground>({
     for (const spy of spies) spy.mockRestore();
   },
 });
+
+export const scenario: typeof grounded = isWithOurs(import.meta.url) ? withoutExceptions(grounded) : grounded;
