@@ -5,6 +5,7 @@ import { actOnMany, BULK } from './http/bulk.ts';
 import { countOf, readItems, sumPages, sumPieces } from './http/pages.ts';
 import type { Server } from './http/server.ts';
 import { type Call, commandOf, type Verb } from './http/verb.ts';
+import { resumeAllParked, resumeIfParked } from './runs/parked.ts';
 import { tail } from './runs/tail.ts';
 import { rowOf, timelineOf } from './runs/timeline.ts';
 import { BODY_LENGTH_MAX, type RunView } from './runs/view.ts';
@@ -15,6 +16,7 @@ const STATES: Readonly<Record<string, string>> = {
   success: 'RUN_SUCCESS',
   failed: 'RUN_FAILED',
   canceled: 'RUN_CANCELED',
+  parked: 'STEP_PARKED',
 };
 
 /** What the server gives, or does, at a time. */
@@ -100,11 +102,22 @@ const cancel: Verb = {
     ),
 };
 
-const resume = starting(
+const resumeFailed = starting(
   'resume',
   'Starts a new run that goes on where the failed one stopped: what it recorded is not done again.',
   'Resumed',
 );
+
+const resume: Verb = {
+  ...resumeFailed,
+  meaning: `${resumeFailed.meaning} A run that is parked, since its code has changed, is tried again itself.`,
+  options: { ...BULK, '--parked': 'Those that are parked, all of them, in place of failed ones.' },
+  async run(call) {
+    if (call.values('parked').length > 0) return resumeAllParked(call);
+    const isOne = call.words.length === 1 && call.query.size === 0 && call.values('dry-run').length === 0;
+    return isOne && (await resumeIfParked(call)) ? EXIT.ok : resumeFailed.run(call);
+  },
+};
 
 const restart = starting(
   'restart',

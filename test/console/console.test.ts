@@ -4,8 +4,10 @@
  */
 import type { Locator, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { eventually } from '../support/eventually.ts';
 import { giveCommand } from '../support/waypost-command.ts';
 import { LONG_NAME } from './support/hostile.ts';
+import { askerOf } from './support/populate.ts';
 import { type Look, SCREENS, Scene } from './support/screens.ts';
 import { browserObstacle, Visit } from './support/visit.ts';
 
@@ -143,6 +145,29 @@ describe.skipIf(obstacle !== undefined)(`in the console${reason}`, () => {
     await dialog.getByRole('button', { name: 'Send', exact: true }).click();
     await dialog.getByText('1 run goes on').waitFor();
     await page.getByText('1 wait', { exact: true }).waitFor();
+  });
+
+  it('a run whose code has changed is shown with both sides, and tried again once the code is back', async () => {
+    const ask = askerOf(scene);
+    const headers = { 'Upstash-Retries': '0' };
+    const target = `/v2/trigger/${scene.app.url}/flows/bill`;
+    const { workflowRunId } = await ask<{ workflowRunId: string }>('POST', target, headers, '{}');
+    await eventually('a run that waits for the signature', async () =>
+      JSON.stringify(await ask('GET', '/v2/waypost/waiters')).includes('signed-42'),
+    );
+    scene.app.isBillRenamed = true;
+    await ask('POST', '/v2/notify/signed-42', {}, '{}');
+    await visit.goTo(`/runs/${workflowRunId}`);
+    await page.getByText('parked', { exact: true }).first().waitFor();
+    await page
+      .getByRole('region', { name: 'Why it waits' })
+      .getByText("has 'write an invoice' (Run) there now")
+      .waitFor();
+    scene.app.isBillRenamed = false;
+    const again = page.getByRole('button', { name: 'Try again now' });
+    await again.click();
+    await again.waitFor({ state: 'detached' });
+    await page.getByText('The run returned nothing.').waitFor();
   });
 
   it('a failed run is found, and resumed once its cause is repaired', async () => {

@@ -8,6 +8,7 @@ const MARKS: Readonly<Record<string, { mark: string; colour: number }>> = {
   STEP_SUCCESS: { mark: '✓', colour: 32 },
   STEP_FAILED: { mark: '✗', colour: 31 },
   STEP_RETRY: { mark: '↻', colour: 33 },
+  STEP_PARKED: { mark: '‖', colour: 33 },
   STEP_PROGRESS: { mark: '…', colour: 36 },
   STEP_CANCELED: { mark: '–', colour: 90 },
   RUN_SUCCESS: { mark: '✓', colour: 32 },
@@ -141,11 +142,13 @@ function detailOf(step: StepView): string {
   if (step.sleepFor !== undefined) words.push(`for ${span(step.sleepFor)}`);
   if (step.sleepUntil !== undefined) words.push(`until ${secondOf(step.sleepUntil)}`);
   if (step.invokedWorkflowRunId !== undefined) words.push(`run ${plain(step.invokedWorkflowRunId)}`);
-  if (errors.length > 0) {
+  if (step.state === 'STEP_PARKED') {
+    words.push(plain(last?.error ?? ''));
+  } else if (errors.length > 0) {
     words.push(`${errors.length} of ${Math.max(errors.length, (retries ?? 0) + 1)} attempts failed`);
     if (last?.error !== undefined) words.push(plain(last.error));
   }
-  if (step.state === 'STEP_RETRY' && nextDeliveryTime !== undefined)
+  if ((step.state === 'STEP_RETRY' || step.state === 'STEP_PARKED') && nextDeliveryTime !== undefined)
     words.push(`again at ${secondOf(nextDeliveryTime)}`);
   if (out !== '') words.push(`→ ${out}`);
   return words.join(', ');

@@ -1,4 +1,7 @@
 /** `waypost runs` against a server, as its users meet it. */
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { expect, it } from 'vitest';
 import { DEVELOPMENT_ACCOUNTS } from '../../../src/config/development.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -14,6 +17,23 @@ async function trigger(runId: string, headers: Record<string, string>): Promise<
   const authorization = `Bearer ${DEVELOPMENT_ACCOUNTS[0].token}`;
   const asked = { authorization, 'upstash-workflow-runid': runId, ...headers };
   expect((await fetch(`${server.url}/v2/trigger/${WORKFLOW}`, { method: 'POST', headers: asked })).status).toBe(200);
+}
+
+/** As the client of a library does. */
+async function begin(runId: string, destination: string): Promise<void> {
+  const authorization = `Bearer ${DEVELOPMENT_ACCOUNTS[0].token}`;
+  const headers = {
+    'upstash-workflow-init': 'true',
+    'upstash-workflow-runid': runId,
+    'upstash-workflow-url': destination,
+    'upstash-workflow-sdk-version': '1',
+    'upstash-feature-set': 'LazyFetch,InitialBody,WF_TriggerOnConfig',
+    'upstash-retries': '0',
+  };
+  const body = JSON.stringify([{ destination, headers, body: '{}' }]);
+  expect((await fetch(`${server.url}/v2/batch`, { method: 'POST', headers: { authorization }, body })).status).toBe(
+    200,
+  );
 }
 
 async function failed(runId: string, headers: Record<string, string> = {}): Promise<string> {
@@ -59,6 +79,39 @@ it('cancels, resumes and restarts by the name of a run', async () => {
   });
 });
 
+it('tries again at once what is parked: one run, or all', async () => {
+  const journeys = new Map<string, number>();
+  const app = createServer((request, response) => {
+    const path = request.url ?? '';
+    journeys.set(path, (journeys.get(path) ?? 0) + 1);
+    request.resume();
+    response.writeHead(409, { 'upstash-workflow-code-changed': 'true', 'upstash-workflow-sdk': 'test' });
+    response.end('{"message":"Both sides."}');
+  });
+  app.listen(0, '127.0.0.1');
+  await once(app, 'listening');
+  const { port } = app.address() as AddressInfo;
+  for (const id of ['wfr_p1', 'wfr_p2']) await begin(id, `http://127.0.0.1:${port}/${id}`);
+  const parked = (count: number) =>
+    eventually(
+      () => `${count} parked runs`,
+      async () => JSON.parse((await runs('list', '--state', 'parked', '--json')).stdout).length === count,
+    );
+  await parked(2);
+  expect((await runs('show', 'wfr_p1')).stdout).toMatch(/‖ .* PARKED .* Both sides\., again at /);
+  expect(await runs('resume', 'wfr_p1')).toMatchObject({ code: 0, stdout: 'It was parked, and is tried again now.\n' });
+  await eventually('another attempt', async () => journeys.get('/wfr_p1') === 2);
+  await parked(2);
+  expect(await runs('resume', '--parked')).toMatchObject({ code: 0, stdout: 'Resumed 2 parked runs.\n' });
+  await eventually('more attempts', async () => journeys.get('/wfr_p1') === 3 && journeys.get('/wfr_p2') === 2);
+  expect(await runs('resume', '--parked', 'wfr_p1')).toMatchObject({ code: 2 });
+  await parked(2);
+  await runs('cancel', 'wfr_p1', 'wfr_p2', '--yes');
+  expect(await runs('resume', '--parked')).toMatchObject({ code: 0, stdout: 'Resumed 0 parked runs.\n' });
+  app.closeAllConnections();
+  app.close();
+});
+
 it('resumes, restarts and deletes many failed runs, counted first', async () => {
   for (const id of ['wfr_m1', 'wfr_m2', 'wfr_m3', 'wfr_m4']) await failed(id, { 'upstash-label': 'many' });
   const many = ['--label', 'many'];
@@ -92,7 +145,7 @@ it('says what is wrong: no such run, no server there, a token that nobody has, a
     '3 waypost: there is no run "wfr_unknown", or nothing of it is kept\n',
     expect.stringMatching(/^4 waypost: no server answers at http:\/\/127\.0\.0\.1:9: /),
     '5 waypost: unable to authenticate: invalid token\n',
-    '2 waypost: --state: must be active, success, failed, canceled, not "odd"\n',
+    '2 waypost: --state: must be active, success, failed, canceled, parked, not "odd"\n',
     '2 waypost: --count: a whole number of at least 1 is needed\n',
     '2 waypost: runs list: what is "more"? See waypost runs list --help\n',
     '2 waypost: which failed runs? Name their ids, filters, or --all for every one\n',

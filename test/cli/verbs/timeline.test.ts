@@ -121,6 +121,18 @@ describe('the timeline of a run', () => {
     expect(shown(run)).toContain('   takes the place of wfr_before\n   started again as wfr_after\n');
   });
 
+  it('says what has changed in the code of a run that is parked, and when it is tried again', () => {
+    const errors = [
+      { error: 'once' },
+      { error: "This run has step 1 'a' (Run), and the code has 'b' (Run) there now." },
+    ];
+    const run = runOf({
+      steps: [{ type: 'next', steps: [{ state: 'STEP_PARKED', retries: 3, errors, nextDeliveryTime: T0 + 60_000 }] }],
+    });
+    expect(shown(run)).toMatch(/‖ {2}\(next step\) .* PARKED .* This run has step 1 'a' \(Run\), .* now\., again at /);
+    expect(shown(run)).not.toContain('attempts failed');
+  });
+
   it('says what a run that goes on waits for', () => {
     const until = T0 + 3_600_000;
     const run = runOf({

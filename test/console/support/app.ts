@@ -3,6 +3,10 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { type RouteFunction, serve, WorkflowNonRetryableError } from '@upstash/workflow';
 import { stepHeaders } from '../../../bench/workflows/step-headers.ts';
+import {
+  serve as serveWithCheckpoints,
+  type RouteFunction as WaypostRoute,
+} from '../../../packages/workflow/src/index.ts';
 import type { Servers } from '../../support/servers.ts';
 import { HOSTILE, HOSTILE_HEADER, LONG_NAME } from './hostile.ts';
 
@@ -25,6 +29,14 @@ const WORKFLOWS: Record<string, (app: App) => RouteFunction<unknown>> = {
   },
 };
 
+/** At `/flows/bill`, with a library that tells when the code has changed. */
+const BILL =
+  (app: App): WaypostRoute<unknown> =>
+  async (context) => {
+    await context.run(app.isBillRenamed ? 'write an invoice' : 'write the bill', () => 42);
+    await context.waitForEvent('wait for the signature', 'signed-42');
+  };
+
 /** Of the run at `/long`, which goes without the library: that is called anew for each step, with all that went before. */
 export const STEPS = 500;
 
@@ -33,6 +45,7 @@ export class App {
   url = '';
   isBankOpen = false;
   isRepaired = false;
+  isBillRenamed = false;
   readonly #handlers = new Map<string, (request: Request) => Promise<Response>>();
 
   static async open(servers: Servers): Promise<App> {
@@ -49,6 +62,7 @@ export class App {
     for (const [path, make] of Object.entries(WORKFLOWS)) {
       this.#handlers.set(path, serve(make(this), { env }).handler);
     }
+    this.#handlers.set('/flows/bill', serveWithCheckpoints(BILL(this), { env }).handler);
     this.#handlers.set('/long', (request) => goOnWithLongRun(request, server));
   }
 

@@ -47,6 +47,11 @@ export function isMoving(run: Run | undefined): boolean {
   return run?.workflowState === 'RUN_STARTED' || run?.failureFunction?.state === 'CALLBACK_INPROGRESS';
 }
 
+/** Whether it waits for other code, or for somebody who has it tried again. */
+export function isParked({ steps }: Run): boolean {
+  return steps.some((group) => group.steps.some(({ state }) => state === 'STEP_PARKED'));
+}
+
 /** A run that has just begun is most likely looked at, and done soon. */
 function refreshMsOf(run: Run | undefined): number | false {
   if (run === undefined || !isMoving(run)) return false;

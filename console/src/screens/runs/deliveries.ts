@@ -66,6 +66,7 @@ function follow(delivery: Delivery, event: RunEvent): void {
       delivery.attempts.push({ fromMs: event.time });
       break;
     case 'ERROR':
+    case 'STEP_PARKED':
       if (open) Object.assign(open, { toMs: event.time, ...troubleOf(event) });
       break;
     case 'DELIVERED':

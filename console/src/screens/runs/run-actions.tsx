@@ -1,11 +1,11 @@
-/** What can be done with a run: cancel it, wake it, or start it again. */
+/** What can be done with a run: cancel it, wake it, have it tried again, or start it again. */
 import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import { useChange } from '../../api/client.ts';
 import { Action } from '../../parts/action.tsx';
 import { Button } from '../../parts/button.tsx';
 import { Failure } from '../../parts/states.tsx';
-import type { Run } from './data.ts';
+import { isParked, type Run } from './data.ts';
 import { NotifyDialog } from './notify-dialog.tsx';
 
 export function RunActions({ run }: { run: Run }) {
@@ -16,6 +16,11 @@ export function RunActions({ run }: { run: Run }) {
     <>
       {workflowState === 'RUN_STARTED' && (
         <>
+          {isParked(run) && (
+            <Action operation="resumeParkedWorkflowRun" input={{ path }} kind="main">
+              Try again now
+            </Action>
+          )}
           <Button onClick={() => setIsNotifying(true)}>Send an event…</Button>
           <Action
             operation="endWorkflowRun"

@@ -11,7 +11,7 @@ import { Panel } from '../../parts/panel.tsx';
 import { Answered, Empty } from '../../parts/states.tsx';
 import { duration, Time, useNowMs } from '../../parts/time.tsx';
 import { cancelJob } from './bulk.ts';
-import type { Run } from './data.ts';
+import { isParked, type Run } from './data.ts';
 import { RunLink } from './run-link.tsx';
 import { URL_COLUMN } from './url-column.tsx';
 
@@ -21,7 +21,7 @@ const GRID =
   'grid-cols-[5rem_minmax(0,1fr)_4.5rem] md:grid-cols-[6rem_minmax(0,3fr)_minmax(0,3fr)_minmax(0,1fr)_7rem_6rem_4rem]';
 
 const COLUMNS: readonly ListColumn<Run>[] = [
-  { name: 'State', cell: ({ workflowState }) => <StateBadge state={workflowState} /> },
+  { name: 'State', cell: (run) => <StateBadge state={isParked(run) ? 'STEP_PARKED' : run.workflowState} /> },
   {
     name: 'Run',
     cell: (run) => (

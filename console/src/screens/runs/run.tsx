@@ -4,7 +4,7 @@ import { Badge, StateBadge } from '../../parts/badge.tsx';
 import { Page, Panel } from '../../parts/panel.tsx';
 import { Answered, Empty } from '../../parts/states.tsx';
 import { CutBody } from './cut-body.tsx';
-import { type Run, type RunWithEvents, useRuns } from './data.ts';
+import { isParked, type Run, type RunWithEvents, useRuns } from './data.ts';
 import { Explanation } from './explanation.tsx';
 import { Journal } from './journal.tsx';
 import { RunActions } from './run-actions.tsx';
@@ -57,7 +57,7 @@ function RunPage(shown: RunWithEvents) {
       title={run.workflowRunId}
       about={
         <span className="flex flex-wrap items-center gap-2 pt-1">
-          <StateBadge state={run.workflowState} />
+          <StateBadge state={isParked(run) ? 'STEP_PARKED' : run.workflowState} />
           {run.labels?.map((label) => (
             <Badge key={label} tone="quiet">
               {label}
