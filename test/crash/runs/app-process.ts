@@ -1,24 +1,37 @@
 /**
- * The user's app as a process of its own, to be killed like any other: serves the programs with the client library and
- * keeps the diary. `node app-process.ts <port> <diary>`, with the library's variables in the environment.
+ * The user's app as a process of its own, to be killed like any other: serves the programs with the workflow libraries and keeps
+ * the diary. `node app-process.ts <port> <diary> official|own|both`, with the libraries' variables in the environment.
  */
 import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { serveMany } from '@upstash/workflow/nextjs';
+import { CallNotes } from './call-notes.ts';
 import { type DeliveredEntry, openDiary } from './diary.ts';
+import { LIBRARIES, type LibraryName, libraryChoice } from './libraries.ts';
 import { invokables } from './programs.ts';
 
-const [port = '0', diaryPath = ''] = process.argv.slice(2);
+const [port = '0', diaryPath = '', chosen = 'official'] = process.argv.slice(2);
+const choice = libraryChoice(chosen);
 const diary = openDiary(diaryPath);
-const programs = serveMany(invokables((runId) => diary.write({ kind: 'told of failure', runId })));
+const notes = new CallNotes(diary);
+const programs = { official: serve('official'), own: serve('own') };
 const senders = new Set<Socket>();
 // The kernel closes a killed process's connections at once; the rest is for a busy machine.
 const SENDERS_GONE_LIMIT_MS = 10_000;
-/** About every tenth message is worked on twice. */
+/** About every tenth attempt is worked on twice. */
 const REPEATED_OF_256 = 26;
+
+function serve(name: LibraryName) {
+  const library = LIBRARIES[name];
+  return library.serveMany(
+    invokables(library, {
+      onFailure: (runId) => diary.write({ kind: 'told of failure', runId }),
+      onExecution: (step) => notes.executed(step),
+    }),
+  );
+}
 
 async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
   if (request.url === '/senders-gone') return answerSendersGone(request, response);
@@ -28,12 +41,26 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
   } catch {
     return; // the sender was killed while it wrote; what did not arrive whole did not arrive
   }
-  note(request, body);
-  const handle = async () => (await programs.POST(requestOf(request, body))) as Response;
+  const [ofFirst, ofSecond, isRepeated] = diceOf(request);
+  const library = libraryBy(ofFirst);
+  const call = note(request, body, library);
+  const handle = (name: LibraryName, hand: number) =>
+    notes.during(call, hand, async () => (await programs[name].POST(requestOf(request, body))) as Response);
   // As if the network had delivered it twice: both go to work at once, and only one is answered.
-  const dice = createHash('sha256').update(String(request.headers['upstash-message-id'])).digest()[0] ?? 0;
-  const [answered] = await Promise.all([handle(), ...(dice < REPEATED_OF_256 ? [handle()] : [])]);
+  const [answered] = await Promise.all([handle(library, 0), ...(isRepeated ? [handle(libraryBy(ofSecond), 1)] : [])]);
   response.writeHead(answered.status, Object.fromEntries(answered.headers)).end(await answered.text());
+}
+
+/** The same attempt falls the same way, also in the next process. */
+function diceOf({ headers }: IncomingMessage): [number, number, boolean] {
+  const attempt = `${headers['upstash-message-id']} ${headers['upstash-retried']}`;
+  const [first = 0, second = 0, third = 0] = createHash('sha256').update(attempt).digest();
+  return [first, second, third < REPEATED_OF_256];
+}
+
+function libraryBy(dice: number): LibraryName {
+  if (choice !== 'both') return choice;
+  return dice % 2 === 0 ? 'own' : 'official';
 }
 
 function requestOf({ url, headers, headersDistinct }: IncomingMessage, body: Buffer): Request {
@@ -43,16 +70,16 @@ function requestOf({ url, headers, headersDistinct }: IncomingMessage, body: Buf
   return new Request(`http://${headers.host}${url}`, { method: 'POST', headers: pairs, body: new Uint8Array(body) });
 }
 
-function note({ url = '', headers }: IncomingMessage, body: Buffer): void {
+function note({ url = '', headers }: IncomingMessage, body: Buffer, library: LibraryName) {
   const of = (name: string) => String(headers[`upstash-${name}`]);
   const isJournal = headers['upstash-workflow-sdk-version'] !== undefined;
-  diary.write({
-    kind: 'delivered',
+  return notes.arrived({
     runId: of('workflow-runid'),
     createdAt: Number(of('workflow-createdat')),
     program: url.slice(url.lastIndexOf('/') + 1),
     messageId: of('message-id'),
     retried: Number(of('retried')),
+    library,
     ...(isJournal && { journal: JSON.parse(body.toString()) as DeliveredEntry[] }),
   });
 }

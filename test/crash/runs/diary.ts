@@ -3,6 +3,7 @@
  * it tells of is answered, so a killed process forgets nothing that it let anybody know.
  */
 import { closeSync, openSync, readFileSync, writeSync } from 'node:fs';
+import type { LibraryName } from './libraries.ts';
 
 /** An entry of a journal, as delivered. */
 export interface DeliveredEntry {
@@ -16,6 +17,10 @@ export type DiaryLine =
   /** An attempt arrived whole. */
   | {
       kind: 'delivered';
+      /** What this attempt is called by the lines that tell of it. */
+      call: string;
+      /** Which one handles it. */
+      library: LibraryName;
       runId: string;
       createdAt: number;
       /** The last segment of the URL. */
@@ -25,10 +30,19 @@ export type DiaryLine =
       /** `undefined` for what is no journal: the answer to a call, and what tells of a failure. */
       journal?: DeliveredEntry[];
     }
+  /** A step is executed, whatever comes of it; by the hand of that number of the call. */
+  | { kind: 'executed'; call: string; hand: number; runId: string; step: string }
+  /** The server has answered that it has kept this result, and that the call goes on with it. */
+  | { kind: 'kept'; call: string; hand: number; runId: string; step: string; messageId: string; body: string }
+  /** The server has told the call to stop. */
+  | { kind: 'stopped'; call: string; hand: number; runId: string; reason: string }
   /** The failure function of a run was called, or what stands in for it. */
   | { kind: 'told of failure'; runId: string }
   /** The server was started anew: attempts from here on come from another process. */
   | { kind: 'server ended' };
+
+/** An attempt, and a step that the same call goes on after. */
+const PROGRESS = /^\{"kind":"(delivered|kept)"/;
 
 export interface Diary {
   write(line: DiaryLine): void;
@@ -44,8 +58,8 @@ export function openDiary(path: string): Diary {
   };
 }
 
-/** How many attempts have arrived so far, whoever wrote them down? Reads what was written since it was last asked. */
-export class DeliveryCount {
+/** How many lines tell of progress, whoever wrote them down? Reads what was written since it was last asked. */
+export class ProgressCount {
   readonly #file: number;
   #rest = '';
   #count = 0;
@@ -57,7 +71,7 @@ export class DeliveryCount {
   soFar(): number {
     const lines = (this.#rest + readFileSync(this.#file, 'utf8')).split('\n');
     this.#rest = lines.pop() ?? '';
-    this.#count += lines.filter((line) => line.startsWith('{"kind":"delivered"')).length;
+    this.#count += lines.filter((line) => PROGRESS.test(line)).length;
     return this.#count;
   }
 

@@ -15,7 +15,8 @@ const waited = entry('msg_2', { stepId: 2, stepType: 'Wait', out: base64('news#0
 
 function delivered(journal: DeliveredEntry[], retried = 0): DiaryLine {
   const messageId = journal.at(-1)?.messageId ?? '';
-  return { kind: 'delivered', runId: 'wfr_1', createdAt: 1, program: 'sequence', messageId, retried, journal };
+  const call = { kind: 'delivered', call: '1-1', library: 'own' } as const;
+  return { ...call, runId: 'wfr_1', createdAt: 1, program: 'sequence', messageId, retried, journal };
 }
 
 describe('the checks of journals', () => {

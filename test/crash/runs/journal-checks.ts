@@ -10,7 +10,7 @@ type Delivery = Extract<DiaryLine, { kind: 'delivered' }>;
 
 /** What the app was told of a run. */
 export interface Story {
-  /** The longest journal that was delivered. */
+  /** The longest journal that was delivered, and what was kept in calls that no delivery followed. */
   journal: readonly DeliveredEntry[];
   /** Of the payload; undefined before the first delivery. */
   tag: string | undefined;
@@ -22,7 +22,7 @@ export interface JournalVerdict extends Repetitions {
   deliveries: number;
   /** By the id of the run. */
   stories: Map<string, Story>;
-  /** An entry was another one in an earlier delivery. */
+  /** An entry was another one in an earlier delivery, or when it was kept. */
   changed: string[];
   /** Two entries for one slot. */
   recordedTwice: string[];
@@ -48,6 +48,13 @@ export function judgeJournals(lines: readonly DiaryLine[]): JournalVerdict {
     const at = journal.findIndex((entry, position) => known[position] && !isSame(entry, known[position]));
     if (at >= 0) changed.add(`entry ${at} of ${runId}`);
     if (journal.length > known.length) longest.set(runId, journal);
+  }
+  for (const { runId, messageId, body } of lines.filter((line) => line.kind === 'kept')) {
+    const journal = longest.get(runId) ?? [];
+    const delivered = journal.find((entry) => entry.messageId === messageId);
+    const entry = { messageId, body: Buffer.from(body).toString('base64'), callType: 'step' };
+    if (!delivered) longest.set(runId, [...journal, entry]);
+    else if (!isSame(entry, delivered)) changed.add(`${messageId} of ${runId}, which was kept`);
   }
   const stories = new Map([...longest].map(([runId, journal]) => [runId, storyOf(journal)]));
   return {

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { type ListeningProcess, startListening } from '../../../bench/child-process.ts';
 import { DEVELOPMENT_TOKEN, startWaypost } from '../../../bench/waypost-process.ts';
 import type { Diary } from './diary.ts';
+import type { LibraryChoice } from './libraries.ts';
 
 export type Victim = 'server' | 'app' | 'both';
 
@@ -14,6 +15,8 @@ export interface ProcessesOptions {
   folder: string;
   /** More settings of the server, as flags. */
   flags: string[];
+  /** What serves the app's workflows. */
+  library: LibraryChoice;
   diary: Diary;
   diaryPath: string;
 }
@@ -48,8 +51,8 @@ export class Processes {
   /** Starts whichever is not there. */
   async start(): Promise<void> {
     const env = { QSTASH_URL: this.serverUrl, QSTASH_TOKEN: DEVELOPMENT_TOKEN };
-    const { diaryPath, flags } = this.#options;
-    this.#app ??= await startListening([APP, String(this.#ports.app), diaryPath], { env });
+    const { diaryPath, flags, library } = this.#options;
+    this.#app ??= await startListening([APP, String(this.#ports.app), diaryPath, library], { env });
     if (this.#server) return;
     // Before it is there again, all that the one before has sent must be in the diary.
     if (this.killed.server > 0) await this.#noteServerEnded();

@@ -1,12 +1,12 @@
 /**
- * The workflows of the crash test, written as users write them with the client library: each kind of step is in one of
+ * The workflows of the crash test, written as users write them with either library: each kind of step is in one of
  * them, and each says what a run of it must come to. Every execution of a step makes something new, so that a result
  * that was recorded twice, or exchanged for that of another execution, shows in what the run returns.
  */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type InvokableWorkflow, type WorkflowContext, WorkflowNonRetryableError } from '@upstash/workflow';
-import { createWorkflow } from '@upstash/workflow/nextjs';
+import type { InvokableWorkflow, WorkflowContext } from '@upstash/workflow';
+import type { Library } from './libraries.ts';
 
 export interface Payload {
   /** Unique among all runs; a child has its parent's with more behind it. */
@@ -39,7 +39,7 @@ type Invokables = Record<ProgramName, InvokableWorkflow<Payload, Lines>>;
  * digits; `expected` has the lines without them.
  */
 interface Program {
-  run(context: Context, all: Invokables): Promise<Lines>;
+  run(context: Context, all: Invokables, library: Library): Promise<Lines>;
   /** The lines that a run may return, one list for each way it may go; none if it must fail. */
   expected(tag: string): string[][];
   /** How many runs it invokes. */
@@ -214,7 +214,7 @@ const PROGRAMS: Record<ProgramName, Program> = {
 
   /** Gives up by itself. */
   refuses: {
-    async run(context) {
+    async run(context, _all, { WorkflowNonRetryableError }) {
       await work(context, 'one');
       throw new WorkflowNonRetryableError(`${context.requestPayload.tag} is refused`);
     },
@@ -249,12 +249,28 @@ export function programOf(name: string): Program | undefined {
   return Object.hasOwn(PROGRAMS, name) ? PROGRAMS[name as ProgramName] : undefined;
 }
 
-/** All of them for the library to serve. `onFailure` is called by its failure function. */
-export function invokables(onFailure: (workflowRunId: string) => void): Invokables {
-  const failureFunction = ({ context }: { context: { workflowRunId: string } }) => onFailure(context.workflowRunId);
+/** Who hears what the library does. */
+export interface Hooks {
+  /** Called by the failure function. */
+  onFailure(workflowRunId: string): void;
+  /** Called before the step is executed. */
+  onExecution(stepName: string): void;
+}
+
+/** All of them for the library to serve. */
+export function invokables(library: Library, { onFailure, onExecution }: Hooks): Invokables {
+  const options = {
+    failureFunction: ({ context }: { context: { workflowRunId: string } }) => onFailure(context.workflowRunId),
+    middlewares: [
+      new library.WorkflowMiddleware({
+        name: 'hooks',
+        callbacks: { beforeExecution: ({ stepName }) => onExecution(stepName) },
+      }),
+    ],
+  };
   const all = {} as Invokables;
   for (const name of Object.keys(PROGRAMS) as ProgramName[]) {
-    all[name] = createWorkflow<Payload, Lines>((context) => PROGRAMS[name].run(context, all), { failureFunction });
+    all[name] = library.createWorkflow<Payload, Lines>((context) => PROGRAMS[name].run(context, all, library), options);
   }
   return all;
 }

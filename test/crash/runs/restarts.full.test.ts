@@ -73,7 +73,7 @@ const restarted = test.extend<{ ground: Ground }>({
     const folder = mkdtempSync(join(tmpdir(), 'waypost-restart-'));
     const diaryPath = join(folder, 'diary.jsonl');
     const diary = openDiary(diaryPath);
-    const processes = await Processes.prepare({ folder, flags: [], diary, diaryPath });
+    const processes = await Processes.prepare({ folder, flags: [], library: 'official', diary, diaryPath });
     const ground = new Ground(processes);
     try {
       await processes.start();

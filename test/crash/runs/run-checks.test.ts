@@ -29,6 +29,7 @@ function loggedRun(more: Partial<LoggedRun>): LoggedRun {
     response: undefined,
     invoker: undefined,
     messages,
+    results: new Map(),
     ...more,
   };
 }
@@ -39,6 +40,8 @@ const base64 = (value: unknown) =>
 /** A delivery that has recorded two steps. */
 const DELIVERED: DiaryLine = {
   kind: 'delivered',
+  call: '1-1',
+  library: 'own',
   runId: 'wfr_1',
   createdAt: 1,
   program: 'waits',

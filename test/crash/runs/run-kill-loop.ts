@@ -1,7 +1,7 @@
 /**
  * Kills the real server and the user's app, again and again at random moments, while runs of every kind are in
  * progress. In the end each run must have come to the end of its program. By hand:
- * `node test/crash/runs/run-kill-loop.ts --kills 100 --seed 7`.
+ * `node test/crash/runs/run-kill-loop.ts --kills 100 --seed 7 --library own`.
  */
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -14,8 +14,10 @@ import { Client } from '../client.ts';
 import { databaseName, findingsOfDoctor, integrity, untilEmpty } from '../database-file.ts';
 import { more, type Need, underLoad, untilEnough } from '../enough.ts';
 import { inWords } from '../findings.ts';
-import { DeliveryCount, openDiary, readDiary } from './diary.ts';
+import { type CheckpointVerdict, judgeCheckpoints } from './checkpoint-checks.ts';
+import { openDiary, ProgressCount, readDiary } from './diary.ts';
 import { type JournalVerdict, judgeJournals } from './journal-checks.ts';
+import { type LibraryChoice, libraryChoice } from './libraries.ts';
 import { Processes, type Victim } from './processes.ts';
 import { RunBook } from './run-book.ts';
 import { judgeRuns, type RunVerdict } from './run-checks.ts';
@@ -27,6 +29,8 @@ export interface RunKillLoopOptions {
   /** How often something is killed under load before all are left in peace. */
   kills: number;
   seed: number;
+  /** What serves the app's workflows; default: both libraries, one delivery the one and the next the other. */
+  library?: LibraryChoice;
   /** More settings of the server, as flags. */
   flags?: string[];
 }
@@ -36,6 +40,7 @@ export interface RunKillLoopReport {
   killed: { server: number; app: number };
   runs: RunVerdict;
   journals: JournalVerdict;
+  checkpoints: CheckpointVerdict;
   /** What was left after the last restart, in words. */
   unsettled: string[];
   /** What `waypost doctor` finds wrong, after each kill of the server and in the end. */
@@ -44,19 +49,19 @@ export interface RunKillLoopReport {
   integrity: string[];
 }
 
-/** Deliveries in a life: less hits the start itself, more teaches nothing new. */
+/** Deliveries in a life, and steps within them: less hits the start itself, more teaches nothing new. */
 const LIFE = { min: 0, max: 150 };
 /** In turns. */
 const VICTIMS: readonly Victim[] = ['server', 'app', 'server', 'both'];
 
 export async function runRunKillLoop(options: RunKillLoopOptions): Promise<RunKillLoopReport> {
-  const { kills, seed, flags = [] } = options;
+  const { kills, seed, library = 'both', flags = [] } = options;
   const folder = mkdtempSync(join(tmpdir(), 'waypost-run-crash-'));
   const diaryPath = join(folder, 'diary.jsonl');
   const diary = openDiary(diaryPath);
-  const counted = new DeliveryCount(diaryPath);
-  const deliveries = () => counted.soFar();
-  const processes = await Processes.prepare({ folder, flags, diary, diaryPath });
+  const counted = new ProgressCount(diaryPath);
+  const progress = () => counted.soFar();
+  const processes = await Processes.prepare({ folder, flags, library, diary, diaryPath });
   const { serverUrl, appUrl, dataDir } = processes;
   mkdirSync(dataDir); // a server with its store in memory makes none
   const third = await openThirdParty(diary);
@@ -72,7 +77,7 @@ export async function runRunKillLoop(options: RunKillLoopOptions): Promise<RunKi
     for (let kill = 0; kill < kills; kill += 1) {
       const victim = VICTIMS[kill % VICTIMS.length] ?? 'both';
       await underLoad(run, async (assertSound) => {
-        await untilEnough([more('deliveries', deliveries, random.int(LIFE.min, LIFE.max))], assertSound);
+        await untilEnough([more('deliveries and steps', progress, random.int(LIFE.min, LIFE.max))], assertSound);
         await processes.kill(victim);
         // While only the app is dead, triggers go on, and deliveries find nobody there.
         if (victim === 'app') await processes.start();
@@ -82,7 +87,7 @@ export async function runRunKillLoop(options: RunKillLoopOptions): Promise<RunKi
       await processes.start();
     }
     const enough: Need[] = [
-      { what: 'deliveries', count: deliveries, atLeast: kills * LIFE.max },
+      { what: 'deliveries and steps', count: progress, atLeast: kills * LIFE.max },
       ...ENDING_PROGRAMS.map((name) => ({ what: name, count: () => (book.isLeftAlone(name) ? 1 : 0), atLeast: 1 })),
       { what: 'cancelled runs', count: () => book.cancelled(), atLeast: 1 },
     ];
@@ -102,6 +107,7 @@ export async function runRunKillLoop(options: RunKillLoopOptions): Promise<RunKi
       killed: processes.killed,
       runs: judgeRuns({ book, view, lines, journals }),
       journals,
+      checkpoints: judgeCheckpoints(lines, view.runs),
       unsettled,
       doctor,
       integrity: integrity(dataDir),
@@ -125,7 +131,7 @@ async function untilSettled(dataDir: string): Promise<string[]> {
 }
 
 /** All that is wrong, in words; empty after a sound run. */
-export function findingsOf({ runs, journals, ...report }: RunKillLoopReport): string[] {
+export function findingsOf({ runs, journals, checkpoints, ...report }: RunKillLoopReport): string[] {
   return inWords({
     lost: runs.lost,
     unexpected: runs.unexpected,
@@ -136,6 +142,9 @@ export function findingsOf({ runs, journals, ...report }: RunKillLoopReport): st
     'changed after it was delivered': journals.changed,
     'recorded twice': journals.recordedTwice,
     misdirected: journals.misdirected,
+    'kept and gone': checkpoints.gone,
+    'executed although kept': checkpoints.executedInVain,
+    'executed after it was told to stop': checkpoints.executedAfterStop,
     repeated: journals.unexplained,
     unsettled: report.unsettled,
     doctor: report.doctor,
@@ -145,14 +154,24 @@ export function findingsOf({ runs, journals, ...report }: RunKillLoopReport): st
 
 if (import.meta.main) {
   const { values } = parseArgs({
-    options: { kills: { type: 'string', default: '20' }, seed: { type: 'string', default: String(process.pid) } },
+    options: {
+      kills: { type: 'string', default: '20' },
+      seed: { type: 'string', default: String(process.pid) },
+      library: { type: 'string', default: 'both' },
+    },
   });
-  const report = await runRunKillLoop({ kills: Number(values.kills), seed: Number(values.seed) });
+  const report = await runRunKillLoop({
+    kills: Number(values.kills),
+    seed: Number(values.seed),
+    library: libraryChoice(values.library),
+  });
   const findings = findingsOf(report);
-  const { seed, killed, runs, journals } = report;
+  const { seed, killed, runs, journals, checkpoints } = report;
   const { acked, succeeded, failed, cancelled, invoked, woken } = runs;
   const { deliveries, repeatedAfterCrash } = journals;
-  const counts = { acked, succeeded, failed, cancelled, invoked, woken, deliveries, repeatedAfterCrash };
+  const { kept, stopped, executedAgain, takeovers } = checkpoints;
+  const ends = { acked, succeeded, failed, cancelled, invoked, woken };
+  const counts = { ...ends, deliveries, repeatedAfterCrash, kept, stopped, executedAgain, takeovers };
   process.stdout.write(`${JSON.stringify({ seed, killed, ...counts, findings }, null, 2)}\n`);
   if (findings.length > 0) process.exitCode = 1;
 }

@@ -13,6 +13,8 @@ export interface LoggedRun {
   invoker: string | undefined;
   /** The states that begin or end a message, by its id. */
   messages: Map<string, string[]>;
+  /** Results of steps, by the ids of their messages. */
+  results: Map<string, string>;
 }
 
 export interface DeadRun {
@@ -45,6 +47,7 @@ export async function readRunView(client: Client): Promise<RunView> {
     } else if (MESSAGE_STATES.has(event.state)) {
       const { messageId } = event.stepInfo;
       run.messages.set(messageId, [...(run.messages.get(messageId) ?? []), event.state]);
+      if (event.stepInfo.out !== undefined) run.results.set(messageId, event.stepInfo.out);
     }
   }
   const entries = await all<DeadEntry>(client, '/v2/workflows/dlq?count=100', 'messages');
@@ -66,6 +69,7 @@ function newRun({ workflowRunId, workflowCreatedAt, workflowUrl }: Event): Logge
     response: undefined,
     invoker: undefined,
     messages: new Map(),
+    results: new Map(),
   };
 }
 
@@ -91,7 +95,7 @@ interface Event {
   workflowUrl: string;
   workflowRunResponse?: string;
   invokerWorkflowRunId?: string;
-  stepInfo?: { messageId: string };
+  stepInfo?: { messageId: string; out?: string };
 }
 
 interface DeadEntry {

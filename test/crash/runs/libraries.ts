@@ -1,0 +1,28 @@
+/** The two workflow libraries: the programs are served by either, and a run may go from one to the other at any step. */
+import * as ofOfficial from '@upstash/workflow';
+import * as official from '@upstash/workflow/nextjs';
+import * as ofOwn from '../../../packages/workflow/src/index.ts';
+import * as own from '../../../packages/workflow/src/nextjs.ts';
+
+export type LibraryName = 'official' | 'own';
+
+/** What of a library the programs and their server use. */
+export interface Library {
+  createWorkflow: typeof official.createWorkflow;
+  serveMany: typeof official.serveMany;
+  WorkflowMiddleware: typeof ofOfficial.WorkflowMiddleware;
+  WorkflowNonRetryableError: typeof ofOfficial.WorkflowNonRetryableError;
+}
+
+export const LIBRARIES: Record<LibraryName, Library> = {
+  official: { ...official, ...ofOfficial },
+  own: { ...own, ...ofOwn } as unknown as Library,
+};
+
+/** `both`: each delivery is handled by the one or by the other. */
+export type LibraryChoice = LibraryName | 'both';
+
+export function libraryChoice(text: string): LibraryChoice {
+  if (text === 'official' || text === 'own' || text === 'both') return text;
+  throw new Error(`there is no library '${text}': official, own or both`);
+}
