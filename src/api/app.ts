@@ -97,7 +97,8 @@ class Edge {
     const match = this.#finder.find(request.url ?? '/', request.method ?? '');
     try {
       const answered = browsers.answer(request, response, match);
-      respond(exchange, answered ?? (await this.#answer(request, match, body)), clock);
+      const hangUp = (): AbortSignal => hangUpOf(response);
+      respond(exchange, answered ?? (await this.#answer(request, match, { body, hangUp })), clock);
     } catch (error) {
       // The client has gone, or part of an answer is already sent.
       if (error instanceof CallerGone || response.headersSent) {
@@ -115,7 +116,12 @@ class Edge {
     }
   }
 
-  #answer(request: IncomingMessage, match: Match, body: RequestBody, looksAgain = true): Answer | Promise<Answer> {
+  #answer(
+    request: IncomingMessage,
+    match: Match,
+    rest: Pick<Call, 'body' | 'hangUp'>,
+    looksAgain = true,
+  ): Answer | Promise<Answer> {
     const { method = '', headers, rawHeaders } = request;
     checkHead(request, this.#options.limits);
     const route = match.routes.get(method);
@@ -131,12 +137,12 @@ class Edge {
     } else if (match.isProtected) {
       const { accounts } = this.#options;
       const newer = accounts.catchUp?.();
-      if (newer !== undefined) return newer.then(() => this.#answer(request, match, body, looksAgain));
+      if (newer !== undefined) return newer.then(() => this.#answer(request, match, rest, looksAgain));
       accountsVersion = accounts.sharedVersion;
       const admission = authenticate(accounts, headers.authorization, match.rawQuery);
       if (!admission) {
         const look = looksAgain ? accounts.lookAgain?.() : undefined;
-        if (look !== undefined) return look.then(() => this.#answer(request, match, body, false));
+        if (look !== undefined) return look.then(() => this.#answer(request, match, rest, false));
         throw unauthenticated();
       }
       authorize(admission.caller, method, route?.access);
@@ -150,7 +156,7 @@ class Edge {
     const callerIp = this.#callerIp(request.socket.remoteAddress, forwardedFor as string | undefined);
     const { ids, rawDestination, rawQuery } = match;
     const calledUrl = (): CalledUrl => this.#calledUrl(request);
-    const sent = { method, ids, id: ids[0] ?? '', rawDestination, rawQuery, rawHeaders, calledUrl, body };
+    const sent = { method, ids, id: ids[0] ?? '', rawDestination, rawQuery, rawHeaders, calledUrl, ...rest };
     const readmit = (): Promise<number> => this.#readmit(request, match, projectId);
     const admitted = { projectId, scope, tokenName, tokenHash, accountsVersion, readmit, isTokenInHeader, callerIp };
     const runKey = claim ? claim.runKey : undefined;
@@ -175,6 +181,14 @@ class Edge {
     authorize(admission.caller, method, match.routes.get(method)?.access);
     return accounts.sharedVersion ?? 0;
   }
+}
+
+function hangUpOf(response: ServerResponse): AbortSignal {
+  const controller = new AbortController();
+  // It may have happened already: then no event follows.
+  if (response.closed) controller.abort();
+  else response.once('close', () => controller.abort());
+  return controller.signal;
 }
 
 function noRoute({ routes }: Match): Answer {

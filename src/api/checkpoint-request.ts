@@ -1,11 +1,11 @@
-/** Reads a checkpoint (contract K 3.2, 3.3). A refusal names the element of `append`, counted from 0. */
-import type { Appended } from '../engine/calls/commands.ts';
+/** Reads a checkpoint (contract K 3.2, 3.3). A refusal names the element of `append` or `failed`, counted from 0. */
+import type { Appended, Failed } from '../engine/calls/commands.ts';
 import type { PublishCommand } from '../engine/messages/publish-command.ts';
 import { isTime, parseDurationMs } from '../protocol/durations.ts';
 import { ApiError, quotaExceeded } from '../protocol/errors.ts';
-import { shown } from '../protocol/headers.ts';
+import { headerMapFromRaw, shown } from '../protocol/headers.ts';
 import { checkName } from '../protocol/names.ts';
-import { readPublishOptions } from '../protocol/options.ts';
+import { itemRawHeaders, readPublishOptions } from '../protocol/options.ts';
 import { refusedInRun } from '../protocol/workflow/refusals.ts';
 import { readStep } from '../workflow/steps.ts';
 import { shapeOf } from './given-items.ts';
@@ -15,38 +15,72 @@ import type { Services } from './route.ts';
 import { withInvocation } from './run-publish.ts';
 import { objectOf, stepMember, timeoutMember, timeoutMsOf } from './wait-request.ts';
 
-/** Elements of `append`, and tokens in `done`. */
+/** Elements of `append`, and tokens in `done` and `failed`. */
 const ELEMENTS_MAX = 100;
+/** Longer than this, an answer is no matter of a moment: proxies give it up, and the slot is for others. */
+const LINGER_MS_MAX = 10_000;
 
 type ReadServices = Pick<Services, 'quotas' | 'limits' | 'proxyHeaders' | 'json' | 'clock'>;
 
 export interface GivenCheckpoint {
   done: string[];
+  failed: { token: string; outcome: Failed['outcome'] }[];
   append: Appended[];
+  lingerMs?: number;
 }
 
 /** `parse` gives the parsed body. Rejects with `ApiError` 412, 413 or 422. */
 export async function readCheckpoint(parse: () => unknown, services: ReadServices): Promise<GivenCheckpoint> {
   try {
     const members = objectOf(await parse(), 'a JSON object is needed');
-    const done = doneOf(members['done']);
+    const failed = listOf('failed', members['failed']).map((element, at) => failedOf(element, at, services));
+    const done = doneOf(members['done'], failed.length > 0);
     const append: Appended[] = [];
     for (const [at, element] of elementsOf(members['append']).entries()) {
       append.push(await readElement(element, services).catch((error: unknown) => Promise.reject(atElement(at, error))));
     }
-    return { done, append };
+    if (done.length === 0 && append.length > 0) throw invalid('with append, done must have at least one token');
+    const named = [...done, ...failed.map(({ token }) => token)];
+    if (new Set(named).size < named.length) throw invalid('done and failed must have each token once');
+    const lingerMs = lingerOf(members['lingerMs']);
+    return { done, failed, append, ...(lingerMs !== undefined && { lingerMs }) };
   } catch (error) {
     throw refusedInRun(error);
   }
 }
 
-function doneOf(value: unknown): string[] {
-  const isList = Array.isArray(value) && value.length > 0 && value.length <= ELEMENTS_MAX;
-  if (!isList || !value.every((token) => typeof token === 'string')) {
-    throw invalid(`done must have 1 to ${ELEMENTS_MAX} tokens`);
+function doneOf(value: unknown, mayBeEmpty: boolean): string[] {
+  if (mayBeEmpty && (value === undefined || value === null)) return [];
+  const isList = Array.isArray(value) && value.length <= ELEMENTS_MAX && (mayBeEmpty || value.length > 0);
+  if (isList && value.every((token) => typeof token === 'string')) return value;
+  throw invalid(`done must have 1 to ${ELEMENTS_MAX} tokens`);
+}
+
+function failedOf(element: unknown, at: number, { limits }: ReadServices): GivenCheckpoint['failed'][number] {
+  const wrong = (reason: string) => invalid(`${reason} (failed[${at}])`);
+  const { token, status, headers, body = '' } = objectOf(element, `an object is needed (failed[${at}])`);
+  if (typeof token !== 'string') throw wrong('token must be a string');
+  if (!Number.isInteger(status) || Number(status) < 300 || Number(status) > 599) {
+    throw wrong('status must be a whole number from 300 to 599');
   }
-  if (new Set(value).size < value.length) throw invalid('done must have each token once');
-  return value;
+  if (typeof body !== 'string') throw wrong('body must be a string');
+  const bytes = Buffer.from(body);
+  const limit = messageLimit(limits.messageBytesMax);
+  if (bytes.length > limit.bytesMax) throw bodyTooLarge(limit);
+  const header = headerMapFromRaw(itemRawHeaders(headers));
+  return { token, outcome: { kind: 'answered', status: Number(status), header, body: bytes } };
+}
+
+function lingerOf(value: unknown): number | undefined {
+  if (value === undefined || value === null) return undefined;
+  if (Number.isInteger(value) && Number(value) >= 0 && Number(value) <= LINGER_MS_MAX) return Number(value);
+  throw invalid(`lingerMs must be a whole number from 0 to ${LINGER_MS_MAX}`);
+}
+
+function listOf(name: string, value: unknown): unknown[] {
+  if (value === undefined || value === null) return [];
+  if (Array.isArray(value) && value.length <= ELEMENTS_MAX) return value;
+  throw invalid(`${name} must be an array of at most ${ELEMENTS_MAX} elements`);
 }
 
 function elementsOf(value: unknown): unknown[] {

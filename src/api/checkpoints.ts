@@ -1,6 +1,6 @@
 /** Keeps what the endpoint of a run has done so far in one call, which then goes on (contract K 3, 4). */
 import { hash } from 'node:crypto';
-import type { CheckpointAnswer, CheckpointCommand } from '../engine/calls/commands.ts';
+import type { CheckpointAnswer, CheckpointCommand, Handover } from '../engine/calls/commands.ts';
 import { ApiError } from '../protocol/errors.ts';
 import { type CheckpointClaim, mintCheckpointToken, readCheckpointToken } from '../protocol/workflow/checkpoints.ts';
 import type { Accounts } from './accounts.ts';
@@ -26,7 +26,7 @@ const REFUSALS = {
 export function checkpointRoutes(services: Services): Route[] {
   const { engine, accounts, limits, json, log, others } = services;
 
-  async function checkpoint({ rawHeaders, body, callerIp }: Call): Promise<Answer> {
+  async function checkpoint({ rawHeaders, body, callerIp, hangUp }: Call): Promise<Answer> {
     const authorization = headerOf(rawHeaders, 'authorization');
     const caller = claimOfCaller(accounts, authorization);
     if (!caller) throw unauthenticated();
@@ -38,25 +38,41 @@ export function checkpointRoutes(services: Services): Route[] {
     const sent: SentCheckpoint = { caller, token: bearerToken(authorization) ?? '', body: bytes, callerIp };
     // Only the worker that makes the call can let it go on. Without that one it is saved here.
     const isElsewhere = others && caller.worker !== others.own;
-    return (isElsewhere && (await others.carryOut(caller.worker, sent))) || carryOut(sent);
+    const answered = isElsewhere && (await others.carryOut(caller.worker, sent, hangUp()));
+    return answered || carryOut(sent, { hangUp, saved: () => body.release() });
   }
 
   /** What another worker was sent about a call of this one. */
-  async function carryOutForOther(sent: SentCheckpoint): Promise<Answer | undefined> {
+  async function carryOutForOther(sent: SentCheckpoint, hangUp: AbortSignal): Promise<Answer | undefined> {
     if (!engine.hasCall(sent.caller.claimToken)) return undefined;
-    return carryOut(sent).catch((error: unknown) => answerToError(error, log, PATH));
+    return carryOut(sent, { hangUp: () => hangUp, saved: () => {} }).catch((error: unknown) =>
+      answerToError(error, log, PATH),
+    );
   }
 
-  async function carryOut({ caller, token: own, body, callerIp }: SentCheckpoint): Promise<Answer> {
+  async function carryOut(
+    { caller, token: own, body, callerIp }: SentCheckpoint,
+    { hangUp, saved }: { hangUp: () => AbortSignal; saved: () => void },
+  ): Promise<Answer> {
     const bodyHash = hash('sha256', body, 'base64url');
     const given = await readCheckpoint(() => parse(body), services);
     const { projectId, runKey } = caller;
     // Mostly the caller's token is the only one.
-    const done = given.done.map((token, at) => (token === own ? caller : claimIn(token, at, caller)));
-    const command: CheckpointCommand = { runKey, done, append: given.append, hash: bodyHash };
+    const claimOf = (token: string, place: string) => (token === own ? caller : claimIn(token, place, caller));
+    const done = given.done.map((token, at) => claimOf(token, `done[${at}]`));
+    const { append, lingerMs } = given;
+    const command: CheckpointCommand = { runKey, done, append, hash: bodyHash };
     if (callerIp !== undefined) command.callerIp = callerIp;
+    if (given.failed.length > 0) {
+      command.failed = given.failed.map(({ token, outcome }, at) => ({ ...claimOf(token, `failed[${at}]`), outcome }));
+    }
+    if (lingerMs !== undefined) Object.assign(command, { lingerMs, hangUp: hangUp() });
     const answered = await engine.checkpoint(projectId, command);
-    if (answered.kind === 'saved') return { status: 200, json: savedJson(answered, caller) };
+    if (answered.kind === 'saved') {
+      // While the call stays, others may have the memory.
+      if (answered.next) saved();
+      return { status: 200, json: savedJson(answered, await answered.next, caller) };
+    }
     return { status: 409, json: JSON.stringify({ error: REFUSALS[answered.kind], reason: answered.kind }) };
   }
 
@@ -64,22 +80,29 @@ export function checkpointRoutes(services: Services): Route[] {
     return bytes.length > JSON_HERE_BYTES_MAX ? json.value(bytes, VALUES_MAX) : parseJson(bytes, VALUES_MAX);
   }
 
-  /** The claim that a token of `done` names; it must be of the caller's run. */
-  function claimIn(token: string, at: number, caller: CheckpointClaim): CheckpointClaim {
+  /** The claim that the token at that place names; it must be of the caller's run. */
+  function claimIn(token: string, place: string, caller: CheckpointClaim): CheckpointClaim {
     const claim = readCheckpointToken(token, (projectId) => accounts.signingKeysKnown(projectId));
     if (claim && claim.projectId === caller.projectId && claim.runKey === caller.runKey) return claim;
-    throw new ApiError('unprocessable', `invalid checkpoint: done[${at}] is not a token of this run`);
+    throw new ApiError('unprocessable', `invalid checkpoint: ${place} is not a token of this run`);
   }
 
-  function savedJson({ entries }: Extract<CheckpointAnswer, { kind: 'saved' }>, caller: CheckpointClaim): string {
-    const { projectId, runKey } = caller;
+  function savedJson(
+    { entries }: Extract<CheckpointAnswer, { kind: 'saved' }>,
+    next: Handover | undefined,
+    { projectId, runKey }: CheckpointClaim,
+  ): string {
     const worker = others?.own ?? 0;
     const [signingKey = ''] = accounts.signingKeysKnown(projectId);
-    const parts = entries.map(({ messageId, held }) => {
-      if (!held) return `{"messageId":"${messageId}"}`;
-      return `{"messageId":"${messageId}","token":"${mintCheckpointToken({ projectId, runKey, ...held, worker }, signingKey)}"}`;
-    });
-    return `{"entries":[${parts.join(',')}]}`;
+    const held = ({ messageId, key, claimToken }: Pick<Handover, 'messageId' | 'key' | 'claimToken'>): string => {
+      const token = mintCheckpointToken({ projectId, runKey, key, claimToken, worker }, signingKey);
+      return `"messageId":"${messageId}","token":"${token}"`;
+    };
+    const parts = entries.map(({ messageId, held: claim }) =>
+      claim ? `{${held({ messageId, ...claim })}}` : `{"messageId":"${messageId}"}`,
+    );
+    const tail = next ? `,"next":{${held(next)},"retried":${next.retried}${broughtJson(next)}}` : '';
+    return `{"entries":[${parts.join(',')}]${tail}}`;
   }
 
   others?.serve(carryOutForOther);
@@ -98,6 +121,18 @@ export function checkpointRoutes(services: Services): Route[] {
       handle: checkpoint,
     },
   ];
+}
+
+/** The members of `next` that say what its delivery would bring. */
+function broughtJson({ brings }: Handover): string {
+  if (brings.kind === 'journal') return `,"entries":${Buffer.from(brings.entries).toString('latin1')}`;
+  const headers = brings.header ? `,"headers":${JSON.stringify(brings.header)}` : '';
+  // A result is JSON text.
+  return brings.kind === 'callResult' ? `${headers},"body":${JSON.stringify(textOf(brings.body))}` : headers;
+}
+
+function textOf(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString();
 }
 
 /** Which claim the caller was given with a delivery; `undefined`: none of this server. */

@@ -11,14 +11,16 @@ export interface SentCheckpoint {
   callerIp: string | undefined;
 }
 
+export type CarryOut = (checkpoint: SentCheckpoint, hangUp: AbortSignal) => Promise<Answer | undefined>;
+
 export interface OtherWorkers {
   /** The number of this worker, counted from 0. */
   readonly own: number;
   /**
    * What the worker with that number answers, which may take as long as the endpoint is willing to wait. `undefined`: it makes
-   * no such call, or has ended.
+   * no such call, or has ended. `hangUp` aborts when nobody waits for the answer any more.
    */
-  carryOut(worker: number, checkpoint: SentCheckpoint): Promise<Answer | undefined>;
+  carryOut(worker: number, checkpoint: SentCheckpoint, hangUp: AbortSignal): Promise<Answer | undefined>;
   /** Has `carryOut`, which never rejects, answer what others send to this worker. */
-  serve(carryOut: (checkpoint: SentCheckpoint) => Promise<Answer | undefined>): void;
+  serve(carryOut: CarryOut): void;
 }

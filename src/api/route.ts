@@ -81,6 +81,8 @@ export interface Call {
   /** True when `Authorization` carried our token, which then must not be forwarded (contract M 4.5). */
   isTokenInHeader: boolean;
   callerIp: string | undefined;
+  /** Aborts once the client has closed the connection without an answer; for what may take long. */
+  hangUp: () => AbortSignal;
   /** Parts of the request that the server ignores; the answer names them. */
   ignored: Ignored;
   /** The URL that the request was sent to, as the client wrote it. Throws `ApiError` 400 when it is not a valid URL. */

@@ -386,7 +386,24 @@ const ItemOfRun = Type.Object(
 );
 const StepOfRun = Type.Object({ stepId: Type.Integer({ minimum: 0 }) }, { $id: 'CheckpointStep' });
 export const CheckpointSchema = Type.Object({
-  done: Type.Array(Text, { minItems: 1, description: 'tokens of the messages that are delivered with it' }),
+  done: Type.Optional(Type.Array(Text, { description: 'tokens of the messages that are delivered with it' })),
+  failed: Type.Optional(
+    Type.Array(
+      Type.Object(
+        {
+          token: Text,
+          status: Type.Integer({ minimum: 300, maximum: 599 }),
+          headers: Type.Optional(Type.Record(Type.String(), Type.String())),
+          body: Type.Optional(Type.String()),
+        },
+        { $id: 'CheckpointFailure' },
+      ),
+      { description: 'messages whose attempt has failed, each as if the call had been answered like this' },
+    ),
+  ),
+  lingerMs: Type.Optional(
+    Type.Integer({ minimum: 0, maximum: 10_000, description: 'how long to wait for what comes next of the run' }),
+  ),
   append: Type.Optional(
     Type.Array(
       Type.Object(
@@ -419,6 +436,19 @@ export const CheckpointSavedSchema = exactly(
           token: Type.Optional(Type.String({ description: 'the call goes on with this message' })),
         },
         'CheckpointEntry',
+      ),
+    ),
+    next: Type.Optional(
+      exactly(
+        {
+          messageId: attributes.messageId,
+          token: Text,
+          retried: Type.Integer({ minimum: 0 }),
+          entries: Type.Optional(Type.Array(Type.Unknown(), { description: 'of the journal, as in a delivery' })),
+          headers: Type.Optional(HeaderMapSchema),
+          body: Type.Optional(Type.String({ description: 'the result of a call' })),
+        },
+        'CheckpointNext',
       ),
     ),
   },

@@ -79,6 +79,10 @@ export class Exchange implements Dispatcher.DispatchHandler, Lessee, UnderWay {
     this.#setDeadline();
   }
 
+  pause(): void {
+    this.#deadline?.cancel();
+  }
+
   /** Our own shutdown: not the endpoint's failure. */
   interrupt(): void {
     this.#giveUp({ kind: 'interrupted' });

@@ -48,6 +48,8 @@ export interface Randomness {
 export interface UnderWay {
   /** Lets its time limit begin anew: the endpoint has shown that it is at work. */
   extend(): void;
+  /** Its time limit stands still until `extend`: the endpoint waits for us. */
+  pause(): void;
 }
 
 /** Makes attempts. Never decides what they mean and never throws: each failure is an outcome. */

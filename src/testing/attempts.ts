@@ -67,14 +67,37 @@ export class Attempts implements Delivery {
   }
 
   async #send(claimed: Claimed, signal: AbortSignal, begun?: (attempt: UnderWay) => void): Promise<Outcome> {
+    let isPaused = false;
+    const count = (pauses: boolean): void => {
+      if (pauses === isPaused) return;
+      isPaused = pauses;
+      if (pauses) this.#end();
+      else this.#count += 1;
+    };
     this.#count += 1;
     try {
-      return await this.#delivery.attempt(claimed, signal, begun);
+      // An endpoint that waits for us takes no real time.
+      return await this.#delivery.attempt(claimed, signal, (attempt) =>
+        begun?.({
+          extend: () => {
+            count(false);
+            attempt.extend();
+          },
+          pause: () => {
+            count(true);
+            attempt.pause();
+          },
+        }),
+      );
     } finally {
-      this.#count -= 1;
-      this.#ended.resolve();
-      this.#ended = Promise.withResolvers();
+      count(true);
     }
+  }
+
+  #end(): void {
+    this.#count -= 1;
+    this.#ended.resolve();
+    this.#ended = Promise.withResolvers();
   }
 
   #nextFault({ projectId, url }: Message): Fault | undefined {

@@ -145,7 +145,7 @@ export class SimulatedSender implements Delivery {
       };
       timers.push({ cancel: () => limit?.cancel() });
       extend();
-      begun?.({ extend });
+      begun?.({ extend, pause: () => limit?.cancel() });
       // What was sent arrives, even when its sender has given up.
       this.#network.carry(attempt, (reply) => {
         const afterMs = reply.kind === 'answer' || reply.kind === 'reset' ? reply.afterMs : 0;

@@ -8,6 +8,7 @@ import { called, callOf, end, save } from '../conformance/support/checkpoints.ts
 import { Subject } from '../conformance/support/subject.ts';
 import { DONE, runStep } from '../conformance/support/workflow.ts';
 
+const NEVER = new AbortController().signal;
 const CHECKPOINT: SentCheckpoint = {
   caller: { projectId: 1, runKey: 2, key: 3, claimToken: 4, worker: 1 },
   token: 't',
@@ -34,7 +35,7 @@ describe('workers that are connected', () => {
     const answers = workers.flatMap((asking) =>
       workers
         .filter((asked) => asked !== asking)
-        .map(async ({ own }) => [own, await asking.carryOut(own, CHECKPOINT)] as const),
+        .map(async ({ own }) => [own, await asking.carryOut(own, CHECKPOINT, NEVER)] as const),
     );
     for (const [own, answer] of await Promise.all(answers)) {
       expect(answer).toEqual({ status: 200, json: `[${own},"t",14]` });
@@ -44,8 +45,22 @@ describe('workers that are connected', () => {
   it('learn that one makes no such call, and that there is none with a number', async () => {
     const [one, other] = connected(2);
     for (const each of [one, other]) each?.serve(async () => undefined);
-    expect(await one?.carryOut(1, CHECKPOINT)).toBeUndefined();
-    expect(await one?.carryOut(2, CHECKPOINT)).toBeUndefined();
+    expect(await one?.carryOut(1, CHECKPOINT, NEVER)).toBeUndefined();
+    expect(await one?.carryOut(2, CHECKPOINT, NEVER)).toBeUndefined();
+  });
+
+  it('hear when nobody waits for their answer any more', async () => {
+    const [one, other] = connected(2);
+    one?.serve(async () => undefined);
+    other?.serve(
+      (_, hangUp) =>
+        new Promise((resolve) => hangUp.addEventListener('abort', () => resolve({ status: 200, json: 'heard' }))),
+    );
+    const hangUp = new AbortController();
+    const answer = one?.carryOut(1, CHECKPOINT, hangUp.signal);
+    hangUp.abort();
+    expect(await answer).toEqual({ status: 200, json: 'heard' });
+    expect(await one?.carryOut(1, CHECKPOINT, hangUp.signal)).toEqual({ status: 200, json: 'heard' });
   });
 
   it('go on without one that has ended, also when it owes an answer', async () => {
@@ -57,11 +72,11 @@ describe('workers that are connected', () => {
         return new Promise(() => {});
       });
     });
-    const answer = one?.carryOut(1, CHECKPOINT);
+    const answer = one?.carryOut(1, CHECKPOINT, NEVER);
     await asked;
     other?.close();
     expect(await answer).toBeUndefined();
-    expect(await one?.carryOut(1, CHECKPOINT)).toBeUndefined();
+    expect(await one?.carryOut(1, CHECKPOINT, NEVER)).toBeUndefined();
   });
 });
 

@@ -10,6 +10,7 @@ import type { Claimed, ClaimToken, Millis, Outcome } from '../model.ts';
 import type { UnderWay } from '../ports.ts';
 import type { CheckpointAnswer } from './commands.ts';
 import { type CallEnd, endsOf } from './ends.ts';
+import type { Arrival, Linger } from './lingers.ts';
 
 /** A message that a call holds. */
 export interface Held {
@@ -20,10 +21,28 @@ export interface Held {
   from?: Kept | undefined;
 }
 
+/** What a call does with a checkpoint that names messages which it holds. */
+export interface Given {
+  done: readonly Held[];
+  failed: readonly Held[];
+  /** Takes over a message with which the call goes on. */
+  hold: (held: Held) => void;
+}
+
+/** The call that a checkpoint is of. */
+export interface Around extends Given {
+  call: Call;
+  /** What was saved as claimed, when the call asks for what is next in place of going on with it. It has slots. */
+  arrivals: Arrival[];
+}
+
+type Save = (given: Given) => Promise<CheckpointAnswer>;
+
 /** A checkpoint that is being saved, or whose answer may be asked for again since it was lost. */
 interface Kept {
   hash: string;
-  done: readonly ClaimToken[];
+  /** The messages that it names. */
+  named: readonly ClaimToken[];
   answer: Promise<CheckpointAnswer>;
   /** What it appended and the call still holds. */
   appended: Set<ClaimToken>;
@@ -53,6 +72,10 @@ export class Call {
   run: Run | undefined;
   /** Whose slot it has, once it holds nothing any more. */
   rest: Claimed | undefined;
+  /** It stays for what comes of its run. */
+  #linger: Linger | undefined;
+  /** Its endpoint has the entries of the journal up to this position. */
+  #hasUpTo: number;
   #attempt: UnderWay | undefined;
   readonly #callByToken: Map<ClaimToken, Call>;
   readonly #held = new Map<ClaimToken, Held>();
@@ -64,6 +87,7 @@ export class Call {
   constructor(first: Claimed, sinceMs: Millis, callByToken: Map<ClaimToken, Call>) {
     this.first = first;
     this.#callByToken = callByToken;
+    this.#hasUpTo = first.message.settings.run?.callType === 'step' ? (first.journal?.position ?? -1) : -1;
     this.#hold({ claimed: first, sinceMs });
   }
 
@@ -72,40 +96,75 @@ export class Call {
     return this.#held.size === 0 && this.#saving.size <= 1;
   }
 
+  /** Whether its request has ended. */
+  get isEnding(): boolean {
+    return this.#isEnding;
+  }
+
   /** The request is being sent. */
   begun(attempt: UnderWay): void {
     this.#attempt = attempt;
   }
 
   /**
-   * Carries out a checkpoint that names the messages `done`. `save` is given them, and answers what the call goes on with. The
-   * same checkpoint again is answered as the first time. Throws what `save` throws; the call then holds what it held.
+   * Carries out a checkpoint that names the messages `done` and `failed`. `save` is given them, and answers what the call goes
+   * on with. The same checkpoint again is answered as the first time. Throws what `save` throws; the call then holds what it
+   * held.
    */
   checkpoint(
-    done: readonly ClaimToken[],
+    { done, failed }: { done: readonly ClaimToken[]; failed: readonly ClaimToken[] },
     hash: string,
-    save: (done: readonly Held[], hold: (held: Held) => void) => Promise<CheckpointAnswer>,
+    save: Save,
   ): CheckpointAnswer | Promise<CheckpointAnswer> {
-    const [first = -1] = done;
+    const named = [...done, ...failed];
+    const [first = -1] = named;
     const earlier = this.#kept.get(first);
     if (earlier) return earlier.hash === hash ? earlier.answer : LOST;
-    const held = done.flatMap((token) => this.#held.get(token) ?? []);
-    if (this.#isEnding || held.length < done.length) return LOST;
+    const held = named.flatMap((token) => this.#held.get(token) ?? []);
+    if (this.#isEnding || held.length < named.length) return LOST;
     this.#attempt?.extend();
-    const kept: Kept = { hash, done, answer: Promise.resolve(LOST), appended: new Set() };
-    for (const token of done) {
+    const kept: Kept = { hash, named, answer: Promise.resolve(LOST), appended: new Set() };
+    for (const token of named) {
       this.#held.delete(token);
       this.#kept.set(token, kept);
     }
-    kept.answer = this.#save(kept, held, save);
-    const saving = kept.answer.catch(() => {}).finally(() => this.#saving.delete(saving));
+    kept.answer = this.#save(kept, { done: held.slice(0, done.length), failed: held.slice(done.length) }, save);
+    const saving = kept.answer
+      .then(async (answer) => {
+        if (answer.kind === 'saved') await answer.next;
+      })
+      .catch(() => {})
+      .finally(() => this.#saving.delete(saving));
     this.#saving.add(saving);
     return kept.answer;
+  }
+
+  /** Stays until `linger` is over; the time limit of the request stands still. Answers what has come. */
+  async stay(linger: Linger): Promise<Arrival | undefined> {
+    this.#linger = linger;
+    this.#attempt?.pause();
+    const arrival = await linger.over;
+    this.#linger = undefined;
+    this.#attempt?.extend();
+    return arrival;
+  }
+
+  /** Nothing more is to come to it. */
+  endLinger(): void {
+    this.#linger?.end();
+  }
+
+  /** Its endpoint is told of the entries up to `position`. Answers up to where it had them before. */
+  tell(position: number): number {
+    const had = this.#hasUpTo;
+    this.#hasUpTo = Math.max(had, position);
+    return had;
   }
 
   /** What becomes of each message that it still holds, once the request has ended with `outcome`. */
   async end(outcome: Outcome, endedAtMs: Millis): Promise<CallEnd[]> {
     this.#isEnding = true;
+    this.endLinger();
     while (this.#saving.size > 0) await Promise.all(this.#saving);
     for (const token of [...this.#held.keys(), ...this.#kept.keys()]) this.#callByToken.delete(token);
     this.#kept.clear();
@@ -118,22 +177,21 @@ export class Call {
     );
   }
 
-  async #save(
-    kept: Kept,
-    done: readonly Held[],
-    save: (done: readonly Held[], hold: (held: Held) => void) => Promise<CheckpointAnswer>,
-  ): Promise<CheckpointAnswer> {
+  async #save(kept: Kept, { done, failed }: Omit<Given, 'hold'>, save: Save): Promise<CheckpointAnswer> {
+    const named = [...done, ...failed];
     const hold = (held: Held): void => {
       kept.appended.add(held.claimed.claimToken);
       this.#hold({ ...held, from: kept });
     };
     try {
-      const answer = await save(done, hold);
-      if (answer.kind === 'ended') this.#restore(kept, done);
-      else for (const { claimed, from } of done) this.#forget(from, claimed.claimToken);
+      const answer = await save({ done, failed, hold });
+      if (answer.kind === 'ended') this.#restore(kept, named);
+      else for (const { claimed, from } of named) this.#forget(from, claimed.claimToken);
+      // Of what is done, somebody else may have made an attempt by now.
+      if (answer.kind === 'lost') for (const each of failed) this.#hold(each);
       return answer;
     } catch (error) {
-      this.#restore(kept, done);
+      this.#restore(kept, named);
       throw error;
     }
   }
@@ -145,8 +203,8 @@ export class Call {
   }
 
   /** Nothing was saved. */
-  #restore({ done }: Kept, held: readonly Held[]): void {
-    for (const token of done) this.#kept.delete(token);
+  #restore({ named }: Kept, held: readonly Held[]): void {
+    for (const token of named) this.#kept.delete(token);
     for (const each of held) this.#hold(each);
   }
 
@@ -155,7 +213,7 @@ export class Call {
     if (!from) return;
     from.appended.delete(claimToken);
     if (from.appended.size > 0) return;
-    for (const token of from.done) {
+    for (const token of from.named) {
       this.#kept.delete(token);
       this.#callByToken.delete(token);
     }

@@ -22,10 +22,11 @@ import type { RunStore } from '../runs/stores.ts';
 import type { Checkpointed, MessageStore } from '../stores.ts';
 import { STALE, untilCurrent } from '../until-current.ts';
 import type { Numbers } from '../workers/numbers.ts';
-import type { Call, Calls, Held } from './calls.ts';
+import type { Around, Call, Calls, Given } from './calls.ts';
 import type { Appended, CheckpointAnswer, CheckpointCommand, CheckpointCommands } from './commands.ts';
 import { draftOfCall, draftOfStep, type Sender, waitOf } from './drafts.ts';
-import { type CallSlots, CheckpointSlots } from './places.ts';
+import { GoingOn, type StayingSlots } from './going-on.ts';
+import { CheckpointSlots, heldOf } from './places.ts';
 
 export interface CheckpointDeps {
   store: {
@@ -33,7 +34,7 @@ export interface CheckpointDeps {
     runs: Pick<RunStore, 'findRun' | 'findRecords'>;
   };
   /** With the calls that are under way here. */
-  dispatcher: CallSlots & { readonly calls: Calls; readonly intake: Intake };
+  dispatcher: StayingSlots & { readonly calls: Calls; readonly intake: Intake };
   active: ActiveRuns;
   publisher: Publisher;
   waits: Pick<WaiterCommands, 'wait'>;
@@ -43,18 +44,13 @@ export interface CheckpointDeps {
   contextOf(projectId: ProjectId): DraftContext;
 }
 
-/** The call that a checkpoint is of, as far as it is under way here. */
-interface Around {
-  call: Call;
-  done: readonly Held[];
-  hold: (held: Held) => void;
-}
-
 export class Checkpoints implements CheckpointCommands {
   readonly #deps: CheckpointDeps;
+  readonly #goingOn: GoingOn;
 
   constructor(deps: CheckpointDeps) {
     this.#deps = deps;
+    this.#goingOn = new GoingOn(deps);
   }
 
   hasCall(claimToken: ClaimToken): boolean {
@@ -63,13 +59,25 @@ export class Checkpoints implements CheckpointCommands {
 
   async checkpoint(projectId: ProjectId, command: CheckpointCommand): Promise<CheckpointAnswer> {
     const { dispatcher } = this.#deps;
-    const tokens = command.done.map(({ claimToken }) => claimToken);
-    const call = tokens[0] === undefined ? undefined : dispatcher.calls.find(tokens[0]);
-    // The call is under way on another worker, or is over. It goes on with nothing then.
-    if (!call) return this.#save(projectId, command);
+    const { done, failed = [] } = command;
+    const [first] = [...done, ...failed];
+    const call = first && dispatcher.calls.find(first.claimToken);
+    // The call is under way on another worker, or is over. It goes on with nothing then, and tells its end by itself.
+    if (!call) return failed.length > 0 ? { kind: 'lost' } : this.#save(projectId, command);
     const { message } = call.first;
     dispatcher.noteHeard(lineOf(message.projectId, message.origin));
-    return call.checkpoint(tokens, command.hash, (done, hold) => this.#save(projectId, command, { call, done, hold }));
+    const named = { done: done.map(tokenOf), failed: failed.map(tokenOf) };
+    return call.checkpoint(named, command.hash, (given) =>
+      this.#carryOut(projectId, command, { call, arrivals: [], ...given }),
+    );
+  }
+
+  async #carryOut(projectId: ProjectId, command: CheckpointCommand, around: Around): Promise<CheckpointAnswer> {
+    const saves = command.done.length + command.append.length > 0;
+    const answer = saves ? await this.#save(projectId, command, around) : NOTHING_SAVED;
+    if (answer.kind !== 'saved') return answer;
+    const next = await this.#goingOn.after(command, around);
+    return { ...answer, ...(next && { next: next.comes }) };
   }
 
   async #save(projectId: ProjectId, command: CheckpointCommand, around?: Around): Promise<CheckpointAnswer> {
@@ -97,7 +105,8 @@ export class Checkpoints implements CheckpointCommands {
     if (records === 'runOver') return { kind: 'ended' };
     const drafts = await this.#draftsOf(run, command.append, sender);
     const done = settlementsOf(run, command, clock.nowMs());
-    const { saved, follows } = await this.#saveMessages(drafts, done, around);
+    const stays = command.lingerMs !== undefined;
+    const { saved, follows } = await this.#saveMessages(drafts, done, around, stays);
     switch (saved.kind) {
       case 'stale':
         return { kind: 'lost' };
@@ -111,7 +120,9 @@ export class Checkpoints implements CheckpointCommands {
         throw dailyLimitReached(saved.limit, saved.remaining, clock.nowMs());
       case 'saved': {
         if (around) this.#report(around.done, done);
-        const messages = follows.map((follow, index) => entryOf(follow, saved.follows[index], around !== undefined));
+        const messages = follows.map((follow, index) =>
+          entryOf(follow, saved.follows[index], around !== undefined && !stays),
+        );
         return { kind: 'saved', entries: command.append.map((_, at) => records.get(at) ?? messages.shift() ?? NONE) };
       }
     }
@@ -121,6 +132,7 @@ export class Checkpoints implements CheckpointCommands {
     drafts: Draft[],
     done: Settlement[],
     around: Around | undefined,
+    stays: boolean,
   ): Promise<{ saved: Checkpointed; follows: NewMessage[] }> {
     const { store, clock, dispatcher } = this.#deps;
     const sinceMs = clock.elapsedMs;
@@ -129,7 +141,10 @@ export class Checkpoints implements CheckpointCommands {
       new CheckpointSlots(
         dispatcher,
         around.done.map(({ claimed }) => claimed),
-        (claimed) => around.hold({ claimed, sinceMs }),
+        (claimed, reservedBytes) => {
+          if (stays) around.arrivals.push({ claimed, reservedBytes });
+          else around.hold({ claimed: heldOf(claimed, reservedBytes, dispatcher), sinceMs });
+        },
       );
     let follows: NewMessage[] = [];
     const save = (newMessages: NewMessage[]): Promise<Checkpointed> => {
@@ -201,7 +216,7 @@ export class Checkpoints implements CheckpointCommands {
     });
   }
 
-  #report(held: readonly Held[], done: readonly Settlement[]): void {
+  #report(held: Given['done'], done: readonly Settlement[]): void {
     const { reports, clock } = this.#deps;
     for (const [index, { claimed, sinceMs }] of held.entries()) {
       claimed.durationMs = clock.elapsedMs - sinceMs;
@@ -211,8 +226,13 @@ export class Checkpoints implements CheckpointCommands {
   }
 }
 
+function tokenOf({ claimToken }: { claimToken: ClaimToken }): ClaimToken {
+  return claimToken;
+}
+
 type Entry = Extract<CheckpointAnswer, { kind: 'saved' }>['entries'][number];
 
+const NOTHING_SAVED: CheckpointAnswer = { kind: 'saved', entries: [] };
 const NONE: Entry = { messageId: '' };
 
 /** What is done is delivered with the checkpoint, as if an answer of 200 had come. */

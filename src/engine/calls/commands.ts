@@ -1,18 +1,32 @@
 /** What `api` asks of the engine about the calls of endpoints: checked, typed (contract K 3). */
 
+import type { HeaderMap } from '../../protocol/settings.ts';
 import type { RunKey } from '../../workflow/model.ts';
 import type { PublishCommand } from '../messages/publish-command.ts';
-import type { ClaimToken, MessageId, MessageKey, Millis, ProjectId } from '../model.ts';
+import type { ClaimToken, MessageId, MessageKey, Millis, Outcome, ProjectId } from '../model.ts';
 
 export interface CheckpointCommand {
   runKey: RunKey;
-  /** Messages of the run that are delivered with it: at least one. */
+  /** Messages of the run that are delivered with it: at least one, if anything is appended. */
   done: readonly { key: MessageKey; claimToken: ClaimToken }[];
+  /** Messages of the run whose attempt has failed. */
+  failed?: readonly Failed[];
   /** What enters the journal, in this order. */
   append: readonly Appended[];
   /** Of all that was sent: the same checkpoint again has the same. */
   hash: string;
   callerIp?: string;
+  /** The call goes on with nothing of this, and stays so long for what comes of its run. */
+  lingerMs?: Millis;
+  /** Aborts when nobody waits for the answer any more. */
+  hangUp?: AbortSignal;
+}
+
+export interface Failed {
+  key: MessageKey;
+  claimToken: ClaimToken;
+  /** As if the call had ended with it. */
+  outcome: Extract<Outcome, { kind: 'answered' }>;
 }
 
 export type Appended =
@@ -26,11 +40,31 @@ export type Appended =
 
 export type CheckpointAnswer =
   /** For each of `append`: its message, and its claim if the call goes on with it. */
-  | { kind: 'saved'; entries: { messageId: MessageId; held?: { key: MessageKey; claimToken: ClaimToken } }[] }
+  | {
+      kind: 'saved';
+      entries: { messageId: MessageId; held?: { key: MessageKey; claimToken: ClaimToken } }[];
+      /** With what the call goes on that has stayed; `undefined`: with nothing. Never rejects. */
+      next?: Promise<Handover | undefined>;
+    }
   /** The call is given up, or a message is done already. */
   | { kind: 'lost' }
   /** The run is over. */
   | { kind: 'ended' };
+
+/** A message with which a call goes on that has stayed: what a delivery of it would bring. */
+export interface Handover {
+  messageId: MessageId;
+  key: MessageKey;
+  claimToken: ClaimToken;
+  /** Retries already made. */
+  retried: number;
+  brings: /** The entries of the journal, up to the message's own, that the endpoint does not have yet, as a JSON array. */
+    | { kind: 'journal'; entries: Uint8Array }
+    /** The result of a call to somebody else. */
+    | { kind: 'callResult'; header: HeaderMap; body: Uint8Array }
+    /** It is so long that the endpoint fetches it. `header`: of the result of a call. */
+    | { kind: 'nothing'; header?: HeaderMap };
+}
 
 export interface CheckpointCommands {
   /** Whether this worker makes the call that holds the message with the claim, or held it lately. */

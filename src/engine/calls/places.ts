@@ -24,6 +24,8 @@ export interface CallSlots extends DeliverySlots {
   endRest(done: Claimed): void;
   /** A slot with `reservedBytes` was reserved for `claimed`, with which a call goes on. */
   keep(claimed: Claimed, reservedBytes: number): void;
+  /** Takes a slot for no bytes for the call of `first`, until `endRest`; false: there is none. */
+  tryRest(first: Claimed): boolean;
   /** An endpoint shows that it is at work. */
   noteHeard(line: OriginLine): void;
 }
@@ -33,16 +35,16 @@ export class CheckpointSlots implements DeliverySlots {
   readonly worker: string;
   readonly #slots: CallSlots;
   readonly #done: readonly Claimed[];
-  readonly #hold: (claimed: Claimed) => void;
+  readonly #take: (claimed: Claimed, reservedBytes: number) => void;
   /** Whose slot was passed for which claim. */
   readonly #passed = new Map<ClaimToken, Claimed>();
 
-  /** `hold` is called for each message that the call goes on with. */
-  constructor(slots: CallSlots, done: readonly Claimed[], hold: (claimed: Claimed) => void) {
+  /** `take` is called for each message that the call may go on with, which has a slot with `reservedBytes`. */
+  constructor(slots: CallSlots, done: readonly Claimed[], take: (claimed: Claimed, reservedBytes: number) => void) {
     this.worker = slots.worker;
     this.#slots = slots;
     this.#done = done;
-    this.#hold = hold;
+    this.#take = take;
   }
 
   tryReserve(line: OriginLine, bytes: number, claimToken: ClaimToken): 'reserved' | 'wait' | 'none' {
@@ -63,11 +65,8 @@ export class CheckpointSlots implements DeliverySlots {
 
   /** A call to somebody else goes out; the call goes on with everything else. */
   start(claimed: Claimed, reservedBytes: number): void {
-    if (claimed.message.settings.run?.callType !== 'step') return this.#slots.start(claimed, reservedBytes);
-    // Its journal is not sent now.
-    const { journal: _journal, ...held } = claimed;
-    this.#slots.keep(held, reservedBytes);
-    this.#hold(held);
+    if (claimed.message.settings.run?.callType === 'step') this.#take(claimed, reservedBytes);
+    else this.#slots.start(claimed, reservedBytes);
   }
 
   noteDue(dueAtMs: Millis): void {
@@ -96,6 +95,16 @@ export class CheckpointSlots implements DeliverySlots {
     const passed = new Set(this.#passed.values());
     return this.#done.filter((each) => !passed.has(each));
   }
+}
+
+/** A message as a call holds it: its journal is not sent, and takes no part of its slot, which has `reservedBytes`. */
+export function heldOf(
+  { journal: _journal, ...held }: Claimed,
+  reservedBytes: number,
+  slots: Pick<CallSlots, 'keep'>,
+): Claimed {
+  slots.keep(held, reservedBytes);
+  return held;
 }
 
 function lineTo({ message: { projectId, origin } }: Claimed): OriginLine {

@@ -60,7 +60,7 @@ export class AnsweringLines {
     this.#doubt(line);
   }
 
-  /** We ended the attempt, which says nothing about the endpoint. */
+  /** We ended the attempt, or let its endpoint wait, which says nothing about the endpoint. */
   noteInterrupted(line: OriginLine): void {
     if (this.#endWaiting(line) === 0) this.#silentSince.delete(line);
   }

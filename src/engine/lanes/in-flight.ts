@@ -244,6 +244,7 @@ export class InFlight {
     return reduced === UNANSWERED_COUNT_MAX;
   }
 
+  /** We ended the attempt, or let its endpoint wait, until the next `noteSent`. */
   noteInterrupted(line: OriginLine): void {
     this.#answering.noteInterrupted(line);
   }

@@ -32,6 +32,20 @@ export class WaitingLines {
     return this.#turnOf(line) !== undefined;
   }
 
+  /** Up to `max` of them, in no order. */
+  some(max: number): OriginLine[] {
+    const found: OriginLine[] = [];
+    for (const { proven, unproven } of this.#byProject.values()) {
+      for (const lines of [proven, unproven]) {
+        for (const line of lines.keys()) {
+          if (found.length === max) return found;
+          found.push(line);
+        }
+      }
+    }
+    return found;
+  }
+
   /** Adds the line with the last turn, unless it is there already. */
   add(line: OriginLine): void {
     if (!this.has(line)) this.#put(line, this.#nextTurn());

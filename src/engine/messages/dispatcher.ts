@@ -6,10 +6,12 @@
  */
 import { Alarm } from '../alarm.ts';
 import { type Call, Calls } from '../calls/calls.ts';
+import type { Failed } from '../calls/commands.ts';
 import type { CallEnd } from '../calls/ends.ts';
+import { type Arrival, Lingers } from '../calls/lingers.ts';
 import type { CallSlots } from '../calls/places.ts';
 import { type Held, InFlight, type Offer } from '../lanes/in-flight.ts';
-import { lineOf, type OriginLine } from '../lanes/origin-line.ts';
+import { lineOf, type OriginLine, readLine } from '../lanes/origin-line.ts';
 import { WaitingLines } from '../lanes/waiting-lines.ts';
 import type { Claimed, ClaimToken, Message, Millis, Outcome, WorkerId } from '../model.ts';
 import type { OperatorEvents } from '../operator-events/events.ts';
@@ -84,6 +86,7 @@ export class Dispatcher implements CallSlots {
   readonly backlog = new Backlog();
   /** The calls of endpoints under way. */
   readonly calls = new Calls();
+  readonly #lingers: Lingers;
   readonly #deps: DispatcherDeps;
   readonly #settler: Settler;
   readonly #inFlight: InFlight;
@@ -106,6 +109,7 @@ export class Dispatcher implements CallSlots {
 
   constructor(deps: DispatcherDeps, waitingLines: OriginLine[]) {
     this.#deps = deps;
+    this.#lingers = new Lingers(deps.clock);
     this.intake = new Intake({ ...deps, slots: this });
     const noteDue = (dueAtMs: Millis) => this.noteDue(dueAtMs);
     this.#settler = new Settler({ ...deps, intake: this.intake, noteDue, limit: this.#abort.signal });
@@ -169,6 +173,50 @@ export class Dispatcher implements CallSlots {
     const line = lineTo(claimed.message);
     this.#inFlight.leave(line, reservedBytes);
     this.#inFlight.enter(line, bytesOf(claimed));
+  }
+
+  tryRest({ message }: Claimed): boolean {
+    const line = lineTo(message);
+    if (this.#draining || !this.#inFlight.hasSpace(0) || this.#inFlight.roomOf(line) === 0) return false;
+    this.#inFlight.enter(line, 0);
+    return true;
+  }
+
+  /**
+   * Lets a call that has a slot and holds nothing stay for what comes of its run. Answers what has come, at `ms` at the
+   * latest; earlier when others wait for the slot (P9), when the request ends or `hangUp` aborts.
+   */
+  async linger(call: Call, ms: Millis, hangUp: AbortSignal | undefined): Promise<Arrival | undefined> {
+    if (this.#draining || this.#deps.fence.isClosed || call.isEnding || hangUp?.aborted) return undefined;
+    const line = lineTo(call.first.message);
+    const end = () => linger.end();
+    const linger = this.#lingers.begin(call.first.message, ms, () => {
+      hangUp?.removeEventListener('abort', end);
+      this.#inFlight.noteSent(line, this.#deps.clock.elapsedMs);
+    });
+    hangUp?.addEventListener('abort', end);
+    this.#inFlight.noteInterrupted(line);
+    this.#endLingersOthersWaitFor();
+    return call.stay(linger);
+  }
+
+  /** What a call is told of a message with which it goes on; as in `entriesOf`. `'stopped'`: the shutdown was faster. */
+  async entriesFor(claimed: Claimed, afterPosition: number): Promise<Uint8Array | undefined | 'stopped'> {
+    const read = async () => ({ entries: await this.#deps.bodies.entriesOf(claimed, afterPosition) });
+    const built = await this.#settler.untilSaved(claimed.message, read);
+    return built ? built.entries : 'stopped';
+  }
+
+  /** Saves that the attempt of a held message has failed. Answers when it is attempted again, if it is; it keeps its slot. */
+  async fail(claimed: Claimed, outcome: Failed['outcome']): Promise<Millis | undefined> {
+    const { clock } = this.#deps;
+    const nowMs = clock.nowMs();
+    const decision = decide(claimed, outcome, nowMs, nowMs - clock.wallMs());
+    if (decision.kind === 'release') return undefined;
+    const settled = await this.#settler.save(claimed, decision, undefined);
+    const { next } = decision.settlement.change;
+    const isAgain = settled?.kind === 'saved' && !settled.isCancelled && next.kind === 'waiting';
+    return isAgain ? next.dueAtMs : undefined;
   }
 
   noteHeard(line: OriginLine): void {
@@ -244,8 +292,26 @@ export class Dispatcher implements CallSlots {
 
   /** Claims if there is something to claim and room for it; otherwise sets the timer for when there will be. */
   wake(): void {
+    this.#endLingersOthersWaitFor();
     while (this.#claims.size <= this.#doublings && this.#claimNext());
     if (this.#claims.size === 0) this.backlog.noteIdle();
+  }
+
+  /** Calls that only stay give up their slots when these would let others start. */
+  #endLingersOthersWaitFor(): void {
+    if (this.#lingers.isEmpty) return;
+    const waiting = this.#lines.some(LINES_MAX);
+    if (this.#inFlight.isFull) {
+      const isDue = this.#nextDueAtMs <= this.#deps.clock.nowMs();
+      if (isDue || waiting.length > 0) this.#lingers.end(() => true);
+      return;
+    }
+    for (const line of waiting) {
+      const held = this.#inFlight.whatHolds(line);
+      const { projectId, origin } = readLine(line);
+      if (held === 'origin') this.#lingers.end((each) => readLine(each).origin === origin);
+      else if (held) this.#lingers.end((each) => readLine(each).projectId === projectId);
+    }
   }
 
   /** Whether there was something to claim. */
@@ -270,6 +336,7 @@ export class Dispatcher implements CallSlots {
   async drain(limitMs: Millis): Promise<void> {
     this.#draining = true;
     this.#alarm.cancel();
+    this.#lingers.end(() => true);
     const limit = this.#deps.clock.startTimer(limitMs, () => {
       this.#abort.abort();
       this.#attempts.abort();
@@ -353,9 +420,11 @@ export class Dispatcher implements CallSlots {
     this.#doublings = claimed.length >= CLAIM_MANY ? Math.min(this.#doublings + 1, DOUBLINGS_MAX) : 0;
   }
 
-  /** The life of one attempt, and of what a call goes on with in it. */
+  /** The life of one attempt, and of what a call goes on with in it; a call that stays for it makes it. */
   async #attempt(claimed: Claimed): Promise<void> {
     const { clock } = this.#deps;
+    const linger = this.#lingers.find(claimed);
+    if (linger) return linger.hand({ claimed, reservedBytes: bytesOf(claimed) });
     const call = this.calls.begin(claimed, clock.elapsedMs);
     const outcome = await this.#deliver(claimed, call);
     if (call) {
@@ -404,6 +473,7 @@ export class Dispatcher implements CallSlots {
       if (trace) claimed.trace = trace;
     }
     const outcome = await delivery.attempt(claimed, this.#attempts.signal, (attempt) => call?.begun(attempt));
+    call?.endLinger();
     const endedAtMs = clock.elapsedMs;
     claimed.durationMs = endedAtMs - sentAtMs;
     reports.attempted(claimed, outcome, clock.nowMs());

@@ -75,6 +75,17 @@ export class JournalBodies {
     return bodyUpTo(known, place.position);
   }
 
+  /** As `bodyOf`, without the entries up to `afterPosition`. Throws `StoreUnavailable`. */
+  async entriesOf({ message, journal: place }: Claimed, afterPosition: number): Promise<undefined | Uint8Array> {
+    const { run } = message.settings;
+    if (!run || !place || place.bytes === 0) return undefined;
+    const known = this.#journals.get(run.key);
+    const range = { afterPosition, toPosition: place.position };
+    if (known && known.upTo >= place.position) return bodyOfRange(known, range);
+    const entries = await this.#store.runs.readJournal(run.key, range);
+    return bodyOfRange(withEntries(NOTHING, entries, place.position), range);
+  }
+
   async #readOnce(runKey: RunKey, position: number): Promise<Uint8Array> {
     const entries = await this.#store.runs.readJournal(runKey, { afterPosition: NOTHING.upTo, toPosition: position });
     return bodyUpTo(withEntries(NOTHING, entries, position), position);
@@ -107,6 +118,14 @@ function withEntries({ entries, bytes }: Journal, added: readonly JournalEntry[]
   const encoded = added.map((entry) => ({ position: entry.position, encoded: new Uint8Array(encodeEntry(entry)) }));
   const addedBytes = encoded.reduce((sum, entry) => sum + entry.encoded.length + ENTRY_OVERHEAD, 0);
   return { entries: [...entries, ...encoded], upTo, bytes: bytes + addedBytes };
+}
+
+function bodyOfRange(
+  { entries }: Journal,
+  { afterPosition, toPosition }: { afterPosition: number; toPosition: number },
+): Uint8Array {
+  const shown = entries.filter(({ position }) => position > afterPosition && position <= toPosition);
+  return joinEntries(shown.map(({ encoded }) => encoded));
 }
 
 function bodyUpTo({ entries, upTo }: Journal, position: number): Uint8Array {

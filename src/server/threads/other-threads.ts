@@ -1,7 +1,7 @@
 /** Takes checkpoints to the worker that makes their call: each two workers of a process talk over a port of their own. */
 import { MessageChannel, type MessagePort } from 'node:worker_threads';
 import type { Answer } from '../../api/answer.ts';
-import type { OtherWorkers, SentCheckpoint } from '../../api/other-workers.ts';
+import type { CarryOut, OtherWorkers, SentCheckpoint } from '../../api/other-workers.ts';
 import { PendingCalls } from './pending-calls.ts';
 
 /** What one worker needs to talk to the others. */
@@ -13,6 +13,8 @@ export interface PortsToOthers {
 
 type Message =
   | { kind: 'asked'; id: number; checkpoint: SentCheckpoint }
+  /** Nobody waits for the answer any more. */
+  | { kind: 'hungUp'; id: number }
   /** Without `value`: the worker makes no such call. */
   | { kind: 'answered'; id: number; value?: Answer };
 
@@ -47,17 +49,32 @@ export class OtherThreads implements OtherWorkers {
    * There is no limit of time: a thread that does not answer stands still or waits for the store, and who asks it over HTTP waits
    * as well. To save the checkpoint here meanwhile could make it `lost` there, though it is saved.
    */
-  async carryOut(worker: number, checkpoint: SentCheckpoint): Promise<Answer | undefined> {
+  async carryOut(worker: number, checkpoint: SentCheckpoint, hangUp: AbortSignal): Promise<Answer | undefined> {
     const other = this.#others.get(worker);
-    return other?.asked.ask((id) => send(other.port, { kind: 'asked', id, checkpoint }));
+    if (!other) return undefined;
+    let tell = (): void => {};
+    const answer = await other.asked.ask((id) => {
+      tell = () => send(other.port, { kind: 'hungUp', id });
+      send(other.port, { kind: 'asked', id, checkpoint });
+      if (hangUp.aborted) tell();
+      else hangUp.addEventListener('abort', tell);
+    });
+    hangUp.removeEventListener('abort', tell);
+    return answer;
   }
 
-  serve(carryOut: (checkpoint: SentCheckpoint) => Promise<Answer | undefined>): void {
+  serve(carryOut: CarryOut): void {
     for (const [number, { port, asked }] of this.#others) {
+      const hangUps = new Map<number, AbortController>();
       port.on('message', async (message: Message) => {
-        if (message.kind === 'answered') return asked.answer(message.id, message);
-        const value = await carryOut(message.checkpoint);
-        send(port, { kind: 'answered', id: message.id, ...(value && { value }) });
+        const { id } = message;
+        if (message.kind === 'answered') return asked.answer(id, message);
+        if (message.kind === 'hungUp') return hangUps.get(id)?.abort();
+        const hangUp = new AbortController();
+        hangUps.set(id, hangUp);
+        const value = await carryOut(message.checkpoint, hangUp.signal);
+        hangUps.delete(id);
+        send(port, { kind: 'answered', id, ...(value && { value }) });
       });
       port.on('close', () => {
         this.#others.delete(number);

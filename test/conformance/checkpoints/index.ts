@@ -4,6 +4,7 @@ import { codeChanges } from './code-changes.ts';
 import { ends } from './ends.ts';
 import { goingOn } from './going-on.ts';
 import { limits } from './limits.ts';
+import { lingering } from './lingering.ts';
 import { messagesPerDay } from './messages-per-day.ts';
 import { refusals } from './refusals.ts';
 import { suspensions } from './suspensions.ts';
@@ -16,4 +17,5 @@ export const CHECKPOINTS: readonly Section[] = [
   ends,
   codeChanges,
   messagesPerDay,
+  lingering,
 ];

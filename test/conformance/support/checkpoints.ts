@@ -1,5 +1,6 @@
 /** What an endpoint says that keeps results of steps within one call (contract K); nothing here reacts by itself. */
 import { claimIn } from '../../../src/protocol/workflow/checkpoints.ts';
+import { eventually } from '../../support/eventually.ts';
 import type { Reply } from './endpoint.ts';
 import type { Answer, Json, Subject } from './subject.ts';
 import { answered, type Delivery, type Run, start, type Trigger } from './workflow.ts';
@@ -38,8 +39,11 @@ export function send(server: Subject, done: string[], append: Json[] = []): Prom
 
 /** To the worker that does not make the call, where there is one. */
 export function sendText(server: Subject, token: string, body: string): Promise<Answer> {
-  const worker = server.workers - 1 - (claimIn(token)?.worker ?? 0);
-  return server.ask('POST', '/v2/waypost/checkpoints', { token, body, worker });
+  return server.ask('POST', '/v2/waypost/checkpoints', { token, body, worker: otherWorker(server, token) });
+}
+
+function otherWorker({ workers }: Subject, token: string): number {
+  return workers - 1 - (claimIn(token)?.worker ?? 0);
 }
 
 /** As `send`, for what must work: answers the entries. */
@@ -47,6 +51,46 @@ export async function save(server: Subject, done: string[], append: Json[] = [])
   const { status, json, text } = await send(server, done, append);
   if (status !== 200) throw new Error(`a checkpoint was answered ${status} ${text}`);
   return json.entries;
+}
+
+/** What a call says that has nothing under way. */
+export interface Staying {
+  done?: string[];
+  append?: Json[];
+  failed?: { token: string; status: number; headers?: Record<string, string>; body?: string }[];
+  lingerMs?: number;
+}
+
+/** Has the call stay; resolves to the body of the answer, whenever it comes. */
+export async function stay(server: Subject, given: Staying): Promise<Json> {
+  const staying = { lingerMs: 5_000, ...given };
+  const token = given.done?.[0] ?? given.failed?.[0]?.token ?? '';
+  const { status, json, text } = await sendText(server, token, JSON.stringify(staying));
+  if (status !== 200) throw new Error(`a checkpoint was answered ${status} ${text}`);
+  return json;
+}
+
+/** Resolves once a call of the run stays: its checkpoint is saved, and what came with that is dispatched. */
+export async function stays(run: Run, messageId: string): Promise<void> {
+  await saved(run, messageId);
+  await run.server.quiet();
+}
+
+/** Resolves once the attempt with the message has ended. */
+export async function saved(run: Run, messageId: string): Promise<void> {
+  await eventually(`the end of ${messageId}`, async () => {
+    const events = await run.events();
+    return events.some(
+      ({ stepInfo, state }) => stepInfo?.messageId === messageId && ['DELIVERED', 'RETRY'].includes(state),
+    );
+  });
+}
+
+/** As `sendText`, over a connection of its own; resolves to the body of the answer. */
+export async function sendAlone(server: Subject, token: string, body: string, signal?: AbortSignal): Promise<Json> {
+  const headers = { authorization: `Bearer ${token}` };
+  const request = { method: 'POST', headers, body, ...(signal && { signal }) };
+  return (await fetch(`${server.urlOf(otherWorker(server, token))}/v2/waypost/checkpoints`, request)).json();
 }
 
 /** How an endpoint answers whose run has returned. */

@@ -11,6 +11,8 @@ export interface Statement {
   test: (server: Subject) => Promise<void>;
   /** Settings that the server of this test needs, as flags. */
   flags?: readonly string[];
+  /** Tried with one worker: of several, any may claim what is due, or be asked first. */
+  isOfOneWorker?: true;
   /** Where we do something else than the contract says, and why; the test shows what we do. Markdown. */
   deviation?: string;
 }
@@ -20,7 +22,7 @@ export interface Section {
   statements: readonly Statement[];
 }
 
-type Terms = Pick<Statement, 'flags' | 'deviation'>;
+type Terms = Pick<Statement, 'flags' | 'isOfOneWorker' | 'deviation'>;
 
 export function statement(
   id: string,
@@ -38,7 +40,8 @@ export function tryStatements(
 ): void {
   for (const { title, statements } of sections) {
     describe.concurrent(title, () => {
-      for (const { id, text, test, flags = [] } of statements) {
+      for (const { id, text, test, flags = [], isOfOneWorker = false } of statements) {
+        if (isOfOneWorker && options.workers === 2) continue;
         it(`${id} ${text}`, async ({ onTestFinished }) => {
           // How a thread is spoken to is no matter of a statement, and starting hundreds takes most of the time.
           const server = await Subject.open({ ...options, flags, isStoreInline: true });

@@ -123,14 +123,15 @@ export class Subject {
 
   /** `http://127.0.0.1:<port>` of the server. */
   get url(): string {
-    return this.#urlOf(0);
+    return this.urlOf(0);
   }
 
   get workers(): number {
     return this.#urls.length;
   }
 
-  #urlOf(worker: number): string {
+  /** Of the worker with that number. */
+  urlOf(worker: number): string {
     const url = this.#urls[worker];
     if (url === undefined) throw new Error(`worker ${worker} is not running`);
     return url;
@@ -266,7 +267,7 @@ export class Subject {
     headers: http.OutgoingHttpHeaders,
     body: string | Buffer = '',
   ): Promise<Answer> {
-    const { hostname, port } = new URL(this.#urlOf(worker));
+    const { hostname, port } = new URL(this.urlOf(worker));
     return new Promise((resolve, reject) => {
       // A length, as clients send it: Node would otherwise send the body of a DELETE without any framing.
       const sized = { ...headers, 'content-length': Buffer.byteLength(body) };

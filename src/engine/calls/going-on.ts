@@ -1,0 +1,97 @@
+/**
+ * With what does a call go on whose checkpoint says that it has nothing under way (contract K 3.9 to 3.12)? What has failed is
+ * saved first. Then the call stays, without anything but its slot, until something of its run is claimed here.
+ */
+import type { Claimed, Millis } from '../model.ts';
+import type { Clock } from '../ports.ts';
+import type { Around, Call } from './calls.ts';
+import type { CheckpointCommand, Failed, Handover } from './commands.ts';
+import type { Arrival } from './lingers.ts';
+import { type CallSlots, heldOf } from './places.ts';
+
+/** The dispatcher, as far as calls need it that stay. */
+export interface StayingSlots extends CallSlots {
+  linger(call: Call, ms: Millis, hangUp: AbortSignal | undefined): Promise<Arrival | undefined>;
+  fail(claimed: Claimed, outcome: Failed['outcome']): Promise<Millis | undefined>;
+  entriesFor(claimed: Claimed, afterPosition: number): Promise<Uint8Array | undefined | 'stopped'>;
+}
+
+interface GoingOnDeps {
+  dispatcher: StayingSlots;
+  clock: Clock;
+}
+
+export class GoingOn {
+  readonly #deps: GoingOnDeps;
+
+  constructor(deps: GoingOnDeps) {
+    this.#deps = deps;
+  }
+
+  /** Once all that the checkpoint keeps is saved. `undefined`: nothing more comes to the call. */
+  async after(
+    command: CheckpointCommand,
+    around: Around,
+  ): Promise<{ comes: Promise<Handover | undefined> } | undefined> {
+    const { dispatcher, clock } = this.#deps;
+    const { lingerMs, hangUp, failed = [] } = command;
+    const { call, arrivals } = around;
+    const dueAtMs = await this.#saveFailed(failed, around);
+    if (lingerMs === undefined) return undefined;
+    const [first, ...others] = arrivals;
+    for (const { claimed, reservedBytes } of others) dispatcher.start(claimed, reservedBytes);
+    if (first) return { comes: this.#handOver(first, around) };
+    const isInVain = failed.length > 0 && dueAtMs > clock.nowMs() + lingerMs;
+    if (isInVain || !call.isEmpty || !this.#hasSlot(call)) return undefined;
+    const staying = dispatcher.linger(call, lingerMs, hangUp);
+    return { comes: staying.then((arrival) => arrival && this.#handOver(arrival, around)) };
+  }
+
+  /** Answers when the first of them is attempted again; `Infinity`: never. */
+  async #saveFailed(failed: readonly Failed[], { call, failed: held }: Around): Promise<Millis> {
+    const { dispatcher, clock } = this.#deps;
+    let firstAtMs = Number.POSITIVE_INFINITY;
+    for (const [index, { claimed, sinceMs }] of held.entries()) {
+      const outcome = failed[index]?.outcome;
+      if (!outcome) continue;
+      claimed.durationMs = clock.elapsedMs - sinceMs;
+      const dueAtMs = await dispatcher.fail(claimed, outcome);
+      if (dueAtMs !== undefined) firstAtMs = Math.min(firstAtMs, dueAtMs);
+      if (call.isEmpty && !call.rest) {
+        dispatcher.rest(claimed);
+        call.rest = claimed;
+      } else {
+        dispatcher.giveUp(claimed);
+      }
+    }
+    return firstAtMs;
+  }
+
+  #hasSlot(call: Call): boolean {
+    if (!call.rest && this.#deps.dispatcher.tryRest(call.first)) call.rest = call.first;
+    return call.rest !== undefined;
+  }
+
+  async #handOver({ claimed, reservedBytes }: Arrival, { call, hold }: Around): Promise<Handover | undefined> {
+    const { dispatcher, clock } = this.#deps;
+    hold({ claimed: heldOf(claimed, reservedBytes, dispatcher), sinceMs: clock.elapsedMs });
+    if (call.rest) dispatcher.endRest(call.rest);
+    call.rest = undefined;
+    const brings = await this.#broughtBy(claimed, call);
+    if (!brings) return undefined;
+    const { message, retried, claimToken } = claimed;
+    return { messageId: message.id, key: message.key, claimToken, retried, brings };
+  }
+
+  async #broughtBy(claimed: Claimed, call: Call): Promise<Handover['brings'] | undefined> {
+    const { message, journal } = claimed;
+    if (message.settings.run?.callType === 'fromCallback') {
+      const { header, body } = message;
+      return journal?.bytes === 0 ? { kind: 'nothing', header } : { kind: 'callResult', header, body };
+    }
+    const after = call.tell(journal?.position ?? -1);
+    const entries = await this.#deps.dispatcher.entriesFor(claimed, after);
+    if (entries === 'stopped') return undefined;
+    return entries ? { kind: 'journal', entries } : { kind: 'nothing' };
+  }
+}
