@@ -62,6 +62,8 @@ export interface Claimed {
   claimToken: ClaimToken;
   /** Its place in the journal of its run; absent: it is in no journal. */
   journal?: JournalPlace;
+  /** A call goes on with it: it is not sent. */
+  isHeld?: true;
   /** What is sent in place of the message's own body: the journal of its run. */
   deliveredBody?: Uint8Array;
   /**

@@ -98,11 +98,8 @@ export class CheckpointSlots implements DeliverySlots {
 }
 
 /** A message as a call holds it: its journal is not sent, and takes no part of its slot, which has `reservedBytes`. */
-export function heldOf(
-  { journal: _journal, ...held }: Claimed,
-  reservedBytes: number,
-  slots: Pick<CallSlots, 'keep'>,
-): Claimed {
+export function heldOf(claimed: Claimed, reservedBytes: number, slots: Pick<CallSlots, 'keep'>): Claimed {
+  const held: Claimed = { ...claimed, isHeld: true };
   slots.keep(held, reservedBytes);
   return held;
 }

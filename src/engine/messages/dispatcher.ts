@@ -213,6 +213,7 @@ export class Dispatcher implements CallSlots {
     const nowMs = clock.nowMs();
     const decision = decide(claimed, outcome, nowMs, nowMs - clock.wallMs());
     if (decision.kind === 'release') return undefined;
+    await this.#readBodyForCallback(claimed, decision);
     const settled = await this.#settler.save(claimed, decision, undefined);
     const { next } = decision.settlement.change;
     const isAgain = settled?.kind === 'saved' && !settled.isCancelled && next.kind === 'waiting';
@@ -447,18 +448,28 @@ export class Dispatcher implements CallSlots {
     if (decision.kind === 'release') {
       await this.#release(claimed, bytesOf(claimed));
     } else {
+      await this.#readBodyForCallback(claimed, decision);
       await this.#settle(claimed, decision);
     }
   }
 
+  /** The failure callback of a run may show what was delivered, or would have been if no call had held it. */
+  async #readBodyForCallback(claimed: Claimed, { failsRun }: Settling): Promise<void> {
+    if (failsRun && claimed.isHeld) await this.#readBody(claimed);
+  }
+
   /** Sends the message; the journal is its body when it is a step of a run. */
   async #deliver(claimed: Claimed, call: Call | undefined): Promise<Outcome> {
+    return (await this.#readBody(claimed)) ? this.#send(claimed, call) : { kind: 'interrupted' };
+  }
+
+  /** False: the time limit of the shutdown passed before it was read. */
+  async #readBody(claimed: Claimed): Promise<boolean> {
     const { bodies } = this.#deps;
-    if (!claimed.journal) return this.#send(claimed, call);
-    const built = await this.#settler.untilSaved(claimed.message, async () => ({ body: await bodies.bodyOf(claimed) }));
-    if (!built) return { kind: 'interrupted' };
-    if (built.body) claimed.deliveredBody = built.body;
-    return this.#send(claimed, call);
+    if (!claimed.journal) return true;
+    const read = await this.#settler.untilSaved(claimed.message, async () => ({ body: await bodies.bodyOf(claimed) }));
+    if (read?.body) claimed.deliveredBody = read.body;
+    return read !== undefined;
   }
 
   /** Time may have passed since the claim: a message that may belong to another worker by now is not sent. */
@@ -544,6 +555,6 @@ function lineTo({ projectId, origin }: Pick<Message, 'projectId' | 'origin'>): O
 }
 
 /** About how many bytes a message takes in memory during its attempt. */
-function bytesOf({ message, journal }: Claimed): number {
-  return journal?.bytes ?? message.body.length;
+function bytesOf({ message, journal, isHeld }: Claimed): number {
+  return isHeld || !journal ? message.body.length : journal.bytes;
 }

@@ -2,7 +2,7 @@
 import { expect } from 'vitest';
 import { called, callOf, end, save } from '../support/checkpoints.ts';
 import { type Section, statement } from '../support/statement.ts';
-import { answered, DONE, plans, runStep, start } from '../support/workflow.ts';
+import { answered, DONE, FEATURES, fromBase64, plans, runStep, start } from '../support/workflow.ts';
 
 export const ends: Section = {
   title: 'Ends',
@@ -44,25 +44,37 @@ export const ends: Section = {
       },
     ),
 
-    statement('K23', 'Any other answer is a failed attempt of each message that it holds.', async (server) => {
-      const { run, token, answer } = await called(server, { headers: { 'upstash-retries': '1' } });
-      const [one] = await save(server, [token], [{ step: runStep(1) }]);
-      answer({ status: 500, body: 'broken' });
-      const { time, nextDeliveryTime } = await run.logged('RETRY');
-      expect(nextDeliveryTime).toBeGreaterThan(time);
-      server.clock.advanceTo(nextDeliveryTime);
-      const second = await callOf(run, 2, answer);
-      expect([second.delivery.messageId, second.delivery.headers['upstash-retried']]).toEqual([one.messageId, '1']);
-      // The retries of a step are its own.
-      const [two] = await save(server, [second.token], [{ step: runStep(2) }]);
-      answer({ status: 500, body: 'broken' });
-      server.clock.advanceTo((await run.logged('RETRY', 2)).nextDeliveryTime);
-      const third = await callOf(run, 3, answer);
-      expect([third.delivery.messageId, third.delivery.headers['upstash-retried']]).toEqual([two.messageId, '1']);
-      expect(third.delivery.entries).toHaveLength(3);
-      answer({ status: 500, body: 'the last' });
-      expect(await run.buried()).toMatchObject({ messageId: two.messageId, responseBody: 'the last' });
-    }),
+    statement(
+      'K23',
+      'Any other answer is a failed attempt of each message that it holds, as if each had been delivered.',
+      async (server) => {
+        const { run, token, answer } = await called(server, { headers: { 'upstash-retries': '1' } });
+        const [one] = await save(server, [token], [{ step: runStep(1) }]);
+        answer({ status: 500, body: 'broken' });
+        const { time, nextDeliveryTime } = await run.logged('RETRY');
+        expect(nextDeliveryTime).toBeGreaterThan(time);
+        server.clock.advanceTo(nextDeliveryTime);
+        const second = await callOf(run, 2, answer);
+        expect([second.delivery.messageId, second.delivery.headers['upstash-retried']]).toEqual([one.messageId, '1']);
+        // The retries of a step are its own.
+        const [two] = await save(server, [second.token], [{ step: runStep(2) }]);
+        answer({ status: 500, body: 'broken' });
+        server.clock.advanceTo((await run.logged('RETRY', 2)).nextDeliveryTime);
+        const third = await callOf(run, 3, answer);
+        expect([third.delivery.messageId, third.delivery.headers['upstash-retried']]).toEqual([two.messageId, '1']);
+        expect(third.delivery.entries).toHaveLength(3);
+        answer({ status: 500, body: 'the last' });
+        expect(await run.buried()).toMatchObject({ messageId: two.messageId, responseBody: 'the last' });
+        const features = FEATURES.replace('InitialBody,', ''); // the failure callback shows what was delivered
+        const failureUrl = server.destination('/failure');
+        const other = await called(server, { features, failureUrl, headers: { 'upstash-retries': '0' } });
+        await save(server, [other.token], [{ step: runStep(1) }]);
+        other.answer({ status: 500 });
+        const { sourceBody } = JSON.parse((await server.endpoint.arrival('/failure')).body.toString());
+        const delivered = JSON.parse(fromBase64(sourceBody)).map(({ body }: { body: string }) => fromBase64(body));
+        expect(delivered).toEqual(['{"a":1}', JSON.stringify(runStep(1))]);
+      },
+    ),
 
     statement('K24', 'A result with a token that is not held is a failed attempt.', async (server) => {
       const { run, token, answer } = await called(server, { headers: { 'upstash-retries': '0' } });
