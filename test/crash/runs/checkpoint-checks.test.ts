@@ -57,6 +57,8 @@ describe('the checks of checkpoints', () => {
   it('find a step that is executed by a call that begins after it was kept, and no other', () => {
     const twins = [delivered('1'), delivered('2'), executed('1'), KEPT, executed('2')];
     expect(judgeCheckpoints(twins, SOUND).executedInVain).toEqual([]);
+    const answerToCall = [delivered('1'), KEPT, delivered('2'), executed('2')];
+    expect(judgeCheckpoints(answerToCall, SOUND).executedInVain).toEqual([]);
     const later = [delivered('1'), executed('1'), KEPT, delivered('2'), executed('2')];
     expect(judgeCheckpoints(later, SOUND).executedInVain).toEqual(["'one' of wfr_1"]);
   });

@@ -16,7 +16,7 @@ export interface CheckpointVerdict {
   takeovers: number;
   /** Kept, and the server's log does not have it, or has something else in its place. */
   gone: string[];
-  /** Executed by a call that began after the result had been kept. */
+  /** Executed by a call that began after the result had been kept by the one that executed it. */
   executedInVain: string[];
   /** Executed by one that had been told to stop. */
   executedAfterStop: string[];
@@ -24,17 +24,18 @@ export interface CheckpointVerdict {
 
 interface Kept {
   runId: string;
-  step: string;
   messageId: string;
   out: string | undefined;
   atLine: number;
+  /** By the call that executed the step: nothing that was sent before can lead to it again. */
+  isOwn: boolean;
 }
 
 export function judgeCheckpoints(lines: readonly DiaryLine[], runs: readonly LoggedRun[]): CheckpointVerdict {
   const began = new Map<string, number>();
   const latest = new Map<string, string>();
   const kept = new Map<string, Kept>();
-  const executed = new Set<string>();
+  const executed = new Map<string, Set<string>>();
   const stopped = new Set<string>();
   const executedInVain: string[] = [];
   const executedAfterStop: string[] = [];
@@ -47,17 +48,20 @@ export function judgeCheckpoints(lines: readonly DiaryLine[], runs: readonly Log
       latest.set(line.runId, line.library);
     } else if (line.kind === 'executed') {
       const what = `'${line.step}' of ${line.runId}`;
-      if (executed.has(what)) executedAgain += 1;
-      executed.add(what);
+      const callsBefore = executed.get(what) ?? new Set();
+      if (callsBefore.size > 0) executedAgain += 1;
+      executed.set(what, callsBefore.add(line.call));
       if (stopped.has(`${line.call} ${line.hand}`)) executedAfterStop.push(what);
       const known = kept.get(what);
-      if (known && known.atLine < (began.get(line.call) ?? 0)) executedInVain.push(what);
+      if (known?.isOwn && known.atLine < (began.get(line.call) ?? 0)) executedInVain.push(what);
     } else if (line.kind === 'kept') {
       const { runId, step, messageId, body } = line;
       const { out } = JSON.parse(body) as { out?: string };
       const what = `'${step}' of ${runId}`;
+      // The answer to a call that the official library has sent may be kept before the delivery that sent it is done.
+      const isOwn = executed.get(what)?.has(line.call) === true;
       // A checkpoint that was sent again is answered again.
-      if (!kept.has(what)) kept.set(what, { runId, step, messageId, out, atLine });
+      if (!kept.has(what)) kept.set(what, { runId, messageId, out, atLine, isOwn });
     } else if (line.kind === 'stopped') {
       stopped.add(`${line.call} ${line.hand}`);
     }

@@ -7,9 +7,11 @@ import { expect, test } from 'vitest';
 import { eventually } from '../../support/eventually.ts';
 import { Client } from '../client.ts';
 import { openDiary } from './diary.ts';
+import { EmbeddedServer } from './embedded-server.ts';
 import { Processes } from './processes.ts';
 import { eventOf, PERSISTENT, type ProgramName } from './programs.ts';
 import { type LoggedRun, readRunView } from './run-view.ts';
+import type { Servers } from './servers.ts';
 
 const TAG = 'tag-1';
 /** Longer than what the programs here wait or sleep for. */
@@ -19,9 +21,9 @@ class Ground {
   readonly processes: Processes;
   readonly client: Client;
 
-  constructor(processes: Processes) {
+  constructor(processes: Processes, servers: Servers) {
     this.processes = processes;
-    this.client = new Client(processes.serverUrl);
+    this.client = new Client(servers.url);
   }
 
   async trigger(program: ProgramName): Promise<void> {
@@ -73,14 +75,15 @@ const restarted = test.extend<{ ground: Ground }>({
     const folder = mkdtempSync(join(tmpdir(), 'waypost-restart-'));
     const diaryPath = join(folder, 'diary.jsonl');
     const diary = openDiary(diaryPath);
-    const processes = await Processes.prepare({ folder, flags: [], library: 'official', diary, diaryPath });
-    const ground = new Ground(processes);
+    const servers = await EmbeddedServer.prepare(folder);
+    const processes = await Processes.prepare({ servers, library: 'official', diary, diaryPath });
+    const ground = new Ground(processes, servers);
     try {
       await processes.start();
       await use(ground);
     } finally {
       await ground.client.close();
-      await processes.close();
+      await Promise.all([processes.close(), servers.close()]);
       diary.close();
       rmSync(folder, { recursive: true, force: true });
     }

@@ -1,0 +1,90 @@
+/** Several workers on a PostgreSQL of their own, behind one address. */
+import { join } from 'node:path';
+import type { ListeningProcess } from '../../../bench/child-process.ts';
+import { startWaypost } from '../../../bench/waypost-process.ts';
+import { parseConfig } from '../../../src/config/parse.ts';
+import { type Examination, examineStore } from '../../../src/operations/examine.ts';
+import { type Cluster, startCluster } from '../../support/postgres/cluster.ts';
+import type { SeededRandom } from '../../support/seeded-random.ts';
+import { untilNoneIsLeft } from '../enough.ts';
+import { Balancer } from './balancer.ts';
+import type { Servers } from './servers.ts';
+
+const WORKERS = 3;
+/** Until what a dead worker held goes to others: short, so that a life need not be long. */
+const FLAGS = ['--worker-timeout', '3s'];
+
+export class PostgresServers implements Servers {
+  readonly areDown = false;
+  readonly #cluster: Cluster;
+  readonly #databaseUrl: string;
+  readonly #dataDir: string;
+  readonly #balancer: Balancer;
+  readonly #random: SeededRandom;
+  #workers: ListeningProcess[] = [];
+
+  private constructor(
+    parts: { cluster: Cluster; databaseUrl: string; balancer: Balancer },
+    folder: string,
+    random: SeededRandom,
+  ) {
+    this.#cluster = parts.cluster;
+    this.#databaseUrl = parts.databaseUrl;
+    this.#balancer = parts.balancer;
+    this.#dataDir = join(folder, 'data');
+    this.#random = random;
+  }
+
+  static async prepare(folder: string, random: SeededRandom): Promise<PostgresServers> {
+    const cluster = await startCluster({ settings: { fsync: 'on' } });
+    const databaseUrl = await cluster.createDatabase();
+    return new PostgresServers({ cluster, databaseUrl, balancer: await Balancer.open() }, folder, random);
+  }
+
+  get url(): string {
+    return this.#balancer.url;
+  }
+
+  async start(): Promise<void> {
+    while (this.#workers.length < WORKERS) {
+      const env = { DATABASE_URL: this.#databaseUrl };
+      this.#workers.push(await startWaypost({ dataDir: this.#dataDir, flags: FLAGS, env }));
+      this.#balance();
+    }
+  }
+
+  async kill(): Promise<void> {
+    const worker = this.#random.choose(this.#workers);
+    this.#workers = this.#workers.filter((other) => other !== worker);
+    this.#balance();
+    await worker.end('SIGKILL');
+  }
+
+  async end(): Promise<void> {
+    await Promise.all(this.#workers.splice(0).map((worker) => worker.end('SIGTERM')));
+  }
+
+  untilEmpty(): Promise<void> {
+    const count = 'select (select count(*) from messages) + (select count(*) from runs where state = 1) count';
+    const database = new URL(this.#databaseUrl).pathname.slice(1);
+    return untilNoneIsLeft(async () => Number((await this.#cluster.query(count, [], database))[0]?.['count']));
+  }
+
+  examine(): Promise<Examination> {
+    return examineStore(parseConfig({ DATABASE_URL: this.#databaseUrl }, []));
+  }
+
+  integrity(): string[] {
+    return [];
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#workers.splice(0).map((worker) => worker.end('SIGKILL')));
+    this.#balancer.close();
+    await this.#cluster.dispose();
+  }
+
+  #balance(): void {
+    this.#balancer.pointTo(this.#workers.map(({ url }) => Number(new URL(url).port)));
+  }
+}
