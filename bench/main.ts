@@ -86,7 +86,7 @@ npm run bench -- metrics [options]    how long metrics take to be told, with 10,
   --rounds <n>           requests of each kind (${DEFAULT_METRICS.rounds})
 npm run bench -- traces [options]     a server that sends spans to a collector, beside one that does not
   --rounds <n>           rounds of each, in turns (${DEFAULT_TRACES.rounds})
-  --messages <n>         messages of a burst (${DEFAULT_TRACES.workload.messages})
+  --messages <n>         messages of a burst (${DEFAULT_TRACES.messages})
 npm run bench -- workflow [steps|long|sleeping|waking] [options]    workflow runs; all four without a word
   --rounds <n>           rounds of steps, medians are reported (${DEFAULT_STEPS.rounds})
   --runs <n>             runs of three steps in each load (${DEFAULT_STEPS.runs})
@@ -196,11 +196,10 @@ async function runTestKit(): Promise<void> {
 }
 
 async function runTraces(): Promise<void> {
-  const { rounds, workload } = DEFAULT_TRACES;
-  const messages = count('messages', workload.messages);
   const figures = await measureTraces({
-    rounds: count('rounds', rounds),
-    workload: { ...workload, messages, warmUpMessages: Math.min(messages, workload.warmUpMessages) },
+    ...DEFAULT_TRACES,
+    rounds: count('rounds', DEFAULT_TRACES.rounds),
+    messages: count('messages', DEFAULT_TRACES.messages),
     onRound: (figure) => progress(figureLine(figure)),
   });
   process.stdout.write(`${values.json ? JSON.stringify(figures) : figures.map(figureLine).join('\n')}\n`);

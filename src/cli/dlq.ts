@@ -59,7 +59,10 @@ const deleteThem: Verb = {
       {
         ...OF_DEAD,
         verb: 'delete',
-        act: pages('deleteDlqMessages', ({ deleted }: { deleted: number }) => deleted),
+        act: sumPages('deleteDlqMessages', {
+          amountOf: ({ deleted }: { deleted: number }) => deleted,
+          pageMax: PAGE_MAX,
+        }),
       },
       'Deleted',
     ),
@@ -68,17 +71,16 @@ const deleteThem: Verb = {
 const OF_DEAD = {
   ids: 'dlqIds',
   noun: ['entry of the DLQ', 'entries of the DLQ'] as const,
-  count: pages('listDlqMessages', ({ messages }: { messages: unknown[] }) => messages.length),
+  count: sumPages('listDlqMessages', {
+    amountOf: ({ messages }: { messages: unknown[] }) => messages.length,
+    pageMax: PAGE_MAX,
+  }),
 };
 
 export function retryDead(call: Call): Promise<number> {
-  const act = pages('retryDlqMessages', ({ responses }: { responses: unknown[] }) => responses.length);
+  const amountOf = ({ responses }: { responses: unknown[] }) => responses.length;
+  const act = sumPages('retryDlqMessages', { amountOf, pageMax: PAGE_MAX });
   return actOnMany(call, { ...OF_DEAD, verb: 'retry', act }, 'Retried');
-}
-
-function pages<Page extends object>(operationId: string, amountOf: (page: Page) => number) {
-  return (call: Call, onProgress: (done: number) => void) =>
-    sumPages(call, operationId, { amountOf, pageMax: PAGE_MAX }, onProgress);
 }
 
 export const dlq = commandOf('dlq', { list, show: showOne, retry, delete: deleteThem });

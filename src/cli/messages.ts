@@ -52,20 +52,14 @@ const cancel: Verb = {
         ids: 'messageIds',
         verb: 'cancel',
         noun: ['message', 'messages'],
-        count: (call, onProgress) =>
-          sumPages(
-            call,
-            'listUnfinishedMessages',
-            { amountOf: ({ messages }: { messages: unknown[] }) => messages.length, pageMax: PAGE_MAX },
-            onProgress,
-          ),
-        act: (call, onProgress) =>
-          sumPieces(
-            call,
-            'cancelMessages',
-            { amountOf: ({ cancelled }: { cancelled: number }) => cancelled, pageMax: CANCELLED_MAX },
-            onProgress,
-          ),
+        count: sumPages('listUnfinishedMessages', {
+          amountOf: ({ messages }: { messages: unknown[] }) => messages.length,
+          pageMax: PAGE_MAX,
+        }),
+        act: sumPieces('cancelMessages', {
+          amountOf: ({ cancelled }: { cancelled: number }) => cancelled,
+          pageMax: CANCELLED_MAX,
+        }),
       },
       'Cancelled',
     ),

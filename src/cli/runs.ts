@@ -90,13 +90,10 @@ const cancel: Verb = {
         verb: 'cancel',
         noun: ['run', 'runs'],
         count: countActive,
-        act: (call, onProgress) =>
-          sumPieces(
-            call,
-            'cancelWorkflowRuns',
-            { amountOf: ({ cancelled }: { cancelled: number }) => cancelled, pageMax: CANCELLED_MAX },
-            onProgress,
-          ),
+        act: sumPieces('cancelWorkflowRuns', {
+          amountOf: ({ cancelled }: { cancelled: number }) => cancelled,
+          pageMax: CANCELLED_MAX,
+        }),
       },
       'Cancelled',
     ),
@@ -133,7 +130,7 @@ const deleteThem: Verb = {
   example: 'runs delete --to-date 2026-01-01 --dry-run',
   async run(call) {
     const amountOf = ({ deleted }: { deleted: number }) => deleted;
-    const act = failedPages('deleteFailedWorkflowRuns', FAILED_PAGE_MAX, amountOf);
+    const act = sumPages('deleteFailedWorkflowRuns', { amountOf, pageMax: FAILED_PAGE_MAX });
     return actOnMany(await named(call), { ...OF_FAILED, verb: 'delete', act }, 'Deleted');
   },
 };
@@ -152,7 +149,7 @@ function starting(verb: 'resume' | 'restart', meaning: string, done: string): Ve
       const isOne = call.words.length === 1 && call.query.size === 0;
       if (isOne && !call.values('dry-run').length) return start(await named(call), `${verb}WorkflowRun`, done);
       const amountOf = ({ workflowRuns }: { workflowRuns: unknown[] }) => workflowRuns.length;
-      const act = failedPages(`${verb}WorkflowRuns`, STARTED_PAGE_MAX, amountOf);
+      const act = sumPages(`${verb}WorkflowRuns`, { amountOf, pageMax: STARTED_PAGE_MAX });
       return actOnMany(await named(call), { ...OF_FAILED, verb, act }, done);
     },
   };
@@ -161,17 +158,11 @@ function starting(verb: 'resume' | 'restart', meaning: string, done: string): Ve
 const OF_FAILED = {
   ids: 'dlqIds',
   noun: ['failed run', 'failed runs'] as const,
-  count: failedPages(
-    'listFailedWorkflowRuns',
-    FAILED_PAGE_MAX,
-    ({ messages }: { messages: unknown[] }) => messages.length,
-  ),
+  count: sumPages('listFailedWorkflowRuns', {
+    amountOf: ({ messages }: { messages: unknown[] }) => messages.length,
+    pageMax: FAILED_PAGE_MAX,
+  }),
 };
-
-function failedPages<Page extends object>(operationId: string, pageMax: number, amountOf: (page: Page) => number) {
-  return (call: Call, onProgress: (done: number) => void) =>
-    sumPages(call, operationId, { amountOf, pageMax }, onProgress);
-}
 
 /** The call with DLQ ids in place of the names of runs. */
 async function named(call: Call): Promise<Call> {
@@ -191,7 +182,7 @@ async function countActive(call: Call, onProgress: (done: number) => void): Prom
   }
   const isMeant = ({ workflowUrl }: RunView) => urls.length === 0 || urls.some((url) => workflowUrl.startsWith(url));
   const amountOf = ({ runs }: { runs: RunView[] }) => runs.filter(isMeant).length;
-  return sumPages({ ...call, query }, 'listWorkflowRuns', { amountOf, pageMax: PAGE_MAX }, onProgress);
+  return sumPages('listWorkflowRuns', { amountOf, pageMax: PAGE_MAX })({ ...call, query }, onProgress);
 }
 
 async function start({ server, words, terminal, isJson }: Call, operationId: string, done: string): Promise<number> {

@@ -1,6 +1,7 @@
 /** Verbs that destroy, or act on many at once: they say how many and where, and ask first. */
 import { CommandFailed, EXIT } from '../command.ts';
 import { progressOf } from '../progress.ts';
+import type { Count } from './pages.ts';
 import type { Call } from './verb.ts';
 
 export const YES = { '--yes': 'Do not ask first. Needed where nobody can be asked.' } as const;
@@ -34,9 +35,9 @@ interface Bulk {
   /** One of them, and several. */
   noun: readonly [string, string];
   /** How many match what is asked. */
-  count(call: Call, onProgress: (done: number) => void): Promise<number>;
+  count: Count;
   /** Does it; resolves to how many there were. */
-  act(call: Call, onProgress: (done: number) => void): Promise<number>;
+  act: Count;
 }
 
 /** Counts, asks, acts. `done` says it in the past. */

@@ -65,40 +65,37 @@ export async function readList<Item>(
   return found.slice(0, countMax);
 }
 
-/** Goes through a whole list, or does something to all of it, as far as `--count` asks. Resolves to the number of items. */
-export async function sumPages<Page extends object>(
-  call: Call,
-  operationId: string,
-  paging: Paging<Page>,
-  onProgress: (done: number) => void,
-): Promise<number> {
-  let sum = 0;
-  const countMax = countOf(call, Number.POSITIVE_INFINITY);
-  await eachPage(call, operationId, { ...paging, countMax }, (page) => {
-    sum += paging.amountOf(page);
-    onProgress(sum);
-  });
-  return sum;
+/** Counts, or acts on, all that a call names; resolves to how many there were. */
+export type Count = (call: Call, onProgress: (done: number) => void) => Promise<number>;
+
+/** Goes through a whole list, or does something to all of it, as far as `--count` asks. */
+export function sumPages<Page extends object>(operationId: string, paging: Paging<Page>): Count {
+  return async (call, onProgress) => {
+    let sum = 0;
+    const countMax = countOf(call, Number.POSITIVE_INFINITY);
+    await eachPage<Page>(call, operationId, { ...paging, countMax }, (page) => {
+      sum += paging.amountOf(page);
+      onProgress(sum);
+    });
+    return sum;
+  };
 }
 
 /** For what has no pages, since it is not found again once it is done: asks until less is done than could be. Words are ids. */
-export async function sumPieces<Answer extends object>(
-  { server, query, words }: Call,
-  operationId: string,
-  { amountOf, pageMax }: Paging<Answer>,
-  onProgress: (done: number) => void,
-): Promise<number> {
-  // Ids are answered all at once.
-  if (words.length > 0) return amountOf(await server.ask<Answer>(operationId, { query }));
-  const countMax = query.has('count') ? Number(query.get('count')) : Number.POSITIVE_INFINITY;
-  const asked = new URLSearchParams(query);
-  let sum = 0;
-  for (let count = 0, done = 0; done === count && sum < countMax; ) {
-    count = Math.min(pageMax, countMax - sum);
-    asked.set('count', String(count));
-    done = amountOf(await server.ask<Answer>(operationId, { query: asked }));
-    sum += done;
-    onProgress(sum);
-  }
-  return sum;
+export function sumPieces<Answer extends object>(operationId: string, { amountOf, pageMax }: Paging<Answer>): Count {
+  return async ({ server, query, words }, onProgress) => {
+    // Ids are answered all at once.
+    if (words.length > 0) return amountOf(await server.ask<Answer>(operationId, { query }));
+    const countMax = query.has('count') ? Number(query.get('count')) : Number.POSITIVE_INFINITY;
+    const asked = new URLSearchParams(query);
+    let sum = 0;
+    for (let count = 0, done = 0; done === count && sum < countMax; ) {
+      count = Math.min(pageMax, countMax - sum);
+      asked.set('count', String(count));
+      done = amountOf(await server.ask<Answer>(operationId, { query: asked }));
+      sum += done;
+      onProgress(sum);
+    }
+    return sum;
+  };
 }
