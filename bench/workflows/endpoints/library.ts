@@ -1,17 +1,17 @@
 /**
- * The endpoint as its users write it: a library behind a plain `node:http` server, the official one or ours. Serves `/three`, the program
- * of the comparison, and `/many`, as many steps as the payload says.
+ * The endpoint as its users write it: an Express app with a library, the official one or ours. Serves `/three`, the program of the
+ * comparison, and `/many`, as many steps as the payload says.
  * `node bench/workflows/endpoints/library.ts <URL of the server> <token> [own]`.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { buffer } from 'node:stream/consumers';
 import type { WorkflowContext } from '@upstash/workflow';
+import express from 'express';
 import { type Payload, type Result, STEP_NAMES, STEPS } from '../program.ts';
 import { announce, reportEnd, reportHandled } from './reporting.ts';
 
 /** Payload of `/many`. */
-export interface ManyPayload extends Payload {
+interface ManyPayload extends Payload {
   steps: number;
   /** Characters that each step returns. */
   resultLength: number;
@@ -19,8 +19,8 @@ export interface ManyPayload extends Payload {
 
 const [serverUrl = '', token = '', library] = process.argv.slice(2);
 const { serve } = (
-  library === 'own' ? await import('../../../packages/workflow/src/index.ts') : await import('@upstash/workflow')
-) as typeof import('@upstash/workflow');
+  library === 'own' ? await import('../../../packages/workflow/src/node.ts') : await import('@upstash/workflow/express')
+) as typeof import('@upstash/workflow/express');
 const env = { QSTASH_URL: serverUrl, QSTASH_TOKEN: token };
 
 /** Runs whose function has returned; they end once the library has told the server. */
@@ -47,38 +47,21 @@ async function many(context: WorkflowContext<ManyPayload>): Promise<Result> {
   return { number, value };
 }
 
-const handlers = new Map([
-  ['/three', serve(three, { env }).handler],
-  ['/many', serve(many, { env }).handler],
-]);
-
-async function answer(from: IncomingMessage, to: ServerResponse): Promise<void> {
-  const handler = handlers.get(from.url ?? '');
-  const body = await buffer(from);
-  if (!handler) {
-    to.writeHead(404).end();
-    return;
-  }
-  const request = new Request(new URL(from.url ?? '', `http://${from.headers.host}`), {
-    method: from.method ?? 'POST',
-    headers: from.headers as Record<string, string>,
-    body: new Uint8Array(body),
-  });
-  const response = await handler(request);
-  reportHandled(body.length);
-  const runId = String(from.headers['upstash-workflow-runid']);
-  const number = returned.get(runId);
-  if (number !== undefined && response.status === 200) {
+const app = express();
+app.use((request: IncomingMessage, response: ServerResponse, next: () => void) => {
+  response.on('finish', () => {
+    reportHandled(Number(request.headers['content-length'] ?? 0));
+    const runId = String(request.headers['upstash-workflow-runid']);
+    const number = returned.get(runId);
+    if (number === undefined || response.statusCode !== 200) return;
     returned.delete(runId);
     reportEnd(number);
-  }
-  to.writeHead(response.status, Object.fromEntries(response.headers)).end(Buffer.from(await response.arrayBuffer()));
-}
-
-const server = createServer((from, to) => {
-  answer(from, to).catch((error: unknown) => {
-    process.stderr.write(`${String(error)}\n`);
-    to.writeHead(500).end();
   });
+  next();
 });
+// Journals of long runs are larger than what it takes by itself.
+app.use(express.json({ limit: '10mb' }));
+app.use('/three', serve(three, { env }));
+app.use('/many', serve(many, { env }));
+const server = createServer(app);
 server.listen(0, '127.0.0.1', 4096, () => announce((server.address() as AddressInfo).port));

@@ -1,5 +1,6 @@
-/** How the endpoint and the client speak to the server: plain fetch, with a few retries where a request may be repeated. */
+/** How the endpoint and the client speak to the server: with a few retries where a request may be repeated. */
 import { WorkflowError } from './errors.ts';
+import { type Answer, byFetch, transport } from './transport.ts';
 import type { NotifyResponse, QStashClientExtraConfig, WorkflowClient } from './types.ts';
 
 /** Pauses before a request is sent again that got no answer, or a 503. */
@@ -11,7 +12,7 @@ export interface Request {
   path: string;
   headers?: Record<string, string>;
   body?: string;
-  /** In place of the account's token. */
+  /** That of a call, in place of the account's. */
   token?: string;
   /** It may be sent again although the server may have done it. */
   isRepeatable?: boolean;
@@ -22,11 +23,6 @@ export interface Notification {
   eventId: string;
   eventData?: unknown;
   workflowRunId?: string | undefined;
-}
-
-export interface Answer {
-  status: number;
-  text: string;
 }
 
 function pausesOf(retry: QStashClientExtraConfig['retry']): readonly number[] {
@@ -64,14 +60,16 @@ export class Server {
     if (this.baseUrl === '') throw new WorkflowError('no address of the server is given: set QSTASH_URL');
     const request = {
       method,
+      url: `${this.baseUrl}${path}`,
       headers: { ...this.#headers, ...headers, authorization: `Bearer ${token ?? this.token}` },
       ...(body !== undefined && { body }),
     };
+    // What a call says is said for each step; the rest is by `fetch`, in whose place apps and frameworks may have their own.
+    const send = token === undefined ? byFetch : transport;
     for (let attempt = 0; ; attempt += 1) {
       const pauseMs = isRepeatable ? this.#pausesMs[attempt] : undefined;
       try {
-        const response = await fetch(`${this.baseUrl}${path}`, request);
-        const answer = { status: response.status, text: await response.text() };
+        const answer = await send(request);
         if (answer.status !== 503 || pauseMs === undefined) return answer;
       } catch (error) {
         if (pauseMs === undefined) throw new WorkflowError(`${this.baseUrl} cannot be reached: ${String(error)}`);

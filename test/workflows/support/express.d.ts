@@ -1,4 +1,4 @@
-/** As much of Express as the tests use; the package brings no types. */
+/** As much of Express as is used here; the package brings no types. */
 declare module 'express' {
   import type { RequestListener } from 'node:http';
 
@@ -11,7 +11,7 @@ declare module 'express' {
 
   namespace express {
     /** Middleware that reads JSON bodies. */
-    function json(): unknown;
+    function json(options?: { limit?: string }): unknown;
   }
 
   export = express;
