@@ -343,5 +343,30 @@ export const lingering: Section = {
       },
       { isOfOneWorker: true },
     ),
+
+    statement(
+      'K48',
+      'Nothing comes of a run that is cancelled meanwhile; what has come is told so with its next checkpoint.',
+      async (server) => {
+        const staying = await called(server);
+        const inVain = stay(server, { done: [staying.token], append: [SLEEP] });
+        await stays(staying.run, staying.run.messageId);
+        await staying.run.cancel();
+        const { run, token, answer } = await called(server);
+        const answered = stay(server, { done: [token], append: [SLEEP] });
+        await stays(run, run.messageId);
+        server.clock.advance(2_000);
+        const { next } = await answered;
+        await run.cancel();
+        const { status, json } = await send(server, [next.token], [{ step: runStep(2) }]);
+        expect([status, json.reason]).toEqual([409, 'ended']);
+        server.clock.advance(10_000);
+        expect(await inVain).toEqual({ entries: [expect.anything()] });
+        answer(DONE);
+        staying.answer(DONE);
+        for (const each of [run, staying.run]) await each.lastDelivery(1);
+      },
+      { isOfOneWorker: true },
+    ),
   ],
 };
