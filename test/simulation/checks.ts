@@ -154,7 +154,7 @@ function checkCounting(world: World, { message }: History, attempts: Attempt[], 
     const mayBeNext = before === undefined && mayBeHeld && attempt.retried === 1;
     const expected = before === undefined ? Number(mayBeNext) : before.retried + 1;
     const isRepeated = before !== undefined && attempt.retried === before.retried;
-    if (before && isRepeated && !hasEnding(world, before, attempt)) {
+    if (before && isRepeated && !hasEnding(world, before, attempt) && !isParked(before.reply)) {
       world.violate('P2', `retried ${attempt.retried} was sent twice though no process ended`, message.id);
     } else if (!isRepeated && attempt.retried !== expected && !(before === undefined && attempt.retried === 0)) {
       world.violate('P2', `retried ${attempt.retried} was sent instead of ${expected}`, message.id);
@@ -164,6 +164,11 @@ function checkCounting(world: World, { message }: History, attempts: Attempt[], 
     }
     before = attempt;
   }
+}
+
+/** Whether the endpoint said that its code has changed, which is no failed attempt. */
+function isParked(reply: Attempt['reply']): boolean {
+  return reply?.kind === 'answer' && reply.header?.['Upstash-Workflow-Code-Changed'] !== undefined;
 }
 
 /** Whether a process ended between the starts of two attempts. */

@@ -15,6 +15,8 @@ export interface History {
   letters: string;
   /** By the number of retries made before. */
   rounds: Round[];
+  /** When it was parked, until when, and when it was attempted again. */
+  parkings: { atMs: Millis; dueAtMs: Millis; triedAtMs?: Millis }[];
 }
 
 const LETTERS: Record<LogState, string> = {
@@ -32,15 +34,18 @@ const LETTERS: Record<LogState, string> = {
 /** `logs` come earliest first. */
 export function historiesOf(logs: readonly LogEntry[]): Map<MessageId, History> {
   const histories = new Map<MessageId, History>();
-  for (const { message, state, detail } of logs) {
+  for (const { message, state, detail, atMs } of logs) {
     let history = histories.get(message.id);
     if (!history) {
-      history = { message, letters: '', rounds: [{ dueAtMs: message.notBeforeMs, activeCount: 0 }] };
+      history = { message, letters: '', rounds: [{ dueAtMs: message.notBeforeMs, activeCount: 0 }], parkings: [] };
       histories.set(message.id, history);
     }
     history.letters += LETTERS[state];
     const round = history.rounds.at(-1);
     if (state === 'ACTIVE' && round) round.activeCount += 1;
+    const parking = history.parkings.at(-1);
+    if (state === 'ACTIVE' && parking) parking.triedAtMs ??= atMs;
+    if (state === 'STEP_PARKED') history.parkings.push({ atMs, dueAtMs: detail?.nextDeliveryTimeMs ?? 0 });
     if (state === 'RETRY') history.rounds.push({ dueAtMs: detail?.nextDeliveryTimeMs ?? Infinity, activeCount: 0 });
   }
   return histories;

@@ -4,6 +4,8 @@ import type { Attempt } from '../support/simulated-network.ts';
 import { checkAttempts } from './checks.ts';
 import { groupBy } from './group-by.ts';
 import { type History, historiesOf } from './histories.ts';
+import { COPY_KEPT_MS_MAX } from './workflow-client.ts';
+import type { Deployments } from './workflow-deployments.ts';
 import { calledBody } from './workflow-endpoint.ts';
 import { checkInvocations } from './workflow-invoke-checks.ts';
 import {
@@ -16,16 +18,16 @@ import {
   textOf,
 } from './workflow-library.ts';
 import type { WorkflowNotes } from './workflow-notes.ts';
-import { type ProgramLibrary, type Step, stepsOf } from './workflow-programs.ts';
+import { type Program, type Step, stepsOf } from './workflow-programs.ts';
 import { checkRevivals } from './workflow-revival-checks.ts';
 import { type Entry, messageLogs, ownEntries, type RunStory, runStories, shownEntries } from './workflow-stories.ts';
-import { checkWaits } from './workflow-wait-checks.ts';
+import { checkWaits, elapsedOf } from './workflow-wait-checks.ts';
 import type { World } from './world.ts';
 
 export interface WorkflowEvidence {
   world: World;
   notes: WorkflowNotes;
-  programs: ProgramLibrary;
+  deployments: Deployments;
   stories: RunStory[];
   storyByKey: Map<number, RunStory>;
   /** Of all messages of runs. */
@@ -33,12 +35,12 @@ export interface WorkflowEvidence {
   attemptsById: Map<MessageId, Attempt[]>;
 }
 
-export async function checkWorkflows(world: World, notes: WorkflowNotes, programs: ProgramLibrary): Promise<void> {
+export async function checkWorkflows(world: World, notes: WorkflowNotes, deployments: Deployments): Promise<void> {
   const stories = await runStories(world);
   const evidence: WorkflowEvidence = {
     world,
     notes,
-    programs,
+    deployments,
     stories,
     storyByKey: new Map(stories.map((story) => [story.key, story])),
     histories: historiesOf(await messageLogs(world)),
@@ -53,6 +55,7 @@ export async function checkWorkflows(world: World, notes: WorkflowNotes, program
   }
   checkMessages(evidence);
   checkAttempts(evidence, ({ settings }) => settings.run?.callType === 'step');
+  checkParked(evidence);
   checkDelivered(evidence);
   checkHeaders(evidence);
   checkAcknowledged(evidence);
@@ -156,11 +159,21 @@ function isFatal({ message, letters }: History): boolean {
 
 /** P8, P17: what the program computed is what it computes without failures, of the results that are in the journal. */
 function checkResult(evidence: WorkflowEvidence, story: RunStory): void {
-  const { world, programs } = evidence;
+  const { world, deployments } = evidence;
   const { id, state, response, entries } = story;
   const initial = entries[0];
   if (!initial) return;
-  const program = programs.find((JSON.parse(textOf(initial.message.body)) as ReturnType<typeof payloadOf>).program);
+  const { program: name } = JSON.parse(textOf(initial.message.body)) as ReturnType<typeof payloadOf>;
+  const recordedSteps = entries
+    .filter(({ kind }) => kind === 'step' || kind === 'plan')
+    .map(({ message }) => JSON.parse(textOf(message.body)) as RecordedStep);
+  // Of code that returns earlier, what comes behind was recorded by a call with the other code, at the same time.
+  const program =
+    deployments.versionsOf(name).find((code) => {
+      const outcomes = outcomesOf(code, recordedSteps);
+      return outcomes.length === stepsOf(code).length && response === JSON.stringify(outcomes);
+    }) ?? deployments.fitting(name, recordedSteps)[0];
+  if (!program) return world.violate('P17', `run ${id} has steps of different code`, entries.at(-1)?.message.id);
   const outcomes: string[] = [];
   for (const { step, stepId } of stepsOf(program)) {
     const entry = story.entryBySlot.get(`s${stepId}`);
@@ -176,6 +189,15 @@ function checkResult(evidence: WorkflowEvidence, story: RunStory): void {
   if (response !== JSON.stringify(outcomes)) {
     world.violate('P8', `run ${id} went on from other results than its journal has`, entries.at(-1)?.message.id);
   }
+}
+
+/** What the code returns, as far as it fits what is recorded. */
+function outcomesOf(code: Program, recorded: readonly RecordedStep[]): string[] {
+  const byId = new Map(recorded.filter(({ stepId }) => stepId > 0).map((step) => [step.stepId, step]));
+  return stepsOf(code).flatMap(({ step, stepId }) => {
+    const known = byId.get(stepId);
+    return known ? outcomeOf(known, step.name) : [];
+  });
 }
 
 /** In what a recorded step differs from what the program makes of it without failures. */
@@ -204,7 +226,7 @@ function contradiction(step: Step, { stepType, out = '' }: RecordedStep): string
 }
 
 /** As for other messages, but that the end of a run also cancels what nobody asked to cancel. */
-const LEGAL = /^C(A+ER)*(A*Q?X|A+D|A+EF|A+Q?(D|EF|EX|X))$/;
+const LEGAL = /^C(A+(ER|P))*(A*Q?X|A+D|A+EF|A+Q?(D|EF|EX|X))$/;
 
 /** P2: each message ends once, and P8: it is in the journal of its run. */
 function checkMessages({ world, histories, storyByKey }: WorkflowEvidence): void {
@@ -215,6 +237,22 @@ function checkMessages({ world, histories, storyByKey }: WorkflowEvidence): void
     const story = storyByKey.get(message.settings.run?.key ?? 0);
     if (!story?.entries.some((entry) => entry.message.key === message.key)) {
       world.violate('P8', 'a message of a run is not in its journal', message.id);
+    }
+  }
+}
+
+/** P2: a parked message is tried again at its time, unless somebody has asked for it. */
+function checkParked({ world, notes, histories }: WorkflowEvidence): void {
+  if (world.jumps.length > 0 || world.isShared) return;
+  for (const { message, parkings } of histories.values()) {
+    for (const { atMs, dueAtMs, triedAtMs = Infinity } of parkings) {
+      const [parkedAtMs, againAtMs] = [elapsedOf(world, atMs), elapsedOf(world, triedAtMs)];
+      const isAskedFor = notes.resumes.some(
+        ({ begunAtMs, answeredAtMs, sent }) =>
+          begunAtMs <= againAtMs && answeredAtMs + (sent > 1 ? COPY_KEPT_MS_MAX : 0) >= parkedAtMs,
+      );
+      if (triedAtMs < dueAtMs && !isAskedFor)
+        world.violate('P2', 'a parked message was tried again too early', message.id);
     }
   }
 }

@@ -68,6 +68,8 @@ export interface NetworkFaults {
 
 const NO_QUOTAS = { retriesDefault: 3, retriesMax: 0, delayMsMax: 0, timeoutMsMax: 0 };
 const TRIES_MAX = 6;
+/** How late a copy of a request may come that the network has kept. */
+export const COPY_KEPT_MS_MAX = 10_000;
 
 export class WorkflowClient {
   faults: NetworkFaults = { late: 0, twice: 0, lost: 0 };
@@ -173,6 +175,13 @@ export class WorkflowClient {
     return typeof answer === 'string' ? undefined : answer;
   }
 
+  /** One run, or all of them. */
+  resumeParked(runId: string | undefined, request: Request): Promise<unknown> {
+    return this.#send<unknown>(request, (engine) =>
+      runId === undefined ? engine.resumeParkedRuns(PROJECT) : engine.resumeParkedRun(PROJECT, runId),
+    );
+  }
+
   readJournal(runId: string): Promise<JournalEntry[] | undefined> {
     return this.#send(this.request(), (engine) => engine.readJournal(PROJECT, runId));
   }
@@ -217,7 +226,7 @@ export class WorkflowClient {
     const answering = once();
     if (isRepeated) {
       // A copy that the network has kept; nobody hears its answer.
-      const keptMs = random.int(0, 10_000);
+      const keptMs = random.int(0, COPY_KEPT_MS_MAX);
       void clock.delay(random.chance(0.5) ? 0 : keptMs).then(() => once().catch(() => {}));
     }
     const answer = await answering;

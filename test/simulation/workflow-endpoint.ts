@@ -14,6 +14,7 @@ import {
   RunIsOver,
   type WorkflowClient,
 } from './workflow-client.ts';
+import { type Deployments, fits } from './workflow-deployments.ts';
 import {
   callHeaders,
   contextOf,
@@ -35,7 +36,7 @@ import {
   textOf,
 } from './workflow-library.ts';
 import type { WorkflowNotes } from './workflow-notes.ts';
-import type { CallFailure, Program, ProgramLibrary, Step } from './workflow-programs.ts';
+import type { CallFailure, Program, Step } from './workflow-programs.ts';
 import type { World } from './world.ts';
 
 export const CALLED_ORIGIN = 'https://called.example';
@@ -62,6 +63,9 @@ class StepThrew extends Error {
   }
 }
 
+/** The code no longer fits the journal of the run. */
+class CodeChanged extends Error {}
+
 /** A step that is to be executed. */
 interface Task {
   step: Step;
@@ -73,8 +77,10 @@ export interface EndpointDeps {
   world: World;
   random: SeededRandom;
   client: WorkflowClient;
-  programs: ProgramLibrary;
+  deployments: Deployments;
   notes: WorkflowNotes;
+  /** It does not look whether its code fits the journal of a run. */
+  isUnchecked: boolean;
 }
 
 export class WorkflowEndpoint {
@@ -128,6 +134,8 @@ export class WorkflowEndpoint {
       // Both mean that there is nothing left to do, or nothing to be done now.
       if (error instanceof RunIsOver) return answerOf(200, afterMs);
       if (error instanceof NoAnswer) return answerOf(500, afterMs);
+      // The other library knows no answer for it: to that it is a failure.
+      if (error instanceof CodeChanged) return call ? changedAnswer(afterMs) : answerOf(500, afterMs);
       if (!(error instanceof StepThrew)) this.#deps.notes.noteUnreadable(delivery, error);
       if (!(error instanceof StepThrew) || !error.isFinal) return answerOf(500, afterMs);
       const reply = answerOf(489, afterMs);
@@ -151,7 +159,8 @@ export class WorkflowEndpoint {
     const stepId = Number(delivery.headers.get('upstash-workflow-stepid'));
     const concurrent = Number(delivery.headers.get('upstash-workflow-concurrent'));
     const out = JSON.stringify({ status, body: Buffer.from(String(body), 'base64').toString('utf8') });
-    const result = stepOf({ stepId, stepType: 'Call', concurrent, out });
+    const stepName = delivery.headers.get('upstash-workflow-stepname') ?? '';
+    const result = stepOf({ stepId, stepName, stepType: 'Call', concurrent, out });
     // What the journal has before it is not in the delivery: whatever the library, the run goes on with the next one.
     if (call) await call.append(call.held, [result]);
     else await this.#publish(contextOf(delivery), result);
@@ -163,7 +172,9 @@ export class WorkflowEndpoint {
     const steps = readSteps(entries);
     if (isRepeated(steps)) return;
     const context = contextOf(delivery);
-    const program = this.#deps.programs.find(payloadOf(entries).program);
+    const { deployments, isUnchecked } = this.#deps;
+    const program = deployments.codeFor(payloadOf(entries).program, steps);
+    if (!isUnchecked && !fits(program, steps)) throw new CodeChanged();
     // Within a call it goes on as long as the call holds something; otherwise it is called anew.
     for (let isGoing = true; isGoing; ) {
       const next = nextOf(program, steps);
@@ -272,7 +283,7 @@ export class WorkflowEndpoint {
   }
 
   #planOf(step: Step, stepId: number, concurrent: number): AppendedStep {
-    const text = JSON.stringify({ stepId: 0, stepName: `step ${stepId}`, concurrent, targetStep: stepId });
+    const text = JSON.stringify({ stepId: 0, stepName: step.name, concurrent, targetStep: stepId });
     return { kind: 'step', text, ...(step.kind === 'sleep' && { time: this.#timeOf(step) }) };
   }
 
@@ -283,7 +294,7 @@ export class WorkflowEndpoint {
       case 'run':
         return this.#run(context, task, step);
       case 'sleep': {
-        const slept = stepOf({ stepId, stepType: 'SleepFor', concurrent });
+        const slept = stepOf({ stepId, stepName: step.name, stepType: 'SleepFor', concurrent });
         return concurrent === 1 ? { ...slept, time: this.#timeOf(step) } : slept;
       }
       case 'call': {
@@ -318,14 +329,14 @@ export class WorkflowEndpoint {
       nonce: this.#random.int(1, 1e9),
       padding: '.'.repeat(step.padding),
     });
-    return stepOf({ stepId, stepType: 'Run', concurrent, out });
+    return stepOf({ stepId, stepName: step.name, stepType: 'Run', concurrent, out });
   }
 
   #wait(context: RunContext, { stepId, concurrent }: Task, step: Extract<Step, { kind: 'wait' }>): Appended {
     const { client, notes } = this.#deps;
     const { eventId, timeoutS } = step;
     const request = notes.wait({ ...context, stepId, eventId }, client.request());
-    const recorded = { stepId, stepName: `step ${stepId}`, stepType: 'Wait', concurrent };
+    const recorded = { stepId, stepName: step.name, stepType: 'Wait', concurrent };
     return { kind: 'wait', eventId, timeoutS, step: recorded, request };
   }
 
@@ -341,7 +352,7 @@ export class WorkflowEndpoint {
     } else {
       await client.notify(eventId, event, request);
     }
-    return stepOf({ stepId, stepType: 'Notify', concurrent, out: event });
+    return stepOf({ stepId, stepName: step.name, stepType: 'Notify', concurrent, out: event });
   }
 
   #invoke(context: RunContext, task: Task, step: Extract<Step, { kind: 'invoke' }>): Appended {
@@ -358,7 +369,7 @@ export class WorkflowEndpoint {
       workflowRunId: context.runId,
       workflowRunCreatedAt: context.createdAtMs,
       workflowUrl: context.url,
-      step: { stepId, stepName: `step ${stepId}`, stepType: 'Invoke', concurrent },
+      step: { stepId, stepName: step.name, stepType: 'Invoke', concurrent },
     };
     const headers = triggerHeaders(child, attempts);
     return { kind: 'invoke', item: { destination: context.url, headers, body: JSON.stringify(body) } };
@@ -396,12 +407,18 @@ function itemOf(context: RunContext, appended: Exclude<Appended, { kind: 'wait' 
 }
 
 function stepOf(step: Omit<RecordedStep, 'targetStep'>): AppendedStep {
-  return { kind: 'step', text: JSON.stringify({ stepName: `step ${step.stepId}`, ...step }) };
+  return { kind: 'step', text: JSON.stringify(step) };
 }
 
 /** All that a library answers says that one does. */
 function answerOf(status: number, afterMs: number): Extract<Reply, { kind: 'answer' }> {
   return { kind: 'answer', status, afterMs, header: { 'Upstash-Workflow-Sdk-Version': ['1'] } };
+}
+
+function changedAnswer(afterMs: number): Reply {
+  const body = Buffer.from('{"message":"The code has changed."}');
+  const { header, ...reply } = answerOf(409, afterMs);
+  return { ...reply, body, header: { ...header, 'Upstash-Workflow-Code-Changed': ['true'] } };
 }
 
 /** Somebody who is called: what happens is said by the URL, and by how often it was asked. */

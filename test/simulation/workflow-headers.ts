@@ -117,7 +117,7 @@ export function callHeaders(
     'upstash-callback-workflow-init': 'false',
     'upstash-callback-forward-upstash-workflow-callback': 'true',
     'upstash-callback-forward-upstash-workflow-stepid': String(stepId),
-    'upstash-callback-forward-upstash-workflow-stepname': `step ${stepId}`,
+    'upstash-callback-forward-upstash-workflow-stepname': step.name,
     'upstash-callback-forward-upstash-workflow-steptype': 'Call',
     'upstash-callback-forward-upstash-workflow-concurrent': String(concurrent),
   };

@@ -24,6 +24,7 @@ export interface Delivery {
 
 export interface RecordedStep {
   stepId: number;
+  stepName: string;
   stepType: string;
   concurrent: number;
   targetStep?: number;
@@ -95,7 +96,7 @@ export function nextOf(program: Program, steps: readonly RecordedStep[]): Next {
     firstId += branches.length;
     const recorded = numbered.flatMap(({ stepId }) => results.get(stepId) ?? []);
     if (recorded.length === branches.length) {
-      outcomes.push(...recorded.map(outcomeOf));
+      outcomes.push(...recorded.map((step, index) => outcomeOf(step, branches[index]?.name)));
       continue;
     }
     const [only] = numbered;
@@ -108,7 +109,7 @@ export function nextOf(program: Program, steps: readonly RecordedStep[]): Next {
   return { kind: 'end', outcomes };
 }
 
-/** What a recorded step gives the program. */
-export function outcomeOf({ stepId, stepType, out, waitTimeout }: RecordedStep): string {
-  return `${stepId} ${stepType} ${waitTimeout === true ? 'timed out' : (out ?? '')}`;
+/** What a recorded step gives the program, which takes it for the result of the step `name`. */
+export function outcomeOf({ stepName, stepType, out, waitTimeout }: RecordedStep, name = stepName): string {
+  return `${name} ${stepType} ${waitTimeout === true ? 'timed out' : (out ?? '')}`;
 }

@@ -69,6 +69,8 @@ export class WorkflowNotes {
   readonly waits: WaitNote[] = [];
   readonly notifications: Notification[] = [];
   readonly revivals: Revival[] = [];
+  /** Requests to have parked runs tried again. */
+  readonly resumes: Request[] = [];
   readonly failuresTold: Delivery[] = [];
   /** Journals that were fetched, up to the entry that they were fetched for. */
   readonly fetched: { delivery: Delivery; entries: DeliveredEntry[] }[] = [];
@@ -104,6 +106,11 @@ export class WorkflowNotes {
     const revival = { how, dlqId, request };
     this.revivals.push(revival);
     return revival;
+  }
+
+  resumeParked(request: Request): Request {
+    this.resumes.push(request);
+    return request;
   }
 
   keep(entry: KeptEntry): void {

@@ -13,13 +13,17 @@ export const WORKFLOW_BUGS: Record<string, PlantedBug> = {
   'each message of a batch is delivered with all of it': { promise: 'P8', sabotage: () => altered(upToTheLast) },
   'a journal is read without its latest entry': { promise: 'P8', sabotage: () => altered(withoutLatestEntry) },
   'what is left to be fetched cannot be': { promise: 'P8', sabotage: () => altered(withoutFetching) },
-  'the end of a run is acknowledged before its commit': { promise: 'P1', sabotage: () => altered(endingTooEarly) },
+  'the end of a run is acknowledged before its commit': {
+    promise: 'P1',
+    seed: 8,
+    sabotage: () => altered(endingTooEarly),
+  },
   'a message fails, and its run does not': { promise: 'P14', sabotage: () => altered(withoutEnding) },
   'the answer to a call is forgotten': { promise: 'P14', sabotage: () => forgetting(isAnswerToCall) },
   'a parent is not told that its child has ended': { promise: 'P14', sabotage: () => forgetting(isResultOfChild) },
   'a run ends as it was known before another invoked it': {
     promise: 'P14',
-    seed: 8,
+    seed: 51,
     sabotage: () => altered(endingAsKnown),
   },
   'nobody is told that a run has failed': { promise: 'P3', sabotage: () => forgetting(isFailureCall) },
@@ -38,8 +42,35 @@ export const WORKFLOW_BUGS: Record<string, PlantedBug> = {
   },
   'a checkpoint is answered before its commit': { promise: 'P1', sabotage: () => altered(answeringEarly) },
   'a call goes on from another result than is kept': { promise: 'P8', sabotage: () => altered(replacingResults) },
+  'a parked run spends a retry': {
+    promise: 'P3',
+    sabotage: () => whenParked((next) => ({ ...next, retried: next.retried + 1 })),
+  },
+  'a parked run is tried again at once': {
+    promise: 'P2',
+    sabotage: () => whenParked((next, atMs) => ({ ...next, dueAtMs: atMs })),
+  },
+  'a parked run is forgotten': { promise: 'P14', sabotage: () => whenParked(() => ({ kind: 'finished' })) },
+  'the result of a changed step is taken for that of another': {
+    promise: 'P8',
+    sabotage: () => ({ workflows: { isUnchecked: true } }),
+  },
   'runs are kept for ever': { promise: 'P13', sabotage: () => altered(withoutRetentionOfRuns) },
 };
+
+type Waiting = Extract<Settlement['change']['next'], { kind: 'waiting' }>;
+
+/** Alters what becomes of a message of a run whose code has changed. */
+function whenParked(alter: (next: Waiting, atMs: number) => Settlement['change']['next']): Sabotage {
+  return altered((store) => ({
+    settle: (settlement, nowMs, handoff) => {
+      const { change } = settlement;
+      const isParked = change.events.some(({ state }) => state === 'STEP_PARKED');
+      const next = isParked && change.next.kind === 'waiting' ? alter(change.next, nowMs) : change.next;
+      return store.messages.settle({ ...settlement, change: { ...change, next } }, nowMs, handoff);
+    },
+  }));
+}
 
 /** Whatever comes again gets an entry key of its own. */
 function withoutSlots(kind: EntryKind): Sabotage {

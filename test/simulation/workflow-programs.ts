@@ -2,7 +2,9 @@
 import type { SeededRandom } from '../support/seeded-random.ts';
 
 /** A step, with all that decides what becomes of it. */
-export type Step =
+export type Step = Work & { name: string };
+
+type Work =
   /** Answers `value`, the first `throws` times it is executed with an error; `isFinal`: with one that forbids retries. */
   | { kind: 'run'; value: number; throws: number; isFinal: boolean; padding: number }
   | { kind: 'sleep'; seconds: number; isUntil: boolean }
@@ -17,7 +19,9 @@ export type Step =
 export type CallFailure = 'error' | 'refusal' | 'silence';
 
 /** Steps one after the other, or next to each other. */
-export type Part = Step | { kind: 'group'; branches: Step[] };
+export type Part = PartOf<Step>;
+
+type PartOf<Each> = Each | { kind: 'group'; branches: Each[] };
 
 export interface Program {
   name: string;
@@ -26,6 +30,8 @@ export interface Program {
 }
 
 export const EVENT_IDS = ['paid', 'shipped', 'called-back'];
+
+type Draft = Omit<Program, 'name' | 'parts'> & { name?: string; parts: PartOf<Work>[] };
 
 const STEP_WEIGHTS = { run: 36, sleep: 14, call: 16, wait: 16, notify: 14, invoke: 14 };
 const INVOKE_DEPTH_MAX = 2;
@@ -51,31 +57,48 @@ export class ProgramLibrary {
     const random = this.#random;
     this.#eventId = random.choose(EVENT_IDS);
     const count = random.int(depth === 0 ? 1 : 0, depth === 0 ? 5 : 2);
-    const parts = Array.from({ length: count }, (): Part => {
+    const parts = Array.from({ length: count }, (): PartOf<Work> => {
       if (!random.chance(0.25)) return this.#step(depth);
       return { kind: 'group', branches: Array.from({ length: random.int(2, 4) }, () => this.#step(depth)) };
     });
     const end = random.weighted({ returns: 88, fails: 7, 'cancels itself': 5 });
-    return this.#add({ name: `program-${this.#programs.size + 1}`, parts, end });
+    return this.#add({ parts, end });
   }
 
   /** One that does nothing but wait. */
   drawWaiting(eventId: string, timeoutS: number): Program {
-    const wait: Step = { kind: 'wait', eventId, timeoutS };
-    return this.#add({ name: `program-${this.#programs.size + 1}`, parts: [wait], end: 'returns' });
+    return this.#add({ parts: [{ kind: 'wait', eventId, timeoutS }], end: 'returns' });
+  }
+
+  /** One that has steps behind it while it pauses. */
+  drawPausing(): Program {
+    const pauses = Array.from({ length: this.#random.int(1, 3) }, (): PartOf<Work>[] => {
+      const seconds = this.#random.int(2, 20);
+      return [this.#step(INVOKE_DEPTH_MAX), this.#step(INVOKE_DEPTH_MAX), { kind: 'sleep', seconds, isUntil: false }];
+    });
+    return this.#add({ parts: pauses.flat(), end: 'returns' });
   }
 
   /** One that does nothing but invoke what others invoke too. */
   drawSharing(): Program {
-    return this.#add({ name: `program-${this.#programs.size + 1}`, parts: [this.#sharedInvocation()], end: 'returns' });
+    return this.#add({ parts: [this.#sharedInvocation()], end: 'returns' });
   }
 
-  #add(program: Program): Program {
-    this.#programs.set(program.name, program);
+  #add({ name = `program-${this.#programs.size + 1}`, parts, end }: Draft): Program {
+    let count = 0;
+    const named = (work: Work): Step => ({ ...work, name: `step ${++count}` });
+    const program: Program = {
+      name,
+      parts: parts.map((part) =>
+        part.kind === 'group' ? { kind: 'group', branches: part.branches.map(named) } : named(part),
+      ),
+      end,
+    };
+    this.#programs.set(name, program);
     return program;
   }
 
-  #step(depth: number): Step {
+  #step(depth: number): Work {
     const random = this.#random;
     const kind = random.weighted(STEP_WEIGHTS);
     switch (kind) {
@@ -104,12 +127,12 @@ export class ProgramLibrary {
     return this.#random.chance(0.75) ? this.#eventId : this.#random.choose(EVENT_IDS);
   }
 
-  #invocation(depth: number): Step {
+  #invocation(depth: number): Work {
     const random = this.#random;
     return random.chance(0.2) ? this.#sharedInvocation() : { kind: 'invoke', program: this.draw(depth + 1) };
   }
 
-  #sharedInvocation(): Step {
+  #sharedInvocation(): Work {
     const sharedId = `shared-${this.#random.int(1, 2)}`;
     const name = `program-of-${sharedId}`;
     const program = this.#programs.get(name) ?? this.#add({ name, parts: this.#longParts(), end: 'returns' });
@@ -117,8 +140,8 @@ export class ProgramLibrary {
   }
 
   /** So that others come upon it while it runs. */
-  #longParts(): Part[] {
-    const sleep: Step = { kind: 'sleep', seconds: this.#random.int(5, 60), isUntil: false };
+  #longParts(): Work[] {
+    const sleep: Work = { kind: 'sleep', seconds: this.#random.int(5, 60), isUntil: false };
     return [sleep, this.#step(INVOKE_DEPTH_MAX), sleep];
   }
 
@@ -129,8 +152,10 @@ export class ProgramLibrary {
 }
 
 /** The steps of a program, each with the id that its result has; those of one group follow each other. */
-export function stepsOf({ parts }: Program): { step: Step; stepId: number }[] {
+export function stepsOf({ parts }: Program): { step: Step; stepId: number; concurrent: number }[] {
   return parts
-    .flatMap((part) => (part.kind === 'group' ? part.branches : [part]))
-    .map((step, index) => ({ step, stepId: index + 1 }));
+    .flatMap((part) =>
+      (part.kind === 'group' ? part.branches : [part]).map((step, _, { length }) => ({ step, length })),
+    )
+    .map(({ step, length }, index) => ({ step, stepId: index + 1, concurrent: length }));
 }

@@ -4,6 +4,7 @@
  */
 import type { EngineSettings } from '../../src/engine/settings.ts';
 import type { StoreLimits } from '../../src/engine/stores.ts';
+import { codeOfLogState } from '../../src/store/operations/messages/rows.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
 import { openDatabase } from './database.ts';
 import { checkIdle, type SimulationOptions, type SimulationReport } from './simulate.ts';
@@ -31,7 +32,7 @@ export async function simulateWorkflows({
   const shared = workers === undefined ? {} : { workers };
   const [settings, limits] = [drawSettings(random), drawLimits(random)];
   const world = new World({ random, driver, settings, limits, sabotage, ...shared });
-  const workload = new WorkflowWorkload(world, random);
+  const workload = new WorkflowWorkload(world, random, sabotage.workflows);
   await faultyPhase(world, workload, random, steps);
   world.heal();
   workload.heal();
@@ -43,7 +44,7 @@ export async function simulateWorkflows({
   }
   if ((await comesToRest(world)) && workers === undefined) await checkIdle(world);
   await inspectRuns(world);
-  await checkWorkflows(world, workload.notes, workload.programs);
+  await checkWorkflows(world, workload.notes, workload.deployments);
   const counts = await countAll(world, workload);
   await checkStorage(world);
   return reportOf(seed, world, counts);
@@ -128,6 +129,7 @@ async function countAll(world: World, { notes }: WorkflowWorkload): Promise<Reco
     held: notes.kept.filter(({ text }) => text !== undefined).length,
     suspended: notes.kept.filter(({ text }) => text === undefined).length,
     failuresTold: notes.failuresTold.length,
+    parked: await countParked(world),
     revivals: notes.revivals.filter(({ started }) => started).length,
   };
   const [linked] = await world.look<{ count: number }>(
@@ -154,6 +156,14 @@ async function countAll(world: World, { notes }: WorkflowWorkload): Promise<Reco
     counts[name] = kinds.find(({ kind }) => kind === code)?.count ?? 0;
   }
   return counts;
+}
+
+/** Messages that were parked, since the code of their workflow had changed. */
+async function countParked(world: World): Promise<number> {
+  const [row] = await world.look<{ count: number }>(
+    `select count(distinct message_key) as count from logs where state = ${codeOfLogState('STEP_PARKED')}`,
+  );
+  return row?.count ?? 0;
 }
 
 function reportOf(seed: number, { violations, trace }: World, counts: Record<string, number>): SimulationReport {

@@ -117,6 +117,6 @@ function acknowledgedAt({ fortune, answeredAtMs }: { fortune: string; answeredAt
 }
 
 /** Only while nobody has set the clock. */
-function elapsedOf({ clock }: World, wallMs: Millis): Millis {
+export function elapsedOf({ clock }: World, wallMs: Millis): Millis {
   return wallMs - (clock.nowMs() - clock.elapsedMs);
 }

@@ -2,6 +2,7 @@
 import type { Millis } from '../../src/engine/model.ts';
 import type { SeededRandom } from '../support/seeded-random.ts';
 import { WorkflowClient } from './workflow-client.ts';
+import { Deployments } from './workflow-deployments.ts';
 import { answerCall, CALLED_ORIGIN, WorkflowEndpoint } from './workflow-endpoint.ts';
 import { type RunContext, triggerHeaders } from './workflow-headers.ts';
 import { inspectRuns } from './workflow-inspection.ts';
@@ -19,6 +20,8 @@ const STEP_WEIGHTS = {
   notifyRun: 10,
   cancel: 4,
   revive: 5,
+  deploy: 6,
+  resumeParked: 2,
   changeMood: 8,
   crash: 5,
   shutDown: 3,
@@ -32,6 +35,7 @@ const ORIGINS = [1, 2, 3].map((number) => `https://flows-${number}.example`);
 export class WorkflowWorkload {
   readonly notes = new WorkflowNotes();
   readonly programs: ProgramLibrary;
+  readonly deployments: Deployments;
   readonly #world: World;
   readonly #random: SeededRandom;
   readonly #client: WorkflowClient;
@@ -40,14 +44,15 @@ export class WorkflowWorkload {
   readonly #hasJumps: boolean;
   #runs = 0;
 
-  constructor(world: World, random: SeededRandom) {
+  constructor(world: World, random: SeededRandom, { isUnchecked = false }: { isUnchecked?: boolean } = {}) {
     this.#world = world;
     this.#random = random.fork();
     this.#client = new WorkflowClient(world, this.#random);
     this.programs = new ProgramLibrary(this.#random);
+    this.deployments = new Deployments(this.programs, this.#random);
     this.#hasJumps = this.#random.chance(0.2);
-    const { notes, programs } = this;
-    const deps = { world, random: this.#random, client: this.#client, programs, notes };
+    const { notes, deployments } = this;
+    const deps = { world, random: this.#random, client: this.#client, deployments, notes, isUnchecked };
     this.#endpoints = ORIGINS.map((origin) => {
       const endpoint = new WorkflowEndpoint(deps);
       world.network.setEndpoint(origin, endpoint.answer);
@@ -71,8 +76,9 @@ export class WorkflowWorkload {
     return this.#random.chance(0.6) ? this.#random.int(0, 100) : this.#random.int(100, 12_000);
   }
 
-  /** From now on all endpoints answer, and each request is heard. */
+  /** From now on all endpoints answer, with code that fits each run, and each request is heard. */
   heal(): void {
+    this.deployments.deployForAll();
     for (const endpoint of this.#endpoints) endpoint.changeMood('fine');
     this.#client.faults = { late: 0, twice: 0, lost: 0 };
   }
@@ -183,6 +189,24 @@ export class WorkflowWorkload {
     const revival = this.notes.revive(how, dlqId, this.#client.request());
     const started = await orNothing(this.#client.revive(how, dlqId, override, revival.request), undefined);
     if (started) revival.started = started;
+  }
+
+  /** Other code is deployed while runs are under way, and mostly the code before once more. */
+  deploy(): void {
+    const random = this.#random;
+    const program = this.programs.drawPausing();
+    for (let nth = random.int(1, 3); nth > 0; nth -= 1) void this.trigger(program);
+    for (let atMs = 0, nth = random.int(1, 3); nth > 0; nth -= 1) {
+      atMs += random.int(50, 20_000);
+      this.#world.clock.startTimer(atMs, () => this.deployments.deploy(program.name));
+    }
+  }
+
+  /** Has one run tried again that is parked, or all of them. */
+  async resumeParked(): Promise<void> {
+    const run = this.#random.chance(0.5) ? this.#someRun() : undefined;
+    const request = this.notes.resumeParked(this.#client.request());
+    await orNothing(this.#client.resumeParked(run?.runId, request), undefined);
   }
 
   changeMood(): void {

@@ -42,6 +42,8 @@ export interface Sabotage {
   clock?: (machine: Machine) => DatabaseClock;
   /** The time that a process goes by that has the database for itself. */
   time?: (machine: Machine) => Clock;
+  /** What the endpoints of workflows leave out: whether their code fits the journal of a run. */
+  workflows?: { isUnchecked: true };
 }
 
 export interface WorldDeps {

@@ -1,0 +1,80 @@
+/** Which code of each program is deployed: as it was drawn, or changed in one place, and changed back. */
+import type { SeededRandom } from '../support/seeded-random.ts';
+import type { RecordedStep } from './workflow-library.ts';
+import { type Part, type Program, type ProgramLibrary, type Step, stepsOf } from './workflow-programs.ts';
+
+export class Deployments {
+  readonly #random: SeededRandom;
+  readonly #programs: ProgramLibrary;
+  readonly #changedByName = new Map<string, Program>();
+  readonly #deployed = new Map<string, Program>();
+  #isForAll = false;
+
+  constructor(programs: ProgramLibrary, random: SeededRandom) {
+    this.#programs = programs;
+    this.#random = random.fork();
+  }
+
+  /** Deploys the program changed, or as it was before. */
+  deploy(name: string): void {
+    const drawn = this.#programs.find(name);
+    const isChanged = this.#deployed.get(name) !== undefined && this.#deployed.get(name) !== drawn;
+    const changed = this.#changedByName.get(name) ?? this.#changedFrom(drawn);
+    this.#changedByName.set(name, changed);
+    this.#deployed.set(name, isChanged ? drawn : changed);
+  }
+
+  /** From now on the code fits every run, whichever it has begun with. */
+  deployForAll(): void {
+    this.#isForAll = true;
+  }
+
+  /** What a run with these steps is served by. */
+  codeFor(name: string, steps: readonly RecordedStep[]): Program {
+    const fitting = this.#isForAll ? this.fitting(name, steps)[0] : undefined;
+    return fitting ?? this.#deployed.get(name) ?? this.#programs.find(name);
+  }
+
+  /** The code with which a run can have come to these steps. */
+  fitting(name: string, steps: readonly RecordedStep[]): Program[] {
+    return this.versionsOf(name).filter((program) => fits(program, steps));
+  }
+
+  versionsOf(name: string): Program[] {
+    const changed = this.#changedByName.get(name);
+    return [this.#programs.find(name), ...(changed ? [changed] : [])];
+  }
+
+  #changedFrom(program: Program): Program {
+    const random = this.#random;
+    const { parts } = program;
+    const pair = parts.findIndex((part, index) => part.kind === 'run' && parts[index + 1]?.kind === 'run');
+    const [first, second] = [parts[pair], parts[pair + 1]] as [Step, Step];
+    const one = random.int(0, Math.max(0, parts.length - 1));
+    const changes: Part[][] = [
+      parts.map((part, index) => (index === one ? renamed(part) : part)),
+      parts.slice(0, -1), //
+    ];
+    if (pair >= 0) changes.push([...parts.slice(0, pair), second, first, ...parts.slice(pair + 2)]);
+    return { ...program, parts: random.choose(changes) };
+  }
+}
+
+/** With another result, where the step itself decides about that. */
+function renamed(part: Part): Part {
+  if (part.kind === 'group') {
+    const [first, ...others] = part.branches;
+    return first ? { ...part, branches: [renamed(first) as Step, ...others] } : part;
+  }
+  const name = `other ${part.name}`;
+  return part.kind === 'run' ? { ...part, name, value: part.value + 1_000 } : { ...part, name };
+}
+
+/** Whether the code comes to each of the steps, at its place. */
+export function fits(program: Program, steps: readonly RecordedStep[]): boolean {
+  const code = stepsOf(program);
+  return steps.every(({ stepId, targetStep = 0, stepName, concurrent }) => {
+    const known = code[(stepId || targetStep) - 1];
+    return known?.step.name === stepName && known.concurrent === concurrent;
+  });
+}
