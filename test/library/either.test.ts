@@ -49,15 +49,39 @@ const PROGRAMS: Record<string, { program: Program; result: unknown; calls: numbe
       return value;
     },
     result: 4,
-    calls: 5,
+    calls: 3,
   },
   'a call': {
     program: async (context, other) => {
-      const { status, body } = await context.call<{ word: string }>('ask', { url: other, method: 'POST', body: 'é' });
+      const { status, body } = await context.call<{ word: string }>('frägt', { url: other, method: 'POST', body: 'é' });
       return { status, word: body.word };
     },
     result: { status: 201, word: 'é' },
-    calls: 3,
+    calls: 1,
+  },
+  'two short sleeps': {
+    program: async (context) => {
+      await context.sleep('first', 1);
+      const value = await context.run('between', () => 1);
+      await context.sleep('second', '1s');
+      return value;
+    },
+    result: 1,
+    calls: 1,
+  },
+  'a group of a short sleep, a step that fails once and another': {
+    program: async (context) => {
+      const isRepeated = context.retried > 0;
+      const fails = () => {
+        if (!isRepeated) throw new Error('once');
+        return 2;
+      };
+      const all = [context.sleep('nap', 1), context.run('fails', fails), context.run('works', () => 3)];
+      return (await Promise.all<unknown>(all)).slice(1);
+    },
+    result: [2, 3],
+    // The sleep and the retry are over at the same time.
+    calls: 2,
   },
   'a wait that nobody ends, beside a step': {
     program: async (context) => {
@@ -68,7 +92,7 @@ const PROGRAMS: Record<string, { program: Program; result: unknown; calls: numbe
       return { timeout: event.timeout, value };
     },
     result: { timeout: true, value: 'done' },
-    calls: 3,
+    calls: 2,
   },
   'a webhook that the run calls itself': {
     program: async (context) => {
@@ -91,7 +115,7 @@ const PROGRAMS: Record<string, { program: Program; result: unknown; calls: numbe
       });
     },
     result: 2,
-    calls: 2,
+    calls: 1,
   },
 };
 
@@ -124,9 +148,9 @@ async function listen(handler: Handler): Promise<{ url: string; count: () => num
 }
 
 /** What a run of the program comes to, in how many calls, and what its log says of its steps. */
-async function runWith(serve: typeof own.serve, program: Program) {
+async function runWith(serve: typeof own.serve, program: Program, options: { lingerMs?: number } = {}) {
   const other = await listen(async (request) => Response.json({ word: await request.text() }, { status: 201 }));
-  const { handler } = serve((context: Context) => program(context, other.url), { env: waypost.env() });
+  const { handler } = serve((context: Context) => program(context, other.url), { env: waypost.env(), ...options });
   const app = await listen(handler);
   const client = new own.Client({ baseUrl: waypost.url, token: waypost.token });
   const { workflowRunId } = await client.trigger({ url: app.url, body: { number: 7 }, retries: 1, retryDelay: '1000' });
@@ -160,6 +184,19 @@ describe.each(Object.entries(PROGRAMS))('%s', (_, { program, result, calls }) =>
     expect(ours).toEqual(theirs);
     expect(fewer).toBeLessThanOrEqual(more);
   });
+});
+
+describe.each(['two short sleeps', 'a call', 'a step that fails once'])('%s, where no call stays', (name) => {
+  it('comes to the same in more calls', async () => {
+    const { program, result, calls } = PROGRAMS[name] as (typeof PROGRAMS)[string];
+    const run = await runWith(own.serve, program, { lingerMs: 0 });
+    expect(run).toMatchObject({ state: 'RUN_SUCCESS', result: JSON.stringify(result) });
+    expect(run.calls).toBeGreaterThan(calls);
+  });
+});
+
+it.each([-1, 0.5, 10_001, '1s'])('takes no linger of %s', (lingerMs) => {
+  expect(() => own.serve(async () => {}, { lingerMs: lingerMs as number })).toThrow(/lingerMs is a whole number/);
 });
 
 it('fails alone the one request of a group that the server refuses', async () => {

@@ -3,8 +3,9 @@
  * (contract K). A call that has been given up is told so by its next checkpoint, and stops.
  */
 import { WorkflowError, WorkflowNonRetryableError } from './errors.ts';
+import type { Reply } from './http.ts';
 import { messageOf, type Server } from './server.ts';
-import type { Step } from './types.ts';
+import type { RawStep, Step } from './types.ts';
 
 /** Of a message that the call holds. */
 export type Token = string;
@@ -28,6 +29,42 @@ export interface Entry {
   token?: Token;
 }
 
+/** A message that is handed to the call in place of a request: what a delivery of it would bring. */
+export interface Handover {
+  messageId: string;
+  token: Token;
+  retried: number;
+  /** Entries of the journal that the call does not have yet, up to the message's own. */
+  entries?: RawStep[];
+  /** With the result of a call to somebody else. */
+  headers?: Record<string, string[]>;
+  body?: string;
+}
+
+/** What a request to the server says of the call. */
+interface Told {
+  done?: readonly Token[];
+  append?: readonly Append[];
+  failed?: readonly ({ token: Token } & Reply)[];
+  lingerMs?: number;
+}
+
+interface Kept {
+  entries: Entry[];
+  next?: Handover;
+}
+
+export interface CallLimits {
+  /** How long it may go on. */
+  budgetMs?: number | undefined;
+  /** How long it may stay for what comes next. */
+  lingerMs: number;
+}
+
+/** What is due at the end of a linger still has to be claimed. */
+const LINGER_GRACE_MS = 250;
+export const LINGER_MS_MAX = 10_000;
+
 /** The call has no right to go on: the server has given it up (`lost`), or its run has ended. */
 export class CallOver extends Error {
   override name = 'CallOver';
@@ -39,21 +76,38 @@ export class CallOver extends Error {
   }
 }
 
+/** Whether the server has refused what was to be kept, and will do so again. */
+export function isRefused(error: unknown): boolean {
+  if (error instanceof WorkflowNonRetryableError) return true;
+  return error instanceof WorkflowError && (error.status === 413 || error.status === 422);
+}
+
 export class Call {
   readonly #server: Server;
   readonly #abort = new AbortController();
   readonly #endsAtMs: number;
-  #token: Token;
+  /** How long it stays for what comes next; 0: it does not. */
+  readonly lingerMs: number;
+  /** Of the message that it delivers. */
+  readonly #delivered: Token;
+  #held: Token[];
 
-  constructor(server: Server, token: Token, budgetMs = Number.POSITIVE_INFINITY) {
+  constructor(server: Server, token: Token, { budgetMs = Number.POSITIVE_INFINITY, lingerMs }: CallLimits) {
     this.#server = server;
-    this.#token = token;
+    this.#delivered = token;
+    this.#held = [token];
     this.#endsAtMs = performance.now() + budgetMs;
+    this.lingerMs = lingerMs;
   }
 
   /** Aborts when the call is over: the workflow's own work may stop with it. */
   get signal(): AbortSignal {
     return this.#abort.signal;
+  }
+
+  /** Of a message that it holds, if it holds any. */
+  get token(): Token {
+    return this.#held[0] ?? this.#delivered;
   }
 
   /** Whether its time is used up, so that what comes next is left to another call. */
@@ -66,12 +120,46 @@ export class Call {
    * when a limit is reached; `WorkflowError` otherwise.
    */
   async checkpoint(done: readonly Token[], append: readonly Append[]): Promise<Entry[]> {
+    return (await this.#tell({ done, append })).entries;
+  }
+
+  /** As `checkpoint`, when nothing else is under way. Answers what comes next of the run, if it comes soon. */
+  async stay(done: readonly Token[], append: readonly Append[]): Promise<Handover | undefined> {
+    return (await this.#tell({ done, append, ...this.#linger })).next;
+  }
+
+  /**
+   * As `checkpoint` without anything to keep, when the call is about to end. What it has delivered is done with its answer.
+   */
+  async finish(done: readonly Token[]): Promise<void> {
+    if (done.some((token) => token !== this.#delivered)) await this.checkpoint(done, []);
+  }
+
+  /**
+   * Says that all that the call holds has failed, as if `reply` were its answer. Answers what comes next, if it comes soon.
+   * Throws as `checkpoint` does: then nobody has been told.
+   */
+  async fail({ status, headers, body }: Reply): Promise<Handover | undefined> {
+    const { lingerMs } = this.#linger;
+    if (lingerMs === undefined || this.#held.length === 0) return undefined;
+    const failed = this.#held.map((token) => ({ token, status, headers, body }));
+    return (await this.#tell({ failed, lingerMs })).next;
+  }
+
+  get #linger(): { lingerMs?: number } {
+    const wantedMs = this.lingerMs === 0 ? 0 : Math.min(this.lingerMs + LINGER_GRACE_MS, LINGER_MS_MAX);
+    const lingerMs = Math.floor(Math.min(wantedMs, this.#endsAtMs - performance.now()));
+    return lingerMs > 0 ? { lingerMs } : {};
+  }
+
+  async #tell(told: Told): Promise<Kept> {
+    const named = [...(told.done ?? []), ...(told.failed ?? []).map(({ token }) => token)];
     const { status, text } = await this.#server.send({
       method: 'POST',
       path: '/v2/waypost/checkpoints',
       headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ done, append }),
-      token: this.#token,
+      body: JSON.stringify(told),
+      token: named[0] ?? this.#delivered,
       isRepeatable: true,
     });
     if (status === 409) {
@@ -82,8 +170,9 @@ export class Call {
     }
     if (status === 412) throw new WorkflowNonRetryableError(messageOf(text));
     if (status !== 200) throw new WorkflowError(`the server has not kept a step: ${messageOf(text)}`, status);
-    const { entries } = JSON.parse(text) as { entries: Entry[] };
-    this.#token = entries.find(({ token }) => token !== undefined)?.token ?? this.#token;
-    return entries;
+    const kept = JSON.parse(text) as Kept;
+    const gained = [...kept.entries, ...(kept.next ? [kept.next] : [])].flatMap(({ token }) => token ?? []);
+    this.#held = [...this.#held.filter((token) => !named.includes(token)), ...gained];
+    return kept;
   }
 }

@@ -1,8 +1,7 @@
 /** One request of the server, read, and what serves it. */
-import { decodeBase64 } from './base64.ts';
+import type { Handover } from './call.ts';
 import { CallContext, StepFound } from './context.ts';
 import { WorkflowError, WorkflowNonRetryableError, WorkflowRetryAfterError } from './errors.ts';
-import { type Journal, readJournal, upTo } from './journal.ts';
 import type { Middlewares } from './middleware.ts';
 import type { Endpoint } from './options.ts';
 import type { RawStep } from './types.ts';
@@ -13,6 +12,8 @@ export interface Workflow<TInitialPayload, TResult> {
   routeFunction: RouteFunction<TInitialPayload, TResult>;
   options: WorkflowServeOptions<TInitialPayload, TResult>;
   useJSONContent: boolean;
+  /** How long a call stays for what comes next. */
+  lingerMs: number;
 }
 
 /** One request, read. */
@@ -44,30 +45,23 @@ export async function findsStep<TInitialPayload, TResult>(
   }
 }
 
-/** The journal that was delivered, or that is to be fetched. `undefined`: the run has ended. */
-export async function journalOf<T>({ endpoint, facts, headers, body }: Delivery<T>): Promise<Journal | undefined> {
-  if (body !== '') return readJournal(JSON.parse(body) as RawStep[]);
-  const entries = await fetchEntries(endpoint, facts.workflowRunId, headers);
-  return entries && readJournal(upTo(entries, headers.get(HEADER.messageId) ?? ''));
+/** A delivery, as what is handed to a call is told of. */
+export function handoverOf<T>({ headers, facts, body }: Delivery<T>): Handover {
+  const messageId = headers.get(HEADER.messageId) ?? '';
+  const handover = { messageId, token: headers.get(HEADER.checkpoint) ?? '', retried: facts.retried };
+  if (headers.get(HEADER.callback) === null)
+    return { ...handover, ...(body !== '' && { entries: JSON.parse(body) as RawStep[] }) };
+  const listed = Object.fromEntries([...headers].map(([name, value]) => [name, [value]]));
+  return { ...handover, headers: listed, ...(body !== '' && { body }) };
 }
 
-/** What was delivered without its body: the message's own entry. `undefined`: the run has ended. */
-export async function fetchBody<T>({ endpoint, facts, headers }: Delivery<T>): Promise<string | undefined> {
-  const entries = await fetchEntries(endpoint, facts.workflowRunId, headers);
-  if (!entries) return undefined;
-  const entry = entries.find(({ messageId }) => messageId === headers.get(HEADER.messageId));
-  if (!entry) throw new WorkflowError('The journal does not have the result of the call that was delivered.');
-  return decodeBase64(entry.body);
-}
-
-async function fetchEntries<T>(
-  { server }: Endpoint<T>,
-  runId: string,
-  headers: Headers,
+/** The journal of the run, as far as it goes now. `undefined`: the run has ended. */
+export async function fetchEntries<T>(
+  { endpoint: { server }, facts: { workflowRunId }, headers }: Delivery<T>,
+  token = headers.get(HEADER.checkpoint) ?? '',
 ): Promise<RawStep[] | undefined> {
   try {
-    const token = headers.get(HEADER.checkpoint);
-    const path = `/v2/workflows/runs/${runId}`;
+    const path = `/v2/workflows/runs/${workflowRunId}`;
     return await server.json<RawStep[]>({ method: 'GET', path, isRepeatable: true, ...(token && { token }) });
   } catch (error) {
     if (error instanceof WorkflowError && error.status === 404) return undefined;

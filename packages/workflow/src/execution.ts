@@ -3,11 +3,12 @@
  * on. Steps that are begun in the same turn of the event loop are a group. The journal gets what the official library
  * would have left in it, so that either may take over (contract K 6).
  */
-import { type Append, type Call, CallOver, type Entry, type Token } from './call.ts';
+import { type Append, type Call, CallOver, type Handover, type Token } from './call.ts';
 import { changeAtReturn, changeOf } from './code-changes.ts';
 import { type CodeChangedError, WorkflowError } from './errors.ts';
 import type { Journal } from './journal.ts';
-import { asleep, type LazyStep, planOf, resultOf } from './steps.ts';
+import { Keeper } from './keeper.ts';
+import { asleep, type LazyStep, mayComeWithin, planOf, resultOf } from './steps.ts';
 import type { Step } from './types.ts';
 
 /** What is told of steps as they run. */
@@ -19,6 +20,18 @@ export interface Watcher {
 /** Why a call ends in the middle of the workflow, which is not asked whether it agrees. */
 type Over = CallOver | CodeChangedError;
 
+/** A step of a group whose plan this call holds. */
+interface Planned {
+  step: LazyStep;
+  id: number;
+  plan: Token;
+}
+
+interface Suspended {
+  next?: Handover;
+  over?: Over;
+}
+
 /** Steps that were begun in one turn; alone, or together. */
 interface Group {
   firstId: number;
@@ -27,12 +40,15 @@ interface Group {
 }
 
 export class Execution {
-  /** Resolves when nothing is left to do in this call, although the workflow has not returned: with why, if it must not. */
-  readonly suspended: Promise<{ over?: Over }>;
+  /**
+   * Resolves when nothing is left to do, although the workflow has not returned: with what the call goes on with, or why it
+   * must not.
+   */
+  readonly suspended: Promise<Suspended>;
   readonly #journal: Journal;
   readonly #call: Call;
   readonly #watcher: Watcher;
-  #suspend: (why: { over?: Over }) => void = () => {};
+  #suspend: (why: Suspended) => void = () => {};
   /** Steps that the workflow has come to, and so the id of the latest. */
   #count = 0;
   #open: Group | undefined;
@@ -42,6 +58,8 @@ export class Execution {
   #failed: { stepName: string; error: unknown } | undefined;
   /** What the call holds and has no more to do for, once something follows. */
   #held: Token[];
+  /** Whatever the workflow begins now is left to the next who runs it. */
+  #isLeaving = false;
 
   constructor(journal: Journal, call: Call, token: Token, watcher: Watcher) {
     this.#journal = journal;
@@ -63,11 +81,6 @@ export class Execution {
     return changeAtReturn(this.#journal, this.#count);
   }
 
-  /** Of a message that the call holds. */
-  get token(): Token | undefined {
-    return this.#held[0];
-  }
-
   /** The name of the step that has thrown `error`. */
   stepOf(error: unknown): string | undefined {
     return this.#failed?.error === error ? this.#failed?.stepName : undefined;
@@ -79,6 +92,7 @@ export class Execution {
       throw new WorkflowError(`A step cannot run inside another one: '${step.name}' inside '${this.#inside}'.`);
     if (this.#failed)
       throw new WorkflowError(`The workflow went on after '${this.#failed.stepName}' had failed. Let its error out.`);
+    if (this.#isLeaving) return never();
     this.#count += 1;
     this.#open ??= { firstId: this.#count, steps: [] };
     const group = this.#open;
@@ -96,13 +110,13 @@ export class Execution {
 
   async #valuesOf({ firstId, steps }: Group): Promise<unknown[]> {
     const change = changeOf(this.#journal, steps, firstId);
-    if (change) return this.#end(change);
+    if (change) return this.#stop(change);
     try {
       const [step] = steps;
       if (step && steps.length === 1) return [await this.#single(step, firstId)];
       return await this.#group(steps, firstId);
     } catch (error) {
-      if (error instanceof CallOver) return this.#end(error);
+      if (error instanceof CallOver) return this.#stop(error);
       throw error;
     }
   }
@@ -110,10 +124,7 @@ export class Execution {
   async #single(step: LazyStep, id: number): Promise<unknown> {
     const known = this.#journal.results.get(id);
     if (known) return this.#read(step, known);
-    if (!step.execute) {
-      await this.#call.checkpoint(this.#held, [requestOf(step, resultOf(step, id, 1))]);
-      return this.#end();
-    }
+    if (!step.execute) return this.#leave(this.#held, [requestOf(step, resultOf(step, id, 1))], this.#isSoon([step]));
     const result = await this.#execute(step, id, 1);
     const [entry] = await this.#call.checkpoint(this.#held, [{ step: result }]);
     // What the call still holds when it ends is delivered on its own.
@@ -131,62 +142,100 @@ export class Execution {
     }
     const step = last?.targetStep === undefined ? undefined : steps[last.targetStep - firstId];
     // The delivery of a result of an unfinished group: the one that finishes it goes on.
-    if (!step || !last?.targetStep) return this.#end();
-    await this.#bring(step, last.targetStep, steps.length, this.#held);
-    return this.#end();
+    if (!step || !last?.targetStep) {
+      return this.#leave(this.#held, [], this.#isSoon(steps.filter((_, index) => !results.has(firstId + index))));
+    }
+    return this.#leave(this.#held, [await this.#broughtBy(step, last.targetStep, steps.length)], true);
   }
 
   /** Plans a group, and executes what of it this call holds: all of it, as a rule. */
   async #begin(steps: LazyStep[], firstId: number): Promise<unknown[]> {
     const size = steps.length;
     const plans = steps.map((step, index) => asleep(planOf(step, firstId + index, size)));
+    if (steps.every(({ members }) => members?.sleepFor !== undefined || members?.sleepUntil !== undefined)) {
+      return this.#leave(this.#held, plans, this.#isSoon(steps));
+    }
     const planned = await this.#call.checkpoint(this.#held, plans);
     // What the call still holds when it ends is delivered on its own.
     if (this.#call.isLate) return this.#end();
     this.#held = [];
-    const isWhole = planned.every(({ token }) => token !== undefined) && steps.every(({ execute }) => execute);
-    if (!isWhole) {
-      const brought: Token[] = [];
-      await allOf(
-        steps.map(async (step, index) => {
-          const token = planned[index]?.token;
-          if (token !== undefined) brought.push(...(await this.#bring(step, firstId + index, size, [token])));
-        }),
-        () => this.#giveUp(brought),
-      );
-      return this.#end();
-    }
-    this.#held = planned.flatMap(({ token }) => token ?? []);
+    const mine = steps.flatMap((step, index): Planned[] => {
+      const plan = planned[index]?.token;
+      return plan === undefined ? [] : [{ step, id: firstId + index, plan }];
+    });
+    if (mine.length < size || steps.some(({ execute }) => !execute)) return this.#bringAll(mine, steps);
     const keeper = new Keeper(this.#call);
     const results = await allOf(
-      steps.map(async (step, index) => {
-        const result = await this.#execute(step, firstId + index, size);
-        const plan = planned[index]?.token ?? '';
+      mine.map(async ({ step, id, plan }) => {
+        const result = await this.#execute(step, id, size);
         await keeper.keep(plan, result);
-        this.#held = this.#held.filter((held) => held !== plan);
         return result;
       }),
       () => this.#giveUp(keeper.held),
     );
     this.#held = keeper.held;
     // The delivery of the last result, on its own, finds the group complete.
-    if (!keeper.holdsLast) return this.#end();
+    if (!keeper.holdsLast) return this.#leave(this.#held, [], true);
     return Promise.all(steps.map((step, index) => this.#finished(step, results[index] as Step)));
   }
 
   /**
-   * Has the result of one step of a group brought: by executing it, or by whoever it waits for. Answers what the call holds
-   * of it; a call that ends leaves that to a delivery of its own.
+   * Has what this call holds of a group brought. Only the journal up to a result says whether that one completes the group: so
+   * what is brought last comes next, and whatever was brought before it needs nothing more.
    */
-  async #bring(step: LazyStep, id: number, size: number, done: Token[]): Promise<Token[]> {
-    const result = step.execute ? await this.#execute(step, id, size) : resultOf(step, id, size);
-    const entries = await this.#call.checkpoint(done, [step.request?.(result) ?? { step: result }]);
-    return entries.flatMap(({ token }) => token ?? []);
+  async #bringAll(mine: Planned[], steps: LazyStep[]): Promise<never> {
+    const brought: Token[] = [];
+    let left = mine.length;
+    let last: { plan: Token; append: Append } | undefined;
+    const keep = async (plan: Token, append: Append): Promise<void> => {
+      const entries = await this.#call.checkpoint([plan], [append]);
+      brought.push(...entries.flatMap(({ token }) => token ?? []));
+    };
+    await allOf(
+      mine.map(async ({ step, id, plan }) => {
+        const append = await this.#broughtBy(step, id, steps.length);
+        left -= 1;
+        if (left === 0) last = { plan, append };
+        else await keep(plan, append);
+      }),
+      async () => {
+        if (last) await keep(last.plan, last.append);
+        await this.#giveUp(brought);
+      },
+    );
+    if (!last) return this.#end();
+    const { plan, append } = last;
+    return this.#leave([plan, ...brought], [append], 'step' in append || this.#isSoon(steps));
   }
 
-  /** A step of the group has failed, and will be delivered again: the results that are kept need no delivery. */
+  /** What brings the result of one step of a group: its execution, or a request to whoever it waits for. */
+  async #broughtBy(step: LazyStep, id: number, size: number): Promise<Append> {
+    const result = step.execute ? await this.#execute(step, id, size) : resultOf(step, id, size);
+    return step.request?.(result) ?? { step: result };
+  }
+
+  /** A step of the group has failed, and will be attempted again: the results that are kept need no delivery. */
   async #giveUp(held: Token[]): Promise<void> {
     if (held.length > 0) await this.#call.checkpoint(held, []);
+  }
+
+  /** Whether the call stays for what one of `steps` waits for. */
+  #isSoon(steps: LazyStep[]): boolean {
+    return this.#call.lingerMs > 0 && steps.some((step) => mayComeWithin(step, this.#call.lingerMs));
+  }
+
+  /** Nothing is under way any more. `isSoon`: the call stays for what comes next. */
+  async #leave(done: Token[], append: Append[], isSoon: boolean): Promise<never> {
+    this.#isLeaving = true;
+    try {
+      if (isSoon && done.length > 0) return this.#end(await this.#call.stay(done, append));
+      if (append.length > 0) await this.#call.checkpoint(done, append);
+      else await this.#call.finish(done);
+      return this.#end();
+    } catch (error) {
+      this.#isLeaving = false;
+      throw error;
+    }
   }
 
   async #execute(step: LazyStep, id: number, concurrent: number): Promise<Step> {
@@ -195,7 +244,8 @@ export class Execution {
       this.#inside = step.name;
       const running = step.execute?.();
       this.#inside = undefined;
-      return resultOf(step, id, concurrent, await running);
+      const out = await running;
+      return this.#isLeaving ? await never() : resultOf(step, id, concurrent, out);
     } catch (error) {
       this.#inside = undefined;
       this.#failed ??= { stepName: step.name, error };
@@ -215,51 +265,19 @@ export class Execution {
     return known === this.#journal.last ? this.#finished(step, known) : step.read(known);
   }
 
-  #end(over?: Over): Promise<never> {
-    this.#suspend(over ? { over } : {});
-    return new Promise(() => {});
+  #end(next?: Handover): Promise<never> {
+    this.#suspend(next ? { next } : {});
+    return never();
+  }
+
+  #stop(over: Over): Promise<never> {
+    this.#suspend({ over });
+    return never();
   }
 }
 
-/**
- * Keeps the results of a group whose plans this call holds. Those that finish together go together; a result that is not
- * the last one needs nothing more once the next is kept.
- */
-class Keeper {
-  readonly #call: Call;
-  /** Results that are kept, and whose messages the call holds. */
-  held: Token[] = [];
-  /** Whether the call holds the latest entry, and so may go on after it. */
-  holdsLast = false;
-  #waiting: { plan: Token; result: Step }[] = [];
-  #keeping: Promise<void> | undefined;
-
-  constructor(call: Call) {
-    this.#call = call;
-  }
-
-  /** Resolves when it is kept. */
-  async keep(plan: Token, result: Step): Promise<void> {
-    this.#waiting.push({ plan, result });
-    while (this.#waiting.some((waiting) => waiting.result === result)) {
-      this.#keeping ??= this.#keepAll().finally(() => {
-        this.#keeping = undefined;
-      });
-      await this.#keeping;
-    }
-  }
-
-  async #keepAll(): Promise<void> {
-    const together = [...this.#waiting];
-    const done = [...together.map(({ plan }) => plan), ...this.held];
-    const entries: Entry[] = await this.#call.checkpoint(
-      done,
-      together.map(({ result }) => ({ step: result })),
-    );
-    this.#waiting = this.#waiting.filter((waiting) => !together.includes(waiting));
-    this.held = entries.flatMap(({ token }) => token ?? []);
-    this.holdsLast = entries.at(-1)?.token !== undefined;
-  }
+function never(): Promise<never> {
+  return new Promise(() => {});
 }
 
 /** All results, or the first error once nothing is under way any more. */

@@ -1,4 +1,5 @@
 /** What an endpoint is served with: its options, and where they are silent its environment. */
+import { LINGER_MS_MAX } from './call.ts';
 import { WorkflowError } from './errors.ts';
 import { Receiver } from './receiver.ts';
 import { Server, serverOf } from './server.ts';
@@ -45,6 +46,15 @@ export function endpointOf<TInitialPayload, TResult>(
     },
     payloadOf: (text) => parsePayload(text, options),
   };
+}
+
+/** A call stays so long for what comes next, if the options do not say. */
+const LINGER_MS_DEFAULT = 1_000;
+
+/** Throws `WorkflowError` when it is none. */
+export function lingerMsOf({ lingerMs = LINGER_MS_DEFAULT }: { lingerMs?: number }): number {
+  if (Number.isInteger(lingerMs) && lingerMs >= 0 && lingerMs <= LINGER_MS_MAX) return lingerMs;
+  throw new WorkflowError(`lingerMs is a whole number from 0 to ${LINGER_MS_MAX}, and this one is ${lingerMs}.`);
 }
 
 /** The server by its usual variables. */

@@ -1,20 +1,24 @@
 /** Serves a workflow: takes a request of the server, goes on with the run, and answers (contract W 9, 10). */
 
 import { answer, errorAnswer, refusal } from './answers.ts';
-import { Call, CallOver } from './call.ts';
-import { bringCallResult } from './call-result.ts';
-import { CallContext } from './context.ts';
-import { type Delivery, findsStep, isOfServer, journalOf, tokenOf, userHeadersOf, type Workflow } from './delivery.ts';
-import { WorkflowCancelAbort, WorkflowError } from './errors.ts';
-import { Execution } from './execution.ts';
+import {
+  type Delivery,
+  fetchEntries,
+  findsStep,
+  handoverOf,
+  isOfServer,
+  userHeadersOf,
+  type Workflow,
+} from './delivery.ts';
+import { WorkflowError } from './errors.ts';
 import { handleFailure } from './failure.ts';
+import { goOn } from './going-on.ts';
 import { startHeaders } from './headers.ts';
 import { answerWeb, type Handler, type Incoming, type Reply } from './http.ts';
 import { runIdOf } from './ids.ts';
-import type { Journal } from './journal.ts';
+import { readJournal } from './journal.ts';
 import { loggingMiddleware, Middlewares } from './middleware.ts';
-import { endpointOf } from './options.ts';
-import { messageOf, type Server } from './server.ts';
+import { endpointOf, lingerMsOf } from './options.ts';
 import { HEADER, PROTOCOL_VERSION } from './wire.ts';
 import type { RouteFunction, WorkflowServeOptions } from './workflow.ts';
 
@@ -38,7 +42,7 @@ export function handlerOf<TInitialPayload, TResult>(
   options: WorkflowServeOptions<TInitialPayload, TResult> = {},
   { useJSONContent = false }: { useJSONContent?: boolean | undefined } = {},
 ): Handler {
-  const workflow: Workflow<TInitialPayload, TResult> = { routeFunction, options, useJSONContent };
+  const workflow = { routeFunction, options, useJSONContent, lingerMs: lingerMsOf(options) };
   return (incoming) => handle(incoming, workflow);
 }
 
@@ -100,60 +104,11 @@ async function deliver<TInitialPayload, TResult>(
     },
   };
   if (isFailure) return handleFailure(workflow, delivery);
-  if (isCallResult) return bringCallResult(workflow, delivery);
   if (isPlain) return begin(workflow, delivery, body, false);
-  const journal = await journalOf(delivery);
-  if (!journal) return answer(workflowRunId, 'workflow-already-ended');
-  if (journal.isRepeated) return answer(workflowRunId, 'duplicate-step');
-  if (isUnknown) return begin(workflow, delivery, journal.initialPayload, true);
-  return goOn(workflow, delivery, journal);
-}
-
-/** Takes the run on from where the journal ends. */
-async function goOn<TInitialPayload, TResult>(
-  { routeFunction, options }: Workflow<TInitialPayload, TResult>,
-  { endpoint, headers, facts, middlewares }: Delivery<TInitialPayload>,
-  journal: Journal,
-): Promise<Reply> {
-  const { workflowRunId } = facts;
-  const token = tokenOf(headers);
-  const call = new Call(endpoint.server, token, options.callBudgetMs);
-  const execution = new Execution(journal, call, token, {
-    beforeExecution: (stepName) => middlewares.life('beforeExecution', { stepName }),
-    afterExecution: (stepName, result) => middlewares.life('afterExecution', { stepName, result }),
-  });
-  const requestPayload = endpoint.payloadOf(journal.initialPayload);
-  const context = new CallContext({ ...facts, requestPayload }, endpoint.server, execution, call.signal);
-  middlewares.context = context;
-  if (!journal.last) await middlewares.life('runStarted', {});
-  try {
-    const running = routeFunction(context).then((result) => ({ result }));
-    const ended = await Promise.race([running, execution.suspended]);
-    if ('over' in ended) throw ended.over;
-    if (!('result' in ended)) return answer(workflowRunId, 'success');
-    if (execution.changeAtReturn) throw execution.changeAtReturn;
-    if (execution.count === 0) return answer(workflowRunId, 'auth-fail');
-    await middlewares.life('runCompleted', { result: ended.result });
-    return answer(workflowRunId, 'ended', { result: ended.result, token: execution.token ?? token });
-  } catch (error) {
-    // What the server has given up is answered with a failure, since it may not know what of it is done.
-    if (error instanceof CallOver && error.reason === 'ended') return answer(workflowRunId, 'workflow-already-ended');
-    if (error instanceof WorkflowCancelAbort) {
-      await cancel(endpoint.server, workflowRunId, execution.token ?? token);
-      return answer(workflowRunId, 'success');
-    }
-    await middlewares.debug('onError', { error: error instanceof Error ? error : new Error(String(error)) });
-    return errorAnswer(error, execution.stepOf(error));
-  }
-}
-
-/** With a token of the call: it needs none of the account. */
-async function cancel(server: Server, workflowRunId: string, token: string): Promise<void> {
-  const path = `/v2/workflows/runs/${workflowRunId}?cancel=true`;
-  const { status, text } = await server.send({ method: 'DELETE', path, token, isRepeatable: true });
-  // 404: it is over already, perhaps by this very request, whose answer was lost.
-  if (status !== 200 && status !== 404)
-    throw new WorkflowError(`the server has not cancelled the run: ${messageOf(text)}`, status);
+  if (!isUnknown) return goOn(workflow, delivery);
+  const entries = handoverOf(delivery).entries ?? (await fetchEntries(delivery));
+  if (!entries) return answer(workflowRunId, 'workflow-already-ended');
+  return begin(workflow, delivery, readJournal(entries).initialPayload, true);
 }
 
 /** Begins a run with what came as a plain request, or with what came for a library that the server did not know yet. */

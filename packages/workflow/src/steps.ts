@@ -27,6 +27,21 @@ export interface LazyStep<T = unknown> {
   read(step: Step): T;
 }
 
+/** Whether what the step waits for may come within `ms`. */
+export function mayComeWithin({ members }: LazyStep, ms: number): boolean {
+  const { sleepFor, sleepUntil } = members ?? {};
+  if (sleepUntil !== undefined) return sleepUntil * 1_000 - Date.now() <= ms;
+  return sleepFor === undefined || msOf(sleepFor) <= ms;
+}
+
+const UNITS_MS = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+function msOf(duration: number | string): number {
+  if (typeof duration === 'number') return duration * 1_000;
+  const parts = [...duration.matchAll(/(\d+)([smhd])/g)];
+  return parts.reduce((sum, [, count, unit]) => sum + Number(count) * UNITS_MS[unit as keyof typeof UNITS_MS], 0);
+}
+
 /** The step's result; `concurrent`: how many steps its group has. */
 export function resultOf(lazy: LazyStep, stepId: number, concurrent: number, out?: string): Step {
   const { name: stepName, type: stepType, members } = lazy;

@@ -233,4 +233,9 @@ export type WorkflowServeOptions<TInitialPayload = unknown, TResult = unknown> =
   verbose?: boolean;
   /** How long one call may go on, in milliseconds, before it ends and the server calls again. Absent: without end. */
   callBudgetMs?: number;
+  /**
+   * How long a call stays for a short sleep, a call, a wait or a retry, in milliseconds, so that the run goes on in it: 0 to
+   * 10,000. Default: 1,000.
+   */
+  lingerMs?: number;
 } & ExclusiveValidationOptions<TInitialPayload>;
