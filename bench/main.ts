@@ -37,10 +37,19 @@ import { DEFAULT_JOBS, measureJobs } from './postgres/jobs.ts';
 import { jobsLine, jobsTable, pieceLine, sustainedSummary, workersLine, workersTable } from './postgres/report.ts';
 import { DEFAULT_SUSTAINED, measureSustained } from './postgres/sustained.ts';
 import { DEFAULT_WORKERS, measureWorkers } from './postgres/workers.ts';
-import { backlogTable, comparisonTable, figureLine, levelLine, loadLine, roundLine, stepsTable } from './report.ts';
+import {
+  backlogTable,
+  comparisonTable,
+  figureLine,
+  gainLines,
+  levelLine,
+  loadLine,
+  roundLine,
+  stepsTable,
+} from './report.ts';
 import { DEFAULT_TEST_KIT, measureTestKit } from './test-kit.ts';
 import { DEFAULT_TRACES, measureTraces } from './traces.ts';
-import { DEFAULT_LONG_RUN, measureLongRuns } from './workflows/long-run.ts';
+import { DEFAULT_LONG_RUN, measureGaps, measureLongRuns } from './workflows/long-run.ts';
 import { restateContestant } from './workflows/restate.ts';
 import { DEFAULT_SLEEPING, measureSleeping } from './workflows/sleeping.ts';
 import { DEFAULT_STEPS, measureSteps, type StepFigures } from './workflows/steps.ts';
@@ -87,7 +96,7 @@ npm run bench -- metrics [options]    how long metrics take to be told, with 10,
 npm run bench -- traces [options]     a server that sends spans to a collector, beside one that does not
   --rounds <n>           rounds of each, in turns (${DEFAULT_TRACES.rounds})
   --messages <n>         messages of a burst (${DEFAULT_TRACES.messages})
-npm run bench -- workflow [steps|long|sleeping|waking] [options]    workflow runs; all four without a word
+npm run bench -- workflow [steps|long|gaps|sleeping|waking] [options]    workflow runs; all five without a word
   --rounds <n>           rounds of steps, medians are reported (${DEFAULT_STEPS.rounds})
   --runs <n>             runs of three steps in each load (${DEFAULT_STEPS.runs})
   --workers <n>          workers of the server of Waypost for these steps (1)
@@ -301,7 +310,7 @@ async function runMetrics(): Promise<void> {
   process.stdout.write(`${values.json ? JSON.stringify(figures) : figures.map(figureLine).join('\n')}\n`);
 }
 
-const WORKFLOW_PARTS = ['steps', 'long', 'sleeping', 'waking'] as const;
+const WORKFLOW_PARTS = ['steps', 'long', 'gaps', 'sleeping', 'waking'] as const;
 type WorkflowPart = (typeof WORKFLOW_PARTS)[number];
 
 function isWorkflowPart(text: string): text is WorkflowPart {
@@ -327,15 +336,24 @@ async function runWorkflow(parts: readonly WorkflowPart[]): Promise<void> {
     for (const figure of figures) progress(figureLine(figure));
     report.figures.push(...figures);
   };
-  if (parts.includes('long')) note(await measureLongRuns(DEFAULT_LONG_RUN));
+  const libraries = ['library', 'own'] as const;
+  if (parts.includes('long')) for (const each of libraries) note(await measureLongRuns(each, DEFAULT_LONG_RUN));
+  if (parts.includes('gaps')) for (const each of libraries) note(await measureGaps(each));
   if (parts.includes('sleeping')) {
     note(await measureSleeping({ ...DEFAULT_SLEEPING, runs: count('messages', DEFAULT_SLEEPING.runs) }));
   }
   if (parts.includes('waking')) note(await measureWaking(DEFAULT_WAKING));
   const { steps, figures } = report;
-  const lines = [...(steps ? [stepsTable(steps, rounds)] : []), ...figures.map(figureLine)];
+  const lines = [...(steps ? [stepsTable(steps, rounds), ...gainsIn(steps)] : []), ...figures.map(figureLine)];
   process.stdout.write(`${values.json ? JSON.stringify(report) : lines.join('\n')}\n`);
   if (figures.some(({ unit, value }) => unit === 'runs' && value !== 0)) process.exitCode = 1;
+}
+
+/** Of our library over the official one, and over the reference, which comes last. */
+function gainsIn(steps: StepFigures[]): string[] {
+  const [official, own] = [...new Set(steps.map(({ contestant }) => contestant))];
+  const reference = values.alone ? undefined : steps.at(-1)?.contestant;
+  return own === undefined ? [] : gainLines(steps, own, [official ?? [], reference ?? []].flat());
 }
 
 const POSTGRES_PARTS = ['workers', 'claims', 'jobs'] as const;

@@ -85,6 +85,20 @@ export function stepsTable(figures: StepFigures[], rounds: number): string {
   return table(`runs of three steps, medians of ${rounds} rounds`, columns, rows);
 }
 
+/** What our library gains, a line for each load and each of `others`. */
+export function gainLines(figures: StepFigures[], name: string, others: readonly string[]): string[] {
+  const ours = figures.filter(({ contestant }) => contestant === name);
+  return others.flatMap((other) =>
+    ours.flatMap(({ load, runsPerSecond, endpointCpuMsPerStep }) => {
+      const theirs = figures.find((each) => each.load === load && each.contestant === other);
+      if (!theirs) return [];
+      const runs = (runsPerSecond / theirs.runsPerSecond).toFixed(2);
+      const cpu = (endpointCpuMsPerStep / theirs.endpointCpuMsPerStep).toFixed(2);
+      return [`${name} beside ${other}, ${load}: ${runs} times the runs/s, ${cpu} times the endpoint's CPU a step`];
+    }),
+  );
+}
+
 /** One line while the rounds run. */
 export function loadLine({ contestant, load, runsPerSecond }: StepFigures, round: number): string {
   return `round ${round} ${contestant}, ${load}: ${runsPerSecond.toFixed(0)} runs/s`;

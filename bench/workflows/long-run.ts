@@ -5,9 +5,10 @@
 import { request } from 'undici';
 import { cpuSeconds } from '../child-process.ts';
 import type { Figure } from '../figure.ts';
+import { quantile } from '../statistics.ts';
 import { DEVELOPMENT_TOKEN } from '../waypost-process.ts';
 import { runIdOf } from './program.ts';
-import { runsEnded, type Stage, triggerHeaders, withStage } from './waypost-runs.ts';
+import { LIBRARY_NAMES, resultOf, runsEnded, type Stage, triggerHeaders, withStage } from './waypost-runs.ts';
 
 /** One run for each: how many steps, and how many characters each returns. */
 export type LongRunOptions = readonly { steps: number; resultLength: number }[];
@@ -22,13 +23,34 @@ const LIMIT_MS = 600_000;
 /** Compiled code first. */
 const WARM_UP_STEPS = 50;
 
-export function measureLongRuns(runs: LongRunOptions): Promise<Figure[]> {
-  return withStage('library', async (stage) => {
+/** With the official library, or with ours. */
+export function measureLongRuns(library: 'library' | 'own', runs: LongRunOptions): Promise<Figure[]> {
+  return withStage(library, async (stage) => {
     await execute(stage, { number: 0, steps: WARM_UP_STEPS, resultLength: 10 });
     const figures: Figure[] = [];
     for (const [index, run] of runs.entries())
       figures.push(...(await measureOne(stage, { ...run, number: index + 1 })));
-    return figures;
+    return figures.map((figure) => ({ ...figure, name: `${LIBRARY_NAMES[library]}: ${figure.name}` }));
+  });
+}
+
+/**
+ * Milliseconds from the beginning of a step to the beginning of the next, where the server has nothing else to do and steps
+ * take no time.
+ */
+export function measureGaps(library: 'library' | 'own', steps = 300): Promise<Figure[]> {
+  return withStage(library, async (stage) => {
+    await execute(stage, { number: 0, steps: WARM_UP_STEPS, resultLength: 10 });
+    await execute(stage, { number: 1, steps, resultLength: 0 }, 'beginnings');
+    const text = await resultOf(stage.server, 1);
+    const { beginningsMs } = JSON.parse(text ?? '{}') as { beginningsMs: number[] };
+    if (beginningsMs?.length !== steps) throw new Error(`the run returned ${text}`);
+    const gapsMs = beginningsMs.slice(1).map((ms, index) => ms - (beginningsMs[index] ?? 0));
+    const name = `${LIBRARY_NAMES[library]}: between two steps`;
+    return [
+      { name: `${name}, p50`, value: quantile(gapsMs, 0.5), unit: 'ms' },
+      { name: `${name}, p99`, value: quantile(gapsMs, 0.99), unit: 'ms' },
+    ];
   });
 }
 
@@ -62,13 +84,14 @@ async function measureOne(stage: Stage, run: LongRun): Promise<Figure[]> {
       value: delivered.filter((each) => each === 0).length,
       unit: 'messages',
     },
+    { name: `${name}: bytes of the endpoint, a step`, value: (bytes - before.bytes) / 1_024 / run.steps, unit: 'KiB' },
     { name: `${name}: all bytes of the endpoint`, value: (bytes - before.bytes) / 1_024 / 1_024, unit: 'MiB' },
   ];
 }
 
 /** Triggers one run and waits for its end. */
-async function execute({ server, endpoint }: Stage, run: LongRun): Promise<void> {
-  const url = `${endpoint.url}/many`;
+async function execute({ server, endpoint }: Stage, run: LongRun, path = 'many'): Promise<void> {
+  const url = `${endpoint.url}/${path}`;
   const ended = runsEnded(endpoint, 1, LIMIT_MS);
   const answer = await request(`${server.url}/v2/publish/${url}`, {
     method: 'POST',

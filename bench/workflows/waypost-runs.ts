@@ -111,9 +111,11 @@ function counted(count: number, limitMs: number, listen: (note: (more: number) =
 
 export type WaypostContestant = Kind | 'bare, within a call';
 
+export const LIBRARY_NAMES = { library: '@upstash/workflow', own: '@waypost/workflow' };
+
 const NAMES: Record<WaypostContestant, string> = {
-  library: 'Waypost, @upstash/workflow',
-  own: 'Waypost, @waypost/workflow',
+  library: `Waypost, ${LIBRARY_NAMES.library}`,
+  own: `Waypost, ${LIBRARY_NAMES.own}`,
   bare: 'Waypost, bare endpoint',
   'bare, within a call': 'Waypost, bare endpoint, within a call',
 };
@@ -164,6 +166,16 @@ export async function startWaypostContestant(kind: WaypostContestant, workers = 
 interface RunEvent {
   workflowRunId: string;
   workflowRunResponse?: string;
+}
+
+/** What run `number` returned. */
+export async function resultOf(server: ListeningProcess, number: number): Promise<string | undefined> {
+  const pool = new Pool(server.url);
+  try {
+    return (await resultsOf(pool)).get(runIdOf(number));
+  } finally {
+    await pool.destroy();
+  }
 }
 
 /** What each run returned that has succeeded, by its id, as the flat log says. Throws when one has ended twice. */

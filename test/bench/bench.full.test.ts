@@ -13,7 +13,7 @@ import { backlogTable, comparisonTable, figureLine, stepsTable } from '../../ben
 import { measureTestKit } from '../../bench/test-kit.ts';
 import { measureTraces } from '../../bench/traces.ts';
 import type { Contestant } from '../../bench/workflows/contestant.ts';
-import { measureLongRuns } from '../../bench/workflows/long-run.ts';
+import { measureGaps, measureLongRuns } from '../../bench/workflows/long-run.ts';
 import { measureSleeping } from '../../bench/workflows/sleeping.ts';
 import { measureSteps } from '../../bench/workflows/steps.ts';
 import { measureWaking } from '../../bench/workflows/waking.ts';
@@ -221,7 +221,7 @@ describe('npm run bench -- workflow', () => {
   });
 
   it('shows how the bytes of a run grow with its steps', { timeout: 60_000 }, async () => {
-    const figures = await measureLongRuns([
+    const figures = await measureLongRuns('library', [
       { steps: 10, resultLength: 10 },
       { steps: 40, resultLength: 10 },
     ]);
@@ -230,6 +230,10 @@ describe('npm run bench -- workflow', () => {
     expect((many?.value ?? 0) / (few?.value ?? 0)).toBeGreaterThan(1.5);
     const empty = figures.filter(({ name }) => name.endsWith('an empty body'));
     expect(empty.map(({ value }) => value)).toEqual([0, 0]);
+  });
+
+  it('shows how long it takes from one step to the next', { timeout: 60_000 }, async () => {
+    for (const { name, value } of await measureGaps('own', 20)) expectPositive({ [name]: value });
   });
 
   it('wakes all that sleep until a time, after a restart', { timeout: 60_000 }, async () => {

@@ -1,6 +1,6 @@
 /**
  * The endpoint as its users write it: an Express app with a library, the official one or ours. Serves `/three`, the program of the
- * comparison, and `/many`, as many steps as the payload says.
+ * comparison, `/many`, as many steps as the payload says, and `/beginnings`, the same, which returns when each began.
  * `node bench/workflows/endpoints/library.ts <URL of the server> <token> [own]`.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -47,6 +47,17 @@ async function many(context: WorkflowContext<ManyPayload>): Promise<Result> {
   return { number, value };
 }
 
+/** Returns when each step began. */
+async function beginnings(context: WorkflowContext<ManyPayload>): Promise<{ beginningsMs: number[] }> {
+  const { number, steps } = context.requestPayload;
+  const beginningsMs: number[] = [];
+  for (let step = 1; step <= steps; step += 1) {
+    beginningsMs.push(await context.run(`step ${step}`, () => performance.now()));
+  }
+  returned.set(context.workflowRunId, number);
+  return { beginningsMs };
+}
+
 const app = express();
 app.use((request: IncomingMessage, response: ServerResponse, next: () => void) => {
   response.on('finish', () => {
@@ -63,5 +74,6 @@ app.use((request: IncomingMessage, response: ServerResponse, next: () => void) =
 app.use(express.json({ limit: '10mb' }));
 app.use('/three', serve(three, { env }));
 app.use('/many', serve(many, { env }));
+app.use('/beginnings', serve(beginnings, { env }));
 const server = createServer(app);
 server.listen(0, '127.0.0.1', 4096, () => announce((server.address() as AddressInfo).port));
