@@ -59,3 +59,14 @@ it('tells the function that is under way with its next checkpoint', async () => 
   });
   expect([...ended, executed]).toEqual(['RUN_CANCELED', 1, ['one false', 'stopped']]);
 });
+
+it('tells it also when the call has stayed for what came before', async () => {
+  const executed = new Set<string>();
+  const ended = await run(async (context) => {
+    context.signal.addEventListener('abort', () => executed.add('stopped')); // each time that the function begins
+    await context.sleep('short', '1s');
+    await context.run('one', () => client.cancel(context.workflowRunId));
+    await context.run('two', () => executed.add('two'));
+  });
+  expect([...ended, executed]).toEqual(['RUN_CANCELED', 1, new Set(['stopped'])]);
+});
