@@ -36,6 +36,8 @@ export interface RunKillLoopOptions {
   postgres?: boolean;
   /** More settings of the one server, as flags. */
   flags?: string[];
+  /** What is left for whoever looks into findings: the diary, and the one server's data. Default: a folder that goes with the run. */
+  folder?: string;
 }
 
 export interface RunKillLoopReport {
@@ -59,7 +61,7 @@ const VICTIMS: readonly Victim[] = ['server', 'app', 'server', 'both'];
 
 export async function runRunKillLoop(options: RunKillLoopOptions): Promise<RunKillLoopReport> {
   const { kills, seed, library = 'both', postgres = false, flags = [] } = options;
-  const folder = mkdtempSync(join(tmpdir(), 'waypost-run-crash-'));
+  const folder = options.folder ?? newFolder();
   const diaryPath = join(folder, 'diary.jsonl');
   const diary = openDiary(diaryPath);
   const counted = new ProgressCount(diaryPath);
@@ -126,8 +128,12 @@ export async function runRunKillLoop(options: RunKillLoopOptions): Promise<RunKi
     await third.close();
     diary.close();
     counted.close();
-    rmSync(folder, { recursive: true, force: true });
+    if (options.folder === undefined) rmSync(folder, { recursive: true, force: true });
   }
+}
+
+function newFolder(): string {
+  return mkdtempSync(join(tmpdir(), 'waypost-run-crash-'));
 }
 
 /** Waits until the store has no active run and no message; answers how many it has, if that takes too long. */
@@ -173,7 +179,9 @@ if (import.meta.main) {
       postgres: { type: 'boolean', default: false },
     },
   });
+  const folder = newFolder();
   const report = await runRunKillLoop({
+    folder,
     kills: Number(values.kills),
     seed: Number(values.seed),
     library: libraryChoice(values.library),
@@ -187,5 +195,10 @@ if (import.meta.main) {
   const ends = { acked, succeeded, failed, cancelled, invoked, woken };
   const counts = { ...ends, deliveries, repeatedAfterCrash, kept, stopped, executedAgain, takeovers };
   process.stdout.write(`${JSON.stringify({ seed, killed, ...counts, findings }, null, 2)}\n`);
-  if (findings.length > 0) process.exitCode = 1;
+  if (findings.length === 0) {
+    rmSync(folder, { recursive: true, force: true });
+  } else {
+    process.stdout.write(`the diary of this run is in ${folder}\n`);
+    process.exitCode = 1;
+  }
 }
