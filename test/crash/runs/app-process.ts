@@ -18,6 +18,8 @@ const diary = openDiary(diaryPath);
 const notes = new CallNotes(diary);
 const programs = { official: serve('official'), own: serve('own') };
 const senders = new Set<Socket>();
+/** Requests that are not in the diary yet: on a busy machine they may arrive whole before their sender's end is seen, and be read after it. */
+let reading = 0;
 // The kernel closes a killed process's connections at once; the rest is for a busy machine.
 const SENDERS_GONE_LIMIT_MS = 10_000;
 /** About every tenth attempt is worked on twice. */
@@ -35,15 +37,14 @@ function serve(name: LibraryName) {
 
 async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
   if (request.url === '/senders-gone') return answerSendersGone(request, response);
-  let body: Buffer;
-  try {
-    body = await buffer(request);
-  } catch {
-    return; // the sender was killed while it wrote; what did not arrive whole did not arrive
-  }
   const [ofFirst, ofSecond, isRepeated] = diceOf(request);
   const library = libraryBy(ofFirst);
-  const call = note(request, body, library);
+  reading += 1;
+  const body = await buffer(request).catch(() => undefined);
+  const call = body && note(request, body, library);
+  reading -= 1;
+  // The sender was killed while it wrote: what did not arrive whole did not arrive.
+  if (!call) return;
   const handle = (name: LibraryName, hand: number) =>
     notes.during(call, hand, async () => (await programs[name].POST(requestOf(request, body))) as Response);
   // As if the network had delivered it twice: both go to work at once, and only one is answered.
@@ -89,8 +90,8 @@ async function answerSendersGone(request: IncomingMessage, response: ServerRespo
   senders.delete(request.socket);
   const limit = performance.now() + SENDERS_GONE_LIMIT_MS;
   do await sleep(10);
-  while (senders.size > 0 && performance.now() < limit);
-  response.writeHead(senders.size === 0 ? 200 : 500, { connection: 'close' }).end();
+  while (senders.size + reading > 0 && performance.now() < limit);
+  response.writeHead(senders.size + reading === 0 ? 200 : 500, { connection: 'close' }).end();
 }
 
 const server = createServer((request, response) => void answer(request, response));
