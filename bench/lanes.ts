@@ -2,7 +2,6 @@
  * What queues, flow-control keys and schedules cost, and whether those that are held back delay anybody else. Each figure
  * stands beside the same measurement on an idle server, or beside its bound, in the same run.
  */
-import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,6 +10,7 @@ import { request } from 'undici';
 import { delayedItem, storeInBatches } from './batches.ts';
 import { type ListeningProcess, residentMebibytes } from './child-process.ts';
 import type { Figure } from './figure.ts';
+import { flush } from './flush.ts';
 import { type LoadTarget, publishAll } from './load.ts';
 import { probe, probeThrice } from './probe.ts';
 import { type Receiver, startReceiver } from './receiver-process.ts';
@@ -26,7 +26,7 @@ export interface LanesOptions {
   probeMessages: number;
   keys: number;
   queues: number;
-  /** Schedules that fire in the same minute; 0: the minute is not waited for. */
+  /** Schedules that fire in the same minute; 0: they are not measured, and the minute is not waited for. */
   schedules: number;
   /** Delayed messages that one request cancels. */
   cancelledMessages: number;
@@ -56,7 +56,8 @@ export async function measureLanes(options: LanesOptions): Promise<Figure[]> {
   };
   const receiver = await startReceiver('ordinary');
   try {
-    for (const measure of [measureQueue, measureBlocked, measureMany, measureSchedules, measureCancel]) {
+    const ofSchedules = options.schedules === 0 ? [] : [measureSchedules];
+    for (const measure of [measureQueue, measureBlocked, measureMany, ...ofSchedules, measureCancel]) {
       await withServer(async (server) => {
         for (const figure of await measure(server, receiver, options)) note(figure);
       });
@@ -68,21 +69,24 @@ export async function measureLanes(options: LanesOptions): Promise<Figure[]> {
 }
 
 /** A server of its own for each measurement, so that none finds what another left. */
-async function withServer(use: (server: ListeningProcess) => Promise<void>): Promise<void> {
+async function withServer(use: (server: Stored) => Promise<void>): Promise<void> {
   const dataDir = mkdtempSync(join(tmpdir(), 'waypost-lanes-'));
   const server = await startWaypost({
     dataDir,
     flags: ['--queues-max', '0', '--schedules-max', '0', '--drain-limit', '0s'],
   });
   try {
-    await use(server);
+    await use({ ...server, dataDir });
   } finally {
     await server.end('SIGTERM');
     rmSync(dataDir, { recursive: true, force: true });
   }
 }
 
-type Measure = (server: ListeningProcess, receiver: Receiver, options: LanesOptions) => Promise<Figure[]>;
+/** A server, and where its store is. */
+type Stored = ListeningProcess & { dataDir: string };
+
+type Measure = (server: Stored, receiver: Receiver, options: LanesOptions) => Promise<Figure[]>;
 
 /** One message after the other: each waits for the answer, and the commit, of the one before. */
 const measureQueue: Measure = async (server, receiver, { queueMessages }) => {
@@ -139,7 +143,7 @@ const measureMany: Measure = async (server, receiver, { keys, queues, quietMs })
     headers: flowControl(`key-${index}`, 'parallelism=1'),
   }));
   await storeInBatches(server, queues, (index) => ({ ...plainItem(receiver), queue: `queue-${index}` }));
-  execFileSync('sync');
+  flush(server.dataDir);
   await sleep(quietMs);
   const after = residentMebibytes(server.pid);
   const keyPage = await listingMs(server, '/v2/flowControl?count=1000');
@@ -153,7 +157,6 @@ const measureMany: Measure = async (server, receiver, { keys, queues, quietMs })
 
 /** All fire in the same minute: how long after its begin has the last message arrived? */
 const measureSchedules: Measure = async (server, receiver, { schedules }) => {
-  if (schedules === 0) return [];
   await receiver.expect(schedules);
   const minuteMs = minuteAfterCreating(schedules);
   const minute = new Date(minuteMs);
@@ -186,7 +189,7 @@ const measureCancel: Measure = async (server, receiver, { cancelledMessages, pro
   await probe(receiver, free, probeMessages);
   const idle = await probe(receiver, free, probeMessages);
   await storeInBatches(server, cancelledMessages, () => delayedItem(`${receiver.url}/`));
-  execFileSync('sync');
+  flush(server.dataDir);
   await sleep(quietMs);
   const startedAt = performance.now();
   let tookMs: number | undefined;

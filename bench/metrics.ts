@@ -1,5 +1,4 @@
 /** How long do metrics take to be told, of a store with much in it? */
-import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import { delayedItem, storeInBatches } from './batches.ts';
 import type { Figure } from './figure.ts';
+import { flush } from './flush.ts';
 import { quantile } from './statistics.ts';
 import { DEVELOPMENT_TOKEN, startWaypost } from './waypost-process.ts';
 
@@ -47,7 +47,7 @@ export async function measureMetrics({ messages, keys, rounds }: MetricsOptions)
       };
       return { ...item, headers: { ...item.headers, ...key } };
     });
-    execFileSync('sync');
+    flush(dataDir);
     const whole = metricsUrlIn(server.output());
     const project = `${server.url}/v2/waypost/metrics`;
     const read: number[] = [];

@@ -1,10 +1,10 @@
 /** What the console costs whoever looks at it, and the server: all in Chromium, at one server with much in its store. */
-import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openBrowser } from '../../test/console/support/visit.ts';
 import type { Figure } from '../figure.ts';
+import { flush } from '../flush.ts';
 import type { LoadTarget } from '../load.ts';
 import { startReceiver } from '../receiver-process.ts';
 import { DEVELOPMENT_TOKEN, startWaypost } from '../waypost-process.ts';
@@ -33,13 +33,15 @@ export interface ConsoleOptions {
   /** Turns of the live view, each with and without it; medians are reported. */
   rounds: number;
   idleSeconds: number;
+  /** Until what has just begun is quiet. */
+  quietMs: number;
   onFigure?: (figure: Figure) => void;
 }
 
 export const DEFAULT_CONSOLE: ConsoleOptions = {
   parts: CONSOLE_PARTS,
   ...{ messages: 1_000_000, runs: 100_000, pages: 50, scrolledRows: 10_000 },
-  ...{ liveSeconds: 5, burstMessages: 5_000, rounds: 3, idleSeconds: 20 },
+  ...{ liveSeconds: 5, burstMessages: 5_000, rounds: 3, idleSeconds: 20, quietMs: 2_000 },
 };
 
 export async function measureConsole(options: ConsoleOptions): Promise<Figure[]> {
@@ -56,7 +58,7 @@ export async function measureConsole(options: ConsoleOptions): Promise<Figure[]>
   };
   try {
     await fillStore(server, options);
-    execFileSync('sync');
+    flush(dataDir);
     const { parts, liveSeconds: seconds, burstMessages: messages, rounds } = options;
     if (parts.includes('lists')) await measureLists(url, options.pages, note);
     if (parts.includes('page')) {
@@ -64,7 +66,7 @@ export async function measureConsole(options: ConsoleOptions): Promise<Figure[]>
       note(await measureScrolling(browser, url, Math.min(options.scrolledRows, options.messages)));
     }
     if (parts.includes('live')) note(await measureLive(browser, target, receiver, { seconds, messages, rounds }));
-    if (parts.includes('idle')) note(await measureIdle(browser, server, options.idleSeconds));
+    if (parts.includes('idle')) note(await measureIdle(browser, server, options));
     return figures;
   } finally {
     await browser.close();

@@ -1,8 +1,8 @@
 /** What a million sleeping runs cost: memory, a start on them, and the wake of a thousand of them at one time. */
-import { execFileSync } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { residentMebibytes } from '../child-process.ts';
 import type { Figure } from '../figure.ts';
+import { flush } from '../flush.ts';
 import { startWaypost } from '../waypost-process.ts';
 import { deliveriesHandled, runsEnded, triggerInBatches, withStage } from './waypost-runs.ts';
 
@@ -33,7 +33,7 @@ export function measureSleeping({ runs, waking, leadS, quietMs }: SleepingOption
       count: runs,
       headers: { 'upstash-delay': SLEEP },
     });
-    execFileSync('sync');
+    flush(stage.dataDir);
     await sleep(quietMs);
     const storedMebibytes = residentMebibytes(stage.server.pid);
     await stage.server.end('SIGTERM');

@@ -93,7 +93,7 @@ describe('npm run bench -- hostile', () => {
 
 describe('npm run bench -- overload', () => {
   it('sees what is published arrive, and the messages of another project beside it', { timeout: 60_000 }, async () => {
-    const options = { ...DEFAULT_OVERLOAD, connections: [2], rounds: 2, seconds: 1, warmUpMessages: 20 };
+    const options = { ...DEFAULT_OVERLOAD, connections: [2], rounds: 1, seconds: 1, warmUpMessages: 20 };
     const levels = await measureOverload(options);
     expect(levels).toHaveLength(1);
     for (const { shedPerSecond, otherShed, otherMissing, cores, otherQueuedP99Ms, ...figures } of levels) {
@@ -168,7 +168,7 @@ describe.skipIf(browserObstacle() !== undefined)('npm run bench -- console', () 
     const figures = await measureConsole({
       parts: CONSOLE_PARTS,
       ...{ messages: 300, runs: 20, pages: 3, scrolledRows: 200 },
-      ...{ liveSeconds: 1, burstMessages: 100, rounds: 1, idleSeconds: 0.2 },
+      ...{ liveSeconds: 1, burstMessages: 100, rounds: 1, idleSeconds: 0.2, quietMs: 50 },
     });
     for (const { unit, name, value } of figures) {
       if (unit === '%')
