@@ -1,6 +1,10 @@
-/** Writes down what happens within the calls of the app: which steps are executed, and what the server says that it has kept of them. */
+/**
+ * Writes down what happens within the calls of the app: which steps are executed, what the server says that it has kept of them, and what it
+ * hands over to a call that stays.
+ */
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { Diary, DiaryLine } from './diary.ts';
+import http, { type ClientRequest, type IncomingMessage } from 'node:http';
+import type { DeliveredEntry, Diary, DiaryLine } from './diary.ts';
 
 /** A call as it began, and which of those that work on it: more than one, if it was delivered twice. */
 interface Call {
@@ -10,21 +14,38 @@ interface Call {
 }
 
 type Arrival = Omit<Extract<DiaryLine, { kind: 'delivered' }>, 'kind' | 'call'>;
+type Request = (url: string, options: object, onAnswer: (answer: IncomingMessage) => void) => ClientRequest;
 
 export class CallNotes {
   readonly #diary: Diary;
   readonly #calls = new AsyncLocalStorage<Call>();
   #count = 0;
 
-  /** Listens to all that this process sends to the server. */
+  /** Listens to all checkpoints of this process: on Node the library sends them by `http.request`. */
   constructor(diary: Diary) {
     this.#diary = diary;
-    const { fetch } = globalThis;
-    globalThis.fetch = async (input, init) => {
-      const response = await fetch(input, init);
-      if (String(input).endsWith('/v2/waypost/checkpoints')) await this.#checkpointed(String(init?.body), response);
-      return response;
+    const request = http.request as Request;
+    const listening: Request = (url, options, onAnswer) => {
+      const call = this.#calls.getStore();
+      if (!call || !url.endsWith('/v2/waypost/checkpoints')) return request(url, options, onAnswer);
+      let body = '';
+      const sent = request(url, options, (answer) => {
+        let text = '';
+        answer.on('data', (chunk: Buffer | string) => {
+          text += String(chunk);
+        });
+        // Before the library, which listens next, goes on.
+        answer.on('end', () => this.#checkpointed(call, body, answer.statusCode ?? 0, text));
+        onAnswer(answer);
+      });
+      const end = sent.end.bind(sent);
+      sent.end = (given: unknown) => {
+        body = String(given);
+        return end(given);
+      };
+      return sent;
     };
+    http.request = listening as typeof http.request;
   }
 
   arrived(arrival: Arrival): Omit<Call, 'hand'> {
@@ -45,19 +66,18 @@ export class CallNotes {
     if (call) this.#diary.write({ kind: 'executed', ...call, step });
   }
 
-  async #checkpointed(body: string, response: Response): Promise<void> {
-    const call = this.#calls.getStore();
-    if (!call) return;
-    const answer = (await response.clone().json()) as Answered;
-    if (response.status === 409) this.#diary.write({ kind: 'stopped', ...call, reason: answer.reason ?? '' });
-    if (response.status !== 200) return;
-    const { append } = JSON.parse(body) as { append: { step?: Step }[] };
-    for (const [at, { step }] of append.entries()) {
-      const { messageId = '', token } = answer.entries?.[at] ?? {};
+  #checkpointed(call: Call, body: string, status: number, text: string): void {
+    if (status !== 200 && status !== 409) return;
+    const { reason = '', entries = [], next } = JSON.parse(text) as Answer;
+    if (status === 409) this.#diary.write({ kind: 'stopped', ...call, reason });
+    const { append = [] } = JSON.parse(body) as { append?: { step?: Step }[] };
+    for (const [at, { messageId, token }] of entries.entries()) {
+      const step = append[at]?.step;
       // Without a token it may be the result of another execution.
       if (token === undefined || !step || step.stepId === 0) continue;
       this.#diary.write({ kind: 'kept', ...call, step: step.stepName, messageId, body: JSON.stringify(step) });
     }
+    if (next?.entries) this.#diary.write({ kind: 'handed over', ...call, entries: next.entries });
   }
 }
 
@@ -66,7 +86,8 @@ interface Step {
   stepName: string;
 }
 
-interface Answered {
+interface Answer {
   reason?: string;
   entries?: { messageId: string; token?: string }[];
+  next?: { entries?: DeliveredEntry[] };
 }

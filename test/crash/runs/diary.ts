@@ -34,6 +34,8 @@ export type DiaryLine =
   | { kind: 'executed'; call: string; hand: number; runId: string; step: string }
   /** The server has answered that it has kept this result, and that the call goes on with it. */
   | { kind: 'kept'; call: string; hand: number; runId: string; step: string; messageId: string; body: string }
+  /** What a call that stays was given in place of another delivery: the entries that it did not have. */
+  | { kind: 'handed over'; call: string; hand: number; runId: string; entries: DeliveredEntry[] }
   /** The server has told the call to stop. */
   | { kind: 'stopped'; call: string; hand: number; runId: string; reason: string }
   /** The failure function of a run was called, or what stands in for it. */
@@ -41,8 +43,8 @@ export type DiaryLine =
   /** The server was started anew: attempts from here on come from another process. */
   | { kind: 'server ended' };
 
-/** An attempt, and a step that the same call goes on after. */
-const PROGRESS = /^\{"kind":"(delivered|kept)"/;
+/** An attempt, and what the same call goes on after. */
+const PROGRESS = /^\{"kind":"(delivered|kept|handed over)"/;
 
 export interface Diary {
   write(line: DiaryLine): void;

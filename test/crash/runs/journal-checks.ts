@@ -10,7 +10,7 @@ type Delivery = Extract<DiaryLine, { kind: 'delivered' }>;
 
 /** What the app was told of a run. */
 export interface Story {
-  /** The longest journal that was delivered, and what was kept in calls that no delivery followed. */
+  /** The longest journal that was delivered, and what calls were told that no delivery followed. */
   journal: readonly DeliveredEntry[];
   /** Of the payload; undefined before the first delivery. */
   tag: string | undefined;
@@ -22,7 +22,7 @@ export interface JournalVerdict extends Repetitions {
   deliveries: number;
   /** By the id of the run. */
   stories: Map<string, Story>;
-  /** An entry was another one in an earlier delivery, or when it was kept. */
+  /** An entry was another one in an earlier delivery, or within a call. */
   changed: string[];
   /** Two entries for one slot. */
   recordedTwice: string[];
@@ -49,12 +49,15 @@ export function judgeJournals(lines: readonly DiaryLine[]): JournalVerdict {
     if (at >= 0) changed.add(`entry ${at} of ${runId}`);
     if (journal.length > known.length) longest.set(runId, journal);
   }
-  for (const { runId, messageId, body } of lines.filter((line) => line.kind === 'kept')) {
-    const journal = longest.get(runId) ?? [];
-    const delivered = journal.find((entry) => entry.messageId === messageId);
-    const entry = { messageId, body: Buffer.from(body).toString('base64'), callType: 'step' };
-    if (!delivered) longest.set(runId, [...journal, entry]);
-    else if (!isSame(entry, delivered)) changed.add(`${messageId} of ${runId}, which was kept`);
+  for (const line of lines) {
+    if (line.kind !== 'kept' && line.kind !== 'handed over') continue;
+    const { runId } = line;
+    for (const entry of entriesOf(line)) {
+      const journal = longest.get(runId) ?? [];
+      const known = journal.find(({ messageId }) => messageId === entry.messageId);
+      if (!known) longest.set(runId, [...journal, entry]);
+      else if (!isSame(entry, known)) changed.add(`${entry.messageId} of ${runId}, within a call`);
+    }
   }
   const stories = new Map([...longest].map(([runId, journal]) => [runId, storyOf(journal)]));
   return {
@@ -67,6 +70,12 @@ export function judgeJournals(lines: readonly DiaryLine[]): JournalVerdict {
     misdirected: [...misdirected],
     ...repetitionsOf(deliveries),
   };
+}
+
+/** What a call was told of the journal after its delivery. */
+function entriesOf(line: Extract<DiaryLine, { kind: 'kept' | 'handed over' }>): DeliveredEntry[] {
+  if (line.kind === 'handed over') return line.entries;
+  return [{ messageId: line.messageId, body: Buffer.from(line.body).toString('base64'), callType: 'step' }];
 }
 
 function isSame(a: DeliveredEntry, b: DeliveredEntry): boolean {
