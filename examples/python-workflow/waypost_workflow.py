@@ -28,8 +28,17 @@ class NonRetryable(Exception):
 class Stop(BaseException):
     """Ends the workflow's function, although it has not returned. No `except Exception` of the workflow may catch it."""
 
-    def __init__(self, status, text):
-        self.status, self.text = status, text
+    def __init__(self, status, text, headers=()):
+        self.status, self.text, self.headers = status, text, dict(headers)
+
+
+class CodeChanged(Stop):
+    """The code does not come to the steps that the journal has. The run waits for code that does (contract K 7)."""
+
+    def __init__(self, has, does):
+        message = f"This run has {has}, and the code {does} now."
+        text = json.dumps({"error": "CodeChanged", "message": message})
+        super().__init__(409, text, {"Upstash-Workflow-Code-Changed": "true"})
 
 
 class Workflow:
@@ -51,7 +60,7 @@ class Workflow:
                 return self._tell(headers, json.loads(body))
             return self._go_on(headers, body)
         except Stop as stop:
-            return stop.status, LIBRARY, stop.text.encode()
+            return stop.status, {**LIBRARY, **stop.headers}, stop.text.encode()
         except NonRetryable as error:
             return 489, {**LIBRARY, "Upstash-NonRetryable-Error": "true"}, described(error)
         except Exception as error:
@@ -66,6 +75,7 @@ class Workflow:
         entries = json.loads(body) if body else call.journal(run_id, headers["upstash-message-id"])
         context = Context(run_id, entries, call)
         result = self._function(context)
+        context.check_end()
         text = b"" if result is None else json.dumps(result).encode()
         return 200, {**LIBRARY, "Upstash-Workflow-End": context.held[0]}, text
 
@@ -152,7 +162,6 @@ class Context:
         target = self._last["targetStep"] if is_plan(self._last) else None
         if target in ids:  # the delivery of a plan executes its step alone
             name, function = steps[target - first]
-            check_same(self._last, name, "Run", size)
             self._call.checkpoint(self.held, [{"step": executed(function, result(target, name, "Run", size))}])
         raise Stop(200, "the delivery of the last result of the group goes on")
 
@@ -188,8 +197,15 @@ class Context:
         return first
 
     def _known(self, step_id, name, kind, size):
-        known = self._results.get(step_id)
-        return known and check_same(known, name, kind, size)
+        check_same(self._results.get(step_id) or self._plans.get(step_id), step_id, (name, kind, size))
+        return self._results.get(step_id)
+
+    def check_end(self):
+        """Whether the function has come to all steps that the journal has, now that it has returned."""
+        for step_id in sorted({*self._results, *self._plans}):
+            if step_id > self._count:
+                step = self._results.get(step_id) or self._plans[step_id]
+                raise CodeChanged(f"step {step_id} '{step['stepName']}'", f"returns after step {self._count}")
 
     def _keep(self, step, **when):
         [entry] = self._call.checkpoint(self.held, [{"step": step, **when}])
@@ -262,11 +278,14 @@ def is_plan(step):
     return step is not None and step["stepId"] == 0
 
 
-def check_same(step, name, kind, size):
-    was = step["stepName"], step["stepType"], step["concurrent"]
-    if was != (name, kind, size):
-        raise RuntimeError(f"the workflow has changed: {(name, kind, size)} was {was} in this run")
-    return step
+def check_same(step, step_id, is_now):
+    was = is_now if step is None else (step["stepName"], step["stepType"], step["concurrent"])
+    if was != is_now:
+        raise CodeChanged(f"step {step_id} {described_step(*was)}", f"has {described_step(*is_now)} there")
+
+
+def described_step(name, kind, size):
+    return f"'{name}' ({kind})" + (f" as one of {size} at once" if size > 1 else "")
 
 
 def is_signed(signature, body, keys):

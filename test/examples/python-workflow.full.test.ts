@@ -266,6 +266,23 @@ describe.skipIf(obstacle !== undefined)(`workflows in Python${obstacle ? ` (skip
     expect(heard).toEqual([`${workflowRunId} has failed: NonRetryable never`]);
   });
 
+  it('are parked while the code is other than what their run has behind it', async () => {
+    const { url } = await startWorkflows();
+    const ask = async (method: string, path: string) =>
+      (await fetch(`${waypost.url}${path}`, { method, headers: { authorization } })).json();
+    const { workflowRunId } = await client.trigger({ url: `${url}/changes`, retries: 0 });
+    await client.notify({ eventId: 'go-on', eventData: 'heard', workflowRunId });
+    for (const changed of ["has 'other' (Run) there", 'returns after step 0']) {
+      await eventually(`the run to be parked, since the code ${changed}`, async () =>
+        JSON.stringify(await ask('GET', `/v2/workflows/runs/${workflowRunId}/explain`)).includes(
+          `the code ${changed} now`,
+        ),
+      );
+      expect(await ask('POST', `/v2/waypost/runs/${workflowRunId}/resume`)).toEqual({ resumed: 1 });
+    }
+    expect(await endOf(workflowRunId)).toMatchObject({ workflowRunResponse: '"heard"' });
+  });
+
   it('get nothing for a wait that nobody ends', async () => {
     const { url } = await startWorkflows();
     const { workflowRunId } = await client.trigger({ url: `${url}/expires` });

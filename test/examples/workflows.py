@@ -55,6 +55,18 @@ def expires(context):
     return context.wait_for_event("wait", "never", "1s")
 
 
+deployed = ["one", "other", "gone", "one"]
+
+
+def changes(context):
+    """Each call finds other code."""
+    name = deployed.pop(0)
+    if name == "gone":
+        return "too early"
+    context.run(name, lambda: 1)
+    return context.wait_for_event("news", "go-on", "1m")
+
+
 def told(run_id, answer):
     error = json.loads(answer)
     tell(f"{run_id} has failed: {error['error']} {error['message']}")
@@ -63,7 +75,7 @@ def told(run_id, answer):
 keys = [os.environ["QSTASH_CURRENT_SIGNING_KEY"], os.environ["QSTASH_NEXT_SIGNING_KEY"]]
 workflows = {
     f"/{function.__name__}": Workflow(function, os.environ["QSTASH_URL"], keys, told)
-    for function in (travels, tells, stumbles, refuses, expires)
+    for function in (travels, tells, stumbles, refuses, expires, changes)
 }
 server = server_of(workflows, int(os.environ["PORT"]))
 print("ready", flush=True)
