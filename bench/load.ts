@@ -85,7 +85,7 @@ async function run(
       const pump = () => {
         while (sent < due && idle.length > 0) {
           if (perSecond === undefined) sentNs[sent] = process.hrtime.bigint();
-          idle.pop()?.publish(sent);
+          idle.shift()?.publish(sent); // in turn: a connection that is not used for long is closed by the server
           sent += 1;
         }
       };

@@ -26,18 +26,16 @@ import type { Handoff, MessageStore } from '../stores.ts';
 import type { Fence } from '../workers/fence.ts';
 import type { Numbers } from '../workers/numbers.ts';
 import { Backlog, CLAIM_MANY } from './backlog.ts';
+import { ClaimPace } from './claim-pace.ts';
 import type { ClaimAnswer, ClaimRequest } from './claims.ts';
 import { decide, returned, type Settling } from './decide.ts';
 import { Intake } from './intake.ts';
 import { Settler } from './settler.ts';
 
-/** Messages a single claim may take: keeps its transaction short enough not to delay publishes. */
-const CLAIM_MAX = 128;
-/**
- * After a claim that shows a backlog, the next one may ask for twice as much. One more claim may be under way too, so that
- * each transaction has a claim in it. This is how often the limit may double; a claim without a backlog resets it.
- */
-const DOUBLINGS_MAX = 2;
+/** Messages a single claim may take: keeps its transaction, and the turn in which they go out, short. */
+const CLAIM_MAX = 64;
+/** Claims that may be under way at a time while there is a backlog, so that each transaction has a claim in it. */
+const CLAIMS_MAX = 3;
 /** Lines asked for in one claim; the other lines have their turn in the next. */
 const LINES_MAX = 64;
 /** Body bytes that a lane's next message may have when it takes over the slot of a smaller one. */
@@ -95,13 +93,15 @@ export class Dispatcher implements CallSlots {
   readonly #tokens = new Set<ClaimToken>();
   readonly #claims = new Set<ClaimUnderWay>();
   readonly #alarm: Alarm;
+  readonly #pace: ClaimPace;
   /** Aborts when the time limit of the shutdown has passed. */
   readonly #abort = new AbortController();
   /** Ends the attempts in flight. */
   #attempts = new AbortController();
 
   #nextDueAtMs: Millis = 0; // unknown at start: look at once
-  #doublings = 0;
+  /** Claims that may be under way: one more after each that shows a backlog, one after each that does not. */
+  #claimsMax = 1;
   #turnOfDue = true;
   #lanesFirst = false;
   #draining = false;
@@ -115,6 +115,7 @@ export class Dispatcher implements CallSlots {
     this.#settler = new Settler({ ...deps, intake: this.intake, noteDue, limit: this.#abort.signal });
     this.#inFlight = new InFlight(deps.settings, (line) => this.#lines.reclassify(line));
     this.#alarm = new Alarm(deps.clock, () => this.wake());
+    this.#pace = new ClaimPace(deps.clock, () => this.wake());
     this.#lines = new WaitingLines(this.#inFlight);
     for (const line of waitingLines) this.#lines.add(line);
   }
@@ -294,8 +295,9 @@ export class Dispatcher implements CallSlots {
   /** Claims if there is something to claim and room for it; otherwise sets the timer for when there will be. */
   wake(): void {
     this.#endLingersOthersWaitFor();
-    while (this.#claims.size <= this.#doublings && this.#claimNext());
-    if (this.#claims.size === 0) this.backlog.noteIdle();
+    let next: 'claimed' | 'held' | 'none' = 'claimed';
+    while (this.#claims.size < this.#claimsMax && next === 'claimed') next = this.#claimNext();
+    if (this.#claims.size === 0 && next === 'none') this.backlog.noteIdle();
   }
 
   /** Calls that only stay give up their slots when these would let others start. */
@@ -315,9 +317,9 @@ export class Dispatcher implements CallSlots {
     }
   }
 
-  /** Whether there was something to claim. */
-  #claimNext(): boolean {
-    if (this.#draining || this.#deps.fence.isClosed) return false; // the heartbeat that opens the fence wakes it
+  /** `'held'`: there is something to claim, but answered attempts go first. */
+  #claimNext(): 'claimed' | 'held' | 'none' {
+    if (this.#draining || this.#deps.fence.isClosed) return 'none'; // the heartbeat that opens the fence wakes it
     const { clock } = this.#deps;
     this.#inFlight.findSilent(clock.elapsedMs);
     const due = this.#nextDueAtMs <= clock.nowMs();
@@ -325,12 +327,14 @@ export class Dispatcher implements CallSlots {
     const linesToServe = full ? [] : this.#linesToServe();
     if (full || (!due && linesToServe.length === 0)) {
       if (!due) this.#alarm.setAt(this.#nextDueAtMs);
-      return false; // a full worker is woken by the next free slot
+      return 'none'; // a full worker is woken by the next free slot
     }
+    if (this.#pace.isHeld) return 'held';
+    this.#pace.noteClaim();
     // Lines and newly due messages take turns: otherwise a single free slot would go to the lines each time.
     if (due && linesToServe.length > 0) this.#turnOfDue = !this.#turnOfDue;
     void this.#claim({ due, dueFirst: due && this.#turnOfDue, linesToServe });
-    return true;
+    return 'claimed';
   }
 
   /** Stops claiming; resolves when no attempt is left. After `limitMs` those still running are given back. */
@@ -338,6 +342,7 @@ export class Dispatcher implements CallSlots {
     this.#draining = true;
     this.#alarm.cancel();
     this.#lingers.end(() => true);
+    this.#pace.stop();
     const limit = this.#deps.clock.startTimer(limitMs, () => {
       this.#abort.abort();
       this.#attempts.abort();
@@ -358,7 +363,7 @@ export class Dispatcher implements CallSlots {
   async #claim(targets: ClaimTargets): Promise<void> {
     const { due, linesToServe } = targets;
     const usable = due ? Infinity : linesToServe.reduce((sum, line) => sum + this.#inFlight.roomOf(line), 0);
-    const offer = this.#inFlight.offer(Math.min(CLAIM_MAX << this.#doublings, usable));
+    const offer = this.#inFlight.offer(Math.min(CLAIM_MAX, usable));
     const isStrict = this.#claims.size > 0;
     const claim: ClaimUnderWay = {
       linesToServe,
@@ -376,7 +381,7 @@ export class Dispatcher implements CallSlots {
       // Nothing was claimed, so the same is due as before.
       if (!(error instanceof StoreUnavailable)) throw error;
       this.#deps.log.warn('claim_failed', { reason: error.message });
-      this.#doublings = 0;
+      this.#claimsMax = 1;
       pauseMs = STORE_RETRY_MS;
     } finally {
       this.#inFlight.endOffer(offer);
@@ -418,7 +423,7 @@ export class Dispatcher implements CallSlots {
       void this.#attempt(each);
     }
     this.backlog.noteClaim(linesToServe, claimed);
-    this.#doublings = claimed.length >= CLAIM_MANY ? Math.min(this.#doublings + 1, DOUBLINGS_MAX) : 0;
+    this.#claimsMax = claimed.length >= CLAIM_MANY ? Math.min(this.#claimsMax + 1, CLAIMS_MAX) : 1;
   }
 
   /** The life of one attempt, and of what a call goes on with in it; a call that stays for it makes it. */
@@ -525,8 +530,10 @@ export class Dispatcher implements CallSlots {
   /** Saves the decision with the messages that follow from it, dispatches those, and gives up the slot. */
   async #settle(claimed: Claimed, decision: Settling): Promise<void> {
     const { message } = claimed;
+    this.#pace.noteSettling();
     const handoff = await this.#settler.untilSaved(message, () => this.#handoffOf(claimed));
     const settled = await this.#settler.save(claimed, decision, handoff);
+    this.#pace.noteSettled();
     if (handoff) this.#inFlight.putBack(handoff.bytesMax - bytesOf(claimed));
     if (settled?.kind === 'saved' && settled.next) return this.#handOver(claimed, settled.next);
     if (handoff) this.#tokens.delete(handoff.claimToken);
