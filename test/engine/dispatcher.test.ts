@@ -251,6 +251,18 @@ describe('P9: the limits', () => {
     expect(store.claims.length).toBe(claimsAtFirst + 1);
   });
 
+  test('projects take turns while a claim leaves something due, from the one after the last on', async () => {
+    const { clock, store, dispatcher } = bench();
+    const { claim } = store;
+    const left = [{ nextDueAtMs: NOW_MS }, { nextDueAtMs: NOW_MS, lastProject: 7 }];
+    store.claim = async (...args) => ({ ...(await claim.apply(store, args)), ...left.shift() });
+    dispatcher.wake();
+    await clock.advanceBy(1_000);
+    dispatcher.noteDue(NOW_MS);
+    await clock.advanceBy(1_000);
+    expect(store.claims.map(({ afterProject }) => afterProject)).toEqual([undefined, 0, 7, undefined]);
+  });
+
   test('a claim for lines alone asks for no more slots than these can use', async () => {
     const line = lineOf(1, 'https://a.example');
     const settings = { inFlightMax: 1_000, inFlightPerOriginMax: 10 };

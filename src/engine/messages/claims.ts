@@ -33,6 +33,11 @@ export interface ClaimRequest {
   unproven?: ProjectRooms & { slots: number; proven: OriginLine[] };
   /** Whether to look at the due index and the keys' wait lists at all; false when only messages in lines are asked for. */
   due: boolean;
+  /**
+   * Projects take turns at the due index, from the one after this on; absent: whatever is due first is taken first,
+   * which costs less and is the same while a claim takes all that is due.
+   */
+  afterProject?: ProjectId;
   /** Whether the keys' wait lists come before the due index. They take turns, which matters when slots are few. */
   lanesFirst: boolean;
   /** Lines whose messages may go now, each up to its room. */
@@ -50,4 +55,6 @@ export interface ClaimAnswer {
   emptied: OriginLine[];
   /** When the next message of the due index or a wait list is due; may be in the past when `limit` was reached. */
   nextDueAtMs: Millis | undefined;
+  /** The last project that had its turn, when they took turns. */
+  lastProject?: ProjectId | undefined;
 }

@@ -13,7 +13,7 @@ import type { CallSlots } from '../calls/places.ts';
 import { type Held, InFlight, type Offer } from '../lanes/in-flight.ts';
 import { lineOf, type OriginLine, readLine } from '../lanes/origin-line.ts';
 import { WaitingLines } from '../lanes/waiting-lines.ts';
-import type { Claimed, ClaimToken, Message, Millis, Outcome, WorkerId } from '../model.ts';
+import type { Claimed, ClaimToken, Message, Millis, Outcome, ProjectId, WorkerId } from '../model.ts';
 import type { OperatorEvents } from '../operator-events/events.ts';
 import type { Clock, Delivery, EventLog, Observer, Randomness } from '../ports.ts';
 import type { Reports } from '../reports.ts';
@@ -103,6 +103,8 @@ export class Dispatcher implements CallSlots {
   /** Claims that may be under way: one more after each that shows a backlog, one after each that does not. */
   #claimsMax = 1;
   #turnOfDue = true;
+  /** Set while more is due than a claim takes: the project that had the last turn. */
+  #afterProject: ProjectId | undefined;
   #lanesFirst = false;
   #draining = false;
   #whenIdle: (() => void)[] = [];
@@ -401,13 +403,19 @@ export class Dispatcher implements CallSlots {
     const lanesFirst = this.#lanesFirst;
     const limits = { limit: slots, bytesMax: bytes, isStrict: claim.isStrict, ...rooms };
     return await store.messages.claim(
-      { worker, firstToken, ...limits, due, dueFirst, lanesFirst, linesToServe },
+      { worker, firstToken, ...limits, due, dueFirst, lanesFirst, linesToServe, ...this.#turns() },
       clock.nowMs(),
     );
   }
 
-  #take({ claimed, waitingLines, emptied, nextDueAtMs }: ClaimAnswer, { linesToServe, heard }: ClaimUnderWay): void {
-    this.#nextDueAtMs = Math.min(nextDueAtMs ?? Infinity, heard.dueAtMs);
+  #turns(): Pick<ClaimRequest, 'afterProject'> {
+    return this.#afterProject === undefined ? {} : { afterProject: this.#afterProject };
+  }
+
+  #take(answer: ClaimAnswer, { linesToServe, heard }: ClaimUnderWay): void {
+    const { claimed, waitingLines, emptied, nextDueAtMs = Infinity, lastProject = this.#afterProject ?? 0 } = answer;
+    this.#nextDueAtMs = Math.min(nextDueAtMs, heard.dueAtMs);
+    this.#afterProject = nextDueAtMs <= this.#deps.clock.nowMs() ? lastProject : undefined;
     const served = new Set(claimed.map(({ message }) => lineTo(message)));
     for (const line of emptied) this.#lines.delete(line);
     for (const line of linesToServe) {

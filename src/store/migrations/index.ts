@@ -15,6 +15,7 @@ import { minutes } from './012-minutes.ts';
 import { statusOfDelivered } from './013-status-of-delivered.ts';
 import { operatorEvents } from './014-operator-events.ts';
 import { parkedRuns } from './015-parked-runs.ts';
+import { turnsOfProjects } from './016-turns-of-projects.ts';
 import type { Migration } from './migration.ts';
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -33,6 +34,7 @@ export const MIGRATIONS: readonly Migration[] = [
   statusOfDelivered,
   operatorEvents,
   parkedRuns,
+  turnsOfProjects,
 ];
 
 /** The database was written by a newer Waypost in a way that this one cannot work with. */

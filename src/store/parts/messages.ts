@@ -36,12 +36,16 @@ export function messagesOver(connection: Connection): MessageStore {
     },
 
     async claim(request, nowMs) {
-      const { claimed, waitingLines, emptied, nextDueAtMs } = await connection.write('claim', { request, nowMs });
+      const { claimed, waitingLines, emptied, nextDueAtMs, lastProject } = await connection.write('claim', {
+        request,
+        nowMs,
+      });
       return {
         claimed: claimed.map(decodeClaimed),
         waitingLines,
         emptied,
         nextDueAtMs: nextDueAtMs ?? undefined,
+        lastProject,
       };
     },
 

@@ -65,9 +65,21 @@ export function claimConformance(open: OpenStore): void {
     const first = await world().claim({ limit: 1 }, T0 + 1);
     expect(first).toMatchObject({ waitingLines: [LINE_A], nextDueAtMs: T0 });
     expect(first.claimed).toHaveLength(1);
-    for (let claims = 0; claims < 2; claims += 1) await world().claim({ limit: 1 }, T0 + 1);
+    for (let claims = 0; claims < 4; claims += 1) await world().claim({ limit: 1 }, T0 + 1);
     expect(await world().store.messages.waitingLines()).toEqual([LINE_A, LINE_B]);
     expect(keysOf(await world().claim({ limit: 1, due: false, linesToServe: [LINE_B] }, T0 + 1))).toEqual([other.key]);
+  });
+
+  it('lets projects take turns when it is asked to, each in its own order, and says whose turn was the last', async () => {
+    const crowd = Array.from({ length: 200 }, () => world().message({ url: A }));
+    await world().store.messages.accept(crowd, T0);
+    const fresh = await world().accept({ projectId: OTHER_PROJECT, url: B, notBeforeMs: T0 + 1 });
+    const later = await world().accept({ projectId: OTHER_PROJECT, url: B, notBeforeMs: T0 + 2 });
+    const both = await world().claim({ limit: 4, afterProject: 0 }, T0 + 1);
+    expect(keysOf(both)).toEqual([...crowd.slice(0, 2).map(({ message }) => message.key), fresh.key].concat());
+    expect((await world().claim({ limit: 1, afterProject: PROJECT }, T0 + 2)).lastProject).toBe(OTHER_PROJECT);
+    expect(await world().statesOf(later)).toEqual(['CREATED', 'ACTIVE']);
+    expect((await world().claim({ limit: 1, afterProject: OTHER_PROJECT }, T0 + 2)).lastProject).toBe(PROJECT);
   });
 
   it('claims no more bytes than asked for, in order, but always one message', async () => {

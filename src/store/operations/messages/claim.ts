@@ -11,10 +11,14 @@ import { EVERYTHING, type LockedProjects } from '../locked-projects.ts';
 import { lastEventTimes, type WriteContext } from '../logs/log-writer.ts';
 import { read, write } from '../operation.ts';
 import { ClaimRooms } from './claim-rooms.ts';
+import { projectsInTurn } from './projects-in-turn.ts';
 import { CONTENT_FIELDS, type ContentRow, codeOfLogState } from './rows.ts';
 
-/** The fewest due messages looked at, even for few slots. Those without a slot move to their origin's line. */
-const WINDOW_MIN = 128;
+/**
+ * The fewest due messages looked at, even for few slots. Those without a slot move to their origin's line. No more than
+ * a whole claim takes, so that none moves there only because a claim is full.
+ */
+const WINDOW_MIN = 64;
 
 /** The most due messages looked at in one transaction. It bounds the cost when all are for one full origin. */
 const EXAMINED_MAX = 500;
@@ -43,6 +47,7 @@ export interface ClaimRows {
   waitingLines: OriginLine[];
   emptied: OriginLine[];
   nextDueAtMs: number | null;
+  lastProject?: ProjectId | undefined;
 }
 
 export interface Candidate {
@@ -67,7 +72,7 @@ export const claim = write(
     if (request.due) await round.releaseHeldProjects();
     const emptied = request.dueFirst ? [] : await serveLines(round, request.linesToServe);
     if (request.due && request.lanesFirst) await serveLanes(round);
-    if (request.due) await takeDue(round);
+    const lastProject = request.due ? await takeDue(round, request.afterProject) : undefined;
     if (request.due && !request.lanesFirst) await serveLanes(round);
     if (request.dueFirst) emptied.push(...(await serveLines(round, request.linesToServe)));
     await round.sendBack();
@@ -81,6 +86,7 @@ export const claim = write(
       waitingLines: round.waitingLines,
       emptied,
       nextDueAtMs: isOthers ? later(nextMs, nowMs) : nextMs,
+      lastProject,
     };
   },
 );
@@ -117,6 +123,10 @@ async function projectsOfClaim(
   );
   if (parallelismMax === 0) return projects;
   for (const projectId of await projectsWithHeld(queries)) projects.add(projectId);
+  if (request.afterProject !== undefined) {
+    for (const projectId of (await projectsInTurn(queries, request.afterProject, nowMs)).due) projects.add(projectId);
+    return projects;
+  }
   addAll(
     await queries.query(
       `select distinct project_id from (select project_id from messages
@@ -215,9 +225,9 @@ class Round {
   }
 
   /** Takes a candidate of the due index or of a key with room, or moves it into the line of its origin or project. */
-  takeOrWait(candidate: Candidate): void {
+  takeOrWait(candidate: Candidate, mayTake = true): void {
     if (this.#gate.roomOf(candidate.project_id) === 0) this.#toLane.push([candidate.key, LINE.project]);
-    else if (this.#hasRoom(candidate) && this.#take(candidate)) return;
+    else if (mayTake && this.#hasRoom(candidate) && this.#take(candidate)) return;
     else this.#toOrigin.push(candidate);
     this.#laneOf(candidate)?.noteReleased();
   }
@@ -302,26 +312,54 @@ async function serveLines(round: Round, lines: readonly OriginLine[]): Promise<O
 }
 
 /**
- * Takes due messages in due order. A message gets no slot when its origin or project has its share, or when the worker
- * is full. It then leaves the due index. Otherwise a crowd for a few origins would stand before all others, and would
- * shrink by only a few slots at a time (P9).
+ * Takes due messages in due order. With `afterProject` projects take turns, each in its own order, and the answer is
+ * the last one that had its turn: then one with few messages does not wait behind one with a million.
  */
-async function takeDue(round: Round): Promise<void> {
-  let examined = 0;
+async function takeDue(round: Round, afterProject: ProjectId | undefined): Promise<ProjectId | undefined> {
+  if (afterProject === undefined) {
+    await takeInOrder(round, undefined, round.messagesLeft, 1);
+    return undefined;
+  }
+  const { due, last } = await projectsInTurn(round.tx, afterProject, round.nowMs);
+  for (const [index, projectId] of due.entries()) {
+    const turns = due.length - index;
+    await takeInOrder(round, projectId, Math.ceil(round.messagesLeft / turns), turns);
+    if (round.isFull) return projectId;
+  }
+  return last;
+}
+
+/**
+ * Takes up to `share` due messages, of one project or of all. A message gets no slot when its origin or project has its
+ * share, or when the worker is full. It then leaves the due index. Otherwise a crowd for a few origins would stand
+ * before all others, and would shrink by only a few slots at a time (P9). `turns`: how many projects share what may be
+ * looked at.
+ */
+async function takeInOrder(
+  round: Round,
+  projectId: ProjectId | undefined,
+  share: number,
+  turns: number,
+): Promise<void> {
+  const takenBefore = round.taken.length;
+  let [examined, left] = [0, share];
   let last = { due_at_ms: -1, key: -1 };
-  while (!round.isFull && examined < EXAMINED_MAX) {
-    const size = Math.min(EXAMINED_MAX - examined, Math.max(round.messagesLeft, WINDOW_MIN));
+  const ofProject = projectId === undefined ? '' : 'project_id = ? and ';
+  while (!round.isFull && left > 0 && examined < EXAMINED_MAX / turns) {
+    const size = Math.ceil(Math.min(EXAMINED_MAX / turns - examined, Math.max(left, WINDOW_MIN / turns)));
     const candidates = await round.tx.query<Candidate>(
       `select ${CANDIDATE_FIELDS} from messages
-       where claim_token is null and line = ${LINE.due} and due_at_ms <= ? and (due_at_ms, key) > (?, ?)
+       where ${ofProject}claim_token is null and line = ${LINE.due} and due_at_ms <= ? and (due_at_ms, key) > (?, ?)
        order by due_at_ms, key limit ? for update skip locked`,
-      [round.nowMs, last.due_at_ms, last.key, size],
+      [...(projectId === undefined ? [] : [projectId]), round.nowMs, last.due_at_ms, last.key, size],
     );
     await round.load(candidates);
     for (const candidate of candidates) {
-      if (round.mayTouch(candidate)) round.takeOrWait(candidate);
+      left = share - (round.taken.length - takenBefore);
+      if (round.mayTouch(candidate)) round.takeOrWait(candidate, left > 0);
       last = candidate;
     }
+    left = share - (round.taken.length - takenBefore);
     examined += candidates.length;
     if (candidates.length < size) break;
   }
