@@ -28,6 +28,10 @@ export class WaitingLines {
     this.#inFlight = inFlight;
   }
 
+  get isEmpty(): boolean {
+    return this.#byProject.size === 0;
+  }
+
   has(line: OriginLine): boolean {
     return this.#turnOf(line) !== undefined;
   }

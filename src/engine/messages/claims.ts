@@ -40,9 +40,11 @@ export interface ClaimRequest {
   afterProject?: ProjectId;
   /** Whether the keys' wait lists come before the due index. They take turns, which matters when slots are few. */
   lanesFirst: boolean;
+  /** Whether messages may wait in any line: then a due message joins those that wait in its own. */
+  hasLines?: boolean;
   /** Lines whose messages may go now, each up to its room. */
   linesToServe: OriginLine[];
-  /** Whether the due index is served before `linesToServe`, not after; a due message for one of these lines joins it. */
+  /** Whether the due index is served before `linesToServe`, not after. */
   dueFirst?: boolean;
 }
 

@@ -403,7 +403,17 @@ export class Dispatcher implements CallSlots {
     const lanesFirst = this.#lanesFirst;
     const limits = { limit: slots, bytesMax: bytes, isStrict: claim.isStrict, ...rooms };
     return await store.messages.claim(
-      { worker, firstToken, ...limits, due, dueFirst, lanesFirst, linesToServe, ...this.#turns() },
+      {
+        worker,
+        firstToken,
+        ...limits,
+        due,
+        dueFirst,
+        lanesFirst,
+        linesToServe,
+        hasLines: !this.#lines.isEmpty,
+        ...this.#turns(),
+      },
       clock.nowMs(),
     );
   }

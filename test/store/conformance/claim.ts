@@ -206,11 +206,26 @@ export function claimConformance(open: OpenStore): void {
     expect(claimed.map(({ message }) => message.projectId)).toEqual([PROJECT, OTHER_PROJECT]);
   });
 
-  it('lets what is due join its line when that has its turn first, and nobody else’s', async () => {
-    await world().accept({ url: A });
-    const other = await world().accept({ url: A, projectId: OTHER_PROJECT });
-    const answer = await world().claim({ linesToServe: [LINE_A], dueFirst: true });
+  it('lets what is due join its line while others wait there, whoever is served, and nobody else’s', async () => {
+    const inLine = { kind: 'origin', dueAtMs: T0 } as const;
+    const [first, second] = [
+      await world().accept({ url: A, state: inLine }),
+      await world().accept({ url: A, state: inLine }),
+    ];
+    const late = await world().accept({ url: A, notBeforeMs: T0 + 1 });
+    const other = await world().accept({ url: A, projectId: OTHER_PROJECT, notBeforeMs: T0 + 1 });
+    const answer = await world().claim({ hasLines: true }, T0 + 1);
     expect([keysOf(answer), answer.waitingLines]).toEqual([[other.key], [LINE_A]]);
+    expect(keysOf(await world().claim({ linesToServe: [LINE_A], hasLines: true }, T0 + 1))).toEqual(
+      [first, second, late].map(({ key }) => key),
+    );
+  });
+
+  it('takes what is due with the last that wait in its line, which it empties', async () => {
+    const inLine = await world().accept({ url: A, state: { kind: 'origin', dueAtMs: T0 } });
+    const due = await world().accept({ url: A, notBeforeMs: T0 + 1 });
+    const answer = await world().claim({ linesToServe: [LINE_A], hasLines: true }, T0 + 1);
+    expect([keysOf(answer), answer.emptied]).toEqual([[inLine.key, due.key], [LINE_A]]);
   });
 
   it('serves lines before what is due, or after it', async () => {

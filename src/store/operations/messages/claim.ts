@@ -57,9 +57,16 @@ export interface Candidate {
   due_at_ms: number;
   bytes: number;
   flow_key: string | null;
+  /** Of a message that is in no line: whether others wait in its line already. Absent: there are no lines. */
+  is_behind?: number | boolean;
 }
 
 export const CANDIDATE_FIELDS = 'key, project_id, origin, due_at_ms, bytes, flow_key';
+
+/** With whether others wait in the line of the candidate already. */
+const CANDIDATE_BEHIND_FIELDS = `${CANDIDATE_FIELDS}, exists (select 1 from messages w
+  where w.project_id = messages.project_id and w.origin = messages.origin and w.claim_token is null and w.line = ${LINE.origin}
+  ) as is_behind`;
 
 export const claim = write(
   {
@@ -155,7 +162,8 @@ class Round {
   readonly #locked: LockedProjects;
   readonly #request: ClaimRequest;
   readonly #rooms: ClaimRooms;
-  readonly #passedOver: ReadonlySet<OriginLine>;
+  /** Lines of which no message is left, though their rows do not show it yet. */
+  readonly #emptied = new Set<OriginLine>();
   readonly #toOrigin: Candidate[] = [];
   readonly #toLane: [key: number, line: number][] = [];
   #bytes = 0;
@@ -167,9 +175,13 @@ class Round {
     this.nowMs = nowMs;
     this.#request = request;
     this.#rooms = new ClaimRooms(request);
-    this.#passedOver = new Set(request.dueFirst ? request.linesToServe : []);
     this.flows = new FlowLanes(tx, nowMs);
     this.#gate = new ProjectGate(tx, limits.parallelismMax);
+  }
+
+  /** What to read of those that are in no line. */
+  get candidateFields(): string {
+    return this.#request.hasLines ? CANDIDATE_BEHIND_FIELDS : CANDIDATE_FIELDS;
   }
 
   get isFull(): boolean {
@@ -272,10 +284,14 @@ class Round {
     return true;
   }
 
+  noteEmptied(line: OriginLine): void {
+    this.#emptied.add(line);
+  }
+
   /** A due message does not overtake those that wait in its line. */
-  #hasRoom({ project_id, origin }: Candidate): boolean {
+  #hasRoom({ project_id, origin, is_behind }: Candidate): boolean {
     const line = lineOf(project_id, origin);
-    return !this.#passedOver.has(line) && this.roomOf(line) > 0;
+    return (!is_behind || this.#emptied.has(line)) && this.roomOf(line) > 0;
   }
 
   #laneOf({ project_id, flow_key }: Candidate): FlowLane | undefined {
@@ -306,7 +322,9 @@ async function serveLines(round: Round, lines: readonly OriginLine[]): Promise<O
       if (!round.takeOrSendBack(candidate)) break;
       gone += 1;
     }
-    if (gone === candidates.length && gone <= room) emptied.push(line);
+    if (gone < candidates.length || gone > room) continue;
+    emptied.push(line);
+    round.noteEmptied(line);
   }
   return emptied;
 }
@@ -348,7 +366,7 @@ async function takeInOrder(
   while (!round.isFull && left > 0 && examined < EXAMINED_MAX / turns) {
     const size = Math.ceil(Math.min(EXAMINED_MAX / turns - examined, Math.max(left, WINDOW_MIN / turns)));
     const candidates = await round.tx.query<Candidate>(
-      `select ${CANDIDATE_FIELDS} from messages
+      `select ${round.candidateFields} from messages
        where ${ofProject}claim_token is null and line = ${LINE.due} and due_at_ms <= ? and (due_at_ms, key) > (?, ?)
        order by due_at_ms, key limit ? for update skip locked`,
       [...(projectId === undefined ? [] : [projectId]), round.nowMs, last.due_at_ms, last.key, size],
@@ -381,7 +399,7 @@ async function serveLanes(round: Round): Promise<void> {
     round.flows.markServed(lane);
     if (room === 0) continue;
     const candidates = await round.tx.query<Candidate>(
-      `select ${CANDIDATE_FIELDS} from messages
+      `select ${round.candidateFields} from messages
        where project_id = ? and flow_key = ? and claim_token is null and line = ${LINE.flow} and due_at_ms <= ?
        order by due_at_ms, key limit ? for update skip locked`,
       [row.project_id, row.key, round.nowMs, room],
