@@ -239,10 +239,14 @@ describe('P9: the limits', () => {
     const settings = { inFlightMax: 4_000, inFlightPerOriginMax: 4_000 };
     const { clock, store, dispatcher } = bench({ settings });
     const { claim, settle } = store;
+    for (let key = 5_001; key <= 6_200; key += 1) store.add(to('abcd'.charAt(key % 4), key));
+    dispatcher.wake();
+    await clock.advanceBy(5_000); // by now the endpoints have answered often
+    store.claims.length = 0;
     store.claim = async (...args) => clock.delay(5).then(() => claim.apply(store, args));
     store.settle = async (...args) => clock.delay(600).then(() => settle.apply(store, args));
     for (let key = 1; key <= 3_000; key += 1) store.add(to('abcd'.charAt(key % 4), key));
-    dispatcher.wake();
+    dispatcher.noteDue(NOW_MS);
     await clock.advanceBy(30);
     const claimsAtFirst = store.claims.length;
     await clock.advanceBy(200);
@@ -270,12 +274,26 @@ describe('P9: the limits', () => {
     setReply(network, 'https://a.example', { kind: 'answer', status: 200, afterMs: 100 });
     for (let key = 1; key <= 30; key += 1) store.add(to('a', key), { isInLine: true });
     dispatcher.wake();
-    await clock.advanceBy(10);
+    await clock.advanceBy(150);
     const [first, ...others] = store.claims;
     expect([first?.due, first?.limit]).toEqual([true, 64]); // at the start it is not known what is due
     expect(others.map(({ due }) => due)).toEqual(others.map(() => false));
     expect(others.length).toBeGreaterThan(0);
     for (const { limit } of others) expect(limit).toBeLessThanOrEqual(10);
+  });
+
+  test('a silent origin gets more of what waits for it as time passes, though nothing else happens', async () => {
+    const settings = { inFlightMax: 1_000, inFlightPerOriginMax: 16 };
+    const { clock, store, network, dispatcher } = bench({ settings });
+    setReply(network, 'https://a.example', { kind: 'silence' });
+    for (let key = 1; key <= 30; key += 1) store.add(to('a', key));
+    dispatcher.wake();
+    const sent: number[] = [];
+    for (let second = 0; second < 5; second += 1) {
+      await clock.advanceBy(1_000);
+      sent.push(network.attempts.length);
+    }
+    expect(sent).toEqual([8, 16, 16, 16, 16]);
   });
 
   test('a line of one project waits for no other project’s line before the same origin', async () => {

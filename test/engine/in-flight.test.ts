@@ -34,7 +34,7 @@ function fill(inFlight: InFlight, lines: OriginLine[], bytes = 0): number {
   for (let before = -1; before !== started; ) {
     before = started;
     for (const line of lines) {
-      if (!inFlight.hasSpace(bytes) || inFlight.roomOf(line) === 0) continue;
+      if (!inFlight.hasSpace(bytes) || inFlight.roomOfNew(line) === 0) continue;
       inFlight.enter(line, bytes);
       started += 1;
     }
@@ -50,25 +50,25 @@ describe('the share of one origin', () => {
   test('is half of all slots when its maximum is larger', () => {
     const inFlight = proven({ ...LIMITS, inFlightPerOriginMax: 100 }, [A, B]);
     expect([fill(inFlight, [A]), inFlight.freeSlots]).toEqual([5, 5]);
-    expect(inFlight.roomOf(B)).toBeGreaterThan(0);
+    expect(inFlight.roomOfNew(B)).toBeGreaterThan(0);
   });
 
   test('is about half of all bytes, however few its messages', () => {
     const inFlight = proven(LIMITS, [A, B]);
-    expect([fill(inFlight, [A], 250), inFlight.freeBytes, inFlight.roomOf(B)]).toEqual([2, 500, 4]);
+    expect([fill(inFlight, [A], 250), inFlight.freeBytes, inFlight.roomOfNew(B)]).toEqual([2, 500, 4]);
   });
 
   test('comes back when its attempts end', () => {
     const inFlight = proven(LIMITS, [A]);
     fill(inFlight, [A]);
     inFlight.leave(A, 0);
-    expect([inFlight.roomOf(A), inFlight.count]).toEqual([1, 3]);
+    expect([inFlight.roomOfNew(A), inFlight.count]).toEqual([1, 3]);
   });
 
   test('goes by the bytes that it keeps when one of its messages ends', () => {
     const inFlight = proven(LIMITS, [A]);
     fill(inFlight, [A], 250);
-    expect([inFlight.roomOf(A), inFlight.mayHandOff(A, 250)]).toEqual([0, true]);
+    expect([inFlight.roomOfNew(A), inFlight.mayHandOff(A, 250)]).toEqual([0, true]);
   });
 });
 
@@ -102,7 +102,7 @@ describe('the share of one project', () => {
   test('is seven eighths of all bytes, however few its messages', () => {
     const inFlight = proven(limits, [...own, ...theirs]);
     expect([fill(inFlight, own, 50), inFlight.freeBytes]).toEqual([140, 1_000]);
-    expect(inFlight.roomOf(lineOf(2, '2-0'))).toBeGreaterThan(0);
+    expect(inFlight.roomOfNew(lineOf(2, '2-0'))).toBeGreaterThan(0);
   });
 });
 
@@ -119,7 +119,7 @@ describe('lines that have not answered lately', () => {
   test('leave the other half to those of their project that answer', () => {
     const inFlight = proven(limits, [A]);
     fill(inFlight, hanging);
-    expect(inFlight.roomOf(A)).toBe(100);
+    expect(inFlight.roomOfNew(A)).toBe(100);
   });
 
   test('have half of the bytes together', () => {
@@ -135,9 +135,9 @@ describe('lines that have not answered lately', () => {
   test('are proven by an answer, with all that they have in flight', () => {
     const inFlight = new InFlight(limits);
     fill(inFlight, hanging);
-    expect(inFlight.roomOf(lineOf(1, 'another'))).toBe(0);
+    expect(inFlight.roomOfNew(lineOf(1, 'another'))).toBe(0);
     for (const line of hanging.slice(0, 100)) answer(inFlight, line, 0);
-    expect(inFlight.roomOf(lineOf(1, 'another'))).toBeGreaterThan(0);
+    expect(inFlight.roomOfNew(lineOf(1, 'another'))).toBeGreaterThan(0);
   });
 
   test('count with all that they have in flight from the moment they are not proven any more', () => {
@@ -204,10 +204,10 @@ describe('an origin whose attempts end without an answer', () => {
     const inFlight = new InFlight(limits);
     const rooms = Array.from({ length: 6 }, () => {
       inFlight.noteNoAnswer(A);
-      return inFlight.roomOf(A);
+      return inFlight.roomOfNew(A);
     });
     expect(rooms).toEqual([32, 16, 8, 4, 4, 4]);
-    expect(inFlight.roomOf(B)).toBe(64);
+    expect(inFlight.roomOfNew(B)).toBe(64);
     expect(inFlight.offer(10).roomByOrigin).toEqual({ a: 2 });
   });
 
@@ -224,17 +224,17 @@ describe('an origin whose attempts end without an answer', () => {
     for (let nth = 0; nth < 6; nth += 1) inFlight.noteNoAnswer(A);
     expect(inFlight.mayHandOff(A, 10)).toBe(false);
     for (let nth = 0; nth < 2; nth += 1) inFlight.leave(A, 10);
-    expect([inFlight.roomOf(A), inFlight.mayHandOff(A, 10)]).toEqual([0, true]);
+    expect([inFlight.roomOfNew(A), inFlight.mayHandOff(A, 10)]).toEqual([0, true]);
   });
 
   test('has all of it again after as many answers', () => {
     const inFlight = new InFlight(limits);
     for (let failures = 0; failures < 9; failures += 1) inFlight.noteNoAnswer(A);
     for (let answers = 0; answers < 59; answers += 1) inFlight.noteAnswer(A, 0);
-    expect(inFlight.roomOf(A)).toBe(63);
+    expect(inFlight.roomOfNew(A)).toBe(63);
     inFlight.noteAnswer(A, 0);
     inFlight.noteAnswer(A, 0);
-    expect(inFlight.roomOf(A)).toBe(64);
+    expect(inFlight.roomOfNew(A)).toBe(64);
   });
 
   test('is remembered only while there are few of them', () => {
@@ -243,14 +243,14 @@ describe('an origin whose attempts end without an answer', () => {
     const offer = inFlight.offer(128);
     expect(Object.keys(offer.roomByOrigin).length).toBeLessThan(1_000);
     inFlight.endOffer(offer);
-    expect([inFlight.roomOf(lineOf(1, 'dead-0')), inFlight.roomOf(lineOf(1, 'dead-9999'))]).toEqual([64, 32]);
+    expect([inFlight.roomOfNew(lineOf(1, 'dead-0')), inFlight.roomOfNew(lineOf(1, 'dead-9999'))]).toEqual([64, 32]);
   });
 
   test('drives out of memory the one that is there for longest, once there are 512', () => {
     const inFlight = new InFlight(limits);
     const lines = linesOf(1, 513);
     for (const line of lines.slice(0, 512)) inFlight.noteNoAnswer(line);
-    const remembered = () => lines.filter((line) => inFlight.roomOf(line) === 32);
+    const remembered = () => lines.filter((line) => inFlight.roomOfNew(line) === 32);
     expect(remembered()).toEqual(lines.slice(0, 512));
     for (const line of lines.slice(512)) inFlight.noteNoAnswer(line);
     expect(remembered()).toEqual(lines.slice(1));
@@ -317,11 +317,11 @@ test('a slot goes on where its project has exactly as many as it may, of slots a
   const [line = A, other = B] = own;
   const slots = proven({ ...LIMITS, inFlightMax: 86, inFlightPerOriginMax: 100 }, own);
   for (const each of own.slice(0, 76)) slots.enter(each, 0);
-  expect([slots.roomOf(line), slots.mayHandOff(line, 0)]).toEqual([0, true]);
+  expect([slots.roomOfNew(line), slots.mayHandOff(line, 0)]).toEqual([0, true]);
   const bytes = proven(LIMITS, own);
   bytes.enter(line, 100);
   bytes.enter(other, 860);
-  expect([bytes.roomOf(line), bytes.mayHandOff(line, 100)]).toEqual([0, true]);
+  expect([bytes.roomOfNew(line), bytes.mayHandOff(line, 100)]).toEqual([0, true]);
 });
 
 test('a slot goes on where nothing else is in flight, although a claim has been offered all bytes', () => {
@@ -345,13 +345,13 @@ describe('an offer to a claim', () => {
   test('keeps half for those that are accepted meanwhile', () => {
     const inFlight = proven(LIMITS, [A]);
     expect(inFlight.offer(128)).toMatchObject({ slots: 5, bytes: 500, defaultRoom: 2 });
-    expect([inFlight.freeSlots, inFlight.freeBytes, inFlight.roomOf(A)]).toEqual([5, 500, 2]);
+    expect([inFlight.freeSlots, inFlight.freeBytes, inFlight.roomOfNew(A)]).toEqual([5, 500, 2]);
   });
 
   test('has the last slot', () => {
     const inFlight = new InFlight({ ...LIMITS, inFlightMax: 1 });
     expect(inFlight.offer(128).slots).toBe(1);
-    expect([inFlight.hasSpace(0), inFlight.roomOf(A)]).toEqual([false, 0]);
+    expect([inFlight.hasSpace(0), inFlight.roomOfNew(A)]).toEqual([false, 0]);
   });
 
   test('is no larger than asked for', () => {
@@ -380,6 +380,7 @@ describe('an offer to a claim', () => {
 
   test('names what a line may have of its project, where that is less than its origin has room for', () => {
     const inFlight = proven({ ...LIMITS, inFlightPerOriginMax: 100 }, [A, B]);
+    for (let nth = 0; nth < 5; nth += 1) answer(inFlight, A, 0);
     for (let nth = 0; nth < 3; nth += 1) inFlight.enter(A, 0);
     const { roomByOrigin, roomByLine } = inFlight.offer(128);
     expect([{ ...roomByOrigin }, roomByLine]).toEqual([{}, { [A]: 2 }]);
@@ -426,7 +427,7 @@ describe('an offer to a claim', () => {
   test('is free again when it has ended', () => {
     const inFlight = proven(LIMITS, [A]);
     inFlight.endOffer(inFlight.offer(128));
-    expect([inFlight.freeSlots, inFlight.freeBytes, inFlight.roomOf(A)]).toEqual([10, 1_000, 4]);
+    expect([inFlight.freeSlots, inFlight.freeBytes, inFlight.roomOfNew(A)]).toEqual([10, 1_000, 4]);
   });
 
   test('leaves half of the rest for one more', () => {
@@ -503,7 +504,7 @@ function play(
     inFlight.findSilent(nowMs);
     let started: Attempt | undefined;
     if (step.do === 'accept') {
-      if (inFlight.hasSpace(step.bytes) && inFlight.roomOf(step.line) > 0) {
+      if (inFlight.hasSpace(step.bytes) && inFlight.roomOfNew(step.line) > 0) {
         started = { line: step.line, bytes: step.bytes };
         start(started);
       }
@@ -593,7 +594,7 @@ test('whoever wants slots has its guaranteed share once as many attempts have en
         for (const line of lines) {
           const rooms = inFlight.roomsOfProject(projectId);
           if (rooms.all === 0 || (rooms.unproven === 0 && !answers)) return;
-          if (inFlight.roomOf(line) === 0) continue;
+          if (inFlight.roomOfNew(line) === 0) continue;
           inFlight.enter(line, 0);
           running.push(line);
         }
@@ -645,4 +646,69 @@ test('bytes set aside are nobody else’s until they are put back, and never mor
   expect([inFlight.isFull, inFlight.setAside(1), inFlight.setAside(-5)]).toEqual([true, 0, 0]);
   inFlight.putBack(300);
   expect(inFlight.freeBytes).toBe(300);
+});
+
+describe('messages that wait for an origin', () => {
+  const limits = { inFlightMax: 1_000, inFlightPerOriginMax: 64, inFlightBytesMax: 1_000 };
+
+  /** Starts what may start of what waits; returns how many attempts the line has then. */
+  function start(inFlight: InFlight): number {
+    while (inFlight.roomOf(A) > 0) {
+      inFlight.enter(A, 0);
+      inFlight.noteSent(A, 0);
+    }
+    return inFlight.countOf(A);
+  }
+
+  function end(inFlight: InFlight, count: number, status: number): void {
+    for (let nth = 0; nth < count; nth += 1) {
+      inFlight.noteAnswer(A, 0, status);
+      inFlight.leave(A, 0);
+    }
+  }
+
+  test('are a few at first, and twice as many with each round of answers, up to its maximum', () => {
+    const inFlight = new InFlight(limits);
+    const rounds = Array.from({ length: 6 }, () => {
+      const count = start(inFlight);
+      end(inFlight, count, 200);
+      return count;
+    });
+    expect(rounds).toEqual([4, 8, 16, 32, 64, 64]);
+  });
+
+  test('are no more while it answers that it is too much for it', () => {
+    const inFlight = new InFlight(limits);
+    for (const status of [503, 429, 500]) end(inFlight, start(inFlight), status);
+    expect(start(inFlight)).toBe(4);
+  });
+
+  test('are half as many when an attempt ends without an answer', () => {
+    const inFlight = new InFlight(limits);
+    for (let round = 0; round < 3; round += 1) end(inFlight, start(inFlight), 200);
+    expect(inFlight.roomOf(A)).toBe(32);
+    inFlight.noteNoAnswer(A);
+    expect(inFlight.roomOf(A)).toBe(16);
+  });
+
+  test('are twice as many with each second in which it neither answers nor fails', () => {
+    const inFlight = new InFlight(limits);
+    const counts = [0, 999, 1_000, 2_000, 3_000, 4_000, 5_000].map((nowMs) => {
+      inFlight.findSilent(nowMs);
+      return start(inFlight);
+    });
+    expect([counts, inFlight.isRising]).toEqual([[4, 4, 8, 16, 32, 64, 64], false]);
+  });
+
+  test('are as many as it has at its first answer, when those have waited behind nobody', () => {
+    const inFlight = new InFlight(limits);
+    for (let nth = 0; nth < 20; nth += 1) inFlight.enter(A, 0);
+    expect([inFlight.roomOf(A), inFlight.roomOfNew(A)]).toEqual([0, 44]);
+    inFlight.noteAnswer(A, 0);
+    expect(inFlight.roomOf(A)).toBe(1);
+  });
+
+  test('are a few to an origin that a claim does not name', () => {
+    expect(new InFlight(limits).offer(64)).toMatchObject({ roomByOrigin: {}, defaultRoom: 4 });
+  });
 });

@@ -222,6 +222,7 @@ create table messages (
 CREATE UNIQUE INDEX messages_pkey ON messages USING btree (key); -- primary key
 CREATE INDEX messages_claimed ON messages USING btree (project_id, key) WHERE (claim_token IS NOT NULL);
 CREATE INDEX messages_due ON messages USING btree (due_at_ms, key) WHERE ((claim_token IS NULL) AND (line = 0));
+CREATE INDEX messages_due_of_project ON messages USING btree (project_id, due_at_ms, key) WHERE ((claim_token IS NULL) AND (line = 0));
 CREATE INDEX messages_flow ON messages USING btree (project_id, flow_key, due_at_ms, key) WHERE ((claim_token IS NULL) AND (line = 2));
 CREATE INDEX messages_flow_let_go ON messages USING btree (project_id, flow_key) WHERE ((claim_token IS NULL) AND (line = ANY (ARRAY[1, 4])) AND (flow_key IS NOT NULL));
 CREATE INDEX messages_flow_queued ON messages USING btree (project_id, flow_key) WHERE ((claim_token IS NULL) AND (line = 3) AND (flow_key IS NOT NULL));

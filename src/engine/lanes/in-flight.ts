@@ -9,6 +9,7 @@
  * Within its project, a line may start another attempt while it has fewer attempts and bytes in flight than the project
  * may still add. So one slow origin leaves half to the others, and a thousand slow origins shrink to a few slots each.
  * Each origin also has a maximum of its own. It falls when attempts end without an answer, and rises with each answer.
+ * Of what waits, an origin that has not answered yet gets a few at once, and more with each answer (`slow-start.ts`).
  */
 import type { ClaimRequest } from '../messages/claims.ts';
 import type { Millis, ProjectId } from '../model.ts';
@@ -16,11 +17,14 @@ import type { EngineSettings } from '../settings.ts';
 import { AnsweringLines } from './answering-lines.ts';
 import { type OriginLine, readLine } from './origin-line.ts';
 import { half, Pool, type PoolOffer, type Size } from './pool.ts';
+import { FIRST_COUNT_MAX, SlowStart } from './slow-start.ts';
 
 /** Attempts in flight that every origin may have, even one that never answers: we must notice soon when it comes back. */
 const UNANSWERED_COUNT_MAX = 4;
 /** Origins that are remembered for not answering, the latest ones: together they fill all slots once. */
 const UNANSWERED_ORIGINS_MAX = 512;
+/** Origins without attempts that a claim is told the room of. */
+const IDLE_NAMED_MAX = 32;
 
 /** What is set aside for one claim until it is answered, and what the claim must know of it. */
 export interface Offer
@@ -51,6 +55,7 @@ export class InFlight {
   readonly #countByOrigin = new Map<string, number>();
   /** The maximum of each origin that has a lower one, because its attempts ended without an answer. */
   readonly #reducedMaxByOrigin = new Map<string, number>();
+  readonly #slowStart: SlowStart;
   readonly #offers = new Set<Offer>();
   #bytesSetAside = 0;
 
@@ -61,6 +66,7 @@ export class InFlight {
   ) {
     const { inFlightMax: count, inFlightBytesMax: bytes } = settings;
     this.#countPerOriginMax = settings.inFlightPerOriginMax;
+    this.#slowStart = new SlowStart(settings.inFlightPerOriginMax);
     this.#all = new Pool({ count, bytes });
     this.#unproven = new Pool({ count: half(count), bytes: half(bytes) });
     this.#answering = new AnsweringLines((line, isProven) => {
@@ -112,9 +118,20 @@ export class InFlight {
     return { all, unproven: this.#addableBy(projectId, false, NOTHING).count };
   }
 
-  /** How many more attempts `line` may start now. */
+  /** How many more attempts of what waits `line` may start now. */
   roomOf(line: OriginLine): number {
+    const { origin } = readLine(line);
+    return Math.min(this.#roomOfStart(origin), this.roomOfNew(line));
+  }
+
+  /** How many more attempts of messages that have just come, and wait behind nobody, `line` may start now. */
+  roomOfNew(line: OriginLine): number {
     return this.#roomBeside(line, NOTHING);
+  }
+
+  /** Whether an origin may start more as time passes, though nothing else happens. */
+  get isRising(): boolean {
+    return this.#slowStart.isRising;
   }
 
   /**
@@ -129,7 +146,7 @@ export class InFlight {
   whatHolds(line: OriginLine): Held | undefined {
     const { projectId, origin } = readLine(line);
     if (this.isFull) return undefined;
-    if (this.#roomOfOrigin(origin, NOTHING) === 0) return 'origin';
+    if (Math.min(this.#roomOfStart(origin), this.#roomOfOrigin(origin, NOTHING)) === 0) return 'origin';
     const { all, unproven } = this.roomsOfProject(projectId);
     if (all === 0) return 'project';
     if (unproven === 0 && !this.isProven(line)) return 'unproven';
@@ -148,10 +165,11 @@ export class InFlight {
    */
   offer(slotsMax: number): Offer {
     const slots = Math.min(slotsMax, half(this.freeSlots));
-    const defaultRoom = half(Math.min(this.#countPerOriginMax - this.#offeredToEach(), this.freeSlots));
+    const most = half(Math.min(this.#countPerOriginMax - this.#offeredToEach(), this.freeSlots));
+    const defaultRoom = Math.min(most, FIRST_COUNT_MAX);
     const roomByOrigin: Record<string, number> = Object.create(null);
     for (const origin of this.#knownOrigins()) {
-      const room = Math.min(slots, half(this.#roomOfOrigin(origin, NOTHING)));
+      const room = Math.min(slots, this.#roomOfStart(origin), half(this.#roomOfOrigin(origin, NOTHING)));
       if (room !== Math.min(slots, defaultRoom)) roomByOrigin[origin] = room;
     }
     const roomByLine: Record<OriginLine, number> = {};
@@ -210,6 +228,7 @@ export class InFlight {
   /** An attempt goes out. Times are elapsed ones. */
   noteSent(line: OriginLine, atMs: Millis): void {
     this.#answering.noteSent(line, atMs);
+    this.#slowStart.noteSent(readLine(line).origin, atMs);
   }
 
   /** An attempt goes on, and its endpoint shows that it is at work. */
@@ -220,9 +239,11 @@ export class InFlight {
   /**
    * An attempt ended with any answer: the origin may have one more at a time, until its full maximum is reached again.
    */
-  noteAnswer(line: OriginLine, atMs: Millis): void {
+  noteAnswer(line: OriginLine, atMs: Millis, status = 200): void {
     this.#answering.noteAnswer(line, atMs);
     const { origin } = readLine(line);
+    if (status >= 500 || status === 429) this.#slowStart.noteBadAnswer(origin);
+    else this.#slowStart.noteAnswer(origin, this.#countByOrigin.get(origin) ?? 0);
     const reduced = this.#reducedMaxByOrigin.get(origin);
     if (reduced === undefined) return;
     if (reduced + 1 < this.#countPerOriginMax) this.#reducedMaxByOrigin.set(origin, reduced + 1);
@@ -233,6 +254,7 @@ export class InFlight {
   noteNoAnswer(line: OriginLine): boolean {
     this.#answering.noteNoAnswer(line);
     const { origin } = readLine(line);
+    this.#slowStart.noteNoAnswer(origin);
     const max = this.#maxOf(origin);
     if (max <= UNANSWERED_COUNT_MAX) return false;
     const [oldest] = this.#reducedMaxByOrigin.keys();
@@ -249,9 +271,13 @@ export class InFlight {
     this.#answering.noteInterrupted(line);
   }
 
-  /** Call it before slots are given out: a silent line is not proven any more once enough time has passed. */
+  /**
+   * Call it before slots are given out. Once enough time has passed, a silent line is not proven any more, and an origin that
+   * has neither answered nor failed may have more.
+   */
   findSilent(nowMs: Millis): void {
     this.#answering.findSilent(nowMs);
+    this.#slowStart.rise(nowMs);
   }
 
   #add(line: OriginLine, size: Size): void {
@@ -296,10 +322,19 @@ export class InFlight {
     return this.#reducedMaxByOrigin.get(origin) ?? this.#countPerOriginMax;
   }
 
-  /** Origins whose room may differ from the default. */
+  /** How many more attempts of what waits the slow start of the origin leaves it. */
+  #roomOfStart(origin: string): number {
+    return Math.max(0, this.#slowStart.maxOf(origin) - (this.#countByOrigin.get(origin) ?? 0));
+  }
+
+  /**
+   * Origins whose room may differ from the default. Of those that may have more than a few but have none, not more are
+   * named than cost little: another one gets a few, and is named when it is busy with these.
+   */
   #knownOrigins(): ReadonlySet<string> {
     const offered = [...this.#offers].flatMap(({ roomByOrigin }) => Object.keys(roomByOrigin));
-    return new Set([...this.#countByOrigin.keys(), ...this.#reducedMaxByOrigin.keys(), ...offered]);
+    const idle = this.#slowStart.origins(IDLE_NAMED_MAX);
+    return new Set([...this.#countByOrigin.keys(), ...this.#reducedMaxByOrigin.keys(), ...offered, ...idle]);
   }
 
   /** Slots that the claims under way offer to each origin that they do not name. */

@@ -12,6 +12,7 @@ import { type Arrival, Lingers } from '../calls/lingers.ts';
 import type { CallSlots } from '../calls/places.ts';
 import { type Held, InFlight, type Offer } from '../lanes/in-flight.ts';
 import { lineOf, type OriginLine, readLine } from '../lanes/origin-line.ts';
+import { SILENT_MS } from '../lanes/slow-start.ts';
 import { WaitingLines } from '../lanes/waiting-lines.ts';
 import type { Claimed, ClaimToken, Message, Millis, Outcome, ProjectId, WorkerId } from '../model.ts';
 import type { OperatorEvents } from '../operator-events/events.ts';
@@ -93,6 +94,8 @@ export class Dispatcher implements CallSlots {
   readonly #tokens = new Set<ClaimToken>();
   readonly #claims = new Set<ClaimUnderWay>();
   readonly #alarm: Alarm;
+  /** For lines of origins that may have more once they have been silent for a while. */
+  readonly #riseAlarm: Alarm;
   readonly #pace: ClaimPace;
   /** Aborts when the time limit of the shutdown has passed. */
   readonly #abort = new AbortController();
@@ -117,6 +120,7 @@ export class Dispatcher implements CallSlots {
     this.#settler = new Settler({ ...deps, intake: this.intake, noteDue, limit: this.#abort.signal });
     this.#inFlight = new InFlight(deps.settings, (line) => this.#lines.reclassify(line));
     this.#alarm = new Alarm(deps.clock, () => this.wake());
+    this.#riseAlarm = new Alarm(deps.clock, () => this.wake());
     this.#pace = new ClaimPace(deps.clock, () => this.wake());
     this.#lines = new WaitingLines(this.#inFlight);
     for (const line of waitingLines) this.#lines.add(line);
@@ -130,7 +134,7 @@ export class Dispatcher implements CallSlots {
   tryReserve(line: OriginLine, bytes: number, claimToken: ClaimToken): 'reserved' | 'wait' | 'none' {
     if (this.#draining || this.#deps.fence.isClosed) return 'none';
     this.#inFlight.findSilent(this.#deps.clock.elapsedMs);
-    if (this.#lines.has(line) || !this.#inFlight.hasSpace(bytes) || this.#inFlight.roomOf(line) === 0) return 'wait';
+    if (this.#lines.has(line) || !this.#inFlight.hasSpace(bytes) || this.#inFlight.roomOfNew(line) === 0) return 'wait';
     this.#inFlight.enter(line, bytes);
     this.#tokens.add(claimToken);
     return 'reserved';
@@ -140,7 +144,7 @@ export class Dispatcher implements CallSlots {
     if (this.#draining || this.#deps.fence.isClosed) return false;
     const line = lineTo(done.message);
     this.#inFlight.leave(line, bytesOf(done));
-    const isRoom = this.#inFlight.hasSpace(bytes) && this.#inFlight.roomOf(line) > 0;
+    const isRoom = this.#inFlight.hasSpace(bytes) && this.#inFlight.roomOfNew(line) > 0;
     this.#inFlight.enter(line, isRoom ? bytes : bytesOf(done));
     if (isRoom) this.#tokens.add(claimToken);
     return isRoom;
@@ -180,7 +184,7 @@ export class Dispatcher implements CallSlots {
 
   tryRest({ message }: Claimed): boolean {
     const line = lineTo(message);
-    if (this.#draining || !this.#inFlight.hasSpace(0) || this.#inFlight.roomOf(line) === 0) return false;
+    if (this.#draining || !this.#inFlight.hasSpace(0) || this.#inFlight.roomOfNew(line) === 0) return false;
     this.#inFlight.enter(line, 0);
     return true;
   }
@@ -329,6 +333,7 @@ export class Dispatcher implements CallSlots {
     const linesToServe = full ? [] : this.#linesToServe();
     if (full || (!due && linesToServe.length === 0)) {
       if (!due) this.#alarm.setAt(this.#nextDueAtMs);
+      this.#awaitRise();
       return 'none'; // a full worker is woken by the next free slot
     }
     if (this.#pace.isHeld) return 'held';
@@ -339,11 +344,18 @@ export class Dispatcher implements CallSlots {
     return 'claimed';
   }
 
+  /** Looks again when origins that are silent may have more of what waits for them. */
+  #awaitRise(): void {
+    if (this.#lines.isEmpty || this.#draining || this.#riseAlarm.isSet || !this.#inFlight.isRising) return;
+    this.#riseAlarm.setIn(SILENT_MS);
+  }
+
   /** Stops claiming; resolves when no attempt is left. After `limitMs` those still running are given back. */
   async drain(limitMs: Millis): Promise<void> {
     this.#draining = true;
     this.#alarm.cancel();
     this.#lingers.end(() => true);
+    this.#riseAlarm.cancel();
     this.#pace.stop();
     const limit = this.#deps.clock.startTimer(limitMs, () => {
       this.#abort.abort();
@@ -502,6 +514,7 @@ export class Dispatcher implements CallSlots {
     const line = lineTo(claimed.message);
     const sentAtMs = clock.elapsedMs;
     this.#inFlight.noteSent(line, sentAtMs);
+    this.#awaitRise();
     if (spans) {
       const trace = traceWithin(spanOfAttempt(claimed), claimed.message.settings.trace);
       if (trace) claimed.trace = trace;
@@ -511,7 +524,7 @@ export class Dispatcher implements CallSlots {
     const endedAtMs = clock.elapsedMs;
     claimed.durationMs = endedAtMs - sentAtMs;
     reports.attempted(claimed, outcome, clock.nowMs());
-    if (outcome.kind === 'answered') this.#inFlight.noteAnswer(line, endedAtMs);
+    if (outcome.kind === 'answered') this.#inFlight.noteAnswer(line, endedAtMs, outcome.status);
     else if (outcome.kind === 'interrupted') this.#inFlight.noteInterrupted(line);
     else if (this.#inFlight.noteNoAnswer(line)) reports.heldBack(claimed.message.origin);
     return outcome;

@@ -64,7 +64,7 @@ export interface Candidate {
 export const CANDIDATE_FIELDS = 'key, project_id, origin, due_at_ms, bytes, flow_key';
 
 /** With whether others wait in the line of the candidate already. */
-const CANDIDATE_BEHIND_FIELDS = `${CANDIDATE_FIELDS}, exists (select 1 from messages w
+const CANDIDATE_BEHIND_FIELDS = `${CANDIDATE_FIELDS}, exists lookup (select 1 from messages w
   where w.project_id = messages.project_id and w.origin = messages.origin and w.claim_token is null and w.line = ${LINE.origin}
   ) as is_behind`;
 
