@@ -170,7 +170,8 @@ export class InFlight {
     const roomByOrigin: Record<string, number> = Object.create(null);
     for (const origin of this.#knownOrigins()) {
       const room = Math.min(slots, this.#roomOfStart(origin), half(this.#roomOfOrigin(origin, NOTHING)));
-      if (room !== Math.min(slots, defaultRoom)) roomByOrigin[origin] = room;
+      const isMore = room > defaultRoom && (this.#countByOrigin.get(origin) ?? FIRST_COUNT_MAX) >= FIRST_COUNT_MAX;
+      if (isMore || room < Math.min(slots, defaultRoom)) roomByOrigin[origin] = room;
     }
     const roomByLine: Record<OriginLine, number> = {};
     const addable = new Map<string, Size>();
@@ -180,7 +181,7 @@ export class InFlight {
       const ofProject = addable.get(name) ?? this.#addableBy(share.projectId, isProven, NOTHING);
       addable.set(name, ofProject);
       const room = half(roomWithin(ofProject, share, NOTHING));
-      if (room < (roomByOrigin[share.origin] ?? slots)) roomByLine[line] = room;
+      if (room < (roomByOrigin[share.origin] ?? Math.min(slots, defaultRoom))) roomByLine[line] = room;
     }
     const bytes = half(this.freeBytes);
     const shares = { all: this.#all.offer(slotsMax), unproven: this.#unproven.offer(slotsMax) };
@@ -328,8 +329,9 @@ export class InFlight {
   }
 
   /**
-   * Origins whose room may differ from the default. Of those that may have more than a few but have none, not more are
-   * named than cost little: another one gets a few, and is named when it is busy with these.
+   * Origins whose room may differ from the default. One that may have more than a few, and has less, is named only while
+   * such origins are few: a thousand names would cost more than what they bring. It gets a few, and is named when it
+   * is busy with these.
    */
   #knownOrigins(): ReadonlySet<string> {
     const offered = [...this.#offers].flatMap(({ roomByOrigin }) => Object.keys(roomByOrigin));

@@ -330,13 +330,13 @@ export class Dispatcher implements CallSlots {
     this.#inFlight.findSilent(clock.elapsedMs);
     const due = this.#nextDueAtMs <= clock.nowMs();
     const full = this.#inFlight.isFull;
+    if (!full && (due || !this.#lines.isEmpty) && this.#pace.isHeld) return 'held';
     const linesToServe = full ? [] : this.#linesToServe();
     if (full || (!due && linesToServe.length === 0)) {
       if (!due) this.#alarm.setAt(this.#nextDueAtMs);
       this.#awaitRise();
       return 'none'; // a full worker is woken by the next free slot
     }
-    if (this.#pace.isHeld) return 'held';
     this.#pace.noteClaim();
     // Lines and newly due messages take turns: otherwise a single free slot would go to the lines each time.
     if (due && linesToServe.length > 0) this.#turnOfDue = !this.#turnOfDue;
