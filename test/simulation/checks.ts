@@ -154,7 +154,9 @@ function checkCounting(world: World, { message }: History, attempts: Attempt[], 
     const mayBeNext = before === undefined && mayBeHeld && attempt.retried === 1;
     const expected = before === undefined ? Number(mayBeNext) : before.retried + 1;
     const isRepeated = before !== undefined && attempt.retried === before.retried;
-    if (before && isRepeated && !hasEnding(world, before, attempt) && !isParked(before.reply)) {
+    // A call may give back what it was handed.
+    const isWithout = before?.isHandover || isParked(before?.reply);
+    if (before && isRepeated && !isWithout && !hasEnding(world, before, attempt)) {
       world.violate('P2', `retried ${attempt.retried} was sent twice though no process ended`, message.id);
     } else if (!isRepeated && attempt.retried !== expected && !(before === undefined && attempt.retried === 0)) {
       world.violate('P2', `retried ${attempt.retried} was sent instead of ${expected}`, message.id);

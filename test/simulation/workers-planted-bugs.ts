@@ -39,7 +39,7 @@ export const WORKER_BUGS: Record<string, PlantedBug> = {
 export const WORKER_RUN_BUGS: Record<string, PlantedBug> = {
   'what is known by its number has one from a block of its worker': {
     promise: 'P17',
-    seed: 7,
+    seed: 1,
     sabotage: () => altered(inBlocks),
   },
 };

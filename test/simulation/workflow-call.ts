@@ -1,10 +1,16 @@
 /** How a library keeps results within one call: what it has sent and was answered (contract K). */
-import type { Claimed, ClaimToken, MessageId, MessageKey } from '../../src/engine/model.ts';
+import type { Handover } from '../../src/engine/calls/commands.ts';
+import type { ClaimToken, MessageId, MessageKey, Millis } from '../../src/engine/model.ts';
+import type { HeaderMap } from '../../src/protocol/settings.ts';
 import { mintCheckpointToken } from '../../src/protocol/workflow/checkpoints.ts';
-import type { Reply } from '../support/simulated-network.ts';
-import { type Appended, RunIsOver, type WorkflowClient } from './workflow-client.ts';
+import type { Attempt, Reply } from '../support/simulated-network.ts';
+import { type Appended, RunIsOver, type Sent, type WorkflowClient } from './workflow-client.ts';
+import { type DeliveredEntry, type Delivery, readEntries } from './workflow-library.ts';
 import type { WorkflowNotes } from './workflow-notes.ts';
 import { PROJECT, type World } from './world.ts';
+
+/** What a failure says that a call goes on after. */
+export const FAILED_WITHIN = Buffer.from('failed within');
 
 /** The server says that the call is given up. */
 export class Lost extends Error {}
@@ -35,12 +41,20 @@ export class EndpointCall {
   readonly #deps: CallDeps;
   readonly #runId: string;
   readonly #runKey: number;
+  readonly #attempt: Readonly<Attempt>;
+  readonly #delivery: Delivery;
   #held: HeldByEndpoint[];
+  /** What the server has told of the journal. */
+  #entries: readonly DeliveredEntry[] = [];
 
-  constructor(deps: CallDeps, delivered: { runId: string; messageId: MessageId; claimed: Claimed }) {
-    const { runId, messageId, claimed } = delivered;
+  constructor(deps: CallDeps, attempt: Readonly<Attempt>, delivery: Delivery) {
+    const { messageId, claimed } = attempt;
     this.#deps = deps;
-    this.#runId = runId;
+    this.#attempt = attempt;
+    this.#delivery = delivery;
+    this.#runId = delivery.runId;
+    const isJournal = !delivery.headers.has('upstash-workflow-callback') && delivery.body.length > 0;
+    if (isJournal && claimed.message.settings.run?.callType === 'step') this.#entries = readEntries(delivery.body);
     this.#runKey = claimed.message.settings.run?.key ?? 0;
     this.#held = [{ messageId, key: claimed.message.key, claimToken: claimed.claimToken }];
   }
@@ -51,13 +65,45 @@ export class EndpointCall {
 
   /** Throws `Lost`, `RunIsOver` and `NoAnswer`. */
   async append(done: readonly HeldByEndpoint[], append: readonly Appended[]): Promise<AnsweredEntry[]> {
+    return (await this.#send(done, { done, append })).entries;
+  }
+
+  /** As `append`, when nothing else is under way. Answers what comes next of the run, within `lingerMs`. */
+  async stay(append: readonly Appended[], lingerMs: Millis): Promise<Delivery | undefined> {
+    if (this.#held.length === 0) return undefined;
+    const done = this.#held;
+    const { next } = await this.#send(done, { done, append, lingerMs });
+    return next && this.#deliveryOf(next);
+  }
+
+  /** All that it holds has failed. Answers what comes next of the run, within `lingerMs`. */
+  async fail(status: number, header: HeaderMap, lingerMs: Millis): Promise<Delivery | undefined> {
+    const outcome = { kind: 'answered', status, header, body: FAILED_WITHIN } as const;
+    this.#deps.notes.failedWithin += 1;
+    const failed = this.#held.map(({ key, claimToken }) => ({ key, claimToken, outcome }));
+    const { next } = await this.#send(this.#held, { failed, lingerMs });
+    return next && this.#deliveryOf(next);
+  }
+
+  /** The journal was fetched. */
+  know(entries: readonly DeliveredEntry[]): void {
+    if (entries.length > this.#entries.length) this.#entries = entries;
+  }
+
+  async #send(
+    named: readonly HeldByEndpoint[],
+    sent: Sent,
+  ): Promise<{ entries: AnsweredEntry[]; next: Handover | undefined }> {
     const { world, client, notes } = this.#deps;
-    const isLate = done.some((each) => this.#isTakenOver(each));
-    const answer = await client.checkpoint(this.#runKey, done, append);
+    const { append = [] } = sent;
+    const isLate = named.some((each) => this.#isTakenOver(each));
+    const { answer, next } = await client.checkpoint(this.#runKey, sent, (handed) =>
+      world.noteHandover(this.#attempt, handed),
+    );
     if (answer.kind === 'ended') throw new RunIsOver();
     if (answer.kind === 'lost') throw new Lost();
     // P6: somebody else was called with what is done, before this was sent.
-    if (isLate) world.violate('P6', 'a checkpoint of a call that was given up was saved', done[0]?.messageId);
+    if (isLate) world.violate('P6', 'a checkpoint of a call that was given up was saved', named[0]?.messageId);
     const entries = answer.entries.map(({ messageId, held }) => ({ messageId, held: held && { messageId, ...held } }));
     for (const [index, { messageId, held }] of entries.entries()) {
       const appended = append[index];
@@ -65,10 +111,30 @@ export class EndpointCall {
       notes.keep({ runId: this.#runId, messageId, text });
     }
     this.#held = [
-      ...this.#held.filter(({ key }) => !done.some((each) => each.key === key)),
+      ...this.#held.filter(({ claimToken }) => !named.some((each) => each.claimToken === claimToken)),
       ...entries.flatMap(({ held }) => held ?? []),
+      ...(next ? [next] : []),
     ];
-    return entries;
+    return { entries, next };
+  }
+
+  /** As if the message had been delivered. */
+  #deliveryOf({ messageId, retried, brings }: Handover): Delivery {
+    const headers = new Map(this.#delivery.headers);
+    for (const name of headers.keys())
+      if (/^upstash-workflow-(callback|step|concurrent)/.test(name)) headers.delete(name);
+    headers.set('upstash-message-id', messageId);
+    headers.set('upstash-retried', String(retried));
+    const header = brings.kind === 'journal' ? undefined : brings.header;
+    for (const [name, [value = '']] of Object.entries(header ?? {})) headers.set(name.toLowerCase(), value);
+    const delivery: Delivery = { ...this.#delivery, headers, messageId, body: new Uint8Array(0) };
+    if (brings.kind === 'callResult') return { ...delivery, body: brings.body };
+    if (brings.kind === 'nothing') return delivery;
+    this.#entries = [...this.#entries, ...readEntries(brings.entries)];
+    const at = this.#entries.findIndex((entry) => entry.messageId === messageId);
+    const entries = this.#entries.slice(0, at + 1);
+    this.#deps.notes.handed.push({ delivery, entries });
+    return { ...delivery, body: Buffer.from(JSON.stringify(entries)) };
   }
 
   /** `reply` with the result of the run. */

@@ -265,7 +265,7 @@ function checkDelivered({ world, notes, stories, storyByKey }: WorkflowEvidence)
     if (run?.callType !== 'step' || claimed.deliveredBody === undefined || claimed.deliveredBody.length === 0) continue;
     compareEntries(world, shown.get(run.key) ?? [], readEntries(claimed.deliveredBody), messageId);
   }
-  for (const { delivery, entries } of notes.fetched) {
+  for (const { delivery, entries } of [...notes.fetched, ...notes.handed]) {
     const story = stories.find(({ id, createdAtMs }) => id === delivery.runId && createdAtMs === delivery.createdAtMs);
     compareEntries(world, (story && shown.get(story.key)) ?? [], entries, delivery.messageId);
   }

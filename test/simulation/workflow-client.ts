@@ -3,7 +3,7 @@
  * repeats requests, and brings them late. Whoever hears no answer asks again.
  */
 import { readWait } from '../../src/api/wait-request.ts';
-import type { CheckpointAnswer, CheckpointCommand } from '../../src/engine/calls/commands.ts';
+import type { CheckpointAnswer, CheckpointCommand, Handover } from '../../src/engine/calls/commands.ts';
 import type { Engine } from '../../src/engine/commands.ts';
 import type { PublishCommand, Published } from '../../src/engine/messages/publish-command.ts';
 import type { ClaimToken, MessageKey, Millis } from '../../src/engine/model.ts';
@@ -59,6 +59,14 @@ export type Appended =
       request: Request;
     };
 
+/** What a checkpoint says. */
+export interface Sent {
+  done?: readonly { key: MessageKey; claimToken: ClaimToken }[];
+  append?: readonly Appended[];
+  failed?: NonNullable<CheckpointCommand['failed']>;
+  lingerMs?: Millis;
+}
+
 export interface NetworkFaults {
   /** Of each request. */
   late: number;
@@ -94,18 +102,24 @@ export class WorkflowClient {
     });
   }
 
-  /** As `POST /v2/waypost/checkpoints`. */
+  /** As `POST /v2/waypost/checkpoints`. `handed` is told of what comes next as soon as the server has sent it. */
   checkpoint(
     runKey: RunKey,
-    done: readonly { key: MessageKey; claimToken: ClaimToken }[],
-    append: readonly Appended[],
-  ): Promise<CheckpointAnswer> {
+    { done = [], append = [], failed = [], lingerMs }: Sent,
+    handed: (next: Handover) => void,
+  ): Promise<{ answer: CheckpointAnswer; next: Handover | undefined }> {
     const request = append.find((each) => each.kind === 'wait')?.request ?? this.request();
     const claims = done.map(({ key, claimToken }) => ({ key, claimToken }));
-    const hash = JSON.stringify([claims, append.map((each) => (each.kind === 'wait' ? each.step : each))]);
-    return this.#send(request, (engine) => {
+    const failures = failed.map(({ key, claimToken, outcome }) => ({ key, claimToken, outcome }));
+    const told = append.map((each) => (each.kind === 'wait' ? each.step : each));
+    const hash = JSON.stringify([claims, failures, told, lingerMs]);
+    return this.#send(request, async (engine) => {
       const given = append.map((each) => this.#givenOf(each));
-      return engine.checkpoint(PROJECT, { runKey, done: claims, append: given, hash });
+      const stays = { failed: failures, ...(lingerMs !== undefined && { lingerMs }) };
+      const answer = await engine.checkpoint(PROJECT, { runKey, done: claims, append: given, hash, ...stays });
+      const next = answer.kind === 'saved' ? await answer.next : undefined;
+      if (next) handed(next);
+      return { answer, next };
     });
   }
 

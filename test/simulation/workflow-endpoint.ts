@@ -3,6 +3,7 @@
  * message and then go on twice, and execute a step again with another result. With each delivery they are of another of two
  * libraries: one publishes a step and is called anew, the other goes on within the call.
  */
+import type { HeaderMap } from '../../src/protocol/settings.ts';
 import type { SeededRandom } from '../support/seeded-random.ts';
 import type { Attempt, Endpoint, Reply } from '../support/simulated-network.ts';
 import { EndpointCall, EndpointCrashed, type HeldByEndpoint, Lost } from './workflow-call.ts';
@@ -117,16 +118,13 @@ export class WorkflowEndpoint {
     return reply;
   }
 
-  async #serve({ claimed, messageId }: Readonly<Attempt>, afterMs: number): Promise<Reply> {
-    const delivery = deliveryOf(claimed);
+  async #serve(attempt: Readonly<Attempt>, afterMs: number): Promise<Reply> {
+    const delivery = deliveryOf(attempt.claimed);
     const { world, client, notes } = this.#deps;
-    const call = this.#random.chance(0.5)
-      ? new EndpointCall({ world, client, notes }, { runId: delivery.runId, messageId, claimed })
-      : undefined;
+    const call = this.#random.chance(0.5) ? new EndpointCall({ world, client, notes }, attempt, delivery) : undefined;
     try {
       if (delivery.headers.has('upstash-workflow-failure-callback')) notes.tellFailure(delivery);
-      else if (delivery.headers.has('upstash-workflow-callback')) await this.#takeAnswer(delivery, call);
-      else await this.#goOn(delivery, call);
+      else await this.#takeAll(delivery, call);
       return call?.result ? call.endingWith(call.result, answerOf(200, afterMs)) : answerOf(200, afterMs);
     } catch (error) {
       if (error instanceof Lost) return answerOf(500, afterMs);
@@ -143,60 +141,111 @@ export class WorkflowEndpoint {
     }
   }
 
+  /** Takes what is delivered, and what is handed to the call after it. */
+  async #takeAll(first: Delivery, call: EndpointCall | undefined): Promise<void> {
+    for (let delivery: Delivery | undefined = first; delivery; ) delivery = await this.#take(delivery, call);
+  }
+
+  /** Answers what the call is handed next. */
+  async #take(delivery: Delivery, call: EndpointCall | undefined): Promise<Delivery | undefined> {
+    try {
+      if (delivery.headers.has('upstash-workflow-callback')) return await this.#takeAnswer(delivery, call);
+      return await this.#goOn(delivery, call);
+    } catch (error) {
+      const isTold = error instanceof StepThrew && call && call.held.length > 0 && this.#random.chance(0.6);
+      if (!isTold) throw error;
+      const header: HeaderMap = error.isFinal ? { 'Upstash-Nonretryable-Error': ['true'] } : {};
+      return call.fail(error.isFinal ? 489 : 500, header, this.#lingerMs());
+    }
+  }
+
+  #lingerMs(): number {
+    return this.#random.int(0, 10_000);
+  }
+
+  /** Stays for what comes next, unless it crashes meanwhile. */
+  async #stay(call: EndpointCall, append: readonly Appended[]): Promise<Delivery | undefined> {
+    const staying = call.stay(append, this.#lingerMs());
+    if (this.#mood === FINE || !this.#random.chance(0.05)) return staying;
+    staying.catch(() => {});
+    await this.#deps.world.clock.delay(this.#random.int(0, 5_000));
+    throw new EndpointCrashed();
+  }
+
   /** The answer to a call becomes the result of its step. */
-  async #takeAnswer(delivery: Delivery, call: EndpointCall | undefined): Promise<void> {
+  async #takeAnswer(delivery: Delivery, call: EndpointCall | undefined): Promise<Delivery | undefined> {
     const { client, notes } = this.#deps;
     let text = textOf(delivery.body);
     if (delivery.body.length === 0) {
       const fetched = await client.readJournal(delivery.runId);
-      if (!fetched) return;
+      if (!fetched) return undefined;
       const own = fetched.find(({ messageId }) => messageId === delivery.messageId);
-      if (!own) return notes.missFetched(delivery);
+      if (!own) {
+        notes.missFetched(delivery);
+        return undefined;
+      }
       text = textOf(own.body);
     }
     const { status, body, retried = 0, maxRetries } = JSON.parse(text) as Record<string, unknown>;
-    if (Number(status) >= 300 && maxRetries !== 0 && retried !== maxRetries) return;
+    if (Number(status) >= 300 && maxRetries !== 0 && retried !== maxRetries) return undefined;
     const stepId = Number(delivery.headers.get('upstash-workflow-stepid'));
     const concurrent = Number(delivery.headers.get('upstash-workflow-concurrent'));
     const out = JSON.stringify({ status, body: Buffer.from(String(body), 'base64').toString('utf8') });
     const stepName = delivery.headers.get('upstash-workflow-stepname') ?? '';
     const result = stepOf({ stepId, stepName, stepType: 'Call', concurrent, out });
     // What the journal has before it is not in the delivery: whatever the library, the run goes on with the next one.
+    if (call && this.#random.chance(0.5)) return this.#stay(call, [result]);
     if (call) await call.append(call.held, [result]);
     else await this.#publish(contextOf(delivery), result);
+    return undefined;
   }
 
-  async #goOn(delivery: Delivery, call: EndpointCall | undefined): Promise<void> {
+  /** Answers what the call is handed next. */
+  async #goOn(delivery: Delivery, call: EndpointCall | undefined): Promise<Delivery | undefined> {
     const entries = await this.#entriesOf(delivery);
-    if (!entries) return;
+    if (!entries) return undefined;
+    call?.know(entries);
     const steps = readSteps(entries);
-    if (isRepeated(steps)) return;
+    if (isRepeated(steps)) return undefined;
     const context = contextOf(delivery);
     const { deployments, isUnchecked } = this.#deps;
     const program = deployments.codeFor(payloadOf(entries).program, steps);
     if (!isUnchecked && !fits(program, steps)) throw new CodeChanged();
     // Within a call it goes on as long as the call holds something; otherwise it is called anew.
+    // What the call has added itself may not be all that has been added.
+    let isExact = true;
     for (let isGoing = true; isGoing; ) {
       const next = nextOf(program, steps);
       switch (next.kind) {
         case 'execute': {
           const appended = await this.#work(context, next);
+          if (call && this.#random.chance(0.4)) return this.#stay(call, [appended]);
+          isExact = false;
           isGoing = call !== undefined && (await this.#keep(call, call.held, appended, steps));
           if (!call) await this.#publish(context, appended);
           break;
         }
         case 'plan':
+          if (call && this.#random.chance(0.2)) {
+            return this.#stay(
+              call,
+              next.steps.map(({ step, stepId }) => this.#planOf(step, stepId, next.steps.length)),
+            );
+          }
+          isExact = false;
           isGoing = call !== undefined && (await this.#planWithin(call, context, next.steps, steps));
           if (!call) await this.#plan(context, next.steps);
           break;
         case 'nothing':
-          return;
+          return call && isExact && this.#random.chance(0.5) ? this.#stay(call, []) : undefined;
         case 'end':
-          return this.#end(context, program, next.outcomes, call);
+          await this.#end(context, program, next.outcomes, call);
+          return undefined;
       }
       // Its time is over: what it holds is delivered anew.
-      if (isGoing && this.#random.chance(0.05)) return;
+      if (isGoing && this.#random.chance(0.05)) return undefined;
     }
+    return undefined;
   }
 
   /** Appends within the call; whether it goes on from there. */

@@ -74,6 +74,10 @@ export class WorkflowNotes {
   readonly failuresTold: Delivery[] = [];
   /** Journals that were fetched, up to the entry that they were fetched for. */
   readonly fetched: { delivery: Delivery; entries: DeliveredEntry[] }[] = [];
+  /** Journals up to the entry of a message that was handed to a call. */
+  readonly handed: { delivery: Delivery; entries: DeliveredEntry[] }[] = [];
+  /** Failures that a call went on after. */
+  failedWithin = 0;
   /** Fetched for entries that they do not have. */
   readonly missing: Delivery[] = [];
   /** Of which the endpoint could make nothing. */

@@ -4,7 +4,11 @@ import type { EntryKind, Message, NewMessage, RunEnding, Settlement } from '../.
 import type { Store } from '../../src/engine/stores.ts';
 import type { StoreMethods } from '../support/altered-store.ts';
 import { altered, type PlantedBug } from './planted-bugs.ts';
+import { FAILED_WITHIN } from './workflow-call.ts';
+import { textOf } from './workflow-library.ts';
 import { PROJECT, type Sabotage } from './world.ts';
+
+const EMPTY = new Uint8Array(0);
 
 export const WORKFLOW_BUGS: Record<string, PlantedBug> = {
   'a step that is published twice is recorded twice': { promise: 'P8', sabotage: () => withoutSlots('step') },
@@ -15,7 +19,7 @@ export const WORKFLOW_BUGS: Record<string, PlantedBug> = {
   'what is left to be fetched cannot be': { promise: 'P8', sabotage: () => altered(withoutFetching) },
   'the end of a run is acknowledged before its commit': {
     promise: 'P1',
-    seed: 8,
+    seed: 29,
     sabotage: () => altered(endingTooEarly),
   },
   'a message fails, and its run does not': { promise: 'P14', sabotage: () => altered(withoutEnding) },
@@ -23,7 +27,7 @@ export const WORKFLOW_BUGS: Record<string, PlantedBug> = {
   'a parent is not told that its child has ended': { promise: 'P14', sabotage: () => forgetting(isResultOfChild) },
   'a run ends as it was known before another invoked it': {
     promise: 'P14',
-    seed: 51,
+    seed: 60,
     sabotage: () => altered(endingAsKnown),
   },
   'nobody is told that a run has failed': { promise: 'P3', sabotage: () => forgetting(isFailureCall) },
@@ -42,6 +46,18 @@ export const WORKFLOW_BUGS: Record<string, PlantedBug> = {
   },
   'a checkpoint is answered before its commit': { promise: 'P1', sabotage: () => altered(answeringEarly) },
   'a call goes on from another result than is kept': { promise: 'P8', sabotage: () => altered(replacingResults) },
+  'a failure within a call is not counted': {
+    promise: 'P3',
+    sabotage: () => whenFailedWithin((next) => ({ ...next, retried: next.retried - 1 })),
+  },
+  'a failure within a call is counted twice': {
+    promise: 'P3',
+    sabotage: () => whenFailedWithin((next) => ({ ...next, retried: next.retried + 1 })),
+  },
+  'a message that is claimed for a call can be claimed by others': {
+    promise: 'P2',
+    sabotage: withoutClaims,
+  },
   'a parked run spends a retry': {
     promise: 'P3',
     sabotage: () => whenParked((next) => ({ ...next, retried: next.retried + 1 })),
@@ -68,6 +84,33 @@ function whenParked(alter: (next: Waiting, atMs: number) => Settlement['change']
       const isParked = change.events.some(({ state }) => state === 'STEP_PARKED');
       const next = isParked && change.next.kind === 'waiting' ? alter(change.next, nowMs) : change.next;
       return store.messages.settle({ ...settlement, change: { ...change, next } }, nowMs, handoff);
+    },
+  }));
+}
+
+function whenFailedWithin(alter: (next: Waiting) => Waiting): Sabotage {
+  const text = FAILED_WITHIN.toString();
+  return altered((store) => ({
+    settle: (settlement, nowMs, handoff) => {
+      const { change } = settlement;
+      const isWithin = change.events.some(({ detail }) => textOf(detail?.response?.body ?? EMPTY) === text);
+      const next = isWithin && change.next.kind === 'waiting' ? alter(change.next) : change.next;
+      return store.messages.settle({ ...settlement, change: { ...change, next } }, nowMs, handoff);
+    },
+  }));
+}
+
+/** What was waiting in a run is given back once as soon as it is claimed. */
+function withoutClaims(): Sabotage {
+  const isKnown = seenBefore();
+  return altered((store) => ({
+    claim: async (request, nowMs) => {
+      const answer = await store.messages.claim(request, nowMs);
+      const claims = answer.claimed.flatMap(({ message: { key, projectId, settings }, claimToken }) =>
+        settings.run?.callType === 'step' && !isKnown(String(key)) ? [{ key, projectId, claimToken }] : [],
+      );
+      if (claims.length > 0) await store.messages.release(claims, nowMs);
+      return answer;
     },
   }));
 }

@@ -128,6 +128,8 @@ async function countAll(world: World, { notes }: WorkflowWorkload): Promise<Reco
     fetched: notes.fetched.length,
     held: notes.kept.filter(({ text }) => text !== undefined).length,
     suspended: notes.kept.filter(({ text }) => text === undefined).length,
+    handed: notes.handed.length,
+    failedWithin: notes.failedWithin,
     failuresTold: notes.failuresTold.length,
     parked: await countParked(world),
     revivals: notes.revivals.filter(({ started }) => started).length,

@@ -5,6 +5,7 @@
  * There is one process at a time, which has the database for itself; or several workers share it, each with a clock that
  * may be wrong.
  */
+import type { Handover } from '../../src/engine/calls/commands.ts';
 import type { Engine } from '../../src/engine/commands.ts';
 import { createEngine, type Recovery } from '../../src/engine/create.ts';
 import type { Claimed, MessageId, Millis } from '../../src/engine/model.ts';
@@ -455,6 +456,20 @@ export class World {
       }
     };
     return alteredStore(store, { changeSchedules, settle });
+  }
+
+  /** The server has handed a message to the call that `call` is. It may say so more than once. */
+  noteHandover(call: Attempt, { messageId, key, claimToken, retried }: Handover): void {
+    if (this.network.attempts.some((attempt) => attempt.claimToken === claimToken)) return;
+    this.#count('handovers');
+    const message = { ...call.claimed.message, key, id: messageId };
+    const { deliveredBody: _, ...claimed } = { ...call.claimed, message, claimToken, retried };
+    const sentAtMs = this.clock.nowMs();
+    const attempt: Attempt = { ...call, messageId, claimToken, retried, claimed, sentAtMs, isHandover: true };
+    this.network.attempts.push(attempt);
+    this.startOf.set(attempt, { at: this.trace.length, atMs: this.clock.elapsedMs });
+    this.trace.add(`${this.clock.elapsedMs} handed over ${messageId} retried ${retried} ${attempt.url}`);
+    this.#latestAttempts.set(key, attempt);
   }
 
   #startEngine({ store, clock: machine, steady, sender, worker }: Process): Promise<Engine> {

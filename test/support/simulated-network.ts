@@ -34,6 +34,8 @@ export interface Attempt {
   /** Which sender made it. */
   sender: number;
   sentAtMs: Millis;
+  /** No request was sent: a call that stayed for it was handed it. */
+  isHandover?: true;
   /** Set when the endpoint saw it. */
   reply?: Reply;
   /** Set when the sender heard how it ended. */
