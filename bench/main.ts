@@ -101,6 +101,7 @@ npm run bench -- workflow [steps|long|gaps|sleeping|waking] [options]    workflo
   --runs <n>             runs of three steps in each load (${DEFAULT_STEPS.runs})
   --workers <n>          workers of the server of Waypost for these steps (1)
   --messages <n>         sleeping runs (${DEFAULT_SLEEPING.runs})
+  --postgres             waking on PostgreSQL
   --alone                without the reference, which is installed from npm
 npm run bench -- postgres [workers|claims|jobs] [options]    workers on PostgreSQL; all three without a word
   --rounds <n>           rounds of workers and jobs, medians are reported (${DEFAULT_WORKERS.rounds})
@@ -342,7 +343,7 @@ async function runWorkflow(parts: readonly WorkflowPart[]): Promise<void> {
   if (parts.includes('sleeping')) {
     note(await measureSleeping({ ...DEFAULT_SLEEPING, runs: count('messages', DEFAULT_SLEEPING.runs) }));
   }
-  if (parts.includes('waking')) note(await measureWaking(DEFAULT_WAKING));
+  if (parts.includes('waking')) note(await measureWaking({ ...DEFAULT_WAKING, isPostgres: values.postgres }));
   const { steps, figures } = report;
   const lines = [...(steps ? [stepsTable(steps, rounds), ...gainsIn(steps)] : []), ...figures.map(figureLine)];
   process.stdout.write(`${values.json ? JSON.stringify(report) : lines.join('\n')}\n`);

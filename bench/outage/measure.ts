@@ -3,7 +3,6 @@
  * origin is down, one is slow, and fresh messages come from projects that have no backlog: half of them due at once, half a
  * second later. The backlog is stored through the interface, before the server is stopped; then it is waited for its time.
  */
-import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,7 +12,7 @@ import { type ListeningProcess, residentMebibytes } from '../child-process.ts';
 import { type Parties, startCpuMeter } from '../cpu.ts';
 import type { Figure } from '../figure.ts';
 import { type LoadResult, type LoadTarget, publishAll, publishPacedUntil } from '../load.ts';
-import { dropDatabase, freshDatabase, startDatabaseServer } from '../postgres/database.ts';
+import { startDatabase } from '../postgres/database.ts';
 import { makeProjects } from '../projects.ts';
 import { type Receiver, startReceiver } from '../receiver-process.ts';
 import { arrivalDelaysMs, median, quantile } from '../statistics.ts';
@@ -120,25 +119,6 @@ export async function measureOutage(options: OutageOptions): Promise<OutageRepor
     await database?.end();
     rmSync(dataDir, { recursive: true, force: true });
   }
-}
-
-interface Database {
-  env: Record<string, string>;
-  parties: Parties;
-  end(): Promise<void>;
-}
-
-async function startDatabase(): Promise<Database> {
-  const server = await startDatabaseServer();
-  const { name, url } = await freshDatabase(server);
-  return {
-    env: { DATABASE_URL: url, WAYPOST_ENCRYPTION_KEY: randomBytes(32).toString('base64') },
-    parties: { PostgreSQL: [server.pid] },
-    async end() {
-      await dropDatabase(server, name).catch(() => {}); // the sessions of a killed worker may still be there
-      await server.dispose();
-    },
-  };
 }
 
 interface Best {

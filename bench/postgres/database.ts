@@ -1,6 +1,8 @@
 /** The PostgreSQL of the benchmarks: the newest supported one, as it is run in production: nothing answered is ever lost. */
+import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { type Cluster, startCluster } from '../../test/support/postgres/cluster.ts';
+import type { Parties } from '../cpu.ts';
 
 /** What a server with this much memory is usually given; the rest is as it comes. */
 const SETTINGS = {
@@ -25,6 +27,26 @@ export async function startDatabaseServer(settings: Readonly<Record<string, stri
 export async function countStatements(server: Cluster, what: 'top' | 'none'): Promise<void> {
   await server.query(`alter system set pg_stat_statements.track = '${what}'`);
   await server.query('select pg_reload_conf()');
+}
+
+/** One database of a PostgreSQL of its own, and what a server is told to use it. */
+export interface Database {
+  env: Record<string, string>;
+  parties: Parties;
+  end(): Promise<void>;
+}
+
+export async function startDatabase(): Promise<Database> {
+  const server = await startDatabaseServer();
+  const { name, url } = await freshDatabase(server);
+  return {
+    env: { DATABASE_URL: url, WAYPOST_ENCRYPTION_KEY: randomBytes(32).toString('base64') },
+    parties: { PostgreSQL: [server.pid] },
+    async end() {
+      await dropDatabase(server, name).catch(() => {}); // the sessions of a killed worker may still be there
+      await server.dispose();
+    },
+  };
 }
 
 let databases = 0;

@@ -24,9 +24,13 @@ export interface Stage {
 /** Which endpoint the runs have. */
 type Kind = 'library' | 'own' | 'bare';
 
-/** Ends both processes, and removes the folder, whatever `use` did. */
-export async function withStage<T>(endpoint: Kind, use: (stage: Stage) => Promise<T>): Promise<T> {
-  const stage = await openStage(endpoint);
+/** Ends both processes, and removes the folder, whatever `use` did. `env`: added to the server's environment. */
+export async function withStage<T>(
+  endpoint: Kind,
+  use: (stage: Stage) => Promise<T>,
+  env: Record<string, string> = {},
+): Promise<T> {
+  const stage = await openStage(endpoint, 1, env);
   try {
     return await use(stage);
   } finally {
@@ -34,9 +38,9 @@ export async function withStage<T>(endpoint: Kind, use: (stage: Stage) => Promis
   }
 }
 
-async function openStage(kind: Kind, workers = 1): Promise<Stage> {
+async function openStage(kind: Kind, workers = 1, env: Record<string, string> = {}): Promise<Stage> {
   const dataDir = mkdtempSync(join(tmpdir(), 'waypost-workflow-'));
-  const server = await startWaypost({ dataDir, flags: ['--drain-limit', '0s', '--workers', String(workers)] });
+  const server = await startWaypost({ dataDir, env, flags: ['--drain-limit', '0s', '--workers', String(workers)] });
   return { dataDir, server, endpoint: await startEndpoint(kind, [server.url, DEVELOPMENT_TOKEN]) };
 }
 

@@ -442,18 +442,34 @@ describe('a notification', () => {
 
   test('wakes any number of waiters in pieces, and only those that waited when it came', async () => {
     const bench = new Bench();
-    for (let key = 1; key <= 450; key += 1) await bench.wait(bench.store.add(run(key)));
+    for (let key = 1; key <= 1_050; key += 1) await bench.wait(bench.store.add(run(key)));
     bench.store.calls.length = 0;
-    // Each that is woken waits for the same event again, before the next piece is read.
+    // Each that is woken waits for the same event again, before the next page is read.
     const { resolveWaiters } = bench.store;
     bench.store.resolveWaiters = async (resolutions) => {
       const answers = await resolveWaiters.call(bench.store, resolutions);
       for (const { result } of resolutions) await bench.wait(run(result.entry?.runKey ?? 0), 2);
       return answers;
     };
+    expect(await bench.notify()).toHaveLength(1_050);
+    expect(bench.store.calls.filter((name) => name === 'resolveWaiters')).toHaveLength(6);
+    expect(bench.store.waiters).toHaveLength(1_050);
+  });
+
+  test('saves the pieces of a page one behind another, before what the first of them woke goes out', async () => {
+    const bench = new Bench();
+    for (let key = 1; key <= 450; key += 1) await bench.wait(bench.store.add(run(key)));
+    const { resolveWaiters } = bench.store;
+    const all = Promise.withResolvers<void>();
+    let asked = 0;
+    bench.store.resolveWaiters = async (resolutions) => {
+      asked += 1;
+      if (asked === 3) all.resolve();
+      await all.promise; // none is answered before all are asked
+      return resolveWaiters.call(bench.store, resolutions);
+    };
     expect(await bench.notify()).toHaveLength(450);
-    expect(bench.store.calls.filter((name) => name === 'resolveWaiters')).toHaveLength(3);
-    expect(bench.store.waiters).toHaveLength(450);
+    expect(asked).toBe(3);
   });
 
   test('writes a large event for few waiters at a time', async () => {

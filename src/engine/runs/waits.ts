@@ -18,8 +18,13 @@ import { waiterOf } from './wait-records.ts';
 import { notifiedResult } from './wait-results.ts';
 import { type WakeDeps, type Woken, wake } from './wakes.ts';
 
-/** Waiters woken in one transaction, and about how many bytes of the event it may write. */
-const PIECE = { waiters: 200, bytes: 4 * 1024 * 1024 };
+/** Waiters woken in one transaction. */
+const PIECE = 200;
+/**
+ * Waiters read together, and about how many bytes the results of them may be that repeat the event. Their pieces are saved
+ * one behind another: what the first ones have woken would else go out, and be settled, before the last ones are saved.
+ */
+const PAGE = { waiters: 5 * PIECE, bytes: 4 * 1024 * 1024 };
 /** Waiters in one list, and reads that it may take: each brings a few MiB at most. */
 const LIST_MAX = { waiters: 1_000, reads: 4 };
 /** Notifications that are kept for the waits of one run: anyone who knows its webhook can send them. */
@@ -132,12 +137,12 @@ export class RunWaits implements WaiterCommands {
     return waiting;
   }
 
-  /** Wakes the waiters that wait for the event now, in order of registration, piece by piece. */
+  /** Wakes the waiters that wait for the event now, in order of registration, page by page. */
   async *#wakeAll(
     projectId: ProjectId,
     eventId: string,
     event: Uint8Array,
-    { runKey, count = pieceFor(event) }: { runKey?: RunKey; count?: number } = {},
+    { runKey, count = pageFor(event) }: { runKey?: RunKey; count?: number } = {},
   ): AsyncGenerator<Notified[]> {
     const { store, numbers } = this.#deps;
     // A run that is woken may wait for the same event again before the last piece is woken.
@@ -146,11 +151,12 @@ export class RunWaits implements WaiterCommands {
     while (true) {
       const page = { afterKey, count, ...(runKey !== undefined && { runKey }) };
       const listed = await store.waiters.listWaiters(projectId, eventId, page);
-      const piece = listed.filter(({ record }) => record.key < endKey);
-      const last = piece.at(-1);
+      const waiting = listed.filter(({ record }) => record.key < endKey);
+      const last = waiting.at(-1);
       if (last === undefined) return;
-      const woken = await wake(piece, 'event', (record, atMs) => notifiedResult(record, event, atMs), this.#deps);
-      yield woken.map(notifiedOf);
+      const resultOf = (record: Message, atMs: Millis) => notifiedResult(record, event, atMs);
+      const woken = await Promise.all(piecesOf(waiting).map((piece) => wake(piece, 'event', resultOf, this.#deps)));
+      yield woken.flat().map(notifiedOf);
       afterKey = last.record.key;
     }
   }
@@ -166,9 +172,15 @@ export class RunWaits implements WaiterCommands {
   }
 }
 
-/** How many waiters are woken together: the result of each repeats the event. */
-function pieceFor(event: Uint8Array): number {
-  return Math.min(PIECE.waiters, Math.max(1, Math.floor(PIECE.bytes / (event.length + 1))));
+/** How many waiters are read together: the result of each repeats the event. */
+function pageFor(event: Uint8Array): number {
+  return Math.min(PAGE.waiters, Math.max(1, Math.floor(PAGE.bytes / (event.length + 1))));
+}
+
+function piecesOf(waiters: readonly Waiter[]): (readonly Waiter[])[] {
+  return Array.from({ length: Math.ceil(waiters.length / PIECE) }, (_, index) =>
+    waiters.slice(index * PIECE, (index + 1) * PIECE),
+  );
 }
 
 function notifiedOf({ waiter, message }: Woken): Notified {
