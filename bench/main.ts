@@ -5,6 +5,7 @@
  * `npm run bench -- loop`: what one request, and floods of them, do to everybody else.
  * `npm run bench -- hostile`: endpoints that hang, beside those that answer.
  * `npm run bench -- workflow`: workflow runs, beside the reference. `npm run bench -- postgres`: workers on PostgreSQL.
+ * `npm run bench -- workers`: what a message costs with one, two and four workers.
  * `npm run bench -- overload`: more publishers than can be served.
  * `npm run bench -- outage`: messages that fell due while the server was down.
  * `npm run bench -- cli`: the help of each verb, and `waypost logs -f` on a busy log.
@@ -32,10 +33,11 @@ import { DEFAULT_OUTAGE, measureOutage } from './outage/measure.ts';
 import { DEFAULT_OVERLOAD, measureOverload } from './overload/measure.ts';
 import { overloadLine, overloadTable } from './overload/report.ts';
 import { DEFAULT_CLAIMS, measureClaims } from './postgres/claims.ts';
-import { referenceContestants, startWaypostJobs } from './postgres/job-contestant.ts';
+import { installLibraries, LIBRARIES, type StartContestant, startLibraryAlone } from './postgres/job-contestant.ts';
 import { DEFAULT_JOBS, measureJobs } from './postgres/jobs.ts';
 import { jobsLine, jobsTable, pieceLine, sustainedSummary, workersLine, workersTable } from './postgres/report.ts';
 import { DEFAULT_SUSTAINED, measureSustained } from './postgres/sustained.ts';
+import { startWaypostOnPostgres, startWaypostOnSqlite, startWebhooksOn } from './postgres/webhooks/contestants.ts';
 import { DEFAULT_WORKERS, measureWorkers } from './postgres/workers.ts';
 import {
   backlogTable,
@@ -49,6 +51,7 @@ import {
 } from './report.ts';
 import { DEFAULT_TEST_KIT, measureTestKit } from './test-kit.ts';
 import { DEFAULT_TRACES, measureTraces } from './traces.ts';
+import { type Database, DEFAULT_PRICE, measureWorkerPrice, priceLine, priceTable } from './worker-price.ts';
 import { DEFAULT_LONG_RUN, measureGaps, measureLongRuns } from './workflows/long-run.ts';
 import { restateContestant } from './workflows/restate.ts';
 import { DEFAULT_SLEEPING, measureSleeping } from './workflows/sleeping.ts';
@@ -80,6 +83,10 @@ npm run bench -- overload [options]   publishers on 64 to 1,500 connections, as 
 npm run bench -- outage [options]     messages that fell due while the server was down
   --messages <n>         how many (${DEFAULT_OUTAGE.messages})
   --postgres             on PostgreSQL
+npm run bench -- workers [SQLite|PostgreSQL] [options]    what a message costs with 1, 2 and 4 workers; both without a word
+  --rounds <n>           rounds of each, medians are reported (${DEFAULT_PRICE.rounds})
+  --seconds <n>          at each rate (${DEFAULT_PRICE.seconds})
+  --rates <n,n>          messages a second (${DEFAULT_PRICE.rates})
 npm run bench -- cli [options]        the help of each verb, and waypost logs -f on a busy log
   --rounds <n>           starts of each verb, medians are reported (${DEFAULT_COMMAND_LINE.rounds})
   --seconds <n>          seconds at ${DEFAULT_COMMAND_LINE.perSecond} entries a second (${DEFAULT_COMMAND_LINE.seconds})
@@ -125,6 +132,7 @@ const { values, positionals } = parseArgs({
     seconds: { type: 'string' },
     minutes: { type: 'string' },
     connections: { type: 'string' },
+    rates: { type: 'string' },
     workers: { type: 'string' },
     peers: { type: 'string', default: 'ordinary' },
     'fsync-delay': { type: 'string' },
@@ -364,6 +372,14 @@ function isPostgresPart(text: string): text is PostgresPart {
   return POSTGRES_PARTS.some((part) => part === text);
 }
 
+function jobContestants(): StartContestant[] {
+  const waypost = [startWaypostOnPostgres, startWaypostOnSqlite];
+  if (values.alone) return waypost;
+  const folder = installLibraries();
+  const webhooks = LIBRARIES.map((library) => startWebhooksOn(library, folder));
+  return [...waypost, ...webhooks, ...LIBRARIES.map((library) => startLibraryAlone(library, folder))];
+}
+
 async function runPostgres(parts: readonly PostgresPart[]): Promise<void> {
   const rounds = count('rounds', DEFAULT_WORKERS.rounds);
   const report: Record<string, unknown> = {};
@@ -387,7 +403,7 @@ async function runPostgres(parts: readonly PostgresPart[]): Promise<void> {
     const jobs = await measureJobs({
       ...DEFAULT_JOBS,
       rounds,
-      contestants: [startWaypostJobs, ...(values.alone ? [] : referenceContestants())],
+      contestants: jobContestants(),
       onRound: (round, figures) => progress(jobsLine(figures, round)),
     });
     report['jobs'] = jobs;
@@ -407,6 +423,19 @@ async function runSustained(): Promise<void> {
   if (report.pieces.some(({ missing }) => missing > 0)) process.exitCode = 1;
 }
 
+async function runWorkers(databases: readonly Database[]): Promise<void> {
+  const figures = await measureWorkerPrice({
+    ...DEFAULT_PRICE,
+    databases,
+    rates: values.rates?.split(',').map(Number) ?? DEFAULT_PRICE.rates,
+    rounds: count('rounds', DEFAULT_PRICE.rounds),
+    seconds: count('seconds', DEFAULT_PRICE.seconds),
+    onFigures: (each) => progress(priceLine(each)),
+  });
+  process.stdout.write(`${values.json ? JSON.stringify(figures) : priceTable(figures)}\n`);
+  if (figures.some(({ missing }) => missing > 0)) process.exitCode = 1;
+}
+
 const [area, part, ...more] = positionals;
 if (values.help) process.stdout.write(HELP);
 else if (area === undefined) await runComparison();
@@ -423,6 +452,8 @@ else if (area === 'loop' && more.length === 0 && (part === undefined || part ===
 else if (area === 'outage' && part === undefined) await runOutage();
 else if (area === 'console' && part === undefined) await runConsole(CONSOLE_PARTS);
 else if (area === 'console' && more.length === 0 && part !== undefined && isConsolePart(part)) await runConsole([part]);
+else if (area === 'workers' && part === undefined) await runWorkers(DEFAULT_PRICE.databases);
+else if (area === 'workers' && (part === 'SQLite' || part === 'PostgreSQL')) await runWorkers([part]);
 else if (area === 'metrics' && part === undefined) await runMetrics();
 else if (area === 'workflow' && part === undefined) await runWorkflow(WORKFLOW_PARTS);
 else if (area === 'workflow' && more.length === 0 && part !== undefined && isWorkflowPart(part)) {

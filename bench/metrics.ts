@@ -80,7 +80,8 @@ function figuresOf(name: string, ms: readonly number[]): Figure[] {
   ];
 }
 
-function metricsUrlIn(output: string): string {
+/** Where a server that was started with `--metrics-address` tells its metrics, as it says in its output. */
+export function metricsUrlIn(output: string): string {
   const [, url] = /"metrics":"([^"]+)"/.exec(output) ?? [];
   if (url === undefined) throw new Error(`the server does not say where its metrics are:\n${output}`);
   return url;

@@ -1,25 +1,23 @@
 /** What the comparison of job queues needs of each: somebody who adds jobs, and a process that counts those that are done. */
-import { randomBytes } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { Pool } from 'undici';
 import type { Cluster } from '../../test/support/postgres/cluster.ts';
 import type { Parties } from '../cpu.ts';
-import { type ArrivalProcess, startArrivals, startReceiver } from '../receiver-process.ts';
+import { type ArrivalProcess, startArrivals } from '../receiver-process.ts';
 import { installReferences, versionOf } from '../references.ts';
-import { DEVELOPMENT_TOKEN, startWaypost } from '../waypost-process.ts';
 import { dropDatabase, freshDatabase, refreshStatistics } from './database.ts';
-import type { LibraryName } from './libraries/library.ts';
+import type { JobAdder, LibraryName } from './libraries/library.ts';
 import { loadLibrary } from './libraries/load.ts';
 import { installRedis, startRedis } from './redis-server.ts';
 
 export interface JobContestant {
   /** As the report names it, with its version. */
   name: string;
-  /** All but this process, which adds. */
+  /** HTTP in, and a signed delivery over HTTP; or a library, whose jobs are added and handled in the same processes. */
+  work: 'webhooks' | 'library alone';
+  /** What it consists of, with what it keeps its jobs in. */
   parties: Parties;
+  /** Whom the jobs are for, unless it is among these. */
+  endpoint?: Parties;
   done: ArrivalProcess;
   /** Resolves when the job is kept. */
   add(body: string): Promise<void>;
@@ -43,105 +41,72 @@ const PACKAGES: Readonly<Record<LibraryName, readonly string[]>> = {
   'graphile-worker': ['graphile-worker@0.18'],
 };
 
-/** Callers that publish at once, at most; each waits for its answer. */
-const CONNECTIONS = 64;
+export const LIBRARIES: readonly LibraryName[] = ['bullmq', 'pg-boss', 'graphile-worker'];
 
-/** Installs what it needs; then each call starts everything anew. */
-export function referenceContestants(): StartContestant[] {
-  const folder = installReferences(Object.values(PACKAGES).flat());
+/** Installs the libraries and what they need; returns the folder that has them. */
+export function installLibraries(): string {
   installRedis();
-  return [
-    () => startBullMq(folder),
-    (server) => startOnPostgres('pg-boss', folder, server),
-    (server) => startOnPostgres('graphile-worker', folder, server),
-  ];
+  return installReferences(Object.values(PACKAGES).flat());
 }
 
-async function startBullMq(folder: string): Promise<JobContestant> {
+export function startLibraryAlone(library: LibraryName, folder: string): StartContestant {
+  return async (server) => {
+    const keeper = await startKeeper(library, folder, server);
+    const { openAdder } = await loadLibrary(library, folder);
+    const { arrivals } = await startArrivals(HANDLER, [library, folder, keeper.url], 'receiving');
+    const adder: JobAdder = await openAdder(keeper.url);
+    return {
+      name: keeper.name,
+      work: 'library alone',
+      parties: { ...keeper.parties, 'who handles': [arrivals.pid] },
+      done: arrivals,
+      add: (body) => adder.add({ body }),
+      addMany: (bodies) => adder.addMany(bodies.map((body) => ({ body }))),
+      settleIn: keeper.settleIn,
+      async end() {
+        await arrivals.end();
+        await adder.close();
+        await keeper.end();
+      },
+    };
+  };
+}
+
+/** What a library keeps its jobs in: Redis or a database of its own, ready for it. */
+export interface Keeper {
+  /** Of the library, with versions. */
+  name: string;
+  url: string;
+  parties: Parties;
+  settleIn: () => Promise<void>;
+  end: () => Promise<void>;
+}
+
+export async function startKeeper(library: LibraryName, folder: string, server: Cluster): Promise<Keeper> {
+  const keeper = library === 'bullmq' ? await redisKeeper(folder) : await postgresKeeper(library, folder, server);
+  const { prepare } = await loadLibrary(library, folder);
+  await prepare(keeper.url);
+  return keeper;
+}
+
+async function redisKeeper(folder: string): Promise<Keeper> {
   const redis = await startRedis();
-  return startLibrary({
-    library: 'bullmq',
+  return {
     name: `BullMQ ${versionOf(folder, 'bullmq')} on Redis ${redis.version}`,
-    folder,
     url: redis.url,
     parties: { Redis: [redis.pid] },
     settleIn: async () => undefined,
     end: () => redis.end(),
-  });
+  };
 }
 
-async function startOnPostgres(library: LibraryName, folder: string, server: Cluster): Promise<JobContestant> {
+async function postgresKeeper(library: LibraryName, folder: string, server: Cluster): Promise<Keeper> {
   const database = await freshDatabase(server);
-  return startLibrary({
-    library,
+  return {
     name: `${library} ${versionOf(folder, library)}`,
-    folder,
     url: database.url,
     parties: { PostgreSQL: [server.pid] },
     settleIn: () => refreshStatistics(database.url),
     end: () => dropDatabase(server, database.name),
-  });
-}
-
-interface LibraryStart {
-  library: LibraryName;
-  name: string;
-  folder: string;
-  url: string;
-  parties: Parties;
-  settleIn: () => Promise<void>;
-  /** Of what it keeps its jobs in. */
-  end: () => Promise<void>;
-}
-
-async function startLibrary({ library, name, folder, url, parties, ...rest }: LibraryStart): Promise<JobContestant> {
-  const { prepare, openAdder } = await loadLibrary(library, folder);
-  await prepare(url);
-  const { arrivals } = await startArrivals(HANDLER, [library, folder, url], 'receiving');
-  const adder = await openAdder(url);
-  return {
-    name,
-    parties: { ...parties, 'who handles': [arrivals.pid] },
-    done: arrivals,
-    add: (body) => adder.add(body),
-    addMany: (bodies) => adder.addMany(bodies),
-    settleIn: rest.settleIn,
-    async end() {
-      await arrivals.end();
-      await adder.close();
-      await rest.end();
-    },
-  };
-}
-
-/** One worker on PostgreSQL; jobs come over HTTP and go to an endpoint over HTTP. */
-export async function startWaypostJobs(server: Cluster): Promise<JobContestant> {
-  const database = await freshDatabase(server);
-  const dataDir = mkdtempSync(join(tmpdir(), 'waypost-jobs-'));
-  const env = { DATABASE_URL: database.url, WAYPOST_ENCRYPTION_KEY: randomBytes(32).toString('base64') };
-  const receiver = await startReceiver('ordinary');
-  const waypost = await startWaypost({ dataDir, env });
-  const pool = new Pool(waypost.url, { connections: CONNECTIONS, pipelining: 1 });
-  const destination = `${receiver.url}/`;
-  const post = async (path: string, body: string) => {
-    const headers = { authorization: `Bearer ${DEVELOPMENT_TOKEN}`, 'content-type': 'text/plain' };
-    const answer = await pool.request({ path, method: 'POST', headers, body });
-    const text = await answer.body.text();
-    if (answer.statusCode > 299) throw new Error(`Waypost refused jobs: ${answer.statusCode} ${text.slice(0, 300)}`);
-  };
-  return {
-    name: 'Waypost on PostgreSQL',
-    parties: { PostgreSQL: [server.pid], Waypost: [waypost.pid], 'who handles': [receiver.pid] },
-    done: receiver,
-    add: (body) => post(`/v2/publish/${destination}`, body),
-    addMany: (bodies) => post('/v2/batch', JSON.stringify(bodies.map((body) => ({ destination, body })))),
-    settleIn: () => refreshStatistics(database.url),
-    async end() {
-      await pool.destroy();
-      await waypost.end('SIGTERM');
-      await receiver.end();
-      await dropDatabase(server, database.name);
-      rmSync(dataDir, { recursive: true, force: true });
-    },
   };
 }

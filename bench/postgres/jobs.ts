@@ -1,6 +1,7 @@
 /**
  * Jobs a second, from the first that is added to the last that is done: Waypost, which does HTTP on both sides, beside
- * libraries that are in the same process as who adds and who handles. All in turns, each on a database of its own.
+ * libraries that are in the same process as who adds and who handles, and beside webhooks that are built on these
+ * libraries. All in turns, each on a database of its own.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Cluster } from '../../test/support/postgres/cluster.ts';
@@ -18,7 +19,7 @@ export interface JobsOptions {
   /** A hundred in each call. */
   batchedJobs: number;
   pacedSeconds: number;
-  /** How long after the last job was added the last may be done. */
+  /** How long adding may take, and how long after the last job was added the last may be done. */
   limitMs: number;
   onRound?: (round: number, figures: JobFigures) => void;
 }
@@ -29,13 +30,17 @@ export const DEFAULT_JOBS = {
 
 export interface JobFigures {
   contestant: string;
+  work: JobContestant['work'];
   /** 64 callers, each of which adds a job and waits until it is kept. */
   singlePerSecond: number;
   /** Of all processes, adding included, for 1,000 of these jobs. */
   singleCpuMs: number;
+  /** Of what it consists of. */
+  singleOwnCpuMs: number;
   /** 4 callers, each of which adds a hundred and waits. */
   batchedPerSecond: number;
   batchedCpuMs: number;
+  batchedOwnCpuMs: number;
   /** From add to done, at a hundred jobs a second. */
   pacedP50Ms: number;
   pacedP99Ms: number;
@@ -78,10 +83,13 @@ async function measureContestant(server: Cluster, start: StartContestant, option
     const loads = [single, batched, paced];
     return {
       contestant: contestant.name,
+      work: contestant.work,
       singlePerSecond: single.perSecond,
       singleCpuMs: single.cpuMs,
+      singleOwnCpuMs: single.ownCpuMs,
       batchedPerSecond: batched.perSecond,
       batchedCpuMs: batched.cpuMs,
+      batchedOwnCpuMs: batched.ownCpuMs,
       pacedP50Ms: quantile(paced.delaysMs, 0.5),
       pacedP99Ms: quantile(paced.delaysMs, 0.99),
       missing: loads.reduce((sum, { missing }) => sum + missing, 0),
@@ -96,6 +104,7 @@ interface Load {
   perSecond: number;
   /** For 1,000 jobs. */
   cpuMs: number;
+  ownCpuMs: number;
   delaysMs: number[];
   missing: number;
   repeated: number;
@@ -157,18 +166,34 @@ async function measureLoad(
 ): Promise<Load> {
   const sentNs = new BigUint64Array(jobs);
   await contestant.done.expect(jobs);
-  const cpu = startCpuMeter({ ...contestant.parties, 'who adds': [process.pid] });
+  const ownCpu = startCpuMeter(contestant.parties);
+  const otherCpu = startCpuMeter({ ...contestant.endpoint, 'who adds': [process.pid] });
   const startedNs = process.hrtime.bigint();
-  await add(sentNs);
+  await within(limitMs, add(sentNs), `${contestant.name} had not taken ${jobs} jobs after ${limitMs} ms`);
   await contestant.done.complete(limitMs);
   const { distinct, repeated, unexpected, lastArrivalNs, arrivalsNs } = await contestant.done.report();
+  const ownCpuMs = (sum(ownCpu.read()) * 1e6) / jobs;
   return {
     perSecond: distinct / (Number(lastArrivalNs - startedNs) / 1e9),
-    cpuMs: (sum(cpu.read()) * 1e6) / jobs,
+    cpuMs: ownCpuMs + (sum(otherCpu.read()) * 1e6) / jobs,
+    ownCpuMs,
     delaysMs: arrivalDelaysMs(sentNs, arrivalsNs),
     missing: jobs - distinct,
     repeated: repeated + unexpected,
   };
+}
+
+async function within(limitMs: number, work: Promise<void>, failure: string): Promise<void> {
+  const over = new AbortController();
+  const late = sleep(limitMs, undefined, { signal: over.signal }).then(() => {
+    throw new Error(failure);
+  });
+  try {
+    await Promise.race([work, late]);
+  } finally {
+    over.abort();
+    late.catch(() => undefined);
+  }
 }
 
 function bodyOf(number: number): string {
@@ -181,13 +206,18 @@ function sum(cpu: CpuByParty): number {
 
 /** What is missing or was repeated is added up: one lost job in three rounds is one too many. */
 function medians(rounds: JobFigures[]): JobFigures {
-  const figure = (name: Exclude<keyof JobFigures, 'contestant'>) => median(rounds.map((round) => round[name]));
+  const [first] = rounds;
+  if (first === undefined) throw new Error('a comparison needs at least one round');
+  const figure = (name: Exclude<keyof JobFigures, 'contestant' | 'work'>) => median(rounds.map((round) => round[name]));
   return {
-    contestant: rounds[0]?.contestant ?? '',
+    contestant: first.contestant,
+    work: first.work,
     singlePerSecond: figure('singlePerSecond'),
     singleCpuMs: figure('singleCpuMs'),
+    singleOwnCpuMs: figure('singleOwnCpuMs'),
     batchedPerSecond: figure('batchedPerSecond'),
     batchedCpuMs: figure('batchedCpuMs'),
+    batchedOwnCpuMs: figure('batchedOwnCpuMs'),
     pacedP50Ms: figure('pacedP50Ms'),
     pacedP99Ms: figure('pacedP99Ms'),
     missing: rounds.reduce((total, { missing }) => total + missing, 0),

@@ -91,28 +91,55 @@ export function jobsLine({ contestant, singlePerSecond, batchedPerSecond }: JobF
   return `round ${round} ${contestant}: ${singlePerSecond.toFixed(0)} jobs/s singly, ${batchedPerSecond.toFixed(0)} in batches`;
 }
 
+/** Those that do the same work, and then the libraries alone. */
 export function jobsTable(figures: readonly JobFigures[], rounds: number): string {
-  const [waypost] = figures;
-  const ratio = (own: number, other: number | undefined) => ((other ?? Number.NaN) / own).toFixed(2);
+  const ofWork = (work: JobFigures['work']) => figures.filter((each) => each.work === work);
+  const [webhooks, libraries] = [ofWork('webhooks'), ofWork('library alone')];
+  const isWaypost = ({ contestant }: JobFigures) => contestant.startsWith('Waypost');
+  const wayposts = webhooks.filter(isWaypost);
+  const parts = [tableOf(`webhooks from publish to arrival, medians of ${rounds} rounds`, webhooks)];
+  parts.push(
+    ...ratioLines(
+      wayposts,
+      webhooks.filter((each) => !isWaypost(each)),
+    ),
+  );
+  if (libraries.length > 0) {
+    parts.push('', tableOf(`jobs from add to done in a library, without HTTP, medians of ${rounds} rounds`, libraries));
+    parts.push(...ratioLines(wayposts, libraries));
+  }
+  return parts.join('\n');
+}
+
+function tableOf(title: string, figures: readonly JobFigures[]): string {
   const rows = figures.map((each) => [
     each.contestant,
     each.singlePerSecond.toFixed(0),
-    ratio(each.singlePerSecond, waypost?.singlePerSecond),
+    each.singleOwnCpuMs.toFixed(0),
     each.singleCpuMs.toFixed(0),
     each.batchedPerSecond.toFixed(0),
-    ratio(each.batchedPerSecond, waypost?.batchedPerSecond),
+    each.batchedOwnCpuMs.toFixed(0),
     each.batchedCpuMs.toFixed(0),
     each.pacedP50Ms.toFixed(1),
     each.pacedP99Ms.toFixed(1),
     String(each.missing),
     String(each.repeated),
   ]);
-  const columns = [
-    ...['', 'singly/s', 'ratio', 'CPU ms', 'batched/s', 'ratio', 'CPU ms'],
-    ...['at 100/s p50 ms', 'p99 ms', 'missing', 'repeated'],
-  ];
-  const title = `jobs from add to done, medians of ${rounds} rounds; ratio: the first to this one; CPU: all, per 1,000`;
-  return table(title, columns, rows);
+  const load = (name: string) => [`${name}/s`, 'its CPU', 'all CPU'];
+  const columns = ['', ...load('singly'), ...load('batched'), 'at 100/s p50 ms', 'p99 ms', 'missing', 'repeated'];
+  return table(`${title}; CPU ms per 1,000`, columns, rows);
+}
+
+function ratioLines(wayposts: readonly JobFigures[], others: readonly JobFigures[]): string[] {
+  const ratio = (own: number, other: number) => (own / other).toFixed(2);
+  return others.flatMap((other) =>
+    wayposts.map(
+      (own) =>
+        `${own.contestant} / ${other.contestant}: singly ${ratio(own.singlePerSecond, other.singlePerSecond)}, ` +
+        `in batches ${ratio(own.batchedPerSecond, other.batchedPerSecond)}; all CPU of a job ` +
+        `${ratio(own.singleCpuMs, other.singleCpuMs)}, ${ratio(own.batchedCpuMs, other.batchedCpuMs)}`,
+    ),
+  );
 }
 
 /** One line a minute. */

@@ -1,9 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { type JobContestant, startWaypostJobs } from '../../bench/postgres/job-contestant.ts';
+import type { JobContestant } from '../../bench/postgres/job-contestant.ts';
 import { measureJobs } from '../../bench/postgres/jobs.ts';
 import { jobsTable, workersTable } from '../../bench/postgres/report.ts';
 import { drift } from '../../bench/postgres/sustained.ts';
+import { startWaypostOnPostgres } from '../../bench/postgres/webhooks/contestants.ts';
 import { measureWorkers } from '../../bench/postgres/workers.ts';
+import { measureWorkerPrice, priceTable } from '../../bench/worker-price.ts';
 
 // Tiny counts: these tests ask whether the benchmarks count right, never how fast anything is.
 describe('npm run bench -- postgres', () => {
@@ -36,7 +38,7 @@ describe('npm run bench -- postgres', () => {
   it('counts the jobs that were done, and those that were not, or twice', { timeout: 60_000 }, async () => {
     const figures = await measureJobs({
       ...{ rounds: 1, warmUpJobs: 20, singleJobs: 130, batchedJobs: 250, pacedSeconds: 0.2, limitMs: 20_000 },
-      contestants: [startWaypostJobs, async () => loser()],
+      contestants: [startWaypostOnPostgres, async () => loser()],
     });
     const [waypost, other] = figures;
     expect(waypost).toMatchObject({ contestant: 'Waypost on PostgreSQL', missing: 0, repeated: 0 });
@@ -46,6 +48,25 @@ describe('npm run bench -- postgres', () => {
     // Of each of the three loads, in one round.
     expect(other).toMatchObject({ contestant: 'a loser', missing: 3, repeated: 6 });
     expect(jobsTable(figures, 1)).toContain('a loser');
+  });
+
+  it('sees every message arrive through each number of workers, and counts the batches that were committed', {
+    timeout: 60_000,
+  }, async () => {
+    const figures = await measureWorkerPrice({
+      ...{ databases: ['SQLite', 'PostgreSQL'], workers: [2], rates: [200], rounds: 1 },
+      ...{ seconds: 0.5, warmUpMessages: 50, limitMs: 20_000 },
+    });
+    expect(figures.map(({ database }) => database)).toEqual(['SQLite', 'PostgreSQL']);
+    for (const { missing, batches, commandsPerBatch, arrivalP50Ms } of figures) {
+      expect(missing).toBe(0);
+      expect(arrivalP50Ms).toBeGreaterThan(0);
+      expect(commandsPerBatch).toBeGreaterThanOrEqual(1);
+      // A message is accepted and settled: two commands, and numbers are reserved now and then.
+      expect(batches * commandsPerBatch).toBeGreaterThanOrEqual(2_000);
+      expect(batches * commandsPerBatch).toBeLessThan(3_000);
+    }
+    expect(priceTable(figures)).toContain('PostgreSQL, 200/s, 2 workers');
   });
 
   it('takes the drift from the end against the begin, the cold first piece left out', () => {
@@ -59,6 +80,7 @@ function loser(): JobContestant {
   let expected = 0;
   return {
     name: 'a loser',
+    work: 'webhooks',
     parties: {},
     done: {
       pid: process.pid,

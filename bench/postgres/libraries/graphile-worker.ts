@@ -1,9 +1,5 @@
 /** Graphile Worker with the batches of its page on performance: 24 jobs at a time from a local queue of 500. */
-import { importFrom, JOB_QUEUE, type JobLibrary } from './library.ts';
-
-interface Data {
-  body: string;
-}
+import { importFrom, JOB_QUEUE, type Job, type JobLibrary } from './library.ts';
 
 /** As much of the library as is used. */
 interface GraphileWorker {
@@ -14,8 +10,8 @@ interface GraphileWorker {
 
 interface WorkerUtils {
   migrate(): Promise<void>;
-  addJob(task: string, payload: Data): Promise<unknown>;
-  addJobs(jobs: { identifier: string; payload: Data }[]): Promise<unknown>;
+  addJob(task: string, payload: Job): Promise<unknown>;
+  addJobs(jobs: { identifier: string; payload: Job }[]): Promise<unknown>;
   release(): Promise<void>;
 }
 
@@ -25,7 +21,7 @@ interface RunOptions {
   maxPoolSize: number;
   noHandleSignals: boolean;
   logger: unknown;
-  taskList: Record<string, (payload: Data) => void>;
+  taskList: Record<string, (payload: Job) => void | Promise<void>>;
   preset: { worker: { localQueue: { size: number }; completeJobBatchDelay: number; failJobBatchDelay: number } };
 }
 
@@ -38,6 +34,7 @@ export async function loadGraphileWorker(folder: string): Promise<JobLibrary> {
   });
   const open = (connectionString: string) => makeWorkerUtils({ connectionString, maxPoolSize: CONNECTIONS, logger });
   return {
+    gainsByGroups: true,
     async prepare(url) {
       const utils = await open(url);
       await utils.migrate();
@@ -46,11 +43,11 @@ export async function loadGraphileWorker(folder: string): Promise<JobLibrary> {
     async openAdder(url) {
       const utils = await open(url);
       return {
-        add: async (body) => {
-          await utils.addJob(JOB_QUEUE, { body });
+        add: async (job) => {
+          await utils.addJob(JOB_QUEUE, job);
         },
-        addMany: async (bodies) => {
-          await utils.addJobs(bodies.map((body) => ({ identifier: JOB_QUEUE, payload: { body } })));
+        addMany: async (jobs) => {
+          await utils.addJobs(jobs.map((payload) => ({ identifier: JOB_QUEUE, payload })));
         },
         close: () => utils.release(),
       };
@@ -62,7 +59,7 @@ export async function loadGraphileWorker(folder: string): Promise<JobLibrary> {
         maxPoolSize: CONNECTIONS,
         noHandleSignals: true,
         logger,
-        taskList: { [JOB_QUEUE]: ({ body }) => onJob(body) },
+        taskList: { [JOB_QUEUE]: onJob },
         preset: { worker: { localQueue: { size: 500 }, completeJobBatchDelay: 0, failJobBatchDelay: 0 } },
       });
     },

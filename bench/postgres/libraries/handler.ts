@@ -8,5 +8,5 @@ import { isLibraryName, loadLibrary } from './load.ts';
 const [name, folder = '', url = ''] = process.argv.slice(2);
 if (!isLibraryName(name)) throw new Error(`there is no library "${name}"`);
 const library = await loadLibrary(name, folder);
-await library.handleJobs(url, (body) => arrived(Number(body.slice(0, 10))));
+await library.handleJobs(url, ({ body }) => arrived(Number(body.slice(0, 10))));
 serveLedger({ kind: 'receiving' });

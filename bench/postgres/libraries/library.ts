@@ -1,6 +1,6 @@
 /**
  * What the comparison needs of a job queue that is used as a library: jobs are added in one process, and handled in
- * another. Each library keeps the number of a job as the first ten digits of its body of 200 bytes.
+ * another. Each body has 200 bytes, of which the first ten are the digits of the job's number.
  */
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
@@ -8,18 +8,27 @@ import { pathToFileURL } from 'node:url';
 
 export type LibraryName = 'bullmq' | 'pg-boss' | 'graphile-worker';
 
+/** What a library keeps. */
+export interface Job {
+  body: string;
+  /** Where it is to be delivered, if it is a webhook. */
+  destination?: string;
+}
+
 export interface JobLibrary {
+  /** Whether an intake does better to add what callers bring at the same time with one call. */
+  gainsByGroups: boolean;
   /** Makes what it needs in an empty database. */
   prepare(url: string): Promise<void>;
   openAdder(url: string): Promise<JobAdder>;
-  /** Resolves when it takes jobs; `onJob` is the whole work of a job. */
-  handleJobs(url: string, onJob: (body: string) => void): Promise<void>;
+  /** Resolves when it takes jobs; `onJob` is the whole work of a job, which is tried again if that rejects. */
+  handleJobs(url: string, onJob: (job: Job) => void | Promise<void>): Promise<void>;
 }
 
 export interface JobAdder {
   /** Resolves when the job is kept. */
-  add(body: string): Promise<void>;
-  addMany(bodies: readonly string[]): Promise<void>;
+  add(job: Job): Promise<void>;
+  addMany(jobs: readonly Job[]): Promise<void>;
   close(): Promise<void>;
 }
 

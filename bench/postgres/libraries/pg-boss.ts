@@ -2,11 +2,7 @@
  * pg-boss: eight pollers that take a hundred jobs at a time, go on at once while they find as many, and are woken by
  * `notify` when they do not.
  */
-import { importFrom, JOB_QUEUE, type JobLibrary } from './library.ts';
-
-interface Data {
-  body: string;
-}
+import { importFrom, JOB_QUEUE, type Job, type JobLibrary } from './library.ts';
 
 /** As much of the library as is used. */
 interface PgBossModule {
@@ -18,9 +14,9 @@ interface PgBoss {
   start(): Promise<unknown>;
   stop(options: { graceful: boolean }): Promise<void>;
   createQueue(name: string, options: { notify: boolean }): Promise<void>;
-  send(name: string, data: Data): Promise<string | null>;
-  insert(name: string, jobs: { data: Data }[]): Promise<unknown>;
-  work(name: string, options: WorkOptions, handler: (jobs: { data: Data }[]) => Promise<void>): Promise<string>;
+  send(name: string, data: Job): Promise<string | null>;
+  insert(name: string, jobs: { data: Job }[]): Promise<unknown>;
+  work(name: string, options: WorkOptions, handler: (jobs: { data: Job }[]) => Promise<void>): Promise<string>;
 }
 
 interface WorkOptions {
@@ -42,6 +38,7 @@ export async function loadPgBoss(folder: string): Promise<JobLibrary> {
     return boss;
   };
   return {
+    gainsByGroups: true,
     async prepare(url) {
       const boss = await start(url);
       await boss.createQueue(JOB_QUEUE, { notify: true });
@@ -50,13 +47,13 @@ export async function loadPgBoss(folder: string): Promise<JobLibrary> {
     async openAdder(url) {
       const boss = await start(url);
       return {
-        add: async (body) => {
-          await boss.send(JOB_QUEUE, { body });
+        add: async (job) => {
+          await boss.send(JOB_QUEUE, job);
         },
-        addMany: async (bodies) => {
+        addMany: async (jobs) => {
           await boss.insert(
             JOB_QUEUE,
-            bodies.map((body) => ({ data: { body } })),
+            jobs.map((data) => ({ data })),
           );
         },
         close: () => boss.stop({ graceful: false }),
@@ -71,8 +68,9 @@ export async function loadPgBoss(folder: string): Promise<JobLibrary> {
         notifyPollingIntervalSeconds: 0.5,
         burstWhenBatchFull: true,
       };
+      // One that fails lets its whole batch be handled again; to settle each of them costs far more.
       await boss.work(JOB_QUEUE, options, async (jobs) => {
-        for (const { data } of jobs) onJob(data.body);
+        await Promise.all(jobs.map(({ data }) => onJob(data)));
       });
     },
   };

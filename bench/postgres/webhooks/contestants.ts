@@ -1,0 +1,112 @@
+/**
+ * The same work by all: webhooks come over HTTP, are kept, and are delivered, signed, to the same endpoint. Waypost beside
+ * the libraries of jobs as someone builds webhooks on them: an intake on Fastify, and a process that delivers.
+ */
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { Pool } from 'undici';
+import { startListening } from '../../child-process.ts';
+import { type Receiver, startArrivals, startReceiver } from '../../receiver-process.ts';
+import { DEVELOPMENT_TOKEN, startWaypost } from '../../waypost-process.ts';
+import { dropDatabase, freshDatabase, refreshStatistics } from '../database.ts';
+import { type JobContestant, type StartContestant, startKeeper } from '../job-contestant.ts';
+import type { LibraryName } from '../libraries/library.ts';
+
+const INTAKE = fileURLToPath(new URL('./intake.ts', import.meta.url));
+const DELIVERER = fileURLToPath(new URL('./deliverer.ts', import.meta.url));
+
+/** Callers that publish at once, at most; each waits for its answer. */
+const CONNECTIONS = 64;
+
+/** One worker on PostgreSQL. */
+export const startWaypostOnPostgres: StartContestant = async (server) => {
+  const database = await freshDatabase(server);
+  const env = { DATABASE_URL: database.url, WAYPOST_ENCRYPTION_KEY: randomBytes(32).toString('base64') };
+  return startWaypostJobs({
+    name: 'Waypost on PostgreSQL',
+    env,
+    parties: { PostgreSQL: [server.pid] },
+    settleIn: () => refreshStatistics(database.url),
+    end: () => dropDatabase(server, database.name),
+  });
+};
+
+export const startWaypostOnSqlite: StartContestant = () =>
+  startWaypostJobs({
+    ...{ name: 'Waypost on SQLite', env: {}, parties: {} },
+    settleIn: async () => undefined,
+    end: async () => undefined,
+  });
+
+interface WaypostKeeper extends Pick<JobContestant, 'name' | 'parties' | 'settleIn' | 'end'> {
+  env: Record<string, string>;
+}
+
+async function startWaypostJobs({ env, ...keeper }: WaypostKeeper): Promise<JobContestant> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'waypost-jobs-'));
+  const receiver = await startReceiver('ordinary');
+  const waypost = await startWaypost({ dataDir, env });
+  const publisher = publishTo(waypost.url, '/v2', receiver);
+  return {
+    ...keeper,
+    work: 'webhooks',
+    parties: { ...keeper.parties, Waypost: [waypost.pid] },
+    endpoint: { endpoint: [receiver.pid] },
+    done: receiver,
+    ...publisher,
+    async end() {
+      await publisher.close();
+      await waypost.end('SIGTERM');
+      await receiver.end();
+      await keeper.end();
+      rmSync(dataDir, { recursive: true, force: true });
+    },
+  };
+}
+
+export function startWebhooksOn(library: LibraryName, folder: string): StartContestant {
+  return async (server) => {
+    const keeper = await startKeeper(library, folder, server);
+    const receiver = await startReceiver('ordinary');
+    const { arrivals: deliverer } = await startArrivals(DELIVERER, [library, folder, keeper.url], 'receiving');
+    const intake = await startListening([INTAKE, library, folder, keeper.url]);
+    const publisher = publishTo(intake.url, '', receiver);
+    return {
+      name: `${keeper.name} behind HTTP`,
+      work: 'webhooks',
+      parties: { ...keeper.parties, intake: [intake.pid], deliverer: [deliverer.pid] },
+      endpoint: { endpoint: [receiver.pid] },
+      done: receiver,
+      ...publisher,
+      settleIn: keeper.settleIn,
+      async end() {
+        await publisher.close();
+        await intake.end('SIGTERM');
+        await deliverer.end();
+        await receiver.end();
+        await keeper.end();
+      },
+    };
+  };
+}
+
+/** Both take the same requests, below `prefix`. */
+function publishTo(url: string, prefix: string, receiver: Receiver) {
+  const pool = new Pool(url, { connections: CONNECTIONS, pipelining: 1 });
+  const destination = `${receiver.url}/`;
+  const post = async (path: string, type: string, body: string): Promise<void> => {
+    const headers = { authorization: `Bearer ${DEVELOPMENT_TOKEN}`, 'content-type': type };
+    const answer = await pool.request({ path: prefix + path, method: 'POST', headers, body });
+    const text = await answer.body.text();
+    if (answer.statusCode > 299) throw new Error(`webhooks were refused: ${answer.statusCode} ${text.slice(0, 300)}`);
+  };
+  return {
+    add: (body: string) => post(`/publish/${destination}`, 'text/plain', body),
+    addMany: (bodies: readonly string[]) =>
+      post('/batch', 'application/json', JSON.stringify(bodies.map((body) => ({ destination, body })))),
+    close: () => pool.destroy(),
+  };
+}

@@ -1,0 +1,202 @@
+/**
+ * What does a message cost with one, two and four workers in a process? At rates that one worker carries easily, so that nobody
+ * waits for the machine. Each number of workers has a database of its own.
+ */
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { request } from 'undici';
+import type { Cluster } from '../test/support/postgres/cluster.ts';
+import type { ListeningProcess } from './child-process.ts';
+import { type Parties, startCpuMeter } from './cpu.ts';
+import { publishPaced } from './load.ts';
+import { metricsUrlIn } from './metrics.ts';
+import { dropDatabase, freshDatabase, refreshStatistics, startDatabaseServer } from './postgres/database.ts';
+import { type Receiver, startReceiver } from './receiver-process.ts';
+import { arrivalDelaysMs, median, quantile } from './statistics.ts';
+import { table } from './table.ts';
+import { DEVELOPMENT_TOKEN, startWaypost } from './waypost-process.ts';
+
+export type Database = 'SQLite' | 'PostgreSQL';
+
+export interface PriceOptions {
+  databases: readonly Database[];
+  /** In turns, in one process each. */
+  workers: readonly number[];
+  /** Messages a second. */
+  rates: readonly number[];
+  rounds: number;
+  /** At each rate. */
+  seconds: number;
+  warmUpMessages: number;
+  limitMs: number;
+  onFigures?: (figures: PriceFigures) => void;
+}
+
+export const DEFAULT_PRICE = {
+  ...{ databases: ['SQLite', 'PostgreSQL'] as const, workers: [1, 2, 4], rates: [400], rounds: 3 },
+  ...{ seconds: 8, warmUpMessages: 6_000, limitMs: 60_000 },
+};
+
+/** Of 1,000 messages. */
+export interface PriceFigures {
+  database: Database;
+  workers: number;
+  perSecond: number;
+  waypostCpuMs: number;
+  /** None with a database in the same process. */
+  postgresCpuMs: number;
+  /** Batches that the workers had committed. Those of an embedded database may share a transaction. */
+  batches: number;
+  commandsPerBatch: number;
+  arrivalP50Ms: number;
+  arrivalP99Ms: number;
+  missing: number;
+}
+
+const WARM_UP_PER_SECOND = 1_500;
+
+export async function measureWorkerPrice(options: PriceOptions): Promise<PriceFigures[]> {
+  const receiver = await startReceiver('ordinary');
+  const server = options.databases.includes('PostgreSQL') ? await startDatabaseServer() : undefined;
+  try {
+    const all: PriceFigures[] = [];
+    for (let round = 1; round <= options.rounds; round += 1) {
+      for (const database of options.databases) {
+        for (const workers of options.workers) {
+          const measured = await measureOne({ database, workers, server, receiver }, options);
+          for (const figures of measured) options.onFigures?.(figures);
+          all.push(...measured);
+        }
+      }
+    }
+    const groups = Map.groupBy(all, ({ database, workers, perSecond }) => `${database} ${workers} ${perSecond}`);
+    return [...groups.values()].map(medians);
+  } finally {
+    await receiver.end();
+    await server?.dispose();
+  }
+}
+
+interface Shape {
+  database: Database;
+  workers: number;
+  server: Cluster | undefined;
+  receiver: Receiver;
+}
+
+async function measureOne(shape: Shape, options: PriceOptions): Promise<PriceFigures[]> {
+  const { database, workers, receiver } = shape;
+  const folder = mkdtempSync(join(tmpdir(), 'waypost-price-'));
+  const server = database === 'PostgreSQL' ? shape.server : undefined;
+  const kept = server && (await freshDatabase(server));
+  const env = kept && { DATABASE_URL: kept.url, WAYPOST_ENCRYPTION_KEY: randomBytes(32).toString('base64') };
+  const flags = ['--workers', String(workers), '--metrics-address', '0'];
+  const waypost = await startWaypost({ dataDir: folder, flags, ...(env && { env }) });
+  try {
+    const target = {
+      ...{ peers: 'ordinary' as const, url: waypost.url, token: DEVELOPMENT_TOKEN },
+      destination: `${receiver.url}/`,
+    };
+    await receiver.expect(options.warmUpMessages);
+    await publishPaced(target, options.warmUpMessages, WARM_UP_PER_SECOND);
+    if (!(await receiver.complete(options.limitMs))) throw new Error('the warm-up was not delivered');
+    if (kept) await refreshStatistics(kept.url);
+    const parties: Parties = { waypost: [waypost.pid], ...(server && { postgres: [server.pid] }) };
+    const figures: PriceFigures[] = [];
+    for (const perSecond of options.rates) {
+      const messages = perSecond * options.seconds;
+      await receiver.expect(messages);
+      const before = await readBatches(waypost);
+      const cpu = startCpuMeter(parties);
+      const { sentNs } = await publishPaced(target, messages, perSecond);
+      await receiver.complete(options.limitMs);
+      await sleep(SETTLED_MS);
+      const { waypost: waypostSeconds = 0, postgres: postgresSeconds = 0 } = cpu.read();
+      const after = await readBatches(waypost);
+      const { distinct, arrivalsNs } = await receiver.report();
+      const delaysMs = arrivalDelaysMs(sentNs, arrivalsNs);
+      const batches = after.batches - before.batches;
+      figures.push({
+        ...{ database, workers, perSecond },
+        waypostCpuMs: (waypostSeconds * 1e6) / messages,
+        postgresCpuMs: (postgresSeconds * 1e6) / messages,
+        batches: (batches * 1_000) / messages,
+        commandsPerBatch: (after.commands - before.commands) / batches,
+        arrivalP50Ms: quantile(delaysMs, 0.5),
+        arrivalP99Ms: quantile(delaysMs, 0.99),
+        missing: messages - distinct,
+      });
+    }
+    return figures;
+  } finally {
+    await waypost.end('SIGTERM');
+    if (server && kept) await dropDatabase(server, kept.name);
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** After the last arrival its outcome is still to be saved. */
+const SETTLED_MS = 100;
+
+/** Since the start of the server, of all its workers. */
+async function readBatches(waypost: ListeningProcess): Promise<{ batches: number; commands: number }> {
+  const answer = await request(metricsUrlIn(waypost.output()));
+  const text = await answer.body.text();
+  const read = (name: string) => {
+    const value = new RegExp(`^waypost_commit_batch_commands_${name} (\\S+)$`, 'm').exec(text)?.[1];
+    if (value === undefined) throw new Error(`there is no ${name} of batches in the metrics`);
+    return Number(value);
+  };
+  return { batches: read('count'), commands: read('sum') };
+}
+
+function medians(rounds: PriceFigures[]): PriceFigures {
+  const [first] = rounds;
+  if (first === undefined) throw new Error('a price needs at least one round');
+  const figure = (name: Exclude<keyof PriceFigures, 'database'>) => median(rounds.map((round) => round[name]));
+  return {
+    ...{ database: first.database, workers: first.workers, perSecond: first.perSecond },
+    waypostCpuMs: figure('waypostCpuMs'),
+    postgresCpuMs: figure('postgresCpuMs'),
+    batches: figure('batches'),
+    commandsPerBatch: figure('commandsPerBatch'),
+    arrivalP50Ms: figure('arrivalP50Ms'),
+    arrivalP99Ms: figure('arrivalP99Ms'),
+    missing: rounds.reduce((sum, { missing }) => sum + missing, 0),
+  };
+}
+
+/** One line while it runs. */
+export function priceLine(figures: PriceFigures): string {
+  const { database, workers, perSecond, batches, missing } = figures;
+  const lost = missing === 0 ? '' : `, ${missing} MISSING`;
+  return `${database}, ${workers} workers, ${perSecond}/s: CPU ${cpuMsOf(figures).toFixed(0)} ms, ${batches.toFixed(0)} batches${lost}`;
+}
+
+export function priceTable(figures: readonly PriceFigures[]): string {
+  const rows = figures.map((each) => {
+    const { database, perSecond, workers, waypostCpuMs, postgresCpuMs, batches, commandsPerBatch, missing } = each;
+    const one = figures.find(
+      (other) => other.workers === 1 && other.database === database && other.perSecond === perSecond,
+    );
+    return [
+      `${database}, ${perSecond}/s, ${workers} workers`,
+      ...[waypostCpuMs, postgresCpuMs, cpuMsOf(each)].map((ms) => ms.toFixed(0)),
+      one ? (cpuMsOf(each) / cpuMsOf(one)).toFixed(2) : '-',
+      batches.toFixed(0),
+      commandsPerBatch.toFixed(2),
+      each.arrivalP50Ms.toFixed(1),
+      each.arrivalP99Ms.toFixed(1),
+      String(missing),
+    ];
+  });
+  const columns = ['', 'Waypost CPU ms', 'PostgreSQL', 'both', 'of one worker', 'batches', 'commands in one'];
+  return table('per 1,000 messages', [...columns, 'arrival p50 ms', 'p99 ms', 'missing'], rows);
+}
+
+function cpuMsOf({ waypostCpuMs, postgresCpuMs }: PriceFigures): number {
+  return waypostCpuMs + postgresCpuMs;
+}
