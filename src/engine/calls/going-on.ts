@@ -4,6 +4,7 @@
  */
 import type { Claimed, Millis } from '../model.ts';
 import type { Clock } from '../ports.ts';
+import type { ActiveRuns } from '../runs/active-runs.ts';
 import type { Around, Call } from './calls.ts';
 import type { CheckpointCommand, Failed, Handover } from './commands.ts';
 import type { Arrival } from './lingers.ts';
@@ -18,6 +19,7 @@ export interface StayingSlots extends CallSlots {
 
 interface GoingOnDeps {
   dispatcher: StayingSlots;
+  active: ActiveRuns;
   clock: Clock;
 }
 
@@ -42,7 +44,7 @@ export class GoingOn {
     for (const { claimed, reservedBytes } of others) dispatcher.start(claimed, reservedBytes);
     if (first) return { comes: this.#handOver(first, around) };
     const isInVain = failed.length > 0 && dueAtMs > clock.nowMs() + lingerMs;
-    if (isInVain || !call.isEmpty || !this.#hasSlot(call)) return undefined;
+    if (isInVain || (await this.#isOver(call)) || !call.isEmpty || !this.#hasSlot(call)) return undefined;
     const staying = dispatcher.linger(call, lingerMs, hangUp);
     return { comes: staying.then((arrival) => arrival && this.#handOver(arrival, around)) };
   }
@@ -65,6 +67,11 @@ export class GoingOn {
       }
     }
     return firstAtMs;
+  }
+
+  /** Whether the run has ended here while what the checkpoint says was saved: nothing would end the linger. */
+  async #isOver({ run }: Call): Promise<boolean> {
+    return run !== undefined && (await this.#deps.active.find(run.projectId, run.id)).run?.key !== run.key;
   }
 
   #hasSlot(call: Call): boolean {

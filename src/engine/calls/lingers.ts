@@ -4,9 +4,10 @@
  */
 import { takesCheckpoints } from '../../protocol/workflow/checkpoints.ts';
 import type { RunKey } from '../../workflow/model.ts';
-import { lineOf, type OriginLine } from '../lanes/origin-line.ts';
+import type { InFlight } from '../lanes/in-flight.ts';
+import { lineOf, type OriginLine, readLine } from '../lanes/origin-line.ts';
 import type { Claimed, Message, Millis } from '../model.ts';
-import type { Clock, Timer } from '../ports.ts';
+import type { Clock } from '../ports.ts';
 
 /** A claimed message, and the bytes that its slot has. */
 export interface Arrival {
@@ -15,46 +16,72 @@ export interface Arrival {
 }
 
 export class Lingers {
-  readonly #clock: Pick<Clock, 'startTimer'>;
+  readonly #clock: Pick<Clock, 'startTimer' | 'elapsedMs'>;
+  readonly #inFlight: InFlight;
   readonly #byRun = new Map<RunKey, Set<Linger>>();
 
-  constructor(clock: Pick<Clock, 'startTimer'>) {
+  constructor(clock: Pick<Clock, 'startTimer' | 'elapsedMs'>, inFlight: InFlight) {
     this.#clock = clock;
+    this.#inFlight = inFlight;
   }
 
-  get isEmpty(): boolean {
-    return this.#byRun.size === 0;
-  }
-
-  /**
-   * The call that delivered `message` stays until something comes, or the linger is ended: after `ms` at the latest. `left` is
-   * called as soon as it is over.
-   */
-  begin(message: Message, ms: Millis, left: () => void): Linger {
+  /** The call that delivered `message` stays until something comes, for `ms` at most; not after `hangUp` aborts. */
+  begin(message: Message, ms: Millis, hangUp: AbortSignal | undefined): Linger {
     const runKey = message.settings.run?.key ?? 0;
     const ofRun = this.#byRun.get(runKey) ?? new Set();
     this.#byRun.set(runKey, ofRun);
-    const linger: Linger = new Linger(message, () => {
-      timer.cancel();
+    const end = () => linger.end();
+    const timer = this.#clock.startTimer(ms, end);
+    const linger = new Linger(lineOf(message.projectId, message.origin), () => {
       if (!ofRun.delete(linger)) return;
       if (ofRun.size === 0) this.#byRun.delete(runKey);
-      left();
+      timer.cancel();
+      hangUp?.removeEventListener('abort', end);
+      this.#inFlight.noteSent(linger.line, this.#clock.elapsedMs);
     });
-    const timer: Timer = this.#clock.startTimer(ms, () => linger.end());
+    hangUp?.addEventListener('abort', end);
     ofRun.add(linger);
+    this.#inFlight.noteInterrupted(linger.line);
     return linger;
   }
 
   /** Who waits for the message; `undefined`: it goes out in a request. */
   find({ message }: Claimed): Linger | undefined {
     const { run } = message.settings;
-    if (this.isEmpty || !run || !takesCheckpoints(run)) return undefined;
+    if (!run || !takesCheckpoints(run)) return undefined;
     const [first] = this.#byRun.get(run.key) ?? [];
     return first;
   }
 
-  /** Ends those whose calls are on lines that match. */
-  end(matches: (line: OriginLine) => boolean): void {
+  endAll(): void {
+    this.#end(() => true);
+  }
+
+  /** Nothing more comes of the run: it has ended. */
+  endOf(runKey: RunKey): void {
+    for (const linger of [...(this.#byRun.get(runKey) ?? [])]) linger.end();
+  }
+
+  /**
+   * Ends those whose slots would let others start (P9): what waits in the lines of `waiting`, or, as far as there is no
+   * slot at all, what `isDue`.
+   */
+  makeRoom(waiting: () => readonly OriginLine[], isDue: () => boolean): void {
+    if (this.#byRun.size === 0) return;
+    const lines = waiting();
+    if (this.#inFlight.isFull) {
+      if (lines.length > 0 || isDue()) this.endAll();
+      return;
+    }
+    for (const line of lines) {
+      const held = this.#inFlight.whatHolds(line);
+      const { projectId, origin } = readLine(line);
+      if (held === 'origin') this.#end((each) => readLine(each).origin === origin);
+      else if (held) this.#end((each) => readLine(each).projectId === projectId);
+    }
+  }
+
+  #end(matches: (line: OriginLine) => boolean): void {
     const all = [...this.#byRun.values()].flatMap((ofRun) => [...ofRun]);
     for (const linger of all) if (matches(linger.line)) linger.end();
   }
@@ -67,8 +94,8 @@ export class Linger {
   readonly #resolve: (arrival: Arrival | undefined) => void;
   readonly #leave: () => void;
 
-  constructor({ projectId, origin }: Message, leave: () => void) {
-    this.line = lineOf(projectId, origin);
+  constructor(line: OriginLine, leave: () => void) {
+    this.line = line;
     this.#leave = leave;
     const { promise, resolve } = Promise.withResolvers<Arrival | undefined>();
     this.over = promise;

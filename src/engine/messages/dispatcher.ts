@@ -11,7 +11,7 @@ import type { CallEnd } from '../calls/ends.ts';
 import { type Arrival, Lingers } from '../calls/lingers.ts';
 import type { CallSlots } from '../calls/places.ts';
 import { type Held, InFlight, type Offer } from '../lanes/in-flight.ts';
-import { lineOf, type OriginLine, readLine } from '../lanes/origin-line.ts';
+import { lineOf, type OriginLine } from '../lanes/origin-line.ts';
 import { SILENT_MS } from '../lanes/slow-start.ts';
 import { WaitingLines } from '../lanes/waiting-lines.ts';
 import type { Claimed, ClaimToken, Message, Millis, Outcome, ProjectId, WorkerId } from '../model.ts';
@@ -85,7 +85,8 @@ export class Dispatcher implements CallSlots {
   readonly backlog = new Backlog();
   /** The calls of endpoints under way. */
   readonly calls = new Calls();
-  readonly #lingers: Lingers;
+  /** Those of them that hold nothing and stay. */
+  readonly lingers: Lingers;
   readonly #deps: DispatcherDeps;
   readonly #settler: Settler;
   readonly #inFlight: InFlight;
@@ -114,11 +115,12 @@ export class Dispatcher implements CallSlots {
 
   constructor(deps: DispatcherDeps, waitingLines: OriginLine[]) {
     this.#deps = deps;
-    this.#lingers = new Lingers(deps.clock);
     this.intake = new Intake({ ...deps, slots: this });
-    const noteDue = (dueAtMs: Millis) => this.noteDue(dueAtMs);
-    this.#settler = new Settler({ ...deps, intake: this.intake, noteDue, limit: this.#abort.signal });
     this.#inFlight = new InFlight(deps.settings, (line) => this.#lines.reclassify(line));
+    this.lingers = new Lingers(deps.clock, this.#inFlight);
+    const noteDue = (dueAtMs: Millis) => this.noteDue(dueAtMs);
+    const { intake, lingers } = this;
+    this.#settler = new Settler({ ...deps, intake, lingers, noteDue, limit: this.#abort.signal });
     this.#alarm = new Alarm(deps.clock, () => this.wake());
     this.#riseAlarm = new Alarm(deps.clock, () => this.wake());
     this.#pace = new ClaimPace(deps.clock, () => this.wake());
@@ -191,19 +193,12 @@ export class Dispatcher implements CallSlots {
 
   /**
    * Lets a call that has a slot and holds nothing stay for what comes of its run. Answers what has come, at `ms` at the
-   * latest; earlier when others wait for the slot (P9), when the request ends or `hangUp` aborts.
+   * latest; earlier when others wait for the slot (P9), when the run or the request ends, or `hangUp` aborts.
    */
   async linger(call: Call, ms: Millis, hangUp: AbortSignal | undefined): Promise<Arrival | undefined> {
     if (this.#draining || this.#deps.fence.isClosed || call.isEnding || hangUp?.aborted) return undefined;
-    const line = lineTo(call.first.message);
-    const end = () => linger.end();
-    const linger = this.#lingers.begin(call.first.message, ms, () => {
-      hangUp?.removeEventListener('abort', end);
-      this.#inFlight.noteSent(line, this.#deps.clock.elapsedMs);
-    });
-    hangUp?.addEventListener('abort', end);
-    this.#inFlight.noteInterrupted(line);
-    this.#endLingersOthersWaitFor();
+    const linger = this.lingers.begin(call.first.message, ms, hangUp);
+    this.#makeRoom();
     return call.stay(linger);
   }
 
@@ -300,27 +295,18 @@ export class Dispatcher implements CallSlots {
 
   /** Claims if there is something to claim and room for it; otherwise sets the timer for when there will be. */
   wake(): void {
-    this.#endLingersOthersWaitFor();
+    this.#makeRoom();
     let next: 'claimed' | 'held' | 'none' = 'claimed';
     while (this.#claims.size < this.#claimsMax && next === 'claimed') next = this.#claimNext();
     if (this.#claims.size === 0 && next === 'none') this.backlog.noteIdle();
   }
 
   /** Calls that only stay give up their slots when these would let others start. */
-  #endLingersOthersWaitFor(): void {
-    if (this.#lingers.isEmpty) return;
-    const waiting = this.#lines.some(LINES_MAX);
-    if (this.#inFlight.isFull) {
-      const isDue = this.#nextDueAtMs <= this.#deps.clock.nowMs();
-      if (isDue || waiting.length > 0) this.#lingers.end(() => true);
-      return;
-    }
-    for (const line of waiting) {
-      const held = this.#inFlight.whatHolds(line);
-      const { projectId, origin } = readLine(line);
-      if (held === 'origin') this.#lingers.end((each) => readLine(each).origin === origin);
-      else if (held) this.#lingers.end((each) => readLine(each).projectId === projectId);
-    }
+  #makeRoom(): void {
+    this.lingers.makeRoom(
+      () => this.#lines.some(LINES_MAX),
+      () => this.#nextDueAtMs <= this.#deps.clock.nowMs(),
+    );
   }
 
   /** `'held'`: there is something to claim, but answered attempts go first. */
@@ -354,7 +340,7 @@ export class Dispatcher implements CallSlots {
   async drain(limitMs: Millis): Promise<void> {
     this.#draining = true;
     this.#alarm.cancel();
-    this.#lingers.end(() => true);
+    this.lingers.endAll();
     this.#riseAlarm.cancel();
     this.#pace.stop();
     const limit = this.#deps.clock.startTimer(limitMs, () => {
@@ -459,7 +445,7 @@ export class Dispatcher implements CallSlots {
   /** The life of one attempt, and of what a call goes on with in it; a call that stays for it makes it. */
   async #attempt(claimed: Claimed): Promise<void> {
     const { clock } = this.#deps;
-    const linger = this.#lingers.find(claimed);
+    const linger = this.lingers.find(claimed);
     if (linger) return linger.hand({ claimed, reservedBytes: bytesOf(claimed) });
     const call = this.calls.begin(claimed, clock.elapsedMs);
     const outcome = await this.#deliver(claimed, call);

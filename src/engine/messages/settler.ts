@@ -1,5 +1,6 @@
 /** How is what has become of a claim saved, however often the store refuses at first? */
 import { takesCheckpoints } from '../../protocol/workflow/checkpoints.ts';
+import type { Lingers } from '../calls/lingers.ts';
 import type { Change, Claimed, Message, Millis, NewMessage, Settlement } from '../model.ts';
 import type { OperatorEvents } from '../operator-events/events.ts';
 import type { Clock, EventLog } from '../ports.ts';
@@ -27,6 +28,7 @@ interface SettlerDeps {
   log: EventLog;
   reports: Reports;
   bodies: Pick<JournalBodies, 'forget'>;
+  lingers: Pick<Lingers, 'endOf'>;
   operatorEvents?: Pick<OperatorEvents, 'kindOf'> | undefined;
   /** Brings in what follows. */
   intake: Intake;
@@ -48,7 +50,7 @@ export class Settler {
    * shutdown passed before it was saved.
    */
   async save(claimed: Claimed, decided: Settling, handoff: Handoff | undefined): Promise<Settled | undefined> {
-    const { store, clock, reports, bodies, operatorEvents, intake, noteDue } = this.#deps;
+    const { store, clock, reports, bodies, lingers, operatorEvents, intake, noteDue } = this.#deps;
     const { message } = claimed;
     const round = async () => {
       // What the end of a run means is decided anew each time, from the run as it is then.
@@ -68,7 +70,10 @@ export class Settler {
       if (settled?.kind === 'runChanged') return STALE;
       if (settled?.kind === 'stale' && !mayBeDone(claimed, settlement)) reports.claimLost();
       const { next, ending } = settlement.change;
-      if (settled?.kind === 'saved' && ending) bodies.forget(ending.runKey);
+      if (settled?.kind === 'saved' && ending) {
+        bodies.forget(ending.runKey);
+        lingers.endOf(ending.runKey);
+      }
       if (settled?.kind === 'saved' && succeeds) reports.runEnded(succeeds, 'RUN_SUCCESS', clock.nowMs());
       if (settled?.kind === 'saved') reports.settled(claimed, changeOf(settlement, settled), clock.nowMs());
       if (settled?.kind === 'saved' && next.kind === 'waiting') noteDue(next.dueAtMs);

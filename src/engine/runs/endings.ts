@@ -4,6 +4,7 @@
  */
 import type { EndState, Run } from '../../workflow/model.ts';
 import { invokeResult } from '../../workflow/results.ts';
+import type { Lingers } from '../calls/lingers.ts';
 import type { Intake } from '../messages/intake.ts';
 import type { FollowUp, Message, Millis, NewMessage, RunEnding } from '../model.ts';
 import type { Clock } from '../ports.ts';
@@ -32,6 +33,8 @@ export interface EndingDeps {
   intake: Intake;
   active: ActiveRuns;
   bodies: JournalBodies;
+  /** Calls of what has ended do not stay. */
+  lingers: Pick<Lingers, 'endOf'>;
   reports: Reports;
 }
 
@@ -47,7 +50,7 @@ export async function endingOf(store: { runs: Pick<RunStore, 'findRecords'> }, r
 export async function endRuns(
   runs: readonly Run[],
   end: Pick<RunEnd, 'response'> & { state: Exclude<EndState, 'RUN_FAILED'> },
-  { store, clock, intake, active, bodies, reports }: EndingDeps,
+  { store, clock, intake, active, bodies, lingers, reports }: EndingDeps,
 ): Promise<EndedAs['kind'][]> {
   const atMs = clock.nowMs();
   const ends: Ending[] = [];
@@ -65,6 +68,7 @@ export async function endRuns(
     active.forget(run.projectId, run.id);
     if (answers[index]?.kind !== 'ended') continue;
     bodies.forget(run.key);
+    lingers.endOf(run.key);
     reports.runEnded(run, end.state, atMs);
   }
   return answers.map(({ kind }) => kind);

@@ -2,6 +2,7 @@
 import { type CheckpointDeps, Checkpoints } from '../calls/checkpoints.ts';
 import type { CheckpointCommands } from '../calls/commands.ts';
 import type { DueLoop } from '../due-loop.ts';
+import type { Dispatcher } from '../messages/dispatcher.ts';
 import type { Intake } from '../messages/intake.ts';
 import type { Millis, ProjectId } from '../model.ts';
 import type { Clock, EventLog, Randomness } from '../ports.ts';
@@ -42,7 +43,7 @@ export interface WorkflowDeps {
   bodies: JournalBodies;
   reports: Reports;
   intake: Intake;
-  dispatcher: CheckpointDeps['dispatcher'];
+  dispatcher: CheckpointDeps['dispatcher'] & Pick<Dispatcher, 'lingers'>;
   contextOf(projectId: ProjectId): DraftContext;
 }
 
@@ -53,15 +54,16 @@ export class Workflows {
   readonly commands: WorkflowCommands;
 
   constructor(deps: WorkflowDeps) {
-    const { store, clock } = deps;
+    const { store, clock, dispatcher } = deps;
+    const { lingers } = dispatcher;
     const active = new ActiveRuns(store);
     this.publisher = new Publisher({ ...deps, active });
     this.waiters = waiterLoop(deps);
     const noteDeadline = (atMs: Millis): void => this.waiters.noteNext(atMs);
-    const runs = new RunCommands({ ...deps, active });
+    const runs = new RunCommands({ ...deps, active, lingers });
     const waits = new RunWaits({ ...deps, active, noteDeadline });
     const logs = new RunLogs(store, clock);
-    const canceller = new RunCanceller({ ...deps, active });
+    const canceller = new RunCanceller({ ...deps, active, lingers });
     const parked = new ParkedRuns(deps);
     const dead = new DeadRuns({ ...deps, noteDeadline });
     const checkpoints = new Checkpoints({ ...deps, active, publisher: this.publisher, waits });

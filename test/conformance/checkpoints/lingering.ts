@@ -1,5 +1,6 @@
 /** What goes on in a call that has nothing under way, and stays for a moment (contract K 3.9 to 3.13)? */
 import { expect } from 'vitest';
+import { claimIn } from '../../../src/protocol/workflow/checkpoints.ts';
 import { called, callOf, end, save, saved, send, sendAlone, sendText, stay, stays } from '../support/checkpoints.ts';
 import { type Section, statement } from '../support/statement.ts';
 import type { Json } from '../support/subject.ts';
@@ -346,12 +347,8 @@ export const lingering: Section = {
 
     statement(
       'K48',
-      'Nothing comes of a run that is cancelled meanwhile; what has come is told so with its next checkpoint.',
+      'What has come of a run that is cancelled then is told so with its next checkpoint.',
       async (server) => {
-        const staying = await called(server);
-        const inVain = stay(server, { done: [staying.token], append: [SLEEP] });
-        await stays(staying.run, staying.run.messageId);
-        await staying.run.cancel();
         const { run, token, answer } = await called(server);
         const answered = stay(server, { done: [token], append: [SLEEP] });
         await stays(run, run.messageId);
@@ -360,11 +357,44 @@ export const lingering: Section = {
         await run.cancel();
         const { status, json } = await send(server, [next.token], [{ step: runStep(2) }]);
         expect([status, json.reason]).toEqual([409, 'ended']);
-        server.clock.advance(10_000);
-        expect(await inVain).toEqual({ entries: [expect.anything()] });
         answer(DONE);
-        staying.answer(DONE);
-        for (const each of [run, staying.run]) await each.lastDelivery(1);
+        await run.lastDelivery(1);
+      },
+      { isOfOneWorker: true },
+    ),
+
+    statement('K49', 'A call does not stay for a run that its worker ends.', async (server) => {
+      for (const query of ['', '?cancel=false']) {
+        const { run, token, answer } = await called(server);
+        const answered = stay(server, { done: [token], append: [{ ...SLEEP, delay: '1h' }] });
+        await stays(run, run.messageId);
+        const worker = claimIn(token)?.worker ?? 0;
+        await server.ask('DELETE', `/v2/workflows/runs/${run.id}${query}`, { worker });
+        expect(await answered).toEqual({ entries: [expect.anything()] });
+        answer(DONE);
+        await run.lastDelivery(1);
+      }
+    }),
+
+    statement(
+      'K50',
+      'Nor for one that fails by another call.',
+      async (server) => {
+        const { run, token, answer } = await called(server, { failureUrl: null });
+        await save(
+          server,
+          [token],
+          plans(1, 2).map((step) => ({ step })),
+        );
+        answer(DONE);
+        await run.delivery(2);
+        const staying = await callOf(run, 3, answer);
+        const answered = stay(server, { done: [staying.token] });
+        await stays(run, staying.delivery.messageId);
+        answer({ status: 489, headers: { 'Upstash-NonRetryable-Error': 'true' } });
+        expect(await answered).toEqual({ entries: [] });
+        answer(DONE);
+        await run.lastDelivery(3);
       },
       { isOfOneWorker: true },
     ),
