@@ -9,8 +9,11 @@ export interface Timer {
   cancel(): void;
 }
 
-/** `upkeep`: nothing that was accepted waits for it, such as the next time of a schedule, or a round of dropping. */
-export type TimerKind = 'work' | 'upkeep';
+/**
+ * `upkeep`: nothing that was accepted waits for it, such as the next time of a schedule, or a round of dropping.
+ * `outside`: a pause until something outside this process is over, such as a lock in the database.
+ */
+export type TimerKind = 'work' | 'upkeep' | 'outside';
 
 /** The clocks and timers of a machine. */
 export interface Machine {

@@ -33,7 +33,9 @@ export class HeldClock implements Clock {
     return this.#nowMs;
   }
 
+  /** What happens outside does not wait for time that is held: a timer for that fires in real time. */
   startTimer(delayMs: Millis, task: () => void, kind: TimerKind = 'work'): Timer {
+    if (kind === 'outside') return systemClock.startTimer(delayMs, task);
     const timer = { atMs: this.#nowMs + Math.ceil(delayMs), task, kind };
     this.#timers.add(timer);
     // What is due already must not wait until time passes again: nobody may know that it has to.

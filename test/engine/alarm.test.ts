@@ -83,3 +83,9 @@ test('an alarm on held time, which nobody sets, rings once in a year, and not ea
   clock.advance(2 * yearMs);
   expect(rings).toEqual([yearMs]);
 });
+
+test('an alarm for a pause until something outside is over rings though time is held', async () => {
+  const clock = new HeldClock(NOW_MS);
+  await new Promise<void>((resolve) => new Alarm(clock, resolve, 'outside').setIn(1));
+  expect(clock.nowMs()).toBe(NOW_MS);
+});

@@ -255,6 +255,20 @@ describe('P9: the limits', () => {
     expect(store.claims.length).toBe(claimsAtFirst + 1);
   });
 
+  test('what others have locked is asked for again after a pause, or when something else is due', async () => {
+    const { clock, store, dispatcher } = bench();
+    const { claim } = store;
+    store.claim = async (...args) => ({ ...(await claim.apply(store, args)), nextDueAtMs: NOW_MS, isLocked: true });
+    dispatcher.wake();
+    await clock.advanceBy(9);
+    expect(store.claims.length).toBe(1);
+    await clock.advanceBy(1);
+    expect(store.claims.length).toBe(2);
+    dispatcher.noteDue(NOW_MS);
+    await clock.advanceBy(1);
+    expect(store.claims.length).toBe(3);
+  });
+
   test('projects take turns while a claim leaves something due, from the one after the last on', async () => {
     const { clock, store, dispatcher } = bench();
     const { claim } = store;

@@ -301,15 +301,15 @@ describe('a claim beside others', () => {
     expect(await keysOf()).toEqual([key]);
   });
 
-  it('that finds what is due in the hands of others looks again in a moment, not at once', async () => {
+  it('says so when others have locked what is due', async () => {
     await world.accept();
     driver.areMessagesTaken = true;
-    expect((await world.claim()).nextDueAtMs).toBe(T0 + 10);
-    expect((await world.claim({}, T0 - 5)).nextDueAtMs).toBe(T0);
-    expect((await world.claim({ limit: 0 })).nextDueAtMs).toBe(T0);
+    expect(await world.claim()).toMatchObject({ nextDueAtMs: T0, isLocked: true });
+    expect(await world.claim({}, T0 - 5)).toMatchObject({ nextDueAtMs: T0, isLocked: false });
+    expect(await world.claim({ limit: 0 })).toMatchObject({ nextDueAtMs: T0, isLocked: false });
     driver.areMessagesTaken = false;
-    expect((await world.claim()).nextDueAtMs).toBeUndefined();
-    expect((await world.claim()).nextDueAtMs).toBeUndefined();
+    for (let nth = 1; nth <= 2; nth += 1)
+      expect(await world.claim()).toMatchObject({ nextDueAtMs: undefined, isLocked: false });
   });
 });
 

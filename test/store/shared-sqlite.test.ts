@@ -142,7 +142,7 @@ describe('the batcher of a database thread', () => {
   /** One that has claimed all there was, and is to look again at `looksAtMs`. */
   function callerNamed(name: string, looksAtMs: number | null = null): Client {
     const client = new Client((reply: Reply) => replies.push(`${name} ${described(reply)}`));
-    client.noteClaim({ claimed: [], waitingLines: [], emptied: [], nextDueAtMs: looksAtMs });
+    client.noteClaim({ claimed: [], waitingLines: [], emptied: [], nextDueAtMs: looksAtMs, isLocked: false });
     batcher.join(client);
     return client;
   }

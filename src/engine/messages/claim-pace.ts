@@ -1,9 +1,11 @@
 /**
- * May the dispatcher claim more, or does what its endpoints have answered go first?
+ * May the dispatcher claim more, or does something else go first?
  *
  * After an outage everything is due at once. Claims as large as the free slots would bring more answers than are
  * settled in a moment. All that the worker does, new publishes included, would wait behind them for as long as it takes
- * to settle so many, and not one message more would go out in a second.
+ * to settle so many, and not one message more would go out in a second. So what endpoints have answered goes first.
+ *
+ * What other transactions have locked cannot be claimed. To ask for it again at once would only slow them down.
  */
 import { Alarm } from '../alarm.ts';
 import type { Clock } from '../ports.ts';
@@ -12,30 +14,46 @@ import type { Clock } from '../ports.ts';
 const SETTLING_MAX = 64;
 /** Claims wait no longer than this: what holds up the settles of one project, such as a lock, holds up no other. */
 const HOLD_MS = 250;
+/** The pause before the next look at what others have locked. */
+const LOCKED_MS = 10;
 
 export class ClaimPace {
-  readonly #alarm: Alarm;
+  readonly #settlingAlarm: Alarm;
+  readonly #lockedAlarm: Alarm;
   #settling = 0;
   #hasWaited = false;
 
   /** Calls `onTime` when claims have waited long enough. */
   constructor(clock: Clock, onTime: () => void) {
-    this.#alarm = new Alarm(clock, () => {
+    const endWait = () => {
       this.#hasWaited = true;
       onTime();
-    });
+    };
+    this.#settlingAlarm = new Alarm(clock, endWait, 'outside');
+    this.#lockedAlarm = new Alarm(clock, onTime, 'outside');
   }
 
   /** Whether a claim has to wait. Ask when there is something to claim. */
   get isHeld(): boolean {
+    if (this.#lockedAlarm.isSet) return true;
     if (this.#settling < SETTLING_MAX || this.#hasWaited) return false;
-    if (!this.#alarm.isSet) this.#alarm.setIn(HOLD_MS);
+    if (!this.#settlingAlarm.isSet) this.#settlingAlarm.setIn(HOLD_MS);
     return true;
   }
 
   noteClaim(): void {
     this.#hasWaited = false;
-    this.#alarm.cancel();
+    this.#settlingAlarm.cancel();
+  }
+
+  /** A claim got nothing, because others have locked what is due. */
+  noteLocked(): void {
+    this.#lockedAlarm.setIn(LOCKED_MS);
+  }
+
+  /** Something else is due, which may be free. */
+  noteDue(): void {
+    this.#lockedAlarm.cancel();
   }
 
   noteSettling(): void {
@@ -47,6 +65,7 @@ export class ClaimPace {
   }
 
   stop(): void {
-    this.#alarm.cancel();
+    this.#settlingAlarm.cancel();
+    this.#lockedAlarm.cancel();
   }
 }

@@ -57,6 +57,8 @@ export interface ClaimAnswer {
   emptied: OriginLine[];
   /** When the next message of the due index or a wait list is due; may be in the past when `limit` was reached. */
   nextDueAtMs: Millis | undefined;
+  /** Others have locked what is due. To ask again at once would only slow them down. */
+  isLocked?: boolean;
   /** The last project that had its turn, when they took turns. */
   lastProject?: ProjectId | undefined;
 }

@@ -278,6 +278,7 @@ export class Dispatcher implements CallSlots {
   /** A message was saved that is due at `dueAtMs`. */
   noteDue(dueAtMs: Millis): void {
     for (const { heard } of this.#claims) heard.dueAtMs = Math.min(heard.dueAtMs, dueAtMs);
+    this.#pace.noteDue();
     this.#nextDueAtMs = Math.min(this.#nextDueAtMs, dueAtMs);
     this.wake();
   }
@@ -423,7 +424,9 @@ export class Dispatcher implements CallSlots {
   #take(answer: ClaimAnswer, { linesToServe, heard }: ClaimUnderWay): void {
     const { claimed, waitingLines, emptied, nextDueAtMs = Infinity, lastProject = this.#afterProject ?? 0 } = answer;
     this.#nextDueAtMs = Math.min(nextDueAtMs, heard.dueAtMs);
-    this.#afterProject = nextDueAtMs <= this.#deps.clock.nowMs() ? lastProject : undefined;
+    const nowMs = this.#deps.clock.nowMs();
+    this.#afterProject = nextDueAtMs <= nowMs ? lastProject : undefined;
+    if (answer.isLocked && heard.dueAtMs > nowMs) this.#pace.noteLocked();
     const served = new Set(claimed.map(({ message }) => lineTo(message)));
     for (const line of emptied) this.#lines.delete(line);
     for (const line of linesToServe) {

@@ -113,7 +113,7 @@ export class Settler {
     const pause = new Promise<void>((resolve) => {
       resume = resolve;
     });
-    const timer = clock.startTimer(pauseMs, resume);
+    const timer = clock.startTimer(pauseMs, resume, 'outside');
     limit.addEventListener('abort', resume);
     await pause;
     limit.removeEventListener('abort', resume);

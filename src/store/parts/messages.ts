@@ -36,7 +36,7 @@ export function messagesOver(connection: Connection): MessageStore {
     },
 
     async claim(request, nowMs) {
-      const { claimed, waitingLines, emptied, nextDueAtMs, lastProject } = await connection.write('claim', {
+      const { claimed, waitingLines, emptied, nextDueAtMs, isLocked, lastProject } = await connection.write('claim', {
         request,
         nowMs,
       });
@@ -45,6 +45,7 @@ export function messagesOver(connection: Connection): MessageStore {
         waitingLines,
         emptied,
         nextDueAtMs: nextDueAtMs ?? undefined,
+        isLocked,
         lastProject,
       };
     },

@@ -264,7 +264,7 @@ export class PostgresDriver implements Driver {
       if (status === 'aborted')
         throw new StoreUnavailable('the connection was lost before the commit', { cause: reason });
       if (status === 'forgotten') break;
-      await new Promise<void>((resolve) => this.#clock.startTimer(LOOK_AGAIN_MS, resolve));
+      await new Promise<void>((resolve) => this.#clock.startTimer(LOOK_AGAIN_MS, resolve, 'outside'));
     } while (this.#clock.elapsedMs < untilMs);
     throw new CommitUnknown('the connection was lost during the commit, which may have happened', { cause: reason });
   }
@@ -272,7 +272,7 @@ export class PostgresDriver implements Driver {
   /** The answer of `work`; undefined when it takes longer than `limitMs`. */
   async #within<T>(limitMs: number, work: Promise<T>): Promise<T | undefined> {
     const { promise, resolve } = Promise.withResolvers<undefined>();
-    const timer = this.#clock.startTimer(limitMs, () => resolve(undefined));
+    const timer = this.#clock.startTimer(limitMs, () => resolve(undefined), 'outside');
     const answer = await Promise.race([work, promise]);
     timer.cancel();
     return answer;

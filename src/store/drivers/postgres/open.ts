@@ -72,7 +72,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     idleMs: IDLE_MS,
     ...(nowMs && { nowMs }),
   });
-  const pause = () => new Promise<void>((resolve) => clock.startTimer(LOOK_ASIDE_MS, resolve));
+  const pause = () => new Promise<void>((resolve) => clock.startTimer(LOOK_ASIDE_MS, resolve, 'outside'));
   const send = (text: string, params: string[]) => driver.execute(text, params);
   const logDays = new LogDays(driver);
   await makeDays(driver, logDays);

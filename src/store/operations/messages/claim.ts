@@ -47,6 +47,7 @@ export interface ClaimRows {
   waitingLines: OriginLine[];
   emptied: OriginLine[];
   nextDueAtMs: number | null;
+  isLocked: boolean;
   lastProject?: ProjectId | undefined;
 }
 
@@ -92,7 +93,8 @@ export const claim = write(
       claimed,
       waitingLines: round.waitingLines,
       emptied,
-      nextDueAtMs: isOthers ? later(nextMs, nowMs) : nextMs,
+      nextDueAtMs: nextMs,
+      isLocked: isOthers && nextMs !== null && nextMs <= nowMs,
       lastProject,
     };
   },
@@ -142,14 +144,6 @@ async function projectsOfClaim(
     ),
   );
   return projects;
-}
-
-/** The pause before the next look at what other workers have locked now. */
-const OTHERS_BUSY_MS = 10;
-
-/** Other workers hold what is due now: to ask again at once would only slow them down. */
-function later(nextMs: number | null, nowMs: number): number | null {
-  return nextMs === null || nextMs > nowMs ? nextMs : nowMs + OTHERS_BUSY_MS;
 }
 
 /** What one claim has chosen so far, and what room the request, the keys and the projects have left. */
