@@ -78,7 +78,10 @@ export class RequestBody {
     }
     // The client is told to continue only here, so that it never sends a refused body.
     if (expectsContinue(this.#request)) this.#response.writeContinue();
-    return joined(await this.#collect(limit, declaredBytes), this.#slices());
+    const blocks = await this.#collect(limit, declaredBytes);
+    const [first] = blocks;
+    const isWhole = blocks.length === 1 && first?.length === first?.bytes.length;
+    return isWhole && first ? first.bytes : joined(blocks, this.#slices());
   }
 
   /** Gives the memory back to the budget. Call it when the bytes are no longer needed; a second call does nothing. */
@@ -163,8 +166,6 @@ export function expectsContinue(request: IncomingMessage): boolean {
 
 /** Copied in slices: the pages of new memory alone take tens of milliseconds for 100 MiB. */
 async function joined(blocks: Block[], slices: Slices): Promise<Bytes> {
-  const [first] = blocks;
-  if (blocks.length === 1 && first && first.length === first.bytes.length) return first.bytes;
   const whole = Buffer.allocUnsafeSlow(blocks.reduce((sum, { length }) => sum + length, 0));
   let at = 0;
   for (let block = blocks.shift(); block; block = blocks.shift()) {

@@ -9,7 +9,7 @@ const ROUNDS_MAX = 20;
 
 /**
  * Each `round` reads, decides and saves. Repeats it until a round is not stale. Throws `ApiError` 503 after `roundsMax`
- * stale rounds: the client can try again. Work that no client would repeat, such as a settle, passes `Infinity`.
+ * stale rounds: the client can try again.
  */
 export async function untilCurrent<T>(
   /** What changes, as the error message names it. */

@@ -215,7 +215,7 @@ export class Dispatcher implements CallSlots {
     const nowMs = clock.nowMs();
     const decision = decide(claimed, outcome, nowMs, nowMs - clock.wallMs());
     if (decision.kind === 'release') return undefined;
-    await this.#readBodyForCallback(claimed, decision);
+    if (mayShowBody(claimed, decision)) await this.#readBody(claimed);
     const settled = await this.#settler.save(claimed, decision, undefined);
     const { next } = decision.settlement.change;
     const isAgain = settled?.kind === 'saved' && !settled.isCancelled && next.kind === 'waiting';
@@ -356,6 +356,7 @@ export class Dispatcher implements CallSlots {
 
   /** Lines that no claim under way serves; only when there are none, those that are served already. */
   #linesToServe(): OriginLine[] {
+    if (this.#lines.isEmpty) return [];
     const served = new Set([...this.#claims].flatMap(({ linesToServe }) => linesToServe));
     const others = this.#lines.next(LINES_MAX, served);
     return others.length > 0 || served.size === 0 ? others : this.#lines.next(LINES_MAX, new Set());
@@ -462,32 +463,17 @@ export class Dispatcher implements CallSlots {
     if (outcome.kind === 'answered') outcome.release?.();
   }
 
-  async #conclude({ claimed, outcome, endsRun }: CallEnd, call?: Call): Promise<void> {
+  #conclude({ claimed, outcome, endsRun }: CallEnd, call?: Call): Promise<void> {
     const { clock } = this.#deps;
     const nowMs = clock.nowMs();
     const decision =
       endsRun && outcome.kind === 'answered'
         ? returned(claimed, outcome, nowMs, call?.run)
         : decide(claimed, outcome, nowMs, nowMs - clock.wallMs());
-    if (decision.kind === 'release') {
-      await this.#release(claimed, bytesOf(claimed));
-    } else {
-      await this.#readBodyForCallback(claimed, decision);
-      await this.#settle(claimed, decision);
-    }
+    return decision.kind === 'release' ? this.#release(claimed, bytesOf(claimed)) : this.#settle(claimed, decision);
   }
 
-  /** The failure callback of a run may show what was delivered, or would have been if no call had held it. */
-  async #readBodyForCallback(claimed: Claimed, { failsRun }: Settling): Promise<void> {
-    if (failsRun && claimed.isHeld) await this.#readBody(claimed);
-  }
-
-  /** Sends the message; the journal is its body when it is a step of a run. */
-  async #deliver(claimed: Claimed, call: Call | undefined): Promise<Outcome> {
-    return (await this.#readBody(claimed)) ? this.#send(claimed, call) : { kind: 'interrupted' };
-  }
-
-  /** False: the time limit of the shutdown passed before it was read. */
+  /** Of a step of a run, the journal. False: the time limit of the shutdown passed before it was read. */
   async #readBody(claimed: Claimed): Promise<boolean> {
     const { bodies } = this.#deps;
     if (!claimed.journal) return true;
@@ -497,8 +483,9 @@ export class Dispatcher implements CallSlots {
   }
 
   /** Time may have passed since the claim: a message that may belong to another worker by now is not sent. */
-  async #send(claimed: Claimed, call: Call | undefined): Promise<Outcome> {
+  async #deliver(claimed: Claimed, call: Call | undefined): Promise<Outcome> {
     const { clock, delivery, fence, reports, spans } = this.#deps;
+    if (claimed.journal && !(await this.#readBody(claimed))) return { kind: 'interrupted' };
     if (fence.isClosed) return { kind: 'interrupted' };
     const line = lineTo(claimed.message);
     const sentAtMs = clock.elapsedMs;
@@ -526,13 +513,11 @@ export class Dispatcher implements CallSlots {
    * (P9).
    */
   async #handoffOf(claimed: Claimed): Promise<Handoff | undefined> {
-    const { settings } = claimed.message;
     const line = lineTo(claimed.message);
     const bytes = bytesOf(claimed);
-    const isInLane = settings.queueName !== undefined || settings.flowControl !== undefined;
     const isWaitedFor = this.#lines.has(line) || !this.#inFlight.hasSpace(bytes);
     const mayHandOff = !this.#draining && !this.#deps.fence.isClosed && this.#inFlight.mayHandOff(line, bytes);
-    if (!isInLane || isWaitedFor || !mayHandOff) return undefined;
+    if (isWaitedFor || !mayHandOff) return undefined;
     const claimToken = await this.#deps.numbers.take(1);
     this.#tokens.add(claimToken);
     const bytesSetAside = this.#inFlight.setAside(SUCCESSOR_BYTES_MAX - bytes);
@@ -550,8 +535,11 @@ export class Dispatcher implements CallSlots {
   /** Saves the decision with the messages that follow from it, dispatches those, and gives up the slot. */
   async #settle(claimed: Claimed, decision: Settling): Promise<void> {
     const { message } = claimed;
+    if (mayShowBody(claimed, decision)) await this.#readBody(claimed);
     this.#pace.noteSettling();
-    const handoff = await this.#settler.untilSaved(message, () => this.#handoffOf(claimed));
+    const handoff = isInLane(message)
+      ? await this.#settler.untilSaved(message, () => this.#handoffOf(claimed))
+      : undefined;
     const settled = await this.#settler.save(claimed, decision, handoff);
     this.#pace.noteSettled();
     if (handoff) this.#inFlight.putBack(handoff.bytesMax - bytesOf(claimed));
@@ -575,6 +563,15 @@ export class Dispatcher implements CallSlots {
     if (this.#inFlight.count > 0 || this.#claims.size > 0) return;
     for (const resolve of this.#whenIdle.splice(0)) resolve();
   }
+}
+
+/** The failure callback of a run may show what was delivered, or would have been if no call had held it. */
+function mayShowBody({ isHeld }: Claimed, { failsRun }: Settling): boolean {
+  return failsRun !== undefined && isHeld === true;
+}
+
+function isInLane({ settings }: Message): boolean {
+  return settings.queueName !== undefined || settings.flowControl !== undefined;
 }
 
 function lineTo({ projectId, origin }: Pick<Message, 'projectId' | 'origin'>): OriginLine {

@@ -66,8 +66,10 @@ export class Intake {
     { mayBeAlone = true, isOfClient = false, slots = this.#deps.slots }: SaveOptions = {},
   ): Promise<Answer> {
     if (drafts.length === 0) return save([]);
-    const { reports, clock } = this.#deps;
-    const newMessages = await this.#place(drafts, slots);
+    const { reports, clock, numbers } = this.#deps;
+    const firstToken = await numbers.take(drafts.length);
+    const placed = this.slices().map(drafts, (draft, index) => place(draft, firstToken + index, slots));
+    const newMessages = placed instanceof Promise ? await placed : placed;
     let saved: readonly (Saved | undefined)[] = [];
     try {
       if (isOfClient && this.#isClosed) throw new ApiError('unavailable', 'the server is shutting down');
@@ -101,11 +103,5 @@ export class Intake {
   /** For work on a number of items that a client chooses. */
   slices(): Slices {
     return new Slices(this.#deps.clock, this.#deps.endOfTurn);
-  }
-
-  async #place(drafts: readonly Draft[], slots: DeliverySlots): Promise<NewMessage[]> {
-    const { numbers } = this.#deps;
-    const firstToken = await numbers.take(drafts.length);
-    return this.slices().map(drafts, (draft, index) => place(draft, firstToken + index, slots));
   }
 }

@@ -11,7 +11,6 @@ import { returnRun } from '../runs/returns.ts';
 import type { RunStore } from '../runs/stores.ts';
 import { StoreUnavailable } from '../store-errors.ts';
 import type { Handoff, MessageStore, Settled } from '../stores.ts';
-import { STALE, untilCurrent } from '../until-current.ts';
 import type { Saved } from './accepted.ts';
 import type { Settling } from './decide.ts';
 import type { Intake } from './intake.ts';
@@ -52,9 +51,11 @@ export class Settler {
   async save(claimed: Claimed, decided: Settling, handoff: Handoff | undefined): Promise<Settled | undefined> {
     const { store, clock, reports, bodies, lingers, operatorEvents, intake, noteDue } = this.#deps;
     const { message } = claimed;
-    const round = async () => {
+    while (true) {
       // What the end of a run means is decided anew each time, from the run as it is then.
-      const decision = await this.untilSaved(message, () => endRun(store, claimed, decided));
+      const decision = endsRun(decided)
+        ? await this.untilSaved(message, () => endRun(store, claimed, decided))
+        : decided;
       if (!decision) return undefined;
       const { settlement, follows, succeeds } = decision;
       const toldAs = operatorEvents?.kindOf(message, settlement.change);
@@ -63,11 +64,12 @@ export class Settler {
         const whole = newMessages.length === 0 ? settlement : withFollows(settlement, newMessages);
         return this.untilSaved(message, () => store.messages.settle(whole, clock.nowMs(), handoff));
       };
-      const settled = await this.untilSaved(message, async () => {
+      const saveAll = async () => {
         const drafts = await intake.draftsOf(follows);
         return intake.save(drafts, save, followsOf, { mayBeAlone: claimed.isAlone === true });
-      });
-      if (settled?.kind === 'runChanged') return STALE;
+      };
+      const settled = await (follows.length === 0 ? save([]) : this.untilSaved(message, saveAll));
+      if (settled?.kind === 'runChanged') continue;
       if (settled?.kind === 'stale' && !mayBeDone(claimed, settlement)) reports.claimLost();
       const { next, ending } = settlement.change;
       if (settled?.kind === 'saved' && ending) {
@@ -78,8 +80,7 @@ export class Settler {
       if (settled?.kind === 'saved') reports.settled(claimed, changeOf(settlement, settled), clock.nowMs());
       if (settled?.kind === 'saved' && next.kind === 'waiting') noteDue(next.dueAtMs);
       return settled;
-    };
-    return untilCurrent('the workflow run', round, Infinity);
+    }
   }
 
   /** Gives the claim back as if it had never been made. */
@@ -119,6 +120,11 @@ export class Settler {
     limit.removeEventListener('abort', resume);
     timer.cancel();
   }
+}
+
+/** Whether the message ends its run. */
+function endsRun({ failsRun, returns }: Settling): boolean {
+  return failsRun !== undefined || returns !== undefined;
 }
 
 /** The decision with the end of the run in it, if the message ends its run. Throws `StoreUnavailable`. */
