@@ -8,16 +8,15 @@ export const STALE = Symbol('stale');
 const ROUNDS_MAX = 20;
 
 /**
- * Each `round` reads, decides and saves. Repeats it until a round is not stale. Throws `ApiError` 503 after `roundsMax`
- * stale rounds: the client can try again.
+ * Each `round` reads, decides and saves. Repeats it until a round is not stale. Throws `ApiError` 503 after 20 stale
+ * rounds: the client can try again.
  */
 export async function untilCurrent<T>(
   /** What changes, as the error message names it. */
   what: string,
   round: () => Promise<T | typeof STALE>,
-  roundsMax = ROUNDS_MAX,
 ): Promise<T> {
-  for (let rounds = 0; rounds < roundsMax; rounds += 1) {
+  for (let rounds = 0; rounds < ROUNDS_MAX; rounds += 1) {
     const answer = await round();
     if (answer !== STALE) return answer;
   }

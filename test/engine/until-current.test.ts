@@ -39,11 +39,6 @@ describe('what was read and has changed', () => {
     await expect(untilCurrent('the schedule', play)).rejects.toMatchObject(refusal);
     expect(count()).toBe(20);
   });
-
-  test('is never given up where nobody could come back', async () => {
-    const { play } = rounds((round) => (round <= 10 * SPINNING ? STALE : 'saved'));
-    expect(await untilCurrent('the run', play, Infinity)).toBe('saved');
-  });
 });
 
 describe('a store that always says that something has changed makes a client hear 503:', () => {

@@ -45,18 +45,14 @@ export class Publisher {
     commands: PublishCommand[],
     accountsVersion?: number,
   ): Promise<{ drafts: Draft[]; accepted: Accepted[]; context: DraftContext }> {
-    const { store, active, bodies, intake, contextOf } = this.#deps;
+    const { store, active, intake, contextOf } = this.#deps;
     let runsAfterMs = 0;
     return untilCurrent('the workflow run', async () => {
       const context = { ...contextOf(projectId), runsAfterMs };
       const { drafts, remembered } = await this.#draft(commands, context);
       const save = async (newMessages: NewMessage[]) => {
         const saved = await store.messages.accept(newMessages, context.nowMs, accountsVersion);
-        // Noted before anything goes out: the first delivery may need the journal at once.
-        for (const [index, entry] of newMessages.entries()) {
-          noteEntry(bodies, entry, saved[index]);
-          noteRun(active, entry, saved[index]);
-        }
+        this.#note(newMessages, saved); // before anything goes out: the first delivery may need the journal at once
         return saved;
       };
       const accepted = await intake.admit(drafts, save, savedOf);
@@ -70,6 +66,14 @@ export class Publisher {
       for (const run of remembered) active.forget(projectId, run.id);
       return STALE;
     });
+  }
+
+  #note(newMessages: readonly NewMessage[], saved: readonly Accepted[]): void {
+    const { active, bodies } = this.#deps;
+    for (const [index, entry] of newMessages.entries()) {
+      noteEntry(bodies, entry, saved[index]);
+      noteRun(active, entry, saved[index]);
+    }
   }
 
   async #draft(commands: PublishCommand[], context: DraftContext): Promise<Round> {
