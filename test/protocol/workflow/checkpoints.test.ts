@@ -11,9 +11,12 @@ import {
 const CLAIM = { projectId: 1, runKey: 2 ** 40, key: Number.MAX_SAFE_INTEGER, claimToken: 7, worker: 2 ** 24 - 1 };
 const KEYS = ['sig_current', 'sig_next'];
 
-describe('a token', () => {
-  const token = mintCheckpointToken(CLAIM, 'sig_current');
+const TOKENS = [
+  ['of this process', mintCheckpointToken(CLAIM, 'sig_current')],
+  ['of another process', 'P_AAAAAAAABCcAAAAAAAAEM_________QBwAAAAAAAD___8kBtzpKkbKS7iCZgMUnrA9'],
+] as const;
 
+describe.each(TOKENS)('a token %s', (_, token) => {
   it('names its claim to whoever has its signing key, as the current or the next one', () => {
     expect(token).toMatch(/^[A-Za-z0-9_-]{68}$/);
     expect(readCheckpointToken(token, () => KEYS)).toEqual(CLAIM);
