@@ -7,7 +7,7 @@ import { headerMapFromRaw, shown } from '../protocol/headers.ts';
 import { checkName } from '../protocol/names.ts';
 import { itemRawHeaders, readPublishOptions } from '../protocol/options.ts';
 import { refusedInRun } from '../protocol/workflow/refusals.ts';
-import { readStep } from '../workflow/steps.ts';
+import { placeOf, stepIn } from '../workflow/steps.ts';
 import { shapeOf } from './given-items.ts';
 import { HEADER_LINES_MAX, messageLimit } from './limits.ts';
 import { bodyTooLarge } from './request-body.ts';
@@ -111,14 +111,13 @@ function stepOf(members: Record<string, unknown>, { quotas, clock, limits }: Rea
   const body = Buffer.from(JSON.stringify(step));
   const limit = messageLimit(limits.messageBytesMax);
   if (body.length > limit.bytesMax) throw bodyTooLarge(limit);
-  const read = readStep(body);
-  if (!read || (read.stepId === 0 && read.targetStep === undefined)) {
-    throw invalid('step must have a stepId of at least 1, or stepId 0 and a targetStep');
-  }
+  const read = stepIn(step);
+  const place = read && placeOf(read);
+  if (!place) throw invalid('step must have a stepId of at least 1, or stepId 0 and a targetStep');
   const { delay, notBefore } = members;
   const { delayMsMax } = quotas;
   const nowMs = clock.nowMs();
-  const appended: Appended = { kind: 'step', body };
+  const appended: Appended = { kind: 'step', body, place };
   let aheadMs = 0;
   if (notBefore !== undefined && notBefore !== null) {
     if (!Number.isSafeInteger(notBefore) || Number(notBefore) < 0) throw invalid('notBefore must be Unix seconds');

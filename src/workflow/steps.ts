@@ -23,7 +23,11 @@ const MEMBERS: ReadonlySet<string> = new Set(['stepId', 'stepName', 'stepType', 
  */
 export function readStep(body: Uint8Array): Step | undefined {
   const members = scalarMembers(body, MEMBERS);
-  if (!members) return undefined;
+  return members && stepIn(members);
+}
+
+/** The same of a step that is parsed already. */
+export function stepIn(members: Readonly<Record<string, unknown>>): Step | undefined {
   const { stepId, stepName, stepType, concurrent, targetStep } = members;
   if (!isCount(stepId)) return undefined;
   const step: Step = { stepId };
@@ -54,11 +58,17 @@ export function entryKeyOf(message: {
     if (stepId !== undefined) return { kind: 'toCallback', entryKey: entryKeyOfCall(stepId) };
   } else if (callType === 'step') {
     const step = readStep(body);
-    if (step && step.stepId > 0) return { kind: 'step', entryKey: entryKeyOfResult(step.stepId) };
-    if (step?.targetStep !== undefined) return { kind: 'plan', entryKey: entryKeyOfPlan(step.targetStep) };
+    const place = step && placeOf(step);
+    if (place) return place;
   }
   // Without a step id, the content is what identifies it (contract W 4.6).
   return { kind: callType, entryKey: entryKeyOfContent(contentHash({ destination: url, header, body })) };
+}
+
+/** Those of a step; `undefined`: it has no id. */
+export function placeOf({ stepId, targetStep }: Step): EntryPlace | undefined {
+  if (stepId > 0) return { kind: 'step', entryKey: entryKeyOfResult(stepId) };
+  return targetStep === undefined ? undefined : { kind: 'plan', entryKey: entryKeyOfPlan(targetStep) };
 }
 
 /** What the user calls the step that a message of a run carries; `undefined` where nothing says it. */

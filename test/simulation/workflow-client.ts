@@ -14,6 +14,7 @@ import { ApiError } from '../../src/protocol/errors.ts';
 import { itemRawHeaders, type OptionsInput, readPublishOptions } from '../../src/protocol/options.ts';
 import { readInvocation } from '../../src/protocol/workflow/invocation.ts';
 import type { JournalEntry, RunKey } from '../../src/workflow/model.ts';
+import { placeOf, readStep } from '../../src/workflow/steps.ts';
 import type { SeededRandom } from '../support/seeded-random.ts';
 import { ProcessDied } from './process-clock.ts';
 import type { RecordedStep } from './workflow-library.ts';
@@ -127,9 +128,14 @@ export class WorkflowClient {
     switch (appended.kind) {
       case 'step': {
         const { delayS, notBeforeS } = appended.time ?? {};
+        const body = Buffer.from(appended.text);
+        const step = readStep(body);
+        const place = step && placeOf(step);
+        if (!place) throw new Error(`a checkpoint keeps no such step: ${appended.text}`);
         return {
           kind: 'step',
-          body: Buffer.from(appended.text),
+          body,
+          place,
           ...(delayS !== undefined && { delayMs: delayS * 1_000 }),
           ...(notBeforeS !== undefined && { notBeforeMs: notBeforeS * 1_000 }),
         };

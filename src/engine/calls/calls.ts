@@ -9,6 +9,7 @@ import type { Run } from '../../workflow/model.ts';
 import type { Claimed, ClaimToken, Millis, Outcome } from '../model.ts';
 import type { UnderWay } from '../ports.ts';
 import type { CheckpointAnswer } from './commands.ts';
+import type { StepParts } from './drafts.ts';
 import { type CallEnd, endsOf } from './ends.ts';
 import type { Arrival, Linger } from './lingers.ts';
 
@@ -70,6 +71,8 @@ export class Call {
   readonly first: Claimed;
   /** Its run, as it was read last. */
   run: Run | undefined;
+  /** What its steps have beside their bodies. */
+  stepParts: StepParts | undefined;
   /** Whose slot it has, once it holds nothing any more. */
   rest: Claimed | undefined;
   /** It stays for what comes of its run. */
@@ -81,7 +84,8 @@ export class Call {
   readonly #held = new Map<ClaimToken, Held>();
   /** By each message that is done with them. */
   readonly #kept = new Map<ClaimToken, Kept>();
-  readonly #saving = new Set<Promise<unknown>>();
+  /** Those whose answers, with what is next, are not there yet. */
+  readonly #saving = new Set<Kept>();
   #isEnding = false;
 
   constructor(first: Claimed, sinceMs: Millis, callByToken: Map<ClaimToken, Call>) {
@@ -128,14 +132,8 @@ export class Call {
       this.#held.delete(token);
       this.#kept.set(token, kept);
     }
+    this.#saving.add(kept);
     kept.answer = this.#save(kept, { done: held.slice(0, done.length), failed: held.slice(done.length) }, save);
-    const saving = kept.answer
-      .then(async (answer) => {
-        if (answer.kind === 'saved') await answer.next;
-      })
-      .catch(() => {})
-      .finally(() => this.#saving.delete(saving));
-    this.#saving.add(saving);
     return kept.answer;
   }
 
@@ -165,7 +163,7 @@ export class Call {
   async end(outcome: Outcome, endedAtMs: Millis): Promise<CallEnd[]> {
     this.#isEnding = true;
     this.endLinger();
-    while (this.#saving.size > 0) await Promise.all(this.#saving);
+    for (const { answer } of this.#saving) await answer.then(nextOf).catch(() => {});
     for (const token of [...this.#held.keys(), ...this.#kept.keys()]) this.#callByToken.delete(token);
     this.#kept.clear();
     const held = [...this.#held.values()];
@@ -189,9 +187,13 @@ export class Call {
       else for (const { claimed, from } of named) this.#forget(from, claimed.claimToken);
       // Of what is done, somebody else may have made an attempt by now.
       if (answer.kind === 'lost') for (const each of failed) this.#hold(each);
+      const next = nextOf(answer);
+      if (next !== undefined) void next.finally(() => this.#saving.delete(kept));
+      else this.#saving.delete(kept);
       return answer;
     } catch (error) {
       this.#restore(kept, named);
+      this.#saving.delete(kept);
       throw error;
     }
   }
@@ -218,4 +220,8 @@ export class Call {
       this.#callByToken.delete(token);
     }
   }
+}
+
+function nextOf(answer: CheckpointAnswer): Promise<unknown> | undefined {
+  return answer.kind === 'saved' ? answer.next : undefined;
 }

@@ -11,7 +11,7 @@ import type { Draft } from '../messages/accept.ts';
 import type { Saved } from '../messages/accepted.ts';
 import type { Intake } from '../messages/intake.ts';
 import type { PublishCommand } from '../messages/publish-command.ts';
-import type { ClaimToken, NewMessage, ProjectId, Settlement } from '../model.ts';
+import type { ClaimToken, MessageKey, NewMessage, ProjectId, Settlement } from '../model.ts';
 import type { Clock } from '../ports.ts';
 import type { Reports } from '../reports.ts';
 import type { ActiveRuns } from '../runs/active-runs.ts';
@@ -24,7 +24,7 @@ import { STALE, untilCurrent } from '../until-current.ts';
 import type { Numbers } from '../workers/numbers.ts';
 import type { Around, Call, Calls, Given } from './calls.ts';
 import type { Appended, CheckpointAnswer, CheckpointCommand, CheckpointCommands } from './commands.ts';
-import { draftOfCall, draftOfStep, type Sender, waitOf } from './drafts.ts';
+import { draftOfCall, draftOfStep, type Sender, type StepParts, stepPartsOf, waitOf } from './drafts.ts';
 import { GoingOn, type StayingSlots } from './going-on.ts';
 import { CheckpointSlots, heldOf } from './places.ts';
 
@@ -87,7 +87,10 @@ export class Checkpoints implements CheckpointCommands {
       if (!run) return { kind: 'ended' };
       if (around) around.call.run = run;
       const answer = await this.#saveFor(run, command, around);
-      if (answer === STALE) active.forget(projectId, run.id);
+      if (answer === STALE) {
+        active.forget(projectId, run.id);
+        if (around) around.call.run = undefined;
+      }
       return answer;
     });
   }
@@ -99,11 +102,14 @@ export class Checkpoints implements CheckpointCommands {
     around: Around | undefined,
   ): Promise<CheckpointAnswer | typeof STALE> {
     const { clock } = this.#deps;
-    const sender = await this.#senderOf(run, command, around);
+    const { append, callerIp } = command;
+    const previous = around?.done[0]?.claimed.message ?? (await this.#readPrevious(run, command));
+    const sender: Sender = { callerIp, previous };
     // Each is kept once for its step, so it may be saved before what is done is, and again.
-    const records = await this.#saveRecords(run, command.append, sender);
+    const records = append.some(isRecord) ? await this.#saveRecords(run, append, sender) : NO_RECORDS;
     if (records === 'runOver') return { kind: 'ended' };
-    const drafts = await this.#draftsOf(run, command.append, sender);
+    const firstKey = await this.#deps.numbers.take(append.length);
+    const drafts = this.#draftsOf(run, append, { firstKey, sender, call: around?.call });
     const done = settlementsOf(run, command, clock.nowMs());
     const stays = command.lingerMs !== undefined;
     const { saved, follows } = await this.#saveMessages(drafts, done, around, stays);
@@ -123,7 +129,7 @@ export class Checkpoints implements CheckpointCommands {
         const messages = follows.map((follow, index) =>
           entryOf(follow, saved.follows[index], around !== undefined && !stays),
         );
-        return { kind: 'saved', entries: command.append.map((_, at) => records.get(at) ?? messages.shift() ?? NONE) };
+        return { kind: 'saved', entries: append.map((_, at) => records.get(at) ?? messages.shift() ?? NONE) };
       }
     }
   }
@@ -161,6 +167,7 @@ export class Checkpoints implements CheckpointCommands {
 
   async #runOf(projectId: ProjectId, runKey: RunKey, call: Call | undefined): Promise<Run | undefined> {
     const { active, store } = this.#deps;
+    if (call?.run?.key === runKey) return call.run;
     const id = call?.first.message.settings.run?.id;
     if (id === undefined) {
       const run = await store.runs.findRun(projectId, runKey);
@@ -172,11 +179,11 @@ export class Checkpoints implements CheckpointCommands {
     return read?.key === runKey ? read : undefined;
   }
 
-  async #senderOf(run: Run, { done, callerIp }: CheckpointCommand, around: Around | undefined): Promise<Sender> {
-    const [first] = done;
-    const held = around?.done[0]?.claimed.message;
-    const [previous] = held || !first ? [held] : await this.#deps.store.runs.findRecords(run.projectId, [first.key]);
-    return { callerIp, previous };
+  /** The message that is done first. */
+  async #readPrevious(run: Run, { done: [first] }: CheckpointCommand): Promise<Sender['previous']> {
+    if (!first) return undefined;
+    const [previous] = await this.#deps.store.runs.findRecords(run.projectId, [first.key]);
+    return previous;
   }
 
   /** Saves waits and invocations; answers by their place. */
@@ -206,12 +213,16 @@ export class Checkpoints implements CheckpointCommands {
     }
   }
 
-  async #draftsOf(run: Run, append: readonly Appended[], sender: Sender): Promise<Draft[]> {
+  #draftsOf(
+    run: Run,
+    append: readonly Appended[],
+    { firstKey, sender, call }: { firstKey: MessageKey; sender: Sender; call: Call | undefined },
+  ): Draft[] {
     const context = this.#deps.contextOf(run.projectId);
-    const firstKey = await this.#deps.numbers.take(append.length);
     return append.flatMap((each, index) => {
       const key = firstKey + index;
-      if (each.kind === 'step') return [draftOfStep(each, run, key, sender, context)];
+      if (each.kind === 'step')
+        return [draftOfStep(each, stepPartsIn(call, run, sender), key, sender.callerIp, context)];
       return each.kind === 'call' ? [draftOfCall(each, run, key, context)] : [];
     });
   }
@@ -224,6 +235,21 @@ export class Checkpoints implements CheckpointCommands {
       if (change) reports.settled(claimed, change, clock.nowMs());
     }
   }
+}
+
+/** What is saved as a record, and is no message. */
+function isRecord({ kind }: Appended): boolean {
+  return kind === 'wait' || kind === 'invoke';
+}
+
+const NO_RECORDS: ReadonlyMap<number, Entry> = new Map();
+
+/** Where the run keeps what its trigger fixed, all steps of a call have the same. */
+function stepPartsIn(call: Call | undefined, run: Run, { previous }: Sender): StepParts {
+  if (call?.stepParts?.run === run) return call.stepParts;
+  const parts = stepPartsOf(run, previous);
+  if (call && run.config.isKept) call.stepParts = parts;
+  return parts;
 }
 
 function tokenOf({ claimToken }: { claimToken: ClaimToken }): ClaimToken {

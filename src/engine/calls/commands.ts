@@ -2,6 +2,7 @@
 
 import type { HeaderMap } from '../../protocol/settings.ts';
 import type { RunKey } from '../../workflow/model.ts';
+import type { EntryPlace } from '../../workflow/steps.ts';
 import type { PublishCommand } from '../messages/publish-command.ts';
 import type { ClaimToken, MessageId, MessageKey, Millis, Outcome, ProjectId } from '../model.ts';
 
@@ -31,7 +32,7 @@ export interface Failed {
 
 export type Appended =
   /** The result or the plan of a step; its time is as in a publish. */
-  | { kind: 'step'; body: Uint8Array; delayMs?: Millis; notBeforeMs?: Millis }
+  | { kind: 'step'; body: Uint8Array; place: EntryPlace; delayMs?: Millis; notBeforeMs?: Millis }
   /** A call to somebody else, as it would be published. Whatever run it names, it is of this one. */
   | { kind: 'call'; command: PublishCommand }
   /** The trigger of a run that this one waits for. */

@@ -1,14 +1,15 @@
 /** What is saved for what a checkpoint appends: the same as for a publish by the run (contract K 3.3)? */
 import { prefixOf } from '../../protocol/dialect.ts';
 import { newHeaderMap } from '../../protocol/headers.ts';
-import type { HeaderMap, MessageSettings, PublishOptions, RunAppend } from '../../protocol/settings.ts';
+import type { PublishOptions, RunAppend } from '../../protocol/settings.ts';
 import { withoutMarks } from '../../protocol/workflow/forwarded-headers.ts';
 import { PROTOCOL_VERSION, RETRIES_DEFAULT } from '../../protocol/workflow/generations.ts';
-import { withHeaders } from '../../workflow/configuration.ts';
+import { type Configurable, configured, withHeaders } from '../../workflow/configuration.ts';
 import type { Run } from '../../workflow/model.ts';
-import type { Draft } from '../messages/accept.ts';
+import { type Draft, newMessageOf } from '../messages/accept.ts';
 import type { Message, MessageKey } from '../model.ts';
-import { type DraftContext, draftOfAppend } from '../runs/drafts.ts';
+import { type DraftContext, draftOfAppend, partOf } from '../runs/drafts.ts';
+import { entryOf } from '../runs/entries.ts';
 import type { WaitCommand } from '../runs/run-commands.ts';
 import type { Appended } from './commands.ts';
 
@@ -23,16 +24,33 @@ export interface Sender {
   callerIp?: string | undefined;
 }
 
-export function draftOfStep(step: Step, run: Run, key: MessageKey, sender: Sender, context: DraftContext): Draft {
-  const { body, delayMs, notBeforeMs } = step;
-  const append = appendTo(run, 'step');
-  const { header, settings } = likePrevious(run, sender.previous);
-  const options: PublishOptions = { method: 'POST', header, explicitHeader: header, settings, run: append };
+/** What each step of a run has beside its body. */
+export type StepParts = Configurable & { run: Run };
+
+export function stepPartsOf(run: Run, previous: Sender['previous']): StepParts {
+  const { header, settings } = configured(likePrevious(run, previous), run.config);
+  return { run, header, settings: { ...settings, run: partOf(run, 'step', run.config.features) } };
+}
+
+export function draftOfStep(
+  { body, place, delayMs, notBeforeMs }: Step,
+  { run, header, settings }: StepParts,
+  key: MessageKey,
+  callerIp: string | undefined,
+  context: DraftContext,
+): Draft {
+  const options: PublishOptions = { method: 'POST', header, explicitHeader: header, settings };
   if (delayMs !== undefined) options.delayMs = delayMs;
   if (notBeforeMs !== undefined) options.notBeforeMs = notBeforeMs;
-  const { callerIp } = sender;
-  const command = { url: run.url, body, options, ...(callerIp !== undefined && { callerIp }) };
-  return draftOfAppend(command, append, run, key, context);
+  const message = newMessageOf(
+    { url: run.url, body, options, ...(callerIp !== undefined && { callerIp }) },
+    key,
+    context,
+  );
+  return {
+    message,
+    entry: entryOf(message, { ...place, runKey: run.key, runVersion: run.version }, context.lazyAboveBytes),
+  };
 }
 
 /** Whatever run the element names: the token is for this one. */
@@ -76,10 +94,7 @@ function appendTo(run: Run, callType: RunAppend['callType']): RunAppend {
  * What a library sends beside a step. In a run that does not keep what its trigger fixed, each message repeats it (contract
  * W 7), and so the next one has it from the one before. How deep the run was invoked is repeated in every run.
  */
-function likePrevious(
-  { config: { dialect, isKept } }: Run,
-  previous: Sender['previous'],
-): { header: HeaderMap; settings: MessageSettings } {
+function likePrevious({ config: { dialect, isKept } }: Run, previous: Sender['previous']): Configurable {
   const prefix = prefixOf(dialect);
   const own = newHeaderMap();
   own[`${prefix}-Workflow-Sdk-Version`] = [PROTOCOL_VERSION];

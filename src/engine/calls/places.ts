@@ -34,7 +34,8 @@ export interface CallSlots extends DeliverySlots {
 export class CheckpointSlots implements DeliverySlots {
   readonly worker: string;
   readonly #slots: CallSlots;
-  readonly #done: readonly Claimed[];
+  /** Whose slots are passed to nothing. */
+  #unpassed: readonly Claimed[];
   readonly #take: (claimed: Claimed, reservedBytes: number) => void;
   /** Whose slot was passed for which claim. */
   readonly #passed = new Map<ClaimToken, Claimed>();
@@ -43,7 +44,7 @@ export class CheckpointSlots implements DeliverySlots {
   constructor(slots: CallSlots, done: readonly Claimed[], take: (claimed: Claimed, reservedBytes: number) => void) {
     this.worker = slots.worker;
     this.#slots = slots;
-    this.#done = done;
+    this.#unpassed = done;
     this.#take = take;
   }
 
@@ -51,6 +52,7 @@ export class CheckpointSlots implements DeliverySlots {
     const passing = this.#unpassed.find((each) => lineTo(each) === line);
     if (passing && this.#slots.tryPass(passing, bytes, claimToken)) {
       this.#passed.set(claimToken, passing);
+      this.#unpassed = this.#unpassed.filter((each) => each !== passing);
       return 'reserved';
     }
     return this.#slots.tryReserve(line, bytes, claimToken);
@@ -60,6 +62,7 @@ export class CheckpointSlots implements DeliverySlots {
     const passing = this.#passed.get(claimToken);
     if (!passing) return this.#slots.giveBack(line, bytes, claimToken);
     this.#passed.delete(claimToken);
+    this.#unpassed = [...this.#unpassed, passing];
     this.#slots.takeBack(passing, bytes, claimToken);
   }
 
@@ -89,11 +92,6 @@ export class CheckpointSlots implements DeliverySlots {
     if (isEmpty) this.#slots.rest(last);
     else this.#slots.giveUp(last);
     return isEmpty ? last : undefined;
-  }
-
-  get #unpassed(): Claimed[] {
-    const passed = new Set(this.#passed.values());
-    return this.#done.filter((each) => !passed.has(each));
   }
 }
 
