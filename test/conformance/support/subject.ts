@@ -72,6 +72,7 @@ export class Subject {
   /** Of each worker. */
   #urls: readonly string[] = [];
   #database: BorrowedDatabase | undefined;
+  #closed: Promise<void> | undefined;
 
   private constructor(options: SubjectOptions) {
     this.#options = options;
@@ -137,7 +138,13 @@ export class Subject {
     return url;
   }
 
-  async close(): Promise<void> {
+  /** May be called again: statements about the end of a server end theirs. */
+  close(): Promise<void> {
+    this.#closed ??= this.#close();
+    return this.#closed;
+  }
+
+  async #close(): Promise<void> {
     this.#agent.destroy();
     await this.#server?.stop(0);
     await this.endpoint.close();
