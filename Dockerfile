@@ -40,6 +40,6 @@ EXPOSE 8080
 # The first signal drains: give the container longer than WAYPOST_DRAIN_LIMIT before it is killed.
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 CMD ["node", "/app/health-check.js"]
-# As the first line of bin/waypost.js has it: keeps the young generation of the heap small.
-ENTRYPOINT ["node", "--max-semi-space-size=8", "/app/bin/waypost.js"]
+# As the first line of bin/waypost.js has it.
+ENTRYPOINT ["node", "--max-semi-space-size=32", "/app/bin/waypost.js"]
 CMD ["serve"]

@@ -6,8 +6,8 @@ import { type ListeningProcess, type StartOptions, startListening } from './chil
 /** The published development token (contract M 2.3). */
 export const DEVELOPMENT_TOKEN = 'eyJVc2VySUQiOiJkZWZhdWx0VXNlciIsIlBhc3N3b3JkIjoiZGVmYXVsdFBhc3N3b3JkIn0=';
 
-/** As the command's first line and `npm start` have it, and as the deployment files start workers on PostgreSQL. */
-const HEAP = { embedded: '--max-semi-space-size=8', postgres: '--max-semi-space-size=32' };
+/** As the command's first line, `npm start` and the image have it. */
+const HEAP = '--max-semi-space-size=32';
 /** As the command's first line, the image and the systemd unit have it. */
 const ALLOCATOR = { MALLOC_MMAP_THRESHOLD_: '131072', MALLOC_TRIM_THRESHOLD_: '131072' };
 const CHECKOUT = fileURLToPath(new URL('..', import.meta.url));
@@ -28,9 +28,8 @@ export interface WaypostOptions extends StartOptions {
 export function startWaypost(options: WaypostOptions): Promise<ListeningProcess> {
   const { dataDir, port = 0, command = 'dev', flags = [], program = CHECKOUT, ...start } = options;
   const cli = join(program, 'bin/waypost.js');
-  const heap = start.env?.DATABASE_URL?.startsWith('postgres') ? HEAP.postgres : HEAP.embedded;
   return startListening(
-    [heap, cli, command, '--port', String(port), '--data-dir', dataDir, '--log-format', 'json', ...flags],
+    [HEAP, cli, command, '--port', String(port), '--data-dir', dataDir, '--log-format', 'json', ...flags],
     { ...start, env: { ...ALLOCATOR, ...start.env } },
   );
 }

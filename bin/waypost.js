@@ -1,5 +1,5 @@
-#!/usr/bin/env -S MALLOC_MMAP_THRESHOLD_=131072 MALLOC_TRIM_THRESHOLD_=131072 node --max-semi-space-size=8
-// The young generation of the heap is kept small: it would otherwise grow to 100 MiB under load and stay there. And glibc gives
+#!/usr/bin/env -S MALLOC_MMAP_THRESHOLD_=131072 MALLOC_TRIM_THRESHOLD_=131072 node --max-semi-space-size=32
+// The young generation of the heap may grow to 32 MiB, and no further: docs/scaling.md, "Tuning a worker". And glibc gives
 // back what is freed: by itself it raises these limits to 32 and 64 MiB once large buffers come and go, and keeps as much.
 //
 // The command. A published package holds compiled files in dist/, because Node does not strip types below node_modules;

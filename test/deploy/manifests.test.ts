@@ -7,8 +7,6 @@ import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { variableOf } from '../../src/config/setting.ts';
 import { listSettings } from '../../src/config/table.ts';
-import { execForm, parseDockerfile } from './dockerfile.ts';
-import { only } from './image.ts';
 import { readUnit, unitWorkload } from './unit.ts';
 import {
   composeWorkload,
@@ -26,8 +24,6 @@ const UNIT = 'deploy/systemd/waypost.service';
 const MIB = 1024 ** 2;
 /** A worker that is busy, without the bodies that its settings bound (docs/performance.md). */
 const PROCESS_BYTES = 400 * MIB;
-/** What a worker on PostgreSQL may need more, since its young generation may grow further. */
-const YOUNG_BYTES = 80 * MIB;
 /** The last answers, the database and the end of the process. */
 const END_S = 5;
 
@@ -66,43 +62,29 @@ describe.each(workloads)('$name', (workload) => {
 
   it('has memory for what its settings let in', () => {
     if (workload.memoryLimitBytes === undefined) return expect(workload.name).toContain(UNIT);
-    const { requestMemoryBytesMax, inFlightBytesMax, databaseUrl } = configOf(workload);
-    const processBytes = PROCESS_BYTES + (databaseUrl === '' ? 0 : YOUNG_BYTES);
+    const { requestMemoryBytesMax, inFlightBytesMax } = configOf(workload);
     // Bodies that are sent, and as many of the answers.
     expect(workload.memoryLimitBytes).toBeGreaterThanOrEqual(
-      processBytes + requestMemoryBytesMax + 2 * inFlightBytesMax,
+      PROCESS_BYTES + requestMemoryBytesMax + 2 * inFlightBytesMax,
     );
   });
 });
 
-describe('a worker on PostgreSQL', () => {
-  const entrypoint = execForm(
-    only(parseDockerfile(readText('Dockerfile')).at(-1) ?? { name: '', from: '', instructions: [] }, 'ENTRYPOINT'),
-  );
-  const larger = entrypoint.map((word) => word.replace('--max-semi-space-size=8', '--max-semi-space-size=32'));
-
-  it('is started as the image starts it, but with a larger young generation', () => {
-    expect(larger).not.toEqual(entrypoint);
-    expect(serviceOf(readCompose('compose.postgres.yaml'), 'waypost').entrypoint).toEqual(larger);
-    const [worker] = readManifests(`${KUBERNETES}/postgres/deployment.yaml`);
-    expect(worker?.spec.template.spec.containers[0]?.command).toEqual(larger);
+describe('the young generation of the heap', () => {
+  it('may grow as far however the server is started', () => {
+    const sizesOf = (path: string) => [...readText(path).matchAll(/--max-semi-space-size=\d+/g)].map(String);
+    const wanted = sizesOf('bin/waypost.js');
+    expect(wanted).toHaveLength(1);
+    for (const path of ['Dockerfile', 'package.json', 'bench/waypost-process.ts'])
+      expect(sizesOf(path)).toEqual(wanted);
+    for (const path of ['compose.yaml', 'compose.postgres.yaml', UNIT, ...manifestFiles])
+      expect(sizesOf(path)).toEqual([]);
   });
 
-  it('is started so by systemd too, from where the package is installed', () => {
-    const start = readUnit('deploy/systemd/postgres.conf').get('ExecStart') ?? '';
-    const installed = '/usr/local/lib/node_modules/waypost/';
-    expect(start.split(' ')).toEqual([
-      '/usr/bin/env',
-      ...larger.map((word) => word.replace('/app/', installed)),
-      'serve',
-    ]);
-    expect(readUnit(UNIT).get('Documentation')).toContain(installed);
-  });
-
-  it('alone is: one with its database in a file is to stay small', () => {
-    expect(serviceOf(readCompose('compose.yaml'), 'waypost').entrypoint).toBeUndefined();
-    const [server] = readManifests(`${KUBERNETES}/embedded/statefulset.yaml`);
-    expect(server?.spec.template.spec.containers[0]?.command).toBeUndefined();
+  it('is what the files that start the image or the command leave as it is', () => {
+    for (const path of ['compose.yaml', 'compose.postgres.yaml'])
+      expect(serviceOf(readCompose(path), 'waypost').entrypoint).toBeUndefined();
+    for (const { manifest } of servers) expect(manifest.spec.template.spec.containers[0]?.command).toBeUndefined();
     expect(readUnit(UNIT).get('ExecStart')).toBe('/usr/local/bin/waypost serve');
   });
 });
@@ -117,7 +99,7 @@ describe('the memory allocator', () => {
       'MALLOC_TRIM_THRESHOLD_',
     ]);
     for (const path of ['Dockerfile', UNIT]) expect(thresholdsOf(readText(path))).toEqual(wanted);
-    // These start the image, or the unit's drop-in, in another way, and have its environment.
+    // These start the image, and have its environment.
     for (const path of ['compose.yaml', 'compose.postgres.yaml', ...manifestFiles])
       expect(readText(path)).not.toMatch(/MALLOC_/);
   });
