@@ -11,7 +11,7 @@ import { request } from 'undici';
 import type { Cluster } from '../test/support/postgres/cluster.ts';
 import type { ListeningProcess } from './child-process.ts';
 import { type Parties, startCpuMeter } from './cpu.ts';
-import { publishPaced } from './load.ts';
+import { publishAll, publishPaced } from './load.ts';
 import { metricsUrlIn } from './metrics.ts';
 import { dropDatabase, freshDatabase, refreshStatistics, startDatabaseServer } from './postgres/database.ts';
 import { type Receiver, startReceiver } from './receiver-process.ts';
@@ -30,6 +30,7 @@ export interface PriceOptions {
   rounds: number;
   /** At each rate. */
   seconds: number;
+  /** For each worker: each compiles its code for itself. */
   warmUpMessages: number;
   limitMs: number;
   onFigures?: (figures: PriceFigures) => void;
@@ -55,8 +56,6 @@ export interface PriceFigures {
   arrivalP99Ms: number;
   missing: number;
 }
-
-const WARM_UP_PER_SECOND = 1_500;
 
 export async function measureWorkerPrice(options: PriceOptions): Promise<PriceFigures[]> {
   const receiver = await startReceiver('ordinary');
@@ -100,8 +99,9 @@ async function measureOne(shape: Shape, options: PriceOptions): Promise<PriceFig
       ...{ peers: 'ordinary' as const, url: waypost.url, token: DEVELOPMENT_TOKEN },
       destination: `${receiver.url}/`,
     };
-    await receiver.expect(options.warmUpMessages);
-    await publishPaced(target, options.warmUpMessages, WARM_UP_PER_SECOND);
+    const warmUpMessages = options.warmUpMessages * workers;
+    await receiver.expect(warmUpMessages);
+    await publishAll(target, warmUpMessages);
     if (!(await receiver.complete(options.limitMs))) throw new Error('the warm-up was not delivered');
     if (kept) await refreshStatistics(kept.url);
     const parties: Parties = { waypost: [waypost.pid], ...(server && { postgres: [server.pid] }) };

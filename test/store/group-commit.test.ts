@@ -6,6 +6,7 @@ import { GroupCommit } from '../../src/store/batches/group-commit.ts';
 import type { WriteCommand } from '../../src/store/operations/all.ts';
 
 const LOOKS_MAX = 3;
+const LATE_MS = 100;
 
 interface Flush {
   commands: readonly WriteCommand[];
@@ -37,6 +38,7 @@ beforeEach(() => {
         });
       }),
     onFatal: () => {},
+    lateMs: LATE_MS,
     elapsedMs: () => elapsedMs,
     aside: { pause: () => new Promise<void>((resolve) => pauses.push(resolve)), looksMax: LOOKS_MAX },
   });
@@ -79,6 +81,55 @@ it('a close waits for the flush under way, and for those that wait behind it', a
   await answer(saved);
   await Promise.all([first, second, closed]);
   expect(order).toEqual(['first', 'second', 'closed']);
+});
+
+describe('commands that come while a batch is under way', () => {
+  it('form one batch after it', async () => {
+    const all = [run('a')];
+    await settled();
+    elapsedMs = LATE_MS;
+    all.push(run('b'), run('c'));
+    await settled();
+    expect(flushes).toHaveLength(1);
+    await answer(saved);
+    await answer(saved, saved);
+    await Promise.all(all);
+  });
+
+  it('form one beside it when it is late, and a third is not begun', async () => {
+    const all = [run('late')];
+    await settled();
+    elapsedMs = LATE_MS + 1;
+    all.push(run('beside'));
+    await settled();
+    elapsedMs += LATE_MS + 1;
+    all.push(run('last'));
+    await settled();
+    expect(flushes).toHaveLength(2);
+    const late = flushes.shift();
+    await answer(saved);
+    expect(order).toEqual(['beside']);
+    await answer(saved);
+    expect(order).toEqual(['beside', 'last']);
+    late?.answer([saved]);
+    await Promise.all(all);
+  });
+
+  it('go with the next of the others when both batches are as quick as ever again', async () => {
+    const all = [run('late')];
+    await settled();
+    elapsedMs = LATE_MS + 1;
+    all.push(run('beside'));
+    await settled();
+    all.push(run('a'), run('b'));
+    await answer(saved);
+    expect(order).toEqual(['late']);
+    expect(flushes).toHaveLength(1);
+    await answer(saved);
+    await answer(saved, saved);
+    await Promise.all(all);
+    expect(order).toEqual(['late', 'beside', 'a', 'b']);
+  });
 });
 
 describe('commands that another worker blocks', () => {

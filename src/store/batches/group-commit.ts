@@ -23,8 +23,11 @@ export interface GroupCommitOptions {
   endOfTurn?: () => Promise<void>;
   /** Cost of one batch; see `BatchLine`. Default: `BATCH_COST_MAX`. */
   costMax?: number;
-  /** Batches being committed at once, where the database can do that. Default 1. */
-  flushesMax?: number;
+  /**
+   * A batch that has taken longer than this lets one other begin beside it, where the database can commit two at once: it may
+   * hang. Sooner, the two would only be smaller, and cost more. Needs `elapsedMs`. Default: no other begins.
+   */
+  lateMs?: Millis;
   /**
    * Time since a fixed moment. With it, commands that wait behind a batch that fails after a long time are refused
    * together with it. The next batch would fail as slowly, and their callers would wait twice for the same database.
@@ -50,13 +53,14 @@ export class GroupCommit {
   readonly #flush: GroupCommitOptions['flush'];
   readonly #onFatal: GroupCommitOptions['onFatal'];
   readonly #endOfTurn: () => Promise<void>;
-  readonly #flushesMax: number;
+  readonly #lateMs: Millis;
   readonly #elapsedMs: () => Millis;
   readonly #watch: GroupCommitOptions['watch'];
   #onDue: (dueAtMs: number) => void = () => {};
   #onCommitUnknown: () => void = () => {};
   readonly #waiting: BatchLine<Waiting>;
-  #flushing = 0;
+  /** The batches under way. */
+  readonly #flushing = new Set<{ begunAtMs: Millis }>();
   /** Why new commands are refused. */
   #refusal: string | undefined;
   #failed = false;
@@ -71,7 +75,7 @@ export class GroupCommit {
     onFatal,
     endOfTurn,
     costMax,
-    flushesMax = 1,
+    lateMs = Infinity,
     elapsedMs = () => 0,
     watch,
     aside = NO_ASIDE,
@@ -80,7 +84,7 @@ export class GroupCommit {
     this.#pause = aside.pause;
     this.#flush = flush;
     this.#waiting = new BatchLine(costMax);
-    this.#flushesMax = flushesMax;
+    this.#lateMs = lateMs;
     this.#elapsedMs = elapsedMs;
     this.#watch = watch;
     this.#onFatal = onFatal;
@@ -117,7 +121,13 @@ export class GroupCommit {
 
   #enqueue(entries: readonly Waiting[]): void {
     for (const entry of entries) this.#waiting.push(entry);
-    if (entries.length > 0 && this.#flushing < this.#flushesMax) void this.#flushAll();
+    if (entries.length > 0 && this.#mayBegin()) void this.#flushAll();
+  }
+
+  /** Whether a batch may begin, after `last` or as a new one. Otherwise what waits goes with the next batch of another. */
+  #mayBegin(last?: { begunAtMs: Millis }): boolean {
+    const [other, ...more] = [...this.#flushing].filter((batch) => batch !== last);
+    return other === undefined || (more.length === 0 && this.#elapsedMs() - other.begunAtMs > this.#lateMs);
   }
 
   /** Refuses new commands; resolves when those that wait are done. */
@@ -131,7 +141,7 @@ export class GroupCommit {
   }
 
   get #isIdle(): boolean {
-    return this.#flushing === 0 && this.#aside.length === 0;
+    return this.#flushing.size === 0 && this.#aside.length === 0;
   }
 
   /** The store must not be used any more: refuses everything that waits or comes later, and says so once. */
@@ -152,12 +162,13 @@ export class GroupCommit {
   }
 
   async #flushAll(): Promise<void> {
-    this.#flushing += 1;
+    const current = { begunAtMs: this.#elapsedMs() };
+    this.#flushing.add(current);
     await this.#endOfTurn();
     // No pause between batches: the writer gets the next batch while this thread handles the answers of the last one.
-    while (this.#waiting.length > 0) {
+    for (let may = true; may && this.#waiting.length > 0; may = this.#mayBegin(current)) {
       const batch = this.#waiting.take();
-      const begunAtMs = this.#elapsedMs();
+      current.begunAtMs = this.#elapsedMs();
       const end = this.#watch?.(batch.length);
       try {
         const commands = batch.map(({ command }) => command);
@@ -168,14 +179,14 @@ export class GroupCommit {
         this.#batches += 1;
         this.#commands += batch.length;
         for (const [index, waiting] of batch.entries()) this.#hear(waiting, results[index]);
-        if (this.#elapsedMs() - begunAtMs > HUNG_MS) this.#refuseWaiting(results);
+        if (this.#elapsedMs() - current.begunAtMs > HUNG_MS) this.#refuseWaiting(results);
       } catch (error) {
         const reason = error instanceof Error ? error : new Error(String(error));
         for (const { reject } of batch) reject(new StoreUnavailable('the store has failed', { cause: reason }));
         this.fail(reason);
       }
     }
-    this.#flushing -= 1;
+    this.#flushing.delete(current);
     if (this.#isIdle) this.#idle?.();
   }
 

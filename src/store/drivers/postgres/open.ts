@@ -30,15 +30,15 @@ export interface PostgresStoreOptions {
   /** Default: none. */
   limits?: StoreLimits;
   /** What goes into one transaction; see `GroupCommitOptions`. */
-  batch?: Pick<GroupCommitOptions, 'costMax' | 'endOfTurn' | 'flushesMax' | 'watch'>;
+  batch?: Pick<GroupCommitOptions, 'costMax' | 'endOfTurn' | 'watch'>;
   /** Unique among the workers: names the sender of a notification. */
   sender: string;
 }
 
 const CONNECTIONS_MAX = 10;
 const TIMEOUT_MS = 10_000;
-/** While one batch waits for the disk, the next one runs. With more at once, batches would only be smaller. */
-const FLUSHES_MAX = 2;
+/** Many times the length of a batch, and as long as one waits for a lock. */
+const LATE_MS = 100;
 
 /**
  * A worker that hangs within a transaction keeps its locks no longer than this. Between two statements of a batch are
@@ -83,7 +83,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     dropTables: (bounds) => logDays.drop(bounds),
     ...(limits && { limits }),
     batch: {
-      flushesMax: FLUSHES_MAX,
+      lateMs: LATE_MS,
       elapsedMs: () => clock.elapsedMs,
       aside: { pause, looksMax: timeoutMs / LOOKED_IN_MS },
       ...batch,
