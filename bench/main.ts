@@ -13,10 +13,12 @@
  * `npm run bench -- test-kit`: the test kit's start, and virtual years.
  * `npm run bench -- metrics`: how long metrics take to be told.
  * `npm run bench -- traces`: what spans cost that are sent to a collector.
+ * `npm run bench -- before`: another checkout beside this one.
  * What the figures mean: docs/performance.md.
  */
 import { parseArgs } from 'node:util';
 import { DEFAULT_BACKLOG, measureBacklog } from './backlog.ts';
+import { DEFAULT_BEFORE, measureBefore } from './before.ts';
 import { DEFAULT_COMMAND_LINE, measureCommandLine } from './command-line.ts';
 import { compare } from './comparison.ts';
 import { CONSOLE_PARTS, type ConsolePart, DEFAULT_CONSOLE, measureConsole } from './console/measure.ts';
@@ -103,6 +105,10 @@ npm run bench -- metrics [options]    how long metrics take to be told, with 10,
 npm run bench -- traces [options]     a server that sends spans to a collector, beside one that does not
   --rounds <n>           rounds of each, in turns (${DEFAULT_TRACES.rounds})
   --messages <n>         messages of a burst (${DEFAULT_TRACES.messages})
+npm run bench -- before <folder> [options]    another checkout, such as that of the commit before, in turns with this one
+  --rounds <n>           rounds of each (${DEFAULT_BEFORE.rounds})
+  --messages <n>         messages of a burst (${DEFAULT_BEFORE.messages})
+  --postgres             on PostgreSQL
 npm run bench -- workflow [steps|long|gaps|sleeping|waking] [options]    workflow runs; all five without a word
   --rounds <n>           rounds of steps, medians are reported (${DEFAULT_STEPS.rounds})
   --runs <n>             runs of three steps in each load (${DEFAULT_STEPS.runs})
@@ -218,6 +224,17 @@ async function runTraces(): Promise<void> {
     ...DEFAULT_TRACES,
     rounds: count('rounds', DEFAULT_TRACES.rounds),
     messages: count('messages', DEFAULT_TRACES.messages),
+    onRound: (figure) => progress(figureLine(figure)),
+  });
+  process.stdout.write(`${values.json ? JSON.stringify(figures) : figures.map(figureLine).join('\n')}\n`);
+  if (figures.some(({ unit, value }) => unit === 'messages' && value !== 0)) process.exitCode = 1;
+}
+
+async function runBefore(program: string): Promise<void> {
+  const figures = await measureBefore({
+    ...{ ...DEFAULT_BEFORE, program, isPostgres: values.postgres },
+    rounds: count('rounds', DEFAULT_BEFORE.rounds),
+    messages: count('messages', DEFAULT_BEFORE.messages),
     onRound: (figure) => progress(figureLine(figure)),
   });
   process.stdout.write(`${values.json ? JSON.stringify(figures) : figures.map(figureLine).join('\n')}\n`);
@@ -444,6 +461,7 @@ else if (area === 'lanes' && part === undefined) await runLanes();
 else if (area === 'memory' && part === undefined) await runMemory();
 else if (area === 'cli' && part === undefined) await runCommandLine();
 else if (area === 'traces' && part === undefined) await runTraces();
+else if (area === 'before' && part !== undefined && more.length === 0) await runBefore(part);
 else if (area === 'hostile' && part === undefined) await runHostile();
 else if (area === 'test-kit' && part === undefined) await runTestKit();
 else if (area === 'loop' && more.length === 0 && (part === undefined || part === 'requests' || part === 'floods')) {

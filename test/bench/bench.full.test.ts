@@ -1,5 +1,7 @@
+import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { measureBacklog } from '../../bench/backlog.ts';
+import { measureBefore } from '../../bench/before.ts';
 import { compare } from '../../bench/comparison.ts';
 import { CONSOLE_PARTS, measureConsole } from '../../bench/console/measure.ts';
 import { measureHostile } from '../../bench/hostile.ts';
@@ -45,6 +47,17 @@ describe('npm run bench -- traces', () => {
     const [rate, , , dropped, missing] = figures;
     expectPositive({ traced: rate?.value ?? 0, untraced: rate?.beside?.value ?? 0 });
     expect([dropped?.value, missing?.value]).toEqual([0, 0]);
+  });
+});
+
+describe('npm run bench -- before', () => {
+  it('measures two checkouts in turns, and that all messages arrive', { timeout: 60_000 }, async () => {
+    const options = { rounds: 2, messages: 200, warmUpMessages: 100, isPostgres: false };
+    const figures = await measureBefore({ ...options, program: fileURLToPath(new URL('../..', import.meta.url)) });
+    const [cpu, cpuShare, rate, rateShare, missing] = figures;
+    expectPositive({ cpu: cpu?.value ?? 0, before: cpu?.beside?.value ?? 0, share: cpuShare?.value ?? 0 });
+    expectPositive({ rate: rate?.value ?? 0, before: rate?.beside?.value ?? 0, share: rateShare?.value ?? 0 });
+    expect(missing?.value).toBe(0);
   });
 });
 

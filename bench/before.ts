@@ -1,0 +1,75 @@
+/** What has a change gained? This checkout and another one, such as that of the commit before, in turns. */
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Burst, burstInTurns, middleShare, missingOf } from './bursts.ts';
+import type { ListeningProcess } from './child-process.ts';
+import type { Figure } from './figure.ts';
+import { freshDatabase, startDatabaseServer } from './postgres/database.ts';
+import { median } from './statistics.ts';
+import { startWaypost } from './waypost-process.ts';
+
+export interface BeforeOptions {
+  /** The folder of the other checkout, with its dependencies. */
+  program: string;
+  isPostgres: boolean;
+  rounds: number;
+  /** Of a burst. */
+  messages: number;
+  warmUpMessages: number;
+  onRound?: (figure: Figure) => void;
+}
+
+export const DEFAULT_BEFORE = { rounds: 30, messages: 3_000, warmUpMessages: 10_000 };
+
+/** The last messages of a burst are settled. */
+const AFTER_BURST_MS = 100;
+
+export async function measureBefore({ program, isPostgres, onRound, ...options }: BeforeOptions): Promise<Figure[]> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'waypost-bench-'));
+  const database = isPostgres ? await startDatabaseServer() : undefined;
+  const servers: ListeningProcess[] = [];
+  const start = async (name: string, other?: string): Promise<ListeningProcess> => {
+    const url = database && (await freshDatabase(database)).url;
+    const env = url && { DATABASE_URL: url, WAYPOST_ENCRYPTION_KEY: randomBytes(32).toString('base64') };
+    const server = await startWaypost({
+      dataDir: join(dataDir, name),
+      ...(env && { env }),
+      ...(other !== undefined && { program: other }),
+    });
+    servers.push(server);
+    return server;
+  };
+  let bursts: [Burst[], Burst[]];
+  try {
+    bursts = await burstInTurns([await start('now'), await start('before', program)], {
+      ...{ ...options, afterMs: AFTER_BURST_MS },
+      onRound: (now, before) => onRound?.(cpuOf([now], [before], options.messages)),
+    });
+  } finally {
+    for (const server of servers) await server.end('SIGTERM');
+    await database?.dispose();
+    rmSync(dataDir, { recursive: true, force: true });
+  }
+  const [now, before] = bursts;
+  const rate = (all: readonly Burst[]) => median(all.map(({ perSecond }) => perSecond));
+  return [
+    cpuOf(now, before, options.messages),
+    { name: 'CPU, in the middle of all rounds', value: 100 * middleShare(bursts, 'cpu'), unit: '%' },
+    {
+      ...{ name: 'delivered of a burst', value: rate(now), unit: 'messages/s' },
+      beside: { name: 'before', value: rate(before) },
+    },
+    { name: 'rate, in the middle of all rounds', value: 100 * middleShare(bursts, 'perSecond'), unit: '%' },
+    { name: 'messages missing', value: missingOf(bursts), unit: 'messages' },
+  ];
+}
+
+function cpuOf(now: readonly Burst[], before: readonly Burst[], messages: number): Figure {
+  const cpu = (all: readonly Burst[]) => (median(all.map((burst) => burst.cpu)) / messages) * 1_000;
+  return {
+    ...{ name: 'CPU for 1,000 messages', value: cpu(now), unit: 's' },
+    beside: { name: 'before', value: cpu(before) },
+  };
+}

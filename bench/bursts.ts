@@ -1,0 +1,87 @@
+/**
+ * Bursts through two servers in turns. Both run all the time, and the turns are short, so that a machine that is faster in
+ * one minute than in the next favours neither.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { cpuSeconds, type ListeningProcess } from './child-process.ts';
+import { publishAll } from './load.ts';
+import { type Receiver, startReceiver } from './receiver-process.ts';
+import { median } from './statistics.ts';
+import { DEVELOPMENT_TOKEN } from './waypost-process.ts';
+
+export interface BurstsOptions {
+  rounds: number;
+  /** Of a burst. */
+  messages: number;
+  /** Delivered by each server before the first round. */
+  warmUpMessages: number;
+  /** What the servers do so long after a burst is counted with it. */
+  afterMs: number;
+  onRound?: (first: Burst, second: Burst) => void;
+}
+
+export interface Burst {
+  perSecond: number;
+  /** Of the server, in seconds. */
+  cpu: number;
+  missing: number;
+}
+
+const DELIVERY_LIMIT_MS = 60_000;
+
+/** The bursts of each server, in the order of the rounds. */
+export async function burstInTurns(
+  servers: readonly [ListeningProcess, ListeningProcess],
+  { rounds, messages, warmUpMessages, afterMs, onRound }: BurstsOptions,
+): Promise<[Burst[], Burst[]]> {
+  const receiver = await startReceiver('ordinary');
+  const [first, second] = servers;
+  const bursts: [Burst[], Burst[]] = [[], []];
+  try {
+    for (const server of servers) await deliver(server, receiver, warmUpMessages, afterMs);
+    for (let round = 1; round <= rounds; round += 1) {
+      const turns = [
+        async () => bursts[0].push(await deliver(first, receiver, messages, afterMs)),
+        async () => bursts[1].push(await deliver(second, receiver, messages, afterMs)),
+      ];
+      for (const turn of round % 2 === 0 ? turns.reverse() : turns) await turn();
+      const [ofFirst, ofSecond] = [bursts[0].at(-1), bursts[1].at(-1)];
+      if (ofFirst && ofSecond) onRound?.(ofFirst, ofSecond);
+    }
+  } finally {
+    await receiver.end();
+  }
+  return bursts;
+}
+
+/** Of a figure, the first server's share of the second's, round by round: the one in the middle. */
+export function middleShare([first, second]: readonly [Burst[], Burst[]], figure: 'perSecond' | 'cpu'): number {
+  return median(first.map((burst, at) => burst[figure] / (second[at]?.[figure] ?? Number.NaN)));
+}
+
+export function missingOf(bursts: readonly [Burst[], Burst[]]): number {
+  return bursts.flat().reduce((sum, { missing }) => sum + missing, 0);
+}
+
+async function deliver(
+  server: ListeningProcess,
+  receiver: Receiver,
+  messages: number,
+  afterMs: number,
+): Promise<Burst> {
+  const target = {
+    ...{ peers: 'ordinary' as const, url: server.url, token: DEVELOPMENT_TOKEN },
+    destination: `${receiver.url}/`,
+  };
+  await receiver.expect(messages);
+  const cpuBefore = cpuSeconds(server.pid);
+  const { startedNs } = await publishAll(target, messages);
+  await receiver.complete(DELIVERY_LIMIT_MS);
+  const { lastArrivalNs, distinct } = await receiver.report();
+  await sleep(afterMs);
+  return {
+    perSecond: messages / (Number(lastArrivalNs - startedNs) / 1e9),
+    cpu: cpuSeconds(server.pid) - cpuBefore,
+    missing: messages - distinct,
+  };
+}
