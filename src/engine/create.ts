@@ -32,6 +32,7 @@ import { storeOf } from './project-store.ts';
 import { Reports } from './reports.ts';
 import { RetentionLoop } from './retention.ts';
 import { JournalBodies } from './runs/journal-bodies.ts';
+import { leftLoop } from './runs/left-loop.ts';
 import type { Publisher } from './runs/publish.ts';
 import { type WorkflowCommands, Workflows } from './runs/workflows.ts';
 import { ScheduleCommands } from './schedules/commands.ts';
@@ -111,8 +112,9 @@ export async function createEngine(deps: EngineDeps): Promise<Engine> {
   const minutes = new MinuteCounter(deps);
   const operatorEvents = deps.operatorEvents && new OperatorEvents({ ...deps, numbers, options: deps.operatorEvents });
   const reports = new Reports({ ...deps, minutes, operatorEvents, tellsAll: deps.tellsAll ?? false });
+  const left = leftLoop(deps);
   const dispatcher = new Dispatcher(
-    { ...deps, numbers, bodies, reports, fence, operatorEvents },
+    { ...deps, numbers, bodies, left, reports, fence, operatorEvents },
     await deps.store.messages.waitingLines(),
   );
   deps.store.onDue((dueAtMs) => dispatcher.noteDue(dueAtMs));
@@ -129,7 +131,7 @@ export async function createEngine(deps: EngineDeps): Promise<Engine> {
       everyMs: deps.settings.retentionIntervalMs,
       isTurn: () => (deps.dropsExpired ?? true) && (heartbeat?.isFirst ?? true),
     });
-  const parts = { numbers, dispatcher, retention, bodies, reports, minutes, heartbeat, operatorEvents, watch };
+  const parts = { numbers, dispatcher, left, retention, bodies, reports, minutes, heartbeat, operatorEvents, watch };
   const engine = new RunningEngine(deps, parts);
   engine.startLoops();
   return Object.assign(engine, engine.workflows.commands);
@@ -180,6 +182,7 @@ export async function releaseAll({
 interface Parts {
   numbers: Numbers;
   dispatcher: Dispatcher;
+  left: DueLoop;
   retention: RetentionLoop;
   bodies: JournalBodies;
   reports: Reports;
@@ -195,6 +198,7 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
   readonly #deps: EngineDeps;
   readonly #numbers: Numbers;
   readonly #dispatcher: Dispatcher;
+  readonly #left: DueLoop;
   readonly #retention: RetentionLoop;
   readonly #schedules: DueLoop;
   readonly #minutes: MinuteCounter;
@@ -213,12 +217,13 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
   readonly setSchedulePaused: Engine['setSchedulePaused'];
 
   constructor(deps: EngineDeps, parts: Parts) {
-    const { numbers, dispatcher, retention, bodies, reports, minutes, heartbeat, operatorEvents } = parts;
+    const { numbers, dispatcher, left, retention, bodies, reports, minutes, heartbeat, operatorEvents } = parts;
     this.#deps = deps;
     this.#operatorEvents = operatorEvents;
     this.#watch = parts.watch;
     this.#numbers = numbers;
     this.#dispatcher = dispatcher;
+    this.#left = left;
     this.#retention = retention;
     this.#minutes = minutes;
     this.#heartbeat = heartbeat;
@@ -260,6 +265,7 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
     clock.onJump((byMs) => log.warn('clock_set', { byMs, times: ++times }));
     this.#schedules.wake();
     this.workflows.waiters.wake();
+    this.#left.wake();
     this.#operatorEvents?.start(this.#intake);
     this.#watch?.start();
     this.#heartbeat?.start({
@@ -268,6 +274,7 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
       noteDeadline: (atMs) => this.workflows.waiters.noteNext(atMs),
       noteDeath: () => {
         this.#retention.hasten();
+        this.#left.noteNext(0);
         this.#operatorEvents?.noteSaved(); // also what the dead worker had saved
       },
     });
@@ -445,6 +452,7 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
       this.#retention.stop(),
       this.#schedules.stop(),
       this.workflows.waiters.stop(),
+      this.#left.stop(),
       this.#operatorEvents?.stop(),
       this.#watch?.stop(),
     ]);

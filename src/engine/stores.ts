@@ -52,6 +52,8 @@ export interface StoreLimits {
   messagesPerDayMax: number;
   /** Bytes of a run's journal as deliveries show it; more is refused. */
   journalBytesMax: number;
+  /** Messages of a run that is over which are cancelled in one transaction; only tests set it. */
+  cancelledTogetherMax?: number;
 }
 
 /** The delivery slot of a settled message, offered to the next message of its lane. */
@@ -71,9 +73,10 @@ export type Settled<Next = Claimed> =
   /**
    * `next`: the lane's next message, claimed in the same transaction under the token of the handoff. `follows`: how
    * each message of `change.follows` was saved, in their order; absent when there is none, or when a cancel took the
-   * place of `change`. `isCancelled`: `changeIfCancelRequested` was saved in place of `change`.
+   * place of `change`. `isCancelled`: `changeIfCancelRequested` was saved in place of `change`. `isMoreLeft`: as in
+   * `EndedAs`.
    */
-  | { kind: 'saved'; next?: Next; follows?: Saved[]; isCancelled?: true };
+  | { kind: 'saved'; next?: Next; follows?: Saved[]; isCancelled?: true; isMoreLeft?: true };
 
 /** What became of a checkpoint. Whatever the answer but `saved`, nothing was written. */
 export type Checkpointed =

@@ -60,6 +60,7 @@ export function bench(
   const deps = {
     store,
     bodies,
+    left: { noteNext: () => {} },
     numbers,
     clock,
     randomness,

@@ -71,6 +71,7 @@ export const WORKFLOW_BUGS: Record<string, PlantedBug> = {
     promise: 'P8',
     sabotage: () => ({ workflows: { isUnchecked: true } }),
   },
+  'what is left of a run that is over is forgotten': { promise: 'P2', sabotage: () => altered(leavingTheRest) },
   'runs are kept for ever': { promise: 'P13', sabotage: () => altered(withoutRetentionOfRuns) },
 };
 
@@ -386,6 +387,11 @@ function laterMessages(store: Store, alter: (message: Message) => Message): Part
 
 function resumingFromScratch(store: Store): Partial<StoreMethods> {
   return { outlineJournal: async (runKey) => (await store.deadRuns.outlineJournal(runKey)).slice(0, 1) };
+}
+
+/** Only what is cancelled with the end of a run is. */
+function leavingTheRest(): Partial<StoreMethods> {
+  return { cancelLeft: async () => false };
 }
 
 function withoutRetentionOfRuns(store: Store): Partial<StoreMethods> {

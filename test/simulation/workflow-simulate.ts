@@ -68,7 +68,7 @@ function drawSettings(random: SeededRandom): EngineSettings {
 
 function drawLimits(random: SeededRandom): StoreLimits {
   const parallelismMax = random.chance(0.2) ? random.int(2, 6) : 0;
-  return { queuesMax: 0, parallelismMax, messagesPerDayMax: 0, journalBytesMax: 0 };
+  return { queuesMax: 0, parallelismMax, messagesPerDayMax: 0, journalBytesMax: 0, cancelledTogetherMax: 1 };
 }
 
 async function faultyPhase(

@@ -71,9 +71,13 @@ const DAMAGE: Record<string, { sql: string; found: RegExp }> = {
     sql: "insert into waiters (key, project_id, run_key, event_id, deadline_ms) values (5, 1, 6, 'e', 7)",
     found: /^waiter 5$/,
   },
-  'Of a run that is over, only what tells of its failure goes out; what was in flight is marked.': {
+  'Of a run that is over and not ending, only what tells of its failure goes out; what was in flight is marked.': {
     sql: 'update runs set state = 3, completed_at_ms = 1',
     found: /^message \d+$/,
+  },
+  'A run that is ending is over.': {
+    sql: 'insert into ending_runs (key, project_id) select key, project_id from runs where state = 1',
+    found: /^run \d+$/,
   },
   'A run is active or has a time at which it ended.': {
     sql: 'update runs set completed_at_ms = 1',

@@ -55,6 +55,15 @@ create table deduplications (
 CREATE UNIQUE INDEX deduplications_pkey ON deduplications USING btree (project_id, hash); -- primary key
 CREATE INDEX deduplications_expiry ON deduplications USING btree (expires_at_ms);
 
+create table ending_runs (
+  key bigint not null,
+  project_id bigint not null
+) with (
+  autovacuum_vacuum_scale_factor=0.03,
+  autovacuum_vacuum_threshold=1000
+);
+CREATE UNIQUE INDEX ending_runs_pkey ON ending_runs USING btree (key); -- primary key
+
 create table flow_keys (
   project_id bigint not null,
   key text collate "C" not null,

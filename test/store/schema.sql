@@ -369,3 +369,8 @@ CREATE INDEX operator_events_due on operator_events (due_at_ms) where due_at_ms 
 CREATE INDEX messages_of_parked_runs on messages (project_id, run_key, key) where parkings is not null;
 
 CREATE INDEX messages_due_of_project on messages (project_id, due_at_ms, key) where claim_token is null and line = 0;
+
+CREATE TABLE ending_runs (
+  key integer primary key,
+  project_id integer not null
+);

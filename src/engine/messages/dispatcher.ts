@@ -4,12 +4,15 @@
  * It sleeps until the earliest due time it knows of and asks the store nothing meanwhile (P12). It is woken when a
  * message becomes due earlier, or when a slot is freed while messages wait for one.
  */
+
+import type { RunKey } from '../../workflow/model.ts';
 import { Alarm } from '../alarm.ts';
 import { type Call, Calls } from '../calls/calls.ts';
 import type { Failed } from '../calls/commands.ts';
 import type { CallEnd } from '../calls/ends.ts';
 import { type Arrival, Lingers } from '../calls/lingers.ts';
 import type { CallSlots } from '../calls/places.ts';
+import type { DueLoop } from '../due-loop.ts';
 import { type Held, InFlight, type Offer } from '../lanes/in-flight.ts';
 import { lineOf, type OriginLine } from '../lanes/origin-line.ts';
 import { SILENT_MS } from '../lanes/slow-start.ts';
@@ -50,6 +53,8 @@ interface DispatcherDeps {
     runs: Pick<RunStore, 'findRun' | 'findRecords' | 'readJournal'>;
   };
   bodies: JournalBodies;
+  /** Cancels what is left of runs. */
+  left: Pick<DueLoop, 'noteNext'>;
   numbers: Numbers;
   clock: Clock;
   randomness: Randomness;
@@ -85,8 +90,7 @@ export class Dispatcher implements CallSlots {
   readonly backlog = new Backlog();
   /** The calls of endpoints under way. */
   readonly calls = new Calls();
-  /** Those of them that hold nothing and stay. */
-  readonly lingers: Lingers;
+  readonly #lingers: Lingers;
   readonly #deps: DispatcherDeps;
   readonly #settler: Settler;
   readonly #inFlight: InFlight;
@@ -117,10 +121,10 @@ export class Dispatcher implements CallSlots {
     this.#deps = deps;
     this.intake = new Intake({ ...deps, slots: this });
     this.#inFlight = new InFlight(deps.settings, (line) => this.#lines.reclassify(line));
-    this.lingers = new Lingers(deps.clock, this.#inFlight);
+    this.#lingers = new Lingers(deps.clock, this.#inFlight);
     const noteDue = (dueAtMs: Millis) => this.noteDue(dueAtMs);
-    const { intake, lingers } = this;
-    this.#settler = new Settler({ ...deps, intake, lingers, noteDue, limit: this.#abort.signal });
+    const noteRunEnd: Dispatcher['noteRunEnd'] = (runKey, isMoreLeft) => this.noteRunEnd(runKey, isMoreLeft);
+    this.#settler = new Settler({ ...deps, intake: this.intake, noteDue, noteRunEnd, limit: this.#abort.signal });
     this.#alarm = new Alarm(deps.clock, () => this.wake());
     this.#riseAlarm = new Alarm(deps.clock, () => this.wake());
     this.#pace = new ClaimPace(deps.clock, () => this.wake());
@@ -197,7 +201,7 @@ export class Dispatcher implements CallSlots {
    */
   async linger(call: Call, ms: Millis, hangUp: AbortSignal | undefined): Promise<Arrival | undefined> {
     if (this.#draining || this.#deps.fence.isClosed || call.isEnding || hangUp?.aborted) return undefined;
-    const linger = this.lingers.begin(call.first.message, ms, hangUp);
+    const linger = this.#lingers.begin(call.first.message, ms, hangUp);
     this.#makeRoom();
     return call.stay(linger);
   }
@@ -220,6 +224,13 @@ export class Dispatcher implements CallSlots {
     const { next } = decision.settlement.change;
     const isAgain = settled?.kind === 'saved' && !settled.isCancelled && next.kind === 'waiting';
     return isAgain ? next.dueAtMs : undefined;
+  }
+
+  /** A run was ended by this worker. `isMoreLeft`: as in `EndedAs`. */
+  noteRunEnd(runKey: RunKey, isMoreLeft = false): void {
+    this.#deps.bodies.forget(runKey);
+    this.#lingers.endOf(runKey);
+    if (isMoreLeft) this.#deps.left.noteNext(0);
   }
 
   noteHeard(line: OriginLine): void {
@@ -304,7 +315,7 @@ export class Dispatcher implements CallSlots {
 
   /** Calls that only stay give up their slots when these would let others start. */
   #makeRoom(): void {
-    this.lingers.makeRoom(
+    this.#lingers.makeRoom(
       () => this.#lines.some(LINES_MAX),
       () => this.#nextDueAtMs <= this.#deps.clock.nowMs(),
     );
@@ -341,7 +352,7 @@ export class Dispatcher implements CallSlots {
   async drain(limitMs: Millis): Promise<void> {
     this.#draining = true;
     this.#alarm.cancel();
-    this.lingers.endAll();
+    this.#lingers.endAll();
     this.#riseAlarm.cancel();
     this.#pace.stop();
     const limit = this.#deps.clock.startTimer(limitMs, () => {
@@ -449,7 +460,7 @@ export class Dispatcher implements CallSlots {
   /** The life of one attempt, and of what a call goes on with in it; a call that stays for it makes it. */
   async #attempt(claimed: Claimed): Promise<void> {
     const { clock } = this.#deps;
-    const linger = this.lingers.find(claimed);
+    const linger = this.#lingers.find(claimed);
     if (linger) return linger.hand({ claimed, reservedBytes: bytesOf(claimed) });
     const call = this.calls.begin(claimed, clock.elapsedMs);
     const outcome = await this.#deliver(claimed, call);

@@ -1,12 +1,11 @@
 /** How is what has become of a claim saved, however often the store refuses at first? */
 import { takesCheckpoints } from '../../protocol/workflow/checkpoints.ts';
-import type { Lingers } from '../calls/lingers.ts';
+import type { RunKey } from '../../workflow/model.ts';
 import type { Change, Claimed, Message, Millis, NewMessage, Settlement } from '../model.ts';
 import type { OperatorEvents } from '../operator-events/events.ts';
 import type { Clock, EventLog } from '../ports.ts';
 import type { Reports } from '../reports.ts';
 import { failRun } from '../runs/failures.ts';
-import type { JournalBodies } from '../runs/journal-bodies.ts';
 import { returnRun } from '../runs/returns.ts';
 import type { RunStore } from '../runs/stores.ts';
 import { StoreUnavailable } from '../store-errors.ts';
@@ -26,13 +25,13 @@ interface SettlerDeps {
   clock: Clock;
   log: EventLog;
   reports: Reports;
-  bodies: Pick<JournalBodies, 'forget'>;
-  lingers: Pick<Lingers, 'endOf'>;
   operatorEvents?: Pick<OperatorEvents, 'kindOf'> | undefined;
   /** Brings in what follows. */
   intake: Intake;
   /** Told when a message is to be attempted again. */
   noteDue: (dueAtMs: Millis) => void;
+  /** Told of a run that a message has ended. */
+  noteRunEnd: (runKey: RunKey, isMoreLeft?: boolean) => void;
   /** Aborted when the time limit of the shutdown has passed: what is not saved by then stays claimed. */
   limit: AbortSignal;
 }
@@ -49,7 +48,7 @@ export class Settler {
    * shutdown passed before it was saved.
    */
   async save(claimed: Claimed, decided: Settling, handoff: Handoff | undefined): Promise<Settled | undefined> {
-    const { store, clock, reports, bodies, lingers, operatorEvents, intake, noteDue } = this.#deps;
+    const { store, clock, reports, operatorEvents, intake, noteDue, noteRunEnd } = this.#deps;
     const { message } = claimed;
     while (true) {
       // What the end of a run means is decided anew each time, from the run as it is then.
@@ -72,10 +71,7 @@ export class Settler {
       if (settled?.kind === 'runChanged') continue;
       if (settled?.kind === 'stale' && !mayBeDone(claimed, settlement)) reports.claimLost();
       const { next, ending } = settlement.change;
-      if (settled?.kind === 'saved' && ending) {
-        bodies.forget(ending.runKey);
-        lingers.endOf(ending.runKey);
-      }
+      if (settled?.kind === 'saved' && ending) noteRunEnd(ending.runKey, settled.isMoreLeft);
       if (settled?.kind === 'saved' && succeeds) reports.runEnded(succeeds, 'RUN_SUCCESS', clock.nowMs());
       if (settled?.kind === 'saved') reports.settled(claimed, changeOf(settlement, settled), clock.nowMs());
       if (settled?.kind === 'saved' && next.kind === 'waiting') noteDue(next.dueAtMs);

@@ -2,15 +2,13 @@
  * What follows from the end of a run: the results of the invocations that wait for it. When a message that failed for
  * good ends the run, this is saved with the settle of the message. Every other ending is saved here, by `endRuns`.
  */
-import type { EndState, Run } from '../../workflow/model.ts';
+import type { EndState, Run, RunKey } from '../../workflow/model.ts';
 import { invokeResult } from '../../workflow/results.ts';
-import type { Lingers } from '../calls/lingers.ts';
 import type { Intake } from '../messages/intake.ts';
 import type { FollowUp, Message, Millis, NewMessage, RunEnding } from '../model.ts';
 import type { Clock } from '../ports.ts';
 import type { Reports } from '../reports.ts';
 import type { ActiveRuns } from './active-runs.ts';
-import type { JournalBodies } from './journal-bodies.ts';
 import { resultOf } from './record-results.ts';
 import type { EndedAs, RunStore } from './stores.ts';
 
@@ -32,9 +30,8 @@ export interface EndingDeps {
   clock: Clock;
   intake: Intake;
   active: ActiveRuns;
-  bodies: JournalBodies;
-  /** Calls of what has ended do not stay. */
-  lingers: Pick<Lingers, 'endOf'>;
+  /** Told of each run that was ended. */
+  noteRunEnd: (runKey: RunKey, isMoreLeft?: boolean) => void;
   reports: Reports;
 }
 
@@ -50,7 +47,7 @@ export async function endingOf(store: { runs: Pick<RunStore, 'findRecords'> }, r
 export async function endRuns(
   runs: readonly Run[],
   end: Pick<RunEnd, 'response'> & { state: Exclude<EndState, 'RUN_FAILED'> },
-  { store, clock, intake, active, bodies, lingers, reports }: EndingDeps,
+  { store, clock, intake, active, noteRunEnd, reports }: EndingDeps,
 ): Promise<EndedAs['kind'][]> {
   const atMs = clock.nowMs();
   const ends: Ending[] = [];
@@ -66,9 +63,9 @@ export async function endRuns(
   );
   for (const [index, run] of runs.entries()) {
     active.forget(run.projectId, run.id);
-    if (answers[index]?.kind !== 'ended') continue;
-    bodies.forget(run.key);
-    lingers.endOf(run.key);
+    const answer = answers[index];
+    if (answer?.kind !== 'ended') continue;
+    noteRunEnd(run.key, answer.isMoreLeft);
     reports.runEnded(run, end.state, atMs);
   }
   return answers.map(({ kind }) => kind);

@@ -15,8 +15,11 @@ import type {
 
 /** What became of an attempt to end a run. */
 export type EndedAs =
-  /** `follows`: how each message that follows was saved, in their order. */
-  | { kind: 'ended'; follows: Saved[] }
+  /**
+   * `follows`: how each message that follows was saved, in their order. `isMoreLeft`: more messages are left than one
+   * transaction cancels: call `cancelLeft`.
+   */
+  | { kind: 'ended'; follows: Saved[]; isMoreLeft?: true }
   /** The run has changed since the ending was made: read it again. */
   | { kind: 'changed' }
   /** It has ended before, or never existed. */
@@ -53,6 +56,8 @@ export interface RunStore {
    * not saved; only the result of an invocation of a failed run is kept for its log.
    */
   endRuns(endings: { ending: RunEnding; follows: NewMessage[] }[], nowMs: Millis): Promise<EndedAs[]>;
+  /** Cancels a piece of what is left of runs that are over; answers whether there may be more. */
+  cancelLeft(nowMs: Millis): Promise<boolean>;
 }
 
 /** A wait on its way into the store. */

@@ -16,6 +16,7 @@ import { RunCommands } from './commands.ts';
 import type { DeadRunCommands } from './dead-run-store.ts';
 import { DeadRuns } from './dead-runs.ts';
 import type { DraftContext } from './drafts.ts';
+import type { EndingDeps } from './endings.ts';
 import type { JournalBodies } from './journal-bodies.ts';
 import { RunLogs } from './logs.ts';
 import { type ParkedRunCommands, ParkedRuns } from './parked.ts';
@@ -43,7 +44,7 @@ export interface WorkflowDeps {
   bodies: JournalBodies;
   reports: Reports;
   intake: Intake;
-  dispatcher: CheckpointDeps['dispatcher'] & Pick<Dispatcher, 'lingers'>;
+  dispatcher: CheckpointDeps['dispatcher'] & Pick<Dispatcher, 'noteRunEnd'>;
   contextOf(projectId: ProjectId): DraftContext;
 }
 
@@ -55,15 +56,15 @@ export class Workflows {
 
   constructor(deps: WorkflowDeps) {
     const { store, clock, dispatcher } = deps;
-    const { lingers } = dispatcher;
+    const noteRunEnd: EndingDeps['noteRunEnd'] = (runKey, isMoreLeft) => dispatcher.noteRunEnd(runKey, isMoreLeft);
     const active = new ActiveRuns(store);
     this.publisher = new Publisher({ ...deps, active });
     this.waiters = waiterLoop(deps);
     const noteDeadline = (atMs: Millis): void => this.waiters.noteNext(atMs);
-    const runs = new RunCommands({ ...deps, active, lingers });
+    const runs = new RunCommands({ ...deps, active, noteRunEnd });
     const waits = new RunWaits({ ...deps, active, noteDeadline });
     const logs = new RunLogs(store, clock);
-    const canceller = new RunCanceller({ ...deps, active, lingers });
+    const canceller = new RunCanceller({ ...deps, active, noteRunEnd });
     const parked = new ParkedRuns(deps);
     const dead = new DeadRuns({ ...deps, noteDeadline });
     const checkpoints = new Checkpoints({ ...deps, active, publisher: this.publisher, waits });

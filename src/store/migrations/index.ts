@@ -16,6 +16,7 @@ import { statusOfDelivered } from './013-status-of-delivered.ts';
 import { operatorEvents } from './014-operator-events.ts';
 import { parkedRuns } from './015-parked-runs.ts';
 import { turnsOfProjects } from './016-turns-of-projects.ts';
+import { endingRuns } from './017-ending-runs.ts';
 import type { Migration } from './migration.ts';
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -35,6 +36,7 @@ export const MIGRATIONS: readonly Migration[] = [
   operatorEvents,
   parkedRuns,
   turnsOfProjects,
+  endingRuns,
 ];
 
 /** The database was written by a newer Waypost in a way that this one cannot work with. */

@@ -3,7 +3,7 @@
  * Each invariant is a query that finds the rows that break it. `waypost doctor` runs them.
  */
 import type { Queries } from '../driver.ts';
-import { LINE, PAST_LANES } from './lanes/lines.ts';
+import { LINE, notEnding, PAST_LANES } from './lanes/lines.ts';
 import { RUN_STATE } from './runs/run-rows.ts';
 
 export interface Invariant {
@@ -90,7 +90,8 @@ export const INVARIANTS: readonly Invariant[] = [
     offenders: `select 'flow-control key ' || f.key as name from flow_keys f
       where f.paused = 0 and f.wake_at_ms is null
         and exists lookup (select 1 from messages m
-          where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line = ${LINE.flow})
+          where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line = ${LINE.flow}
+            and ${notEnding('m')})
         and (f.parallelism is null or (select count(*) from messages m
           where m.project_id = f.project_id and m.flow_key = f.key
             and (m.claim_token is not null or m.line in (${PAST_LANES}))) < f.parallelism)
@@ -137,11 +138,18 @@ export const INVARIANTS: readonly Invariant[] = [
       where not exists lookup (select 1 from runs r where r.key = m.run_key and r.state = ${RUN_STATE.RUN_STARTED}) limit ?`,
   },
   {
-    statement: 'Of a run that is over, only what tells of its failure goes out; what was in flight is marked.',
+    statement:
+      'Of a run that is over and not ending, only what tells of its failure goes out; what was in flight is marked.',
     offenders: `select 'message ' || m.key as name from messages m
       where m.run_key is not null and m.journal_position is not null
         and (m.claim_token is null or m.cancel_requested_at_ms is null)
+        and not exists lookup (select 1 from ending_runs e where e.key = m.run_key)
         and not exists lookup (select 1 from runs r where r.key = m.run_key and r.state = ${RUN_STATE.RUN_STARTED}) limit ?`,
+  },
+  {
+    statement: 'A run that is ending is over.',
+    offenders: `select 'run ' || e.key as name from ending_runs e
+      where exists lookup (select 1 from runs r where r.key = e.key and r.state = ${RUN_STATE.RUN_STARTED}) limit ?`,
   },
   {
     statement: 'A run is active or has a time at which it ended.',

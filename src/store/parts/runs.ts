@@ -44,5 +44,9 @@ export function runsOver(connection: Connection): RunStore {
         nowMs,
       });
     },
+
+    cancelLeft(nowMs) {
+      return connection.write('cancelLeft', { nowMs });
+    },
   };
 }

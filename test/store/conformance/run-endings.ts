@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { lineOf } from '../../../src/engine/lanes/origin-line.ts';
 import type { Change, Message, NewMessage, RunEnding, Settlement } from '../../../src/engine/model.ts';
 import {
   activeRun,
@@ -9,10 +10,22 @@ import {
   ending,
   invoked,
   journalOf,
+  NO_LIMITS,
   runLogOf,
   waiter,
 } from './run-world.ts';
-import { buried, bytes, delivered, eachWorld, type OpenStore, PROJECT, retrying, settlement, T0 } from './world.ts';
+import {
+  buried,
+  bytes,
+  delivered,
+  eachWorld,
+  type MessageOptions,
+  type OpenStore,
+  PROJECT,
+  retrying,
+  settlement,
+  T0,
+} from './world.ts';
 
 /** The end of a run: once, with everything that is left of it and with what follows, in one transaction (P3). */
 export function runEndingsConformance(open: OpenStore): void {
@@ -286,6 +299,127 @@ export function runEndingsConformance(open: OpenStore): void {
       const change = { ...settlement(first, claimToken, failing(first)), changeIfCancelRequested: cancelled };
       expect(await world().store.messages.settle(change, T0)).toEqual({ kind: 'saved', isCancelled: true });
       expect(await world().store.runs.findRun(PROJECT, first.key)).toMatchObject({ state: 'RUN_CANCELED' });
+    });
+  });
+
+  describe('with more messages than one transaction cancels', () => {
+    const small = eachWorld(() => open({ ...NO_LIMITS, cancelledTogetherMax: 2 }));
+    const store = () => small().store;
+    const endings = (first: Message, state: RunEnding['state']) => [{ ending: ending(first, { state }), follows: [] }];
+
+    /** A run with `count` messages that wait, the first one included. */
+    async function beginWith(count: number, options: MessageOptions = {}): Promise<Message[]> {
+      const one = await begin(small(), options);
+      const others = Array.from({ length: count - 1 }, (_, index) =>
+        appended(small(), one, { ...options, entry: { entryKey: `s${index + 1}` } }),
+      );
+      await store().messages.accept(others, T0);
+      return [one, ...others.map(({ message }) => message)];
+    }
+
+    /** Cancels all that is left; returns in how many pieces. */
+    async function cancelRest(): Promise<number> {
+      for (let pieces = 1; ; pieces += 1) if (!(await store().runs.cancelLeft(T0))) return pieces;
+    }
+
+    it('is over at once, and cancels the others in pieces', async () => {
+      const [first, ...others] = await beginWith(6);
+      const left = { kind: 'ended', follows: [], isMoreLeft: true };
+      expect(await store().runs.endRuns(endings(first as Message, 'RUN_CANCELED'), T0)).toEqual([left]);
+      expect(await store().runs.findActiveRun(PROJECT, 'r')).toBeUndefined();
+      const cancelled = async () => (await runLogOf(small())).filter((event) => event.startsWith('CANCELED'));
+      expect(await cancelled()).toHaveLength(2);
+      expect(await cancelRest()).toBe(2);
+      expect((await cancelled()).toSorted()).toEqual(
+        [first as Message, ...others].map(({ key }) => `CANCELED ${key}`).toSorted(),
+      );
+      expect((await runLogOf(small())).filter((event) => event.startsWith('CANCEL_REQUESTED'))).toHaveLength(6);
+      expect(await store().runs.cancelLeft(T0)).toBe(false);
+    });
+
+    it('says nothing of a request when nobody asked', async () => {
+      const [first] = await beginWith(5);
+      await store().runs.endRuns(endings(first as Message, 'RUN_SUCCESS'), T0);
+      await cancelRest();
+      const states = (await runLogOf(small())).map((event) => event.split(' ')[0]);
+      expect(states.filter((state) => state === 'CANCELED')).toHaveLength(5);
+      expect(states).not.toContain('CANCEL_REQUESTED');
+    });
+
+    it.each([
+      ['due', {}],
+      ['of a flow-control key', { settings: { flowControl: { key: 'k', parallelism: 9, periodS: 1 } } }],
+      ['of a queue', { settings: { queueName: 'q' } }],
+    ])('has nothing of it claimed meanwhile: %s', async (_where, options: MessageOptions) => {
+      const [first] = await beginWith(6, options);
+      const plain = await small().accept({ settings: { ...options.settings } });
+      await store().runs.endRuns(endings(first as Message, 'RUN_CANCELED'), T0);
+      const during = await small().claim();
+      expect(during.claimed.map(({ message }) => message.key).filter((key) => key !== plain.key)).toEqual([]);
+      await cancelRest();
+      const after = await small().claim();
+      expect([...during.claimed, ...after.claimed].map(({ message }) => message.key)).toEqual([plain.key]);
+      expect(after.nextDueAtMs).toBeUndefined();
+    });
+
+    it('has nothing of it claimed from the line of its origin, which is empty then', async () => {
+      const [first] = await beginWith(6);
+      const { origin } = first as Message;
+      expect((await small().claim({ limit: 1, roomByOrigin: { [origin]: 0 } })).claimed).toEqual([]);
+      await store().runs.endRuns(endings(first as Message, 'RUN_CANCELED'), T0);
+      const line = lineOf(PROJECT, origin);
+      const { claimed, emptied, nextDueAtMs } = await small().claim({ linesToServe: [line] });
+      expect([claimed, emptied, nextDueAtMs]).toEqual([[], [line], undefined]);
+    });
+
+    it('is not handed on to a slot of its lane that becomes free', async () => {
+      const settings = { queueName: 'q' };
+      const { message, claimToken } = await small().acceptClaimed({ settings });
+      const [first] = await beginWith(5, { settings });
+      await store().runs.endRuns(endings(first as Message, 'RUN_CANCELED'), T0);
+      const handoff = { worker: 'w1', claimToken: small().number(), bytesMax: 1_000 };
+      expect(await store().messages.settle(settlement(message, claimToken, delivered()), T0, handoff)).toEqual({
+        kind: 'saved',
+      });
+    });
+
+    it('marks what is in flight, and lets out what tells of its failure', async () => {
+      const claimed = () => ({ kind: 'claimed', claimToken: small().number(), worker: 'w1' }) as const;
+      const [first, ...steps] = await beginWith(5, { state: claimed() });
+      const { entry: _entry, ...callback } = appended(small(), first as Message, { callType: 'failureCall' });
+      const failed: Change = {
+        ...{ ...buried(T0), follows: [callback] },
+        ending: ending(first as Message, { state: 'RUN_FAILED', failureCallbackKey: callback.message.key }),
+      };
+      const tokens = new Map((await store().workers.claimsOf({ worker: 'w1' })).map((each) => [each.key, each]));
+      const tokenOf = ({ key }: Message) => tokens.get(key)?.claimToken ?? 0;
+      const settled = await store().messages.settle(
+        settlement(first as Message, tokenOf(first as Message), failed),
+        T0,
+      );
+      expect(settled).toMatchObject({ kind: 'saved', follows: [{ state: 'due' }], isMoreLeft: true });
+      const told = (await small().claim()).claimed;
+      expect(told.map(({ message }) => message.key)).toEqual([callback.message.key]);
+      expect(await cancelRest()).toBe(1);
+      for (const step of steps) {
+        const change = { ...settlement(step, tokenOf(step), retrying(T0, T0, 1)), changeIfCancelRequested: cancelled };
+        expect(await store().messages.settle(change, T0)).toEqual({ kind: 'saved', isCancelled: true });
+      }
+    });
+
+    it('cancels what an attempt in flight sends back before its turn', async () => {
+      const claimToken = small().number();
+      const steps = await beginWith(5);
+      const late = appended(small(), steps[0] as Message, {
+        state: { kind: 'claimed', claimToken, worker: 'w1' },
+        entry: { entryKey: 'late' },
+      });
+      await store().messages.accept([late], T0);
+      await store().runs.endRuns(endings(steps[0] as Message, 'RUN_CANCELED'), T0);
+      await store().messages.settle(settlement(late.message, claimToken, retrying(T0, T0, 1)), T0);
+      await cancelRest();
+      expect((await small().claim()).claimed).toEqual([]);
+      expect((await runLogOf(small())).filter((event) => event.startsWith('CANCELED'))).toHaveLength(6);
     });
   });
 

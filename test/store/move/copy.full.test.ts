@@ -108,7 +108,9 @@ describe.each(Object.keys(KINDS))('a move to %s', (kind) => {
       } catch (error) {
         expect(error).toBeInstanceOf(Killed);
         kills += 1;
-        await expect(migrate(target)).rejects.toThrow(MoveUnfinished);
+        const refusal: unknown = await migrate(target).catch((reason: unknown) => reason);
+        if (refusal === undefined && moment === 'after') break; // it was the last commit
+        expect(refusal).toBeInstanceOf(MoveUnfinished);
       }
     }
     expect(kills).toBeGreaterThan(5);

@@ -12,7 +12,7 @@ import type { FlowControl } from '../../../protocol/settings.ts';
 import type { Queries, SqlValue, Transaction } from '../../driver.ts';
 import { byProject } from '../by-project.ts';
 import type { DueTimes } from '../due-times.ts';
-import { LINE, PAST_LANES } from './lines.ts';
+import { LINE, notEnding, PAST_LANES } from './lines.ts';
 
 export interface FlowRef {
   projectId: ProjectId;
@@ -72,6 +72,7 @@ const STANDING_FIELDS = `${FLOW_KEY_FIELDS},
      limit ${LET_GO_COUNTED_MAX}) as counted) as released,
   (select m.due_at_ms from messages m
    where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line = ${LINE.flow}
+     and ${notEnding('m')}
    order by m.due_at_ms, m.key limit 1) as first_ready_at_ms`;
 
 const NEW_KEY: Omit<FlowKeyRow, 'project_id' | 'key' | 'used_at_ms'> = {

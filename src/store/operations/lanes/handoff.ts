@@ -6,7 +6,7 @@
 import type { WriteContext } from '../logs/log-writer.ts';
 import { CANDIDATE_FIELDS, type Candidate, type ClaimedRow, own } from '../messages/claim.ts';
 import type { FlowLane } from './flow-lanes.ts';
-import { LINE } from './lines.ts';
+import { LINE, NOT_ENDING } from './lines.ts';
 import type { Released } from './release-next.ts';
 
 /** A delivery slot that another message may take. */
@@ -36,7 +36,11 @@ export async function handOffAll(
     const lane = flowKey === null ? undefined : released.flows.find(projectId, flowKey);
     const inQueue = released.heads.find(
       (head) =>
-        head.queue_id === queueId && head.flow_key === null && !seen.has(head.key) && fits(head, freedSlot, nowMs),
+        head.is_claimable &&
+        head.queue_id === queueId &&
+        head.flow_key === null &&
+        !seen.has(head.key) &&
+        fits(head, freedSlot, nowMs),
     );
     const next = inQueue ?? (lane && (await waitLists.firstOf(lane, freedSlot)));
     if (!next) continue;
@@ -79,6 +83,7 @@ class WaitLists {
     const [first] = await this.#context.tx.query<Candidate>(
       `select ${CANDIDATE_FIELDS} from messages
        where project_id = ? and flow_key = ? and claim_token is null and line = ${LINE.flow} and due_at_ms <= ?
+         and ${NOT_ENDING}
        order by due_at_ms, key limit 1 offset ? for update skip locked`,
       [lane.row.project_id, lane.row.key, this.#nowMs, taken],
     );

@@ -14,3 +14,15 @@ export const PAST_LANES = `${LINE.origin}, ${LINE.project}`;
 export function lineBehindQueue(flowKey: string | null): number {
   return flowKey === null ? LINE.due : LINE.flow;
 }
+
+/**
+ * Of a run that is over no message is claimed, though more of it may be left than was cancelled with its end. What tells of
+ * its failure has no position in its journal, and goes out.
+ */
+export const NOT_ENDING = notEnding('messages');
+
+/** The same of messages that a statement calls otherwise. */
+export function notEnding(name: string): string {
+  return `(${name}.journal_position is null
+    or not exists lookup (select 1 from ending_runs e where e.key = ${name}.run_key))`;
+}

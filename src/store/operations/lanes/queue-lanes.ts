@@ -5,7 +5,7 @@
 import type { ProjectId } from '../../../engine/model.ts';
 import type { Queries, SqlValue, Transaction } from '../../driver.ts';
 import { byProject } from '../by-project.ts';
-import { LINE, lineBehindQueue } from './lines.ts';
+import { LINE, lineBehindQueue, NOT_ENDING } from './lines.ts';
 
 export interface QueueRef {
   projectId: ProjectId;
@@ -155,6 +155,8 @@ export interface QueueHead {
   due_at_ms: number;
   bytes: number;
   flow_key: string | null;
+  /** Whether it may be claimed: see `NOT_ENDING`. */
+  is_claimable: number | boolean;
 }
 
 /** The queues among `refs`, with the number of their taken slots. */
@@ -178,7 +180,8 @@ export async function advance(tx: Transaction, queues: Iterable<QueueStateRow>):
     if (paused === 1 || free <= 0 || first_position === null) continue;
     heads.push(
       ...(await tx.query<QueueHead>(
-        `select key, project_id, queue_id, origin, due_at_ms, bytes, flow_key from messages
+        `select key, project_id, queue_id, origin, due_at_ms, bytes, flow_key, ${NOT_ENDING} as is_claimable
+         from messages
          where project_id = ? and queue_id = ? and claim_token is null and line = ${LINE.queue} and queue_slot is null
          order by queue_position limit ?`,
         [project_id, id, free],

@@ -5,7 +5,7 @@ import type { ProjectId } from '../../../engine/model.ts';
 import type { StoreLimits } from '../../../engine/stores.ts';
 import type { Queries, SqlValue, Transaction } from '../../driver.ts';
 import { type FlowLane, FlowLanes, flowRefsOf, nextWakeAtMs, wokenLanes } from '../lanes/flow-lanes.ts';
-import { LINE } from '../lanes/lines.ts';
+import { LINE, NOT_ENDING } from '../lanes/lines.ts';
 import { ProjectGate, projectsWithHeld, releaseHeld } from '../lanes/project-gate.ts';
 import { EVERYTHING, type LockedProjects } from '../locked-projects.ts';
 import { lastEventTimes, type WriteContext } from '../logs/log-writer.ts';
@@ -303,7 +303,7 @@ async function serveLines(round: Round, lines: readonly OriginLine[]): Promise<O
     // No check of the due time: they were due when they came here, and a clock set back since must not block them.
     const candidates = await round.tx.query<Candidate>(
       `select ${CANDIDATE_FIELDS} from messages
-       where project_id = ? and origin = ? and claim_token is null and line = ${LINE.origin}
+       where project_id = ? and origin = ? and claim_token is null and line = ${LINE.origin} and ${NOT_ENDING}
        order by due_at_ms, key limit ? for update skip locked`,
       [projectId, origin, room + 1],
     );
@@ -362,6 +362,7 @@ async function takeInOrder(
     const candidates = await round.tx.query<Candidate>(
       `select ${round.candidateFields} from messages
        where ${ofProject}claim_token is null and line = ${LINE.due} and due_at_ms <= ? and (due_at_ms, key) > (?, ?)
+         and ${NOT_ENDING}
        order by due_at_ms, key limit ? for update skip locked`,
       [...(projectId === undefined ? [] : [projectId]), round.nowMs, last.due_at_ms, last.key, size],
     );
@@ -395,6 +396,7 @@ async function serveLanes(round: Round): Promise<void> {
     const candidates = await round.tx.query<Candidate>(
       `select ${round.candidateFields} from messages
        where project_id = ? and flow_key = ? and claim_token is null and line = ${LINE.flow} and due_at_ms <= ?
+         and ${NOT_ENDING}
        order by due_at_ms, key limit ? for update skip locked`,
       [row.project_id, row.key, round.nowMs, room],
     );
@@ -468,7 +470,8 @@ export async function own(
 /** The earliest time at which the due index or a flow-control key has work; null: none. */
 export async function nextDueAtMs(queries: Queries): Promise<number | null> {
   const [row] = await queries.query<{ due_at_ms: number }>(
-    `select due_at_ms from messages where claim_token is null and line = ${LINE.due} order by due_at_ms, key limit 1`,
+    `select due_at_ms from messages where claim_token is null and line = ${LINE.due} and ${NOT_ENDING}
+     order by due_at_ms, key limit 1`,
   );
   const wakeAtMs = await nextWakeAtMs(queries);
   if (!row) return wakeAtMs;

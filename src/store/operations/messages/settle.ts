@@ -71,7 +71,7 @@ export const settle = merged(
     const refused = await refuseEndings(context, savedByCommand);
     const saved = [...savedByCommand.values()];
     await writeAll(context, saved);
-    await endRunsOf(context, saved, nowMs);
+    const isMoreLeft = await endRunsOf(context, saved, nowMs);
     const followsByCommand = await insertFollows(context, saved, nowMs);
     const nextByCommand = await releaseNextOf(context, saved, nowMs);
     return commands.map((command) => {
@@ -86,6 +86,7 @@ export const settle = merged(
         ...(next && { next }),
         ...(follows && { follows }),
         ...(isCancelled && { isCancelled }),
+        ...(isMoreLeft && done.change.ending && { isMoreLeft }),
       };
     });
   },
@@ -135,16 +136,20 @@ async function refuseEndings(
   return refused;
 }
 
-/** Ends the runs whose message failed for good or brought their result; saves the results of failure callbacks. */
-async function endRunsOf(context: WriteContext, saved: readonly Owned[], nowMs: number): Promise<void> {
+/**
+ * Ends the runs whose message failed for good or brought their result; saves the results of failure callbacks. Answers
+ * as `writeEndings`.
+ */
+async function endRunsOf(context: WriteContext, saved: readonly Owned[], nowMs: number): Promise<boolean> {
   const endings = saved.flatMap(({ owner, change }) =>
     change.ending ? [{ ending: change.ending, deadKey: change.deadLetter ? owner.key : null }] : [],
   );
-  await writeEndings(context, endings, nowMs);
+  const isMoreLeft = await writeEndings(context, endings, nowMs);
   const told = saved.flatMap(({ owner, change }): SqlValue[][] =>
     change.failureState === undefined ? [] : [[owner.run_key, change.failureState]],
   );
   await context.tx.updateMany('runs', 'key', ['failure_state'], told);
+  return isMoreLeft;
 }
 
 export async function writeAll(context: WriteContext, saved: readonly Owned[]): Promise<void> {

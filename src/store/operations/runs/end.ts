@@ -1,13 +1,13 @@
 /** How does a run end: once, with everything that is left of it, and with the messages that follow (contract W 12)? */
 import type { Saved } from '../../../engine/messages/accepted.ts';
 import type { EndedAs } from '../../../engine/runs/stores.ts';
-import type { SqlValue, Transaction } from '../../driver.ts';
+import type { Queries, SqlValue, Transaction } from '../../driver.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { insertMessages } from '../messages/accept.ts';
 import { cancelAtOnce, mark } from '../messages/cancel.ts';
 import { projectsSharedBy, weightOf } from '../messages/new-messages.ts';
 import type { StoredNewMessage } from '../messages/rows.ts';
-import { merged } from '../operation.ts';
+import { merged, write } from '../operation.ts';
 import type { StoredEnding } from './ending-rows.ts';
 import { eventOfRun } from './journal-rows.ts';
 import { FAILURE_STATE, RUN_STATE, runStateOf } from './run-rows.ts';
@@ -18,6 +18,11 @@ export interface EndRunsArgs {
 }
 
 const DROPPED: Saved = { state: 'dropped' };
+
+/** Messages that one transaction cancels, unless `StoreLimits` says otherwise. */
+const CANCELLED_TOGETHER = 200;
+/** Ending runs looked at in one piece. */
+const RUNS_TOGETHER = 20;
 
 /** Ends the runs of all `commands` in a handful of statements. */
 export const endRuns = merged(
@@ -42,7 +47,7 @@ export const endRuns = merged(
       all.map(({ ending }) => ending),
     );
     const ended = all.filter(({ ending }) => verdicts.get(ending) === 'ended');
-    await writeEndings(
+    const isMoreLeft = await writeEndings(
       context,
       ended.map(({ ending }) => ({ ending, deadKey: null })),
       nowMs,
@@ -54,7 +59,8 @@ export const endRuns = merged(
       endings.map((end) => {
         const kind = verdicts.get(end.ending) ?? 'over';
         if (kind !== 'ended') return { kind };
-        return { kind, follows: end.follows.map((message) => savedByMessage.get(message) ?? DROPPED) };
+        const saved = end.follows.map((message) => savedByMessage.get(message) ?? DROPPED);
+        return { kind, follows: saved, ...(isMoreLeft && { isMoreLeft }) };
       }),
     );
   },
@@ -85,6 +91,45 @@ export async function judge(
   return verdicts;
 }
 
+/**
+ * Cancels a piece of what is left of runs that are over (see `writeEndings`). Answers whether there may be more, for
+ * which it should be called again.
+ */
+export const cancelLeft = write(
+  {
+    weight: () => ({ rows: CANCELLED_TOGETHER }),
+    touches: () => ({ find: async (queries) => (await endingRuns(queries)).map(({ project_id }) => project_id) }),
+  },
+  async (context: WriteContext, { nowMs }: { nowMs: number }): Promise<boolean> => {
+    const { tx, locked } = context;
+    const found = await endingRuns(tx);
+    // One that ended only after the projects were locked comes with the next piece.
+    const runs = found.filter(({ project_id }) => locked.has(project_id));
+    if (runs.length === 0) return found.length > 0;
+    const isMoreLeft = await cancelPiece(context, runs, nowMs);
+    if (isMoreLeft) return true;
+    await tx.send('delete from ending_runs where key in (??)', [runs.map(({ run_key }) => run_key)]);
+    return found.length === RUNS_TOGETHER || runs.length < found.length;
+  },
+);
+
+/** A run that is over, of which something is left. */
+interface EndingRun {
+  run_key: number;
+  project_id: number;
+  /** Null: its time of retention is over. */
+  state: number | null;
+}
+
+/** The first of them. */
+async function endingRuns(queries: Queries): Promise<EndingRun[]> {
+  return queries.query<EndingRun>(
+    `select e.key as run_key, e.project_id, r.state from ending_runs e left lookup runs r on (r.key = e.key)
+     order by e.key limit ?`,
+    [RUNS_TOGETHER],
+  );
+}
+
 interface LeftRow {
   key: number;
   project_id: number;
@@ -100,14 +145,15 @@ interface LeftRow {
 /**
  * Ends active runs. `deadKey` is the message that failed for good and ended its run. That message is finished already,
  * as are all messages settled with it. Everything else that is left of the run ends too: messages, waiters, pending
- * events.
+ * events. Answers whether there are more messages than one transaction cancels. Then none of them is claimed any more,
+ * and `cancelLeft` cancels the others; after a crash as well, since the runs are kept in `ending_runs` until it is done.
  */
 export async function writeEndings(
   context: WriteContext,
   endings: readonly { ending: StoredEnding; deadKey: number | null }[],
   nowMs: number,
-): Promise<void> {
-  if (endings.length === 0) return;
+): Promise<boolean> {
+  if (endings.length === 0) return false;
   const { tx, logs } = context;
   const runKeys = endings.map(({ ending }) => ending.runKey);
   const ended = await timesOf(tx, endings);
@@ -133,23 +179,42 @@ export async function writeEndings(
       eventOfRun({ projectId, runKey, state: runStateOf(state), atMs }),
     ),
   );
-  const left = await tx.query<LeftRow>(
-    // The plus keeps the planner from walking all messages in order instead.
+  const runs = endings.map(({ ending: { runKey, state } }) => ({ run_key: runKey, state }));
+  const isMoreLeft = await cancelPiece(context, runs, nowMs);
+  if (isMoreLeft) {
+    await tx.insertMany(
+      'ending_runs',
+      ['key', 'project_id'],
+      [...ended].map(([{ runKey }, { projectId }]) => [runKey, projectId]),
+    );
+  }
+  return isMoreLeft;
+}
+
+/** Cancels what waits of `runs`, and marks what is in flight, up to a number of messages; answers whether more are left. */
+async function cancelPiece(
+  context: WriteContext,
+  runs: readonly Pick<EndingRun, 'run_key' | 'state'>[],
+  nowMs: number,
+): Promise<boolean> {
+  const max = context.limits.cancelledTogetherMax ?? CANCELLED_TOGETHER;
+  // In no order: it would be sorted out of all that is left. Without a position are those that tell of the failure.
+  const left = await context.tx.query<LeftRow>(
     `select key, project_id, run_key, claim_token, cancel_requested_at_ms, queue_id, queue_slot, flow_key, line
-     from messages where run_key in (??) order by +key for update`,
-    [runKeys],
+     from messages where run_key in (??) and journal_position is not null
+       and (claim_token is null or cancel_requested_at_ms is null) limit ? for update`,
+    [runs.map(({ run_key }) => run_key), max + 1],
   );
-  if (left.length === 0) return;
-  const asked = new Set(
-    endings.flatMap(({ ending }) => (ending.state === RUN_STATE.RUN_CANCELED ? [ending.runKey] : [])),
-  );
+  const piece = left.slice(0, max).sort((a, b) => a.key - b.key);
+  const asked = new Set(runs.filter(({ state }) => state === RUN_STATE.RUN_CANCELED).map(({ run_key }) => run_key));
   for (const isUnasked of [false, true]) {
-    const rows = left.filter((row) => asked.has(row.run_key) !== isUnasked);
+    const rows = piece.filter((row) => asked.has(row.run_key) !== isUnasked);
     const waiting = rows.filter((row) => row.claim_token === null);
-    const inFlight = rows.filter((row) => row.claim_token !== null && row.cancel_requested_at_ms === null);
+    const inFlight = rows.filter((row) => row.claim_token !== null);
     await cancelAtOnce(context, waiting, { nowMs, isUnasked });
     await mark(context, inFlight, nowMs, isUnasked);
   }
+  return left.length > max;
 }
 
 /** When each run ends: never before an event that its log already has, even if a clock was set back. */
