@@ -24,7 +24,7 @@ export interface CreateStoreOptions {
   /** Default: none. */
   limits?: StoreLimits;
   /** What goes into one transaction; see `GroupCommitOptions`. */
-  batch?: Pick<GroupCommitOptions, 'costMax' | 'endOfTurn' | 'lateMs' | 'elapsedMs' | 'watch' | 'aside'>;
+  batch?: Pick<GroupCommitOptions, 'costMax' | 'endOfTurn' | 'late' | 'elapsedMs' | 'watch' | 'aside'>;
 }
 
 /**

@@ -18,6 +18,7 @@ interface Flush {
 /** Flushes that the test answers, and pauses that it ends. */
 let flushes: Flush[];
 let pauses: (() => void)[];
+let latePauses: (() => void)[];
 let commits: GroupCommit;
 let order: string[];
 let elapsedMs: number;
@@ -25,6 +26,7 @@ let elapsedMs: number;
 beforeEach(() => {
   flushes = [];
   pauses = [];
+  latePauses = [];
   order = [];
   elapsedMs = 0;
   commits = new GroupCommit({
@@ -38,7 +40,7 @@ beforeEach(() => {
         });
       }),
     onFatal: () => {},
-    lateMs: LATE_MS,
+    late: { ms: LATE_MS, pause: () => new Promise<void>((resolve) => latePauses.push(resolve)) },
     elapsedMs: () => elapsedMs,
     aside: { pause: () => new Promise<void>((resolve) => pauses.push(resolve)), looksMax: LOOKS_MAX },
   });
@@ -111,6 +113,21 @@ describe('commands that come while a batch is under way', () => {
     expect(order).toEqual(['beside']);
     await answer(saved);
     expect(order).toEqual(['beside', 'last']);
+    late?.answer([saved]);
+    await Promise.all(all);
+  });
+
+  it('form one beside it when it turns out to be late, though nothing else comes', async () => {
+    const all = [run('late')];
+    await settled();
+    all.push(run('a'), run('b'));
+    expect(latePauses).toHaveLength(1);
+    elapsedMs = LATE_MS + 1;
+    latePauses.shift()?.();
+    await settled();
+    const late = flushes.shift();
+    await answer(saved, saved);
+    expect(order).toEqual(['a', 'b']);
     late?.answer([saved]);
     await Promise.all(all);
   });

@@ -25,9 +25,10 @@ export interface GroupCommitOptions {
   costMax?: number;
   /**
    * A batch that has taken longer than this lets one other begin beside it, where the database can commit two at once: it may
-   * hang. Sooner, the two would only be smaller, and cost more. Needs `elapsedMs`. Default: no other begins.
+   * hang. Sooner, the two would only be smaller, and cost more. `pause` takes a little longer. Needs `elapsedMs`. Default:
+   * no other begins.
    */
-  lateMs?: Millis;
+  late?: { ms: Millis; pause: () => Promise<void> };
   /**
    * Time since a fixed moment. With it, commands that wait behind a batch that fails after a long time are refused
    * together with it. The next batch would fail as slowly, and their callers would wait twice for the same database.
@@ -53,7 +54,8 @@ export class GroupCommit {
   readonly #flush: GroupCommitOptions['flush'];
   readonly #onFatal: GroupCommitOptions['onFatal'];
   readonly #endOfTurn: () => Promise<void>;
-  readonly #lateMs: Millis;
+  readonly #late: NonNullable<GroupCommitOptions['late']>;
+  #isLookingForLate = false;
   readonly #elapsedMs: () => Millis;
   readonly #watch: GroupCommitOptions['watch'];
   #onDue: (dueAtMs: number) => void = () => {};
@@ -75,7 +77,7 @@ export class GroupCommit {
     onFatal,
     endOfTurn,
     costMax,
-    lateMs = Infinity,
+    late = NEVER_LATE,
     elapsedMs = () => 0,
     watch,
     aside = NO_ASIDE,
@@ -84,7 +86,7 @@ export class GroupCommit {
     this.#pause = aside.pause;
     this.#flush = flush;
     this.#waiting = new BatchLine(costMax);
-    this.#lateMs = lateMs;
+    this.#late = late;
     this.#elapsedMs = elapsedMs;
     this.#watch = watch;
     this.#onFatal = onFatal;
@@ -121,13 +123,25 @@ export class GroupCommit {
 
   #enqueue(entries: readonly Waiting[]): void {
     for (const entry of entries) this.#waiting.push(entry);
-    if (entries.length > 0 && this.#mayBegin()) void this.#flushAll();
+    if (entries.length === 0) return;
+    if (this.#mayBegin()) void this.#flushAll();
+    else if (!this.#isLookingForLate && this.#flushing.size === 1) void this.#lookForLate();
+  }
+
+  /** What waits behind a batch that turns out to be late does not wait until something else comes. */
+  async #lookForLate(): Promise<void> {
+    this.#isLookingForLate = true;
+    while (this.#waiting.length > 0 && this.#flushing.size === 1) {
+      await this.#late.pause();
+      if (this.#waiting.length > 0 && this.#mayBegin()) void this.#flushAll();
+    }
+    this.#isLookingForLate = false;
   }
 
   /** Whether a batch may begin, after `last` or as a new one. Otherwise what waits goes with the next batch of another. */
   #mayBegin(last?: { begunAtMs: Millis }): boolean {
     const [other, ...more] = [...this.#flushing].filter((batch) => batch !== last);
-    return other === undefined || (more.length === 0 && this.#elapsedMs() - other.begunAtMs > this.#lateMs);
+    return other === undefined || (more.length === 0 && this.#elapsedMs() - other.begunAtMs > this.#late.ms);
   }
 
   /** Refuses new commands; resolves when those that wait are done. */
@@ -215,6 +229,8 @@ export class GroupCommit {
     if (this.#isIdle) this.#idle?.();
   }
 }
+
+const NEVER_LATE: NonNullable<GroupCommitOptions['late']> = { ms: Infinity, pause: () => new Promise(() => {}) };
 
 const NO_ASIDE: NonNullable<GroupCommitOptions['aside']> = { pause: () => Promise.resolve(), looksMax: 0 };
 

@@ -72,7 +72,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     idleMs: IDLE_MS,
     ...(nowMs && { nowMs }),
   });
-  const pause = () => new Promise<void>((resolve) => clock.startTimer(LOOK_ASIDE_MS, resolve, 'outside'));
+  const pauseOf = (ms: number) => () => new Promise<void>((resolve) => clock.startTimer(ms, resolve, 'outside'));
   const send = (text: string, params: string[]) => driver.execute(text, params);
   const logDays = new LogDays(driver);
   await makeDays(driver, logDays);
@@ -83,9 +83,9 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     dropTables: (bounds) => logDays.drop(bounds),
     ...(limits && { limits }),
     batch: {
-      lateMs: LATE_MS,
+      late: { ms: LATE_MS, pause: pauseOf(LATE_MS + 1) },
       elapsedMs: () => clock.elapsedMs,
-      aside: { pause, looksMax: timeoutMs / LOOKED_IN_MS },
+      aside: { pause: pauseOf(LOOK_ASIDE_MS), looksMax: timeoutMs / LOOKED_IN_MS },
       ...batch,
     },
   });
