@@ -374,7 +374,7 @@ export function runEndingsConformance(open: OpenStore): void {
 
     it('is not handed on to a slot of its lane that becomes free', async () => {
       const settings = { queueName: 'q' };
-      const { message, claimToken } = await small().acceptClaimed({ settings });
+      const { message, claimToken } = await small().acceptClaimed({ settings, url: 'https://app.example/before' });
       const [first] = await beginWith(5, { settings });
       await store().runs.endRuns(endings(first as Message, 'RUN_CANCELED'), T0);
       const handoff = { worker: 'w1', claimToken: small().number(), bytesMax: 1_000 };
