@@ -117,7 +117,7 @@ npm run bench -- workflow [steps|long|gaps|sleeping|waking] [options]    workflo
   --postgres             waking on PostgreSQL
   --alone                without the reference, which is installed from npm
 npm run bench -- postgres [workers|claims|jobs] [options]    workers on PostgreSQL; all three without a word
-  --rounds <n>           rounds of workers and jobs, medians are reported (${DEFAULT_WORKERS.rounds})
+  --rounds <n>           rounds of workers (${DEFAULT_WORKERS.rounds}) and jobs (${DEFAULT_JOBS.rounds}), medians are reported
   --peers <kind>         as above, for workers
   --messages <n>         due messages to claim from (${DEFAULT_CLAIMS.messages})
   --alone                without BullMQ, pg-boss and Graphile Worker, which are installed from npm, and Redis
@@ -419,12 +419,12 @@ async function runPostgres(parts: readonly PostgresPart[]): Promise<void> {
   if (parts.includes('jobs')) {
     const jobs = await measureJobs({
       ...DEFAULT_JOBS,
-      rounds,
+      rounds: count('rounds', DEFAULT_JOBS.rounds),
       contestants: jobContestants(),
       onRound: (round, figures) => progress(jobsLine(figures, round)),
     });
     report['jobs'] = jobs;
-    texts.push(jobsTable(jobs, rounds));
+    texts.push(jobsTable(jobs));
     if (jobs.some(({ missing }) => missing > 0)) process.exitCode = 1;
   }
   process.stdout.write(`${values.json ? JSON.stringify(report) : texts.join('\n\n')}\n`);

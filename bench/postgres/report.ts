@@ -1,4 +1,5 @@
 /** Prints what was measured on PostgreSQL: tables for people. */
+import { median } from '../statistics.ts';
 import { table } from '../table.ts';
 import type { JobFigures } from './jobs.ts';
 import type { DatabaseWork } from './statements.ts';
@@ -87,58 +88,69 @@ function workTable(work: DatabaseWork, messages: number): string {
 }
 
 /** One line while the rounds run. */
-export function jobsLine({ contestant, singlePerSecond, batchedPerSecond }: JobFigures, round: number): string {
+export function jobsLine(figures: Omit<JobFigures, 'round'>, round: number): string {
+  const { contestant, singlePerSecond, batchedPerSecond } = figures;
   return `round ${round} ${contestant}: ${singlePerSecond.toFixed(0)} jobs/s singly, ${batchedPerSecond.toFixed(0)} in batches`;
 }
 
 /** Those that do the same work, and then the libraries alone. */
-export function jobsTable(figures: readonly JobFigures[], rounds: number): string {
-  const ofWork = (work: JobFigures['work']) => figures.filter((each) => each.work === work);
-  const [webhooks, libraries] = [ofWork('webhooks'), ofWork('library alone')];
-  const isWaypost = ({ contestant }: JobFigures) => contestant.startsWith('Waypost');
+export function jobsTable(figures: readonly JobFigures[]): string {
+  const all = [...Map.groupBy(figures, ({ contestant }) => contestant).values()];
+  const [webhooks, libraries] = (['webhooks', 'library alone'] as const).map((work) =>
+    all.filter((rounds) => rounds[0]?.work === work),
+  ) as [JobFigures[][], JobFigures[][]];
+  const isWaypost = ([first]: JobFigures[]) => first?.contestant.startsWith('Waypost');
   const wayposts = webhooks.filter(isWaypost);
-  const parts = [tableOf(`webhooks from publish to arrival, medians of ${rounds} rounds`, webhooks)];
+  const parts = [tableOf('webhooks from publish to arrival', webhooks)];
   parts.push(
     ...ratioLines(
       wayposts,
-      webhooks.filter((each) => !isWaypost(each)),
+      webhooks.filter((rounds) => !isWaypost(rounds)),
     ),
   );
   if (libraries.length > 0) {
-    parts.push('', tableOf(`jobs from add to done in a library, without HTTP, medians of ${rounds} rounds`, libraries));
+    parts.push('', tableOf('jobs from add to done in a library, without HTTP', libraries));
     parts.push(...ratioLines(wayposts, libraries));
   }
   return parts.join('\n');
 }
 
-function tableOf(title: string, figures: readonly JobFigures[]): string {
-  const rows = figures.map((each) => [
-    each.contestant,
-    each.singlePerSecond.toFixed(0),
-    each.singleOwnCpuMs.toFixed(0),
-    each.singleCpuMs.toFixed(0),
-    each.batchedPerSecond.toFixed(0),
-    each.batchedOwnCpuMs.toFixed(0),
-    each.batchedCpuMs.toFixed(0),
-    each.pacedP50Ms.toFixed(1),
-    each.pacedP99Ms.toFixed(1),
-    String(each.missing),
-    String(each.repeated),
-  ]);
+/** What is missing or was repeated is added up: one lost job in all rounds is one too many. */
+function tableOf(title: string, contestants: readonly JobFigures[][]): string {
+  const rows = contestants.map((rounds) => {
+    const middle = (value: (figures: JobFigures) => number) => median(rounds.map(value));
+    const sum = (value: (figures: JobFigures) => number) => rounds.reduce((total, round) => total + value(round), 0);
+    return [
+      rounds[0]?.contestant ?? '',
+      middle((round) => round.singlePerSecond).toFixed(0),
+      middle((round) => round.singleOwnCpuMs).toFixed(0),
+      middle((round) => round.singleCpuMs).toFixed(0),
+      middle((round) => round.batchedPerSecond).toFixed(0),
+      middle((round) => round.batchedOwnCpuMs).toFixed(0),
+      middle((round) => round.batchedCpuMs).toFixed(0),
+      middle((round) => round.pacedP50Ms).toFixed(1),
+      middle((round) => round.pacedP99Ms).toFixed(1),
+      String(sum((round) => round.missing)),
+      String(sum((round) => round.repeated)),
+    ];
+  });
   const load = (name: string) => [`${name}/s`, 'its CPU', 'all CPU'];
   const columns = ['', ...load('singly'), ...load('batched'), 'at 100/s p50 ms', 'p99 ms', 'missing', 'repeated'];
-  return table(`${title}; CPU ms per 1,000`, columns, rows);
+  return table(`${title}, medians of ${contestants[0]?.length} rounds; CPU ms per 1,000`, columns, rows);
 }
 
-function ratioLines(wayposts: readonly JobFigures[], others: readonly JobFigures[]): string[] {
-  const ratio = (own: number, other: number) => (own / other).toFixed(2);
+/** Medians of the ratios within a round. */
+function ratioLines(wayposts: readonly JobFigures[][], others: readonly JobFigures[][]): string[] {
   return others.flatMap((other) =>
-    wayposts.map(
-      (own) =>
-        `${own.contestant} / ${other.contestant}: singly ${ratio(own.singlePerSecond, other.singlePerSecond)}, ` +
-        `in batches ${ratio(own.batchedPerSecond, other.batchedPerSecond)}; all CPU of a job ` +
-        `${ratio(own.singleCpuMs, other.singleCpuMs)}, ${ratio(own.batchedCpuMs, other.batchedCpuMs)}`,
-    ),
+    wayposts.map((own) => {
+      const ratio = (value: (figures: JobFigures) => number) =>
+        median(own.map((round, index) => value(round) / value(other[index] ?? round))).toFixed(2);
+      return (
+        `${own[0]?.contestant} / ${other[0]?.contestant}: singly ${ratio((round) => round.singlePerSecond)}, ` +
+        `in batches ${ratio((round) => round.batchedPerSecond)}; all CPU of a job ` +
+        `${ratio((round) => round.singleCpuMs)}, ${ratio((round) => round.batchedCpuMs)}`
+      );
+    }),
   );
 }
 
