@@ -32,6 +32,8 @@ const ROUTES = {
     serve({ fetch, port: 3000, hostname: '127.0.0.1' });`,
 };
 
+const RESPONSE = globalThis.Response;
+
 let waypost: Waypost;
 beforeAll(async () => {
   // Before no time of a schedule on a page.
@@ -61,6 +63,7 @@ describe.each(Object.entries(PAGES))('the quick start for %s', (name, guarded) =
   afterEach(async () => {
     vi.restoreAllMocks();
     await reader.close();
+    expect(globalThis.Response, 'tests that follow in this process have it too').toBe(RESPONSE);
   });
 
   it('prints what it says', async () => {

@@ -15,6 +15,10 @@ const ROOT = join(import.meta.dirname, '../..');
 /** Only the published package has it under its own name. */
 const TEST_KIT = new URL('../../src/testing/waypost.ts', import.meta.url).href;
 
+/** What some frameworks replace for the whole process, with something that differs. */
+const { Request: request, Response: response } = Object.getOwnPropertyDescriptors(globalThis);
+const GLOBALS = { Request: request, Response: response };
+
 /** In a folder of its own, with apps on a free port in place of 3000 and the server of `env` in place of the usual one. */
 export class Reader {
   readonly folder = mkdtempSync(join(tmpdir(), 'waypost-reader-'));
@@ -86,6 +90,7 @@ export class Reader {
   async close(): Promise<void> {
     vi.unstubAllEnvs();
     await this.stop();
+    Object.defineProperties(globalThis, GLOBALS);
     rmSync(this.folder, { recursive: true });
   }
 
