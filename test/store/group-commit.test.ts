@@ -68,6 +68,16 @@ async function answer(...results: WriteResult[]): Promise<Flush> {
   return flush;
 }
 
+/** A batch that is late, and one that has begun beside it. */
+async function lateAndBeside(): Promise<Promise<void>[]> {
+  const all = [run('late')];
+  await settled();
+  elapsedMs = LATE_MS + 1;
+  all.push(run('beside'));
+  await settled();
+  return all;
+}
+
 async function passPause(): Promise<void> {
   pauses.shift()?.();
   await settled();
@@ -99,11 +109,7 @@ describe('commands that come while a batch is under way', () => {
   });
 
   it('form one beside it when it is late, and a third is not begun', async () => {
-    const all = [run('late')];
-    await settled();
-    elapsedMs = LATE_MS + 1;
-    all.push(run('beside'));
-    await settled();
+    const all = await lateAndBeside();
     elapsedMs += LATE_MS + 1;
     all.push(run('last'));
     await settled();
@@ -133,11 +139,7 @@ describe('commands that come while a batch is under way', () => {
   });
 
   it('go with the next of the others when both batches are as quick as ever again', async () => {
-    const all = [run('late')];
-    await settled();
-    elapsedMs = LATE_MS + 1;
-    all.push(run('beside'));
-    await settled();
+    const all = await lateAndBeside();
     all.push(run('a'), run('b'));
     await answer(saved);
     expect(order).toEqual(['late']);

@@ -1,7 +1,7 @@
 /** What is saved for what a checkpoint appends: the same as for a publish by the run (contract K 3.3)? */
 import { prefixOf } from '../../protocol/dialect.ts';
 import { newHeaderMap } from '../../protocol/headers.ts';
-import type { PublishOptions, RunAppend } from '../../protocol/settings.ts';
+import type { PublishOptions } from '../../protocol/settings.ts';
 import { withoutMarks } from '../../protocol/workflow/forwarded-headers.ts';
 import { PROTOCOL_VERSION, RETRIES_DEFAULT } from '../../protocol/workflow/generations.ts';
 import { type Configurable, configured, withHeaders } from '../../workflow/configuration.ts';
@@ -55,9 +55,15 @@ export function draftOfStep(
 
 /** Whatever run the element names: the token is for this one. */
 export function draftOfCall({ command }: Call, run: Run, key: MessageKey, context: DraftContext): Draft {
-  const given = command.options.run;
-  const features = given?.features ?? run.config.features;
-  return draftOfAppend(command, { ...appendTo(run, 'toCallback'), features }, run, key, context);
+  const { id: runId, createdAtMs, config } = run;
+  const features = command.options.run?.features ?? config.features;
+  return draftOfAppend(
+    command,
+    { kind: 'append', runId, createdAtMs, callType: 'toCallback', features },
+    run,
+    key,
+    context,
+  );
 }
 
 export function waitOf(wait: Wait, run: Run, sender: Sender): WaitCommand {
@@ -84,10 +90,6 @@ export function waitOf(wait: Wait, run: Run, sender: Sender): WaitCommand {
   };
   if (sender.callerIp !== undefined) command.callerIp = sender.callerIp;
   return command;
-}
-
-function appendTo(run: Run, callType: RunAppend['callType']): RunAppend {
-  return { kind: 'append', runId: run.id, createdAtMs: run.createdAtMs, callType, features: run.config.features };
 }
 
 /**

@@ -37,7 +37,7 @@ export interface ClaimRequest {
    * Projects take turns at the due index, from the one after this on; absent: whatever is due first is taken first,
    * which costs less and is the same while a claim takes all that is due.
    */
-  afterProject?: ProjectId;
+  afterProject?: ProjectId | undefined;
   /** Whether the keys' wait lists come before the due index. They take turns, which matters when slots are few. */
   lanesFirst: boolean;
   /** Whether messages may wait in any line: then a due message joins those that wait in its own. */

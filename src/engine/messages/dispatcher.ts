@@ -4,7 +4,6 @@
  * It sleeps until the earliest due time it knows of and asks the store nothing meanwhile (P12). It is woken when a
  * message becomes due earlier, or when a slot is freed while messages wait for one.
  */
-
 import type { RunKey } from '../../workflow/model.ts';
 import { Alarm } from '../alarm.ts';
 import { type Call, Calls } from '../calls/calls.ts';
@@ -321,7 +320,7 @@ export class Dispatcher implements CallSlots {
     );
   }
 
-  /** `'held'`: there is something to claim, but answered attempts go first. */
+  /** `'held'`: there is something to claim, but not now: see `ClaimPace`. */
   #claimNext(): 'claimed' | 'held' | 'none' {
     if (this.#draining || this.#deps.fence.isClosed) return 'none'; // the heartbeat that opens the fence wakes it
     const { clock } = this.#deps;
@@ -423,14 +422,10 @@ export class Dispatcher implements CallSlots {
         lanesFirst,
         linesToServe,
         hasLines: !this.#lines.isEmpty,
-        ...this.#turns(),
+        afterProject: this.#afterProject,
       },
       clock.nowMs(),
     );
-  }
-
-  #turns(): Pick<ClaimRequest, 'afterProject'> {
-    return this.#afterProject === undefined ? {} : { afterProject: this.#afterProject };
   }
 
   #take(answer: ClaimAnswer, { linesToServe, heard }: ClaimUnderWay): void {
