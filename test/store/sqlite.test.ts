@@ -62,7 +62,7 @@ function openShared(): OpenStore {
       get: (store, name) => {
         if (name === 'close') {
           return async () => {
-            cleaner ??= new DatabaseSync(path);
+            cleaner ??= new DatabaseSync(path, { timeout: 30_000 });
             empty(cleaner);
           };
         }
@@ -76,8 +76,11 @@ function openShared(): OpenStore {
 function empty(db: DatabaseSync): void {
   const tables = db.prepare("select name from sqlite_schema where type = 'table'").all() as { name: string }[];
   const deletes = tables.filter(({ name }) => name !== 'numbers' && name !== 'migrations');
-  // Not synchronised: no case looks at what a crash would leave.
-  db.exec(`pragma synchronous = off; begin; ${deletes.map(({ name }) => `delete from ${name};`).join(' ')} commit`);
+  // Not synchronised: no case looks at what a crash would leave. Immediate: a transaction that begins by reading can't
+  // wait for the store's thread, and one that fails half way would stay open for all cases that follow.
+  db.exec(
+    `pragma synchronous = off; begin immediate; ${deletes.map(({ name }) => `delete from ${name};`).join(' ')} commit`,
+  );
 }
 
 const onFatal = (error: Error) => {

@@ -19,7 +19,7 @@ afterEach(() => servers.close());
 
 /** The workers that own what is in flight, as the database says it. */
 function owners({ dataDir }: Servers): string[] {
-  const db = new DatabaseSync(join(dataDir, 'waypost.db'), { readOnly: true });
+  const db = new DatabaseSync(join(dataDir, 'waypost.db'), { readOnly: true, timeout: 5_000 });
   try {
     const rows = db.prepare('select distinct worker from messages where claim_token is not null').all();
     return rows.map((row) => String(row['worker']));
