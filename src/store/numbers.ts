@@ -1,9 +1,11 @@
 /** How are numbers taken that were never used before? */
+import { StoreUnavailable } from '../engine/store-errors.ts';
 import type { NumberSequence, Queries } from './driver.ts';
 
 /**
  * Takes `count` numbers of a sequence and answers the first of them. `update` raises the sequence's `next` and returns
- * it; its parameters are the count and the name of the sequence.
+ * it and `until`, where the range of this cell ends; its parameters are the count and the name of the sequence. Throws
+ * `StoreUnavailable` when the range is used up.
  */
 export async function takeNumbers(
   queries: Queries,
@@ -11,7 +13,10 @@ export async function takeNumbers(
   sequence: NumberSequence,
   count: number,
 ): Promise<number> {
-  const [row] = await queries.query<{ next: number }>(update, [count, sequence]);
+  const [row] = await queries.query<{ next: number; until: number | null }>(update, [count, sequence]);
   if (!row) throw new Error(`the number sequence "${sequence}" is missing`);
+  if (row.until !== null && row.next > row.until) {
+    throw new StoreUnavailable(`this cell has used up its numbers ("${sequence}"): move its projects to another one`);
+  }
   return row.next - count;
 }

@@ -1,3 +1,13 @@
+create table cells (
+  id bigint not null,
+  name text collate "C" not null,
+  url text collate "C" not null,
+  added_at_ms bigint not null,
+  draining smallint not null
+);
+CREATE UNIQUE INDEX cells_pkey ON cells USING btree (id); -- primary key
+CREATE UNIQUE INDEX cells_name_key ON cells USING btree (name);
+
 create table contents (
   key bigint not null,
   project_id bigint not null,
@@ -299,7 +309,8 @@ CREATE INDEX minutes_at ON minutes USING btree (at_ms, project_id);
 create table numbers (
   name text collate "C" not null,
   next bigint not null,
-  server text collate "C"
+  server text collate "C",
+  until bigint
 ) with (
   fillfactor=70,
   autovacuum_vacuum_scale_factor=0.01,
@@ -352,9 +363,12 @@ create table projects (
   name text collate "C" not null,
   signing_current text collate "C" not null,
   signing_next text collate "C" not null,
-  created_at_ms bigint not null
+  created_at_ms bigint not null,
+  cell bigint not null default 1,
+  presence smallint not null default 0
 );
 CREATE UNIQUE INDEX projects_pkey ON projects USING btree (id); -- primary key
+CREATE INDEX projects_absent ON projects USING btree (id) WHERE (presence <> 0);
 CREATE UNIQUE INDEX projects_name_key ON projects USING btree (name);
 
 create table queues (

@@ -84,7 +84,7 @@ CREATE TABLE projects (
   signing_current text not null,
   signing_next text not null,
   created_at_ms integer not null
-);
+, cell integer not null default 1, presence integer not null default 0);
 
 CREATE TABLE tokens (
   hash text primary key,
@@ -96,7 +96,7 @@ CREATE TABLE tokens (
 CREATE TABLE numbers (
   name text primary key,
   next integer not null
-);
+, until integer);
 
 CREATE TABLE url_groups (
   project_id integer not null,
@@ -374,3 +374,13 @@ CREATE TABLE ending_runs (
   key integer primary key,
   project_id integer not null
 );
+
+CREATE TABLE cells (
+  id integer primary key,
+  name text not null unique,
+  url text not null,
+  added_at_ms integer not null,
+  draining integer not null
+);
+
+CREATE INDEX projects_absent on projects (id) where presence <> 0;

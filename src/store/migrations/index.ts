@@ -17,6 +17,7 @@ import { operatorEvents } from './014-operator-events.ts';
 import { parkedRuns } from './015-parked-runs.ts';
 import { turnsOfProjects } from './016-turns-of-projects.ts';
 import { endingRuns } from './017-ending-runs.ts';
+import { cells } from './018-cells.ts';
 import type { Migration } from './migration.ts';
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -37,6 +38,7 @@ export const MIGRATIONS: readonly Migration[] = [
   parkedRuns,
   turnsOfProjects,
   endingRuns,
+  cells,
 ];
 
 /** The database was written by a newer Waypost in a way that this one cannot work with. */

@@ -12,8 +12,9 @@ export interface MovedTable {
 
 /** Small tables first, so that a problem with the target shows early. */
 export const MOVED_TABLES: readonly MovedTable[] = [
-  table('numbers', 'name', 'next'),
-  table('projects', 'id', 'name signing_current signing_next created_at_ms'),
+  table('numbers', 'name', 'next until'),
+  table('projects', 'id', 'name signing_current signing_next created_at_ms cell presence'),
+  table('cells', 'id', 'name url added_at_ms draining'),
   table('tokens', 'hash', 'project_id scope created_at_ms name last_used_at_ms'),
   table('message_counts', 'project_id day', 'messages'),
   table(

@@ -16,4 +16,4 @@ const PASSED_OVER = 1_000_000_000;
 /** For `takeNumbers`. */
 export const RESERVE = `update numbers set server = ${SERVER},
   next = next + cast(? as bigint) + case when coalesce(server, ${SERVER}) = ${SERVER} then 0 else ${PASSED_OVER} end
-  where name = ? returning next`;
+  where name = ? returning next, until`;

@@ -38,7 +38,7 @@ const DIALECT: SqlDialect = {
   migrationLock: null,
 };
 
-const RESERVE = 'update numbers set next = next + ? where name = ? returning next';
+const RESERVE = 'update numbers set next = next + ? where name = ? returning next, until';
 
 const BUSY_TIMEOUT_MS = 5_000;
 /** While readers use the WAL: how long cutting it may keep the writer waiting. */
