@@ -390,7 +390,8 @@ function isPostgresPart(text: string): text is PostgresPart {
 }
 
 function jobContestants(): StartContestant[] {
-  const waypost = [startWaypostOnPostgres, startWaypostOnSqlite];
+  // The libraries have two processes each.
+  const waypost = [1, 2].flatMap((count) => [startWaypostOnPostgres(count), startWaypostOnSqlite(count)]);
   if (values.alone) return waypost;
   const folder = installLibraries();
   const webhooks = LIBRARIES.map((library) => startWebhooksOn(library, folder));

@@ -89,8 +89,10 @@ function workTable(work: DatabaseWork, messages: number): string {
 
 /** One line while the rounds run. */
 export function jobsLine(figures: Omit<JobFigures, 'round'>, round: number): string {
-  const { contestant, singlePerSecond, batchedPerSecond } = figures;
-  return `round ${round} ${contestant}: ${singlePerSecond.toFixed(0)} jobs/s singly, ${batchedPerSecond.toFixed(0)} in batches`;
+  const { contestant, singlePerSecond, singleOwnCpuMs, batchedPerSecond, batchedOwnCpuMs } = figures;
+  const load = (perSecond: number, cpuMs: number) =>
+    `${perSecond.toFixed(0)} jobs/s (${cpuMs.toFixed(0)} ms CPU for 1,000)`;
+  return `round ${round} ${contestant}: ${load(singlePerSecond, singleOwnCpuMs)} singly, ${load(batchedPerSecond, batchedOwnCpuMs)} in batches`;
 }
 
 /** Those that do the same work, and then the libraries alone. */

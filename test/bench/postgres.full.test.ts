@@ -38,10 +38,10 @@ describe('npm run bench -- postgres', () => {
   it('counts the jobs that were done, and those that were not, or twice', { timeout: 60_000 }, async () => {
     const figures = await measureJobs({
       ...{ rounds: 1, warmUpJobs: 20, singleJobs: 130, batchedJobs: 250, pacedSeconds: 0.2, limitMs: 20_000 },
-      contestants: [startWaypostOnPostgres, async () => loser()],
+      contestants: [startWaypostOnPostgres(2), async () => loser()],
     });
     const [waypost, other] = figures;
-    expect(waypost).toMatchObject({ contestant: 'Waypost on PostgreSQL', missing: 0, repeated: 0 });
+    expect(waypost).toMatchObject({ contestant: 'Waypost on PostgreSQL, 2 processes', missing: 0, repeated: 0 });
     expect(waypost?.singlePerSecond).toBeGreaterThan(0);
     expect(waypost?.batchedPerSecond).toBeGreaterThan(0);
     expect(waypost?.pacedP50Ms).toBeGreaterThan(0);

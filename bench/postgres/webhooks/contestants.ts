@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Pool } from 'undici';
-import { startListening } from '../../child-process.ts';
+import { type ListeningProcess, startListening } from '../../child-process.ts';
 import { type Receiver, startArrivals, startReceiver } from '../../receiver-process.ts';
 import { DEVELOPMENT_TOKEN, startWaypost } from '../../waypost-process.ts';
 import { dropDatabase, freshDatabase, refreshStatistics } from '../database.ts';
@@ -21,45 +21,62 @@ const DELIVERER = fileURLToPath(new URL('./deliverer.ts', import.meta.url));
 /** Callers that publish at once, at most; each waits for its answer. */
 const CONNECTIONS = 64;
 
-/** One worker on PostgreSQL. */
-export const startWaypostOnPostgres: StartContestant = async (server) => {
-  const database = await freshDatabase(server);
-  const env = { DATABASE_URL: database.url, WAYPOST_ENCRYPTION_KEY: randomBytes(32).toString('base64') };
-  return startWaypostJobs({
-    name: 'Waypost on PostgreSQL',
-    env,
-    parties: { PostgreSQL: [server.pid] },
-    settleIn: () => refreshStatistics(database.url),
-    end: () => dropDatabase(server, database.name),
-  });
-};
+/** One worker in each process. */
+export function startWaypostOnPostgres(processes: number): StartContestant {
+  return async (server) => {
+    const database = await freshDatabase(server);
+    const env = { DATABASE_URL: database.url, WAYPOST_ENCRYPTION_KEY: randomBytes(32).toString('base64') };
+    return startWaypostJobs({
+      ...{ name: named('Waypost on PostgreSQL', processes, 'processes'), env, flags: [], processes },
+      parties: { PostgreSQL: [server.pid] },
+      settleIn: () => refreshStatistics(database.url),
+      end: () => dropDatabase(server, database.name),
+    });
+  };
+}
 
-export const startWaypostOnSqlite: StartContestant = () =>
-  startWaypostJobs({
-    ...{ name: 'Waypost on SQLite', env: {}, parties: {} },
-    settleIn: async () => undefined,
-    end: async () => undefined,
-  });
+/** In one process. */
+export function startWaypostOnSqlite(workers: number): StartContestant {
+  return () =>
+    startWaypostJobs({
+      ...{ name: named('Waypost on SQLite', workers, 'workers'), env: {}, flags: ['--workers', String(workers)] },
+      ...{ processes: 1, parties: {} },
+      settleIn: async () => undefined,
+      end: async () => undefined,
+    });
+}
+
+function named(name: string, count: number, what: string): string {
+  return count === 1 ? name : `${name}, ${count} ${what}`;
+}
 
 interface WaypostKeeper extends Pick<JobContestant, 'name' | 'parties' | 'settleIn' | 'end'> {
   env: Record<string, string>;
+  flags: string[];
+  processes: number;
 }
 
-async function startWaypostJobs({ env, ...keeper }: WaypostKeeper): Promise<JobContestant> {
+async function startWaypostJobs({ env, flags, processes, ...keeper }: WaypostKeeper): Promise<JobContestant> {
   const dataDir = mkdtempSync(join(tmpdir(), 'waypost-jobs-'));
   const receiver = await startReceiver('ordinary');
-  const waypost = await startWaypost({ dataDir, env });
-  const publisher = publishTo(waypost.url, '/v2', receiver);
+  const wayposts: ListeningProcess[] = [];
+  while (wayposts.length < processes) {
+    wayposts.push(await startWaypost({ dataDir: join(dataDir, String(wayposts.length)), env, flags }));
+  }
+  const publisher = publishTo(
+    wayposts.map(({ url }) => `${url}/v2`),
+    receiver,
+  );
   return {
     ...keeper,
     work: 'webhooks',
-    parties: { ...keeper.parties, Waypost: [waypost.pid] },
+    parties: { ...keeper.parties, Waypost: wayposts.map(({ pid }) => pid) },
     endpoint: { endpoint: [receiver.pid] },
     done: receiver,
     ...publisher,
     async end() {
       await publisher.close();
-      await waypost.end('SIGTERM');
+      await Promise.all(wayposts.map((waypost) => waypost.end('SIGTERM')));
       await receiver.end();
       await keeper.end();
       rmSync(dataDir, { recursive: true, force: true });
@@ -73,7 +90,7 @@ export function startWebhooksOn(library: LibraryName, folder: string): StartCont
     const receiver = await startReceiver('ordinary');
     const { arrivals: deliverer } = await startArrivals(DELIVERER, [library, folder, keeper.url], 'receiving');
     const intake = await startListening([INTAKE, library, folder, keeper.url]);
-    const publisher = publishTo(intake.url, '', receiver);
+    const publisher = publishTo([intake.url], receiver);
     return {
       name: `${keeper.name} behind HTTP`,
       work: 'webhooks',
@@ -93,11 +110,17 @@ export function startWebhooksOn(library: LibraryName, folder: string): StartCont
   };
 }
 
-/** Both take the same requests, below `prefix`. */
-function publishTo(url: string, prefix: string, receiver: Receiver) {
-  const pool = new Pool(url, { connections: CONNECTIONS, pipelining: 1 });
+/** In turns to each of `urls`; below them all take the same requests. */
+function publishTo(urls: readonly string[], receiver: Receiver) {
+  const targets = urls.map((url) => {
+    const { origin, pathname } = new URL(url);
+    const pool = new Pool(origin, { connections: CONNECTIONS / urls.length, pipelining: 1 });
+    return { pool, prefix: pathname === '/' ? '' : pathname };
+  });
   const destination = `${receiver.url}/`;
+  let posts = 0;
   const post = async (path: string, type: string, body: string): Promise<void> => {
+    const { pool, prefix } = targets[posts++ % targets.length] as (typeof targets)[number];
     const headers = { authorization: `Bearer ${DEVELOPMENT_TOKEN}`, 'content-type': type };
     const answer = await pool.request({ path: prefix + path, method: 'POST', headers, body });
     const text = await answer.body.text();
@@ -107,6 +130,6 @@ function publishTo(url: string, prefix: string, receiver: Receiver) {
     add: (body: string) => post(`/publish/${destination}`, 'text/plain', body),
     addMany: (bodies: readonly string[]) =>
       post('/batch', 'application/json', JSON.stringify(bodies.map((body) => ({ destination, body })))),
-    close: () => pool.destroy(),
+    close: () => Promise.all(targets.map(({ pool }) => pool.destroy())),
   };
 }
