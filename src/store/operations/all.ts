@@ -20,6 +20,7 @@ import * as parked from './messages/parked.ts';
 import * as release from './messages/release.ts';
 import * as settle from './messages/settle.ts';
 import * as unfinished from './messages/unfinished.ts';
+import * as waitingLines from './messages/waiting-lines.ts';
 import * as minutes from './minutes.ts';
 import type { MergedWrite, Write, WriteTraits } from './operation.ts';
 import * as operatorEvents from './operator-events.ts';
@@ -54,6 +55,7 @@ const ALL = {
   ...backlog,
   ...totals,
   ...claim,
+  ...waitingLines,
   ...dead,
   ...find,
   ...parked,

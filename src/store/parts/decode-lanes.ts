@@ -3,7 +3,7 @@ import type { Claimed, Millis } from '../../engine/model.ts';
 import type { LiveMessage, UnfinishedMessage } from '../../engine/unfinished.ts';
 import { decodeFlowKey, decodeFlowState } from '../operations/lanes/flow-commands.ts';
 import { LINE } from '../operations/lanes/lines.ts';
-import type { ClaimedRow } from '../operations/messages/claim.ts';
+import type { ClaimedRow } from '../operations/messages/claimed-rows.ts';
 import type { LiveRow, LiveRows } from '../operations/messages/find.ts';
 import { decodeMessage } from '../operations/messages/rows.ts';
 import type { UnfinishedRows } from '../operations/messages/unfinished.ts';

@@ -4,7 +4,8 @@
  * larger.
  */
 import type { WriteContext } from '../logs/log-writer.ts';
-import { CANDIDATE_FIELDS, type Candidate, type ClaimedRow, own } from '../messages/claim.ts';
+import { CANDIDATE_FIELDS, type Candidate } from '../messages/claim-round.ts';
+import { type ClaimedRow, own } from '../messages/claimed-rows.ts';
 import type { FlowLane } from './flow-lanes.ts';
 import { LINE, NOT_ENDING } from './lines.ts';
 import type { Released } from './release-next.ts';

@@ -1,18 +1,17 @@
 /** Which messages does a worker get, and which wait in the line of their busy origin? */
-import { lineOf, type OriginLine, readLine } from '../../../engine/lanes/origin-line.ts';
+import { type OriginLine, readLine } from '../../../engine/lanes/origin-line.ts';
 import type { ClaimRequest } from '../../../engine/messages/claims.ts';
 import type { ProjectId } from '../../../engine/model.ts';
 import type { StoreLimits } from '../../../engine/stores.ts';
-import type { Queries, SqlValue, Transaction } from '../../driver.ts';
-import { type FlowLane, FlowLanes, flowRefsOf, nextWakeAtMs, wokenLanes } from '../lanes/flow-lanes.ts';
+import type { Queries } from '../../driver.ts';
+import { flowRefsOf, nextWakeAtMs, wokenLanes } from '../lanes/flow-lanes.ts';
 import { LINE, NOT_ENDING } from '../lanes/lines.ts';
-import { ProjectGate, projectsWithHeld, releaseHeld } from '../lanes/project-gate.ts';
-import { EVERYTHING, type LockedProjects } from '../locked-projects.ts';
-import { lastEventTimes, type WriteContext } from '../logs/log-writer.ts';
-import { read, write } from '../operation.ts';
-import { ClaimRooms } from './claim-rooms.ts';
+import { projectsWithHeld } from '../lanes/project-gate.ts';
+import type { WriteContext } from '../logs/log-writer.ts';
+import { write } from '../operation.ts';
+import { CANDIDATE_FIELDS, type Candidate, Round } from './claim-round.ts';
+import { type ClaimedRow, own } from './claimed-rows.ts';
 import { projectsInTurn } from './projects-in-turn.ts';
-import { CONTENT_FIELDS, type ContentRow, codeOfLogState } from './rows.ts';
 
 /**
  * The fewest due messages looked at, even for few slots. Those without a slot move to their origin's line. No more than
@@ -30,18 +29,6 @@ export interface ClaimArgs {
   nowMs: number;
 }
 
-export interface ClaimedRow extends ContentRow {
-  queue_id: number | null;
-  flow_key: string | null;
-  run_key: number | null;
-  journal_position: number | null;
-  bytes: number;
-  retried: number;
-  parkings: number | null;
-  claim_token: number;
-  claimed_at_ms: number;
-}
-
 export interface ClaimRows {
   claimed: ClaimedRow[];
   waitingLines: OriginLine[];
@@ -50,24 +37,6 @@ export interface ClaimRows {
   isLocked: boolean;
   lastProject?: ProjectId | undefined;
 }
-
-export interface Candidate {
-  key: number;
-  project_id: number;
-  origin: string;
-  due_at_ms: number;
-  bytes: number;
-  flow_key: string | null;
-  /** Of a message that is in no line: whether others wait in its line already. Absent: there are no lines. */
-  is_behind?: number | boolean;
-}
-
-export const CANDIDATE_FIELDS = 'key, project_id, origin, due_at_ms, bytes, flow_key';
-
-/** With whether others wait in the line of the candidate already. */
-const CANDIDATE_BEHIND_FIELDS = `${CANDIDATE_FIELDS}, exists lookup (select 1 from messages w
-  where w.project_id = messages.project_id and w.origin = messages.origin and w.claim_token is null and w.line = ${LINE.origin}
-  ) as is_behind`;
 
 export const claim = write(
   {
@@ -144,153 +113,6 @@ async function projectsOfClaim(
     ),
   );
   return projects;
-}
-
-/** What one claim has chosen so far, and what room the request, the keys and the projects have left. */
-class Round {
-  readonly tx: Transaction;
-  readonly nowMs: number;
-  readonly flows: FlowLanes;
-  readonly taken: (Candidate & { claimToken: number })[] = [];
-  readonly #gate: ProjectGate;
-  readonly #locked: LockedProjects;
-  readonly #request: ClaimRequest;
-  readonly #rooms: ClaimRooms;
-  /** Lines of which no message is left, though their rows do not show it yet. */
-  readonly #emptied = new Set<OriginLine>();
-  readonly #toOrigin: Candidate[] = [];
-  readonly #toLane: [key: number, line: number][] = [];
-  #bytes = 0;
-  #bytesReached = false;
-
-  constructor({ tx, locked, limits }: WriteContext, request: ClaimRequest, nowMs: number) {
-    this.tx = tx;
-    this.#locked = locked;
-    this.nowMs = nowMs;
-    this.#request = request;
-    this.#rooms = new ClaimRooms(request);
-    this.flows = new FlowLanes(tx, nowMs);
-    this.#gate = new ProjectGate(tx, limits.parallelismMax);
-  }
-
-  /** What to read of those that are in no line. */
-  get candidateFields(): string {
-    return this.#request.hasLines ? CANDIDATE_BEHIND_FIELDS : CANDIDATE_FIELDS;
-  }
-
-  get isFull(): boolean {
-    return this.#bytesReached || this.taken.length >= this.#request.limit;
-  }
-
-  get messagesLeft(): number {
-    return this.#request.limit - this.taken.length;
-  }
-
-  /** Lines that messages have joined in this round. */
-  get waitingLines(): OriginLine[] {
-    return [...new Set(this.#toOrigin.map(({ project_id, origin }) => lineOf(project_id, origin)))];
-  }
-
-  roomOf(line: OriginLine): number {
-    return this.#rooms.of(line);
-  }
-
-  /**
-   * Whether the lanes of a candidate's project may be touched. A candidate that came after the projects were locked
-   * stays where it is until the next claim.
-   */
-  mayTouch({ project_id, flow_key }: Pick<Candidate, 'project_id' | 'flow_key'>): boolean {
-    return (flow_key === null && !this.#gate.isLimited) || this.#locked.has(project_id);
-  }
-
-  /** Whether the claim had room but found nothing to take: other workers hold what is due now. */
-  get leftToOthers(): boolean {
-    return this.#locked !== EVERYTHING && !this.isFull;
-  }
-
-  /** Counts the attempts in flight of the projects of `candidates`. */
-  async load(candidates: readonly Candidate[]): Promise<void> {
-    await this.#gate.load(candidates.map(({ project_id }) => project_id));
-  }
-
-  /** Releases messages from lines of projects with room: those released before may have stopped at another lane. */
-  async releaseHeldProjects(): Promise<void> {
-    if (!this.#gate.isLimited) return;
-    const projects = await projectsWithHeld(this.tx);
-    const held = projects.filter((projectId) => this.#locked.has(projectId));
-    const released = await releaseHeld(this.tx, this.#gate, held);
-    await this.flows.load(flowRefsOf(released));
-  }
-
-  /** Whether a project has room left and messages that wait for it. */
-  async hasHeldWithRoom(): Promise<boolean> {
-    if (!this.#gate.isLimited) return false;
-    const projectIds = await projectsWithHeld(this.tx);
-    await this.#gate.load(projectIds);
-    return projectIds.some((projectId) => this.#gate.roomOf(projectId) > 0);
-  }
-
-  /** Takes a candidate of the due index or of a key with room, or moves it into the line of its origin or project. */
-  takeOrWait(candidate: Candidate, mayTake = true): void {
-    if (this.#gate.roomOf(candidate.project_id) === 0) this.#toLane.push([candidate.key, LINE.project]);
-    else if (mayTake && this.#hasRoom(candidate) && this.#take(candidate)) return;
-    else this.#toOrigin.push(candidate);
-    this.#laneOf(candidate)?.noteReleased();
-  }
-
-  /** A candidate from the line of its origin, which has room: false when it stays there, because the worker is full. */
-  takeOrSendBack(candidate: Candidate): boolean {
-    const { key, project_id } = candidate;
-    const lane = this.#laneOf(candidate);
-    if (this.#gate.roomOf(project_id) === 0) {
-      this.#toLane.push([key, LINE.project]);
-      return true;
-    }
-    if (lane && lane.startsLeft(this.nowMs) === 0) {
-      this.#toLane.push([key, LINE.flow]);
-      lane.takeBack();
-      return true;
-    }
-    if (!this.#take(candidate)) return false;
-    lane?.takeBack();
-    return true;
-  }
-
-  /** Writes which messages move into which line. */
-  async sendBack(): Promise<void> {
-    const moves: SqlValue[][] = [...this.#toOrigin.map(({ key }) => [key, LINE.origin]), ...this.#toLane];
-    await this.tx.updateMany('messages', 'key', ['line'], moves);
-  }
-
-  /** Once a message exceeds the bytes left, nothing more is taken: else small ones would always overtake large ones. */
-  #take(candidate: Candidate): boolean {
-    if (this.isFull) return false;
-    const mayExceed = this.taken.length === 0 && !this.#request.isStrict;
-    if (!mayExceed && this.#bytes + candidate.bytes > this.#request.bytesMax) {
-      this.#bytesReached = true;
-      return false;
-    }
-    this.#bytes += candidate.bytes;
-    this.#rooms.take(lineOf(candidate.project_id, candidate.origin));
-    this.taken.push({ ...candidate, claimToken: this.#request.firstToken + this.taken.length });
-    this.#gate.start(candidate.project_id);
-    this.#laneOf(candidate)?.start(this.nowMs);
-    return true;
-  }
-
-  noteEmptied(line: OriginLine): void {
-    this.#emptied.add(line);
-  }
-
-  /** A due message does not overtake those that wait in its line. */
-  #hasRoom({ project_id, origin, is_behind }: Candidate): boolean {
-    const line = lineOf(project_id, origin);
-    return (!is_behind || this.#emptied.has(line)) && this.roomOf(line) > 0;
-  }
-
-  #laneOf({ project_id, flow_key }: Candidate): FlowLane | undefined {
-    return flow_key === null ? undefined : this.flows.find(project_id, flow_key);
-  }
 }
 
 /** Takes messages of each line up to its room; returns the lines that are empty now. */
@@ -408,65 +230,6 @@ async function serveLanes(round: Round): Promise<void> {
   }
 }
 
-/** Without the body where the endpoint will fetch it: no limit would count its memory. */
-const CLAIMED_CONTENT_FIELDS = CONTENT_FIELDS.replace(
-  'c.body',
-  'case when m.bytes = 0 then null else c.body end as body',
-);
-
-/** A message to claim, with a token that was never used. */
-export interface Taken {
-  key: number;
-  due_at_ms: number;
-  claimToken: number;
-}
-
-/** Writes the claims and their ACTIVE events, and reads what is to send; sorted by due time, then key. */
-export async function own(
-  { tx, logs }: WriteContext,
-  taken: readonly Taken[],
-  worker: string,
-  nowMs: number,
-): Promise<ClaimedRow[]> {
-  if (taken.length === 0) return [];
-  const inOrder = taken.toSorted((a, b) => a.due_at_ms - b.due_at_ms || a.key - b.key);
-  const keys = inOrder.map(({ key }) => key);
-  const rows = await tx.query<Omit<ClaimedRow, 'claim_token' | 'claimed_at_ms'>>(
-    `select ${CLAIMED_CONTENT_FIELDS}, m.retried, m.parkings, m.queue_id, m.flow_key, m.run_key, m.journal_position, m.bytes
-     from messages m lookup contents c on (c.key = m.key) where m.key in (??)`,
-    [keys],
-  );
-  const rowByKey = new Map(rows.map((row) => [row.key, row]));
-  const lastEventAtMs = await lastEventTimes({ tx, logs }, keys, Math.min(...rows.map((row) => row.created_at_ms)));
-  const claimed = inOrder.map(({ key, claimToken }) => {
-    const row = rowByKey.get(key);
-    if (!row) throw new Error(`message ${key} has no content`);
-    return {
-      ...row,
-      claim_token: claimToken,
-      claimed_at_ms: Math.max(nowMs, row.created_at_ms, lastEventAtMs.get(key) ?? 0),
-    };
-  });
-  await tx.updateMany(
-    'messages',
-    'key',
-    ['claim_token', 'claimed_at_ms', 'worker', 'line'],
-    claimed.map((row): SqlValue[] => [row.key, row.claim_token, row.claimed_at_ms, worker, LINE.due]),
-  );
-  const active = codeOfLogState('ACTIVE');
-  await logs.append(
-    tx,
-    claimed.map((row) => ({
-      projectId: row.project_id,
-      key: row.key,
-      runKey: row.run_key,
-      events: [[row.claimed_at_ms, active]],
-      floorMs: row.claimed_at_ms,
-    })),
-  );
-  return claimed;
-}
-
 /** The earliest time at which the due index or a flow-control key has work; null: none. */
 export async function nextDueAtMs(queries: Queries): Promise<number | null> {
   const [row] = await queries.query<{ due_at_ms: number }>(
@@ -476,55 +239,4 @@ export async function nextDueAtMs(queries: Queries): Promise<number | null> {
   const wakeAtMs = await nextWakeAtMs(queries);
   if (!row) return wakeAtMs;
   return wakeAtMs === null ? row.due_at_ms : Math.min(row.due_at_ms, wakeAtMs);
-}
-
-/** Lines that have messages. Each takes one step in the index, however many messages wait there. */
-export const waitingLines = read(
-  async (
-    queries: Queries,
-    { after, limit }: { after: OriginLine | undefined; limit: number },
-  ): Promise<OriginLine[]> => {
-    const lines: OriginLine[] = [];
-    let from: { projectId: number; origin: string } | undefined = after
-      ? readLine(after)
-      : await nextProject(queries, -1);
-    while (from && lines.length < limit) {
-      const { projectId, origin } = from;
-      const origins = await originsOf(queries, projectId, { after: origin, limit: limit - lines.length });
-      lines.push(...origins.map((each) => lineOf(projectId, each)));
-      from = await nextProject(queries, projectId);
-    }
-    return lines;
-  },
-);
-
-async function nextProject(
-  queries: Queries,
-  after: number,
-): Promise<{ projectId: number; origin: string } | undefined> {
-  const [row] = await queries.query<{ project_id: number }>(
-    `select project_id from messages where claim_token is null and line = ${LINE.origin} and project_id > ? order by project_id limit 1`,
-    [after],
-  );
-  return row && { projectId: row.project_id, origin: '' };
-}
-
-async function originsOf(
-  queries: Queries,
-  projectId: number,
-  { after, limit }: { after: string; limit: number },
-): Promise<string[]> {
-  const rows = await queries.query<{ origin: string }>(
-    `with recursive lines (origin) as (
-       select origin from (select origin from messages
-         where project_id = ? and claim_token is null and line = ${LINE.origin} and origin > ? order by origin limit 1) as first
-       union all
-       select (select m.origin from messages m
-         where m.project_id = ? and m.claim_token is null and m.line = ${LINE.origin} and m.origin > lines.origin
-         order by m.origin limit 1)
-       from lines where lines.origin is not null)
-     select origin from lines where origin is not null limit ?`,
-    [projectId, after, projectId, limit],
-  );
-  return rows.map(({ origin }) => origin);
 }

@@ -15,7 +15,7 @@ import { merged } from '../operation.ts';
 import { insertFacts } from '../operator-events.ts';
 import { judge, writeEndings } from '../runs/end.ts';
 import { insertMessages } from './accept.ts';
-import type { ClaimedRow } from './claim.ts';
+import type { ClaimedRow } from './claimed-rows.ts';
 import { MESSAGE_AT, type NewMessageRow } from './columns.ts';
 import { bytesOf, projectsSharedBy, weightOf } from './new-messages.ts';
 import {

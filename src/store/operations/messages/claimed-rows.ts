@@ -1,0 +1,76 @@
+/** How does a message become a worker's own, and what is read of it then? */
+import type { SqlValue } from '../../driver.ts';
+import { LINE } from '../lanes/lines.ts';
+import { lastEventTimes, type WriteContext } from '../logs/log-writer.ts';
+import { CONTENT_FIELDS, type ContentRow, codeOfLogState } from './rows.ts';
+
+export interface ClaimedRow extends ContentRow {
+  queue_id: number | null;
+  flow_key: string | null;
+  run_key: number | null;
+  journal_position: number | null;
+  bytes: number;
+  retried: number;
+  parkings: number | null;
+  claim_token: number;
+  claimed_at_ms: number;
+}
+
+/** Without the body where the endpoint will fetch it: no limit would count its memory. */
+const CLAIMED_CONTENT_FIELDS = CONTENT_FIELDS.replace(
+  'c.body',
+  'case when m.bytes = 0 then null else c.body end as body',
+);
+
+/** A message to claim, with a token that was never used. */
+export interface Taken {
+  key: number;
+  due_at_ms: number;
+  claimToken: number;
+}
+
+/** Writes the claims and their ACTIVE events, and reads what is to send; sorted by due time, then key. */
+export async function own(
+  { tx, logs }: WriteContext,
+  taken: readonly Taken[],
+  worker: string,
+  nowMs: number,
+): Promise<ClaimedRow[]> {
+  if (taken.length === 0) return [];
+  const inOrder = taken.toSorted((a, b) => a.due_at_ms - b.due_at_ms || a.key - b.key);
+  const keys = inOrder.map(({ key }) => key);
+  const rows = await tx.query<Omit<ClaimedRow, 'claim_token' | 'claimed_at_ms'>>(
+    `select ${CLAIMED_CONTENT_FIELDS}, m.retried, m.parkings, m.queue_id, m.flow_key, m.run_key, m.journal_position, m.bytes
+     from messages m lookup contents c on (c.key = m.key) where m.key in (??)`,
+    [keys],
+  );
+  const rowByKey = new Map(rows.map((row) => [row.key, row]));
+  const lastEventAtMs = await lastEventTimes({ tx, logs }, keys, Math.min(...rows.map((row) => row.created_at_ms)));
+  const claimed = inOrder.map(({ key, claimToken }) => {
+    const row = rowByKey.get(key);
+    if (!row) throw new Error(`message ${key} has no content`);
+    return {
+      ...row,
+      claim_token: claimToken,
+      claimed_at_ms: Math.max(nowMs, row.created_at_ms, lastEventAtMs.get(key) ?? 0),
+    };
+  });
+  await tx.updateMany(
+    'messages',
+    'key',
+    ['claim_token', 'claimed_at_ms', 'worker', 'line'],
+    claimed.map((row): SqlValue[] => [row.key, row.claim_token, row.claimed_at_ms, worker, LINE.due]),
+  );
+  const active = codeOfLogState('ACTIVE');
+  await logs.append(
+    tx,
+    claimed.map((row) => ({
+      projectId: row.project_id,
+      key: row.key,
+      runKey: row.run_key,
+      events: [[row.claimed_at_ms, active]],
+      floorMs: row.claimed_at_ms,
+    })),
+  );
+  return claimed;
+}
