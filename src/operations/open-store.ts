@@ -131,8 +131,9 @@ async function openServer(
 
 /** How a PostgreSQL database is shown: without the password. */
 export function nameOf(url: string): string {
-  const { host, pathname } = new URL(url);
-  return `${pathname.slice(1)} on ${host}`;
+  const { host, pathname, searchParams } = new URL(url);
+  const schema = searchParams.get('schema');
+  return `${pathname.slice(1)}${schema === null ? '' : `, schema ${schema},`} on ${host}`;
 }
 
 /** The key that signing keys are encrypted with. `create`: a missing one is made. Throws `CannotStart`. */

@@ -1,25 +1,21 @@
-/** Connections to a PostgreSQL server: how they are made, what they bind and read, what they prepare. */
+/** How a store uses its connections: what they bind and read, and what they prepare. */
 import type { Writable } from 'node:stream';
-import pg from 'pg';
+import type pg from 'pg';
 import type { SqlParam } from '../../driver.ts';
+import { ConnectionPool, type PoolOptions, placeOf } from './pool.ts';
 import { toParameter, toPostgres, unescapeText } from './text.ts';
 
-export interface ConnectionOptions {
-  /** `postgres://user:password@host:port/database?sslmode=...`. */
-  url: string;
-  /** The most connections open at once. */
-  connectionsMax: number;
-  /** A statement or a connection attempt that takes longer counts as failed, whatever the server did. */
-  timeoutMs: number;
+export interface ConnectionOptions extends PoolOptions {
   /** False behind a pooler that changes connections between transactions and mixes up prepared statements. */
   prepares: boolean;
+  /** Those that other stores on the same server use as well. Default: its own, by the other options. */
+  pool?: ConnectionPool | undefined;
 }
 
 /** The most statements that one program keeps prepared. Their texts are fixed, except for combinations of filters. */
 const PREPARED_MAX = 512;
 /** Such statements are sent once each. Some contain a name that is used on one day only. */
 const DEFINITION = /^\s*(create|alter|drop)\b/;
-const IDLE_MS = 30_000;
 /** The server ends statements this share of `timeoutMs` earlier than this program gives them up. */
 const GRACE_SHARE = 0.1;
 
@@ -55,38 +51,28 @@ interface Translated {
 }
 
 export class Connections {
-  readonly #pool: pg.Pool;
+  readonly #pool: ConnectionPool;
   readonly #prepares: boolean;
+  /** What the names of its prepared statements begin with: the same text means other tables in another schema. */
+  readonly #prefix: string;
   readonly #translated = new Map<string, Translated>();
-  readonly #names = new Map<string, string>();
-  readonly #timeoutMs: number;
-  /** The error that broke a connection while no statement was under way. */
-  readonly #ends = new WeakMap<pg.ClientBase, Error>();
+  readonly #names: Map<string, string>;
 
-  constructor({ url, connectionsMax, timeoutMs, prepares }: ConnectionOptions) {
+  constructor({ prepares, pool, ...options }: ConnectionOptions) {
     this.#prepares = prepares;
-    this.#timeoutMs = timeoutMs;
-    this.#pool = new pg.Pool({
-      ...clientOptions(url, timeoutMs),
-      query_timeout: timeoutMs,
-      max: connectionsMax,
-      idleTimeoutMillis: IDLE_MS,
-      pipeline: true,
-    });
-    // An idle connection broke: the pool makes another one. Without a listener, the error would end the process.
-    this.#pool.on('error', () => {});
-    // An error that breaks a connection in use reaches the caller that waits for an answer. The listener is added at
-    // the start: a server may report its end in the same packet that says it is ready.
-    this.#pool.on('connect', (client) => client.on('error', (error) => this.#noteEnd(client, error)));
+    this.#pool = (pool ?? new ConnectionPool(options)).join();
+    const { schema } = placeOf(options.url);
+    this.#names = this.#pool.namesIn(schema);
+    this.#prefix = schema === undefined ? 'waypost' : `waypost_${schema}`;
   }
 
   get timeoutMs(): number {
-    return this.#timeoutMs;
+    return this.#pool.timeoutMs;
   }
 
   /** The time after which the server ends a statement. */
   get statementTimeoutMs(): number {
-    return Math.round(this.#timeoutMs * (1 - GRACE_SHARE));
+    return Math.round(this.timeoutMs * (1 - GRACE_SHARE));
   }
 
   get prepares(): boolean {
@@ -94,8 +80,13 @@ export class Connections {
   }
 
   /** A connection for one transaction; the caller gives it back. Rejects when no connection is free in time. */
-  async take(): Promise<pg.PoolClient> {
-    return await this.#pool.connect();
+  take(): Promise<pg.PoolClient> {
+    return this.#pool.take();
+  }
+
+  /** When the plans of a connection were made; undefined: it has none. Whoever makes them anew says so to all stores there. */
+  get plannedAtMs(): WeakMap<pg.ClientBase, number> {
+    return this.#pool.plannedAtMs;
   }
 
   /** Sends a statement; those sent before it on the same connection are done first. */
@@ -131,21 +122,13 @@ export class Connections {
     streamOf(client).uncork();
   }
 
-  /** The first error is the reason; later ones are ignored. */
-  #noteEnd(client: pg.ClientBase, error: Error): void {
-    if (!this.#ends.has(client)) this.#ends.set(client, error);
-  }
-
-  /**
-   * The error that ended the connection. Undefined: it is still open as far as is known, or it broke under a statement,
-   * which got the error.
-   */
+  /** As `ConnectionPool.endOf`. */
   endOf(client: pg.ClientBase): Error | undefined {
-    return this.#ends.get(client);
+    return this.#pool.endOf(client);
   }
 
   close(): Promise<void> {
-    return this.#pool.end();
+    return this.#pool.leave();
   }
 
   #translate(text: string): Translated {
@@ -162,7 +145,7 @@ export class Connections {
     if (!this.#prepares || DEFINITION.test(text)) return undefined;
     const known = this.#names.get(text);
     if (known !== undefined || this.#names.size >= PREPARED_MAX) return known;
-    const name = `waypost_${this.#names.size}`;
+    const name = `${this.#prefix}_${this.#names.size}`;
     this.#names.set(text, name);
     return name;
   }
@@ -171,15 +154,4 @@ export class Connections {
 /** The library declares the class of its connections, not that a client has one. */
 function streamOf(client: pg.ClientBase): Pick<Writable, 'cork' | 'uncork'> {
   return (client as pg.ClientBase & { readonly connection: { readonly stream: Writable } }).connection.stream;
-}
-
-/** Options that all connections share. Keep-alive notices a server that went away silently. */
-export function clientOptions(url: string, timeoutMs: number): pg.ClientConfig {
-  return {
-    connectionString: url,
-    connectionTimeoutMillis: timeoutMs,
-    keepAlive: true,
-    keepAliveInitialDelayMillis: 10_000,
-    fallback_application_name: 'waypost',
-  };
 }

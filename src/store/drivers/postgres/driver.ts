@@ -26,6 +26,7 @@ import { type ConnectionOptions, Connections } from './connections.ts';
 import { classify, isAnswer, isConflict, isIdleEnd } from './failures.ts';
 import { HOT, LOGS_BY_DAY, PASSING } from './layout.ts';
 import { RESERVE, SERVER } from './numbers.ts';
+import { placeOf } from './pool.ts';
 
 /** How the server names a transaction that has begun. */
 interface TransactionName {
@@ -111,13 +112,14 @@ export class PostgresDriver implements Driver {
   readonly #begin: string;
   readonly #beginRead: string;
   readonly #bulk = new BulkStatements();
-  readonly #plannedAtMs = new WeakMap<PoolClient, number>();
 
   constructor({ clock, nowMs, idleMs, ...options }: PostgresDriverOptions) {
     this.#clock = clock;
     this.#nowMs = nowMs;
     this.#connections = new Connections(options);
-    const planner = PLANNER.map(([name, value]) => `set_config('${name}', '${value}', true)`).join(', ');
+    const { schema } = placeOf(options.url);
+    const settings = schema === undefined ? PLANNER : [['search_path', `"${schema}"`] as const, ...PLANNER];
+    const planner = settings.map(([name, value]) => `set_config('${name}', '${value}', true)`).join(', ');
     const { statementTimeoutMs } = this.#connections;
     // The last limit is for a program that is stopped or cut off while an answer is sent to it: no other limit ends
     // that.
@@ -188,9 +190,10 @@ export class PostgresDriver implements Driver {
   #forgetOldPlans(client: PoolClient): void {
     if (!this.#connections.prepares) return; // each statement is planned when it is sent
     const nowMs = this.#clock.nowMs();
-    const plannedAtMs = this.#plannedAtMs.get(client);
+    const { plannedAtMs: times } = this.#connections;
+    const plannedAtMs = times.get(client);
     if (plannedAtMs !== undefined && nowMs < plannedAtMs + PLANS_KEPT_MS) return;
-    this.#plannedAtMs.set(client, nowMs);
+    times.set(client, nowMs);
     // No one waits for this. If it fails, the statements after it fail too.
     if (plannedAtMs !== undefined) void client.query('discard plans').catch(() => {});
   }

@@ -5,14 +5,14 @@
  * notify. Nothing depends on it. If a notice is lost, or the server has none, the worker learns of it at its next
  * heartbeat.
  */
-import pg from 'pg';
-import type { Clock, Timer } from '../../../engine/ports.ts';
-import { clientOptions } from './connections.ts';
+import type { Clock } from '../../../engine/ports.ts';
+import type { Listening } from './listening.ts';
 
 export interface NoticesOptions {
-  /** The URL to listen at: not of a pooler that changes connections between transactions. Empty: do not listen. */
-  listenUrl: string;
-  timeoutMs: number;
+  /** The stores of this worker on the same server share it. Absent: do not listen. */
+  listening: Listening | undefined;
+  /** Where the tables are: each store has a channel of its own. */
+  schema: string | undefined;
   clock: Clock;
   /** Names the sender, which ignores its own notices. */
   sender: string;
@@ -27,22 +27,26 @@ const ACCOUNTS = 'accounts';
 const PAUSE_MS = 20;
 /** A worker learns of what is due later from a heartbeat. */
 const SOON_MS = 10_000;
-const RECONNECT_MS = { first: 200, max: 10_000 };
 
 export class Notices {
   readonly #options: NoticesOptions;
   #listener: (dueAtMs: number) => void = () => {};
   #onAccounts: () => void = () => {};
-  #client: pg.Client | undefined;
-  #reconnectMs = RECONNECT_MS.first;
-  #timer: Timer | undefined;
   #toSendMs = Infinity;
   #sending = false;
   #isClosed = false;
 
+  readonly #channel: string;
+
   constructor(options: NoticesOptions) {
+    const { listening, schema, clock } = options;
     this.#options = options;
-    if (options.listenUrl !== '') void this.#connect();
+    this.#channel = schema === undefined ? CHANNEL : `${CHANNEL}_${schema}`;
+    listening?.add(this.#channel, {
+      hear: (payload) => this.#hear(payload),
+      // Notices sent while it was not connected are lost: look at once.
+      noteGap: () => this.#listener(clock.nowMs()),
+    });
   }
 
   /** From now on `listener` is told what other workers make due. */
@@ -69,8 +73,7 @@ export class Notices {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    this.#timer?.cancel();
-    await this.#client?.end().catch(() => {});
+    await this.#options.listening?.remove(this.#channel);
   }
 
   async #sendAll(): Promise<void> {
@@ -86,33 +89,7 @@ export class Notices {
 
   /** A notice is lost while the database is away; so is everything else that needs the database then. */
   async #send(payload: string): Promise<void> {
-    await this.#options.send(`select pg_notify('${CHANNEL}', $1)`, [payload]).catch(() => {});
-  }
-
-  async #connect(): Promise<void> {
-    const { listenUrl, timeoutMs } = this.#options;
-    const client = new pg.Client(clientOptions(listenUrl, timeoutMs));
-    client.on('error', () => {}); // the event `end` follows
-    client.on('end', () => this.#reconnect(client));
-    client.on('notification', ({ payload = '' }) => this.#hear(payload));
-    this.#client = client;
-    try {
-      await client.connect();
-      await client.query(`listen ${CHANNEL}`);
-      this.#reconnectMs = RECONNECT_MS.first;
-      // Notices sent while it was not connected are lost: look at once.
-      this.#listener(this.#options.clock.nowMs());
-    } catch {
-      await client.end().catch(() => {});
-      this.#reconnect(client);
-    }
-  }
-
-  #reconnect(client: pg.Client): void {
-    if (this.#isClosed || this.#client !== client) return;
-    this.#client = undefined;
-    this.#timer = this.#options.clock.startTimer(this.#reconnectMs, () => void this.#connect());
-    this.#reconnectMs = Math.min(this.#reconnectMs * 2, RECONNECT_MS.max);
+    await this.#options.send(`select pg_notify('${this.#channel}', $1)`, [payload]).catch(() => {});
   }
 
   #hear(payload: string): void {

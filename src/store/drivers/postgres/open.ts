@@ -8,6 +8,8 @@ import { migrate } from '../../migrations/index.ts';
 import { PostgresDriver, type PostgresDriverOptions } from './driver.ts';
 import { LogDays } from './log-days.ts';
 import { Notices } from './notices.ts';
+import { placeOf } from './pool.ts';
+import { Servers } from './servers.ts';
 
 export interface PostgresStoreOptions {
   /** `postgres://user:password@host:port/database?sslmode=...`. */
@@ -16,6 +18,8 @@ export interface PostgresStoreOptions {
   listenUrl?: string;
   /** The most connections at once; at least three: two batches and a read. */
   connectionsMax?: number;
+  /** Of this worker, which has other stores too. Default: connections of its own. */
+  servers?: Servers | undefined;
   /** Time a statement may take, and the making of a connection. */
   timeoutMs?: number;
   /** False: statements are not kept prepared, for poolers that cannot. */
@@ -63,8 +67,11 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const { url, clock, onFatal, limits, batch, sender, nowMs, onNotDurable = () => {} } = options;
   const { listenUrl = url, connectionsMax = CONNECTIONS_MAX, timeoutMs = TIMEOUT_MS, prepares = true } = options;
   await prepareDatabase({ url, connectionsMax: 2, timeoutMs: MIGRATION_LIMIT_MS, prepares, clock }, onNotDurable);
+  const { servers = new Servers({ connectionsMax, timeoutMs, clock }) } = options;
+  const { pool, listening } = servers.at(url, listenUrl === '' ? 'off' : { url: listenUrl });
   const driver = new PostgresDriver({
     url,
+    pool,
     connectionsMax,
     timeoutMs,
     prepares,
@@ -76,7 +83,8 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const send = (text: string, params: string[]) => driver.execute(text, params);
   const logDays = new LogDays(driver);
   await makeDays(driver, logDays);
-  const notices = new Notices({ listenUrl, timeoutMs, clock, sender, send });
+  const { schema } = placeOf(url);
+  const notices = new Notices({ listening, schema, clock, sender, send });
   return createStore(driver, {
     onFatal,
     notices,
@@ -115,8 +123,16 @@ async function prepareDatabase(options: PostgresDriverOptions, onNotDurable: (re
       onNotDurable('the server runs with fsync=off: a power failure loses what was acknowledged');
     if (server?.synchronous === 'off')
       onNotDurable('synchronous_commit is off by default there; transactions here set it to on');
+    await makeSchema(driver, placeOf(options.url).schema);
     await migrate(driver);
   } finally {
     await driver.close();
   }
+}
+
+/** Only if it is missing: who may use it need not have the right to make it. */
+async function makeSchema(driver: PostgresDriver, schema: string | undefined): Promise<void> {
+  if (schema === undefined) return;
+  const found = await driver.read((queries) => queries.query('select 1 from pg_namespace where nspname = ?', [schema]));
+  if (found.length === 0) await driver.execute(`create schema if not exists "${schema}"`, []);
 }

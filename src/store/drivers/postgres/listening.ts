@@ -1,0 +1,96 @@
+/** A connection that listens for notifications, for all stores of this worker on one server. */
+import pg from 'pg';
+import type { Clock, Timer } from '../../../engine/ports.ts';
+import { clientOptions } from './pool.ts';
+
+export interface ListeningOptions {
+  /** Not of a pooler that changes connections between transactions. */
+  url: string;
+  timeoutMs: number;
+  clock: Clock;
+}
+
+export interface Ear {
+  hear(payload: string): void;
+  /** Called when it listens, at first and again after the connection was lost: what was sent before is not heard. */
+  noteGap(): void;
+}
+
+const RECONNECT_MS = { first: 200, max: 10_000 };
+
+/** It connects when the first channel is added, and ends with the last. */
+export class Listening {
+  readonly #options: ListeningOptions;
+  readonly #ears = new Map<string, Ear>();
+  #client: pg.Client | undefined;
+  #isConnected = false;
+  #reconnectMs = RECONNECT_MS.first;
+  #timer: Timer | undefined;
+
+  constructor(options: ListeningOptions) {
+    this.#options = options;
+  }
+
+  /** `channel` is a name that needs no quotes. */
+  add(channel: string, ear: Ear): void {
+    this.#ears.set(channel, ear);
+    if (this.#client && this.#isConnected) void this.#listen(this.#client, [channel]);
+    else if (!this.#client && !this.#timer) void this.#connect();
+  }
+
+  async remove(channel: string): Promise<void> {
+    this.#ears.delete(channel);
+    const client = this.#client;
+    if (this.#ears.size > 0) {
+      if (this.#isConnected) await client?.query(`unlisten ${channel}`).catch(() => {});
+      return;
+    }
+    this.#timer?.cancel();
+    this.#timer = undefined;
+    this.#forget();
+    await client?.end().catch(() => {});
+  }
+
+  async #connect(): Promise<void> {
+    this.#timer = undefined;
+    const { url, timeoutMs } = this.#options;
+    const client = new pg.Client(clientOptions(url, timeoutMs));
+    client.on('error', () => {}); // the event `end` follows
+    client.on('end', () => this.#reconnect(client));
+    client.on('notification', ({ channel, payload = '' }) => this.#ears.get(channel)?.hear(payload));
+    this.#client = client;
+    try {
+      await client.connect();
+      if (this.#client !== client) return;
+      this.#isConnected = true;
+      await this.#listen(client, [...this.#ears.keys()]);
+      this.#reconnectMs = RECONNECT_MS.first;
+    } catch {
+      await client.end().catch(() => {});
+      this.#reconnect(client);
+    }
+  }
+
+  /** A failure ends the connection, and the next one listens to all channels. */
+  async #listen(client: pg.Client, channels: readonly string[]): Promise<void> {
+    try {
+      for (const channel of channels) await client.query(`listen ${channel}`);
+    } catch {
+      await client.end().catch(() => {});
+      return;
+    }
+    for (const channel of channels) this.#ears.get(channel)?.noteGap();
+  }
+
+  #reconnect(client: pg.Client): void {
+    if (this.#client !== client) return;
+    this.#forget();
+    this.#timer = this.#options.clock.startTimer(this.#reconnectMs, () => void this.#connect());
+    this.#reconnectMs = Math.min(this.#reconnectMs * 2, RECONNECT_MS.max);
+  }
+
+  #forget(): void {
+    this.#client = undefined;
+    this.#isConnected = false;
+  }
+}

@@ -1,0 +1,117 @@
+/** Connections to one database of a PostgreSQL server, for all stores of this worker that are there. */
+import pg from 'pg';
+
+export interface PoolOptions {
+  /** `postgres://user:password@host:port/database?sslmode=...`; see `placeOf`. */
+  url: string;
+  /** The most connections open at once. */
+  connectionsMax: number;
+  /** A statement or a connection attempt that takes longer counts as failed, whatever the server did. */
+  timeoutMs: number;
+}
+
+const IDLE_MS = 30_000;
+
+export class ConnectionPool {
+  readonly timeoutMs: number;
+  readonly plannedAtMs = new WeakMap<pg.ClientBase, number>();
+  readonly #pool: pg.Pool;
+  readonly #namesBySchema = new Map<string | undefined, Map<string, string>>();
+  /** The error that broke a connection while no statement was under way. */
+  readonly #ends = new WeakMap<pg.ClientBase, Error>();
+  #users = 0;
+  #isClosed = false;
+
+  constructor({ url, connectionsMax, timeoutMs }: PoolOptions) {
+    this.timeoutMs = timeoutMs;
+    this.#pool = new pg.Pool({
+      ...clientOptions(url, timeoutMs),
+      query_timeout: timeoutMs,
+      max: connectionsMax,
+      idleTimeoutMillis: IDLE_MS,
+      pipeline: true,
+    });
+    // An idle connection broke: the pool makes another one. Without a listener, the error would end the process.
+    this.#pool.on('error', () => {});
+    // An error that breaks a connection in use reaches the caller that waits for an answer. The listener is added at
+    // the start: a server may report its end in the same packet that says it is ready.
+    this.#pool.on('connect', (client) => client.on('error', (error) => this.#noteEnd(client, error)));
+  }
+
+  async take(): Promise<pg.PoolClient> {
+    return await this.#pool.connect();
+  }
+
+  /**
+   * The error that ended the connection. Undefined: it is still open as far as is known, or it broke under a statement,
+   * which got the error.
+   */
+  endOf(client: pg.ClientBase): Error | undefined {
+    return this.#ends.get(client);
+  }
+
+  /** The names of prepared statements by their texts: a store that is opened again finds those of before it. */
+  namesIn(schema: string | undefined): Map<string, string> {
+    const names = this.#namesBySchema.get(schema) ?? new Map<string, string>();
+    this.#namesBySchema.set(schema, names);
+    return names;
+  }
+
+  /** Whether its last user has left it. */
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  /** One more store uses it. */
+  join(): this {
+    this.#users += 1;
+    return this;
+  }
+
+  /** A store uses it no more. The last one closes it. */
+  async leave(): Promise<void> {
+    this.#users -= 1;
+    if (this.#users > 0) return;
+    this.#isClosed = true;
+    await this.#pool.end();
+  }
+
+  /** The first error is the reason; later ones are ignored. */
+  #noteEnd(client: pg.ClientBase, error: Error): void {
+    if (!this.#ends.has(client)) this.#ends.set(client, error);
+  }
+}
+
+/** Where a store is: a database, and perhaps a schema in it. */
+export interface Place {
+  /** As the client library knows it. */
+  url: string;
+  /** Absent: where the server looks for tables by itself. */
+  schema?: string;
+}
+
+/** Names that need no quotes, with room for what the names of prepared statements add. */
+const SCHEMA = /^[a-z_][a-z0-9_]{0,39}$/;
+
+/** `?schema=` in the URL names the schema. Throws when that cannot be one. */
+export function placeOf(given: string): Place {
+  const url = new URL(given);
+  const schema = url.searchParams.get('schema');
+  if (schema === null) return { url: given };
+  if (!SCHEMA.test(schema)) {
+    throw new Error(`schema ${JSON.stringify(schema)}: 1 to 40 small letters, digits and "_" can be one`);
+  }
+  url.searchParams.delete('schema');
+  return { url: url.href, schema };
+}
+
+/** Options that all connections share. Keep-alive notices a server that went away silently. */
+export function clientOptions(url: string, timeoutMs: number): pg.ClientConfig {
+  return {
+    connectionString: placeOf(url).url,
+    connectionTimeoutMillis: timeoutMs,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: 10_000,
+    fallback_application_name: 'waypost',
+  };
+}

@@ -1,0 +1,41 @@
+/** What the stores of one worker share: connections to each of their servers. */
+import type { Clock } from '../../../engine/ports.ts';
+import { Listening } from './listening.ts';
+import { ConnectionPool, placeOf } from './pool.ts';
+
+export interface ServersOptions {
+  /** Of each server. */
+  connectionsMax: number;
+  timeoutMs: number;
+  clock: Clock;
+}
+
+/** Where a server is listened to: at a URL, where the store's own leads through a pooler, or nowhere. */
+export type ListenAt = { url: string } | 'off';
+
+interface Server {
+  pool: ConnectionPool;
+  listening: Listening | undefined;
+}
+
+export class Servers {
+  readonly #options: ServersOptions;
+  readonly #byUrl = new Map<string, Server>();
+
+  constructor(options: ServersOptions) {
+    this.#options = options;
+  }
+
+  /** The connections to the database of a store, whatever its schema. */
+  at(storeUrl: string, listenAt: ListenAt = { url: storeUrl }): Server {
+    const { url } = placeOf(storeUrl);
+    const known = this.#byUrl.get(url);
+    if (known && !known.pool.isClosed) return known;
+    const server: Server = {
+      pool: new ConnectionPool({ url, ...this.#options }),
+      listening: listenAt === 'off' ? undefined : new Listening({ ...listenAt, ...this.#options }),
+    };
+    this.#byUrl.set(url, server);
+    return server;
+  }
+}

@@ -1,0 +1,105 @@
+/** Several stores in one database, each in a schema of its own, over the same connections. */
+import pg from 'pg';
+import { afterEach, expect, it } from 'vitest';
+import type { Store } from '../../src/engine/stores.ts';
+import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
+import { placeOf } from '../../src/store/drivers/postgres/pool.ts';
+import { Servers } from '../../src/store/drivers/postgres/servers.ts';
+import { systemClock } from '../../src/system/system.ts';
+import { freshDatabase } from '../support/postgres/shared.ts';
+import { World } from './conformance/world.ts';
+
+const stores: Store[] = [];
+afterEach(async () => {
+  for (const store of stores.splice(0)) await store.close();
+});
+
+async function open(url: string, { servers, sender = 'one' }: { servers?: Servers; sender?: string } = {}) {
+  const onFatal = (error: Error) => {
+    throw error;
+  };
+  const store = await openPostgresStore({ url, servers, clock: systemClock, sender, onFatal });
+  stores.push(store);
+  return store;
+}
+
+async function execute(url: string, text: string): Promise<object[]> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  const { rows } = await client.query<object>(text);
+  await client.end();
+  return rows;
+}
+
+const inSchema = (url: string, schema: string) => `${url}${url.includes('?') ? '&' : '?'}schema=${schema}`;
+
+it('makes the schema that the URL names, and keeps out of all others', async () => {
+  const url = await freshDatabase();
+  const servers = new Servers({ connectionsMax: 5, timeoutMs: 10_000, clock: systemClock });
+  const worlds = await Promise.all(
+    ['one', 'two'].map((schema) => World.open(() => open(inSchema(url, schema), { servers }))),
+  );
+  const messages = await Promise.all(
+    worlds.map((world, index) => world.accept({ url: `https://example.com/${index}` })),
+  );
+  const claims = await Promise.all(worlds.map((world) => world.claim()));
+  expect(claims.map(({ claimed }) => claimed.map(({ message }) => message))).toEqual(
+    messages.map((message) => [message]),
+  );
+  expect(await execute(url, "select to_regclass('public.messages') as found")).toEqual([{ found: null }]);
+});
+
+it('has no more connections for several stores than for one', async () => {
+  const url = await freshDatabase();
+  const servers = new Servers({ connectionsMax: 3, timeoutMs: 10_000, clock: systemClock });
+  const schemas = ['one', 'two', 'three', 'four'];
+  const worlds = await Promise.all(schemas.map((schema) => World.open(() => open(inSchema(url, schema), { servers }))));
+  await Promise.all(worlds.flatMap((world) => Array.from({ length: 5 }, () => world.accept())));
+  const found = await execute(
+    url,
+    "select count(*)::int as count from pg_stat_activity where datname = current_database() and application_name = 'waypost' and pid <> pg_backend_pid()",
+  );
+  expect(found).toEqual([{ count: 4 }]); // three, and one that listens
+});
+
+it('goes on for the others when one of them closes', async () => {
+  const url = await freshDatabase();
+  const servers = new Servers({ connectionsMax: 3, timeoutMs: 10_000, clock: systemClock });
+  await Promise.all(['one', 'two'].map((schema) => open(inSchema(url, schema), { servers })));
+  const [first] = stores.splice(0, 1);
+  const [second] = stores;
+  await first?.close();
+  await second?.ping();
+  const again = await open(inSchema(url, 'one'), { servers });
+  await again.ping();
+});
+
+it('tells only workers on the same store that something is due', async () => {
+  const url = await freshDatabase();
+  const heard = new Map<string, number[]>();
+  const listening = new Map<string, PromiseWithResolvers<void>>();
+  for (const schema of ['one', 'two']) {
+    const servers = new Servers({ connectionsMax: 3, timeoutMs: 10_000, clock: systemClock });
+    const store = await open(inSchema(url, schema), { servers, sender: 'hears' });
+    const connected = Promise.withResolvers<void>();
+    listening.set(schema, connected);
+    heard.set(schema, []);
+    store.onDue((dueAtMs) => {
+      connected.resolve();
+      heard.get(schema)?.push(dueAtMs);
+    });
+  }
+  for (const { promise } of listening.values()) await promise;
+  for (const times of heard.values()) times.length = 0;
+  const dueAtMs = systemClock.nowMs();
+  const told = Promise.withResolvers<void>();
+  stores[0]?.onDue(() => told.resolve());
+  const teller = await World.open(() => open(inSchema(url, 'one'), { sender: 'tells' }));
+  await teller.accept({ createdAtMs: dueAtMs, notBeforeMs: dueAtMs });
+  await told.promise;
+  expect(heard.get('two')).toEqual([]);
+});
+
+it.each(['Big', '1st', 'a-b', 'x'.repeat(41), ''])('refuses the schema "%s"', (schema) => {
+  expect(() => placeOf(inSchema('postgres://localhost/waypost', schema))).toThrow('schema');
+});
