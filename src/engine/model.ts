@@ -17,6 +17,9 @@ export type MessageKey = number;
 export type MadeDue = 'due' | 'attempting' | 'ofRun' | 'missing';
 /** `msg_…`. */
 export type MessageId = string;
+/** Numbers the stores of an installation that has several; the first one is 1. */
+export type CellId = number;
+
 /** Internal number of a project; the wire shows its name. */
 export type ProjectId = number;
 /** Unique for ever among all claims of all workers (P6). A safe integer. */

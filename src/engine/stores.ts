@@ -11,6 +11,7 @@ import type { Accepted, AcceptedState, Saved } from './messages/accepted.ts';
 import type { ClaimAnswer, ClaimRequest } from './messages/claims.ts';
 import type { Minute } from './minutes/minute.ts';
 import type {
+  CellId,
   Checkpoint,
   Claimed,
   ClaimRef,
@@ -241,6 +242,17 @@ export interface Project {
   createdAtMs: Millis;
 }
 
+/** One of several stores among which projects are divided. */
+export interface Cell {
+  cellId: CellId;
+  name: string;
+  /** Where its database is, sealed like signing keys; empty for the first cell, which is where the list of cells is. */
+  sealedUrl: string;
+  addedAtMs: Millis;
+  /** Whether new projects go elsewhere. */
+  isDraining: boolean;
+}
+
 /** `publish-only` may publish, enqueue and send batches; `read-only` may read, signing keys excepted. */
 export const TOKEN_SCOPES = ['full', 'publish-only', 'read-only'] as const;
 export type TokenScope = (typeof TOKEN_SCOPES)[number];
@@ -267,13 +279,33 @@ export interface InProjectByToken extends InProject {
 export interface AccountsState {
   /** Grows with each change of a project, token or key, except the last use of a token. */
   version: number;
-  projects: (Project & { signingKeys: SealedKeys })[];
+  projects: (Project & { signingKeys: SealedKeys; cellId: CellId })[];
   tokens: Token[];
+  /** Empty as long as there is only one. */
+  cells: Cell[];
+}
+
+/** The first three are the directory's, the others of each cell's own store. */
+export interface CellStore {
+  /** Ordered by their numbers; empty as long as there is only one. */
+  listCells(): Promise<Cell[]>;
+  /** Answers the cell of this name if there is one. `firstName`: what the first cell is called, if it was the only one. */
+  addCell(args: { name: string; sealedUrl: string; nowMs: Millis; firstName: string }): Promise<Cell>;
+  setCellDraining(args: { cellId: CellId; isDraining: boolean }): Promise<void>;
+  /** Makes the store, which nobody uses yet, a cell, and answers which one it is: perhaps it was another before. */
+  beginCell(args: { cellId: CellId }): Promise<CellId>;
+  /** The cell that the store is; undefined: it has never been told. */
+  readCellId(): Promise<CellId | undefined>;
+  /** Lets projects live there that are new to it. */
+  adoptProjects(args: { projects: Project[] }): Promise<void>;
 }
 
 export interface ProjectStore {
   readAccounts(): Promise<AccountsState>;
-  /** Creates the project or finds it by name. `signingKeys` are kept only when it is new. They come sealed. */
+  /**
+   * Creates the project or finds it by name. `signingKeys` are kept only when it is new. They come sealed. A new one
+   * lives in the cell with the fewest.
+   */
   ensureProject(args: { name: string; signingKeys: SealedKeys; nowMs: Millis }): Promise<Project>;
   listProjects(): Promise<Project[]>;
   /** Adding one that exists changes nothing. */
@@ -442,6 +474,7 @@ export interface Store {
   readonly runLogs: RunLogStore;
   readonly waiters: WaiterStore & WaiterListStore;
   readonly projects: ProjectStore;
+  readonly cells: CellStore;
   readonly urlGroups: UrlGroupStore;
   readonly schedules: ScheduleStore;
   readonly queues: QueueStore;

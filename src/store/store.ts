@@ -8,6 +8,7 @@ import type { OriginLine } from '../engine/lanes/origin-line.ts';
 import type { Millis } from '../engine/model.ts';
 import type { Store } from '../engine/stores.ts';
 import type { Connection } from './connection.ts';
+import * as cells from './operations/accounts/cells.ts';
 import * as projects from './operations/accounts/projects.ts';
 import * as tokens from './operations/accounts/tokens.ts';
 import * as backlog from './operations/backlog.ts';
@@ -49,6 +50,7 @@ export class SqlStore implements Store {
   readonly queues: Store['queues'];
   readonly urlGroups: Store['urlGroups'];
   readonly projects: Store['projects'];
+  readonly cells: Store['cells'];
   readonly workers: Store['workers'];
   readonly operatorEvents: Store['operatorEvents'];
   readonly #connection: Connection;
@@ -70,6 +72,7 @@ export class SqlStore implements Store {
     this.queues = derive(connection, queueCommands);
     this.urlGroups = derive(connection, urlGroups);
     this.projects = derive(connection, { ...projects, ...tokens });
+    this.cells = derive(connection, cells);
     this.workers = derive(connection, workers);
     this.operatorEvents = operatorEventsOver(connection);
   }

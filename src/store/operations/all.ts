@@ -1,5 +1,6 @@
 /** Which operations does the store have? All that the files beside the SQL export, under the names they have there. */
 import type { Driver, Queries } from '../driver.ts';
+import * as cells from './accounts/cells.ts';
 import * as projects from './accounts/projects.ts';
 import * as tokens from './accounts/tokens.ts';
 import * as backlog from './backlog.ts';
@@ -65,6 +66,7 @@ const ALL = {
   ...numbers,
   ...operatorEvents,
   ...projects,
+  ...cells,
   ...tokens,
   ...release,
   ...retention,

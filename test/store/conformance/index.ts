@@ -3,6 +3,7 @@ import { describe } from 'vitest';
 import { acceptConformance } from './accept.ts';
 import { busyOriginsConformance } from './busy-origins.ts';
 import { cancelConformance } from './cancel.ts';
+import { cellsConformance } from './cells.ts';
 import { checkpointConformance } from './checkpoints.ts';
 import { claimConformance } from './claim.ts';
 import { deadConformance } from './dead.ts';
@@ -47,6 +48,7 @@ export function storeConformance(name: string, open: OpenStore): void {
     ['minutes', minutesConformance],
     ['operator events', operatorEventsConformance],
     ['projects', projectsConformance],
+    ['cells', cellsConformance],
     ['URL groups', urlGroupsConformance],
     ['schedules', schedulesConformance],
     ['waiters', waitersConformance],

@@ -1,9 +1,11 @@
 /** Which projects are there, and with which keys do they sign? */
-import type { ProjectId } from '../../../engine/model.ts';
+import type { CellId, ProjectId } from '../../../engine/model.ts';
 import type { AccountsState, Project, SealedKeys } from '../../../engine/stores.ts';
 import type { Queries } from '../../driver.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { read, write } from '../operation.ts';
+import { PRESENCE } from '../presence.ts';
+import { FIRST_CELL, listCells } from './cells.ts';
 import { listTokens } from './tokens.ts';
 import { accountsVersion, noteChange } from './version.ts';
 
@@ -19,11 +21,19 @@ export const ensureProject = write(
   { changesAccounts: true },
   async ({ tx }: WriteContext, args: EnsureProjectArgs): Promise<Project> => {
     const { name, signingKeys, nowMs } = args;
+    const cellId = await emptiestCell(tx);
     const made = await tx.run(
-      `insert into projects (id, name, signing_current, signing_next, created_at_ms)
-     select coalesce(max(id), 0) + 1, ?, ?, ?, ? from projects where true
+      `insert into projects (id, name, signing_current, signing_next, created_at_ms, cell, presence)
+     select coalesce(max(id), 0) + 1, ?, ?, ?, ?, ?, ? from projects where true
      on conflict (name) do nothing`,
-      [name, signingKeys.current, signingKeys.next, nowMs],
+      [
+        name,
+        signingKeys.current,
+        signingKeys.next,
+        nowMs,
+        cellId,
+        cellId === FIRST_CELL ? PRESENCE.here : PRESENCE.gone,
+      ],
     );
     if (made > 0) await noteChange(tx);
     const [row] = await tx.query<Project>(`select ${PROJECT_FIELDS} from projects where name = ?`, [name]);
@@ -31,6 +41,15 @@ export const ensureProject = write(
     return row;
   },
 );
+
+/** The cell with the fewest projects, of those that take new ones. */
+async function emptiestCell(queries: Queries): Promise<CellId> {
+  const [row] = await queries.query<{ id: CellId }>(
+    `select id, (select count(*) from projects where cell = cells.id) as projects from cells
+     where draining = 0 order by projects, id limit 1`,
+  );
+  return row?.id ?? FIRST_CELL;
+}
 
 export const listProjects = read((queries: Queries): Promise<Project[]> => {
   return queries.query<Project>(`select ${PROJECT_FIELDS} from projects order by id`);
@@ -69,12 +88,17 @@ export const replaceSigningKeys = write(
 
 /** All from one snapshot. */
 export const readAccounts = read(async (queries: Queries): Promise<AccountsState> => {
-  const rows = await queries.query<Project & { signing_current: string; signing_next: string }>(
-    `select ${PROJECT_FIELDS}, signing_current, signing_next from projects order by id`,
+  const rows = await queries.query<Project & { signing_current: string; signing_next: string; cellId: CellId }>(
+    `select ${PROJECT_FIELDS}, signing_current, signing_next, cell as "cellId" from projects order by id`,
   );
   const projects = rows.map(({ signing_current: current, signing_next: next, ...project }) => ({
     ...project,
     signingKeys: { current, next },
   }));
-  return { version: await accountsVersion(queries), projects, tokens: await listTokens(queries, {}) };
+  const [version, tokens, cells] = await Promise.all([
+    accountsVersion(queries),
+    listTokens(queries, {}),
+    listCells(queries, {}),
+  ]);
+  return { version, projects, tokens, cells };
 });

@@ -1,0 +1,106 @@
+/**
+ * Which cells are there, and which of them is this store?
+ *
+ * The store of the first cell is also the directory: the list of cells, and the cell of each project. Each cell has a
+ * row for each project that lives in it.
+ */
+import type { CellId } from '../../../engine/model.ts';
+import type { Cell, Project } from '../../../engine/stores.ts';
+import type { Queries } from '../../driver.ts';
+import type { WriteContext } from '../logs/log-writer.ts';
+import { read, write } from '../operation.ts';
+import { noteChange } from './version.ts';
+
+/** The cell with the directory. */
+export const FIRST_CELL: CellId = 1;
+
+/**
+ * How many numbers a cell has of each kind, so that what is numbered in one cell is new to every other. A thousand cells
+ * are below 2^53. At 10,000 messages a second a range lasts for years.
+ */
+const NUMBERS_OF_CELL = 2 ** 43;
+
+const FIELDS = 'id as "cellId", name, url as "sealedUrl", added_at_ms as "addedAtMs", draining';
+
+type CellRow = Omit<Cell, 'isDraining'> & { draining: number };
+
+/** Empty as long as there is only one. */
+export const listCells = read(async (queries: Queries): Promise<Cell[]> => {
+  const rows = await queries.query<CellRow>(`select ${FIELDS} from cells order by id`);
+  return rows.map(({ draining, ...cell }) => ({ ...cell, isDraining: draining === 1 }));
+});
+
+export interface AddCellArgs {
+  name: string;
+  sealedUrl: string;
+  nowMs: number;
+  /** What the first cell is called from then on, if there was no other. */
+  firstName: string;
+}
+
+/** Answers the cell of this name if there is one. Programs that do not know cells cannot use the store any more. */
+export const addCell = write(
+  { changesAccounts: true },
+  async ({ tx }: WriteContext, { name, sealedUrl, nowMs, firstName }: AddCellArgs): Promise<Cell> => {
+    const cells = await listCells(tx, {});
+    const found = cells.find((cell) => cell.name === name);
+    if (found) return found;
+    const columns = ['id', 'name', 'url', 'added_at_ms', 'draining'];
+    if (cells.length === 0) {
+      await tx.insertMany('cells', columns, [[FIRST_CELL, firstName, '', nowMs, 0]]);
+      await tx.send("update numbers set until = ? where name in ('keys and tokens', 'log entries', 'queues')", [
+        NUMBERS_OF_CELL,
+      ]);
+      await tx.send('update migrations set breaking = 1 where number = 18');
+    }
+    const cellId = Math.max(FIRST_CELL, ...cells.map((cell) => cell.cellId)) + 1;
+    await tx.insertMany('cells', columns, [[cellId, name, sealedUrl, nowMs, 0]]);
+    await noteChange(tx);
+    return { cellId, name, sealedUrl, addedAtMs: nowMs, isDraining: false };
+  },
+);
+
+/** New projects go elsewhere. */
+export const setCellDraining = write(
+  { changesAccounts: true },
+  async ({ tx }: WriteContext, { cellId, isDraining }: { cellId: CellId; isDraining: boolean }): Promise<void> => {
+    await tx.send('update cells set draining = ? where id = ?', [isDraining ? 1 : 0, cellId]);
+    await noteChange(tx);
+  },
+);
+
+/** The cell that this store is; undefined: it has never been told. */
+export const readCellId = read(async (queries: Queries): Promise<CellId | undefined> => {
+  const [row] = await queries.query<{ next: number }>("select next from numbers where name = 'cell'");
+  return row?.next;
+});
+
+/** Makes this store, which nobody uses yet, a cell. Doing it again changes nothing. */
+export const beginCell = write(async ({ tx }: WriteContext, { cellId }: { cellId: CellId }): Promise<CellId> => {
+  const own = await readCellId(tx, {});
+  if (own !== undefined) return own;
+  const first = (cellId - 1) * NUMBERS_OF_CELL + 1;
+  await tx.send("update numbers set next = ?, until = ? where name in ('keys and tokens', 'log entries', 'queues')", [
+    first,
+    cellId * NUMBERS_OF_CELL,
+  ]);
+  await tx.insertMany('numbers', ['name', 'next'], [['cell', cellId]]);
+  return cellId;
+});
+
+/** Lets projects live here that the directory has put here. Those that are known stay as they are, above all if they have left. */
+export const adoptProjects = write(
+  async ({ tx }: WriteContext, { projects }: { projects: Project[] }): Promise<void> => {
+    const known = await tx.query<{ id: number }>('select id from projects where id in (??)', [
+      projects.map(({ projectId }) => projectId),
+    ]);
+    const ids = new Set(known.map(({ id }) => id));
+    await tx.insertMany(
+      'projects',
+      ['id', 'name', 'signing_current', 'signing_next', 'created_at_ms'],
+      projects
+        .filter(({ projectId }) => !ids.has(projectId))
+        .map((each) => [each.projectId, each.name, '', '', each.createdAtMs]),
+    );
+  },
+);

@@ -1,0 +1,63 @@
+import { expect, it } from 'vitest';
+import { eachWorld, type OpenStore, PROJECT, T0 } from './world.ts';
+
+const KEYS = { current: 'sealed current', next: 'sealed next' };
+
+export function cellsConformance(open: OpenStore): void {
+  const world = eachWorld(open);
+  const add = (name: string) =>
+    world().store.cells.addCell({ name, sealedUrl: `sealed ${name}`, nowMs: T0, firstName: 'first' });
+  const make = async (name: string) => {
+    const { projectId } = await world().store.projects.ensureProject({ name, signingKeys: KEYS, nowMs: T0 });
+    const { projects } = await world().store.projects.readAccounts();
+    return projects.find((project) => project.projectId === projectId)?.cellId;
+  };
+
+  it('names no cells as long as there is only one, where all projects live', async () => {
+    expect(await world().store.cells.listCells()).toEqual([]);
+    expect(await make('shop')).toBe(1);
+  });
+
+  it('names the first cell beside the second one', async () => {
+    const { version } = await world().store.projects.readAccounts();
+    const second = { cellId: 2, name: 'second', sealedUrl: 'sealed second', addedAtMs: T0, isDraining: false };
+    expect(await add('second')).toEqual(second);
+    const first = { cellId: 1, name: 'first', sealedUrl: '', addedAtMs: T0, isDraining: false };
+    const accounts = await world().store.projects.readAccounts();
+    expect(accounts.cells).toEqual([first, second]);
+    expect(accounts.version).toBeGreaterThan(version);
+  });
+
+  it('answers a cell that it has already', async () => {
+    const second = await add('second');
+    expect(await add('second')).toEqual(second);
+    expect(await add('third')).toMatchObject({ cellId: 3 });
+    expect((await world().store.cells.listCells()).map(({ name }) => name)).toEqual(['first', 'second', 'third']);
+  });
+
+  it('lets a new project live in the cell with the fewest', async () => {
+    await make('a');
+    await add('second');
+    await add('third');
+    expect([await make('b'), await make('c'), await make('d'), await make('b')]).toEqual([2, 3, 1, 2]);
+  });
+
+  it('lets no new project live in a cell that drains', async () => {
+    await add('second');
+    await world().store.cells.setCellDraining({ cellId: 2, isDraining: true });
+    expect(await make('a')).toBe(1);
+    await world().store.cells.setCellDraining({ cellId: 2, isDraining: false });
+    expect(await make('b')).toBe(2);
+  });
+
+  it('adopts projects that it does not have', async () => {
+    const projects = [PROJECT + 10, PROJECT + 11].map((projectId) => ({
+      projectId,
+      name: `p${projectId}`,
+      createdAtMs: T0,
+    }));
+    await world().store.cells.adoptProjects({ projects: projects.slice(0, 1) });
+    await world().store.cells.adoptProjects({ projects });
+    expect(await world().store.projects.listProjects()).toEqual(expect.arrayContaining(projects));
+  });
+}
