@@ -2,6 +2,7 @@
 import { hasConfigPrefix } from '../protocol/config-names.ts';
 import { prefixOf } from '../protocol/dialect.ts';
 import type { Dialect, MessageSettings, RunPart } from '../protocol/settings.ts';
+import { END_STEP_BYTES_MAX } from '../protocol/workflow/checkpoints.ts';
 import { wireValueOf } from '../protocol/workflow/forwarded-headers.ts';
 
 /** Header names, joined once, in the spelling of header maps, so that a forwarded header of the same name is found. */
@@ -14,12 +15,15 @@ interface WorkflowNames {
   unknownSdk: string;
   label: string;
   checkpoint: string;
+  endStep: string;
 }
 
 const NAMES: Readonly<Record<Dialect, WorkflowNames>> = {
   upstash: workflowNames('upstash'),
   waypost: workflowNames('waypost'),
 };
+
+const END_STEP_BYTES = String(END_STEP_BYTES_MAX);
 
 /**
  * Adds names and values in turn, in the message's dialect; `checkpoint` is a token (contract K 2). A call gets none of
@@ -40,7 +44,7 @@ export function addWorkflowHeaders(
   added.push(names.callType, run.callType);
   if (run.init === 'unknown') added.push(names.unknownSdk, 'true');
   if (labels !== undefined) added.push(names.label, labels.join(','));
-  if (checkpoint !== undefined) added.push(names.checkpoint, checkpoint);
+  if (checkpoint !== undefined) added.push(names.checkpoint, checkpoint, names.endStep, END_STEP_BYTES);
 }
 
 /**
@@ -64,5 +68,6 @@ function workflowNames(dialect: Dialect): WorkflowNames {
     unknownSdk: `${prefix}-Workflow-Unknown-Sdk`,
     label: `${prefix}-Label`,
     checkpoint: `${prefix}-Workflow-Checkpoint`,
+    endStep: `${prefix}-Workflow-End-Step`,
   };
 }

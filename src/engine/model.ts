@@ -288,8 +288,10 @@ export interface Change {
   deadLetter?: DeadLetter;
   /** Messages that begin to exist with this change and never without it (P3): callbacks. */
   follows?: NewMessage[];
-  /** The run that ends because its message has failed for good. */
+  /** The run that ends because its message has failed for good, or has brought its result. */
   ending?: RunEnding;
+  /** The last step of the run that ends, with all its events: it enters the journal, delivered, and is never sent. */
+  lastStep?: NewMessage;
   /** How the failure callback ended, when the message is one. */
   failureCallback?: FailureCallbackState;
   /** What the operator is told of the dead letter; the fact is saved with it. */

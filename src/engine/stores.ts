@@ -71,6 +71,8 @@ export type Settled<Next = Claimed> =
   | { kind: 'stale' }
   /** The run that should end with the message has changed; nothing was written: read the run again. */
   | { kind: 'runChanged' }
+  /** The journal of the run that should end has another result of its last step; nothing was written (P8). */
+  | { kind: 'stepTaken' }
   /**
    * `next`: the lane's next message, claimed in the same transaction under the token of the handoff. `follows`: how
    * each message of `change.follows` was saved, in their order; absent when there is none, or when a cancel took the

@@ -38,6 +38,8 @@ interface CallDeps {
 export class EndpointCall {
   /** What the run has returned. */
   result: string | undefined;
+  /** The step before that, which the server does not have yet. */
+  lastStep: string | undefined;
   readonly #deps: CallDeps;
   readonly #runId: string;
   readonly #runKey: number;
@@ -143,7 +145,11 @@ export class EndpointCall {
     if (!last) return reply;
     const claim = { projectId: PROJECT, runKey: this.#runKey, key: last.key, claimToken: last.claimToken, worker: 0 };
     const header = { ...reply.header, 'Upstash-Workflow-End': [mintCheckpointToken(claim, 'simulated')] };
-    return { ...reply, header, body: Buffer.from(result) };
+    if (this.lastStep === undefined) return { ...reply, header, body: Buffer.from(result) };
+    this.#deps.notes.lastSteps += 1;
+    const step = Buffer.from(this.lastStep);
+    const ofStep = { 'Upstash-Workflow-End-Step': [String(step.length)] };
+    return { ...reply, header: { ...header, ...ofStep }, body: Buffer.concat([step, Buffer.from(result)]) };
   }
 
   /** Whether an attempt was made with the message under another claim, after its own one if it had one. */

@@ -78,6 +78,8 @@ export class WorkflowNotes {
   readonly handed: { delivery: Delivery; entries: DeliveredEntry[] }[] = [];
   /** Failures that a call went on after. */
   failedWithin = 0;
+  /** Last steps that were sent with the end of their run. */
+  lastSteps = 0;
   /** Fetched for entries that they do not have. */
   readonly missing: Delivery[] = [];
   /** Of which the endpoint could make nothing. */

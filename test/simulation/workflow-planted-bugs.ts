@@ -46,6 +46,19 @@ export const WORKFLOW_BUGS: Record<string, PlantedBug> = {
   },
   'a checkpoint is answered before its commit': { promise: 'P1', sabotage: () => altered(answeringEarly) },
   'a call goes on from another result than is kept': { promise: 'P8', sabotage: () => altered(replacingResults) },
+  'the last step is forgotten that comes with the end': {
+    promise: 'P8',
+    sabotage: () => altered(withLastStep(() => undefined)),
+  },
+  'another result of the last step is kept than the run ended with': {
+    promise: 'P8',
+    sabotage: () => altered(withLastStep(otherResult)),
+  },
+  'a run ends with a second result of its last step': {
+    promise: 'P8',
+    seed: 103,
+    sabotage: () => altered(endingTwice),
+  },
   'a failure within a call is not counted': {
     promise: 'P3',
     sabotage: () => whenFailedWithin((next) => ({ ...next, retried: next.retried - 1 })),
@@ -233,6 +246,35 @@ function replacingResults(store: Store): Partial<StoreMethods> {
           isKept(index) ? asProposed(follow) : (answer.follows[index] ?? asProposed(follow)),
         ),
       };
+    },
+  };
+}
+
+/** Alters the last step that comes with the end of a run. */
+function withLastStep(alter: (step: NewMessage) => NewMessage | undefined) {
+  return (store: Store): Partial<StoreMethods> => ({
+    settle: (settlement, nowMs, handoff) => {
+      const { lastStep, ...change } = settlement.change;
+      const altered = lastStep && alter(lastStep);
+      const saved = { ...settlement, change: { ...change, ...(altered && { lastStep: altered }) } };
+      return store.messages.settle(saved, nowMs, handoff);
+    },
+  });
+}
+
+function otherResult({ message, ...rest }: NewMessage): NewMessage {
+  const body = Buffer.from(textOf(message.body).replace('nonce', 'other'));
+  return { ...rest, message: { ...message, body } };
+}
+
+/** Whatever result its journal has. */
+function endingTwice(store: Store): Partial<StoreMethods> {
+  return {
+    settle: async (settlement, nowMs, handoff) => {
+      const answer = await store.messages.settle(settlement, nowMs, handoff);
+      if (answer.kind !== 'stepTaken') return answer;
+      const { lastStep: _, ...change } = settlement.change;
+      return store.messages.settle({ ...settlement, change }, nowMs, handoff);
     },
   };
 }

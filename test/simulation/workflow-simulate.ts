@@ -130,6 +130,7 @@ async function countAll(world: World, { notes }: WorkflowWorkload): Promise<Reco
     suspended: notes.kept.filter(({ text }) => text === undefined).length,
     handed: notes.handed.length,
     failedWithin: notes.failedWithin,
+    lastSteps: notes.lastSteps,
     failuresTold: notes.failuresTold.length,
     parked: await countParked(world),
     revivals: notes.revivals.filter(({ started }) => started).length,

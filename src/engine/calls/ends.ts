@@ -1,14 +1,28 @@
 /** What becomes of the messages that a call holds, once it has ended (contract K 5)? Pure. */
+import { Buffer } from 'node:buffer';
 import { isSuccess } from '../../protocol/success.ts';
-import { claimIn, endTokenOf } from '../../protocol/workflow/checkpoints.ts';
+import { claimIn, END_STEP_BYTES_MAX, endStepBytesOf, endTokenOf } from '../../protocol/workflow/checkpoints.ts';
+import { type EntryPlace, placeOf, stepIn } from '../../workflow/steps.ts';
 import type { Claimed, Outcome } from '../model.ts';
+
+/** What the answer brings to which a run ends. */
+export interface Returned {
+  response: Uint8Array;
+  /** The step before the end, which no checkpoint has kept. */
+  lastStep?: LastStep;
+}
+
+export interface LastStep {
+  body: Uint8Array;
+  place: EntryPlace;
+}
 
 export interface CallEnd {
   claimed: Claimed;
   /** Of its attempt. */
   outcome: Outcome;
-  /** The answer brings the result of the run, and this is the message that the run ends with. */
-  endsRun?: true;
+  /** Of the message that the run ends with. */
+  returned?: Returned;
 }
 
 type Answered = Extract<Outcome, { kind: 'answered' }>;
@@ -27,20 +41,45 @@ export function endsOf(held: readonly Claimed[], first: Claimed, outcome: Outcom
   return held.map((claimed) => ({ claimed, outcome }));
 }
 
-function endsOfRun(held: readonly Claimed[], endToken: string, outcome: Answered): CallEnd[] {
+function endsOfRun(held: readonly Claimed[], endToken: string, answer: Answered): CallEnd[] {
   const claim = claimIn(endToken);
   const last = held.find(({ message, claimToken }) => message.key === claim?.key && claimToken === claim.claimToken);
-  const refusal = refusalOf(last, outcome);
-  if (refusal !== undefined) return held.map((claimed) => ({ claimed, outcome: refusal }));
-  return held.map((claimed) => (claimed === last ? { claimed, outcome, endsRun: true } : { claimed, outcome }));
+  if (!last) return failed(held, 'the answer ends the run with the token of a message that the call does not hold');
+  if (answer.isCut) return failed(held, 'the result of the run is larger than an answer may be');
+  const returned = returnedBy(answer);
+  if (!returned) return failed(held, 'the answer ends the run, and what it calls the last step is no result of one');
+  return held.map((claimed) =>
+    claimed === last ? { claimed, outcome: answer, returned } : { claimed, outcome: answer },
+  );
 }
 
-/** Why the answer is no result. It is retried like any other failure. */
-function refusalOf(last: Claimed | undefined, { isCut }: Answered): Outcome | undefined {
-  if (!last) return malformed('the answer ends the run with the token of a message that the call does not hold');
-  return isCut ? malformed('the result of the run is larger than an answer may be') : undefined;
+/** The answer is no result. It is retried like any other failure. */
+function failed(held: readonly Claimed[], error: string): CallEnd[] {
+  return held.map((claimed) => ({ claimed, outcome: { kind: 'unreachable', reason: 'malformed', error } }));
 }
 
-function malformed(error: string): Outcome {
-  return { kind: 'unreachable', reason: 'malformed', error };
+/** `undefined`: what it says of its last step is wrong. */
+function returnedBy({ header, body }: Answered): Returned | undefined {
+  const stepBytes = endStepBytesOf(header);
+  if (stepBytes === undefined) return { response: body };
+  if (!(stepBytes <= Math.min(END_STEP_BYTES_MAX, body.length))) return undefined;
+  const lastStep = lastStepIn(body.subarray(0, stepBytes));
+  return lastStep && { response: body.subarray(stepBytes), lastStep };
+}
+
+/** As an element of `append` has it (contract K 3.3). */
+function lastStepIn(json: Uint8Array): LastStep | undefined {
+  const members = parsed(json);
+  const step = members && stepIn(members);
+  const place = step && placeOf(step);
+  return place?.kind === 'step' ? { body: Buffer.from(JSON.stringify(members)), place } : undefined;
+}
+
+function parsed(json: Uint8Array): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(json).toString());
+    return value !== null && typeof value === 'object' ? (value as Record<string, unknown>) : undefined;
+  } catch {
+    return undefined;
+  }
 }

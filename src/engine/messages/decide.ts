@@ -9,6 +9,7 @@ import type { HeaderMap } from '../../protocol/settings.ts';
 import { isSuccess } from '../../protocol/success.ts';
 import { detectionError, hasNoFailureFunction } from '../../workflow/detection.ts';
 import type { Run } from '../../workflow/model.ts';
+import type { Returned } from '../calls/ends.ts';
 import type {
   Change,
   Claimed,
@@ -47,8 +48,7 @@ export interface FailedRun {
 }
 
 /** The answer to the message brings the result of its run. What follows is decided once the run has been read. */
-export interface ReturnedRun {
-  response: Uint8Array;
+export interface ReturnedRun extends Returned {
   atMs: Millis;
   /** As the call has read it; it may have changed since. */
   run?: Run;
@@ -77,11 +77,17 @@ export function decide(claimed: Claimed, outcome: Outcome, nowMs: Millis, leadMs
   }
 }
 
-/** Decides about the message that a run ends with: `answer` is what the run returned (contract K 5.1). */
-export function returned(claimed: Claimed, answer: Answered, nowMs: Millis, run: Run | undefined): Settling {
+/** Decides about the message that a run ends with, by `answer` (contract K 5.1). */
+export function decideEnd(
+  claimed: Claimed,
+  answer: Answered,
+  returned: Returned,
+  nowMs: Millis,
+  run: Run | undefined,
+): Settling {
   const atMs = Math.max(nowMs, claimed.claimedAtMs);
   const settling = settle(claimed, answer, atMs, deliveredBy(answer, atMs));
-  return { ...settling, returns: { response: answer.body, atMs, ...(run && { run }) } };
+  return { ...settling, returns: { ...returned, atMs, ...(run && { run }) } };
 }
 
 function deliveredBy({ status }: Answered, atMs: Millis): Change {

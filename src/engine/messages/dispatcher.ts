@@ -31,7 +31,7 @@ import type { Numbers } from '../workers/numbers.ts';
 import { Backlog, CLAIM_MANY } from './backlog.ts';
 import { ClaimPace } from './claim-pace.ts';
 import type { ClaimAnswer, ClaimRequest } from './claims.ts';
-import { decide, returned, type Settling } from './decide.ts';
+import { decide, decideEnd, type Settling } from './decide.ts';
 import { Intake } from './intake.ts';
 import { Settler } from './settler.ts';
 
@@ -469,12 +469,12 @@ export class Dispatcher implements CallSlots {
     if (outcome.kind === 'answered') outcome.release?.();
   }
 
-  #conclude({ claimed, outcome, endsRun }: CallEnd, call?: Call): Promise<void> {
+  #conclude({ claimed, outcome, returned }: CallEnd, call?: Call): Promise<void> {
     const { clock } = this.#deps;
     const nowMs = clock.nowMs();
     const decision =
-      endsRun && outcome.kind === 'answered'
-        ? returned(claimed, outcome, nowMs, call?.run)
+      returned && outcome.kind === 'answered'
+        ? decideEnd(claimed, outcome, returned, nowMs, call?.run)
         : decide(claimed, outcome, nowMs, nowMs - clock.wallMs());
     return decision.kind === 'release' ? this.#release(claimed, bytesOf(claimed)) : this.#settle(claimed, decision);
   }

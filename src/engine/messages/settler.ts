@@ -53,7 +53,7 @@ export class Settler {
     while (true) {
       // What the end of a run means is decided anew each time, from the run as it is then.
       const decision = endsRun(decided)
-        ? await this.untilSaved(message, () => endRun(store, claimed, decided))
+        ? await this.untilSaved(message, () => endRun(store, intake, claimed, decided))
         : decided;
       if (!decision) return undefined;
       const { settlement, follows, succeeds } = decision;
@@ -69,14 +69,33 @@ export class Settler {
       };
       const settled = await (follows.length === 0 ? save([]) : this.untilSaved(message, saveAll));
       if (settled?.kind === 'runChanged') continue;
+      if (settled?.kind === 'stepTaken') {
+        // The run goes on by the message that has brought the first result.
+        delete decided.returns;
+        continue;
+      }
       if (settled?.kind === 'stale' && !mayBeDone(claimed, settlement)) reports.claimLost();
-      const { next, ending } = settlement.change;
+      const { next, ending, lastStep } = settlement.change;
       if (settled?.kind === 'saved' && ending) noteRunEnd(ending.runKey, settled.isMoreLeft);
       if (settled?.kind === 'saved' && succeeds) reports.runEnded(succeeds, 'RUN_SUCCESS', clock.nowMs());
       if (settled?.kind === 'saved') reports.settled(claimed, changeOf(settlement, settled), clock.nowMs());
+      if (settled?.kind === 'saved' && lastStep) this.#reportLastStep(lastStep, claimed);
       if (settled?.kind === 'saved' && next.kind === 'waiting') noteDue(next.dueAtMs);
       return settled;
     }
+  }
+
+  #reportLastStep(lastStep: NewMessage, { claimToken, claimedAtMs }: Claimed): void {
+    const { reports, clock } = this.#deps;
+    const { message, events } = lastStep;
+    const done = events.filter(({ state }) => state === 'DELIVERED');
+    const nowMs = clock.nowMs();
+    reports.accepted(lastStep, nowMs);
+    reports.settled(
+      { message, retried: 0, claimToken, claimedAtMs },
+      { next: { kind: 'finished' }, events: done },
+      nowMs,
+    );
   }
 
   /** Gives the claim back as if it had never been made. */
@@ -124,10 +143,15 @@ function endsRun({ failsRun, returns }: Settling): boolean {
 }
 
 /** The decision with the end of the run in it, if the message ends its run. Throws `StoreUnavailable`. */
-async function endRun(store: SettlerDeps['store'], claimed: Claimed, decided: Settling): Promise<Settling> {
+async function endRun(
+  store: SettlerDeps['store'],
+  intake: Intake,
+  claimed: Claimed,
+  decided: Settling,
+): Promise<Settling> {
   const { failsRun, returns } = decided;
   if (failsRun) return failRun(store, claimed, { ...decided, failsRun });
-  return returns ? returnRun(store, claimed, { ...decided, returns }) : decided;
+  return returns ? returnRun(store, intake, claimed, { ...decided, returns }) : decided;
 }
 
 /** Whether another worker may have taken a checkpoint with which the message is delivered already. */

@@ -90,6 +90,19 @@ export function endTokenOf(header: HeaderMap): string | undefined {
   return (header[`Upstash-${END}`] ?? header[`Waypost-${END}`])?.[0]?.trim();
 }
 
+/**
+ * The most bytes that a step may have that comes with the end of its run: it is parsed at once, amid other work. Deliveries
+ * say so, and only then a step may come like this.
+ */
+export const END_STEP_BYTES_MAX = 16 * 1024;
+
+/** How much of the answer's body is the last step; `undefined`: nothing. `NaN`: it does not say how much. */
+export function endStepBytesOf(header: HeaderMap): number | undefined {
+  const text = (header[`Upstash-${END}-Step`] ?? header[`Waypost-${END}-Step`])?.[0];
+  if (text === undefined) return undefined;
+  return /^[0-9]{1,9}$/.test(text.trim()) ? Number(text) : Number.NaN;
+}
+
 /** Whether the workflow's code no longer fits the journal of its run; either prefix is understood (contract W 1.5). */
 export function saysCodeChanged(header: HeaderMap): boolean {
   const value = header['Upstash-Workflow-Code-Changed'] ?? header['Waypost-Workflow-Code-Changed'];

@@ -3,6 +3,7 @@ import type { Section } from '../support/statement.ts';
 import { codeChanges } from './code-changes.ts';
 import { ends } from './ends.ts';
 import { goingOn } from './going-on.ts';
+import { lastSteps } from './last-steps.ts';
 import { limits } from './limits.ts';
 import { lingering } from './lingering.ts';
 import { messagesPerDay } from './messages-per-day.ts';
@@ -18,4 +19,5 @@ export const CHECKPOINTS: readonly Section[] = [
   codeChanges,
   messagesPerDay,
   lingering,
+  lastSteps,
 ];

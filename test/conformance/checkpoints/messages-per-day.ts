@@ -1,6 +1,6 @@
 /** How many messages of a day may checkpoints bring (contract K 4.5)? */
 import { expect } from 'vitest';
-import { called, end, save, send } from '../support/checkpoints.ts';
+import { called, endWith, save, send } from '../support/checkpoints.ts';
 import { type Section, statement } from '../support/statement.ts';
 import { runStep } from '../support/workflow.ts';
 
@@ -9,7 +9,7 @@ export const messagesPerDay: Section = {
   statements: [
     statement(
       'K33',
-      'What is appended counts for the day as publishes do; beyond the limit nothing is saved, and the call goes on.',
+      'What is appended counts for the day as publishes do; beyond the limit nothing is saved, and the call goes on, and may end with its last step.',
       async (server) => {
         const { run, token, answer } = await called(server);
         const both = [{ step: runStep(1) }, { step: runStep(2) }];
@@ -22,8 +22,10 @@ export const messagesPerDay: Section = {
           expect((await send(server, [one.token], [element])).status).toBe(429);
         }
         expect(await run.journal()).toHaveLength(2);
-        answer(end(one.token));
+        answer(endWith(one.token, runStep(2)));
         await run.reached('RUN_SUCCESS');
+        const publish = `/v2/publish/${server.destination('/any')}`;
+        expect((await server.ask('POST', publish)).headers).toMatchObject({ 'ratelimit-remaining': '0' });
       },
       { flags: ['--messages-per-day-max', '2'] },
     ),

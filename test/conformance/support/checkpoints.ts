@@ -93,6 +93,13 @@ export async function sendAlone(server: Subject, token: string, body: string, si
   return (await fetch(`${server.urlOf(otherWorker(server, token))}/v2/waypost/checkpoints`, request)).json();
 }
 
+/** The same with the last step, which no checkpoint has kept. */
+export function endWith(token: string, step: Json, result = ''): Reply {
+  const text = JSON.stringify(step);
+  const headers = { 'Upstash-Workflow-End': token, 'Upstash-Workflow-End-Step': String(Buffer.byteLength(text)) };
+  return answered(200, text + result, headers);
+}
+
 /** How an endpoint answers whose run has returned. */
 export function end(token: string, result = ''): Reply {
   return answered(200, result, { 'Upstash-Workflow-End': token });

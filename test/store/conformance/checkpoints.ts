@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import type { Claimed, Message, NewMessage } from '../../../src/engine/model.ts';
-import type { Checkpointed } from '../../../src/engine/stores.ts';
+import type { Claimed, LogEvent, Message, NewMessage } from '../../../src/engine/model.ts';
+import type { Checkpointed, Settled } from '../../../src/engine/stores.ts';
 import { activeRun, append, appended, begin, ending, journalOf, NO_LIMITS, runLogOf } from './run-world.ts';
 import { delivered, eachWorld, type OpenStore, settlement, T0 } from './world.ts';
 
@@ -113,6 +113,46 @@ export function checkpointConformance(open: OpenStore): void {
     expect((await world().claim({}, T0 + 60_000)).claimed.map(({ message }) => message.key)).toEqual([
       three.message.key,
     ]);
+  });
+
+  /** The end of the run that began with `first`, by `by`, with its last step. */
+  function end(
+    first: Claimed,
+    { message, claimToken }: Pick<Claimed, 'message' | 'claimToken'>,
+    lastStep: NewMessage,
+  ): Promise<Settled> {
+    const change = { ...delivered(T0), ending: ending(first.message), lastStep };
+    return world().store.messages.settle(settlement(message, claimToken, change), T0);
+  }
+
+  it('saves a last step with the end, delivered, whatever its lane has left', async () => {
+    const flowControl = { key: 'k', rate: 1, periodS: 60 };
+    const first = await called();
+    const [one, last] = [1, 2].map((stepId) => atOnce(first.message, stepId, { flowControl })) as [
+      NewMessage,
+      NewMessage,
+    ];
+    await save([first], [one]);
+    const events = ['CREATED', 'ACTIVE', 'DELIVERED'].map((state) => ({ atMs: T0, state }) as LogEvent);
+    expect(await end(first, claimOf(one), { ...last, events })).toEqual({ kind: 'saved' });
+    expect(await journalOf(world(), first.message)).toHaveLength(3);
+    expect((await runLogOf(world())).slice(-5)).toEqual([
+      `DELIVERED ${one.message.key}`,
+      `CREATED ${last.message.key}`,
+      `ACTIVE ${last.message.key}`,
+      `DELIVERED ${last.message.key}`,
+      'RUN_SUCCESS',
+    ]);
+    expect(await world().find(last.message)).toBeUndefined();
+  });
+
+  it('ends nothing with a last step of which the journal has another result', async () => {
+    const first = await called();
+    await append(world(), first.message);
+    const log = await runLogOf(world());
+    expect(await end(first, first, atOnce(first.message, 1))).toEqual({ kind: 'stepTaken' });
+    expect(await runLogOf(world())).toEqual(log);
+    await activeRun(world());
   });
 
   const full = eachWorld(() => open({ ...NO_LIMITS, journalBytesMax: 50 }));

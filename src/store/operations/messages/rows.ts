@@ -101,6 +101,7 @@ export interface StoredChange {
   deadLetter?: SqlValue[];
   follows?: StoredNewMessage[];
   ending?: StoredEnding;
+  lastStep?: StoredNewMessage;
   /** Code of the failure callback's state, if this message is a failure callback. */
   failureState?: number;
   toldAs?: OperatorEventKind;
@@ -193,7 +194,8 @@ export function encodeSettlement(settlement: Settlement): StoredSettlement {
   return stored;
 }
 
-function encodeChange({ next, events, deadLetter, follows, ending, failureCallback, toldAs }: Change): StoredChange {
+function encodeChange(change: Change): StoredChange {
+  const { next, events, deadLetter, follows, ending, lastStep, failureCallback, toldAs } = change;
   const stored: StoredChange = { events: events.map(encodeEvent) };
   if (next.kind === 'waiting') {
     const { dueAtMs, retried, parkings = null } = next;
@@ -202,6 +204,7 @@ function encodeChange({ next, events, deadLetter, follows, ending, failureCallba
   if (deadLetter) stored.deadLetter = encodeDeadLetter(deadLetter);
   if (follows) stored.follows = follows.map(encodeNewMessage);
   if (ending) stored.ending = encodeEnding(ending);
+  if (lastStep) stored.lastStep = encodeNewMessage(lastStep);
   if (failureCallback) stored.failureState = FAILURE_STATE[failureCallback];
   if (toldAs) stored.toldAs = toldAs;
   return stored;

@@ -14,6 +14,7 @@ import { lastEventTimes, type MessageEvents, type WriteContext } from '../logs/l
 import { merged } from '../operation.ts';
 import { insertFacts } from '../operator-events.ts';
 import { judge, writeEndings } from '../runs/end.ts';
+import { LastSteps } from '../runs/last-steps.ts';
 import { insertMessages } from './accept.ts';
 import type { ClaimedRow } from './claimed-rows.ts';
 import { MESSAGE_AT, type NewMessageRow } from './columns.ts';
@@ -57,25 +58,28 @@ export interface Owned {
 export const settle = merged(
   {
     weight: ({ settlement: { change } }) => {
-      const { rows, bytes } = weightOf(change.follows ?? []);
+      const { rows, bytes } = weightOf(newMessagesOf(change));
       return { rows: 1 + rows, bytes: bytes + answerBytes(change.events) };
     },
     touches: ({ settlement: { key, isAlone, change, changeIfCancelRequested } }, limits) => ({
       messages: isAlone && limits.parallelismMax === 0 ? [] : [key],
-      projects: projectsSharedBy([...(change.follows ?? []), ...(changeIfCancelRequested?.follows ?? [])], limits),
+      projects: projectsSharedBy([...newMessagesOf(change), ...newMessagesOf(changeIfCancelRequested)], limits),
     }),
   },
   async (context: WriteContext, commands: readonly SettleArgs[]): Promise<Settled<ClaimedRow>[]> => {
     const nowMs = Math.max(...commands.map((command) => command.nowMs));
     const savedByCommand = await findSaved(context, commands);
-    const refused = await refuseEndings(context, savedByCommand);
+    const lastSteps = await LastSteps.load(context, [...savedByCommand.values()]);
+    const refused = await refuseEndings(context, savedByCommand, lastSteps);
     const saved = [...savedByCommand.values()];
     await writeAll(context, saved);
+    await lastSteps?.save(saved);
     const isMoreLeft = await endRunsOf(context, saved, nowMs);
     const followsByCommand = await insertFollows(context, saved, nowMs);
     const nextByCommand = await releaseNextOf(context, saved, nowMs);
     return commands.map((command) => {
-      if (refused.has(command)) return { kind: 'runChanged' };
+      const refusal = refused.get(command);
+      if (refusal) return { kind: refusal };
       const done = savedByCommand.get(command);
       if (!done) return { kind: 'stale' };
       const next = nextByCommand.get(command);
@@ -91,6 +95,10 @@ export const settle = merged(
     });
   },
 );
+
+function newMessagesOf(change: StoredChange | undefined): StoredNewMessage[] {
+  return [...(change?.follows ?? []), ...(change?.lastStep ? [change.lastStep] : [])];
+}
 
 /** The endpoint's answer is the last value of an event's detail; a dead letter refers to the same bytes. */
 function answerBytes(events: readonly StoredEvent[]): number {
@@ -119,18 +127,24 @@ export async function findSaved(
   return saved;
 }
 
-/** Removes the settlements that would end a run which has changed since they were decided; returns their commands. */
+/**
+ * Removes the settlements that would end a run which has changed since they were decided, or whose last step is not the
+ * first one in its journal (P8); returns their commands.
+ */
 async function refuseEndings(
   { tx }: WriteContext,
   savedByCommand: Map<SettleArgs, Owned>,
-): Promise<ReadonlySet<SettleArgs>> {
-  const refused = new Set<SettleArgs>();
+  lastSteps: LastSteps | undefined,
+): Promise<ReadonlyMap<SettleArgs, 'runChanged' | 'stepTaken'>> {
+  const refused = new Map<SettleArgs, 'runChanged' | 'stepTaken'>();
   const endings = [...savedByCommand.values()].flatMap(({ change }) => (change.ending ? [change.ending] : []));
   if (endings.length === 0) return refused;
   const verdicts = await judge(tx, endings);
   for (const [command, { change }] of savedByCommand) {
-    if (!change.ending || verdicts.get(change.ending) === 'ended') continue;
-    refused.add(command);
+    if (!change.ending) continue;
+    const isCurrent = verdicts.get(change.ending) === 'ended';
+    if (isCurrent && !lastSteps?.isTaken(change)) continue;
+    refused.set(command, isCurrent ? 'stepTaken' : 'runChanged');
     savedByCommand.delete(command);
   }
   return refused;
