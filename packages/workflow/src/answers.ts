@@ -17,16 +17,19 @@ type Finish =
   | 'auth-fail'
   | 'failure-callback-undefined';
 
-export function answer(workflowRunId: string, finish: 'ended', end: { result: unknown; token: Token }): Reply;
+/** The run is to end. */
+export interface End {
+  token: Token;
+  /** The last step, if the server does not have it yet. */
+  lastStep?: { text: string; bytes: number };
+}
+
+export function answer(workflowRunId: string, finish: 'ended', end: End & { result: unknown }): Reply;
 export function answer(workflowRunId: string, finish: Finish): Reply;
-export function answer(
-  workflowRunId: string,
-  finish: Finish | 'ended',
-  end?: { result: unknown; token: Token },
-): Reply {
+export function answer(workflowRunId: string, finish: Finish | 'ended', end?: End & { result: unknown }): Reply {
   switch (finish) {
     case 'ended':
-      return respond(200, JSON.stringify(end?.result) ?? '', { [HEADER.end]: end?.token ?? '' });
+      return endAnswer(end?.token ?? '', end?.lastStep, JSON.stringify(end?.result) ?? '');
     case 'auth-fail':
       return respond(400, JSON.stringify({ message: REFUSED, workflowRunId }));
     case 'failure-callback-undefined':
@@ -36,6 +39,11 @@ export function answer(
     default:
       return respond(200, JSON.stringify({ workflowRunId, finishCondition: finish }));
   }
+}
+
+function endAnswer(token: Token, lastStep: End['lastStep'], result: string): Reply {
+  if (!lastStep) return respond(200, result, { [HEADER.end]: token });
+  return respond(200, lastStep.text + result, { [HEADER.end]: token, [HEADER.endStep]: String(lastStep.bytes) });
 }
 
 /** The failure function has run, and returned `result`. */

@@ -59,6 +59,8 @@ export interface CallLimits {
   budgetMs?: number | undefined;
   /** How long it may stay for what comes next. */
   lingerMs: number;
+  /** How many bytes its last step may have to come with the end of the run. */
+  lastStepBytesMax: number;
 }
 
 /** What is due at the end of a linger still has to be claimed. */
@@ -88,16 +90,20 @@ export class Call {
   readonly #endsAtMs: number;
   /** How long it stays for what comes next; 0: it does not. */
   readonly lingerMs: number;
+  /** How many bytes the last step may have to come with the end of the run; 0: none comes with it. */
+  readonly lastStepBytesMax: number;
   /** Of the message that it delivers. */
   readonly #delivered: Token;
   #held: Token[];
 
-  constructor(server: Server, token: Token, { budgetMs = Number.POSITIVE_INFINITY, lingerMs }: CallLimits) {
+  constructor(server: Server, token: Token, limits: CallLimits) {
+    const { budgetMs = Number.POSITIVE_INFINITY, lingerMs, lastStepBytesMax } = limits;
     this.#server = server;
     this.#delivered = token;
     this.#held = [token];
     this.#endsAtMs = performance.now() + budgetMs;
     this.lingerMs = lingerMs;
+    this.lastStepBytesMax = lastStepBytesMax;
   }
 
   /** Aborts when the call is over: the workflow's own work may stop with it. */

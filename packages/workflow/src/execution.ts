@@ -3,6 +3,7 @@
  * on. Steps that are begun in the same turn of the event loop are a group. The journal gets what the official library
  * would have left in it, so that either may take over (contract K 6).
  */
+import type { End } from './answers.ts';
 import { type Append, type Call, CallOver, type Handover, type Token } from './call.ts';
 import { changeAtReturn, changeOf } from './code-changes.ts';
 import { type CodeChangedError, WorkflowError } from './errors.ts';
@@ -39,6 +40,14 @@ interface Group {
   values?: Promise<unknown[]>;
 }
 
+/** A result that the workflow has, and the server not yet. */
+interface Unsaved {
+  result: Step;
+  timer: ReturnType<typeof setTimeout>;
+  /** Answers whether the call goes on. */
+  saving?: Promise<boolean>;
+}
+
 export class Execution {
   /**
    * Resolves when nothing is left to do, although the workflow has not returned: with what the call goes on with, or why it
@@ -56,6 +65,9 @@ export class Execution {
   #inside: string | undefined;
   /** The step that threw, and what. */
   #failed: { stepName: string; error: unknown } | undefined;
+  /** Groups that the workflow waits for. */
+  #underWay = 0;
+  #unsaved: Unsaved | undefined;
   /** What the call holds and has no more to do for, once something follows. */
   #held: Token[];
   /** Whatever the workflow begins now is left to the next who runs it. */
@@ -86,6 +98,29 @@ export class Execution {
     return this.#failed?.error === error ? this.#failed?.stepName : undefined;
   }
 
+  /** What the run ends with, now that the workflow has returned. `undefined`: another call ends it. */
+  async end(): Promise<End | undefined> {
+    const unsaved = this.#unsaved;
+    if (unsaved && !unsaved.saving) {
+      const text = JSON.stringify(unsaved.result);
+      const bytes = new TextEncoder().encode(text).length;
+      if (bytes <= this.#call.lastStepBytesMax) {
+        clearTimeout(unsaved.timer);
+        return { token: this.#call.token, lastStep: { text, bytes } };
+      }
+    }
+    return (await this.saved()) ? { token: this.#call.token } : undefined;
+  }
+
+  /** Resolves when all results that the workflow has are saved; to false if the call does not go on. */
+  async saved(): Promise<boolean> {
+    const unsaved = this.#unsaved;
+    if (!unsaved) return true;
+    clearTimeout(unsaved.timer);
+    unsaved.saving ??= this.#save(unsaved.result);
+    return unsaved.saving;
+  }
+
   /** The step's result. Never settles when this call is not the one that brings it. */
   async add<T>(step: LazyStep<T>): Promise<T> {
     if (this.#inside !== undefined)
@@ -109,15 +144,19 @@ export class Execution {
   }
 
   async #valuesOf({ firstId, steps }: Group): Promise<unknown[]> {
-    const change = changeOf(this.#journal, steps, firstId);
-    if (change) return this.#stop(change);
+    this.#underWay += 1;
     try {
+      if (!(await this.saved())) return await this.#end();
+      const change = changeOf(this.#journal, steps, firstId);
+      if (change) return await this.#stop(change);
       const [step] = steps;
       if (step && steps.length === 1) return [await this.#single(step, firstId)];
       return await this.#group(steps, firstId);
     } catch (error) {
       if (error instanceof CallOver) return this.#stop(error);
       throw error;
+    } finally {
+      this.#underWay -= 1;
     }
   }
 
@@ -126,11 +165,27 @@ export class Execution {
     if (known) return this.#read(step, known);
     if (!step.execute) return this.#leave(this.#held, [requestOf(step, resultOf(step, id, 1))], this.#isSoon([step]));
     const result = await this.#execute(step, id, 1);
-    const [entry] = await this.#call.checkpoint(this.#held, [{ step: result }]);
-    // What the call still holds when it ends is delivered on its own.
-    if (entry?.token === undefined || this.#call.isLate) return this.#end();
-    this.#held = [entry.token];
+    const { lastStepBytesMax, isLate } = this.#call;
+    if (lastStepBytesMax > 0 && this.#underWay === 1 && !isLate) this.#saveSoon(result);
+    else if (!(await this.#save(result))) return this.#end();
     return this.#finished(step, result);
+  }
+
+  /**
+   * The workflow goes on with the result at once. If it returns, the result comes with the end of the run. Else it is saved
+   * before the next step, and soon, when the workflow does something else.
+   */
+  #saveSoon(result: Step): void {
+    const timer = setTimeout(() => this.saved().catch(() => {}), 0); // told when the workflow comes to the next step
+    this.#unsaved = { result, timer };
+  }
+
+  /** Answers whether the call goes on. What it still holds when it ends is delivered on its own. */
+  async #save(result: Step): Promise<boolean> {
+    const [entry] = await this.#call.checkpoint(this.#held, [{ step: result }]);
+    if (entry?.token === undefined || this.#call.isLate) return false;
+    this.#held = [entry.token];
+    return true;
   }
 
   async #group(steps: LazyStep[], firstId: number): Promise<unknown[]> {

@@ -14,6 +14,7 @@ import type { Reply } from './http.ts';
 import { readJournal, upTo } from './journal.ts';
 import { messageOf } from './server.ts';
 import type { RawStep } from './types.ts';
+import { HEADER } from './wire.ts';
 
 /** What one message came to. */
 interface Turn {
@@ -44,7 +45,9 @@ class CallUnderWay<TInitialPayload, TResult> {
     this.#delivery = delivery;
     const { lingerMs, options } = workflow;
     const { server } = delivery.endpoint;
-    this.#call = new Call(server, tokenOf(delivery.headers), { lingerMs, budgetMs: options.callBudgetMs });
+    const lastStepBytesMax = Number(delivery.headers.get(HEADER.endStep) ?? 0);
+    const limits = { lingerMs, budgetMs: options.callBudgetMs, lastStepBytesMax };
+    this.#call = new Call(server, tokenOf(delivery.headers), limits);
   }
 
   take(handed: Handover): Promise<Turn> {
@@ -101,10 +104,17 @@ class CallUnderWay<TInitialPayload, TResult> {
       }
       if (execution.changeAtReturn) throw execution.changeAtReturn;
       if (execution.count === 0) return this.#answered('auth-fail');
-      await middlewares.life('runCompleted', { result: ended.result });
-      return { reply: answer(facts.workflowRunId, 'ended', { result: ended.result, token: call.token }) };
+      const { result } = ended;
+      await middlewares.life('runCompleted', { result });
+      const end = await execution.end();
+      if (!end) return this.#answered('success');
+      return { reply: answer(facts.workflowRunId, 'ended', { ...end, result }) };
     } catch (error) {
-      return this.#failed(error, execution.stepOf(error));
+      const cause = await execution.saved().then(
+        () => error,
+        (notSaved: unknown) => notSaved,
+      );
+      return this.#failed(cause, execution.stepOf(cause));
     }
   }
 

@@ -22,6 +22,7 @@ export const HEADER = {
   callbackContentType: 'Upstash-Workflow-ContentType',
   checkpoint: 'Upstash-Workflow-Checkpoint',
   end: 'Upstash-Workflow-End',
+  endStep: 'Upstash-Workflow-End-Step',
   codeChanged: 'Upstash-Workflow-Code-Changed',
   label: 'Upstash-Label',
   features: 'Upstash-Feature-Set',
