@@ -711,4 +711,12 @@ describe('messages that wait for an origin', () => {
   test('are a few to an origin that a claim does not name', () => {
     expect(new InFlight(limits).offer(64)).toMatchObject({ roomByOrigin: {}, defaultRoom: 4 });
   });
+
+  test('are all that it may have to an idle origin whose line a claim serves, however many others have answered', () => {
+    const inFlight = new InFlight(limits);
+    for (let nth = 0; nth < 40; nth += 1) inFlight.noteAnswer(lineOf(2, `https://${nth}.example`), 0);
+    for (let answers = 0; answers < 3; answers += 1) inFlight.noteAnswer(A, 0);
+    const { roomByOrigin } = inFlight.offer(64, [A]);
+    expect({ ...roomByOrigin }).toEqual({ [readLine(A).origin]: 7 });
+  });
 });

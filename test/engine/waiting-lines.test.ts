@@ -54,6 +54,14 @@ test('who was served goes to the end of the row', () => {
   expect(row.next(3, NONE)).toEqual([b, c, a]);
 });
 
+test('of projects with as many attempts in flight the one that was served comes last', () => {
+  const [a, b] = linesOf(1, 2) as [OriginLine, OriginLine];
+  const [c] = linesOf(2, 1) as [OriginLine];
+  const row = linesWith([a, b, c]);
+  row.moveToEnd(a);
+  expect(row.next(3, NONE)).toEqual([c, b, a]);
+});
+
 test('who is there already keeps its turn when it is named again', () => {
   const [a, b] = linesOf(1, 2) as [OriginLine, OriginLine];
   const row = linesWith([a, b]);

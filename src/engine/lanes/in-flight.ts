@@ -161,16 +161,18 @@ export class InFlight {
   /**
    * Sets half of the free slots and bytes aside for a claim of up to `slotsMax` messages. The other half is for messages
    * that are accepted, or taken by other claims, until this one is answered: together they never exceed a limit. An odd
-   * slot goes to the claim.
+   * slot goes to the claim. It serves `lines`, and is told the room of their origins.
    */
-  offer(slotsMax: number): Offer {
+  offer(slotsMax: number, lines: readonly OriginLine[] = []): Offer {
     const slots = Math.min(slotsMax, half(this.freeSlots));
     const most = half(Math.min(this.#countPerOriginMax - this.#offeredToEach(), this.freeSlots));
     const defaultRoom = Math.min(most, FIRST_COUNT_MAX);
     const roomByOrigin: Record<string, number> = Object.create(null);
-    for (const origin of this.#knownOrigins()) {
+    const served = new Set(lines.map((line) => readLine(line).origin));
+    for (const origin of this.#knownOrigins(served)) {
       const room = Math.min(slots, this.#roomOfStart(origin), half(this.#roomOfOrigin(origin, NOTHING)));
-      const isMore = room > defaultRoom && (this.#countByOrigin.get(origin) ?? FIRST_COUNT_MAX) >= FIRST_COUNT_MAX;
+      const isBusy = (this.#countByOrigin.get(origin) ?? FIRST_COUNT_MAX) >= FIRST_COUNT_MAX;
+      const isMore = room > defaultRoom && (isBusy || served.has(origin));
       if (isMore || room < Math.min(slots, defaultRoom)) roomByOrigin[origin] = room;
     }
     const roomByLine: Record<OriginLine, number> = {};
@@ -329,14 +331,14 @@ export class InFlight {
   }
 
   /**
-   * Origins whose room may differ from the default. One that may have more than a few, and has less, is named only while
-   * such origins are few: a thousand names would cost more than what they bring. It gets a few, and is named when it
-   * is busy with these.
+   * Origins whose room may differ from the default. One that may have more than a few, and has less, is named only when it is
+   * served, or while such origins are few: a thousand names would cost more than what they bring. It gets a few, and is named
+   * when it is busy with these.
    */
-  #knownOrigins(): ReadonlySet<string> {
+  #knownOrigins(served: ReadonlySet<string>): ReadonlySet<string> {
     const offered = [...this.#offers].flatMap(({ roomByOrigin }) => Object.keys(roomByOrigin));
     const idle = this.#slowStart.origins(IDLE_NAMED_MAX);
-    return new Set([...this.#countByOrigin.keys(), ...this.#reducedMaxByOrigin.keys(), ...offered, ...idle]);
+    return new Set([...this.#countByOrigin.keys(), ...this.#reducedMaxByOrigin.keys(), ...offered, ...idle, ...served]);
   }
 
   /** Slots that the claims under way offer to each origin that they do not name. */

@@ -72,15 +72,19 @@ export class WaitingLines {
     this.#put(line, turn);
   }
 
-  /** The line was served and still has messages: it is last now, so that every line gets its turn. */
+  /** The line was served and still has messages: it is last now, and so is its project, so that all get their turn. */
   moveToEnd(line: OriginLine): void {
+    const { projectId } = readLine(line);
     this.delete(line);
+    const others = this.#byProject.get(projectId);
+    this.#byProject.delete(projectId);
+    if (others) this.#byProject.set(projectId, others);
     this.add(line);
   }
 
   /**
    * Up to `max` lines that may start an attempt, without those of `skipped`. Projects take turns, those with the fewest
-   * attempts in flight first. Costs about as many steps as there are attempts in flight and projects with lines, however many
+   * attempts in flight first, and of these the one that was served first. Costs about as many steps as there are attempts in flight and projects with lines, however many
    * lines there are.
    */
   next(max: number, skipped: ReadonlySet<OriginLine>): OriginLine[] {

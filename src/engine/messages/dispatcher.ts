@@ -375,7 +375,7 @@ export class Dispatcher implements CallSlots {
   async #claim(targets: ClaimTargets): Promise<void> {
     const { due, linesToServe } = targets;
     const usable = due ? Infinity : linesToServe.reduce((sum, line) => sum + this.#inFlight.roomOf(line), 0);
-    const offer = this.#inFlight.offer(Math.min(CLAIM_MAX, usable));
+    const offer = this.#inFlight.offer(Math.min(CLAIM_MAX, usable), linesToServe);
     const isStrict = this.#claims.size > 0;
     const claim: ClaimUnderWay = {
       linesToServe,
