@@ -44,6 +44,12 @@ const TEXTS: readonly [title: string, text: string, postgres: string, sqlite: st
     'select key from messages where key in (select value from json_each(?)) and key not in (select value from json_each(?)) and line in (1, 4)',
   ],
   [
+    'goes through a list of numbers as through rows',
+    'select p.value as id from list (??) p where exists lookup (select 1 from runs r where r.project_id = p.value) limit ?',
+    'select p.value as id from unnest($1::bigint[]) p(value) where exists (select 1 from runs r where r.project_id = p.value offset 0) limit $2',
+    'select p.value as id from json_each(?) p where exists (select 1 from runs r where r.project_id = p.value) limit +?',
+  ],
+  [
     'leaves to the planner what no word tells it',
     'select c.key from contents c join dead d on d.key = c.key where exists (select 1 from runs) and c.key in (select 1)',
     'select c.key from contents c join dead d on d.key = c.key where exists (select 1 from runs) and c.key in (select 1)',

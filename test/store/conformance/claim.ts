@@ -238,6 +238,39 @@ export function claimConformance(open: OpenStore): void {
     }
   });
 
+  it('leaves half of its slots to what it serves second, be that lines or what is due', async () => {
+    const inLine = Array.from({ length: 100 }, () =>
+      world().message({ url: A, state: { kind: 'origin', dueAtMs: T0 } }),
+    );
+    const due = Array.from({ length: 100 }, () => world().message({ url: B }));
+    await world().store.messages.accept([...inLine, ...due], T0);
+    const ofLine = new Set(inLine.map(({ message }) => message.key));
+    for (const dueFirst of [false, true]) {
+      const claimed = keysOf(await world().claim({ linesToServe: [LINE_A], dueFirst, limit: 65 }));
+      expect([claimed.length, claimed.filter((key) => ofLine.has(key)).length]).toEqual([65, dueFirst ? 32 : 33]);
+    }
+  });
+
+  it('gives what is due the slots for which lines have no room', async () => {
+    const inLine = Array.from({ length: 10 }, () =>
+      world().message({ url: A, state: { kind: 'origin', dueAtMs: T0 } }),
+    );
+    const due = Array.from({ length: 10 }, () => world().message({ url: B }));
+    await world().store.messages.accept([...inLine, ...due], T0);
+    const answer = await world().claim({ linesToServe: [LINE_A], dueFirst: true, limit: 6, roomByOrigin: { [A]: 1 } });
+    expect(answer.claimed.map(({ message }) => message.origin).toSorted()).toEqual([A, B, B, B, B, B]);
+  });
+
+  it('gives one line no more than eight while lines of other projects wait for the same slots', async () => {
+    const stateOf = { state: { kind: 'origin', dueAtMs: T0 } } as const;
+    const crowd = Array.from({ length: 20 }, () => world().message({ url: A, ...stateOf }));
+    await world().store.messages.accept(crowd, T0);
+    const other = await world().accept({ url: B, projectId: OTHER_PROJECT, ...stateOf });
+    const linesToServe = [LINE_A, lineOf(OTHER_PROJECT, B)];
+    const claimed = keysOf(await world().claim({ linesToServe, due: false, limit: 9 }));
+    expect(claimed).toEqual([...crowd.slice(0, 8).map(({ message }) => message.key), other.key]);
+  });
+
   it('serves each project by a line of its own before the same origin', async () => {
     const inLine = { kind: 'origin', dueAtMs: T0 } as const;
     for (let index = 0; index < 3; index += 1) await world().accept({ url: A, state: inLine });

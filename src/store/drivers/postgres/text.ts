@@ -11,15 +11,19 @@ const DEFINITION = /^\s*(create table|alter table)\b/;
 
 const DATABASE_SIZE = '(select pg_database_size(current_database()) as bytes, null::bigint as unused)';
 
-/** `?` becomes `$1` and so on; `in (??)` compares with an array. In definitions, text columns get byte order. */
+/**
+ * `?` becomes `$1` and so on; `in (??)` compares with an array, and `list (??)` is one as rows. In definitions, text columns
+ * get byte order.
+ */
 export function toPostgres(text: string): string {
   // Names and keys are compared as in SQLite, byte by byte, whatever the database's language.
   if (DEFINITION.test(text)) return text.replaceAll(/\btext\b/g, 'text collate "C"');
   let count = 0;
   const sized = text.replace('from database_size', `from ${DATABASE_SIZE}`);
-  return spellLookups(sized).replaceAll(/not in \(\?\?\)|in \(\?\?\)|\?/g, (mark) => {
+  return spellLookups(sized).replaceAll(/not in \(\?\?\)|in \(\?\?\)|list \(\?\?\) (\w+)|\?/g, (mark, list) => {
     count += 1;
     if (mark === '?') return `$${count}`;
+    if (list !== undefined) return `unnest($${count}::bigint[]) ${list}(value)`;
     return mark === 'in (??)' ? `= any($${count})` : `<> all($${count})`;
   });
 }

@@ -10,6 +10,7 @@ const DATABASE_SIZE = `(select page_count * page_size as bytes, freelist_count *
 
 export function toSqlite(text: string): string {
   return text
+    .replaceAll('list (??)', 'json_each(?)')
     .replaceAll('in (??)', 'in (select value from json_each(?))')
     .replaceAll('in list (', 'in (')
     .replaceAll('exists lookup (', 'exists (')

@@ -41,6 +41,7 @@ export class Round {
   readonly #emptied = new Set<OriginLine>();
   readonly #toOrigin: Candidate[] = [];
   readonly #toLane: [key: number, line: number][] = [];
+  #countMax: number;
   #bytes = 0;
   #bytesReached = false;
 
@@ -50,6 +51,7 @@ export class Round {
     this.nowMs = nowMs;
     this.#request = request;
     this.#rooms = new ClaimRooms(request);
+    this.#countMax = request.limit;
     this.flows = new FlowLanes(tx, nowMs);
     this.#gate = new ProjectGate(tx, limits.parallelismMax);
   }
@@ -59,12 +61,22 @@ export class Round {
     return this.#request.hasLines ? CANDIDATE_BEHIND_FIELDS : CANDIDATE_FIELDS;
   }
 
+  /** How many messages the claim may take. */
+  get limit(): number {
+    return this.#request.limit;
+  }
+
+  /** For a while no more than `count` messages are taken in all, if that is less than the request allows. */
+  limitTo(count: number): void {
+    this.#countMax = Math.min(count, this.#request.limit);
+  }
+
   get isFull(): boolean {
-    return this.#bytesReached || this.taken.length >= this.#request.limit;
+    return this.#bytesReached || this.taken.length >= this.#countMax;
   }
 
   get messagesLeft(): number {
-    return this.#request.limit - this.taken.length;
+    return this.#countMax - this.taken.length;
   }
 
   /** Lines that messages have joined in this round. */

@@ -4,17 +4,18 @@ import type { ClaimRequest } from '../../../engine/messages/claims.ts';
 import type { ProjectId } from '../../../engine/model.ts';
 import type { StoreLimits } from '../../../engine/stores.ts';
 import type { Queries } from '../../driver.ts';
-import { flowRefsOf, nextWakeAtMs, wokenLanes } from '../lanes/flow-lanes.ts';
-import { LINE, NOT_ENDING } from '../lanes/lines.ts';
+import { nextWakeAtMs, wokenLanes } from '../lanes/flow-lanes.ts';
+import { LINE, NOT_ENDING, PAST_LANES } from '../lanes/lines.ts';
 import { projectsWithHeld } from '../lanes/project-gate.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { write } from '../operation.ts';
-import { CANDIDATE_FIELDS, type Candidate, Round } from './claim-round.ts';
+import { type Candidate, Round } from './claim-round.ts';
 import { type ClaimedRow, own } from './claimed-rows.ts';
+import { LinesInTurn } from './lines-in-turn.ts';
 import { projectsInTurn } from './projects-in-turn.ts';
 
 /**
- * The fewest due messages looked at, even for few slots. Those without a slot move to their origin's line. No more than
+ * The fewest due messages looked at when a claim has fewer slots. Those without a slot move to their origin's line. No more than
  * a whole claim takes, so that none moves there only because a claim is full.
  */
 const WINDOW_MIN = 64;
@@ -46,12 +47,9 @@ export const claim = write(
   async (context: WriteContext, { request, nowMs }: ClaimArgs): Promise<ClaimRows> => {
     const { tx } = context;
     const round = new Round(context, request, nowMs);
-    if (request.due) await round.releaseHeldProjects();
-    const emptied = request.dueFirst ? [] : await serveLines(round, request.linesToServe);
-    if (request.due && request.lanesFirst) await serveLanes(round);
-    const lastProject = request.due ? await takeDue(round, request.afterProject) : undefined;
-    if (request.due && !request.lanesFirst) await serveLanes(round);
-    if (request.dueFirst) emptied.push(...(await serveLines(round, request.linesToServe)));
+    const lines = new LinesInTurn(round, request.linesToServe);
+    const lastProject = request.due ? await serveDue(round, lines, request) : undefined;
+    await lines.serve();
     await round.sendBack();
     const claimed = await own(context, round.taken, request.worker, nowMs);
     await round.flows.save(context.due);
@@ -61,7 +59,7 @@ export const claim = write(
     return {
       claimed,
       waitingLines: round.waitingLines,
-      emptied,
+      emptied: lines.emptied,
       nextDueAtMs: nextMs,
       isLocked: isOthers && nextMs !== null && nextMs <= nowMs,
       lastProject,
@@ -79,27 +77,14 @@ async function projectsOfClaim(
   const addAll = (rows: readonly { project_id: ProjectId }[]): void => {
     for (const { project_id } of rows) projects.add(project_id);
   };
-  for (const line of request.linesToServe) {
-    const { projectId, origin } = readLine(line);
-    if (projects.has(projectId)) continue;
-    addAll(
-      await queries.query(
-        `select distinct project_id from (select project_id, flow_key from messages
-           where project_id = ? and origin = ? and claim_token is null and line = ${LINE.origin} order by due_at_ms, key limit ?) as first
-         where ${parallelismMax > 0 ? '1 = 1' : 'flow_key is not null'}`,
-        [projectId, origin, request.limit + 1],
-      ),
-    );
-  }
-  if (!request.due) return projects;
-  addAll(
-    await queries.query(
-      `select distinct project_id from (select project_id from flow_keys where wake_at_ms <= ?
-         order by wake_at_ms, project_id, key limit ?) as first`,
-      [nowMs, LANES_MAX],
-    ),
-  );
-  if (parallelismMax === 0) return projects;
+  const ofLines = [...new Set(request.linesToServe.map((line) => readLine(line).projectId))];
+  if (parallelismMax > 0) for (const projectId of ofLines) projects.add(projectId);
+  const [withKeys, woken] = await Promise.all([
+    parallelismMax > 0 ? [] : withKeysInLines(queries, ofLines),
+    request.due ? withWokenKeys(queries, nowMs) : [],
+  ]);
+  addAll([...withKeys, ...woken]);
+  if (!request.due || parallelismMax === 0) return projects;
   for (const projectId of await projectsWithHeld(queries)) projects.add(projectId);
   if (request.afterProject !== undefined) {
     for (const projectId of (await projectsInTurn(queries, request.afterProject, nowMs)).due) projects.add(projectId);
@@ -115,34 +100,37 @@ async function projectsOfClaim(
   return projects;
 }
 
-/** Takes messages of each line up to its room; returns the lines that are empty now. */
-async function serveLines(round: Round, lines: readonly OriginLine[]): Promise<OriginLine[]> {
-  const emptied: OriginLine[] = [];
-  for (const line of lines) {
-    if (round.isFull) break;
-    const { projectId, origin } = readLine(line);
-    const room = Math.min(round.roomOf(line), round.messagesLeft);
-    // No check of the due time: they were due when they came here, and a clock set back since must not block them.
-    const candidates = await round.tx.query<Candidate>(
-      `select ${CANDIDATE_FIELDS} from messages
-       where project_id = ? and origin = ? and claim_token is null and line = ${LINE.origin} and ${NOT_ENDING}
-       order by due_at_ms, key limit ? for update skip locked`,
-      [projectId, origin, room + 1],
-    );
-    await round.flows.load(flowRefsOf(candidates));
-    await round.load(candidates);
-    const takenBefore = round.taken.length;
-    let gone = 0;
-    for (const candidate of candidates) {
-      if (round.taken.length - takenBefore === room || !round.mayTouch(candidate)) break;
-      if (!round.takeOrSendBack(candidate)) break;
-      gone += 1;
-    }
-    if (gone < candidates.length || gone > room) continue;
-    emptied.push(line);
-    round.noteEmptied(line);
-  }
-  return emptied;
+type OfProject = { project_id: ProjectId };
+
+/** Those of the projects in whose lines messages with a flow-control key wait. */
+async function withKeysInLines(queries: Queries, projectIds: readonly ProjectId[]): Promise<OfProject[]> {
+  if (projectIds.length === 0) return [];
+  return await queries.query(
+    `select p.value as project_id from list (??) p where exists lookup (select 1 from messages m
+       where m.project_id = p.value and m.claim_token is null and m.line in (${PAST_LANES}) and m.flow_key is not null)`,
+    [projectIds],
+  );
+}
+
+function withWokenKeys(queries: Queries, nowMs: number): Promise<OfProject[]> {
+  return queries.query(
+    `select distinct project_id from (select project_id from flow_keys where wake_at_ms <= ?
+       order by wake_at_ms, project_id, key limit ?) as first`,
+    [nowMs, LANES_MAX],
+  );
+}
+
+/** Serves the due index and the keys' lists, before the lines or after some of them. What comes first leaves the other half. */
+async function serveDue(round: Round, lines: LinesInTurn, request: ClaimRequest): Promise<ProjectId | undefined> {
+  const half = Math.ceil(request.limit / 2);
+  await round.releaseHeldProjects();
+  if (request.dueFirst) round.limitTo(Math.max(half, request.limit - lines.room));
+  else await lines.serve(half);
+  if (request.lanesFirst) await serveLanes(round);
+  const lastProject = await takeDue(round, request.afterProject);
+  if (!request.lanesFirst) await serveLanes(round);
+  round.limitTo(request.limit);
+  return lastProject;
 }
 
 /**
@@ -150,17 +138,51 @@ async function serveLines(round: Round, lines: readonly OriginLine[]): Promise<O
  * the last one that had its turn: then one with few messages does not wait behind one with a million.
  */
 async function takeDue(round: Round, afterProject: ProjectId | undefined): Promise<ProjectId | undefined> {
+  if (round.isFull) return afterProject;
   if (afterProject === undefined) {
     await takeInOrder(round, undefined, round.messagesLeft, 1);
     return undefined;
   }
   const { due, last } = await projectsInTurn(round.tx, afterProject, round.nowMs);
+  // The first of all of them are read at once: one after the other, each would cost a round trip.
+  const size = windowOf(round, Math.ceil(round.messagesLeft / due.length), due.length);
+  const firsts = due.map((projectId) => readWindow(round, projectId, size));
+  await Promise.all(firsts);
   for (const [index, projectId] of due.entries()) {
     const turns = due.length - index;
-    await takeInOrder(round, projectId, Math.ceil(round.messagesLeft / turns), turns);
+    await takeInOrder(round, projectId, Math.ceil(round.messagesLeft / turns), turns, firsts[index]);
     if (round.isFull) return projectId;
   }
   return last;
+}
+
+/** Messages that are next in the due index, of one project or of all. */
+interface Window {
+  candidates: Candidate[];
+  /** Whether there may be more. */
+  isFull: boolean;
+}
+
+/** How many to look at for a project that may have `left` of the slots, when `turns` projects share what is looked at. */
+function windowOf({ limit }: Round, left: number, turns: number): number {
+  return Math.ceil(left + Math.max(0, WINDOW_MIN - limit) / turns);
+}
+
+async function readWindow(
+  { tx, nowMs, candidateFields }: Round,
+  projectId: ProjectId | undefined,
+  size: number,
+  after: Pick<Candidate, 'due_at_ms' | 'key'> = { due_at_ms: -1, key: -1 },
+): Promise<Window> {
+  const ofProject = projectId === undefined ? '' : 'project_id = ? and ';
+  const candidates = await tx.query<Candidate>(
+    `select ${candidateFields} from messages
+     where ${ofProject}claim_token is null and line = ${LINE.due} and due_at_ms <= ? and (due_at_ms, key) > (?, ?)
+       and ${NOT_ENDING}
+     order by due_at_ms, key limit ? for update skip locked`,
+    [...(projectId === undefined ? [] : [projectId]), nowMs, after.due_at_ms, after.key, size],
+  );
+  return { candidates, isFull: candidates.length === size };
 }
 
 /**
@@ -174,29 +196,21 @@ async function takeInOrder(
   projectId: ProjectId | undefined,
   share: number,
   turns: number,
+  first?: Promise<Window>,
 ): Promise<void> {
   const takenBefore = round.taken.length;
-  let [examined, left] = [0, share];
-  let last = { due_at_ms: -1, key: -1 };
-  const ofProject = projectId === undefined ? '' : 'project_id = ? and ';
-  while (!round.isFull && left > 0 && examined < EXAMINED_MAX / turns) {
-    const size = Math.ceil(Math.min(EXAMINED_MAX / turns - examined, Math.max(left, WINDOW_MIN / turns)));
-    const candidates = await round.tx.query<Candidate>(
-      `select ${round.candidateFields} from messages
-       where ${ofProject}claim_token is null and line = ${LINE.due} and due_at_ms <= ? and (due_at_ms, key) > (?, ?)
-         and ${NOT_ENDING}
-       order by due_at_ms, key limit ? for update skip locked`,
-      [...(projectId === undefined ? [] : [projectId]), round.nowMs, last.due_at_ms, last.key, size],
-    );
-    await round.load(candidates);
-    for (const candidate of candidates) {
-      left = share - (round.taken.length - takenBefore);
-      if (round.mayTouch(candidate)) round.takeOrWait(candidate, left > 0);
-      last = candidate;
+  const leftOf = () => share - (round.taken.length - takenBefore);
+  let window = await (first ?? readWindow(round, projectId, windowOf(round, share, turns)));
+  let examined = 0;
+  while (true) {
+    await round.load(window.candidates);
+    for (const candidate of window.candidates) {
+      if (round.mayTouch(candidate)) round.takeOrWait(candidate, leftOf() > 0);
     }
-    left = share - (round.taken.length - takenBefore);
-    examined += candidates.length;
-    if (candidates.length < size) break;
+    examined += window.candidates.length;
+    if (!window.isFull || round.isFull || leftOf() <= 0 || examined >= EXAMINED_MAX / turns) return;
+    const size = Math.min(windowOf(round, leftOf(), turns), Math.ceil(EXAMINED_MAX / turns - examined));
+    window = await readWindow(round, projectId, size, window.candidates.at(-1));
   }
 }
 
@@ -232,11 +246,13 @@ async function serveLanes(round: Round): Promise<void> {
 
 /** The earliest time at which the due index or a flow-control key has work; null: none. */
 export async function nextDueAtMs(queries: Queries): Promise<number | null> {
-  const [row] = await queries.query<{ due_at_ms: number }>(
-    `select due_at_ms from messages where claim_token is null and line = ${LINE.due} and ${NOT_ENDING}
-     order by due_at_ms, key limit 1`,
-  );
-  const wakeAtMs = await nextWakeAtMs(queries);
+  const [[row], wakeAtMs] = await Promise.all([
+    queries.query<{ due_at_ms: number }>(
+      `select due_at_ms from messages where claim_token is null and line = ${LINE.due} and ${NOT_ENDING}
+       order by due_at_ms, key limit 1`,
+    ),
+    nextWakeAtMs(queries),
+  ]);
   if (!row) return wakeAtMs;
   return wakeAtMs === null ? row.due_at_ms : Math.min(row.due_at_ms, wakeAtMs);
 }

@@ -17,11 +17,11 @@ interface ProjectsInTurn {
 
 /** Projects with due messages, from the one after `after` on and round. Costs one step in the index for each looked at. */
 export async function projectsInTurn(queries: Queries, after: ProjectId, nowMs: number): Promise<ProjectsInTurn> {
-  const looked = await projectsAfter(queries, after, EXAMINED_MAX);
-  if (looked.length < EXAMINED_MAX) {
-    const others = await projectsAfter(queries, -1, EXAMINED_MAX - looked.length);
-    looked.push(...others.filter(({ id }) => id <= after));
-  }
+  const [behind, first] = await Promise.all([
+    projectsAfter(queries, after, EXAMINED_MAX),
+    projectsAfter(queries, -1, EXAMINED_MAX),
+  ]);
+  const looked = [...behind, ...first.filter(({ id }) => id <= after)].slice(0, EXAMINED_MAX);
   const due = looked.filter(({ due_at_ms }) => due_at_ms <= nowMs).map(({ id }) => id);
   const inTurn = due.slice(0, TURNS_MAX);
   const last = due.length > TURNS_MAX ? inTurn.at(-1) : looked.at(-1)?.id;

@@ -1,0 +1,94 @@
+/** Which of the messages that wait in the lines of busy origins go now? */
+import { type OriginLine, readLine } from '../../../engine/lanes/origin-line.ts';
+import { flowRefsOf } from '../lanes/flow-lanes.ts';
+import { LINE, NOT_ENDING } from '../lanes/lines.ts';
+import { CANDIDATE_FIELDS, type Candidate, type Round } from './claim-round.ts';
+
+/** Messages that one line may have before the next one has its turn, even when projects that wait are many. */
+const SHARE_MIN = 8;
+
+/** The first messages of a line: as many as `room`, and one more. */
+interface FirstOfLine {
+  line: OriginLine;
+  room: number;
+  candidates: Candidate[];
+}
+
+/** Lines take messages in turn, each up to its room and to its share of what the claim takes. */
+export class LinesInTurn {
+  /** Lines of which no message is left. */
+  readonly emptied: OriginLine[] = [];
+  readonly #round: Round;
+  readonly #lines: readonly OriginLine[];
+  readonly #projects: number;
+  #served = 0;
+
+  constructor(round: Round, lines: readonly OriginLine[]) {
+    this.#round = round;
+    this.#lines = lines;
+    this.#projects = new Set(lines.map((line) => readLine(line).projectId)).size;
+  }
+
+  /** How many messages the lines may take together, if they have them. */
+  get room(): number {
+    return this.#lines.reduce((sum, line) => sum + this.#round.roomOf(line), 0);
+  }
+
+  /** Serves lines that had no turn yet, until the claim has `count` messages or is full. */
+  async serve(count = Infinity): Promise<void> {
+    const round = this.#round;
+    round.limitTo(count);
+    const share = Math.max(SHARE_MIN, Math.ceil(round.messagesLeft / this.#projects));
+    while (!round.isFull && this.#served < this.#lines.length) {
+      const firsts = await Promise.all(this.#nextFor(share).map((next) => this.#readFirst(next)));
+      const candidates = firsts.flatMap((first) => first.candidates);
+      await round.flows.load(flowRefsOf(candidates));
+      await round.load(candidates);
+      for (const first of firsts) {
+        if (round.isFull) break;
+        if (this.#serveOne(first)) this.emptied.push(first.line);
+        this.#served += 1;
+      }
+    }
+    round.limitTo(Infinity);
+  }
+
+  /** As many of the next lines as may fill the claim. They are read at once: each alone would cost a round trip. */
+  #nextFor(share: number): Pick<FirstOfLine, 'line' | 'room'>[] {
+    const next: Pick<FirstOfLine, 'line' | 'room'>[] = [];
+    let rooms = 0;
+    for (const line of this.#lines.slice(this.#served)) {
+      if (rooms >= this.#round.messagesLeft) break;
+      const room = Math.min(this.#round.roomOf(line), share);
+      next.push({ line, room });
+      rooms += room;
+    }
+    return next;
+  }
+
+  async #readFirst({ line, room }: Pick<FirstOfLine, 'line' | 'room'>): Promise<FirstOfLine> {
+    const { projectId, origin } = readLine(line);
+    // No check of the due time: they were due when they came here, and a clock set back since must not block them.
+    const candidates = await this.#round.tx.query<Candidate>(
+      `select ${CANDIDATE_FIELDS} from messages
+       where project_id = ? and origin = ? and claim_token is null and line = ${LINE.origin} and ${NOT_ENDING}
+       order by due_at_ms, key limit ? for update skip locked`,
+      [projectId, origin, room + 1],
+    );
+    return { line, room, candidates };
+  }
+
+  /** Takes what the line has room for by now. True when no message is left in it. */
+  #serveOne({ line, room: asked, candidates }: FirstOfLine): boolean {
+    const round = this.#round;
+    const room = Math.min(asked, round.roomOf(line));
+    const takenBefore = round.taken.length;
+    for (const candidate of candidates) {
+      if (round.taken.length - takenBefore === room || !round.mayTouch(candidate)) return false;
+      if (!round.takeOrSendBack(candidate)) return false;
+    }
+    if (candidates.length > asked) return false;
+    round.noteEmptied(line);
+    return true;
+  }
+}
