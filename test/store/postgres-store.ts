@@ -17,8 +17,8 @@ const onFatal = (error: Error) => {
   throw error;
 };
 
-/** Making a database takes a tenth of a second, so one serves all cases of a suite, emptied when a case closes its store. */
-function openShared(version: PostgresVersion): OpenStore {
+/** `makeUrl`: of a database that has the schema. Making one takes a tenth of a second, so one serves all cases of a suite, emptied when a case closes its store. */
+export function openShared(makeUrl: () => Promise<string>): OpenStore {
   let url: Promise<string> | undefined;
   let shared: Store | undefined;
   let cleaner: pg.Client | undefined;
@@ -47,7 +47,7 @@ function openShared(version: PostgresVersion): OpenStore {
     await new LogDays(driver).makeFor({ fromMs: T0, toMs: T0 + 3 * DAY });
   };
   return async (limits) => {
-    url ??= migratedDatabase(version);
+    url ??= makeUrl();
     const connectionString = await url;
     count += 1;
     const open = () =>
@@ -80,7 +80,7 @@ function openShared(version: PostgresVersion): OpenStore {
 /** What empties all tables; with a table go its partitions. */
 async function deletesFrom(client: pg.Client): Promise<string> {
   const { rows } = await client.query<{ relname: string }>(
-    `select relname from pg_class where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition
+    `select relname from pg_class where relnamespace = current_schema()::regnamespace and relkind in ('r', 'p') and not relispartition
        and relname not in ('numbers', 'migrations', 'log_expiry')`,
   );
   return rows.map(({ relname }) => `delete from ${relname}`).join('; ');
@@ -93,5 +93,8 @@ async function connect(connectionString: string): Promise<pg.Client> {
 }
 
 export function conformanceOn(version: PostgresVersion): void {
-  storeConformance(`PostgreSQL ${version}`, openShared(version));
+  storeConformance(
+    `PostgreSQL ${version}`,
+    openShared(() => migratedDatabase(version)),
+  );
 }

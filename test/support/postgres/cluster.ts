@@ -14,6 +14,8 @@ import { guard } from './guard.ts';
 export interface ClusterOptions {
   /** Default 18. */
   version?: PostgresVersion;
+  /** The folder that holds `bin` of another installation, of a version since 15. Default: the package's of `version`. */
+  binaries?: string;
   /**
    * Settings of PostgreSQL, on top of those below. Unless `fsync` is `on` here, a crash of the machine would lose the
    * data, and a crash of PostgreSQL alone does not.
@@ -202,7 +204,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
   const dataDir = options.dataDir ?? join(folder, 'data');
   const { finish } = guard(join(dataDir, 'postmaster.pid'), folder);
   try {
-    const binaries = findBinaries(version, folder);
+    const binaries = options.binaries ?? findBinaries(version, folder);
     if (!existsSync(dataDir)) await initialise(binaries, dataDir);
     const settings = { ...SETTINGS, ...options.settings };
     const cluster = new Cluster({ version, dataDir, port: await findPort(), binaries, settings, finish });

@@ -25,17 +25,13 @@ import { type BulkStatement, BulkStatements } from './bulk.ts';
 import { type ConnectionOptions, Connections } from './connections.ts';
 import { classify, isAnswer, isConflict, isIdleEnd } from './failures.ts';
 import { HOT, LOGS_BY_DAY, PASSING } from './layout.ts';
-import { RESERVE, SERVER } from './numbers.ts';
+import { RESERVE, RESERVE_AT } from './numbers.ts';
 import { placeOf } from './pool.ts';
-
-/** How the server names a transaction that has begun. */
-interface TransactionName {
-  xid: string;
-  /** The start of the server that gave the id. */
-  server: string;
-}
+import { askSession, type Session, type SessionOptions, type TransactionName } from './session.ts';
 
 interface Begun {
+  session: Session;
+  /** Undefined: nobody could be asked about it later. */
   name: TransactionName | undefined;
   /** In the time of `elapsedMs`: until then the callers must have an answer. */
   untilMs: number;
@@ -67,36 +63,15 @@ const DIALECT: SqlDialect = {
 
 /** How often a transaction that lost a conflict is tried. Each try waits until the transaction that won has ended. */
 const TRIES_MAX = 8;
-/**
- * Asks what became of a transaction. No one reads the message that this emits. It makes this a transaction that writes,
- * so its commit waits until everything before it is as durable as commits must be, on synchronous standbys too.
- */
-const LOOK_UP = `select ${SERVER} = $2 as same, case when ${SERVER} = $2 then pg_xact_status(cast($1 as text)::xid8) end as status,
-  pg_logical_emit_message(true, 'waypost', '')`;
 /** Between two looks at what became of a commit. */
 const LOOK_AGAIN_MS = 50;
 /** How long the last look may take after the time of the transaction is over: a server that works answers sooner. */
 const LAST_LOOK_MS = 1_000;
 
-/**
- * Each of the store's statements has an index made for it. It must use that index right after a burst too, when the
- * planner's statistics are outdated: they may call a table empty, and the planner would then read all of it.
- */
-const PLANNER: readonly (readonly [string, string])[] = [
-  ['enable_seqscan', 'off'],
-  ['enable_bitmapscan', 'off'],
-  ['enable_hashjoin', 'off'],
-  ['enable_mergejoin', 'off'],
-  ['enable_sort', 'off'],
-  // In a join, the table with few rows is written first (lookups.ts).
-  ['join_collapse_limit', '1'],
-  ['jit', 'off'],
-  ['plan_cache_mode', 'force_generic_plan'],
-];
-
-/** P1: commits must be durable, so `off` becomes `on`. A setting stricter than `on` stays as it is. */
-const SYNCHRONOUS = `set_config('synchronous_commit', case current_setting('synchronous_commit')
-  when 'off' then 'on' else current_setting('synchronous_commit') end, true)`;
+/** Citus passes a warning of a node on as a message for developers. */
+const HEAR_NODES = "select set_config('client_min_messages', 'debug1', true)";
+/** The code of messages that are not even a warning. */
+const SUCCESS = '00000';
 
 /**
  * A prepared statement keeps its plan. A plan made while a table was empty may be bad after a burst has filled it. So
@@ -109,28 +84,18 @@ export class PostgresDriver implements Driver {
   readonly #connections: Connections;
   readonly #clock: Clock;
   readonly #nowMs: (() => number) | undefined;
-  readonly #begin: string;
-  readonly #beginRead: string;
+  readonly #sessions: SessionOptions;
+  /** Asked by the first connection, and again while the database has no schema yet. */
+  #session: Session | undefined;
   readonly #bulk = new BulkStatements();
 
   constructor({ clock, nowMs, idleMs, ...options }: PostgresDriverOptions) {
     this.#clock = clock;
     this.#nowMs = nowMs;
     this.#connections = new Connections(options);
-    const { schema } = placeOf(options.url);
-    const settings = schema === undefined ? PLANNER : [['search_path', `"${schema}"`] as const, ...PLANNER];
-    const planner = settings.map(([name, value]) => `set_config('${name}', '${value}', true)`).join(', ');
     const { statementTimeoutMs } = this.#connections;
-    // The last limit is for a program that is stopped or cut off while an answer is sent to it: no other limit ends
-    // that.
-    const limits = (mayIdleMs: number) =>
-      `set_config('statement_timeout', '${statementTimeoutMs}', true),
-       set_config('idle_in_transaction_session_timeout', '${mayIdleMs}', true),
-       set_config('tcp_user_timeout', '${statementTimeoutMs}', true)`;
-    this.#beginRead = `select ${limits(statementTimeoutMs)}, ${planner}`;
     const mayIdleMs = Math.min(idleMs ?? statementTimeoutMs, statementTimeoutMs);
-    this.#begin = `select pg_current_xact_id()::text as xid, ${SERVER} as server, ${SYNCHRONOUS}, ${limits(mayIdleMs)},
-       set_config('lock_timeout', $1, true), ${planner}`;
+    this.#sessions = { ...placeOf(options.url), statementTimeoutMs, mayIdleMs };
   }
 
   async transaction<T>(work: (tx: Transaction) => Promise<T>, options: TransactionOptions = {}): Promise<T> {
@@ -145,12 +110,9 @@ export class PostgresDriver implements Driver {
   }
 
   async read<T>(work: (queries: Queries) => Promise<T>): Promise<T> {
-    const client = await this.#take();
+    const { client, session } = await this.#take();
     try {
-      const begun = withOthers(
-        client.query('begin isolation level repeatable read read only'),
-        this.#connections.sendOwn(client, this.#beginRead, []),
-      );
+      const begun = this.#sendAll(client, 'begin isolation level repeatable read read only', session.beginRead);
       const result = await withOthers(begun, work({ query: (text, params) => this.#query(client, text, params) }));
       await client.query('commit');
       client.release();
@@ -163,7 +125,7 @@ export class PostgresDriver implements Driver {
 
   /** Runs one statement in PostgreSQL's own form, outside a transaction. */
   async execute(text: string, values: readonly string[]): Promise<void> {
-    const client = await this.#take();
+    const { client } = await this.#take();
     try {
       await this.#connections.sendOwn(client, text, values);
       client.release();
@@ -177,14 +139,39 @@ export class PostgresDriver implements Driver {
     await this.#connections.close();
   }
 
-  async #take(): Promise<PoolClient> {
+  async #take(): Promise<{ client: PoolClient; session: Session }> {
     try {
       const client = await this.#connections.take();
       this.#forgetOldPlans(client);
-      return client;
+      return { client, session: this.#session ?? (await this.#ask(client)) };
     } catch (error) {
       throw classify(error);
     }
+  }
+
+  async #ask(client: PoolClient): Promise<Session> {
+    try {
+      const session = await askSession(this.#connections, client, this.#sessions);
+      if (session.isNamed) this.#session = session;
+      return session;
+    } catch (error) {
+      client.release(true);
+      throw error;
+    }
+  }
+
+  /** Sends `begin` and what follows it, together. The answer is that of the last one. */
+  #sendAll(
+    client: PoolClient,
+    begin: string,
+    texts: readonly string[],
+    values: readonly string[] = [],
+  ): Promise<pg.QueryResult<TransactionName>> {
+    let sent: Promise<pg.QueryResult<TransactionName>> = client.query<TransactionName>(begin);
+    for (const text of texts) {
+      sent = withOthers(sent, this.#connections.sendOwn<TransactionName>(client, text, values));
+    }
+    return sent;
   }
 
   #forgetOldPlans(client: PoolClient): void {
@@ -200,20 +187,19 @@ export class PostgresDriver implements Driver {
 
   async #tryTransaction<T>(work: (tx: Transaction) => Promise<T>, { lockWaitMs = 0 }: TransactionOptions): Promise<T> {
     const untilMs = this.#clock.elapsedMs + this.#connections.timeoutMs;
-    const client = await this.#take();
+    const { client, session } = await this.#take();
     const tx = new PostgresTransaction(client, this.#connections, {
       bulk: this.#bulk,
       nowMs: this.#nowMs,
+      session,
     });
     let begun: pg.QueryResult<TransactionName>;
     let result: T;
     try {
       tx.hold();
-      const begin = client.query('begin isolation level read committed');
-      const named = this.#connections.sendOwn<TransactionName>(client, this.#begin, [String(lockWaitMs)]);
-      tx.note(begin);
-      tx.note(named);
-      const beginning = withOthers(begin, named);
+      const texts = session.begin;
+      const beginning = this.#sendAll(client, 'begin isolation level read committed', texts, [String(lockWaitMs)]);
+      tx.noteBegin(beginning);
       result = await withOthers(
         beginning,
         work(tx).finally(() => tx.flush()),
@@ -225,12 +211,14 @@ export class PostgresDriver implements Driver {
       await this.#abandon(client, failure);
       throw failure;
     }
-    await this.#commit(client, tx, { name: begun.rows[0], untilMs });
+    await this.#commit(client, tx, { session, name: session.isNamed ? begun.rows[0] : undefined, untilMs });
     return result;
   }
 
   /** Sends the commit behind all that was written. Resolves only when it is certain. */
   async #commit(client: PoolClient, tx: PostgresTransaction, begun: Begun): Promise<void> {
+    const { isRouted } = begun.session;
+    if (isRouted) tx.note(this.#connections.sendOwn(client, HEAR_NODES, []));
     const committed = commitOn(client);
     let answer: CommitAnswer;
     try {
@@ -239,7 +227,8 @@ export class PostgresDriver implements Driver {
       const idleEnd = this.#idleEndOf(client);
       client.release(true);
       if (idleEnd !== undefined) throw idleEnd;
-      if (isAnswer(error)) throw error;
+      // Citus may fail after the node that has the rows has committed.
+      if (isAnswer(error) && !isRouted) throw error;
       return this.#lookUp(begun, error);
     }
     client.release(isServersFault(tx.failure));
@@ -259,13 +248,15 @@ export class PostgresDriver implements Driver {
    * The answer to a commit was lost or is in doubt, so this asks the server, which remembers the outcome. The callers
    * have waited for a while already.
    */
-  async #lookUp({ name, untilMs }: Begun, reason: unknown): Promise<void> {
+  async #lookUp({ session, name, untilMs }: Begun, reason: unknown): Promise<void> {
     do {
       const limitMs = Math.max(LAST_LOOK_MS, untilMs - this.#clock.elapsedMs);
-      const status = name && (await this.#within(limitMs, this.#statusOf(name)));
+      const status = name && (await this.#within(limitMs, this.#statusOf(session, name)));
       if (status === 'committed') return;
-      if (status === 'aborted')
+      if (status === 'aborted') {
+        if (isAnswer(reason)) throw reason;
         throw new StoreUnavailable('the connection was lost before the commit', { cause: reason });
+      }
       if (status === 'forgotten') break;
       await new Promise<void>((resolve) => this.#clock.startTimer(LOOK_AGAIN_MS, resolve, 'outside'));
     } while (this.#clock.elapsedMs < untilMs);
@@ -285,13 +276,14 @@ export class PostgresDriver implements Driver {
    * `committed` only once the commit is certain to last. Undefined: unknown, or not yet. `forgotten`: the server was
    * restarted or replaced, and does not know the transaction.
    */
-  async #statusOf({ xid, server }: TransactionName): Promise<string | undefined> {
+  async #statusOf({ lookUp, isRouted }: Session, { xid, server }: TransactionName): Promise<string | undefined> {
     try {
       const client = await this.#connections.take();
       try {
-        const [, { rows }, { tag, warning }] = await Promise.all([
+        const [, { rows }, , { tag, warning }] = await Promise.all([
           client.query('begin'),
-          this.#connections.sendOwn<{ same: number; status: string | null }>(client, LOOK_UP, [xid, server]),
+          this.#connections.sendOwn<{ same: number; status: string | null }>(client, lookUp, [xid, server]),
+          isRouted ? this.#connections.sendOwn(client, HEAR_NODES, []) : undefined,
           commitOn(client),
         ]);
         client.release();
@@ -327,6 +319,7 @@ export class PostgresDriver implements Driver {
 
 /** What a transaction gets from its driver. */
 interface OfDriver {
+  session: Session;
   bulk: BulkStatements;
   nowMs: (() => number) | undefined;
 }
@@ -335,6 +328,8 @@ class PostgresTransaction implements Transaction {
   readonly #client: PoolClient;
   readonly #connections: Connections;
   readonly #bulk: BulkStatements;
+  readonly #session: Session;
+  #begun: Promise<pg.QueryResult<TransactionName>> | undefined;
   readonly nowMs: Transaction['nowMs'];
   readonly #sent: Promise<unknown>[] = [];
   #isHeld = false;
@@ -345,6 +340,7 @@ class PostgresTransaction implements Transaction {
     this.#client = client;
     this.#connections = connections;
     this.#bulk = driver.bulk;
+    this.#session = driver.session;
     this.nowMs = async () => driver.nowMs?.() ?? (await this.#readClock());
   }
 
@@ -375,7 +371,20 @@ class PostgresTransaction implements Transaction {
   }
 
   reserve(sequence: NumberSequence, count: number): Promise<number> {
-    return takeNumbers(this, RESERVE, sequence, count);
+    if (!this.#session.isRouted) return takeNumbers(this, RESERVE, sequence, count);
+    // Citus changes a row by no function that it would have to compute elsewhere: the server is a value.
+    const given: Queries = {
+      query: async (text, params = []) => this.query(text, [await this.#server(), ...params]),
+    };
+    return takeNumbers(given, RESERVE_AT, sequence, count);
+  }
+
+  /** The start of the server that has the rows. */
+  async #server(): Promise<string> {
+    this.flush();
+    const [name] = (await this.#begun)?.rows ?? [];
+    if (!name) throw new Error('the transaction has no name');
+    return name.server;
   }
 
   async send(text: string, params: readonly SqlParam[] = []): Promise<void> {
@@ -410,6 +419,11 @@ class PostgresTransaction implements Transaction {
     this.note(this.#connections.sendOwn(this.#client, text, values));
   }
 
+  noteBegin(answer: Promise<pg.QueryResult<TransactionName>>): void {
+    this.#begun = answer;
+    this.note(answer);
+  }
+
   /** Keeps the answer to a statement for which no one waits, or after which others are sent before it comes. */
   note(answer: Promise<unknown>): void {
     const sent = answer.catch((error: unknown) => {
@@ -420,9 +434,7 @@ class PostgresTransaction implements Transaction {
 
   /** The time at this moment, not when the transaction began. */
   async #readClock(): Promise<number> {
-    const [row] = await this.query<{ now: number }>(
-      'select cast(floor(extract(epoch from clock_timestamp()) * 1000) as bigint) as now',
-    );
+    const [row] = await this.query<{ now: number }>(this.#session.clock);
     if (!row) throw new Error('the database told no time');
     return row.now;
   }
@@ -457,8 +469,9 @@ interface CommitAnswer {
 
 async function commitOn(client: PoolClient): Promise<CommitAnswer> {
   let warning: Error | undefined;
-  const note = ({ severity, message }: { severity: string | undefined; message: string | undefined }) => {
-    if (severity === 'WARNING') warning = new Error(message);
+  // A word of no consequence has the code of success. The severity is in the language of the server.
+  const note = ({ code, message }: { code: string | undefined; message: string | undefined }) => {
+    if (code !== SUCCESS) warning = new Error(message);
   };
   client.on('notice', note);
   try {

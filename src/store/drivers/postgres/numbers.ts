@@ -17,3 +17,12 @@ const PASSED_OVER = 1_000_000_000;
 export const RESERVE = `update numbers set server = ${SERVER},
   next = next + cast(? as bigint) + case when coalesce(server, ${SERVER}) = ${SERVER} then 0 else ${PASSED_OVER} end
   where name = ? returning next, until`;
+
+/**
+ * The same where the rows are on another server than the one that is asked. The first parameter is the start of the
+ * server that has them; the others are as above. It changes when the rows move to another server, too.
+ */
+export const RESERVE_AT = `update numbers set server = taken.server,
+  next = numbers.next + taken.count + case when coalesce(numbers.server, taken.server) = taken.server then 0 else ${PASSED_OVER} end
+  from (values (cast(? as text), cast(? as bigint), cast(? as text))) taken (server, count, name)
+  where numbers.name = taken.name returning numbers.next, numbers.until`;

@@ -113,18 +113,22 @@ async function prepareDatabase(options: PostgresDriverOptions, onNotDurable: (re
   const driver = new PostgresDriver(options);
   try {
     const [server] = await driver.read((queries) =>
-      queries.query<{ version: number; fsync: string; synchronous: string }>(
-        `select cast(current_setting('server_version_num') as bigint) as version, current_setting('fsync') as fsync,
-           current_setting('synchronous_commit') as synchronous`,
-      ),
+      queries.query<{ version: number }>("select cast(current_setting('server_version_num') as bigint) as version"),
     );
     if (server && server.version < OLDEST_VERSION) throw new Error('PostgreSQL 14 or later is needed');
-    if (server?.fsync === 'off')
-      onNotDurable('the server runs with fsync=off: a power failure loses what was acknowledged');
-    if (server?.synchronous === 'off')
-      onNotDurable('synchronous_commit is off by default there; transactions here set it to on');
     await makeSchema(driver, placeOf(options.url).schema);
     await migrate(driver);
+    // Of the server that has the rows: with Citus it may be another one.
+    const [rows] = await driver.read((queries) =>
+      queries.query<{ fsync: string; synchronous: string }>(
+        `select current_setting('fsync') as fsync, current_setting('synchronous_commit') as synchronous
+         from migrations where number = 1`,
+      ),
+    );
+    if (rows?.fsync === 'off')
+      onNotDurable('the server runs with fsync=off: a power failure loses what was acknowledged');
+    if (rows?.synchronous === 'off')
+      onNotDurable('synchronous_commit is off by default there; transactions here set it to on');
   } finally {
     await driver.close();
   }

@@ -1,0 +1,128 @@
+/** How does a test get a real Citus: a coordinator and two nodes, each a PostgreSQL of its own on this machine? */
+import { type Cluster, type Row, startCluster } from '../support/postgres/cluster.ts';
+import { TcpProxy } from '../support/tcp-proxy.ts';
+
+/** The installation of PostgreSQL with Citus that the tests are given: the folder that holds `bin`. No package has one. */
+const INSTALLATION = process.env['WAYPOST_CITUS'];
+
+const SETTINGS = {
+  shared_preload_libraries: 'citus',
+  wal_level: 'logical', // for moves of a schema while it is in use
+  max_prepared_transactions: '50',
+  'citus.node_conninfo': 'sslmode=disable',
+  'citus.local_hostname': '127.0.0.1',
+  'citus.enable_statistics_collection': 'off',
+};
+
+export interface CitusOptions {
+  /** Of each server. */
+  settings?: Readonly<Record<string, string>>;
+  /** True: the servers reach each node through a link that can be cut. */
+  hasLinks?: boolean;
+}
+
+interface Node {
+  server: Cluster;
+  link: TcpProxy | undefined;
+}
+
+export class Citus {
+  readonly coordinator: Cluster;
+  readonly #nodes: readonly Node[];
+
+  private constructor(coordinator: Cluster, nodes: readonly Node[]) {
+    this.coordinator = coordinator;
+    this.#nodes = nodes;
+  }
+
+  /** Resolves when the coordinator knows both nodes. */
+  static async start({ settings = {}, hasLinks = false }: CitusOptions = {}): Promise<Citus> {
+    if (INSTALLATION === undefined) throw new Error('WAYPOST_CITUS names no installation of PostgreSQL with Citus');
+    const options = { binaries: INSTALLATION, settings: { ...SETTINGS, ...settings } };
+    const started = await Promise.allSettled([startCluster(options), startCluster(options), startCluster(options)]);
+    const clusters = started.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
+    try {
+      for (const one of started) if (one.status === 'rejected') throw one.reason;
+      const [coordinator, ...servers] = clusters as [Cluster, ...Cluster[]];
+      const linked = servers.map(async (server) => ({
+        server,
+        link: hasLinks ? await TcpProxy.open(server.port) : undefined,
+      }));
+      const citus = new Citus(coordinator, await Promise.all(linked));
+      await citus.#connect();
+      return citus;
+    } catch (error) {
+      await Promise.all(clusters.map((cluster) => cluster.dispose()));
+      throw error;
+    }
+  }
+
+  async #connect(): Promise<void> {
+    await Promise.all([this.coordinator, ...this.nodes].map((server) => server.query('create extension citus')));
+    await this.query('select citus_set_coordinator_host($1, $2)', ['127.0.0.1', this.coordinator.port]);
+    for (const node of this.#nodes) await this.query('select citus_add_node($1, $2)', ['127.0.0.1', portOf(node)]);
+  }
+
+  get nodes(): Cluster[] {
+    return this.#nodes.map(({ server }) => server);
+  }
+
+  /** A new schema, whose tables Citus keeps together on one node. */
+  async makeSchema(name: string): Promise<void> {
+    await this.query(`set citus.enable_schema_based_sharding = on; create schema "${name}"`);
+  }
+
+  /** The URL of the store in a schema, through the coordinator or a node; also for clients that know of no `schema`. */
+  url(schema: string, through: Cluster = this.coordinator): string {
+    return `${through.url()}?schema=${schema}&options=${encodeURIComponent(`-c search_path=${schema}`)}`;
+  }
+
+  /** The node on which the tables of a schema are now. */
+  async placeOf(schema: string): Promise<Cluster> {
+    return (await this.#findNode(schema)).server;
+  }
+
+  /** What lies between the servers and the node on which the tables of a schema are now. */
+  async linkTo(schema: string): Promise<TcpProxy> {
+    const { link } = await this.#findNode(schema);
+    if (!link) throw new Error('this Citus has no links');
+    return link;
+  }
+
+  async #findNode(schema: string): Promise<Node> {
+    const [row] = await this.query(
+      `select distinct nodeport from citus_shards where table_name::text like $1 || '.%'`,
+      [schema],
+    );
+    const found = this.#nodes.find((node) => portOf(node) === Number(row?.['nodeport']));
+    if (!found) throw new Error(`no node has the schema ${schema}`);
+    return found;
+  }
+
+  /** Citus moves a schema to the other node, while it is in use. Answers to which. */
+  async move(schema: string): Promise<Cluster> {
+    const place = await this.#findNode(schema);
+    const target = this.#nodes.find((node) => node !== place);
+    if (!target) throw new Error('there is no other node');
+    await this.query('select citus_schema_move($1::regnamespace, $2::text, $3::int)', [
+      schema,
+      '127.0.0.1',
+      portOf(target),
+    ]);
+    return target.server;
+  }
+
+  /** On the coordinator. */
+  query(text: string, values: readonly unknown[] = []): Promise<Row[]> {
+    return this.coordinator.query(text, values);
+  }
+
+  async dispose(): Promise<void> {
+    await Promise.all(this.#nodes.map(({ link }) => link?.close()));
+    await Promise.all([this.coordinator, ...this.nodes].map((server) => server.dispose()));
+  }
+}
+
+function portOf({ server, link }: Node): number {
+  return link?.port ?? server.port;
+}
