@@ -10,9 +10,18 @@ import type { Call } from './route.ts';
 const TRIES_MAX = 5;
 
 /** Throws as `Engine.publish`, and `ApiError` 401 or 403 when the caller is not admitted any more. */
-export async function publishFor(
+export function publishFor(engine: Engine, call: Call, commands: PublishCommand[]): Promise<PublishOutcome[]> {
+  const { projectId, accountsVersion } = call;
+  // Without a version no other worker can change the accounts.
+  return accountsVersion === undefined
+    ? engine.publish(projectId, commands)
+    : publishAt(accountsVersion, engine, call, commands);
+}
+
+async function publishAt(
+  accountsVersion: number,
   engine: Engine,
-  { projectId, accountsVersion, readmit }: Call,
+  { projectId, readmit }: Call,
   commands: PublishCommand[],
 ): Promise<PublishOutcome[]> {
   let version = accountsVersion;

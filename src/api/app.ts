@@ -95,23 +95,25 @@ class Edge {
     const exchange: Exchange = { request, response, connection };
     const body = new RequestBody(request, response, this.#budget, this.#slices);
     const match = this.#finder.find(request.url ?? '/', request.method ?? '');
+    const route = match.routes.get(request.method ?? '');
     try {
       const answered = browsers.answer(request, response, match);
       const hangUp = (): AbortSignal => hangUpOf(response);
-      respond(exchange, answered ?? (await this.#answer(request, match, { body, hangUp })), clock);
+      const ignored = new Ignored();
+      const given = answered ?? (await this.#answer(request, match, { body, hangUp, ignored }));
+      if (route) this.#ignoredLog.note(route, ignored);
+      respond(exchange, ignored.nameIn(given), clock);
     } catch (error) {
       // The client has gone, or part of an answer is already sent.
       if (error instanceof CallerGone || response.headersSent) {
         response.destroy();
         return;
       }
-      const where = match.routes.get(request.method ?? '')?.path ?? 'unknown';
-      respond(exchange, answerToError(error, log, where), clock);
+      respond(exchange, answerToError(error, log, route?.path ?? 'unknown'), clock);
     } finally {
       body.release();
       if (tell && response.headersSent) {
-        const isPublish = match.routes.get(request.method ?? '')?.access === 'publish';
-        tell(isPublish, response.statusCode, clock.elapsedMs - begunAtMs);
+        tell(route?.access === 'publish', response.statusCode, clock.elapsedMs - begunAtMs);
       }
     }
   }
@@ -119,7 +121,7 @@ class Edge {
   #answer(
     request: IncomingMessage,
     match: Match,
-    rest: Pick<Call, 'body' | 'hangUp'>,
+    rest: Pick<Call, 'body' | 'hangUp' | 'ignored'>,
     looksAgain = true,
   ): Answer | Promise<Answer> {
     const { method = '', headers, rawHeaders } = request;
@@ -156,21 +158,33 @@ class Edge {
     const callerIp = this.#callerIp(request.socket.remoteAddress, forwardedFor as string | undefined);
     const { ids, rawDestination, rawQuery } = match;
     const calledUrl = (): CalledUrl => this.#calledUrl(request);
-    const sent = { method, ids, id: ids[0] ?? '', rawDestination, rawQuery, rawHeaders, calledUrl, ...rest };
     const readmit = (): Promise<number> => this.#readmit(request, match, projectId);
-    const admitted = { projectId, scope, tokenName, tokenHash, accountsVersion, readmit, isTokenInHeader, callerIp };
     const runKey = claim ? claim.runKey : undefined;
-    return this.#handle(route, { ...admitted, runKey, ignored: new Ignored(), ...sent });
-  }
-
-  async #handle(route: Route, call: Call): Promise<Answer> {
-    const { ignored } = call;
+    const { body, hangUp, ignored } = rest;
+    const call: Call = {
+      projectId,
+      scope,
+      tokenName,
+      tokenHash,
+      accountsVersion,
+      readmit,
+      isTokenInHeader,
+      callerIp,
+      runKey,
+      method,
+      ids,
+      id: ids[0] ?? '',
+      rawDestination,
+      rawQuery,
+      rawHeaders,
+      calledUrl,
+      body,
+      hangUp,
+      ignored,
+    };
     const slices = this.#slices();
-    this.#known.get(route)?.look(call.rawHeaders, call.rawQuery, ignored);
-    if (slices.isOver) await slices.next();
-    const given = await route.handle(call);
-    this.#ignoredLog.note(`${route.method} ${route.path}`, ignored);
-    return ignored.nameIn(given);
+    this.#known.get(route)?.look(rawHeaders, rawQuery, ignored);
+    return slices.isOver ? slices.next().then(() => route.handle(call)) : route.handle(call);
   }
 
   async #readmit({ method = '', headers }: IncomingMessage, match: Match, projectId: ProjectId): Promise<number> {

@@ -6,6 +6,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isIPv4, isIPv6 } from 'node:net';
+import { memo } from '../protocol/memo.ts';
 import { type Answer, NO_BODY, refusal } from './answer.ts';
 import type { Match } from './route-finder.ts';
 
@@ -31,12 +32,17 @@ const PREFLIGHT_AGE_S = 600;
 
 export class Browsers {
   readonly #origins: ReadonlySet<string>;
-  readonly #hosts: readonly string[] | 'any';
+  /** Whether a `Host` may name this server. */
+  readonly #isOurs: (host: string) => boolean;
 
   /** Throws a `TypeError` that names a text which is not an origin. */
   constructor({ origins, hosts }: BrowserRules) {
     this.#origins = new Set(origins.map(readOrigin));
-    this.#hosts = hosts === 'any' ? hosts : hosts.map((name) => name.toLowerCase());
+    const known = hosts === 'any' ? hosts : hosts.map((name) => name.toLowerCase());
+    this.#isOurs = memo((host) => {
+      const name = nameOf(host);
+      return known === 'any' || isOfThisMachine(name) || known.some((each) => matches(name, each));
+    });
   }
 
   /**
@@ -61,12 +67,6 @@ export class Browsers {
     response.setHeader('vary', 'Origin');
     const isPreflight = method === 'OPTIONS' && headers['access-control-request-method'] !== undefined;
     return isPreflight ? { ...NO_BODY, headers: preflightHeaders(headers) } : undefined;
-  }
-
-  #isOurs(host: string): boolean {
-    if (this.#hosts === 'any') return true;
-    const name = nameOf(host);
-    return isOfThisMachine(name) || this.#hosts.some((known) => matches(name, known));
   }
 }
 

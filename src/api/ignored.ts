@@ -181,8 +181,9 @@ export class IgnoredLog {
     this.#log = log;
   }
 
-  note(route: string, { options }: Ignored): void {
+  note({ method, path }: { method: string; path: string }, { options }: Ignored): void {
     for (const option of options) {
+      const route = `${method} ${path}`;
       const known = `${route} ${option}`;
       if (this.#logged.size >= LOGGED_MAX || this.#logged.has(known)) continue;
       this.#logged.add(known);

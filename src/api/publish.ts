@@ -23,12 +23,6 @@ import { PublishSchema } from './schemas.ts';
 
 type QueryConfig = SplitQuery['config'];
 
-interface Kind {
-  queueName: string | undefined;
-  /** A running workflow sends it. */
-  isOfRun: boolean;
-}
-
 export function publishRoutes(services: Services): Route[] {
   const { engine, checkDestination, clock, quotas, proxyHeaders, plainHeaders, limits } = services;
   const bodyLimit = messageLimit(limits.messageBytesMax);
@@ -40,41 +34,35 @@ export function publishRoutes(services: Services): Route[] {
   }
 
   async function publish(call: Call, queueName?: string): Promise<Answer> {
-    let isOfRun = isSentByRun({ rawHeaders: call.rawHeaders, queryConfig: [] });
+    const { rawHeaders, callerIp } = call;
+    let isOfRun = isSentByRun({ rawHeaders, queryConfig: [] });
     try {
-      const query = splitQuery(call.rawQuery);
-      isOfRun ||= isSentByRun({ rawHeaders: [], queryConfig: query.config });
+      const { config, rest } = splitQuery(call.rawQuery);
+      isOfRun ||= isSentByRun({ rawHeaders: [], queryConfig: config });
       // Refused before the body is read, so a refusal costs little. A message that continues a run is never refused
       // here.
-      const isSent = isOfRun || isSentBySdk({ rawHeaders: call.rawHeaders, queryConfig: query.config });
-      if (!isSent) engine.checkAdmission(call.projectId);
-      return await publishTo(call, query, { queueName, isOfRun });
+      if (!isOfRun && !isSentBySdk({ rawHeaders, queryConfig: config })) engine.checkAdmission(call.projectId);
+      const destination = readDestination(call.rawDestination, rest);
+      // Checks go in this order: the destination, the headers, the body (contract M 25).
+      if (destination.kind === 'group') return await publishToGroup(call, destination.name, config, queueName);
+      const { url } = destination;
+      // A running workflow may name a destination that may not be called. The message is accepted, and fails at delivery.
+      const lookUp = isOfRun ? undefined : checkAddress(url, checkDestination);
+      if (lookUp !== undefined) await lookUp;
+      const options = readOptions(call, config, queueName);
+      if (options.cron !== undefined) return await createSchedule(call, destination, config);
+      const callbackLookUp = isOfRun ? undefined : checkCallbacks(options.settings, checkDestination);
+      if (callbackLookUp !== undefined) await callbackLookUp;
+      const command: PublishCommand = { url, body: await call.body.read(bodyLimit), options };
+      if (callerIp !== undefined) command.callerIp = callerIp;
+      const invoking = withInvocation(command, services, clock.nowMs());
+      const outcomes = await publishFor(engine, call, [invoking instanceof Promise ? await invoking : invoking]);
+      const [published] = publishedOf(outcomes);
+      if (!published) throw new Error('the engine answered a publish with nothing');
+      return { status: published.deduplicated ? 202 : 200, json: publishedJson(published) };
     } catch (error) {
       throw isOfRun ? refusedInRun(error) : error;
     }
-  }
-
-  async function publishTo(call: Call, query: SplitQuery, { queueName, isOfRun }: Kind): Promise<Answer> {
-    const { callerIp } = call;
-    const destination = readDestination(call.rawDestination, query.rest);
-    // Checks go in this order: the destination, the headers, the body (contract M 25).
-    if (destination.kind === 'group') return publishToGroup(call, destination.name, query.config, queueName);
-    const { url } = destination;
-    // A running workflow may name a destination that may not be called. The message is accepted, and fails at delivery.
-    const lookUp = isOfRun ? undefined : checkAddress(url, checkDestination);
-    if (lookUp !== undefined) await lookUp;
-    const options = readOptions(call, query.config, queueName);
-    if (options.cron !== undefined) return createSchedule(call, destination, query.config);
-    const callbackLookUp = isOfRun ? undefined : checkCallbacks(options.settings, checkDestination);
-    if (callbackLookUp !== undefined) await callbackLookUp;
-    const body = await call.body.read(bodyLimit);
-    const command: PublishCommand = { url, body, options };
-    if (callerIp !== undefined) command.callerIp = callerIp;
-    const invoking = withInvocation(command, services, clock.nowMs());
-    const outcomes = await publishFor(engine, call, [invoking instanceof Promise ? await invoking : invoking]);
-    const [published] = publishedOf(outcomes);
-    if (!published) throw new Error('the engine answered a publish with nothing');
-    return { status: published.deduplicated ? 202 : 200, json: publishedJson(published) };
   }
 
   async function publishToGroup(

@@ -65,23 +65,20 @@ export class RequestBody {
    * The whole body. Throws `ApiError` 413 above `limit`: at once when `Content-Length` says so, else as soon as the
    * limit is passed. Throws 503 when the budget is used up, and `CallerGone`.
    */
-  async read(limit: BodyLimit): Promise<Bytes> {
+  read(limit: BodyLimit): Promise<Bytes> {
     const { headers } = this.#request;
     const declared = headers['content-length'];
-    if (declared === undefined && headers['transfer-encoding'] === undefined) return EMPTY;
+    if (declared === undefined && headers['transfer-encoding'] === undefined) return Promise.resolve(EMPTY);
     const declaredBytes = declared === undefined ? undefined : Number(declared);
     if (declaredBytes !== undefined) {
-      if (declaredBytes > limit.bytesMax) throw bodyTooLarge(limit);
-      if (declaredBytes === 0) return EMPTY;
+      if (declaredBytes > limit.bytesMax) return Promise.reject(bodyTooLarge(limit));
+      if (declaredBytes === 0) return Promise.resolve(EMPTY);
       const refused = this.#tryTake(declaredBytes * (limit.memoryPerByte ?? 1));
-      if (refused) throw refused;
+      if (refused) return Promise.reject(refused);
     }
     // The client is told to continue only here, so that it never sends a refused body.
     if (expectsContinue(this.#request)) this.#response.writeContinue();
-    const blocks = await this.#collect(limit, declaredBytes);
-    const [first] = blocks;
-    const isWhole = blocks.length === 1 && first?.length === first?.bytes.length;
-    return isWhole && first ? first.bytes : joined(blocks, this.#slices());
+    return this.#collect(limit, declaredBytes);
   }
 
   /** Gives the memory back to the budget. Call it when the bytes are no longer needed; a second call does nothing. */
@@ -94,7 +91,7 @@ export class RequestBody {
    * Pieces are copied together as they arrive, since each piece costs a few hundred bytes more. Otherwise a client that
    * sends single bytes could take hundreds of times the memory that the budget counts.
    */
-  #collect(limit: BodyLimit, declaredBytes: number | undefined): Promise<Block[]> {
+  #collect(limit: BodyLimit, declaredBytes: number | undefined): Promise<Bytes> {
     const request = this.#request;
     const { bytesMax, memoryPerByte = 1 } = limit;
     return new Promise((resolve, reject) => {
@@ -138,7 +135,8 @@ export class RequestBody {
       };
       const onEnd = (): void => {
         stop();
-        resolve(blocks);
+        const isWhole = blocks.length === 1 && block.length === block.bytes.length;
+        resolve(isWhole ? block.bytes : joined(blocks, this.#slices()));
       };
       const onClose = (): void => {
         stop();

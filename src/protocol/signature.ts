@@ -1,5 +1,5 @@
 import { Buffer } from 'node:buffer';
-import { createHmac, createSecretKey, hash, timingSafeEqual } from 'node:crypto';
+import { createHmac, createSecretKey, type Hmac, hash, timingSafeEqual } from 'node:crypto';
 import { prefixOf } from './dialect.ts';
 import { memo } from './memo.ts';
 import type { Dialect } from './settings.ts';
@@ -47,11 +47,11 @@ export function signDelivery({ url, body, signingKey, nowS, jwtId, dialect }: Si
     body: bodyClaim(body),
   };
   const signed = `${HEADER}.${Buffer.from(JSON.stringify(claims)).toString('base64url')}`;
-  return `${signed}.${hmac(signed, signingKey).toString('base64url')}`;
+  return `${signed}.${hmac(signed, signingKey).digest('base64url')}`;
 }
 
-function hmac(text: string, signingKey: string): Buffer {
-  return createHmac('sha256', keyObjectOf(signingKey)).update(text).digest();
+function hmac(text: string, signingKey: string): Hmac {
+  return createHmac('sha256', keyObjectOf(signingKey)).update(text);
 }
 
 /** SHA-256 as base64url with padding: 32 bytes always take 43 digits and one `=`. */
@@ -114,7 +114,7 @@ export function verifySignature(check: SignatureCheck): SignatureVerdict {
 
   const signed = `${head}.${payload}`;
   const given = bytesOfSegment(signature);
-  if (given === undefined || !check.signingKeys.some((key) => sameBytes(given, hmac(signed, key)))) {
+  if (given === undefined || !check.signingKeys.some((key) => sameBytes(given, hmac(signed, key).digest()))) {
     return refused('signature', 'was made with none of the signing keys, or over other claims');
   }
   const claims = readSegment(payload);

@@ -67,7 +67,8 @@ export class Intake {
   ): Promise<Answer> {
     if (drafts.length === 0) return save([]);
     const { reports, clock, numbers } = this.#deps;
-    const firstToken = await numbers.take(drafts.length);
+    const taken = numbers.take(drafts.length);
+    const firstToken = taken instanceof Promise ? await taken : taken;
     const placed = this.slices().map(drafts, (draft, index) => place(draft, firstToken + index, slots));
     const newMessages = placed instanceof Promise ? await placed : placed;
     let saved: readonly (Saved | undefined)[] = [];

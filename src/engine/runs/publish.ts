@@ -40,7 +40,7 @@ export class Publisher {
   }
 
   /** Answers for each command what was saved for it. Throws as `Engine.publish` does. */
-  async publish(
+  publish(
     projectId: ProjectId,
     commands: PublishCommand[],
     accountsVersion?: number,
@@ -49,12 +49,13 @@ export class Publisher {
     let runsAfterMs = 0;
     return untilCurrent('the workflow run', async () => {
       const context = { ...contextOf(projectId), runsAfterMs };
-      const { drafts, remembered } = await this.#draft(commands, context);
-      const save = async (newMessages: NewMessage[]) => {
-        const saved = await store.messages.accept(newMessages, context.nowMs, accountsVersion);
-        this.#note(newMessages, saved); // before anything goes out: the first delivery may need the journal at once
-        return saved;
-      };
+      const drafted = this.#draft(commands, context);
+      const { drafts, remembered } = drafted instanceof Promise ? await drafted : drafted;
+      const save = (newMessages: NewMessage[]) =>
+        store.messages.accept(newMessages, context.nowMs, accountsVersion).then((saved) => {
+          this.#note(newMessages, saved); // before anything goes out: the first delivery may need the journal at once
+          return saved;
+        });
       const accepted = await intake.admit(drafts, save, savedOf);
       const refusal = accepted.find(isRefused);
       if (refusal?.kind === 'journalFull') throw quotaExceeded('maxJournalSize', refusal.limit);
@@ -76,11 +77,26 @@ export class Publisher {
     }
   }
 
-  async #draft(commands: PublishCommand[], context: DraftContext): Promise<Round> {
-    const { numbers, intake } = this.#deps;
+  #draft(commands: PublishCommand[], context: DraftContext): Round | Promise<Round> {
     // When runs take part, each command gets a second key: an invocation is recorded in the journal of its parent.
     const keysOfEach = commands.some(({ options }) => options.run) ? 2 : 1;
-    const firstKey = await numbers.take(keysOfEach * commands.length);
+    const firstKey = this.#deps.numbers.take(keysOfEach * commands.length);
+    const [command] = commands;
+    const isPlain = commands.length === 1 && command && !command.options.run && !command.options.deduplication;
+    // Most publishes are plain, and have a key at once: then no promise is needed.
+    if (isPlain && typeof firstKey === 'number') {
+      return { drafts: [draftOf(command, firstKey, context)], remembered: [] };
+    }
+    return this.#draftInSlices(commands, firstKey, context);
+  }
+
+  async #draftInSlices(
+    commands: PublishCommand[],
+    firstKeyTaken: number | Promise<number>,
+    context: DraftContext,
+  ): Promise<Round> {
+    const { intake } = this.#deps;
+    const firstKey = await firstKeyTaken;
     const slices = intake.slices();
     const round: Round = { drafts: [], remembered: [] };
     for (const [index, command] of commands.entries()) {

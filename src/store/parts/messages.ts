@@ -1,6 +1,6 @@
 /** How are messages accepted, claimed, settled, found and cancelled? */
-import type { MessageKey } from '../../engine/model.ts';
-import type { MessageStore } from '../../engine/stores.ts';
+import type { MessageKey, NewMessage } from '../../engine/model.ts';
+import type { MessageStore, Settled } from '../../engine/stores.ts';
 import { keyOfMessageId } from '../../protocol/ids.ts';
 import type { Connection } from '../connection.ts';
 import type { Reads, Writes } from '../operations/all.ts';
@@ -23,16 +23,16 @@ const UNFINISHED_WINDOWS_MAX = 2;
 
 export function messagesOver(connection: Connection): MessageStore {
   return {
-    async accept(messages, nowMs, accountsVersion) {
+    accept(messages, nowMs, accountsVersion) {
+      const write = (encoded: StoredNewMessage[]) => {
+        const args: Writes['accept']['args'] = { messages: encoded, nowMs };
+        if (accountsVersion !== undefined) args.accountsVersion = accountsVersion;
+        return connection.write('accept', args);
+      };
       // Few messages are encoded without a pause, so that calls one after another are written in their order.
-      const encoded: StoredNewMessage[] = [];
-      for (const message of messages) {
-        encoded.push(encodeNewMessage(message));
-        if (encoded.length % TOGETHER === 0) await connection.endOfTurn?.();
-      }
-      const args: Writes['accept']['args'] = { messages: encoded, nowMs };
-      if (accountsVersion !== undefined) args.accountsVersion = accountsVersion;
-      return connection.write('accept', args);
+      return messages.length < TOGETHER
+        ? write(messages.map(encodeNewMessage))
+        : encodeInTurns(messages, connection).then(write);
     },
 
     async claim(request, nowMs) {
@@ -50,13 +50,10 @@ export function messagesOver(connection: Connection): MessageStore {
       };
     },
 
-    async settle(settlement, nowMs, handoff) {
+    settle(settlement, nowMs, handoff) {
       const args: Writes['settle']['args'] = { settlement: encodeSettlement(settlement), nowMs };
       if (handoff) args.handoff = handoff;
-      const answer = await connection.write('settle', args);
-      if (answer.kind !== 'saved') return answer;
-      const { next, ...settled } = answer;
-      return next ? { ...settled, next: decodeClaimed(next) } : settled;
+      return connection.write('settle', args).then(decodeSettled);
     },
 
     checkpoint({ done, follows }, nowMs) {
@@ -150,4 +147,19 @@ export function messagesOver(connection: Connection): MessageStore {
       return connection.write('reserveNumbers', { count });
     },
   };
+}
+
+function decodeSettled(answer: Writes['settle']['answer']): Settled {
+  if (answer.kind !== 'saved') return answer;
+  const { next, ...settled } = answer;
+  return next ? { ...settled, next: decodeClaimed(next) } : settled;
+}
+
+async function encodeInTurns(messages: readonly NewMessage[], { endOfTurn }: Connection): Promise<StoredNewMessage[]> {
+  const encoded: StoredNewMessage[] = [];
+  for (const message of messages) {
+    encoded.push(encodeNewMessage(message));
+    if (encoded.length % TOGETHER === 0) await endOfTurn?.();
+  }
+  return encoded;
 }
