@@ -22,6 +22,8 @@ export interface LoadTarget {
   /** Other workers of the same store: the connections are spread evenly over all. */
   otherUrls?: readonly string[];
   token: string;
+  /** Of other projects: the connections are spread evenly over all. */
+  otherTokens?: readonly string[];
   /** Where the messages are to be delivered. */
   destination: string;
   /** The queue to put the messages into; absent: none. */
@@ -68,9 +70,14 @@ async function run(
   const open = (to: LoadTarget): Promise<Publisher> =>
     to.peers === 'bare' ? BarePublisher.open(to) : OrdinaryPublisher.open(to);
   const urls = [target.url, ...(target.otherUrls ?? [])];
+  const tokens = [target.token, ...(target.otherTokens ?? [])];
   const connections: Publisher[] = await Promise.all(
     Array.from({ length: Math.min(CONNECTIONS, Math.max(1, messages)) }, (_, index) =>
-      open({ ...target, url: urls[index % urls.length] ?? target.url }),
+      open({
+        ...target,
+        url: urls[index % urls.length] ?? target.url,
+        token: tokens[index % tokens.length] ?? target.token,
+      }),
     ),
   );
   const sentNs = new BigUint64Array(messages);

@@ -19,6 +19,7 @@
 import { parseArgs } from 'node:util';
 import { DEFAULT_BACKLOG, measureBacklog } from './backlog.ts';
 import { DEFAULT_BEFORE, measureBefore } from './before.ts';
+import { cellsLine, cellsTable, DEFAULT_CELLS, measureCells } from './cells.ts';
 import { DEFAULT_COMMAND_LINE, measureCommandLine } from './command-line.ts';
 import { compare } from './comparison.ts';
 import { CONSOLE_PARTS, type ConsolePart, DEFAULT_CONSOLE, measureConsole } from './console/measure.ts';
@@ -89,6 +90,9 @@ npm run bench -- workers [SQLite|PostgreSQL] [options]    what a message costs w
   --rounds <n>           rounds of each, medians are reported (${DEFAULT_PRICE.rounds})
   --seconds <n>          at each rate (${DEFAULT_PRICE.seconds})
   --rates <n,n>          messages a second (${DEFAULT_PRICE.rates})
+npm run bench -- cells [options]      what a message costs with 1, 4 and 16 cells on one PostgreSQL, and 64 that idle
+  --rounds <n>           rounds of each, medians are reported (${DEFAULT_CELLS.rounds})
+  --seconds <n>          of each round (${DEFAULT_CELLS.seconds})
 npm run bench -- cli [options]        the help of each verb, and waypost logs -f on a busy log
   --rounds <n>           starts of each verb, medians are reported (${DEFAULT_COMMAND_LINE.rounds})
   --seconds <n>          seconds at ${DEFAULT_COMMAND_LINE.perSecond} entries a second (${DEFAULT_COMMAND_LINE.seconds})
@@ -454,6 +458,17 @@ async function runWorkers(databases: readonly Database[]): Promise<void> {
   if (figures.some(({ missing }) => missing > 0)) process.exitCode = 1;
 }
 
+async function runCells(): Promise<void> {
+  const figures = await measureCells({
+    ...DEFAULT_CELLS,
+    rounds: count('rounds', DEFAULT_CELLS.rounds),
+    seconds: count('seconds', DEFAULT_CELLS.seconds),
+    onFigures: (each) => progress(cellsLine(each)),
+  });
+  process.stdout.write(`${values.json ? JSON.stringify(figures) : cellsTable(figures)}\n`);
+  if (figures.loaded.some(({ missing }) => missing > 0)) process.exitCode = 1;
+}
+
 const [area, part, ...more] = positionals;
 if (values.help) process.stdout.write(HELP);
 else if (area === undefined) await runComparison();
@@ -473,6 +488,7 @@ else if (area === 'console' && part === undefined) await runConsole(CONSOLE_PART
 else if (area === 'console' && more.length === 0 && part !== undefined && isConsolePart(part)) await runConsole([part]);
 else if (area === 'workers' && part === undefined) await runWorkers(DEFAULT_PRICE.databases);
 else if (area === 'workers' && (part === 'SQLite' || part === 'PostgreSQL')) await runWorkers([part]);
+else if (area === 'cells' && part === undefined) await runCells();
 else if (area === 'metrics' && part === undefined) await runMetrics();
 else if (area === 'workflow' && part === undefined) await runWorkflow(WORKFLOW_PARTS);
 else if (area === 'workflow' && more.length === 0 && part !== undefined && isWorkflowPart(part)) {

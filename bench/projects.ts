@@ -12,8 +12,7 @@ export async function makeProjects(
   env: Record<string, string> = {},
 ): Promise<string[]> {
   const tokenFrom = async (...words: string[]): Promise<string> => {
-    const options = { env: { ...process.env, ...env } };
-    const { stdout } = await promisify(execFile)(process.execPath, [CLI, ...words, '--data-dir', dataDir], options);
+    const stdout = await operate([...words, '--data-dir', dataDir], env);
     return /^QSTASH_TOKEN=(.*)$/m.exec(stdout)?.[1] ?? '';
   };
   const tokens = [await tokenFrom('init')];
@@ -23,4 +22,10 @@ export async function makeProjects(
     tokens.push(await tokenFrom('tokens', 'create', '--project', name, '--scope', 'full'));
   }
   return tokens;
+}
+
+/** Runs a command as an operator types it, and answers what it prints. */
+export async function operate(words: readonly string[], env: Record<string, string>): Promise<string> {
+  const options = { env: { ...process.env, ...env } };
+  return (await promisify(execFile)(process.execPath, [CLI, ...words], options)).stdout;
 }

@@ -1,9 +1,9 @@
 /** Who may call, and with which keys are deliveries signed? The store's answer, kept in memory. */
 import type { Accounts, Caller, SigningKeys } from '../api/accounts.ts';
 import { seal, unseal } from '../config/sealing.ts';
-import type { Millis, ProjectId } from '../engine/model.ts';
+import { type CellId, FIRST_CELL, type Millis, type ProjectId } from '../engine/model.ts';
 import type { Clock } from '../engine/ports.ts';
-import type { Project, ProjectStore, SealedKeys, Token, TokenScope } from '../engine/stores.ts';
+import type { Cell, Project, ProjectStore, SealedKeys, Token, TokenScope } from '../engine/stores.ts';
 import { STALE, untilCurrent } from '../engine/until-current.ts';
 import { mintSigningKey } from '../protocol/ids.ts';
 
@@ -29,6 +29,9 @@ export function unsealKeys(sealed: SealedKeys, { encryptionKey }: Sealer): Signi
 export function mintSigningKeys(randomBytes: (count: number) => Uint8Array): SigningKeys {
   return { current: mintSigningKey(randomBytes), next: mintSigningKey(randomBytes) };
 }
+
+/** Projects, each with its cell. */
+export type Residents = ReadonlyMap<ProjectId, Project & { cellId: CellId }>;
 
 interface KeyPair {
   sealed: SealedKeys;
@@ -56,6 +59,9 @@ export class StoredAccounts implements Accounts {
   readonly #clock: Clock;
   readonly #admittedByTokenHash = new Map<string, Admitted>();
   readonly #projectByName = new Map<string, ProjectId>();
+  #cells: readonly Cell[] = [];
+  #residents: Residents = new Map();
+  #onRead = (): void => {};
   readonly #pairByProject = new Map<ProjectId, KeyPair>();
   /** The last rotation of each project: the next one starts from its result. */
   readonly #rotations = new Map<ProjectId, Promise<SigningKeys>>();
@@ -101,15 +107,33 @@ export class StoredAccounts implements Accounts {
    */
   async refresh(): Promise<void> {
     const before = this.#changes;
-    const { version, projects, tokens } = await this.#store.projects.readAccounts();
+    const { version, projects, tokens, cells } = await this.#store.projects.readAccounts();
     if (this.#changes !== before) return this.refresh();
+    this.#cells = cells;
+    this.#residents = cells.length === 0 ? new Map() : new Map(projects.map((project) => [project.projectId, project]));
     for (const project of projects) this.learnProject(project, project.signingKeys);
     const stored = new Set(tokens.map(({ tokenHash }) => tokenHash));
     for (const [tokenHash, { useNotedAtMs }] of this.#admittedByTokenHash) {
       if (useNotedAtMs !== undefined && !stored.has(tokenHash)) this.forget(tokenHash);
     }
     for (const token of tokens) this.admitStored(token);
+    this.#onRead();
     this.#version = version;
+  }
+
+  /** Empty as long as there is only one. */
+  get cells(): readonly Cell[] {
+    return this.#cells;
+  }
+
+  /** Where each project lives; empty as long as there is only one cell. */
+  get residents(): Residents {
+    return this.#residents;
+  }
+
+  /** From now on calls `listener` whenever the accounts were read, before this worker says that it goes by them. */
+  onRead(listener: () => void): void {
+    this.#onRead = listener;
   }
 
   get version(): number {
@@ -137,8 +161,10 @@ export class StoredAccounts implements Accounts {
     this.#unsure = undefined;
   }
 
-  catchUp(): Promise<void> | undefined {
+  catchUp(projectId?: ProjectId): Promise<void> | undefined {
     if (!this.#isShared || this.#clock.elapsedMs <= this.#holdsUntilMs) return undefined;
+    const cellId = projectId === undefined ? undefined : this.#residents.get(projectId)?.cellId;
+    if (cellId !== undefined && cellId !== FIRST_CELL) return undefined; // the directory may be away, and its cell goes on
     this.#unsure ??= Promise.withResolvers();
     return this.#unsure.promise;
   }

@@ -42,11 +42,11 @@ export interface Accounts {
   /** Reads the accounts anew, since other workers may have changed them. */
   refresh?(): Promise<void>;
   /**
-   * `undefined`: the accounts in memory are current. Otherwise this worker could not check for changes for too long,
-   * and the promise resolves when the accounts are current again. It rejects with `StoreUnavailable` when they cannot
-   * be read.
+   * `undefined`: the accounts in memory are current, or the project that a token was found to belong to goes on without
+   * those who keep them. Otherwise this worker could not check for changes for too long, and the promise resolves when
+   * the accounts are current again. It rejects with `StoreUnavailable` when they cannot be read.
    */
-  catchUp?(): Promise<void> | undefined;
+  catchUp?(projectId?: ProjectId): Promise<void> | undefined;
   /**
    * Called for a token that is not known: reads what other workers may have changed. `undefined` when there is nothing
    * to read: accounts were read for this within the last second, or no other worker can change them.

@@ -138,10 +138,10 @@ class Edge {
       projectId = claim.projectId;
     } else if (match.isProtected) {
       const { accounts } = this.#options;
-      const newer = accounts.catchUp?.();
+      const admission = authenticate(accounts, headers.authorization, match.rawQuery);
+      const newer = accounts.catchUp?.(admission?.caller.projectId);
       if (newer !== undefined) return newer.then(() => this.#answer(request, match, rest, looksAgain));
       accountsVersion = accounts.sharedVersion;
-      const admission = authenticate(accounts, headers.authorization, match.rawQuery);
       if (!admission) {
         const look = looksAgain ? accounts.lookAgain?.() : undefined;
         if (look !== undefined) return look.then(() => this.#answer(request, match, rest, false));

@@ -7,21 +7,22 @@ import { HealthSchema } from './schemas.ts';
 
 export function healthRoutes({ engine, isReady, log }: Services): Route[] {
   /** Requests at the same time share one ping: a ping writes to the store, and anybody may ask without a token. */
-  let pinging: Promise<void> | undefined;
+  let pinging: Promise<readonly string[]> | undefined;
 
-  /** Ready: started, not shutting down, and the store reads and saves. */
+  /** Ready: started, not shutting down, and the store reads and saves, or with several cells one of them. */
   async function ready(): Promise<Answer> {
     if (!isReady()) return refusal(503, 'the server is starting or shutting down');
     pinging ??= engine.ping().finally(() => {
       pinging = undefined;
     });
+    let away: readonly string[];
     try {
-      await pinging;
+      away = await pinging;
     } catch (error) {
       log.warn('store_not_reachable', { kind: error instanceof Error ? error.name : typeof error });
       return refusal(503, 'the store does not save');
     }
-    return answer(200, { status: 'ready' });
+    return answer(200, { status: 'ready', ...(away.length > 0 && { away }) });
   }
 
   return [

@@ -348,7 +348,8 @@ export const CreatedTokenSchema = exactly(
   'CreatedToken',
 );
 
-export const HealthSchema = exactly({ status: Text }, 'Health');
+/** `away`: cells that cannot be reached, if there are some. */
+export const HealthSchema = exactly({ status: Text, away: Type.Optional(Type.Array(Text)) }, 'Health');
 
 /** The body of a batch; unknown members are ignored. */
 const itemMembers = {

@@ -56,6 +56,10 @@ export const OF_A_SERVER: Readonly<Record<string, Entry>> = {
     'list tokens, make one, revoke one; in a running server it counts at once',
     async () => (await import('./tokens.ts')).tokens,
   ],
+  cells: [
+    'list the databases among which projects are divided, add one',
+    async () => (await import('./cells.ts')).cells,
+  ],
   doctor: [
     'check that a store is sound, while its server runs or not',
     async () => (await import('./doctor.ts')).doctor,

@@ -1,7 +1,7 @@
 /** `waypost doctor`: checks that the data in a store is consistent. */
 import { storeSettingsHelp } from '../config/page.ts';
 import { parseConfig } from '../config/parse.ts';
-import type { Examination } from '../operations/examine.ts';
+import type { Examination, ExaminedCell } from '../operations/examine.ts';
 import { censusLine } from './census.ts';
 import { type Command, EXIT, takeSwitch } from './command.ts';
 
@@ -10,7 +10,7 @@ export const doctor: Command = {
     `Usage: waypost doctor [--json] [options]
 
 Reads the database and checks what must hold between its rows: that nothing is orphaned, that no queue or flow-control
-key holds a message back without a reason. Changes nothing. Ends with ${EXIT.failed} when something is wrong.
+key holds a message back without a reason. Does so in every cell. Changes nothing. Ends with ${EXIT.failed} when something is wrong.
 
   --json
       Print the findings as one JSON object.
@@ -19,13 +19,29 @@ Example: waypost doctor --data-dir /var/lib/waypost
 `,
   async run(args, terminal) {
     const { given: asJson, rest } = takeSwitch(args, '--json');
-    const { examineStore } = await import('../operations/examine.ts');
-    const examination = await examineStore(parseConfig(terminal.env, rest));
-    const isSound = examination.findings.every(({ offenders }) => offenders.length === 0);
-    terminal.print(asJson ? `${JSON.stringify({ isSound, ...examination })}\n` : report(examination));
+    const { examineCells, examineStore } = await import('../operations/examine.ts');
+    const config = parseConfig(terminal.env, rest);
+    const examination = await examineStore(config);
+    const cells = await examineCells(config);
+    const isSound = [examination, ...cells.map((cell) => cell.examination)].every(isSoundBy);
+    const told = { isSound, ...examination, ...(cells.length > 0 && { cells: cells.map(cellView) }) };
+    terminal.print(asJson ? `${JSON.stringify(told)}\n` : [report(examination), ...cells.map(reportOf)].join('\n'));
     return isSound ? EXIT.ok : EXIT.failed;
   },
 };
+
+/** A cell that cannot be reached is not known to be sound. */
+function isSoundBy(examination: Examination | undefined): boolean {
+  return examination?.findings.every(({ offenders }) => offenders.length === 0) ?? false;
+}
+
+function cellView({ name, examination }: ExaminedCell): object {
+  return examination ? { name, isSound: isSoundBy(examination), ...examination } : { name, isAway: true };
+}
+
+function reportOf({ name, examination }: ExaminedCell): string {
+  return `cell ${name}: ${examination ? report(examination) : 'cannot be reached\n'}`;
+}
 
 function report({ census, findings }: Examination): string {
   const lines = [censusLine(census), ''];

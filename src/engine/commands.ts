@@ -71,8 +71,11 @@ export interface Engine extends WorkflowCommands {
   /** Cancels the queue's messages, in pieces that do not stall the store. */
   deleteQueue(projectId: ProjectId, name: string): Promise<void>;
 
-  /** Resolves when the store reads and saves, as far as is known; rejects with `StoreUnavailable` when it does not. */
-  ping(): Promise<void>;
+  /**
+   * Resolves when the store reads and saves, as far as is known; rejects with `StoreUnavailable` when it does not. With
+   * several cells one is enough; it answers the names of those that do not.
+   */
+  ping(): Promise<readonly string[]>;
   /** Stops claiming, lets running attempts finish up to `limitMs`, then gives the rest back uncounted. Idempotent. */
   drain(limitMs: Millis): Promise<void>;
 }

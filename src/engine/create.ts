@@ -87,7 +87,8 @@ export type Recovery =
       clock: DatabaseClock;
       /** A worker without a heartbeat for so long may be declared dead. */
       timeoutMs: Millis;
-      accounts: SharedAccounts;
+      /** Absent: another store has them. */
+      accounts?: SharedAccounts;
     };
 
 /** Log events that are read to explain a finished message. Retries beyond them are not counted. */
@@ -323,9 +324,10 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
     return this.#heartbeat?.workersAlive;
   }
 
-  async ping(): Promise<void> {
+  async ping(): Promise<readonly string[]> {
     this.#health.check();
     await this.#deps.store.ping();
+    return [];
   }
 
   findMessage(projectId: ProjectId, id: MessageId): Promise<Message | undefined> {

@@ -19,6 +19,8 @@ export type MadeDue = 'due' | 'attempting' | 'ofRun' | 'missing';
 export type MessageId = string;
 /** Numbers the stores of an installation that has several; the first one is 1. */
 export type CellId = number;
+/** The one with the directory. */
+export const FIRST_CELL: CellId = 1;
 
 /** Internal number of a project; the wire shows its name. */
 export type ProjectId = number;

@@ -11,6 +11,8 @@ import type { Store, StoreLimits } from '../engine/stores.ts';
 import { randomBase58 } from '../protocol/ids.ts';
 import type { GroupCommitOptions } from '../store/batches/group-commit.ts';
 import { openPostgresStore } from '../store/drivers/postgres/open.ts';
+import { placeOf } from '../store/drivers/postgres/pool.ts';
+import { Servers } from '../store/drivers/postgres/servers.ts';
 import { joinSqliteStore } from '../store/drivers/sqlite/join.ts';
 import { StoreInUse } from '../store/drivers/sqlite/lock.ts';
 import type { DatabasePorts } from '../store/drivers/sqlite/messages.ts';
@@ -52,7 +54,13 @@ interface OpenOptions {
  * `connect` is present where other threads of this process can use the same store. They must then use it. `stats`: of an
  * embedded one.
  */
-export type OpenedStore = Store & Partial<Pick<SharedSqliteStore, 'connect' | 'stats'>>;
+export type OpenedStore = Store & Partial<Pick<SharedSqliteStore, 'connect' | 'stats'>> & { openCell?: OpenCell };
+
+/**
+ * Opens the store of another cell over the same connections, where it is on the same server. `url`: of its database, or
+ * only `?schema=...` for one in the same database. Throws when it cannot be opened now.
+ */
+export type OpenCell = (url: string, onFatal: (error: Error) => void) => Promise<Store>;
 
 /** Five seconds in all: longer than a command, or a server without attempts in flight, takes to end. */
 const TRIES = 50;
@@ -107,26 +115,47 @@ async function openServer(
   { databaseListenUrl, databasePoolMax, databasePrepare, databaseTimeoutMs }: Config,
   limits: StoreLimits,
   { onFatal, log, heldClock, watchBatches: watch }: OpenOptions,
-): Promise<Store> {
+): Promise<OpenedStore> {
   const randomness = createSystemRandomness();
-  try {
-    return await openPostgresStore({
-      url,
-      listenUrl: databaseListenUrl === 'off' ? '' : databaseListenUrl || url,
-      connectionsMax: databasePoolMax,
-      prepares: databasePrepare,
-      timeoutMs: databaseTimeoutMs,
-      clock: systemClock,
-      ...(heldClock && { nowMs: () => heldClock.wallMs() }),
-      sender: randomBase58(12, (count) => randomness.bytes(count)),
-      onFatal,
-      onNotDurable: (reason) => log?.warn('database_not_durable', { reason }),
-      limits,
-      batch: { endOfTurn, watch },
+  const servers = new Servers({ connectionsMax: databasePoolMax, timeoutMs: databaseTimeoutMs, clock: systemClock });
+  const shared = {
+    servers,
+    connectionsMax: databasePoolMax,
+    timeoutMs: databaseTimeoutMs,
+    prepares: databasePrepare,
+    clock: systemClock,
+    ...(heldClock && { nowMs: () => heldClock.wallMs() }),
+    sender: randomBase58(12, (count) => randomness.bytes(count)),
+    onNotDurable: (reason: string) => log?.warn('database_not_durable', { reason }),
+    limits,
+    batch: { endOfTurn, watch },
+  };
+  const listenUrl = databaseListenUrl === 'off' ? '' : databaseListenUrl || url;
+  const openCell: OpenCell = (given, onFatalOfCell) => {
+    const cellUrl = cellUrlOf(given, url);
+    // Where to listen is known of the server of the first cell alone. Others may be behind no pooler.
+    const isBeside = placeOf(cellUrl).url === placeOf(url).url;
+    return openPostgresStore({
+      ...shared,
+      url: cellUrl,
+      listenUrl: isBeside || databaseListenUrl === 'off' ? listenUrl : cellUrl,
+      onFatal: onFatalOfCell,
     });
+  };
+  try {
+    return Object.assign(await openPostgresStore({ ...shared, url, listenUrl, onFatal }), { openCell });
   } catch (error) {
     throw new CannotStart(`cannot open the database ${nameOf(url)}: ${messageOf(error)}`, { cause: error });
   }
+}
+
+/** `given` is a URL, or the schema of a cell that is in the same database as the first one. */
+export function cellUrlOf(given: string, firstUrl: string): string {
+  if (!given.startsWith('?')) return given;
+  const url = new URL(firstUrl);
+  url.searchParams.delete('schema');
+  for (const [name, value] of new URLSearchParams(given)) url.searchParams.set(name, value);
+  return url.href;
 }
 
 /** How a PostgreSQL database is shown: without the password. */

@@ -23,7 +23,7 @@ import { StoreUnavailable } from '../engine/store-errors.ts';
 import type { Store } from '../engine/stores.ts';
 import { DatabaseClock } from '../engine/workers/database-clock.ts';
 import { byTheWall, SteadyClock } from '../engine/workers/steady-clock.ts';
-import { databaseOf, messageOf } from '../operations/open-store.ts';
+import { databaseOf, messageOf, type OpenedStore } from '../operations/open-store.ts';
 import { untilAllKnow } from '../operations/socket/everywhere.ts';
 import { randomBase58 } from '../protocol/ids.ts';
 import { CannotStart } from '../system/cannot-start.ts';
@@ -33,13 +33,14 @@ import type { Reading } from '../telemetry/metrics/instruments.ts';
 import type { WorkerMetrics } from '../telemetry/metrics/worker-metrics.ts';
 import { sampledLog } from '../telemetry/sampled-log.ts';
 import type { SpanRecorder } from '../telemetry/traces/span-recorder.ts';
+import { openCells } from './cells/open.ts';
 import { readConsole } from './console-files.ts';
 import { type Bound, type ListenAt, listen } from './listen.ts';
 import { openOperatorEvents } from './operator-events.ts';
 import { openTraces } from './traces.ts';
 
 export interface WorkerOptions {
-  store: Store;
+  store: OpenedStore;
   sealer: Sealer;
   credentials: Credentials;
   log: EventLog;
@@ -123,7 +124,6 @@ export async function startWorker(config: Config, options: WorkerOptions): Promi
     const spans = await openTraces(config, { worker: id, log });
     if (spans) opened.push(() => spans.close());
     const recovery = recoveryOf(config, { accounts, databaseClock, isRecovered: options.isRecovered });
-    const dropsExpired = isShared || rank === 'first';
     const needs = {
       store,
       clock,
@@ -136,11 +136,14 @@ export async function startWorker(config: Config, options: WorkerOptions): Promi
       tellsAll,
       settings: config,
       worker: id,
-      recovery,
-      dropsExpired,
+      dropsExpired: isShared || rank === 'first',
       endOfTurn,
     };
-    const engine = await createEngine(needs);
+    const { openCell } = store;
+    const engine =
+      openCell && recovery.kind === 'heartbeat'
+        ? await openCells({ ...needs, recovery, accounts, sealer, openCell, machine: options.machine })
+        : await createEngine({ ...needs, recovery });
     opened.push(() => engine.drain(0));
     metrics?.watch({
       engine,

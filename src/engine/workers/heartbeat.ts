@@ -32,6 +32,8 @@ const LINES_PIECE = 500;
  */
 const QUICK_MS = 500;
 const QUICK_TRIES = 3;
+/** What a worker reports that goes by no accounts of this store. */
+const NO_ACCOUNTS = 0;
 /** How long a worker that ends waits for the store to note it. If it is not noted, the others miss its heartbeats. */
 const LEAVE_WAIT_MS = 1_000;
 
@@ -43,7 +45,8 @@ export interface HeartbeatDeps {
   worker: WorkerId;
   /** Without a heartbeat for so long, the others may expire this worker. */
   timeoutMs: Millis;
-  accounts: SharedAccounts;
+  /** Absent: another store has them. */
+  accounts?: SharedAccounts;
   /** Whether the operator is told of workers that expire without having left. */
   tellsLost?: boolean;
 }
@@ -130,6 +133,7 @@ export class Heartbeat {
     this.#others = answer.others;
     await this.#expire();
     const { accounts } = this.#deps;
+    if (!accounts) return;
     // What was read before the heartbeat may be older than its version.
     for (let { accountsVersion } = answer; accountsVersion !== accounts.version; ) {
       await accounts.refresh();
@@ -187,17 +191,16 @@ export class Heartbeat {
     const { store, clock, worker, timeoutMs, accounts } = this.#deps;
     const begunAtMs = clock.elapsedMs;
     const known = this.#sent > 0 && { known: { nowMs: clock.nowMs(), leadMs: clock.leadMs } };
-    const { version: accountsVersion } = accounts;
     const answer = await store.workers.heartbeat({
       worker,
       timeoutMs,
       isLeaving: this.#isLeaving,
-      accountsVersion,
+      accountsVersion: accounts?.version ?? NO_ACCOUNTS,
       ...known,
     });
     clock.correct(answer.wallMs, begunAtMs, answer.leadMs);
     this.#fence.noteHeartbeat(begunAtMs);
-    accounts.noteNewest(answer.accountsVersion, begunAtMs + timeoutMs * FENCE_SHARE);
+    accounts?.noteNewest(answer.accountsVersion, begunAtMs + timeoutMs * FENCE_SHARE);
     this.#sent += 1;
     return answer;
   }
@@ -243,7 +246,7 @@ export class Heartbeat {
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error;
       log.warn('beat_failed', { reason: error.message });
-      accounts.noteUnknown(error);
+      accounts?.noteUnknown(error);
     }
     if (!this.#stopped) this.#alarm.setIn(pauseMs);
   }
@@ -284,7 +287,7 @@ export class Heartbeat {
   async #care(answer: HeartbeatAnswer): Promise<void> {
     const { accounts, log } = this.#deps;
     try {
-      if (answer.accountsVersion !== accounts.version) {
+      if (accounts && answer.accountsVersion !== accounts.version) {
         await accounts.refresh();
         this.#sendSoon(); // it reports the new version: the worker that changed accounts waits for that
       }
@@ -294,7 +297,7 @@ export class Heartbeat {
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error;
       log.warn('rescue_failed', { reason: error.message });
-      accounts.noteUnknown(error);
+      accounts?.noteUnknown(error);
       this.noteCommitUnknown();
     }
   }

@@ -55,6 +55,7 @@ export class Connections {
   readonly #prepares: boolean;
   /** What the names of its prepared statements begin with: the same text means other tables in another schema. */
   readonly #prefix: string;
+  readonly #hasSchema: boolean;
   readonly #translated = new Map<string, Translated>();
   readonly #names: Map<string, string>;
 
@@ -63,6 +64,7 @@ export class Connections {
     this.#pool = (pool ?? new ConnectionPool(options)).join();
     const { schema } = placeOf(options.url);
     this.#names = this.#pool.namesIn(schema);
+    this.#hasSchema = schema !== undefined;
     this.#prefix = schema === undefined ? 'waypost' : `waypost_${schema}`;
   }
 
@@ -134,7 +136,7 @@ export class Connections {
   #translate(text: string): Translated {
     const known = this.#translated.get(text);
     if (known) return known;
-    const translated: Translated = { text: toPostgres(text) };
+    const translated: Translated = { text: toPostgres(text, { hasSchema: this.#hasSchema }) };
     const name = this.#nameOf(text);
     if (name !== undefined) translated.name = name;
     if (this.#translated.size < PREPARED_MAX && !DEFINITION.test(text)) this.#translated.set(text, translated);

@@ -9,17 +9,23 @@ import { spellLookups } from './lookups.ts';
 
 const DEFINITION = /^\s*(create table|alter table)\b/;
 
-const DATABASE_SIZE = '(select pg_database_size(current_database()) as bytes, null::bigint as unused)';
+/** A store that has a schema of its own may not have the database for itself. */
+const SIZE = {
+  ofDatabase: '(select pg_database_size(current_database()) as bytes, null::bigint as unused)',
+  ofSchema: `(select coalesce(sum(pg_total_relation_size(oid)), 0)::bigint as bytes, null::bigint as unused
+    from pg_class where relnamespace = current_schema()::regnamespace and relkind = 'r')`,
+};
 
 /**
  * `?` becomes `$1` and so on; `in (??)` compares with an array, and `list (??)` is one as rows. In definitions, text columns
  * get byte order.
  */
-export function toPostgres(text: string): string {
+export function toPostgres(text: string, { hasSchema = false } = {}): string {
   // Names and keys are compared as in SQLite, byte by byte, whatever the database's language.
   if (DEFINITION.test(text)) return text.replaceAll(/\btext\b/g, 'text collate "C"');
   let count = 0;
-  const sized = text.replace('from database_size', `from ${DATABASE_SIZE}`);
+  const size = hasSchema ? SIZE.ofSchema : SIZE.ofDatabase;
+  const sized = text.replace('from database_size', `from ${size}`);
   return spellLookups(sized).replaceAll(/not in \(\?\?\)|in \(\?\?\)|list \(\?\?\) (\w+)|\?/g, (mark, list) => {
     count += 1;
     if (mark === '?') return `$${count}`;

@@ -4,15 +4,12 @@
  * The store of the first cell is also the directory: the list of cells, and the cell of each project. Each cell has a
  * row for each project that lives in it.
  */
-import type { CellId } from '../../../engine/model.ts';
+import { type CellId, FIRST_CELL } from '../../../engine/model.ts';
 import type { Cell, Project } from '../../../engine/stores.ts';
 import type { Queries } from '../../driver.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { read, write } from '../operation.ts';
 import { noteChange } from './version.ts';
-
-/** The cell with the directory. */
-export const FIRST_CELL: CellId = 1;
 
 /**
  * How many numbers a cell has of each kind, so that what is numbered in one cell is new to every other. A thousand cells

@@ -1,11 +1,11 @@
 /** Which projects are there, and with which keys do they sign? */
-import type { CellId, ProjectId } from '../../../engine/model.ts';
+import { type CellId, FIRST_CELL, type ProjectId } from '../../../engine/model.ts';
 import type { AccountsState, Project, SealedKeys } from '../../../engine/stores.ts';
 import type { Queries } from '../../driver.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { read, write } from '../operation.ts';
 import { PRESENCE } from '../presence.ts';
-import { FIRST_CELL, listCells } from './cells.ts';
+import { listCells } from './cells.ts';
 import { listTokens } from './tokens.ts';
 import { accountsVersion, noteChange } from './version.ts';
 

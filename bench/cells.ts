@@ -1,0 +1,215 @@
+/**
+ * What do cells cost? A message with 1, 4 and 16 cells on one PostgreSQL, with the same load for each cell, in turns; and a server that
+ * has nothing to do, with 64 of them and with one.
+ */
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Cluster } from '../test/support/postgres/cluster.ts';
+import { type ListeningProcess, residentMebibytes } from './child-process.ts';
+import { startCpuMeter } from './cpu.ts';
+import { type LoadTarget, publishAll, publishPaced } from './load.ts';
+import { freshDatabase, onDatabase, refreshStatistics, startDatabaseServer } from './postgres/database.ts';
+import { makeProjects, operate } from './projects.ts';
+import { type Receiver, startReceiver } from './receiver-process.ts';
+import { median } from './statistics.ts';
+import { table } from './table.ts';
+import { startWaypost } from './waypost-process.ts';
+
+export interface CellsOptions {
+  cells: readonly number[];
+  idleCells: readonly number[];
+  rounds: number;
+  seconds: number;
+  /** Messages a second. */
+  perSecondOfCell: number;
+  warmUpMessages: number;
+  idleSeconds: number;
+  limitMs: number;
+  onFigures?: (figures: LoadedFigures | IdleFigures) => void;
+}
+
+export const DEFAULT_CELLS = {
+  ...{ cells: [1, 4, 16], idleCells: [1, 64], rounds: 3, seconds: 10 },
+  ...{ perSecondOfCell: 50, warmUpMessages: 8_000, idleSeconds: 30, limitMs: 60_000 },
+};
+
+/** Of 1,000 messages. */
+export interface LoadedFigures {
+  cells: number;
+  waypostCpuMs: number;
+  postgresCpuMs: number;
+  missing: number;
+}
+
+export interface IdleFigures {
+  cells: number;
+  /** Of one core. */
+  cpuPercent: number;
+  postgresCpuPercent: number;
+  residentMiB: number;
+  connections: number;
+}
+
+export interface CellsFigures {
+  loaded: LoadedFigures[];
+  idle: IdleFigures[];
+}
+
+export async function measureCells(options: CellsOptions): Promise<CellsFigures> {
+  const server = await startDatabaseServer();
+  const receiver = await startReceiver('ordinary');
+  try {
+    const loaded: LoadedFigures[] = [];
+    const idle: IdleFigures[] = [];
+    for (let round = 1; round <= options.rounds; round += 1) {
+      for (const cells of options.cells) {
+        const figures = await withCells(server, { cells, projects: cells }, (at) => measureLoad(at, receiver, options));
+        loaded.push(figures);
+        options.onFigures?.(figures);
+      }
+    }
+    for (const cells of options.idleCells) {
+      const figures = await withCells(server, { cells, projects: 1 }, (at) => measureIdle(at, options));
+      idle.push(figures);
+      options.onFigures?.(figures);
+    }
+    return { loaded: [...Map.groupBy(loaded, ({ cells }) => cells).values()].map(medians), idle };
+  } finally {
+    await receiver.end();
+    await server.dispose();
+  }
+}
+
+interface At {
+  cells: number;
+  waypost: ListeningProcess;
+  server: Cluster;
+  databaseUrl: string;
+  tokens: readonly string[];
+}
+
+async function withCells<T>(
+  server: Cluster,
+  { cells, projects }: { cells: number; projects: number },
+  work: (at: At) => Promise<T>,
+): Promise<T> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'waypost-cells-'));
+  const { url: databaseUrl } = await freshDatabase(server);
+  const env = { DATABASE_URL: databaseUrl, WAYPOST_ENCRYPTION_KEY: randomBytes(32).toString('base64') };
+  try {
+    for (let cell = 2; cell <= cells; cell += 1) {
+      await operate(['cells', 'add', `c${cell}`, '--schema', `c${cell}`, '--data-dir', dataDir], env);
+    }
+    const tokens = await makeProjects(dataDir, projects, env);
+    let opened = 1;
+    const flags = ['--allow-destinations', '127.0.0.1'];
+    const onLine = (line: string) => {
+      if (line.includes('"cell_opened"')) opened += 1;
+    };
+    const waypost = await startWaypost({ command: 'serve', dataDir, flags, env, onLine });
+    try {
+      while (opened < cells) await sleep(50);
+      return await work({ cells, waypost, server, databaseUrl, tokens });
+    } finally {
+      await waypost.end('SIGTERM');
+    }
+  } finally {
+    rmSync(dataDir, { recursive: true, force: true });
+  }
+}
+
+async function measureLoad(at: At, receiver: Receiver, options: CellsOptions): Promise<LoadedFigures> {
+  const { cells, waypost, server, databaseUrl, tokens } = at;
+  const [token = '', ...otherTokens] = tokens;
+  const target: LoadTarget = {
+    peers: 'ordinary',
+    url: waypost.url,
+    token,
+    otherTokens,
+    destination: `${receiver.url}/`,
+  };
+  await receiver.expect(options.warmUpMessages);
+  await publishAll(target, options.warmUpMessages);
+  if (!(await receiver.complete(options.limitMs))) throw new Error('the warm-up was not delivered');
+  await refreshStatistics(databaseUrl);
+  const perSecond = options.perSecondOfCell * cells;
+  const messages = perSecond * options.seconds;
+  await receiver.expect(messages);
+  const cpu = startCpuMeter({ waypost: [waypost.pid], postgres: [server.pid] });
+  await publishPaced(target, messages, perSecond);
+  await receiver.complete(options.limitMs);
+  await sleep(SETTLED_MS);
+  const { waypost: waypostSeconds = 0, postgres: postgresSeconds = 0 } = cpu.read();
+  const { distinct } = await receiver.report();
+  return {
+    cells,
+    waypostCpuMs: (waypostSeconds * 1e6) / messages,
+    postgresCpuMs: (postgresSeconds * 1e6) / messages,
+    missing: messages - distinct,
+  };
+}
+
+/** After the last arrival its outcome is still to be saved. */
+const SETTLED_MS = 100;
+/** What comes with the start is over. */
+const CALM_MS = 5_000;
+
+async function measureIdle({ cells, waypost, server, databaseUrl }: At, options: CellsOptions): Promise<IdleFigures> {
+  await sleep(CALM_MS);
+  const cpu = startCpuMeter({ waypost: [waypost.pid], postgres: [server.pid] });
+  await sleep(options.idleSeconds * 1_000);
+  const { waypost: waypostSeconds = 0, postgres: postgresSeconds = 0 } = cpu.read();
+  const connections = await onDatabase(databaseUrl, async (client) => {
+    const { rows } = await client.query<{ count: number }>(
+      "select count(*)::int as count from pg_stat_activity where application_name = 'waypost'",
+    );
+    return rows[0]?.count ?? 0;
+  });
+  return {
+    cells,
+    cpuPercent: (waypostSeconds / options.idleSeconds) * 100,
+    postgresCpuPercent: (postgresSeconds / options.idleSeconds) * 100,
+    residentMiB: residentMebibytes(waypost.pid),
+    connections,
+  };
+}
+
+function medians(rounds: LoadedFigures[]): LoadedFigures {
+  return {
+    cells: rounds[0]?.cells ?? 0,
+    waypostCpuMs: median(rounds.map(({ waypostCpuMs }) => waypostCpuMs)),
+    postgresCpuMs: median(rounds.map(({ postgresCpuMs }) => postgresCpuMs)),
+    missing: rounds.reduce((sum, { missing }) => sum + missing, 0),
+  };
+}
+
+/** One line while it runs. */
+export function cellsLine(figures: LoadedFigures | IdleFigures): string {
+  if ('connections' in figures) {
+    return `${figures.cells} idle cells: CPU ${figures.cpuPercent.toFixed(1)} %, RSS ${figures.residentMiB.toFixed(0)} MiB, ${figures.connections} connections`;
+  }
+  return `${figures.cells} cells: CPU ${(figures.waypostCpuMs + figures.postgresCpuMs).toFixed(0)} ms${figures.missing === 0 ? '' : `, ${figures.missing} MISSING`}`;
+}
+
+export function cellsTable({ loaded, idle }: CellsFigures): string {
+  const both = ({ waypostCpuMs, postgresCpuMs }: LoadedFigures) => waypostCpuMs + postgresCpuMs;
+  const [one] = loaded;
+  const price = loaded.map((each) => [
+    `${each.cells} cells`,
+    ...[each.waypostCpuMs, each.postgresCpuMs, both(each)].map((ms) => ms.toFixed(0)),
+    one ? (both(each) / both(one)).toFixed(2) : '-',
+    String(each.missing),
+  ]);
+  const rest = idle.map(({ cells, cpuPercent, postgresCpuPercent, residentMiB, connections }) => [
+    `${cells} cells`,
+    ...[cpuPercent, postgresCpuPercent, residentMiB].map((value) => value.toFixed(1)),
+    String(connections),
+  ]);
+  return [
+    table('per 1,000 messages', ['', 'Waypost CPU ms', 'PostgreSQL', 'both', 'of one cell', 'missing'], price),
+    table('with nothing to do', ['', 'Waypost CPU %', 'PostgreSQL %', 'RSS MiB', 'connections'], rest),
+  ].join('\n\n');
+}

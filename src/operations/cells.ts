@@ -1,0 +1,164 @@
+/** What the operator does with cells, on the databases themselves: workers learn of it from the directory. */
+import { seal, unseal } from '../config/sealing.ts';
+import type { Config } from '../config/table.ts';
+import { FIRST_CELL, type Millis } from '../engine/model.ts';
+import type { Cell, Store } from '../engine/stores.ts';
+import type { Totals } from '../engine/unfinished.ts';
+import { isName } from '../protocol/names.ts';
+import { CannotStart } from '../system/cannot-start.ts';
+import { createSystemRandomness, systemClock } from '../system/system.ts';
+import { cellUrlOf, databaseOf, messageOf, nameOf, type OpenCell, openSealer, openStore } from './open-store.ts';
+import { untilAllKnow } from './socket/everywhere.ts';
+
+/** What the first cell is called. */
+const FIRST_NAME = 'first';
+
+export interface CellEntry {
+  name: string;
+  /** Database, schema and server, without a password. */
+  place: string;
+  addedAtMs?: Millis;
+  isDraining: boolean;
+  /** How many projects live there. */
+  projects: number;
+  /** Absent: it cannot be reached now. */
+  totals?: Totals;
+}
+
+/** The directory, open for one command. */
+interface Directory {
+  config: Config;
+  url: string;
+  store: Store;
+  openCell: OpenCell;
+  encryptionKey: Uint8Array;
+  randomBytes: (count: number) => Uint8Array;
+}
+
+/** Every cell with what is in it. Throws `CannotStart`. */
+export function listCells(config: Config): Promise<CellEntry[]> {
+  return withDirectory(config, async (directory) => {
+    const { cells, projects } = await directory.store.projects.readAccounts();
+    const all = cells.length > 0 ? cells : [{ cellId: FIRST_CELL, name: FIRST_NAME, sealedUrl: '', isDraining: false }];
+    return Promise.all(
+      all.map(async (cell) => {
+        const totals = await totalsOf(directory, cell);
+        return {
+          name: cell.name,
+          place: nameOf(urlOf(directory, cell)),
+          ...('addedAtMs' in cell && { addedAtMs: cell.addedAtMs }),
+          isDraining: cell.isDraining,
+          projects: projects.filter(({ cellId }) => cellId === cell.cellId).length,
+          ...(totals && { totals }),
+        };
+      }),
+    );
+  });
+}
+
+/**
+ * Makes a database that nobody uses, or a schema of one, a cell. Resolves when all workers know it. After an
+ * interruption the same call goes on. Throws `CannotStart`.
+ */
+export function addCell(config: Config, { name, url }: { name: string; url: string }): Promise<void> {
+  if (!isName(name))
+    throw new CannotStart(
+      `${JSON.stringify(name)} cannot be a cell's name: 1 to 255 letters, digits, "-", "_" and "." can`,
+    );
+  return withDirectory(config, async (directory) => {
+    const { store } = directory;
+    const found = (await store.cells.listCells()).find((cell) => cell.name === name);
+    if (found && urlOf(directory, found) !== cellUrlOf(url, directory.url)) {
+      throw new CannotStart(`there is a cell "${name}" already, at ${nameOf(urlOf(directory, found))}`);
+    }
+    const added = await openedCell(directory, url);
+    try {
+      const own = await added.cells.readCellId();
+      if (own !== undefined && own !== found?.cellId) throw new CannotStart('this database is a cell already');
+      if (own === undefined && (await added.projects.listProjects()).length > 0) {
+        throw new CannotStart('this database has projects of its own: a new cell is empty');
+      }
+      const { encryptionKey, randomBytes } = directory;
+      const cell = await store.cells.addCell({
+        name,
+        sealedUrl: seal(url, encryptionKey, randomBytes),
+        nowMs: systemClock.wallMs(),
+        firstName: FIRST_NAME,
+      });
+      await added.cells.beginCell({ cellId: cell.cellId });
+    } finally {
+      await added.close();
+    }
+    await tellAll(directory);
+  });
+}
+
+/** Lets no new project live in the cell, or lets them again. Throws `CannotStart`. */
+export function drainCell(config: Config, { name, isDraining }: { name: string; isDraining: boolean }): Promise<void> {
+  return withDirectory(config, async ({ store }) => {
+    const cell = await cellNamed(store, name);
+    await store.cells.setCellDraining({ cellId: cell.cellId, isDraining });
+  });
+}
+
+async function cellNamed(store: Store, name: string): Promise<Cell> {
+  const cell = (await store.cells.listCells()).find((each) => each.name === name);
+  if (cell) return cell;
+  throw new CannotStart(`there is no cell ${JSON.stringify(name)}; "waypost cells" lists them`);
+}
+
+async function withDirectory<T>(config: Config, work: (directory: Directory) => Promise<T>): Promise<T> {
+  const database = databaseOf(config);
+  if (database.kind !== 'postgres')
+    throw new CannotStart('an embedded database is one cell: WAYPOST_DATABASE_URL names a PostgreSQL for several');
+  let failure: Error | undefined;
+  const onFatal = (error: Error) => {
+    failure = error;
+  };
+  const { encryptionKey, randomBytes } = openSealer(config, createSystemRandomness(), { create: false });
+  const store = await openStore(config, { onFatal, create: false });
+  try {
+    const { openCell } = store;
+    if (!openCell) throw new Error('this store has no cells');
+    return await work({ config, url: database.url, store, openCell, encryptionKey, randomBytes });
+  } catch (error) {
+    throw failure ?? error;
+  } finally {
+    await store.close();
+  }
+}
+
+function urlOf({ url, encryptionKey }: Directory, { sealedUrl }: Pick<Cell, 'sealedUrl'>): string {
+  return sealedUrl === '' ? url : cellUrlOf(unseal(sealedUrl, encryptionKey), url);
+}
+
+async function openedCell({ openCell, url: firstUrl }: Directory, url: string): Promise<Store> {
+  try {
+    return await openCell(url, () => {});
+  } catch (error) {
+    throw new CannotStart(`cannot open the database ${nameOf(cellUrlOf(url, firstUrl))}: ${messageOf(error)}`, {
+      cause: error,
+    });
+  }
+}
+
+/** Undefined: it cannot be reached. */
+async function totalsOf(directory: Directory, cell: Pick<Cell, 'sealedUrl'>): Promise<Totals | undefined> {
+  const { store: first, openCell } = directory;
+  try {
+    const store = cell.sealedUrl === '' ? first : await openCell(urlOf(directory, cell), () => {});
+    try {
+      return await store.backlog.readTotals({ nowMs: systemClock.wallMs() });
+    } finally {
+      if (store !== first) await store.close();
+    }
+  } catch {
+    return undefined;
+  }
+}
+
+async function tellAll({ store, config: { workerTimeoutMs } }: Directory): Promise<void> {
+  const behind = await untilAllKnow({ store, clock: systemClock, workerTimeoutMs });
+  if (behind.length === 0) return;
+  throw new CannotStart(`it is done, but these workers have not said that they know of it: ${behind.join(', ')}`);
+}

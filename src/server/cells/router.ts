@@ -1,0 +1,120 @@
+/** One engine for the API over those of all cells: each command goes to the cell of its project. */
+import type { Engine } from '../../engine/commands.ts';
+import type { ProjectId } from '../../engine/model.ts';
+import type { Clock } from '../../engine/ports.ts';
+import { StoreUnavailable } from '../../engine/store-errors.ts';
+import type { Cells } from './cells.ts';
+
+/** How long `/readyz` waits for a cell that is not the first. */
+const PING_MS = 1_000;
+
+type OfProject = Exclude<
+  {
+    [M in keyof Engine]: Engine[M] extends (projectId: ProjectId, ...rest: never[]) => Promise<unknown> ? M : never;
+  }[keyof Engine],
+  'drain' | 'ping'
+>;
+
+/** Those that are carried out in the cell of the project. The type refuses a list in which one is missing. */
+const OF_PROJECT: Readonly<Record<OfProject, true>> = {
+  publish: true,
+  findMessage: true,
+  explainMessage: true,
+  listUnfinished: true,
+  readBacklog: true,
+  cancelMessages: true,
+  attemptNow: true,
+  cancelMatching: true,
+  retryDead: true,
+  createSchedule: true,
+  setSchedulePaused: true,
+  deleteQueue: true,
+  findActiveRun: true,
+  completeRun: true,
+  cancelRun: true,
+  readJournal: true,
+  wait: true,
+  notify: true,
+  notifyRun: true,
+  listWaiters: true,
+  listRuns: true,
+  explainRun: true,
+  cancelRuns: true,
+  cancelRunsMatching: true,
+  resumeParkedRun: true,
+  resumeParkedRuns: true,
+  resumeRun: true,
+  restartRun: true,
+  repeatFailureCallback: true,
+  cancelFailureCallback: true,
+  checkpoint: true,
+};
+
+export function engineOver(cells: Cells, clock: Clock): Engine {
+  const ofProject = Object.keys(OF_PROJECT).map((name) => [name, carryOut(cells, name as OfProject)]);
+  return {
+    ...(Object.fromEntries(ofProject) as Pick<Engine, OfProject>),
+    checkAdmission: (projectId) => cells.engineOf(projectId).checkAdmission(projectId),
+    storeOf: (projectId) => cells.engineOf(projectId).storeOf(projectId),
+    watchLog: (projectId, watcher) => cells.engineOf(projectId).watchLog(projectId, watcher),
+    retention: cells.first.retention,
+    get inFlight() {
+      return cells.engines.reduce((sum, { inFlight }) => sum + inFlight, 0);
+    },
+    busiestProjects: (count) =>
+      cells.engines
+        .flatMap((engine) => engine.busiestProjects(count))
+        .toSorted(([, a], [, b]) => b - a)
+        .slice(0, count),
+    get workersAlive() {
+      return cells.first.workersAlive;
+    },
+    hasCall: (claimToken) => cells.engines.some((engine) => engine.hasCall(claimToken)),
+    ping: () => ping(cells, clock),
+    drain: (limitMs) => cells.drain(limitMs),
+  };
+}
+
+type Command = (projectId: ProjectId, ...rest: unknown[]) => Promise<unknown>;
+
+function carryOut(cells: Cells, name: OfProject): Command {
+  return async (...args) => {
+    const engine = cells.engineOf(args[0]);
+    // Only the first store knows which accounts are the newest. In another cell a caller is admitted as this worker knows.
+    const own = name === 'publish' && engine !== cells.first ? args.slice(0, 2) : args;
+    return Reflect.apply(engine[name], engine, own);
+  };
+}
+
+/** The names of the cells that cannot be reached. Throws `StoreUnavailable` when none can. */
+async function ping(cells: Cells, clock: Clock): Promise<readonly string[]> {
+  const others = [...cells.others];
+  if (others.length === 0) return cells.first.ping();
+  const engines = new Map([
+    [cells.firstName, cells.first],
+    ...others.map(({ name, opened }) => [name, opened?.engine] as const),
+  ]);
+  const away: string[] = [];
+  await Promise.all(
+    [...engines].map(async ([name, engine]) => {
+      if (!(engine && (await isSaving(engine, clock)))) away.push(name);
+    }),
+  );
+  if (away.length === engines.size) throw new StoreUnavailable('no cell can be reached');
+  return away;
+}
+
+/** Whether it saves, and says so in time. */
+async function isSaving(engine: Engine, clock: Clock): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const timer = clock.startTimer(PING_MS, () => resolve(false), 'outside');
+  const answer = await Promise.race([
+    promise,
+    engine.ping().then(
+      () => true,
+      () => false,
+    ),
+  ]);
+  timer.cancel();
+  return answer;
+}

@@ -1,0 +1,11 @@
+/** A log whose lines all say one thing more, such as which part of the server they are from. */
+import type { EventLog } from '../engine/ports.ts';
+
+export function logWith(log: EventLog, more: Record<string, string>): EventLog {
+  return {
+    debug: (event, fields = {}) => log.debug(event, { ...fields, ...more }),
+    info: (event, fields = {}) => log.info(event, { ...fields, ...more }),
+    warn: (event, fields = {}) => log.warn(event, { ...fields, ...more }),
+    error: (event, fields = {}) => log.error(event, { ...fields, ...more }),
+  };
+}

@@ -1,0 +1,246 @@
+/** Several cells as those who run and use them see them: workers on one directory, projects in several databases. */
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer, type IncomingMessage, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { eventually } from '../support/eventually.ts';
+import { freshDatabase } from '../support/postgres/shared.ts';
+import { type ServerHere, serveHere } from '../support/server-here.ts';
+import { TcpProxy } from '../support/tcp-proxy.ts';
+import { type Answer, giveCommand } from '../support/waypost-command.ts';
+
+let folder: string;
+let databaseUrl: string;
+let env: Record<string, string>;
+let receiver: Server;
+let received: string[];
+const servers: ServerHere[] = [];
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'waypost-cells-'));
+  databaseUrl = await freshDatabase();
+  env = { WAYPOST_DATABASE_URL: databaseUrl, WAYPOST_DATA_DIR: folder, WAYPOST_ALLOW_DESTINATIONS: '127.0.0.1' };
+  received = [];
+  receiver = createServer(async (request, response) => {
+    received.push(await bodyOf(request));
+    response.end();
+  });
+  receiver.listen(0, '127.0.0.1');
+  await once(receiver, 'listening');
+  await done('init');
+});
+
+afterEach(async () => {
+  await Promise.all(servers.splice(0).map((server) => server.stop()));
+  receiver.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+async function bodyOf(request: IncomingMessage): Promise<string> {
+  return Buffer.concat(await request.toArray()).toString();
+}
+
+const give = (...args: string[]): Promise<Answer> => giveCommand(args, env);
+
+/** The output of a command that must succeed. */
+async function done(...args: string[]): Promise<string> {
+  const { code, stdout, stderr } = await give(...args);
+  expect([code, code === 0 ? '' : stderr]).toEqual([0, '']);
+  return stdout;
+}
+
+async function serve(): Promise<ServerHere> {
+  const server = await serveHere(['serve'], env);
+  servers.push(server);
+  return server;
+}
+
+async function projectWithToken(name: string): Promise<string> {
+  await done('projects', 'create', name);
+  const { token } = JSON.parse(await done('tokens', 'create', '--project', name, '--scope', 'full', '--json'));
+  return token;
+}
+
+async function publish({ url }: ServerHere, token: string, body: string): Promise<Response> {
+  const { port } = receiver.address() as AddressInfo;
+  return fetch(`${url}/v2/publish/http://127.0.0.1:${port}/`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}` },
+    body,
+  });
+}
+
+async function execute<Row extends object>(text: string): Promise<Row[]> {
+  const client = new pg.Client({ connectionString: databaseUrl });
+  await client.connect();
+  const { rows } = await client.query<Row>(text);
+  await client.end();
+  return rows;
+}
+
+async function countIn(table: string): Promise<number> {
+  const [row] = await execute<{ count: number }>(`select count(*)::int as count from ${table}`);
+  return row?.count ?? 0;
+}
+
+const opened = (server: ServerHere, name: string) =>
+  eventually(`the worker opens ${name}`, () =>
+    server.events.some((line) => line.event === 'cell_opened' && line['name'] === name),
+  );
+const isReceived = (...bodies: string[]) =>
+  eventually(`${bodies} are received`, () => bodies.every((body) => received.includes(body)));
+
+it('serves a cell that is added while workers run, and lets new projects live there', async () => {
+  const [one, two] = await Promise.all([serve(), serve()]);
+  await done('cells', 'add', 'second', '--schema', 'second');
+  const token = await projectWithToken('shop');
+  await Promise.all([opened(one, 'second'), opened(two, 'second')]);
+  expect((await publish(one, token, 'by one')).status).toBe(200);
+  expect((await publish(two, token, 'by two')).status).toBe(200);
+  await isReceived('by one', 'by two');
+  expect(await countIn('second.contents')).toBe(2);
+  expect(await countIn('contents')).toBe(0);
+});
+
+it('finds a message of any cell through any worker, by an id that no other cell gives', async () => {
+  await done('cells', 'add', 'second', '--schema', 'second');
+  const [one, two] = await Promise.all([serve(), serve()]);
+  const token = await projectWithToken('shop');
+  await Promise.all([opened(one, 'second'), opened(two, 'second')]);
+  const { messageId } = (await (await publish(one, token, 'hello')).json()) as { messageId: string };
+  const found = await fetch(`${two.url}/v2/logs?messageId=${messageId}`, {
+    headers: { authorization: `Bearer ${token}` },
+  });
+  expect(await found.json()).toMatchObject({
+    events: expect.arrayContaining([expect.objectContaining({ messageId })]),
+  });
+});
+
+it('lists cells with what is in them', async () => {
+  await done('cells', 'add', 'second', '--schema', 'second');
+  await done('projects', 'create', 'shop');
+  expect(JSON.parse(await done('cells', '--json'))).toEqual([
+    expect.objectContaining({ name: 'first', projects: 1, unfinished: 0, isDraining: false }),
+    expect.objectContaining({ name: 'second', projects: 1, unfinished: 0, isDraining: false }),
+  ]);
+  await done('cells', 'drain', 'second');
+  expect(await done('cells')).toMatch(/^second .*schema second.* draining$/m);
+});
+
+it('is examined with all of its cells', async () => {
+  await done('cells', 'add', 'second', '--schema', 'second');
+  await done('projects', 'create', 'shop');
+  const examined = JSON.parse(await done('doctor', '--json'));
+  expect(examined).toMatchObject({ isSound: true, cells: [{ name: 'second', isSound: true }] });
+  expect(await done('doctor')).toMatch(/^cell second: 0 unfinished messages/m);
+});
+
+it('is not sound while a cell has a project that lives elsewhere', async () => {
+  await done('cells', 'add', 'second', '--schema', 'second');
+  await execute("insert into second.projects select id, name, '', '', 0 from projects limit 1");
+  const { code, stdout } = await give('doctor');
+  expect([code, stdout]).toEqual([1, expect.stringContaining('FAIL  Every project that is written to here')]);
+});
+
+describe('a cell is added', () => {
+  it('again after an interruption, and never under two names', async () => {
+    await done('cells', 'add', 'second', '--schema', 'second');
+    await done('cells', 'add', 'second', '--schema', 'second');
+    expect(await give('cells', 'add', 'third', '--schema', 'second')).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('this database is a cell already'),
+    });
+    expect(await give('cells', 'add', 'second', '--schema', 'third')).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('there is a cell "second" already'),
+    });
+  });
+
+  it('only if it is empty', async () => {
+    const other = await freshDatabase();
+    env['WAYPOST_DATABASE_URL'] = other;
+    await done('init');
+    env['WAYPOST_DATABASE_URL'] = databaseUrl;
+    expect(await give('cells', 'add', 'other', '--url', other)).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('a new cell is empty'),
+    });
+  });
+
+  it.each([
+    ['without a place', []],
+    ['with two places', ['--url', 'postgres://localhost/x', '--schema', 'x']],
+  ])('not %s', async (_, args) => {
+    expect(await give('cells', 'add', 'second', ...args)).toMatchObject({ code: 2 });
+  });
+});
+
+describe('while a cell is away', () => {
+  let proxy: TcpProxy;
+  let port: number;
+  let tokens: { first: string; second: string };
+
+  beforeEach(async () => {
+    const second = await freshDatabase();
+    port = Number(new URL(second).port);
+    proxy = await TcpProxy.open(port);
+    const first = await projectWithToken('in-first');
+    await done('cells', 'add', 'second', '--url', proxy.through(second));
+    tokens = { first, second: await projectWithToken('in-second') };
+  });
+  afterEach(() => proxy.close());
+
+  const takeAway = (): void => {
+    proxy.pointTo(1); // where nobody listens
+    proxy.cutAll();
+  };
+
+  it('its projects are refused with 503, all others go on, and /readyz names it', async () => {
+    const server = await serve();
+    await opened(server, 'second');
+    takeAway();
+    expect((await publish(server, tokens.first, 'goes on')).status).toBe(200);
+    const ready = await fetch(`${server.url}/readyz`);
+    expect([ready.status, await ready.json()]).toEqual([200, { status: 'ready', away: ['second'] }]);
+    await isReceived('goes on');
+    const refused = await publish(server, tokens.second, 'refused');
+    expect([refused.status, refused.headers.has('retry-after')]).toEqual([503, true]);
+  });
+
+  it('a worker starts all the same, and serves it when it is back', async () => {
+    takeAway();
+    const server = await serve();
+    expect((await publish(server, tokens.first, 'first')).status).toBe(200);
+    expect((await publish(server, tokens.second, 'too early')).status).toBe(503);
+    proxy.pointTo(port);
+    await opened(server, 'second');
+    expect((await publish(server, tokens.second, 'second')).status).toBe(200);
+  });
+});
+
+describe('while the directory is away', () => {
+  it('known projects of other cells go on', async () => {
+    const proxy = await TcpProxy.open(Number(new URL(databaseUrl).port));
+    const first = await projectWithToken('in-first');
+    await done('cells', 'add', 'second', '--url', await freshDatabase());
+    const second = await projectWithToken('in-second');
+    env['WAYPOST_DATABASE_URL'] = proxy.through(databaseUrl);
+    env['WAYPOST_WORKER_TIMEOUT'] = '3s';
+    const server = await serve();
+    await opened(server, 'second');
+    proxy.pointTo(1); // where nobody listens
+    proxy.cutAll();
+    await eventually('the worker does not know whether its accounts are current', () =>
+      server.events.some(({ event }) => event === 'fence_closed'),
+    );
+    expect((await publish(server, second, 'goes on')).status).toBe(200);
+    expect((await publish(server, first, 'refused')).status).toBe(503);
+    await isReceived('goes on');
+    expect(await (await fetch(`${server.url}/readyz`)).json()).toEqual({ status: 'ready', away: ['first'] });
+    await proxy.close();
+  });
+});
