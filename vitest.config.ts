@@ -24,9 +24,9 @@ const SHARING_UNLESS_LONG = [
  */
 const FULL = 'test/**/*.full.test.ts';
 const namesPlaces = process.argv.slice(2).some((argument) => /^test$|(^|[\\/])test[\\/]|\.full\b/.test(argument));
-/** Needs an installation of Citus, which no package has: it is named by `WAYPOST_CITUS`, and `npm run test:citus` names the folder. */
+/** Needs an installation of Citus, which no package has: it is named by `CITUS_FOLDER`, and `npm run test:citus` names the folder. */
 const ON_CITUS = 'test/citus/**';
-const leftOut = [...(namesPlaces ? [] : [FULL]), ...(namesPlaces && process.env['WAYPOST_CITUS'] ? [] : [ON_CITUS])];
+const leftOut = [...(namesPlaces ? [] : [FULL]), ...(namesPlaces && process.env['CITUS_FOLDER'] ? [] : [ON_CITUS])];
 
 /**
  * More than cores: a third of a run is waiting, for processes to start, disks, pages and the clock. The long proofs load the machine

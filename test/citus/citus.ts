@@ -3,7 +3,7 @@ import { type Cluster, type Row, startCluster } from '../support/postgres/cluste
 import { TcpProxy } from '../support/tcp-proxy.ts';
 
 /** The installation of PostgreSQL with Citus that the tests are given: the folder that holds `bin`. No package has one. */
-const INSTALLATION = process.env['WAYPOST_CITUS'];
+const INSTALLATION = process.env['CITUS_FOLDER'];
 
 const SETTINGS = {
   shared_preload_libraries: 'citus',
@@ -37,7 +37,7 @@ export class Citus {
 
   /** Resolves when the coordinator knows both nodes. */
   static async start({ settings = {}, hasLinks = false }: CitusOptions = {}): Promise<Citus> {
-    if (INSTALLATION === undefined) throw new Error('WAYPOST_CITUS names no installation of PostgreSQL with Citus');
+    if (INSTALLATION === undefined) throw new Error('CITUS_FOLDER names no installation of PostgreSQL with Citus');
     const options = { binaries: INSTALLATION, settings: { ...SETTINGS, ...settings } };
     const started = await Promise.allSettled([startCluster(options), startCluster(options), startCluster(options)]);
     const clusters = started.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
