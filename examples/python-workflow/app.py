@@ -15,7 +15,7 @@ def order(context):
     def send():
         print(f"{goods} and {invoice} go to {address}", flush=True)
 
-    context.run("send the parcel", send)
+    context.run("send the parcel", send, is_last=True)
     return "sent"
 
 

@@ -74,10 +74,17 @@ class Workflow:
         run_id = headers["upstash-workflow-runid"]
         entries = json.loads(body) if body else call.journal(run_id, headers["upstash-message-id"])
         context = Context(run_id, entries, call)
-        result = self._function(context)
+        try:
+            result = self._function(context)
+        except Exception:
+            context.keep_last()
+            raise
         context.check_end()
-        text = b"" if result is None else json.dumps(result).encode()
-        return 200, {**LIBRARY, "Upstash-Workflow-End": context.held[0]}, text
+        last_step = context.last_step(int(headers.get("upstash-workflow-end-step", 0)))
+        end = {"Upstash-Workflow-End": context.held[0]}
+        if last_step:
+            end["Upstash-Workflow-End-Step"] = str(len(last_step))
+        return 200, {**LIBRARY, **end}, last_step + (b"" if result is None else json.dumps(result).encode())
 
     def _tell(self, headers, failure):
         if self._failed is None:
@@ -117,6 +124,7 @@ class Context:
         self._results, self._plans, self._last, self._count = {}, {}, None, 0
         # Tokens of messages that the call holds, and that are done with the next checkpoint.
         self.held = [call.token]
+        self._unkept = None
         for entry in entries[1:]:
             if entry["callType"] != "step":
                 continue
@@ -126,11 +134,18 @@ class Context:
                 raise Stop(200, "what was delivered repeats an earlier entry")
             known.setdefault(step_id, step)
 
-    def run(self, name, function):
-        """What `function` returns: of its first execution whose result is kept. It must be something that JSON knows."""
+    def run(self, name, function, is_last=False):
+        """What `function` returns: of its first execution whose result is kept. It must be something that JSON knows.
+        `is_last`: the workflow does no more than return after it, so that the result may come with the end (contract K 5.7)."""
         step_id = self._begin()
-        known = self._known(step_id, name, "Run", 1)
-        return value_of(known or self._keep(executed(function, result(step_id, name, "Run", 1))))
+        step = self._known(step_id, name, "Run", 1)
+        if step is None:
+            step = executed(function, result(step_id, name, "Run", 1))
+            if is_last:
+                self._unkept = step
+            else:
+                self._keep(step)
+        return value_of(step)
 
     def sleep(self, name, seconds):
         step_id = self._begin()
@@ -192,6 +207,7 @@ class Context:
         return [each.result() for each in running]
 
     def _begin(self, size=1):
+        self.keep_last()
         first = self._count + 1
         self._count += size
         return first
@@ -199,6 +215,20 @@ class Context:
     def _known(self, step_id, name, kind, size):
         check_same(self._results.get(step_id) or self._plans.get(step_id), step_id, (name, kind, size))
         return self._results.get(step_id)
+
+    def last_step(self, bytes_max):
+        """What comes with the end, if it is no longer than that."""
+        step = b"" if self._unkept is None else json.dumps(self._unkept).encode()
+        if len(step) <= bytes_max:
+            return step
+        self.keep_last()
+        return b""
+
+    def keep_last(self):
+        """Keeps what was to come with the end: it comes otherwise."""
+        step, self._unkept = self._unkept, None
+        if step is not None:
+            self._keep(step)
 
     def check_end(self):
         """Whether the function has come to all steps that the journal has, now that it has returned."""
@@ -212,7 +242,6 @@ class Context:
         if "token" not in entry:
             raise Stop(200, "the step is delivered on its own, at its time")
         self.held = [entry["token"]]
-        return step
 
 
 class Call:

@@ -270,7 +270,8 @@ describe.skipIf(obstacle !== undefined)(`workflows in Python${obstacle ? ` (skip
     const heard: string[] = [];
     hear = (what) => heard.push(what);
     const { workflowRunId } = await client.trigger({ url: `${url}/refuses` });
-    expect(await endOf(workflowRunId)).toMatchObject({ workflowState: 'RUN_FAILED' });
+    const run = await endOf(workflowRunId);
+    expect([run.workflowState, resultsOf(run)]).toEqual(['RUN_FAILED', ['1']]);
     await eventually('the failure to be told', () => heard.length > 0);
     expect(heard).toEqual([`${workflowRunId} has failed: NonRetryable never`]);
   });

@@ -22,7 +22,7 @@ def travels(context):
     together = context.run_together(*[(step, lambda step=step: f"{step} by Python") for step in ("left", "middle", "right")])
     context.sleep("nap", 0.1)
     news = context.wait_for_event("news", context.payload["event"], "1m")
-    return [first, *together, news, context.run("last", lambda: "last by Python")]
+    return [first, *together, news, context.run("last", lambda: "last by Python", is_last=True)]
 
 
 def tells(context):
@@ -47,7 +47,7 @@ def stumbles(context):
 
 
 def refuses(context):
-    context.run("before", lambda: None)
+    context.run("before", lambda: 1, is_last=True)
     raise NonRetryable("never")
 
 
