@@ -1,4 +1,5 @@
 /** Why could a store not do what it was asked? */
+import type { ProjectId } from './model.ts';
 
 /** The store could not write now (disk full, busy, closing); nothing of the command was saved, unless it is `CommitUnknown`. */
 export class StoreUnavailable extends Error {
@@ -19,6 +20,19 @@ export class AccountsChanged extends Error {
   constructor() {
     super('tokens or signing keys have changed since the caller was admitted');
     this.name = 'AccountsChanged';
+  }
+}
+
+/** The project is not in this cell: nothing was saved here. `isGone`: it lives in another cell; otherwise it is on its way. */
+export class ProjectAway extends StoreUnavailable {
+  readonly projectId: ProjectId;
+  readonly isGone: boolean;
+
+  constructor(projectId: ProjectId, isGone: boolean) {
+    super(isGone ? 'the project lives in another cell' : 'the project is being moved to another cell');
+    this.name = 'ProjectAway';
+    this.projectId = projectId;
+    this.isGone = isGone;
   }
 }
 

@@ -495,6 +495,11 @@ export interface Store {
   onAccountsChanged(listener: () => void): void;
   /** From now on calls `listener` when a command failed that may have been saved all the same. */
   onCommitUnknown(listener: () => void): void;
+  /**
+   * This store is one of several cells: from now on, commands of projects that are not here are refused with
+   * `ProjectAway`, and work that nobody asks for leaves their rows alone.
+   */
+  guardProjects(): void;
   /** Resolves when the store reads and saves; rejects when it does not. For `/readyz`. */
   ping(): Promise<void>;
   close(): Promise<void>;

@@ -24,6 +24,8 @@ export interface Connection {
   listenForAccounts?: (listener: () => void) => void;
   /** From now on `listener` is told when a batch was refused whose commit may have succeeded. */
   listenForCommitUnknown(listener: () => void): void;
+  /** From now on nothing is saved of projects that are not here. Absent where the database cannot be one of several cells. */
+  guardProjects?: () => void;
   /** Batches committed, commands in them, commands that wait. */
   counts(): { batches: number; commands: number; waiting: number };
   close(): Promise<void>;

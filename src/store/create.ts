@@ -60,6 +60,7 @@ export function createStore(driver: Driver, options: CreateStoreOptions = {}): S
     listenForAccounts: (listener) => options.notices?.listenForAccounts(listener),
     listenForCommitUnknown: (listener) => commits.listenForCommitUnknown(listener),
     counts: () => commits.counts,
+    guardProjects: () => runner.guardProjects(),
     close: async () => {
       await commits.close();
       await options.notices?.close();

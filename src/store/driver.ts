@@ -16,8 +16,8 @@ export type NumberSequence = 'keys and tokens' | 'log entries' | 'queues';
 export interface Queries {
   /**
    * Rows of one statement. Parameters are `?`, a list is `in (??)`, or `from list (??) l` with its numbers as
-   * `l.value`. The text must be fixed, never assembled from values. A statement that locks rows says `for update`, and a claim adds `skip locked`; a database with a single
-   * writer leaves both out.
+   * `l.value`. The text must be fixed, never assembled from values. A statement that locks
+   * rows says `for update` or less, and a claim adds `skip locked`; a database with a single writer leaves both out.
    *
    * The text itself says where an index is used for each row, so that the planner's guesses about tables do not matter:
    * `[left] lookup <table> <alias> on (<condition>)` is a join, and `exists lookup (select ...)` is a test. The values

@@ -93,6 +93,11 @@ export class SqlStore implements Store {
     this.#connection.listenForCommitUnknown(listener);
   }
 
+  guardProjects(): void {
+    if (!this.#connection.guardProjects) throw new Error('this store cannot be one of several cells');
+    this.#connection.guardProjects();
+  }
+
   async ping(): Promise<void> {
     // It writes: a transaction without writes would succeed even on a full disk.
     await Promise.all([this.#connection.read('ping', {}), this.#connection.write('reserveNumbers', { count: 1 })]);

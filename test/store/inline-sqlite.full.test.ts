@@ -1,5 +1,8 @@
 /** The specification of the store without its threads, so that a change of any source is in what runs here. */
+import { createStore } from '../../src/store/create.ts';
+import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
 import { openInlineSqliteStore } from '../../src/store/drivers/sqlite/open.ts';
+import { migrate } from '../../src/store/migrations/index.ts';
 import { storeConformance } from './conformance/index.ts';
 
 const onFatal = (error: Error) => {
@@ -8,4 +11,23 @@ const onFatal = (error: Error) => {
 
 storeConformance('inline SQLite in memory', (limits) =>
   openInlineSqliteStore({ path: ':memory:', onFatal, ...(limits && { limits }) }),
+);
+
+/** The projects of all cases. */
+const PROJECTS = Array.from({ length: 12 }, (_, id) => [id, `project ${id}`, '', '', 0]);
+
+// One of several cells does the same for projects that are here.
+storeConformance(
+  'guarded inline SQLite',
+  async (limits) => {
+    const driver = new SqliteDriver({ path: ':memory:' });
+    await migrate(driver);
+    await driver.transaction((tx) =>
+      tx.insertMany('projects', ['id', 'name', 'signing_current', 'signing_next', 'created_at_ms'], PROJECTS),
+    );
+    const store = createStore(driver, { ...(limits && { limits }) });
+    store.guardProjects();
+    return store;
+  },
+  ['projects', 'cells'],
 );

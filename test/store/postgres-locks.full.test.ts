@@ -469,7 +469,7 @@ class RacingDriver implements Driver {
 
 function withoutLocks(tx: Transaction): Transaction {
   const query: Queries['query'] = (text, params) =>
-    tx.query(/ from projects\b/.test(text) ? text.replace(/ for update( skip locked)?/, '') : text, params);
+    tx.query(/ from projects\b/.test(text) ? text.replace(/ for no key update( skip locked)?/, '') : text, params);
   return new Proxy(tx, {
     get: (target, name) => {
       if (name === 'query') return query;

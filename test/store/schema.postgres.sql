@@ -368,7 +368,7 @@ create table projects (
   presence smallint not null default 0
 );
 CREATE UNIQUE INDEX projects_pkey ON projects USING btree (id); -- primary key
-CREATE INDEX projects_absent ON projects USING btree (id) WHERE (presence <> 0);
+CREATE INDEX projects_moving ON projects USING btree (id) WHERE (presence = ANY (ARRAY[1, 2, 3]));
 CREATE UNIQUE INDEX projects_name_key ON projects USING btree (name);
 
 create table queues (

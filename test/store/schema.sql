@@ -383,4 +383,4 @@ CREATE TABLE cells (
   draining integer not null
 );
 
-CREATE INDEX projects_absent on projects (id) where presence <> 0;
+CREATE INDEX projects_moving on projects (id) where presence in (1, 2, 3);

@@ -1,11 +1,13 @@
 /** How do the commands of many callers become one transaction, and each still gets its own answer? */
 import type { OriginLine } from '../../engine/lanes/origin-line.ts';
+import type { ProjectId } from '../../engine/model.ts';
 import { CommitUnknown, StoreFull, StoreUnavailable } from '../../engine/store-errors.ts';
 import type { StoreLimits } from '../../engine/stores.ts';
 import { type Driver, LockNotFree, StoreFatal, type Transaction, type TransactionOptions } from '../driver.ts';
 import { accountsVersion } from '../operations/accounts/version.ts';
 import { type Answer, runMerged, runSingle, type WriteCommand } from '../operations/all.ts';
 import { DueTimes, earlier } from '../operations/due-times.ts';
+import { type Away, type Fence, NotHere, OPEN, PresenceFence } from '../operations/fence.ts';
 import { EVERYTHING } from '../operations/locked-projects.ts';
 import { type Blocked, type Locked, lockFor, NOBODY, type Suspects } from '../operations/locks.ts';
 import { LogWriter, TooFewNumbers, type WriteContext } from '../operations/logs/log-writer.ts';
@@ -21,6 +23,8 @@ export type WriteResult =
   | { kind: 'unavailable'; reason: string; isCommitUnknown: boolean; isFull?: boolean }
   /** Nothing was done: another worker has this project locked, and may not release it soon. */
   | Blocked
+  /** Nothing was done: see `ProjectAway`. */
+  | Away
   /** Nothing was saved: see `AccountsChanged`. */
   | { kind: 'accountsChanged' }
   /** This very command cannot be saved. */
@@ -48,11 +52,22 @@ const SUSPECT_ALL: Suspects = { has: () => true };
 
 const UNLIMITED: StoreLimits = { queuesMax: 0, parallelismMax: 0, messagesPerDayMax: 0, journalBytesMax: 0 };
 
+const NONE: ReadonlySet<ProjectId> = new Set();
+
+/** Which projects a batch treats otherwise. */
+interface Care {
+  suspects: Suspects;
+  /** Not chosen from: they were not here a moment ago. */
+  avoid: ReadonlySet<ProjectId>;
+}
+
 /** Runs commands on one database, a batch at a time. */
 export class BatchRunner {
   readonly #driver: Driver;
   readonly #limits: StoreLimits;
   readonly #logs: LogWriter;
+  /** Whether the database is one of several cells: projects come and go. */
+  #isGuarded = false;
 
   constructor(driver: Driver, limits: StoreLimits = UNLIMITED) {
     this.#driver = driver;
@@ -60,26 +75,41 @@ export class BatchRunner {
     this.#logs = new LogWriter(driver.dialect);
   }
 
+  /** From now on nothing is saved of projects that are not here (operations/fence.ts). */
+  guardProjects(): void {
+    this.#isGuarded = true;
+  }
+
   /**
    * Resolves after the commit. A command that needs a project of `suspects` does not wait when another transaction has
    * it locked: its result is `blocked`. The same holds for a command that waited too long for the lock of another
    * project. Throws only `StoreFatal`.
    */
-  async run(commands: readonly WriteCommand[], suspects: Suspects = NOBODY): Promise<BatchOutcome> {
+  run(commands: readonly WriteCommand[], suspects: Suspects = NOBODY): Promise<BatchOutcome> {
+    return this.#run(commands, { suspects, avoid: NONE });
+  }
+
+  async #run(commands: readonly WriteCommand[], care: Care): Promise<BatchOutcome> {
+    const { suspects, avoid } = care;
     const due = new DueTimes();
     try {
       const reserved = this.#driver.dialect.manyWriters ? await this.#reserveFor(commands) : NONE_RESERVED;
       const options = suspects === SUSPECT_ALL ? {} : { lockWaitMs: LOCK_WAIT_MS };
-      const work = (tx: Transaction) => this.#runIn({ tx, due, reserved }, commands, suspects);
+      const work = (tx: Transaction) => this.#runIn({ tx, due, reserved }, commands, care);
       const results = await this.#withNumbers(work, options);
       const { earliestMs: dueAtMs, earliestForOthersMs: othersDueAtMs, waitingLines } = due;
       return { results, dueAtMs, othersDueAtMs, waitingLines };
     } catch (error) {
       this.#logs.forget();
       if (error instanceof StoreFatal) throw error;
-      if (error instanceof SomeAreOutdated) return this.#runWithout(error.version, commands, suspects);
+      if (error instanceof SomeAreOutdated) return this.#runCurrent(error.version, commands, care);
+      if (error instanceof NotHere) {
+        const refused = error.refused as ReadonlyMap<WriteCommand, WriteResult>;
+        return this.#runWithout(refused, commands, { suspects, avoid: new Set([...avoid, ...error.projects]) });
+      }
       // The database does not tell which lock was not free. Now each lock is taken only if it is free.
-      if (error instanceof LockNotFree && suspects !== SUSPECT_ALL) return this.run(commands, SUSPECT_ALL);
+      if (error instanceof LockNotFree && suspects !== SUSPECT_ALL)
+        return this.#run(commands, { suspects: SUSPECT_ALL, avoid });
       const reason = error instanceof Error ? error.message : String(error);
       if (error instanceof StoreUnavailable) {
         const isCommitUnknown = error instanceof CommitUnknown;
@@ -87,33 +117,60 @@ export class BatchRunner {
         return nothingDone(commands.map(() => ({ kind: 'unavailable', reason, isCommitUnknown, isFull })));
       }
       if (commands.length === 1) return nothingDone([{ kind: 'rejected', reason }]);
-      return this.#runEach(commands, suspects);
+      return this.#runEach(commands, care);
     }
   }
 
   async #runIn(
     parts: Pick<WriteContext, 'tx' | 'due' | 'reserved'>,
     commands: readonly WriteCommand[],
-    suspects: Suspects,
+    care: Care,
   ): Promise<WriteResult[]> {
-    const { manyWriters, looseLogs } = this.#driver.dialect;
-    const newest = newestAccounts(parts.tx, commands);
-    const { locked, blocked } = manyWriters ? await lockFor(parts.tx, commands, this.#limits, suspects) : ALONE;
-    const context = { ...parts, limits: this.#limits, logs: this.#logs, locked, looseLogs };
+    const { tx } = parts;
+    const { looseLogs } = this.#driver.dialect;
+    const newest = newestAccounts(tx, commands);
+    const { suspects, avoid } = care;
+    const fence = this.#isGuarded ? new PresenceFence(tx, { avoid, isPatient: suspects === NOBODY }) : undefined;
+    const { locked, blocked } = await this.#lock(tx, commands, care, fence);
+    const context = { ...parts, limits: this.#limits, logs: this.#logs, locked, looseLogs, fence: fence ?? OPEN };
     const results = await runBut(blocked, commands, (free) => runAll(context, free));
+    await fence?.check();
     if ((await newest) > oldestAccounts(commands)) throw new SomeAreOutdated(await newest);
     return results;
   }
 
+  async #lock(
+    tx: Transaction,
+    commands: readonly WriteCommand[],
+    { suspects }: Care,
+    fence: Fence | undefined,
+  ): Promise<Locked> {
+    const { manyWriters } = this.#driver.dialect;
+    if (!manyWriters && fence === undefined) return ALONE;
+    const found = await lockFor(tx, commands, this.#limits, suspects, fence);
+    if (manyWriters || fence === undefined) return found;
+    const moving = await fence.moving();
+    return { ...found, locked: { has: (projectId) => !moving.has(projectId) } };
+  }
+
   /** Runs the batch without the commands whose callers were admitted by accounts that are outdated. */
-  async #runWithout(version: number, commands: readonly WriteCommand[], suspects: Suspects): Promise<BatchOutcome> {
+  #runCurrent(version: number, commands: readonly WriteCommand[], care: Care): Promise<BatchOutcome> {
     const outdated = new Map<WriteCommand, WriteResult>();
     for (const command of commands) {
       if (oldestAccounts([command]) < version) outdated.set(command, { kind: 'accountsChanged' });
     }
+    return this.#runWithout(outdated, commands, care);
+  }
+
+  /** Runs the others. */
+  async #runWithout(
+    refused: ReadonlyMap<WriteCommand, WriteResult>,
+    commands: readonly WriteCommand[],
+    care: Care,
+  ): Promise<BatchOutcome> {
     let outcome = nothingDone([]);
-    const results = await runBut(outdated, commands, async (others) => {
-      if (others.length > 0) outcome = await this.run(others, suspects);
+    const results = await runBut(refused, commands, async (others) => {
+      if (others.length > 0) outcome = await this.#run(others, care);
       return outcome.results;
     });
     return { ...outcome, results };
@@ -150,10 +207,10 @@ export class BatchRunner {
   }
 
   /** One of them is at fault: each gets a transaction of its own, so that only that one fails. */
-  async #runEach(commands: readonly WriteCommand[], suspects: Suspects): Promise<BatchOutcome> {
+  async #runEach(commands: readonly WriteCommand[], care: Care): Promise<BatchOutcome> {
     const whole = nothingDone([]);
     for (const command of commands) {
-      const { results, dueAtMs, othersDueAtMs, waitingLines } = await this.run([command], suspects);
+      const { results, dueAtMs, othersDueAtMs, waitingLines } = await this.#run([command], care);
       whole.results.push(...results);
       whole.dueAtMs = earlier(whole.dueAtMs, dueAtMs);
       whole.othersDueAtMs = earlier(whole.othersDueAtMs, othersDueAtMs);

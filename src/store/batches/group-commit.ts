@@ -4,7 +4,14 @@
  * command waits for a timer.
  */
 import type { Millis } from '../../engine/model.ts';
-import { AccountsChanged, CommitUnknown, HUNG_MS, StoreFull, StoreUnavailable } from '../../engine/store-errors.ts';
+import {
+  AccountsChanged,
+  CommitUnknown,
+  HUNG_MS,
+  ProjectAway,
+  StoreFull,
+  StoreUnavailable,
+} from '../../engine/store-errors.ts';
 import type { WriteCommand, WriteMethod, Writes } from '../operations/all.ts';
 import { NOBODY, type Suspects } from '../operations/locks.ts';
 import { Aside } from './aside.ts';
@@ -240,7 +247,8 @@ function settleCaller({ resolve, reject }: Waiting, result: WriteResult | undefi
   else if (result.kind === 'unavailable') {
     const Reason = result.isCommitUnknown ? CommitUnknown : result.isFull ? StoreFull : StoreUnavailable;
     reject(new Reason(result.reason));
-  } else if (result.kind === 'accountsChanged') reject(new AccountsChanged());
+  } else if (result.kind === 'away') reject(new ProjectAway(result.projectId, result.isGone));
+  else if (result.kind === 'accountsChanged') reject(new AccountsChanged());
   else if (result.kind === 'rejected') {
     reject(new Error(`the store refused a command: ${result.reason}`));
   }

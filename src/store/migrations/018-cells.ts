@@ -23,7 +23,7 @@ export const cells: Migration = {
     `alter table projects add column cell ${bigint} not null default 1`,
     // In each cell: whether the project may be written to there (operations/fence.ts).
     `alter table projects add column presence ${smallint} not null default 0`,
-    'create index projects_absent on projects (id) where presence <> 0',
+    'create index projects_moving on projects (id) where presence in (1, 2, 3)',
     // The end of the range that a cell takes its numbers from; null: it is the only one.
     `alter table numbers add column until ${bigint}`,
   ],

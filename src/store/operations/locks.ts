@@ -11,8 +11,10 @@ import type { ProjectId } from '../../engine/model.ts';
 import type { StoreLimits } from '../../engine/stores.ts';
 import type { Transaction } from '../driver.ts';
 import { traitsOf, type WriteCommand } from './all.ts';
+import { type Fence, OPEN } from './fence.ts';
 import type { LockedProjects } from './locked-projects.ts';
 import type { Touched } from './operation.ts';
+import { PRESENCE } from './presence.ts';
 
 /** Projects whose locks are not waited for, because another worker may hold them and not release them. */
 export type Suspects = LockedProjects;
@@ -34,24 +36,46 @@ export interface Blocked {
 
 const NONE_BLOCKED: Locked['blocked'] = new Map();
 
-/** Locks what `commands` will touch. Call it before anything else. */
+/** Locks what `commands` will touch, and holds the fence around it. Call it before anything else. */
 export async function lockFor(
   tx: Transaction,
   commands: readonly WriteCommand[],
   limits: StoreLimits,
   suspects: Suspects = NOBODY,
+  fence: Fence = OPEN,
 ): Promise<Locked> {
   const needs = commands.map((command) => needsOf(command, limits));
   await lookUp(tx, needs, limits);
-  if (suspects !== NOBODY) return lockWhatIsFree(tx, commands, needs, suspects);
+  if (fence !== OPEN) fence.holdFor(fencedOf(commands, needs));
+  for (const { find, projects } of needs) for (const projectId of (await find?.(tx)) ?? []) projects.add(projectId);
+  if (suspects !== NOBODY) return lockWhatIsFree(tx, commands, needs, suspects, fence);
   const projects = new Set(needs.flatMap((each) => [...each.projects]));
-  await lockProjects(tx, projects);
-  return { locked: projects, blocked: NONE_BLOCKED };
+  return { locked: mayTouch(fence, projects, await lockProjects(tx, projects)), blocked: NONE_BLOCKED };
 }
 
-async function lockProjects(tx: Transaction, projects: ReadonlySet<ProjectId>): Promise<void> {
-  if (projects.size === 0) return;
-  await tx.query('select id from projects where id in (??) order by id for update', [[...projects]]);
+/** The projects that each command writes to. Those of accounts are not asked: the directory has the accounts of all. */
+function* fencedOf(commands: readonly WriteCommand[], needs: readonly Needs[]): Generator<[WriteCommand, ProjectId[]]> {
+  for (const [index, command] of commands.entries()) {
+    const { projects = [], writes = [], fencesItself } = needs[index] ?? {};
+    if (!fencesItself && !traitsOf(command).changesAccounts) yield [command, [...projects, ...writes]];
+  }
+}
+
+interface LockedRow {
+  id: ProjectId;
+  presence: number;
+}
+
+async function lockProjects(tx: Transaction, projects: Iterable<ProjectId>, rest = ''): Promise<LockedRow[]> {
+  const ids = [...projects];
+  if (ids.length === 0) return [];
+  return tx.query(`select id, presence from projects where id in (??) order by id for no key update${rest}`, [ids]);
+}
+
+/** A project that is not here is not touched, though it was locked. */
+function mayTouch(fence: Fence, locked: ReadonlySet<ProjectId>, rows: readonly LockedRow[]): ReadonlySet<ProjectId> {
+  if (fence === OPEN) return locked;
+  return new Set(rows.filter(({ presence }) => presence === PRESENCE.here).map(({ id }) => id));
 }
 
 /**
@@ -63,16 +87,14 @@ async function lockWhatIsFree(
   commands: readonly WriteCommand[],
   needs: readonly Needs[],
   suspects: Suspects,
+  fence: Fence,
 ): Promise<Locked> {
   const existing = (await tx.query<{ id: ProjectId }>('select id from projects')).map(({ id }) => id);
   const wanted = new Set(needs.flatMap(({ projects }) => [...projects]));
   const locked = new Set([...wanted].filter((id) => !suspects.has(id)));
-  await lockProjects(tx, locked);
+  const rows = await lockProjects(tx, locked);
   const doubtful = existing.filter((id) => wanted.has(id) && suspects.has(id));
-  const free = await tx.query<{ id: ProjectId }>(
-    'select id from projects where id in (??) order by id for update skip locked',
-    [doubtful],
-  );
+  const free = await lockProjects(tx, doubtful, ' skip locked');
   for (const { id } of free) locked.add(id);
   const blocked = new Map<WriteCommand, Blocked>();
   for (const [index, command] of commands.entries()) {
@@ -80,7 +102,7 @@ async function lockWhatIsFree(
     const missing = [...projects].find((id) => !locked.has(id));
     if (missing !== undefined && !isChoosy) blocked.set(command, { kind: 'blocked', projectId: missing });
   }
-  return { locked, blocked };
+  return { locked: mayTouch(fence, locked, [...rows, ...free]), blocked };
 }
 
 /** What a command touches: the projects that it names, and later those that the store adds. */
@@ -99,7 +121,6 @@ async function lookUp(tx: Transaction, needs: readonly Needs[], limits: StoreLim
   await addProjects(tx, needs, 'messages', condition);
   await addProjects(tx, needs, 'runs');
   await addProjects(tx, needs, 'schedules');
-  for (const { find, projects } of needs) for (const projectId of (await find?.(tx)) ?? []) projects.add(projectId);
 }
 
 /** A message in a lane or of a run. This never changes later: no saved message joins a lane or a run. */

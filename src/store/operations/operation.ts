@@ -23,6 +23,8 @@ export type CommandClass = 'urgent' | 'onward' | 'accept';
 /** What a command must lock where several transactions run at once, as far as its arguments say. */
 export interface Touched {
   projects?: Iterable<ProjectId>;
+  /** Projects whose rows it writes without a lock. Those that it locks need not be named again. */
+  writes?: Iterable<ProjectId>;
   /** Existing messages to change or remove. If they share state with others, their projects are locked too. */
   messages?: readonly MessageKey[];
   /** The keys of runs; their projects are locked. */
@@ -30,6 +32,8 @@ export interface Touched {
   schedules?: readonly number[];
   /** Finds the projects that the arguments do not name. */
   find?: (queries: Queries) => Promise<Iterable<ProjectId>>;
+  /** True for a command that leaves out what is not here, and holds the rest by itself (`WriteContext.fence`). */
+  fencesItself?: true;
   /** True for a command that skips what is not locked. */
   isChoosy?: true;
 }

@@ -30,6 +30,8 @@ export const dropExpired = write(
   },
   async (context: WriteContext, args: DropExpiredArgs): Promise<boolean> => {
     const { tx, locked } = context;
+    // Rows that are copied or compared now are not taken away. A move takes minutes.
+    if ((await context.fence.moving()).size > 0) return false;
     let budget = args.rowsMax;
     // Their deletion was cut off by a crash, or the last of their attempts in flight has ended.
     const queues = await deletedQueues(tx, QUEUES_MAX);

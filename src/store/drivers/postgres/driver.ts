@@ -23,7 +23,7 @@ import { takeNumbers } from '../../numbers.ts';
 import { columnArray } from './arrays.ts';
 import { type BulkStatement, BulkStatements } from './bulk.ts';
 import { type ConnectionOptions, Connections } from './connections.ts';
-import { classify, isAnswer, isConflict, isIdleEnd } from './failures.ts';
+import { classify, isAnswer, isConflict, isConsequence, isIdleEnd } from './failures.ts';
 import { HOT, LOGS_BY_DAY, PASSING } from './layout.ts';
 import { RESERVE, RESERVE_AT } from './numbers.ts';
 import { placeOf } from './pool.ts';
@@ -444,6 +444,8 @@ class PostgresTransaction implements Transaction {
     try {
       return await work();
     } catch (error) {
+      if (!isConsequence(error)) this.failure ??= error;
+      this.flush(); // what is held is waited for too
       await this.settled();
       this.failure ??= error;
       throw this.failure;

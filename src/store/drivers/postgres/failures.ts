@@ -43,6 +43,11 @@ export function isConflict(error: unknown): boolean {
   return state !== undefined && AGAIN.has(state);
 }
 
+/** Whether the error only says that an earlier statement of the transaction has failed. */
+export function isConsequence(error: unknown): boolean {
+  return sqlStateOf(error) === '25P02';
+}
+
 /** Whether the server has ended the connection because this program was silent within a transaction. */
 export function isIdleEnd(error: unknown): boolean {
   return sqlStateOf(error) === IDLE;

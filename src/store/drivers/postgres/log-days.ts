@@ -13,6 +13,7 @@
 import type { Millis } from '../../../engine/model.ts';
 import { StoreUnavailable } from '../../../engine/store-errors.ts';
 import { type Driver, type Queries, StoreFatal, type Transaction } from '../../driver.ts';
+import { projectsMoving } from '../../operations/fence.ts';
 import { dropUnreferencedContents } from '../../operations/retention.ts';
 import { PASSING } from './layout.ts';
 
@@ -71,6 +72,8 @@ export class LogDays {
   /** Makes days ahead and drops a piece of those that are past their time; answers whether more may be left. */
   async drop({ logsBeforeMs, nowMs, rowsMax }: LogBounds): Promise<boolean> {
     if (nowMs >= this.#restUntilMs) await this.makeAhead(nowMs);
+    // Rows that are copied or compared now are not taken away. A move takes minutes.
+    if ((await this.#driver.read(projectsMoving)).length > 0) return false;
     const { days, isExpiring } = await this.#driver.read(readLayout);
     if (isExpiring && (await this.dropContents(rowsMax))) return true;
     if (nowMs < this.#restUntilMs) return false;

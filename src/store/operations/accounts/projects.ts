@@ -32,7 +32,7 @@ export const ensureProject = write(
         signingKeys.next,
         nowMs,
         cellId,
-        cellId === FIRST_CELL ? PRESENCE.here : PRESENCE.gone,
+        cellId === FIRST_CELL ? PRESENCE.here : PRESENCE.elsewhere,
       ],
     );
     if (made > 0) await noteChange(tx);

@@ -12,6 +12,7 @@ import type { FlowControl } from '../../../protocol/settings.ts';
 import type { Queries, SqlValue, Transaction } from '../../driver.ts';
 import { byProject } from '../by-project.ts';
 import type { DueTimes } from '../due-times.ts';
+import { leavingOut } from '../fence.ts';
 import { LINE, notEnding, PAST_LANES } from './lines.ts';
 
 export interface FlowRef {
@@ -266,18 +267,26 @@ async function flowStates(queries: Queries, projectId: ProjectId, keys: readonly
 }
 
 /** Keys whose wait list must be served now, in the order of their turns. */
-export function wokenLanes(queries: Queries, nowMs: number, limit: number): Promise<FlowStateRow[]> {
+export function wokenLanes(
+  queries: Queries,
+  nowMs: number,
+  limit: number,
+  moving: Iterable<ProjectId>,
+): Promise<FlowStateRow[]> {
+  const { and, params } = leavingOut(moving, 'f.project_id');
   return queries.query<FlowStateRow>(
-    `select ${STANDING_FIELDS} from flow_keys f where f.wake_at_ms <= ?
+    `select ${STANDING_FIELDS} from flow_keys f where f.wake_at_ms <= ?${and}
      order by f.wake_at_ms, f.project_id, f.key limit ? for update of f skip locked`,
-    [nowMs, limit],
+    [nowMs, ...params, limit],
   );
 }
 
 /** When the next wait list must be served. */
-export async function nextWakeAtMs(queries: Queries): Promise<number | null> {
+export async function nextWakeAtMs(queries: Queries, moving: Iterable<ProjectId>): Promise<number | null> {
+  const { and, params } = leavingOut(moving);
   const [row] = await queries.query<{ wake_at_ms: number }>(
-    'select wake_at_ms from flow_keys where wake_at_ms is not null order by wake_at_ms, project_id, key limit 1',
+    `select wake_at_ms from flow_keys where wake_at_ms is not null${and} order by wake_at_ms, project_id, key limit 1`,
+    params,
   );
   return row?.wake_at_ms ?? null;
 }

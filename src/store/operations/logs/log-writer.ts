@@ -2,6 +2,7 @@
 import type { StoreLimits } from '../../../engine/stores.ts';
 import type { Driver, SqlDialect, SqlValue, Transaction } from '../../driver.ts';
 import type { DueTimes } from '../due-times.ts';
+import type { Fence } from '../fence.ts';
 import type { LockedProjects } from '../locked-projects.ts';
 import { DETAIL_COLUMNS, type StoredEvent } from '../messages/rows.ts';
 
@@ -129,4 +130,6 @@ export interface WriteContext {
   /** The projects whose lanes and runs it may touch. */
   locked: LockedProjects;
   looseLogs: SqlDialect['looseLogs'];
+  /** What is chosen is held by it, and what it says is moving is left alone. */
+  fence: Fence;
 }

@@ -10,7 +10,7 @@ import { Journals } from '../runs/journals.ts';
 import type { Taken } from '../runs/taken-entry-keys.ts';
 import { CONTENT_AT, MESSAGE_AT } from './columns.ts';
 import { DayBudgets } from './message-counts.ts';
-import { projectsSharedBy, weightOf } from './new-messages.ts';
+import { projectOf, projectsSharedBy, weightOf } from './new-messages.ts';
 import type { StoredNewMessage } from './rows.ts';
 
 export interface AcceptArgs {
@@ -25,7 +25,10 @@ export const accept = merged(
   {
     class: ({ messages }) => (messages.every(continuesRun) ? 'onward' : 'accept'),
     weight: ({ messages }) => weightOf(messages),
-    touches: ({ messages }, limits) => ({ projects: projectsSharedBy(messages, limits) }),
+    touches: ({ messages }, limits) => ({
+      projects: projectsSharedBy(messages, limits),
+      writes: messages.map(projectOf),
+    }),
   },
   async (context: WriteContext, commands: readonly AcceptArgs[]): Promise<Accepted[][]> => {
     const reservations = await Reservations.read(context.tx, commands);

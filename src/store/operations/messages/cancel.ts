@@ -32,7 +32,10 @@ interface CancelRow {
 
 /** Returns how many were cancelled or marked. */
 export const cancel = write(
-  { weight: ({ keys }) => ({ rows: keys.length }), touches: ({ keys }) => ({ messages: keys }) },
+  {
+    weight: ({ keys }) => ({ rows: keys.length }),
+    touches: ({ projectId, keys }) => ({ messages: keys, writes: [projectId] }),
+  },
   async (context: WriteContext, args: CancelArgs): Promise<number> => {
     const { projectId, keys, ids, countMarked, nowMs } = args;
     const found = await context.tx.query<CancelRow>(

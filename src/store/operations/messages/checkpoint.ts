@@ -8,7 +8,7 @@ import { merged } from '../operation.ts';
 import { Journals } from '../runs/journals.ts';
 import { insertMessages } from './accept.ts';
 import { DayBudgets } from './message-counts.ts';
-import { projectsSharedBy, weightOf } from './new-messages.ts';
+import { projectOf, projectsSharedBy, weightOf } from './new-messages.ts';
 import type { StoredNewMessage, StoredSettlement } from './rows.ts';
 import { findSaved, type Owned, releaseNextOf, type SettleArgs, withSlotOf, writeAll } from './settle.ts';
 
@@ -36,6 +36,7 @@ export const checkpoint = merged(
     touches: ({ done, follows }, limits) => ({
       messages: done.map(({ key }) => key),
       projects: projectsSharedBy(follows, limits),
+      writes: [...done.map(({ projectId }) => projectId), ...follows.map(projectOf)],
     }),
   },
   async (context: WriteContext, commands: readonly CheckpointArgs[]): Promise<Checkpointed[]> => {

@@ -1,6 +1,7 @@
 /** What has a claim chosen so far, and what may it still take? */
 import { lineOf, type OriginLine } from '../../../engine/lanes/origin-line.ts';
 import type { ClaimRequest } from '../../../engine/messages/claims.ts';
+import type { ProjectId } from '../../../engine/model.ts';
 import type { SqlValue, Transaction } from '../../driver.ts';
 import { type FlowLane, FlowLanes, flowRefsOf } from '../lanes/flow-lanes.ts';
 import { LINE } from '../lanes/lines.ts';
@@ -32,6 +33,8 @@ export class Round {
   readonly tx: Transaction;
   readonly nowMs: number;
   readonly flows: FlowLanes;
+  /** Projects on their way to another cell or from one: their messages stay where they are. */
+  readonly moving: ReadonlySet<ProjectId>;
   readonly taken: (Candidate & { claimToken: number })[] = [];
   readonly #gate: ProjectGate;
   readonly #locked: LockedProjects;
@@ -45,8 +48,14 @@ export class Round {
   #bytes = 0;
   #bytesReached = false;
 
-  constructor({ tx, locked, limits }: WriteContext, request: ClaimRequest, nowMs: number) {
+  constructor(
+    { tx, locked, limits }: WriteContext,
+    request: ClaimRequest,
+    nowMs: number,
+    moving: ReadonlySet<ProjectId>,
+  ) {
     this.tx = tx;
+    this.moving = moving;
     this.#locked = locked;
     this.nowMs = nowMs;
     this.#request = request;
@@ -77,6 +86,11 @@ export class Round {
 
   get messagesLeft(): number {
     return this.#countMax - this.taken.length;
+  }
+
+  /** The projects of what this round has changed. Those whose lanes it has touched are locked, and so are held already. */
+  get projects(): ProjectId[] {
+    return [...this.taken, ...this.#toOrigin].map(({ project_id }) => project_id);
   }
 
   /** Lines that messages have joined in this round. */
@@ -120,7 +134,7 @@ export class Round {
     if (!this.#gate.isLimited) return false;
     const projectIds = await projectsWithHeld(this.tx);
     await this.#gate.load(projectIds);
-    return projectIds.some((projectId) => this.#gate.roomOf(projectId) > 0);
+    return projectIds.some((projectId) => !this.moving.has(projectId) && this.#gate.roomOf(projectId) > 0);
   }
 
   /** Takes a candidate of the due index or of a key with room, or moves it into the line of its origin or project. */

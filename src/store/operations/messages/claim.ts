@@ -4,6 +4,7 @@ import type { ClaimRequest } from '../../../engine/messages/claims.ts';
 import type { ProjectId } from '../../../engine/model.ts';
 import type { StoreLimits } from '../../../engine/stores.ts';
 import type { Queries } from '../../driver.ts';
+import { leavingOut } from '../fence.ts';
 import { nextWakeAtMs, wokenLanes } from '../lanes/flow-lanes.ts';
 import { LINE, NOT_ENDING, PAST_LANES } from '../lanes/lines.ts';
 import { projectsWithHeld } from '../lanes/project-gate.ts';
@@ -46,20 +47,26 @@ export const claim = write(
   },
   async (context: WriteContext, { request, nowMs }: ClaimArgs): Promise<ClaimRows> => {
     const { tx } = context;
-    const round = new Round(context, request, nowMs);
-    const lines = new LinesInTurn(round, request.linesToServe);
+    const moving = await context.fence.moving();
+    const round = new Round(context, request, nowMs, moving);
+    const isAway = (line: OriginLine) => moving.has(readLine(line).projectId);
+    const lines = new LinesInTurn(
+      round,
+      request.linesToServe.filter((line) => !isAway(line)),
+    );
     const lastProject = request.due ? await serveDue(round, lines, request) : undefined;
     await lines.serve();
     await round.sendBack();
+    context.fence.hold(round.projects);
     const claimed = await own(context, round.taken, request.worker, nowMs);
     await round.flows.save(context.due);
     for (const line of round.waitingLines) context.due.noteWaitingLine(line);
-    const nextMs = (await round.hasHeldWithRoom()) ? nowMs : await nextDueAtMs(tx);
+    const nextMs = (await round.hasHeldWithRoom()) ? nowMs : await nextDueAtMs(tx, moving);
     const isOthers = round.leftToOthers && claimed.length === 0 && round.waitingLines.length === 0;
     return {
       claimed,
       waitingLines: round.waitingLines,
-      emptied: lines.emptied,
+      emptied: [...lines.emptied, ...request.linesToServe.filter(isAway)], // found again once their project is here
       nextDueAtMs: nextMs,
       isLocked: isOthers && nextMs !== null && nextMs <= nowMs,
       lastProject,
@@ -143,7 +150,8 @@ async function takeDue(round: Round, afterProject: ProjectId | undefined): Promi
     await takeInOrder(round, undefined, round.messagesLeft, 1);
     return undefined;
   }
-  const { due, last } = await projectsInTurn(round.tx, afterProject, round.nowMs);
+  const { due: all, last } = await projectsInTurn(round.tx, afterProject, round.nowMs);
+  const due = all.filter((projectId) => !round.moving.has(projectId));
   // The first of all of them are read at once: one after the other, each would cost a round trip.
   const size = windowOf(round, Math.ceil(round.messagesLeft / due.length), due.length);
   const firsts = due.map((projectId) => readWindow(round, projectId, size));
@@ -169,18 +177,19 @@ function windowOf({ limit }: Round, left: number, turns: number): number {
 }
 
 async function readWindow(
-  { tx, nowMs, candidateFields }: Round,
+  { tx, nowMs, candidateFields, moving }: Round,
   projectId: ProjectId | undefined,
   size: number,
   after: Pick<Candidate, 'due_at_ms' | 'key'> = { due_at_ms: -1, key: -1 },
 ): Promise<Window> {
   const ofProject = projectId === undefined ? '' : 'project_id = ? and ';
+  const { and: isHere, params: others } = leavingOut(projectId === undefined ? moving : []);
   const candidates = await tx.query<Candidate>(
     `select ${candidateFields} from messages
      where ${ofProject}claim_token is null and line = ${LINE.due} and due_at_ms <= ? and (due_at_ms, key) > (?, ?)
-       and ${NOT_ENDING}
+       and ${NOT_ENDING}${isHere}
      order by due_at_ms, key limit ? for update skip locked`,
-    [...(projectId === undefined ? [] : [projectId]), nowMs, after.due_at_ms, after.key, size],
+    [...(projectId === undefined ? [] : [projectId]), nowMs, after.due_at_ms, after.key, ...others, size],
   );
   return { candidates, isFull: candidates.length === size };
 }
@@ -220,7 +229,7 @@ async function takeInOrder(
  */
 async function serveLanes(round: Round): Promise<void> {
   if (round.isFull) return;
-  const woken = await wokenLanes(round.tx, round.nowMs, LANES_MAX);
+  const woken = await wokenLanes(round.tx, round.nowMs, LANES_MAX, round.moving);
   const rows = woken.filter(({ project_id, key }) => round.mayTouch({ project_id, flow_key: key }));
   for (const [index, row] of rows.entries()) {
     if (round.isFull) return;
@@ -244,14 +253,16 @@ async function serveLanes(round: Round): Promise<void> {
   }
 }
 
-/** The earliest time at which the due index or a flow-control key has work; null: none. */
-export async function nextDueAtMs(queries: Queries): Promise<number | null> {
+/** The earliest time at which the due index or a flow-control key has work for a project that is here; null: none. */
+export async function nextDueAtMs(queries: Queries, moving: Iterable<ProjectId>): Promise<number | null> {
+  const { and, params } = leavingOut(moving);
   const [[row], wakeAtMs] = await Promise.all([
     queries.query<{ due_at_ms: number }>(
-      `select due_at_ms from messages where claim_token is null and line = ${LINE.due} and ${NOT_ENDING}
+      `select due_at_ms from messages where claim_token is null and line = ${LINE.due} and ${NOT_ENDING}${and}
        order by due_at_ms, key limit 1`,
+      params,
     ),
-    nextWakeAtMs(queries),
+    nextWakeAtMs(queries, moving),
   ]);
   if (!row) return wakeAtMs;
   return wakeAtMs === null ? row.due_at_ms : Math.min(row.due_at_ms, wakeAtMs);

@@ -30,7 +30,7 @@ interface WaitingRow {
  * parked; if it is parked again, that counts as the first time.
  */
 export const makeDue = write(
-  { touches: ({ key }) => ({ messages: [key] }) },
+  { touches: ({ projectId, key }) => ({ messages: [key], writes: [projectId] }) },
   async (context: WriteContext, { projectId, key, id, nowMs }: MakeDueArgs): Promise<MadeDue> => {
     const [row] = await context.tx.query<WaitingRow>(
       `select m.key, m.project_id, c.id, m.claim_token, m.due_at_ms, m.flow_key, m.run_key, m.parkings, m.line

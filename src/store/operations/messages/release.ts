@@ -34,7 +34,7 @@ export interface ReleaseArgs {
 export const release = write(
   {
     weight: ({ claims }) => ({ rows: claims.length }),
-    touches: ({ claims }) => ({ messages: claims.map(({ key }) => key) }),
+    touches: ({ claims }) => ({ messages: claims.map(({ key }) => key), fencesItself: true }),
   },
   async (context: WriteContext, { claims, nowMs }: ReleaseArgs): Promise<void> => {
     const tokens = new Map(claims.map(({ key, claimToken }) => [key, claimToken]));
@@ -42,11 +42,10 @@ export const release = write(
       `select ${CLAIM_FIELDS} from messages where key in (??) and claim_token is not null order by key for update`,
       [[...tokens.keys()]],
     );
-    await giveBack(
-      context,
-      rows.filter((row) => tokens.get(row.key) === row.claim_token),
-      nowMs,
-    );
+    const moving = await context.fence.moving();
+    const own = rows.filter((row) => tokens.get(row.key) === row.claim_token && !moving.has(row.project_id));
+    context.fence.hold(own.map(({ project_id }) => project_id));
+    await giveBack(context, own, nowMs);
   },
 );
 

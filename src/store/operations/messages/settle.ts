@@ -61,9 +61,10 @@ export const settle = merged(
       const { rows, bytes } = weightOf(newMessagesOf(change));
       return { rows: 1 + rows, bytes: bytes + answerBytes(change.events) };
     },
-    touches: ({ settlement: { key, isAlone, change, changeIfCancelRequested } }, limits) => ({
+    touches: ({ settlement: { key, projectId, isAlone, change, changeIfCancelRequested } }, limits) => ({
       messages: isAlone && limits.parallelismMax === 0 ? [] : [key],
       projects: projectsSharedBy([...newMessagesOf(change), ...newMessagesOf(changeIfCancelRequested)], limits),
+      writes: [projectId],
     }),
   },
   async (context: WriteContext, commands: readonly SettleArgs[]): Promise<Settled<ClaimedRow>[]> => {

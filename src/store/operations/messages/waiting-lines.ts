@@ -1,6 +1,7 @@
 /** Which lines of busy origins have messages? */
 import { lineOf, type OriginLine, readLine } from '../../../engine/lanes/origin-line.ts';
 import type { Queries } from '../../driver.ts';
+import { projectsMoving } from '../fence.ts';
 import { LINE } from '../lanes/lines.ts';
 import { read } from '../operation.ts';
 
@@ -11,12 +12,14 @@ export const waitingLines = read(
     { after, limit }: { after: OriginLine | undefined; limit: number },
   ): Promise<OriginLine[]> => {
     const lines: OriginLine[] = [];
+    const moving = new Set(await projectsMoving(queries));
     let from: { projectId: number; origin: string } | undefined = after
       ? readLine(after)
       : await nextProject(queries, -1);
     while (from && lines.length < limit) {
       const { projectId, origin } = from;
-      const origins = await originsOf(queries, projectId, { after: origin, limit: limit - lines.length });
+      const isHere = !moving.has(projectId);
+      const origins = isHere ? await originsOf(queries, projectId, { after: origin, limit: limit - lines.length }) : [];
       lines.push(...origins.map((each) => lineOf(projectId, each)));
       from = await nextProject(queries, projectId);
     }

@@ -2,10 +2,11 @@
 import type { Saved } from '../../../engine/messages/accepted.ts';
 import type { EndedAs } from '../../../engine/runs/stores.ts';
 import type { Queries, SqlValue, Transaction } from '../../driver.ts';
+import { leavingOut, projectsMoving } from '../fence.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { insertMessages } from '../messages/accept.ts';
 import { cancelAtOnce, mark } from '../messages/cancel.ts';
-import { projectsSharedBy, weightOf } from '../messages/new-messages.ts';
+import { projectOf, projectsSharedBy, weightOf } from '../messages/new-messages.ts';
 import type { StoredNewMessage } from '../messages/rows.ts';
 import { merged, write } from '../operation.ts';
 import type { StoredEnding } from './ending-rows.ts';
@@ -37,6 +38,7 @@ export const endRuns = merged(
         endings.flatMap(({ follows }) => follows),
         limits,
       ),
+      writes: endings.flatMap(({ follows }) => follows.map(projectOf)),
     }),
   },
   async (context: WriteContext, commands: readonly EndRunsArgs[]): Promise<EndedAs[][]> => {
@@ -123,10 +125,11 @@ interface EndingRun {
 
 /** The first of them. */
 async function endingRuns(queries: Queries): Promise<EndingRun[]> {
+  const { where, params } = leavingOut(await projectsMoving(queries), 'e.project_id');
   return queries.query<EndingRun>(
-    `select e.key as run_key, e.project_id, r.state from ending_runs e left lookup runs r on (r.key = e.key)
+    `select e.key as run_key, e.project_id, r.state from ending_runs e left lookup runs r on (r.key = e.key)${where}
      order by e.key limit ?`,
-    [RUNS_TOGETHER],
+    [...params, RUNS_TOGETHER],
   );
 }
 

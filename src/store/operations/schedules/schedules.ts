@@ -1,6 +1,7 @@
 /** Which schedules are there, which are due, and how does one move on together with the messages of its triggers? */
 import type { ProjectId } from '../../../engine/model.ts';
 import type { Queries, SqlValue, Transaction } from '../../driver.ts';
+import { leavingOut, projectsMoving } from '../fence.ts';
 import type { EntryState } from '../lanes/entry.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { insertPlain } from '../messages/accept.ts';
@@ -171,9 +172,10 @@ export const dueSchedules = read(
     queries: Queries,
     { nowMs, limit, bytesMax }: { nowMs: number; limit: number; bytesMax: number },
   ): Promise<DueRows> => {
+    const { and, params } = leavingOut(await projectsMoving(queries));
     const candidates = await queries.query<{ key: number; bytes: number }>(
-      'select key, bytes from schedules where paused = 0 and next_at_ms <= ? order by next_at_ms, key limit ?',
-      [nowMs, limit],
+      `select key, bytes from schedules where paused = 0 and next_at_ms <= ?${and} order by next_at_ms, key limit ?`,
+      [nowMs, ...params, limit],
     );
     if (candidates.length === 0) return { due: [], nextAtMs: await nextTime(queries) };
     const due = await queries.query<DueRows['due'][number]>(
@@ -197,10 +199,11 @@ export const strandedSchedules = read(
     queries: Queries,
     { passedAfterMs, limit, bytesMax }: { passedAfterMs: number; limit: number; bytesMax: number },
   ): Promise<ScheduleRow[]> => {
+    const { and, params } = leavingOut(await projectsMoving(queries));
     const candidates = await queries.query<{ key: number; bytes: number }>(
-      `select key, bytes from schedules where paused = 0 and next_at_ms > ? and passed_until_ms > ?
+      `select key, bytes from schedules where paused = 0 and next_at_ms > ? and passed_until_ms > ?${and}
      order by next_at_ms, key limit ?`,
-      [passedAfterMs, passedAfterMs, limit],
+      [passedAfterMs, passedAfterMs, ...params, limit],
     );
     if (candidates.length === 0) return [];
     return queries.query<ScheduleRow>(
@@ -219,8 +222,10 @@ function someOf(candidates: readonly { key: number; bytes: number }[], bytesMax:
 
 /** When the next schedule is due. */
 export async function nextTime(queries: Queries): Promise<number | null> {
+  const { and, params } = leavingOut(await projectsMoving(queries));
   const [row] = await queries.query<{ next_at_ms: number }>(
-    'select next_at_ms from schedules where paused = 0 order by next_at_ms, key limit 1',
+    `select next_at_ms from schedules where paused = 0${and} order by next_at_ms, key limit 1`,
+    params,
   );
   return row?.next_at_ms ?? null;
 }

@@ -1,6 +1,7 @@
 /** Which runs wait for which event, which waits have reached their deadline, and what ends a wait? */
 import type { Saved } from '../../../engine/messages/accepted.ts';
 import type { Queries } from '../../driver.ts';
+import { leavingOut, projectsMoving } from '../fence.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { insertMessages } from '../messages/accept.ts';
 import { projectOf, weightOf } from '../messages/new-messages.ts';
@@ -57,9 +58,10 @@ export interface DueWaiterRows {
 /** Earliest first. */
 export const dueWaiters = read(
   async (queries: Queries, { nowMs, limit }: { nowMs: number; limit: number }): Promise<DueWaiterRows> => {
+    const { and, params } = leavingOut(await projectsMoving(queries), 'w.project_id');
     const candidates = await queries.query<Candidate>(
-      `${CANDIDATES} where w.deadline_ms <= ? order by w.deadline_ms, w.key limit ?`,
-      [nowMs, limit],
+      `${CANDIDATES} where w.deadline_ms <= ?${and} order by w.deadline_ms, w.key limit ?`,
+      [nowMs, ...params, limit],
     );
     if (candidates.length > 0) {
       const rows = await readWaiters(queries, candidates);
@@ -71,8 +73,10 @@ export const dueWaiters = read(
 
 /** The earliest of all waiters. */
 export async function nextDeadline(queries: Queries): Promise<number | null> {
+  const { where, params } = leavingOut(await projectsMoving(queries));
   const [next] = await queries.query<{ deadline_ms: number }>(
-    'select deadline_ms from waiters order by deadline_ms, key limit 1',
+    `select deadline_ms from waiters${where} order by deadline_ms, key limit 1`,
+    params,
   );
   return next?.deadline_ms ?? null;
 }

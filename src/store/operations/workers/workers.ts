@@ -6,6 +6,7 @@ import type { HeartbeatAnswer, WorkerState } from '../../../engine/workers/store
 import type { Queries } from '../../driver.ts';
 import { checkSchema } from '../../migrations/index.ts';
 import { accountsVersion } from '../accounts/version.ts';
+import { leavingOut, projectsMoving } from '../fence.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { nextDueAtMs } from '../messages/claim.ts';
 import { read, write } from '../operation.ts';
@@ -57,7 +58,7 @@ export const heartbeat = write(
       wasKnown: known > 0,
       hasLate: others.some(isLate),
       others: others.filter((row) => !isLate(row) && row.leaving === 0).map(({ id }) => id),
-      nextDueAtMs: (await nextDueAtMs(tx)) ?? undefined,
+      nextDueAtMs: (await nextDueAtMs(tx, await projectsMoving(tx))) ?? undefined,
       nextScheduleAtMs: (await nextTime(tx)) ?? undefined,
       nextWaiterAtMs: (await nextDeadline(tx)) ?? undefined,
       accountsVersion: await accountsVersion(tx),
@@ -125,11 +126,12 @@ interface ClaimRow {
 
 /** Reads the index of claimed messages, which is as small as what is in flight. */
 export const orphanedClaims = read(async (queries: Queries, { limit }: { limit: number }): Promise<ClaimRef[]> => {
+  const { and, params } = leavingOut(await projectsMoving(queries));
   const rows = await queries.query<ClaimRow>(
     `select key, project_id, claim_token from messages m
-     where claim_token is not null and not exists lookup (select 1 from workers w where w.id = m.worker)
+     where claim_token is not null and not exists lookup (select 1 from workers w where w.id = m.worker)${and}
      order by project_id, key limit ?`,
-    [limit],
+    [...params, limit],
   );
   return rows.map(refOf);
 });
