@@ -4,7 +4,7 @@ import type { LogWatcher } from './live/feed.ts';
 import type { DeadRetryOverride } from './messages/dead-retry.ts';
 import type { ExplainedBacklog, ExplainedMessage, Explanation } from './messages/explain.ts';
 import type { PublishCommand, PublishOutcome } from './messages/publish-command.ts';
-import type { MadeDue, Message, MessageId, Millis, ProjectId } from './model.ts';
+import type { ClaimToken, MadeDue, Message, MessageId, Millis, ProjectId } from './model.ts';
 import type { Page, PageRequest } from './page.ts';
 import type { ProjectStore } from './project-store.ts';
 import type { WorkflowCommands } from './runs/workflows.ts';
@@ -76,6 +76,8 @@ export interface Engine extends WorkflowCommands {
    * several cells one is enough; it answers the names of those that do not.
    */
   ping(): Promise<readonly string[]>;
+  /** Whether this worker has the message of this claim. */
+  holds(claimToken: ClaimToken): boolean;
   /** Stops claiming, lets running attempts finish up to `limitMs`, then gives the rest back uncounted. Idempotent. */
   drain(limitMs: Millis): Promise<void>;
 }

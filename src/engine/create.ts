@@ -22,7 +22,7 @@ import { IntakeHealth } from './messages/intake-health.ts';
 import type { PublishCommand, Published, PublishOutcome } from './messages/publish-command.ts';
 import { PublishGate } from './messages/publish-gate.ts';
 import { MinuteCounter } from './minutes/counter.ts';
-import type { MadeDue, Message, MessageId, Millis, ProjectId, WorkerId } from './model.ts';
+import type { ClaimToken, MadeDue, Message, MessageId, Millis, ProjectId, WorkerId } from './model.ts';
 import { OperatorEvents } from './operator-events/events.ts';
 import { NO_PROJECT, type OperatorEventsOptions } from './operator-events/model.ts';
 import { StoreWatch } from './operator-events/store-watch.ts';
@@ -89,6 +89,8 @@ export type Recovery =
       timeoutMs: Millis;
       /** Absent: another store has them. */
       accounts?: SharedAccounts;
+      /** Whether another engine of this worker has the message of this claim: its project has moved meanwhile. */
+      isHeldElsewhere?: (claimToken: ClaimToken) => boolean;
     };
 
 /** Log events that are read to explain a finished message. Retries beyond them are not counted. */
@@ -328,6 +330,10 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
     this.#health.check();
     await this.#deps.store.ping();
     return [];
+  }
+
+  holds(claimToken: ClaimToken): boolean {
+    return this.#dispatcher.holds(claimToken);
   }
 
   findMessage(projectId: ProjectId, id: MessageId): Promise<Message | undefined> {

@@ -47,6 +47,8 @@ export interface HeartbeatDeps {
   timeoutMs: Millis;
   /** Absent: another store has them. */
   accounts?: SharedAccounts;
+  /** Whether another engine of this worker has the message of this claim. */
+  isHeldElsewhere?: (claimToken: ClaimToken) => boolean;
   /** Whether the operator is told of workers that expire without having left. */
   tellsLost?: boolean;
 }
@@ -328,12 +330,12 @@ export class Heartbeat {
    * have ended.
    */
   async #look(): Promise<void> {
-    const { store, worker } = this.#deps;
+    const { store, worker, isHeldElsewhere = () => false } = this.#deps;
     const { dispatcher } = this.#listeners as Listeners;
     this.#isCommitUnknown = false;
     await this.#releaseOrphans();
     const unknown = (await store.workers.claimsOf({ worker })).filter(
-      ({ claimToken }) => !dispatcher.holds(claimToken),
+      ({ claimToken }) => !(dispatcher.holds(claimToken) || isHeldElsewhere(claimToken)),
     );
     const leftOver = unknown.filter(({ claimToken }) => this.#unknownClaims.has(claimToken));
     this.#unknownClaims = new Set(unknown.map(({ claimToken }) => claimToken));

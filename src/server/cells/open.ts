@@ -21,7 +21,9 @@ export interface CellsNeeds extends EngineDeps, Pick<CellsOptions, 'openCell' | 
 /** Resolves when the first cell delivers. Throws `StoreUnavailable`. */
 export async function openCells({ accounts, machine, openCell, sealer, ...first }: CellsNeeds): Promise<Engine> {
   const { clock, log, store, recovery } = first;
-  const createFirst = (own: Store): Promise<Engine> => createEngine({ ...first, store: own });
+  const isHeldElsewhere: OverHeartbeats['isHeldElsewhere'] = (claimToken) => cells.hold(claimToken);
+  const createFirst = (own: Store): Promise<Engine> =>
+    createEngine({ ...first, store: own, recovery: { ...recovery, isHeldElsewhere } });
   const createOther = (own: Store, name: string): Promise<Engine> => {
     const { operatorEvents: _, ...shared } = first;
     const ownClock = new DatabaseClock(machine); // each database has its own
@@ -30,7 +32,7 @@ export async function openCells({ accounts, machine, openCell, sealer, ...first 
       store: own,
       clock: ownClock,
       log: logWith(log, { cell: name }),
-      recovery: { kind: 'heartbeat', clock: ownClock, timeoutMs: recovery.timeoutMs },
+      recovery: { kind: 'heartbeat', clock: ownClock, timeoutMs: recovery.timeoutMs, isHeldElsewhere },
     });
   };
   const createOf = (own: Store, name?: string) => (name === undefined ? createFirst(own) : createOther(own, name));

@@ -2,7 +2,7 @@
 import type { Engine } from '../../engine/commands.ts';
 import type { ProjectId } from '../../engine/model.ts';
 import type { Clock } from '../../engine/ports.ts';
-import { StoreUnavailable } from '../../engine/store-errors.ts';
+import { ProjectAway, StoreUnavailable } from '../../engine/store-errors.ts';
 import type { Cells } from './cells.ts';
 
 /** How long `/readyz` waits for a cell that is not the first. */
@@ -70,6 +70,7 @@ export function engineOver(cells: Cells, clock: Clock): Engine {
       return cells.first.workersAlive;
     },
     hasCall: (claimToken) => cells.engines.some((engine) => engine.hasCall(claimToken)),
+    holds: (claimToken) => cells.hold(claimToken),
     ping: () => ping(cells, clock),
     drain: (limitMs) => cells.drain(limitMs),
   };
@@ -77,13 +78,24 @@ export function engineOver(cells: Cells, clock: Clock): Engine {
 
 type Command = (projectId: ProjectId, ...rest: unknown[]) => Promise<unknown>;
 
+/** Once more when the project turns out to have moved: what this worker knows of that may be old. */
 function carryOut(cells: Cells, name: OfProject): Command {
-  return async (...args) => {
-    const engine = cells.engineOf(args[0]);
-    // Only the first store knows which accounts are the newest. In another cell a caller is admitted as this worker knows.
-    const own = name === 'publish' && engine !== cells.first ? args.slice(0, 2) : args;
-    return Reflect.apply(engine[name], engine, own);
+  return async (projectId, ...rest) => {
+    try {
+      return await carryOutOnce(cells, name, [projectId, ...rest]);
+    } catch (error) {
+      if (!(error instanceof ProjectAway && error.isGone)) throw error;
+      await cells.refresh();
+      return carryOutOnce(cells, name, [projectId, ...rest]);
+    }
   };
+}
+
+function carryOutOnce(cells: Cells, name: OfProject, args: [ProjectId, ...unknown[]]): Promise<unknown> {
+  const engine = cells.engineOf(args[0]);
+  // Only the first store knows which accounts are the newest. In another cell a caller is admitted as this worker knows.
+  const own = name === 'publish' && engine !== cells.first ? args.slice(0, 2) : args;
+  return Reflect.apply(engine[name], engine, own);
 }
 
 /** The names of the cells that cannot be reached. Throws `StoreUnavailable` when none can. */

@@ -86,6 +86,7 @@ export class ServedCell {
       store = await openCell(unseal(sealedUrl, sealer.encryptionKey), (error) => this.#lose(error));
       const found = await store.cells.readCellId();
       if (found !== cellId) throw new StoreUnavailable(`its database is ${found ?? 'not yet'} cell ${cellId}`);
+      store.guardProjects();
       await this.#tell(store);
       this.#opened = { store, engine: await createEngine(store) };
       log.info('cell_opened', { name });
