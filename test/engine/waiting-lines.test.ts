@@ -30,13 +30,13 @@ function linesWith(lines: OriginLine[], inFlight: InFlight = new InFlight(LIMITS
 test('projects take turns, whichever has more lines', () => {
   const [a, b, c] = linesOf(1, 3);
   const [d] = linesOf(2, 1);
-  expect(linesWith([a, b, c, d] as OriginLine[]).next(3, NONE)).toEqual([a, d, b]);
+  expect(linesWith([a, b, c, d] as OriginLine[]).next(3, NONE).lines).toEqual([a, d, b]);
 });
 
 test('no more are named than asked for, although each of the projects has more', () => {
   const [a, b] = linesOf(1, 2);
   const [c, d] = linesOf(2, 2);
-  expect(linesWith([a, b, c, d] as OriginLine[]).next(3, NONE)).toEqual([a, c, b]);
+  expect(linesWith([a, b, c, d] as OriginLine[]).next(3, NONE).lines).toEqual([a, c, b]);
 });
 
 test('those with the fewest attempts in flight come first, of projects and of their lines', () => {
@@ -44,14 +44,14 @@ test('those with the fewest attempts in flight come first, of projects and of th
   const [a, b] = linesOf(1, 2) as [OriginLine, OriginLine];
   const [c] = linesOf(2, 1) as [OriginLine];
   inFlight.enter(a, 0);
-  expect(linesWith([a, b, c], inFlight).next(3, NONE)).toEqual([c, b, a]);
+  expect(linesWith([a, b, c], inFlight).next(3, NONE).lines).toEqual([c, b, a]);
 });
 
 test('who was served goes to the end of the row', () => {
   const [a, b, c] = linesOf(1, 3) as [OriginLine, OriginLine, OriginLine];
   const row = linesWith([a, b, c]);
   row.moveToEnd(a);
-  expect(row.next(3, NONE)).toEqual([b, c, a]);
+  expect(row.next(3, NONE).lines).toEqual([b, c, a]);
 });
 
 test('of projects with as many attempts in flight the one that was served comes last', () => {
@@ -59,14 +59,32 @@ test('of projects with as many attempts in flight the one that was served comes 
   const [c] = linesOf(2, 1) as [OriginLine];
   const row = linesWith([a, b, c]);
   row.moveToEnd(a);
-  expect(row.next(3, NONE)).toEqual([c, b, a]);
+  expect(row.next(3, NONE).lines).toEqual([c, b, a]);
+});
+
+test('every other time a line of each project comes first that is not half as far behind as another one', () => {
+  const [a, b] = linesOf(1, 2) as [OriginLine, OriginLine];
+  const [c] = linesOf(2, 1) as [OriginLine];
+  const [d, e] = linesOf(3, 2) as [OriginLine, OriginLine];
+  const row = linesWith([a, b, c, d, e]);
+  for (const [projectId, lagMs] of [
+    [1, 20_000],
+    [2, 10_000],
+    [3, 9_999],
+  ] as const)
+    row.noteLag(projectId, lagMs);
+  expect([row.next(4, NONE), row.next(4, NONE), row.next(4, NONE)]).toEqual([
+    { lines: [d, a, c, e], fresh: 1 },
+    { lines: [a, c, d, b], fresh: 0 },
+    { lines: [d, a, c, e], fresh: 1 },
+  ]);
 });
 
 test('who is there already keeps its turn when it is named again', () => {
   const [a, b] = linesOf(1, 2) as [OriginLine, OriginLine];
   const row = linesWith([a, b]);
   row.add(a);
-  expect(row.next(2, NONE)).toEqual([a, b]);
+  expect(row.next(2, NONE).lines).toEqual([a, b]);
 });
 
 test('who has gone is not named, and takes nobody’s turn', () => {
@@ -77,9 +95,9 @@ test('who has gone is not named, and takes nobody’s turn', () => {
   const row = linesWith([a, b, c, d], inFlight);
   row.delete(lineOf(3, 'https://unknown.example'));
   row.delete(c);
-  expect(row.next(4, NONE)).toEqual([a, d, b]);
+  expect(row.next(4, NONE).lines).toEqual([a, d, b]);
   for (const line of [a, b]) row.delete(line);
-  expect(row.next(1, NONE)).toEqual([d]);
+  expect(row.next(1, NONE).lines).toEqual([d]);
 });
 
 test('a project without room takes nobody’s turn, however few attempts it has in flight', () => {
@@ -89,7 +107,7 @@ test('a project without room takes nobody’s turn, however few attempts it has 
   inFlight.noteAnswer(c, 0);
   inFlight.enter(a, 900);
   for (const line of [b, b]) inFlight.enter(line, 0);
-  expect(linesWith([a, c], inFlight).next(1, NONE)).toEqual([c]);
+  expect(linesWith([a, c], inFlight).next(1, NONE).lines).toEqual([c]);
 });
 
 test('of a project no more are named than it may start, be they proven or not', () => {
@@ -97,7 +115,7 @@ test('of a project no more are named than it may start, be they proven or not', 
   const [busy, a, b] = linesOf(1, 3) as [OriginLine, OriginLine, OriginLine];
   for (const line of [busy, a]) inFlight.noteAnswer(line, 0);
   for (let nth = 0; nth < 55; nth += 1) inFlight.enter(busy, 0);
-  expect(linesWith([a, b], inFlight).next(64, NONE)).toEqual([a]);
+  expect(linesWith([a, b], inFlight).next(64, NONE).lines).toEqual([a]);
 });
 
 test('of lines that have not answered lately no more are named than may start', () => {
@@ -106,12 +124,12 @@ test('of lines that have not answered lately no more are named than may start', 
   const [busy, ...waiting] = lines;
   for (let nth = 0; nth < 23; nth += 1) inFlight.enter(busy, 0);
   for (const line of waiting) inFlight.enter(line, 0);
-  expect(linesWith(waiting, inFlight).next(64, NONE)).toEqual(waiting.slice(0, 2));
+  expect(linesWith(waiting, inFlight).next(64, NONE).lines).toEqual(waiting.slice(0, 2));
 });
 
 test('those that another claim serves are left out', () => {
   const [a, b] = linesOf(1, 2) as [OriginLine, OriginLine];
-  expect(linesWith([a, b]).next(3, new Set([a]))).toEqual([b]);
+  expect(linesWith([a, b]).next(3, new Set([a])).lines).toEqual([b]);
 });
 
 test('a line keeps its turn when it has answered, or does not any more', () => {
@@ -119,9 +137,9 @@ test('a line keeps its turn when it has answered, or does not any more', () => {
   const inFlight = new InFlight(LIMITS, (line) => row.reclassify(line));
   const row = linesWith([a, b, c], inFlight);
   inFlight.noteAnswer(b, 0);
-  expect(row.next(3, NONE)).toEqual([a, b, c]);
+  expect(row.next(3, NONE).lines).toEqual([a, b, c]);
   inFlight.noteNoAnswer(b);
-  expect([row.next(3, NONE), row.has(b)]).toEqual([[a, b, c], true]);
+  expect([row.next(3, NONE).lines, row.has(b)]).toEqual([[a, b, c], true]);
 });
 
 test('a line that answers may start at once where those that do not have their share; one that waits for nothing may not', () => {
@@ -129,9 +147,9 @@ test('a line that answers may start at once where those that do not have their s
   const [a, b, idle] = linesOf(1, 3) as [OriginLine, OriginLine, OriginLine];
   const row = linesWith([a, b], inFlight);
   for (const line of linesOf(1, 40).slice(3)) if (inFlight.roomOf(line) > 0) inFlight.enter(line, 0);
-  expect(row.next(64, NONE)).toEqual([]);
+  expect(row.next(64, NONE).lines).toEqual([]);
   for (const line of [b, idle]) inFlight.noteAnswer(line, 0);
-  expect(row.next(64, NONE)).toEqual([b]);
+  expect(row.next(64, NONE).lines).toEqual([b]);
 });
 
 test('P9: ten thousand lines that may not start cost no steps before one that has answered, or another project', () => {
@@ -143,7 +161,7 @@ test('P9: ten thousand lines that may not start cost no steps before one that ha
   const other = lineOf(2, 'https://new.example');
   const row = linesWith([...hanging, answering, other], inFlight);
   inFlight.asked = 0;
-  expect(row.next(64, NONE)).toEqual([other, answering]);
+  expect(row.next(64, NONE).lines).toEqual([other, answering]);
   expect(inFlight.asked).toBe(2);
 });
 
@@ -153,6 +171,6 @@ test('P9: beside lines that may start, it takes about as many steps as there are
   for (const line of lines.slice(0, 10)) inFlight.enter(line, 0);
   const row = linesWith(lines, inFlight);
   inFlight.asked = 0;
-  expect(row.next(16, NONE)).toEqual(lines.slice(10, 26));
+  expect(row.next(16, NONE).lines).toEqual(lines.slice(10, 26));
   expect(inFlight.asked).toBe(26);
 });

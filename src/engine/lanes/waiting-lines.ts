@@ -2,15 +2,29 @@
  * Which lines have messages, and which are next? Kept by project, proven lines apart from the others. So lines that may
  * not start cost no steps, even ten thousand of a project that has its share (P9).
  */
-import type { ProjectId } from '../model.ts';
+import type { Millis, ProjectId } from '../model.ts';
 import type { InFlight } from './in-flight.ts';
+import { isFresh } from './lag.ts';
 import { type OriginLine, readLine } from './origin-line.ts';
+
+/** Projects that may go first at a time. */
+const FRESH_MAX = 4;
 
 /** The lines of a project, each with the number of its turn: the lowest is next. */
 interface LinesOfProject {
+  /** How far behind it is: so long the message that was claimed last had waited. */
+  lagMs: Millis;
   proven: Map<OriginLine, number>;
   unproven: Map<OriginLine, number>;
 }
+
+/** Those to serve now. The first `fresh` of them are of projects that are not far behind. */
+export interface NextLines {
+  lines: OriginLine[];
+  fresh: number;
+}
+
+export const NO_LINES: NextLines = { lines: [], fresh: 0 };
 
 interface Waiting {
   line: OriginLine;
@@ -23,6 +37,7 @@ export class WaitingLines {
   readonly #inFlight: InFlight;
   readonly #byProject = new Map<ProjectId, LinesOfProject>();
   #turns = 0;
+  #isTurnOfFresh = false;
 
   constructor(inFlight: InFlight) {
     this.#inFlight = inFlight;
@@ -82,16 +97,30 @@ export class WaitingLines {
     this.add(line);
   }
 
+  /** A message of the project was claimed that had waited for `lagMs`. */
+  noteLag(projectId: ProjectId, lagMs: Millis): void {
+    const lines = this.#byProject.get(projectId);
+    if (lines) lines.lagMs = lagMs;
+  }
+
   /**
-   * Up to `max` lines that may start an attempt, without those of `skipped`. Projects take turns, those with the fewest
-   * attempts in flight first, and of these the one that was served first. Costs about as many steps as there are attempts in flight and projects with lines, however many
-   * lines there are.
+   * Up to `max` lines that may start an attempt, without those of `skipped`. Every other time a line of each project comes first that is
+   * not far behind. Projects take turns, those with the fewest attempts in flight first, and of these the one that was served
+   * first. Costs about as many steps as there are attempts in flight and projects with lines, however many lines there are.
    */
-  next(max: number, skipped: ReadonlySet<OriginLine>): OriginLine[] {
+  next(max: number, skipped: ReadonlySet<OriginLine>): NextLines {
     const projects = [...this.#byProject].filter(([projectId]) => this.#inFlight.roomsOfProject(projectId).all > 0);
     projects.sort(([a], [b]) => this.#inFlight.countOfProject(a) - this.#inFlight.countOfProject(b));
-    const lists = projects.slice(0, max).map(([projectId, lines]) => this.#nextOf(projectId, lines, max, skipped));
-    return byTurns(lists, max);
+    this.#isTurnOfFresh = !this.#isTurnOfFresh;
+    const freshMax = this.#isTurnOfFresh ? FRESH_MAX : 0;
+    const farthestMs = Math.max(...projects.map(([, { lagMs }]) => lagMs));
+    const fresh: OriginLine[] = [];
+    const lists = projects.slice(0, max).map(([projectId, lines]) => {
+      const list = this.#nextOf(projectId, lines, max, skipped);
+      if (isFresh(lines.lagMs, farthestMs) && fresh.length < freshMax) fresh.push(...list.splice(0, 1));
+      return list;
+    });
+    return { lines: [...fresh, ...byTurns(lists, max - fresh.length)], fresh: fresh.length };
   }
 
   /**
@@ -132,7 +161,7 @@ export class WaitingLines {
 
   #put(line: OriginLine, turn: number): void {
     const { projectId } = readLine(line);
-    const lines = this.#byProject.get(projectId) ?? { proven: new Map(), unproven: new Map() };
+    const lines = this.#byProject.get(projectId) ?? { lagMs: 0, proven: new Map(), unproven: new Map() };
     this.#byProject.set(projectId, lines);
     lines[this.#inFlight.isProven(line) ? 'proven' : 'unproven'].set(line, turn);
   }

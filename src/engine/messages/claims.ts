@@ -44,6 +44,8 @@ export interface ClaimRequest {
   hasLines?: boolean;
   /** Lines whose messages may go now, each up to its room. */
   linesToServe: OriginLine[];
+  /** How many of them, the first ones, are of projects that are not far behind: these may take all slots. */
+  freshLines?: number;
   /** Whether the due index is served before `linesToServe`, not after. */
   dueFirst?: boolean;
 }

@@ -15,7 +15,7 @@ import type { DueLoop } from '../due-loop.ts';
 import { type Held, InFlight, type Offer } from '../lanes/in-flight.ts';
 import { lineOf, type OriginLine } from '../lanes/origin-line.ts';
 import { SILENT_MS } from '../lanes/slow-start.ts';
-import { WaitingLines } from '../lanes/waiting-lines.ts';
+import { type NextLines, NO_LINES, WaitingLines } from '../lanes/waiting-lines.ts';
 import type { Claimed, ClaimToken, Message, Millis, Outcome, ProjectId, WorkerId } from '../model.ts';
 import type { OperatorEvents } from '../operator-events/events.ts';
 import type { Clock, Delivery, EventLog, Observer, Randomness } from '../ports.ts';
@@ -69,7 +69,7 @@ interface DispatcherDeps {
 }
 
 /** What a claim looks for. */
-type ClaimTargets = Required<Pick<ClaimRequest, 'due' | 'dueFirst' | 'linesToServe'>>;
+type ClaimTargets = Required<Pick<ClaimRequest, 'due' | 'dueFirst' | 'linesToServe' | 'freshLines'>>;
 
 /** A claim that is not answered yet. */
 interface ClaimUnderWay {
@@ -328,7 +328,7 @@ export class Dispatcher implements CallSlots {
     const due = this.#nextDueAtMs <= clock.nowMs();
     const full = this.#inFlight.isFull;
     if (!full && (due || !this.#lines.isEmpty) && this.#pace.isHeld) return 'held';
-    const linesToServe = full ? [] : this.#linesToServe();
+    const { lines: linesToServe, fresh: freshLines } = full ? NO_LINES : this.#linesToServe();
     if (full || (!due && linesToServe.length === 0)) {
       if (!due) this.#alarm.setAt(this.#nextDueAtMs);
       this.#awaitRise();
@@ -337,7 +337,7 @@ export class Dispatcher implements CallSlots {
     this.#pace.noteClaim();
     // Lines and newly due messages take turns: otherwise a single free slot would go to the lines each time.
     if (due && linesToServe.length > 0) this.#turnOfDue = !this.#turnOfDue;
-    void this.#claim({ due, dueFirst: due && this.#turnOfDue, linesToServe });
+    void this.#claim({ due, dueFirst: due && this.#turnOfDue, linesToServe, freshLines });
     return 'claimed';
   }
 
@@ -365,11 +365,11 @@ export class Dispatcher implements CallSlots {
   }
 
   /** Lines that no claim under way serves; only when there are none, those that are served already. */
-  #linesToServe(): OriginLine[] {
-    if (this.#lines.isEmpty) return [];
+  #linesToServe(): NextLines {
+    if (this.#lines.isEmpty) return NO_LINES;
     const served = new Set([...this.#claims].flatMap(({ linesToServe }) => linesToServe));
     const others = this.#lines.next(LINES_MAX, served);
-    return others.length > 0 || served.size === 0 ? others : this.#lines.next(LINES_MAX, new Set());
+    return others.lines.length > 0 || served.size === 0 ? others : this.#lines.next(LINES_MAX, new Set());
   }
 
   async #claim(targets: ClaimTargets): Promise<void> {
@@ -404,7 +404,7 @@ export class Dispatcher implements CallSlots {
     else this.wake();
   }
 
-  async #askForClaim({ due, dueFirst, linesToServe }: ClaimTargets, claim: ClaimUnderWay): Promise<ClaimAnswer> {
+  async #askForClaim({ due, ...targets }: ClaimTargets, claim: ClaimUnderWay): Promise<ClaimAnswer> {
     const { store, numbers, clock, worker } = this.#deps;
     const { slots, bytes, shares: _, ...rooms } = claim.offer;
     const firstToken: ClaimToken = await numbers.take(slots);
@@ -418,9 +418,8 @@ export class Dispatcher implements CallSlots {
         firstToken,
         ...limits,
         due,
-        dueFirst,
+        ...targets,
         lanesFirst,
-        linesToServe,
         hasLines: !this.#lines.isEmpty,
         afterProject: this.#afterProject,
       },
@@ -444,6 +443,7 @@ export class Dispatcher implements CallSlots {
     for (const line of waitingLines) this.#noteLine(line);
     for (const line of heard.waitingLines) this.#lines.add(line);
     for (const each of claimed) {
+      this.#lines.noteLag(each.message.projectId, nowMs - each.message.notBeforeMs);
       this.#inFlight.enter(lineTo(each.message), bytesOf(each));
       this.#tokens.add(each.claimToken);
       void this.#attempt(each);

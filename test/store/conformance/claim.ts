@@ -76,10 +76,26 @@ export function claimConformance(open: OpenStore): void {
     const fresh = await world().accept({ projectId: OTHER_PROJECT, url: B, notBeforeMs: T0 + 1 });
     const later = await world().accept({ projectId: OTHER_PROJECT, url: B, notBeforeMs: T0 + 2 });
     const both = await world().claim({ limit: 4, afterProject: 0 }, T0 + 1);
-    expect(keysOf(both)).toEqual([...crowd.slice(0, 2).map(({ message }) => message.key), fresh.key].concat());
+    expect(keysOf(both)).toEqual([...crowd.slice(0, 3).map(({ message }) => message.key), fresh.key].concat());
     expect((await world().claim({ limit: 1, afterProject: PROJECT }, T0 + 2)).lastProject).toBe(OTHER_PROJECT);
     expect(await world().statesOf(later)).toEqual(['CREATED', 'ACTIVE']);
     expect((await world().claim({ limit: 1, afterProject: OTHER_PROJECT }, T0 + 2)).lastProject).toBe(PROJECT);
+  });
+
+  it('lets a project that has just begun to wait have half of the slots while others are far behind', async () => {
+    const DAY_MS = 86_400_000;
+    const behind = Array.from({ length: 90 }, (_, nth) => world().message({ url: A, projectId: 1 + (nth % 3) }));
+    const fresh = Array.from({ length: 90 }, () => world().message({ url: B, projectId: 4, notBeforeMs: T0 + DAY_MS }));
+    await world().store.messages.accept([...behind, ...fresh], T0);
+    const { claimed, lastProject } = await world().claim({ limit: 64, afterProject: 0 }, T0 + DAY_MS);
+    const counts = Object.entries(Object.groupBy(claimed, ({ message }) => message.projectId));
+    expect(counts.map(([projectId, each]) => [projectId, each?.length])).toEqual([
+      ['1', 11],
+      ['2', 11],
+      ['3', 10],
+      ['4', 32],
+    ]);
+    expect(lastProject).toBe(3);
   });
 
   it('claims no more bytes than asked for, in order, but always one message', async () => {
@@ -259,6 +275,17 @@ export function claimConformance(open: OpenStore): void {
     await world().store.messages.accept([...inLine, ...due], T0);
     const answer = await world().claim({ linesToServe: [LINE_A], dueFirst: true, limit: 6, roomByOrigin: { [A]: 1 } });
     expect(answer.claimed.map(({ message }) => message.origin).toSorted()).toEqual([A, B, B, B, B, B]);
+  });
+
+  it('gives the first lines all that they have, when it is told that their projects are not far behind', async () => {
+    const stateOf = { state: { kind: 'origin', dueAtMs: T0 } } as const;
+    const fresh = Array.from({ length: 20 }, () => world().message({ url: A, ...stateOf }));
+    await world().store.messages.accept(fresh, T0);
+    const others = Array.from({ length: 20 }, () => world().message({ url: B, projectId: OTHER_PROJECT, ...stateOf }));
+    await world().store.messages.accept(others, T0);
+    const linesToServe = [LINE_A, lineOf(OTHER_PROJECT, B)];
+    const claimed = keysOf(await world().claim({ linesToServe, freshLines: 1, due: false, limit: 22 }));
+    expect(claimed).toEqual([...fresh, ...others.slice(0, 2)].map(({ message }) => message.key));
   });
 
   it('gives one line no more than eight while lines of other projects wait for the same slots', async () => {

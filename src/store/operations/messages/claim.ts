@@ -49,11 +49,7 @@ export const claim = write(
     const { tx } = context;
     const moving = await context.fence.moving();
     const round = new Round(context, request, nowMs, moving);
-    const isAway = (line: OriginLine) => moving.has(readLine(line).projectId);
-    const lines = new LinesInTurn(
-      round,
-      request.linesToServe.filter((line) => !isAway(line)),
-    );
+    const lines = new LinesInTurn(round, request);
     const lastProject = request.due ? await serveDue(round, lines, request) : undefined;
     await lines.serve();
     await round.sendBack();
@@ -66,7 +62,7 @@ export const claim = write(
     return {
       claimed,
       waitingLines: round.waitingLines,
-      emptied: [...lines.emptied, ...request.linesToServe.filter(isAway)], // found again once their project is here
+      emptied: lines.emptied,
       nextDueAtMs: nextMs,
       isLocked: isOthers && nextMs !== null && nextMs <= nowMs,
       lastProject,
@@ -94,7 +90,7 @@ async function projectsOfClaim(
   if (!request.due || parallelismMax === 0) return projects;
   for (const projectId of await projectsWithHeld(queries)) projects.add(projectId);
   if (request.afterProject !== undefined) {
-    for (const projectId of (await projectsInTurn(queries, request.afterProject, nowMs)).due) projects.add(projectId);
+    for (const { id } of (await projectsInTurn(queries, request.afterProject, nowMs)).due) projects.add(id);
     return projects;
   }
   addAll(
@@ -151,15 +147,24 @@ async function takeDue(round: Round, afterProject: ProjectId | undefined): Promi
     return undefined;
   }
   const { due: all, last } = await projectsInTurn(round.tx, afterProject, round.nowMs);
-  const due = all.filter((projectId) => !round.moving.has(projectId));
+  const due = all.filter(({ id }) => !round.moving.has(id));
+  const fresh = due.filter(({ isFresh }) => isFresh);
+  // Half of the slots. Of one slot that is none: it is for the project whose turn it is.
+  const ofFresh = Math.floor(round.messagesLeft / 2 / fresh.length);
+  const inOrder = ofFresh > 0 ? [...fresh, ...due.filter(({ isFresh }) => !isFresh)] : due;
+  const shareOf = (isFresh: boolean, turns: number) => {
+    const share = Math.ceil(round.messagesLeft / turns);
+    return isFresh ? Math.max(share, ofFresh) : share;
+  };
   // The first of all of them are read at once: one after the other, each would cost a round trip.
-  const size = windowOf(round, Math.ceil(round.messagesLeft / due.length), due.length);
-  const firsts = due.map((projectId) => readWindow(round, projectId, size));
+  const firsts = inOrder.map(({ id, isFresh }) => {
+    return readWindow(round, id, windowOf(round, shareOf(isFresh, due.length), due.length));
+  });
   await Promise.all(firsts);
-  for (const [index, projectId] of due.entries()) {
-    const turns = due.length - index;
-    await takeInOrder(round, projectId, Math.ceil(round.messagesLeft / turns), turns, firsts[index]);
-    if (round.isFull) return projectId;
+  for (const [index, { id, isFresh }] of inOrder.entries()) {
+    const turns = inOrder.length - index;
+    await takeInOrder(round, id, shareOf(isFresh, turns), turns, firsts[index]);
+    if (round.isFull) return isFresh && ofFresh > 0 ? afterProject : id;
   }
   return last;
 }

@@ -1,11 +1,12 @@
 /** Which of the messages that wait in the lines of busy origins go now? */
 import { type OriginLine, readLine } from '../../../engine/lanes/origin-line.ts';
+import type { ClaimRequest } from '../../../engine/messages/claims.ts';
 import { flowRefsOf } from '../lanes/flow-lanes.ts';
 import { LINE, NOT_ENDING } from '../lanes/lines.ts';
 import { CANDIDATE_FIELDS, type Candidate, type Round } from './claim-round.ts';
 
-/** Messages that one line may have before the next one has its turn, even when projects that wait are many. */
-const SHARE_MIN = 8;
+/** A line has no more than a quarter of the slots that are left, while others wait for them, and may have as few as these. */
+const SHARE = { lines: 4, min: 8 };
 
 /** The first messages of a line: as many as `room`, and one more. */
 interface FirstOfLine {
@@ -16,17 +17,19 @@ interface FirstOfLine {
 
 /** Lines take messages in turn, each up to its room and to its share of what the claim takes. */
 export class LinesInTurn {
-  /** Lines of which no message is left. */
-  readonly emptied: OriginLine[] = [];
+  /** Lines of which no message is left, and those of projects that are moving: found again once their project is here. */
+  readonly emptied: OriginLine[];
   readonly #round: Round;
   readonly #lines: readonly OriginLine[];
-  readonly #projects: number;
+  readonly #fresh: number;
   #served = 0;
 
-  constructor(round: Round, lines: readonly OriginLine[]) {
+  constructor(round: Round, { linesToServe, freshLines = 0 }: Pick<ClaimRequest, 'linesToServe' | 'freshLines'>) {
     this.#round = round;
-    this.#lines = lines;
-    this.#projects = new Set(lines.map((line) => readLine(line).projectId)).size;
+    const isHere = (line: OriginLine) => !round.moving.has(readLine(line).projectId);
+    this.emptied = linesToServe.filter((line) => !isHere(line));
+    this.#lines = linesToServe.filter(isHere);
+    this.#fresh = linesToServe.slice(0, freshLines).filter(isHere).length;
   }
 
   /** How many messages the lines may take together, if they have them. */
@@ -38,9 +41,8 @@ export class LinesInTurn {
   async serve(count = Infinity): Promise<void> {
     const round = this.#round;
     round.limitTo(count);
-    const share = Math.max(SHARE_MIN, Math.ceil(round.messagesLeft / this.#projects));
     while (!round.isFull && this.#served < this.#lines.length) {
-      const firsts = await Promise.all(this.#nextFor(share).map((next) => this.#readFirst(next)));
+      const firsts = await Promise.all(this.#nextFor().map((next) => this.#readFirst(next)));
       const candidates = firsts.flatMap((first) => first.candidates);
       await round.flows.load(flowRefsOf(candidates));
       await round.load(candidates);
@@ -54,14 +56,20 @@ export class LinesInTurn {
   }
 
   /** As many of the next lines as may fill the claim. They are read at once: each alone would cost a round trip. */
-  #nextFor(share: number): Pick<FirstOfLine, 'line' | 'room'>[] {
+  #nextFor(): Pick<FirstOfLine, 'line' | 'room'>[] {
     const next: Pick<FirstOfLine, 'line' | 'room'>[] = [];
-    let rooms = 0;
-    for (const line of this.#lines.slice(this.#served)) {
-      if (rooms >= this.#round.messagesLeft) break;
+    let slots = this.#round.messagesLeft;
+    const lines = this.#lines.slice(this.#served);
+    for (const [index, line] of lines.entries()) {
+      if (slots <= 0) break;
+      const fresh = this.#fresh - this.#served - index;
+      const share = Math.max(
+        SHARE.min,
+        Math.ceil(slots / Math.min(fresh > 0 ? fresh : SHARE.lines, lines.length - index)),
+      );
       const room = Math.min(this.#round.roomOf(line), share);
       next.push({ line, room });
-      rooms += room;
+      slots -= room;
     }
     return next;
   }

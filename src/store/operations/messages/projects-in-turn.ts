@@ -1,4 +1,5 @@
 /** Whose turn is it, when projects have more due than one claim takes? */
+import { isFresh } from '../../../engine/lanes/lag.ts';
 import type { ProjectId } from '../../../engine/model.ts';
 import type { Queries } from '../../driver.ts';
 import { LINE } from '../lanes/lines.ts';
@@ -8,9 +9,15 @@ const TURNS_MAX = 32;
 /** Projects that are looked at for it: most may have nothing but messages that are due later. */
 const EXAMINED_MAX = 256;
 
+interface ProjectInTurn {
+  id: ProjectId;
+  /** It has just begun to wait, while others are far behind. */
+  isFresh: boolean;
+}
+
 interface ProjectsInTurn {
   /** In the order of their turns. */
-  due: ProjectId[];
+  due: ProjectInTurn[];
   /** After whom the next turns begin. */
   last: ProjectId;
 }
@@ -22,10 +29,15 @@ export async function projectsInTurn(queries: Queries, after: ProjectId, nowMs: 
     projectsAfter(queries, -1, EXAMINED_MAX),
   ]);
   const looked = [...behind, ...first.filter(({ id }) => id <= after)].slice(0, EXAMINED_MAX);
-  const due = looked.filter(({ due_at_ms }) => due_at_ms <= nowMs).map(({ id }) => id);
+  const due = looked.filter(({ due_at_ms }) => due_at_ms <= nowMs);
   const inTurn = due.slice(0, TURNS_MAX);
-  const last = due.length > TURNS_MAX ? inTurn.at(-1) : looked.at(-1)?.id;
-  return { due: inTurn, last: last ?? after };
+  const last = due.length > TURNS_MAX ? inTurn.at(-1)?.id : looked.at(-1)?.id;
+  const lagOf = ({ due_at_ms }: (typeof due)[number]) => nowMs - due_at_ms;
+  const farthestMs = Math.max(...inTurn.map(lagOf));
+  return {
+    due: inTurn.map((each) => ({ id: each.id, isFresh: isFresh(lagOf(each), farthestMs) })),
+    last: last ?? after,
+  };
 }
 
 /** Projects with messages in the due index, each with the time of its first. */
