@@ -99,15 +99,16 @@ export class Citus {
     return found;
   }
 
-  /** Citus moves a schema to the other node, while it is in use. Answers to which. */
-  async move(schema: string): Promise<Cluster> {
+  /** Citus moves a schema to the other node, while it is in use, or while all writes wait. Answers to which. */
+  async move(schema: string, mode: 'auto' | 'block_writes' = 'auto'): Promise<Cluster> {
     const place = await this.#findNode(schema);
     const target = this.#nodes.find((node) => node !== place);
     if (!target) throw new Error('there is no other node');
-    await this.query('select citus_schema_move($1::regnamespace, $2::text, $3::int)', [
+    await this.query('select citus_schema_move($1::regnamespace, $2::text, $3::int, $4)', [
       schema,
       '127.0.0.1',
       portOf(target),
+      mode,
     ]);
     return target.server;
   }

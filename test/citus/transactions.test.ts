@@ -1,6 +1,7 @@
 /** What is promised of a transaction whose rows are on a node of Citus, and not on the server that this program is connected to. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { CommitUnknown, StoreUnavailable } from '../../src/engine/store-errors.ts';
+import type { Queries } from '../../src/store/driver.ts';
 import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
 import { systemClock } from '../../src/system/system.ts';
 import { eventually } from '../support/eventually.ts';
@@ -210,6 +211,34 @@ describe('a transaction that loses its node in the middle', () => {
     expect(outcome).toBeInstanceOf(StoreUnavailable);
     expect(outcome).not.toBeInstanceOf(CommitUnknown);
     expect(await isKept(60)).toBe(false);
+  });
+});
+
+describe('a move of the store to the other node', () => {
+  it('waits for a transaction that has only read and locked, and keeps what begins later waiting', async () => {
+    const patient = open(citus().url(SCHEMA), 20_000);
+    const lock = 'select inet_server_port() as port from migrations where number = 1 for update';
+    const place = async (by: Queries) => (await by.query<{ port: number }>(lock))[0]?.port;
+    let moved: Promise<Cluster> | undefined;
+    let later: Promise<unknown> | undefined;
+    await patient.transaction(async (tx) => {
+      const before = await place(tx);
+      moved = citus().move(SCHEMA, 'block_writes');
+      await eventually('the move to wait', async () => {
+        await tx.query('select 1 as one from migrations where number = 1'); // so that it is not taken for silent
+        const waiting = await citus().query(
+          "select 1 from pg_stat_activity where query ~ 'schema_move' and wait_event_type = 'Lock'",
+        );
+        return waiting.length > 0;
+      });
+      later = patient.transaction(place);
+      await tx.run('insert into kept (n) values (?)', [70]);
+      expect(await place(tx)).toBe(before);
+    });
+    node = (await moved) ?? node;
+    expect(await later).toBe(node.port);
+    expect(await isKept(70)).toBe(true);
+    await patient.close();
   });
 });
 

@@ -69,7 +69,11 @@ export async function measureHungWorker(
 ): Promise<HungWorkerFigures> {
   const dataDir = mkdtempSync(join(tmpdir(), 'waypost-hung-'));
   const databaseUrl = await cluster.createDatabase();
-  const workers = await Workers.start({ count: 2, databaseUrl, dataDir, flags: ['--requests-per-second-max', '0'] });
+  const workers = await Workers.start({
+    databaseUrls: [databaseUrl, databaseUrl],
+    dataDir,
+    flags: ['--requests-per-second-max', '0'],
+  });
   const [hung, healthy] = workers.all as [Worker, Worker];
   if (program !== undefined) {
     for (const worker of workers.all) {

@@ -43,7 +43,11 @@ async function untilDelivered(ids: readonly string[]): Promise<void> {
 it('ends, and refuses to start, once a newer one has broken with its schema; that one delivers what it leaves', async () => {
   const newer = makeNewerProgram(true);
   const databaseUrl = await freshDatabase();
-  const workers = await Workers.start({ count: 2, databaseUrl, dataDir, flags: ['--worker-timeout', '2s'] });
+  const workers = await Workers.start({
+    databaseUrls: [databaseUrl, databaseUrl],
+    dataDir,
+    flags: ['--worker-timeout', '2s'],
+  });
   const [old, upgraded] = workers.all;
   try {
     if (!old || !upgraded) throw new Error('there are no two workers');

@@ -5,8 +5,8 @@ import { startWaypost } from '../../bench/waypost-process.ts';
 import { TcpProxy } from '../support/tcp-proxy.ts';
 
 export interface WorkersOptions {
-  count: number;
-  databaseUrl: string;
+  /** One for each. */
+  databaseUrls: readonly string[];
   /** For what a server keeps beside its database: the encryption key, which all share. */
   dataDir: string;
   /** Settings of each server, as flags. */
@@ -106,12 +106,10 @@ export class Workers {
   }
 
   /** The first one makes the schema and the key; then all others at once. */
-  static async start({ count, databaseUrl, dataDir, flags, onDoubt }: WorkersOptions): Promise<Workers> {
-    const proxies = await Promise.all(
-      Array.from({ length: count }, () => TcpProxy.open(Number(new URL(databaseUrl).port))),
-    );
-    const all = proxies.map((proxy, index) => {
-      const env = { DATABASE_URL: proxy.through(databaseUrl) };
+  static async start({ databaseUrls, dataDir, flags, onDoubt }: WorkersOptions): Promise<Workers> {
+    const links = databaseUrls.map(async (url) => ({ url, proxy: await TcpProxy.open(Number(new URL(url).port)) }));
+    const all = (await Promise.all(links)).map(({ url, proxy }, index) => {
+      const env = { DATABASE_URL: proxy.through(url) };
       return new Worker(`worker ${index + 1}`, proxy, (program) => {
         const onLine = (line: string) => {
           if (DOUBTS.test(line)) onDoubt?.();

@@ -6,6 +6,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
 import { type Books, openBooks } from '../crash/books.ts';
 import { type Endpoints, openEndpoints } from '../crash/endpoints.ts';
 import { fullLanes, more, type Need, untilEnough } from '../crash/enough.ts';
@@ -28,6 +29,8 @@ export interface WorldOptions {
   cluster: Cluster;
   /** How many servers; default 3. */
   workers?: number;
+  /** Of each worker, by turns; the first is also that of whoever asks past them. Default: a new database of `cluster`. */
+  databaseUrls?: readonly [string, ...string[]];
   /** What the servers reach `cluster` through, but for listening. Whoever started it ends it. */
   pooler?: Pooler;
   /** Default: one that knows of no positions. */
@@ -117,8 +120,15 @@ export class World {
   }
 
   /** Asks the database itself, past the workers. */
-  query(text: string): Promise<Row[]> {
-    return this.#cluster.query(text, [], new URL(this.#databaseUrl).pathname.slice(1));
+  async query(text: string): Promise<Row[]> {
+    const client = new pg.Client({ connectionString: this.#databaseUrl });
+    client.on('error', () => undefined); // the connection ended under it: the query says so
+    await client.connect();
+    try {
+      return (await client.query<Row>(text)).rows;
+    } finally {
+      await client.end();
+    }
   }
 
   /** From now on all connections lead to `cluster`, which has the same database; as when an address changes its owner. */
@@ -242,7 +252,8 @@ export class World {
 }
 
 /** Starts everything but the load. */
-export async function openWorld({ seed, cluster, workers: count = 3, pooler, ledger }: WorldOptions): Promise<World> {
+export async function openWorld(options: WorldOptions): Promise<World> {
+  const { seed, cluster, workers: count = 3, pooler, ledger } = options;
   const dataDir = mkdtempSync(join(tmpdir(), 'waypost-cluster-'));
   const flags = [
     ...['--worker-timeout', `${WORKER_TIMEOUT_MS}ms`],
@@ -250,14 +261,18 @@ export async function openWorld({ seed, cluster, workers: count = 3, pooler, led
     // Retention ends the deletion of a queue that was cut off while its worker lives: the database was away.
     ...['--retention-interval', '2s'],
   ];
-  const databaseUrl = await cluster.createDatabase();
+  const given = options.databaseUrls ?? [await cluster.createDatabase()];
+  const [databaseUrl] = given;
   if (pooler !== undefined) flags.push('--no-database-prepare', '--database-listen-url', databaseUrl);
-  const reachedAt = pooler?.through(databaseUrl) ?? databaseUrl;
+  const databaseUrls = Array.from({ length: count }, (_, index) => {
+    const url = given[index % given.length] ?? databaseUrl;
+    return pooler?.through(url) ?? url;
+  });
   const books = { ...openBooks(), lanes: new PatientLaneBook(), ...(ledger && { ledger }) };
   const endpoints = await openEndpoints(books);
   // A machine that stands still for seconds brings these about too, without any fault.
   const onDoubt = () => endpoints.beginIncarnation();
-  const workers = await Workers.start({ count, databaseUrl: reachedAt, dataDir, flags, onDoubt });
+  const workers = await Workers.start({ databaseUrls, dataDir, flags, onDoubt });
   const close = async () => {
     await workers.close();
     rmSync(dataDir, { recursive: true, force: true });

@@ -112,7 +112,7 @@ export class PostgresDriver implements Driver {
   async read<T>(work: (queries: Queries) => Promise<T>): Promise<T> {
     const { client, session } = await this.#take();
     try {
-      const begun = this.#sendAll(client, 'begin isolation level repeatable read read only', session.beginRead);
+      const begun = lastOf(this.#sendAll(client, 'begin isolation level repeatable read read only', session.beginRead));
       const result = await withOthers(begun, work({ query: (text, params) => this.#query(client, text, params) }));
       await client.query('commit');
       client.release();
@@ -160,18 +160,15 @@ export class PostgresDriver implements Driver {
     }
   }
 
-  /** Sends `begin` and what follows it, together. The answer is that of the last one. */
+  /** Sends `begin` and what follows it, together. */
   #sendAll(
     client: PoolClient,
     begin: string,
     texts: readonly string[],
     values: readonly string[] = [],
-  ): Promise<pg.QueryResult<TransactionName>> {
-    let sent: Promise<pg.QueryResult<TransactionName>> = client.query<TransactionName>(begin);
-    for (const text of texts) {
-      sent = withOthers(sent, this.#connections.sendOwn<TransactionName>(client, text, values));
-    }
-    return sent;
+  ): Promise<pg.QueryResult<TransactionName>>[] {
+    const begun = client.query<TransactionName>(begin);
+    return [begun, ...texts.map((text) => this.#connections.sendOwn<TransactionName>(client, text, values))];
   }
 
   #forgetOldPlans(client: PoolClient): void {
@@ -197,9 +194,10 @@ export class PostgresDriver implements Driver {
     let result: T;
     try {
       tx.hold();
-      const texts = session.begin;
-      const beginning = this.#sendAll(client, 'begin isolation level read committed', texts, [String(lockWaitMs)]);
-      tx.noteBegin(beginning);
+      const values = [String(lockWaitMs)];
+      const beginning = tx.noteBegin(
+        this.#sendAll(client, 'begin isolation level read committed', session.begin, values),
+      );
       result = await withOthers(
         beginning,
         work(tx).finally(() => tx.flush()),
@@ -254,7 +252,7 @@ export class PostgresDriver implements Driver {
       const status = name && (await this.#within(limitMs, this.#statusOf(session, name)));
       if (status === 'committed') return;
       if (status === 'aborted') {
-        if (isAnswer(reason)) throw reason;
+        if (isConflict(reason)) throw reason;
         throw new StoreUnavailable('the connection was lost before the commit', { cause: reason });
       }
       if (status === 'forgotten') break;
@@ -419,9 +417,10 @@ class PostgresTransaction implements Transaction {
     this.note(this.#connections.sendOwn(this.#client, text, values));
   }
 
-  noteBegin(answer: Promise<pg.QueryResult<TransactionName>>): void {
-    this.#begun = answer;
-    this.note(answer);
+  noteBegin(answers: readonly Promise<pg.QueryResult<TransactionName>>[]): Promise<pg.QueryResult<TransactionName>> {
+    for (const answer of answers) this.note(answer);
+    this.#begun = lastOf(answers);
+    return this.#begun;
   }
 
   /** Keeps the answer to a statement for which no one waits, or after which others are sent before it comes. */
@@ -490,4 +489,11 @@ async function withOthers<T>(first: Promise<unknown>, second: Promise<T>): Promi
   if (before.status === 'rejected') throw before.reason;
   if (after.status === 'rejected') throw after.reason;
   return after.value;
+}
+
+/** The answer to the last of several statements. Rejects as `withOthers` does. */
+async function lastOf<T>(answers: readonly Promise<T>[]): Promise<T> {
+  const [first, ...others] = answers;
+  if (!first) throw new Error('nothing was sent');
+  return others.reduce<Promise<T>>(withOthers, first);
 }

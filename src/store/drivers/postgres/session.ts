@@ -70,10 +70,16 @@ const AT_THE_ROWS = 'from migrations where number = 1';
 /** Sessions of several nodes may have several time zones. */
 const SERVER_OF_ROWS = 'extract(epoch from pg_postmaster_start_time())::text';
 
+/** The number that PostgreSQL has for this mode. */
+const SHARE_LOCK = 5;
+
 const CLOCK = 'select cast(floor(extract(epoch from clock_timestamp()) * 1000) as bigint) as now';
 
-/** What is known of the database that a URL leads to. `unborn`: on Citus, before the first migration. */
-type Place = 'here' | 'routed' | 'unborn';
+/**
+ * What is known of the database that a URL leads to. `unborn`: on Citus, before the first migration. `gateId`: the number
+ * that Citus has for the first of the store's tables.
+ */
+type Place = { kind: 'here' } | { kind: 'routed'; gateId: number } | { kind: 'unborn' };
 
 export async function askSession(
   connections: Connections,
@@ -84,18 +90,27 @@ export async function askSession(
 }
 
 async function findPlace(connections: Connections, client: pg.ClientBase, { schema }: SessionOptions): Promise<Place> {
-  const ask = async (text: string, values: string[] = []): Promise<Record<string, number>> =>
-    (await connections.sendOwn<Record<string, number>>(client, text, values)).rows[0] ?? {};
+  const ask = async (text: string, values: string[] = []): Promise<Record<string, number | null>> =>
+    (await connections.sendOwn<Record<string, number | null>>(client, text, values)).rows[0] ?? {};
   const { citus } = await ask(`select to_regclass('pg_catalog.pg_dist_schema') is not null as citus`);
-  if (citus !== 1) return 'here';
-  const { routed, born } = await ask(
+  if (citus !== 1) return { kind: 'here' };
+  const { routed, gateId = null } = await ask(
     `select exists (select 1 from pg_dist_schema where schemaid = to_regnamespace(at.name)) as routed,
-       to_regclass(at.name || '.migrations') is not null as born
+       (select shardid from pg_dist_shard where logicalrelid = to_regclass(at.name || '.migrations')) as "gateId"
      from (select quote_ident(coalesce(nullif($1, ''), current_schema())) as name) at`,
     [schema ?? ''],
   );
-  if (routed !== 1) return 'here';
-  return born === 1 ? 'routed' : 'unborn';
+  if (routed !== 1) return { kind: 'here' };
+  return gateId === null ? { kind: 'unborn' } : { kind: 'routed', gateId };
+}
+
+/**
+ * While Citus moves the tables to another node, a lock of a row on the old one keeps nobody out on the new one. So a
+ * transaction that writes takes what Citus itself takes before a write, from its beginning to its end: the mover waits for
+ * it, and what begins later waits for the mover. The mover asks for the first table first, and has no other by then.
+ */
+function gateAt(id: number): string {
+  return `lock_shard_metadata(${SHARE_LOCK}, array[${id}])`;
 }
 
 function sessionAt(place: Place, { schema, statementTimeoutMs, mayIdleMs }: SessionOptions): Session {
@@ -103,7 +118,7 @@ function sessionAt(place: Place, { schema, statementTimeoutMs, mayIdleMs }: Sess
   const planner = {
     ...(schema !== undefined && { search_path: `"${schema}"` }),
     ...PLANNER,
-    ...(place === 'here' && { plan_cache_mode: 'force_generic_plan' }),
+    ...(place.kind === 'here' && { plan_cache_mode: 'force_generic_plan' }),
   };
   const plans = Object.entries(planner).map(([name, value]) => `set_config('${name}', '${value}', true)`);
   // The last limit is for a program that is stopped or cut off while an answer is sent to it: no other limit ends that.
@@ -117,7 +132,7 @@ function sessionAt(place: Place, { schema, statementTimeoutMs, mayIdleMs }: Sess
   const forWrites = `${SYNCHRONOUS}, ${WARNINGS}, ${LOCK_TIMEOUT}, ${settings(mayIdleMs)}`;
   const forReads = settings(statementTimeoutMs);
   const named = (server: string) => `select pg_current_xact_id()::text as xid, ${server} as server, ${forWrites}`;
-  if (place === 'here') {
+  if (place.kind === 'here') {
     return {
       begin: [named(SERVER)],
       beginRead: [`select ${forReads}`],
@@ -127,14 +142,21 @@ function sessionAt(place: Place, { schema, statementTimeoutMs, mayIdleMs }: Sess
       isNamed: true,
     };
   }
-  const isNamed = place === 'routed';
-  return {
-    begin: [`select ${forWrites}`, ...(isNamed ? [`${named(SERVER_OF_ROWS)} ${AT_THE_ROWS}`] : [])],
-    beginRead: [`select ${forReads}`, ...(isNamed ? [`select ${forReads} ${AT_THE_ROWS}`] : [])],
+  const unborn: Session = {
+    begin: [`select ${forWrites}`],
+    beginRead: [`select ${forReads}`],
     lookUp: `${lookUpAt(SERVER_OF_ROWS)} ${AT_THE_ROWS}`,
-    clock: isNamed ? `${CLOCK} ${AT_THE_ROWS}` : CLOCK,
+    clock: CLOCK,
     isRouted: true,
-    isNamed,
+    isNamed: false,
+  };
+  if (place.kind === 'unborn') return unborn;
+  return {
+    ...unborn,
+    begin: [`select ${forWrites}, ${gateAt(place.gateId)}`, `${named(SERVER_OF_ROWS)} ${AT_THE_ROWS}`],
+    beginRead: [...unborn.beginRead, `select ${forReads} ${AT_THE_ROWS}`],
+    clock: `${CLOCK} ${AT_THE_ROWS}`,
+    isNamed: true,
   };
 }
 
