@@ -22,6 +22,7 @@ export const FIELDS_ALLOWED: ReadonlySet<string> = new Set([
   'by',
   'byMs',
   'bytes',
+  'cell',
   'code',
   'count',
   'dataDir',

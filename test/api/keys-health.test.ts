@@ -53,8 +53,8 @@ describe('health', () => {
     let answer = (): void => {};
     const ping = () => {
       asked += 1;
-      return new Promise<void>((resolve) => {
-        answer = resolve;
+      return new Promise<string[]>((resolve) => {
+        answer = () => resolve([]);
       });
     };
     const routes = healthRoutes({ engine: { ping }, isReady: () => true } as unknown as Services);

@@ -89,7 +89,7 @@ async function countIn(table: string): Promise<number> {
 
 const opened = (server: ServerHere, name: string) =>
   eventually(`the worker opens ${name}`, () =>
-    server.events.some((line) => line.event === 'cell_opened' && line['name'] === name),
+    server.events.some((line) => line.event === 'cell_opened' && line['cell'] === name),
   );
 const isReceived = (...bodies: string[]) =>
   eventually(`${bodies} are received`, () => bodies.every((body) => received.includes(body)));

@@ -89,10 +89,10 @@ export class ServedCell {
       store.guardProjects();
       await this.#tell(store);
       this.#opened = { store, engine: await createEngine(store) };
-      log.info('cell_opened', { name });
+      log.info('cell_opened', { cell: name });
     } catch (error) {
       await store?.close();
-      log.warn('cell_not_opened', { name, reason: messageOf(error) });
+      log.warn('cell_not_opened', { cell: name, reason: messageOf(error) });
       this.#tryAgain();
     }
   }
@@ -100,14 +100,14 @@ export class ServedCell {
   /** The database cannot be trusted any more. What this worker had of it is given back by others. */
   #lose(error: Error): void {
     const { log } = this.#options;
-    log.error('cell_lost', { name: this.name, reason: error.message });
+    log.error('cell_lost', { cell: this.name, reason: error.message });
     const lost = this.#opened;
     this.#opened = undefined;
     if (!lost || this.#isClosed) return;
     this.#opening = lost.engine
       .drain(0)
       .then(() => lost.store.close())
-      .catch((failure: unknown) => log.warn('cell_not_closed', { name: this.name, reason: messageOf(failure) }))
+      .catch((failure: unknown) => log.warn('cell_not_closed', { cell: this.name, reason: messageOf(failure) }))
       .then(() => this.#tryAgain());
   }
 
