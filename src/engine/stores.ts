@@ -302,6 +302,30 @@ export interface CellStore {
   adoptProjects(args: { projects: Project[] }): Promise<void>;
 }
 
+/** `cancelled`: what was copied is being removed again. Once it is `switched` the project is the new cell's. */
+export type MovePhase = 'copying' | 'paused' | 'switched' | 'cancelled';
+
+/** A project on its way from one cell to another. */
+export interface ProjectMove extends InProject {
+  fromCell: CellId;
+  toCell: CellId;
+  phase: MovePhase;
+  begunAtMs: Millis;
+}
+
+/** What the directory keeps of moves, so that one that was interrupted goes on. */
+export interface ProjectMoveStore {
+  listMoves(): Promise<ProjectMove[]>;
+  findMove(args: InProject): Promise<ProjectMove | undefined>;
+  /** Answers the move of the project, which may be another one that has begun before; undefined: it lives elsewhere. */
+  beginMove(args: Omit<ProjectMove, 'phase'>): Promise<ProjectMove | undefined>;
+  setMovePhase(args: InProject & { phase: Exclude<MovePhase, 'switched'> }): Promise<void>;
+  /** From now on the project lives in the new cell. Only from `paused`. */
+  switchMove(args: InProject): Promise<void>;
+  /** Forgets a move that is done, or cancelled. */
+  endMove(args: InProject): Promise<void>;
+}
+
 export interface ProjectStore {
   readAccounts(): Promise<AccountsState>;
   /**
@@ -477,6 +501,7 @@ export interface Store {
   readonly waiters: WaiterStore & WaiterListStore;
   readonly projects: ProjectStore;
   readonly cells: CellStore;
+  readonly moves: ProjectMoveStore;
   readonly urlGroups: UrlGroupStore;
   readonly schedules: ScheduleStore;
   readonly queues: QueueStore;

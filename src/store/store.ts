@@ -9,6 +9,7 @@ import type { Millis } from '../engine/model.ts';
 import type { Store } from '../engine/stores.ts';
 import type { Connection } from './connection.ts';
 import * as cells from './operations/accounts/cells.ts';
+import * as moves from './operations/accounts/moves.ts';
 import * as projects from './operations/accounts/projects.ts';
 import * as tokens from './operations/accounts/tokens.ts';
 import * as backlog from './operations/backlog.ts';
@@ -51,6 +52,7 @@ export class SqlStore implements Store {
   readonly urlGroups: Store['urlGroups'];
   readonly projects: Store['projects'];
   readonly cells: Store['cells'];
+  readonly moves: Store['moves'];
   readonly workers: Store['workers'];
   readonly operatorEvents: Store['operatorEvents'];
   readonly #connection: Connection;
@@ -73,6 +75,7 @@ export class SqlStore implements Store {
     this.urlGroups = derive(connection, urlGroups);
     this.projects = derive(connection, { ...projects, ...tokens });
     this.cells = derive(connection, cells);
+    this.moves = derive(connection, moves);
     this.workers = derive(connection, workers);
     this.operatorEvents = operatorEventsOver(connection);
   }

@@ -358,6 +358,15 @@ create table operator_facts (
 );
 CREATE UNIQUE INDEX operator_facts_pkey ON operator_facts USING btree (key); -- primary key
 
+create table project_moves (
+  project_id bigint not null,
+  from_cell bigint not null,
+  to_cell bigint not null,
+  phase text collate "C" not null,
+  begun_at_ms bigint not null
+);
+CREATE UNIQUE INDEX project_moves_pkey ON project_moves USING btree (project_id); -- primary key
+
 create table projects (
   id bigint not null,
   name text collate "C" not null,

@@ -384,3 +384,11 @@ CREATE TABLE cells (
 );
 
 CREATE INDEX projects_moving on projects (id) where presence in (1, 2, 3);
+
+CREATE TABLE project_moves (
+  project_id integer primary key,
+  from_cell integer not null,
+  to_cell integer not null,
+  phase text not null,
+  begun_at_ms integer not null
+);

@@ -1,6 +1,8 @@
 /** Which operations does the store have? All that the files beside the SQL export, under the names they have there. */
 import type { Driver, Queries } from '../driver.ts';
 import * as cells from './accounts/cells.ts';
+import * as moves from './accounts/moves.ts';
+
 import * as projects from './accounts/projects.ts';
 import * as tokens from './accounts/tokens.ts';
 import * as backlog from './backlog.ts';
@@ -67,6 +69,7 @@ const ALL = {
   ...operatorEvents,
   ...projects,
   ...cells,
+  ...moves,
   ...tokens,
   ...release,
   ...retention,

@@ -150,6 +150,13 @@ export function leavingOut(
   return { where: ` where ${condition}`, and: ` and ${condition}`, params: [ids] };
 }
 
+/** How the project stands here; undefined: it has no row. */
+export async function presenceOf(queries: Queries, projectId: ProjectId): Promise<Presence | undefined> {
+  const [row] = await queries.query<{ presence: number }>('select presence from projects where id = ?', [projectId]);
+  const [name] = Object.entries(PRESENCE).find(([, value]) => value === row?.presence) ?? [];
+  return name as Presence | undefined;
+}
+
 /** Batches that begin after the commit see it. Those that began before it may still write: see `awaitBatches`. */
 export async function setPresence(tx: Transaction, projectId: ProjectId, presence: Presence): Promise<void> {
   await tx.run('update projects set presence = ? where id = ?', [PRESENCE[presence], projectId]);

@@ -1,0 +1,205 @@
+/**
+ * Moves a project from one cell to another while both are in use.
+ *
+ * What has piled up is copied first. Then the project pauses: its cell refuses it (operations/fence.ts), what has
+ * changed meanwhile is copied, both sides are compared, and the directory says that it lives in the other cell. From then
+ * on that one serves it, and its rows in the former one are deleted.
+ *
+ * Each step may be done again. So whoever calls this once more after a crash goes on: before the switch, the project is
+ * served by its former cell again at first, and what is copied already is found to be equal.
+ */
+import type { CellId, Millis, ProjectId } from '../../../engine/model.ts';
+import type { ProjectMoveStore } from '../../../engine/stores.ts';
+import type { Driver, Queries } from '../../driver.ts';
+import { awaitBatches, presenceOf, setPresence } from '../../operations/fence.ts';
+import { PRESENCE, type Presence } from '../../operations/presence.ts';
+import type { CopiedTable } from '../copy.ts';
+import type { PieceLimits } from '../pieces.ts';
+import { MoveRefused } from '../progress.ts';
+import { Aligner } from './align.ts';
+import { removeProject } from './remove.ts';
+import { HISTORY, PRESENT, timesOf } from './sheets.ts';
+
+export interface MoveProjectOptions {
+  projectId: ProjectId;
+  fromCell: CellId;
+  toCell: CellId;
+  /** Of the first cell. */
+  directory: ProjectMoveStore;
+  source: Driver;
+  target: Driver;
+  clock: { wallMs(): Millis; readonly elapsedMs: Millis };
+  /** Makes room in the target for logs of these times, where they lie by days. */
+  makeRoom?: (logs: { fromMs: Millis; toMs: Millis }) => Promise<void>;
+  /** Told of each step that begins, and of each piece of rows that is written. */
+  onProgress?: (progress: MoveProgress) => void;
+  /** Upkeep of the target after each piece. */
+  afterPiece?: () => void;
+  limits?: PieceLimits;
+  /** A pause that takes longer is given up: the project is served by its former cell again. Default: 30 s. */
+  pauseMaxMs?: Millis;
+}
+
+export type MoveStep = 'copying' | 'pausing' | 'copying the rest' | 'switching' | 'deleting' | 'cancelling' | 'moved';
+
+export type MoveProgress = { step: MoveStep } | { table: string; rows: number };
+
+export interface MovedProject {
+  /** How long the project was refused; undefined: it was switched by an earlier call. */
+  pausedMs?: Millis;
+  /** What was found equal on both sides in the pause. */
+  tables: CopiedTable[];
+}
+
+/** No more passes over the history before the pause: what is left is as much as comes in the time of one pass. */
+const PASSES_MAX = 5;
+/** A pass that takes no longer finds little to copy. */
+const SHORT_MS = 500;
+/** Log entries may be written with a time so much earlier; those that are even older are found by comparing all. */
+const LATE_MS = 10_000;
+const PAUSE_MAX_MS = 30_000;
+
+/**
+ * Resolves when the project lives in the new cell, and nothing of it is left in the former one. Throws `MoveRefused` when
+ * it cannot be moved, and otherwise what the databases throw. Until the switch it then is where it was.
+ */
+export async function moveProject(options: MoveProjectOptions): Promise<MovedProject> {
+  const { directory, projectId, fromCell, toCell, clock } = options;
+  const move = await directory.beginMove({ projectId, fromCell, toCell, begunAtMs: clock.wallMs() });
+  if (move === undefined) throw new MoveRefused('the project does not live in that cell');
+  if (move.toCell !== toCell || move.fromCell !== fromCell)
+    throw new MoveRefused(`the project is on its way from cell ${move.fromCell} to cell ${move.toCell}`);
+  if (move.phase === 'cancelled')
+    throw new MoveRefused('an earlier move of the project was cancelled: that must end first');
+  const moved = move.phase === 'switched' ? { tables: [] } : await copyAndSwitch(options);
+  await finish(options);
+  return moved;
+}
+
+/** Ends a move that has not switched: removes what was copied. Throws `MoveRefused` when it is too late. */
+export async function cancelProjectMove(options: MoveProjectOptions): Promise<void> {
+  const { directory, source, target, projectId, onProgress = () => {} } = options;
+  onProgress({ step: 'cancelling' });
+  await directory.setMovePhase({ projectId, phase: 'cancelled' });
+  const move = await directory.findMove({ projectId });
+  if (move?.phase === 'switched') throw new MoveRefused('the project lives in the new cell already: move it back');
+  if (move === undefined) throw new MoveRefused('the project is not being moved');
+  await become(source, projectId, 'here');
+  await removeProject(target, projectId, options.afterPiece);
+  await become(target, projectId, 'elsewhere');
+  await directory.endMove({ projectId });
+}
+
+async function copyAndSwitch(options: MoveProjectOptions): Promise<MovedProject> {
+  const { directory, source, target, projectId, clock, onProgress = () => {}, pauseMaxMs = PAUSE_MAX_MS } = options;
+  await resume(options);
+  await arrive(options);
+  onProgress({ step: 'copying' });
+  let pausedAtMs: Millis | undefined;
+  const aligner = new Aligner({
+    source,
+    target,
+    projectId,
+    ...(options.limits && { limits: options.limits }),
+    onPiece: (piece) => {
+      onProgress(piece);
+      options.afterPiece?.();
+      if (pausedAtMs !== undefined && clock.elapsedMs - pausedAtMs > pauseMaxMs)
+        throw new MoveRefused(`too much has changed to copy it in a pause of ${pauseMaxMs} ms: try again later`);
+    },
+  });
+  const sinceMs = await copyWhileInUse(aligner, options);
+  try {
+    onProgress({ step: 'pausing' });
+    await directory.setMovePhase({ projectId, phase: 'paused' });
+    pausedAtMs = clock.elapsedMs;
+    await become(source, projectId, 'leaving');
+    await source.transaction((tx) => awaitBatches(tx, projectId));
+    onProgress({ step: 'copying the rest' });
+    const tables = await copyRest(aligner, sinceMs);
+    onProgress({ step: 'switching' });
+    await directory.switchMove({ projectId });
+    await become(target, projectId, 'here');
+    return { pausedMs: clock.elapsedMs - pausedAtMs, tables };
+  } catch (error) {
+    await resume(options).catch(() => {}); // the next call does it
+    throw error;
+  }
+}
+
+/** Copies what has piled up, until little is left; answers from when on it may have changed. */
+async function copyWhileInUse(aligner: Aligner, { clock }: MoveProjectOptions): Promise<Millis> {
+  for (let pass = 1; ; pass += 1) {
+    const [begunMs, begunAtMs] = [clock.elapsedMs, clock.wallMs()];
+    for (const sheet of HISTORY) await aligner.alignHistory(sheet);
+    for (const sheet of PRESENT) if (sheet.table.name !== 'messages') await aligner.alignPresent(sheet);
+    if (clock.elapsedMs - begunMs <= SHORT_MS || pass === PASSES_MAX) return begunAtMs - LATE_MS;
+  }
+}
+
+/** Copies what has changed, and finds both sides equal. Nobody writes to either. */
+async function copyRest(aligner: Aligner, sinceMs: Millis): Promise<CopiedTable[]> {
+  const tables: CopiedTable[] = [];
+  for (const sheet of HISTORY) await aligner.alignHistory(sheet, sinceMs);
+  for (const sheet of PRESENT) tables.push(await aligner.alignPresent(sheet));
+  for (const sheet of HISTORY) {
+    let found = await aligner.compareHistory(sheet);
+    if (!found.isEqual) {
+      await aligner.alignHistory(sheet);
+      found = await aligner.compareHistory(sheet);
+    }
+    if (!found.isEqual) throw new MoveRefused(`${found.table} differs after it was copied; run the command again`);
+    tables.push({ table: found.table, rows: found.rows, checksum: found.checksum });
+  }
+  return tables;
+}
+
+/** Lets the former cell serve the project, unless it has been switched. */
+async function resume({ directory, source, projectId }: MoveProjectOptions): Promise<void> {
+  // Waits for a switch whose answer was lost, and changes nothing then.
+  await directory.setMovePhase({ projectId, phase: 'copying' });
+  const move = await directory.findMove({ projectId });
+  if (move?.phase === 'copying') await become(source, projectId, 'here');
+}
+
+/** The target gets the row of the project that keeps everyone from what is copied there. */
+async function arrive(options: MoveProjectOptions): Promise<void> {
+  const { source, target, projectId, toCell, makeRoom } = options;
+  const [project] = await source.read((queries) =>
+    queries.query<{ name: string; created_at_ms: number }>('select name, created_at_ms from projects where id = ?', [
+      projectId,
+    ]),
+  );
+  if (!project) throw new MoveRefused('the cell does not know the project');
+  await target.transaction(async (tx) => {
+    const presence = await presenceOf(tx, projectId);
+    if (presence === 'arriving') return;
+    if (presence === undefined) {
+      await tx.insertMany(
+        'projects',
+        ['id', 'name', 'signing_current', 'signing_next', 'created_at_ms', 'cell', 'presence'],
+        [[projectId, project.name, '', '', project.created_at_ms, toCell, PRESENCE.arriving]],
+      );
+    } else if (presence === 'elsewhere') await setPresence(tx, projectId, 'arriving');
+    else throw new MoveRefused(`the project is ${presence} in the cell to which it is moved`);
+  });
+  const [logs] = HISTORY;
+  const times = logs && (await source.read((queries: Queries) => timesOf(queries, logs, projectId)));
+  if (times) await makeRoom?.(times);
+}
+
+/** After the switch. */
+async function finish(options: MoveProjectOptions): Promise<void> {
+  const { directory, source, target, projectId, onProgress = () => {} } = options;
+  await become(target, projectId, 'here');
+  await become(source, projectId, 'gone');
+  onProgress({ step: 'deleting' });
+  await removeProject(source, projectId, options.afterPiece);
+  await become(source, projectId, 'elsewhere');
+  await directory.endMove({ projectId });
+  onProgress({ step: 'moved' });
+}
+
+function become(driver: Driver, projectId: ProjectId, presence: Presence): Promise<void> {
+  return driver.transaction((tx) => setPresence(tx, projectId, presence));
+}

@@ -1,0 +1,222 @@
+/**
+ * What is a project made of? Of sheets: rows of a table that one index has together and in order. Rows of other tables
+ * that belong to a row of a sheet go wherever it goes, and so does the content of a message with every row that refers
+ * to it.
+ */
+import type { Queries, SqlValue } from '../../driver.ts';
+import { LINE } from '../../operations/lanes/lines.ts';
+import { RUN_STATE } from '../../operations/runs/run-rows.ts';
+import type { RowKey } from '../pieces.ts';
+import { MOVED_TABLES, type MovedTable } from '../tables.ts';
+
+export interface Sheet {
+  readonly table: MovedTable;
+  /** Which rows of the project; absent: all. */
+  readonly where?: string;
+  /** Columns that order its rows within the project, by an index. No two rows are equal in them. */
+  readonly order: readonly string[];
+  /** The columns that name the message of whose content the row tells. */
+  readonly content?: string;
+  /** Tables whose rows belong to a row of it: by their column and the row's. */
+  readonly parts: readonly Part[];
+  /** Bytes that belong to a row, beyond its own large columns, as far as they can be known from it. */
+  readonly bytes?: string;
+  /**
+   * Of a sheet that may have a million rows, most of which never change: a number that differs when the row does. Its
+   * first column of `order` is a time. Both sides are then compared range by range, without reading rows.
+   */
+  readonly digest?: string;
+}
+
+export interface Part {
+  readonly table: MovedTable;
+  /** Of `table`. */
+  readonly column: string;
+  /** Of the sheet. */
+  readonly owner: string;
+  readonly content?: string;
+}
+
+/** Of a sheet with a digest: the rows of these times. */
+export interface TimeRange {
+  fromMs: number;
+  toMs: number;
+}
+
+/** Digests of rows are summed: the sum of ten million of them is a safe integer. */
+const DIGESTS = 100_000_007;
+
+const PARTS_OF_RUN = [
+  part('journal', 'run_key', 'key', 'key'),
+  part('invocations', 'run_key', 'key'),
+  part('mail', 'run_key', 'key'),
+];
+/** Of a run, with its journal. */
+const BYTES_OF_RUN = 'journal_bytes + entries * 200';
+
+const MINUTE_COLUMNS = tableOf('minutes').columns.filter((name) => name !== 'project_id' && name !== 'at_ms');
+
+/** What may have a million rows, or more. It is copied while the project is in use. */
+export const HISTORY: readonly Sheet[] = [
+  sheet('logs', {
+    order: ['at_ms', 'seq'],
+    content: 'message_key',
+    parts: [part('log_details', 'seq', 'seq')],
+    digest: `seq % ${DIGESTS}`,
+  }),
+  sheet('dead', { order: ['failed_at_ms', 'key'], content: 'key', digest: `key % ${DIGESTS}` }),
+  sheet('runs', {
+    order: ['created_at_ms', 'key'],
+    content: 'key',
+    parts: PARTS_OF_RUN,
+    bytes: BYTES_OF_RUN,
+    digest: `(key + state * 3 + version * 5 + entries * 7 + coalesce(completed_at_ms, 0) + coalesce(dead_key, 0) * 11
+      + coalesce(failure_key, 0) * 13 + coalesce(failure_state, 0) * 17) % ${DIGESTS}`,
+  }),
+  sheet('minutes', { order: ['at_ms'], digest: `(${MINUTE_COLUMNS.join(' + ')}) % ${DIGESTS}` }),
+];
+
+/** What changes all the time. It is copied again when nothing changes any more. */
+export const PRESENT: readonly Sheet[] = [
+  sheet('message_counts', { order: ['day'] }),
+  sheet('url_groups', { order: ['name'] }),
+  sheet('url_group_endpoints', { order: ['group_name', 'position'] }),
+  sheet('queues', { order: ['id'] }),
+  sheet('flow_keys', { order: ['key'] }),
+  sheet('schedules', { order: ['id'], parts: [part('schedule_plans', 'key', 'key')] }),
+  sheet('deduplications', { order: ['hash'] }),
+  sheet('ending_runs', { order: ['key'] }),
+  sheet('waiters', { order: ['event_id', 'key'], content: 'key' }),
+  // Their parts may change while the rows of the runs do not.
+  sheet('runs', {
+    where: `state = ${RUN_STATE.RUN_STARTED}`,
+    order: ['id'],
+    content: 'key',
+    parts: PARTS_OF_RUN,
+    bytes: BYTES_OF_RUN,
+  }),
+  messages('claim_token is not null', 'key'),
+  messages(`claim_token is null and line = ${LINE.due}`, 'due_at_ms', 'key'),
+  messages(`claim_token is null and line = ${LINE.origin}`, 'origin', 'due_at_ms', 'key'),
+  messages(`claim_token is null and line = ${LINE.flow}`, 'flow_key', 'due_at_ms', 'key'),
+  messages(`claim_token is null and line = ${LINE.queue}`, 'queue_id', 'queue_position'),
+  messages(`claim_token is null and line = ${LINE.project}`, 'due_at_ms', 'key'),
+];
+
+/** Tables of which a project has no rows to move: those of the directory, and what a cell has for itself. */
+export const OTHER_TABLES: readonly string[] = [
+  ...['numbers', 'projects', 'cells', 'project_moves', 'tokens'],
+  // What is to be told to the operator is told from where it came about.
+  ...['operator_facts', 'operator_events'],
+];
+
+function sheet(
+  name: string,
+  { parts = [], ...rest }: Omit<Sheet, 'table' | 'parts'> & { parts?: readonly Part[] },
+): Sheet {
+  return { table: tableOf(name), parts, ...rest };
+}
+
+function messages(where: string, ...order: string[]): Sheet {
+  return sheet('messages', { where, order, content: 'key' });
+}
+
+function part(name: string, column: string, owner: string, content?: string): Part {
+  return { table: tableOf(name), column, owner, ...(content !== undefined && { content }) };
+}
+
+export function tableOf(name: string): MovedTable {
+  const table = MOVED_TABLES.find((each) => each.name === name);
+  if (table === undefined) throw new Error(`there is no table ${name} to move`);
+  return table;
+}
+
+/** The rows of the project that lie in a range of times, behind one key and up to another. */
+export interface Stretch {
+  range?: TimeRange | undefined;
+  after?: RowKey | undefined;
+  upTo?: RowKey | undefined;
+}
+
+/** The condition for a stretch, with its parameters. */
+export function within(
+  { where, order }: Sheet,
+  projectId: number,
+  { range, after, upTo }: Stretch,
+): { condition: string; params: SqlValue[] } {
+  const [first] = order;
+  const key = `(${order.join(', ')})`;
+  const marks = `(${order.map(() => '?').join(', ')})`;
+  const conditions = [
+    'project_id = ?',
+    ...(where === undefined ? [] : [where]),
+    ...(range ? [`${first} >= ? and ${first} < ?`] : []),
+    ...(after ? [`${key} > ${marks}`] : []),
+    ...(upTo ? [`${key} <= ${marks}`] : []),
+  ];
+  const params = [projectId, ...(range ? [range.fromMs, range.toMs] : []), ...(after ?? []), ...(upTo ?? [])];
+  return { condition: conditions.join(' and '), params };
+}
+
+export type Row = Record<string, SqlValue>;
+
+export function valuesOf(row: Row, columns: readonly string[]): SqlValue[] {
+  return columns.map((column) => {
+    const value = row[column];
+    if (value === undefined) throw new Error(`a row was read without its column ${column}`);
+    return value;
+  });
+}
+
+/** Without those that are null. */
+export function keysOf(rows: readonly Row[], column: string): number[] {
+  return [...new Set(rows.flatMap((row) => (row[column] == null ? [] : [row[column] as number])))];
+}
+
+export interface Digest {
+  rows: number;
+  sum: number;
+}
+
+/** Of all rows of these times. */
+export async function digestOf(
+  queries: Queries,
+  sheet: Sheet,
+  projectId: number,
+  range: TimeRange | undefined,
+): Promise<Digest> {
+  const { condition, params } = within(sheet, projectId, { range });
+  const [row] = await queries.query<Digest>(
+    `select count(*) as rows, cast(coalesce(sum(${sheet.digest}), 0) as bigint) as sum from ${sheet.table.name} where ${condition}`,
+    params,
+  );
+  return row ?? { rows: 0, sum: 0 };
+}
+
+/** Of each part of `widthMs` of the range, by its number; those without rows are left out. */
+export async function digestsOf(
+  queries: Queries,
+  sheet: Sheet,
+  projectId: number,
+  { range, widthMs }: { range: TimeRange; widthMs: number },
+): Promise<Map<number, Digest>> {
+  const { condition, params } = within(sheet, projectId, { range });
+  const rows = await queries.query<Digest & { part: number }>(
+    `select cast((${sheet.order[0]} - ?) / ? as bigint) as part, count(*) as rows,
+       cast(coalesce(sum(${sheet.digest}), 0) as bigint) as sum
+     from ${sheet.table.name} where ${condition} group by 1`,
+    [range.fromMs, widthMs, ...params],
+  );
+  return new Map(rows.map(({ part, ...digest }) => [part, digest]));
+}
+
+/** From the first to the last time of its rows; undefined: it has none. */
+export async function timesOf(queries: Queries, sheet: Sheet, projectId: number): Promise<TimeRange | undefined> {
+  const [column] = sheet.order;
+  const { condition, params } = within(sheet, projectId, {});
+  const [row] = await queries.query<{ first: number | null; last: number | null }>(
+    `select min(${column}) as first, max(${column}) as last from ${sheet.table.name} where ${condition}`,
+    params,
+  );
+  return row?.first == null || row.last === null ? undefined : { fromMs: row.first, toMs: row.last + 1 };
+}

@@ -1,0 +1,107 @@
+/** A move that is killed before or after any of its transactions has the project in exactly one cell, and goes on. */
+import { expect, it } from 'vitest';
+import type { ProjectMoveStore } from '../../../../src/engine/stores.ts';
+import type { Driver } from '../../../../src/store/driver.ts';
+import { SqliteDriver } from '../../../../src/store/drivers/sqlite/driver.ts';
+import { migrate } from '../../../../src/store/migrations/index.ts';
+import { moveProject } from '../../../../src/store/move/project/move-project.ts';
+import {
+  type Cells,
+  FIRST,
+  findingsIn,
+  isNothing,
+  open,
+  rowsOf,
+  SECOND,
+  storeOver,
+  there,
+  twoCells,
+  whereabouts,
+} from './cells-world.ts';
+
+it.each([
+  ['before', false],
+  ['after', true],
+])('a move that is killed %s any of its transactions goes on when it is called again', async (_, isSaved) => {
+  const images = await imagesOfTwoCells();
+  let last: Crash;
+  let at = 0;
+  do {
+    const cells = await cellsOf(images);
+    const wanted = await rowsOf(cells.first, 1);
+    const crash = new Crash(at, isSaved);
+    const { directory, source, target } = there(cells);
+    const killed = { directory: crash.ofMoves(directory), source: crash.of(source), target: crash.of(target) };
+    await moveProject(there(cells, killed)).catch(() => {});
+    const [cell, inFirst, inSecond] = await whereabouts(cells);
+    expect(cell === FIRST ? inSecond : inFirst, `killed at ${at}`).not.toBe('here');
+    await moveProject(there(cells)).catch((error: Error) => {
+      expect(error.message).toBe('the project does not live in that cell'); // it was done
+    });
+    expect(await rowsOf(cells.second, 1), `killed at ${at}`).toEqual(wanted);
+    expect(isNothing(await rowsOf(cells.first, 1)), `killed at ${at}`).toBe(true);
+    expect(await whereabouts(cells)).toEqual([SECOND, 'elsewhere', 'here']);
+    expect(await findingsIn(cells.second)).toEqual([]);
+    for (const { driver } of [cells.first, cells.second]) await driver.close();
+    last = crash;
+    at += 1;
+  } while (last.hasCome);
+  expect(at).toBeGreaterThan(50);
+});
+
+type Images = readonly [Uint8Array | undefined, Uint8Array | undefined];
+
+async function imagesOfTwoCells(): Promise<Images> {
+  const drivers = [new SqliteDriver({ path: ':memory:' }), new SqliteDriver({ path: ':memory:' })] as const;
+  for (const driver of drivers) await migrate(driver);
+  await twoCells(drivers);
+  const images = [drivers[0].image(), drivers[1].image()] as const;
+  for (const driver of drivers) await driver.close();
+  return images;
+}
+
+async function cellsOf([first, second]: Images): Promise<Cells> {
+  const openImage = (image: Uint8Array | undefined) =>
+    open(storeOver(new SqliteDriver({ path: ':memory:', ...(image && { image }) })));
+  return { first: await openImage(first), second: await openImage(second) };
+}
+
+/** Ends a move at the `at`th transaction, before it or after its commit. */
+class Crash {
+  #left: number;
+  readonly #isSaved: boolean;
+  hasCome = false;
+
+  constructor(at: number, isSaved: boolean) {
+    this.#left = at;
+    this.#isSaved = isSaved;
+  }
+
+  of(driver: Driver): Driver {
+    return {
+      dialect: driver.dialect,
+      transaction: (work, options) => this.#pass(() => driver.transaction(work, options)),
+      read: (work) => this.#pass(() => driver.read(work)),
+      close: () => driver.close(),
+    };
+  }
+
+  ofMoves(moves: ProjectMoveStore): ProjectMoveStore {
+    return new Proxy(moves, {
+      get: (target, name) => {
+        const method = target[name as keyof ProjectMoveStore] as (args: unknown) => Promise<unknown>;
+        return (args: unknown) => this.#pass(() => method(args));
+      },
+    });
+  }
+
+  /** A program that was killed does nothing more. */
+  async #pass<T>(work: () => Promise<T>): Promise<T> {
+    if (this.hasCome) throw new Error('killed');
+    this.hasCome = this.#left === 0;
+    this.#left -= 1;
+    if (!this.hasCome) return work();
+    if (this.#isSaved) await work();
+    throw new Error('killed');
+  }
+}

@@ -1,0 +1,246 @@
+/** A project moves to another cell while both are in use, and is in exactly one of them, whatever interrupts the move. */
+import { afterEach, describe, expect, it } from 'vitest';
+import type { ProjectMoveStore } from '../../../../src/engine/stores.ts';
+import type { Driver } from '../../../../src/store/driver.ts';
+import { PostgresDriver } from '../../../../src/store/drivers/postgres/driver.ts';
+import { SqliteDriver } from '../../../../src/store/drivers/sqlite/driver.ts';
+import { migrate } from '../../../../src/store/migrations/index.ts';
+import {
+  cancelProjectMove,
+  type MoveProjectOptions,
+  moveProject,
+} from '../../../../src/store/move/project/move-project.ts';
+import { systemClock } from '../../../../src/system/system.ts';
+import { migratedDatabase } from '../../../support/postgres/shared.ts';
+import { SeededRandom } from '../../../support/seeded-random.ts';
+import { delivered, retrying, settlement, T0, type World } from '../../conformance/world.ts';
+import {
+  type CellHere,
+  type Cells,
+  countAll,
+  FIRST,
+  findingsIn,
+  isNothing,
+  rowsOf,
+  SECOND,
+  there,
+  twoCells,
+  whereabouts,
+} from './cells-world.ts';
+
+const PROJECT = 1;
+/** So small that most tables take several. */
+const SMALL = { rowsMax: 20, bytesMax: 30_000 };
+
+const opened: Driver[] = [];
+afterEach(async () => {
+  for (const driver of opened.splice(0)) await driver.close();
+});
+
+function keep<D extends Driver>(driver: D): D {
+  opened.push(driver);
+  return driver;
+}
+
+const KINDS: Record<string, () => Promise<Driver>> = {
+  SQLite: async () => {
+    const driver = keep(new SqliteDriver({ path: ':memory:' }));
+    await migrate(driver);
+    return driver;
+  },
+  PostgreSQL: async () => {
+    const options = { connectionsMax: 4, timeoutMs: 10_000, prepares: true, clock: systemClock };
+    return keep(new PostgresDriver({ url: await migratedDatabase(), ...options }));
+  },
+};
+
+async function cellsOn(kind: string): Promise<Cells> {
+  const openDriver = KINDS[kind] as () => Promise<Driver>;
+  return twoCells([await openDriver(), await openDriver()]);
+}
+
+function back(cells: Cells, options: Partial<MoveProjectOptions> = {}): MoveProjectOptions {
+  const { source, target, ...rest } = there(cells);
+  return { ...rest, fromCell: SECOND, toCell: FIRST, source: target, target: source as Driver, ...options };
+}
+
+describe.each(Object.keys(KINDS))('a project of %s that is moved', (kind) => {
+  it('takes every row of every table along, and leaves those of others; and so it comes back', async () => {
+    const cells = await cellsOn(kind);
+    const { first, second } = cells;
+    const wanted = await rowsOf(first, PROJECT);
+    expect(Object.entries(wanted).filter(([, rows]) => rows.length === 0)).toEqual([]);
+    const others = [await rowsOf(first, 2), await rowsOf(second, 3)];
+    const { tables, pausedMs } = await moveProject(there(cells, { limits: SMALL }));
+    expect(pausedMs).toBeGreaterThanOrEqual(0);
+    expect(tables.reduce((sum, { rows }) => sum + rows, 0)).toBeGreaterThan(50);
+    expect(await rowsOf(second, PROJECT)).toEqual(wanted);
+    expect(isNothing(await rowsOf(first, PROJECT))).toBe(true);
+    expect(await whereabouts(cells)).toEqual([SECOND, 'elsewhere', 'here']);
+    const sizeThere = await countAll(second);
+    await moveProject(back(cells));
+    expect(await rowsOf(first, PROJECT)).toEqual(wanted);
+    expect(isNothing(await rowsOf(second, PROJECT))).toBe(true);
+    expect(await countAll(second)).toBeLessThan(sizeThere);
+    expect([await rowsOf(first, 2), await rowsOf(second, 3)]).toEqual(others);
+    expect(await whereabouts(cells)).toEqual([FIRST, 'here', 'elsewhere']);
+    expect(await first.store.moves.listMoves()).toEqual([]);
+    expect([...(await findingsIn(first)), ...(await findingsIn(second))]).toEqual([]);
+  });
+
+  it('loses nothing that is sent, claimed and settled meanwhile', async () => {
+    const cells = await cellsOn(kind);
+    const use = new Use(cells.first.world);
+    await moveProject(there(cells, { limits: SMALL, source: use.between(cells.first.driver) }));
+    expect(use.accepted.size).toBeGreaterThan(10);
+    expect(use.refused).toBeGreaterThan(0);
+    expect(await use.missingIn(cells.second)).toEqual([]);
+    expect(isNothing(await rowsOf(cells.first, PROJECT))).toBe(true);
+    expect([...(await findingsIn(cells.first)), ...(await findingsIn(cells.second))]).toEqual([]);
+  });
+});
+
+describe('a project that is moved', () => {
+  it('has the outcome of an attempt that was under way settled where it lives then, once', async () => {
+    const cells = await cellsOn('SQLite');
+    const { message, claimToken } = await cells.first.world.acceptClaimed();
+    await moveProject(there(cells));
+    const settle = ({ store }: CellHere) =>
+      store.messages.settle(settlement(message, claimToken, delivered(T0 + 5)), T0 + 5);
+    await expect(settle(cells.first)).rejects.toMatchObject({ name: 'ProjectAway', isGone: true });
+    expect(await settle(cells.second)).toMatchObject({ kind: 'saved' });
+    expect(await settle(cells.second)).toEqual({ kind: 'stale' });
+  });
+
+  it('stays where it is when the move is cancelled, and can be moved again', async () => {
+    const cells = await cellsOn('SQLite');
+    const wanted = await rowsOf(cells.first, PROJECT);
+    const size = await countAll(cells.second);
+    await expect(moveProject(there(cells, { pauseMaxMs: -1 }))).rejects.toThrow('too much has changed');
+    expect(await whereabouts(cells)).toEqual([FIRST, 'here', 'arriving']);
+    await cancelProjectMove(there(cells));
+    expect(await whereabouts(cells)).toEqual([FIRST, 'here', 'elsewhere']);
+    expect(await countAll(cells.second)).toBe(size);
+    await moveProject(there(cells));
+    expect(await rowsOf(cells.second, PROJECT)).toEqual(wanted);
+    await expect(cancelProjectMove(there(cells))).rejects.toThrow('not being moved');
+  });
+});
+
+describe('a move', () => {
+  it.each([
+    ['to another cell than the one under way', { toCell: 3 }, 'on its way from cell 1 to cell 2'],
+    ['from a cell where the project does not live', { projectId: 3 }, 'does not live in that cell'],
+  ])('%s is refused', async (_, options, message) => {
+    const cells = await cellsOn('SQLite');
+    await cells.first.store.moves.beginMove({ projectId: PROJECT, fromCell: FIRST, toCell: SECOND, begunAtMs: T0 });
+    await expect(moveProject(there(cells, options))).rejects.toThrow(message);
+  });
+
+  it('copies anew what differs on the other side, and removes what should not be there', async () => {
+    const cells = await cellsOn('SQLite');
+    const wanted = await rowsOf(cells.first, PROJECT);
+    await expect(moveProject(there(cells, { pauseMaxMs: -1 }))).rejects.toThrow('too much has changed');
+    await cells.second.driver.transaction(async (tx) => {
+      await tx.run("update runs set url = 'other', version = version + 1 where project_id = ?", [PROJECT]);
+      await tx.run('delete from logs where project_id = ? and at_ms > ?', [PROJECT, T0]);
+      await tx.insertMany('message_counts', ['project_id', 'day', 'messages'], [[PROJECT, 1, 1]]);
+      await tx.insertMany(
+        'deduplications',
+        ['project_id', 'hash', 'message_id', 'expires_at_ms'],
+        [[PROJECT, 'zz', 'm', 1]],
+      );
+    });
+    await moveProject(there(cells));
+    expect(await rowsOf(cells.second, PROJECT)).toEqual(wanted);
+    expect(await findingsIn(cells.second)).toEqual([]);
+  });
+
+  it('finds log entries that came late, with a time long before', async () => {
+    const cells = await cellsOn('SQLite');
+    const use = new Use(cells.first.world);
+    const late = async () => {
+      await use.publish(T0 - 3_600_000);
+    };
+    const { directory } = there(cells);
+    const setMovePhase: ProjectMoveStore['setMovePhase'] = async (args) => {
+      if (args.phase === 'paused') await late();
+      await directory.setMovePhase(args);
+    };
+    const clock = { wallMs: () => T0 + 200_000, elapsedMs: 0 };
+    await moveProject(there(cells, { clock, directory: { ...directory, setMovePhase } }));
+    expect(use.accepted.size).toBe(1);
+    expect(await use.missingIn(cells.second)).toEqual([]);
+  });
+});
+
+/** Publishes, claims and settles between what a move does, and knows what was acknowledged. */
+class Use {
+  readonly accepted = new Set<number>();
+  readonly finished = new Set<number>();
+  refused = 0;
+  readonly #world: World;
+  readonly #random = new SeededRandom(7);
+  #nowMs = T0 + 100_000;
+  #isBusy = false;
+  #reads = 0;
+
+  constructor(world: World) {
+    this.#world = world;
+  }
+
+  between(driver: Driver): Driver {
+    return {
+      dialect: driver.dialect,
+      transaction: driver.transaction.bind(driver),
+      read: async (work) => {
+        await this.#step();
+        return driver.read(work);
+      },
+      close: () => driver.close(),
+    };
+  }
+
+  async publish(createdAtMs: number): Promise<void> {
+    const lane = { settings: { flowControl: { key: 'used', parallelism: 2, periodS: 1 } } };
+    const { key } = await this.#world.accept({ createdAtMs, ...(this.#random.chance(0.3) ? lane : {}) });
+    this.accepted.add(key);
+  }
+
+  async #step(): Promise<void> {
+    this.#reads += 1;
+    if (this.#isBusy || this.#reads % 2 > 0) return;
+    this.#isBusy = true;
+    this.#nowMs += 10;
+    try {
+      await this.publish(this.#nowMs);
+      const { claimed } = await this.#world.claim({ limit: 2 }, this.#nowMs);
+      for (const { message, claimToken } of claimed) {
+        const isDone = this.#random.chance(0.7);
+        const change = isDone ? delivered(this.#nowMs) : retrying(this.#nowMs, this.#nowMs + 5, 1);
+        await this.#world.store.messages.settle(settlement(message, claimToken, change), this.#nowMs);
+        if (isDone) this.finished.add(message.key);
+      }
+    } catch (error) {
+      if ((error as Error).name !== 'ProjectAway') throw error;
+      this.refused += 1;
+    } finally {
+      this.#isBusy = false;
+    }
+  }
+
+  /** What was acknowledged and is not in the cell: as unfinished, or with its outcome. */
+  async missingIn({ driver }: CellHere): Promise<number[]> {
+    const keysIn = async (text: string): Promise<Set<number>> => {
+      const rows = await driver.read((queries) => queries.query<{ key: number }>(text));
+      return new Set(rows.map(({ key }) => key));
+    };
+    const unfinished = await keysIn('select key from messages');
+    const contents = await keysIn('select key from contents');
+    const logged = await keysIn('select message_key as key from logs');
+    return [...this.accepted].filter((key) => {
+      const isThere = contents.has(key) && logged.has(key);
+      return !isThere || unfinished.has(key) === this.finished.has(key);
+    });
+  }
+}
