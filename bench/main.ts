@@ -42,6 +42,7 @@ import { jobsLine, jobsTable, pieceLine, sustainedSummary, workersLine, workersT
 import { DEFAULT_SUSTAINED, measureSustained } from './postgres/sustained.ts';
 import { startWaypostOnPostgres, startWaypostOnSqlite, startWebhooksOn } from './postgres/webhooks/contestants.ts';
 import { DEFAULT_WORKERS, measureWorkers } from './postgres/workers.ts';
+import { DEFAULT_PROJECT_MOVE, measureProjectMove, projectMoveLine } from './project-move.ts';
 import {
   backlogTable,
   comparisonTable,
@@ -93,6 +94,9 @@ npm run bench -- workers [SQLite|PostgreSQL] [options]    what a message costs w
 npm run bench -- cells [options]      what a message costs with 1, 4 and 16 cells on one PostgreSQL, and 64 that idle
   --rounds <n>           rounds of each, medians are reported (${DEFAULT_CELLS.rounds})
   --seconds <n>          of each round (${DEFAULT_CELLS.seconds})
+npm run bench -- move [options]       how long a project is refused that moves to another cell
+  --messages <n>         messages it has delivered (${DEFAULT_PROJECT_MOVE.messages})
+  --waiting <n>          messages that wait (${DEFAULT_PROJECT_MOVE.waiting})
 npm run bench -- cli [options]        the help of each verb, and waypost logs -f on a busy log
   --rounds <n>           starts of each verb, medians are reported (${DEFAULT_COMMAND_LINE.rounds})
   --seconds <n>          seconds at ${DEFAULT_COMMAND_LINE.perSecond} entries a second (${DEFAULT_COMMAND_LINE.seconds})
@@ -141,6 +145,7 @@ const { values, positionals } = parseArgs({
     postgres: { type: 'boolean', default: false },
     seconds: { type: 'string' },
     minutes: { type: 'string' },
+    waiting: { type: 'string' },
     connections: { type: 'string' },
     rates: { type: 'string' },
     workers: { type: 'string' },
@@ -153,7 +158,9 @@ const { values, positionals } = parseArgs({
 
 const progress = (line: string) => process.stderr.write(`${line}\n`);
 
-function count(name: 'rounds' | 'messages' | 'runs' | 'seconds' | 'minutes' | 'workers', fallback: number): number {
+type Counted = 'rounds' | 'messages' | 'runs' | 'seconds' | 'minutes' | 'workers' | 'waiting';
+
+function count(name: Counted, fallback: number): number {
   const text = values[name];
   if (text === undefined) return fallback;
   if (!/^[1-9]\d*$/.test(text)) throw new Error(`--${name} must be a positive whole number, got "${text}"`);
@@ -469,6 +476,15 @@ async function runCells(): Promise<void> {
   if (figures.loaded.some(({ missing }) => missing > 0)) process.exitCode = 1;
 }
 
+async function runMove(): Promise<void> {
+  const figures = await measureProjectMove({
+    messages: count('messages', DEFAULT_PROJECT_MOVE.messages),
+    waiting: count('waiting', DEFAULT_PROJECT_MOVE.waiting),
+    onProgress: (step) => progress(step),
+  });
+  process.stdout.write(`${values.json ? JSON.stringify(figures) : projectMoveLine(figures)}\n`);
+}
+
 const [area, part, ...more] = positionals;
 if (values.help) process.stdout.write(HELP);
 else if (area === undefined) await runComparison();
@@ -489,6 +505,7 @@ else if (area === 'console' && more.length === 0 && part !== undefined && isCons
 else if (area === 'workers' && part === undefined) await runWorkers(DEFAULT_PRICE.databases);
 else if (area === 'workers' && (part === 'SQLite' || part === 'PostgreSQL')) await runWorkers([part]);
 else if (area === 'cells' && part === undefined) await runCells();
+else if (area === 'move' && part === undefined) await runMove();
 else if (area === 'metrics' && part === undefined) await runMetrics();
 else if (area === 'workflow' && part === undefined) await runWorkflow(WORKFLOW_PARTS);
 else if (area === 'workflow' && more.length === 0 && part !== undefined && isWorkflowPart(part)) {

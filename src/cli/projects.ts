@@ -1,25 +1,35 @@
 /** `waypost projects`: lists and makes projects, also while a server runs. */
 import { storeSettingsHelp } from '../config/page.ts';
+import { parseConfig } from '../config/parse.ts';
 import { columns, minuteOf, timeOf } from './columns.ts';
 import {
   type Command,
+  CommandFailed,
   EXIT,
   printJson,
   required,
   type Terminal,
   takeSwitch,
+  takeValue,
   takeWord,
   unknownAction,
 } from './command.ts';
 import { operate } from './operate.ts';
+import { progressOf } from './progress.ts';
 
-const VERBS = { list: 'Every project.', create: 'Makes a project and prints its signing keys.' };
+const VERBS = {
+  list: 'Every project.',
+  create: 'Makes a project and prints its signing keys.',
+  move: 'Moves a project to another cell, while servers run.',
+};
 
 export const projects: Command = {
   verbs: VERBS,
   help: () =>
     `Usage: waypost projects [list] [--json] [options]
        waypost projects create <name> [--json] [options]
+       waypost projects move <name> --to <cell> [--json] [options]
+       waypost projects move <name> --cancel [options]
 
 Messages, names, logs, limits and signing keys belong to a project: its tokens see nothing of another. Works on the data
 folder, whether a server runs on it or not.
@@ -29,6 +39,13 @@ folder, whether a server runs on it or not.
   create <name>
       Makes a project and prints its signing keys, which its endpoints verify deliveries with. "waypost tokens create"
       makes the token to publish with.
+  move <name>
+      Copies what the project has while servers run, then lets it wait for a moment: what is sent to it is refused with 503. What
+      was interrupted goes on when it is called again; until the project lives there, it can be cancelled.
+  --to <cell>
+      The cell's name; "waypost cells" lists them.
+  --cancel
+      End a move that was interrupted, and remove what was copied.
   --json
       Print JSON.
 ${storeSettingsHelp()}
@@ -42,6 +59,8 @@ Example: waypost projects create shop
         return list(rest, terminal, json);
       case 'create':
         return create(rest, terminal, json);
+      case 'move':
+        return move(rest, terminal, json);
       default:
         return unknownAction('projects', action, Object.keys(VERBS));
     }
@@ -71,6 +90,45 @@ async function create(args: readonly string[], terminal: Terminal, json: boolean
   } else {
     terminal.complain(`The project "${name}" is made. Its endpoints verify deliveries with these keys:\n\n`);
     terminal.print(`QSTASH_CURRENT_SIGNING_KEY=${signingKeys.current}\nQSTASH_NEXT_SIGNING_KEY=${signingKeys.next}\n`);
+  }
+  return EXIT.ok;
+}
+
+async function move(args: readonly string[], terminal: Terminal, json: boolean): Promise<number> {
+  const { word, rest } = takeWord(args);
+  const project = required(word, "projects move: the project's name");
+  const { value: to, rest: afterTo } = takeValue(rest, '--to');
+  const { given: isCancelled, rest: settings } = takeSwitch(afterTo, '--cancel');
+  if ((to === undefined) !== isCancelled) throw new CommandFailed('projects move: give --to or --cancel', EXIT.usage);
+  const config = parseConfig(terminal.env, settings);
+  const { cancelMoveOf, moveProjectTo } = await import('../operations/move-project.ts');
+  if (to === undefined) {
+    await cancelMoveOf(config, { project });
+    terminal.complain(`The project "${project}" stays where it is.\n`);
+    return EXIT.ok;
+  }
+  const progress = progressOf(terminal);
+  let rows = 0;
+  const { tables, pausedMs } = await moveProjectTo(config, {
+    ...{ project, to },
+    onProgress: (told) => {
+      if ('step' in told) {
+        progress.end();
+        terminal.complain(`${told.step}\n`);
+        return;
+      }
+      rows += told.rows;
+      progress.tell(rows, undefined, 'rows');
+    },
+  }).finally(progress.end);
+  if (json) printJson(terminal, { project, cell: to, ...(pausedMs !== undefined && { pausedMs }), tables });
+  else {
+    const lines = tables
+      .filter(({ rows: count }) => count > 0)
+      .map(({ table, rows: count, checksum }) => [table, String(count), checksum]);
+    if (lines.length > 0) terminal.print(columns([['TABLE', 'ROWS', 'CHECKSUM ON BOTH SIDES'], ...lines]));
+    const paused = pausedMs === undefined ? '' : ` It was refused for ${Math.round(pausedMs)} ms.`;
+    terminal.complain(`The project "${project}" lives in the cell "${to}" now.${paused}\n`);
   }
   return EXIT.ok;
 }

@@ -26,7 +26,7 @@ export interface CellEntry {
 }
 
 /** The directory, open for one command. */
-interface Directory {
+export interface Directory {
   config: Config;
   url: string;
   store: Store;
@@ -101,13 +101,15 @@ export function drainCell(config: Config, { name, isDraining }: { name: string; 
   });
 }
 
-async function cellNamed(store: Store, name: string): Promise<Cell> {
+/** Throws `CannotStart`. */
+export async function cellNamed(store: Store, name: string): Promise<Cell> {
   const cell = (await store.cells.listCells()).find((each) => each.name === name);
   if (cell) return cell;
   throw new CannotStart(`there is no cell ${JSON.stringify(name)}; "waypost cells" lists them`);
 }
 
-async function withDirectory<T>(config: Config, work: (directory: Directory) => Promise<T>): Promise<T> {
+/** Throws `CannotStart`. */
+export async function withDirectory<T>(config: Config, work: (directory: Directory) => Promise<T>): Promise<T> {
   const database = databaseOf(config);
   if (database.kind !== 'postgres')
     throw new CannotStart('an embedded database is one cell: WAYPOST_DATABASE_URL names a PostgreSQL for several');
@@ -128,7 +130,7 @@ async function withDirectory<T>(config: Config, work: (directory: Directory) => 
   }
 }
 
-function urlOf({ url, encryptionKey }: Directory, { sealedUrl }: Pick<Cell, 'sealedUrl'>): string {
+export function urlOf({ url, encryptionKey }: Directory, { sealedUrl }: Pick<Cell, 'sealedUrl'>): string {
   return sealedUrl === '' ? url : cellUrlOf(unseal(sealedUrl, encryptionKey), url);
 }
 

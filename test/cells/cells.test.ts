@@ -120,6 +120,47 @@ it('finds a message of any cell through any worker, by an id that no other cell 
   });
 });
 
+it('moves a project to another cell and back while it is in use, and delivers everything once', async () => {
+  const token = await projectWithToken('shop');
+  await done('cells', 'add', 'second', '--schema', 'second');
+  const [one, two] = await Promise.all([serve(), serve()]);
+  await Promise.all([opened(one, 'second'), opened(two, 'second')]);
+  const accepted: string[] = [];
+  const refusals = new Set<number>();
+  let isMoving = true;
+  const publishing = (async () => {
+    for (let count = 0; isMoving || accepted.length < 20; count += 1) {
+      const { status, headers } = await publish(count % 2 === 0 ? one : two, token, `message ${count}`);
+      if (status === 200) accepted.push(`message ${count}`);
+      else refusals.add(headers.has('retry-after') ? status : 0);
+    }
+  })();
+  const { stderr } = await give('projects', 'move', 'shop', '--to', 'second');
+  expect(stderr).toMatch(/The project "shop" lives in the cell "second" now. It was refused for \d+ ms/);
+  expect((await give('projects', 'move', 'shop', '--to', 'second')).stderr).toContain(
+    'lives in the cell "second" already',
+  );
+  const counted = await countIn('second.contents');
+  expect(await countIn('contents')).toBe(0);
+  await done('projects', 'move', 'shop', '--to', 'first');
+  isMoving = false;
+  await publishing;
+  expect(counted).toBeGreaterThan(0);
+  expect([...refusals].filter((status) => status !== 503)).toEqual([]);
+  await isReceived(...accepted);
+  expect(received.toSorted()).toEqual([...new Set(received)].toSorted());
+  expect(await countIn('second.contents')).toBe(0);
+});
+
+it('says why a project cannot be moved', async () => {
+  await done('cells', 'add', 'second', '--schema', 'second');
+  const said = async (...args: string[]) => (await give('projects', 'move', ...args)).stderr;
+  expect(await said('nobody', '--to', 'second')).toContain('there is no project "nobody"');
+  expect(await said('default', '--to', 'nowhere')).toContain('there is no cell "nowhere"');
+  expect(await said('default', '--cancel')).toContain('the project "default" is not being moved');
+  expect(await said('default')).toContain('give --to or --cancel');
+});
+
 it('lists cells with what is in them', async () => {
   await done('cells', 'add', 'second', '--schema', 'second');
   await done('projects', 'create', 'shop');

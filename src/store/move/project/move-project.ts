@@ -114,7 +114,7 @@ async function copyAndSwitch(options: MoveProjectOptions): Promise<MovedProject>
     await directory.setMovePhase({ projectId, phase: 'paused' });
     pausedAtMs = clock.elapsedMs;
     await become(source, projectId, 'leaving');
-    await source.transaction((tx) => awaitBatches(tx, projectId));
+    await source.transaction((tx) => awaitBatches(tx, projectId), { lockWaitMs: pauseMaxMs });
     onProgress({ step: 'copying the rest' });
     const tables = await copyRest(aligner, sinceMs);
     onProgress({ step: 'switching' });

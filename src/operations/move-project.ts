@@ -1,0 +1,95 @@
+/** What `waypost projects move` does: moves a project to another cell while both are in use. */
+import type { Config } from '../config/table.ts';
+import { type CellId, FIRST_CELL, type ProjectId } from '../engine/model.ts';
+import { LogDays } from '../store/drivers/postgres/log-days.ts';
+import { MoveRefused } from '../store/move/progress.ts';
+import {
+  cancelProjectMove,
+  type MovedProject,
+  type MoveProjectOptions,
+  moveProject,
+} from '../store/move/project/move-project.ts';
+import { CannotStart } from '../system/cannot-start.ts';
+import { systemClock } from '../system/system.ts';
+import { cellNamed, type Directory, urlOf, withDirectory } from './cells.ts';
+import { untilAllKnow } from './socket/everywhere.ts';
+import { openPostgresDriver } from './store-end.ts';
+
+export interface ProjectMoveRequest {
+  project: string;
+  /** The name of a cell. */
+  to: string;
+  onProgress?: MoveProjectOptions['onProgress'];
+}
+
+/**
+ * Resolves when the project lives in the cell, and nothing of it is left where it was. After an interruption the same call
+ * goes on. Throws `CannotStart`.
+ */
+export function moveProjectTo(config: Config, request: ProjectMoveRequest): Promise<MovedProject> {
+  return withDirectory(config, async (directory) => {
+    const { projectId, cellId } = await projectNamed(directory, request.project);
+    const { cellId: toCell } = await cellNamed(directory.store, request.to);
+    const under = await directory.store.moves.findMove({ projectId });
+    if (under === undefined && cellId === toCell)
+      throw new CannotStart(`the project "${request.project}" lives in the cell "${request.to}" already`);
+    await untilAllGuard(directory);
+    const fromCell = under?.fromCell ?? cellId;
+    return withBoth(directory, { projectId, fromCell, toCell }, (options) =>
+      moveProject({ ...options, ...(request.onProgress && { onProgress: request.onProgress }) }),
+    );
+  });
+}
+
+/** Ends a move that was interrupted before the project lived in the new cell, and removes what was copied. Throws `CannotStart`. */
+export function cancelMoveOf(config: Config, { project }: Pick<ProjectMoveRequest, 'project'>): Promise<void> {
+  return withDirectory(config, async (directory) => {
+    const { projectId } = await projectNamed(directory, project);
+    const under = await directory.store.moves.findMove({ projectId });
+    if (under === undefined) throw new CannotStart(`the project "${project}" is not being moved`);
+    await withBoth(directory, under, cancelProjectMove);
+  });
+}
+
+async function projectNamed({ store }: Directory, name: string): Promise<{ projectId: ProjectId; cellId: CellId }> {
+  const { projects } = await store.projects.readAccounts();
+  const found = projects.find((project) => project.name === name);
+  if (found) return found;
+  throw new CannotStart(`there is no project ${JSON.stringify(name)}; "waypost projects" lists them`);
+}
+
+/** A worker that does not know that there are cells asks none whether a project is there. */
+async function untilAllGuard({ store, config: { workerTimeoutMs } }: Directory): Promise<void> {
+  const behind = await untilAllKnow({ store, clock: systemClock, workerTimeoutMs });
+  if (behind.length > 0)
+    throw new CannotStart(
+      `these workers have not said that they know the cells: ${behind.join(', ')}; try again later`,
+    );
+}
+
+type Where = Pick<MoveProjectOptions, 'projectId' | 'fromCell' | 'toCell'>;
+
+async function withBoth<T>(
+  directory: Directory,
+  { projectId, fromCell, toCell }: Where,
+  work: (options: MoveProjectOptions) => Promise<T>,
+): Promise<T> {
+  const cells = await directory.store.cells.listCells();
+  const open = (cellId: CellId) => {
+    const { sealedUrl = '' } = cells.find((cell) => cell.cellId === cellId && cellId !== FIRST_CELL) ?? {};
+    return openPostgresDriver(urlOf(directory, { sealedUrl }));
+  };
+  const [source, target] = [open(fromCell), open(toCell)];
+  const days = new LogDays(target);
+  try {
+    return await work({
+      ...{ projectId, fromCell, toCell, directory: directory.store.moves, source, target, clock: systemClock },
+      makeRoom: (logs) => days.makeFor(logs),
+    });
+  } catch (error) {
+    if (error instanceof MoveRefused) throw new CannotStart(error.message, { cause: error });
+    throw error;
+  } finally {
+    await Promise.all([source.close(), target.close()]);
+  }
+}
