@@ -7,6 +7,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { request } from 'undici';
 import type { Cluster } from '../test/support/postgres/cluster.ts';
 import { type ListeningProcess, residentMebibytes } from './child-process.ts';
 import { startCpuMeter } from './cpu.ts';
@@ -104,14 +105,10 @@ async function withCells<T>(
       await operate(['cells', 'add', `c${cell}`, '--schema', `c${cell}`, '--data-dir', dataDir], env);
     }
     const tokens = await makeProjects(dataDir, projects, env);
-    let opened = 1;
     const flags = ['--allow-destinations', '127.0.0.1'];
-    const onLine = (line: string) => {
-      if (line.includes('"cell_opened"')) opened += 1;
-    };
-    const waypost = await startWaypost({ command: 'serve', dataDir, flags, env, onLine });
+    const waypost = await startWaypost({ command: 'serve', dataDir, flags, env });
     try {
-      while (opened < cells) await sleep(50);
+      while (!(await servesAll(waypost))) await sleep(LOOK_MS);
       return await work({ cells, waypost, server, databaseUrl, tokens });
     } finally {
       await waypost.end('SIGTERM');
@@ -119,6 +116,15 @@ async function withCells<T>(
   } finally {
     rmSync(dataDir, { recursive: true, force: true });
   }
+}
+
+/** Between two looks whether all cells are open. */
+const LOOK_MS = 200;
+
+async function servesAll({ url }: ListeningProcess): Promise<boolean> {
+  const answer = await request(`${url}/readyz`);
+  const { away = [] } = (await answer.body.json()) as { away?: string[] };
+  return answer.statusCode === 200 && away.length === 0;
 }
 
 async function measureLoad(at: At, receiver: Receiver, options: CellsOptions): Promise<LoadedFigures> {
