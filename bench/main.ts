@@ -35,10 +35,19 @@ import { DEFAULT_METRICS, measureMetrics } from './metrics.ts';
 import { DEFAULT_OUTAGE, measureOutage } from './outage/measure.ts';
 import { DEFAULT_OVERLOAD, measureOverload } from './overload/measure.ts';
 import { overloadLine, overloadTable } from './overload/report.ts';
+import { measureCitus } from './postgres/citus.ts';
 import { DEFAULT_CLAIMS, measureClaims } from './postgres/claims.ts';
 import { installLibraries, LIBRARIES, type StartContestant, startLibraryAlone } from './postgres/job-contestant.ts';
 import { DEFAULT_JOBS, measureJobs } from './postgres/jobs.ts';
-import { jobsLine, jobsTable, pieceLine, sustainedSummary, workersLine, workersTable } from './postgres/report.ts';
+import {
+  citusTable,
+  jobsLine,
+  jobsTable,
+  pieceLine,
+  sustainedSummary,
+  workersLine,
+  workersTable,
+} from './postgres/report.ts';
 import { DEFAULT_SUSTAINED, measureSustained } from './postgres/sustained.ts';
 import { startWaypostOnPostgres, startWaypostOnSqlite, startWebhooksOn } from './postgres/webhooks/contestants.ts';
 import { DEFAULT_WORKERS, measureWorkers } from './postgres/workers.ts';
@@ -129,6 +138,8 @@ npm run bench -- postgres [workers|claims|jobs] [options]    workers on PostgreS
   --peers <kind>         as above, for workers
   --messages <n>         due messages to claim from (${DEFAULT_CLAIMS.messages})
   --alone                without BullMQ, pg-boss and Graphile Worker, which are installed from npm, and Redis
+npm run bench -- citus [options]      one worker on Citus, beside PostgreSQL of the installation that CITUS_FOLDER names
+  --rounds <n>           rounds of each, in turns (3)
 npm run bench -- postgres sustained [options]
   --minutes <n>          of ${DEFAULT_SUSTAINED.perSecond} messages a second (30)
 all
@@ -409,6 +420,17 @@ function jobContestants(): StartContestant[] {
   return [...waypost, ...webhooks, ...LIBRARIES.map((library) => startLibraryAlone(library, folder))];
 }
 
+async function runCitus(): Promise<void> {
+  const rounds = count('rounds', DEFAULT_WORKERS.rounds);
+  const figures = await measureCitus({
+    ...DEFAULT_WORKERS,
+    ...{ peers: peers(), rounds },
+    onRound: (round, each) => progress(workersLine(each, round)),
+  });
+  process.stdout.write(`${values.json ? JSON.stringify(figures) : citusTable(figures, rounds)}\n`);
+  if (figures.some(({ missing }) => missing > 0)) process.exitCode = 1;
+}
+
 async function runPostgres(parts: readonly PostgresPart[]): Promise<void> {
   const rounds = count('rounds', DEFAULT_WORKERS.rounds);
   const report: Record<string, unknown> = {};
@@ -506,6 +528,7 @@ else if (area === 'workers' && part === undefined) await runWorkers(DEFAULT_PRIC
 else if (area === 'workers' && (part === 'SQLite' || part === 'PostgreSQL')) await runWorkers([part]);
 else if (area === 'cells' && part === undefined) await runCells();
 else if (area === 'move' && part === undefined) await runMove();
+else if (area === 'citus' && part === undefined) await runCitus();
 else if (area === 'metrics' && part === undefined) await runMetrics();
 else if (area === 'workflow' && part === undefined) await runWorkflow(WORKFLOW_PARTS);
 else if (area === 'workflow' && more.length === 0 && part !== undefined && isWorkflowPart(part)) {

@@ -5,7 +5,7 @@ import { type Cluster, startCluster } from '../../test/support/postgres/cluster.
 import type { Parties } from '../cpu.ts';
 
 /** What a server with this much memory is usually given; the rest is as it comes. */
-const SETTINGS = {
+export const SETTINGS = {
   fsync: 'on',
   synchronous_commit: 'on',
   full_page_writes: 'on',

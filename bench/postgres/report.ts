@@ -4,7 +4,7 @@ import { table } from '../table.ts';
 import type { JobFigures } from './jobs.ts';
 import type { DatabaseWork } from './statements.ts';
 import type { SustainedPiece, SustainedReport } from './sustained.ts';
-import type { WorkersFigures, WorkersName, WorkersReport } from './workers.ts';
+import type { WorkersFigures, WorkersReport } from './workers.ts';
 
 const STATEMENT_TEXT_MAX = 100;
 
@@ -15,6 +15,30 @@ export function workersLine({ contestant, perSecond, coresBusy, missing }: Worke
 }
 
 export function workersTable({ figures, work, countedMessages }: WorkersReport, rounds: number): string {
+  return [
+    ...figureTables(figures, rounds, [
+      ratioLine(figures, 'one worker', 'null relay'),
+      ratioLine(figures, 'two processes', 'one worker'),
+      ratioLine(figures, 'two threads', 'one worker'),
+    ]),
+    '',
+    workTable(work, countedMessages),
+  ].join('\n');
+}
+
+export function citusTable(figures: readonly WorkersFigures[], rounds: number): string {
+  const ratios = [
+    ratioLine(figures, 'through the coordinator', 'PostgreSQL'),
+    ratioLine(figures, 'at the node', 'PostgreSQL'),
+  ];
+  return figureTables(figures, rounds, ratios).join('\n');
+}
+
+function figureTables(
+  figures: readonly WorkersFigures[],
+  rounds: number,
+  ratios: readonly (string | undefined)[],
+): string[] {
   const columns = [
     '',
     'messages/s',
@@ -43,20 +67,14 @@ export function workersTable({ figures, work, countedMessages }: WorkersReport, 
   ]);
   return [
     table(`medians of ${rounds} rounds`, columns, rows),
-    ratioLine(figures, 'one worker', 'null relay'),
-    ratioLine(figures, 'two processes', 'one worker'),
-    ratioLine(figures, 'two threads', 'one worker'),
+    ...ratios,
     '',
     table('CPU ms per 1,000 messages of the burst (share of one core meanwhile)', ['', ...parties], cpuRows),
-    '',
-    workTable(work, countedMessages),
-  ]
-    .filter((line) => line !== undefined)
-    .join('\n');
+  ].filter((line) => line !== undefined);
 }
 
-function ratioLine(figures: readonly WorkersFigures[], name: WorkersName, to: WorkersName): string | undefined {
-  const rateOf = (wanted: WorkersName) => figures.find(({ contestant }) => contestant === wanted)?.perSecond;
+function ratioLine(figures: readonly WorkersFigures[], name: string, to: string): string | undefined {
+  const rateOf = (wanted: string) => figures.find(({ contestant }) => contestant === wanted)?.perSecond;
   const [rate, other] = [rateOf(name), rateOf(to)];
   return rate === undefined || other === undefined ? undefined : `${name} / ${to}: ${(rate / other).toFixed(2)}`;
 }

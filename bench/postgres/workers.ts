@@ -19,19 +19,22 @@ import { countWork, type DatabaseWork, SYNCS_TOLD_AFTER_MS, untilNoneIsLeft } fr
 
 export type WorkersName = 'null relay' | 'one worker' | 'two processes' | 'two threads';
 
-export interface WorkersOptions {
+export interface Workload {
   peers: Peers;
-  rounds: number;
-  contestants: readonly WorkersName[];
   warmUpMessages: number;
   /** Of the burst. */
   messages: number;
   steadySeconds: number;
+  limitMs: number;
+}
+
+export interface WorkersOptions extends Workload {
+  rounds: number;
+  contestants: readonly WorkersName[];
   /** Whose statements are counted, once, after the rounds. */
   countedMessages: number;
   /** How long PostgreSQL's sessions may keep their counts of syncs to themselves. */
   syncsToldAfterMs: number;
-  limitMs: number;
   onRound?: (round: number, figures: WorkersFigures) => void;
 }
 
@@ -47,7 +50,7 @@ export const DEFAULT_WORKERS = {
 };
 
 export interface WorkersFigures {
-  contestant: WorkersName;
+  contestant: string;
   /** From the first publish to the last arrival, 64 under way. */
   perSecond: number;
   publishP50Ms: number;
@@ -95,8 +98,8 @@ export async function measureWorkers(options: WorkersOptions): Promise<WorkersRe
 }
 
 /** Running processes that take messages, and what they keep them in. */
-interface Workers {
-  name: WorkersName;
+export interface Workers {
+  name: string;
   processes: readonly [ListeningProcess, ...ListeningProcess[]];
   parties: Parties;
   /** Absent: they keep nothing. */
@@ -132,7 +135,7 @@ async function withRelay<T>(use: (workers: Workers) => Promise<T>): Promise<T> {
   }
 }
 
-async function measure(workers: Workers, receiver: Receiver, options: WorkersOptions): Promise<WorkersFigures> {
+export async function measure(workers: Workers, receiver: Receiver, options: Workload): Promise<WorkersFigures> {
   const target = targetOf(workers, receiver, options);
   await warmUp(workers, receiver, options);
 
@@ -184,7 +187,7 @@ async function count(
 }
 
 /** Compiled code, open connections, prepared statements, and statistics that are not of empty tables. */
-async function warmUp(workers: Workers, receiver: Receiver, options: WorkersOptions): Promise<void> {
+async function warmUp(workers: Workers, receiver: Receiver, options: Workload): Promise<void> {
   await receiver.expect(options.warmUpMessages);
   await publishAll(targetOf(workers, receiver, options), options.warmUpMessages);
   if (!(await receiver.complete(options.limitMs))) {
@@ -194,7 +197,7 @@ async function warmUp(workers: Workers, receiver: Receiver, options: WorkersOpti
   if (workers.databaseUrl !== undefined) await refreshStatistics(workers.databaseUrl);
 }
 
-function targetOf({ processes: [first, ...others] }: Workers, receiver: Receiver, options: WorkersOptions): LoadTarget {
+function targetOf({ processes: [first, ...others] }: Workers, receiver: Receiver, options: Workload): LoadTarget {
   return {
     peers: options.peers,
     url: first.url,
@@ -205,7 +208,7 @@ function targetOf({ processes: [first, ...others] }: Workers, receiver: Receiver
 }
 
 /** What is missing or was repeated is added up: one lost message in three rounds is one too many. */
-function medians(rounds: WorkersFigures[]): WorkersFigures {
+export function medians(rounds: WorkersFigures[]): WorkersFigures {
   const [first] = rounds;
   if (first === undefined) throw new Error('a comparison needs at least one round');
   const middle = (value: (round: WorkersFigures) => number) => median(rounds.map(value));

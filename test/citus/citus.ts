@@ -1,9 +1,15 @@
 /** How does a test get a real Citus: a coordinator and two nodes, each a PostgreSQL of its own on this machine? */
+import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
+import { systemClock } from '../../src/system/system.ts';
 import { type Cluster, type Row, startCluster } from '../support/postgres/cluster.ts';
 import { TcpProxy } from '../support/tcp-proxy.ts';
 
 /** The installation of PostgreSQL with Citus that the tests are given: the folder that holds `bin`. No package has one. */
-const INSTALLATION = process.env['CITUS_FOLDER'];
+export function installationOfCitus(): string {
+  const folder = process.env['CITUS_FOLDER'];
+  if (folder === undefined) throw new Error('CITUS_FOLDER names no installation of PostgreSQL with Citus');
+  return folder;
+}
 
 const SETTINGS = {
   shared_preload_libraries: 'citus',
@@ -37,8 +43,7 @@ export class Citus {
 
   /** Resolves when the coordinator knows both nodes. */
   static async start({ settings = {}, hasLinks = false }: CitusOptions = {}): Promise<Citus> {
-    if (INSTALLATION === undefined) throw new Error('CITUS_FOLDER names no installation of PostgreSQL with Citus');
-    const options = { binaries: INSTALLATION, settings: { ...SETTINGS, ...settings } };
+    const options = { binaries: installationOfCitus(), settings: { ...SETTINGS, ...settings } };
     const started = await Promise.allSettled([startCluster(options), startCluster(options), startCluster(options)]);
     const clusters = started.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
     try {
@@ -126,4 +131,13 @@ export class Citus {
 
 function portOf({ server, link }: Node): number {
   return link?.port ?? server.port;
+}
+
+/** A schema with the tables of a store, and nothing in them. */
+export async function makeStore(citus: Citus, schema: string): Promise<string> {
+  await citus.makeSchema(schema);
+  const url = citus.url(schema);
+  const store = await openPostgresStore({ url, listenUrl: '', clock: systemClock, sender: schema, onFatal: () => {} });
+  await store.close();
+  return url;
 }

@@ -6,7 +6,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CONNECTION_FAULTS, type Fault, SERVER_FAULTS, WORKER_FAULTS } from '../cluster/faults.ts';
 import { judge } from '../cluster/judge.ts';
 import { openWorld, type World } from '../cluster/world.ts';
-import { makeStore, useCitus } from './shared.ts';
+import { makeStore } from './citus.ts';
+import { useCitus } from './shared.ts';
 
 const SEED = Number(process.env['WAYPOST_CLUSTER_SEED'] ?? 20_261_123);
 const SCHEMA = 'cell';

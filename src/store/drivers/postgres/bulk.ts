@@ -17,12 +17,20 @@ export class BulkStatements {
   readonly #known = new Map<string, BulkStatement>();
   #columnTypes: ColumnTypes = new Map();
 
-  /** `queries` are those of the transaction that asks, which may have made the table itself. */
-  async insert(table: string, columns: readonly string[], queries: Queries): Promise<BulkStatement> {
-    const name = `insert ${table} ${columns}`;
+  /**
+   * `queries` are those of the transaction that asks, which may have made the table itself. `condition` is one that always
+   * holds.
+   */
+  async insert(
+    table: string,
+    columns: readonly string[],
+    queries: Queries,
+    condition?: string,
+  ): Promise<BulkStatement> {
+    const name = `insert ${table} ${columns} ${condition}`;
     return (
       this.#known.get(name) ??
-      this.#keep(name, insertInto(table, columns, await this.#typesOf(table, columns, queries)))
+      this.#keep(name, insertInto(table, columns, await this.#typesOf(table, columns, queries), condition))
     );
   }
 
@@ -46,8 +54,17 @@ export class BulkStatements {
   }
 }
 
-function insertInto(table: string, columns: readonly string[], types: readonly ColumnType[]): BulkStatement {
-  return { text: `insert into ${table} (${columns.join(', ')}) select * from unnest(${arraysOf(types)})`, types };
+function insertInto(
+  table: string,
+  columns: readonly string[],
+  types: readonly ColumnType[],
+  condition?: string,
+): BulkStatement {
+  const where = condition === undefined ? '' : ` where ${condition}`;
+  return {
+    text: `insert into ${table} (${columns.join(', ')}) select * from unnest(${arraysOf(types)})${where}`,
+    types,
+  };
 }
 
 function updateOf(table: string, all: readonly string[], types: readonly ColumnType[]): BulkStatement {

@@ -3,7 +3,7 @@ import type { Writable } from 'node:stream';
 import type pg from 'pg';
 import type { SqlParam } from '../../driver.ts';
 import { ConnectionPool, type PoolOptions, placeOf } from './pool.ts';
-import { toParameter, toPostgres, unescapeText } from './text.ts';
+import { type Sized, toParameter, toPostgres, unescapeText } from './text.ts';
 
 export interface ConnectionOptions extends PoolOptions {
   /** False behind a pooler that changes connections between transactions and mixes up prepared statements. */
@@ -55,7 +55,7 @@ export class Connections {
   readonly #prepares: boolean;
   /** What the names of its prepared statements begin with: the same text means other tables in another schema. */
   readonly #prefix: string;
-  readonly #hasSchema: boolean;
+  #sized: Sized;
   readonly #translated = new Map<string, Translated>();
   readonly #names: Map<string, string>;
 
@@ -64,7 +64,7 @@ export class Connections {
     this.#pool = (pool ?? new ConnectionPool(options)).join();
     const { schema } = placeOf(options.url);
     this.#names = this.#pool.namesIn(schema);
-    this.#hasSchema = schema !== undefined;
+    this.#sized = schema === undefined ? 'ofDatabase' : 'ofSchema';
     this.#prefix = schema === undefined ? 'waypost' : `waypost_${schema}`;
   }
 
@@ -129,6 +129,11 @@ export class Connections {
     return this.#pool.endOf(client);
   }
 
+  /** The rows are on a node of Citus: from now on that is asked how large it is. */
+  noteRouted(): void {
+    this.#sized = 'ofNode';
+  }
+
   close(): Promise<void> {
     return this.#pool.leave();
   }
@@ -136,7 +141,7 @@ export class Connections {
   #translate(text: string): Translated {
     const known = this.#translated.get(text);
     if (known) return known;
-    const translated: Translated = { text: toPostgres(text, { hasSchema: this.#hasSchema }) };
+    const translated: Translated = { text: toPostgres(text, this.#sized) };
     const name = this.#nameOf(text);
     if (name !== undefined) translated.name = name;
     if (this.#translated.size < PREPARED_MAX && !DEFINITION.test(text)) this.#translated.set(text, translated);

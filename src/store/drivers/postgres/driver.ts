@@ -152,6 +152,7 @@ export class PostgresDriver implements Driver {
   async #ask(client: PoolClient): Promise<Session> {
     try {
       const session = await askSession(this.#connections, client, this.#sessions);
+      if (session.isRouted) this.#connections.noteRouted();
       if (session.isNamed) this.#session = session;
       return session;
     } catch (error) {
@@ -399,7 +400,7 @@ class PostgresTransaction implements Transaction {
   }
 
   async insertMany(table: string, columns: readonly string[], rows: readonly (readonly SqlValue[])[]): Promise<void> {
-    if (rows.length > 0) this.#sendRows(await this.#bulk.insert(table, columns, this), rows);
+    if (rows.length > 0) this.#sendRows(await this.#bulk.insert(table, columns, this, this.#session.insertsIf), rows);
   }
 
   async updateMany(

@@ -23,6 +23,8 @@ export interface Session {
   lookUp: string;
   /** `now`: Unix time in milliseconds, at this moment. */
   clock: string;
+  /** Holds always; where it is part of an insert of many rows, that is done where the rows go. */
+  insertsIf?: string;
   /** The rows are on a node of Citus. */
   isRouted: boolean;
   /** Whether `begin` names the transaction. */
@@ -156,6 +158,7 @@ function sessionAt(place: Place, { schema, statementTimeoutMs, mayIdleMs }: Sess
     begin: [`select ${forWrites}, ${gateAt(place.gateId)}`, `${named(SERVER_OF_ROWS)} ${AT_THE_ROWS}`],
     beginRead: [...unborn.beginRead, `select ${forReads} ${AT_THE_ROWS}`],
     clock: `${CLOCK} ${AT_THE_ROWS}`,
+    insertsIf: `exists (select 1 ${AT_THE_ROWS})`,
     isNamed: true,
   };
 }

@@ -9,24 +9,31 @@ import { spellLookups } from './lookups.ts';
 
 const DEFINITION = /^\s*(create table|alter table)\b/;
 
-/** A store that has a schema of its own may not have the database for itself. */
+/**
+ * A store that has a schema of its own may not have the database for itself. `ofNode`: of the node of Citus that has the
+ * store; what one schema takes there only the node could say, table by table.
+ */
 const SIZE = {
   ofDatabase: '(select pg_database_size(current_database()) as bytes, null::bigint as unused)',
   ofSchema: `(select coalesce(sum(pg_total_relation_size(oid)), 0)::bigint as bytes, null::bigint as unused
     from pg_class where relnamespace = current_schema()::regnamespace and relkind = 'r')`,
+  ofNode: `(select pg_database_size(current_database()) as bytes, null::bigint as unused
+    from migrations where number = 1)`,
 };
+
+/** What of the server tells how large the store is. */
+export type Sized = keyof typeof SIZE;
 
 /**
  * `?` becomes `$1` and so on; `in (??)` compares with an array, and `list (??)` is one as rows. In definitions, text columns
  * get byte order.
  */
-export function toPostgres(text: string, { hasSchema = false } = {}): string {
+export function toPostgres(text: string, sized: Sized = 'ofDatabase'): string {
   // Names and keys are compared as in SQLite, byte by byte, whatever the database's language.
   if (DEFINITION.test(text)) return text.replaceAll(/\btext\b/g, 'text collate "C"');
   let count = 0;
-  const size = hasSchema ? SIZE.ofSchema : SIZE.ofDatabase;
-  const sized = text.replace('from database_size', `from ${size}`);
-  return spellLookups(sized).replaceAll(/not in \(\?\?\)|in \(\?\?\)|list \(\?\?\) (\w+)|\?/g, (mark, list) => {
+  const withSize = text.replace('from database_size', `from ${SIZE[sized]}`);
+  return spellLookups(withSize).replaceAll(/not in \(\?\?\)|in \(\?\?\)|list \(\?\?\) (\w+)|\?/g, (mark, list) => {
     count += 1;
     if (mark === '?') return `$${count}`;
     if (list !== undefined) return `unnest($${count}::bigint[]) ${list}(value)`;
