@@ -60,14 +60,19 @@ function rowOf(table: MovedTable, columns: readonly Column[], random: SeededRand
     const isUnique = table.key.includes(column.name) || ['id', 'name', 'slot'].includes(column.name);
     if (column.type === 'text') return isUnique ? `${textOf(random)}${index}` : textOf(random);
     if (column.type === 'blob') return random.bytes(random.choose([1, 3, 200, 20_000]));
+    if (isUnique && table.key.length > 1 && isOwner(column.name)) return index % 3;
     return numberOf(column.name, random, isUnique, index);
   });
 }
 
+/** Many rows belong to each owner, so that keys of two columns matter. */
+function isOwner(column: string): boolean {
+  return column === 'project_id' || column === 'run_key';
+}
+
 function numberOf(column: string, random: SeededRandom, isUnique: boolean, index: number): number {
   if (column.endsWith('_ms')) return T0 + random.int(-10, 10) * DAY_MS + random.int(0, DAY_MS);
-  // The last one is as large as numbers get; few belong to each owner, so that keys of two columns matter.
-  if (isUnique) return column === 'project_id' || column === 'run_key' ? index % 3 : NUMBER_MAX - index * 1_000;
+  if (isUnique) return NUMBER_MAX - index * 1_000; // the first one is as large as numbers get
   if (/_key$|_token$|_seq$/.test(column)) return random.int(1, NUMBER_MAX);
   return random.int(0, 3);
 }
