@@ -55,7 +55,8 @@ export const PLANTED_BUGS: Record<string, PlantedBug> = {
   'the messages of a full origin are forgotten': { promise: 'P2', sabotage: () => altered(forgettingLines) },
   'an outcome is given up when the store refuses it': {
     promise: 'P7',
-    seed: 7,
+    seed: 65,
+    steps: 100,
     sabotage: () => altered(givingUpOutcomes),
   },
   'a slot is never given back': { promise: 'P2', sabotage: () => altered(losingSlots) },
