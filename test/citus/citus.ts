@@ -118,6 +118,17 @@ export class Citus {
     return target.server;
   }
 
+  /** Citus moves all that is on the node of a schema away, by a job of its own, so that the node could go. It may be used again afterwards. */
+  async drain(schema: string): Promise<void> {
+    const node = portOf(await this.#findNode(schema));
+    const use = 'select citus_set_node_property($1, $2, $3, $4)';
+    await this.query(use, ['127.0.0.1', node, 'shouldhaveshards', false]);
+    await this.query('select citus_rebalance_start(drain_only => true)');
+    await this.query('select citus_rebalance_wait()');
+    if (portOf(await this.#findNode(schema)) === node) throw new Error('the node still has the schema');
+    await this.query(use, ['127.0.0.1', node, 'shouldhaveshards', true]);
+  }
+
   /** On the coordinator. */
   query(text: string, values: readonly unknown[] = []): Promise<Row[]> {
     return this.coordinator.query(text, values);

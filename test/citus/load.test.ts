@@ -21,6 +21,9 @@ const MOVES: Record<string, Fault> = {
       await world.goOn(40);
     }
   },
+  'while Citus empties the node that has the store': async () => {
+    await citus().drain(SCHEMA);
+  },
   'while a worker is killed in the middle of a move': async (world) => {
     const worker = world.random.choose(world.workers.all);
     const moved = citus().move(SCHEMA);

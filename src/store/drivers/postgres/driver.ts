@@ -98,6 +98,11 @@ export class PostgresDriver implements Driver {
     this.#sessions = { ...placeOf(options.url), statementTimeoutMs, mayIdleMs };
   }
 
+  /** Whether the rows are on a node of Citus, as far as is known: nobody has said so before the first connection. */
+  get isRouted(): boolean {
+    return this.#session?.isRouted ?? false;
+  }
+
   async transaction<T>(work: (tx: Transaction) => Promise<T>, options: TransactionOptions = {}): Promise<T> {
     for (let tries = 1; ; tries++) {
       try {

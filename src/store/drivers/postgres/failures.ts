@@ -11,6 +11,7 @@ const IDLE = '25P03';
 // transaction.
 const AGAIN = new Set(['40001', '40P01', '23505', IDLE]);
 const FULL = '53100';
+const INTERNAL = 'XX000';
 /** A lock was not free in time. */
 const LOCKED = '55P03';
 const UNAVAILABLE_CLASSES = new Set([
@@ -30,6 +31,9 @@ const UNAVAILABLE = new Set([
 
 // A pooler mixes connections: a prepared statement belongs to another connection, or exists already.
 const ELSEWHERE = new Set(['26000', '42P05']);
+
+/** What Citus says, as an internal error, when its server is killed under it. */
+const KILLED = /^postmaster was shut down/;
 
 /** The server's code of `error`; undefined when it did not come from the server. */
 function sqlStateOf(error: unknown): string | undefined {
@@ -77,6 +81,9 @@ export function classify(error: unknown): unknown {
     return new StoreUnavailable(`${reason} (${reasonOf(error)})`, { cause: error });
   }
   if (state === FULL) return new StoreFull(`the disk of the database is full: ${reasonOf(error)}`, { cause: error });
+  if (state === INTERNAL && KILLED.test(reasonOf(error))) {
+    return new StoreUnavailable(`the database was killed: ${reasonOf(error)}`, { cause: error });
+  }
   if (UNAVAILABLE.has(state) || UNAVAILABLE_CLASSES.has(state.slice(0, 2))) {
     return new StoreUnavailable(`the database is not available (${state}): ${reasonOf(error)}`, { cause: error });
   }

@@ -78,7 +78,7 @@ const SHARE_LOCK = 5;
 const CLOCK = 'select cast(floor(extract(epoch from clock_timestamp()) * 1000) as bigint) as now';
 
 /**
- * What is known of the database that a URL leads to. `unborn`: on Citus, before the first migration. `gateId`: the number
+ * What is known of the database that a URL leads to. `unborn`: on Citus, before the schema or the first migration. `gateId`: the number
  * that Citus has for the first of the store's tables.
  */
 type Place = { kind: 'here' } | { kind: 'routed'; gateId: number } | { kind: 'unborn' };
@@ -96,13 +96,18 @@ async function findPlace(connections: Connections, client: pg.ClientBase, { sche
     (await connections.sendOwn<Record<string, number | null>>(client, text, values)).rows[0] ?? {};
   const { citus } = await ask(`select to_regclass('pg_catalog.pg_dist_schema') is not null as citus`);
   if (citus !== 1) return { kind: 'here' };
-  const { routed, gateId = null } = await ask(
-    `select exists (select 1 from pg_dist_schema where schemaid = to_regnamespace(at.name)) as routed,
+  const {
+    isThere,
+    routed,
+    gateId = null,
+  } = await ask(
+    `select to_regnamespace(at.name) is not null as "isThere",
+       exists (select 1 from pg_dist_schema where schemaid = to_regnamespace(at.name)) as routed,
        (select shardid from pg_dist_shard where logicalrelid = to_regclass(at.name || '.migrations')) as "gateId"
      from (select quote_ident(coalesce(nullif($1, ''), current_schema())) as name) at`,
     [schema ?? ''],
   );
-  if (routed !== 1) return { kind: 'here' };
+  if (isThere === 1 && routed !== 1) return { kind: 'here' };
   return gateId === null ? { kind: 'unborn' } : { kind: 'routed', gateId };
 }
 
@@ -116,51 +121,53 @@ function gateAt(id: number): string {
 }
 
 function sessionAt(place: Place, { schema, statementTimeoutMs, mayIdleMs }: SessionOptions): Session {
-  // Generic plans take less CPU. Citus has none for most statements: it must know the values to find the node.
-  const planner = {
-    ...(schema !== undefined && { search_path: `"${schema}"` }),
-    ...PLANNER,
-    ...(place.kind === 'here' && { plan_cache_mode: 'force_generic_plan' }),
-  };
-  const plans = Object.entries(planner).map(([name, value]) => `set_config('${name}', '${value}', true)`);
+  const path = schema === undefined ? {} : { search_path: `"${schema}"` };
   // The last limit is for a program that is stopped or cut off while an answer is sent to it: no other limit ends that.
-  const settings = (idleMs: number) =>
-    [
-      `set_config('statement_timeout', '${statementTimeoutMs}', true)`,
-      `set_config('idle_in_transaction_session_timeout', '${idleMs}', true)`,
-      `set_config('tcp_user_timeout', '${statementTimeoutMs}', true)`,
-      ...plans,
-    ].join(', ');
-  const forWrites = `${SYNCHRONOUS}, ${WARNINGS}, ${LOCK_TIMEOUT}, ${settings(mayIdleMs)}`;
-  const forReads = settings(statementTimeoutMs);
+  const limits = (idleMs: number) => ({
+    statement_timeout: String(statementTimeoutMs),
+    idle_in_transaction_session_timeout: String(idleMs),
+    tcp_user_timeout: String(statementTimeoutMs),
+  });
+  const [writing, reading] = [limits(mayIdleMs), limits(statementTimeoutMs)];
+  const forWrites = `${SYNCHRONOUS}, ${WARNINGS}, ${LOCK_TIMEOUT}`;
   const named = (server: string) => `select pg_current_xact_id()::text as xid, ${server} as server, ${forWrites}`;
   if (place.kind === 'here') {
+    const plans = { ...path, ...PLANNER, plan_cache_mode: 'force_generic_plan' };
     return {
-      begin: [named(SERVER)],
-      beginRead: [`select ${forReads}`],
+      begin: [`${named(SERVER)}, ${setting({ ...writing, ...plans })}`],
+      beginRead: [`select ${setting({ ...reading, ...plans })}`],
       lookUp: lookUpAt(SERVER),
       clock: CLOCK,
       isRouted: false,
       isNamed: true,
     };
   }
+  // No generic plans: Citus has none for most statements, since it must know the values to find the node.
   const unborn: Session = {
-    begin: [`select ${forWrites}`],
-    beginRead: [`select ${forReads}`],
+    begin: [`select ${forWrites}, ${setting({ ...writing, ...path })}`],
+    beginRead: [`select ${setting({ ...reading, ...path })}`],
     lookUp: `${lookUpAt(SERVER_OF_ROWS)} ${AT_THE_ROWS}`,
     clock: CLOCK,
     isRouted: true,
     isNamed: false,
   };
   if (place.kind === 'unborn') return unborn;
+  const atTheRows = `${named(SERVER_OF_ROWS)}, ${setting({ ...writing, ...PLANNER })} ${AT_THE_ROWS}`;
   return {
     ...unborn,
-    begin: [`select ${forWrites}, ${gateAt(place.gateId)}`, `${named(SERVER_OF_ROWS)} ${AT_THE_ROWS}`],
-    beginRead: [...unborn.beginRead, `select ${forReads} ${AT_THE_ROWS}`],
+    begin: [...unborn.begin.map((begin) => `${begin}, ${gateAt(place.gateId)}`), atTheRows],
+    beginRead: [...unborn.beginRead, `select ${setting({ ...reading, ...PLANNER })} ${AT_THE_ROWS}`],
     clock: `${CLOCK} ${AT_THE_ROWS}`,
     insertsIf: `exists (select 1 ${AT_THE_ROWS})`,
     isNamed: true,
   };
+}
+
+/** Sets each until the end of the transaction. */
+function setting(values: Readonly<Record<string, string>>): string {
+  return Object.entries(values)
+    .map(([name, value]) => `set_config('${name}', '${value}', true)`)
+    .join(', ');
 }
 
 /**

@@ -1,0 +1,61 @@
+/** How a store comes to lie on a node of Citus, and how it is known. */
+import { expect, it } from 'vitest';
+import type { Driver } from '../../src/store/driver.ts';
+import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
+import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
+import { systemClock } from '../../src/system/system.ts';
+import { World } from '../store/conformance/world.ts';
+import { useCitus } from './shared.ts';
+
+const citus = useCitus();
+
+const open = (url: string) =>
+  openPostgresStore({ url, listenUrl: '', clock: systemClock, sender: 'one', onFatal: () => {} });
+
+/** Whether the server that answers for the rows is another one than the one that is asked. */
+async function isElsewhere(url: string): Promise<boolean> {
+  const driver: Driver = new PostgresDriver({
+    url,
+    connectionsMax: 1,
+    timeoutMs: 5_000,
+    prepares: true,
+    clock: systemClock,
+  });
+  try {
+    const [row] = await driver.read((queries) =>
+      queries.query<{ port: number }>('select inet_server_port() as port from migrations where number = 1'),
+    );
+    return row?.port !== citus().coordinator.port;
+  } finally {
+    await driver.close();
+  }
+}
+
+it('a worker makes the schema that its URL names, on a node where the database says that schemas are shards', async () => {
+  await citus().query('alter database postgres set citus.enable_schema_based_sharding = on');
+  const store = await open(citus().url('made'));
+  await store.close();
+  await citus().query('alter database postgres reset citus.enable_schema_based_sharding');
+  expect(await isElsewhere(citus().url('made'))).toBe(true);
+});
+
+it('a store on the coordinator goes to a node as a whole while its workers are stopped', async () => {
+  const url = citus().url('grown');
+  const before = await World.open(() => open(url));
+  const { key } = await before.accept();
+  await before.store.close();
+  expect(await isElsewhere(url)).toBe(false);
+  await citus().query("select citus_schema_distribute('grown')");
+  expect(await isElsewhere(url)).toBe(true);
+  const after = await World.open(() => open(url));
+  const { claimed } = await after.claim();
+  expect(claimed.map(({ message }) => message.key)).toEqual([key]);
+  await after.store.close();
+});
+
+it('a worker at a node does not start before the tables are there, and says where they can be made', async () => {
+  await citus().makeSchema('empty');
+  const [node] = citus().nodes;
+  if (!node) throw new Error('there is no node');
+  await expect(open(citus().url('empty', node))).rejects.toThrow(/worker node|coordinator|not allowed on this node/);
+});
