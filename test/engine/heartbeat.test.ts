@@ -19,6 +19,8 @@ const QUIET: Omit<HeartbeatAnswer, 'wallMs'> = {
   nextDueAtMs: undefined,
   nextScheduleAtMs: undefined,
   nextWaiterAtMs: undefined,
+  hasLines: false,
+  hasClaims: false,
   accountsVersion: 1,
 };
 
@@ -35,6 +37,8 @@ class FakeWorkers implements Omit<WorkerStore, 'workersBehind'> {
   orphans: ClaimRef[] = [];
   own: ClaimRef[] = [];
   lines: OriginLine[] = [];
+  /** For claims and lines. */
+  reads = 0;
   readonly heartbeats: { atMs: Millis; isLeaving: boolean; accountsVersion: number }[] = [];
   readonly released: ClaimToken[] = [];
   readonly left: WorkerId[] = [];
@@ -49,7 +53,8 @@ class FakeWorkers implements Omit<WorkerStore, 'workersBehind'> {
     const wallMs = this.#clock.wallMs();
     if (this.answerMs > 0) await this.#clock.delay(this.answerMs);
     if (this.refuses) throw new StoreUnavailable('gone');
-    return { ...QUIET, wallMs, ...this.nextAnswer };
+    const hasClaims = this.own.length > 0 || this.orphans.length > 0;
+    return { ...QUIET, wallMs, hasLines: this.lines.length > 0, hasClaims, ...this.nextAnswer };
   }
 
   async expireWorkers(): Promise<WorkerId[]> {
@@ -57,10 +62,12 @@ class FakeWorkers implements Omit<WorkerStore, 'workersBehind'> {
   }
 
   async orphanedClaims({ limit }: { limit: number }): Promise<ClaimRef[]> {
+    this.reads += 1;
     return this.orphans.slice(0, limit);
   }
 
   async claimsOf(): Promise<ClaimRef[]> {
+    this.reads += 1;
     return this.own;
   }
 
@@ -76,6 +83,7 @@ class FakeWorkers implements Omit<WorkerStore, 'workersBehind'> {
   }
 
   async waitingLines(piece?: { after: OriginLine | undefined; limit: number }): Promise<OriginLine[]> {
+    this.reads += 1;
     const { after = '', limit = Infinity } = piece ?? {};
     return this.lines.filter((line) => line > after).slice(0, limit);
   }
@@ -299,6 +307,13 @@ describe('what others have left', () => {
     expect(store.released).toEqual([7]);
     expect(heard).toContain('worker_gone');
     expect(heard).toContain('waiting 1 https://a.example');
+  });
+
+  test('is not looked for while no message is claimed and none waits in a line', async () => {
+    const { clock, store } = await bench();
+    const { reads } = store;
+    await clock.advanceBy(10 * TIMEOUT_MS);
+    expect(store.reads).toBe(reads);
   });
 
   test('has all lines read by everyone that misses one, whoever has expired it', async () => {

@@ -294,8 +294,8 @@ export class Heartbeat {
         this.#sendSoon(); // it reports the new version: the worker that changed accounts waits for that
       }
       if (answer.hasLate) await this.#expire();
-      if (this.#sent % LOOK_EVERY === 0 || this.#isCommitUnknown) await this.#look();
-      await this.#readLines();
+      if ((answer.hasClaims && this.#sent % LOOK_EVERY === 0) || this.#isCommitUnknown) await this.#look();
+      if (answer.hasLines || this.#linesAreLost) await this.#readLines();
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error;
       log.warn('rescue_failed', { reason: error.message });

@@ -17,6 +17,10 @@ export interface HeartbeatAnswer {
   nextDueAtMs: Millis | undefined;
   nextScheduleAtMs: Millis | undefined;
   nextWaiterAtMs: Millis | undefined;
+  /** Whether any message waits in a line of a busy origin. */
+  hasLines: boolean;
+  /** Whether any message is claimed. */
+  hasClaims: boolean;
   /** Changes whenever projects, tokens or signing keys change. */
   accountsVersion: number;
 }

@@ -77,7 +77,10 @@ export function appliedMigrations(queries: Queries): Promise<AppliedMigration[]>
 
 /** Throws `SchemaTooNew` when a newer program has changed the database too much for this one. */
 export async function checkSchema(queries: Queries): Promise<void> {
-  refuseNewer(await appliedMigrations(queries), new Set(MIGRATIONS.map(({ number }) => number)));
+  const breaking = await queries.query<AppliedMigration>(
+    'select number, name, breaking from migrations where breaking = 1 order by number',
+  );
+  refuseNewer(breaking, new Set(MIGRATIONS.map(({ number }) => number)));
 }
 
 function refuseNewer(applied: readonly AppliedMigration[], known: ReadonlySet<number>): void {

@@ -167,6 +167,14 @@ export function workersConformance(open: OpenStore): void {
     expect(await heartbeat('a')).toMatchObject({ nextDueAtMs: T0 + 3_000 });
   });
 
+  it('tells whether anything is claimed, and whether anything waits for a busy origin', async () => {
+    expect(await heartbeat('a')).toMatchObject({ hasClaims: false, hasLines: false });
+    await acceptFor(world(), 'a');
+    expect(await heartbeat('a')).toMatchObject({ hasClaims: true, hasLines: false });
+    await world().accept({ state: { kind: 'origin', dueAtMs: T0 } });
+    expect(await heartbeat('a')).toMatchObject({ hasLines: true });
+  });
+
   it('names who lives and has not said that it goes by the newest accounts', async () => {
     const { store } = world();
     const { accountsVersion } = await heartbeat('a', { accountsVersion: 0 });

@@ -259,7 +259,7 @@ async function serveLanes(round: Round): Promise<void> {
 }
 
 /** The earliest time at which the due index or a flow-control key has work for a project that is here; null: none. */
-export async function nextDueAtMs(queries: Queries, moving: Iterable<ProjectId>): Promise<number | null> {
+async function nextDueAtMs(queries: Queries, moving: Iterable<ProjectId>): Promise<number | null> {
   const { and, params } = leavingOut(moving);
   const [[row], wakeAtMs] = await Promise.all([
     queries.query<{ due_at_ms: number }>(

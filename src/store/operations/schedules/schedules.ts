@@ -221,7 +221,7 @@ function someOf(candidates: readonly { key: number; bytes: number }[], bytesMax:
 }
 
 /** When the next schedule is due. */
-export async function nextTime(queries: Queries): Promise<number | null> {
+async function nextTime(queries: Queries): Promise<number | null> {
   const { and, params } = leavingOut(await projectsMoving(queries));
   const [row] = await queries.query<{ next_at_ms: number }>(
     `select next_at_ms from schedules where paused = 0${and} order by next_at_ms, key limit 1`,

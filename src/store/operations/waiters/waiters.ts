@@ -72,7 +72,7 @@ export const dueWaiters = read(
 );
 
 /** The earliest of all waiters. */
-export async function nextDeadline(queries: Queries): Promise<number | null> {
+async function nextDeadline(queries: Queries): Promise<number | null> {
   const { where, params } = leavingOut(await projectsMoving(queries));
   const [next] = await queries.query<{ deadline_ms: number }>(
     `select deadline_ms from waiters${where} order by deadline_ms, key limit 1`,

@@ -8,11 +8,9 @@ import { checkSchema } from '../../migrations/index.ts';
 import { accountsVersion } from '../accounts/version.ts';
 import { leavingOut, projectsMoving } from '../fence.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
-import { nextDueAtMs } from '../messages/claim.ts';
 import { read, write } from '../operation.ts';
 import { insertFacts } from '../operator-events.ts';
-import { nextTime } from '../schedules/schedules.ts';
-import { nextDeadline } from '../waiters/waiters.ts';
+import { glance } from './glance.ts';
 
 export interface HeartbeatArgs extends WorkerState {
   worker: WorkerId;
@@ -27,7 +25,7 @@ interface WorkerRow {
 
 export const heartbeat = write(
   { class: () => 'urgent' },
-  async ({ tx }: WriteContext, args: HeartbeatArgs): Promise<HeartbeatAnswer> => {
+  async ({ tx, fence }: WriteContext, args: HeartbeatArgs): Promise<HeartbeatAnswer> => {
     const { worker, timeoutMs, isLeaving, known: time } = args;
     await checkSchema(tx);
     const others = await tx.query<WorkerRow>(
@@ -52,19 +50,27 @@ export const heartbeat = write(
       );
     }
     const isLate = (row: WorkerRow) => row.beat_at_ms + row.timeout_ms < nowMs;
+    const seen = await glance(tx, await fence.moving());
     return {
       wallMs,
       leadMs: nowMs - wallMs,
       wasKnown: known > 0,
       hasLate: others.some(isLate),
       others: others.filter((row) => !isLate(row) && row.leaving === 0).map(({ id }) => id),
-      nextDueAtMs: (await nextDueAtMs(tx, await projectsMoving(tx))) ?? undefined,
-      nextScheduleAtMs: (await nextTime(tx)) ?? undefined,
-      nextWaiterAtMs: (await nextDeadline(tx)) ?? undefined,
-      accountsVersion: await accountsVersion(tx),
+      nextDueAtMs: earliest(seen.dueAtMs, seen.wakeAtMs),
+      nextScheduleAtMs: seen.scheduleAtMs ?? undefined,
+      nextWaiterAtMs: seen.deadlineMs ?? undefined,
+      hasLines: seen.hasLines === 1,
+      hasClaims: seen.hasClaims === 1,
+      accountsVersion: seen.accountsVersion ?? 0,
     };
   },
 );
+
+function earliest(...times: readonly (number | null)[]): number | undefined {
+  const known = times.filter((ms) => ms !== null);
+  return known.length === 0 ? undefined : Math.min(...known);
+}
 
 /**
  * Removes the workers that are late; from then on no worker owns their claims. If several workers call this, only one
