@@ -48,7 +48,16 @@ export async function measureProjectMove(options: ProjectMoveOptions): Promise<P
     const begunMs = systemClock.elapsedMs;
     const at: Record<string, number> = {};
     const { pausedMs = 0, tables } = await moveProject({
-      ...{ projectId: PROJECT, fromCell: 1, toCell: 2, directory: store.moves, source, target, clock: systemClock },
+      ...{
+        projectId: PROJECT,
+        fromCell: 1,
+        toCell: 2,
+        mover: 'bench',
+        directory: store.moves,
+        source,
+        target,
+        clock: systemClock,
+      },
       makeRoom: (logs) => days.makeFor(logs),
       onProgress: (progress: MoveProgress) => {
         if (!('step' in progress)) return;

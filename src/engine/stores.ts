@@ -311,6 +311,15 @@ export interface ProjectMove extends InProject {
   toCell: CellId;
   phase: MovePhase;
   begunAtMs: Millis;
+  /** The command that moves it. */
+  mover: string;
+  /** When that command last said that it goes on. */
+  seenAtMs: Millis;
+}
+
+/** Nothing is done for a command whose move another one has taken over. */
+export interface InMove extends InProject {
+  mover: string;
 }
 
 /** What the directory keeps of moves, so that one that was interrupted goes on. */
@@ -318,12 +327,17 @@ export interface ProjectMoveStore {
   listMoves(): Promise<ProjectMove[]>;
   findMove(args: InProject): Promise<ProjectMove | undefined>;
   /** Answers the move of the project, which may be another one that has begun before; undefined: it lives elsewhere. */
-  beginMove(args: Omit<ProjectMove, 'phase'>): Promise<ProjectMove | undefined>;
-  setMovePhase(args: InProject & { phase: Exclude<MovePhase, 'switched'> }): Promise<void>;
+  beginMove(args: Omit<ProjectMove, 'phase' | 'seenAtMs'>): Promise<ProjectMove | undefined>;
+  /**
+   * Says that `mover` goes on, and takes over from a command that has said so before `goneBeforeMs` last. False: another
+   * command moves the project, or none does.
+   */
+  keepMove(args: InMove & { nowMs: Millis; goneBeforeMs?: Millis }): Promise<boolean>;
+  setMovePhase(args: InMove & { phase: Exclude<MovePhase, 'switched'> }): Promise<void>;
   /** From now on the project lives in the new cell. Only from `paused`. */
-  switchMove(args: InProject): Promise<void>;
+  switchMove(args: InMove): Promise<void>;
   /** Forgets a move that is done, or cancelled. */
-  endMove(args: InProject): Promise<void>;
+  endMove(args: InMove): Promise<void>;
 }
 
 export interface ProjectStore {

@@ -1,6 +1,7 @@
 /** What `waypost projects move` does: moves a project to another cell while both are in use. */
 import type { Config } from '../config/table.ts';
 import { type CellId, FIRST_CELL, type ProjectId } from '../engine/model.ts';
+import { randomBase58 } from '../protocol/ids.ts';
 import { LogDays } from '../store/drivers/postgres/log-days.ts';
 import { MoveRefused } from '../store/move/progress.ts';
 import {
@@ -12,6 +13,7 @@ import {
 import { CannotStart } from '../system/cannot-start.ts';
 import { systemClock } from '../system/system.ts';
 import { cellNamed, type Directory, urlOf, withDirectory } from './cells.ts';
+import { HeldMove } from './held-move.ts';
 import { untilAllKnow } from './socket/everywhere.ts';
 import { openPostgresDriver } from './store-end.ts';
 
@@ -34,11 +36,22 @@ export function moveProjectTo(config: Config, request: ProjectMoveRequest): Prom
     if (under === undefined && cellId === toCell)
       throw new CannotStart(`the project "${request.project}" lives in the cell "${request.to}" already`);
     await untilAllGuard(directory);
-    const fromCell = under?.fromCell ?? cellId;
-    return withBoth(directory, { projectId, fromCell, toCell }, (options) =>
-      moveProject({ ...options, ...(request.onProgress && { onProgress: request.onProgress }) }),
-    );
+    return moveBetween(directory, { projectId, fromCell: under?.fromCell ?? cellId, toCell }, request.onProgress);
   });
+}
+
+/** As `moveProjectTo`, with all workers knowing the cells. */
+async function moveBetween(
+  directory: Directory,
+  { projectId, fromCell, toCell }: Where,
+  onProgress: MoveProjectOptions['onProgress'],
+): Promise<MovedProject> {
+  const mover = moverOf(directory);
+  const move = { projectId, fromCell, toCell, mover, begunAtMs: systemClock.wallMs() };
+  if (!(await directory.store.moves.beginMove(move))) throw new CannotStart('the project does not live in that cell');
+  return withBoth(directory, { projectId, fromCell, toCell, mover }, (options) =>
+    moveProject({ ...options, ...(onProgress && { onProgress }) }),
+  );
 }
 
 /** Ends a move that was interrupted before the project lived in the new cell, and removes what was copied. Throws `CannotStart`. */
@@ -47,8 +60,16 @@ export function cancelMoveOf(config: Config, { project }: Pick<ProjectMoveReques
     const { projectId } = await projectNamed(directory, project);
     const under = await directory.store.moves.findMove({ projectId });
     if (under === undefined) throw new CannotStart(`the project "${project}" is not being moved`);
-    await withBoth(directory, under, cancelProjectMove);
+    await cancelBetween(directory, under);
   });
+}
+
+function cancelBetween(directory: Directory, { projectId, fromCell, toCell }: Where): Promise<void> {
+  return withBoth(directory, { projectId, fromCell, toCell, mover: moverOf(directory) }, cancelProjectMove);
+}
+
+function moverOf({ randomBytes }: Directory): string {
+  return randomBase58(12, randomBytes);
 }
 
 async function projectNamed({ store }: Directory, name: string): Promise<{ projectId: ProjectId; cellId: CellId }> {
@@ -69,27 +90,35 @@ async function untilAllGuard({ store, config: { workerTimeoutMs } }: Directory):
 
 type Where = Pick<MoveProjectOptions, 'projectId' | 'fromCell' | 'toCell'>;
 
+/** A command that was stopped in the middle of a transaction is out of it before another one takes over. */
+const IDLE_MS = 2_000;
+
 async function withBoth<T>(
   directory: Directory,
-  { projectId, fromCell, toCell }: Where,
+  { projectId, fromCell, toCell, mover }: Where & Pick<MoveProjectOptions, 'mover'>,
   work: (options: MoveProjectOptions) => Promise<T>,
 ): Promise<T> {
   const cells = await directory.store.cells.listCells();
   const open = (cellId: CellId) => {
     const { sealedUrl = '' } = cells.find((cell) => cell.cellId === cellId && cellId !== FIRST_CELL) ?? {};
-    return openPostgresDriver(urlOf(directory, { sealedUrl }));
+    return openPostgresDriver(urlOf(directory, { sealedUrl }), IDLE_MS);
   };
   const [source, target] = [open(fromCell), open(toCell)];
   const days = new LogDays(target);
+  const { moves } = directory.store;
+  let held: HeldMove | undefined;
   try {
+    held = await HeldMove.take({ moves, projectId, mover, clock: systemClock });
     return await work({
-      ...{ projectId, fromCell, toCell, directory: directory.store.moves, source, target, clock: systemClock },
+      ...{ projectId, fromCell, toCell, mover, directory: moves, clock: systemClock },
+      ...{ source: held.guard(source), target: held.guard(target) },
       makeRoom: (logs) => days.makeFor(logs),
     });
   } catch (error) {
     if (error instanceof MoveRefused) throw new CannotStart(error.message, { cause: error });
     throw error;
   } finally {
+    await held?.stop();
     await Promise.all([source.close(), target.close()]);
   }
 }

@@ -98,10 +98,10 @@ async function openPostgres(url: string): Promise<StoreEnd> {
   return { driver, afterPiece: () => {}, makeRoom: (logs) => logDays.makeFor(logs), close: () => driver.close() };
 }
 
-/** Not yet connected. */
-export function openPostgresDriver(url: string): PostgresDriver {
+/** Not yet connected. `idleMs`: see `PostgresDriverOptions`. */
+export function openPostgresDriver(url: string, idleMs = TIMEOUT_MS): PostgresDriver {
   return new PostgresDriver({
-    url,
+    ...{ url, idleMs },
     connectionsMax: CONNECTIONS,
     timeoutMs: TIMEOUT_MS,
     prepares: false, // works through every pooler; there are few statements

@@ -363,7 +363,9 @@ create table project_moves (
   from_cell bigint not null,
   to_cell bigint not null,
   phase text collate "C" not null,
-  begun_at_ms bigint not null
+  begun_at_ms bigint not null,
+  mover text collate "C" not null,
+  seen_at_ms bigint not null
 );
 CREATE UNIQUE INDEX project_moves_pkey ON project_moves USING btree (project_id); -- primary key
 

@@ -15,7 +15,7 @@ export const MOVED_TABLES: readonly MovedTable[] = [
   table('numbers', 'name', 'next until'),
   table('projects', 'id', 'name signing_current signing_next created_at_ms cell presence'),
   table('cells', 'id', 'name url added_at_ms draining'),
-  table('project_moves', 'project_id', 'from_cell to_cell phase begun_at_ms'),
+  table('project_moves', 'project_id', 'from_cell to_cell phase begun_at_ms mover seen_at_ms'),
   table('tokens', 'hash', 'project_id scope created_at_ms name last_used_at_ms'),
   table('message_counts', 'project_id day', 'messages'),
   table(

@@ -24,6 +24,8 @@ export interface MoveProjectOptions {
   projectId: ProjectId;
   fromCell: CellId;
   toCell: CellId;
+  /** Tells this command from others that would move the project too. */
+  mover: string;
   /** Of the first cell. */
   directory: ProjectMoveStore;
   source: Driver;
@@ -64,9 +66,10 @@ const PAUSE_MAX_MS = 30_000;
  * it cannot be moved, and otherwise what the databases throw. Until the switch it then is where it was.
  */
 export async function moveProject(options: MoveProjectOptions): Promise<MovedProject> {
-  const { directory, projectId, fromCell, toCell, clock } = options;
-  const move = await directory.beginMove({ projectId, fromCell, toCell, begunAtMs: clock.wallMs() });
+  const { directory, projectId, fromCell, toCell, mover, clock } = options;
+  const move = await directory.beginMove({ projectId, fromCell, toCell, mover, begunAtMs: clock.wallMs() });
   if (move === undefined) throw new MoveRefused('the project does not live in that cell');
+  if (move.mover !== mover) throw new MoveRefused('another command moves the project');
   if (move.toCell !== toCell || move.fromCell !== fromCell)
     throw new MoveRefused(`the project is on its way from cell ${move.fromCell} to cell ${move.toCell}`);
   if (move.phase === 'cancelled')
@@ -78,20 +81,22 @@ export async function moveProject(options: MoveProjectOptions): Promise<MovedPro
 
 /** Ends a move that has not switched: removes what was copied. Throws `MoveRefused` when it is too late. */
 export async function cancelProjectMove(options: MoveProjectOptions): Promise<void> {
-  const { directory, source, target, projectId, onProgress = () => {} } = options;
+  const { directory, source, target, projectId, mover, onProgress = () => {} } = options;
   onProgress({ step: 'cancelling' });
-  await directory.setMovePhase({ projectId, phase: 'cancelled' });
+  await directory.setMovePhase({ projectId, mover, phase: 'cancelled' });
   const move = await directory.findMove({ projectId });
   if (move?.phase === 'switched') throw new MoveRefused('the project lives in the new cell already: move it back');
   if (move === undefined) throw new MoveRefused('the project is not being moved');
+  if (move.mover !== mover) throw new MoveRefused('another command moves the project');
   await become(source, projectId, 'here');
   await removeProject(target, projectId, options.afterPiece);
   await become(target, projectId, 'elsewhere');
-  await directory.endMove({ projectId });
+  await directory.endMove({ projectId, mover });
 }
 
 async function copyAndSwitch(options: MoveProjectOptions): Promise<MovedProject> {
-  const { directory, source, target, projectId, clock, onProgress = () => {}, pauseMaxMs = PAUSE_MAX_MS } = options;
+  const { directory, source, target, projectId, mover, clock, onProgress = () => {} } = options;
+  const { pauseMaxMs = PAUSE_MAX_MS } = options;
   await resume(options);
   await arrive(options);
   onProgress({ step: 'copying' });
@@ -111,14 +116,14 @@ async function copyAndSwitch(options: MoveProjectOptions): Promise<MovedProject>
   const sinceMs = await copyWhileInUse(aligner, options);
   try {
     onProgress({ step: 'pausing' });
-    await directory.setMovePhase({ projectId, phase: 'paused' });
+    await directory.setMovePhase({ projectId, mover, phase: 'paused' });
     pausedAtMs = clock.elapsedMs;
     await become(source, projectId, 'leaving');
     await source.transaction((tx) => awaitBatches(tx, projectId), { lockWaitMs: pauseMaxMs });
     onProgress({ step: 'copying the rest' });
     const tables = await copyRest(aligner, sinceMs);
     onProgress({ step: 'switching' });
-    await directory.switchMove({ projectId });
+    await directory.switchMove({ projectId, mover });
     await become(target, projectId, 'here');
     return { pausedMs: clock.elapsedMs - pausedAtMs, tables };
   } catch (error) {
@@ -155,11 +160,11 @@ async function copyRest(aligner: Aligner, sinceMs: Millis): Promise<CopiedTable[
 }
 
 /** Lets the former cell serve the project, unless it has been switched. */
-async function resume({ directory, source, projectId }: MoveProjectOptions): Promise<void> {
+async function resume({ directory, source, projectId, mover }: MoveProjectOptions): Promise<void> {
   // Waits for a switch whose answer was lost, and changes nothing then.
-  await directory.setMovePhase({ projectId, phase: 'copying' });
+  await directory.setMovePhase({ projectId, mover, phase: 'copying' });
   const move = await directory.findMove({ projectId });
-  if (move?.phase === 'copying') await become(source, projectId, 'here');
+  if (move?.phase === 'copying' && move.mover === mover) await become(source, projectId, 'here');
 }
 
 /** The target gets the row of the project that keeps everyone from what is copied there. */
@@ -190,13 +195,13 @@ async function arrive(options: MoveProjectOptions): Promise<void> {
 
 /** After the switch. */
 async function finish(options: MoveProjectOptions): Promise<void> {
-  const { directory, source, target, projectId, onProgress = () => {} } = options;
+  const { directory, source, target, projectId, mover, onProgress = () => {} } = options;
   await become(target, projectId, 'here');
   await become(source, projectId, 'gone');
   onProgress({ step: 'deleting' });
   await removeProject(source, projectId, options.afterPiece);
   await become(source, projectId, 'elsewhere');
-  await directory.endMove({ projectId });
+  await directory.endMove({ projectId, mover });
   onProgress({ step: 'moved' });
 }
 

@@ -1,12 +1,13 @@
 /** Which projects are on their way from one cell to another, and how far has each come? The directory keeps it. */
-import type { InProject } from '../../../engine/model.ts';
-import type { MovePhase, ProjectMove } from '../../../engine/stores.ts';
+import type { InProject, Millis } from '../../../engine/model.ts';
+import type { InMove, MovePhase, ProjectMove } from '../../../engine/stores.ts';
 import type { Queries } from '../../driver.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { read, write } from '../operation.ts';
 import { noteChange } from './version.ts';
 
-const FIELDS = `project_id as "projectId", from_cell as "fromCell", to_cell as "toCell", phase, begun_at_ms as "begunAtMs"`;
+const FIELDS = `project_id as "projectId", from_cell as "fromCell", to_cell as "toCell", phase, begun_at_ms as "begunAtMs",
+  mover, seen_at_ms as "seenAtMs"`;
 
 export const listMoves = read((queries: Queries): Promise<ProjectMove[]> => {
   return queries.query<ProjectMove>(`select ${FIELDS} from project_moves order by project_id`);
@@ -24,45 +25,66 @@ const ofAccounts = { changesAccounts: true };
 
 export const beginMove = write(
   ofAccounts,
-  async ({ tx }: WriteContext, move: Omit<ProjectMove, 'phase'>): Promise<ProjectMove | undefined> => {
+  async ({ tx }: WriteContext, move: Omit<ProjectMove, 'phase' | 'seenAtMs'>): Promise<ProjectMove | undefined> => {
     const found = await findMove(tx, move);
     if (found) return found;
-    const { projectId, fromCell, toCell, begunAtMs } = move;
+    const { projectId, fromCell, toCell, begunAtMs, mover } = move;
     const there = await tx.query('select id from projects where id = ? and cell = ?', [projectId, fromCell]);
     if (there.length === 0) return undefined;
-    const begun: ProjectMove = { projectId, fromCell, toCell, phase: 'copying', begunAtMs };
+    const begun: ProjectMove = { ...move, phase: 'copying', seenAtMs: begunAtMs };
     await tx.insertMany(
       'project_moves',
-      ['project_id', 'from_cell', 'to_cell', 'phase', 'begun_at_ms'],
-      [[projectId, fromCell, toCell, begun.phase, begunAtMs]],
+      ['project_id', 'from_cell', 'to_cell', 'phase', 'begun_at_ms', 'mover', 'seen_at_ms'],
+      [[projectId, fromCell, toCell, begun.phase, begunAtMs, mover, begunAtMs]],
     );
     return begun;
   },
 );
 
+export const keepMove = write(
+  ofAccounts,
+  async (
+    { tx }: WriteContext,
+    { projectId, mover, nowMs, goneBeforeMs = 0 }: InMove & { nowMs: Millis; goneBeforeMs?: Millis },
+  ): Promise<boolean> => {
+    const kept = await tx.run(
+      'update project_moves set mover = ?, seen_at_ms = ? where project_id = ? and (mover = ? or seen_at_ms < ?)',
+      [mover, nowMs, projectId, mover, goneBeforeMs],
+    );
+    return kept > 0;
+  },
+);
+
 export const setMovePhase = write(
   ofAccounts,
-  async ({ tx }: WriteContext, { projectId, phase }: InProject & { phase: MovePhase }): Promise<void> => {
-    await tx.send("update project_moves set phase = ? where project_id = ? and phase <> 'switched'", [
+  async ({ tx }: WriteContext, { projectId, mover, phase }: InMove & { phase: MovePhase }): Promise<void> => {
+    await tx.send("update project_moves set phase = ? where project_id = ? and mover = ? and phase <> 'switched'", [
       phase,
       projectId,
+      mover,
     ]);
   },
 );
 
-export const switchMove = write(ofAccounts, async ({ tx }: WriteContext, { projectId }: InProject): Promise<void> => {
-  const switched = await tx.run(
-    "update project_moves set phase = 'switched' where project_id = ? and phase = 'paused'",
-    [projectId],
-  );
-  if (switched === 0) throw new Error(`the move of project ${projectId} is not paused`);
-  await tx.send(
-    'update projects set cell = (select to_cell from project_moves where project_id = projects.id) where id = ?',
-    [projectId],
-  );
-  await noteChange(tx);
-});
+export const switchMove = write(
+  ofAccounts,
+  async ({ tx }: WriteContext, { projectId, mover }: InMove): Promise<void> => {
+    const switched = await tx.run(
+      "update project_moves set phase = 'switched' where project_id = ? and mover = ? and phase = 'paused'",
+      [projectId, mover],
+    );
+    if (switched === 0) throw new Error(`the move of project ${projectId} is not paused`);
+    await tx.send(
+      'update projects set cell = (select to_cell from project_moves where project_id = projects.id) where id = ?',
+      [projectId],
+    );
+    await noteChange(tx);
+  },
+);
 
-export const endMove = write(ofAccounts, async ({ tx }: WriteContext, { projectId }: InProject): Promise<void> => {
-  await tx.send("delete from project_moves where project_id = ? and phase in ('switched', 'cancelled')", [projectId]);
+export const endMove = write(ofAccounts, async ({ tx }: WriteContext, { projectId, mover }: InMove): Promise<void> => {
+  await tx.send("delete from project_moves where project_id = ? and mover = ? and phase in ('switched', 'cancelled')", [
+    projectId,
+    mover,
+  ]);
 });

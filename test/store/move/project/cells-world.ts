@@ -186,7 +186,7 @@ export async function whereabouts({ first, second }: Cells): Promise<(number | s
 /** How project 1 is moved to the second cell. */
 export function there({ first, second }: Cells, options: Partial<MoveProjectOptions> = {}): MoveProjectOptions {
   return {
-    ...{ projectId: 1, fromCell: FIRST, toCell: SECOND, directory: first.store.moves },
+    ...{ projectId: 1, fromCell: FIRST, toCell: SECOND, mover: 'm', directory: first.store.moves },
     ...{ source: first.driver, target: second.driver, clock: systemClock },
     ...options,
   };

@@ -133,7 +133,13 @@ describe('a move', () => {
     ['from a cell where the project does not live', { projectId: 3 }, 'does not live in that cell'],
   ])('%s is refused', async (_, options, message) => {
     const cells = await cellsOn('SQLite');
-    await cells.first.store.moves.beginMove({ projectId: PROJECT, fromCell: FIRST, toCell: SECOND, begunAtMs: T0 });
+    await cells.first.store.moves.beginMove({
+      projectId: PROJECT,
+      fromCell: FIRST,
+      toCell: SECOND,
+      mover: 'm',
+      begunAtMs: T0,
+    });
     await expect(moveProject(there(cells, options))).rejects.toThrow(message);
   });
 

@@ -1,0 +1,104 @@
+/**
+ * Of several commands that would move the same project, one does. It says every second in the directory that it goes on;
+ * another one takes over when it has been silent, as after a crash.
+ */
+import type { ProjectId } from '../engine/model.ts';
+import type { Clock, Timer } from '../engine/ports.ts';
+import { StoreUnavailable } from '../engine/store-errors.ts';
+import type { ProjectMove, ProjectMoveStore } from '../engine/stores.ts';
+import type { Driver } from '../store/driver.ts';
+import { MoveRefused } from '../store/move/progress.ts';
+
+const KEEP_EVERY_MS = 1_000;
+/** Who has been silent for this long is gone. */
+const GONE_AFTER_MS = 5_000;
+/** Who has said it no longer ago than this is not asked whether another one has taken over. */
+const SURE_MS = 3_000;
+const LOOK_EVERY_MS = 200;
+
+/** Whether the command that moves the project has ended before it was done. */
+export function isStuck({ seenAtMs }: Pick<ProjectMove, 'seenAtMs'>, nowMs: number): boolean {
+  return seenAtMs < nowMs - GONE_AFTER_MS;
+}
+
+export interface HeldMoveOptions {
+  moves: ProjectMoveStore;
+  projectId: ProjectId;
+  mover: string;
+  clock: Clock;
+}
+
+export class HeldMove {
+  readonly #options: HeldMoveOptions;
+  #sureAtMs: number;
+  #timer: Timer | undefined;
+  #round: Promise<void> | undefined;
+
+  private constructor(options: HeldMoveOptions) {
+    this.#options = options;
+    this.#sureAtMs = options.clock.elapsedMs;
+    this.#keepLater();
+  }
+
+  /** Of a move that has begun. Waits until an earlier command is known to be gone. Throws `MoveRefused` when it goes on. */
+  static async take(options: HeldMoveOptions): Promise<HeldMove> {
+    const { moves, projectId, mover, clock } = options;
+    const untilMs = clock.elapsedMs + GONE_AFTER_MS + KEEP_EVERY_MS;
+    for (;;) {
+      const nowMs = clock.wallMs();
+      if (await moves.keepMove({ projectId, mover, nowMs, goneBeforeMs: nowMs - GONE_AFTER_MS }))
+        return new HeldMove(options);
+      if (!(await moves.findMove({ projectId }))) throw new MoveRefused('the move has ended');
+      if (clock.elapsedMs > untilMs) throw new MoveRefused('another command moves the project');
+      await new Promise<void>((resolve) => clock.startTimer(LOOK_EVERY_MS, resolve));
+    }
+  }
+
+  /** The same database, in which nothing is written once another command has taken over: `MoveRefused` is thrown. */
+  guard(driver: Driver): Driver {
+    return {
+      dialect: driver.dialect,
+      transaction: async (work, options) => {
+        if (this.#unsureForMs > SURE_MS) await this.#keep();
+        return driver.transaction((tx) => {
+          if (this.#unsureForMs > GONE_AFTER_MS) throw new MoveRefused('this command stood still; run it again');
+          return work(tx);
+        }, options);
+      },
+      read: (work) => driver.read(work),
+      close: () => driver.close(),
+    };
+  }
+
+  /** Lets others take over. */
+  async stop(): Promise<void> {
+    this.#timer?.cancel();
+    this.#timer = undefined;
+    await this.#round;
+  }
+
+  get #unsureForMs(): number {
+    return this.#options.clock.elapsedMs - this.#sureAtMs;
+  }
+
+  async #keep(): Promise<void> {
+    const { moves, projectId, mover, clock } = this.#options;
+    const begunMs = clock.elapsedMs;
+    if (!(await moves.keepMove({ projectId, mover, nowMs: clock.wallMs() })))
+      throw new MoveRefused('another command moves the project by now');
+    this.#sureAtMs = begunMs;
+  }
+
+  #keepLater(): void {
+    this.#timer = this.#options.clock.startTimer(KEEP_EVERY_MS, () => {
+      this.#round = this.#keep()
+        .catch((error: unknown) => {
+          // It is found out again by whatever is written next.
+          if (!(error instanceof MoveRefused || error instanceof StoreUnavailable)) throw error;
+        })
+        .then(() => {
+          if (this.#timer) this.#keepLater();
+        });
+    });
+  }
+}

@@ -1,0 +1,71 @@
+/** Of several commands that move the same project, one does, and another takes over when it is gone. */
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import type { ProjectMoveStore } from '../../src/engine/stores.ts';
+import { HeldMove, isStuck } from '../../src/operations/held-move.ts';
+import { createStore } from '../../src/store/create.ts';
+import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
+import { migrate } from '../../src/store/migrations/index.ts';
+import type { SqlStore } from '../../src/store/store.ts';
+import { SimulatedClock } from '../support/simulated-clock.ts';
+
+const PROJECT = 1;
+
+let clock: SimulatedClock;
+let driver: SqliteDriver;
+let store: SqlStore;
+
+beforeEach(async () => {
+  clock = new SimulatedClock();
+  driver = new SqliteDriver({ path: ':memory:' });
+  await migrate(driver);
+  store = createStore(driver);
+  await store.projects.ensureProject({ name: 'one', signingKeys: { current: 'c', next: 'n' }, nowMs: 0 });
+  await store.moves.beginMove({ projectId: PROJECT, fromCell: 1, toCell: 2, mover: 'a', begunAtMs: clock.wallMs() });
+});
+afterEach(() => store.close());
+
+/** No time passes until the store has answered. */
+const heldKeep: ProjectMoveStore['keepMove'] = (args) => clock.hold(store.moves.keepMove(args));
+const take = (mover: string): Promise<HeldMove> =>
+  HeldMove.take({ moves: { ...store.moves, keepMove: heldKeep }, projectId: PROJECT, mover, clock });
+const found = () => store.moves.findMove({ projectId: PROJECT });
+const write = (held: HeldMove) => clock.hold(held.guard(driver).transaction((tx) => tx.run('delete from tokens')));
+
+it('a second command is refused as long as the first one goes on', async () => {
+  const first = await take('a');
+  const second = take('b');
+  const refused = expect(second).rejects.toThrow('another command moves the project');
+  await clock.advanceBy(20_000);
+  await refused;
+  await write(first);
+  expect(await found()).toMatchObject({ mover: 'a' });
+  await first.stop();
+});
+
+it('a second command takes over from one that has ended, which is stuck until then', async () => {
+  const first = await take('a');
+  await first.stop();
+  const second = take('b');
+  await clock.advanceBy(5_000);
+  expect(isStuck((await found()) ?? { seenAtMs: 0 }, clock.wallMs())).toBe(false);
+  await clock.advanceBy(400);
+  const held = await second;
+  expect(await found()).toMatchObject({ mover: 'b', seenAtMs: clock.wallMs() - 200 });
+  await held.stop();
+  await clock.advanceBy(60_000);
+  expect(isStuck((await found()) ?? { seenAtMs: Infinity }, clock.wallMs())).toBe(true);
+});
+
+it('a command that was stopped for so long that another one took over writes nothing any more', async () => {
+  const first = await take('a');
+  await first.stop();
+  await clock.advanceBy(5_001);
+  const second = await take('b');
+  await expect(write(first)).rejects.toThrow('another command moves the project by now');
+  await store.moves.setMovePhase({ projectId: PROJECT, mover: 'b', phase: 'paused' });
+  await expect(store.moves.switchMove({ projectId: PROJECT, mover: 'a' })).rejects.toThrow('is not paused');
+  await store.moves.setMovePhase({ projectId: PROJECT, mover: 'a', phase: 'cancelled' });
+  await store.moves.endMove({ projectId: PROJECT, mover: 'a' });
+  expect(await found()).toMatchObject({ phase: 'paused', mover: 'b' });
+  await second.stop();
+});
