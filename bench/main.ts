@@ -67,6 +67,7 @@ import { DEFAULT_TRACES, measureTraces } from './traces.ts';
 import { type Database, DEFAULT_PRICE, measureWorkerPrice, priceLine, priceTable } from './worker-price.ts';
 import { DEFAULT_LONG_RUN, measureGaps, measureLongRuns } from './workflows/long-run.ts';
 import { restateContestant } from './workflows/restate.ts';
+import { DEFAULT_REVIVING, measureReviving } from './workflows/reviving.ts';
 import { DEFAULT_SLEEPING, measureSleeping } from './workflows/sleeping.ts';
 import { DEFAULT_STEPS, measureSteps, type StepFigures } from './workflows/steps.ts';
 import { DEFAULT_WAKING, measureWaking } from './workflows/waking.ts';
@@ -126,12 +127,12 @@ npm run bench -- before <folder> [options]    another checkout, such as that of 
   --rounds <n>           rounds of each (${DEFAULT_BEFORE.rounds})
   --messages <n>         messages of a burst (${DEFAULT_BEFORE.messages})
   --postgres             on PostgreSQL
-npm run bench -- workflow [steps|long|gaps|sleeping|waking] [options]    workflow runs; all five without a word
+npm run bench -- workflow [steps|long|gaps|sleeping|waking|reviving] [options]    workflow runs; all six without a word
   --rounds <n>           rounds of steps, medians are reported (${DEFAULT_STEPS.rounds})
   --runs <n>             runs of three steps in each load (${DEFAULT_STEPS.runs})
   --workers <n>          workers of the server of Waypost for these steps (1)
   --messages <n>         sleeping runs (${DEFAULT_SLEEPING.runs})
-  --postgres             waking on PostgreSQL
+  --postgres             waking and reviving on PostgreSQL
   --alone                without the reference, which is installed from npm
 npm run bench -- postgres [workers|claims|jobs] [options]    workers on PostgreSQL; all three without a word
   --rounds <n>           rounds of workers (${DEFAULT_WORKERS.rounds}) and jobs (${DEFAULT_JOBS.rounds}), medians are reported
@@ -358,7 +359,7 @@ async function runMetrics(): Promise<void> {
   process.stdout.write(`${values.json ? JSON.stringify(figures) : figures.map(figureLine).join('\n')}\n`);
 }
 
-const WORKFLOW_PARTS = ['steps', 'long', 'gaps', 'sleeping', 'waking'] as const;
+const WORKFLOW_PARTS = ['steps', 'long', 'gaps', 'sleeping', 'waking', 'reviving'] as const;
 type WorkflowPart = (typeof WORKFLOW_PARTS)[number];
 
 function isWorkflowPart(text: string): text is WorkflowPart {
@@ -391,6 +392,7 @@ async function runWorkflow(parts: readonly WorkflowPart[]): Promise<void> {
     note(await measureSleeping({ ...DEFAULT_SLEEPING, runs: count('messages', DEFAULT_SLEEPING.runs) }));
   }
   if (parts.includes('waking')) note(await measureWaking({ ...DEFAULT_WAKING, isPostgres: values.postgres }));
+  if (parts.includes('reviving')) note(await measureReviving({ ...DEFAULT_REVIVING, isPostgres: values.postgres }));
   const { steps, figures } = report;
   const lines = [...(steps ? [stepsTable(steps, rounds), ...gainsIn(steps)] : []), ...figures.map(figureLine)];
   process.stdout.write(`${values.json ? JSON.stringify(report) : lines.join('\n')}\n`);

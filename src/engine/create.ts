@@ -254,6 +254,7 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
       reports,
       intake: dispatcher.intake,
       dispatcher,
+      left,
       contextOf: (projectId) => ({
         ...this.#acceptContext(projectId),
         lazyAboveBytes: deps.settings.lazyFetchBytes,

@@ -64,17 +64,19 @@ function messageOf(key: MessageKey, settings: Partial<MessageSettings> = {}, cha
   };
 }
 
+const result: ResultPart = { url: URL, header: {}, settings: { dialect: 'upstash', maxRetries: 3, run: PART } };
+
 let nextKey = 500;
 beforeEach(() => {
   nextKey = 500;
 });
 
 /** `entries`: kind, entryKey, and the message where it is begun again. */
-function reviveFrom(
+function piecesFrom(
   entries: readonly [EntryKind, string, Message?][],
   override: RunOverride = {},
-  { config = {}, children = [] as Beginning[] } = {},
-): RunRetry<Draft> {
+  { config = {}, children = [] as Beginning[], entriesMax = 100 } = {},
+): RunRetry<Draft>[] {
   const journal = entries.map(([kind, entryKey], position): OutlinedEntry => {
     return { position, kind, entryKey, key: 100 + position, bodyBytes: 30 };
   });
@@ -87,12 +89,17 @@ function reviveFrom(
     messages: new Map([[100, messageOf(100)], ...messages]),
     children: new Map(children.map((child) => [child.run.key, child])),
   };
-  return retryOf(remains, override, {
-    nowMs: NOW,
-    random: (count) => new Uint8Array(count),
-    lazyAboveBytes: 1_000,
+  const context = {
+    ...{ nowMs: NOW, random: (count: number) => new Uint8Array(count), lazyAboveBytes: 1_000 },
     nextKey: () => nextKey++,
-  });
+  };
+  return [...retryOf(remains, override, context, entriesMax)];
+}
+
+function reviveFrom(...args: Parameters<typeof piecesFrom>): RunRetry<Draft> {
+  const [whole] = piecesFrom(...args);
+  if (!whole) throw new Error('a run has a piece');
+  return whole;
 }
 
 function sentOf({ journal }: RunRetry<Draft>): Draft[] {
@@ -264,7 +271,6 @@ describe('a run that takes the place of a failed one', () => {
   });
 
   it('waits for the whole time again, under its own name', () => {
-    const result: ResultPart = { url: URL, header: {}, settings: { dialect: 'upstash', maxRetries: 3, run: PART } };
     const wait = {
       eventId: 'e',
       timeout: '60s',
@@ -287,7 +293,7 @@ describe('a run that takes the place of a failed one', () => {
     ]);
     const entry = revival.journal[1];
     if (entry?.kind !== 'record') throw new Error('a wait is a record');
-    expect(entry.waiter).toEqual({ eventId: 'e', deadlineMs: NOW + 60_000 });
+    expect(revival.waiters).toEqual([{ key: entry.record.message.key, eventId: 'e', deadlineMs: NOW + 60_000 }]);
     expect(entry.record.entry).toEqual({ runKey: 500, kind: 'wait', entryKey: 'w1', bytes: 0 });
     expect(entry.record.message.settings.wait).toMatchObject({
       deadlineMs: NOW + 60_000,
@@ -305,7 +311,6 @@ describe('a run that takes the place of a failed one', () => {
   });
 
   it('invokes a child of its own, which begins as the other one did', () => {
-    const result: ResultPart = { url: URL, header: {}, settings: { dialect: 'upstash', maxRetries: 3, run: PART } };
     const invoke = { runKey: 300, runId: 'wfr_child', url: 'https://app.example/child', createdAtMs: THEN, result };
     const child = runOf({ maxRetries: 1 }, 300);
     const initial = messageOf(300, { run: { ...PART, key: 300, id: 'wfr_child', url: child.url } }, { url: child.url });
@@ -329,7 +334,7 @@ describe('a run that takes the place of a failed one', () => {
     });
     expect(revival.journal[1]).toMatchObject({
       kind: 'record',
-      childKey: begun?.message.key,
+      event: 'INVOKED',
       record: {
         message: {
           settings: {
@@ -338,5 +343,33 @@ describe('a run that takes the place of a failed one', () => {
         },
       },
     });
+    const entry = revival.journal[1];
+    const key = entry?.kind === 'record' ? entry.record.message.key : undefined;
+    expect(revival.invocations).toEqual([{ key, childKey: begun?.message.key }]);
+  });
+
+  it('is made in pieces, the last of which has what it waits for', () => {
+    const wait = {
+      ...{ eventId: 'e', timeout: '60s', deadlineMs: THEN + 60_000, headers: {}, timeoutHeaders: {} },
+      ...{ notified: result, timedOut: result },
+    };
+    const entries: [EntryKind, string, Message?][] = [
+      ['initial', '0'],
+      ['wait', 'w1', messageOf(101, { wait })],
+      ['plan', 'p2', messageOf(102)],
+      ['step', 's3'],
+      ['plan', 'p4', messageOf(104)],
+    ];
+    const pieces = piecesFrom(entries, {}, { entriesMax: 2 });
+    expect(
+      pieces.map(({ isFirst, isLast, sentBefore, journal, waiters }) => {
+        return [isFirst, isLast, sentBefore, journal.map(({ kind }) => kind), waiters.length];
+      }),
+    ).toEqual([
+      [true, false, 0, ['record', 'record'], 0],
+      [false, false, 0, ['message', 'shared'], 0],
+      [false, true, 1, ['message'], 1],
+    ]);
+    expect(new Set(pieces.map(({ runKey, run }) => `${runKey} ${run.id}`)).size).toBe(1);
   });
 });

@@ -130,7 +130,16 @@ function checkEnd(evidence: WorkflowEvidence, story: RunStory): void {
     (ending) =>
       ending.kind === kind && ending.runId === id && (ending.createdAtMs ?? story.createdAtMs) === story.createdAtMs,
   );
-  if (kind && !isAsked) world.violate('P2', `run ${id} ended as ${state}, and nobody asked for it`);
+  if (kind && !isAsked && !isGivenUp(evidence, story)) {
+    world.violate('P2', `run ${id} ended as ${state}, and nobody asked for it`);
+  }
+}
+
+/** A revival that nobody heard the success of may have been given up before it was whole: then nothing of it goes out. */
+function isGivenUp({ notes }: WorkflowEvidence, { id, createdAtMs, state, config, happenings }: RunStory): boolean {
+  const isKnown = notes.revivals.some(({ started }) => started?.runId === id && started.createdAtMs === createdAtMs);
+  const hasBegun = happenings.some((happening) => happening.state === 'ACTIVE');
+  return state === 'RUN_CANCELED' && config.predecessor !== undefined && !isKnown && !hasBegun;
 }
 
 function isFailureCall({ message }: History): boolean {

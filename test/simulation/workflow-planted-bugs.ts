@@ -85,6 +85,7 @@ export const WORKFLOW_BUGS: Record<string, PlantedBug> = {
     sabotage: () => ({ workflows: { isUnchecked: true } }),
   },
   'what is left of a run that is over is forgotten': { promise: 'P2', sabotage: () => altered(leavingTheRest) },
+  'a revived run goes out with its first piece': { promise: 'P8', sabotage: () => altered(revivingInPart) },
   'runs are kept for ever': { promise: 'P13', sabotage: () => altered(withoutRetentionOfRuns) },
 };
 
@@ -431,9 +432,19 @@ function resumingFromScratch(store: Store): Partial<StoreMethods> {
   return { outlineJournal: async (runKey) => (await store.deadRuns.outlineJournal(runKey)).slice(0, 1) };
 }
 
+/** The other pieces are lost. */
+function revivingInPart(store: Store): Partial<StoreMethods> {
+  return {
+    retryRun: async (piece, nowMs) =>
+      piece.isFirst
+        ? store.deadRuns.retryRun({ ...piece, isLast: true }, nowMs)
+        : { kind: 'retried', messages: [], children: [] },
+  };
+}
+
 /** Only what is cancelled with the end of a run is. */
 function leavingTheRest(): Partial<StoreMethods> {
-  return { cancelLeft: async () => false };
+  return { cancelLeft: async () => Infinity };
 }
 
 function withoutRetentionOfRuns(store: Store): Partial<StoreMethods> {

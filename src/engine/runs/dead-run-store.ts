@@ -65,16 +65,27 @@ export interface OutlinedEntry {
 }
 
 /**
- * A run that replaces a failed one in the DLQ, with the first entries of its journal. `M`: its messages, as far as
- * made.
+ * A run that replaces a failed one in the DLQ, with the first entries of its journal; of one that has many, a piece.
+ * `M`: its messages, as far as made.
  */
 export interface RunRetry<M = NewMessage> {
   projectId: ProjectId;
   dlqId: string;
-  /** Its key is that of its first entry. */
   run: NewRun;
-  /** From the first position on. */
+  /** The key of its first entry. */
+  runKey: RunKey;
+  /** Those of the piece, in order. */
   journal: RetriedEntry<M>[];
+  /** Whether the piece has the run's first entry. */
+  isFirst: boolean;
+  /** Whether it has the last one. Then the rest comes with it: nothing of a run may happen before the run is whole. */
+  isLast: boolean;
+  /** How many messages the pieces before it have. */
+  sentBefore: number;
+  /** What the run waits for. `key`: that of the record. */
+  waiters: { key: MessageKey; eventId: string; deadlineMs: Millis }[];
+  /** Its records that wait for the end of another run. */
+  invocations: { key: MessageKey; childKey: RunKey }[];
   /** First messages of the runs that it invokes anew. */
   children: M[];
 }
@@ -83,7 +94,7 @@ export type RetriedEntry<M = NewMessage> =
   /** The failed run's entry at this place, which is not sent again: both runs share its content. */
   | { kind: 'shared'; key: MessageKey; entry: NewEntry }
   /** Made anew, and not sent: a wait, an invocation, or a first message that need not go out again. */
-  | { kind: 'record'; record: NewRecord; waiter?: { eventId: string; deadlineMs: Millis }; childKey?: RunKey }
+  | { kind: 'record'; record: NewRecord; event?: 'WAITER_ADDED' | 'INVOKED' }
   /** Made anew, to be sent. */
   | { kind: 'message'; message: M };
 
@@ -95,7 +106,9 @@ export type RetriedAs =
   /** There is no such entry in the DLQ. */
   | { kind: 'missing' }
   /** A run of its id is active. */
-  | { kind: 'idTaken' };
+  | { kind: 'idTaken' }
+  /** What the pieces before have saved was given up: see `retryRun`. */
+  | { kind: 'lost' };
 
 export interface DeadRunStore {
   /** Keys of active runs that match, oldest first, of those after `afterKey`; `nextAfterKey`: there may be more. */
@@ -111,7 +124,11 @@ export interface DeadRunStore {
   deleteDeadRuns(args: InProject & { dlqIds: string[] }): Promise<number>;
   /** All entries of a journal in order, waits and invocations included. */
   outlineJournal(runKey: RunKey): Promise<OutlinedEntry[]>;
-  /** Removes the entry from the DLQ and begins the run, or changes nothing. */
+  /**
+   * Removes the entry from the DLQ and begins the run, or changes nothing. Of a run in pieces it is the last one that
+   * does this. Until then nothing of the run goes out, and lists do not show it. If the next piece does not come, or is
+   * refused, the run is cancelled (`cancelLeft`), and the entry stays in the DLQ.
+   */
   retryRun(retry: RunRetry, nowMs: Millis): Promise<RetriedAs>;
   /** The failure callback of a run; `undefined` when there was none, or when it is not kept any more. */
   findFailureCallback(projectId: ProjectId, dlqId: string): Promise<Message | undefined>;

@@ -3,14 +3,21 @@
  */
 import { mintMessageId } from '../../protocol/ids.ts';
 import type { RunKey } from '../../workflow/model.ts';
+import { lineOf, type OriginLine } from '../lanes/origin-line.ts';
+import type { Draft } from '../messages/accept.ts';
 import type { Intake } from '../messages/intake.ts';
+import type { DeliverySlots } from '../messages/placement.ts';
 import type { Message, MessageKey, Millis, NewMessage, ProjectId } from '../model.ts';
+import type { Clock } from '../ports.ts';
+import type { EngineSettings } from '../settings.ts';
+import { StoreUnavailable } from '../store-errors.ts';
 import type { Numbers } from '../workers/numbers.ts';
 import type {
   DeadRunCommands,
   DeadRunStore,
   NotRetried,
   OutlinedEntry,
+  RetriedAs,
   RunOverride,
   RunRetry,
   StartedRun,
@@ -24,10 +31,19 @@ export interface DeadRunDeps {
   store: { deadRuns: DeadRunStore; runs: Pick<RunStore, 'findRecords' | 'findRun'> };
   numbers: Numbers;
   intake: Intake;
+  clock: Clock;
   contextOf(projectId: ProjectId): DraftContext;
   /** A wait was registered with this deadline. */
   noteDeadline(atMs: Millis): void;
+  /** Something waits in the line that may go out from now on. */
+  noteWaitingLine(line: OriginLine): void;
+  /** A run may have been left in part: see `cancelLeft`. */
+  noteLeft(): void;
+  settings: Pick<EngineSettings, 'revivedTogetherMax'>;
 }
+
+/** Entries that one transaction saves, or one read has the messages of. */
+const REVIVED_TOGETHER = 200;
 
 type Commands = Pick<DeadRunCommands, 'resumeRun' | 'restartRun' | 'repeatFailureCallback' | 'cancelFailureCallback'>;
 
@@ -81,7 +97,7 @@ export class DeadRuns implements Commands {
     override: RunOverride,
     choose: Choose,
   ): Promise<StartedRun | NotRetried> {
-    const { store, numbers, intake, contextOf } = this.#deps;
+    const { numbers, contextOf, settings } = this.#deps;
     const remains = await this.#remainsOf(projectId, dlqId, choose);
     if (typeof remains === 'string') return remains;
     const keysMax = 1 + 2 * remains.unfinished.size;
@@ -89,18 +105,41 @@ export class DeadRuns implements Commands {
     const context = contextOf(projectId);
     const { randomness, nowMs, leadMs = 0, lazyAboveBytes } = context;
     const random = (count: number): Uint8Array => randomness.bytes(count);
-    const drafted = retryOf(remains, override, { nowMs, leadMs, random, lazyAboveBytes, nextKey: () => nextKey++ });
-    const sent = drafted.journal.flatMap((entry) => (entry.kind === 'message' ? [entry.message] : []));
-    const { kind } = await intake.admit(
-      [...sent, ...drafted.children],
-      (newMessages) => store.deadRuns.retryRun(withPlaces(drafted, newMessages), nowMs),
-      (retried) => (retried.kind === 'retried' ? [...retried.messages, ...retried.children] : []),
-    );
-    if (kind !== 'retried') return kind;
-    for (const entry of drafted.journal) {
-      if (entry.kind === 'record' && entry.waiter) this.#deps.noteDeadline(entry.waiter.deadlineMs);
+    const making = { nowMs, leadMs, random, lazyAboveBytes, nextKey: () => nextKey++ };
+    return this.#saveAll(retryOf(remains, override, making, settings.revivedTogetherMax ?? REVIVED_TOGETHER));
+  }
+
+  /** A long run in pieces: one transaction for twenty thousand messages would keep all others waiting. */
+  async #saveAll(pieces: Iterable<RunRetry<Draft>>): Promise<StartedRun | NotRetried> {
+    const { noteDeadline, noteWaitingLine, noteLeft } = this.#deps;
+    const lines = new Set<OriginLine>();
+    let begun: RunRetry<Draft> | undefined;
+    try {
+      for (const piece of pieces) {
+        const { kind } = await this.#save(piece);
+        if (kind === 'lost') throw new StoreUnavailable('the run was given up while it was being revived');
+        if (kind !== 'retried') return kind;
+        begun = piece;
+        if (isWhole(piece)) break;
+        for (const { message } of messagesOf(piece)) lines.add(lineOf(message.projectId, message.origin));
+      }
+    } finally {
+      if (begun && !begun.isLast) noteLeft();
     }
-    return { runId: drafted.run.id, createdAtMs: drafted.run.createdAtMs };
+    if (!begun) throw new Error('a run has a first entry');
+    for (const line of lines) noteWaitingLine(line);
+    for (const { deadlineMs } of begun.waiters) noteDeadline(deadlineMs);
+    return { runId: begun.run.id, createdAtMs: begun.run.createdAtMs };
+  }
+
+  #save(piece: RunRetry<Draft>): Promise<RetriedAs> {
+    const { store, intake, clock } = this.#deps;
+    return intake.save(
+      messagesOf(piece),
+      (newMessages) => store.deadRuns.retryRun(withPlaces(piece, newMessages), clock.nowMs()),
+      (retried) => (retried.kind === 'retried' ? [...retried.messages, ...retried.children] : []),
+      { isOfClient: true, ...(!isWhole(piece) && { slots: NOT_YET }) },
+    );
   }
 
   async #remainsOf(projectId: ProjectId, dlqId: string, choose: Choose): Promise<Remains | 'missing' | 'unknown'> {
@@ -118,8 +157,12 @@ export class DeadRuns implements Commands {
 
   /** `undefined` when one of them is gone. */
   async #messages(projectId: ProjectId, keys: MessageKey[]): Promise<ReadonlyMap<MessageKey, Message> | undefined> {
-    const found = await this.#deps.store.runs.findRecords(projectId, keys);
-    return found.length < keys.length ? undefined : new Map(found.map((message) => [message.key, message]));
+    const messages = new Map<MessageKey, Message>();
+    for (let from = 0; from < keys.length; from += REVIVED_TOGETHER) {
+      const found = await this.#deps.store.runs.findRecords(projectId, keys.slice(from, from + REVIVED_TOGETHER));
+      for (const message of found) messages.set(message.key, message);
+    }
+    return messages.size < keys.length ? undefined : messages;
   }
 
   /** The runs that the invocations among `messages` had started; `undefined` when too little of one of them is kept. */
@@ -141,13 +184,33 @@ export class DeadRuns implements Commands {
   }
 }
 
+/** Nothing of a run that is not whole goes out. Its messages wait in the lines of their origins. */
+const NOT_YET: DeliverySlots = {
+  worker: '',
+  tryReserve: () => 'wait',
+  giveBack() {},
+  start() {},
+  noteDue() {},
+  noteWaitingLine() {},
+};
+
+/** Those of the journal in their order, then the children. */
+function messagesOf({ journal, children }: RunRetry<Draft>): Draft[] {
+  return [...journal.flatMap((entry) => (entry.kind === 'message' ? [entry.message] : [])), ...children];
+}
+
+/** Of such a run messages may go out as soon as it is saved. */
+function isWhole({ isFirst, isLast }: RunRetry<unknown>): boolean {
+  return isFirst && isLast;
+}
+
 /** The same as a new message, which has all its attempts before it. */
 function repeated(told: Message, key: MessageKey, { nowMs, randomness }: DraftContext): Message {
   const id = mintMessageId(key, (count) => randomness.bytes(count));
   return { ...told, key, id, createdAtMs: nowMs, notBeforeMs: nowMs };
 }
 
-/** `newMessages`: the messages of the journal in their order, then the children, each with its state. */
+/** `newMessages`: those of `messagesOf`, each with its state. */
 function withPlaces({ journal, children, ...rest }: RunRetry<unknown>, newMessages: readonly NewMessage[]): RunRetry {
   let next = 0;
   const nextPlaced = (): NewMessage => placed(newMessages[next++]);

@@ -55,8 +55,19 @@ interface Making {
   context: RunRetryContext;
 }
 
-/** The new run. Throws when something that `remains` should hold is not there. */
-export function retryOf(remains: Remains, override: RunOverride, context: RunRetryContext): RunRetry<Draft> {
+/** What comes with the last piece. */
+type Rest = Pick<RunRetry<Draft>, 'waiters' | 'invocations' | 'children'>;
+
+/**
+ * The new run, in pieces of `entriesMax` entries, each made when it is asked for. Throws when something that `remains`
+ * should hold is not there.
+ */
+export function* retryOf(
+  remains: Remains,
+  override: RunOverride,
+  context: RunRetryContext,
+  entriesMax: number,
+): Generator<RunRetry<Draft>> {
   const { run: failed, dlqId, journal, unfinished } = remains;
   const { runId, delayMs: _delay, notBeforeMs: _notBefore, ...changes } = override;
   const head: Head = {
@@ -68,33 +79,37 @@ export function retryOf(remains: Remains, override: RunOverride, context: RunRet
   const predecessor = { id: failed.id, createdAtMs: failed.createdAtMs };
   const making: Making = { head, config: { ...failed.config, ...changes, predecessor }, override, context };
   const run: NewRun = { id: head.id, url: head.url, createdAtMs: head.createdAtMs, config: making.config };
-  const retry: RunRetry<Draft> = { projectId: failed.projectId, dlqId, run, journal: [], children: [] };
-  for (const [position, entry] of journal.entries()) {
-    if (position > 0 && !unfinished.has(entry.key)) {
-      retry.journal.push(shared(entry, head.key));
-      continue;
-    }
+  const rest: Rest = { waiters: [], invocations: [], children: [] };
+  const made = (entry: OutlinedEntry): RetriedEntry<Draft> => {
+    const isBegun = unfinished.has(entry.key);
+    if (entry.position > 0 && !isBegun) return shared(entry, head.key);
     const message = existing(remains.messages, entry.key);
     switch (entry.kind) {
       case 'initial':
-        retry.journal.push(initial(message, unfinished.has(entry.key), making));
-        break;
+        return initial(message, isBegun, making);
       case 'wait':
-        retry.journal.push(waited(message, entry, making));
-        break;
+        return waited(message, entry, making, rest);
       case 'invoke': {
         const child = existing(remains.children, message.settings.invoke?.runKey ?? -1);
-        const begun = begin(child, context);
-        retry.children.push(begun);
-        retry.journal.push(invoked(message, entry, begun, making));
-        break;
+        return invoked(message, entry, begin(child, context), making, rest);
       }
       default:
-        retry.journal.push({ kind: 'message', message: sent(message, entry, making) });
+        return { kind: 'message', message: sent(message, entry, making) };
     }
+  };
+  let sentBefore = 0;
+  for (let from = 0; from < journal.length; from += entriesMax) {
+    const entries = journal.slice(from, from + entriesMax).map(made);
+    const isLast = from + entriesMax >= journal.length;
+    yield {
+      ...{ projectId: failed.projectId, dlqId, run, runKey: head.key, journal: entries },
+      ...{ isFirst: from === 0, isLast, sentBefore, ...(isLast ? rest : NOTHING_YET) },
+    };
+    sentBefore += entries.filter(({ kind }) => kind === 'message').length;
   }
-  return retry;
 }
+
+const NOTHING_YET: Rest = { waiters: [], invocations: [], children: [] };
 
 function existing<K, V>(map: ReadonlyMap<K, V>, key: K): V {
   const value = map.get(key);
@@ -126,7 +141,7 @@ function sent(old: Message, { kind, entryKey }: OutlinedEntry, making: Making): 
 }
 
 /** The wait, which begins again with its full time. */
-function waited(old: Message, entry: OutlinedEntry, making: Making): RetriedEntry<Draft> {
+function waited(old: Message, entry: OutlinedEntry, making: Making, { waiters }: Rest): RetriedEntry<Draft> {
   const { head, context } = making;
   const { wait } = old.settings;
   if (!wait) throw new Error(`${old.key} is no wait`);
@@ -141,15 +156,19 @@ function waited(old: Message, entry: OutlinedEntry, making: Making): RetriedEntr
       timeoutHeaders: renamed(wait.timeoutHeaders, head),
     },
   });
-  return {
-    kind: 'record',
-    record: { message, entry: recordEntry(entry, head.key) },
-    waiter: { eventId: wait.eventId, deadlineMs },
-  };
+  waiters.push({ key: message.key, eventId: wait.eventId, deadlineMs });
+  return { kind: 'record', record: { message, entry: recordEntry(entry, head.key) }, event: 'WAITER_ADDED' };
 }
 
 /** The invocation, which waits for a new child. */
-function invoked(old: Message, entry: OutlinedEntry, { message: child }: Draft, making: Making): RetriedEntry<Draft> {
+function invoked(
+  old: Message,
+  entry: OutlinedEntry,
+  begun: Draft,
+  making: Making,
+  { invocations, children }: Rest,
+): RetriedEntry<Draft> {
+  const { message: child } = begun;
   const { invoke } = old.settings;
   if (!invoke) throw new Error(`${old.key} is no invocation`);
   const message = record(old, making, {
@@ -161,11 +180,9 @@ function invoked(old: Message, entry: OutlinedEntry, { message: child }: Draft, 
       result: movedResult(invoke.result, making),
     },
   });
-  return {
-    kind: 'record',
-    record: { message, entry: recordEntry(entry, making.head.key) },
-    childKey: child.key,
-  };
+  invocations.push({ key: message.key, childKey: child.key });
+  children.push(begun);
+  return { kind: 'record', record: { message, entry: recordEntry(entry, making.head.key) }, event: 'INVOKED' };
 }
 
 function recordEntry({ kind, entryKey }: OutlinedEntry, runKey: RunKey): NewEntry {

@@ -56,8 +56,11 @@ export interface RunStore {
    * not saved; only the result of an invocation of a failed run is kept for its log.
    */
   endRuns(endings: { ending: RunEnding; follows: NewMessage[] }[], nowMs: Millis): Promise<EndedAs[]>;
-  /** Cancels a piece of what is left of runs that are over; answers whether there may be more. */
-  cancelLeft(nowMs: Millis): Promise<boolean>;
+  /**
+   * Cancels a piece of what is left of runs that are over, and of those that were not made whole in time (`retryRun`).
+   * Answers whether there may be more, or when to look again: `Infinity` for never.
+   */
+  cancelLeft(nowMs: Millis): Promise<'more' | Millis>;
 }
 
 /** A wait on its way into the store. */

@@ -44,7 +44,9 @@ export interface WorkflowDeps {
   bodies: JournalBodies;
   reports: Reports;
   intake: Intake;
-  dispatcher: CheckpointDeps['dispatcher'] & Pick<Dispatcher, 'noteRunEnd'>;
+  dispatcher: CheckpointDeps['dispatcher'] & Pick<Dispatcher, 'noteRunEnd' | 'noteWaitingLine'>;
+  /** Cancels what is left of runs that are over, or were not made whole. */
+  left: DueLoop;
   contextOf(projectId: ProjectId): DraftContext;
 }
 
@@ -66,7 +68,11 @@ export class Workflows {
     const logs = new RunLogs(store, clock);
     const canceller = new RunCanceller({ ...deps, active, noteRunEnd });
     const parked = new ParkedRuns(deps);
-    const dead = new DeadRuns({ ...deps, noteDeadline });
+    const dead = new DeadRuns({
+      ...{ ...deps, noteDeadline },
+      noteWaitingLine: (line) => dispatcher.noteWaitingLine(line),
+      noteLeft: () => deps.left.noteNext(0),
+    });
     const checkpoints = new Checkpoints({ ...deps, active, publisher: this.publisher, waits });
     this.commands = {
       findActiveRun: runs.findActiveRun.bind(runs),

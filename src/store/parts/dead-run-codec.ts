@@ -65,27 +65,18 @@ export function decodeOutline(row: OutlineRow): OutlinedEntry {
 }
 
 export function encodeRunRetry({
-  projectId,
+  dlqId: _,
   run,
   journal,
   children,
-}: RunRetry): Pick<RetryRunArgs, 'projectId' | 'runKey' | 'messageId' | 'run' | 'journal' | 'children'> {
-  const { key, id } = firstMessageOf(journal);
+  ...rest
+}: RunRetry): Omit<RetryRunArgs, 'place' | 'nowMs'> {
   return {
-    projectId,
-    runKey: key,
-    messageId: id,
+    ...rest,
     run: encodeRun(run),
     journal: journal.map(encodeRetriedEntry),
     children: children.map(encodeNewMessage),
   };
-}
-
-/** The first message of a run: its key is the key of the run. */
-function firstMessageOf([first]: readonly RetriedEntry[]): Message {
-  if (first?.kind === 'message') return first.message.message;
-  if (first?.kind === 'record') return first.record.message;
-  throw new Error('a run begins with an entry of its own');
 }
 
 function encodeRetriedEntry(entry: RetriedEntry): StoredRetriedEntry {
@@ -95,11 +86,6 @@ function encodeRetriedEntry(entry: RetriedEntry): StoredRetriedEntry {
     case 'message':
       return { kind: 'message', message: encodeNewMessage(entry.message) };
     case 'record':
-      return {
-        kind: 'record',
-        record: encodeRecord(entry.record),
-        waiter: entry.waiter ?? null,
-        childKey: entry.childKey ?? null,
-      };
+      return { ...entry, record: encodeRecord(entry.record) };
   }
 }

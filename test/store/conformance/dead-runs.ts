@@ -247,7 +247,11 @@ export function deadRunsConformance(open: OpenStore): void {
       const sent = world().message({ url: URL, body: bytes('sent'), settings: { run: partOf(message) } });
       sent.entry = { runKey: message.key, kind: 'step', entryKey: 'sent', bytes: 40 };
       const journal: RetriedEntry[] = [begun, ...shared, { kind: 'message', message: sent }];
-      return { revival: { projectId: PROJECT, dlqId: failed.dlqId, run, journal, children: [] }, sent };
+      const revival: RunRetry = {
+        ...{ projectId: PROJECT, dlqId: failed.dlqId, run, runKey: message.key, journal },
+        ...{ isFirst: true, isLast: true, sentBefore: 0, waiters: [], invocations: [], children: [] },
+      };
+      return { revival, sent };
     }
 
     it('takes the place of the entry in the DLQ, and has the journal that it was given', async () => {
@@ -290,7 +294,7 @@ export function deadRunsConformance(open: OpenStore): void {
     it('waits for events and for the ends of runs that it invokes', async () => {
       const failed = await fail('a');
       const { revival } = revivalOf(failed, 'b');
-      const runKey = revival.journal[0]?.kind === 'record' ? revival.journal[0].record.message.key : 0;
+      const { runKey } = revival;
       const record = (kind: 'wait' | 'invoke', entryKey: string): NewRecord => ({
         message: world().message({ url: URL, settings: { run: { ...partOf(failed.message), key: runKey } } }).message,
         entry: { runKey, kind, entryKey, bytes: 0 },
@@ -299,9 +303,11 @@ export function deadRunsConformance(open: OpenStore): void {
       const wait = record('wait', 'w1');
       const invoke = record('invoke', 'i2');
       revival.journal.push(
-        { kind: 'record', record: wait, waiter: { eventId: 'e', deadlineMs: T0 + 5 } },
-        { kind: 'record', record: invoke, childKey: child.message.key },
+        { kind: 'record', record: wait, event: 'WAITER_ADDED' },
+        { kind: 'record', record: invoke, event: 'INVOKED' },
       );
+      revival.waiters.push({ key: wait.message.key, eventId: 'e', deadlineMs: T0 + 5 });
+      revival.invocations.push({ key: invoke.message.key, childKey: child.message.key });
       revival.children.push(child);
       expect(await store().deadRuns.retryRun(revival, T0)).toMatchObject({
         kind: 'retried',
@@ -347,6 +353,170 @@ export function deadRunsConformance(open: OpenStore): void {
         's0',
         'sent',
       ]);
+    });
+  });
+
+  describe('a revived run in pieces', () => {
+    const SENT = 5;
+
+    /** The pieces of a run: its first entry with the first messages, then one message each. */
+    function piecesFor({ dlqId, message: of }: Failed, id = 'b', options: BeginOptions = {}): RunRetry[] {
+      const { newMessages } = first(id);
+      const { run, entry, message } = newMessages;
+      if (!run || !entry) throw new Error('a first message begins a run');
+      const { key: runKey } = message;
+      const sent = Array.from({ length: SENT }, (_, index): RetriedEntry => {
+        const { settings } = options;
+        const step = world().message({ url: URL, settings: { run: { ...partOf(of), key: runKey, id }, ...settings } });
+        step.entry = { runKey, kind: 'plan', entryKey: `p${index}`, bytes: 40 };
+        return { kind: 'message', message: step };
+      });
+      const begun: RetriedEntry = { kind: 'record', record: { message, entry } };
+      return [[begun, ...sent.slice(0, 2)], ...sent.slice(2).map((each) => [each])].map((journal, index, all) => ({
+        ...{ projectId: PROJECT, dlqId, run, runKey, journal, isFirst: index === 0, isLast: index === all.length - 1 },
+        ...{ sentBefore: index === 0 ? 0 : index + 1, waiters: [], invocations: [], children: [] },
+      }));
+    }
+
+    const save = (piece: RunRetry | undefined, nowMs = T0) => {
+      if (!piece) throw new Error('there is no such piece');
+      return store().deadRuns.retryRun(piece, nowMs);
+    };
+
+    async function saveAll(pieces: readonly RunRetry[], nowMs = T0): Promise<string> {
+      for (const piece of pieces) {
+        const { kind } = await save(piece, nowMs);
+        if (kind !== 'retried') return kind;
+      }
+      return 'retried';
+    }
+
+    const listRuns = async () => {
+      const page = { count: 10, order: 'latestFirst' } as const;
+      const { items } = await store().runLogs.listRunHistories({ projectId: PROJECT, filter: {}, page });
+      return items.map(({ run: { id, state } }) => `${id} ${state}`).toSorted();
+    };
+
+    async function cancelRest(nowMs: number): Promise<void> {
+      while ((await store().runs.cancelLeft(nowMs)) === 'more');
+    }
+
+    const keysSent = (pieces: readonly RunRetry[]) =>
+      pieces.flatMap(({ journal }) =>
+        journal.flatMap((entry) => (entry.kind === 'message' ? [entry.message.message.key] : [])),
+      );
+
+    const claimedKeys = async () => (await world().claim()).claimed.map(({ message: { key } }) => key).toSorted();
+
+    it('takes the place of the failed one with the last piece, and has the journal of all of them', async () => {
+      const failed = await fail('a');
+      const pieces = piecesFor(failed);
+      expect(await saveAll(pieces.slice(0, -1))).toBe('retried');
+      expect(await list()).toEqual([failed.dlqId]);
+      expect(await store().runs.findActiveRun(PROJECT, 'b')).toBeUndefined();
+      expect(await listRuns()).toEqual(['a RUN_FAILED']);
+      expect(await save(pieces.at(-1))).toEqual({
+        ...{ kind: 'retried', children: [] },
+        messages: [{ state: 'due', journal: { position: SENT, bytes: 100 + SENT * 40 } }],
+      });
+      expect(await list()).toEqual([]);
+      expect(await store().runs.findActiveRun(PROJECT, 'b')).toMatchObject({ state: 'RUN_STARTED', entries: 1 + SENT });
+      expect(await listRuns()).toEqual(['a RUN_FAILED', 'b RUN_STARTED']);
+      const outline = await store().deadRuns.outlineJournal(pieces[0]?.runKey ?? 0);
+      expect(outline.map(({ position, entryKey }) => `${position} ${entryKey}`)).toEqual([
+        '0 0',
+        '1 p0',
+        '2 p1',
+        '3 p2',
+        '4 p3',
+        '5 p4',
+      ]);
+    });
+
+    it.each([
+      ['due', {}],
+      ['of a flow-control key', { settings: { flowControl: { key: 'k', parallelism: 9, periodS: 1 } } }],
+      ['of a queue', { settings: { queueName: 'q' } }],
+    ])('has nothing of it claimed before it is whole: %s', async (_where, options: BeginOptions) => {
+      await store().queues.saveQueue({ projectId: PROJECT, name: 'q', parallelism: 9, isPaused: false, nowMs: T0 });
+      const pieces = piecesFor(await fail('a'), 'b', options);
+      for (const piece of pieces) {
+        expect(await claimedKeys()).toEqual([]);
+        await save(piece);
+      }
+      expect(await claimedKeys()).toEqual(keysSent(pieces).toSorted());
+    });
+
+    it('is kept for as long as the next piece may come', async () => {
+      const pieces = piecesFor(await fail('a'));
+      await save(pieces[0]);
+      const untilMs = await store().runs.cancelLeft(T0 + 1);
+      if (untilMs === 'more') throw new Error('it was given up');
+      await save(pieces[1], untilMs - 1);
+      expect(await store().runs.cancelLeft(untilMs)).toBe(untilMs - 1 + (untilMs - T0));
+      expect(await saveAll(pieces.slice(2), untilMs)).toBe('retried');
+      expect(await store().runs.cancelLeft(untilMs + 3_600_000)).toBe(Infinity);
+      expect(await claimedKeys()).toEqual(keysSent(pieces).toSorted());
+    });
+
+    it.each([1, 2, 3])(
+      'is cancelled when none comes after %i, and the failed one can be revived again',
+      async (count) => {
+        const failed = await fail('a');
+        const pieces = piecesFor(failed);
+        await saveAll(pieces.slice(0, count));
+        const untilMs = await store().runs.cancelLeft(T0);
+        if (untilMs === 'more') throw new Error('it was given up');
+        await cancelRest(untilMs);
+        expect(await save(pieces[count], untilMs)).toEqual({ kind: 'lost' });
+        expect(await listRuns()).toEqual(['a RUN_FAILED', 'b RUN_CANCELED']);
+        const again = piecesFor(failed, 'c');
+        expect(await saveAll(again, untilMs)).toBe('retried');
+        expect(await claimedKeys()).toEqual(keysSent(again).toSorted());
+        expect(await store().runs.cancelLeft(untilMs)).toBe(Infinity);
+      },
+    );
+
+    it('is cancelled at once when the clock was set back so far that nobody keeps it', async () => {
+      const pieces = piecesFor(await fail('a'));
+      await save(pieces[0]);
+      await cancelRest(T0 - 3_600_000);
+      expect(await save(pieces[1])).toEqual({ kind: 'lost' });
+    });
+
+    it('is made once of two commands at a time, and the other one leaves nothing', async () => {
+      const failed = await fail('a');
+      const [one, other] = [piecesFor(failed, 'b'), piecesFor(failed, 'c')];
+      await save(one[0]);
+      await save(other[0]);
+      expect(await saveAll(other.slice(1))).toBe('retried');
+      expect(await saveAll(one.slice(1))).toBe('missing');
+      await cancelRest(T0);
+      expect(await listRuns()).toEqual(['a RUN_FAILED', 'b RUN_CANCELED', 'c RUN_STARTED']);
+      expect(await claimedKeys()).toEqual(keysSent(other).toSorted());
+    });
+
+    it('is given up when a run of its id begins meanwhile', async () => {
+      const failed = await fail('a');
+      const pieces = piecesFor(failed);
+      await save(pieces[0]);
+      const { message } = await begin('b', { createdAtMs: T0 + 1 });
+      expect(await saveAll(pieces.slice(1))).toBe('idTaken');
+      await cancelRest(T0);
+      expect(await list()).toEqual([failed.dlqId]);
+      expect(await store().runs.findActiveRun(PROJECT, 'b')).toMatchObject({ key: message.key });
+      expect(await claimedKeys()).toEqual([]);
+    });
+
+    it('leaves nothing for longer than other runs that are cancelled, when it is given up', async () => {
+      const failed = await fail('a');
+      await saveAll(piecesFor(failed).slice(0, 2));
+      const untilMs = await store().runs.cancelLeft(T0);
+      if (untilMs === 'more') throw new Error('it was given up');
+      await cancelRest(untilMs);
+      const bounds = { logsBeforeMs: untilMs + 1, deadBeforeMs: T0, minutesBeforeMs: 0, keysUsedBeforeMs: 0 };
+      while (await store().retention.dropExpired({ ...bounds, nowMs: untilMs + 1, rowsMax: 1_000 }));
+      expect(await listRuns()).toEqual(['a RUN_FAILED']);
     });
   });
 

@@ -44,12 +44,15 @@ export class BatchRuns {
       return run?.invoker ? [...appended, run.invoker.entry] : appended;
     });
     if (entries.length > 0) {
-      const runKeys = [...new Set(entries.map(({ runKey }) => runKey))];
-      this.#know(await tx.query<FoundRow>(`select ${FIELDS} ${FROM} where r.key in (??) for update of r`, [runKeys]));
+      await this.loadRuns(tx, [...new Set(entries.map(({ runKey }) => runKey))]);
       await this.entryKeys.load(tx, entries);
     }
     await this.#loadNames(tx, messages);
     await this.#countInvokers(tx, messages);
+  }
+
+  async loadRuns(tx: Transaction, runKeys: number[]): Promise<void> {
+    this.#know(await tx.query<FoundRow>(`select ${FIELDS} ${FROM} where r.key in (??) for update of r`, [runKeys]));
   }
 
   all(): BatchRun[] {

@@ -9,7 +9,8 @@ import { cancelAtOnce, mark } from '../messages/cancel.ts';
 import { projectOf, projectsSharedBy, weightOf } from '../messages/new-messages.ts';
 import type { StoredNewMessage } from '../messages/rows.ts';
 import { merged, write } from '../operation.ts';
-import type { StoredEnding } from './ending-rows.ts';
+import { type StoredEnding, timesOf } from './ending-rows.ts';
+import { cutOff, heldUntilMs, IS_LEFT, leftAt } from './held.ts';
 import { eventOfRun } from './journal-rows.ts';
 import { FAILURE_STATE, RUN_STATE, runStateOf } from './run-rows.ts';
 
@@ -94,24 +95,31 @@ export async function judge(
 }
 
 /**
- * Cancels a piece of what is left of runs that are over (see `writeEndings`). Answers whether there may be more, for
- * which it should be called again.
+ * Cancels a piece of what is left of runs that are over (see `writeEndings`), or not whole in time (`hold`). Answers
+ * whether there may be more, for which it should be called again, or when.
  */
 export const cancelLeft = write(
   {
     weight: () => ({ rows: CANCELLED_TOGETHER }),
-    touches: () => ({ find: async (queries) => (await endingRuns(queries)).map(({ project_id }) => project_id) }),
+    touches: ({ nowMs }) => ({
+      find: async (queries) => (await endingRuns(queries, nowMs)).map(({ project_id }) => project_id),
+    }),
   },
-  async (context: WriteContext, { nowMs }: { nowMs: number }): Promise<boolean> => {
+  async (context: WriteContext, { nowMs }: { nowMs: number }): Promise<'more' | number> => {
     const { tx, locked } = context;
-    const found = await endingRuns(tx);
+    const found = await endingRuns(tx, nowMs);
     // One that ended only after the projects were locked comes with the next piece.
     const runs = found.filter(({ project_id }) => locked.has(project_id));
-    if (runs.length === 0) return found.length > 0;
+    if (runs.length === 0) return found.length > 0 ? 'more' : heldUntilMs(tx);
+    await cutOff(
+      context,
+      runs.map(({ run_key }) => run_key),
+      nowMs,
+    );
     const isMoreLeft = await cancelPiece(context, runs, nowMs);
-    if (isMoreLeft) return true;
+    if (isMoreLeft) return 'more';
     await tx.send('delete from ending_runs where key in (??)', [runs.map(({ run_key }) => run_key)]);
-    return found.length === RUNS_TOGETHER || runs.length < found.length;
+    return found.length === RUNS_TOGETHER || runs.length < found.length ? 'more' : heldUntilMs(tx);
   },
 );
 
@@ -124,12 +132,12 @@ interface EndingRun {
 }
 
 /** The first of them. */
-async function endingRuns(queries: Queries): Promise<EndingRun[]> {
-  const { where, params } = leavingOut(await projectsMoving(queries), 'e.project_id');
+async function endingRuns(queries: Queries, nowMs: number): Promise<EndingRun[]> {
+  const { and, params } = leavingOut(await projectsMoving(queries), 'e.project_id');
   return queries.query<EndingRun>(
-    `select e.key as run_key, e.project_id, r.state from ending_runs e left lookup runs r on (r.key = e.key)${where}
-     order by e.key limit ?`,
-    [...params, RUNS_TOGETHER],
+    `select e.key as run_key, e.project_id, r.state from ending_runs e left lookup runs r on (r.key = e.key)
+     where ${IS_LEFT}${and} order by e.key limit ?`,
+    [...leftAt(nowMs), ...params, RUNS_TOGETHER],
   );
 }
 
@@ -159,7 +167,10 @@ export async function writeEndings(
   if (endings.length === 0) return false;
   const { tx, logs } = context;
   const runKeys = endings.map(({ ending }) => ending.runKey);
-  const ended = await timesOf(tx, endings);
+  const ended = await timesOf(
+    tx,
+    endings.map(({ ending }) => ending),
+  );
   await tx.updateMany(
     'runs',
     'key',
@@ -167,7 +178,7 @@ export async function writeEndings(
     endings.map(({ ending, deadKey }): SqlValue[] => [
       ending.runKey,
       ending.state,
-      ended.get(ending)?.atMs ?? ending.atMs,
+      ended.get(ending.runKey)?.atMs ?? ending.atMs,
       ending.response,
       deadKey,
       ending.failureKey,
@@ -178,9 +189,10 @@ export async function writeEndings(
   await tx.send('delete from mail where run_key in (??)', [runKeys]);
   await logs.append(
     tx,
-    [...ended].map(([{ runKey, state }, { projectId, atMs }]) =>
-      eventOfRun({ projectId, runKey, state: runStateOf(state), atMs }),
-    ),
+    endings.flatMap(({ ending: { runKey, state } }) => {
+      const end = ended.get(runKey);
+      return end ? [eventOfRun({ ...end, runKey, state: runStateOf(state) })] : [];
+    }),
   );
   const runs = endings.map(({ ending: { runKey, state } }) => ({ run_key: runKey, state }));
   const isMoreLeft = await cancelPiece(context, runs, nowMs);
@@ -188,7 +200,7 @@ export async function writeEndings(
     await tx.insertMany(
       'ending_runs',
       ['key', 'project_id'],
-      [...ended].map(([{ runKey }, { projectId }]) => [runKey, projectId]),
+      [...ended].map(([runKey, { projectId }]) => [runKey, projectId]),
     );
   }
   return isMoreLeft;
@@ -218,24 +230,4 @@ async function cancelPiece(
     await mark(context, inFlight, nowMs, isUnasked);
   }
   return left.length > max;
-}
-
-/** When each run ends: never before an event that its log already has, even if a clock was set back. */
-async function timesOf(
-  tx: Transaction,
-  endings: readonly { ending: StoredEnding }[],
-): Promise<Map<StoredEnding, { projectId: number; atMs: number }>> {
-  const rows = await tx.query<{ key: number; project_id: number; last_ms: number | null }>(
-    `select r.key, r.project_id, (select max(l.at_ms) from logs l where l.run_key = r.key) as last_ms
-     from runs r where r.key in (??) order by r.key`,
-    [endings.map(({ ending }) => ending.runKey)],
-  );
-  const rowByKey = new Map(rows.map((row) => [row.key, row]));
-  return new Map(
-    endings.map(({ ending }) => {
-      const row = rowByKey.get(ending.runKey);
-      if (!row) throw new Error(`run ${ending.runKey} is missing`);
-      return [ending, { projectId: row.project_id, atMs: Math.max(ending.atMs, row.last_ms ?? 0) }];
-    }),
-  );
 }

@@ -7,6 +7,12 @@ import { codeOfLogState } from '../messages/rows.ts';
 import type { BatchRun } from './batch-runs.ts';
 import type { StoredEntry, StoredRecord } from './run-rows.ts';
 
+/** The record of an invocation, and the run that has it. */
+export interface Invoker {
+  key: number;
+  parentKey: number;
+}
+
 /** Something that happened to a run itself. */
 export interface EventOfRun {
   projectId: number;
@@ -45,9 +51,9 @@ export class JournalRows {
     this.#records.push(record);
   }
 
-  /** Saves that the record waits for the end of a run. */
-  addInvocation(runKey: number, { key, entry }: StoredRecord): void {
-    this.#invocations.push([runKey, key, entry.runKey]);
+  /** Saves that the invocation waits for the end of a run. */
+  addInvocation(runKey: number, { key, parentKey }: Invoker): void {
+    this.#invocations.push([runKey, key, parentKey]);
   }
 
   addEvent(event: EventOfRun): void {

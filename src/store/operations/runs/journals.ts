@@ -16,7 +16,7 @@ import {
   type ForRun,
   nameOf,
 } from './batch-runs.ts';
-import { type EventOfRun, JournalRows } from './journal-rows.ts';
+import { type EventOfRun, type Invoker, JournalRows } from './journal-rows.ts';
 import { Refusals, type RunRefusal } from './refusals.ts';
 import { ENTRY_KIND, isDeliveredWithJournal, RUN_STATE, type StoredEntry, type StoredRecord } from './run-rows.ts';
 import type { Taken } from './taken-entry-keys.ts';
@@ -48,6 +48,13 @@ export class Journals {
   /** For runs that begin with the journal of another run. */
   static empty(context: WriteContext): Journals {
     return new Journals(context, 0);
+  }
+
+  /** For a run that goes on with the journal of another one. */
+  static async of(context: WriteContext, runKey: number): Promise<Journals> {
+    const journals = Journals.empty(context);
+    await journals.#runs.loadRuns(context.tx, [runKey]);
+    return journals;
   }
 
   /** Why the messages of a publish may not be saved; `undefined`: they may. A repeated message is no reason. */
@@ -145,8 +152,8 @@ export class Journals {
   }
 
   /** The invocation waits for the end of a run. */
-  awaitEnd(runKey: number, record: StoredRecord): void {
-    this.#rows.addInvocation(runKey, record);
+  awaitEnd(runKey: number, invoker: Invoker): void {
+    this.#rows.addInvocation(runKey, invoker);
     this.#runs.addInvoker(runKey);
   }
 
@@ -194,7 +201,7 @@ export class Journals {
   #invoke(record: StoredRecord, child: BatchRun): void {
     this.record(record, 'INVOKED');
     this.#runs.entryKeys.take(record.entry, beginningOf(child));
-    this.awaitEnd(child.key, record);
+    this.awaitEnd(child.key, { key: record.key, parentKey: record.entry.runKey });
   }
 
   /** The message replaces the run's first one: it comes from the SDK, which is now known. */

@@ -1,46 +1,96 @@
 /** How does a failed run leave the DLQ, and how does a new run begin with its journal (contract W 21.3)? */
 import type { ProjectId } from '../../../engine/model.ts';
-import type { RetriedAs } from '../../../engine/runs/dead-run-store.ts';
+import type { RetriedAs, RunRetry } from '../../../engine/runs/dead-run-store.ts';
 import type { RunConfig } from '../../../workflow/model.ts';
 import type { Transaction } from '../../driver.ts';
 import { Entry } from '../lanes/entry.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { savedAt } from '../messages/accept.ts';
+import { CONTENT_AT } from '../messages/columns.ts';
 import { removeDead } from '../messages/dead.ts';
+import { weightOf } from '../messages/new-messages.ts';
 import type { StoredNewMessage } from '../messages/rows.ts';
 import { write } from '../operation.ts';
 import type { Position } from '../page.ts';
+import { countWaiting, cutOff, hold, isHeld, letGo } from './held.ts';
 import { Journals } from './journals.ts';
 import { RUN_STATE, type StoredEntry, type StoredRecord, type StoredRun } from './run-rows.ts';
 
 export type StoredRetriedEntry =
   | { kind: 'shared'; key: number; entry: StoredEntry }
-  | {
-      kind: 'record';
-      record: StoredRecord;
-      waiter: { eventId: string; deadlineMs: number } | null;
-      childKey: number | null;
-    }
+  | { kind: 'record'; record: StoredRecord; event?: 'WAITER_ADDED' | 'INVOKED' }
   | { kind: 'message'; message: StoredNewMessage };
 
-export interface RetryRunArgs {
-  projectId: ProjectId;
+export interface RetryRunArgs
+  extends Pick<RunRetry, 'projectId' | 'runKey' | 'isFirst' | 'isLast' | 'sentBefore' | 'waiters' | 'invocations'> {
   place: Position;
-  runKey: number;
-  /** Id of its first entry. */
-  messageId: string;
   run: StoredRun;
   journal: StoredRetriedEntry[];
   children: StoredNewMessage[];
   nowMs: number;
 }
 
-export const retryRun = write(async (context: WriteContext, args: RetryRunArgs): Promise<RetriedAs> => {
-  const { tx } = context;
-  const { projectId, place, runKey, run, journal, children, nowMs } = args;
-  const failedKey = await deadRunKey(tx, projectId, place);
-  if (failedKey === undefined) return { kind: 'missing' };
-  if (await isActive(tx, projectId, run.id)) return { kind: 'idTaken' };
+export const retryRun = write(
+  {
+    weight: ({ journal, children }) => {
+      const { rows, bytes } = weightOf([...messagesIn(journal), ...children]);
+      return { rows: Math.max(rows, journal.length), bytes };
+    },
+  },
+  async (context: WriteContext, args: RetryRunArgs): Promise<RetriedAs> => {
+    const { tx } = context;
+    const { projectId, place, runKey, run, journal, children, isFirst, isLast, nowMs } = args;
+    const failedKey = await deadRunKey(tx, projectId, place);
+    const isRefused = failedKey === undefined || (await isActive(tx, projectId, run.id));
+    if (isRefused) {
+      if (!isFirst) await cutOff(context, [runKey], nowMs);
+      return { kind: failedKey === undefined ? 'missing' : 'idTaken' };
+    }
+    if (!isFirst && !(await isComplete(tx, args))) {
+      await cutOff(context, [runKey], nowMs);
+      return { kind: 'lost' };
+    }
+    const journals = isFirst ? begun(context, args) : await Journals.of(context, runKey);
+    const sent = messagesIn(journal);
+    const messages = [...sent, ...children];
+    const places = new Map<StoredNewMessage, ReturnType<Journals['append']>>();
+    for (const entry of journal) {
+      if (entry.kind === 'message') places.set(entry.message, journals.append(entry.message));
+      else if (entry.kind === 'record') journals.record(entry.record, entry.event);
+      else journals.share(entry.key, entry.entry);
+    }
+    for (const child of children) places.set(child, journals.append(child));
+    for (const { key, childKey } of args.invocations) journals.awaitEnd(childKey, { key, parentKey: runKey });
+    const entry = new Entry(context, nowMs);
+    await entry.loadQueues(messages);
+    for (const message of messages) await entry.hasQueue(message, 0);
+    await journals.save();
+    const states = await entry.insert(messages);
+    const saved = states.map((state, index) => savedAt(state, places.get(messages[index] as StoredNewMessage)));
+    const answer: RetriedAs = {
+      ...{ kind: 'retried', messages: saved.slice(0, sent.length) },
+      children: saved.slice(sent.length),
+    };
+    if (!isLast) {
+      await hold(tx, args, place.n);
+      return answer;
+    }
+    if (!isFirst) await letGo(context, args);
+    await addWaiters(tx, args);
+    await nameSuccessor(tx, failedKey, run);
+    // Only now: at every moment, one of the two runs must refer to the contents that they share.
+    await removeDead(tx, [place.n]);
+    return answer;
+  },
+);
+
+function messagesIn(journal: readonly StoredRetriedEntry[]): StoredNewMessage[] {
+  return journal.flatMap((entry) => (entry.kind === 'message' ? [entry.message] : []));
+}
+
+function begun(context: WriteContext, { projectId, runKey, run, journal: [first] }: RetryRunArgs): Journals {
+  if (first?.kind !== 'message' && first?.kind !== 'record') throw new Error('a run begins with an entry of its own');
+  const { content } = first.kind === 'message' ? first.message : first.record;
   const journals = Journals.empty(context);
   journals.begin({
     key: runKey,
@@ -49,61 +99,25 @@ export const retryRun = write(async (context: WriteContext, args: RetryRunArgs):
     url: run.url,
     created_at_ms: run.createdAtMs,
     config: run.config,
-    message_id: args.messageId,
+    message_id: content[CONTENT_AT.id],
   });
   journals.logStart({ projectId, runKey, atMs: run.createdAtMs });
-  const sent: StoredNewMessage[] = [];
-  const places: ReturnType<Journals['append']>[] = [];
-  for (const entry of journal) {
-    if (entry.kind === 'message') {
-      places.push(journals.append(entry.message));
-      sent.push(entry.message);
-    } else {
-      enter(journals, entry);
-    }
-  }
-  for (const child of children) places.push(journals.append(child));
-  const messages = [...sent, ...children];
-  const entry = new Entry(context, nowMs);
-  await entry.loadQueues(messages);
-  for (const message of messages) await entry.hasQueue(message, 0);
-  await journals.save();
-  const states = await entry.insert(messages);
-  await addWaiters(tx, { projectId, runKey, journal });
-  await nameSuccessor(tx, failedKey, run);
-  // Only now: at every moment, one of the two runs must refer to the contents that they share.
-  await removeDead(tx, [place.n]);
-  const saved = states.map((state, index) => savedAt(state, places[index]));
-  return { kind: 'retried', messages: saved.slice(0, sent.length), children: saved.slice(sent.length) };
-});
-
-function enter(journals: Journals, entry: Exclude<StoredRetriedEntry, { kind: 'message' }>): void {
-  if (entry.kind === 'shared') {
-    journals.share(entry.key, entry.entry);
-    return;
-  }
-  const { record, waiter, childKey } = entry;
-  if (waiter) {
-    journals.record(record, 'WAITER_ADDED');
-  } else if (childKey !== null) {
-    journals.record(record, 'INVOKED');
-    journals.awaitEnd(childKey, record);
-  } else {
-    journals.record(record);
-  }
+  return journals;
 }
 
-async function addWaiters(
-  tx: Transaction,
-  { projectId, runKey, journal }: Pick<RetryRunArgs, 'projectId' | 'runKey' | 'journal'>,
-): Promise<void> {
-  const waiters = journal.flatMap((entry) =>
-    entry.kind === 'record' && entry.waiter
-      ? [[entry.record.key, projectId, runKey, entry.waiter.eventId, entry.waiter.deadlineMs]]
-      : [],
-  );
+/** Whether the pieces before this one are still there. */
+async function isComplete(tx: Transaction, { runKey, isLast, sentBefore }: RetryRunArgs): Promise<boolean> {
+  if (!(await isHeld(tx, runKey))) return false;
+  return !isLast || (await countWaiting(tx, runKey)) === sentBefore;
+}
+
+async function addWaiters(tx: Transaction, { projectId, runKey, waiters }: RetryRunArgs): Promise<void> {
   if (waiters.length === 0) return;
-  await tx.insertMany('waiters', ['key', 'project_id', 'run_key', 'event_id', 'deadline_ms'], waiters);
+  await tx.insertMany(
+    'waiters',
+    ['key', 'project_id', 'run_key', 'event_id', 'deadline_ms'],
+    waiters.map(({ key, eventId, deadlineMs }) => [key, projectId, runKey, eventId, deadlineMs]),
+  );
 }
 
 async function deadRunKey(tx: Transaction, projectId: ProjectId, { n, timeMs }: Position): Promise<number | undefined> {

@@ -8,6 +8,7 @@ import { longRead } from '../operation.ts';
 import { cutBySizes, cutPage, type PageRows, type Position, type Slice, sliceSql } from '../page.ts';
 import { pageOfWindow, RUNS } from '../windows.ts';
 import { childrenOf } from './children.ts';
+import { IS_HELD } from './held.ts';
 import {
   affordable,
   type InvokerRow,
@@ -183,7 +184,7 @@ function conditionsOf({ filter, states }: ListHistoriesArgs): Conditions {
 
 /**
  * Ends the page before it has too many bytes. A run is never shown in part, so at least one is shown whole. The size of
- * a run is known from its row.
+ * a run is known from its row. One that is not whole yet is left out.
  */
 async function cutByBytes(
   queries: Queries,
@@ -191,7 +192,8 @@ async function cutByBytes(
   bytesMax: number,
 ): Promise<PageRows<Position> & { bytes: number }> {
   const sizes = await queries.query<{ key: number; journal_bytes: number; entries: number; response: number | null }>(
-    'select key, journal_bytes, entries, length(response) as response from runs where key in (??)',
+    `select r.key, r.journal_bytes, r.entries, length(r.response) as response from runs r
+     where r.key in (??) and not ${IS_HELD}`,
     [page.rows.map(({ n }) => n)],
   );
   const sizeByKey = new Map(
@@ -200,7 +202,8 @@ async function cutByBytes(
       journal_bytes + entries * ENTRY_BYTES + (response ?? 0),
     ]),
   );
-  return cutBySizes(page, ({ n }) => sizeByKey.get(n) ?? 0, bytesMax);
+  const rows = page.rows.filter(({ n }) => sizeByKey.has(n));
+  return cutBySizes({ ...page, rows }, ({ n }) => sizeByKey.get(n) ?? 0, bytesMax);
 }
 
 /**

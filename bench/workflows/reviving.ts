@@ -1,0 +1,123 @@
+/** A failed run of many messages is resumed: how long until it is answered, and how long do others wait meanwhile? */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Pool } from 'undici';
+import { storeInBatches } from '../batches.ts';
+import type { ListeningProcess } from '../child-process.ts';
+import type { Figure } from '../figure.ts';
+import { startDatabase } from '../postgres/database.ts';
+import { quantile } from '../statistics.ts';
+import { DEVELOPMENT_TOKEN } from '../waypost-process.ts';
+import { stepHeaders } from './step-headers.ts';
+import { withStage } from './waypost-runs.ts';
+
+export interface RevivingOptions {
+  messages: number;
+  quietMs: number;
+  /** Whether the worker is on PostgreSQL. */
+  isPostgres: boolean;
+}
+
+export const DEFAULT_REVIVING = { messages: 20_000, quietMs: 6_000 };
+
+const RUN_ID = 'wfr_bench_reviving';
+/** Nothing listens there. */
+const NOWHERE = 'http://127.0.0.1:9/';
+const LIMIT_MS = 120_000;
+const DELAY = { 'upstash-delay': '6d' };
+
+export async function measureReviving(options: RevivingOptions): Promise<Figure[]> {
+  const database = options.isPostgres ? await startDatabase() : undefined;
+  try {
+    return await withStage('bare', ({ server }) => reviveOne(server, options), database?.env);
+  } finally {
+    await database?.end();
+  }
+}
+
+async function reviveOne(server: ListeningProcess, { messages, quietMs }: RevivingOptions): Promise<Figure[]> {
+  const pool = new Pool(server.url, { connections: 2 });
+  try {
+    await beginRun(server, messages);
+    await planStep(server, messages + 1, {});
+    const dlqId = await failedRun(pool);
+    await sleep(quietMs);
+    const idle = await probeWhile(pool, sleep(quietMs));
+    const startedAt = performance.now();
+    let answeredMs = 0;
+    const resumed = post(pool, `/v2/workflows/dlq/resume/${dlqId}`, {}).then(() => {
+      answeredMs = performance.now() - startedAt;
+    });
+    const meanwhile = await probeWhile(pool, resumed);
+    const name = `others' publishes while a run of ${messages} messages is resumed`;
+    return [
+      { name: `${name}: the longest`, value: Math.max(...meanwhile), ...besides(Math.max(...idle)) },
+      { name: `${name}: p99`, value: quantile(meanwhile, 0.99), ...besides(quantile(idle, 0.99)) },
+      { name: 'the resume is answered after', value: answeredMs, unit: 'ms' },
+    ];
+  } finally {
+    await pool.destroy();
+  }
+}
+
+function besides(value: number): Pick<Figure, 'unit' | 'beside'> {
+  return { unit: 'ms', beside: { name: 'while nothing happens', value } };
+}
+
+/** A run that has planned `messages` steps, none of which is due. */
+async function beginRun(server: ListeningProcess, messages: number): Promise<void> {
+  const trigger = {
+    ...stepHeaders(RUN_ID, NOWHERE),
+    'upstash-workflow-init': 'true',
+    'upstash-retries': '0',
+    ...DELAY,
+  };
+  await storeInBatches(server, 1, () => ({ destination: NOWHERE, headers: trigger, body: '{}' }));
+  await storeInBatches(server, messages, (index) => planned(index + 1, DELAY));
+}
+
+async function planStep(server: ListeningProcess, stepId: number, headers: Record<string, string>): Promise<void> {
+  await storeInBatches(server, 1, () => planned(stepId, headers));
+}
+
+function planned(stepId: number, headers: Record<string, string>) {
+  const step = { stepId: 0, stepName: `step ${stepId}`, stepType: 'Run', targetStep: stepId, concurrent: 2 };
+  return { destination: NOWHERE, headers: { ...stepHeaders(RUN_ID, NOWHERE), ...headers }, body: JSON.stringify(step) };
+}
+
+async function failedRun(pool: Pool): Promise<string> {
+  const deadline = performance.now() + LIMIT_MS;
+  while (performance.now() < deadline) {
+    const answer = await pool.request({ path: '/v2/workflows/dlq', method: 'GET', headers: AUTHORIZATION });
+    const { messages } = (await answer.body.json()) as { messages: { dlqId: string }[] };
+    if (messages[0]) return messages[0].dlqId;
+    await sleep(100);
+  }
+  throw new Error('the run has not failed');
+}
+
+/** Publishes one message after another until `over`; how long each took. */
+async function probeWhile(pool: Pool, over: Promise<unknown>): Promise<number[]> {
+  const tookMs: number[] = [];
+  let isOver = false;
+  const end = over.finally(() => {
+    isOver = true;
+  });
+  while (!isOver) {
+    const startedAt = performance.now();
+    await post(pool, `/v2/publish/${NOWHERE}`, DELAY);
+    tookMs.push(performance.now() - startedAt);
+  }
+  await end;
+  return tookMs;
+}
+
+async function post(pool: Pool, path: string, headers: Record<string, string>): Promise<void> {
+  const answer = await pool.request({
+    ...{ path, method: 'POST', headers: { ...AUTHORIZATION, ...headers } },
+    headersTimeout: LIMIT_MS,
+  });
+  const text = await answer.body.text();
+  if (answer.statusCode >= 300) throw new Error(`${path} was answered ${answer.statusCode} ${text}`);
+}
+
+const AUTHORIZATION = { authorization: `Bearer ${DEVELOPMENT_TOKEN}` };
