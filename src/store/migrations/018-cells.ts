@@ -25,6 +25,7 @@ export const cells: Migration = {
     `alter table projects add column presence ${smallint} not null default 0`,
     'create index projects_moving on projects (id) where presence in (1, 2, 3)',
     // In the directory: the projects that are being moved, and how far each has come; which command moves it, and when it last said so.
+    // In the other cells: which command moves a project from there, or to there (move/project/mover.ts).
     `create table project_moves (
   project_id ${bigint} primary key,
   from_cell ${bigint} not null,

@@ -17,5 +17,5 @@ export function toSqlite(text: string): string {
     .replaceAll(/\blookup\b/g, 'join')
     .replaceAll('limit ?', 'limit +?')
     .replace('from database_size', `from ${DATABASE_SIZE}`)
-    .replace(/ for (?:no key update|update|key share)(?: of \w+)?(?: skip locked)?$/, '');
+    .replace(/ for (?:no key update|update|share|key share)(?: of \w+)?(?: skip locked)?$/, '');
 }

@@ -17,6 +17,7 @@ import type { CopiedTable } from '../copy.ts';
 import type { PieceLimits } from '../pieces.ts';
 import { MoveRefused } from '../progress.ts';
 import { Aligner } from './align.ts';
+import { letGo, takeCells, takenOver } from './mover.ts';
 import { removeProject } from './remove.ts';
 import { HISTORY, PRESENT, timesOf } from './sheets.ts';
 
@@ -74,24 +75,35 @@ export async function moveProject(options: MoveProjectOptions): Promise<MovedPro
     throw new MoveRefused(`the project is on its way from cell ${move.fromCell} to cell ${move.toCell}`);
   if (move.phase === 'cancelled')
     throw new MoveRefused('an earlier move of the project was cancelled: that must end first');
-  const moved = move.phase === 'switched' ? { tables: [] } : await copyAndSwitch(options);
-  await finish(options);
+  const own = await takeOver(options);
+  const moved = move.phase === 'switched' ? { tables: [] } : await copyAndSwitch(own);
+  await finish(own);
   return moved;
+}
+
+/** The cells for this call alone. */
+async function takeOver(options: MoveProjectOptions): Promise<MoveProjectOptions> {
+  const { directory, projectId, mover } = options;
+  const cells = await takeCells(options, options);
+  // Another one may have taken over before, and have done all: nothing of that may be done again.
+  if ((await directory.findMove({ projectId }))?.mover !== mover) throw takenOver();
+  return { ...options, ...cells };
 }
 
 /** Ends a move that has not switched: removes what was copied. Throws `MoveRefused` when it is too late. */
 export async function cancelProjectMove(options: MoveProjectOptions): Promise<void> {
-  const { directory, source, target, projectId, mover, onProgress = () => {} } = options;
+  const { directory, projectId, mover, onProgress = () => {} } = options;
   onProgress({ step: 'cancelling' });
   await directory.setMovePhase({ projectId, mover, phase: 'cancelled' });
   const move = await directory.findMove({ projectId });
   if (move?.phase === 'switched') throw new MoveRefused('the project lives in the new cell already: move it back');
   if (move === undefined) throw new MoveRefused('the project is not being moved');
   if (move.mover !== mover) throw new MoveRefused('another command moves the project');
-  await become(source, projectId, 'here');
-  await removeProject(target, projectId, options.afterPiece);
-  await become(target, projectId, 'elsewhere');
-  await directory.endMove({ projectId, mover });
+  const own = await takeOver(options);
+  await become(own.source, projectId, 'here');
+  await removeProject(own.target, projectId, options.afterPiece);
+  await become(own.target, projectId, 'elsewhere');
+  await end(own);
 }
 
 async function copyAndSwitch(options: MoveProjectOptions): Promise<MovedProject> {
@@ -195,14 +207,21 @@ async function arrive(options: MoveProjectOptions): Promise<void> {
 
 /** After the switch. */
 async function finish(options: MoveProjectOptions): Promise<void> {
-  const { directory, source, target, projectId, mover, onProgress = () => {} } = options;
+  const { source, target, projectId, onProgress = () => {} } = options;
   await become(target, projectId, 'here');
   await become(source, projectId, 'gone');
   onProgress({ step: 'deleting' });
   await removeProject(source, projectId, options.afterPiece);
   await become(source, projectId, 'elsewhere');
-  await directory.endMove({ projectId, mover });
+  await end(options);
   onProgress({ step: 'moved' });
+}
+
+/** The directory last: as long as that knows of the move, it can be called again. */
+async function end(options: MoveProjectOptions): Promise<void> {
+  const { directory, projectId, mover } = options;
+  await letGo(options, options);
+  await directory.endMove({ projectId, mover });
 }
 
 function become(driver: Driver, projectId: ProjectId, presence: Presence): Promise<void> {

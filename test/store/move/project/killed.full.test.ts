@@ -4,7 +4,7 @@ import type { ProjectMoveStore } from '../../../../src/engine/stores.ts';
 import type { Driver } from '../../../../src/store/driver.ts';
 import { SqliteDriver } from '../../../../src/store/drivers/sqlite/driver.ts';
 import { migrate } from '../../../../src/store/migrations/index.ts';
-import { moveProject } from '../../../../src/store/move/project/move-project.ts';
+import { type MoveProjectOptions, moveProject } from '../../../../src/store/move/project/move-project.ts';
 import {
   type Cells,
   FIRST,
@@ -49,6 +49,47 @@ it.each([
   expect(at).toBeGreaterThan(50);
 });
 
+it.each([
+  ['there', SECOND],
+  ['there and back', FIRST],
+])(
+  'a move that sleeps before any of its transactions, while other calls move the project %s, does nothing more',
+  async (_, home) => {
+    const images = await imagesOfTwoCells();
+    let last: Sleep;
+    let at = 0;
+    do {
+      const cells = await cellsOf(images);
+      const wanted = await rowsOf(cells.first, 1);
+      const sleep = new Sleep(at, async () => {
+        const { moves } = cells.first.store;
+        await moves.keepMove({ projectId: 1, mover: 'other', nowMs: 0, goneBeforeMs: Infinity });
+        await moveProject(there(cells, { mover: 'other' })).catch((error: Error) => {
+          expect(error.message).toBe('the project does not live in that cell'); // it was done
+        });
+        if (home === FIRST) await moveProject(back(cells));
+      });
+      const { directory, source, target } = there(cells);
+      const slept = { directory: sleep.ofMoves(directory), source: sleep.of(source), target: sleep.of(target) };
+      await moveProject(there(cells, slept)).catch((error: Error) => {
+        expect(error.message).toMatch(/another command|does not live in that cell|copied wrongly|not paused/);
+      });
+      // One that has not begun yet when it sleeps begins afterwards.
+      const isThere = home === SECOND || at === 0 || !sleep.hasCome;
+      const [cell, elsewhere] = isThere ? [cells.second, cells.first] : [cells.first, cells.second];
+      expect(await rowsOf(cell, 1), `slept at ${at}`).toEqual(wanted);
+      expect(isNothing(await rowsOf(elsewhere, 1)), `slept at ${at}`).toBe(true);
+      expect(await whereabouts(cells), `slept at ${at}`).toEqual(
+        isThere ? [SECOND, 'elsewhere', 'here'] : [FIRST, 'here', 'elsewhere'],
+      );
+      for (const { driver } of [cells.first, cells.second]) await driver.close();
+      last = sleep;
+      at += 1;
+    } while (last.hasCome);
+    expect(at).toBeGreaterThan(50);
+  },
+);
+
 type Images = readonly [Uint8Array | undefined, Uint8Array | undefined];
 
 async function imagesOfTwoCells(): Promise<Images> {
@@ -66,22 +107,18 @@ async function cellsOf([first, second]: Images): Promise<Cells> {
   return { first: await openImage(first), second: await openImage(second) };
 }
 
-/** Ends a move at the `at`th transaction, before it or after its commit. */
-class Crash {
-  #left: number;
-  readonly #isSaved: boolean;
-  hasCome = false;
+function back(cells: Cells): MoveProjectOptions {
+  const { source, target, ...rest } = there(cells);
+  return { ...rest, fromCell: SECOND, toCell: FIRST, mover: 'third', source: target, target: source };
+}
 
-  constructor(at: number, isSaved: boolean) {
-    this.#left = at;
-    this.#isSaved = isSaved;
-  }
-
+/** Comes before each transaction of a move. */
+abstract class Between {
   of(driver: Driver): Driver {
     return {
       dialect: driver.dialect,
-      transaction: (work, options) => this.#pass(() => driver.transaction(work, options)),
-      read: (work) => this.#pass(() => driver.read(work)),
+      transaction: (work, options) => this.pass(() => driver.transaction(work, options)),
+      read: (work) => this.pass(() => driver.read(work)),
       close: () => driver.close(),
     };
   }
@@ -90,18 +127,55 @@ class Crash {
     return new Proxy(moves, {
       get: (target, name) => {
         const method = target[name as keyof ProjectMoveStore] as (args: unknown) => Promise<unknown>;
-        return (args: unknown) => this.#pass(() => method(args));
+        return (args: unknown) => this.pass(() => method(args));
       },
     });
   }
 
+  protected abstract pass<T>(work: () => Promise<T>): Promise<T>;
+}
+
+/** Ends a move at the `at`th transaction, before it or after its commit. */
+class Crash extends Between {
+  #left: number;
+  readonly #isSaved: boolean;
+  hasCome = false;
+
+  constructor(at: number, isSaved: boolean) {
+    super();
+    this.#left = at;
+    this.#isSaved = isSaved;
+  }
+
   /** A program that was killed does nothing more. */
-  async #pass<T>(work: () => Promise<T>): Promise<T> {
+  protected override async pass<T>(work: () => Promise<T>): Promise<T> {
     if (this.hasCome) throw new Error('killed');
     this.hasCome = this.#left === 0;
     this.#left -= 1;
     if (!this.hasCome) return work();
     if (this.#isSaved) await work();
     throw new Error('killed');
+  }
+}
+
+/** Lets others do something before the `at`th transaction of a move. */
+class Sleep extends Between {
+  #left: number;
+  readonly #meanwhile: () => Promise<void>;
+  hasCome = false;
+
+  constructor(at: number, meanwhile: () => Promise<void>) {
+    super();
+    this.#left = at;
+    this.#meanwhile = meanwhile;
+  }
+
+  protected override async pass<T>(work: () => Promise<T>): Promise<T> {
+    this.#left -= 1;
+    if (this.#left === -1) {
+      this.hasCome = true;
+      await this.#meanwhile();
+    }
+    return work();
   }
 }

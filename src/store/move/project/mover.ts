@@ -1,0 +1,74 @@
+/**
+ * Which command moves a project? The directory says it, and another one takes over from one that is silent (operations/held-move.ts). But
+ * who is silent may only be slow, and a statement that it has sent may be carried out when it is long gone. So a mover writes its name
+ * down in both cells as well, and each transaction of a move first sees whether its own name still stands there, and keeps that so until
+ * its end.
+ */
+import { FIRST_CELL } from '../../../engine/model.ts';
+import type { ProjectMove } from '../../../engine/stores.ts';
+import type { Driver, Transaction } from '../../driver.ts';
+import { MoveRefused } from '../progress.ts';
+
+/** What names a move, and who carries it out. */
+export type OwnMove = Pick<ProjectMove, 'projectId' | 'fromCell' | 'toCell' | 'mover'>;
+
+interface Both {
+  source: Driver;
+  target: Driver;
+}
+
+/**
+ * Answers the cells for this mover alone: their transactions throw `MoveRefused` once another one has taken over. No transaction of an
+ * earlier mover is under way then, and none can follow. In the directory its name stands already.
+ */
+export async function takeCells(cells: Both, move: OwnMove): Promise<Both> {
+  const { projectId, fromCell, toCell, mover } = move;
+  for (const cell of besideDirectory(cells, move)) {
+    await cell.transaction(async (tx) => {
+      await tx.run(
+        `insert into project_moves (project_id, from_cell, to_cell, phase, begun_at_ms, mover, seen_at_ms)
+         values (?, ?, ?, 'copying', 0, ?, 0) on conflict (project_id) do update set mover = excluded.mover`,
+        [projectId, fromCell, toCell, mover],
+      );
+    });
+  }
+  return { source: ofMover(cells.source, move), target: ofMover(cells.target, move) };
+}
+
+/** The cells know of no mover any more. The directory forgets the move itself. */
+export async function letGo(cells: Both, move: OwnMove): Promise<void> {
+  for (const cell of besideDirectory(cells, move)) {
+    await cell.transaction(async (tx) => {
+      await tx.run('delete from project_moves where project_id = ? and mover = ?', [move.projectId, move.mover]);
+    });
+  }
+}
+
+function besideDirectory({ source, target }: Both, { fromCell, toCell }: OwnMove): Driver[] {
+  return [...(fromCell === FIRST_CELL ? [] : [source]), ...(toCell === FIRST_CELL ? [] : [target])];
+}
+
+function ofMover(cell: Driver, move: OwnMove): Driver {
+  return {
+    dialect: cell.dialect,
+    read: (work) => cell.read(work),
+    transaction: (work, options) =>
+      cell.transaction(async (tx) => {
+        await check(tx, move);
+        return work(tx);
+      }, options),
+    close: () => cell.close(),
+  };
+}
+
+async function check(tx: Transaction, { projectId, mover }: OwnMove): Promise<void> {
+  const own = await tx.query('select mover from project_moves where project_id = ? and mover = ? for share', [
+    projectId,
+    mover,
+  ]);
+  if (own.length === 0) throw takenOver();
+}
+
+export function takenOver(): MoveRefused {
+  return new MoveRefused('another command moves the project by now');
+}
