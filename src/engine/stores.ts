@@ -344,9 +344,9 @@ export interface ProjectStore {
   readAccounts(): Promise<AccountsState>;
   /**
    * Creates the project or finds it by name. `signingKeys` are kept only when it is new. They come sealed. A new one
-   * lives in the cell with the fewest.
+   * lives in the cell `cellId`; in the one with the fewest, where that is not given.
    */
-  ensureProject(args: { name: string; signingKeys: SealedKeys; nowMs: Millis }): Promise<Project>;
+  ensureProject(args: { name: string; signingKeys: SealedKeys; nowMs: Millis; cellId?: CellId }): Promise<Project>;
   listProjects(): Promise<Project[]>;
   /** Adding one that exists changes nothing. */
   addToken(token: Token): Promise<void>;

@@ -3,6 +3,7 @@ import type { Config } from '../config/table.ts';
 import { StoreInUse } from '../store/drivers/sqlite/lock.ts';
 import { CannotStart } from '../system/cannot-start.ts';
 import { createSystemRandomness, pause, systemClock } from '../system/system.ts';
+import { emptiestCell } from './measure-cells.ts';
 import { databaseOf, openSealer, openStore } from './open-store.ts';
 import { confirmed } from './socket/announced.ts';
 import { NobodyListens, RemoteAdministration } from './socket/ask.ts';
@@ -62,9 +63,12 @@ async function workHere<T>(config: Config, work: (on: Administration) => Promise
   const store = await openStore(config, { onFatal, create: false, isInline: true });
   try {
     const sealer = () => openSealer(config, randomness, { create: false });
-    const administration = new StoredAdministration({ store, clock: systemClock, randomness, sealer });
-    if (databaseOf(config).kind === 'sqlite') return await work(administration);
+    const shared = { store, clock: systemClock, randomness, sealer };
+    const database = databaseOf(config);
+    if (database.kind === 'sqlite') return await work(new StoredAdministration(shared));
     const { workerTimeoutMs } = config;
+    const chooseCell = () => emptiestCell({ config, url: database.url, store, encryptionKey: sealer().encryptionKey });
+    const administration = new StoredAdministration({ ...shared, chooseCell });
     return await work(confirmed(administration, () => untilAllKnow({ store, clock: systemClock, workerTimeoutMs })));
   } catch (error) {
     throw failure ?? error;

@@ -1,9 +1,7 @@
 /** What the operator does with cells, on the databases themselves: workers learn of it from the directory. */
 import { seal, unseal } from '../config/sealing.ts';
 import type { Config } from '../config/table.ts';
-import { FIRST_CELL, type Millis } from '../engine/model.ts';
 import type { Cell, Store } from '../engine/stores.ts';
-import type { Totals } from '../engine/unfinished.ts';
 import { isName } from '../protocol/names.ts';
 import { CannotStart } from '../system/cannot-start.ts';
 import { createSystemRandomness, systemClock } from '../system/system.ts';
@@ -11,19 +9,7 @@ import { cellUrlOf, databaseOf, messageOf, nameOf, type OpenCell, openSealer, op
 import { untilAllKnow } from './socket/everywhere.ts';
 
 /** What the first cell is called. */
-const FIRST_NAME = 'first';
-
-export interface CellEntry {
-  name: string;
-  /** Database, schema and server, without a password. */
-  place: string;
-  addedAtMs?: Millis;
-  isDraining: boolean;
-  /** How many projects live there. */
-  projects: number;
-  /** Absent: it cannot be reached now. */
-  totals?: Totals;
-}
+export const FIRST_NAME = 'first';
 
 /** The directory, open for one command. */
 export interface Directory {
@@ -33,27 +19,6 @@ export interface Directory {
   openCell: OpenCell;
   encryptionKey: Uint8Array;
   randomBytes: (count: number) => Uint8Array;
-}
-
-/** Every cell with what is in it. Throws `CannotStart`. */
-export function listCells(config: Config): Promise<CellEntry[]> {
-  return withDirectory(config, async (directory) => {
-    const { cells, projects } = await directory.store.projects.readAccounts();
-    const all = cells.length > 0 ? cells : [{ cellId: FIRST_CELL, name: FIRST_NAME, sealedUrl: '', isDraining: false }];
-    return Promise.all(
-      all.map(async (cell) => {
-        const totals = await totalsOf(directory, cell);
-        return {
-          name: cell.name,
-          place: nameOf(urlOf(directory, cell)),
-          ...('addedAtMs' in cell && { addedAtMs: cell.addedAtMs }),
-          isDraining: cell.isDraining,
-          projects: projects.filter(({ cellId }) => cellId === cell.cellId).length,
-          ...(totals && { totals }),
-        };
-      }),
-    );
-  });
 }
 
 /**
@@ -130,7 +95,10 @@ export async function withDirectory<T>(config: Config, work: (directory: Directo
   }
 }
 
-export function urlOf({ url, encryptionKey }: Directory, { sealedUrl }: Pick<Cell, 'sealedUrl'>): string {
+export function urlOf(
+  { url, encryptionKey }: Pick<Directory, 'url' | 'encryptionKey'>,
+  { sealedUrl }: Pick<Cell, 'sealedUrl'>,
+): string {
   return sealedUrl === '' ? url : cellUrlOf(unseal(sealedUrl, encryptionKey), url);
 }
 
@@ -141,21 +109,6 @@ async function openedCell({ openCell, url: firstUrl }: Directory, url: string): 
     throw new CannotStart(`cannot open the database ${nameOf(cellUrlOf(url, firstUrl))}: ${messageOf(error)}`, {
       cause: error,
     });
-  }
-}
-
-/** Undefined: it cannot be reached. */
-async function totalsOf(directory: Directory, cell: Pick<Cell, 'sealedUrl'>): Promise<Totals | undefined> {
-  const { store: first, openCell } = directory;
-  try {
-    const store = cell.sealedUrl === '' ? first : await openCell(urlOf(directory, cell), () => {});
-    try {
-      return await store.backlog.readTotals({ nowMs: systemClock.wallMs() });
-    } finally {
-      if (store !== first) await store.close();
-    }
-  } catch {
-    return undefined;
   }
 }
 

@@ -41,7 +41,7 @@ export function moveProjectTo(config: Config, request: ProjectMoveRequest): Prom
 }
 
 /** As `moveProjectTo`, with all workers knowing the cells. */
-async function moveBetween(
+export async function moveBetween(
   directory: Directory,
   { projectId, fromCell, toCell }: Where,
   onProgress: MoveProjectOptions['onProgress'],
@@ -64,7 +64,7 @@ export function cancelMoveOf(config: Config, { project }: Pick<ProjectMoveReques
   });
 }
 
-function cancelBetween(directory: Directory, { projectId, fromCell, toCell }: Where): Promise<void> {
+export function cancelBetween(directory: Directory, { projectId, fromCell, toCell }: Where): Promise<void> {
   return withBoth(directory, { projectId, fromCell, toCell, mover: moverOf(directory) }, cancelProjectMove);
 }
 
@@ -80,7 +80,7 @@ async function projectNamed({ store }: Directory, name: string): Promise<{ proje
 }
 
 /** A worker that does not know that there are cells asks none whether a project is there. */
-async function untilAllGuard({ store, config: { workerTimeoutMs } }: Directory): Promise<void> {
+export async function untilAllGuard({ store, config: { workerTimeoutMs } }: Directory): Promise<void> {
   const behind = await untilAllKnow({ store, clock: systemClock, workerTimeoutMs });
   if (behind.length > 0)
     throw new CannotStart(

@@ -1,6 +1,7 @@
 /** Carries out what the operator asks for, on an open store. */
 import { mintSigningKeys, type Sealer, sealKeys, unsealKeys } from '../../accounts/accounts.ts';
 import { isDevelopmentProject } from '../../config/development.ts';
+import type { CellId } from '../../engine/model.ts';
 import type { Clock, Randomness } from '../../engine/ports.ts';
 import type { Project, ProjectStore, SealedKeys, Token } from '../../engine/stores.ts';
 import { isName } from '../../protocol/names.ts';
@@ -28,6 +29,8 @@ export interface StoredAdministrationOptions {
   randomness: Randomness;
   /** Asked for only when keys are made or shown. */
   sealer: () => Sealer;
+  /** Where a new project is to live; undefined: where there are the fewest. Throws `Refused`. */
+  chooseCell?: () => Promise<CellId | undefined>;
   /** Absent: no server runs on this store. */
   accounts?: AccountsInMemory;
 }
@@ -51,16 +54,18 @@ export class StoredAdministration implements Administration {
 
   async createProject({ name }: { name: string }): Promise<CreatedProject> {
     if ((await this.#findProject(name)) !== undefined) throw new Refused(`there is a project "${name}" already`);
-    return this.ensureProject(name);
+    checkProjectName(name);
+    return this.ensureProject(name, await this.#options.chooseCell?.());
   }
 
   /** The project and its keys; made when it is missing. */
-  async ensureProject(name: string): Promise<CreatedProject> {
+  async ensureProject(name: string, cellId?: CellId): Promise<CreatedProject> {
     checkProjectName(name);
     const { store, clock, sealer: openSealer, accounts } = this.#options;
     const sealer = openSealer();
     const minted = sealKeys(mintSigningKeys(sealer.randomBytes), sealer);
-    const { projectId } = await store.projects.ensureProject({ name, signingKeys: minted, nowMs: clock.wallMs() });
+    const project = { name, signingKeys: minted, nowMs: clock.wallMs(), ...(cellId !== undefined && { cellId }) };
+    const { projectId } = await store.projects.ensureProject(project);
     const sealed = await store.projects.signingKeys({ projectId });
     accounts?.learnProject({ projectId, name }, sealed);
     return { name, signingKeys: unsealKeys(sealed, sealer) };

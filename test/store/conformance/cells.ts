@@ -42,6 +42,14 @@ export function cellsConformance(open: OpenStore): void {
     expect([await make('b'), await make('c'), await make('d'), await make('b')]).toEqual([2, 3, 1, 2]);
   });
 
+  it('lets a new project live where it is told to', async () => {
+    await add('second');
+    const project = { name: 'a', signingKeys: KEYS, nowMs: T0, cellId: 1 };
+    await world().store.projects.ensureProject(project);
+    await world().store.projects.ensureProject({ ...project, cellId: 2 });
+    expect(await make('a')).toBe(1);
+  });
+
   it('lets no new project live in a cell that drains', async () => {
     await add('second');
     await world().store.cells.setCellDraining({ cellId: 2, isDraining: true });

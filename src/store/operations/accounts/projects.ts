@@ -13,6 +13,7 @@ export interface EnsureProjectArgs {
   name: string;
   signingKeys: SealedKeys;
   nowMs: number;
+  cellId?: CellId;
 }
 
 const PROJECT_FIELDS = 'id as "projectId", name, created_at_ms as "createdAtMs"';
@@ -21,7 +22,7 @@ export const ensureProject = write(
   { changesAccounts: true },
   async ({ tx }: WriteContext, args: EnsureProjectArgs): Promise<Project> => {
     const { name, signingKeys, nowMs } = args;
-    const cellId = await emptiestCell(tx);
+    const { cellId = await emptiestCell(tx) } = args;
     const made = await tx.run(
       `insert into projects (id, name, signing_current, signing_next, created_at_ms, cell, presence)
      select coalesce(max(id), 0) + 1, ?, ?, ?, ?, ?, ? from projects where true

@@ -1,0 +1,72 @@
+/** What `waypost cells` shows. */
+import type { Config } from '../config/table.ts';
+import type { CellId, Millis } from '../engine/model.ts';
+import type { MovePhase } from '../engine/stores.ts';
+import type { Totals } from '../engine/unfinished.ts';
+import { systemClock } from '../system/system.ts';
+import { urlOf, withDirectory } from './cells.ts';
+import { isStuck } from './held-move.ts';
+import { measureCells } from './measure-cells.ts';
+import { nameOf } from './open-store.ts';
+
+export interface CellEntry {
+  name: string;
+  /** Database, schema and server, without a password. */
+  place: string;
+  addedAtMs?: Millis;
+  isDraining: boolean;
+  /** How many projects live there. */
+  projects: number;
+  /** Why it cannot be reached now. */
+  awayReason?: string;
+  /** Absent: it cannot be reached now. */
+  load?: {
+    totals: Totals;
+    messagesPerMinute: number;
+    /** Its part of the load of all cells, from 0 to 1. */
+    share: number;
+  };
+  /** Projects that are leaving. */
+  moves: MoveEntry[];
+}
+
+export interface MoveEntry {
+  project: string;
+  to: string;
+  phase: MovePhase;
+  begunAtMs: Millis;
+  /** The command that moves it has ended. */
+  isStuck: boolean;
+}
+
+/** Throws `CannotStart`. */
+export function listCells(config: Config): Promise<CellEntry[]> {
+  return withDirectory(config, async (directory) => {
+    const { cells, moves, names } = await measureCells(directory);
+    const nameOfCell = (cellId: CellId) =>
+      cells.find(({ cell }) => cell.cellId === cellId)?.cell.name ?? String(cellId);
+    const nowMs = systemClock.wallMs();
+    return cells.map(({ cell, projects, measured, reason }) => ({
+      name: cell.name,
+      place: nameOf(urlOf(directory, cell)),
+      ...(cell.addedAtMs !== undefined && { addedAtMs: cell.addedAtMs }),
+      isDraining: cell.isDraining,
+      projects: projects.length,
+      ...(reason !== undefined && { awayReason: reason }),
+      ...(measured && {
+        load: {
+          totals: measured.totals,
+          messagesPerMinute: measured.loads.reduce((sum, { perMinute }) => sum + perMinute, 0),
+          share: measured.share,
+        },
+      }),
+      moves: moves
+        .filter(({ fromCell }) => fromCell === cell.cellId)
+        .map((move) => ({
+          project: names.get(move.projectId) ?? String(move.projectId),
+          to: nameOfCell(move.toCell),
+          ...{ phase: move.phase, begunAtMs: move.begunAtMs, isStuck: isStuck(move, nowMs) },
+        })),
+    }));
+  });
+}

@@ -1,0 +1,157 @@
+/** How much does each cell have and do? One that is away, or hangs, is waited for a few seconds only. */
+import { type CellId, FIRST_CELL, type ProjectId } from '../engine/model.ts';
+import type { Cell, ProjectMove } from '../engine/stores.ts';
+import type { Totals } from '../engine/unfinished.ts';
+import { PostgresDriver } from '../store/drivers/postgres/driver.ts';
+import { readCellId } from '../store/operations/accounts/cells.ts';
+import { readLoads, type StoredLoad } from '../store/operations/loads.ts';
+import { readTotals } from '../store/operations/totals.ts';
+import { CannotStart } from '../system/cannot-start.ts';
+import { systemClock } from '../system/system.ts';
+import { emptiestOf, type LoadedCell, type ProjectLoad, sharesOf } from './balance-plan.ts';
+import { type Directory, FIRST_NAME, urlOf } from './cells.ts';
+import { messageOf } from './open-store.ts';
+import { Refused } from './socket/commands.ts';
+
+export interface MeasuredCell {
+  cell: Omit<Cell, 'addedAtMs'> & Partial<Pick<Cell, 'addedAtMs'>>;
+  /** By the directory. */
+  projects: ProjectId[];
+  measured?: { totals: Totals; loads: ProjectLoad[]; share: number };
+  /** Why it could not be measured. */
+  reason?: string;
+}
+
+export interface Measured {
+  cells: MeasuredCell[];
+  moves: ProjectMove[];
+  /** By project. */
+  names: ReadonlyMap<ProjectId, string>;
+}
+
+/** What of the directory is needed to reach the other cells. */
+export type Reachable = Pick<Directory, 'config' | 'url' | 'store' | 'encryptionKey'>;
+
+/** Connecting, and each question. */
+const TIMEOUT_MS = 5_000;
+const AT_ONCE = 16;
+const MINUTES_OF_HOUR = 60;
+
+export async function measureCells(directory: Reachable): Promise<Measured> {
+  const { store } = directory;
+  const [accounts, moves] = await Promise.all([store.projects.readAccounts(), store.moves.listMoves()]);
+  const { cells, projects } = accounts;
+  const all = cells.length > 0 ? cells : [{ cellId: FIRST_CELL, name: FIRST_NAME, sealedUrl: '', isDraining: false }];
+  const found: MeasuredCell[] = all.map((cell) => ({
+    cell,
+    projects: projects.filter(({ cellId }) => cellId === cell.cellId).map(({ projectId }) => projectId),
+  }));
+  const answers = new Map<CellId, Answer>();
+  const reasons = new Map<CellId, string>();
+  const left = [...found];
+  const askAll = async () => {
+    for (let next = left.shift(); next; next = left.shift()) {
+      const { cellId } = next.cell;
+      try {
+        answers.set(cellId, await ask(directory, next.cell));
+      } catch (error) {
+        reasons.set(cellId, messageOf(error)); // whatever is wrong there, the others are told of
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, askAll));
+  const loaded = found.flatMap((each) => loadedCell(each, answers.get(each.cell.cellId)) ?? []);
+  const shares = sharesOf(loaded);
+  return {
+    moves,
+    names: new Map(projects.map(({ projectId, name }) => [projectId, name])),
+    cells: found.map((each) => {
+      const { cellId } = each.cell;
+      const answer = answers.get(cellId);
+      const loads = loaded.find((cell) => cell.cellId === cellId)?.projects;
+      if (!(answer && loads)) return { ...each, reason: reasons.get(cellId) ?? '' };
+      return { ...each, measured: { totals: answer.totals, loads: [...loads], share: shares.get(cellId) ?? 0 } };
+    }),
+  };
+}
+
+/**
+ * Where a new project is to live: in the cell with the least load of those that can be reached and take new ones. Undefined:
+ * there is only one cell. Throws `Refused`.
+ */
+export async function emptiestCell(directory: Reachable): Promise<CellId | undefined> {
+  if ((await directory.store.cells.listCells()).length === 0) return undefined;
+  const cellId = emptiestOf(loadedCells(await measureCells(directory)));
+  if (cellId === undefined) throw new Refused('no cell takes new projects now: all drain, or cannot be reached');
+  return cellId;
+}
+
+/** For a plan: those that can be reached. */
+export function loadedCells({ cells }: Pick<Measured, 'cells'>): LoadedCell[] {
+  return cells.flatMap(({ cell: { cellId, isDraining }, measured }) =>
+    measured ? [{ cellId, isDraining, projects: measured.loads }] : [],
+  );
+}
+
+/** Throws `CannotStart` when it cannot be reached now. */
+export async function checkReach(
+  directory: Reachable,
+  cell: Pick<Cell, 'cellId' | 'name' | 'sealedUrl'>,
+): Promise<void> {
+  try {
+    await withCell(directory, cell, async () => {});
+  } catch (error) {
+    throw new CannotStart(`the cell "${cell.name}" cannot be reached: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+interface Answer {
+  totals: Totals;
+  loads: StoredLoad[];
+}
+
+function ask(directory: Reachable, cell: MeasuredCell['cell']): Promise<Answer> {
+  const nowMs = systemClock.wallMs();
+  return withCell(directory, cell, async (driver) => {
+    const [rows, loads] = await Promise.all([
+      driver.read((queries) => readTotals(queries, { nowMs })),
+      driver.read((queries) => readLoads(queries, { nowMs })),
+    ]);
+    return { totals: readTotals.decode(rows, { nowMs }), loads };
+  });
+}
+
+/** Throws when it cannot be reached, or is another cell. */
+async function withCell<T>(
+  directory: Reachable,
+  cell: Pick<Cell, 'cellId' | 'sealedUrl'>,
+  work: (driver: PostgresDriver) => Promise<T>,
+): Promise<T> {
+  const { databasePrepare: prepares, databaseTimeoutMs } = directory.config;
+  const timeoutMs = Math.min(TIMEOUT_MS, databaseTimeoutMs);
+  const url = urlOf(directory, cell);
+  const driver = new PostgresDriver({ url, connectionsMax: 2, timeoutMs, prepares, clock: systemClock });
+  try {
+    const cellId = await driver.read((queries) => readCellId(queries, {}));
+    if ((cellId ?? FIRST_CELL) !== cell.cellId) throw new Error(`its database is cell ${cellId ?? FIRST_CELL}`);
+    return await work(driver);
+  } finally {
+    await driver.close();
+  }
+}
+
+/** With each of its projects, also those that do nothing. */
+function loadedCell(
+  { cell: { cellId, isDraining }, projects }: MeasuredCell,
+  answer: Answer | undefined,
+): LoadedCell | undefined {
+  if (!answer) return undefined;
+  const loads = new Map(answer.loads.map((load) => [load.projectId, load]));
+  return {
+    ...{ cellId, isDraining },
+    projects: projects.map((projectId) => {
+      const { lastHour = 0, lastDay = 0, unfinished = 0, bytesOfMessage = 0 } = loads.get(projectId) ?? {};
+      return { projectId, unfinished, perMinute: lastHour / MINUTES_OF_HOUR, bytesPerDay: lastDay * bytesOfMessage };
+    }),
+  };
+}

@@ -1,0 +1,53 @@
+/** How much does each project of a cell do? What is read is bounded, however much there is. */
+import type { Millis, ProjectId } from '../../engine/model.ts';
+import type { Queries } from '../driver.ts';
+
+export interface StoredLoad {
+  projectId: ProjectId;
+  unfinished: number;
+  /** Messages accepted in the last hour, and in the last day. */
+  lastHour: number;
+  lastDay: number;
+  /** On average, of what is kept of its latest messages. */
+  bytesOfMessage: number;
+}
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+/** Unfinished messages of a cell that are looked at. */
+const UNFINISHED_MAX = 100_000;
+/** Log entries of a project, whose messages are taken for all. */
+const SAMPLED = 50;
+/** A message takes so much beside its headers and body (docs/scaling.md). */
+const BYTES_BESIDE = 700;
+
+const ACCEPTED = `select project_id, cast(sum(accepted) as bigint) as last_day,
+    cast(sum(case when at_ms >= ? then accepted else 0 end) as bigint) as last_hour
+  from minutes where at_ms >= ? group by project_id`;
+const UNFINISHED = `select project_id, count(*) as unfinished
+  from (select project_id from messages limit ?) m group by project_id`;
+const BYTES = `select cast(coalesce(avg(length(c.header) + coalesce(length(c.body), 0)), 0) as bigint) as bytes
+  from (select message_key from logs where project_id = ? order by at_ms desc, seq desc limit ?) l
+  lookup contents c on (c.key = l.message_key)`;
+
+/** Of projects that have done something in a day, or have something unfinished. */
+export async function readLoads(queries: Queries, { nowMs }: { nowMs: Millis }): Promise<StoredLoad[]> {
+  const [accepted, unfinished] = await Promise.all([
+    queries.query<{ project_id: ProjectId; last_day: number; last_hour: number }>(ACCEPTED, [
+      nowMs - HOUR_MS,
+      nowMs - DAY_MS,
+    ]),
+    queries.query<{ project_id: ProjectId; unfinished: number }>(UNFINISHED, [UNFINISHED_MAX]),
+  ]);
+  const acceptedBy = new Map(accepted.map((row) => [row.project_id, row]));
+  const unfinishedBy = new Map(unfinished.map((row) => [row.project_id, row.unfinished]));
+  const projects = [...new Set([...acceptedBy.keys(), ...unfinishedBy.keys()])].toSorted((a, b) => a - b);
+  return Promise.all(
+    projects.map(async (projectId) => {
+      const [size] = await queries.query<{ bytes: number }>(BYTES, [projectId, SAMPLED]);
+      const { last_hour: lastHour = 0, last_day: lastDay = 0 } = acceptedBy.get(projectId) ?? {};
+      const bytesOfMessage = BYTES_BESIDE + (size?.bytes ?? 0);
+      return { projectId, unfinished: unfinishedBy.get(projectId) ?? 0, lastHour, lastDay, bytesOfMessage };
+    }),
+  );
+}

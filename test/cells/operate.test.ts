@@ -1,0 +1,216 @@
+/** What the operator of several cells sees and does: how loaded each is, and how projects are divided anew. */
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { type AddressInfo, createServer, type Server } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { freshDatabase } from '../support/postgres/shared.ts';
+import { TcpProxy } from '../support/tcp-proxy.ts';
+import { type Answer, giveCommand } from '../support/waypost-command.ts';
+
+let folder: string;
+let databaseUrl: string;
+let env: Record<string, string>;
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'waypost-operate-'));
+  databaseUrl = await freshDatabase();
+  env = { WAYPOST_DATABASE_URL: databaseUrl, WAYPOST_DATA_DIR: folder, WAYPOST_DATABASE_TIMEOUT: '2s' };
+  await done('init', '--project', 'one');
+  await done('cells', 'add', 'second', '--schema', 'second');
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+const give = (...args: string[]): Promise<Answer> => giveCommand(args, env);
+
+/** The output of a command that must succeed. */
+async function done(...args: string[]): Promise<string> {
+  const { code, stdout, stderr } = await give(...args);
+  expect([code, code === 0 ? '' : stderr]).toEqual([0, '']);
+  return stdout;
+}
+
+interface Listed {
+  name: string;
+  projects: number;
+  messagesPerMinute: number;
+  share: number;
+}
+
+const listed = async (): Promise<Listed[]> => JSON.parse(await done('cells', '--json'));
+const counts = async () => (await listed()).map(({ projects }) => projects);
+
+async function execute(text: string, values: unknown[] = []): Promise<Record<string, unknown>[]> {
+  const client = new pg.Client({ connectionString: databaseUrl });
+  await client.connect();
+  const { rows } = await client.query(text, values);
+  await client.end();
+  return rows;
+}
+
+/** In the first cell: projects that nobody has used yet. */
+async function makeInFirst(...names: string[]): Promise<void> {
+  await done('cells', 'drain', 'second');
+  for (const name of names) await done('projects', 'create', name);
+  await done('cells', 'undrain', 'second');
+}
+
+/** As if the project had been sent so many messages in this minute, in the cell with this schema. */
+async function busy(project: string, messages: number, schema = 'public'): Promise<void> {
+  const columns = await execute(
+    "select column_name as name from information_schema.columns where table_schema = $1 and table_name = 'minutes'",
+    [schema],
+  );
+  const others = columns.map(({ name }) => name).filter((name) => name !== 'project_id' && name !== 'at_ms');
+  await execute(
+    `insert into ${schema}.minutes (project_id, at_ms, ${others.join(', ')})
+     select id, $2, ${others.map((name) => (name === 'accepted' ? messages : 0)).join(', ')} from projects where name = $1`,
+    [project, Math.floor(Date.now() / 60_000) * 60_000],
+  );
+}
+
+/** As if the command that moves the project had been killed. */
+async function beginAndDie(project: string, phase: string): Promise<void> {
+  await execute(
+    `insert into project_moves (project_id, from_cell, to_cell, phase, begun_at_ms, mover, seen_at_ms)
+     select id, 1, 2, $2, 0, 'dead', 0 from projects where name = $1`,
+    [project, phase],
+  );
+}
+
+describe('waypost cells', () => {
+  it('says what each cell does, and which part of the load it has', async () => {
+    await busy('one', 1_200);
+    await done('projects', 'create', 'two');
+    const [first, second] = await listed();
+    expect(first).toMatchObject({ name: 'first', projects: 1, messagesPerMinute: 20, unfinished: 0, due: 0 });
+    expect(second).toMatchObject({ name: 'second', projects: 1, messagesPerMinute: 0, moves: [] });
+    expect(first?.share).toBeCloseTo(1 - (second?.share ?? 0));
+    expect(await done('cells')).toMatch(/^first .* 20 +\d+ +83 % +ready$/m);
+  });
+
+  it('names projects on their way, and says of a move whose command has ended that it is stuck', async () => {
+    await beginAndDie('one', 'copying');
+    const moves = [
+      { project: 'one', to: 'second', phase: 'copying', isStuck: true, begunAt: '1970-01-01T00:00:00.000Z' },
+    ];
+    expect(await listed()).toEqual([
+      expect.objectContaining({ name: 'first', moves }),
+      expect.objectContaining({ name: 'second', moves: [] }),
+    ]);
+    expect(await done('cells')).toMatch(/^one +first +second +copying +1970-01-01 00:00 +stuck: /m);
+    await execute('update project_moves set seen_at_ms = $1', [Date.now() + 60_000]);
+    expect(await done('cells')).toMatch(/^one .* moving$/m);
+  });
+});
+
+describe('while a cell takes connections and says nothing', () => {
+  let silent: Server;
+  let proxy: TcpProxy;
+
+  beforeEach(async () => {
+    const other = await freshDatabase();
+    proxy = await TcpProxy.open(Number(new URL(other).port));
+    await done('cells', 'add', 'hanging', '--url', proxy.through(other));
+    await makeInFirst('a', 'b', 'c');
+    silent = createServer(() => {});
+    silent.listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    proxy.pointTo((silent.address() as AddressInfo).port);
+    proxy.cutAll();
+  });
+  afterEach(async () => {
+    await proxy.close();
+    silent.close();
+  });
+
+  it('cells are listed without it, nothing is planned into it, and a new project lives elsewhere', async () => {
+    expect(await done('cells')).toMatch(/^hanging .* away: \S+/m);
+    const { moves, cells } = JSON.parse(await done('cells', 'balance', '--json'));
+    expect(moves).not.toEqual([]);
+    expect(moves).not.toContainEqual(expect.objectContaining({ to: 'hanging' }));
+    expect(cells.at(-1)).toEqual({ name: 'hanging', isDraining: false });
+    await done('projects', 'create', 'd');
+    expect((await execute("select cell from projects where name = 'd'"))[0]).toEqual({ cell: '2' });
+  });
+});
+
+describe('waypost cells balance', () => {
+  it('says what it would do, does it when told so, and then has nothing to do', async () => {
+    await makeInFirst('a', 'b', 'c');
+    const planned = await give('cells', 'balance');
+    expect(planned).toMatchObject({ code: 0, stderr: 'Nothing is moved yet: --yes does it.\n' });
+    expect(planned.stdout.match(/^\w+ +first +second +0 +the cell has more than its part$/gm)).toHaveLength(2);
+    expect(await counts()).toEqual([4, 0]);
+    const carriedOut = await give('cells', 'balance', '--yes');
+    expect(carriedOut.code).toBe(0);
+    expect(carriedOut.stderr.match(/^moved: \w+, refused for \d+ ms$/gm)).toHaveLength(2);
+    expect(await counts()).toEqual([2, 2]);
+    expect(await done('cells', 'balance')).toContain('No project has to move.');
+    expect(JSON.parse(await done('cells', 'balance', '--yes', '--json'))).toMatchObject({ done: [], failed: [] });
+    expect(await done('doctor', '--json')).toContain('"isSound":true');
+  });
+
+  it('empties a cell that drains', async () => {
+    await makeInFirst('a', 'b');
+    await done('cells', 'drain', 'first');
+    const { done: moved } = JSON.parse(await done('cells', 'balance', '--yes', '--json'));
+    expect(moved).toHaveLength(3);
+    expect(await counts()).toEqual([0, 3]);
+  });
+
+  it('first finishes what was interrupted', async () => {
+    await beginAndDie('one', 'copying');
+    const { stdout, stderr } = await give('cells', 'balance');
+    expect([stdout, stderr]).toEqual([
+      expect.stringMatching(/^one +first +second +- +it was begun$/m),
+      expect.any(String),
+    ]);
+    await done('cells', 'balance', '--yes');
+    expect(await counts()).toEqual([0, 1]);
+    expect(await execute('select * from project_moves')).toEqual([]);
+  });
+
+  it('first takes back what was cancelled', async () => {
+    await makeInFirst('a');
+    await done('cells', 'drain', 'second');
+    await beginAndDie('one', 'cancelled');
+    await done('cells', 'balance', '--yes');
+    expect(await counts()).toEqual([2, 0]);
+    expect(await execute('select * from project_moves')).toEqual([]);
+  });
+
+  it('goes on with the others when a project cannot be moved, and says so', async () => {
+    await makeInFirst('a', 'b');
+    await done('cells', 'drain', 'first');
+    await execute("insert into second.projects select id, name, '', '', 0, 2, 0 from projects where name = 'a'");
+    const { code, stdout } = await give('cells', 'balance', '--yes', '--json');
+    const { done: moved, failed } = JSON.parse(stdout);
+    expect([code, moved.length, failed]).toEqual([
+      1,
+      2,
+      [{ project: 'a', reason: 'the project is here in the cell to which it is moved' }],
+    ]);
+  });
+});
+
+describe('a new project', () => {
+  it('lives in the cell with the least load, and not in the one with the fewest projects', async () => {
+    await busy('one', 60_000);
+    await done('projects', 'create', 'b');
+    await done('projects', 'create', 'c');
+    await done('projects', 'create', 'd');
+    expect(await counts()).toEqual([1, 3]);
+  });
+
+  it('is refused while all cells drain', async () => {
+    await done('cells', 'drain', 'first');
+    await done('cells', 'drain', 'second');
+    expect(await give('projects', 'create', 'b')).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('no cell takes new projects now'),
+    });
+  });
+});
