@@ -1,6 +1,6 @@
 /** A failed run of many messages is resumed: how long until it is answered, and how long do others wait meanwhile? */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Pool } from 'undici';
+import { Pool, request } from 'undici';
 import { storeInBatches } from '../batches.ts';
 import type { ListeningProcess } from '../child-process.ts';
 import type { Figure } from '../figure.ts';
@@ -37,9 +37,7 @@ export async function measureReviving(options: RevivingOptions): Promise<Figure[
 async function reviveOne(server: ListeningProcess, { messages, quietMs }: RevivingOptions): Promise<Figure[]> {
   const pool = new Pool(server.url, { connections: 2 });
   try {
-    await beginRun(server, messages);
-    await planStep(server, messages + 1, {});
-    const dlqId = await failedRun(pool);
+    const dlqId = await failRun(server, messages);
     await sleep(quietMs);
     const idle = await probeWhile(pool, sleep(quietMs));
     const startedAt = performance.now();
@@ -63,8 +61,8 @@ function besides(value: number): Pick<Figure, 'unit' | 'beside'> {
   return { unit: 'ms', beside: { name: 'while nothing happens', value } };
 }
 
-/** A run that has planned `messages` steps, none of which is due. */
-async function beginRun(server: ListeningProcess, messages: number): Promise<void> {
+/** Makes a run that has planned `messages` steps, none of which is due, and fails with one more. */
+export async function failRun(server: { url: string }, messages: number): Promise<string> {
   const trigger = {
     ...stepHeaders(RUN_ID, NOWHERE),
     'upstash-workflow-init': 'true',
@@ -73,10 +71,8 @@ async function beginRun(server: ListeningProcess, messages: number): Promise<voi
   };
   await storeInBatches(server, 1, () => ({ destination: NOWHERE, headers: trigger, body: '{}' }));
   await storeInBatches(server, messages, (index) => planned(index + 1, DELAY));
-}
-
-async function planStep(server: ListeningProcess, stepId: number, headers: Record<string, string>): Promise<void> {
-  await storeInBatches(server, 1, () => planned(stepId, headers));
+  await storeInBatches(server, 1, () => planned(messages + 1, {}));
+  return dlqIdOf(server);
 }
 
 function planned(stepId: number, headers: Record<string, string>) {
@@ -84,10 +80,10 @@ function planned(stepId: number, headers: Record<string, string>) {
   return { destination: NOWHERE, headers: { ...stepHeaders(RUN_ID, NOWHERE), ...headers }, body: JSON.stringify(step) };
 }
 
-async function failedRun(pool: Pool): Promise<string> {
+async function dlqIdOf({ url }: { url: string }): Promise<string> {
   const deadline = performance.now() + LIMIT_MS;
   while (performance.now() < deadline) {
-    const answer = await pool.request({ path: '/v2/workflows/dlq', method: 'GET', headers: AUTHORIZATION });
+    const answer = await request(`${url}/v2/workflows/dlq`, { headers: AUTHORIZATION });
     const { messages } = (await answer.body.json()) as { messages: { dlqId: string }[] };
     if (messages[0]) return messages[0].dlqId;
     await sleep(100);

@@ -9,9 +9,10 @@ const STRANDED = `select r.id from runs r where r.state = 1
   and not exists (select 1 from invocations i join runs child on child.key = i.run_key
     where i.parent_key = r.key and child.state = 1)`;
 
-/** P2: what has ended has nothing left that could move it, but what is in flight and who is told of a failure. */
+/** P2: what has ended has nothing left that could move it, but what is in flight, what is being cancelled, and who is told of a failure. */
 const HAUNTED = `select r.id, m.key from runs r join messages m on m.run_key = r.key
-  where r.state <> 1 and m.claim_token is null and (r.failure_key is null or r.failure_key <> m.key)`;
+  where r.state <> 1 and m.claim_token is null and (r.failure_key is null or r.failure_key <> m.key)
+    and not exists (select 1 from ending_runs e where e.key = r.key)`;
 
 /** P17: what is saved for a run is saved because nothing of it waits. */
 const MISSED = `select r.id, w.key from waiters w join runs r on r.key = w.run_key
