@@ -364,8 +364,8 @@ create table project_moves (
   to_cell bigint not null,
   phase text collate "C" not null,
   begun_at_ms bigint not null,
-  mover text collate "C" not null,
-  seen_at_ms bigint not null
+  mover text collate "C" not null default ''::text,
+  seen_at_ms bigint not null default 0
 );
 CREATE UNIQUE INDEX project_moves_pkey ON project_moves USING btree (project_id); -- primary key
 

@@ -390,7 +390,5 @@ CREATE TABLE project_moves (
   from_cell integer not null,
   to_cell integer not null,
   phase text not null,
-  begun_at_ms integer not null,
-  mover text not null,
-  seen_at_ms integer not null
-);
+  begun_at_ms integer not null
+, mover text not null default '', seen_at_ms integer not null default 0);

@@ -24,16 +24,13 @@ export const cells: Migration = {
     // In each cell: whether the project may be written to there (operations/fence.ts).
     `alter table projects add column presence ${smallint} not null default 0`,
     'create index projects_moving on projects (id) where presence in (1, 2, 3)',
-    // In the directory: the projects that are being moved, and how far each has come; which command moves it, and when it last said so.
-    // In the other cells: which command moves a project from there, or to there (move/project/mover.ts).
+    // In the directory: the projects that are being moved, and how far each has come.
     `create table project_moves (
   project_id ${bigint} primary key,
   from_cell ${bigint} not null,
   to_cell ${bigint} not null,
   phase text not null,
-  begun_at_ms ${bigint} not null,
-  mover text not null,
-  seen_at_ms ${bigint} not null
+  begun_at_ms ${bigint} not null
 )`,
     // The end of the range that a cell takes its numbers from; null: it is the only one.
     `alter table numbers add column until ${bigint}`,

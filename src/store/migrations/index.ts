@@ -18,6 +18,7 @@ import { parkedRuns } from './015-parked-runs.ts';
 import { turnsOfProjects } from './016-turns-of-projects.ts';
 import { endingRuns } from './017-ending-runs.ts';
 import { cells } from './018-cells.ts';
+import { movers } from './019-movers.ts';
 import type { Migration } from './migration.ts';
 
 export const MIGRATIONS: readonly Migration[] = [
@@ -39,6 +40,7 @@ export const MIGRATIONS: readonly Migration[] = [
   turnsOfProjects,
   endingRuns,
   cells,
+  movers,
 ];
 
 /** The database was written by a newer Waypost in a way that this one cannot work with. */
