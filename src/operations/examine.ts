@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { unseal } from '../config/sealing.ts';
 import type { Config } from '../config/table.ts';
-import { type CellId, FIRST_CELL, type ProjectId } from '../engine/model.ts';
+import { FIRST_CELL } from '../engine/model.ts';
 import { StoreUnavailable } from '../engine/store-errors.ts';
 import type { Driver, Queries } from '../store/driver.ts';
 import { PostgresDriver } from '../store/drivers/postgres/driver.ts';
@@ -12,10 +12,13 @@ import { listCells } from '../store/operations/accounts/cells.ts';
 import { type Census, examine, type Finding, takeCensus } from '../store/operations/invariants.ts';
 import { CannotStart } from '../system/cannot-start.ts';
 import { createSystemRandomness, systemClock } from '../system/system.ts';
+import { examineCell, examineDirectory } from './examine-cells.ts';
 import { cellUrlOf, databaseOf, messageOf, openSealer } from './open-store.ts';
 
 /** Long, because the examination walks through all that is stored. */
 const EXAMINATION_LIMIT_MS = 30 * 60_000;
+/** A cell that says nothing for this long is away. */
+const ANSWER_LIMIT_MS = 5_000;
 
 export interface Examination {
   census: Census;
@@ -48,59 +51,62 @@ export async function examineCells(config: Config): Promise<ExaminedCell[]> {
   const database = databaseOf(config);
   if (database.kind !== 'postgres') return [];
   const directory = driverOf(database.url, config);
-  const { cells, homes } = await directory
-    .read(async (queries) => ({ cells: await listCells(queries, {}), homes: await homesIn(queries) }))
-    .catch(cannotRead)
-    .finally(() => directory.close());
-  if (cells.length === 0) return [];
-  const { encryptionKey } = openSealer(config, createSystemRandomness(), { create: false });
-  const examined: ExaminedCell[] = [];
-  for (const { cellId, name, sealedUrl } of cells) {
-    if (cellId === FIRST_CELL) continue;
-    const driver = driverOf(cellUrlOf(unseal(sealedUrl, encryptionKey), database.url), config);
-    try {
-      const strangers = await driver.read(strangersTo(cellId, homes));
-      const { census, findings } = await examineWith(driver, isExpiring);
-      examined.push({ name, examination: { census, findings: [...findings, strangers] } });
-    } catch (error) {
-      if (!(error instanceof StoreUnavailable)) throw error;
-      examined.push({ name });
-    } finally {
-      await driver.close();
+  try {
+    const cells = await directory.read((queries) => listCells(queries, {})).catch(cannotRead);
+    if (cells.length === 0) return [];
+    const { encryptionKey } = openSealer(config, createSystemRandomness(), { create: false });
+    const examined: ExaminedCell[] = [];
+    for (const { cellId, name, sealedUrl } of cells) {
+      if (cellId === FIRST_CELL) continue;
+      const url = cellUrlOf(unseal(sealedUrl, encryptionKey), database.url);
+      const driver = driverOf(url, config);
+      try {
+        await checkAnswers(url, config);
+        const ofCell = await examineCell(directory, cellId, driver);
+        const { census, findings } = await examineWith(driver, isExpiring);
+        examined.push({ name, examination: { census, findings: [...findings, ...ofCell] } });
+      } catch (error) {
+        if (!(error instanceof StoreUnavailable)) throw error;
+        examined.push({ name });
+      } finally {
+        await driver.close();
+      }
     }
+    return examined;
+  } finally {
+    await directory.close();
   }
-  return examined;
 }
 
-/** The cell of each project, as the directory has it. */
-async function homesIn(queries: Queries): Promise<Map<ProjectId, CellId>> {
-  const rows = await queries.query<{ id: ProjectId; cell: CellId }>('select id, cell from projects');
-  return new Map(rows.map(({ id, cell }) => [id, cell]));
-}
-
-function strangersTo(cellId: CellId, homes: ReadonlyMap<ProjectId, CellId>): (queries: Queries) => Promise<Finding> {
-  return async (queries) => {
-    const rows = await queries.query<{ id: ProjectId }>('select id from projects where presence = 0');
-    return {
-      statement: 'Every project that is written to here is one that the directory has here.',
-      offenders: rows.filter(({ id }) => homes.get(id) !== cellId).map(({ id }) => `project ${id}`),
-    };
-  };
+/** Throws `StoreUnavailable` in a few seconds, where the examination would wait for as long as it may take. */
+async function checkAnswers(url: string, config: Config): Promise<void> {
+  const driver = driverOf(url, config, ANSWER_LIMIT_MS);
+  try {
+    await driver.read((queries) => queries.query('select 1'));
+  } finally {
+    await driver.close();
+  }
 }
 
 async function examineServer(url: string, config: Config): Promise<Examination> {
   const driver = driverOf(url, config);
-  return examineWith(driver, isExpiring)
-    .catch(cannotRead)
-    .finally(() => driver.close());
+  try {
+    const { census, findings } = await examineWith(driver, isExpiring);
+    const ofCells = [...(await examineDirectory(driver)), ...(await examineCell(driver, FIRST_CELL, driver))];
+    return { census, findings: [...findings, ...ofCells] };
+  } catch (error) {
+    return cannotRead(error);
+  } finally {
+    await driver.close();
+  }
 }
 
-function driverOf(url: string, { databasePrepare }: Config): PostgresDriver {
+function driverOf(url: string, { databasePrepare }: Config, timeoutMs = EXAMINATION_LIMIT_MS): PostgresDriver {
   return new PostgresDriver({
     url,
     connectionsMax: 1,
     prepares: databasePrepare,
-    timeoutMs: EXAMINATION_LIMIT_MS,
+    timeoutMs,
     clock: systemClock,
   });
 }

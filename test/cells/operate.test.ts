@@ -214,3 +214,52 @@ describe('a new project', () => {
     });
   });
 });
+
+describe('waypost doctor', () => {
+  const failures = async (): Promise<string[]> => {
+    const { code, stdout } = await give('doctor');
+    const lines = stdout.split('\n');
+    const failed = lines.flatMap((line, at) => (line.startsWith('FAIL') ? [line, lines[at + 1] ?? ''] : []));
+    expect(code).toBe(failed.length > 0 ? 1 : 0);
+    return failed.map((line) => line.trim());
+  };
+
+  it('finds nothing wrong with cells that have been used', async () => {
+    await makeInFirst('a');
+    await done('projects', 'move', 'one', '--to', 'second');
+    await done('projects', 'move', 'one', '--to', 'first');
+    expect(await failures()).toEqual([]);
+  });
+
+  it('names a move whose command has ended, and what to do', async () => {
+    await beginAndDie('one', 'copying');
+    expect(await failures()).toEqual([
+      'FAIL  Every move of a project is being made by a command.',
+      'project one, from first to second, copying: "waypost cells balance --yes" finishes it, or "waypost projects move one --cancel" ends it',
+    ]);
+    await done('cells', 'balance', '--yes');
+    expect(await failures()).toEqual([]);
+  });
+
+  it('names a project that its cell and the directory see in different places', async () => {
+    await execute('update projects set presence = 3');
+    expect(await failures()).toEqual([
+      'FAIL  Every project is written to in the cell that the directory names.',
+      'project one: gone here, and in first by the directory',
+    ]);
+  });
+
+  it('names a cell that gives numbers of another one', async () => {
+    await execute("update second.numbers set next = 5 where name = 'queues'");
+    expect(await failures()).toEqual([
+      'FAIL  The numbers of a cell come from its range.',
+      'queues: the next is 5 and the end 17592186044416, in place of 8796093022209 to 17592186044416',
+    ]);
+  });
+
+  it('names a project of which something was left in a cell that it has left', async () => {
+    await done('projects', 'move', 'one', '--to', 'second');
+    await busy('one', 1);
+    expect(await failures()).toEqual(['FAIL  Nothing is here of a project that lives in another cell.', 'project 1']);
+  });
+});

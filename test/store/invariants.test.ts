@@ -34,6 +34,10 @@ const DAMAGE: Record<string, { sql: string; found: RegExp }> = {
     sql: 'update messages set project_id = 99 where claim_token is not null',
     found: /^message \d+$/,
   },
+  'Nothing is here of a project that lives in another cell.': {
+    sql: 'update projects set presence = 4; delete from messages; delete from runs',
+    found: /^project 1$/,
+  },
   'A message is claimed with a token, a time and a worker, or not at all.': {
     sql: 'update messages set claimed_at_ms = null where claim_token is not null',
     found: /^message \d+$/,

@@ -4,6 +4,7 @@
  */
 import type { Queries } from '../driver.ts';
 import { LINE, notEnding, PAST_LANES } from './lanes/lines.ts';
+import { PRESENCE } from './presence.ts';
 import { RUN_STATE } from './runs/run-rows.ts';
 
 export interface Invariant {
@@ -14,6 +15,19 @@ export interface Invariant {
   /** It may break while a day of logs is dropped, which takes several transactions: it is not checked then. */
   isPausedByExpiry?: true;
 }
+
+/** Tables whose index begins with the project. Whatever a project has left behind, it has left something there. */
+const OF_PROJECTS = [
+  'logs',
+  'dead',
+  'runs',
+  'queues',
+  'flow_keys',
+  'schedules',
+  'deduplications',
+  'url_groups',
+  'minutes',
+];
 
 /** Each query walks one table or one partial index, and only once. */
 export const INVARIANTS: readonly Invariant[] = [
@@ -46,6 +60,13 @@ export const INVARIANTS: readonly Invariant[] = [
     statement: 'Every message belongs to a project that exists.',
     offenders: `select 'message ' || m.key as name from messages m
       where not exists lookup (select 1 from projects p where p.id = m.project_id) limit ?`,
+  },
+  {
+    statement: 'Nothing is here of a project that lives in another cell.',
+    offenders: `select 'message ' || m.key as name from messages m
+      where exists lookup (select 1 from projects p where p.id = m.project_id and p.presence = ${PRESENCE.elsewhere})
+      union all select 'project ' || p.id as name from projects p where p.presence = ${PRESENCE.elsewhere}
+        and (${OF_PROJECTS.map((table) => `exists lookup (select 1 from ${table} t where t.project_id = p.id)`).join(' or ')}) limit ?`,
   },
   {
     statement: 'A message is claimed with a token, a time and a worker, or not at all.',

@@ -17,6 +17,11 @@ import { noteChange } from './version.ts';
  */
 const NUMBERS_OF_CELL = 2 ** 43;
 
+/** `until`: the number behind the last one. */
+export function rangeOf(cellId: CellId): { first: number; until: number } {
+  return { first: (cellId - 1) * NUMBERS_OF_CELL + 1, until: cellId * NUMBERS_OF_CELL };
+}
+
 const FIELDS = 'id as "cellId", name, url as "sealedUrl", added_at_ms as "addedAtMs", draining';
 
 type CellRow = Omit<Cell, 'isDraining'> & { draining: number };
@@ -46,7 +51,7 @@ export const addCell = write(
     if (cells.length === 0) {
       await tx.insertMany('cells', columns, [[FIRST_CELL, firstName, '', nowMs, 0]]);
       await tx.send("update numbers set until = ? where name in ('keys and tokens', 'log entries', 'queues')", [
-        NUMBERS_OF_CELL,
+        rangeOf(FIRST_CELL).until,
       ]);
       await tx.send('update migrations set breaking = 1 where number = 18');
     }
@@ -76,10 +81,10 @@ export const readCellId = read(async (queries: Queries): Promise<CellId | undefi
 export const beginCell = write(async ({ tx }: WriteContext, { cellId }: { cellId: CellId }): Promise<CellId> => {
   const own = await readCellId(tx, {});
   if (own !== undefined) return own;
-  const first = (cellId - 1) * NUMBERS_OF_CELL + 1;
+  const { first, until } = rangeOf(cellId);
   await tx.send("update numbers set next = ?, until = ? where name in ('keys and tokens', 'log entries', 'queues')", [
     first,
-    cellId * NUMBERS_OF_CELL,
+    until,
   ]);
   await tx.insertMany('numbers', ['name', 'next'], [['cell', cellId]]);
   return cellId;

@@ -1,0 +1,102 @@
+/**
+ * What must hold between the directory and each cell, for `waypost doctor`. They are different databases, of different moments:
+ * what does not hold is asked for once more, so that a project which was just being moved is not told of.
+ */
+import type { CellId, ProjectId } from '../engine/model.ts';
+import type { Cell, ProjectMove } from '../engine/stores.ts';
+import type { Driver, Queries } from '../store/driver.ts';
+import { listCells, rangeOf } from '../store/operations/accounts/cells.ts';
+import { listMoves } from '../store/operations/accounts/moves.ts';
+import type { Finding } from '../store/operations/invariants.ts';
+import { PRESENCE } from '../store/operations/presence.ts';
+import { systemClock } from '../system/system.ts';
+import { isStuck } from './held-move.ts';
+
+/** What the directory says, all of one moment. */
+interface Directory {
+  cells: Cell[];
+  moves: ProjectMove[];
+  projects: ReadonlyMap<ProjectId, { name: string; cellId: CellId }>;
+}
+
+/** How many are named of each. */
+const NAMED_MAX = 10;
+
+/** Of the directory itself; none while there is only one cell. */
+export async function examineDirectory(driver: Pick<Driver, 'read'>): Promise<Finding[]> {
+  const directory = await readDirectory(driver);
+  if (directory.cells.length === 0) return [];
+  const nowMs = systemClock.wallMs();
+  const nameOf = (cellId: CellId) => directory.cells.find((cell) => cell.cellId === cellId)?.name ?? cellId;
+  const stuck = directory.moves.filter((move) => isStuck(move, nowMs));
+  return [
+    {
+      statement: 'Every move of a project is being made by a command.',
+      offenders: stuck.slice(0, NAMED_MAX).map(({ projectId, fromCell, toCell, phase }) => {
+        const name = directory.projects.get(projectId)?.name ?? projectId;
+        const other =
+          phase === 'copying' || phase === 'paused' ? `, or "waypost projects move ${name} --cancel" ends it` : '';
+        return `project ${name}, from ${nameOf(fromCell)} to ${nameOf(toCell)}, ${phase}: "waypost cells balance --yes" finishes it${other}`;
+      }),
+    },
+  ];
+}
+
+/** Of one cell, by the directory. */
+export async function examineCell(
+  directory: Pick<Driver, 'read'>,
+  cellId: CellId,
+  driver: Pick<Driver, 'read'>,
+): Promise<Finding[]> {
+  const examineOnce = async (): Promise<Finding[]> => {
+    const found = await readDirectory(directory);
+    if (found.cells.length === 0) return [];
+    return driver.read(async (queries) => [
+      {
+        statement: 'Every project is written to in the cell that the directory names.',
+        offenders: await misplaced(queries, cellId, found),
+      },
+      { statement: 'The numbers of a cell come from its range.', offenders: await wrongNumbers(queries, cellId) },
+    ]);
+  };
+  const findings = await examineOnce();
+  return findings.some(({ offenders }) => offenders.length > 0) ? examineOnce() : findings;
+}
+
+function readDirectory(driver: Pick<Driver, 'read'>): Promise<Directory> {
+  return driver.read(async (queries) => {
+    const [cells, moves, rows] = await Promise.all([
+      listCells(queries, {}),
+      listMoves(queries, {}),
+      queries.query<{ id: ProjectId; name: string; cell: CellId }>('select id, name, cell from projects'),
+    ]);
+    return { cells, moves, projects: new Map(rows.map(({ id, name, cell }) => [id, { name, cellId: cell }])) };
+  });
+}
+
+/** A project that is new to its cell has no row there yet. */
+async function misplaced(queries: Queries, cellId: CellId, { projects, moves, cells }: Directory): Promise<string[]> {
+  const rows = await queries.query<{ id: ProjectId; presence: number }>(
+    'select id, presence from projects order by id',
+  );
+  const isMoving = new Set(moves.map(({ projectId }) => projectId));
+  const wrong = rows.flatMap(({ id, presence }) => {
+    const project = projects.get(id);
+    const wanted = project?.cellId === cellId ? PRESENCE.here : PRESENCE.elsewhere;
+    if (isMoving.has(id) || presence === wanted) return [];
+    const [name] = Object.entries(PRESENCE).find(([, value]) => value === presence) ?? [presence];
+    const home = cells.find((cell) => cell.cellId === project?.cellId)?.name ?? 'no cell';
+    return [`project ${project?.name ?? id}: ${name} here, and in ${home} by the directory`];
+  });
+  return wrong.slice(0, NAMED_MAX);
+}
+
+async function wrongNumbers(queries: Queries, cellId: CellId): Promise<string[]> {
+  const { first, until } = rangeOf(cellId);
+  const rows = await queries.query<{ name: string; next: number; until: number | null }>(
+    "select name, next, until from numbers where name in ('keys and tokens', 'log entries', 'queues') order by name",
+  );
+  return rows
+    .filter((row) => row.next < first || row.next > until || row.until !== until)
+    .map((row) => `${row.name}: the next is ${row.next} and the end ${row.until}, in place of ${first} to ${until}`);
+}
