@@ -7,16 +7,25 @@ import type { Worker, Workers } from './workers.ts';
 // Longer than a worker is ever frozen here: whoever gives up on a request leaves it in the server's hands nevertheless.
 const PATIENCE_MS = 90_000;
 
+export interface Caller {
+  /** Default: that of the development account. */
+  token?: string;
+  /** Hears of each answer that leaves it open whether something was done. */
+  onDoubt?: (what: string, worker: Worker) => void;
+}
+
 export class BalancedClient extends Client {
-  readonly #workers: Workers;
+  readonly #workers: Pick<Workers, 'up'>;
   readonly #random: SeededRandom;
+  readonly #caller: Caller;
   readonly #clients = new Map<string, Client>();
   readonly #replies = new Map<Worker, Record<Reply['kind'], number>>();
 
-  constructor(workers: Workers, random: SeededRandom) {
+  constructor(workers: Pick<Workers, 'up'>, random: SeededRandom, caller: Caller = {}) {
     super('http://127.0.0.1');
     this.#workers = workers;
     this.#random = random;
+    this.#caller = caller;
   }
 
   override async call(
@@ -32,6 +41,7 @@ export class BalancedClient extends Client {
     // Whoever cannot say whether its commit happened says 503 too.
     const reply: Reply = said.kind === 'refused' && said.status === 503 ? { kind: 'unknown' } : said;
     this.#repliesOf(worker)[reply.kind] += 1;
+    if (reply.kind === 'unknown') this.#caller.onDoubt?.(`${method} ${path}: ${JSON.stringify(said)}`, worker);
     return reply;
   }
 
@@ -58,7 +68,7 @@ export class BalancedClient extends Client {
   #clientOf(url: string): Client {
     const known = this.#clients.get(url);
     if (known !== undefined) return known;
-    const client = new Client(url, PATIENCE_MS);
+    const client = new Client(url, PATIENCE_MS, this.#caller.token);
     this.#clients.set(url, client);
     return client;
   }

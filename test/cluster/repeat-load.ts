@@ -13,17 +13,20 @@ const WORKERS = 2;
 
 export class RepeatLoad {
   readonly #load: Load;
+  readonly #slowness: number;
   readonly #ids = new Map<string, Set<string>>();
 
-  constructor(load: Load) {
+  /** `slowness`: how much longer it pauses. */
+  constructor(load: Load, slowness = 1) {
     this.#load = load;
+    this.#slowness = slowness;
   }
 
   async run(client: Client, signal: AbortSignal): Promise<void> {
     const work = async () => {
       while (!signal.aborted) {
         await this.#publishOnce(client);
-        await sleep(this.#load.random.int(5, 30));
+        await sleep(this.#load.random.int(5, 30) * this.#slowness);
       }
     };
     await Promise.all(Array.from({ length: WORKERS }, work));

@@ -11,12 +11,18 @@ export interface WorkersOptions {
   dataDir: string;
   /** Settings of each server, as flags. */
   flags: readonly string[];
-  /** Hears that a worker was declared dead, had to fear so, or had no answer to a settle: what arrived before may arrive again. */
-  onDoubt?: () => void;
+  /** Default: `dev`. */
+  command?: 'dev' | 'serve';
+  /**
+   * Hears that a worker was declared dead, had to fear so, or had no answer to a settle: what arrived before may arrive again. `cell`: by
+   * its name, of one that is not the first.
+   */
+  onDoubt?: (cell: string | undefined) => void;
 }
 
 /** What the log says before anything is attempted again. */
 const DOUBTS = /"event":"(?:fence_closed|declared_dead|worker_gone|settle_failed)"/;
+const CELL = /"cell":"([^"]+)"/;
 
 /** The folder of a checkout; this one if there is none. */
 export type Program = string | undefined;
@@ -106,15 +112,15 @@ export class Workers {
   }
 
   /** The first one makes the schema and the key; then all others at once. */
-  static async start({ databaseUrls, dataDir, flags, onDoubt }: WorkersOptions): Promise<Workers> {
+  static async start({ databaseUrls, dataDir, flags, command = 'dev', onDoubt }: WorkersOptions): Promise<Workers> {
     const links = databaseUrls.map(async (url) => ({ url, proxy: await TcpProxy.open(Number(new URL(url).port)) }));
     const all = (await Promise.all(links)).map(({ url, proxy }, index) => {
       const env = { DATABASE_URL: proxy.through(url) };
       return new Worker(`worker ${index + 1}`, proxy, (program) => {
         const onLine = (line: string) => {
-          if (DOUBTS.test(line)) onDoubt?.();
+          if (DOUBTS.test(line)) onDoubt?.(CELL.exec(line)?.[1]);
         };
-        const start = { dataDir, flags: [...flags], env, onLine };
+        const start = { command, dataDir, flags: [...flags], env, onLine };
         if (program === undefined) return startWaypost(start);
         // What is compiled of another program goes with it.
         return startWaypost({ ...start, program, env: { ...env, NODE_COMPILE_CACHE: join(program, 'compiled') } });

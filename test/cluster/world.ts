@@ -281,7 +281,7 @@ export async function openWorld(options: WorldOptions): Promise<World> {
 }
 
 /** Here a new incarnation is a moment of a fault, not a server that knows of every pause before its start. */
-class PatientLaneBook extends LaneBook {
+export class PatientLaneBook extends LaneBook {
   override note(event: LaneEvent): void {
     const isOrder = event.kind === 'paused' || event.kind === 'deleted';
     super.note(isOrder ? { ...event, incarnation: event.incarnation + ON_ITS_WAY } : event);

@@ -13,11 +13,13 @@ export class Client {
   readonly #agent = new Agent({ connections: 32, keepAliveTimeout: 1_000 });
   readonly #url: string;
   readonly #patienceMs: number;
+  readonly #token: string;
 
   /** An answer that takes longer than `patienceMs` is unknown. */
-  constructor(url: string, patienceMs = 20_000) {
+  constructor(url: string, patienceMs = 20_000, token = DEVELOPMENT_TOKEN) {
     this.#url = url;
     this.#patienceMs = patienceMs;
+    this.#token = token;
   }
 
   async call(
@@ -29,7 +31,7 @@ export class Client {
     try {
       const answer = await request(`${this.#url}${path}`, {
         method,
-        headers: { authorization: `Bearer ${DEVELOPMENT_TOKEN}`, ...headers },
+        headers: { authorization: `Bearer ${this.#token}`, ...headers },
         body: body === '' ? null : body,
         dispatcher: this.#agent,
         headersTimeout: this.#patienceMs,

@@ -26,13 +26,18 @@ const SLOTS_WORKERS = 6;
 export class LaneLoad {
   readonly #load: Load;
   readonly #slowness: number;
+  readonly #deleteSlowness: number;
   /** Lanes that are paused or may be, and not yet resumed. */
   readonly #paused = new Set<Lane>();
 
-  /** `slowness`: how much slower it publishes than it does to fill the lanes of a server that is soon killed. */
-  constructor(load: Load, slowness = 1) {
+  /**
+   * `slowness`: how much slower it publishes than it does to fill the lanes of a server that is soon killed. `deleteSlowness`: the same,
+   * of the queue that is filled and deleted.
+   */
+  constructor(load: Load, slowness = 1, deleteSlowness = 1) {
     this.#load = load;
     this.#slowness = slowness;
+    this.#deleteSlowness = deleteSlowness;
   }
 
   /** Makes the queues: what a message makes has parallelism 1. */
@@ -132,7 +137,7 @@ export class LaneLoad {
     const reply = await client.call('DELETE', `/v2/queues/${DOOMED.name}`);
     allowed(reply, `delete ${DOOMED.name}`);
     if (reply.kind === 'ok') this.#note({ kind: 'deleted', lane: DOOMED, incarnation: this.#incarnation });
-    await sleep(random.int(5, 40));
+    await sleep(random.int(5, 40) * this.#deleteSlowness);
   }
 
   /** In turns, so that about every second kill finds the lane paused. */

@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
-import { chownSync, existsSync, mkdtempSync, realpathSync } from 'node:fs';
+import { chownSync, existsSync, mkdtempSync, readFileSync, realpathSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -150,6 +150,17 @@ export class Cluster {
     await this.#end('SIGKILL');
   }
 
+  /** As a machine that is suspended: connections stay, new ones are taken, and nobody gets an answer until `thaw`. Only on Linux. */
+  freeze(): void {
+    process.kill(this.pid, 'SIGSTOP'); // first, so that it has no more children
+    for (const child of childrenOf(this.pid)) process.kill(child, 'SIGSTOP');
+  }
+
+  thaw(): void {
+    for (const child of childrenOf(this.pid)) process.kill(child, 'SIGCONT');
+    process.kill(this.pid, 'SIGCONT');
+  }
+
   async restart(mode: StopMode = 'fast'): Promise<void> {
     await this.stop(mode);
     await this.start();
@@ -232,6 +243,10 @@ async function initialise(binaries: string, dataDir: string): Promise<void> {
   });
   const [code] = (await once(initdb, 'close')) as [number | null];
   if (code !== 0) throw new Error(`initdb ended with ${code}: ${said}`);
+}
+
+function childrenOf(pid: number): number[] {
+  return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number);
 }
 
 /** Without the developer's own environment, whose PG variables and language would change what happens. */

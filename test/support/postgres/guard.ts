@@ -5,13 +5,14 @@ import { once } from 'node:events';
 /**
  * A shell that waits until its standard input ends, which the death of our process does too. What it ends is the
  * process that the file names, if it really works in the file's folder: a killed server leaves the file behind, and its
- * number may belong to another process by now.
+ * number may belong to another process by now. One that was frozen hears of its end when it goes on, and ends its children.
  */
 const SCRIPT = `
 cat >/dev/null
 pid=$(head -n 1 "$1" 2>/dev/null)
 if [ -n "$pid" ] && { [ ! -d /proc/self ] || [ "$(readlink "/proc/$pid/cwd")" = "$(dirname "$1")" ]; }; then
   kill -QUIT "$pid" 2>/dev/null
+  kill -CONT "$pid" 2>/dev/null
   while kill -0 "$pid" 2>/dev/null; do sleep 0.02; done
 fi
 until rm -rf "$2" 2>/dev/null; do sleep 0.02; done

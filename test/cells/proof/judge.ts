@@ -1,0 +1,116 @@
+/** Was anything lost, or done twice, or beyond a limit, or is it in two cells? */
+import { untilNoneIsLeft } from '../../crash/enough.ts';
+import { readFinalView } from '../../crash/final-view.ts';
+import { inWords, offendersIn } from '../../crash/findings.ts';
+import { judgeLanes } from '../../crash/lane-checks.ts';
+import { LANES } from '../../crash/lane-load.ts';
+import { busyLanes, untilSettled } from '../../crash/settling.ts';
+import { giveCommand } from '../../support/waypost-command.ts';
+import type { Project } from './project.ts';
+import type { CellsWorld } from './world.ts';
+
+export interface CellsJudgement {
+  acked: number;
+  arrived: number;
+  /** All that is wrong, in words; empty after a sound run. */
+  findings: string[];
+}
+
+/** After `world.calmDown()`. */
+export async function judge(world: CellsWorld): Promise<CellsJudgement> {
+  await untilNoneIsLeft(() => countUnfinished(world));
+  const judged = await Promise.all(world.projects.map(judgeProject));
+  return {
+    acked: judged.reduce((sum, { acked }) => sum + acked, 0),
+    arrived: world.projects.reduce((sum, { arrivals }) => sum + arrivals, 0),
+    findings: [
+      ...judged.flatMap(({ findings }) => findings),
+      ...(await inTwoCells(world)),
+      ...(await awayFromHome(world)),
+      ...(await findingsOfDoctor(world)),
+    ],
+  };
+}
+
+async function judgeProject({
+  name,
+  client,
+  books,
+  repeats,
+  schedules,
+}: Project): Promise<{ acked: number; findings: string[] }> {
+  const unsettled = await untilSettled(books.ledger, client, 0);
+  const view = await readFinalView(client);
+  const verdict = books.ledger.judge(view);
+  const callbacks = books.callbacks.judge(view, books.ledger.tags());
+  const lanes = judgeLanes(LANES, books.lanes.events());
+  const findings = inWords({
+    ...offendersIn({ verdict, callbacks, lanes }),
+    'made twice': repeats.madeTwice(books.ledger),
+    'not once a time': schedules.findings(),
+    unsettled,
+    'busy after all': await busyLanes(client),
+  });
+  return { acked: verdict.acked, findings: findings.map((finding) => `${name}: ${finding}`) };
+}
+
+async function countUnfinished(world: CellsWorld): Promise<number> {
+  const counts = world.cells.map(async (cell) => {
+    const [row] = await world.queryIn(cell, 'select count(*)::int count from messages');
+    return Number(row?.['count']);
+  });
+  return (await Promise.all(counts)).reduce((sum, count) => sum + count, 0);
+}
+
+/** Numbers of messages and entries of the log. */
+async function inTwoCells(world: CellsWorld): Promise<string[]> {
+  const findings: string[] = [];
+  const numbers = [
+    ['contents', 'key'],
+    ['logs', 'seq'],
+  ] as const;
+  for (const [table, column] of numbers) {
+    const cellsByNumber = new Map<string, string>();
+    for (const cell of world.cells) {
+      for (const row of await world.queryIn(cell, `select ${column}::text from ${table}`)) {
+        const number = String(row[column]);
+        const other = cellsByNumber.get(number);
+        if (other !== undefined) findings.push(`in two cells: ${table} ${number} in ${other} and ${cell.name}`);
+        cellsByNumber.set(number, cell.name);
+      }
+    }
+  }
+  return findings;
+}
+
+/** Rows of a project in a cell in which it does not live. */
+async function awayFromHome(world: CellsWorld): Promise<string[]> {
+  await world.readHomes();
+  const findings: string[] = [];
+  for (const cell of world.cells) {
+    for (const table of ['messages', 'contents', 'logs', 'dead', 'queues', 'schedules', 'runs', 'deduplications']) {
+      const rows = await world.queryIn(
+        cell,
+        `select p.name, count(*)::int from ${table} t join projects p on p.id = t.project_id group by p.name`,
+      );
+      for (const { name, count } of rows) {
+        const project = world.projects.find((each) => each.name === name);
+        if (project && world.homeOf(project) !== cell)
+          findings.push(`away from home: ${count} rows of ${name} in ${table} of ${cell.name}`);
+      }
+    }
+  }
+  return findings;
+}
+
+interface ExaminedJson {
+  isSound: boolean;
+  cells: { name: string; isSound: boolean }[];
+}
+
+async function findingsOfDoctor({ env, cells }: CellsWorld): Promise<string[]> {
+  const { stdout } = await giveCommand(['doctor', '--json'], { ...env });
+  const examined = JSON.parse(stdout) as ExaminedJson;
+  if (examined.isSound && examined.cells.length === cells.length - 1) return [];
+  return [`doctor: ${(await giveCommand(['doctor'], { ...env })).stdout}`];
+}

@@ -1,0 +1,98 @@
+/** `waypost projects move` as an operator gives it, or one whose machine dies at any moment. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Ended, WaypostProcess } from '../../support/waypost-process.ts';
+
+/** As the command tells them. */
+export const STEPS = ['copying', 'pausing', 'copying the rest', 'switching', 'deleting', 'moved'] as const;
+export type Step = (typeof STEPS)[number];
+
+/** Of a database that is away, and of workers that cannot say that they know: a later try goes on. */
+const TRIES_MAX = 60;
+const BETWEEN_TRIES_MS = 250;
+
+export class Mover {
+  readonly #env: Readonly<Record<string, string>>;
+  readonly #running = new Set<WaypostProcess>();
+  /** Moves that were killed, by the last step that they told; `''`: before the first. */
+  readonly killedAt = new Map<string, number>();
+
+  constructor(env: Readonly<Record<string, string>>) {
+    this.#env = env;
+  }
+
+  /** Starts it, and resolves when it tells that it has come so far, or has ended. */
+  async begin(project: string, to: string, step: Step): Promise<Move> {
+    const move = this.#start('projects', 'move', project, '--to', to);
+    await move.untilStep(step);
+    return move;
+  }
+
+  /** Gives the command until the project lives there. */
+  async untilMoved(project: string, to: string): Promise<void> {
+    for (let tries = 1; ; tries += 1) {
+      const { code, stderr } = await this.#start('projects', 'move', project, '--to', to).ended();
+      if (code === 0 || stderr.includes('already')) return;
+      if (tries === TRIES_MAX) throw new Error(`${project} cannot be moved to ${to}: ${stderr}`);
+      await sleep(BETWEEN_TRIES_MS);
+    }
+  }
+
+  /** Kills the command `afterMs` after it has told of a step. */
+  async killAt(project: string, to: string, step: Step, afterMs: number): Promise<void> {
+    const move = await this.begin(project, to, step);
+    await sleep(afterMs);
+    await move.kill();
+    const last = move.lastStep ?? '';
+    this.killedAt.set(last, (this.killedAt.get(last) ?? 0) + 1);
+  }
+
+  /** Resolves to whether the project stays: it is too late when it lives in the new cell already, and nothing to do when none was begun. */
+  async cancel(project: string): Promise<'stays' | 'too late' | 'not moving'> {
+    const { code, stderr } = await this.#start('projects', 'move', project, '--cancel').ended();
+    if (code === 0) return 'stays';
+    if (stderr.includes('move it back')) return 'too late';
+    if (stderr.includes('is not being moved')) return 'not moving';
+    throw new Error(`the move of ${project} cannot be cancelled: ${stderr}`);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#running].map((process) => process.kill()));
+  }
+
+  #start(...args: string[]): Move {
+    const process = new WaypostProcess(args, { ...this.#env });
+    this.#running.add(process);
+    void process.ended().then(() => this.#running.delete(process));
+    return new Move(process);
+  }
+}
+
+export class Move {
+  readonly #process: WaypostProcess;
+  readonly #ended: Promise<Ended>;
+  #isOver = false;
+
+  constructor(process: WaypostProcess) {
+    this.#process = process;
+    this.#ended = process.ended().finally(() => {
+      this.#isOver = true;
+    });
+  }
+
+  get lastStep(): Step | undefined {
+    return STEPS.findLast((step) => this.#process.stderr.split('\n').includes(step));
+  }
+
+  async untilStep(step: Step): Promise<void> {
+    const at = STEPS.indexOf(step);
+    while (!(this.#isOver || (STEPS.indexOf(this.lastStep ?? 'copying') >= at && this.lastStep))) await sleep(1);
+  }
+
+  ended(): Promise<Ended> {
+    return this.#ended;
+  }
+
+  kill(): Promise<void> {
+    return this.#process.kill();
+  }
+}

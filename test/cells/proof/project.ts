@@ -1,0 +1,116 @@
+/** One project of several under load, with books of its own: what is done to it, and what it was answered. */
+import { BalancedClient } from '../../cluster/balanced-client.ts';
+import { RepeatLoad } from '../../cluster/repeat-load.ts';
+import { ScheduleWatch } from '../../cluster/schedule-watch.ts';
+import type { Workers } from '../../cluster/workers.ts';
+import { PatientLaneBook } from '../../cluster/world.ts';
+import { type Books, openBooks } from '../../crash/books.ts';
+import { type Endpoints, openEndpoints } from '../../crash/endpoints.ts';
+import { LaneLoad } from '../../crash/lane-load.ts';
+import { type Load, prepareMixedLoad, runMixedLoad } from '../../crash/mixed-load.ts';
+import type { SeededRandom } from '../../support/seeded-random.ts';
+
+/** Operations of the mixed load under way at a time. */
+const LOAD_WORKERS = 2;
+/** There are six projects, and each is to be alive all along. */
+const PAUSE_MS = 250;
+const LANES_SLOWNESS = 24;
+const DELETE_SLOWNESS = 24;
+const REPEAT_SLOWNESS = 24;
+
+export class Project {
+  readonly name: string;
+  readonly books: Books;
+  readonly client: BalancedClient;
+  readonly repeats: RepeatLoad;
+  readonly schedules = new ScheduleWatch();
+  /** Answers that left it open whether something was done, 503 among them, since `forgetDoubts`. */
+  doubts: string[] = [];
+  readonly #endpoints: Endpoints;
+  readonly #load: Load;
+  readonly #lanes: LaneLoad;
+  #isMoving = false;
+
+  private constructor(parts: {
+    name: string;
+    token: string;
+    workers: Pick<Workers, 'up'>;
+    random: SeededRandom;
+    books: Books;
+    endpoints: Endpoints;
+  }) {
+    const { name, token, workers, random, books, endpoints } = parts;
+    this.name = name;
+    this.books = books;
+    this.#endpoints = endpoints;
+    this.client = new BalancedClient(workers, random, {
+      token,
+      onDoubt: (what, worker) => void this.doubts.push(`${name} at ${worker.name}: ${what}`),
+    });
+    this.#load = { books, endpoints, random, workers: LOAD_WORKERS, pauseMs: PAUSE_MS };
+    this.#lanes = new LaneLoad(this.#load, LANES_SLOWNESS, DELETE_SLOWNESS);
+    this.repeats = new RepeatLoad(this.#load, REPEAT_SLOWNESS);
+  }
+
+  static async open(parts: {
+    name: string;
+    token: string;
+    workers: Pick<Workers, 'up'>;
+    random: SeededRandom;
+  }): Promise<Project> {
+    const books = { ...openBooks(), lanes: new PatientLaneBook() };
+    return new Project({ ...parts, books, endpoints: await openEndpoints(books) });
+  }
+
+  async prepare(): Promise<void> {
+    await prepareMixedLoad(this.#load, this.client);
+    await this.#lanes.prepare(this.client);
+    await this.schedules.start(this.client);
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    await Promise.all([
+      runMixedLoad(this.#load, this.client, signal),
+      this.#lanes.run(this.client, signal),
+      this.repeats.run(this.client, signal),
+    ]);
+  }
+
+  /** Resumes what is paused. */
+  calmDown(): Promise<void> {
+    return this.#lanes.calmDown(this.client);
+  }
+
+  /** What arrived before may arrive again. */
+  beginMoment(): void {
+    this.#endpoints.beginIncarnation();
+  }
+
+  /** Only grows: publishes that were acknowledged. */
+  get acks(): number {
+    return this.books.ledger.acks;
+  }
+
+  /** Only grows: attempts that arrived. */
+  get arrivals(): number {
+    return this.books.ledger.arrivals().length;
+  }
+
+  /** While it moves, it may be refused. */
+  get isMoving(): boolean {
+    return this.#isMoving;
+  }
+
+  async during<T>(move: () => Promise<T>): Promise<T> {
+    this.#isMoving = true;
+    try {
+      return await move();
+    } finally {
+      this.#isMoving = false;
+    }
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.client.close(), this.schedules.close(), this.#endpoints.close()]);
+  }
+}

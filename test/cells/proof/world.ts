@@ -1,0 +1,287 @@
+/**
+ * Three PostgreSQL servers with six cells, two schemas on each, real workers that serve all of them, and a project in each cell under
+ * mixed load with books kept outside. A part fails, or projects move; and the others must not notice.
+ */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Worker, Workers } from '../../cluster/workers.ts';
+import { more, type Need, untilEnough } from '../../crash/enough.ts';
+import { eventually } from '../../support/eventually.ts';
+import { type Cluster, type Row, startCluster } from '../../support/postgres/cluster.ts';
+import { SeededRandom } from '../../support/seeded-random.ts';
+import { giveCommand } from '../../support/waypost-command.ts';
+import { Mover } from './mover.ts';
+import { Project } from './project.ts';
+
+export interface Cell {
+  name: string;
+  schema: string;
+  server: Cluster;
+}
+
+/** Longer than a busy machine stops for. */
+const WORKER_TIMEOUT_MS = 6_000;
+/** A statement of a cell that is not broken must never take so long. */
+const DATABASE_TIMEOUT_MS = 5_000;
+const WORKERS = 3;
+const DATABASE = 'cells';
+const SERVERS = 3;
+const CELLS_OF_SERVER = 2;
+/** While something is broken, what arrived in one moment may arrive again in a later one. */
+const MOMENT_MS = 20;
+/** Publishes that are acknowledged, and attempts that arrive, which show that a project is alive. */
+const ALIVE = 12;
+
+export class CellsWorld {
+  readonly random: SeededRandom;
+  readonly servers: readonly Cluster[];
+  readonly cells: readonly Cell[];
+  readonly workers: Workers;
+  readonly projects: readonly Project[];
+  readonly mover: Mover;
+  /** Of the operator's commands. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly #stop = new AbortController();
+  #running: Promise<unknown> = Promise.resolve();
+  #failure: unknown;
+  /** Where each project lives, as the directory last said. */
+  #homes = new Map<string, Cell>();
+
+  constructor(parts: Pick<CellsWorld, 'random' | 'servers' | 'cells' | 'workers' | 'projects' | 'env'>) {
+    this.random = parts.random;
+    this.servers = parts.servers;
+    this.cells = parts.cells;
+    this.workers = parts.workers;
+    this.projects = parts.projects;
+    this.env = parts.env;
+    this.mover = new Mover(parts.env);
+  }
+
+  /** The server of the directory, which has two cells as well. */
+  get directory(): Cluster {
+    return this.#cell(0).server;
+  }
+
+  /** Starts the load, which runs on whatever happens. */
+  async begin(): Promise<void> {
+    await this.readHomes();
+    for (const project of this.projects) await project.prepare();
+    const { signal } = this.#stop;
+    this.#running = Promise.all(this.projects.map((project) => project.run(signal))).catch((error: unknown) => {
+      this.#failure ??= error;
+    });
+  }
+
+  /** Asks the directory where projects live. */
+  async readHomes(): Promise<void> {
+    const rows = await this.queryIn(this.#cell(0), 'select name, cell from projects');
+    this.#homes = new Map(rows.map(({ name, cell }) => [String(name), this.#cell(Number(cell) - 1)]));
+  }
+
+  homeOf({ name }: Project): Cell {
+    const home = this.#homes.get(name);
+    if (home === undefined) throw new Error(`nobody knows where ${name} lives`);
+    return home;
+  }
+
+  /** Those that live on a server. */
+  on(server: Cluster): Project[] {
+    return this.projects.filter((project) => this.homeOf(project).server === server);
+  }
+
+  cellsOn(server: Cluster): Cell[] {
+    return this.cells.filter((cell) => cell.server === server);
+  }
+
+  others(projects: readonly Project[]): Project[] {
+    return this.projects.filter((project) => !projects.includes(project));
+  }
+
+  /** Any but that of the project. */
+  cellFor(project: Project, among: readonly Cell[] = this.cells): Cell {
+    return this.random.choose(among.filter((cell) => cell !== this.homeOf(project)));
+  }
+
+  /** In the schema of the cell, past the workers. */
+  queryIn({ server, schema }: Cell, text: string): Promise<Row[]> {
+    return server.query(`set search_path = ${schema}; ${text}`, [], DATABASE);
+  }
+
+  /** The project lives there afterwards, and all workers know. */
+  async move(project: Project, to: Cell): Promise<void> {
+    await project.during(() => this.mover.untilMoved(project.name, to.name));
+    await this.readHomes();
+  }
+
+  /** While `strike` lasts, what arrived of those that are `struck` may arrive again. Afterwards all projects are alive. */
+  async survive(struck: readonly Project[], strike: () => Promise<void>): Promise<void> {
+    await this.alive(this.projects);
+    await this.#disturb(struck, strike);
+    await this.alive(this.projects);
+  }
+
+  /** Meanwhile these projects are never refused, and always answered; and go on at the end of it. */
+  async unharmed(projects: readonly Project[], meanwhile: () => Promise<void>): Promise<void> {
+    for (const project of projects) project.doubts = [];
+    await meanwhile();
+    await this.alive(projects);
+    const doubts = projects.flatMap((project) => project.doubts);
+    if (doubts.length > 0) throw new Error(`what failed is none of theirs:\n${doubts.join('\n')}`);
+  }
+
+  /** Resolves once each of `projects` has had acknowledgements and arrivals. */
+  alive(projects: readonly Project[]): Promise<void> {
+    return this.until(
+      projects.flatMap((project) => [
+        more(`acknowledgements of ${project.name}`, () => project.acks, ALIVE),
+        more(`arrivals of ${project.name}`, () => project.arrivals, ALIVE),
+      ]),
+    );
+  }
+
+  /** Resolves once each of `projects` has been refused, or not answered. */
+  refused(projects: readonly Project[]): Promise<void> {
+    for (const project of projects) project.doubts = [];
+    return this.until(
+      projects.map((project) => ({
+        what: `doubts of ${project.name}`,
+        count: () => project.doubts.length,
+        atLeast: 1,
+      })),
+    );
+  }
+
+  /** Resolves once `/readyz` of each worker that is up says that these cells are away, and no others. */
+  async readyWithout(cells: readonly Cell[]): Promise<void> {
+    for (const worker of this.workers.up()) await readyWithout(worker, cells);
+  }
+
+  until(needs: readonly Need[]): Promise<void> {
+    return untilEnough(needs, () => this.assertSound());
+  }
+
+  /** Throws when the load met an answer that the contract does not allow, or a worker has ended by itself. */
+  assertSound(): void {
+    if (this.#failure !== undefined) throw this.#failure;
+    const deaths = this.workers.all.flatMap(({ death }) => death ?? []);
+    if (deaths.length > 0) throw new Error(deaths.join('\n'));
+  }
+
+  /** A worker was in doubt of what lives in a cell. */
+  noteDoubt(cellName = this.#cell(0).name): void {
+    for (const project of this.projects) {
+      if (project.isMoving || this.homeOf(project).name === cellName) project.beginMoment();
+    }
+  }
+
+  /** Ends the load, and resumes what is paused. */
+  async calmDown(): Promise<void> {
+    this.#stop.abort();
+    await this.#running;
+    this.assertSound();
+    for (const project of this.projects) await project.calmDown();
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort();
+    await this.mover.close();
+    await this.workers.close();
+    await this.#running;
+    for (const project of this.projects) await project.close();
+    await Promise.all(this.servers.map((server) => server.dispose()));
+    rmSync(this.env['WAYPOST_DATA_DIR'] ?? '', { recursive: true, force: true });
+  }
+
+  async #disturb(struck: readonly Project[], strike: () => Promise<void>): Promise<void> {
+    const isOver = new AbortController();
+    const moments = (async () => {
+      do {
+        for (const project of struck) project.beginMoment();
+        await sleep(MOMENT_MS);
+      } while (!isOver.signal.aborted);
+      for (const project of struck) project.beginMoment();
+    })();
+    try {
+      await strike();
+    } finally {
+      isOver.abort();
+      await moments;
+    }
+  }
+
+  #cell(index: number): Cell {
+    const cell = this.cells[index];
+    if (cell === undefined) throw new Error(`there is no cell ${index + 1}`);
+    return cell;
+  }
+}
+
+async function readyWithout(worker: Pick<Worker, 'url' | 'name'>, cells: readonly Cell[]): Promise<void> {
+  const expected = JSON.stringify(cells.map(({ name }) => name).toSorted());
+  let said = '';
+  await eventually(
+    () => `${worker.name} to say that ${expected} are away; it says ${said}`,
+    async () => {
+      const { away = [] } = (await (await fetch(`${worker.url}/readyz`)).json()) as { away?: string[] };
+      said = JSON.stringify(away.toSorted());
+      return said === expected;
+    },
+    60_000,
+  );
+}
+
+/** Starts everything but the load. */
+export async function openCellsWorld(seed: number): Promise<CellsWorld> {
+  const random = new SeededRandom(seed);
+  const dataDir = mkdtempSync(join(tmpdir(), 'waypost-cells-'));
+  const servers = await Promise.all(Array.from({ length: SERVERS }, () => startCluster()));
+  const urls = await Promise.all(servers.map((server) => server.createDatabase(DATABASE)));
+  const cells = servers.flatMap((server, index) =>
+    Array.from({ length: CELLS_OF_SERVER }, (_, of) => {
+      const number = index * CELLS_OF_SERVER + of + 1;
+      return { name: number === 1 ? 'first' : `cell-${number}`, schema: `c${number}`, server };
+    }),
+  );
+  const databaseUrl = `${urls[0]}?schema=c1`;
+  const env = { WAYPOST_DATABASE_URL: databaseUrl, WAYPOST_DATA_DIR: dataDir };
+  const give = async (...args: string[]): Promise<string> => {
+    const { code, stdout, stderr } = await giveCommand(args, env);
+    if (code !== 0) throw new Error(`waypost ${args.join(' ')}: ${stderr}`);
+    return stdout;
+  };
+  await give('init');
+  for (const [index, { name, schema }] of cells.entries()) {
+    if (index === 0) continue;
+    const url = urls[Math.floor(index / CELLS_OF_SERVER)];
+    const place = index < CELLS_OF_SERVER ? ['--schema', schema] : ['--url', `${url}?schema=${schema}`];
+    await give('cells', 'add', name, ...place);
+  }
+  const flags = [
+    ...['--worker-timeout', `${WORKER_TIMEOUT_MS}ms`],
+    ...['--database-timeout', `${DATABASE_TIMEOUT_MS}ms`],
+    ...['--retention-interval', '2s'],
+    ...['--allow-destinations', '127.0.0.1'],
+    ...['--drain-limit', '5s'],
+  ];
+  const doubts = { note: (_: string | undefined) => {} };
+  const workers = await Workers.start({
+    databaseUrls: Array.from({ length: WORKERS }, () => databaseUrl),
+    ...{ dataDir, flags, command: 'serve' },
+    onDoubt: (cell) => doubts.note(cell),
+  });
+  const projects: Project[] = [];
+  // The project that comes with the directory counts as one of its cell.
+  for (let number = 1; number <= cells.length; number += 1) {
+    const name = `project-${number}`;
+    await give('projects', 'create', name);
+    const made = await give('tokens', 'create', '--project', name, '--scope', 'full', '--json');
+    const { token } = JSON.parse(made) as { token: string };
+    projects.push(await Project.open({ name, token, workers, random }));
+  }
+  const world = new CellsWorld({ random, servers, cells, workers, projects, env });
+  doubts.note = (cell) => world.noteDoubt(cell);
+  await world.readyWithout([]);
+  return world;
+}
