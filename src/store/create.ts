@@ -50,7 +50,7 @@ export function createStore(driver: Driver, options: CreateStoreOptions = {}): S
   });
   const connection: Connection = {
     write: (method, args) => commits.run(method, args),
-    read: (method, args) => runRead(driver, method, args),
+    read: (method, args) => runRead(driver, method, args, runner),
     listen: (listener) => {
       commits.listen(listener);
       options.notices?.listen(listener);

@@ -2,6 +2,7 @@
 import type { Engine } from '../../engine/commands.ts';
 import type { ProjectId } from '../../engine/model.ts';
 import type { Clock } from '../../engine/ports.ts';
+import type { ProjectStore } from '../../engine/project-store.ts';
 import { ProjectAway, StoreUnavailable } from '../../engine/store-errors.ts';
 import type { Cells } from './cells.ts';
 
@@ -55,7 +56,7 @@ export function engineOver(cells: Cells, clock: Clock): Engine {
   return {
     ...(Object.fromEntries(ofProject) as Pick<Engine, OfProject>),
     checkAdmission: (projectId) => cells.engineOf(projectId).checkAdmission(projectId),
-    storeOf: (projectId) => cells.engineOf(projectId).storeOf(projectId),
+    storeOf: (projectId) => storeIn(cells, projectId),
     watchLog: (projectId, watcher) => cells.engineOf(projectId).watchLog(projectId, watcher),
     retention: cells.first.retention,
     get inFlight() {
@@ -78,24 +79,39 @@ export function engineOver(cells: Cells, clock: Clock): Engine {
 
 type Command = (projectId: ProjectId, ...rest: unknown[]) => Promise<unknown>;
 
-/** Once more when the project turns out to have moved: what this worker knows of that may be old. */
 function carryOut(cells: Cells, name: OfProject): Command {
-  return async (projectId, ...rest) => {
-    try {
-      return await carryOutOnce(cells, name, [projectId, ...rest]);
-    } catch (error) {
-      if (!(error instanceof ProjectAway && error.isGone)) throw error;
-      await cells.refresh();
-      return carryOutOnce(cells, name, [projectId, ...rest]);
-    }
-  };
+  return (...args) =>
+    inCellOf(cells, args[0], (engine) => {
+      // Only the first store knows which accounts are the newest. In another cell a caller is admitted as this worker knows.
+      const own = name === 'publish' && engine !== cells.first ? args.slice(0, 2) : args;
+      return Reflect.apply(engine[name], engine, own);
+    });
 }
 
-function carryOutOnce(cells: Cells, name: OfProject, args: [ProjectId, ...unknown[]]): Promise<unknown> {
-  const engine = cells.engineOf(args[0]);
-  // Only the first store knows which accounts are the newest. In another cell a caller is admitted as this worker knows.
-  const own = name === 'publish' && engine !== cells.first ? args.slice(0, 2) : args;
-  return Reflect.apply(engine[name], engine, own);
+/** The store of whichever cell the project lives in when it is asked. */
+function storeIn(cells: Cells, projectId: ProjectId): ProjectStore {
+  const partOf = (part: string | symbol): object =>
+    new Proxy(NOTHING, {
+      get: (_, method) => (args?: object) =>
+        inCellOf(cells, projectId, (engine) => {
+          const found = Reflect.get(engine.storeOf(projectId), part);
+          return Reflect.get(found, method)(args);
+        }),
+    });
+  return new Proxy(NOTHING, { get: (_, part) => partOf(part) }) as ProjectStore;
+}
+
+const NOTHING = {};
+
+/** Once more when the project turns out to have moved: what this worker knows of that may be old. */
+async function inCellOf<T>(cells: Cells, projectId: ProjectId, work: (engine: Engine) => Promise<T>): Promise<T> {
+  try {
+    return await work(cells.engineOf(projectId));
+  } catch (error) {
+    if (!(error instanceof ProjectAway && error.isGone)) throw error;
+    await cells.refresh();
+    return work(cells.engineOf(projectId));
+  }
 }
 
 /** The names of the cells that cannot be reached. Throws `StoreUnavailable` when none can. */

@@ -66,13 +66,17 @@ export class BatchRunner {
   readonly #driver: Driver;
   readonly #limits: StoreLimits;
   readonly #logs: LogWriter;
-  /** Whether the database is one of several cells: projects come and go. */
   #isGuarded = false;
 
   constructor(driver: Driver, limits: StoreLimits = UNLIMITED) {
     this.#driver = driver;
     this.#limits = limits;
     this.#logs = new LogWriter(driver.dialect);
+  }
+
+  /** Whether the database is one of several cells: projects come and go. */
+  get isGuarded(): boolean {
+    return this.#isGuarded;
   }
 
   /** From now on nothing is saved of projects that are not here (operations/fence.ts). */

@@ -1,4 +1,6 @@
 /** Which operations does the store have? All that the files beside the SQL export, under the names they have there. */
+import type { ProjectId } from '../../engine/model.ts';
+import { ProjectAway } from '../../engine/store-errors.ts';
 import type { Driver, Queries } from '../driver.ts';
 import * as cells from './accounts/cells.ts';
 import * as moves from './accounts/moves.ts';
@@ -6,6 +8,7 @@ import * as moves from './accounts/moves.ts';
 import * as projects from './accounts/projects.ts';
 import * as tokens from './accounts/tokens.ts';
 import * as backlog from './backlog.ts';
+import { isReadHere } from './fence.ts';
 import * as flowKeys from './lanes/flow-commands.ts';
 import * as projectGate from './lanes/project-gate.ts';
 import * as queues from './lanes/queue-commands.ts';
@@ -165,12 +168,23 @@ export function isLongRead(method: ReadMethod): boolean {
   return ALL[method].isLong;
 }
 
-/** Runs one read on its own snapshot. */
-export function runRead<M extends ReadMethod>(
+/**
+ * Runs one read on its own snapshot. `isGuarded`: projects come and go, and of one that is not here nothing is told. Throws
+ * `ProjectAway`.
+ */
+export async function runRead<M extends ReadMethod>(
   driver: Driver,
   method: M,
   args: Reads[M]['args'],
+  { isGuarded = false }: { isGuarded?: boolean } = {},
 ): Promise<Reads[M]['answer']> {
   const read = ALL[method] as unknown as (queries: Queries, args: unknown) => Promise<Reads[M]['answer']>;
-  return driver.read((queries) => read(queries, args));
+  const { projectId } = (args ?? {}) as { projectId?: ProjectId };
+  if (!isGuarded || projectId === undefined || ALL[method].isOfDirectory)
+    return driver.read((queries) => read(queries, args));
+  const [answer, isHere] = await driver.read((queries) =>
+    Promise.all([read(queries, args), isReadHere(queries, projectId)]),
+  );
+  if (!isHere) throw new ProjectAway(projectId, true);
+  return answer;
 }

@@ -9,7 +9,8 @@
  * because Citus does not pass advisory locks on to its nodes.
  *
  * Work that nobody asks for, such as a claim, leaves alone what belongs to projects on the move, and what it has chosen
- * is fenced like everything else.
+ * is fenced like everything else. Whoever reads what belongs to a project reads its presence in the same
+ * snapshot: a worker that has not heard of a move would find less than there is, or nothing.
  */
 import type { ProjectId } from '../../engine/model.ts';
 import type { Queries, Transaction } from '../driver.ts';
@@ -155,6 +156,12 @@ export async function presenceOf(queries: Queries, projectId: ProjectId): Promis
   const [row] = await queries.query<{ presence: number }>('select presence from projects where id = ?', [projectId]);
   const [name] = Object.entries(PRESENCE).find(([, value]) => value === row?.presence) ?? [];
   return name as Presence | undefined;
+}
+
+/** Whether what is read of a project is all that there is of it. */
+export async function isReadHere(queries: Queries, projectId: ProjectId): Promise<boolean> {
+  const presence = await presenceOf(queries, projectId);
+  return presence === 'here' || presence === 'leaving';
 }
 
 /** Batches that begin after the commit see it. Those that began before it may still write: see `awaitBatches`. */

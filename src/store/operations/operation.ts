@@ -66,6 +66,8 @@ export type Read<Args, Answer, Told = Answer> = {
   readonly kind: 'read';
   /** See `longRead`. */
   readonly isLong: boolean;
+  /** Its project may live in another cell: it asks the directory. */
+  readonly isOfDirectory: boolean;
   /** Turns the answer into what the engine gets, in the caller's thread. Default: unchanged. */
   readonly decode: (answer: Answer, args: Args) => Told;
   (queries: Queries, args: Args): Promise<Answer>;
@@ -110,7 +112,7 @@ export function read<Answer, Args extends object = None, Told = Answer>(
   run: RunRead<Args, Answer>,
   decode: (answer: Answer, args: Args) => Told = same,
 ): Read<Args, Answer, Told> {
-  return Object.assign(run, { kind: 'read' as const, isLong: false, decode });
+  return Object.assign(run, { kind: 'read' as const, isLong: false, isOfDirectory: false, decode });
 }
 
 /** A read that may look at many rows, even if only to count what waits, or that may return many bodies. */
@@ -118,7 +120,12 @@ export function longRead<Answer, Args extends object = None, Told = Answer>(
   run: RunRead<Args, Answer>,
   decode: (answer: Answer, args: Args) => Told = same,
 ): Read<Args, Answer, Told> {
-  return Object.assign(run, { kind: 'read' as const, isLong: true, decode });
+  return Object.assign(run, { kind: 'read' as const, isLong: true, isOfDirectory: false, decode });
+}
+
+/** A read of what the directory says of a project. */
+export function directoryRead<Answer, Args extends object>(run: RunRead<Args, Answer>): Read<Args, Answer> {
+  return Object.assign(read(run), { isOfDirectory: true });
 }
 
 function same<Answer, Told>(answer: Answer): Told {

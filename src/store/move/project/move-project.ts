@@ -9,6 +9,7 @@
  * served by its former cell again at first, and what is copied already is found to be equal.
  */
 import type { CellId, Millis, ProjectId } from '../../../engine/model.ts';
+import { StoreUnavailable } from '../../../engine/store-errors.ts';
 import type { ProjectMoveStore } from '../../../engine/stores.ts';
 import type { Driver, Queries } from '../../driver.ts';
 import { awaitBatches, presenceOf, setPresence } from '../../operations/fence.ts';
@@ -136,7 +137,7 @@ async function copyAndSwitch(options: MoveProjectOptions): Promise<MovedProject>
     const tables = await copyRest(aligner, sinceMs);
     onProgress({ step: 'switching' });
     await directory.switchMove({ projectId, mover });
-    await become(target, projectId, 'here');
+    await hand(options);
     return { pausedMs: clock.elapsedMs - pausedAtMs, tables };
   } catch (error) {
     await resume(options).catch(() => {}); // the next call does it
@@ -207,8 +208,8 @@ async function arrive(options: MoveProjectOptions): Promise<void> {
 
 /** After the switch. */
 async function finish(options: MoveProjectOptions): Promise<void> {
-  const { source, target, projectId, onProgress = () => {} } = options;
-  await become(target, projectId, 'here');
+  const { source, projectId, onProgress = () => {} } = options;
+  await hand(options);
   await become(source, projectId, 'gone');
   onProgress({ step: 'deleting' });
   await removeProject(source, projectId, options.afterPiece);
@@ -222,6 +223,17 @@ async function end(options: MoveProjectOptions): Promise<void> {
   const { directory, projectId, mover } = options;
   await letGo(options, options);
   await directory.endMove({ projectId, mover });
+}
+
+/**
+ * Lets the new cell serve the project. First the former one says that it does not: a worker that has not heard of the move
+ * yet would read there what is out of date. While that one cannot be reached, nobody reads there.
+ */
+async function hand({ source, target, projectId }: MoveProjectOptions): Promise<void> {
+  await become(source, projectId, 'gone').catch((error: unknown) => {
+    if (!(error instanceof StoreUnavailable)) throw error;
+  });
+  await become(target, projectId, 'here');
 }
 
 function become(driver: Driver, projectId: ProjectId, presence: Presence): Promise<void> {

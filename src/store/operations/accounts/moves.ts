@@ -3,7 +3,7 @@ import type { InProject, Millis } from '../../../engine/model.ts';
 import type { InMove, MovePhase, ProjectMove } from '../../../engine/stores.ts';
 import type { Queries } from '../../driver.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
-import { read, write } from '../operation.ts';
+import { directoryRead, read, write } from '../operation.ts';
 import { noteChange } from './version.ts';
 
 const FIELDS = `project_id as "projectId", from_cell as "fromCell", to_cell as "toCell", phase, begun_at_ms as "begunAtMs",
@@ -13,12 +13,14 @@ export const listMoves = read((queries: Queries): Promise<ProjectMove[]> => {
   return queries.query<ProjectMove>(`select ${FIELDS} from project_moves order by project_id`);
 });
 
-export const findMove = read(async (queries: Queries, { projectId }: InProject): Promise<ProjectMove | undefined> => {
-  const [move] = await queries.query<ProjectMove>(`select ${FIELDS} from project_moves where project_id = ?`, [
-    projectId,
-  ]);
-  return move;
-});
+export const findMove = directoryRead(
+  async (queries: Queries, { projectId }: InProject): Promise<ProjectMove | undefined> => {
+    const [move] = await queries.query<ProjectMove>(`select ${FIELDS} from project_moves where project_id = ?`, [
+      projectId,
+    ]);
+    return move;
+  },
+);
 
 /** Accounts are unfenced, and so are moves: the row of the project that they lock is the directory's. */
 const ofAccounts = { changesAccounts: true };

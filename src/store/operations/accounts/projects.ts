@@ -3,7 +3,7 @@ import { type CellId, FIRST_CELL, type ProjectId } from '../../../engine/model.t
 import type { AccountsState, Project, SealedKeys } from '../../../engine/stores.ts';
 import type { Queries } from '../../driver.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
-import { read, write } from '../operation.ts';
+import { directoryRead, read, write } from '../operation.ts';
 import { PRESENCE } from '../presence.ts';
 import { listCells } from './cells.ts';
 import { listTokens } from './tokens.ts';
@@ -56,7 +56,7 @@ export const listProjects = read((queries: Queries): Promise<Project[]> => {
   return queries.query<Project>(`select ${PROJECT_FIELDS} from projects order by id`);
 });
 
-export const signingKeys = read(
+export const signingKeys = directoryRead(
   async (queries: Queries, { projectId }: { projectId: ProjectId }): Promise<SealedKeys> => {
     const [row] = await queries.query<{ signing_current: string; signing_next: string }>(
       'select signing_current, signing_next from projects where id = ?',

@@ -4,7 +4,7 @@ import type { InProjectByToken, Token, TokenScope } from '../../../engine/stores
 import { tokenIdOf } from '../../../protocol/token.ts';
 import type { Queries, Transaction } from '../../driver.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
-import { read, write } from '../operation.ts';
+import { directoryRead, read, write } from '../operation.ts';
 import { noteChange } from './version.ts';
 
 interface TokenRow {
@@ -32,7 +32,7 @@ export const listTokens = read(async (queries: Queries): Promise<Token[]> => {
   return rows.map(decode);
 });
 
-export const listTokensOf = read(
+export const listTokensOf = directoryRead(
   async (queries: Queries, { projectId }: { projectId: ProjectId }): Promise<Token[]> => {
     const rows = await queries.query<TokenRow>(
       `select ${FIELDS} from tokens where project_id = ? order by created_at_ms, hash`,
