@@ -60,7 +60,7 @@ export class System {
 
   static async open(): Promise<System> {
     const driver = await openDatabase();
-    const world = new World({ random: new SeededRandom(1), driver, settings: SETTINGS });
+    const world = new World({ random: new SeededRandom(1), drivers: [driver], settings: SETTINGS });
     const answer = (status: number, afterMs = 5) => ({ kind: 'answer', status, afterMs }) as const;
     world.network.setEndpoint(originOf('ok'), () => answer(200));
     world.network.setEndpoint(originOf('bad'), () => answer(500));

@@ -32,12 +32,13 @@ export function storeOver(driver: Driver, limits?: StoreLimits, costMax?: number
   });
   const connection: Connection = {
     write: (method, args) => commits.run(method, args),
-    read: (method, args) => runRead(driver, method, args),
+    read: (method, args) => runRead(driver, method, args, runner),
     close: () => commits.close(),
     listen: (listener) => commits.listen(listener),
     listenForWaitingLines: () => {},
     listenForCommitUnknown: (listener) => commits.listenForCommitUnknown(listener),
     counts: () => commits.counts,
+    guardProjects: () => runner.guardProjects(),
   };
   return new SqlStore(connection);
 }

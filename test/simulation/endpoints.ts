@@ -5,6 +5,8 @@ import type { Endpoint, Reply } from '../support/simulated-network.ts';
 
 /** Always answers at once: what others do must cost it nothing (P9). */
 export const HEALTHY_ORIGIN = 'https://healthy.example';
+/** Where projects send that have no part in what is tried out. */
+export const OTHERS_ORIGIN = 'https://others.example';
 export const MOODY_ORIGINS = [1, 2, 3, 4, 5].map((number) => `https://moody-${number}.example`);
 
 export function healthy(random: SeededRandom): Endpoint {

@@ -49,6 +49,10 @@ export interface FaultyDriverDeps {
   /** Is told of the log entries of each transaction when that is committed. */
   onLogged?: (events: readonly LoggedEvent[]) => void;
   nextFate: () => Fate;
+  /** Whether nobody reaches the database now. Default: no. */
+  isAway?: () => boolean;
+  /** How long a read takes. Default: no time. */
+  readMs?: () => Millis;
   /** Kills the process that this connection belongs to. */
   crash: (where: CrashPoint) => void;
 }
@@ -77,6 +81,7 @@ export class FaultyDriver implements Driver {
     this.#calls += 1;
     const fate = this.#deps.nextFate();
     await this.#pass(fate.commitMs);
+    this.#reach();
     if (fate.unavailable) throw new StoreUnavailable('simulated: the database cannot write now');
     if (fate.crash === 'before') await this.#crash(fate.crash);
     const result = await this.#commit(work, fate);
@@ -88,7 +93,8 @@ export class FaultyDriver implements Driver {
 
   async read<T>(work: (queries: Queries) => Promise<T>): Promise<T> {
     this.#calls += 1;
-    await this.#pass(0);
+    await this.#pass(this.#deps.readMs?.() ?? 0);
+    this.#reach();
     const result = await this.#deps.clock.hold(this.#deps.inner.read(work));
     await this.#pass(0);
     return result;
@@ -125,6 +131,10 @@ export class FaultyDriver implements Driver {
 
   #transaction<T>(work: (tx: Transaction) => Promise<T>): Promise<T> {
     return this.#deps.clock.hold(this.#deps.inner.transaction(work));
+  }
+
+  #reach(): void {
+    if (this.#deps.isAway?.()) throw new StoreUnavailable('simulated: the database cannot be reached');
   }
 
   async #pass(ms: Millis): Promise<void> {

@@ -45,7 +45,7 @@ interface Probe {
 export async function simulateIsolation(seed: number, sabotage: Sabotage = {}): Promise<Violation[]> {
   const random = new SeededRandom(seed);
   const driver = await openDatabase();
-  const world = new World({ random, driver, settings: SETTINGS, sabotage });
+  const world = new World({ random, drivers: [driver], settings: SETTINGS, sabotage });
   const { clock, network } = world;
   try {
     void world.start();

@@ -23,12 +23,11 @@ function checkProject({ world }: Evidence): void {
   const { parallelismMax } = world.limits;
   if (parallelismMax === 0) return;
   for (const { attempt, running } of world.starts) {
-    if (running.length > parallelismMax) {
-      world.violate(
-        'P4',
-        `${running.length} of ${parallelismMax} attempts of the project in flight`,
-        attempt.messageId,
-      );
+    const { projectId } = attempt.claimed.message;
+    const inFlight = running.filter(({ message }) => message.projectId === projectId).length;
+    if (inFlight > parallelismMax) {
+      const text = `${inFlight} of ${parallelismMax} attempts of the project in flight`;
+      world.violate('P4', text, attempt.messageId);
     }
   }
 }

@@ -2,7 +2,7 @@
 import type { FlowPin } from '../../src/engine/lanes/lanes.ts';
 import type { DeadRetryOverride } from '../../src/engine/messages/dead-retry.ts';
 import type { PublishCommand } from '../../src/engine/messages/publish-command.ts';
-import type { Message, MessageId, Millis } from '../../src/engine/model.ts';
+import type { CellId, Message, MessageId, Millis, ProjectId } from '../../src/engine/model.ts';
 import type { ScheduleCommand } from '../../src/engine/schedules/commands.ts';
 
 /**
@@ -22,6 +22,9 @@ export interface Call {
 
 export interface Publish {
   /** Each command's body says its `ref`, which finds it again in logs and deliveries. Refused: one queue too many. */
+  /** Of another project than the one that everything else is about, and the cell in which it lives. */
+  projectId?: ProjectId;
+  cellId?: CellId;
   items: { ref: number; command: PublishCommand; id?: MessageId; deduplicated?: boolean; refused?: boolean }[];
 }
 
@@ -152,9 +155,10 @@ export class Ledger {
     return [...this.queueCalls, ...this.keyCalls].some(({ fortune }) => fortune === 'pending');
   }
 
-  /** Ids of all messages that some client knows to exist. */
-  knownIds(): MessageId[] {
-    const published = this.publishes.flatMap((call) => (call.fortune === 'acked' ? call.items : []));
+  /** Ids of all messages that some client knows to exist; those of other projects only if they are wanted. */
+  knownIds({ ofOthers = false } = {}): MessageId[] {
+    const calls = this.publishes.filter(({ projectId }) => ofOthers || projectId === undefined);
+    const published = calls.flatMap((call) => (call.fortune === 'acked' ? call.items : []));
     const revived = this.deadCalls.flatMap((call) => call.ids ?? []);
     return [...published.flatMap((item) => (item.id && !item.deduplicated ? [item.id] : [])), ...revived];
   }

@@ -1,5 +1,5 @@
 /**
- * `npm run simulate -- --seed 42 [--seeds 1000] [--steps 150] [--workers 3] [--workflows] [--trace]`: plays the service from one seed
+ * `npm run simulate -- --seed 42 [--seeds 1000] [--steps 150] [--workers 3] [--cells 3] [--workflows] [--trace]`: plays the service from one seed
  * after the other, faults included, and checks its promises. A seed that fails, fails again in the same way.
  */
 import { parseArgs } from 'node:util';
@@ -12,6 +12,7 @@ const { values } = parseArgs({
     seeds: { type: 'string' },
     steps: { type: 'string' },
     workers: { type: 'string' },
+    cells: { type: 'string' },
     workflows: { type: 'boolean' },
     trace: { type: 'boolean' },
   },
@@ -21,14 +22,19 @@ const count = wholeNumber('seeds', values.seeds) ?? 1;
 const play = values.workflows ? simulateWorkflows : simulate;
 const steps = wholeNumber('steps', values.steps) ?? (values.workflows ? 40 : 150);
 
-const workers = wholeNumber('workers', values.workers);
+const cells = wholeNumber('cells', values.cells);
+const workers = wholeNumber('workers', values.workers) ?? (cells === undefined ? undefined : 3);
 
-const flag = values.workflows ? ' --workflows' : workers === undefined ? '' : ` --workers ${workers}`;
+const shared = { ...(workers !== undefined && { workers }), ...(cells !== undefined && { cells }) };
+const flags = [
+  ...(values.workflows ? ['--workflows'] : []),
+  ...Object.entries(shared).map(([name, figure]) => `--${name} ${figure}`),
+];
 
 let failures = 0;
 for (let seed = first; seed < first + count; seed += 1) {
   process.stdout.write(`seed ${seed} `);
-  const report = await play(workers === undefined ? { seed, steps } : { seed, steps, workers });
+  const report = await play({ seed, steps, ...shared });
   if (values.trace) process.stdout.write(`\n${report.trace.join('\n')}\n`);
   process.stdout.write(`${lineOf(report)}\n`);
   if (report.violations.length === 0) continue;
@@ -37,7 +43,9 @@ for (let seed = first; seed < first + count; seed += 1) {
     process.stdout.write(`  ${promise} is broken: ${text} ${messageId ?? ''}\n`);
   }
   for (const line of report.evidence) process.stdout.write(`    ${line}\n`);
-  process.stdout.write(`  again with: npm run simulate --${flag} --seed ${seed} --steps ${steps}\n`);
+  process.stdout.write(
+    `  again with: npm run simulate -- ${[...flags, ''].join(' ')}--seed ${seed} --steps ${steps}\n`,
+  );
 }
 process.stdout.write(`${count} seeds, ${failures} failed\n`);
 process.exitCode = failures > 0 ? 1 : 0;

@@ -31,11 +31,10 @@ const SEEDS_MAX = 40;
 export async function brokenBy(
   { promise, sabotage, seed: first = 1, steps: own }: PlantedBug,
   play: Play,
-  { steps, workers }: { steps: number; workers?: number },
+  { steps, ...shared }: { steps: number; workers?: number; cells?: number },
 ): Promise<string[]> {
   const broken: string[] = [];
   for (let seed = first; seed < first + SEEDS_MAX && !broken.includes(promise); seed += 1) {
-    const shared = workers === undefined ? {} : { workers };
     const { violations } = await play({ seed, steps: own ?? steps, sabotage: sabotage(), ...shared });
     broken.push(...violations.map((violation) => violation.promise));
   }
@@ -89,8 +88,8 @@ export const PLANTED_BUGS: Record<string, PlantedBug> = {
 };
 
 /** What is left out falls through to the store itself. */
-export function altered(alter: (store: Store) => Partial<StoreMethods>): Sabotage {
-  return { store: (store) => alteredStore(store, alter(store)) };
+export function altered(alter: (store: Store, unguarded: () => Store) => Partial<StoreMethods>): Sabotage {
+  return { store: (store, unguarded = () => store) => alteredStore(store, alter(store, unguarded)) };
 }
 
 function forgettingCancels(): Partial<StoreMethods> {

@@ -30,7 +30,12 @@ const SETTINGS: EngineSettings = {
 async function runningWorld(settings: Partial<EngineSettings> = {}, shared: { workers?: number } = {}): Promise<World> {
   const driver = await openDatabase();
   onTestFinished(() => driver.close());
-  const world = new World({ random: new SeededRandom(1), driver, settings: { ...SETTINGS, ...settings }, ...shared });
+  const world = new World({
+    random: new SeededRandom(1),
+    drivers: [driver],
+    settings: { ...SETTINGS, ...settings },
+    ...shared,
+  });
   void world.start();
   await world.clock.runUntil(() => world.isUp, 1_000);
   return world;

@@ -20,6 +20,7 @@ interface SeedsOptions {
   count: number;
   steps: number;
   workers?: number;
+  cells?: number;
 }
 
 export function playSeeds(

@@ -9,12 +9,16 @@ import type { DeadMessage, LogEntry, StoreLimits } from '../../src/engine/stores
 import type { Driver } from '../../src/store/driver.ts';
 import { logStateOf } from '../../src/store/operations/messages/rows.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
+import { checkCells } from './cells/checks.ts';
+import { disturbCells, endMoves } from './cells/disturb.ts';
+import { Movers } from './cells/movers.ts';
+import { openCellDatabases } from './cells/open.ts';
 import { checkAll, type Remains } from './checks.ts';
 import { openDatabase, storeOver } from './database.ts';
 import { inspect } from './inspection.ts';
 import { checkLeftOver, disturbWorkers, RECOVERY_MS, restartAll } from './workers.ts';
 import { Workload } from './workload.ts';
-import { BODY_BYTES_MAX, PROJECT, type Sabotage, type Violation, World } from './world.ts';
+import { BODY_BYTES_MAX, type Sabotage, type Violation, World } from './world.ts';
 
 export interface SimulationOptions {
   seed: number;
@@ -23,6 +27,8 @@ export interface SimulationOptions {
   sabotage?: Sabotage;
   /** How many workers share the database; absent: one process has it for itself. */
   workers?: number;
+  /** How many cells there are, between which projects are moved; several workers serve them. Default: one. */
+  cells?: number;
   /**
    * An empty database; default: SQLite in memory. On a real server nothing is certain but the promises: whose transaction
    * comes first is decided there, so a seed need not do the same twice.
@@ -49,25 +55,27 @@ const DAY_MS = 24 * HOUR_MS;
 const REST_WITHIN_MS = 6 * DAY_MS;
 
 export async function simulate(options: SimulationOptions): Promise<SimulationReport> {
-  const { seed, steps, sabotage = {}, workers } = options;
+  const { seed, steps, sabotage = {}, workers, cells } = options;
   const random = new SeededRandom(seed);
-  const driver = await openDatabase(options.driver);
+  const drivers = cells === undefined ? [await openDatabase(options.driver)] : await openCellDatabases(cells, sabotage);
   const shared = workers === undefined ? {} : { workers };
   const [settings, limits] = [drawSettings(random), drawLimits(random)];
-  const world = new World({ random, driver, settings, limits, sabotage, ...shared });
+  const world = new World({ random, drivers, settings, limits, sabotage, ...shared });
   const workload = new Workload(world, random);
-  await faultyPhase(world, workload, random, { steps, isShared: workers !== undefined });
-  await healingPhase(world, workload);
+  const movers = cells === undefined ? undefined : new Movers(world, random, sabotage);
+  await faultyPhase(world, workload, random, { steps, movers });
+  await healingPhase(world, workload, movers);
   await schedulesPhase(world, workload);
   if (workers === undefined) {
     if (await comesToRest(world)) await checkIdle(world);
-    checkAll(world, await remainsOf(world, driver));
+    checkAll(world, await remainsOf(world));
     await checkStorage(world);
   } else {
     await checkLeftOver(world);
     await restartAll(world);
     await comesToRest(world);
-    checkAll(world, await remainsOf(world, driver));
+    if (movers) await checkCells(world, movers);
+    checkAll(world, await remainsOf(world));
   }
   return reportOf(seed, world);
 }
@@ -103,7 +111,7 @@ async function faultyPhase(
   world: World,
   workload: Workload,
   random: SeededRandom,
-  { steps, isShared }: { steps: number; isShared: boolean },
+  { steps, movers }: { steps: number; movers: Movers | undefined },
 ): Promise<void> {
   void world.start();
   await world.clock.runUntil(() => world.isUp, SECOND_MS);
@@ -112,10 +120,12 @@ async function faultyPhase(
     crashPerOutcome: random.choose([0, 0.01]),
     commitMsMax: random.choose([0, 5, 50]),
   };
-  const disturb = isShared ? disturbWorkers(world, random) : () => {};
+  const disturb = world.isShared ? disturbWorkers(world, random) : () => {};
+  const moveOn = movers ? disturbCells(world, workload, movers, random) : () => {};
   for (let step = 0; step < steps; step += 1) {
     workload.step();
     disturb();
+    moveOn();
     await world.clock.advanceBy(workload.pauseMs());
   }
 }
@@ -124,9 +134,10 @@ async function faultyPhase(
  * Heals the world, then kills the server once more and looks whether what it had in flight goes out again (P7). What a
  * flow-control key limits may have to wait for its turn again.
  */
-async function healingPhase(world: World, workload: Workload): Promise<void> {
+async function healingPhase(world: World, workload: Workload, movers: Movers | undefined): Promise<void> {
   world.heal();
   workload.heal();
+  if (movers) await endMoves(world, movers);
   await world.clock.runUntil(() => world.isUp, 60 * SECOND_MS);
   await world.clock.advanceBy(SECOND_MS); // so that calls which are under way come to their end
   // A pause that hangs with its worker is saved when that goes on: what is opened before would be closed for good.
@@ -210,10 +221,20 @@ export async function checkIdle(world: World): Promise<void> {
 
 const RETENTION_ROUND_CALLS = 1;
 
-async function remainsOf(world: World, driver: Driver): Promise<Remains> {
-  const store = storeOver(driver);
-  const logs = await all<LogEntry>((page) => store.logs.listLogs({ projectId: PROJECT, filter: {}, page }));
-  const dead = await all<DeadMessage>((page) => store.dead.listDead({ projectId: PROJECT, filter: {}, page }));
+async function remainsOf(world: World): Promise<Remains> {
+  const logs: LogEntry[] = [];
+  const dead: DeadMessage[] = [];
+  for (const { driver } of world.databases) {
+    const store = storeOver(driver);
+    for (const { projectId } of await store.projects.listProjects()) {
+      try {
+        logs.push(...(await all<LogEntry>((page) => store.logs.listLogs({ projectId, filter: {}, page }))));
+        dead.push(...(await all<DeadMessage>((page) => store.dead.listDead({ projectId, filter: {}, page }))));
+      } catch (error) {
+        world.violate('P11', `what is left of project ${projectId} cannot be read: ${String(error)}`);
+      }
+    }
+  }
   const contents = await world.look<{ key: number; id: string }>('select key, id from contents');
   const idByKey = new Map(contents.map(({ key, id }) => [key, id]));
   return {
@@ -238,8 +259,7 @@ async function checkStorage(world: World): Promise<void> {
   world.clock.jumpBy(10 * DAY_MS);
   await world.clock.advanceBy(2 * HOUR_MS);
   for (const table of ['messages', 'contents', 'logs', 'log_details', 'dead', 'deduplications', 'flow_keys']) {
-    const rows = await world.look<{ count: number }>(`select count(*) as count from ${table}`);
-    const count = rows[0]?.count ?? 0;
+    const count = await world.count(`select count(*) as count from ${table}`);
     if (count > 0) world.violate('P13', `${count} rows are left in ${table}`);
   }
   const deleted = await world.look<{ name: string }>('select name from queues where deleted = 1');
@@ -260,6 +280,12 @@ function reportOf(seed: number, world: World): SimulationReport {
       ...counts,
       jumps: world.jumps.length,
       publishes: ledger.publishes.length,
+      ...(world.databases.length > 1 && {
+        publishesForOthers: ledger.publishes.filter(({ projectId }) => projectId !== undefined).length,
+      }),
+      ...(world.databases.length > 1 && {
+        publishesForOthers: ledger.publishes.filter(({ projectId }) => projectId !== undefined).length,
+      }),
       attempts: network.attempts.length,
       callbackAttempts: network.attempts.filter(({ url }) => url.endsWith('?callback')).length,
       failureCallbackAttempts: network.attempts.filter(({ url }) => url.endsWith('?failureCallback')).length,

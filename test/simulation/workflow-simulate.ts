@@ -31,7 +31,7 @@ export async function simulateWorkflows({
   const driver = await openDatabase(empty);
   const shared = workers === undefined ? {} : { workers };
   const [settings, limits] = [drawSettings(random), drawLimits(random)];
-  const world = new World({ random, driver, settings, limits, sabotage, ...shared });
+  const world = new World({ random, drivers: [driver], settings, limits, sabotage, ...shared });
   const workload = new WorkflowWorkload(world, random, sabotage.workflows);
   await faultyPhase(world, workload, random, steps);
   world.heal();
@@ -96,10 +96,10 @@ async function faultyPhase(
 async function comesToRest(world: World): Promise<boolean> {
   for (let leftMs = REST_WITHIN_MS; leftMs > 0; leftMs -= REST_STEP_MS) {
     await world.clock.advanceBy(REST_STEP_MS);
-    const [row] = await world.look<{ count: number }>(
-      `select (select count(*) from runs where state = 1) + (select count(*) from messages) as count`,
+    const active = await world.count(
+      'select (select count(*) from runs where state = 1) + (select count(*) from messages) as count',
     );
-    if (row?.count === 0) return true;
+    if (active === 0) return true;
   }
   return false;
 }
@@ -111,8 +111,8 @@ async function checkStorage(world: World): Promise<void> {
   world.clock.jumpBy(11 * DAY_MS);
   await world.clock.advanceBy(2 * HOUR_MS);
   for (const table of ['runs', 'journal', 'invocations', 'contents', 'logs', 'log_details', 'dead', 'flow_keys']) {
-    const [row] = await world.look<{ count: number }>(`select count(*) as count from ${table}`);
-    if (row && row.count > 0) world.violate('P13', `${row.count} rows are left in ${table}`);
+    const count = await world.count(`select count(*) as count from ${table}`);
+    if (count > 0) world.violate('P13', `${count} rows are left in ${table}`);
   }
 }
 
@@ -136,19 +136,12 @@ async function countAll(world: World, { notes }: WorkflowWorkload): Promise<Reco
     parked: await countParked(world),
     revivals: notes.revivals.filter(({ started }) => started).length,
   };
-  const [linked] = await world.look<{ count: number }>(
+  counts['invokedTogether'] = await world.count(
     'select count(*) as count from (select run_key from invocations group by run_key having count(*) > 1) shared',
   );
-  counts['invokedTogether'] = linked?.count ?? 0;
-  const states = await world.look<{ state: number; count: number }>(
-    'select state, count(*) as count from runs group by state',
-  );
   for (const [name, code] of Object.entries({ succeeded: 2, failed: 3, cancelled: 4 })) {
-    counts[name] = states.find(({ state }) => state === code)?.count ?? 0;
+    counts[name] = await world.count(`select count(*) as count from runs where state = ${code}`);
   }
-  const kinds = await world.look<{ kind: number; count: number }>(
-    'select kind, count(*) as count from journal group by kind',
-  );
   for (const [name, code] of Object.entries({
     steps: 2,
     plans: 3,
@@ -157,17 +150,16 @@ async function countAll(world: World, { notes }: WorkflowWorkload): Promise<Reco
     registered: 7,
     invocations: 8,
   })) {
-    counts[name] = kinds.find(({ kind }) => kind === code)?.count ?? 0;
+    counts[name] = await world.count(`select count(*) as count from journal where kind = ${code}`);
   }
   return counts;
 }
 
 /** Messages that were parked, since the code of their workflow had changed. */
-async function countParked(world: World): Promise<number> {
-  const [row] = await world.look<{ count: number }>(
+function countParked(world: World): Promise<number> {
+  return world.count(
     `select count(distinct message_key) as count from logs where state = ${codeOfLogState('STEP_PARKED')}`,
   );
-  return row?.count ?? 0;
 }
 
 function reportOf(seed: number, { violations, trace }: World, counts: Record<string, number>): SimulationReport {

@@ -78,8 +78,8 @@ interface LogRow {
 const KINDS = new Map(Object.entries(ENTRY_KIND).map(([kind, code]) => [code, kind as EntryKind]));
 const ENDS: ReadonlySet<string> = new Set(['RUN_SUCCESS', 'RUN_FAILED', 'RUN_CANCELED']);
 
-export function runStories(world: World): Promise<RunStory[]> {
-  return world.lookWith(async (queries) => {
+export async function runStories(world: World): Promise<RunStory[]> {
+  const stories = await world.lookWith(async (queries) => {
     const runs = await queries.query<RunRow>('select * from runs order by key');
     const journal = await queries.query<JournalRow>(
       `select ${CONTENT_FIELDS}, j.run_key, j.position, j.kind, j.slot as "entryKey", j.at_ms from journal j join contents c on c.key = j.key order by j.run_key, j.position`,
@@ -89,6 +89,7 @@ export function runStories(world: World): Promise<RunStory[]> {
     const logsByRun = groupBy(logs, (row) => row.run_key);
     return runs.map((run) => storyOf(run, entriesByRun.get(run.key) ?? [], logsByRun.get(run.key) ?? []));
   });
+  return stories.flat();
 }
 
 /** In the order in which they were committed, each with its place in it: the numbers of two workers do not tell. */

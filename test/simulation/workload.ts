@@ -2,17 +2,19 @@
 import { decide } from '../../src/engine/messages/decide.ts';
 import type { PublishCommand } from '../../src/engine/messages/publish-command.ts';
 import type { FollowUp, MessageKey, Millis, NewMessage } from '../../src/engine/model.ts';
-import type { PageRequest } from '../../src/engine/page.ts';
+import type { Page, PageRequest } from '../../src/engine/page.ts';
+import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import type { LogEntry } from '../../src/engine/stores.ts';
 import { publishesToGroup } from '../../src/engine/url-groups.ts';
 import { mintMessageId } from '../../src/protocol/ids.ts';
 import type { CallbackSettings } from '../../src/protocol/settings.ts';
 import type { SeededRandom } from '../support/seeded-random.ts';
-import { HEALTHY_ORIGIN, healthy, MOODY_ORIGINS, moody } from './endpoints.ts';
+import { cellsOf } from './cells/open.ts';
+import { HEALTHY_ORIGIN, healthy, MOODY_ORIGINS, moody, OTHERS_ORIGIN } from './endpoints.ts';
 import { GROUPS, GroupWorkload } from './group-workload.ts';
 import { inspect } from './inspection.ts';
 import { LaneWorkload } from './lanes-workload.ts';
-import { bodyOf } from './ledger.ts';
+import { bodyOf, type Publish } from './ledger.ts';
 import { ScheduleWorkload } from './schedule-workload.ts';
 import { BODY_BYTES_MAX, PROJECT, type World } from './world.ts';
 
@@ -105,6 +107,17 @@ export class Workload {
     return this.#publish([this.#command()]);
   }
 
+  /** A plain message of a project that is seldom moved. */
+  async publishForOther(): Promise<void> {
+    const [directory, ...others] = this.#world.databases;
+    if (!directory || others.length === 0) return;
+    const projectId = this.#random.int(2, others.length + 1);
+    const cellId = (await cellsOf(directory.driver)).get(projectId) ?? 0;
+    const settings = { dialect: 'upstash' as const, maxRetries: 1 };
+    const options = { method: 'POST' as const, header: {}, explicitHeader: {}, settings };
+    await this.#publish([{ url: `${OTHERS_ORIGIN}/hook`, body: new Uint8Array(), options }], { projectId, cellId });
+  }
+
   publishBatch(): Promise<void> {
     return this.#publish(Array.from({ length: this.#random.int(2, 12) }, () => this.#command()));
   }
@@ -117,7 +130,9 @@ export class Workload {
     const { url: _, body, options } = this.#command();
     const { deduplication: __, ...shared } = options;
     const begunAtMs = clock.elapsedMs;
-    const group = await engine.storeOf(PROJECT).urlGroups.findUrlGroup({ name: groupName });
+    const group = await this.#orNothing('group', () =>
+      engine.storeOf(PROJECT).urlGroups.findUrlGroup({ name: groupName }),
+    );
     if (!group || !this.#world.runs(engine)) return;
     const commands = publishesToGroup(group, { body, options: shared });
     ledger.groupPublishes.push({
@@ -197,24 +212,22 @@ export class Workload {
 
   /** Pages through all logs while they are being written: nothing that was there is skipped, nothing comes twice. */
   async pageLogs(): Promise<void> {
-    const store = this.#world.store;
-    if (!store) return;
+    const { engine } = this.#world;
+    if (!engine) return;
     const order = this.#random.choose(['latestFirst', 'earliestFirst'] as const);
-    const list = (page: PageRequest) => store.logs.listLogs({ projectId: PROJECT, filter: {}, page });
-    const before = (await list({ count: 100_000, order })).items.map(nameOf);
-    const paged = (await this.#pages(list, order)).map(nameOf);
-    const after = (await list({ count: 100_000, order })).items.map(nameOf);
-    this.#compare('log entry', before, paged, after);
+    const list = (page: PageRequest) => engine.storeOf(PROJECT).logs.listLogs({ filter: {}, page });
+    const found = await this.#orNothing('list of logs', () => this.#thrice(list, order, nameOf));
+    if (found) this.#compare('log entry', ...found);
   }
 
   async pageDead(): Promise<void> {
-    const store = this.#world.store;
-    if (!store) return;
+    const { engine } = this.#world;
+    if (!engine) return;
     const order = this.#random.choose(['latestFirst', 'earliestFirst'] as const);
-    const list = (page: PageRequest) => store.dead.listDead({ projectId: PROJECT, filter: {}, page });
-    const before = (await list({ count: 100_000, order })).items.map((entry) => entry.dlqId);
-    const paged = (await this.#pages(list, order)).map((entry) => entry.dlqId);
-    const after = (await list({ count: 100_000, order })).items.map((entry) => entry.dlqId);
+    const list = (page: PageRequest) => engine.storeOf(PROJECT).dead.listDead({ filter: {}, page });
+    const found = await this.#orNothing('DLQ', () => this.#thrice(list, order, ({ dlqId }) => dlqId));
+    if (!found) return;
+    const [before, paged, after] = found;
     // Entries may be retried or deleted meanwhile.
     const stayed = before.filter((dlqId) => after.includes(dlqId));
     this.#compare('DLQ entry', stayed, paged, [
@@ -270,7 +283,10 @@ export class Workload {
     );
   }
 
-  async #publish(commands: PublishCommand[]): Promise<void> {
+  async #publish(
+    commands: PublishCommand[],
+    whose: Required<Pick<Publish, 'projectId' | 'cellId'>> | undefined = undefined,
+  ): Promise<void> {
     const { engine, ledger } = this.#world;
     if (!engine) return;
     const items = commands.map((command) => {
@@ -279,13 +295,13 @@ export class Workload {
       const bytesMax = callback || failureCallback ? TOLD_BODY_BYTES_MAX : BODY_BYTES_MAX;
       return { ref, command: { ...command, body: bodyOf(ref, this.#random.int(8, bytesMax)) } };
     });
-    const call = ledger.begin(ledger.publishes, { items });
+    const call = ledger.begin(ledger.publishes, { ...whose, items });
     await this.#world.call(
       call,
       `publish of ${items.map((item) => item.ref).join(' ')}`,
       () =>
         engine.publish(
-          PROJECT,
+          whose?.projectId ?? PROJECT,
           items.map((item) => item.command),
         ),
       (published) => {
@@ -302,10 +318,9 @@ export class Workload {
   async #actOnDead(action: 'retry' | 'delete'): Promise<void> {
     const { engine, ledger } = this.#world;
     if (!engine) return;
-    const list = await engine
-      .storeOf(PROJECT)
-      .dead.listDead({ filter: {}, page: { count: 100, order: 'latestFirst' } });
-    if (list.items.length === 0 || !this.#world.runs(engine)) return;
+    const page = { count: 100, order: 'latestFirst' as const };
+    const list = await this.#orNothing('DLQ', () => engine.storeOf(PROJECT).dead.listDead({ filter: {}, page }));
+    if (!list || list.items.length === 0 || !this.#world.runs(engine)) return;
     const draws = Array.from({ length: this.#random.int(1, 3) }, () => this.#random.choose(list.items).dlqId);
     const dlqIds = [...new Set(draws)];
     const call = ledger.begin(ledger.deadCalls, { action, dlqIds });
@@ -376,6 +391,7 @@ export class Workload {
 
   #setMoods(): void {
     this.#world.network.setEndpoint(HEALTHY_ORIGIN, healthy(this.#random.fork()));
+    this.#world.network.setEndpoint(OTHERS_ORIGIN, () => ({ kind: 'answer', status: 200, afterMs: 5 }));
     for (const origin of MOODY_ORIGINS) this.#setMood(origin);
   }
 
@@ -401,6 +417,42 @@ export class Workload {
     }
   }
 
+  /** What a read answers, or nothing while the database cannot be reached. */
+  async #orNothing<T>(what: string, read: () => Promise<T>): Promise<T | undefined> {
+    try {
+      return await read();
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable))
+        this.#world.violate('P11', `the ${what} cannot be read: ${String(error)}`);
+      return undefined;
+    }
+  }
+
+  /** What was accepted is told by every worker, whatever it has heard of moves. */
+  async lookForAccepted(): Promise<void> {
+    const { engine, ledger } = this.#world;
+    const young = ledger.knownIds().slice(-20);
+    if (!engine || young.length === 0) return;
+    const id = this.#random.choose(young);
+    const page = { count: 1, order: 'latestFirst' as const };
+    const found = await this.#orNothing(`log of ${id}`, () =>
+      engine.storeOf(PROJECT).logs.listLogs({ filter: { messageId: [id] }, page }),
+    );
+    if (found?.items.length === 0) this.#world.violate('P3', 'nothing is told of an accepted message', id);
+  }
+
+  /** The names of all, then page by page, then all again. */
+  async #thrice<T>(
+    list: (page: PageRequest) => Promise<Page<T>>,
+    order: PageRequest['order'],
+    name: (item: T) => string,
+  ): Promise<[string[], string[], string[]]> {
+    const before = (await list({ count: 100_000, order })).items.map(name);
+    const paged = (await this.#pages(list, order)).map(name);
+    const after = (await list({ count: 100_000, order })).items.map(name);
+    return [before, paged, after];
+  }
+
   #compare(what: string, before: string[], paged: string[], after: string[]): void {
     const [had, got, have] = [before, paged, after].map(countEach) as [Counts, Counts, Counts];
     for (const [name, count] of had) {
@@ -418,6 +470,7 @@ function waiting(followUp: FollowUp, key: MessageKey): NewMessage {
   const events = [{ atMs: message.createdAtMs, state: 'CREATED' as const }];
   return { message, state: { kind: 'due', dueAtMs: message.notBeforeMs }, events };
 }
+
 type Lanes = Pick<PublishCommand['options']['settings'], 'queueName' | 'flowControl'>;
 
 type Counts = Map<string, number>;

@@ -1,14 +1,15 @@
 /**
- * The simulated world: one database that outlives everything, server processes that are started, killed, drained and
+ * The simulated world: databases that outlive everything, server processes that are started, killed, drained and
  * started again, the network of endpoints, and clients whose calls are noted in a ledger.
  *
  * There is one process at a time, which has the database for itself; or several workers share it, each with a clock that
- * may be wrong.
+ * may be wrong. Where there are several databases, each is a cell, and each worker serves all of them.
  */
 import type { Handover } from '../../src/engine/calls/commands.ts';
 import type { Engine } from '../../src/engine/commands.ts';
-import { createEngine, type Recovery } from '../../src/engine/create.ts';
+import { createEngine } from '../../src/engine/create.ts';
 import type { Claimed, MessageId, Millis } from '../../src/engine/model.ts';
+import { FIRST_CELL } from '../../src/engine/model.ts';
 import type { Clock, Machine } from '../../src/engine/ports.ts';
 import type { EngineSettings } from '../../src/engine/settings.ts';
 import { CommitUnknown, StoreUnavailable } from '../../src/engine/store-errors.ts';
@@ -17,12 +18,14 @@ import { DatabaseClock } from '../../src/engine/workers/database-clock.ts';
 import { SteadyClock } from '../../src/engine/workers/steady-clock.ts';
 import { ApiError } from '../../src/protocol/errors.ts';
 import type { Driver, Queries } from '../../src/store/driver.ts';
+import type { MoveProjectOptions } from '../../src/store/move/project/move-project.ts';
 import { anyLogStateOf } from '../../src/store/operations/messages/rows.ts';
 import { accountsKnown } from '../support/accounts-known.ts';
 import { alteredStore } from '../support/altered-store.ts';
 import type { SeededRandom } from '../support/seeded-random.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
 import { type Attempt, SimulatedNetwork, type SimulatedSender } from '../support/simulated-network.ts';
+import { openEngineOverCells } from './cells/engine.ts';
 import { storeOver } from './database.ts';
 import { type CrashPoint, type Fate, FaultyDriver, type LoggedEvent } from './faulty-driver.ts';
 import { type Call, Ledger } from './ledger.ts';
@@ -36,20 +39,28 @@ export interface Violation {
   messageId?: MessageId;
 }
 
-/** Puts a bug between the parts, so that a test can prove that the checks would see it. */
+/**
+ * Puts a bug between the parts, so that a test can prove that the checks would see it. `unguarded`: a store on the same
+ * database, for which all projects are there.
+ */
 export interface Sabotage {
-  store?: (store: Store) => Store;
+  store?: (store: Store, unguarded?: () => Store) => Store;
   /** The time that several workers go by. */
   clock?: (machine: Machine) => DatabaseClock;
   /** The time that a process goes by that has the database for itself. */
   time?: (machine: Machine) => Clock;
   /** What the endpoints of workflows leave out: whether their code fits the journal of a run. */
   workflows?: { isUnchecked: true };
+  /** What moves projects between cells. */
+  moves?: (options: MoveProjectOptions) => MoveProjectOptions;
+  /** A new cell. */
+  cell?: (driver: Driver) => Promise<void>;
 }
 
 export interface WorldDeps {
   random: SeededRandom;
-  driver: Driver;
+  /** Of each cell, or of the only one. */
+  drivers: readonly Driver[];
   settings: EngineSettings;
   /** Default: none. */
   limits?: StoreLimits;
@@ -86,11 +97,21 @@ const HANG_MS_MAX: Millis = 30_000;
 /** How wrong the clock of a machine is at most, where several workers go by that of their database. */
 const SKEW_MS_MAX: Millis = 90_000;
 
+/** A cell, or the only one. */
+export interface Database {
+  readonly driver: Driver;
+  /** It refuses to write until then. */
+  readOnlyUntilMs: Millis;
+  /** Nobody reaches it until then. */
+  awayUntilMs: Millis;
+}
+
 /** One server process, from its start until it is killed or has drained. */
 interface Process {
   worker: string;
   number: number;
-  driver: FaultyDriver;
+  /** By cell. */
+  drivers: readonly FaultyDriver[];
   store: Store;
   sender: SimulatedSender;
   clock: ProcessClock;
@@ -138,8 +159,12 @@ export class World {
   readonly endings: number[] = [];
   /** The end of each process: the position in the trace, the elapsed time, and the time that it went by. */
   readonly ends: { at: number; atMs: Millis; nowMs: Millis }[] = [];
+  /** Elapsed times at which a process began to serve, or was asked to end. */
+  readonly comings: Millis[] = [];
   /** Elapsed times at which anything went wrong that may delay a message. */
   readonly disturbances: Millis[] = [];
+  /** What was wrong with one of the databases, and when. */
+  readonly troubles: { database: Database; fromMs: Millis; untilMs: Millis }[] = [];
   /** Attempts whose process died: their results come late, if at all. */
   readonly orphans: Claimed[] = [];
   readonly counts: Record<string, number> = { crashes: 0, drains: 0, starts: 0 };
@@ -152,24 +177,23 @@ export class World {
   /** All log entries in the order in which they were committed. */
   readonly logged: LoggedEvent[] = [];
   faults: Faults = NO_FAULTS;
-  #unavailableUntilMs: Millis = 0;
   /** By message key. */
   readonly #latestAttempts = new Map<number, Attempt>();
   /** Elapsed time of the latest claim of each message, by its key. */
   readonly #claimedAt = new Map<number, Millis>();
   readonly #random: SeededRandom;
-  readonly #driver: Driver;
+  readonly databases: readonly Database[];
   readonly #sabotage: Sabotage;
   /** One slot for each process that is to run. */
   readonly #seats: Seat[];
   /** How long the workers that are started from now on may go without a heartbeat; `undefined`: one has the database for itself. */
   workerTimeoutMs: Millis | undefined;
 
-  constructor({ random, driver, settings, limits = NO_LIMITS, sabotage = {}, workers }: WorldDeps) {
+  constructor({ random, drivers, settings, limits = NO_LIMITS, sabotage = {}, workers }: WorldDeps) {
     this.workerTimeoutMs = workers === undefined ? undefined : WORKER_TIMEOUT_MS;
     this.#seats = Array.from({ length: workers ?? 1 }, () => ({ isStarting: false }));
     this.#random = random.fork();
-    this.#driver = driver;
+    this.databases = drivers.map((driver) => ({ driver, readOnlyUntilMs: 0, awayUntilMs: 0 }));
     this.#sabotage = sabotage;
     this.settings = settings;
     this.limits = limits;
@@ -215,7 +239,10 @@ export class World {
 
   /** Calls of the running processes to the database so far. */
   get driverCalls(): number {
-    return this.#processes.reduce((sum, { driver }) => sum + driver.calls, 0);
+    return this.#processes.reduce(
+      (sum, { drivers }) => sum + drivers.reduce((calls, driver) => calls + driver.calls, 0),
+      0,
+    );
   }
 
   /** Starts what does not run, again and again until it stands. */
@@ -238,8 +265,8 @@ export class World {
   freeze(ms: Millis): void {
     const process = this.#anyOf(this.#ready);
     if (!process) return;
-    this.#count('freezes');
-    this.#note(`process ${process.number} is stopped for ${ms} ms`);
+    this.countOne('freezes');
+    this.note(`process ${process.number} is stopped for ${ms} ms`);
     this.endings.push(this.trace.length);
     process.clock.freeze();
     this.clock.startTimer(ms, () => this.#thaw(process));
@@ -247,15 +274,15 @@ export class World {
 
   #thaw(process: Process): void {
     if (process.isDead || !process.clock.isFrozen) return;
-    this.#note(`process ${process.number} goes on`);
+    this.note(`process ${process.number} goes on`);
     this.endings.push(this.trace.length);
     process.clock.thaw();
   }
 
   #kill(process: Process, why: string): void {
     if (process.isDead) return;
-    this.#count('crashes');
-    this.#note(`crash (${why}) of process ${process.number}`);
+    this.countOne('crashes');
+    this.note(`crash (${why}) of process ${process.number}`);
     this.orphans.push(...process.sender.running.values());
     this.#bury(process);
   }
@@ -265,12 +292,13 @@ export class World {
     const process = this.#anyOf(this.#ready);
     if (!process?.engine) return;
     process.isLeaving = true;
-    this.#count('drains');
-    this.#note(`shutdown of process ${process.number} within ${limitMs} ms`);
+    this.comings.push(this.clock.elapsedMs);
+    this.countOne('drains');
+    this.note(`shutdown of process ${process.number} within ${limitMs} ms`);
     const startedAtMs = this.clock.elapsedMs;
     await process.engine.drain(limitMs);
     if (process.isDead) return;
-    this.#note(`process ${process.number} has drained`);
+    this.note(`process ${process.number} has drained`);
     const tookMs = this.clock.elapsedMs - startedAtMs;
     // After the limit only the releases are left, which an unavailable store may hold up for a moment.
     if (!this.isShared && tookMs > limitMs + 2_000)
@@ -278,11 +306,23 @@ export class World {
     this.#bury(process);
   }
 
-  /** For `ms` the database refuses to write. */
+  /** For `ms` the database refuses to write; of several cells, any of them. */
   makeUnavailable(ms: Millis): void {
-    this.#note(`store unavailable for ${ms} ms`);
-    this.#unavailableUntilMs = Math.max(this.#unavailableUntilMs, this.clock.elapsedMs + ms);
-    this.disturbances.push(this.#unavailableUntilMs);
+    const database = this.#anyOf(this.databases);
+    if (!database) return;
+    this.note(`store ${this.#nameOf(database)} unavailable for ${ms} ms`);
+    database.readOnlyUntilMs = Math.max(database.readOnlyUntilMs, this.clock.elapsedMs + ms);
+    this.#noteTrouble(database, database.readOnlyUntilMs);
+  }
+
+  /** For `ms` nobody reaches a cell, any of them. */
+  takeAway(ms: Millis): void {
+    const database = this.#anyOf(this.databases);
+    if (!database) return;
+    this.countOne('timesAway');
+    this.note(`cell ${this.#nameOf(database)} is away for ${ms} ms`);
+    database.awayUntilMs = Math.max(database.awayUntilMs, this.clock.elapsedMs + ms);
+    this.#noteTrouble(database, database.awayUntilMs);
   }
 
   /** Where several workers share the database, only the machine of one of them is set, within what is allowed. */
@@ -293,15 +333,15 @@ export class World {
       return;
     }
     this.jumps.push({ at: this.trace.length, atMs: this.clock.elapsedMs, fromMs: this.clock.wallMs() });
-    this.#note(`wall clock set by ${ms} ms`);
+    this.note(`wall clock set by ${ms} ms`);
     this.clock.jumpBy(ms);
   }
 
   /** From now on nothing fails. */
   heal(): void {
-    this.#note('healed');
+    this.note('healed');
     this.faults = NO_FAULTS;
-    this.#unavailableUntilMs = 0;
+    for (const database of this.databases) Object.assign(database, { readOnlyUntilMs: 0, awayUntilMs: 0 });
     for (const process of this.#processes) this.#thaw(process);
   }
 
@@ -335,14 +375,21 @@ export class World {
     return Promise.race([action(process.engine), process.clock.death]);
   }
 
-  /** Runs `work` on the database itself, whatever state the server is in. */
-  look<Row extends object>(text: string): Promise<Row[]> {
-    return this.lookWith((queries) => queries.query<Row>(text));
+  /** The rows of all databases, whatever state the servers are in. */
+  async look<Row extends object>(text: string): Promise<Row[]> {
+    return (await this.lookWith((queries) => queries.query<Row>(text))).flat();
   }
 
-  /** As `look`, for several questions to one snapshot. */
-  lookWith<T>(work: (queries: Queries) => Promise<T>): Promise<T> {
-    return this.#driver.read(work);
+  /** The sum of the column `count` in the rows of all databases. */
+  async count(text: string): Promise<number> {
+    return (await this.look<{ count: number }>(text)).reduce((sum, { count }) => sum + count, 0);
+  }
+
+  /** As `look`, for several questions to one snapshot of each database. */
+  async lookWith<T>(work: (queries: Queries) => Promise<T>): Promise<T[]> {
+    const answers: T[] = [];
+    for (const { driver } of this.databases) answers.push(await driver.read(work));
+    return answers;
   }
 
   get #processes(): Process[] {
@@ -354,8 +401,8 @@ export class World {
     return this.#processes.filter(({ engine, clock, isDead }) => engine && !isDead && !clock.isFrozen);
   }
 
-  #anyOf(processes: Process[]): Process | undefined {
-    return processes.length > 1 ? this.#random.choose(processes) : processes[0];
+  #anyOf<T>(all: readonly T[]): T | undefined {
+    return all.length > 1 ? this.#random.choose(all) : all[0];
   }
 
   #turnTo(): Process | undefined {
@@ -387,7 +434,8 @@ export class World {
       const engine = await Promise.race([this.#startEngine(process), process.clock.death]);
       if (process.isDead) return;
       process.engine = engine;
-      this.#note(`process ${process.number} runs`);
+      this.comings.push(this.clock.elapsedMs);
+      this.note(`process ${process.number} runs`);
     } catch (error) {
       if (!(error instanceof StoreUnavailable || error instanceof ProcessDied)) throw error;
       if (!process.isDead) this.#bury(process);
@@ -395,25 +443,29 @@ export class World {
   }
 
   #newProcess(): Process {
-    this.#count('starts');
+    this.countOne('starts');
     const clock = new ProcessClock(this.clock, this.isShared ? this.#random.int(-SKEW_MS_MAX, SKEW_MS_MAX) : 0);
     // Its time begins with what the wall clock shows now.
     const steady = (this.#sabotage.time ?? ((machine) => new SteadyClock(machine)))(clock);
     const sender = this.network.connect(clock, this.isShared ? this.clock : steady);
     const { number } = sender;
-    const driver = new FaultyDriver({
-      inner: this.#driver,
-      clock: this.clock,
-      awake: () => clock.awake(),
-      onLogged: (events) => this.#noteLogged(events),
-      nextFate: () => this.#nextFate(),
-      crash: (where) => this.#kill(process, `${where} of a transaction`),
-    });
-    const store = this.#witnessed((this.#sabotage.store ?? ((same) => same))(storeOver(driver, this.limits)), number);
+    const drivers = this.databases.map(
+      (database) =>
+        new FaultyDriver({
+          inner: database.driver,
+          clock: this.clock,
+          awake: () => clock.awake(),
+          onLogged: (events) => this.#noteLogged(events),
+          nextFate: () => this.#nextFate(database),
+          isAway: () => this.isAway(database),
+          crash: (where) => this.#kill(process, `${where} of a transaction`),
+        }),
+    );
+    const store = this.#storeOver(drivers[0] as FaultyDriver, number);
     const process: Process = {
       worker: `process-${number}`,
       number,
-      driver,
+      drivers,
       store,
       sender,
       clock,
@@ -422,6 +474,14 @@ export class World {
       isLeaving: false,
     };
     return process;
+  }
+
+  #storeOver(driver: FaultyDriver, number: number): Store {
+    const { store: sabotaged = (same) => same } = this.#sabotage;
+    return this.#witnessed(
+      sabotaged(storeOver(driver, this.limits), () => storeOver(driver, this.limits)),
+      number,
+    );
   }
 
   /** `store`, with a note in the ledger of each trigger that it is asked to save, and a look at each result that it saves. */
@@ -461,7 +521,7 @@ export class World {
   /** The server has handed a message to the call that `call` is. It may say so more than once. */
   noteHandover(call: Attempt, { messageId, key, claimToken, retried }: Handover): void {
     if (this.network.attempts.some((attempt) => attempt.claimToken === claimToken)) return;
-    this.#count('handovers');
+    this.countOne('handovers');
     const message = { ...call.claimed.message, key, id: messageId };
     const { deliveredBody: _, ...claimed } = { ...call.claimed, message, claimToken, retried };
     const sentAtMs = this.clock.nowMs();
@@ -472,38 +532,31 @@ export class World {
     this.#latestAttempts.set(key, attempt);
   }
 
-  #startEngine({ store, clock: machine, steady, sender, worker }: Process): Promise<Engine> {
+  #startEngine({ store, drivers, number, clock: machine, steady, sender, worker }: Process): Promise<Engine> {
     const randomness = this.#random.fork();
     const { workerTimeoutMs: timeoutMs } = this;
     const databaseClock = (this.#sabotage.clock ?? ((same) => new DatabaseClock(same)))(machine);
-    const recovery: Recovery | undefined =
-      timeoutMs === undefined
-        ? undefined
-        : { kind: 'heartbeat', clock: databaseClock, timeoutMs, accounts: accountsKnown() };
-    const clock = recovery ? databaseClock : steady;
     const note = (event: string) => {
       this.trace.add(`${this.clock.elapsedMs} log ${event} of ${worker}`);
       const counted = COUNTED_EVENTS[event];
-      if (counted !== undefined) this.#count(counted);
+      if (counted !== undefined) this.countOne(counted);
       if (ENDINGS.has(event)) this.endings.push(this.trace.length);
     };
     const log = { debug: note, info: note, warn: note, error: note };
-    return createEngine({
-      store,
-      clock,
-      randomness,
-      delivery: sender,
-      log,
-      settings: this.settings,
-      worker,
-      ...(recovery ? { recovery } : {}),
-    });
+    const needs = { store, randomness, delivery: sender, log, settings: this.settings, worker };
+    if (timeoutMs === undefined) return createEngine({ ...needs, clock: steady });
+    const shared = { ...needs, clock: databaseClock };
+    const recovery = { kind: 'heartbeat' as const, clock: databaseClock, timeoutMs };
+    if (drivers.length === 1) return createEngine({ ...shared, recovery: { ...recovery, accounts: accountsKnown() } });
+    return openEngineOverCells({ ...shared, recovery, machine }, (cellId) =>
+      this.#storeOver(drivers[cellId - FIRST_CELL] as FaultyDriver, number),
+    );
   }
 
   #bury(process: Process): void {
     process.isDead = true;
     this.ends.push({ at: this.trace.length, atMs: this.clock.elapsedMs, nowMs: process.steady.nowMs() });
-    process.driver.die();
+    for (const driver of process.drivers) driver.die();
     process.sender.die();
     process.clock.die();
     const seat = this.#seats.find((each) => each.process === process);
@@ -513,7 +566,7 @@ export class World {
     if (seat && !seat.isStarting) this.clock.startTimer(this.#random.int(10, 5_000), () => void this.#fill(seat)); // otherwise whoever tries to start it tries again
   }
 
-  #nextFate(): Fate {
+  #nextFate(database: Database): Fate {
     const random = this.#random;
     const { crashPerTransaction, commitMsMax } = this.faults;
     const crashes = random.chance(crashPerTransaction);
@@ -521,39 +574,58 @@ export class World {
     const fate: Fate = {
       commitMs: random.int(0, commitMsMax),
       answerMs: random.int(0, commitMsMax),
-      unavailable: this.clock.elapsedMs < this.#unavailableUntilMs,
+      unavailable: this.isReadOnly(database),
       losesAnswer: false,
       crash,
       crashAtStatement: random.int(1, 8),
     };
-    return this.isShared ? this.#worsened(fate) : fate;
+    return this.isShared ? this.#worsened(fate, database) : fate;
   }
 
-  #worsened(fate: Fate): Fate {
+  isReadOnly(database: Database): boolean {
+    return this.clock.elapsedMs < database.readOnlyUntilMs;
+  }
+
+  isAway(database: Database): boolean {
+    return this.clock.elapsedMs < database.awayUntilMs;
+  }
+
+  #worsened(fate: Fate, database: Database): Fate {
     const random = this.#random;
     const { refusal = 0, lostAnswer = 0, hang = 0 } = this.faults;
     if (random.chance(hang)) {
       const ms = random.int(1_000, HANG_MS_MAX);
       if (random.chance(0.5)) fate.commitMs += ms;
       else fate.answerMs += ms;
-      this.#count('hangs');
-      this.#note(`a transaction hangs for ${ms} ms`);
-      this.disturbances.push(this.clock.elapsedMs + ms);
+      this.countOne('hangs');
+      this.note(`a transaction hangs for ${ms} ms`);
+      this.#noteTrouble(database, this.clock.elapsedMs + ms);
     }
     if (random.chance(refusal)) {
       fate.unavailable = true;
-      this.#note('a transaction is refused');
+      this.note('a transaction is refused');
+      this.#noteTrouble(database);
     }
     if (random.chance(lostAnswer)) {
       fate.losesAnswer = true;
-      this.#count('lostAnswers');
-      this.#note('the answer of a transaction is lost');
-      this.disturbances.push(this.clock.elapsedMs + fate.commitMs + fate.answerMs);
+      this.countOne('lostAnswers');
+      this.note('the answer of a transaction is lost');
+      this.#noteTrouble(database, this.clock.elapsedMs + fate.commitMs + fate.answerMs);
     }
     return fate;
   }
 
-  #count(what: string): void {
+  /** Something is wrong with the database, up to a time. Default: now. */
+  #noteTrouble(database: Database, untilMs = this.clock.elapsedMs): void {
+    this.disturbances.push(untilMs);
+    this.troubles.push({ database, fromMs: this.clock.elapsedMs, untilMs });
+  }
+
+  #nameOf(database: Database): number {
+    return this.databases.indexOf(database) + 1;
+  }
+
+  countOne(what: string): void {
     this.counts[what] = (this.counts[what] ?? 0) + 1;
   }
 
@@ -590,19 +662,26 @@ export class World {
 
   /** P9: the share of an origin, and of all, is bounded at every moment. */
   #checkLimits(running: Attempt[], { origin, messageId }: Attempt): void {
-    const { inFlightMax, inFlightPerOriginMax, inFlightBytesMax } = this.settings;
+    const engines = this.databases.length;
+    const [inFlightMax, inFlightPerOriginMax, inFlightBytesMax] = [
+      this.settings.inFlightMax * engines,
+      this.settings.inFlightPerOriginMax * engines,
+      this.settings.inFlightBytesMax * engines,
+    ];
     if (running.length > inFlightMax) this.violate('P9', `${running.length} attempts in flight`, messageId);
     const toOrigin = running.filter((attempt) => attempt.origin === origin).length;
     if (toOrigin > inFlightPerOriginMax) this.violate('P9', `${toOrigin} attempts in flight to ${origin}`, messageId);
     const bytes = running.map((attempt) => attempt.bodyBytes);
-    // One message always fits, however large.
-    const bytesBesideLargest = bytes.reduce((sum, each) => sum + each, 0) - Math.max(0, ...bytes);
+    // One message always fits, however large; of each cell.
+    const largest = bytes.toSorted((a, b) => b - a).slice(0, engines);
+    const bytesBesideLargest = [...bytes, ...largest.map((each) => -each)].reduce((sum, each) => sum + each, 0);
     if (bytesBesideLargest > inFlightBytesMax) {
       this.violate('P9', `${bytesBesideLargest} bytes in flight beside the largest message`, messageId);
     }
   }
 
-  #note(text: string): void {
+  /** Something happens that may delay a message. */
+  note(text: string): void {
     this.disturbances.push(this.clock.elapsedMs);
     this.trace.add(`${this.clock.elapsedMs} ${text}`);
   }

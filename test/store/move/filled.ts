@@ -100,7 +100,7 @@ function textOf(random: SeededRandom): string {
 export async function playWorkflows(seed: number, steps: number): Promise<Driver> {
   const random = new SeededRandom(seed);
   const driver = await openDatabase();
-  const world = new World({ random, driver, settings: SETTINGS });
+  const world = new World({ random, drivers: [driver], settings: SETTINGS });
   const workload = new WorkflowWorkload(world, random);
   void world.start();
   await world.clock.runUntil(() => world.engine !== undefined, 1_000);

@@ -1,0 +1,31 @@
+/** P1 to P9, P16 and P17 while projects move between cells. A failing seed: `npm run simulate -- --cells 3 --seed <n>`. */
+import { expect, test } from 'vitest';
+import { playSeeds, unmet } from '../seeds.ts';
+import { simulate } from '../simulate.ts';
+
+const SHARED = { workers: 3, cells: 2 };
+const STEPS = 80;
+
+const seeds = playSeeds(simulate, { ...SHARED, first: 15, count: 3, steps: STEPS });
+
+test('workers keep their promises while projects move from cell to cell', async () => {
+  expect((await seeds.played()).broken).toEqual([]);
+});
+
+test('the same seed gives the same events twice', async () => {
+  const options = { ...SHARED, seed: 15, steps: 40 };
+  expect(await simulate(options)).toEqual(await simulate(options));
+});
+
+test('the seeds meet what they are meant to meet', async () => {
+  const wanted = [
+    'moved',
+    'movesKilled',
+    'movesRefused',
+    'movesCancelled',
+    'crashes',
+    'timesAway',
+    'publishesForOthers',
+  ];
+  expect(unmet(await seeds.played(), wanted)).toEqual([]);
+});

@@ -1,0 +1,71 @@
+/** Is each project in exactly one cell, and was no other one kept waiting? Asked once the world has come to rest. */
+import type { CellId } from '../../../src/engine/model.ts';
+import type { Driver } from '../../../src/store/driver.ts';
+import { examine } from '../../../src/store/operations/invariants.ts';
+import { PRESENCE } from '../../../src/store/operations/presence.ts';
+import { isNothing, rowsOf } from '../../store/move/project/cells-world.ts';
+import type { World } from '../world.ts';
+import type { Movers } from './movers.ts';
+import { cellsOf } from './open.ts';
+
+const NUMBERS_OF_CELL = 2 ** 43;
+/** Keys and tokens, log entries, queues. */
+const RANGES = 3;
+/** After a cell was away, its workers try to open it again, each time a little later. */
+const AFTERMATH_MS = 30_000;
+/** A worker that has begun serves the first cell at once, and the others as soon as they are open. One that ends, none. */
+const OPENING_MS = 5_000;
+
+export async function checkCells(world: World, movers: Movers): Promise<void> {
+  const [directory] = world.databases;
+  if (!directory) return;
+  const cells = await cellsOf(directory.driver);
+  for (const [index, { driver }] of world.databases.entries()) {
+    const rows = await driver.read((queries) =>
+      queries.query<{ id: number; presence: number }>('select id, presence from projects order by id'),
+    );
+    const presences = new Map(rows.map(({ id, presence }) => [id, presence]));
+    for (const [projectId, cell] of cells) {
+      const presence = presences.get(projectId) ?? PRESENCE.elsewhere;
+      const expected = cell === index + 1 ? PRESENCE.here : PRESENCE.elsewhere;
+      if (presence !== expected)
+        world.violate('P3', `project ${projectId} lives in cell ${cell}, and is ${presence} in cell ${index + 1}`);
+      if (expected === PRESENCE.elsewhere && !isNothing(await rowsOf({ driver }, projectId)))
+        world.violate('P3', `rows of project ${projectId}, which lives in cell ${cell}, are in cell ${index + 1}`);
+    }
+    await checkNumbers(world, driver, index + 1);
+    for (const { statement, offenders } of await driver.read(examine)) {
+      if (offenders.length > 0) world.violate('P3', `cell ${index + 1}: ${statement} But: ${offenders.join(', ')}`);
+    }
+  }
+  checkOthers(world, movers);
+}
+
+/** What is numbered in one cell may come to every other. */
+async function checkNumbers(world: World, driver: Driver, cellId: CellId): Promise<void> {
+  const rows = await driver.read((queries) =>
+    queries.query<{ name: string; next: number }>('select name, next from numbers where until is not null'),
+  );
+  if (rows.length !== RANGES) world.violate('P3', `cell ${cellId} has ${rows.length} ranges of numbers`);
+  for (const { name, next } of rows) {
+    const isOwn = next > (cellId - 1) * NUMBERS_OF_CELL && next <= cellId * NUMBERS_OF_CELL;
+    if (!isOwn) world.violate('P3', `cell ${cellId} has come to ${next} in its ${name}`);
+  }
+}
+
+/** A project that is not moved is refused only while its cell is in trouble. */
+function checkOthers(world: World, movers: Movers): void {
+  for (const { projectId, cellId, fortune, begunAtMs, endedAtMs } of world.ledger.publishes) {
+    if (projectId === undefined || cellId === undefined || fortune !== 'rejected') continue;
+    const isExplained =
+      movers.moves.some(
+        (move) => move.projectId === projectId && move.fromMs <= endedAtMs && move.toMs + AFTERMATH_MS >= begunAtMs,
+      ) ||
+      world.troubles.some(
+        ({ database, fromMs, untilMs }) =>
+          database === world.databases[cellId - 1] && fromMs <= endedAtMs && untilMs + AFTERMATH_MS >= begunAtMs,
+      ) ||
+      world.comings.some((atMs) => atMs <= endedAtMs && atMs + OPENING_MS >= begunAtMs);
+    if (!isExplained) world.violate('P9', `project ${projectId} in cell ${cellId} was refused at ${begunAtMs}`);
+  }
+}

@@ -1,0 +1,37 @@
+/** The engine of one simulated worker over several cells, put together as a server does it. */
+import { type Sealer, StoredAccounts } from '../../../src/accounts/accounts.ts';
+import { seal } from '../../../src/config/sealing.ts';
+import type { Engine } from '../../../src/engine/commands.ts';
+import type { EngineDeps, Recovery } from '../../../src/engine/create.ts';
+import type { CellId } from '../../../src/engine/model.ts';
+import type { Machine } from '../../../src/engine/ports.ts';
+import type { Store } from '../../../src/engine/stores.ts';
+import { openCells } from '../../../src/server/cells/open.ts';
+
+/** What is random does not matter: it is never sent. */
+export const SEALER: Sealer = { encryptionKey: new Uint8Array(32), randomBytes: (count) => new Uint8Array(count) };
+
+/** The address of a cell in the directory. */
+export function addressOf(cellId: CellId): string {
+  return seal(`cell ${cellId}`, SEALER.encryptionKey, SEALER.randomBytes);
+}
+
+export interface OverCells extends EngineDeps {
+  recovery: Omit<Extract<Recovery, { kind: 'heartbeat' }>, 'accounts' | 'isHeldElsewhere'>;
+  machine: Machine;
+}
+
+/** `storeOf`: opens a cell beside the first. Throws `StoreUnavailable`. */
+export async function openEngineOverCells(
+  { recovery, ...deps }: OverCells,
+  storeOf: (cellId: CellId) => Store,
+): Promise<Engine> {
+  const accounts = await StoredAccounts.open(deps.store, SEALER, deps.clock, { isShared: true });
+  return openCells({
+    ...deps,
+    recovery: { ...recovery, accounts },
+    accounts,
+    sealer: SEALER,
+    openCell: async (url) => storeOf(Number(url.split(' ')[1])),
+  });
+}

@@ -1,0 +1,207 @@
+/**
+ * Those who move projects: each command is a process of its own, which may be killed or stopped wherever it is. Several may be
+ * given at once, for one project too.
+ */
+
+import type { CellId, Millis, ProjectId } from '../../../src/engine/model.ts';
+import { StoreUnavailable } from '../../../src/engine/store-errors.ts';
+import { SteadyClock } from '../../../src/engine/workers/steady-clock.ts';
+import { HeldMove } from '../../../src/operations/held-move.ts';
+import type { Driver } from '../../../src/store/driver.ts';
+import { MoveRefused } from '../../../src/store/move/progress.ts';
+import {
+  cancelProjectMove,
+  type MoveProjectOptions,
+  moveProject,
+} from '../../../src/store/move/project/move-project.ts';
+import type { SeededRandom } from '../../support/seeded-random.ts';
+import { storeOver } from '../database.ts';
+import { FaultyDriver } from '../faulty-driver.ts';
+import { ProcessClock, ProcessDied } from '../process-clock.ts';
+import type { Database, Sabotage, World } from '../world.ts';
+import { cellsOf } from './open.ts';
+
+const HEALED = { crash: 0, lostAnswer: 0, commitMsMax: 1 };
+const READ_MS_MAX = 3;
+
+export class Movers {
+  /** When a project was being moved, as elapsed times. A command that was killed may leave it refused until the next one. */
+  readonly moves: { projectId: ProjectId; fromMs: Millis; toMs: Millis }[] = [];
+  readonly #world: World;
+  readonly #random: SeededRandom;
+  /** A transaction. There are many in a move. */
+  readonly #faults: { crash: number; lostAnswer: number; commitMsMax: Millis };
+  readonly #sabotaged: (options: MoveProjectOptions) => MoveProjectOptions;
+  #isHealed = false;
+  #number = 0;
+
+  constructor(world: World, random: SeededRandom, { moves: sabotaged = (same) => same }: Sabotage) {
+    this.#world = world;
+    this.#random = random.fork();
+    this.#faults = {
+      crash: this.#random.choose([0, 0.003, 0.02]),
+      lostAnswer: this.#random.choose([0, 0.002, 0.01]),
+      commitMsMax: this.#random.choose([0, 5, 50]),
+    };
+    this.#sabotaged = sabotaged;
+    Object.assign(world.counts, { moved: 0, movesKilled: 0, movesRefused: 0, movesCancelled: 0, movesFailed: 0 });
+  }
+
+  /** Does one thing: mostly moves a project, or goes on with what was interrupted; sometimes cancels. */
+  async step(): Promise<void> {
+    const random = this.#random;
+    const projectId = random.chance(0.7) ? 1 : random.int(1, this.#world.databases.length);
+    const under = await this.#under();
+    const move = under.find((each) => each.projectId === projectId);
+    if (move && random.chance(0.2)) return this.#cancel(projectId, move);
+    const cells = await cellsOf(this.#directory.driver);
+    const fromCell = cells.get(projectId) ?? 0;
+    const others = this.#world.databases.map((_, index) => index + 1).filter((cell) => cell !== fromCell);
+    const going = move ?? { fromCell, toCell: random.choose(others) };
+    const commands = [this.#move(projectId, going)];
+    if (random.chance(0.2)) commands.push(this.#move(projectId, going)); // somebody else gives the same command
+    await Promise.all(commands);
+  }
+
+  /** From now on nobody is killed. Ends all moves that were interrupted. */
+  async finish(): Promise<void> {
+    this.#isHealed = true;
+    for (const move of await this.#under()) {
+      if (move.phase === 'cancelled' || (move.phase !== 'switched' && this.#random.chance(0.3)))
+        await this.#cancel(move.projectId, move);
+      else await this.#move(move.projectId, move);
+    }
+  }
+
+  async areDone(): Promise<boolean> {
+    return (await this.#under()).length === 0;
+  }
+
+  get #directory(): Database {
+    return this.#world.databases[0] as Database;
+  }
+
+  /** The moves that the directory knows of. */
+  #under(): ReturnType<ReturnType<typeof storeOver>['moves']['listMoves']> {
+    return storeOver(this.#directory.driver).moves.listMoves();
+  }
+
+  #move(projectId: ProjectId, way: Way): Promise<void> {
+    return this.#run('move', projectId, way, async (options, take) => {
+      const { directory, mover, clock } = options;
+      if (!(await directory.beginMove({ projectId, ...way, mover, begunAtMs: clock.wallMs() }))) return;
+      await moveProject(this.#sabotaged(await take()));
+      this.#world.countOne('moved');
+    });
+  }
+
+  #cancel(projectId: ProjectId, way: Way): Promise<void> {
+    return this.#run('cancel', projectId, way, async (_, take) => {
+      await cancelProjectMove(await take());
+      this.#world.countOne('movesCancelled');
+    });
+  }
+
+  /** In a process that may die. */
+  async #run(
+    name: string,
+    projectId: ProjectId,
+    { fromCell, toCell }: Way,
+    work: (options: MoveProjectOptions, take: () => Promise<MoveProjectOptions>) => Promise<void>,
+  ): Promise<void> {
+    const world = this.#world;
+    this.#number += 1;
+    const about = `${name} ${this.#number} of project ${projectId} from cell ${fromCell} to cell ${toCell}`;
+    this.moves.push({ projectId, fromMs: world.clock.elapsedMs, toMs: Infinity });
+    world.note(`${about} begins`);
+    const { clock, driverOf } = this.#newProcess();
+    if (!this.#isHealed && this.#random.chance(0.2)) this.#stopAWhile(clock, about);
+    const options: MoveProjectOptions = {
+      ...{ projectId, fromCell, toCell, mover: `mover ${this.#number}`, clock },
+      limits: { rowsMax: this.#random.choose([5, 50, 500]), bytesMax: 50_000 },
+      directory: storeOver(driverOf(1)).moves,
+      source: driverOf(fromCell),
+      target: driverOf(toCell),
+      pauseMaxMs: this.#isHealed || this.#random.chance(0.7) ? 30_000 : this.#random.int(0, 500),
+      onProgress: (progress) => {
+        if ('step' in progress) world.note(`${about}: ${progress.step}`);
+      },
+    };
+    let held: HeldMove | undefined;
+    /** With the move for itself. */
+    const take = async (): Promise<MoveProjectOptions> => {
+      const { directory: moves, mover, source, target } = options;
+      held = await HeldMove.take({ moves, projectId, mover, clock: new SteadyClock(clock) });
+      return { ...options, source: held.guard(source), target: held.guard(target) };
+    };
+    try {
+      await Promise.race([work(options, take), clock.death]);
+      world.note(`${about} is done`);
+      this.#end(projectId);
+    } catch (error) {
+      world.note(`${about} ended: ${String(error)}`);
+      if (error instanceof ProcessDied) world.countOne('movesKilled');
+      else if (error instanceof MoveRefused) world.countOne('movesRefused');
+      else if (error instanceof StoreUnavailable) world.countOne('movesFailed');
+      else world.violate('P11', `${about} failed: ${String(error)}`);
+    } finally {
+      await Promise.race([held?.stop(), clock.death]).catch(() => {});
+    }
+  }
+
+  #stopAWhile(clock: ProcessClock, about: string): void {
+    const world = this.#world;
+    world.clock.startTimer(this.#random.int(0, 3_000), () => {
+      world.note(`${about} is stopped`);
+      clock.freeze();
+      world.clock.startTimer(this.#random.int(1_000, 20_000), () => {
+        world.note(`${about} goes on`);
+        clock.thaw();
+      });
+    });
+  }
+
+  /** What was interrupted has been ended too. */
+  #end(projectId: ProjectId): void {
+    for (const move of this.moves) {
+      if (move.projectId === projectId) move.toMs = Math.min(move.toMs, this.#world.clock.elapsedMs);
+    }
+  }
+
+  #newProcess(): { clock: ProcessClock; driverOf: (cellId: CellId) => Driver } {
+    const world = this.#world;
+    const clock = new ProcessClock(world.clock);
+    const drivers: FaultyDriver[] = world.databases.map(
+      (database) =>
+        new FaultyDriver({
+          inner: database.driver,
+          clock: world.clock,
+          awake: () => clock.awake(),
+          nextFate: () => {
+            const random = this.#random;
+            const { crash, lostAnswer, commitMsMax } = this.#isHealed ? HEALED : this.#faults;
+            return {
+              commitMs: random.int(0, commitMsMax),
+              answerMs: 0,
+              unavailable: world.isReadOnly(database),
+              losesAnswer: random.chance(lostAnswer),
+              crash: random.chance(crash) ? random.choose(['before', 'inside', 'after commit'] as const) : 'none',
+              crashAtStatement: random.int(1, 8),
+            };
+          },
+          isAway: () => world.isAway(database),
+          readMs: () => this.#random.int(0, READ_MS_MAX),
+          crash: () => {
+            for (const driver of drivers) driver.die();
+            clock.die();
+          },
+        }),
+    );
+    return { clock, driverOf: (cellId) => drivers[cellId - 1] as Driver };
+  }
+}
+
+interface Way {
+  fromCell: CellId;
+  toCell: CellId;
+}

@@ -1,0 +1,9 @@
+/** The simulation of cells can fail: each of these bugs is planted, and each is found. */
+import { expect, test } from 'vitest';
+import { brokenBy } from '../planted-bugs.ts';
+import { simulate } from '../simulate.ts';
+import { CELL_BUGS } from './planted-bugs.ts';
+
+test.for(Object.entries(CELL_BUGS))('catches, among cells, that %s', async ([, bug]) => {
+  expect(await brokenBy(bug, simulate, { steps: 80, workers: 3, cells: 2 })).toContain(bug.promise);
+});

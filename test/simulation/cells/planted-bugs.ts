@@ -1,0 +1,75 @@
+/** Bugs that cells and moves can have, put where a test can prove that the simulation would catch each. */
+import { ProjectAway } from '../../../src/engine/store-errors.ts';
+import type { Store } from '../../../src/engine/stores.ts';
+import type { Driver } from '../../../src/store/driver.ts';
+import type { MoveProjectOptions } from '../../../src/store/move/project/move-project.ts';
+import type { StoreMethods } from '../../support/altered-store.ts';
+import { altered, type PlantedBug } from '../planted-bugs.ts';
+
+export const CELL_BUGS: Record<string, PlantedBug> = {
+  'no fence keeps a batch from committing behind the copy': {
+    promise: 'P1',
+    sabotage: () => altered(() => ({ guardProjects: () => {} })),
+  },
+  'the directory is switched before the copy is complete': {
+    promise: 'P2',
+    seed: 3,
+    sabotage: () => ({ moves: switchingEarly }),
+  },
+  'messages are claimed in the cell that a project is leaving': {
+    promise: 'P2',
+    seed: 5,
+    sabotage: () => altered(claimingWithoutFence),
+  },
+  'a cell numbers as the next one will': { promise: 'P3', sabotage: () => ({ cell: numberingAsTheNext }) },
+  'the outcome of an attempt does not follow its project': {
+    promise: 'P7',
+    seed: 5,
+    sabotage: () => altered(notFollowing),
+  },
+  'a cell is read that the project has left': { promise: 'P3', seed: 2, sabotage: () => altered(readingWithoutFence) },
+};
+
+function switchingEarly(options: MoveProjectOptions): MoveProjectOptions {
+  const { directory } = options;
+  return {
+    ...options,
+    directory: {
+      ...directory,
+      setMovePhase: async (args) => {
+        await directory.setMovePhase(args);
+        if (args.phase === 'paused') await directory.switchMove(args);
+      },
+      switchMove: async () => {},
+    },
+  };
+}
+
+function claimingWithoutFence(_: Store, unguarded: () => Store): Partial<StoreMethods> {
+  const store = unguarded();
+  return { claim: (request, nowMs) => store.messages.claim(request, nowMs) };
+}
+
+function readingWithoutFence(_: Store, unguarded: () => Store): Partial<StoreMethods> {
+  const store = unguarded();
+  return { listLogs: (args) => store.logs.listLogs(args) };
+}
+
+async function numberingAsTheNext(driver: Driver): Promise<void> {
+  await driver.transaction((tx) =>
+    tx.send("update numbers set next = until + 1, until = until + until where name = 'keys and tokens'"),
+  );
+}
+
+/** It is taken for one of a project that is on its way, and tried again where it was. */
+function notFollowing(store: Store): Partial<StoreMethods> {
+  return {
+    settle: async (settlement, nowMs, handoff) => {
+      try {
+        return await store.messages.settle(settlement, nowMs, handoff);
+      } catch (error) {
+        throw error instanceof ProjectAway ? new ProjectAway(error.projectId, false) : error;
+      }
+    },
+  };
+}
