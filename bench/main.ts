@@ -6,6 +6,7 @@
  * `npm run bench -- hostile`: endpoints that hang, beside those that answer.
  * `npm run bench -- workflow`: workflow runs, beside the reference. `npm run bench -- postgres`: workers on PostgreSQL.
  * `npm run bench -- workers`: what a message costs with one, two and four workers.
+ * `npm run bench -- capacity`: what machines would do that are not here, by a model that is held against this one.
  * `npm run bench -- overload`: more publishers than can be served.
  * `npm run bench -- outage`: messages that fell due while the server was down.
  * `npm run bench -- cli`: the help of each verb, and `waypost logs -f` on a busy log.
@@ -19,6 +20,7 @@
 import { parseArgs } from 'node:util';
 import { DEFAULT_BACKLOG, measureBacklog } from './backlog.ts';
 import { DEFAULT_BEFORE, measureBefore } from './before.ts';
+import { capacityTable, DEFAULT_CAPACITY, measureCapacity } from './capacity/measure.ts';
 import { cellsLine, cellsTable, DEFAULT_CELLS, measureCells } from './cells.ts';
 import { DEFAULT_COMMAND_LINE, measureCommandLine } from './command-line.ts';
 import { compare } from './comparison.ts';
@@ -100,7 +102,9 @@ npm run bench -- outage [options]     messages that fell due while the server wa
 npm run bench -- workers [SQLite|PostgreSQL] [options]    what a message costs with 1, 2 and 4 workers; both without a word
   --rounds <n>           rounds of each, medians are reported (${DEFAULT_PRICE.rounds})
   --seconds <n>          at each rate (${DEFAULT_PRICE.seconds})
-  --rates <n,n>          messages a second (${DEFAULT_PRICE.rates})
+  --rates <n,n>          messages a second (${DEFAULT_PRICE.rates}); 0 is a burst
+npm run bench -- capacity [options]   a model of workers and PostgreSQL, held against this machine
+  --rounds <n>           rounds of each measurement, medians are taken (${DEFAULT_CAPACITY.rounds})
 npm run bench -- cells [options]      what a message costs with 1, 4 and 16 cells on one PostgreSQL, and 64 that idle
   --rounds <n>           rounds of each, medians are reported (${DEFAULT_CELLS.rounds})
   --seconds <n>          of each round (${DEFAULT_CELLS.seconds})
@@ -489,6 +493,16 @@ async function runWorkers(databases: readonly Database[]): Promise<void> {
   if (figures.some(({ missing }) => missing > 0)) process.exitCode = 1;
 }
 
+async function runCapacity(): Promise<void> {
+  const report = await measureCapacity({
+    ...DEFAULT_CAPACITY,
+    rounds: count('rounds', DEFAULT_CAPACITY.rounds),
+    onFigures: (each) => progress(priceLine(each)),
+  });
+  process.stdout.write(`${values.json ? JSON.stringify(report) : capacityTable(report)}\n`);
+  process.exit(); // what is played has no end
+}
+
 async function runCells(): Promise<void> {
   const figures = await measureCells({
     ...DEFAULT_CELLS,
@@ -515,6 +529,7 @@ else if (area === undefined) await runComparison();
 else if (area === 'backlog' && part === undefined) await runBacklog();
 else if (area === 'lanes' && part === undefined) await runLanes();
 else if (area === 'memory' && part === undefined) await runMemory();
+else if (area === 'capacity' && part === undefined) await runCapacity();
 else if (area === 'cli' && part === undefined) await runCommandLine();
 else if (area === 'traces' && part === undefined) await runTraces();
 else if (area === 'before' && part !== undefined && more.length === 0) await runBefore(part);

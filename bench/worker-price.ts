@@ -25,11 +25,13 @@ export interface PriceOptions {
   databases: readonly Database[];
   /** In turns, in one process each. */
   workers: readonly number[];
-  /** Messages a second. */
+  /** Messages a second; 0: as many as 64 connections publish, each one after the other. */
   rates: readonly number[];
   rounds: number;
   /** At each rate. */
   seconds: number;
+  /** Without a rate. */
+  burstMessages: number;
   /** For each worker: each compiles its code for itself. */
   warmUpMessages: number;
   limitMs: number;
@@ -38,15 +40,20 @@ export interface PriceOptions {
 
 export const DEFAULT_PRICE = {
   ...{ databases: ['SQLite', 'PostgreSQL'] as const, workers: [1, 2, 4], rates: [400], rounds: 3 },
-  ...{ seconds: 8, warmUpMessages: 6_000, limitMs: 60_000 },
+  ...{ seconds: 8, burstMessages: 15_000, warmUpMessages: 6_000, limitMs: 60_000 },
 };
 
 /** Of 1,000 messages. */
 export interface PriceFigures {
   database: Database;
   workers: number;
+  /** The rate that was asked for. */
   perSecond: number;
+  /** From the first publish to the last arrival. */
+  deliveredPerSecond: number;
   waypostCpuMs: number;
+  /** Of who publishes and who receives. */
+  loadCpuMs: number;
   /** None with a database in the same process. */
   postgresCpuMs: number;
   /** Batches that the workers had committed. Those of an embedded database may share a transaction. */
@@ -104,24 +111,28 @@ async function measureOne(shape: Shape, options: PriceOptions): Promise<PriceFig
     await publishAll(target, warmUpMessages);
     if (!(await receiver.complete(options.limitMs))) throw new Error('the warm-up was not delivered');
     if (kept) await refreshStatistics(kept.url);
-    const parties: Parties = { waypost: [waypost.pid], ...(server && { postgres: [server.pid] }) };
+    const load = [process.pid, receiver.pid];
+    const parties: Parties = { waypost: [waypost.pid], load, ...(server && { postgres: [server.pid] }) };
     const figures: PriceFigures[] = [];
     for (const perSecond of options.rates) {
-      const messages = perSecond * options.seconds;
+      const messages = perSecond === 0 ? options.burstMessages : perSecond * options.seconds;
       await receiver.expect(messages);
       const before = await readBatches(waypost);
       const cpu = startCpuMeter(parties);
-      const { sentNs } = await publishPaced(target, messages, perSecond);
+      const { sentNs, startedNs } =
+        perSecond === 0 ? await publishAll(target, messages) : await publishPaced(target, messages, perSecond);
       await receiver.complete(options.limitMs);
       await sleep(SETTLED_MS);
-      const { waypost: waypostSeconds = 0, postgres: postgresSeconds = 0 } = cpu.read();
+      const { waypost: waypostSeconds = 0, load: loadSeconds = 0, postgres: postgresSeconds = 0 } = cpu.read();
       const after = await readBatches(waypost);
-      const { distinct, arrivalsNs } = await receiver.report();
+      const { distinct, arrivalsNs, lastArrivalNs } = await receiver.report();
       const delaysMs = arrivalDelaysMs(sentNs, arrivalsNs);
       const batches = after.batches - before.batches;
       figures.push({
         ...{ database, workers, perSecond },
+        deliveredPerSecond: messages / (Number(lastArrivalNs - startedNs) / 1e9),
         waypostCpuMs: (waypostSeconds * 1e6) / messages,
+        loadCpuMs: (loadSeconds * 1e6) / messages,
         postgresCpuMs: (postgresSeconds * 1e6) / messages,
         batches: (batches * 1_000) / messages,
         commandsPerBatch: (after.commands - before.commands) / batches,
@@ -159,7 +170,9 @@ function medians(rounds: PriceFigures[]): PriceFigures {
   const figure = (name: Exclude<keyof PriceFigures, 'database'>) => median(rounds.map((round) => round[name]));
   return {
     ...{ database: first.database, workers: first.workers, perSecond: first.perSecond },
+    deliveredPerSecond: figure('deliveredPerSecond'),
     waypostCpuMs: figure('waypostCpuMs'),
+    loadCpuMs: figure('loadCpuMs'),
     postgresCpuMs: figure('postgresCpuMs'),
     batches: figure('batches'),
     commandsPerBatch: figure('commandsPerBatch'),
@@ -171,9 +184,9 @@ function medians(rounds: PriceFigures[]): PriceFigures {
 
 /** One line while it runs. */
 export function priceLine(figures: PriceFigures): string {
-  const { database, workers, perSecond, batches, missing } = figures;
+  const { database, workers, batches, missing } = figures;
   const lost = missing === 0 ? '' : `, ${missing} MISSING`;
-  return `${database}, ${workers} workers, ${perSecond}/s: CPU ${cpuMsOf(figures).toFixed(0)} ms, ${batches.toFixed(0)} batches${lost}`;
+  return `${database}, ${workers} workers, ${rateOf(figures)}: CPU ${cpuMsOf(figures).toFixed(0)} ms, ${batches.toFixed(0)} batches${lost}`;
 }
 
 export function priceTable(figures: readonly PriceFigures[]): string {
@@ -183,7 +196,7 @@ export function priceTable(figures: readonly PriceFigures[]): string {
       (other) => other.workers === 1 && other.database === database && other.perSecond === perSecond,
     );
     return [
-      `${database}, ${perSecond}/s, ${workers} workers`,
+      `${database}, ${rateOf(each)}, ${workers} workers`,
       ...[waypostCpuMs, postgresCpuMs, cpuMsOf(each)].map((ms) => ms.toFixed(0)),
       one ? (cpuMsOf(each) / cpuMsOf(one)).toFixed(2) : '-',
       batches.toFixed(0),
@@ -195,6 +208,10 @@ export function priceTable(figures: readonly PriceFigures[]): string {
   });
   const columns = ['', 'Waypost CPU ms', 'PostgreSQL', 'both', 'of one worker', 'batches', 'commands in one'];
   return table('per 1,000 messages', [...columns, 'arrival p50 ms', 'p99 ms', 'missing'], rows);
+}
+
+function rateOf({ perSecond, deliveredPerSecond }: PriceFigures): string {
+  return perSecond === 0 ? `a burst, ${deliveredPerSecond.toFixed(0)}/s` : `${perSecond}/s`;
 }
 
 function cpuMsOf({ waypostCpuMs, postgresCpuMs }: PriceFigures): number {

@@ -54,13 +54,14 @@ describe('npm run bench -- postgres', () => {
     timeout: 60_000,
   }, async () => {
     const figures = await measureWorkerPrice({
-      ...{ databases: ['SQLite', 'PostgreSQL'], workers: [2], rates: [200], rounds: 1 },
-      ...{ seconds: 0.5, warmUpMessages: 50, limitMs: 20_000 },
+      ...{ databases: ['SQLite', 'PostgreSQL'], workers: [2], rates: [200, 0], rounds: 1 },
+      ...{ seconds: 0.5, burstMessages: 100, warmUpMessages: 50, limitMs: 20_000 },
     });
-    expect(figures.map(({ database }) => database)).toEqual(['SQLite', 'PostgreSQL']);
-    for (const { missing, batches, commandsPerBatch, arrivalP50Ms } of figures) {
+    expect(figures.map(({ database }) => database)).toEqual(['SQLite', 'SQLite', 'PostgreSQL', 'PostgreSQL']);
+    for (const { missing, batches, commandsPerBatch, arrivalP50Ms, deliveredPerSecond } of figures) {
       expect(missing).toBe(0);
       expect(arrivalP50Ms).toBeGreaterThan(0);
+      expect(deliveredPerSecond).toBeGreaterThan(0);
       expect(commandsPerBatch).toBeGreaterThanOrEqual(1);
       // A message is accepted and settled: two commands, and numbers are reserved now and then.
       const commands = Math.round(batches * commandsPerBatch);

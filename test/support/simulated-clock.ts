@@ -20,13 +20,16 @@ const START_MS = Date.UTC(2026, 0, 1);
 export class SimulatedClock implements Clock {
   #elapsedMs: Millis = 0;
   #wallStartMs: Millis;
+  readonly #tickMs: Millis;
   /** Sorted by time, then by insertion; the next one is the last element. */
   readonly #timers: PendingTimer[] = [];
   readonly #held = new Set<Promise<unknown>>();
   readonly #steady: SteadyClock;
 
-  constructor(startMs: Millis = START_MS) {
+  /** `tickMs`: what no timer is finer than. */
+  constructor(startMs: Millis = START_MS, tickMs: Millis = 1) {
     this.#wallStartMs = startMs;
+    this.#tickMs = tickMs;
     this.#steady = new SteadyClock(this);
   }
 
@@ -53,7 +56,10 @@ export class SimulatedClock implements Clock {
   }
 
   startTimer(delayMs: Millis, task: () => void): Timer {
-    const timer: PendingTimer = { atMs: this.#elapsedMs + Math.max(0, Math.ceil(delayMs)), task };
+    const timer: PendingTimer = {
+      atMs: this.#elapsedMs + Math.max(0, Math.ceil(delayMs / this.#tickMs) * this.#tickMs),
+      task,
+    };
     this.#timers.splice(this.#placeOf(timer.atMs), 0, timer);
     return {
       cancel: () => {

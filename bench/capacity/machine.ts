@@ -1,0 +1,87 @@
+/** What a simulated machine does one thing after the other with: cores, threads on them, a disk. Times are in milliseconds. */
+import type { Millis } from '../../src/engine/model.ts';
+import type { SimulatedClock } from '../../test/support/simulated-clock.ts';
+
+/** What has the processor longer than this lets others have their turn. */
+const SLICE_MS = 0.5;
+
+/** Cores that are shared by all who have work for them, in turns. */
+export class Cores {
+  readonly #clock: SimulatedClock;
+  readonly #waiting: (() => void)[] = [];
+  #free: number;
+
+  constructor(clock: SimulatedClock, count: number) {
+    this.#clock = clock;
+    this.#free = count;
+  }
+
+  async run(ms: Millis): Promise<void> {
+    for (let leftMs = ms; leftMs > 0; leftMs -= SLICE_MS) {
+      if (this.#free > 0) this.#free -= 1;
+      else await new Promise<void>((resolve) => this.#waiting.push(resolve));
+      await this.#clock.delay(Math.min(leftMs, SLICE_MS));
+      const next = this.#waiting.shift();
+      if (next) next();
+      else this.#free += 1;
+    }
+  }
+}
+
+/** Does one thing after the other, each on any of the cores. */
+export class Thread {
+  readonly #cores: Cores;
+  #last: Promise<void> = Promise.resolve();
+  #busyMs = 0;
+
+  constructor(cores: Cores) {
+    this.#cores = cores;
+  }
+
+  /** The work that it has done and begun. */
+  get busyMs(): Millis {
+    return this.#busyMs;
+  }
+
+  run(ms: Millis): Promise<void> {
+    this.#last = this.#last.then(() => {
+      this.#busyMs += ms;
+      return this.#cores.run(ms);
+    });
+    return this.#last;
+  }
+}
+
+/** Those who come while it syncs share the next sync. */
+export class Disk {
+  readonly #clock: SimulatedClock;
+  readonly #syncMs: Millis;
+  #under: Promise<void> | undefined;
+  #next: Promise<void> | undefined;
+  #syncs = 0;
+
+  constructor(clock: SimulatedClock, syncMs: Millis) {
+    this.#clock = clock;
+    this.#syncMs = syncMs;
+  }
+
+  get syncs(): number {
+    return this.#syncs;
+  }
+
+  sync(): Promise<void> {
+    if (this.#under === undefined) return this.#begin();
+    this.#next ??= this.#under.then(() => this.#begin());
+    return this.#next;
+  }
+
+  #begin(): Promise<void> {
+    this.#next = undefined;
+    this.#syncs += 1;
+    const under = this.#clock.delay(this.#syncMs).then(() => {
+      if (this.#under === under) this.#under = undefined;
+    });
+    this.#under = under;
+    return under;
+  }
+}

@@ -1,0 +1,134 @@
+/**
+ * How many messages would machines do that are not here? What a message and a batch cost is measured with one worker, here and now. The
+ * model is then held against two and four workers, and plays machines with more cores, and workers with many cells.
+ */
+import type { Millis } from '../../src/engine/model.ts';
+import { table } from '../table.ts';
+import { DEFAULT_PRICE, measureWorkerPrice, type PriceFigures } from '../worker-price.ts';
+import { type Costs, type Played, play, type Shape } from './model.ts';
+
+export interface CapacityOptions {
+  rounds: number;
+  /** Messages a second at which nearly every command has a batch to itself. */
+  calmPerSecond: number;
+  onFigures?: (figures: PriceFigures) => void;
+}
+
+export const DEFAULT_CAPACITY = { rounds: 3, calmPerSecond: 200 };
+
+/** Of the machine on which this runs. */
+const CORES_HERE = 2;
+const UNDER_WAY = 64;
+const WORKERS_HERE = [1, 2, 4];
+
+export interface Compared {
+  name: string;
+  measured: Played;
+  model: Played;
+}
+
+export interface CapacityReport {
+  costs: Costs;
+  /** What was measured, beside the same in the model. */
+  compared: Compared[];
+  /** What only the model can play. Load comes from other machines. */
+  played: (Pick<Shape, 'cores' | 'workers' | 'cells' | 'underWay' | 'perSecond'> & { figures: Played })[];
+}
+
+export async function measureCapacity(options: CapacityOptions): Promise<CapacityReport> {
+  const { rounds, calmPerSecond } = options;
+  const prices = await measureWorkerPrice({
+    ...DEFAULT_PRICE,
+    ...{ databases: ['PostgreSQL'], workers: WORKERS_HERE, rates: [calmPerSecond, 0], rounds },
+    ...(options.onFigures && { onFigures: options.onFigures }),
+  });
+  const costs = costsIn(prices);
+  const compared: Compared[] = [];
+  for (const price of prices) compared.push(await compare(price, costs));
+  const played: CapacityReport['played'] = [];
+  for (const shape of SHAPES) {
+    played.push({ ...shape, figures: await play({ ...shape, isLoadHere: false, costs }) });
+  }
+  return { costs, compared, played };
+}
+
+/** As many cores as workers and PostgreSQL keep busy together. */
+const CORES_OF_WORKER = 4 / 3;
+
+const SHAPES: Omit<CapacityReport['played'][number], 'figures'>[] = [
+  ...[1, 6, 12].flatMap((workers) =>
+    [64, 256].map((underWay) => ({ cores: Math.ceil(workers * CORES_OF_WORKER), workers, cells: 1, underWay })),
+  ),
+  ...[1, 2, 4, 8, 32].flatMap((cells) =>
+    [{ perSecond: 500 }, { underWay: 256 }].map((load) => ({ cores: 8, workers: 1, cells, ...load })),
+  ),
+];
+
+/** From a burst and from calm: a message costs what both have, a batch what calm has more of. */
+export function costsIn(prices: readonly PriceFigures[]): Costs {
+  const ofOne = prices.filter(({ workers }) => workers === 1);
+  const [burst, calm] = [ofOne.find(({ perSecond }) => perSecond === 0), ofOne.find(({ perSecond }) => perSecond > 0)];
+  if (!(burst && calm)) throw new Error('one worker was not measured');
+  const ofBatch = (name: 'waypostCpuMs' | 'postgresCpuMs') =>
+    (calm[name] - burst[name]) / (calm.batches - burst.batches);
+  const [workerBatch, postgresBatch] = [ofBatch('waypostCpuMs'), ofBatch('postgresCpuMs')];
+  const ofMessage = (cpuMs: Millis, batchMs: Millis) => (cpuMs - batchMs * burst.batches) / 1_000;
+  const workerMessage = ofMessage(burst.waypostCpuMs, workerBatch);
+  const postgresMessage = ofMessage(burst.postgresCpuMs, postgresBatch);
+  const knownMs = workerMessage + workerBatch + postgresBatch + postgresMessage / 2;
+  return {
+    ...{ workerMessage, workerBatch, postgresMessage, postgresBatch },
+    loadMessage: burst.loadCpuMs / 1_000,
+    commitMs: Math.max(MIN_COMMIT_MS, calm.arrivalP50Ms - knownMs),
+  };
+}
+
+/** A commit that takes no time would not be shared. */
+const MIN_COMMIT_MS = 0.1;
+
+async function compare(price: PriceFigures, costs: Costs): Promise<Compared> {
+  const { workers, perSecond } = price;
+  const load = perSecond === 0 ? { underWay: UNDER_WAY / workers } : { perSecond };
+  const model = await play({ cores: CORES_HERE, workers, cells: 1, ...load, isLoadHere: true, costs });
+  const measured: Played = {
+    perSecond: price.deliveredPerSecond,
+    workerCpuMs: price.waypostCpuMs,
+    postgresCpuMs: price.postgresCpuMs,
+    batches: price.batches,
+    busiest: (price.waypostCpuMs * price.deliveredPerSecond) / 1e6 / workers,
+    syncsPerSecond: Number.NaN,
+  };
+  return { name: `${workers} workers, ${perSecond === 0 ? 'a burst' : `${perSecond}/s`}`, measured, model };
+}
+
+export function capacityTable({ costs, compared, played }: CapacityReport): string {
+  const beside = ({ name, measured, model }: Compared) => [
+    name,
+    ...(['perSecond', 'workerCpuMs', 'postgresCpuMs', 'batches'] as const).flatMap((figure) => [
+      measured[figure].toFixed(0),
+      model[figure].toFixed(0),
+    ]),
+    (model.perSecond / measured.perSecond).toFixed(2),
+    ((model.workerCpuMs + model.postgresCpuMs) / (measured.workerCpuMs + measured.postgresCpuMs)).toFixed(2),
+  ];
+  const alone = ({ cores, workers, cells, underWay, perSecond, figures }: CapacityReport['played'][number]) => [
+    `${cores} cores, ${workers} workers, ${cells} cells, ${perSecond === undefined ? `${underWay} under way` : `${perSecond}/s`}`,
+    ...[figures.perSecond, figures.workerCpuMs, figures.postgresCpuMs, figures.batches].map((value) =>
+      value.toFixed(0),
+    ),
+    figures.busiest.toFixed(2),
+    ((figures.postgresCpuMs * figures.perSecond) / 1e6).toFixed(1),
+    figures.syncsPerSecond.toFixed(0),
+  ];
+  const micros = Object.entries(costs).map(([name, ms]) => [name, (ms * 1_000).toFixed(0)]);
+  const pairs = ['messages/s', 'worker CPU ms', 'PostgreSQL', 'batches'].flatMap((name) => [name, 'model']);
+  return [
+    table('what things cost', ['', 'µs'], micros),
+    table('here, per 1,000 messages', ['', ...pairs, 'rate of model', 'CPU of model'], compared.map(beside)),
+    table(
+      'elsewhere, per 1,000 messages',
+      ['', 'messages/s', 'worker CPU ms', 'PostgreSQL', 'batches', 'busiest', 'cores of PostgreSQL', 'syncs/s'],
+      played.map(alone),
+    ),
+  ].join('\n\n');
+}

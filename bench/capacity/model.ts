@@ -1,0 +1,260 @@
+/**
+ * What would a machine do that is not here? The engine and the group commit that Waypost has, in simulated time, on simulated
+ * cores: each piece of work takes what was measured of it. Each cell is a store of its own on the same PostgreSQL.
+ */
+import type { Engine } from '../../src/engine/commands.ts';
+import { createEngine } from '../../src/engine/create.ts';
+import type { Claimed, Millis, Outcome } from '../../src/engine/model.ts';
+import type { Delivery } from '../../src/engine/ports.ts';
+import type { EngineSettings } from '../../src/engine/settings.ts';
+import type { Store } from '../../src/engine/stores.ts';
+import { BatchRunner } from '../../src/store/batches/batch.ts';
+import { GroupCommit } from '../../src/store/batches/group-commit.ts';
+import type { Driver } from '../../src/store/driver.ts';
+import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
+import { migrate } from '../../src/store/migrations/index.ts';
+import { runRead } from '../../src/store/operations/all.ts';
+import { SqlStore } from '../../src/store/store.ts';
+import { SeededRandom } from '../../test/support/seeded-random.ts';
+import { SimulatedClock } from '../../test/support/simulated-clock.ts';
+import { Cores, Disk, Thread } from './machine.ts';
+
+/** In milliseconds of CPU, but for the last. */
+export interface Costs {
+  /** Of a worker's thread. Half of it comes with the publish, half with the attempt. */
+  workerMessage: Millis;
+  workerBatch: Millis;
+  /** Of PostgreSQL. */
+  postgresMessage: Millis;
+  postgresBatch: Millis;
+  /** Of who publishes and who receives, if they share the machine. */
+  loadMessage: Millis;
+  /** From the commit of a batch until the worker hears of it: the sync of the WAL, and trips. */
+  commitMs: Millis;
+}
+
+export interface Shape {
+  cores: number;
+  workers: number;
+  cells: number;
+  /** Requests under way at each worker, each followed by the next one; ignored with a rate. */
+  underWay?: number;
+  /** Messages a second of all together. */
+  perSecond?: number;
+  /** Whether who publishes and who receives is on the same machine. */
+  isLoadHere: boolean;
+  costs: Costs;
+}
+
+export interface Played {
+  perSecond: number;
+  /** For 1,000 messages. */
+  workerCpuMs: number;
+  postgresCpuMs: number;
+  batches: number;
+  /** Of the time of the worker that was busy the most. */
+  busiest: number;
+  syncsPerSecond: number;
+}
+
+const TICK_MS = 0.001;
+const WARM_UP_MS = 300;
+const MEASURED_MESSAGES = 4_000;
+/** In simulated time. */
+const LIMIT_MS = 60_000;
+const ORIGIN = 'https://endpoint.example';
+
+const SETTINGS: EngineSettings = {
+  inFlightMax: 1_024,
+  inFlightPerOriginMax: 1_024,
+  inFlightBytesMax: 100_000_000,
+  deduplicationWindowMs: 600_000,
+  deliveredGraceMs: 5_000,
+  logRetentionMs: 86_400_000,
+  dlqRetentionMs: 86_400_000,
+  retentionIntervalMs: 86_400_000,
+  publishDelayTargetMs: 500,
+  lazyFetchBytes: 0,
+};
+
+export async function play(shape: Shape): Promise<Played> {
+  const drivers = await Promise.all(Array.from({ length: shape.cells }, openCell));
+  try {
+    return await new World(shape, drivers).play();
+  } finally {
+    await Promise.all(drivers.map((driver) => driver.close()));
+  }
+}
+
+interface Worker {
+  thread: Thread;
+  /** One for each cell. */
+  engines: readonly Engine[];
+}
+
+class World {
+  readonly #clock = new SimulatedClock(undefined, TICK_MS);
+  readonly #random = new SeededRandom(1);
+  readonly #shape: Shape;
+  readonly #drivers: readonly Driver[];
+  readonly #cores: Cores;
+  readonly #disk: Disk;
+  #postgresMs = 0;
+  #batches = 0;
+  #delivered = 0;
+
+  constructor(shape: Shape, drivers: readonly Driver[]) {
+    this.#shape = shape;
+    this.#drivers = drivers;
+    this.#cores = new Cores(this.#clock, shape.cores);
+    this.#disk = new Disk(this.#clock, shape.costs.commitMs);
+  }
+
+  async play(): Promise<Played> {
+    const workers = await this.#start();
+    for (const worker of workers) this.#load(worker, workers.length);
+    await this.#clock.advanceBy(WARM_UP_MS);
+    const before = this.#read(workers);
+    await this.#clock.runUntil(() => this.#delivered - before.delivered >= MEASURED_MESSAGES, LIMIT_MS);
+    const after = this.#read(workers);
+    const messages = after.delivered - before.delivered;
+    const ms = after.atMs - before.atMs;
+    const ofThousand = (name: 'postgresMs' | 'batches') => ((after[name] - before[name]) * 1_000) / messages;
+    const busyMs = after.busyMs.map((busy, at) => busy - (before.busyMs[at] ?? 0));
+    return {
+      perSecond: (messages * 1_000) / ms,
+      workerCpuMs: (busyMs.reduce((sum, busy) => sum + busy, 0) * 1_000) / messages,
+      postgresCpuMs: ofThousand('postgresMs'),
+      batches: ofThousand('batches'),
+      busiest: Math.max(...busyMs) / ms,
+      syncsPerSecond: ((after.syncs - before.syncs) * 1_000) / ms,
+    };
+  }
+
+  #read(workers: readonly Worker[]) {
+    return {
+      atMs: this.#clock.elapsedMs,
+      delivered: this.#delivered,
+      postgresMs: this.#postgresMs,
+      batches: this.#batches,
+      syncs: this.#disk.syncs,
+      busyMs: workers.map(({ thread }) => thread.busyMs),
+    };
+  }
+
+  async #start(): Promise<Worker[]> {
+    const starting = Array.from({ length: this.#shape.workers }, async (_, nth): Promise<Worker> => {
+      const thread = new Thread(this.#cores);
+      const engines = this.#drivers.map((driver) => this.#engine(driver, thread, `worker ${nth}`));
+      return { thread, engines: await Promise.all(engines) };
+    });
+    const all = Promise.all(starting);
+    let isStarted = false;
+    void all.then(() => {
+      isStarted = true;
+    });
+    await this.#clock.runUntil(() => isStarted, 60_000);
+    return all;
+  }
+
+  #engine(driver: Driver, thread: Thread, worker: string): Promise<Engine> {
+    const quiet = () => {};
+    return createEngine({
+      ...{ store: this.#store(driver, thread), clock: this.#clock, randomness: this.#random, worker },
+      delivery: this.#delivery(thread),
+      log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
+      settings: SETTINGS,
+    });
+  }
+
+  /** The store as workers have it. What a batch costs is the worker's and PostgreSQL's before, and the disk's after it. */
+  #store(driver: Driver, thread: Thread): Store {
+    const { workerBatch, postgresBatch, postgresMessage } = this.#shape.costs;
+    const runner = new BatchRunner(driver);
+    const commits = new GroupCommit({
+      flush: async (commands) => {
+        await thread.run(workerBatch);
+        const postgresMs = postgresBatch + (postgresMessage / COMMANDS_OF_MESSAGE) * commands.length;
+        this.#postgresMs += postgresMs;
+        this.#batches += 1;
+        await this.#cores.run(postgresMs);
+        const outcome = await this.#clock.hold(runner.run(commands));
+        await this.#disk.sync();
+        return outcome;
+      },
+      onFatal: (error) => {
+        throw error;
+      },
+    });
+    return new SqlStore({
+      write: (method, args) => commits.run(method, args),
+      read: (method, args) => this.#clock.hold(runRead(driver, method, args)),
+      close: () => commits.close(),
+      listen: (listener) => commits.listen(listener),
+      listenForWaitingLines: () => {},
+      listenForCommitUnknown: () => {},
+      counts: () => commits.counts,
+    });
+  }
+
+  #delivery(thread: Thread): Delivery {
+    const { costs, isLoadHere } = this.#shape;
+    return {
+      attempt: async (_claimed: Claimed): Promise<Outcome> => {
+        await thread.run(costs.workerMessage / 2);
+        if (isLoadHere) await this.#cores.run(costs.loadMessage / 2);
+        this.#delivered += 1;
+        return { kind: 'answered', status: 200, header: {}, body: new Uint8Array() };
+      },
+      close: () => Promise.resolve(),
+    };
+  }
+
+  #load(worker: Worker, workers: number): void {
+    const { underWay = 0, perSecond } = this.#shape;
+    if (perSecond !== undefined) void this.#publishPaced(worker, perSecond / workers);
+    else for (let nth = 0; nth < underWay; nth += 1) void this.#publishForEver(worker);
+  }
+
+  async #publishForEver(worker: Worker): Promise<void> {
+    while (true) await this.#publish(worker);
+  }
+
+  async #publishPaced(worker: Worker, perSecond: number): Promise<void> {
+    while (true) {
+      await this.#clock.delay((-Math.log(1 - this.#random.fraction()) * 1_000) / perSecond);
+      void this.#publish(worker);
+    }
+  }
+
+  async #publish({ thread, engines }: Worker): Promise<void> {
+    const { costs, isLoadHere } = this.#shape;
+    if (isLoadHere) await this.#cores.run(costs.loadMessage / 2);
+    await thread.run(costs.workerMessage / 2);
+    const engine = engines[Math.floor(this.#random.fraction() * engines.length)] as Engine;
+    await engine.publish(PROJECT, [COMMAND]);
+  }
+}
+
+/** Its accept, and what becomes of it. */
+const COMMANDS_OF_MESSAGE = 2;
+
+const PROJECT = 1;
+
+const COMMAND = {
+  url: `${ORIGIN}/`,
+  body: Buffer.alloc(200),
+  options: {
+    ...{ method: 'POST' as const, header: {}, explicitHeader: {} },
+    settings: { dialect: 'upstash' as const, maxRetries: 0 },
+  },
+};
+
+async function openCell(): Promise<Driver> {
+  const driver = new SqliteDriver({ path: ':memory:' });
+  await migrate(driver);
+  const setUp = new BatchRunner(driver);
+  const signingKeys = { current: 'sealed', next: 'sealed' };
+  await setUp.run([{ method: 'ensureProject', args: { name: 'load', signingKeys, nowMs: 0 } }]);
+  return driver;
+}
