@@ -32,7 +32,7 @@ export interface CapacityReport {
   /** What was measured, beside the same in the model. */
   compared: Compared[];
   /** What only the model can play. Load comes from other machines. */
-  played: (Pick<Shape, 'cores' | 'workers' | 'cells' | 'underWay' | 'perSecond'> & { figures: Played })[];
+  played: (Pick<Shape, 'cores' | 'workers' | 'cells' | 'underWay'> & { figures: Played })[];
 }
 
 export async function measureCapacity(options: CapacityOptions): Promise<CapacityReport> {
@@ -59,9 +59,7 @@ const SHAPES: Omit<CapacityReport['played'][number], 'figures'>[] = [
   ...[1, 6, 12].flatMap((workers) =>
     [64, 256].map((underWay) => ({ cores: Math.ceil(workers * CORES_OF_WORKER), workers, cells: 1, underWay })),
   ),
-  ...[1, 2, 4, 8, 32].flatMap((cells) =>
-    [{ perSecond: 500 }, { underWay: 256 }].map((load) => ({ cores: 8, workers: 1, cells, ...load })),
-  ),
+  ...[4, 16, 64, 128].map((cells) => ({ cores: 8, workers: 1, cells, underWay: 256 })),
 ];
 
 /** From a burst and from calm: a message costs what both have, a batch what calm has more of. */
@@ -111,8 +109,8 @@ export function capacityTable({ costs, compared, played }: CapacityReport): stri
     (model.perSecond / measured.perSecond).toFixed(2),
     ((model.workerCpuMs + model.postgresCpuMs) / (measured.workerCpuMs + measured.postgresCpuMs)).toFixed(2),
   ];
-  const alone = ({ cores, workers, cells, underWay, perSecond, figures }: CapacityReport['played'][number]) => [
-    `${cores} cores, ${workers} workers, ${cells} cells, ${perSecond === undefined ? `${underWay} under way` : `${perSecond}/s`}`,
+  const alone = ({ cores, workers, cells, underWay, figures }: CapacityReport['played'][number]) => [
+    `${cores} cores, ${workers} workers, ${cells} cells, ${underWay} under way`,
     ...[figures.perSecond, figures.workerCpuMs, figures.postgresCpuMs, figures.batches].map((value) =>
       value.toFixed(0),
     ),
