@@ -1,6 +1,6 @@
 /**
- * No statement may read a whole table on PostgreSQL either, whatever its statistics say: not right after a burst, of which
- * they know nothing. Asked of the statements that the store keeps prepared, with the settings of its transactions.
+ * No statement may read a whole table on PostgreSQL either, or compare each row with each of another, whatever its statistics say:
+ * not right after a burst, of which they know nothing. Asked of the statements that the store keeps prepared, with the settings of its transactions.
  */
 import pg from 'pg';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -32,6 +32,7 @@ interface Node {
   'Index Name'?: string;
   'Index Cond'?: string;
   Filter?: string;
+  'Join Filter'?: string;
   Plans?: Node[];
 }
 
@@ -120,7 +121,7 @@ export function plansOn(version: PostgresVersion): void {
       await onEachConnection(async (tx) => {
         const prepared = await tx.query<Statement>(
           `select name, statement, cardinality(parameter_types) as params from pg_prepared_statements
-         where name like 'waypost%' and statement ~ '^(select|insert|update|delete|with)' and statement !~ ' pg_'`,
+         where name like 'waypost%' and statement ~ '^(select|insert|update|delete|with)' and statement !~ ' (pg_|information_schema)'`,
         );
         await tx.run('discard plans');
         for (const { name, statement, params } of prepared) {
@@ -191,5 +192,7 @@ function scansIn(node: Node): string[] {
     node['Node Type'] === 'Seq Scan' || (node['Node Type'].startsWith('Index') && condition === undefined);
   const found =
     isOfOne || (isWhole && LARGE.test(table) && !BOUNDED.test(index)) ? [`${node['Node Type']} ${table} ${index}`] : [];
-  return [...found, ...parts.flatMap(scansIn)];
+  // Each row of the one side is compared with each of the other.
+  const compared = node['Join Filter'] === undefined ? [] : [`each with each by ${node['Join Filter']}`];
+  return [...found, ...compared, ...parts.flatMap(scansIn)];
 }

@@ -71,9 +71,10 @@ function updateOf(table: string, all: readonly string[], types: readonly ColumnT
   const [keyColumn, ...columns] = all;
   const names = all.map((_, index) => `c${index}`).join(', ');
   const values = columns.map((column, index) => `${column} = v.c${index + 1}`).join(', ');
-  // The key is compared twice, so that the rows are looked up by their keys, however few rows the planner expects.
+  // Each row is looked up by its key. With a plain `=` the planner may begin with the table, which it takes for an empty
+  // one, and compare each row of that with each one here.
   const text = `update ${table} set ${values} from unnest(${arraysOf(types)}) as v(${names})
-      where ${table}.${keyColumn} = v.c0 and ${table}.${keyColumn} = any($1::${types[0]}[])`;
+      where ${table}.${keyColumn} = any(array[v.c0])`;
   return { text, types };
 }
 
