@@ -36,6 +36,8 @@ export interface Engine extends WorkflowCommands {
    * when the store's accounts are no longer at `accountsVersion`, by which the caller was admitted.
    */
   publish(projectId: ProjectId, commands: PublishCommand[], accountsVersion?: number): Promise<PublishOutcome[]>;
+  /** Saves an event of another cell for the operator, whose project this is, unless one with the same `hash` was saved. */
+  saveEvent(projectId: ProjectId, message: Message, hash: string): Promise<void>;
   findMessage(projectId: ProjectId, id: MessageId): Promise<Message | undefined>;
   /** Why an unfinished message waits (P14); `undefined` once it is finished. */
   explainMessage(projectId: ProjectId, id: MessageId): Promise<Explanation | undefined>;

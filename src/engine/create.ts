@@ -1,4 +1,5 @@
 /** Puts the engine together: recovery first, then its loops, then it takes commands. */
+
 import { dailyLimitReached } from '../protocol/rate-limits.ts';
 import type { Engine } from './commands.ts';
 import type { DueLoop } from './due-loop.ts';
@@ -6,6 +7,7 @@ import type { AttributeFilter } from './filters.ts';
 import { LiveFeeds } from './live/feed.ts';
 import type { AcceptContext, Draft } from './messages/accept.ts';
 import type { Accepted } from './messages/accepted.ts';
+import { savedOf } from './messages/accepted.ts';
 import { type DeadRetryOverride, succeed } from './messages/dead-retry.ts';
 import { Dispatcher } from './messages/dispatcher.ts';
 import {
@@ -22,7 +24,7 @@ import { IntakeHealth } from './messages/intake-health.ts';
 import type { PublishCommand, Published, PublishOutcome } from './messages/publish-command.ts';
 import { PublishGate } from './messages/publish-gate.ts';
 import { MinuteCounter } from './minutes/counter.ts';
-import type { ClaimToken, MadeDue, Message, MessageId, Millis, ProjectId, WorkerId } from './model.ts';
+import type { ClaimToken, MadeDue, Message, MessageId, Millis, NewMessage, ProjectId, WorkerId } from './model.ts';
 import { OperatorEvents } from './operator-events/events.ts';
 import { NO_PROJECT, type OperatorEventsOptions } from './operator-events/model.ts';
 import { StoreWatch } from './operator-events/store-watch.ts';
@@ -95,6 +97,9 @@ export type Recovery =
 
 /** Log events that are read to explain a finished message. Retries beyond them are not counted. */
 const EXPLAINED_EVENTS_MAX = 1000;
+
+/** For so long an event of another cell is known to be saved: its worker tries again within seconds. */
+const EVENT_ONCE_MS = 86_400_000;
 
 /** Dead messages retried in one transaction: their bodies are in memory together. */
 const RETRY_PIECE = 16;
@@ -297,6 +302,14 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
       this.#watch?.noteFailure(error);
       throw error;
     }
+  }
+
+  async saveEvent(_: ProjectId, message: Message, hash: string): Promise<void> {
+    const { store, clock } = this.#deps;
+    const nowMs = clock.nowMs();
+    const deduplication = { hash, expiresAtMs: nowMs + EVENT_ONCE_MS };
+    const save = (newMessages: NewMessage[]) => store.messages.accept(newMessages, nowMs);
+    await this.#intake.save([{ message, deduplication }], save, savedOf);
   }
 
   checkAdmission(projectId: ProjectId): void {

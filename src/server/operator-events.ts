@@ -8,6 +8,7 @@ import { parseThresholds } from '../config/operator-event-settings.ts';
 import type { Config } from '../config/table.ts';
 import { AddressGuard, type AddressPolicy } from '../delivery/address-guard.ts';
 import { checkDestination } from '../delivery/destination-check.ts';
+import { FIRST_CELL } from '../engine/model.ts';
 import type { OperatorEventsOptions } from '../engine/operator-events/model.ts';
 import type { Machine } from '../engine/ports.ts';
 import type { ProjectStore } from '../engine/stores.ts';
@@ -72,7 +73,8 @@ async function ensureProject(config: Config, { store, sealer, credentials, clock
   const name = isDevelopment ? developer.name : config.operatorEventsProject;
   if (!isName(name)) throw new CannotStart('WAYPOST_OPERATOR_EVENTS_PROJECT: this cannot be the name of a project');
   const keys = isDevelopment ? developer.signingKeys : mintSigningKeys(sealer.randomBytes);
-  const project = { name, signingKeys: sealKeys(keys, sealer), nowMs: clock.wallMs() };
+  // In the cell that is there when a worker starts.
+  const project = { name, signingKeys: sealKeys(keys, sealer), nowMs: clock.wallMs(), cellId: FIRST_CELL };
   return (await store.projects.ensureProject(project)).projectId;
 }
 

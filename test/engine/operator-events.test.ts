@@ -6,7 +6,7 @@ import type { PublishCommand } from '../../src/engine/messages/publish-command.t
 import { OPERATOR_EVENTS, type OperatorEventKind } from '../../src/engine/operator-events/kinds.ts';
 import type { OperatorEventsOptions } from '../../src/engine/operator-events/model.ts';
 import type { ScheduleCommand } from '../../src/engine/schedules/commands.ts';
-import { StoreFull } from '../../src/engine/store-errors.ts';
+import { StoreFull, StoreUnavailable } from '../../src/engine/store-errors.ts';
 import type { Store } from '../../src/engine/stores.ts';
 import { openDatabase, storeOver } from '../simulation/database.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
@@ -380,5 +380,47 @@ describe('the store', () => {
     isFull = false;
     await bench.clock.advanceBy(2 * QUIET_MS);
     expect(bench.told).toHaveLength(3);
+  });
+});
+
+describe('in one of several cells', () => {
+  test('an event is saved where the operator has a project, and counted anew only then', async () => {
+    const saved: { hash: string; told: unknown }[] = [];
+    let isAway = true;
+    const cell = {
+      name: 'second',
+      saveElsewhere: async ({ body }: { body: Uint8Array }, hash: string) => {
+        saved.push({ hash, told: JSON.parse(Buffer.from(body).toString()) });
+        if (isAway) throw new StoreUnavailable('the cell of the operator is away');
+      },
+    };
+    const bench = await Bench.open({ cell: () => cell });
+    await bench.bury(2);
+    await bench.clock.advanceBy(3_000);
+    isAway = false;
+    await bench.clock.advanceBy(2 * QUIET_MS);
+    expect(bench.told).toEqual([]);
+    expect(saved.length).toBeGreaterThan(1);
+    expect(new Set(saved.map(({ hash }) => hash)).size).toBe(1);
+    expect(saved.at(-1)?.told).toMatchObject({
+      ...{ kind: 'message_buried', project: 'project-1', cell: 'second', count: 2 },
+      text: expect.stringMatching(/^cell second: project project-1: 2 messages went into the DLQ; /),
+    });
+    const count = saved.length;
+    await bench.bury();
+    await bench.clock.advanceBy(2_000);
+    expect(saved.slice(count).map(({ told }) => told)).toMatchObject([{ count: 1 }]);
+  });
+
+  test('an event of another cell is saved and delivered once, however often it comes', async () => {
+    const bench = await Bench.open();
+    const event = {
+      ...message({ key: 77, projectId: OPERATOR, url: OPERATOR_URL, origin: new URL(OPERATOR_URL).origin }),
+      body: Buffer.from('{"count":5}'),
+    };
+    await bench.engine?.saveEvent(OPERATOR, event, 'hash');
+    await bench.engine?.saveEvent(OPERATOR, { ...event, key: 78 }, 'hash');
+    await bench.clock.advanceBy(100);
+    expect(bench.told).toMatchObject([{ count: 5 }]);
   });
 });

@@ -119,8 +119,9 @@ async function useOperatorEvents(world: World): Promise<void> {
   await workers.expireWorkers({ nowMs: T0 * 2, isTold: true });
   const facts = [{ key: world.number(), kind: 'worker_lost', projectId: 0, atMs: T0, example: 'w' } as const];
   await operatorEvents.noteFacts({ facts });
-  const { due } = await operatorEvents.gatherFacts({ projectId: PROJECT, nowMs: T0, ...rules });
+  const { due } = await operatorEvents.gatherFacts({ nowMs: T0, ...rules });
   for (const tally of due) {
+    await operatorEvents.noteTold({ tally: { ...tally, count: 0 }, quietUntilMs: T0 });
     await operatorEvents.tellTally({
       projectId: PROJECT,
       tally,

@@ -123,7 +123,7 @@ export class OperatorEvents {
       origin: this.#origin,
       method: 'POST',
       header: { 'Content-Type': ['application/json'] },
-      body: eventBody(tally, project),
+      body: eventBody(tally, project, options.cell?.()?.name),
       createdAtMs: nowMs,
       notBeforeMs: nowMs,
       settings: {
@@ -135,14 +135,10 @@ export class OperatorEvents {
 
   async #doPiece(): Promise<'more' | Millis> {
     const { store, clock, options } = this.#deps;
-    const { projectId, thresholds, quietMs } = options;
+    const { thresholds, quietMs } = options;
     const nowMs = clock.nowMs();
     const rules = { thresholds, quietMs, factsMax: FACTS_MAX };
-    const {
-      hasMore,
-      due,
-      nextAtMs = Infinity,
-    } = await store.operatorEvents.gatherFacts({ projectId, nowMs, ...rules });
+    const { hasMore, due, nextAtMs = Infinity } = await store.operatorEvents.gatherFacts({ nowMs, ...rules });
     if (hasMore) return 'more';
     for (const tally of due) await this.#tell(tally);
     return due.length > 0 ? 'more' : nextAtMs;
@@ -153,12 +149,24 @@ export class OperatorEvents {
     const message = this.messageOf(tally, await numbers.take(1));
     const nowMs = clock.nowMs();
     const quietUntilMs = nowMs + options.quietMs;
+    const cell = options.cell?.();
+    if (cell) {
+      // Not in one transaction: after a crash in between it is told again, with the same message unless more has been counted.
+      await cell.saveElsewhere(message, hashOf(tally, cell.name));
+      await store.operatorEvents.noteTold({ tally, quietUntilMs });
+      return;
+    }
     const save = async ([placed]: readonly NewMessageOf[]) =>
       placed === undefined
         ? 'stale'
         : store.operatorEvents.tellTally({ projectId: options.projectId, tally, message: placed, quietUntilMs, nowMs });
     await this.#intake?.save([{ message }], save, (state) => (state === 'stale' ? [] : [{ state }]));
   }
+}
+
+/** The same for the same tally. Publishes have hashes of another form. */
+function hashOf({ kind, projectId, count, firstAtMs, quietUntilMs }: Tally, cell: string): string {
+  return ['operator event', cell, kind, projectId, count, firstAtMs, quietUntilMs].join(' ');
 }
 
 type NewMessageOf = Parameters<OperatorEventStore['tellTally']>[0]['message'];

@@ -1,6 +1,6 @@
 /** The words of operator events (docs/operator-events.md): what happens, what is counted of it, and what is told. */
 import type { AcceptedState } from '../messages/accepted.ts';
-import type { InProjectAt, Millis, NewMessage, ProjectId } from '../model.ts';
+import type { InProjectAt, Message, Millis, NewMessage, ProjectId } from '../model.ts';
 import type { OperatorEventKind } from './kinds.ts';
 
 /** In place of a project: it concerns the whole server. */
@@ -48,6 +48,8 @@ export interface OperatorEventsOptions extends OperatorEventRules {
   /** The project whose messages they are, and whose keys sign them. */
   projectId: ProjectId;
   projectName: (projectId: ProjectId) => string;
+  /** Of one of several cells; undefined while there is only one. */
+  cell?: () => { name: string; saveElsewhere: SaveElsewhere } | undefined;
   storage: {
     /** A larger database is told of; 0: none is. */
     bytesMax: number;
@@ -58,21 +60,27 @@ export interface OperatorEventsOptions extends OperatorEventRules {
   };
 }
 
+/**
+ * Saves a message in the cell of the operator's project, once for each `hash`. Throws `StoreUnavailable` while that cell is away.
+ */
+export type SaveElsewhere = (message: Message, hash: string) => Promise<void>;
+
 export interface OperatorEventStore {
   /** Saves facts that nothing else saves. */
   noteFacts(args: { facts: readonly OperatorFact[] }): Promise<void>;
   /**
    * Counts up to `factsMax` facts. Answers whether there may be more, what is due to be told, and when something is.
-   * `projectId`: the operator's. No two workers gather or tell at the same time.
    */
   gatherFacts(
-    args: InProjectAt & OperatorEventRules & { factsMax: number },
+    args: OperatorEventRules & { factsMax: number; nowMs: Millis },
   ): Promise<{ hasMore: boolean; due: Tally[]; nextAtMs: Millis | undefined }>;
   /**
    * Saves the message that tells of `tally` and begins to count anew, in one transaction. `stale`, with nothing done:
-   * another worker has told of it, or more is counted by now.
+   * another worker has told of it, or more is counted by now. `projectId`: the operator's.
    */
   tellTally(
     args: InProjectAt & { tally: Tally; message: NewMessage; quietUntilMs: Millis },
   ): Promise<AcceptedState | 'stale'>;
+  /** Begins to count anew, as `tellTally`: the message is saved in another cell. */
+  noteTold(args: { tally: Tally; quietUntilMs: Millis }): Promise<void>;
 }

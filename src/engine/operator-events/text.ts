@@ -15,13 +15,25 @@ const SENTENCES: Readonly<Record<OperatorEventKind, (count: number) => string>> 
 
 export type ToldTally = Pick<Tally, 'kind' | 'count' | 'firstAtMs' | 'lastAtMs' | 'example'>;
 
-/** The body of the message. `project`: its name; `undefined`: it concerns the whole server. Times are Unix times in ms. */
-export function eventBody(tally: ToldTally, project: string | undefined): Uint8Array {
+/**
+ * The body of the message. `project`: its name; `undefined`: it concerns the whole server. `cell`: of one of several. Times are Unix
+ * times in ms.
+ */
+export function eventBody(tally: ToldTally, project: string | undefined, cell?: string): Uint8Array {
   const { kind, count, firstAtMs: firstAt, lastAtMs: lastAt, example } = tally;
-  const where = project === undefined ? '' : `project ${project}: `;
+  const where = [cell && `cell ${cell}`, project && `project ${project}`].filter((part) => part !== undefined);
   const last = count > 1 ? `, the last at ${timeOf(lastAt)}` : '';
-  const text = `${where}${SENTENCES[kind](count)}; the first: ${example}, at ${timeOf(firstAt)}${last}`;
-  const told = { kind, project: project ?? null, count, firstAt, lastAt, example, text };
+  const text = `${[...where, ''].join(': ')}${SENTENCES[kind](count)}; the first: ${example}, at ${timeOf(firstAt)}${last}`;
+  const told = {
+    kind,
+    project: project ?? null,
+    ...(cell !== undefined && { cell }),
+    count,
+    firstAt,
+    lastAt,
+    example,
+    text,
+  };
   return new TextEncoder().encode(JSON.stringify(told));
 }
 

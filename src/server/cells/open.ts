@@ -2,7 +2,10 @@
 import type { StoredAccounts } from '../../accounts/accounts.ts';
 import type { Engine } from '../../engine/commands.ts';
 import { createEngine, type EngineDeps, type Recovery } from '../../engine/create.ts';
+import { FIRST_CELL } from '../../engine/model.ts';
+import type { OperatorEventsOptions } from '../../engine/operator-events/model.ts';
 import type { Machine } from '../../engine/ports.ts';
+import { StoreUnavailable } from '../../engine/store-errors.ts';
 import type { Store } from '../../engine/stores.ts';
 import { DatabaseClock } from '../../engine/workers/database-clock.ts';
 import { logWith } from '../../telemetry/log-with.ts';
@@ -20,16 +23,36 @@ export interface CellsNeeds extends EngineDeps, Pick<CellsOptions, 'openCell' | 
 
 /** Resolves when the first cell delivers. Throws `StoreUnavailable`. */
 export async function openCells({ accounts, machine, openCell, sealer, ...first }: CellsNeeds): Promise<Engine> {
-  const { clock, log, store, recovery } = first;
+  const { clock, log, store, recovery, operatorEvents: events } = first;
+  // A lost worker is noticed in every cell, and told of by the first.
+  const { worker_lost: _, ...thresholdsElsewhere } = events?.thresholds ?? {};
+  const firstName = () => accounts.cells.find(({ cellId }) => cellId === FIRST_CELL)?.name;
+  let all: Engine | undefined;
+  /** Undefined while there is only one cell. */
+  const eventsOf = (name: string | undefined): ReturnType<NonNullable<OperatorEventsOptions['cell']>> =>
+    name === undefined || events === undefined
+      ? undefined
+      : {
+          name,
+          saveElsewhere: async (message, hash) => {
+            if (!all) throw new StoreUnavailable('the cells are being opened');
+            await all.saveEvent(events.projectId, message, hash);
+          },
+        };
   const isHeldElsewhere: OverHeartbeats['isHeldElsewhere'] = (claimToken) => cells.hold(claimToken);
   const createFirst = (own: Store): Promise<Engine> =>
-    createEngine({ ...first, store: own, recovery: { ...recovery, isHeldElsewhere } });
+    createEngine({
+      ...first,
+      store: own,
+      recovery: { ...recovery, isHeldElsewhere },
+      operatorEvents: events && { ...events, cell: () => eventsOf(firstName()) },
+    });
   const createOther = (own: Store, name: string): Promise<Engine> => {
-    const { operatorEvents: _, ...shared } = first;
     const ownClock = new DatabaseClock(machine); // each database has its own
     return createEngine({
-      ...shared,
+      ...first,
       store: own,
+      operatorEvents: events && { ...events, thresholds: thresholdsElsewhere, cell: () => eventsOf(name) },
       clock: ownClock,
       log: logWith(log, { cell: name }),
       recovery: { kind: 'heartbeat', clock: ownClock, timeoutMs: recovery.timeoutMs, isHeldElsewhere },
@@ -37,5 +60,6 @@ export async function openCells({ accounts, machine, openCell, sealer, ...first 
   };
   const createOf = (own: Store, name?: string) => (name === undefined ? createFirst(own) : createOther(own, name));
   const cells: Cells = await Cells.open({ store, accounts, openCell, sealer, clock, log, createEngine: createOf });
-  return engineOver(cells, clock);
+  all = engineOver(cells, clock);
+  return all;
 }

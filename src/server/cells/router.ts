@@ -19,6 +19,7 @@ type OfProject = Exclude<
 /** Those that are carried out in the cell of the project. The type refuses a list in which one is missing. */
 const OF_PROJECT: Readonly<Record<OfProject, true>> = {
   publish: true,
+  saveEvent: true,
   findMessage: true,
   explainMessage: true,
   listUnfinished: true,

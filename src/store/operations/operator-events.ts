@@ -24,7 +24,8 @@ const TALLY_COLUMNS = [
   'due_at_ms',
 ] as const;
 
-const SAVE_TALLY = `insert into operator_events (${TALLY_COLUMNS.join(', ')}) values (${TALLY_COLUMNS.map(() => '?').join(', ')})
+const INSERT_TALLY = `insert into operator_events (${TALLY_COLUMNS.join(', ')}) values (${TALLY_COLUMNS.map(() => '?').join(', ')})`;
+const SAVE_TALLY = `${INSERT_TALLY}
   on conflict (kind, project_id) do update set ${TALLY_COLUMNS.slice(2)
     .map((name) => `${name} = excluded.${name}`)
     .join(', ')}`;
@@ -43,14 +44,15 @@ export const noteFacts = write(
 );
 
 export interface GatherArgs extends OperatorEventRules {
-  /** Of the operator: whoever gathers or tells locks it, so that no two workers do. */
-  projectId: ProjectId;
   /** Facts that are counted together. */
   factsMax: number;
   nowMs: Millis;
 }
 
-/** Counts facts. Answers whether there may be more of them, and otherwise what is due, or when something will be. */
+/**
+ * Counts facts. The rows of the facts and of the counts are locked, so that two workers who do this at the same time count each fact
+ * once. Answers whether there may be more of them, and otherwise what is due, or when something will be.
+ */
 export const gatherFacts = write(
   { class: () => 'accept', weight: ({ factsMax }) => ({ rows: factsMax }) },
   async (
@@ -58,7 +60,7 @@ export const gatherFacts = write(
     { factsMax, nowMs, thresholds, quietMs }: GatherArgs,
   ): Promise<{ hasMore: boolean; due: Tally[]; nextAtMs: Millis | null }> => {
     const rows = await tx.query<{ key: number; kind: string; project_id: number; at_ms: number; example: string }>(
-      'select key, kind, project_id, at_ms, example from operator_facts order by key limit ?',
+      'select key, kind, project_id, at_ms, example from operator_facts order by key limit ? for update',
       [factsMax],
     );
     const facts = rows.map(({ kind, project_id: projectId, at_ms: atMs, ...fact }) => ({
@@ -66,9 +68,9 @@ export const gatherFacts = write(
       ...{ kind: kind as OperatorEventKind, projectId, atMs },
     }));
     const groups = Map.groupBy(facts, ({ kind, projectId }) => `${kind} ${projectId}`);
-    for (const [first, ...others] of groups.values()) {
+    for (const [, [first, ...others]] of [...groups].toSorted(([a], [b]) => (a < b ? -1 : 1))) {
       if (first === undefined) continue;
-      const before = await findTally(tx, first);
+      const before = await lockTally(tx, first);
       await tx.send(SAVE_TALLY, encode(tallied(before, [first, ...others], { thresholds, quietMs }, nowMs)));
     }
     if (facts.length > 0) await tx.send('delete from operator_facts where key in (??)', [facts.map(({ key }) => key)]);
@@ -96,21 +98,37 @@ export interface TellArgs {
 export const tellTally = write(
   { class: () => 'accept', weight: ({ message }) => weightOf([message]) },
   async (context: WriteContext, { tally, message, quietUntilMs, nowMs }: TellArgs): Promise<EntryState | 'stale'> => {
-    const told = await context.tx.run(
-      `update operator_events set facts = 0, due_at_ms = null, quiet_until_ms = ?, told_example = example
-       where kind = ? and project_id = ? and facts = ? and quiet_until_ms = ?`,
-      [quietUntilMs, tally.kind, tally.projectId, tally.count, tally.quietUntilMs],
-    );
-    if (told === 0) return 'stale';
+    if (!(await countAnew(context.tx, tally, quietUntilMs))) return 'stale';
     const [state] = await insertPlain(context, [message], nowMs);
     if (state === undefined) throw new Error('the message that tells of an event was not saved');
     return state;
   },
 );
 
-async function findTally(tx: Transaction, of: Pick<Tally, 'kind' | 'projectId'>): Promise<Tally | undefined> {
+export const noteTold = write(
+  { class: () => 'accept' },
+  async ({ tx }: WriteContext, { tally, quietUntilMs }: { tally: Tally; quietUntilMs: Millis }): Promise<void> => {
+    await countAnew(tx, tally, quietUntilMs);
+  },
+);
+
+/** False: it has changed. */
+async function countAnew(tx: Transaction, tally: Tally, quietUntilMs: Millis): Promise<boolean> {
+  const told = await tx.run(
+    `update operator_events set facts = 0, due_at_ms = null, quiet_until_ms = ?, told_example = example
+     where kind = ? and project_id = ? and facts = ? and quiet_until_ms = ?`,
+    [quietUntilMs, tally.kind, tally.projectId, tally.count, tally.quietUntilMs],
+  );
+  return told > 0;
+}
+
+/** A new one is locked by being saved. */
+async function lockTally(tx: Transaction, of: Pick<Tally, 'kind' | 'projectId'>): Promise<Tally | undefined> {
+  const empty = { ...of, count: 0, firstAtMs: 0, lastAtMs: 0, example: '', quietUntilMs: 0 };
+  const made = await tx.run(`${INSERT_TALLY} on conflict (kind, project_id) do nothing`, encode(empty));
+  if (made > 0) return undefined;
   const [row] = await tx.query<TallyRow>(
-    `select ${TALLY_COLUMNS.join(', ')} from operator_events where kind = ? and project_id = ?`,
+    `select ${TALLY_COLUMNS.join(', ')} from operator_events where kind = ? and project_id = ? for update`,
     [of.kind, of.projectId],
   );
   return row && decode(row);

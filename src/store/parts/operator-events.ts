@@ -14,6 +14,10 @@ export function operatorEventsOver(connection: Connection): OperatorEventStore {
       return { ...gathered, nextAtMs: nextAtMs ?? undefined };
     },
 
+    noteTold(args) {
+      return connection.write('noteTold', args);
+    },
+
     tellTally({ message, ...args }) {
       return connection.write('tellTally', { ...args, message: encodeNewMessage(message) });
     },

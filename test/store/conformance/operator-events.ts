@@ -17,7 +17,7 @@ export function operatorEventsConformance(open: OpenStore): void {
   const note = (...facts: OperatorFact[]) => events().noteFacts({ facts });
   const gather = (nowMs = T0, factsMax = 100) => {
     const thresholds = { message_buried: 1, run_failed: 1, schedule_missed: 1, worker_lost: 1, origin_held: 2 };
-    return events().gatherFacts({ projectId: OPERATOR, nowMs, thresholds, quietMs: QUIET_MS, factsMax });
+    return events().gatherFacts({ nowMs, thresholds, quietMs: QUIET_MS, factsMax });
   };
   const tell = (tally: Tally, nowMs = T0) => {
     const message = world().message({ settings: { isOperatorEvent: true } });
@@ -93,6 +93,19 @@ export function operatorEventsConformance(open: OpenStore): void {
     const told = await Promise.all([tell(tally), tell(tally), tell(tally)]);
     expect(told.toSorted()).toEqual(['due', 'stale', 'stale']);
     expect((await world().claim({ limit: 10 })).claimed).toHaveLength(1);
+  });
+
+  it('begins to count anew when the message that tells is saved elsewhere, unless more is counted by now', async () => {
+    await note(fact(T0));
+    const early = await toldOnce();
+    await note(fact(T0 + 1));
+    const tally = await toldOnce();
+    await events().noteTold({ tally: early, quietUntilMs: T0 + QUIET_MS });
+    expect(await toldOnce()).toEqual(tally);
+    await events().noteTold({ tally, quietUntilMs: T0 + QUIET_MS });
+    expect(await gather(T0 + 2 * QUIET_MS)).toEqual({ hasMore: false, due: [], nextAtMs: undefined });
+    await note(fact(T0 + 2));
+    expect(await gather(T0 + 2)).toMatchObject({ due: [], nextAtMs: T0 + QUIET_MS });
   });
 
   it('loses nothing that is noted and gathered at the same time', async () => {

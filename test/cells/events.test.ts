@@ -1,0 +1,85 @@
+/** The operator of several cells hears of what happens in each, from whichever cell has the operator's project. */
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { eventually } from '../support/eventually.ts';
+import { freshDatabase } from '../support/postgres/shared.ts';
+import { type ServerHere, serveHere } from '../support/server-here.ts';
+import { giveCommand } from '../support/waypost-command.ts';
+
+let folder: string;
+let env: Record<string, string>;
+let receiver: Server;
+let told: { kind: string; cell?: string; project: string | null; count: number }[];
+let server: ServerHere | undefined;
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'waypost-cell-events-'));
+  told = [];
+  receiver = createServer(async (request, response) => {
+    const body = Buffer.concat(await request.toArray()).toString();
+    if (request.url === '/operator') told.push(JSON.parse(body));
+    response.statusCode = request.url === '/operator' ? 200 : 500;
+    response.end();
+  });
+  receiver.listen(0, '127.0.0.1');
+  await once(receiver, 'listening');
+  env = {
+    ...{ WAYPOST_DATABASE_URL: await freshDatabase(), WAYPOST_DATA_DIR: folder },
+    ...{ WAYPOST_ALLOW_DESTINATIONS: '127.0.0.1', WAYPOST_OPERATOR_EVENTS_URL: `${baseUrl()}/operator` },
+  };
+  await done('init', '--project', 'in-first');
+  await done('cells', 'add', 'second', '--schema', 'second');
+  await done('cells', 'drain', 'first');
+  await done('projects', 'create', 'in-second');
+});
+afterEach(async () => {
+  await server?.stop();
+  server = undefined;
+  receiver.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const baseUrl = (): string => `http://127.0.0.1:${(receiver.address() as AddressInfo).port}`;
+
+async function done(...args: string[]): Promise<string> {
+  const { code, stdout, stderr } = await giveCommand(args, env);
+  expect([code, code === 0 ? '' : stderr]).toEqual([0, '']);
+  return stdout;
+}
+
+async function bury(project: string): Promise<void> {
+  const { token } = JSON.parse(await done('tokens', 'create', '--project', project, '--scope', 'full', '--json'));
+  const { status } = await fetch(`${server?.url}/v2/publish/${baseUrl()}/fails`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}`, 'upstash-retries': '0' },
+    body: 'x',
+  });
+  expect(status).toBe(200);
+}
+
+async function serve(): Promise<void> {
+  const started = await serveHere(['serve'], env);
+  server = started;
+  await eventually('the second cell is open', () => started.events.some(({ event }) => event === 'cell_opened'));
+}
+
+const isTold = (project: string): Promise<unknown> =>
+  eventually(`the operator hears of ${project}`, () => told.some((event) => event.project === project));
+
+it('an event names its cell, and comes once, wherever the project of the operator lives', async () => {
+  await serve();
+  await bury('in-second');
+  await isTold('in-second');
+  await done('projects', 'move', 'operator', '--to', 'second');
+  await bury('in-first');
+  await isTold('in-first');
+  expect(told).toMatchObject([
+    { kind: 'message_buried', cell: 'second', project: 'in-second', count: 1 },
+    { kind: 'message_buried', cell: 'first', project: 'in-first', count: 1 },
+  ]);
+});
