@@ -72,10 +72,10 @@ export class Cells {
     return this.engines.some((engine) => engine.holds(claimToken));
   }
 
-  /** Reads where projects live. Throws `StoreUnavailable`. */
-  async refresh(): Promise<void> {
+  /** Reads where projects live; the cell of `projectId` knows it then. Throws `StoreUnavailable`. */
+  async refresh(projectId: ProjectId): Promise<void> {
     await this.#options.accounts.refresh();
-    await Promise.all([...this.#others.values()].map((cell) => cell.adopted()));
+    await this.#others.get(this.#cellOf(projectId))?.adopted();
   }
 
   /** As `Engine.drain`, and closes all stores but the first. */
@@ -86,15 +86,19 @@ export class Cells {
   }
 
   #openedOf(projectId: ProjectId): Opened {
-    const cellId = this.#options.accounts.residents.get(projectId)?.cellId ?? FIRST_CELL;
+    const cellId = this.#cellOf(projectId);
     if (cellId === FIRST_CELL) return this.#first;
     const cell = this.#others.get(cellId);
     if (cell?.opened) return cell.opened;
     throw new StoreUnavailable(`the cell "${cell?.name ?? cellId}" cannot be reached`);
   }
 
+  #cellOf(projectId: ProjectId): CellId {
+    return this.#options.accounts.residents.get(projectId)?.cellId ?? FIRST_CELL;
+  }
+
   async #storeAfterMove(projectId: ProjectId): Promise<Store> {
-    await this.refresh();
+    await this.refresh(projectId);
     return this.#openedOf(projectId).store;
   }
 

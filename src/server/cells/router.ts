@@ -110,7 +110,7 @@ async function inCellOf<T>(cells: Cells, projectId: ProjectId, work: (engine: En
     return await work(cells.engineOf(projectId));
   } catch (error) {
     if (!(error instanceof ProjectAway && error.isGone)) throw error;
-    await cells.refresh();
+    await cells.refresh(projectId);
     return work(cells.engineOf(projectId));
   }
 }

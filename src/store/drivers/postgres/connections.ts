@@ -1,8 +1,8 @@
 /** How a store uses its connections: what they bind and read, and what they prepare. */
-import type { Writable } from 'node:stream';
 import type pg from 'pg';
 import type { SqlParam } from '../../driver.ts';
 import { ConnectionPool, type PoolOptions, placeOf } from './pool.ts';
+import { streamOf } from './stream.ts';
 import { type Sized, toParameter, toPostgres, unescapeText } from './text.ts';
 
 export interface ConnectionOptions extends PoolOptions {
@@ -156,9 +156,4 @@ export class Connections {
     this.#names.set(text, name);
     return name;
   }
-}
-
-/** The library declares the class of its connections, not that a client has one. */
-function streamOf(client: pg.ClientBase): Pick<Writable, 'cork' | 'uncork'> {
-  return (client as pg.ClientBase & { readonly connection: { readonly stream: Writable } }).connection.stream;
 }

@@ -92,7 +92,7 @@ export class PostgresDriver implements Driver {
   constructor({ clock, nowMs, idleMs, ...options }: PostgresDriverOptions) {
     this.#clock = clock;
     this.#nowMs = nowMs;
-    this.#connections = new Connections(options);
+    this.#connections = new Connections({ ...options, clock });
     const { statementTimeoutMs } = this.#connections;
     const mayIdleMs = Math.min(idleMs ?? statementTimeoutMs, statementTimeoutMs);
     this.#sessions = { ...placeOf(options.url), statementTimeoutMs, mayIdleMs };

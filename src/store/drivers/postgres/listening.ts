@@ -2,6 +2,7 @@
 import pg from 'pg';
 import type { Clock, Timer } from '../../../engine/ports.ts';
 import { clientOptions } from './pool.ts';
+import { cutUnlessEnded } from './stream.ts';
 
 export interface ListeningOptions {
   /** Not of a pooler that changes connections between transactions. */
@@ -42,13 +43,16 @@ export class Listening {
     this.#ears.delete(channel);
     const client = this.#client;
     if (this.#ears.size > 0) {
-      if (this.#isConnected) await client?.query(`unlisten ${channel}`).catch(() => {});
+      // Nobody waits for it: what is heard until then is heard by none.
+      if (this.#isConnected) void client?.query(`unlisten ${channel}`).catch(() => {});
       return;
     }
     this.#timer?.cancel();
     this.#timer = undefined;
     this.#forget();
-    await client?.end().catch(() => {});
+    if (!client) return;
+    cutUnlessEnded(client, this.#options.clock);
+    await client.end().catch(() => {});
   }
 
   async #connect(): Promise<void> {

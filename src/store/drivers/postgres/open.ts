@@ -6,9 +6,10 @@ import type { GroupCommitOptions } from '../../batches/group-commit.ts';
 import { createStore } from '../../create.ts';
 import { migrate } from '../../migrations/index.ts';
 import { PostgresDriver, type PostgresDriverOptions } from './driver.ts';
+import { classify } from './failures.ts';
 import { LogDays } from './log-days.ts';
 import { Notices } from './notices.ts';
-import { placeOf } from './pool.ts';
+import { type ConnectionPool, placeOf } from './pool.ts';
 import { Servers } from './servers.ts';
 
 export interface PostgresStoreOptions {
@@ -68,9 +69,10 @@ const OLDEST_VERSION = 140_000;
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<Store> {
   const { url, clock, onFatal, limits, batch, sender, nowMs, onNotDurable = () => {} } = options;
   const { listenUrl = url, connectionsMax = CONNECTIONS_MAX, timeoutMs = TIMEOUT_MS, prepares = true } = options;
-  await prepareDatabase({ url, connectionsMax: 2, timeoutMs: MIGRATION_LIMIT_MS, prepares, clock }, onNotDurable);
   const { servers = new Servers({ connectionsMax, timeoutMs, clock }) } = options;
   const { pool, listening } = servers.at(url, listenUrl === '' ? 'off' : { url: listenUrl });
+  await checkAnswers(pool);
+  await prepareDatabase({ url, connectionsMax: 2, timeoutMs: MIGRATION_LIMIT_MS, prepares, clock }, onNotDurable);
   const driver = new PostgresDriver({
     url,
     pool,
@@ -100,6 +102,22 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
       ...batch,
     },
   });
+}
+
+/** Throws `StoreUnavailable` when the server hangs: what comes next may take its time. */
+async function checkAnswers(pool: ConnectionPool): Promise<void> {
+  try {
+    const client = await pool.take();
+    try {
+      await client.query('select 1');
+      client.release();
+    } catch (error) {
+      client.release(true);
+      throw error;
+    }
+  } catch (error) {
+    throw classify(error);
+  }
 }
 
 /** Makes partitions for the first entries. If something prevents that, such as a dump, the worker still starts. */

@@ -1,5 +1,7 @@
 /** Connections to one database of a PostgreSQL server, for all stores of this worker that are there. */
 import pg from 'pg';
+import type { Clock } from '../../../engine/ports.ts';
+import { cutUnlessEnded, streamOf } from './stream.ts';
 
 export interface PoolOptions {
   /** `postgres://user:password@host:port/database?sslmode=...`; see `placeOf`. */
@@ -8,6 +10,7 @@ export interface PoolOptions {
   connectionsMax: number;
   /** A statement or a connection attempt that takes longer counts as failed, whatever the server did. */
   timeoutMs: number;
+  clock: Clock;
 }
 
 const IDLE_MS = 30_000;
@@ -16,14 +19,18 @@ export class ConnectionPool {
   readonly timeoutMs: number;
   readonly plannedAtMs = new WeakMap<pg.ClientBase, number>();
   readonly #pool: pg.Pool;
+  readonly #clock: Clock;
+  readonly #open = new Set<pg.ClientBase>();
+  readonly #taken = new Set<pg.ClientBase>();
   readonly #namesBySchema = new Map<string | undefined, Map<string, string>>();
   /** The error that broke a connection while no statement was under way. */
   readonly #ends = new WeakMap<pg.ClientBase, Error>();
   #users = 0;
   #isClosed = false;
 
-  constructor({ url, connectionsMax, timeoutMs }: PoolOptions) {
+  constructor({ url, connectionsMax, timeoutMs, clock }: PoolOptions) {
     this.timeoutMs = timeoutMs;
+    this.#clock = clock;
     this.#pool = new pg.Pool({
       ...clientOptions(url, timeoutMs),
       query_timeout: timeoutMs,
@@ -35,7 +42,16 @@ export class ConnectionPool {
     this.#pool.on('error', () => {});
     // An error that breaks a connection in use reaches the caller that waits for an answer. The listener is added at
     // the start: a server may report its end in the same packet that says it is ready.
-    this.#pool.on('connect', (client) => client.on('error', (error) => this.#noteEnd(client, error)));
+    this.#pool.on('connect', (client) => {
+      client.on('error', (error) => this.#noteEnd(client, error));
+      this.#open.add(client);
+      streamOf(client).once('close', () => this.#open.delete(client));
+    });
+    this.#pool.on('acquire', (client) => this.#taken.add(client));
+    this.#pool.on('release', (_, client) => {
+      this.#taken.delete(client);
+      if (this.#isClosed) cutUnlessEnded(client, this.#clock);
+    });
   }
 
   async take(): Promise<pg.PoolClient> {
@@ -73,6 +89,7 @@ export class ConnectionPool {
     this.#users -= 1;
     if (this.#users > 0) return;
     this.#isClosed = true;
+    for (const client of this.#open) if (!this.#taken.has(client)) cutUnlessEnded(client, this.#clock);
     await this.#pool.end();
   }
 
