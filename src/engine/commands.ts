@@ -4,7 +4,7 @@ import type { LogWatcher } from './live/feed.ts';
 import type { DeadRetryOverride } from './messages/dead-retry.ts';
 import type { ExplainedBacklog, ExplainedMessage, Explanation } from './messages/explain.ts';
 import type { PublishCommand, PublishOutcome } from './messages/publish-command.ts';
-import type { ClaimToken, MadeDue, Message, MessageId, Millis, ProjectId } from './model.ts';
+import type { ClaimToken, MadeDue, Message, MessageId, Millis, ProjectId, WorkerId } from './model.ts';
 import type { Page, PageRequest } from './page.ts';
 import type { ProjectStore } from './project-store.ts';
 import type { WorkflowCommands } from './runs/workflows.ts';
@@ -22,6 +22,8 @@ export interface Engine extends WorkflowCommands {
   busiestProjects(count: number): [ProjectId, number][];
   /** Workers that live on a database that they share, as far as this one knows; `undefined`: it shares none. */
   readonly workersAlive: number | undefined;
+  /** The others of them that claim messages. */
+  readonly otherWorkers: readonly WorkerId[];
 
   /**
    * Throws `Overloaded` (503) when a publish of the project would be turned away now. The API asks before it reads a

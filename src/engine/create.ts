@@ -340,6 +340,10 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
     return this.#heartbeat?.workersAlive;
   }
 
+  get otherWorkers(): readonly WorkerId[] {
+    return this.#heartbeat?.others ?? [];
+  }
+
   async ping(): Promise<readonly string[]> {
     this.#health.check();
     await this.#deps.store.ping();

@@ -288,6 +288,16 @@ export interface AccountsState {
 }
 
 /** The first three are the directory's, the others of each cell's own store. */
+/** What there is to do in a cell that nobody may be serving. */
+export interface CellLook {
+  /** Until the next message, schedule or wait is due: `Infinity` when there is none. */
+  dueInMs: Millis;
+  /** The same of what the operator is to be told. */
+  eventInMs: Millis;
+  /** Whether work was left behind by a worker, waits in lines, or belongs to a project on the move. */
+  isNeglected: boolean;
+}
+
 export interface CellStore {
   /** Ordered by their numbers; empty as long as there is only one. */
   listCells(): Promise<Cell[]>;

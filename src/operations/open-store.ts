@@ -13,6 +13,7 @@ import type { GroupCommitOptions } from '../store/batches/group-commit.ts';
 import { openPostgresStore } from '../store/drivers/postgres/open.ts';
 import { placeOf } from '../store/drivers/postgres/pool.ts';
 import { Servers } from '../store/drivers/postgres/servers.ts';
+import { type CellWatch, watchPostgresStore } from '../store/drivers/postgres/watch.ts';
 import { joinSqliteStore } from '../store/drivers/sqlite/join.ts';
 import { StoreInUse } from '../store/drivers/sqlite/lock.ts';
 import type { DatabasePorts } from '../store/drivers/sqlite/messages.ts';
@@ -54,13 +55,17 @@ interface OpenOptions {
  * `connect` is present where other threads of this process can use the same store. They must then use it. `stats`: of an
  * embedded one.
  */
-export type OpenedStore = Store & Partial<Pick<SharedSqliteStore, 'connect' | 'stats'>> & { openCell?: OpenCell };
+export type OpenedStore = Store &
+  Partial<Pick<SharedSqliteStore, 'connect' | 'stats'>> & { openCell?: OpenCell; watchCell?: WatchCell };
 
 /**
  * Opens the store of another cell over the same connections, where it is on the same server. `url`: of its database, or
  * only `?schema=...` for one in the same database. Throws when it cannot be opened now.
  */
 export type OpenCell = (url: string, onFatal: (error: Error) => void) => Promise<Store>;
+
+/** For a look at a cell that is not open. */
+export type WatchCell = (url: string) => CellWatch;
 
 /** Five seconds in all: longer than a command, or a server without attempts in flight, takes to end. */
 const TRIES = 50;
@@ -131,19 +136,17 @@ async function openServer(
     batch: { endOfTurn, watch },
   };
   const listenUrl = databaseListenUrl === 'off' ? '' : databaseListenUrl || url;
-  const openCell: OpenCell = (given, onFatalOfCell) => {
+  const placesOf = (given: string) => {
     const cellUrl = cellUrlOf(given, url);
     // Where to listen is known of the server of the first cell alone. Others may be behind no pooler.
     const isBeside = placeOf(cellUrl).url === placeOf(url).url;
-    return openPostgresStore({
-      ...shared,
-      url: cellUrl,
-      listenUrl: isBeside || databaseListenUrl === 'off' ? listenUrl : cellUrl,
-      onFatal: onFatalOfCell,
-    });
+    return { url: cellUrl, listenUrl: isBeside || databaseListenUrl === 'off' ? listenUrl : cellUrl };
   };
+  const openCell: OpenCell = (given, onFatalOfCell) =>
+    openPostgresStore({ ...shared, ...placesOf(given), onFatal: onFatalOfCell });
+  const watchCell: WatchCell = (given) => watchPostgresStore({ ...shared, ...placesOf(given) });
   try {
-    return Object.assign(await openPostgresStore({ ...shared, url, listenUrl, onFatal }), { openCell });
+    return Object.assign(await openPostgresStore({ ...shared, url, listenUrl, onFatal }), { openCell, watchCell });
   } catch (error) {
     throw new CannotStart(`cannot open the database ${nameOf(url)}: ${messageOf(error)}`, { cause: error });
   }

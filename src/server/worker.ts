@@ -139,10 +139,10 @@ export async function startWorker(config: Config, options: WorkerOptions): Promi
       dropsExpired: isShared || rank === 'first',
       endOfTurn,
     };
-    const { openCell } = store;
+    const { openCell, watchCell } = store;
     const engine =
       openCell && recovery.kind === 'heartbeat'
-        ? await openCells({ ...needs, recovery, accounts, sealer, openCell, machine: options.machine })
+        ? await openCells({ ...needs, recovery, accounts, sealer, openCell, watchCell, machine: options.machine })
         : await createEngine({ ...needs, recovery });
     opened.push(() => engine.drain(0));
     metrics?.watch({

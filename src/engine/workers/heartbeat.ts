@@ -120,6 +120,11 @@ export class Heartbeat {
     return this.#others.length + 1;
   }
 
+  /** All of them but this one. */
+  get others(): readonly WorkerId[] {
+    return this.#others;
+  }
+
   /** Whether no other worker comes before it: it does what one of all workers does. */
   get isFirst(): boolean {
     return this.#others.every((other) => other > this.#deps.worker);

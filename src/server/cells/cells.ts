@@ -1,13 +1,17 @@
 /**
  * The cells of an installation, as one worker serves them: each with a store and an engine of its own, so that one that
- * is away keeps nobody waiting but its own projects.
+ * is away keeps nobody waiting but its own projects. The first one is always open. Of the others a worker serves its share,
+ * and opens any for a request.
  */
 import type { StoredAccounts } from '../../accounts/accounts.ts';
+import { Alarm } from '../../engine/alarm.ts';
 import type { Engine } from '../../engine/commands.ts';
+import type { LogWatcher } from '../../engine/live/feed.ts';
 import { type CellId, type ClaimToken, FIRST_CELL, type Millis, type ProjectId } from '../../engine/model.ts';
 import { ProjectAway, StoreUnavailable } from '../../engine/store-errors.ts';
 import type { Store } from '../../engine/stores.ts';
 import { type Opened, ServedCell, type ServedCellOptions } from './served-cell.ts';
+import { cellsServed } from './share.ts';
 
 export interface CellsOptions extends Omit<ServedCellOptions, 'createEngine'> {
   /** The first store, which is open already. */
@@ -15,18 +19,32 @@ export interface CellsOptions extends Omit<ServedCellOptions, 'createEngine'> {
   accounts: Pick<StoredAccounts, 'cells' | 'residents' | 'refresh' | 'onRead'>;
   /** Puts an engine over the store of a cell. `name`: of a cell that is not the first. Throws `StoreUnavailable`. */
   createEngine: (store: Store, name?: string) => Promise<Engine>;
+  /** As for heartbeats. */
+  timeoutMs: Millis;
+  /** How many a worker serves before they are divided. Default: see there. */
+  cellsOfWorker?: number | undefined;
 }
+
+/** From one look at the cells to the next, at the most. Cells at rest are looked at as often as heartbeats are sent. */
+const LOOK_MS_MAX = 5_000;
+const LOOKS_PER_TIMEOUT = 3;
+/** Until somebody who watches a log is told to look at it again in a cell that could not be opened. */
+const WATCH_AGAIN_MS = 2_000;
 
 export class Cells {
   readonly #options: CellsOptions;
   readonly #first: Opened;
   /** All but the first. */
   readonly #others = new Map<CellId, ServedCell>();
+  readonly #alarm: Alarm;
+  /** Where projects lived when the accounts were read the last time. */
+  #residents: StoredAccounts['residents'] = new Map();
   #isClosed = false;
 
   private constructor(options: CellsOptions, first: Opened) {
     this.#options = options;
     this.#first = first;
+    this.#alarm = new Alarm(options.clock, () => this.#look());
   }
 
   /** Resolves when the first cell delivers; the others are opened as soon as they can be. Throws `StoreUnavailable`. */
@@ -35,16 +53,52 @@ export class Cells {
     if (accounts.cells.length > 0) store.guardProjects();
     const cells: Cells = new Cells(options, {
       store,
-      engine: await options.createEngine(followed(store, (projectId) => cells.#storeAfterMove(projectId))),
+      engine: await options.createEngine(
+        followed(store, (projectId, settle) => cells.#settleAfterMove(projectId, settle)),
+      ),
     });
     accounts.onRead(() => cells.#follow());
     cells.#follow();
     return cells;
   }
 
-  /** Throws `StoreUnavailable` while the cell of the project is away. */
-  engineOf(projectId: ProjectId): Engine {
-    return this.#openedOf(projectId).engine;
+  /** What is open of the cell of the project; undefined: it is at rest. Throws `StoreUnavailable` while it is away. */
+  openedOf(projectId: ProjectId): Opened | undefined {
+    const cell = this.#cellOf(projectId);
+    if (cell === undefined) return this.#first;
+    if (!cell.opened && cell.isAway) throw new StoreUnavailable(`the cell "${cell.name}" cannot be reached`);
+    return cell.opened;
+  }
+
+  /** Opens the cell of the project if need be. Throws `StoreUnavailable` while it is away. */
+  async use<T>(projectId: ProjectId, work: (opened: Opened) => Promise<T>): Promise<T> {
+    const cell = this.#cellOf(projectId);
+    return cell === undefined ? work(this.#first) : cell.use(work);
+  }
+
+  /** As `Engine.watchLog`, in whichever cell the project lives now. */
+  watchLog(projectId: ProjectId, watcher: LogWatcher): () => void {
+    const cell = this.#cellOf(projectId);
+    if (cell === undefined) return this.#first.engine.watchLog(projectId, watcher);
+    const release = cell.hold();
+    let unwatch: (() => void) | undefined;
+    let isOver = false;
+    const begin = (): void => {
+      if (isOver) return;
+      cell
+        .use(async ({ engine }) => {
+          if (!isOver) unwatch = engine.watchLog(projectId, watcher);
+        })
+        .catch(() => again.setIn(WATCH_AGAIN_MS));
+    };
+    const again = new Alarm(this.#options.clock, begin);
+    begin();
+    return () => {
+      isOver = true;
+      again.cancel();
+      unwatch?.();
+      release();
+    };
   }
 
   /** Of the cells that are open. */
@@ -75,52 +129,70 @@ export class Cells {
   /** Reads where projects live; the cell of `projectId` knows it then. Throws `StoreUnavailable`. */
   async refresh(projectId: ProjectId): Promise<void> {
     await this.#options.accounts.refresh();
-    await this.#others.get(this.#cellOf(projectId))?.adopted();
+    await this.#cellOf(projectId)?.adopted();
   }
 
   /** As `Engine.drain`, and closes all stores but the first. */
   async drain(limitMs: Millis): Promise<void> {
     this.#isClosed = true;
+    this.#alarm.cancel();
     const others = [...this.#others.values()];
     await Promise.all([this.#first.engine.drain(limitMs), ...others.map((cell) => cell.drain(limitMs))]);
   }
 
-  #openedOf(projectId: ProjectId): Opened {
-    const cellId = this.#cellOf(projectId);
-    if (cellId === FIRST_CELL) return this.#first;
+  /** Undefined: the first. Throws `StoreUnavailable`. */
+  #cellOf(projectId: ProjectId): ServedCell | undefined {
+    const cellId = this.#options.accounts.residents.get(projectId)?.cellId ?? FIRST_CELL;
+    if (cellId === FIRST_CELL) return undefined;
     const cell = this.#others.get(cellId);
-    if (cell?.opened) return cell.opened;
-    throw new StoreUnavailable(`the cell "${cell?.name ?? cellId}" cannot be reached`);
+    if (cell) return cell;
+    throw new StoreUnavailable(`the cell ${cellId} is not known yet`);
   }
 
-  #cellOf(projectId: ProjectId): CellId {
-    return this.#options.accounts.residents.get(projectId)?.cellId ?? FIRST_CELL;
-  }
-
-  async #storeAfterMove(projectId: ProjectId): Promise<Store> {
+  /** What becomes of an attempt whose project has moved. */
+  async #settleAfterMove(
+    projectId: ProjectId,
+    settle: (store: Store) => ReturnType<Store['messages']['settle']>,
+  ): ReturnType<Store['messages']['settle']> {
     await this.refresh(projectId);
-    return this.#openedOf(projectId).store;
+    return this.use(projectId, ({ store }) => settle(store));
   }
 
-  /** Goes by the accounts as they were just read: serves new cells, and lets new projects live in theirs. */
+  /** Goes by the accounts as they were just read: learns of new cells, and lets new projects live in theirs. */
   #follow(): void {
     const { accounts, store } = this.#options;
     if (this.#isClosed || accounts.cells.length === 0) return;
     store.guardProjects();
+    const before = this.#residents;
+    this.#residents = accounts.residents;
     for (const cell of accounts.cells) {
       if (cell.cellId === FIRST_CELL) continue;
-      const served = this.#others.get(cell.cellId) ?? this.#serve(cell);
-      served.adopt([...accounts.residents.values()].filter(({ cellId }) => cellId === cell.cellId));
+      const served = this.#others.get(cell.cellId) ?? this.#add(cell);
+      const residents = [...accounts.residents.values()].filter(({ cellId }) => cellId === cell.cellId);
+      served.adopt(residents);
+      // Attempts that this worker has under way have moved along, and count as lost without its heartbeat there.
+      if (residents.some(({ projectId }) => (before.get(projectId)?.cellId ?? cell.cellId) !== cell.cellId))
+        served.visit();
     }
+    this.#look();
   }
 
-  #serve(cell: ServedCell['cell']): ServedCell {
+  /** Serves this worker's share of the cells, and looks whether it may leave others. */
+  #look(): void {
+    const { worker, timeoutMs, cellsOfWorker } = this.#options;
+    const others = this.#first.engine.otherWorkers;
+    const served = cellsServed([...this.#others.keys()], { worker, others }, cellsOfWorker);
+    for (const [cellId, cell] of this.#others) cell.serve(served.has(cellId));
+    this.#alarm.setIn(Math.min(LOOK_MS_MAX, timeoutMs / LOOKS_PER_TIMEOUT));
+  }
+
+  #add(cell: ServedCell['cell']): ServedCell {
     const { createEngine } = this.#options;
     const served = new ServedCell(cell, {
       ...this.#options,
       createEngine: (store) =>
         createEngine(
-          followed(store, (projectId) => this.#storeAfterMove(projectId)),
+          followed(store, (projectId, settle) => this.#settleAfterMove(projectId, settle)),
           cell.name,
         ),
     });
@@ -133,13 +205,19 @@ export class Cells {
  * The store of a cell as its engine sees it. An attempt that was under way when its project moved has been moved as one
  * that this worker has: what becomes of it is saved where the project lives now.
  */
-function followed(store: Store, storeAfterMove: (projectId: ProjectId) => Promise<Store>): Store {
+function followed(
+  store: Store,
+  settleAfterMove: (
+    projectId: ProjectId,
+    settle: (store: Store) => ReturnType<Store['messages']['settle']>,
+  ) => ReturnType<Store['messages']['settle']>,
+): Store {
   const settle: Store['messages']['settle'] = async (settlement, nowMs) => {
     try {
       return await store.messages.settle(settlement, nowMs);
     } catch (error) {
       if (!(error instanceof ProjectAway && error.isGone)) throw error;
-      return (await storeAfterMove(error.projectId)).messages.settle(settlement, nowMs);
+      return settleAfterMove(error.projectId, (there) => there.messages.settle(settlement, nowMs));
     }
   };
   const messages = { ...store.messages, settle };

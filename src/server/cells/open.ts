@@ -15,14 +15,24 @@ import { engineOver } from './router.ts';
 type OverHeartbeats = Extract<Recovery, { kind: 'heartbeat' }>;
 
 /** What the engine of the first cell needs, and what opens the others. */
-export interface CellsNeeds extends EngineDeps, Pick<CellsOptions, 'openCell' | 'sealer'> {
+export interface CellsNeeds
+  extends EngineDeps,
+    Pick<CellsOptions, 'openCell' | 'watchCell' | 'sealer' | 'cellsOfWorker'> {
   recovery: OverHeartbeats;
   accounts: StoredAccounts;
   machine: Machine;
 }
 
 /** Resolves when the first cell delivers. Throws `StoreUnavailable`. */
-export async function openCells({ accounts, machine, openCell, sealer, ...first }: CellsNeeds): Promise<Engine> {
+export async function openCells({
+  accounts,
+  machine,
+  openCell,
+  watchCell,
+  sealer,
+  cellsOfWorker,
+  ...first
+}: CellsNeeds): Promise<Engine> {
   const { clock, log, store, recovery, operatorEvents: events } = first;
   // A lost worker is noticed in every cell, and told of by the first.
   const { worker_lost: _, ...thresholdsElsewhere } = events?.thresholds ?? {};
@@ -59,7 +69,13 @@ export async function openCells({ accounts, machine, openCell, sealer, ...first 
     });
   };
   const createOf = (own: Store, name?: string) => (name === undefined ? createFirst(own) : createOther(own, name));
-  const cells: Cells = await Cells.open({ store, accounts, openCell, sealer, clock, log, createEngine: createOf });
+  const cells: Cells = await Cells.open({
+    ...{ store, accounts, openCell, watchCell, sealer, clock, log, worker: first.worker },
+    createEngine: createOf,
+    tellsOperator: events !== undefined,
+    timeoutMs: recovery.timeoutMs,
+    cellsOfWorker,
+  });
   all = engineOver(cells, clock);
   return all;
 }

@@ -56,9 +56,9 @@ export function engineOver(cells: Cells, clock: Clock): Engine {
   const ofProject = Object.keys(OF_PROJECT).map((name) => [name, carryOut(cells, name as OfProject)]);
   return {
     ...(Object.fromEntries(ofProject) as Pick<Engine, OfProject>),
-    checkAdmission: (projectId) => cells.engineOf(projectId).checkAdmission(projectId),
+    checkAdmission: (projectId) => cells.openedOf(projectId)?.engine.checkAdmission(projectId),
     storeOf: (projectId) => storeIn(cells, projectId),
-    watchLog: (projectId, watcher) => cells.engineOf(projectId).watchLog(projectId, watcher),
+    watchLog: (projectId, watcher) => cells.watchLog(projectId, watcher),
     retention: cells.first.retention,
     get inFlight() {
       return cells.engines.reduce((sum, { inFlight }) => sum + inFlight, 0);
@@ -70,6 +70,9 @@ export function engineOver(cells: Cells, clock: Clock): Engine {
         .slice(0, count),
     get workersAlive() {
       return cells.first.workersAlive;
+    },
+    get otherWorkers() {
+      return cells.first.otherWorkers;
     },
     hasCall: (claimToken) => cells.engines.some((engine) => engine.hasCall(claimToken)),
     holds: (claimToken) => cells.hold(claimToken),
@@ -89,7 +92,7 @@ function carryOut(cells: Cells, name: OfProject): Command {
     });
 }
 
-/** The store of whichever cell the project lives in when it is asked. */
+/** The store of whichever cell the project lives in when it is asked; one at rest is opened. */
 function storeIn(cells: Cells, projectId: ProjectId): ProjectStore {
   const partOf = (part: string | symbol): object =>
     new Proxy(NOTHING, {
@@ -107,11 +110,11 @@ const NOTHING = {};
 /** Once more when the project turns out to have moved: what this worker knows of that may be old. */
 async function inCellOf<T>(cells: Cells, projectId: ProjectId, work: (engine: Engine) => Promise<T>): Promise<T> {
   try {
-    return await work(cells.engineOf(projectId));
+    return await cells.use(projectId, ({ engine }) => work(engine));
   } catch (error) {
     if (!(error instanceof ProjectAway && error.isGone)) throw error;
     await cells.refresh(projectId);
-    return work(cells.engineOf(projectId));
+    return cells.use(projectId, ({ engine }) => work(engine));
   }
 }
 
@@ -119,17 +122,17 @@ async function inCellOf<T>(cells: Cells, projectId: ProjectId, work: (engine: En
 async function ping(cells: Cells, clock: Clock): Promise<readonly string[]> {
   const others = [...cells.others];
   if (others.length === 0) return cells.first.ping();
-  const engines = new Map([
-    [cells.firstName, cells.first],
-    ...others.map(({ name, opened }) => [name, opened?.engine] as const),
-  ]);
   const away: string[] = [];
-  await Promise.all(
-    [...engines].map(async ([name, engine]) => {
-      if (!(engine && (await isSaving(engine, clock)))) away.push(name);
-    }),
-  );
-  if (away.length === engines.size) throw new StoreUnavailable('no cell can be reached');
+  const note = async (name: string, engine: Engine): Promise<void> => {
+    if (!(await isSaving(engine, clock))) away.push(name);
+  };
+  const pings = [note(cells.firstName, cells.first)];
+  for (const { name, opened, isAway } of others) {
+    if (opened) pings.push(note(name, opened.engine));
+    else if (isAway) away.push(name);
+  }
+  await Promise.all(pings);
+  if (away.length === others.length + 1) throw new StoreUnavailable('no cell can be reached');
   return away;
 }
 

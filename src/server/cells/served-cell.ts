@@ -1,18 +1,27 @@
-/** One cell beside the first, as a worker serves it: opened when it can be, with the projects that live there. */
+/**
+ * One cell beside the first, as a worker serves it: opened when there is something to do, with the projects that live
+ * there, and at rest when it has been quiet for a while. A worker whose turn it is looks at a cell at rest as often as it
+ * would send heartbeats there. Any other leaves it alone until somebody asks for one of its projects.
+ */
 import type { Sealer } from '../../accounts/accounts.ts';
 import { unseal } from '../../config/sealing.ts';
 import type { Engine } from '../../engine/commands.ts';
-import type { Millis, ProjectId } from '../../engine/model.ts';
+import type { Millis, ProjectId, WorkerId } from '../../engine/model.ts';
 import type { Clock, EventLog, Timer } from '../../engine/ports.ts';
 import { StoreUnavailable } from '../../engine/store-errors.ts';
 import type { Cell, Project, Store } from '../../engine/stores.ts';
-import { messageOf, type OpenCell } from '../../operations/open-store.ts';
+import { messageOf, type OpenCell, type WatchCell } from '../../operations/open-store.ts';
 
 export interface ServedCellOptions {
   sealer: Sealer;
   openCell: OpenCell;
+  /** Absent: a cell that is open stays so. */
+  watchCell?: WatchCell | undefined;
   /** Throws `StoreUnavailable`. */
   createEngine: (store: Store) => Promise<Engine>;
+  worker: WorkerId;
+  /** Whether the operator is told of what happens. */
+  tellsOperator: boolean;
   clock: Clock;
   log: EventLog;
 }
@@ -23,6 +32,18 @@ export interface Opened {
 }
 
 const AGAIN_MS = { first: 500, max: 10_000 };
+/** A request waits so long for a cell that is being opened. */
+const OPENED_IN_MS = 2_000;
+/** After the last request. */
+const QUIET_MS = 30_000;
+/** A cell in which something is due sooner is not worth closing. */
+const REST_MIN_MS = 60_000;
+/** A cell at rest is opened so long before something is due: longer than from one look to the next. */
+const AHEAD_MS = 10_000;
+/** What is past its time is dropped in an open cell only. */
+const REST_MAX_MS = 3_600_000;
+/** Nothing is under way when a cell goes to rest, as far as is known. What begins at that moment has so long. */
+const ENDING_MS = 10_000;
 
 export class ServedCell {
   readonly cell: Cell;
@@ -32,24 +53,75 @@ export class ServedCell {
   readonly #toAdopt = new Map<ProjectId, Project>();
   readonly #known = new Set<ProjectId>();
   #adopting: Promise<void> | undefined;
-  #opening: Promise<void>;
+  /** Being opened, or closed. */
+  #changing: Promise<void> | undefined;
+  #isServed = false;
+  /** Whether it could not be opened when that was last tried. */
+  #isAway = false;
   #againMs = AGAIN_MS.first;
   #timer: Timer | undefined;
+  #watch: ReturnType<WatchCell> | undefined;
+  #looking: Promise<void> | undefined;
+  /** Undefined: it has not been open yet. */
+  #restsSinceMs: Millis | undefined;
+  #usedAtMs: Millis = -Infinity;
+  /** Requests under way, and those who watch. */
+  #users = 0;
   #isClosed = false;
 
   constructor(cell: Cell, options: ServedCellOptions) {
     this.cell = cell;
     this.#options = options;
-    this.#opening = this.#open();
   }
 
   get name(): string {
     return this.cell.name;
   }
 
-  /** Undefined until it could be opened. */
+  /** Undefined while it cannot be opened, and at rest. */
   get opened(): Opened | undefined {
     return this.#opened;
+  }
+
+  /** Whether its projects are refused, as far as is known. */
+  get isAway(): boolean {
+    return this.#isAway || (this.#isServed && !this.#opened && this.#restsSinceMs === undefined);
+  }
+
+  /** Whether this worker serves it. To be called again and again: each time it is looked at, opened, or put to rest. */
+  serve(isServed: boolean): void {
+    const isNew = isServed && !this.#isServed;
+    this.#isServed = isServed;
+    if (this.#isClosed || this.#changing || this.#timer) return;
+    if (isNew) return this.#wake();
+    this.#looking ??= this.#look().finally(() => {
+      this.#looking = undefined;
+    });
+  }
+
+  /** For a request, which may come to a cell at rest. Throws `StoreUnavailable` when it is away. */
+  async use<T>(work: (opened: Opened) => Promise<T>): Promise<T> {
+    const release = this.hold();
+    try {
+      return await work(this.#opened ?? (await this.#openedSoon()));
+    } finally {
+      release();
+    }
+  }
+
+  /** Does not go to rest until the answer is called. */
+  hold(): () => void {
+    this.#users += 1;
+    return () => {
+      this.#users -= 1;
+      this.#usedAtMs = this.#options.clock.elapsedMs;
+    };
+  }
+
+  /** Opens it though nobody may ask for it: something of this worker may be there. */
+  visit(): void {
+    this.#usedAtMs = this.#options.clock.elapsedMs;
+    this.#wake();
   }
 
   /** These projects live here now. */
@@ -71,27 +143,64 @@ export class ServedCell {
   async drain(limitMs: Millis): Promise<void> {
     this.#isClosed = true;
     this.#timer?.cancel();
-    await this.#opening;
+    await this.#changing;
+    await this.#looking;
     await this.#adopting;
     const { store, engine } = this.#opened ?? {};
     await engine?.drain(limitMs);
     await store?.close();
+    await this.#lookAway();
+  }
+
+  /** Throws `StoreUnavailable`. */
+  async #openedSoon(): Promise<Opened> {
+    this.#wake();
+    // Perhaps it is being closed, and opened after that.
+    for (let waits = 0; waits < 2 && !this.#opened && !this.#isAway; waits += 1) {
+      await this.#within(OPENED_IN_MS, this.#changing);
+      this.#wake();
+    }
+    if (this.#opened) return this.#opened;
+    throw new StoreUnavailable(`the cell "${this.name}" cannot be reached`);
+  }
+
+  async #within(limitMs: Millis, work: Promise<void> | undefined): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = this.#options.clock.startTimer(limitMs, resolve, 'outside');
+    await Promise.race([work, promise]);
+    timer.cancel();
+  }
+
+  #wake(): void {
+    if (this.#isClosed || this.#opened || this.#changing || this.#timer) return;
+    this.#change(this.#open());
+  }
+
+  #change(work: Promise<void>): void {
+    this.#changing = work.finally(() => {
+      this.#changing = undefined;
+    });
   }
 
   async #open(): Promise<void> {
-    const { openCell, createEngine, sealer, log } = this.#options;
-    const { cellId, name, sealedUrl } = this.cell;
+    const { openCell, createEngine, log } = this.#options;
+    const { cellId, name } = this.cell;
     let store: Store | undefined;
     try {
-      store = await openCell(unseal(sealedUrl, sealer.encryptionKey), (error) => this.#lose(error));
+      await this.#lookAway();
+      store = await openCell(this.#url(), (error) => this.#lose(error));
       const found = await store.cells.readCellId();
       if (found !== cellId) throw new StoreUnavailable(`its database is ${found ?? 'not yet'} cell ${cellId}`);
       store.guardProjects();
       await this.#tell(store);
       this.#opened = { store, engine: await createEngine(store) };
+      this.#isAway = false;
+      this.#againMs = AGAIN_MS.first;
+      this.#usedAtMs = this.#options.clock.elapsedMs;
       log.info('cell_opened', { cell: name });
     } catch (error) {
       await store?.close();
+      this.#isAway = true;
       log.warn('cell_not_opened', { cell: name, reason: messageOf(error) });
       this.#tryAgain();
     }
@@ -103,24 +212,84 @@ export class ServedCell {
     log.error('cell_lost', { cell: this.name, reason: error.message });
     const lost = this.#opened;
     this.#opened = undefined;
+    this.#isAway = true;
     if (!lost || this.#isClosed) return;
-    this.#opening = lost.engine
-      .drain(0)
-      .then(() => lost.store.close())
-      .catch((failure: unknown) => log.warn('cell_not_closed', { cell: this.name, reason: messageOf(failure) }))
-      .then(() => this.#tryAgain());
+    this.#change(
+      this.#close(lost, 0)
+        .catch((failure: unknown) => log.warn('cell_not_closed', { cell: this.name, reason: messageOf(failure) }))
+        .then(() => this.#tryAgain()),
+    );
   }
 
+  async #close({ store, engine }: Opened, limitMs: Millis): Promise<void> {
+    await engine.drain(limitMs);
+    await store.close();
+  }
+
+  /** Only as long as this worker serves it, or was asked for it a while ago. */
   #tryAgain(): void {
     if (this.#isClosed) return;
     this.#timer = this.#options.clock.startTimer(
       this.#againMs,
       () => {
-        this.#opening = this.#open();
+        this.#timer = undefined;
+        if (this.#isServed || !this.#isQuiet) this.#wake();
       },
       'outside',
     );
     this.#againMs = Math.min(this.#againMs * 2, AGAIN_MS.max);
+  }
+
+  get #isQuiet(): boolean {
+    return this.#users === 0 && this.#options.clock.elapsedMs - this.#usedAtMs >= QUIET_MS;
+  }
+
+  /** Whether all that this worker has there may wait until somebody looks. */
+  #mayRest(): boolean {
+    return this.#isQuiet && this.#opened?.engine.inFlight === 0;
+  }
+
+  async #look(): Promise<void> {
+    const { watchCell, clock, tellsOperator } = this.#options;
+    const opened = this.#opened;
+    if (!(opened || this.#isServed)) return this.#lookAway();
+    if (!watchCell || (opened && !this.#mayRest())) return;
+    let dueInMs = 0;
+    try {
+      this.#watch ??= watchCell(this.#url());
+      const look = await this.#watch.look();
+      if (!look.isNeglected) dueInMs = Math.min(look.dueInMs, tellsOperator ? look.eventInMs : Infinity);
+    } catch {
+      // Whoever opens it finds the same, and says so.
+    }
+    if (!opened) {
+      const isLong = clock.elapsedMs - (this.#restsSinceMs ?? 0) >= REST_MAX_MS;
+      if (this.#isServed && (dueInMs <= AHEAD_MS || isLong)) this.#wake();
+    } else if (!this.#isServed || dueInMs >= REST_MIN_MS) await this.#beginRest(opened);
+    else this.#usedAtMs = clock.elapsedMs; // what is due soon will be done here
+  }
+
+  async #lookAway(): Promise<void> {
+    const watch = this.#watch;
+    this.#watch = undefined;
+    await watch?.close();
+  }
+
+  async #beginRest(opened: Opened): Promise<void> {
+    const claims = await opened.store.workers.claimsOf({ worker: this.#options.worker }).catch(() => undefined);
+    if (claims?.length !== 0 || this.#opened !== opened || this.#isClosed || !this.#mayRest()) return;
+    this.#opened = undefined;
+    this.#change(
+      this.#close(opened, ENDING_MS).then(() => {
+        this.#restsSinceMs = this.#options.clock.elapsedMs;
+        this.#options.log.info('cell_rests', { cell: this.name });
+        if (this.#isServed) this.#watch?.listen(() => this.serve(this.#isServed));
+      }),
+    );
+  }
+
+  #url(): string {
+    return unseal(this.cell.sealedUrl, this.#options.sealer.encryptionKey);
   }
 
   async #adopt(): Promise<void> {

@@ -128,6 +128,16 @@ export class PostgresDriver implements Driver {
     }
   }
 
+  /** As `read`, with the time of the database. */
+  readNow<T>(work: (queries: Queries, nowMs: number) => Promise<T>): Promise<T> {
+    return this.read(async (queries) => {
+      const { clock } = this.#session ?? {};
+      const [row] = clock === undefined ? [] : await queries.query<{ now: number }>(clock);
+      if (!row) throw new StoreUnavailable('the database has no store yet');
+      return work(queries, this.#nowMs?.() ?? row.now);
+    });
+  }
+
   /** Runs one statement in PostgreSQL's own form, outside a transaction. */
   async execute(text: string, values: readonly string[]): Promise<void> {
     const { client } = await this.#take();

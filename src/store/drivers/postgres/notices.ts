@@ -21,6 +21,11 @@ export interface NoticesOptions {
 }
 
 const CHANNEL = 'waypost_due';
+
+/** Of the store with this schema. */
+export function channelOf(schema: string | undefined): string {
+  return schema === undefined ? CHANNEL : `${CHANNEL}_${schema}`;
+}
 /** Sent instead of a time. Programs that do not know it ignore it. */
 const ACCOUNTS = 'accounts';
 /** At most one notice in this time: a worker that hears one looks at all that is due. */
@@ -41,7 +46,7 @@ export class Notices {
   constructor(options: NoticesOptions) {
     const { listening, schema, clock } = options;
     this.#options = options;
-    this.#channel = schema === undefined ? CHANNEL : `${CHANNEL}_${schema}`;
+    this.#channel = channelOf(schema);
     listening?.add(this.#channel, {
       hear: (payload) => this.#hear(payload),
       // Notices sent while it was not connected are lost: look at once.

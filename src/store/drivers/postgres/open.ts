@@ -10,7 +10,7 @@ import { classify } from './failures.ts';
 import { LogDays } from './log-days.ts';
 import { Notices } from './notices.ts';
 import { type ConnectionPool, placeOf } from './pool.ts';
-import { Servers } from './servers.ts';
+import { listenAtOf, Servers } from './servers.ts';
 
 export interface PostgresStoreOptions {
   /** `postgres://user:password@host:port/database?sslmode=...`. */
@@ -70,7 +70,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const { url, clock, onFatal, limits, batch, sender, nowMs, onNotDurable = () => {} } = options;
   const { listenUrl = url, connectionsMax = CONNECTIONS_MAX, timeoutMs = TIMEOUT_MS, prepares = true } = options;
   const { servers = new Servers({ connectionsMax, timeoutMs, clock }) } = options;
-  const { pool, listening } = servers.at(url, listenUrl === '' ? 'off' : { url: listenUrl });
+  const { pool, listening } = servers.at(url, listenAtOf(listenUrl));
   await checkAnswers(pool);
   await prepareDatabase({ url, connectionsMax: 2, timeoutMs: MIGRATION_LIMIT_MS, prepares, clock }, onNotDurable);
   const driver = new PostgresDriver({

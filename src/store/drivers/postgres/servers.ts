@@ -13,6 +13,11 @@ export interface ServersOptions {
 /** Where a server is listened to: at a URL, where the store's own leads through a pooler, or nowhere. */
 export type ListenAt = { url: string } | 'off';
 
+/** Empty: nowhere. */
+export function listenAtOf(listenUrl: string): ListenAt {
+  return listenUrl === '' ? 'off' : { url: listenUrl };
+}
+
 interface Server {
   pool: ConnectionPool;
   listening: Listening | undefined;

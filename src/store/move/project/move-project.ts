@@ -21,6 +21,7 @@ import { Aligner } from './align.ts';
 import { letGo, takeCells, takenOver } from './mover.ts';
 import { removeProject } from './remove.ts';
 import { HISTORY, PRESENT, timesOf } from './sheets.ts';
+import { announceWorkers } from './workers.ts';
 
 export interface MoveProjectOptions {
   projectId: ProjectId;
@@ -135,6 +136,7 @@ async function copyAndSwitch(options: MoveProjectOptions): Promise<MovedProject>
     await source.transaction((tx) => awaitBatches(tx, projectId), { lockWaitMs: pauseMaxMs });
     onProgress({ step: 'copying the rest' });
     const tables = await copyRest(aligner, sinceMs);
+    await announceWorkers(options);
     onProgress({ step: 'switching' });
     await directory.switchMove({ projectId, mover });
     await hand(options);

@@ -1,7 +1,8 @@
-/** What is there to do in the store? One statement, since each heartbeat asks it. */
+/** What is there to do in the store? Each heartbeat asks it, and whoever looks at a store that it does not serve now. */
 import type { Millis, ProjectId } from '../../../engine/model.ts';
+import type { CellLook } from '../../../engine/stores.ts';
 import type { Queries } from '../../driver.ts';
-import { leavingOut } from '../fence.ts';
+import { leavingOut, projectsMoving } from '../fence.ts';
 import { LINE, NOT_ENDING } from '../lanes/lines.ts';
 
 export interface Glance {
@@ -36,4 +37,43 @@ export async function glance(queries: Queries, moving: Iterable<ProjectId>): Pro
   );
   if (!row) throw new Error('the store has no first migration');
   return row;
+}
+
+/** Workers that the database's clock is so far behind have seen it set back. */
+const SET_BACK_MS = 2_000;
+
+interface Left {
+  /** By a worker that is silent, by one that is gone, and by the end of a run. */
+  bySilent: 0 | 1;
+  byLost: 0 | 1;
+  byEnded: 0 | 1;
+  hasFacts: 0 | 1;
+  eventAtMs: Millis | null;
+}
+
+/** What somebody who serves the store would have to do. `nowMs`: of the database. */
+export async function look(queries: Queries, nowMs: Millis): Promise<CellLook> {
+  const [seen, moving, [left]] = await Promise.all([
+    glance(queries, []),
+    projectsMoving(queries),
+    queries.query<Left>(
+      `select
+         exists lookup (select 1 from workers
+           where timeout_ms >= 0 and (beat_at_ms + timeout_ms < ? or beat_at_ms > ?)) as "bySilent",
+         exists lookup (select 1 from messages m where claim_token is not null
+           and not exists lookup (select 1 from workers w where w.id = m.worker and w.timeout_ms >= 0)) as "byLost",
+         exists lookup (select 1 from ending_runs) as "byEnded",
+         exists lookup (select 1 from operator_facts) as "hasFacts",
+         (select due_at_ms from operator_events where due_at_ms is not null order by due_at_ms limit 1) as "eventAtMs"
+       from migrations where number = 1`,
+      [nowMs, nowMs + SET_BACK_MS],
+    ),
+  ]);
+  const times = [seen.dueAtMs, seen.wakeAtMs, seen.scheduleAtMs, seen.deadlineMs].filter((ms) => ms !== null);
+  const isLeft = left?.bySilent === 1 || left?.byLost === 1 || left?.byEnded === 1;
+  return {
+    dueInMs: Math.min(...times) - nowMs,
+    eventInMs: left?.hasFacts === 1 ? 0 : (left?.eventAtMs ?? Infinity) - nowMs,
+    isNeglected: isLeft || seen.hasLines === 1 || moving.length > 0,
+  };
 }

@@ -88,6 +88,22 @@ describe.each(Object.keys(KINDS))('a project of %s that is moved', (kind) => {
     expect([...(await findingsIn(first)), ...(await findingsIn(second))]).toEqual([]);
   });
 
+  it('has the workers of its attempts count as live where it lives then, but none that is lost', async () => {
+    const cells = await cellsOn(kind);
+    const beat = { timeoutMs: 15_000, isLeaving: false, accountsVersion: 1 };
+    for (const worker of ['here alone', 'gone from there', 'lost']) {
+      const claimToken = cells.first.world.number();
+      await cells.first.world.accept({ state: { kind: 'claimed', claimToken, worker } });
+      const timeoutMs = worker === 'lost' ? -1 : beat.timeoutMs;
+      await cells.first.store.workers.heartbeat({ worker, ...beat, timeoutMs });
+    }
+    await cells.second.store.workers.heartbeat({ worker: 'gone from there', ...beat });
+    await cells.second.store.workers.leave({ worker: 'gone from there' });
+    await moveProject(there(cells));
+    const { others } = await cells.second.store.workers.heartbeat({ worker: 'witness', ...beat });
+    expect(others).toEqual(['gone from there', 'here alone']);
+  });
+
   it('loses nothing that is sent, claimed and settled meanwhile', async () => {
     const cells = await cellsOn(kind);
     const use = new Use(cells.first.world);

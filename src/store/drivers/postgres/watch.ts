@@ -1,0 +1,42 @@
+/** A look from time to time at a store that is not open, over the connections of those that are. */
+import type { CellLook } from '../../../engine/stores.ts';
+import { look } from '../../operations/workers/glance.ts';
+import { PostgresDriver, type PostgresDriverOptions } from './driver.ts';
+import { channelOf } from './notices.ts';
+import { placeOf } from './pool.ts';
+import { listenAtOf, type Servers } from './servers.ts';
+
+export interface WatchOptions extends Omit<PostgresDriverOptions, 'pool'> {
+  servers: Servers;
+  /** Empty: nowhere. */
+  listenUrl: string;
+}
+
+export interface CellWatch {
+  /** Throws `StoreUnavailable`, and what the database throws where there is no store. */
+  look(): Promise<CellLook>;
+  /**
+   * From now on `listener` is told when somebody says that something is due there, or may have said so unheard. Not
+   * while the store is open here: it listens itself.
+   */
+  listen(listener: () => void): void;
+  close(): Promise<void>;
+}
+
+export function watchPostgresStore({ servers, listenUrl, ...options }: WatchOptions): CellWatch {
+  const { pool, listening } = servers.at(options.url, listenAtOf(listenUrl));
+  const driver = new PostgresDriver({ ...options, pool });
+  const channel = channelOf(placeOf(options.url).schema);
+  let isListening = false;
+  return {
+    look: () => driver.readNow(look),
+    listen(listener) {
+      isListening = true;
+      listening?.add(channel, { hear: listener, noteGap: listener });
+    },
+    async close() {
+      if (isListening) await listening?.remove(channel);
+      await driver.close();
+    },
+  };
+}

@@ -1,0 +1,31 @@
+/**
+ * Attempts that are under way move with claim and worker, but their worker may have no heartbeat in the target: it serves
+ * other cells. It would count as lost there, and what it is doing would be done once more. So it counts as live for as long
+ * as it would after a heartbeat. Before that is over it hears of the switch, and sends its own.
+ */
+import type { ProjectId } from '../../../engine/model.ts';
+import type { Driver } from '../../driver.ts';
+
+export async function announceWorkers(ends: { source: Driver; target: Driver; projectId: ProjectId }): Promise<void> {
+  const { source, target, projectId } = ends;
+  const busy = await source.transaction(async (tx) =>
+    tx.query<{ id: string; timeout_ms: number; leaving: number }>(
+      `select id, timeout_ms, leaving from workers
+       where id in list (select worker from messages where project_id = ? and claim_token is not null)
+         and beat_at_ms + timeout_ms >= ? order by id`,
+      [projectId, await tx.nowMs()],
+    ),
+  );
+  if (busy.length === 0) return;
+  await target.transaction(async (tx) => {
+    const nowMs = await tx.nowMs();
+    for (const { id, timeout_ms: timeoutMs, leaving } of busy) {
+      await tx.send(
+        `insert into workers (id, started_at_ms, beat_at_ms, timeout_ms, leaving, accounts_version) values (?, ?, ?, ?, ?, 0)
+         on conflict (id) do update set beat_at_ms = excluded.beat_at_ms, timeout_ms = excluded.timeout_ms, leaving = excluded.leaving
+         where workers.beat_at_ms + workers.timeout_ms < excluded.beat_at_ms`,
+        [id, nowMs, nowMs, timeoutMs, leaving],
+      );
+    }
+  });
+}

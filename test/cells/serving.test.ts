@@ -1,0 +1,290 @@
+/** Workers that share cells, with time simulated: who serves which, what rests, and what wakes it. */
+import { expect, it, onTestFinished } from 'vitest';
+import { StoredAccounts, sealKeys } from '../../src/accounts/accounts.ts';
+import { seal } from '../../src/config/sealing.ts';
+import type { Engine } from '../../src/engine/commands.ts';
+import { type CellId, FIRST_CELL, type Millis, type ProjectId } from '../../src/engine/model.ts';
+import type { Delivery, EventLog } from '../../src/engine/ports.ts';
+import { StoreUnavailable } from '../../src/engine/store-errors.ts';
+import { DatabaseClock } from '../../src/engine/workers/database-clock.ts';
+import { openCells } from '../../src/server/cells/open.ts';
+import { createStore } from '../../src/store/create.ts';
+import type { Driver } from '../../src/store/driver.ts';
+import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
+import { migrate } from '../../src/store/migrations/index.ts';
+import { look } from '../../src/store/operations/workers/glance.ts';
+import { SETTINGS } from '../engine/fixtures.ts';
+import { SeededRandom } from '../support/seeded-random.ts';
+import { SimulatedClock } from '../support/simulated-clock.ts';
+
+const SECOND_MS = 1_000;
+const TIMEOUT_MS = 15 * SECOND_MS;
+/** Without requests, and with nothing that is due soon. */
+const QUIET_MS = 40 * SECOND_MS;
+const SEALER = { encryptionKey: new Uint8Array(32), randomBytes: (count: number) => new Uint8Array(count) };
+
+/** Databases of cells 1, 2, …, each but the first with the project of its number. */
+class Installation {
+  readonly clock = new SimulatedClock();
+  readonly random = new SeededRandom(7);
+  readonly databases: Driver[];
+  readonly workers: Worker[] = [];
+  /** Bodies, each as often as it was sent, and when it was first. */
+  readonly sent = new Map<string, { times: number; atMs: Millis }>();
+
+  private constructor(databases: Driver[]) {
+    this.databases = databases;
+  }
+
+  static async open(cells: number): Promise<Installation> {
+    const template = new SqliteDriver({ path: ':memory:' });
+    await migrate(template);
+    const image = template.image();
+    await template.close();
+    const databases = Array.from(
+      { length: cells },
+      () => new SqliteDriver({ path: ':memory:', ...(image && { image }) }),
+    );
+    const [directory, ...others] = databases.map((driver) => createStore(driver));
+    if (!directory) throw new Error('there is no first cell');
+    const signingKeys = sealKeys({ current: 'current', next: 'next' }, SEALER);
+    await directory.projects.ensureProject({ name: 'project 1', signingKeys, nowMs: 0 });
+    for (const [index, store] of others.entries()) {
+      const cellId = index + FIRST_CELL + 1;
+      const sealedUrl = seal(String(cellId), SEALER.encryptionKey, SEALER.randomBytes);
+      await directory.cells.addCell({ name: `cell ${cellId}`, sealedUrl, nowMs: 0, firstName: 'cell 1' });
+      await store.cells.beginCell({ cellId });
+      await directory.projects.ensureProject({ name: `project ${cellId}`, signingKeys, nowMs: 0 }); // into the emptiest
+    }
+    const installation = new Installation(databases);
+    onTestFinished(async () => {
+      for (const worker of installation.workers) worker.die();
+      await Promise.all(databases.map((driver) => driver.close()));
+    });
+    return installation;
+  }
+
+  /** `count` workers that know of each other. */
+  async start(count: number, cellsOfWorker?: number): Promise<Worker[]> {
+    const started: Worker[] = [];
+    for (let index = 0; index < count; index += 1) {
+      const worker = new Worker(this, `worker ${this.workers.length + 1}`);
+      this.workers.push(worker);
+      started.push(worker);
+      await this.clock.hold(worker.begin(cellsOfWorker));
+    }
+    await this.clock.advanceBy(TIMEOUT_MS / 2);
+    return started;
+  }
+
+  /** Cells beside the first that a worker has open. */
+  get openedBy(): number[] {
+    return this.workers.map(({ opened }) => opened.size);
+  }
+}
+
+class Worker {
+  readonly #at: Installation;
+  readonly #id: string;
+  readonly #dead = Promise.withResolvers<never>();
+  #isDead = false;
+  /** Whether what it sends is never answered. */
+  hangs = false;
+  #engine: Engine | undefined;
+  readonly opened = new Set<string>();
+  /** Transactions and reads in each database. */
+  readonly calls = new Map<CellId, number>();
+
+  constructor(at: Installation, id: string) {
+    this.#at = at;
+    this.#id = id;
+  }
+
+  /** Its transactions never end any more, and nobody hears what was sent. */
+  die(): void {
+    this.#isDead = true;
+  }
+
+  get engine(): Engine {
+    if (!this.#engine) throw new Error('not started');
+    return this.#engine;
+  }
+
+  async begin(cellsOfWorker: number | undefined): Promise<void> {
+    const { clock, random } = this.#at;
+    const databaseClock = new DatabaseClock(clock);
+    const store = createStore(this.#connect(FIRST_CELL));
+    const accounts = await StoredAccounts.open(store, SEALER, databaseClock, { isShared: true });
+    const note = (event: string, { cell = '' }: Record<string, unknown> = {}) => {
+      if (event === 'cell_opened') this.opened.add(String(cell));
+      if (event === 'cell_rests') this.opened.delete(String(cell));
+    };
+    const log: EventLog = { debug: note, info: note, warn: note, error: note };
+    this.#engine = await openCells({
+      store,
+      clock: databaseClock,
+      randomness: { bytes: (count) => Uint8Array.from({ length: count }, () => random.int(0, 255)) },
+      delivery: this.#delivery(),
+      log,
+      settings: { ...SETTINGS, retentionIntervalMs: 3_600_000 },
+      worker: this.#id,
+      recovery: { kind: 'heartbeat', clock: databaseClock, timeoutMs: TIMEOUT_MS, accounts },
+      accounts,
+      machine: clock,
+      sealer: SEALER,
+      cellsOfWorker,
+      openCell: async (url) => createStore(this.#connect(Number(url))),
+      watchCell: (url) => ({
+        look: () => this.#connect(Number(url)).read((queries) => look(queries, clock.wallMs())),
+        listen: () => {}, // nothing may rest on a notice
+        close: async () => {},
+      }),
+    });
+  }
+
+  async publish(projectId: ProjectId, body: string, delayMs: Millis): Promise<void> {
+    const settings = { dialect: 'upstash', maxRetries: 0 } as const;
+    const command = {
+      ...{ url: 'https://a.example/', body: Buffer.from(body) },
+      options: { method: 'POST', header: {}, explicitHeader: {}, settings, delayMs },
+    } as const;
+    await this.#at.clock.hold(this.engine.publish(projectId, [command]));
+  }
+
+  #delivery(): Delivery {
+    return {
+      attempt: async ({ message }) => {
+        if (this.#isDead || this.hangs) return this.#dead.promise;
+        const body = Buffer.from(message.body).toString();
+        const { times = 0, atMs = this.#at.clock.nowMs() } = this.#at.sent.get(body) ?? {};
+        this.#at.sent.set(body, { times: times + 1, atMs });
+        return { kind: 'answered', status: 200, header: {}, body: new Uint8Array(0) };
+      },
+      close: async () => {},
+    };
+  }
+
+  /** A connection to the database of a cell, whose clock is simulated too. */
+  #connect(cellId: CellId): Driver {
+    const driver = this.#at.databases[cellId - FIRST_CELL];
+    if (!driver) throw new StoreUnavailable('there is no such database');
+    const living = async <T>(work: () => Promise<T>): Promise<T> => {
+      if (this.#isDead) return this.#dead.promise;
+      this.calls.set(cellId, (this.calls.get(cellId) ?? 0) + 1);
+      const answer = await work();
+      return this.#isDead ? this.#dead.promise : answer;
+    };
+    return {
+      dialect: driver.dialect,
+      transaction: (work, options) =>
+        living(() => driver.transaction((tx) => work({ ...tx, nowMs: async () => this.#at.clock.wallMs() }), options)),
+      read: (work) => living(() => driver.read(work)),
+      close: async () => {},
+    };
+  }
+}
+
+it('with few cells each worker opens all of them, and lets them rest while nothing is to be done', async () => {
+  const at = await Installation.open(5);
+  await at.start(2);
+  expect(at.openedBy).toEqual([4, 4]);
+  await at.clock.advanceBy(QUIET_MS);
+  expect(at.openedBy).toEqual([0, 0]);
+});
+
+it('a cell at rest is opened by a request, and nobody else opens it for what is done already', async () => {
+  const at = await Installation.open(3);
+  const [one] = await at.start(2);
+  await at.clock.advanceBy(QUIET_MS);
+  await one?.publish(2, 'a', 0);
+  await at.clock.advanceBy(TIMEOUT_MS);
+  expect(at.sent.get('a')).toMatchObject({ times: 1 });
+  expect(at.openedBy).toEqual([1, 0]);
+});
+
+it('a cell at rest is opened before a message is due that was published long ago', async () => {
+  const at = await Installation.open(3);
+  const [one] = await at.start(2);
+  const dueAtMs = at.clock.nowMs() + 600 * SECOND_MS;
+  await one?.publish(2, 'later', 600 * SECOND_MS);
+  await at.clock.advanceBy(2 * QUIET_MS);
+  expect(at.openedBy).toEqual([0, 0]);
+  await at.clock.advanceBy(600 * SECOND_MS);
+  const { times, atMs = 0 } = at.sent.get('later') ?? {};
+  expect([times, atMs - dueAtMs]).toEqual([1, expect.closeTo(0, -2)]);
+});
+
+it('many cells are divided: each is served by two of the workers, and the others do not touch it', async () => {
+  const at = await Installation.open(41);
+  const workers = await at.start(4, 8);
+  await at.clock.advanceBy(QUIET_MS);
+  for (const { calls } of workers) calls.clear();
+  await at.clock.advanceBy(QUIET_MS);
+  for (let cellId = 2; cellId <= 41; cellId += 1) {
+    expect(workers.filter(({ calls }) => calls.has(cellId))).toHaveLength(2);
+  }
+});
+
+it('any worker takes a message of any cell, and leaves the cell to others afterwards', async () => {
+  const at = await Installation.open(41);
+  const workers = await at.start(4, 8);
+  await at.clock.advanceBy(QUIET_MS);
+  for (const [index, worker] of workers.entries()) await worker.publish(2, `by ${index}`, 0);
+  await at.clock.advanceBy(SECOND_MS);
+  expect([...at.sent.values()].map(({ times }) => times)).toEqual([1, 1, 1, 1]);
+  expect(at.openedBy).toEqual([1, 1, 1, 1]);
+  await at.clock.advanceBy(2 * QUIET_MS);
+  expect(at.openedBy).toEqual([0, 0, 0, 0]);
+});
+
+it('when a worker dies, all that is due in any cell is delivered by the others, within its timeout', async () => {
+  const at = await Installation.open(41);
+  const workers = await at.start(4, 8);
+  const [lost] = workers;
+  const dueAtMs = new Map<string, Millis>();
+  for (let project = 1; project <= 41; project += 1) {
+    for (const delayMs of [5, 60, 300].map((seconds) => seconds * SECOND_MS)) {
+      const body = `${project} after ${delayMs}`;
+      dueAtMs.set(body, at.clock.nowMs() + delayMs);
+      await lost?.publish(project, body, delayMs);
+    }
+  }
+  lost?.die();
+  await at.clock.advanceBy(400 * SECOND_MS);
+  const lateMs = [...dueAtMs].map(([body, ms]) => (at.sent.get(body)?.atMs ?? Infinity) - ms);
+  expect(Math.max(...lateMs)).toBeLessThan(TIMEOUT_MS + 10 * SECOND_MS);
+  expect(new Set([...at.sent.values()].map(({ times }) => times))).toEqual(new Set([1]));
+});
+
+it('a cell whose worker died with an attempt under way is opened by those who serve it', async () => {
+  const at = await Installation.open(41);
+  const workers = await at.start(4, 8);
+  await at.clock.advanceBy(QUIET_MS);
+  for (const { calls } of workers) calls.clear();
+  await at.clock.advanceBy(QUIET_MS);
+  const stranger = workers.find(({ calls }) => !calls.has(2)) as Worker;
+  stranger.hangs = true;
+  await stranger.publish(2, 'under way', 0);
+  await at.clock.advanceBy(SECOND_MS);
+  expect(at.sent.size).toBe(0);
+  stranger.die();
+  await at.clock.advanceBy(TIMEOUT_MS + 10 * SECOND_MS);
+  expect(at.sent.get('under way')).toMatchObject({ times: 1 });
+});
+
+it('goes on with the workers that it knew while the directory is away', async () => {
+  const at = await Installation.open(41);
+  const workers = await at.start(4, 8);
+  await at.clock.advanceBy(QUIET_MS);
+  const away = at.databases[0] as Driver;
+  at.databases[0] = {
+    ...{ dialect: away.dialect, close: () => away.close() },
+    transaction: () => Promise.reject(new StoreUnavailable('away')),
+    read: () => Promise.reject(new StoreUnavailable('away')),
+  };
+  expect(workers).toHaveLength(4);
+  for (let project = 2; project <= 41; project += 1)
+    await workers[project % 4]?.publish(project, `${project}`, SECOND_MS);
+  await at.clock.advanceBy(2 * TIMEOUT_MS);
+  expect([...at.sent.values()].filter(({ times }) => times === 1)).toHaveLength(40);
+});

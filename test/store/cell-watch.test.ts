@@ -1,0 +1,105 @@
+/** A look at a store on PostgreSQL that is not open: what does whoever serves it have to do? */
+import { beforeEach, expect, it, onTestFinished } from 'vitest';
+import type { CellLook } from '../../src/engine/stores.ts';
+import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
+import { Servers } from '../../src/store/drivers/postgres/servers.ts';
+import { type CellWatch, type WatchOptions, watchPostgresStore } from '../../src/store/drivers/postgres/watch.ts';
+import { systemClock } from '../../src/system/system.ts';
+import { eventually } from '../support/eventually.ts';
+import { freshDatabase } from '../support/postgres/shared.ts';
+import { World } from './conformance/world.ts';
+
+const HOUR_MS = 3_600_000;
+const NOTHING: CellLook = { dueInMs: Infinity, eventInMs: Infinity, isNeglected: false };
+
+let world: World;
+let watch: CellWatch;
+
+let options: Omit<WatchOptions, 'prepares' | 'servers'>;
+const onFatal = (error: Error) => {
+  throw error;
+};
+
+beforeEach(async () => {
+  const url = `${await freshDatabase()}?schema=cell`;
+  options = { url, clock: systemClock, listenUrl: url, connectionsMax: 4, timeoutMs: 10_000 };
+  const servers = new Servers(options);
+  world = await World.open(() => openPostgresStore({ ...options, servers, sender: 'one', onFatal }));
+  watch = watchPostgresStore({ ...options, servers, prepares: true });
+  onTestFinished(async () => {
+    await watch.close();
+    await world.store.close();
+  });
+});
+
+const BEAT = { timeoutMs: HOUR_MS, isLeaving: false, accountsVersion: 1 };
+const beat = (worker: string, timeoutMs = HOUR_MS) => world.store.workers.heartbeat({ ...BEAT, worker, timeoutMs });
+const claimBy = (worker: string) => world.accept({ state: { kind: 'claimed', claimToken: world.number(), worker } });
+
+it('is nothing in an empty one, and the time until the next message otherwise', async () => {
+  expect(await watch.look()).toEqual(NOTHING);
+  const { wallMs } = await beat('a');
+  await world.accept({ notBeforeMs: wallMs + 2 * HOUR_MS });
+  await world.accept({ notBeforeMs: wallMs + HOUR_MS });
+  const { dueInMs, isNeglected } = await watch.look();
+  expect(isNeglected).toBe(false);
+  expect(dueInMs).toBeLessThanOrEqual(HOUR_MS);
+  expect(dueInMs).toBeGreaterThan(HOUR_MS - 60_000);
+});
+
+it('is neglected while a claim belongs to nobody who lives', async () => {
+  await beat('a');
+  await claimBy('a');
+  expect(await watch.look()).toEqual(NOTHING);
+  await claimBy('unknown');
+  expect(await watch.look()).toMatchObject({ isNeglected: true });
+});
+
+it('is neglected while somebody is silent, who may have left more than claims, but not after he has left', async () => {
+  await beat('a', -1);
+  await world.store.workers.leave({ worker: 'a' });
+  expect(await watch.look()).toEqual(NOTHING);
+  await beat('silent', 0);
+  await eventually('a moment has passed', async () => (await watch.look()).isNeglected);
+});
+
+it('is neglected when the workers that live are ahead of a clock that was set back', async () => {
+  const { wallMs } = await beat('a');
+  await world.store.workers.heartbeat({
+    ...{ ...BEAT, worker: 'a' },
+    known: { nowMs: wallMs + HOUR_MS, leadMs: 0 },
+  });
+  expect(await watch.look()).toMatchObject({ isNeglected: true });
+});
+
+it('is neglected while messages wait in the line of an origin', async () => {
+  const { wallMs } = await beat('a');
+  await world.accept({ state: { kind: 'origin', dueAtMs: wallMs } });
+  expect(await watch.look()).toMatchObject({ isNeglected: true });
+});
+
+it('tells when something is to be told to the operator', async () => {
+  const fact = { kind: 'origin_held', projectId: 0, atMs: 0, example: 'https://a.example' } as const;
+  await world.store.operatorEvents.noteFacts({ facts: [{ key: world.number(), ...fact }] });
+  expect(await watch.look()).toEqual({ ...NOTHING, eventInMs: 0 });
+  const { wallMs } = await beat('a');
+  const rules = { thresholds: { origin_held: 1 }, quietMs: HOUR_MS, factsMax: 10 };
+  await world.store.operatorEvents.gatherFacts({ nowMs: wallMs + HOUR_MS, ...rules });
+  const { eventInMs } = await watch.look();
+  expect([eventInMs > HOUR_MS - 60_000, eventInMs <= HOUR_MS]).toEqual([true, true]);
+});
+
+it('is told of at once when a worker says that something is due', async () => {
+  const heard = Promise.withResolvers<void>();
+  const begun = Promise.withResolvers<void>();
+  const elsewhere = watchPostgresStore({ ...options, servers: new Servers(options), prepares: true });
+  onTestFinished(() => elsewhere.close());
+  let times = 0;
+  elsewhere.listen(() => {
+    times += 1;
+    (times === 1 ? begun : heard).resolve();
+  });
+  await begun.promise; // what was said before is unknown
+  await world.accept({ notBeforeMs: (await beat('a')).wallMs });
+  await heard.promise;
+});
