@@ -41,8 +41,8 @@ Projects can be divided among several PostgreSQL databases, or schemas of one. T
 cell, and knows the others. Running workers serve a new cell at once; a new project lives in the cell with the least load.
 
   list
-      Every cell: its projects, unfinished messages, those of them that are due, messages a minute in the last hour, bytes, and
-      its part of all load. Then the projects that are on their way, and which of these moves are stuck.
+      Every cell: its projects, unfinished messages, those of them that are due, messages a minute in the last hour, bytes of
+      its schema or database, and its part of all load. Then the projects that are on their way, and which of these moves are stuck.
   add <name>
       Makes an empty database a cell, or a schema, which is made if it is missing. An earlier version of Waypost that still runs on the first
       database ends.

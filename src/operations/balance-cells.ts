@@ -5,8 +5,8 @@ import { StoreUnavailable } from '../engine/store-errors.ts';
 import type { MoveProjectOptions } from '../store/move/project/move-project.ts';
 import { CannotStart } from '../system/cannot-start.ts';
 import { type PlannedMove, planBalance } from './balance-plan.ts';
-import { type Directory, withDirectory } from './cells.ts';
-import { checkReach, loadedCells, type Measured, measureCells } from './measure-cells.ts';
+import { withDirectory } from './cells.ts';
+import { loadedCells, type Measured, measureCells } from './measure-cells.ts';
 import { cancelBetween, moveBetween, untilAllGuard } from './move-project.ts';
 import { messageOf } from './open-store.ts';
 
@@ -65,22 +65,16 @@ export function balanceCells(config: Config, { onPlan, onMove, onProgress }: Bal
       const told = unfinished[index];
       if (told === undefined) continue;
       onMove(told);
-      await carryOut(told.project, async () => {
-        await reachBoth(directory, move);
-        return told.isCancelled
-          ? void (await cancelBetween(directory, move))
-          : moveBetween(directory, move, onProgress);
-      });
+      await carryOut(told.project, async () =>
+        told.isCancelled ? void (await cancelBetween(directory, move)) : moveBetween(directory, move, onProgress),
+      );
     }
     const { told, planned } = planOf(before.moves.length > 0 ? await measureCells(directory) : before);
     onPlan({ ...told, unfinished });
     for (const [index, move] of planned.entries()) {
       const { project, from, to } = told.moves[index] ?? { project: '', from: '', to: '' };
       onMove({ project, from, to });
-      await carryOut(project, async () => {
-        await reachBoth(directory, move);
-        return moveBetween(directory, move, onProgress);
-      });
+      await carryOut(project, () => moveBetween(directory, move, onProgress));
     }
     return { ...told, unfinished, done, failed };
   });
@@ -113,13 +107,4 @@ function planOf(measured: Measured): { planned: PlannedMove[]; told: BalancePlan
       })),
     },
   };
-}
-
-/** A database that hangs would keep a move waiting for minutes. */
-async function reachBoth(
-  directory: Directory,
-  { fromCell, toCell }: Pick<PlannedMove, 'fromCell' | 'toCell'>,
-): Promise<void> {
-  const cells = await directory.store.cells.listCells();
-  for (const cell of cells) if ([fromCell, toCell].includes(cell.cellId)) await checkReach(directory, cell);
 }

@@ -34,7 +34,7 @@ export type Reachable = Pick<Directory, 'config' | 'url' | 'store' | 'encryption
 
 /** Connecting, and each question. */
 const TIMEOUT_MS = 5_000;
-const AT_ONCE = 16;
+const AT_ONCE = 8;
 const MINUTES_OF_HOUR = 60;
 
 export async function measureCells(directory: Reachable): Promise<Measured> {
@@ -113,10 +113,8 @@ interface Answer {
 function ask(directory: Reachable, cell: MeasuredCell['cell']): Promise<Answer> {
   const nowMs = systemClock.wallMs();
   return withCell(directory, cell, async (driver) => {
-    const [rows, loads] = await Promise.all([
-      driver.read((queries) => readTotals(queries, { nowMs })),
-      driver.read((queries) => readLoads(queries, { nowMs })),
-    ]);
+    const rows = await driver.read((queries) => readTotals(queries, { nowMs }));
+    const loads = await driver.read((queries) => readLoads(queries, { nowMs }));
     return { totals: readTotals.decode(rows, { nowMs }), loads };
   });
 }
@@ -130,7 +128,7 @@ async function withCell<T>(
   const { databasePrepare: prepares, databaseTimeoutMs } = directory.config;
   const timeoutMs = Math.min(TIMEOUT_MS, databaseTimeoutMs);
   const url = urlOf(directory, cell);
-  const driver = new PostgresDriver({ url, connectionsMax: 2, timeoutMs, prepares, clock: systemClock });
+  const driver = new PostgresDriver({ url, connectionsMax: 1, timeoutMs, prepares, clock: systemClock });
   try {
     const cellId = await driver.read((queries) => readCellId(queries, {}));
     if ((cellId ?? FIRST_CELL) !== cell.cellId) throw new Error(`its database is cell ${cellId ?? FIRST_CELL}`);

@@ -10,10 +10,12 @@ import {
   type MoveProjectOptions,
   moveProject,
 } from '../store/move/project/move-project.ts';
+import { adoptProject } from '../store/operations/accounts/cells.ts';
 import { CannotStart } from '../system/cannot-start.ts';
 import { systemClock } from '../system/system.ts';
 import { cellNamed, type Directory, urlOf, withDirectory } from './cells.ts';
 import { HeldMove } from './held-move.ts';
+import { checkReach } from './measure-cells.ts';
 import { untilAllKnow } from './socket/everywhere.ts';
 import { openPostgresDriver } from './store-end.ts';
 
@@ -46,12 +48,17 @@ export async function moveBetween(
   { projectId, fromCell, toCell }: Where,
   onProgress: MoveProjectOptions['onProgress'],
 ): Promise<MovedProject> {
+  await reachBoth(directory, { fromCell, toCell });
   const mover = moverOf(directory);
   const move = { projectId, fromCell, toCell, mover, begunAtMs: systemClock.wallMs() };
   if (!(await directory.store.moves.beginMove(move))) throw new CannotStart('the project does not live in that cell');
-  return withBoth(directory, { projectId, fromCell, toCell, mover }, (options) =>
-    moveProject({ ...options, ...(onProgress && { onProgress }) }),
-  );
+  const { projects } = await directory.store.projects.readAccounts();
+  return withBoth(directory, { projectId, fromCell, toCell, mover }, async (options) => {
+    const project = projects.find((each) => each.projectId === projectId);
+    // No worker may have served the cell since the project was made.
+    if (project?.cellId === fromCell) await options.source.transaction((tx) => adoptProject(tx, project));
+    return moveProject({ ...options, ...(onProgress && { onProgress }) });
+  });
 }
 
 /** Ends a move that was interrupted before the project lived in the new cell, and removes what was copied. Throws `CannotStart`. */
@@ -64,8 +71,15 @@ export function cancelMoveOf(config: Config, { project }: Pick<ProjectMoveReques
   });
 }
 
-export function cancelBetween(directory: Directory, { projectId, fromCell, toCell }: Where): Promise<void> {
+export async function cancelBetween(directory: Directory, { projectId, fromCell, toCell }: Where): Promise<void> {
+  await reachBoth(directory, { fromCell, toCell });
   return withBoth(directory, { projectId, fromCell, toCell, mover: moverOf(directory) }, cancelProjectMove);
+}
+
+/** A database that hangs would keep a move waiting for minutes. Throws `CannotStart`. */
+async function reachBoth(directory: Directory, { fromCell, toCell }: Omit<Where, 'projectId'>): Promise<void> {
+  const cells = await directory.store.cells.listCells();
+  for (const cell of cells) if ([fromCell, toCell].includes(cell.cellId)) await checkReach(directory, cell);
 }
 
 function moverOf({ randomBytes }: Directory): string {

@@ -153,12 +153,16 @@ describe('waypost cells balance', () => {
     expect(await done('doctor', '--json')).toContain('"isSound":true');
   });
 
-  it('empties a cell that drains', async () => {
+  it('empties a cell that drains, also of projects that no worker has seen there', async () => {
+    await done('cells', 'add', 'third', '--schema', 'third');
+    await done('projects', 'create', 'unseen');
+    await done('projects', 'move', 'unseen', '--to', 'third');
+    await done('cells', 'drain', 'third');
     await makeInFirst('a', 'b');
     await done('cells', 'drain', 'first');
     const { done: moved } = JSON.parse(await done('cells', 'balance', '--yes', '--json'));
-    expect(moved).toHaveLength(3);
-    expect(await counts()).toEqual([0, 3]);
+    expect(moved).toHaveLength(4);
+    expect(await counts()).toEqual([0, 4, 0]);
   });
 
   it('first finishes what was interrupted', async () => {

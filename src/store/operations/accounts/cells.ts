@@ -6,7 +6,7 @@
  */
 import { type CellId, FIRST_CELL } from '../../../engine/model.ts';
 import type { Cell, Project } from '../../../engine/stores.ts';
-import type { Queries } from '../../driver.ts';
+import type { Queries, Transaction } from '../../driver.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { read, write } from '../operation.ts';
 import { noteChange } from './version.ts';
@@ -89,6 +89,15 @@ export const beginCell = write(async ({ tx }: WriteContext, { cellId }: { cellId
   await tx.insertMany('numbers', ['name', 'next'], [['cell', cellId]]);
   return cellId;
 });
+
+/** The same for one project, while workers may do it too. */
+export async function adoptProject(tx: Transaction, { projectId, name, createdAtMs }: Project): Promise<void> {
+  await tx.run(
+    `insert into projects (id, name, signing_current, signing_next, created_at_ms) values (?, ?, '', '', ?)
+     on conflict (id) do nothing`,
+    [projectId, name, createdAtMs],
+  );
+}
 
 /** Lets projects live here that the directory has put here. Those that are known stay as they are, above all if they have left. */
 export const adoptProjects = write(
