@@ -62,6 +62,20 @@ it('has no more connections for several stores than for one', async () => {
   expect(found).toEqual([{ count: 4 }]); // three, and one that listens
 });
 
+it('leaves connections to the others when all statements of one wait for a lock', async () => {
+  const url = await freshDatabase();
+  const servers = new Servers({ connectionsMax: 4, timeoutMs: 10_000, clock: systemClock });
+  const [first, second] = await Promise.all(['one', 'two'].map((schema) => open(inSchema(url, schema), { servers })));
+  const somebody = new pg.Client({ connectionString: url });
+  await somebody.connect();
+  await somebody.query('begin; lock table one.queues in access exclusive mode');
+  const waiting = Array.from({ length: 8 }, () => first?.queues.listQueues({ projectId: 1 }));
+  await second?.ping();
+  expect(await second?.queues.listQueues({ projectId: 1 })).toEqual([]);
+  await somebody.end();
+  expect(await Promise.all(waiting)).toEqual(waiting.map(() => []));
+});
+
 it('goes on for the others when one of them closes', async () => {
   const url = await freshDatabase();
   const servers = new Servers({ connectionsMax: 3, timeoutMs: 10_000, clock: systemClock });

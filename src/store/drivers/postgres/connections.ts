@@ -61,7 +61,7 @@ export class Connections {
 
   constructor({ prepares, pool, ...options }: ConnectionOptions) {
     this.#prepares = prepares;
-    this.#pool = (pool ?? new ConnectionPool(options)).join();
+    this.#pool = (pool ?? new ConnectionPool(options)).join(this);
     const { schema } = placeOf(options.url);
     this.#names = this.#pool.namesIn(schema);
     this.#sized = schema === undefined ? 'ofDatabase' : 'ofSchema';
@@ -83,7 +83,7 @@ export class Connections {
 
   /** A connection for one transaction; the caller gives it back. Rejects when no connection is free in time. */
   take(): Promise<pg.PoolClient> {
-    return this.#pool.take();
+    return this.#pool.take(this);
   }
 
   /** When the plans of a connection were made; undefined: it has none. Whoever makes them anew says so to all stores there. */
@@ -135,7 +135,7 @@ export class Connections {
   }
 
   close(): Promise<void> {
-    return this.#pool.leave();
+    return this.#pool.leave(this);
   }
 
   #translate(text: string): Translated {

@@ -107,7 +107,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
 /** Throws `StoreUnavailable` when the server hangs: what comes next may take its time. */
 async function checkAnswers(pool: ConnectionPool): Promise<void> {
   try {
-    const client = await pool.take();
+    const client = await pool.take(pool);
     try {
       await client.query('select 1');
       client.release();

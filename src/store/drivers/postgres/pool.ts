@@ -1,6 +1,7 @@
 /** Connections to one database of a PostgreSQL server, for all stores of this worker that are there. */
 import pg from 'pg';
 import type { Clock } from '../../../engine/ports.ts';
+import { Shares } from './shares.ts';
 import { cutUnlessEnded, streamOf } from './stream.ts';
 
 export interface PoolOptions {
@@ -21,16 +22,18 @@ export class ConnectionPool {
   readonly #pool: pg.Pool;
   readonly #clock: Clock;
   readonly #open = new Set<pg.ClientBase>();
-  readonly #taken = new Set<pg.ClientBase>();
+  /** By whom. */
+  readonly #taken = new Map<pg.ClientBase, object>();
+  readonly #shares: Shares;
   readonly #namesBySchema = new Map<string | undefined, Map<string, string>>();
   /** The error that broke a connection while no statement was under way. */
   readonly #ends = new WeakMap<pg.ClientBase, Error>();
-  #users = 0;
   #isClosed = false;
 
   constructor({ url, connectionsMax, timeoutMs, clock }: PoolOptions) {
     this.timeoutMs = timeoutMs;
     this.#clock = clock;
+    this.#shares = new Shares({ connectionsMax, timeoutMs, clock });
     this.#pool = new pg.Pool({
       ...clientOptions(url, timeoutMs),
       query_timeout: timeoutMs,
@@ -47,15 +50,26 @@ export class ConnectionPool {
       this.#open.add(client);
       streamOf(client).once('close', () => this.#open.delete(client));
     });
-    this.#pool.on('acquire', (client) => this.#taken.add(client));
     this.#pool.on('release', (_, client) => {
+      const user = this.#taken.get(client);
       this.#taken.delete(client);
       if (this.#isClosed) cutUnlessEnded(client, this.#clock);
+      // Once the pool has it back.
+      if (user) queueMicrotask(() => this.#shares.giveBack(user));
     });
   }
 
-  async take(): Promise<pg.PoolClient> {
-    return await this.#pool.connect();
+  /** For a store that has joined, or one that is about to. The caller gives it back. Rejects when none is free in time. */
+  async take(user: object): Promise<pg.PoolClient> {
+    await this.#shares.take(user);
+    try {
+      const client = await this.#pool.connect();
+      this.#taken.set(client, user);
+      return client;
+    } catch (error) {
+      this.#shares.giveBack(user);
+      throw error;
+    }
   }
 
   /**
@@ -79,15 +93,14 @@ export class ConnectionPool {
   }
 
   /** One more store uses it. */
-  join(): this {
-    this.#users += 1;
+  join(user: object): this {
+    this.#shares.join(user);
     return this;
   }
 
   /** A store uses it no more. The last one closes it. */
-  async leave(): Promise<void> {
-    this.#users -= 1;
-    if (this.#users > 0) return;
+  async leave(user: object): Promise<void> {
+    if (this.#shares.leave(user) > 0) return;
     this.#isClosed = true;
     for (const client of this.#open) if (!this.#taken.has(client)) cutUnlessEnded(client, this.#clock);
     await this.#pool.end();
