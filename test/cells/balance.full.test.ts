@@ -1,0 +1,107 @@
+/** A cell is emptied while its projects are in use, by a command that is killed again and again. */
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { eventually } from '../support/eventually.ts';
+import { freshDatabase } from '../support/postgres/shared.ts';
+import { SeededRandom } from '../support/seeded-random.ts';
+import { type ServerHere, serveHere } from '../support/server-here.ts';
+import { giveCommand } from '../support/waypost-command.ts';
+import { runWaypost, WaypostProcess } from '../support/waypost-process.ts';
+
+const PROJECTS = ['one', 'a', 'b', 'c', 'd'];
+const KILLS = 4;
+
+let folder: string;
+let env: Record<string, string>;
+let receiver: Server;
+let received: string[];
+let server: ServerHere;
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'waypost-balance-'));
+  received = [];
+  receiver = createServer(async (request, response) => {
+    received.push(Buffer.concat(await request.toArray()).toString());
+    response.end();
+  });
+  receiver.listen(0, '127.0.0.1');
+  await once(receiver, 'listening');
+  env = {
+    WAYPOST_DATABASE_URL: await freshDatabase(),
+    WAYPOST_DATA_DIR: folder,
+    WAYPOST_ALLOW_DESTINATIONS: '127.0.0.1',
+  };
+  const [first, ...others] = PROJECTS;
+  await done('init', '--project', first ?? '');
+  for (const name of others) await done('projects', 'create', name);
+  await done('cells', 'add', 'second', '--schema', 'second');
+  server = await serveHere(['serve'], env);
+  await eventually('the second cell is open', () => server.events.some(({ event }) => event === 'cell_opened'));
+});
+afterEach(async () => {
+  await server.stop();
+  receiver.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+async function done(...args: string[]): Promise<string> {
+  const { code, stdout, stderr } = await giveCommand(args, env);
+  expect([code, code === 0 ? '' : stderr]).toEqual([0, '']);
+  return stdout;
+}
+
+/** Publishes to all projects in turns until it is stopped; answers what was accepted. */
+function publishing(): () => Promise<string[]> {
+  const accepted: string[] = [];
+  let isGoingOn = true;
+  const work = (async () => {
+    const tokens: string[] = [];
+    for (const project of PROJECTS)
+      tokens.push(JSON.parse(await done('tokens', 'create', '--project', project, '--scope', 'full', '--json')).token);
+    const url = `${server.url}/v2/publish/http://127.0.0.1:${(receiver.address() as AddressInfo).port}/`;
+    for (let count = 0; isGoingOn; count += 1) {
+      const token = tokens[count % tokens.length];
+      const body = `message ${count}`;
+      const { status } = await fetch(url, { method: 'POST', headers: { authorization: `Bearer ${token}` }, body });
+      expect([200, 503]).toContain(status);
+      if (status === 200) accepted.push(body);
+    }
+  })();
+  return async () => {
+    isGoingOn = false;
+    await work;
+    return accepted;
+  };
+}
+
+it('a cell that drains is emptied by calling a killed command again, and every message arrives once', async () => {
+  const random = new SeededRandom(4);
+  const stop = publishing();
+  await done('cells', 'drain', 'first');
+  for (let kill = 0; kill < KILLS; kill += 1) {
+    const balancing = new WaypostProcess(['cells', 'balance', '--yes'], env);
+    await eventually('a project is being moved', () => balancing.stderr.includes(' -> '));
+    const moved = balancing.stderr.length;
+    if (random.chance(0.5)) await eventually('another step', () => balancing.stderr.length > moved);
+    await balancing.kill();
+  }
+  const { code, stderr } = await runWaypost(['cells', 'balance', '--yes'], env);
+  expect([code, stderr]).toEqual([0, expect.stringContaining('moved: ')]);
+  const accepted = await stop();
+  expect(accepted.length).toBeGreaterThan(PROJECTS.length);
+  await eventually('all are received', () => new Set(received).size >= accepted.length);
+  expect(received.toSorted()).toEqual([...new Set(received)].toSorted());
+  expect(accepted.filter((body) => !received.includes(body))).toEqual([]);
+  const cells = JSON.parse(await done('cells', '--json'));
+  expect(cells).toMatchObject([
+    { projects: 0, moves: [] },
+    { projects: PROJECTS.length, moves: [] },
+  ]);
+  expect(await done('cells', 'balance')).toContain('No project has to move.');
+  expect(JSON.parse(await done('doctor', '--json')).isSound).toBe(true);
+}, 120_000);
