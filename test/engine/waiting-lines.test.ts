@@ -80,6 +80,21 @@ test('every other time a line of each project comes first that is not half as fa
   ]);
 });
 
+test('a project is as far behind as it was when its only line becomes proven, or is served', () => {
+  const inFlight = new InFlight(LIMITS, (line) => row.reclassify(line));
+  const [behind] = linesOf(1, 1) as [OriginLine];
+  const [farther] = linesOf(2, 1) as [OriginLine];
+  const row: WaitingLines = linesWith([behind, farther], inFlight);
+  row.noteLag(1, 15_000);
+  row.noteLag(2, 20_000);
+  inFlight.noteAnswer(behind, 0);
+  expect(inFlight.isProven(behind)).toBe(true);
+  expect(row.next(2, NONE)).toEqual({ lines: [behind, farther], fresh: 0 });
+  expect(row.next(2, NONE)).toEqual({ lines: [behind, farther], fresh: 0 });
+  row.moveToEnd(behind);
+  expect(row.next(2, NONE)).toEqual({ lines: [farther, behind], fresh: 0 });
+});
+
 test('who is there already keeps its turn when it is named again', () => {
   const [a, b] = linesOf(1, 2) as [OriginLine, OriginLine];
   const row = linesWith([a, b]);

@@ -79,22 +79,19 @@ export class WaitingLines {
     if (lines.proven.size + lines.unproven.size === 0) this.#byProject.delete(projectId);
   }
 
-  /** The line has become proven, or is so no more. */
+  /** The line has become proven, or is so no more. It keeps its turn, and its project does, also when it has no other. */
   reclassify(line: OriginLine): void {
     const turn = this.#turnOf(line);
-    if (turn === undefined) return;
-    this.delete(line);
-    this.#put(line, turn);
+    if (turn !== undefined) this.#put(line, turn);
   }
 
   /** The line was served and still has messages: it is last now, and so is its project, so that all get their turn. */
   moveToEnd(line: OriginLine): void {
     const { projectId } = readLine(line);
-    this.delete(line);
-    const others = this.#byProject.get(projectId);
+    const lines = this.#byProject.get(projectId);
     this.#byProject.delete(projectId);
-    if (others) this.#byProject.set(projectId, others);
-    this.add(line);
+    if (lines) this.#byProject.set(projectId, lines);
+    this.#put(line, this.#nextTurn());
   }
 
   /** A message of the project was claimed that had waited for `lagMs`. */
@@ -163,6 +160,8 @@ export class WaitingLines {
     const { projectId } = readLine(line);
     const lines = this.#byProject.get(projectId) ?? { lagMs: 0, proven: new Map(), unproven: new Map() };
     this.#byProject.set(projectId, lines);
+    lines.proven.delete(line);
+    lines.unproven.delete(line);
     lines[this.#inFlight.isProven(line) ? 'proven' : 'unproven'].set(line, turn);
   }
 
