@@ -18,6 +18,15 @@ export const ISOLATION_BUGS: Record<string, () => Sabotage> = {
   'the lines of all projects but one are taken for empty': () => altered(servingOne),
 };
 
+/** The same after an outage. */
+export const OUTAGE_BUGS: Record<string, () => Sabotage> = {
+  'a project that has just begun to wait has its turn like the others': () =>
+    claimingWith(({ freshLines = 0, linesToServe, ...request }) => ({
+      ...request,
+      linesToServe: [...linesToServe.slice(freshLines), ...linesToServe.slice(0, freshLines)],
+    })),
+};
+
 function claimingWith(change: (request: ClaimRequest) => ClaimRequest): Sabotage {
   return altered((store) => ({ claim: (request, nowMs) => store.messages.claim(change(request), nowMs) }));
 }

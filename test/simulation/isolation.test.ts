@@ -1,7 +1,8 @@
 /** P9 between two projects, on several seeds, and that each planted bug is found. */
 import { expect, test } from 'vitest';
 import { simulateIsolation } from './isolation.ts';
-import { ISOLATION_BUGS } from './isolation-planted-bugs.ts';
+import { ISOLATION_BUGS, OUTAGE_BUGS } from './isolation-planted-bugs.ts';
+import { simulateOutage } from './outage.ts';
 
 test.for([1, 2, 3, 4, 5])('P9: endpoints of one project that hang delay nothing of another (seed %i)', async (seed) => {
   expect(await simulateIsolation(seed)).toEqual([]);
@@ -13,4 +14,12 @@ test.for(Object.entries(ISOLATION_BUGS))('catches that %s', async ([, sabotage])
     promises.push(...(await simulateIsolation(seed, sabotage())).map(({ promise }) => promise));
   }
   expect(promises).toContain('P9');
+});
+
+test.for([1, 2])('P9: after an outage nobody waits for the backlogs of others (seed %i)', async (seed) => {
+  expect(await simulateOutage(seed)).toEqual([]);
+});
+
+test.for(Object.entries(OUTAGE_BUGS))('catches, after an outage, that %s', async ([, sabotage]) => {
+  expect((await simulateOutage(1, sabotage())).map(({ promise }) => promise)).toContain('P9');
 });

@@ -19,7 +19,7 @@ const PROMPT_MS = 500;
 /** How long the endpoint that both use takes. */
 const SHARED_MS = 1_000;
 
-const SETTINGS: EngineSettings = {
+export const ISOLATED: EngineSettings = {
   inFlightMax: 40,
   inFlightPerOriginMax: 10,
   inFlightBytesMax: 10_000_000,
@@ -45,7 +45,7 @@ interface Probe {
 export async function simulateIsolation(seed: number, sabotage: Sabotage = {}): Promise<Violation[]> {
   const random = new SeededRandom(seed);
   const driver = await openDatabase();
-  const world = new World({ random, drivers: [driver], settings: SETTINGS, sabotage });
+  const world = new World({ random, drivers: [driver], settings: ISOLATED, sabotage });
   const { clock, network } = world;
   try {
     void world.start();
@@ -111,13 +111,16 @@ function newcomer({ network }: World, nth: number): string {
   return origin;
 }
 
-function command(origin: string, { delayMs, timeoutMs }: { delayMs: number; timeoutMs?: number }): PublishCommand {
+export function command(
+  origin: string,
+  { delayMs, timeoutMs }: { delayMs: number; timeoutMs?: number },
+): PublishCommand {
   const settings = { dialect: 'upstash' as const, maxRetries: 0, ...(timeoutMs !== undefined && { timeoutMs }) };
   const options = { method: 'POST' as const, header: {}, explicitHeader: {}, settings };
   return { url: `${origin}/hook`, body: new Uint8Array(10), options: { ...options, ...(delayMs > 0 && { delayMs }) } };
 }
 
-async function publish(world: World, projectId: number, commands: PublishCommand[]): Promise<string[]> {
+export async function publish(world: World, projectId: number, commands: PublishCommand[]): Promise<string[]> {
   let ids: string[] | undefined;
   const publishing = world.engine?.publish(projectId, commands).then((published) => {
     ids = published.flatMap((outcome) => (outcome === 'tooManyQueues' ? [] : [outcome.messageId]));
@@ -142,7 +145,7 @@ function checkPromptness(world: World, probes: readonly Probe[]): void {
 
 /** Those that never answered have half of the places together, and their project nearly all of these while it is alone. */
 function checkHanging(world: World): void {
-  const half = SETTINGS.inFlightMax / 2;
+  const half = ISOLATED.inFlightMax / 2;
   const most = Math.max(
     ...world.starts.map(
       ({ running }) => running.filter(({ message }) => message.origin.startsWith('https://hanging')).length,
