@@ -1,13 +1,11 @@
 /** Puts the engine together: recovery first, then its loops, then it takes commands. */
-
 import { dailyLimitReached } from '../protocol/rate-limits.ts';
 import type { Engine } from './commands.ts';
 import type { DueLoop } from './due-loop.ts';
 import type { AttributeFilter } from './filters.ts';
 import { LiveFeeds } from './live/feed.ts';
 import type { AcceptContext, Draft } from './messages/accept.ts';
-import type { Accepted } from './messages/accepted.ts';
-import { savedOf } from './messages/accepted.ts';
+import { type Accepted, savedOf } from './messages/accepted.ts';
 import { type DeadRetryOverride, succeed } from './messages/dead-retry.ts';
 import { Dispatcher } from './messages/dispatcher.ts';
 import {

@@ -9,7 +9,7 @@ import { MOVE_TRIALS, SERVER_TRIALS } from './proof/trials.ts';
 import { type CellsWorld, openCellsWorld } from './proof/world.ts';
 
 // Another number explores other moments; a failure prints the one it had.
-const SEED = Number(process.env['WAYPOST_CELLS_SEED'] ?? 20_261_123);
+const SEED = Number(process.env['CELLS_PROOF_SEED'] ?? 20_261_123);
 
 describe(`six cells on three servers (seed ${SEED})`, () => {
   let world: CellsWorld;
