@@ -1,6 +1,6 @@
 /**
  * What do cells cost? A message with 1, 4 and 16 cells on one PostgreSQL, with the same load for each cell, in turns; and a server that
- * has nothing to do, with 64 of them and with one.
+ * has nothing to do, with 64 of them and with one: right after its start, when all are open, and later, when they rest.
  */
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -47,6 +47,7 @@ export interface LoadedFigures {
 
 export interface IdleFigures {
   cells: number;
+  state: 'open' | 'at rest';
   /** Of one core. */
   cpuPercent: number;
   postgresCpuPercent: number;
@@ -73,9 +74,13 @@ export async function measureCells(options: CellsOptions): Promise<CellsFigures>
       }
     }
     for (const cells of options.idleCells) {
-      const figures = await withCells(server, { cells, projects: 1 }, (at) => measureIdle(at, options));
-      idle.push(figures);
-      options.onFigures?.(figures);
+      await withCells(server, { cells, projects: 1 }, async (at) => {
+        for (const state of ['open', 'at rest'] as const) {
+          const figures = await measureIdle(at, state, options);
+          idle.push(figures);
+          options.onFigures?.(figures);
+        }
+      });
     }
     return { loaded: [...Map.groupBy(loaded, ({ cells }) => cells).values()].map(medians), idle };
   } finally {
@@ -160,13 +165,20 @@ async function measureLoad(at: At, receiver: Receiver, options: CellsOptions): P
 
 /** After the last arrival its outcome is still to be saved. */
 const SETTLED_MS = 100;
-/** What comes with the start is over. */
-const CALM_MS = 5_000;
+/** What comes with the start is over; after `open` was measured, all cells rest. */
+const CALM_MS = { open: 5_000, 'at rest': 25_000 };
+/** Cells that are open stay so for half a minute. */
+const OPEN_MS = 20_000;
 
-async function measureIdle({ cells, waypost, server, databaseUrl }: At, options: CellsOptions): Promise<IdleFigures> {
-  await sleep(CALM_MS);
+async function measureIdle(
+  { cells, waypost, server, databaseUrl }: At,
+  state: IdleFigures['state'],
+  options: CellsOptions,
+): Promise<IdleFigures> {
+  await sleep(CALM_MS[state]);
+  const seconds = state === 'open' ? OPEN_MS / 1_000 : options.idleSeconds;
   const cpu = startCpuMeter({ waypost: [waypost.pid], postgres: [server.pid] });
-  await sleep(options.idleSeconds * 1_000);
+  await sleep(seconds * 1_000);
   const { waypost: waypostSeconds = 0, postgres: postgresSeconds = 0 } = cpu.read();
   const connections = await onDatabase(databaseUrl, async (client) => {
     const { rows } = await client.query<{ count: number }>(
@@ -176,8 +188,9 @@ async function measureIdle({ cells, waypost, server, databaseUrl }: At, options:
   });
   return {
     cells,
-    cpuPercent: (waypostSeconds / options.idleSeconds) * 100,
-    postgresCpuPercent: (postgresSeconds / options.idleSeconds) * 100,
+    state,
+    cpuPercent: (waypostSeconds / seconds) * 100,
+    postgresCpuPercent: (postgresSeconds / seconds) * 100,
     residentMiB: residentMebibytes(waypost.pid),
     connections,
   };
@@ -195,7 +208,7 @@ function medians(rounds: LoadedFigures[]): LoadedFigures {
 /** One line while it runs. */
 export function cellsLine(figures: LoadedFigures | IdleFigures): string {
   if ('connections' in figures) {
-    return `${figures.cells} idle cells: CPU ${figures.cpuPercent.toFixed(1)} %, RSS ${figures.residentMiB.toFixed(0)} MiB, ${figures.connections} connections`;
+    return `${figures.cells} idle cells, ${figures.state}: CPU ${figures.cpuPercent.toFixed(1)} %, RSS ${figures.residentMiB.toFixed(0)} MiB, ${figures.connections} connections`;
   }
   return `${figures.cells} cells: CPU ${(figures.waypostCpuMs + figures.postgresCpuMs).toFixed(0)} ms${figures.missing === 0 ? '' : `, ${figures.missing} MISSING`}`;
 }
@@ -209,8 +222,8 @@ export function cellsTable({ loaded, idle }: CellsFigures): string {
     one ? (both(each) / both(one)).toFixed(2) : '-',
     String(each.missing),
   ]);
-  const rest = idle.map(({ cells, cpuPercent, postgresCpuPercent, residentMiB, connections }) => [
-    `${cells} cells`,
+  const rest = idle.map(({ cells, state, cpuPercent, postgresCpuPercent, residentMiB, connections }) => [
+    `${cells} cells, ${state}`,
     ...[cpuPercent, postgresCpuPercent, residentMiB].map((value) => value.toFixed(1)),
     String(connections),
   ]);

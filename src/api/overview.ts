@@ -4,7 +4,7 @@ import type { ExplainedBacklog } from '../engine/messages/explain.ts';
 import type { Failures } from '../engine/unfinished.ts';
 import { type Answer, answer } from './answer.ts';
 import type { Call, Route, Services } from './route.ts';
-import { Count, exactly, Ms, Text, UnfinishedReasonSchema } from './schemas.ts';
+import { CellName, Count, exactly, Ms, Text, UnfinishedReasonSchema } from './schemas.ts';
 
 const CountedSchema = exactly(
   { count: Count, isAtLeast: Type.Boolean({ description: 'there may be more, which were not counted' }) },
@@ -51,6 +51,7 @@ const OverviewSchema = exactly(
       ),
     }),
     retention: exactly({ logs: Span, dlq: Span }),
+    cell: CellName,
     storage: Type.Optional(
       exactly(
         {
@@ -78,6 +79,7 @@ export function overviewRoutes({ engine, tokens }: Services): Route[] {
       ...backlogView(backlog),
       ...failuresView(failures),
       retention: { logs: logsMs, dlq: dlqMs },
+      cell: engine.cellOf(projectId),
       storage: isSecret ? undefined : storage,
     });
   }

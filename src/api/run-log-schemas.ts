@@ -2,7 +2,7 @@
 import { Type } from '@sinclair/typebox';
 import { UNFINISHED_REASONS } from '../engine/messages/explain.ts';
 import { LOG_STATES, RUN_LOG_STATES } from '../engine/model.ts';
-import { Count, exactly, HeaderMapSchema, Ms, Text } from './schemas.ts';
+import { CellName, Count, exactly, HeaderMapSchema, Ms, Text } from './schemas.ts';
 
 const oneOf = <Name extends string>(...names: Name[]) => Type.Union(names.map((name) => Type.Literal(name)));
 const optional = Type.Optional;
@@ -163,6 +163,7 @@ export const RunExplanationSchema = exactly(
     eventId: optional(Text),
     url: optional(Text),
     invokedWorkflowRunId: optional(Text),
+    cell: CellName,
   },
   'RunExplanation',
 );

@@ -75,6 +75,10 @@ const explanation = {
   due: Type.Optional(Ms),
 };
 
+export const CellName = Type.Optional(
+  Type.String({ minLength: 1, description: 'where the project lives, if there are several cells' }),
+);
+
 export const ExplanationSchema = exactly(
   {
     ...explanation,
@@ -84,6 +88,7 @@ export const ExplanationSchema = exactly(
     queueName: Type.Optional(Text),
     ahead: Type.Optional(Type.Integer({ minimum: 0, description: 'messages of its queue that go before it' })),
     flowControlKey: Type.Optional(Text),
+    cell: CellName,
   },
   'Explanation',
 );

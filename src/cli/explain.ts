@@ -5,6 +5,8 @@ import { plain } from './plain.ts';
 
 interface Explained {
   explanation: string;
+  /** Absent while there is only one. */
+  cell?: string;
 }
 
 /** By what an id can name, the most likely first. */
@@ -34,7 +36,8 @@ export const explain = commandOf('explain', {
     example: 'explain msg_42',
     async run(call) {
       const answer = await explained(call);
-      return show(call, answer, plain(answer.explanation));
+      const { explanation, cell } = answer;
+      return show(call, answer, plain(cell === undefined ? explanation : `${explanation} In the cell "${cell}".`));
     },
   },
 });

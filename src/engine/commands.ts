@@ -11,6 +11,15 @@ import type { WorkflowCommands } from './runs/workflows.ts';
 import type { ScheduleCommand } from './schedules/commands.ts';
 import type { UnfinishedFilter } from './unfinished.ts';
 
+/** A cell as a worker has it. */
+export interface CellState {
+  name: string;
+  /** Attempts of this worker under way there. */
+  inFlight: number;
+  /** Whether it cannot be reached, as far as is known. */
+  isAway: boolean;
+}
+
 export interface Engine extends WorkflowCommands {
   /** Commands and reads that need only the store. */
   readonly storeOf: (projectId: ProjectId) => ProjectStore;
@@ -24,6 +33,10 @@ export interface Engine extends WorkflowCommands {
   readonly workersAlive: number | undefined;
   /** The others of them that claim messages. */
   readonly otherWorkers: readonly WorkerId[];
+  /** The cells, as this worker has them; empty when there is only one. */
+  readonly cells: readonly CellState[];
+  /** The name of the cell in which the project lives; `undefined`: there is only one. */
+  cellOf(projectId: ProjectId): string | undefined;
 
   /**
    * Throws `Overloaded` (503) when a publish of the project would be turned away now. The API asks before it reads a

@@ -1,6 +1,6 @@
 /** Puts the engine together: recovery first, then its loops, then it takes commands. */
 import { dailyLimitReached } from '../protocol/rate-limits.ts';
-import type { Engine } from './commands.ts';
+import type { CellState, Engine } from './commands.ts';
 import type { DueLoop } from './due-loop.ts';
 import type { AttributeFilter } from './filters.ts';
 import { LiveFeeds } from './live/feed.ts';
@@ -336,6 +336,12 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
 
   get workersAlive(): number | undefined {
     return this.#heartbeat?.workersAlive;
+  }
+
+  readonly cells: readonly CellState[] = [];
+
+  cellOf(): undefined {
+    return undefined;
   }
 
   get otherWorkers(): readonly WorkerId[] {

@@ -118,6 +118,9 @@ it('finds a message of any cell through any worker, by an id that no other cell 
   expect(await found.json()).toMatchObject({
     events: expect.arrayContaining([expect.objectContaining({ messageId })]),
   });
+  const headers = { authorization: `Bearer ${token}` };
+  const explained = await fetch(`${two.url}/v2/messages/${messageId}/explain`, { headers });
+  expect(await explained.json()).toMatchObject({ cell: 'second' });
 });
 
 it('moves a project to another cell and back while it is in use, and delivers everything once', async () => {

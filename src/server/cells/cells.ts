@@ -121,6 +121,13 @@ export class Cells {
     return this.#options.accounts.cells.find(({ cellId }) => cellId === FIRST_CELL)?.name ?? '';
   }
 
+  /** Of the cell in which the project lives; `undefined`: there is only one. */
+  nameOf(projectId: ProjectId): string | undefined {
+    const { accounts } = this.#options;
+    const cellId = accounts.residents.get(projectId)?.cellId ?? FIRST_CELL;
+    return accounts.cells.find((cell) => cell.cellId === cellId)?.name;
+  }
+
   /** Whether an engine of this worker has the message of this claim, wherever its project lives by now. */
   hold(claimToken: ClaimToken): boolean {
     return this.engines.some((engine) => engine.holds(claimToken));

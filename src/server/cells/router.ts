@@ -74,6 +74,14 @@ export function engineOver(cells: Cells, clock: Clock): Engine {
     get otherWorkers() {
       return cells.first.otherWorkers;
     },
+    get cells() {
+      const states = [...cells.others].map(({ name, opened, isAway }) => ({
+        ...{ name, inFlight: opened?.engine.inFlight ?? 0, isAway },
+      }));
+      if (states.length === 0) return states;
+      return [{ name: cells.firstName, inFlight: cells.first.inFlight, isAway: false }, ...states];
+    },
+    cellOf: (projectId) => cells.nameOf(projectId),
     hasCall: (claimToken) => cells.engines.some((engine) => engine.hasCall(claimToken)),
     holds: (claimToken) => cells.hold(claimToken),
     ping: () => ping(cells, clock),

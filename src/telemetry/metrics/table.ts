@@ -100,6 +100,19 @@ export const METRICS = {
     label: { name: 'project', values: [] },
     meaning: 'Of these, those of the 20 projects with the most; a project without any is left out.',
   },
+  waypost_in_flight_by_cell: {
+    kind: 'gauge',
+    of: 'worker',
+    label: { name: 'cell', values: [] },
+    meaning: 'Attempts under way in each cell; no series while there is only one.',
+  },
+  waypost_cell_away: {
+    kind: 'gauge',
+    of: 'process',
+    label: { name: 'cell', values: [] },
+    meaning:
+      'Whether a worker could not open the cell when it last tried, as 1 or 0; no series while there is only one.',
+  },
   waypost_workers: {
     kind: 'gauge',
     of: 'store',

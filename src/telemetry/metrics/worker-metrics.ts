@@ -16,7 +16,7 @@ const PROJECTS_MAX = 20;
 
 /** What is known once the worker is put together. */
 export interface Watched {
-  engine: Pick<Engine, 'inFlight' | 'busiestProjects' | 'workersAlive'>;
+  engine: Pick<Engine, 'inFlight' | 'busiestProjects' | 'workersAlive' | 'cells'>;
   projectName: (projectId: ProjectId) => string;
   clock: Clock;
   /** Present where traces are collected. */
@@ -138,6 +138,8 @@ export class WorkerMetrics implements Metrics {
     to.set('waypost_in_flight', engine.inFlight);
     const busiest = engine.busiestProjects(PROJECTS_MAX).map(([id, count]) => [projectName(id), count] as const);
     to.setAll('waypost_in_flight_by_project', new Map(busiest));
+    to.setAll('waypost_in_flight_by_cell', new Map(engine.cells.map(({ name, inFlight }) => [name, inFlight])));
+    to.setAll('waypost_cell_away', new Map(engine.cells.map(({ name, isAway }) => [name, isAway ? 1 : 0])));
     if (!store) return;
     to.set('waypost_workers', engine.workersAlive ?? store.workers);
     const sample = this.#sampler?.latest;

@@ -42,7 +42,13 @@ describe('several workers in one process', () => {
     const [first, other] = [open(clock), open(clock)];
     const store = { backlog: { readTotals: async () => TOTALS }, workers: 2 };
     const projectName = (id: number) => `project-${id}`;
-    const busy = (...all: [number, number][]) => ({ inFlight: 3, workersAlive: undefined, busiestProjects: () => all });
+    const busy = (...all: [number, number][]) => ({
+      ...{ inFlight: 3, workersAlive: undefined, busiestProjects: () => all },
+      cells: [
+        { name: 'first', inFlight: 1, isAway: false },
+        { name: 'second', inFlight: 2, isAway: true },
+      ],
+    });
     first.watch({ engine: busy([1, 2], [2, 1]), projectName, clock, store });
     other.watch({ engine: busy([1, 3]), projectName, clock });
     first.answered(true, 200, 3);
@@ -61,6 +67,11 @@ describe('several workers in one process', () => {
       ['waypost_in_flight_by_project{project="project-1"}', 5],
       ['waypost_in_flight_by_project{project="project-2"}', 1],
     ]);
+    expect(sampleOf(told, 'waypost_in_flight_by_cell{cell="second"}')).toBe(4);
+    expect([...(told.get('waypost_cell_away')?.samples ?? [])]).toEqual([
+      ['waypost_cell_away{cell="first"}', 0],
+      ['waypost_cell_away{cell="second"}', 1],
+    ]);
     expect(sampleOf(told, 'waypost_workers')).toBe(2);
     expect(sampleOf(told, 'waypost_backlog_messages{state="scheduled"}')).toBe(4);
     expect(sampleOf(told, 'waypost_dlq_entries')).toBe(2);
@@ -76,7 +87,7 @@ describe('what only the store knows', () => {
     const clock = new SimulatedClock();
     const metrics = open(clock);
     metrics.watch({
-      engine: { inFlight: 0, workersAlive: 3, busiestProjects: () => [] },
+      engine: { inFlight: 0, workersAlive: 3, busiestProjects: () => [], cells: [] },
       projectName: String,
       clock,
       store: { backlog: { readTotals }, workers: 1 },

@@ -120,7 +120,7 @@ function within(ms: number | null): string {
 }
 
 function Standing({
-  of: { unfinished, waiting, active, held, oldestDue, heldBack, dlq, failures, retention, storage },
+  of: { unfinished, waiting, active, held, oldestDue, heldBack, dlq, failures, retention, storage, cell },
 }: {
   of: AnswerOf<'getOverview'>;
 }) {
@@ -156,6 +156,7 @@ function Standing({
               ['Logs are kept for', duration(retention.logs)],
               ['The DLQ is kept for', duration(retention.dlq)],
               ['The database holds', storage && storageText(storage)],
+              ['Lives in the cell', cell],
             ]}
           />
         </Panel>
