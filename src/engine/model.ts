@@ -19,6 +19,17 @@ export type MadeDue = 'due' | 'attempting' | 'ofRun' | 'missing';
 export type MessageId = string;
 /** Numbers the stores of an installation that has several; the first one is 1. */
 export type CellId = number;
+/**
+ * How many numbers a cell has of each kind, so that what is numbered in one cell is new to every other. A thousand cells
+ * are below 2^53. At 10,000 messages a second a range lasts for years.
+ */
+export const NUMBERS_OF_CELL = 2 ** 43;
+
+/** The cell that has given out the number. */
+export function cellOfNumber(number: number): CellId {
+  return Math.ceil(number / NUMBERS_OF_CELL);
+}
+
 /** The one with the directory. */
 export const FIRST_CELL: CellId = 1;
 

@@ -5,6 +5,7 @@ import type { Saved } from '../../src/engine/messages/accepted.ts';
 import { Intake } from '../../src/engine/messages/intake.ts';
 import type { DeliverySlots } from '../../src/engine/messages/placement.ts';
 import type { NewMessage } from '../../src/engine/model.ts';
+import { NUMBERS_OF_CELL } from '../../src/engine/model.ts';
 import { ActiveRuns } from '../../src/engine/runs/active-runs.ts';
 import type { Notified, WaitCommand } from '../../src/engine/runs/run-commands.ts';
 import type {
@@ -454,6 +455,31 @@ describe('a notification', () => {
     expect(await bench.notify()).toHaveLength(1_050);
     expect(bench.store.calls.filter((name) => name === 'resolveWaiters')).toHaveLength(6);
     expect(bench.store.waiters).toHaveLength(1_050);
+  });
+
+  test('wakes waiters that came with a move from a cell with larger numbers, and passes over those since', async () => {
+    const bench = new Bench();
+    for (const key of [1, 2, 3]) await bench.wait(bench.store.add(run(key)));
+    const ofAnotherCell = ({ record, ...rest }: Waiter, nth: number): Waiter => ({
+      ...rest,
+      record: { ...record, key: 5 * NUMBERS_OF_CELL + nth + 1 },
+    });
+    const [here, ...moved] = bench.store.waiters as [Waiter, ...Waiter[]];
+    bench.store.waiters = [here, ...moved.map(ofAnotherCell)];
+    const { resolveWaiters } = bench.store;
+    bench.store.resolveWaiters = async (resolutions) => {
+      bench.store.resolveWaiters = resolveWaiters;
+      const answers = await resolveWaiters.call(bench.store, resolutions);
+      await bench.wait(run(1), 2); // it waits for the same event again
+      bench.store.waiters.sort((a, b) => a.record.key - b.record.key);
+      return answers;
+    };
+    expect((await bench.notify('x'.repeat(2 * 1024 * 1024))).map(({ runId }) => runId)).toEqual([
+      'wfr_1',
+      'wfr_2',
+      'wfr_3',
+    ]);
+    expect(bench.store.waiters).toHaveLength(1);
   });
 
   test('saves the pieces of a page one behind another, before what the first of them woke goes out', async () => {

@@ -6,7 +6,16 @@
 import { quotaExceeded, runOver } from '../../protocol/errors.ts';
 import { mintMessageId } from '../../protocol/ids.ts';
 import type { Run, RunKey } from '../../workflow/model.ts';
-import type { Message, MessageId, MessageKey, Millis, NewMessage, ProjectId } from '../model.ts';
+import {
+  cellOfNumber,
+  type Message,
+  type MessageId,
+  type MessageKey,
+  type Millis,
+  type NewMessage,
+  NUMBERS_OF_CELL,
+  type ProjectId,
+} from '../model.ts';
 import type { Randomness } from '../ports.ts';
 import { STALE, untilCurrent } from '../until-current.ts';
 import type { Numbers } from '../workers/numbers.ts';
@@ -151,13 +160,16 @@ export class RunWaits implements WaiterCommands {
     while (true) {
       const page = { afterKey, count, ...(runKey !== undefined && { runKey }) };
       const listed = await store.waiters.listWaiters(projectId, eventId, page);
-      const waiting = listed.filter(({ record }) => record.key < endKey);
-      const last = waiting.at(-1);
+      const last = listed.at(-1);
       if (last === undefined) return;
+      const waiting = listed.filter(({ record }) => isBefore(record.key, endKey));
+      // What has come since is passed over. What has larger numbers than that came with a move.
+      const isPast = !isBefore(last.record.key, endKey);
+      afterKey = isPast ? cellOfNumber(endKey) * NUMBERS_OF_CELL : last.record.key;
+      if (waiting.length === 0) continue;
       const resultOf = (record: Message, atMs: Millis) => notifiedResult(record, event, atMs);
       const woken = await Promise.all(piecesOf(waiting).map((piece) => wake(piece, 'event', resultOf, this.#deps)));
       yield woken.flat().map(notifiedOf);
-      afterKey = last.record.key;
     }
   }
 
@@ -170,6 +182,14 @@ export class RunWaits implements WaiterCommands {
     if (saved === 'over') active.forget(projectId, id);
     return saved === 'saved';
   }
+}
+
+/**
+ * Whether the waiter had registered when `endKey` was taken, of this cell. Those with a number of another cell had: they came
+ * with the project.
+ */
+function isBefore(key: MessageKey, endKey: MessageKey): boolean {
+  return key < endKey || cellOfNumber(key) !== cellOfNumber(endKey);
 }
 
 /** How many waiters are read together: the result of each repeats the event. */

@@ -4,18 +4,12 @@
  * The store of the first cell is also the directory: the list of cells, and the cell of each project. Each cell has a
  * row for each project that lives in it.
  */
-import { type CellId, FIRST_CELL } from '../../../engine/model.ts';
+import { type CellId, FIRST_CELL, NUMBERS_OF_CELL } from '../../../engine/model.ts';
 import type { Cell, Project } from '../../../engine/stores.ts';
 import type { Queries, Transaction } from '../../driver.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { read, write } from '../operation.ts';
 import { noteChange } from './version.ts';
-
-/**
- * How many numbers a cell has of each kind, so that what is numbered in one cell is new to every other. A thousand cells
- * are below 2^53. At 10,000 messages a second a range lasts for years.
- */
-const NUMBERS_OF_CELL = 2 ** 43;
 
 /** `until`: the number behind the last one. */
 export function rangeOf(cellId: CellId): { first: number; until: number } {

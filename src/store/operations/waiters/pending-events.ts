@@ -1,4 +1,5 @@
 /** Which notifications are saved for waits that a run has not begun yet? */
+import { NUMBERS_OF_CELL } from '../../../engine/model.ts';
 import type { PendingEventLimits } from '../../../engine/runs/stores.ts';
 import type { Queries, Transaction } from '../../driver.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
@@ -16,11 +17,15 @@ interface PendingEventPlace {
   eventId: string;
 }
 
+/** What was numbered in another cell came with a move: before all that this cell has numbered since. */
+const OLDEST_FIRST = `order by case when key > (select until - ${NUMBERS_OF_CELL} from numbers where name = 'keys and tokens')
+  and key <= (select until from numbers where name = 'keys and tokens') then 1 else 0 end, key`;
+
 /** The oldest for an event. */
 export const nextPendingEvent = read(
   async (queries: Queries, { runKey, eventId }: PendingEventPlace): Promise<PendingEventRow | null> => {
     const [row] = await queries.query<PendingEventRow>(
-      'select key, body from mail where run_key = ? and event_id = ? order by key limit 1',
+      `select key, body from mail where run_key = ? and event_id = ? ${OLDEST_FIRST} limit 1`,
       [runKey, eventId],
     );
     return row ?? null;
@@ -33,7 +38,7 @@ export async function nextPendingEventKey(
   { runKey, eventId }: PendingEventPlace,
 ): Promise<number | null> {
   const [row] = await tx.query<{ key: number }>(
-    'select key from mail where run_key = ? and event_id = ? order by key limit 1',
+    `select key from mail where run_key = ? and event_id = ? ${OLDEST_FIRST} limit 1`,
     [runKey, eventId],
   );
   return row?.key ?? null;
