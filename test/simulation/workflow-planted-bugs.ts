@@ -190,15 +190,18 @@ function positionOf(accepted: Accepted): number {
 
 function withoutLatestEntry(store: Store): Partial<StoreMethods> {
   return {
-    readJournal: async (runKey, range) => {
-      const entries = await store.runs.readJournal(runKey, range);
+    readJournal: async (projectId, runKey, range) => {
+      const entries = await store.runs.readJournal(projectId, runKey, range);
       return entries.length > 1 ? entries.slice(0, -1) : entries;
     },
   };
 }
 
 function withoutFetching(store: Store): Partial<StoreMethods> {
-  return { readJournal: async (runKey, range) => (range === undefined ? [] : store.runs.readJournal(runKey, range)) };
+  return {
+    readJournal: async (projectId, runKey, range) =>
+      range === undefined ? [] : store.runs.readJournal(projectId, runKey, range),
+  };
 }
 
 function endingTooEarly(store: Store): Partial<StoreMethods> {
@@ -429,7 +432,9 @@ function laterMessages(store: Store, alter: (message: Message) => Message): Part
 }
 
 function resumingFromScratch(store: Store): Partial<StoreMethods> {
-  return { outlineJournal: async (runKey) => (await store.deadRuns.outlineJournal(runKey)).slice(0, 1) };
+  return {
+    outlineJournal: async (projectId, runKey) => (await store.deadRuns.outlineJournal(projectId, runKey)).slice(0, 1),
+  };
 }
 
 /** The other pieces are lost. */

@@ -260,7 +260,7 @@ const ROW_RACES: Record<string, AnyRace> = {
     first: (world, { run, made }) => settleWithResult(world, run, made[0], 3),
     second: (world, { run, made }) => settleWithResult(world, run, made[1], 4),
     holds: async (_, { store }, { run }) => {
-      const positions = (await store.runs.readJournal(run.key)).map(({ position }) => position);
+      const positions = (await store.runs.readJournal(run.projectId, run.key)).map(({ position }) => position);
       return positions.length === 5 && new Set(positions).size === 5;
     },
   }),

@@ -158,7 +158,7 @@ export async function useRuns(world: World): Promise<void> {
   }
   const run = await store.runs.findActiveRun(PROJECT, 'child');
   await store.runs.findRun(PROJECT, first.key);
-  await store.runs.readJournal(first.key);
+  await store.runs.readJournal(first.projectId, first.key);
   await store.runs.findRecords(PROJECT, run?.invokers ?? []);
   const after = { runKey: -1, key: -1 };
   await store.runs.findParked({ projectId: PROJECT, after, limit: 10 });
@@ -219,7 +219,7 @@ async function useDeadRuns(world: World): Promise<void> {
   }
   await store.deadRuns.findDeadRuns({ projectId: PROJECT, dlqIds: [dlqId] });
   await store.deadRuns.deleteDeadRuns({ projectId: PROJECT, dlqIds: [dlqId] });
-  await store.deadRuns.outlineJournal(1);
+  await store.deadRuns.outlineJournal(1, 1);
   await store.deadRuns.activeRunKeys(
     PROJECT,
     { urlPrefix: ['https://a'], fromMs: T0, toMs: T0 },

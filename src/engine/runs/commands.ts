@@ -34,7 +34,7 @@ export class RunCommands implements RunCommandsOfEngine {
   async readJournal(projectId: ProjectId, runId: string, runKey?: RunKey): Promise<JournalEntry[] | undefined> {
     const { store, active } = this.#deps;
     const run = await active.read(projectId, runId);
-    return run && (runKey ?? run.key) === run.key ? store.runs.readJournal(run.key) : undefined;
+    return run && (runKey ?? run.key) === run.key ? store.runs.readJournal(projectId, run.key) : undefined;
   }
 
   /** False when no such run is active. */

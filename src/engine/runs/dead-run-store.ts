@@ -123,7 +123,7 @@ export interface DeadRunStore {
   /** Returns how many existed. */
   deleteDeadRuns(args: InProject & { dlqIds: string[] }): Promise<number>;
   /** All entries of a journal in order, waits and invocations included. */
-  outlineJournal(runKey: RunKey): Promise<OutlinedEntry[]>;
+  outlineJournal(projectId: ProjectId, runKey: RunKey): Promise<OutlinedEntry[]>;
   /**
    * Removes the entry from the DLQ and begins the run, or changes nothing. Of a run in pieces it is the last one that
    * does this. Until then nothing of the run goes out, and lists do not show it. If the next piece does not come, or is

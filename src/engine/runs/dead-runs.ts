@@ -147,7 +147,7 @@ export class DeadRuns implements Commands {
     const [dead] = await store.deadRuns.findDeadRuns({ projectId, dlqIds: [dlqId] });
     if (!dead) return 'missing';
     const { run } = dead;
-    const { journal, unfinished } = choose(await store.deadRuns.outlineJournal(run.key));
+    const { journal, unfinished } = choose(await store.deadRuns.outlineJournal(projectId, run.key));
     const [first] = journal;
     if (!first) return 'unknown';
     const messages = await this.#messages(projectId, [...new Set([first.key, ...unfinished])]);
@@ -175,7 +175,7 @@ export class DeadRuns implements Commands {
     for (const { settings } of messages.values()) {
       if (!settings.invoke) continue;
       const run = await store.runs.findRun(projectId, settings.invoke.runKey);
-      const [first] = run ? await store.deadRuns.outlineJournal(run.key) : [];
+      const [first] = run ? await store.deadRuns.outlineJournal(projectId, run.key) : [];
       const [initial] = first ? await store.runs.findRecords(projectId, [first.key]) : [];
       if (!run || !initial) return undefined;
       children.set(run.key, { run, initial });

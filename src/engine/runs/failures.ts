@@ -54,7 +54,7 @@ async function failureCallbackOf(
   const { message } = claimed;
   const features = callback.features ?? run.config.features;
   const showsPayload = wantsPayloadOnly(features);
-  const [initial] = showsPayload ? await store.runs.readJournal(run.key, { toPosition: 0 }) : [];
+  const [initial] = showsPayload ? await store.runs.readJournal(run.projectId, run.key, { toPosition: 0 }) : [];
   const report = reportOf(claimed, ended);
   const body = encodeCallbackPayload({
     ...report,

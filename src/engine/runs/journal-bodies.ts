@@ -5,7 +5,7 @@
  */
 import { encodeEntry, joinEntries } from '../../workflow/journal.ts';
 import type { JournalEntry, RunKey } from '../../workflow/model.ts';
-import type { Claimed } from '../model.ts';
+import type { Claimed, ProjectId } from '../model.ts';
 import type { RunStore } from './stores.ts';
 
 /** Bytes of encoded entries that are kept. */
@@ -67,9 +67,9 @@ export class JournalBodies {
     if (place.bytes === 0) return EMPTY;
     if (run.callType === 'fromCallback') return undefined;
     // Another worker may still save a message in place of this one: then a journal that is kept here would be wrong.
-    if (run.init === 'unknown') return this.#readOnce(run.key, place.position);
+    if (run.init === 'unknown') return this.#readOnce(message.projectId, run.key, place.position);
     const known = this.#journals.get(run.key);
-    if (!known || known.upTo < place.position) return this.#read(run.key, place.position);
+    if (!known || known.upTo < place.position) return this.#read(message.projectId, run.key, place.position);
     this.#journals.delete(run.key);
     this.#journals.set(run.key, known);
     return bodyUpTo(known, place.position);
@@ -82,19 +82,25 @@ export class JournalBodies {
     const known = this.#journals.get(run.key);
     const range = { afterPosition, toPosition: place.position };
     if (known && known.upTo >= place.position) return bodyOfRange(known, range);
-    const entries = await this.#store.runs.readJournal(run.key, range);
+    const entries = await this.#store.runs.readJournal(message.projectId, run.key, range);
     return bodyOfRange(withEntries(NOTHING, entries, place.position), range);
   }
 
-  async #readOnce(runKey: RunKey, position: number): Promise<Uint8Array> {
-    const entries = await this.#store.runs.readJournal(runKey, { afterPosition: NOTHING.upTo, toPosition: position });
+  async #readOnce(projectId: ProjectId, runKey: RunKey, position: number): Promise<Uint8Array> {
+    const entries = await this.#store.runs.readJournal(projectId, runKey, {
+      afterPosition: NOTHING.upTo,
+      toPosition: position,
+    });
     return bodyUpTo(withEntries(NOTHING, entries, position), position);
   }
 
-  async #read(runKey: RunKey, position: number): Promise<Uint8Array> {
+  async #read(projectId: ProjectId, runKey: RunKey, position: number): Promise<Uint8Array> {
     const known = this.#journals.get(runKey);
     const { upTo } = known ?? NOTHING;
-    const missing = await this.#store.runs.readJournal(runKey, { afterPosition: upTo, toPosition: position });
+    const missing = await this.#store.runs.readJournal(projectId, runKey, {
+      afterPosition: upTo,
+      toPosition: position,
+    });
     const whole = withEntries(known ?? NOTHING, missing, position);
     // If the journal has changed here meanwhile, that version may have more entries.
     if (this.#journals.get(runKey) === known) this.#keep(runKey, whole);

@@ -43,7 +43,11 @@ export interface RunStore {
   /** Bytes of the journal, as deliveries show it, of the run with this id that has not ended. */
   journalBytes(args: InProject & { id: string }): Promise<number | undefined>;
   /** What deliveries show of the journal, in order: after `afterPosition` (default: from the start) up to `toPosition`. */
-  readJournal(runKey: RunKey, range?: { afterPosition?: number; toPosition?: number }): Promise<JournalEntry[]>;
+  readJournal(
+    projectId: ProjectId,
+    runKey: RunKey,
+    range?: { afterPosition?: number; toPosition?: number },
+  ): Promise<JournalEntry[]>;
   /** The waits, invocations and other entries that are kept, in the order of `keys`; missing ones are left out. */
   findRecords(projectId: ProjectId, keys: MessageKey[]): Promise<Message[]>;
   /** The first `limit` messages after `after` that are parked, by run, then by key: of one run, or of all. */

@@ -8,8 +8,9 @@ import { Alarm } from '../../engine/alarm.ts';
 import type { Engine } from '../../engine/commands.ts';
 import type { LogWatcher } from '../../engine/live/feed.ts';
 import { type CellId, type ClaimToken, FIRST_CELL, type Millis, type ProjectId } from '../../engine/model.ts';
-import { ProjectAway, StoreUnavailable } from '../../engine/store-errors.ts';
+import { StoreUnavailable } from '../../engine/store-errors.ts';
 import type { Store } from '../../engine/stores.ts';
+import { followed } from './followed.ts';
 import { type Opened, ServedCell, type ServedCellOptions } from './served-cell.ts';
 import { cellsServed } from './share.ts';
 
@@ -53,9 +54,7 @@ export class Cells {
     if (accounts.cells.length > 0) store.guardProjects();
     const cells: Cells = new Cells(options, {
       store,
-      engine: await options.createEngine(
-        followed(store, (projectId, settle) => cells.#settleAfterMove(projectId, settle)),
-      ),
+      engine: await options.createEngine(followed(store, (...args) => cells.#inCellOf(...args))),
     });
     accounts.onRead(() => cells.#follow());
     cells.#follow();
@@ -156,13 +155,9 @@ export class Cells {
     throw new StoreUnavailable(`the cell ${cellId} is not known yet`);
   }
 
-  /** What becomes of an attempt whose project has moved. */
-  async #settleAfterMove(
-    projectId: ProjectId,
-    settle: (store: Store) => ReturnType<Store['messages']['settle']>,
-  ): ReturnType<Store['messages']['settle']> {
+  async #inCellOf<T>(projectId: ProjectId, work: (store: Store) => Promise<T>): Promise<T> {
     await this.refresh(projectId);
-    return this.use(projectId, ({ store }) => settle(store));
+    return this.use(projectId, ({ store }) => work(store));
   }
 
   /** Goes by the accounts as they were just read: learns of new cells, and lets new projects live in theirs. */
@@ -199,40 +194,11 @@ export class Cells {
       ...this.#options,
       createEngine: (store) =>
         createEngine(
-          followed(store, (projectId, settle) => this.#settleAfterMove(projectId, settle)),
+          followed(store, (...args) => this.#inCellOf(...args)),
           cell.name,
         ),
     });
     this.#others.set(cell.cellId, served);
     return served;
   }
-}
-
-/**
- * The store of a cell as its engine sees it. An attempt that was under way when its project moved has been moved as one
- * that this worker has: what becomes of it is saved where the project lives now.
- */
-function followed(
-  store: Store,
-  settleAfterMove: (
-    projectId: ProjectId,
-    settle: (store: Store) => ReturnType<Store['messages']['settle']>,
-  ) => ReturnType<Store['messages']['settle']>,
-): Store {
-  const settle: Store['messages']['settle'] = async (settlement, nowMs) => {
-    try {
-      return await store.messages.settle(settlement, nowMs);
-    } catch (error) {
-      if (!(error instanceof ProjectAway && error.isGone)) throw error;
-      return settleAfterMove(error.projectId, (there) => there.messages.settle(settlement, nowMs));
-    }
-  };
-  const messages = { ...store.messages, settle };
-  return new Proxy(store, {
-    get: (target, name) => {
-      if (name === 'messages') return messages;
-      const member: unknown = Reflect.get(target, name);
-      return typeof member === 'function' ? member.bind(target) : member;
-    },
-  });
 }

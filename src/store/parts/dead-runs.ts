@@ -38,8 +38,8 @@ export function deadRunsOver(connection: Connection): DeadRunStore {
       return connection.write('deleteDeadRuns', { projectId, places });
     },
 
-    async outlineJournal(runKey) {
-      return (await connection.read('outlineJournal', { runKey })).map(decodeOutline);
+    async outlineJournal(projectId, runKey) {
+      return (await connection.read('outlineJournal', { projectId, runKey })).map(decodeOutline);
     },
 
     async retryRun(retry, nowMs) {

@@ -21,8 +21,8 @@ export function runsOver(connection: Connection): RunStore {
       return (await connection.read('journalBytes', { projectId, id })) ?? undefined;
     },
 
-    async readJournal(runKey, { afterPosition = -1, toPosition = Number.MAX_SAFE_INTEGER } = {}) {
-      const rows = await connection.read('readJournal', { runKey, afterPosition, toPosition });
+    async readJournal(projectId, runKey, { afterPosition = -1, toPosition = Number.MAX_SAFE_INTEGER } = {}) {
+      const rows = await connection.read('readJournal', { projectId, runKey, afterPosition, toPosition });
       return rows.map(decodeJournalEntry);
     },
 

@@ -80,7 +80,9 @@ export function checkpointConformance(open: OpenStore): void {
   it('leaves an entry that the journal has as it is, and names its message', async () => {
     const first = await called();
     await append(world(), first.message);
-    const [holder] = await world().store.runs.readJournal(first.message.key, { afterPosition: 0 });
+    const [holder] = await world().store.runs.readJournal(first.message.projectId, first.message.key, {
+      afterPosition: 0,
+    });
     const again = await save([first], [atOnce(first.message, 1)]);
     expect(again).toEqual({ kind: 'saved', follows: [{ state: 'dropped', messageId: holder?.messageId }] });
     expect(await journalOf(world(), first.message)).toHaveLength(2);

@@ -275,12 +275,12 @@ export function deadRunsConformance(open: OpenStore): void {
       });
       const run = await store().runs.findActiveRun(PROJECT, 'b');
       expect(run).toMatchObject({ state: 'RUN_STARTED', entries: 3 });
-      expect((await store().runs.readJournal(run?.key ?? 0)).map(({ messageId }) => messageId)).toEqual([
+      expect((await store().runs.readJournal(1, run?.key ?? 0)).map(({ messageId }) => messageId)).toEqual([
         expect.any(String),
         step.id,
         sent.message.id,
       ]);
-      expect(await store().deadRuns.outlineJournal(run?.key ?? 0)).toMatchObject([
+      expect(await store().deadRuns.outlineJournal(1, run?.key ?? 0)).toMatchObject([
         { position: 0, kind: 'initial', entryKey: '0' },
         { position: 1, kind: 'step', entryKey: 's0', key: step.key, bodyBytes: 2 },
         { position: 2, kind: 'step', entryKey: 'sent', key: sent.message.key },
@@ -348,11 +348,9 @@ export function deadRunsConformance(open: OpenStore): void {
       while (await store().retention.dropExpired({ ...bounds, rowsMax: 1_000 }));
       expect(await store().runs.findRun(PROJECT, message.key)).toBeUndefined();
       const run = await store().runs.findActiveRun(PROJECT, 'b');
-      expect((await store().runs.readJournal(run?.key ?? 0)).map(({ body }) => Buffer.from(body).toString())).toEqual([
-        'payload of b',
-        's0',
-        'sent',
-      ]);
+      expect(
+        (await store().runs.readJournal(1, run?.key ?? 0)).map(({ body }) => Buffer.from(body).toString()),
+      ).toEqual(['payload of b', 's0', 'sent']);
     });
   });
 
@@ -422,7 +420,7 @@ export function deadRunsConformance(open: OpenStore): void {
       expect(await list()).toEqual([]);
       expect(await store().runs.findActiveRun(PROJECT, 'b')).toMatchObject({ state: 'RUN_STARTED', entries: 1 + SENT });
       expect(await listRuns()).toEqual(['a RUN_FAILED', 'b RUN_STARTED']);
-      const outline = await store().deadRuns.outlineJournal(pieces[0]?.runKey ?? 0);
+      const outline = await store().deadRuns.outlineJournal(1, pieces[0]?.runKey ?? 0);
       expect(outline.map(({ position, entryKey }) => `${position} ${entryKey}`)).toEqual([
         '0 0',
         '1 p0',

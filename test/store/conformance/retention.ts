@@ -157,7 +157,7 @@ export function retentionConformance(open: OpenStore): void {
       expect(await world().store.runs.findRun(PROJECT, early.key)).toBeUndefined();
       expect(await world().store.runs.findRun(PROJECT, late.key)).toBeDefined();
       expect(await world().store.runs.findActiveRun(PROJECT, 'child')).toBeDefined();
-      expect(await world().store.runs.readJournal(early.key)).toEqual([]);
+      expect(await world().store.runs.readJournal(early.projectId, early.key)).toEqual([]);
       expect(await world().store.runs.findRecords(PROJECT, [child.run?.invoker?.message.key ?? 0])).toEqual([]);
       // The key can be used again only when nothing at all is left of the message.
       expect(await world().accept({ key: early.key })).toBeDefined();
@@ -176,7 +176,7 @@ export function retentionConformance(open: OpenStore): void {
       expect(await drop({ logs: T0 + DAY, rowsMax: 10 })).toBeGreaterThan(10);
       for (const { key } of [long, ...others]) {
         expect(await world().store.runs.findRun(PROJECT, key)).toBeUndefined();
-        expect(await world().store.runs.readJournal(key)).toEqual([]);
+        expect(await world().store.runs.readJournal(1, key)).toEqual([]);
       }
     });
 

@@ -115,7 +115,7 @@ export async function activeRun(world: World, id = 'r', projectId = PROJECT): Pr
 
 /** The journal as deliveries show it: call type and body of each entry. */
 export async function journalOf(world: World, first: { key: number }): Promise<string[]> {
-  const entries = await world.store.runs.readJournal(first.key);
+  const entries = await world.store.runs.readJournal(1, first.key);
   return entries.map(({ position, callType, body }) =>
     `${position} ${callType} ${new TextDecoder().decode(body)}`.trim(),
   );

@@ -116,7 +116,9 @@ export function runsConformance(open: OpenStore): void {
         { kind: 'accepted', state: 'due', journal: { position: 2, bytes: 50 } },
       ]);
       expect(await journalOf(world(), first)).toEqual(['0 step in', '1 step p2', '2 step p3']);
-      expect(await world().store.runs.readJournal(first.key, { afterPosition: 0, toPosition: 1 })).toHaveLength(1);
+      expect(
+        await world().store.runs.readJournal(first.projectId, first.key, { afterPosition: 0, toPosition: 1 }),
+      ).toHaveLength(1);
       expect(await activeRun(world())).toMatchObject({ entries: 3, version: 1 });
     });
 

@@ -135,12 +135,12 @@ export function waitersConformance(open: OpenStore): void {
     it('takes a place in the journal that deliveries do not show', async () => {
       const run = await begin('a');
       const record = await register(run);
-      expect(await store().runs.readJournal(run.key)).toHaveLength(1);
+      expect(await store().runs.readJournal(run.projectId, run.key)).toHaveLength(1);
       const result = resultOf(run);
       expect(await store().waiters.resolveWaiters([{ waiterKey: record.key, result }], T0)).toMatchObject([
         { state: 'due', journal: { position: 2 } },
       ]);
-      expect((await store().runs.readJournal(run.key)).map(({ messageId }) => messageId)).toEqual([
+      expect((await store().runs.readJournal(run.projectId, run.key)).map(({ messageId }) => messageId)).toEqual([
         run.id,
         result.message.id,
       ]);
@@ -211,7 +211,7 @@ export function waitersConformance(open: OpenStore): void {
       const taken = (stepId: number) => ({ pendingEventKey: key, result: resultOf(run, stepId) });
       expect(await store().waiters.addWaiter(waiter(run), taken(1), T0)).toMatchObject({ kind: 'answered' });
       expect(await store().waiters.addWaiter(waiter(run, { stepId: 2 }), taken(2), T0)).toEqual({ kind: 'changed' });
-      expect(await store().runs.readJournal(run.key)).toHaveLength(2);
+      expect(await store().runs.readJournal(run.projectId, run.key)).toHaveLength(2);
     });
 
     it('is kept by run and event, up to a number for each run', async () => {
@@ -308,7 +308,7 @@ export function waitersConformance(open: OpenStore): void {
       expect(await store().waiters.resolveWaiters([{ waiterKey: first.key, result: resultOf(one) }], T0)).toEqual([
         'gone',
       ]);
-      expect(await store().runs.readJournal(one.key)).toHaveLength(2);
+      expect(await store().runs.readJournal(one.projectId, one.key)).toHaveLength(2);
     });
 
     it('that are resolved have their message claimed when it was to go out at once', async () => {

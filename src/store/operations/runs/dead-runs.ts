@@ -1,5 +1,5 @@
 /** Which runs lie in the DLQ, and what is known of each (contract W 21.1)? */
-import type { ProjectId } from '../../../engine/model.ts';
+import type { InProject, ProjectId } from '../../../engine/model.ts';
 import type { DeadRunFilter } from '../../../engine/runs/dead-run-store.ts';
 import type { Queries } from '../../driver.ts';
 import { also } from '../filter.ts';
@@ -161,13 +161,15 @@ export interface OutlineRow {
 }
 
 /** All entries of a journal in order, without their bodies. */
-export const outlineJournal = longRead((queries: Queries, { runKey }: { runKey: number }): Promise<OutlineRow[]> => {
-  return queries.query<OutlineRow>(
-    `select j.position, j.kind, j.key, j.slot as "entryKey", length(c.body) as body_bytes
+export const outlineJournal = longRead(
+  (queries: Queries, { runKey }: InProject & { runKey: number }): Promise<OutlineRow[]> => {
+    return queries.query<OutlineRow>(
+      `select j.position, j.kind, j.key, j.slot as "entryKey", length(c.body) as body_bytes
      from journal j lookup contents c on (c.key = j.key) where j.run_key = ? order by j.position`,
-    [runKey],
-  );
-});
+      [runKey],
+    );
+  },
+);
 
 /** Returns how many existed. */
 export const deleteDeadRuns = write(

@@ -1,5 +1,5 @@
 /** Finds runs by their name or key, what their journals show, and what was stored of waits and invocations. */
-import type { ProjectId } from '../../../engine/model.ts';
+import type { InProject, ProjectId } from '../../../engine/model.ts';
 import type { RunKey } from '../../../workflow/model.ts';
 import type { Queries } from '../../driver.ts';
 import { CONTENT_FIELDS, type ContentRow } from '../messages/rows.ts';
@@ -40,10 +40,14 @@ export const journalBytes = read(
   },
 );
 
+interface OfRun extends InProject {
+  runKey: RunKey;
+}
+
 export const readJournal = longRead(
   (
     queries: Queries,
-    { runKey, afterPosition, toPosition }: { runKey: RunKey; afterPosition: number; toPosition: number },
+    { runKey, afterPosition, toPosition }: OfRun & { afterPosition: number; toPosition: number },
   ): Promise<JournalRow[]> => {
     return queries.query<JournalRow>(
       `select j.position, c.id, j.kind, c.body from journal j lookup contents c on (c.key = j.key)

@@ -1,0 +1,47 @@
+/**
+ * The store of a cell as its engine sees it. An attempt that was under way when its project moved has been moved as one that
+ * this worker has: what it still needs, and what becomes of it, is where the project lives now.
+ */
+import type { ProjectId } from '../../engine/model.ts';
+import { ProjectAway } from '../../engine/store-errors.ts';
+import type { Store } from '../../engine/stores.ts';
+
+/** Does it in the store of the cell in which the project lives. Throws `StoreUnavailable`. */
+export type InCellOf = <T>(projectId: ProjectId, work: (store: Store) => Promise<T>) => Promise<T>;
+
+export function followed(store: Store, inCellOf: InCellOf): Store {
+  const follow = async <T>(work: (store: Store) => Promise<T>): Promise<T> => {
+    try {
+      return await work(store);
+    } catch (error) {
+      if (!(error instanceof ProjectAway && error.isGone)) throw error;
+      return inCellOf(error.projectId, work);
+    }
+  };
+  const { messages, runs } = store;
+  const parts = {
+    messages: {
+      ...messages,
+      settle: (settlement, nowMs, handoff) =>
+        // In another cell nothing takes over the slot that the attempt has in this one.
+        follow((own) => own.messages.settle(settlement, nowMs, own === store ? handoff : undefined)),
+    } satisfies Store['messages'],
+    runs: {
+      ...runs,
+      findRun: (...args) => follow((own) => own.runs.findRun(...args)),
+      findRecords: (...args) => follow((own) => own.runs.findRecords(...args)),
+      readJournal: (...args) => follow((own) => own.runs.readJournal(...args)),
+    } satisfies Store['runs'],
+    minutes: {
+      ...store.minutes,
+      addMinutes: (args) => follow((own) => own.minutes.addMinutes(args)),
+    } satisfies Store['minutes'],
+  };
+  return new Proxy(store, {
+    get: (target, name) => {
+      if (name in parts) return parts[name as keyof typeof parts];
+      const member: unknown = Reflect.get(target, name);
+      return typeof member === 'function' ? member.bind(target) : member;
+    },
+  });
+}

@@ -1,0 +1,85 @@
+/** What an attempt that is under way while its project moves still finds, and where its outcome goes. */
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { emptyMinute } from '../../src/engine/minutes/minute.ts';
+import type { Store } from '../../src/engine/stores.ts';
+import { followed } from '../../src/server/cells/followed.ts';
+import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
+import { migrate } from '../../src/store/migrations/index.ts';
+import { moveProject } from '../../src/store/move/project/move-project.ts';
+import { begin } from '../store/conformance/run-world.ts';
+import { delivered, settlement, T0, type World } from '../store/conformance/world.ts';
+import { type Cells, FIRST, SECOND, there, twoCells } from '../store/move/project/cells-world.ts';
+import { alteredStore } from '../support/altered-store.ts';
+
+const PROJECT = 1;
+const drivers: SqliteDriver[] = [];
+let cells: Cells;
+/** As an engine of the first cell sees it. */
+let own: Store;
+
+beforeEach(async () => {
+  const open = async () => {
+    const driver = new SqliteDriver({ path: ':memory:' });
+    drivers.push(driver);
+    await migrate(driver);
+    return driver;
+  };
+  cells = await twoCells([await open(), await open()]);
+  own = followed(cells.first.store, (_, work) => work(cells.second.store));
+});
+afterEach(async () => {
+  for (const driver of drivers.splice(0)) await driver.close();
+});
+
+it('reads the run and its journal where the project lives by now', async () => {
+  const run = await cells.first.store.runs.findActiveRun(PROJECT, 'kept');
+  const key = run?.key ?? 0;
+  const before = await own.runs.readJournal(PROJECT, key);
+  await moveProject(there(cells));
+  expect(await own.runs.readJournal(PROJECT, key)).toEqual(before);
+  expect(before).not.toEqual([]);
+  expect(await own.runs.findRun(PROJECT, key)).toMatchObject({ id: 'kept' });
+  expect(await own.runs.findRecords(PROJECT, [key])).toHaveLength(1);
+});
+
+it('is settled where the project lives by now, and counted there', async () => {
+  const { message, claimToken } = await cells.first.world.acceptClaimed();
+  await moveProject(there(cells));
+  const settled = await own.messages.settle(settlement(message, claimToken, delivered(T0 + 5)), T0 + 5);
+  expect(settled).toMatchObject({ kind: 'saved' });
+  const minute = { ...emptyMinute(60_000 * 1_000), delivered: 3 };
+  await own.minutes.addMinutes({ projectId: PROJECT, minutes: [minute] });
+  const range = { projectId: PROJECT, fromMs: minute.atMs, toMs: minute.atMs, count: 1 };
+  expect(await cells.second.store.minutes.listMinutes(range)).toMatchObject([{ delivered: 3 }]);
+});
+
+it('takes what was saved for a run in the order in which it came, though it comes to a cell with smaller numbers', async () => {
+  const { first, second } = cells;
+  const projectId = 3;
+  const run = await begin(second.world, { id: 'r', projectId });
+  const save = (world: World, text: string) => {
+    const event = { key: world.number(), body: Buffer.from(text) };
+    return world.store.waiters.savePendingEvent(projectId, run.key, 'e', event, { events: 9, bytes: 999 });
+  };
+  await save(second.world, 'before the move');
+  const [source, target] = [second.driver, first.driver];
+  await moveProject(there(cells, { projectId, fromCell: SECOND, toCell: FIRST, source, target }));
+  await save(first.world, 'after the move');
+  const next = await first.store.waiters.nextPendingEvent(run.key, 'e');
+  expect(Buffer.from(next?.body ?? []).toString()).toBe('before the move');
+});
+
+it('hands the slot of a lane on as long as the project is here', async () => {
+  const handedOn: unknown[] = [];
+  const store = alteredStore(cells.first.store, {
+    settle: (...args) => {
+      handedOn.push(args[2]);
+      return cells.first.store.messages.settle(...args);
+    },
+  });
+  const handoff = { worker: 'worker', claimToken: 9_000, bytesMax: 100 };
+  const { message, claimToken } = await cells.first.world.acceptClaimed();
+  const engineStore = followed(store, (_, work) => work(cells.second.store));
+  await engineStore.messages.settle(settlement(message, claimToken, delivered(T0 + 5)), T0 + 5, handoff);
+  expect(handedOn).toEqual([handoff]);
+});
