@@ -277,7 +277,7 @@ function checkDeduplication({ world, histories }: Evidence): void {
   }
   const revived = new Set(world.ledger.deadCalls.flatMap(({ ids }) => ids ?? []));
   const firsts = [...histories.values()].filter((history) => dedupIdOf(history) !== undefined);
-  const published = firsts.filter(({ message }) => !revived.has(message.id) && !isSuccessor(message, firsts));
+  const published = firsts.filter(({ message }) => !revived.has(message.id) && !isSuccessor(world, message, firsts));
   for (const twins of groupBy(published, (history) => dedupIdOf(history) ?? '').values()) {
     twins.sort((a, b) => a.message.createdAtMs - b.message.createdAtMs || a.message.key - b.message.key);
     for (const [index, { message }] of twins.entries()) {
@@ -296,8 +296,10 @@ function checkDeduplication({ world, histories }: Evidence): void {
 }
 
 /** Whether `message` came from a DLQ retry that nobody heard of: it repeats the `ref` of an older one. */
-function isSuccessor({ body, key }: { body: Uint8Array; key: number }, all: History[]): boolean {
-  return all.some(({ message }) => message.key < key && refOf(message.body) === refOf(body));
+function isSuccessor(world: World, { body, key, createdAtMs }: Message, all: History[]): boolean {
+  // Each cell has numbers of its own.
+  const isOlder = (other: Message) => (world.databases.length > 1 ? other.createdAtMs < createdAtMs : other.key < key);
+  return all.some(({ message }) => isOlder(message) && refOf(message.body) === refOf(body));
 }
 
 /** P9: in quiet times a healthy endpoint's messages go out promptly, whatever the others do. */

@@ -121,7 +121,7 @@ async function faultyPhase(
     commitMsMax: random.choose([0, 5, 50]),
   };
   const disturb = world.isShared ? disturbWorkers(world, random) : () => {};
-  const moveOn = movers ? disturbCells(world, workload, movers, random) : () => {};
+  const moveOn = movers ? disturbCells(world, movers, random, workload) : () => {};
   for (let step = 0; step < steps; step += 1) {
     workload.step();
     disturb();

@@ -19,6 +19,8 @@ const MISSED = `select r.id, w.key from waiters w join runs r on r.key = w.run_k
   where exists (select 1 from mail m where m.run_key = w.run_key and m.event_id = w.event_id)`;
 
 export async function inspectRuns(world: World): Promise<void> {
+  // Of a project that is being moved there is only a part in each cell.
+  if ((await world.count('select count(*) as count from project_moves')) > 0) return;
   await world.lookWith(async (queries) => {
     for (const { statement, offenders } of await examine(queries)) {
       if (offenders.length > 0) world.violate('P3', `${statement} But: ${offenders.join(', ')}`);

@@ -6,6 +6,10 @@ import type { EngineSettings } from '../../src/engine/settings.ts';
 import type { StoreLimits } from '../../src/engine/stores.ts';
 import { codeOfLogState } from '../../src/store/operations/messages/rows.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
+import { checkCells } from './cells/checks.ts';
+import { disturbCells, endMoves } from './cells/disturb.ts';
+import { Movers } from './cells/movers.ts';
+import { openCellDatabases } from './cells/open.ts';
 import { openDatabase } from './database.ts';
 import { checkIdle, type SimulationOptions, type SimulationReport } from './simulate.ts';
 import { checkLeftOver, disturbWorkers, restartAll } from './workers.ts';
@@ -25,17 +29,20 @@ export async function simulateWorkflows({
   steps,
   sabotage = {},
   workers,
+  cells,
   driver: empty,
 }: SimulationOptions): Promise<SimulationReport> {
   const random = new SeededRandom(seed);
-  const driver = await openDatabase(empty);
+  const drivers = cells === undefined ? [await openDatabase(empty)] : await openCellDatabases(cells, sabotage);
   const shared = workers === undefined ? {} : { workers };
   const [settings, limits] = [drawSettings(random), drawLimits(random)];
-  const world = new World({ random, drivers: [driver], settings, limits, sabotage, ...shared });
+  const world = new World({ random, drivers, settings, limits, sabotage, ...shared });
   const workload = new WorkflowWorkload(world, random, sabotage.workflows);
-  await faultyPhase(world, workload, random, steps);
+  const movers = cells === undefined ? undefined : new Movers(world, random, sabotage);
+  await faultyPhase(world, workload, random, { steps, movers });
   world.heal();
   workload.heal();
+  if (movers) await endMoves(world, movers);
   await world.clock.advanceBy(60 * SECOND_MS);
   void workload.reviveAll();
   if (workers !== undefined) {
@@ -44,6 +51,7 @@ export async function simulateWorkflows({
   }
   if ((await comesToRest(world)) && workers === undefined) await checkIdle(world);
   await inspectRuns(world);
+  if (movers) await checkCells(world, movers);
   await checkWorkflows(world, workload.notes, workload.deployments);
   const counts = await countAll(world, workload);
   await checkStorage(world);
@@ -76,7 +84,7 @@ async function faultyPhase(
   world: World,
   workload: WorkflowWorkload,
   random: SeededRandom,
-  steps: number,
+  { steps, movers }: { steps: number; movers: Movers | undefined },
 ): Promise<void> {
   void world.start();
   await world.clock.runUntil(() => world.isUp, SECOND_MS);
@@ -86,9 +94,11 @@ async function faultyPhase(
     commitMsMax: random.choose([0, 5, 50]),
   };
   const disturb = world.isShared ? disturbWorkers(world, random) : () => {};
+  const moveOn = movers ? disturbCells(world, movers, random) : () => {};
   for (let step = 0; step < steps; step += 1) {
     workload.step();
     disturb();
+    moveOn();
     await world.clock.advanceBy(workload.pauseMs());
   }
 }

@@ -175,12 +175,11 @@ export class WorkflowWorkload {
   }
 
   async #deadRuns(): Promise<string[]> {
-    const page = await this.#world.store?.deadRuns.listDeadRuns({
-      projectId: PROJECT,
-      filter: {},
-      page: { count: 100, order: 'latestFirst' },
-    });
-    return page?.items.map(({ dlqId }) => dlqId) ?? [];
+    const { engine } = this.#world;
+    const page = { count: 100, order: 'latestFirst' as const };
+    const list = async () => engine?.storeOf(PROJECT).deadRuns.listDeadRuns({ filter: {}, page });
+    const found = await orNothing(list(), undefined);
+    return found?.items.map(({ dlqId }) => dlqId) ?? [];
   }
 
   async #revive(dlqId: string): Promise<void> {

@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest';
 import { playSeeds, unmet } from '../seeds.ts';
 import { simulate } from '../simulate.ts';
+import { simulateWorkflows } from '../workflow-simulate.ts';
 
 const SHARED = { workers: 3, cells: 2 };
 const STEPS = 80;
@@ -10,6 +11,11 @@ const seeds = playSeeds(simulate, { ...SHARED, first: 15, count: 3, steps: STEPS
 
 test('workers keep their promises while projects move from cell to cell', async () => {
   expect((await seeds.played()).broken).toEqual([]);
+});
+
+test('runs come to what their programs say while their project moves', async () => {
+  const { played } = playSeeds(simulateWorkflows, { ...SHARED, first: 12, count: 3, steps: 40 });
+  expect((await played()).broken).toEqual([]);
 });
 
 test('the same seed gives the same events twice', async () => {

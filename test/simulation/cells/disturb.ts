@@ -8,14 +8,19 @@ const AWAY_MS_MAX = 30_000;
 const MINUTE_MS = 60_000;
 
 /** Draws how often; answers what is done at each step. */
-export function disturbCells(world: World, workload: Workload, movers: Movers, random: SeededRandom): () => void {
+export function disturbCells(
+  world: World,
+  movers: Movers,
+  random: SeededRandom,
+  workload?: Pick<Workload, 'publishForOther' | 'lookForAccepted'>,
+): () => void {
   const movesPerStep = random.choose([0.05, 0.1, 0.2]);
   const awayPerStep = random.choose([0, 0.01, 0.03]);
   return () => {
     if (random.chance(movesPerStep)) void movers.step();
     if (random.chance(awayPerStep)) world.takeAway(random.int(500, AWAY_MS_MAX));
-    if (random.chance(0.3)) void workload.publishForOther();
-    if (random.chance(0.5)) void workload.lookForAccepted();
+    if (random.chance(0.3)) void workload?.publishForOther();
+    if (random.chance(0.5)) void workload?.lookForAccepted();
   };
 }
 

@@ -30,6 +30,15 @@ export const CELL_BUGS: Record<string, PlantedBug> = {
   'a cell is read that the project has left': { promise: 'P3', seed: 2, sabotage: () => altered(readingWithoutFence) },
 };
 
+/** Among workflows. */
+export const CELL_RUN_BUGS: Record<string, PlantedBug> = {
+  'what a step needs of its run is read where the run was': {
+    promise: 'P14',
+    seed: 4,
+    sabotage: () => altered(readingRunsWithoutFence),
+  },
+};
+
 function switchingEarly(options: MoveProjectOptions): MoveProjectOptions {
   const { directory } = options;
   return {
@@ -53,6 +62,15 @@ function claimingWithoutFence(_: Store, unguarded: () => Store): Partial<StoreMe
 function readingWithoutFence(_: Store, unguarded: () => Store): Partial<StoreMethods> {
   const store = unguarded();
   return { listLogs: (args) => store.logs.listLogs(args) };
+}
+
+function readingRunsWithoutFence(_: Store, unguarded: () => Store): Partial<StoreMethods> {
+  const { runs } = unguarded();
+  return {
+    readJournal: (...args) => runs.readJournal(...args),
+    findRun: (...args) => runs.findRun(...args),
+    findRecords: (...args) => runs.findRecords(...args),
+  };
 }
 
 async function numberingAsTheNext(driver: Driver): Promise<void> {
