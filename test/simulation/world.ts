@@ -138,6 +138,9 @@ const COUNTED_EVENTS: Readonly<Record<string, string>> = {
   fence_closed: 'fences',
 };
 
+/** A worker that has begun serves the first cell at once, and the others as soon as they are open. */
+const OPENING_MS: Millis = 5_000;
+
 /** As by default. */
 const WORKER_TIMEOUT_MS: Millis = 15_000;
 
@@ -159,8 +162,8 @@ export class World {
   readonly endings: number[] = [];
   /** The end of each process: the position in the trace, the elapsed time, and the time that it went by. */
   readonly ends: { at: number; atMs: Millis; nowMs: Millis }[] = [];
-  /** Elapsed times at which a process began to serve, or was asked to end. */
-  readonly comings: Millis[] = [];
+  /** Elapsed times between which a process had just begun to serve, or was asked to end. */
+  readonly comings: { fromMs: Millis; untilMs: Millis }[] = [];
   /** Elapsed times at which anything went wrong that may delay a message. */
   readonly disturbances: Millis[] = [];
   /** What was wrong with one of the databases, and when. */
@@ -292,7 +295,7 @@ export class World {
     const process = this.#anyOf(this.#ready);
     if (!process?.engine) return;
     process.isLeaving = true;
-    this.comings.push(this.clock.elapsedMs);
+    this.#noteComing(limitMs);
     this.countOne('drains');
     this.note(`shutdown of process ${process.number} within ${limitMs} ms`);
     const startedAtMs = this.clock.elapsedMs;
@@ -434,7 +437,7 @@ export class World {
       const engine = await Promise.race([this.#startEngine(process), process.clock.death]);
       if (process.isDead) return;
       process.engine = engine;
-      this.comings.push(this.clock.elapsedMs);
+      this.#noteComing(OPENING_MS);
       this.note(`process ${process.number} runs`);
     } catch (error) {
       if (!(error instanceof StoreUnavailable || error instanceof ProcessDied)) throw error;
@@ -619,6 +622,11 @@ export class World {
   #noteTrouble(database: Database, untilMs = this.clock.elapsedMs): void {
     this.disturbances.push(untilMs);
     this.troubles.push({ database, fromMs: this.clock.elapsedMs, untilMs });
+  }
+
+  #noteComing(ms: Millis): void {
+    const fromMs = this.clock.elapsedMs;
+    this.comings.push({ fromMs, untilMs: fromMs + ms });
   }
 
   #nameOf(database: Database): number {

@@ -7,7 +7,7 @@ import { simulateWorkflows } from '../workflow-simulate.ts';
 const SHARED = { workers: 3, cells: 2 };
 const STEPS = 80;
 
-const seeds = playSeeds(simulate, { ...SHARED, first: 15, count: 3, steps: STEPS });
+const seeds = playSeeds(simulate, { ...SHARED, first: 17, count: 3, steps: STEPS });
 
 test('workers keep their promises while projects move from cell to cell', async () => {
   expect((await seeds.played()).broken).toEqual([]);

@@ -13,8 +13,6 @@ const NUMBERS_OF_CELL = 2 ** 43;
 const RANGES = 3;
 /** After a cell was away, its workers try to open it again, each time a little later. */
 const AFTERMATH_MS = 30_000;
-/** A worker that has begun serves the first cell at once, and the others as soon as they are open. One that ends, none. */
-const OPENING_MS = 5_000;
 
 export async function checkCells(world: World, movers: Movers): Promise<void> {
   const [directory] = world.databases;
@@ -65,7 +63,7 @@ function checkOthers(world: World, movers: Movers): void {
         ({ database, fromMs, untilMs }) =>
           database === world.databases[cellId - 1] && fromMs <= endedAtMs && untilMs + AFTERMATH_MS >= begunAtMs,
       ) ||
-      world.comings.some((atMs) => atMs <= endedAtMs && atMs + OPENING_MS >= begunAtMs);
+      world.comings.some(({ fromMs, untilMs }) => fromMs <= endedAtMs && untilMs + 1_000 >= begunAtMs);
     if (!isExplained) world.violate('P9', `project ${projectId} in cell ${cellId} was refused at ${begunAtMs}`);
   }
 }
