@@ -64,10 +64,9 @@ async function workHere<T>(config: Config, work: (on: Administration) => Promise
   try {
     const sealer = () => openSealer(config, randomness, { create: false });
     const shared = { store, clock: systemClock, randomness, sealer };
-    const database = databaseOf(config);
-    if (database.kind === 'sqlite') return await work(new StoredAdministration(shared));
+    if (databaseOf(config).kind === 'sqlite') return await work(new StoredAdministration(shared));
     const { workerTimeoutMs } = config;
-    const chooseCell = () => emptiestCell({ config, url: database.url, store, encryptionKey: sealer().encryptionKey });
+    const chooseCell = () => emptiestCell(config, store, sealer());
     const administration = new StoredAdministration({ ...shared, chooseCell });
     return await work(confirmed(administration, () => untilAllKnow({ store, clock: systemClock, workerTimeoutMs })));
   } catch (error) {

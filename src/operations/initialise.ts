@@ -4,6 +4,7 @@ import type { Config } from '../config/table.ts';
 import type { TokenScope } from '../engine/stores.ts';
 import { CannotStart } from '../system/cannot-start.ts';
 import { createSystemRandomness, systemClock } from '../system/system.ts';
+import { emptiestCell } from './measure-cells.ts';
 import { openSealer, openStore } from './open-store.ts';
 import { Refused } from './socket/commands.ts';
 import { StoredAdministration } from './socket/stored.ts';
@@ -27,7 +28,10 @@ export async function initialise(
   const store = await openStore(config, { onFatal, create: true, isInline: true });
   try {
     const sealer = openSealer(config, randomness, { create: true });
-    const administration = new StoredAdministration({ store, clock: systemClock, randomness, sealer: () => sealer });
+    const administration = new StoredAdministration({
+      ...{ store, clock: systemClock, randomness, sealer: () => sealer },
+      chooseCell: () => emptiestCell(config, store, sealer),
+    });
     const { signingKeys } = await administration.ensureProject(name);
     const tokens = await administration.listTokens({ project: name });
     if (tokens.length > 0 && !addToken) {

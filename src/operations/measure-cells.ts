@@ -1,6 +1,8 @@
 /** How much does each cell have and do? One that is away, or hangs, is waited for a few seconds only. */
+import type { Sealer } from '../accounts/accounts.ts';
+import type { Config } from '../config/table.ts';
 import { type CellId, FIRST_CELL, type ProjectId } from '../engine/model.ts';
-import type { Cell, ProjectMove } from '../engine/stores.ts';
+import type { Cell, ProjectMove, Store } from '../engine/stores.ts';
 import type { Totals } from '../engine/unfinished.ts';
 import { PostgresDriver } from '../store/drivers/postgres/driver.ts';
 import { readCellId } from '../store/operations/accounts/cells.ts';
@@ -10,7 +12,7 @@ import { CannotStart } from '../system/cannot-start.ts';
 import { systemClock } from '../system/system.ts';
 import { emptiestOf, type LoadedCell, type ProjectLoad, sharesOf } from './balance-plan.ts';
 import { type Directory, FIRST_NAME, urlOf } from './cells.ts';
-import { messageOf } from './open-store.ts';
+import { databaseOf, messageOf } from './open-store.ts';
 import { Refused } from './socket/commands.ts';
 
 export interface MeasuredCell {
@@ -79,9 +81,14 @@ export async function measureCells(directory: Reachable): Promise<Measured> {
  * Where a new project is to live: in the cell with the least load of those that can be reached and take new ones. Undefined:
  * there is only one cell. Throws `Refused`.
  */
-export async function emptiestCell(directory: Reachable): Promise<CellId | undefined> {
-  if ((await directory.store.cells.listCells()).length === 0) return undefined;
-  const cellId = emptiestOf(loadedCells(await measureCells(directory)));
+export async function emptiestCell(
+  config: Config,
+  store: Store,
+  { encryptionKey }: Pick<Sealer, 'encryptionKey'>,
+): Promise<CellId | undefined> {
+  const database = databaseOf(config);
+  if (database.kind !== 'postgres' || (await store.cells.listCells()).length === 0) return undefined;
+  const cellId = emptiestOf(loadedCells(await measureCells({ config, url: database.url, store, encryptionKey })));
   if (cellId === undefined) throw new Refused('no cell takes new projects now: all drain, or cannot be reached');
   return cellId;
 }

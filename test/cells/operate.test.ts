@@ -205,7 +205,7 @@ describe('a new project', () => {
     await busy('one', 60_000);
     await done('projects', 'create', 'b');
     await done('projects', 'create', 'c');
-    await done('projects', 'create', 'd');
+    await done('init', '--project', 'd');
     expect(await counts()).toEqual([1, 3]);
   });
 

@@ -54,14 +54,14 @@ export class StoredAdministration implements Administration {
 
   async createProject({ name }: { name: string }): Promise<CreatedProject> {
     if ((await this.#findProject(name)) !== undefined) throw new Refused(`there is a project "${name}" already`);
-    checkProjectName(name);
-    return this.ensureProject(name, await this.#options.chooseCell?.());
+    return this.ensureProject(name);
   }
 
   /** The project and its keys; made when it is missing. */
-  async ensureProject(name: string, cellId?: CellId): Promise<CreatedProject> {
+  async ensureProject(name: string): Promise<CreatedProject> {
     checkProjectName(name);
-    const { store, clock, sealer: openSealer, accounts } = this.#options;
+    const { store, clock, sealer: openSealer, accounts, chooseCell } = this.#options;
+    const cellId = (await this.#findProject(name)) ? undefined : await chooseCell?.();
     const sealer = openSealer();
     const minted = sealKeys(mintSigningKeys(sealer.randomBytes), sealer);
     const project = { name, signingKeys: minted, nowMs: clock.wallMs(), ...(cellId !== undefined && { cellId }) };
