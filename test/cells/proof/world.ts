@@ -32,7 +32,7 @@ const CELLS_OF_SERVER = 2;
 /** While something is broken, what arrived in one moment may arrive again in a later one. */
 const MOMENT_MS = 20;
 /** Publishes that are acknowledged, and attempts that arrive, which show that a project is alive. */
-const ALIVE = 12;
+const ALIVE = 6;
 
 export class CellsWorld {
   readonly random: SeededRandom;
