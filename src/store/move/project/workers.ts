@@ -23,7 +23,7 @@ export async function announceWorkers(ends: { source: Driver; target: Driver; pr
       await tx.send(
         `insert into workers (id, started_at_ms, beat_at_ms, timeout_ms, leaving, accounts_version) values (?, ?, ?, ?, ?, 0)
          on conflict (id) do update set beat_at_ms = excluded.beat_at_ms, timeout_ms = excluded.timeout_ms, leaving = excluded.leaving
-         where workers.beat_at_ms + workers.timeout_ms < excluded.beat_at_ms`,
+         where workers.beat_at_ms < excluded.beat_at_ms`,
         [id, nowMs, nowMs, timeoutMs, leaving],
       );
     }

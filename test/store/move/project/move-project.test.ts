@@ -104,6 +104,18 @@ describe.each(Object.keys(KINDS))('a project of %s that is moved', (kind) => {
     expect(others).toEqual(['gone from there', 'here alone']);
   });
 
+  it('gives the workers of its attempts the whole time to come, though they were silent there for most of it', async () => {
+    const cells = await cellsOn(kind);
+    const { first, second } = cells;
+    const beat = { worker: 'silent', timeoutMs: 15_000, isLeaving: false, accountsVersion: 1 };
+    await first.world.accept({ state: { kind: 'claimed', claimToken: first.world.number(), worker: 'silent' } });
+    await first.store.workers.heartbeat(beat);
+    const { wallMs } = await second.store.workers.heartbeat(beat);
+    await second.driver.transaction((tx) => tx.send('update workers set beat_at_ms = beat_at_ms - 14000'));
+    await moveProject(there(cells));
+    expect(await second.store.workers.expireWorkers({ nowMs: wallMs + 14_000 })).toEqual([]);
+  });
+
   it('loses nothing that is sent, claimed and settled meanwhile', async () => {
     const cells = await cellsOn(kind);
     const use = new Use(cells.first.world);
