@@ -167,10 +167,11 @@ export class Cells {
     store.guardProjects();
     const before = this.#residents;
     this.#residents = accounts.residents;
+    const byCell = Map.groupBy(accounts.residents.values(), ({ cellId }) => cellId);
     for (const cell of accounts.cells) {
       if (cell.cellId === FIRST_CELL) continue;
       const served = this.#others.get(cell.cellId) ?? this.#add(cell);
-      const residents = [...accounts.residents.values()].filter(({ cellId }) => cellId === cell.cellId);
+      const residents = byCell.get(cell.cellId) ?? [];
       served.adopt(residents);
       // Attempts that this worker has under way have moved along, and count as lost without its heartbeat there.
       if (residents.some(({ projectId }) => (before.get(projectId)?.cellId ?? cell.cellId) !== cell.cellId))
