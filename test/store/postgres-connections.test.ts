@@ -5,6 +5,8 @@ import { afterEach, expect, it } from 'vitest';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
 import { classify, isAnswer } from '../../src/store/drivers/postgres/failures.ts';
+import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
+import { Servers } from '../../src/store/drivers/postgres/servers.ts';
 import { systemClock } from '../../src/system/system.ts';
 import { errorResponse } from '../support/postgres/error-response.ts';
 import { freshDatabase } from '../support/postgres/shared.ts';
@@ -71,4 +73,32 @@ it.each(['awaited', 'only sent'])('leaves a server that turned read-only, also w
   await expect(write).rejects.toThrow(StoreUnavailable);
   expect(await connection()).not.toEqual(before);
   await driver.close();
+});
+
+it('takes few connections for many stores of one server that are opened together', async () => {
+  const url = await freshDatabase();
+  const servers = new Servers({ connectionsMax: 3, timeoutMs: 30_000, clock: systemClock });
+  const open = (nth: number) =>
+    openPostgresStore({
+      ...{ url: `${url}?schema=s${nth}`, listenUrl: '', servers, clock: systemClock, sender: 'test' },
+      onFatal: (error) => {
+        throw error;
+      },
+    });
+  const watcher = new PostgresDriver({ url, connectionsMax: 1, timeoutMs: 5_000, prepares: true, clock: systemClock });
+  const others = `select count(*) as count from pg_stat_activity
+    where datname = current_database() and application_name = 'waypost' and pid <> pg_backend_pid()`;
+  let most = 0;
+  let isOpening = true;
+  const watching = (async () => {
+    while (isOpening) {
+      const [row] = await watcher.read((queries) => queries.query<{ count: number }>(others));
+      most = Math.max(most, Number(row?.count));
+    }
+  })();
+  const stores = await Promise.all(Array.from({ length: 12 }, (_, nth) => open(nth)));
+  isOpening = false;
+  await watching;
+  expect(most).toBeLessThanOrEqual(3 + 4);
+  for (const store of [...stores, watcher]) await store.close();
 });

@@ -2,6 +2,7 @@
 import type { Clock } from '../../../engine/ports.ts';
 import { Listening } from './listening.ts';
 import { ConnectionPool, placeOf } from './pool.ts';
+import { Shares } from './shares.ts';
 
 export interface ServersOptions {
   /** Of each server. */
@@ -18,8 +19,12 @@ export function listenAtOf(listenUrl: string): ListenAt {
   return listenUrl === '' ? 'off' : { url: listenUrl };
 }
 
+/** Stores of one server that are prepared at a time, each over a connection of its own, when a worker opens many. */
+const PREPARED_AT_ONCE = 4;
+
 interface Server {
   pool: ConnectionPool;
+  preparing: Shares;
   listening: Listening | undefined;
 }
 
@@ -38,6 +43,7 @@ export class Servers {
     if (known && !known.pool.isClosed) return known;
     const server: Server = {
       pool: new ConnectionPool({ url, ...this.#options }),
+      preparing: new Shares({ ...this.#options, connectionsMax: PREPARED_AT_ONCE }),
       listening: listenAt === 'off' ? undefined : new Listening({ ...listenAt, ...this.#options }),
     };
     this.#byUrl.set(url, server);
