@@ -49,7 +49,7 @@ function switchingEarly(options: MoveProjectOptions): MoveProjectOptions {
         await directory.setMovePhase(args);
         if (args.phase === 'paused') await directory.switchMove(args);
       },
-      switchMove: async () => {},
+      switchMove: async () => true,
     },
   };
 }

@@ -138,7 +138,8 @@ async function copyAndSwitch(options: MoveProjectOptions): Promise<MovedProject>
     const tables = await copyRest(aligner, sinceMs);
     await announceWorkers(options);
     onProgress({ step: 'switching' });
-    await directory.switchMove({ projectId, mover });
+    if (!(await directory.switchMove({ projectId, mover })))
+      throw new MoveRefused('another command has taken this move over, or cancelled it');
     await hand(options);
     return { pausedMs: clock.elapsedMs - pausedAtMs, tables };
   } catch (error) {

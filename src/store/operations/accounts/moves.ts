@@ -70,17 +70,18 @@ export const setMovePhase = write(
 
 export const switchMove = write(
   ofAccounts,
-  async ({ tx }: WriteContext, { projectId, mover }: InMove): Promise<void> => {
+  async ({ tx }: WriteContext, { projectId, mover }: InMove): Promise<boolean> => {
     const switched = await tx.run(
       "update project_moves set phase = 'switched' where project_id = ? and mover = ? and phase = 'paused'",
       [projectId, mover],
     );
-    if (switched === 0) throw new Error(`the move of project ${projectId} is not paused`);
+    if (switched === 0) return false;
     await tx.send(
       'update projects set cell = (select to_cell from project_moves where project_id = projects.id) where id = ?',
       [projectId],
     );
     await noteChange(tx);
+    return true;
   },
 );
 

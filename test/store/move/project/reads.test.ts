@@ -49,7 +49,7 @@ it('is told by the former cell until the switch, and by the new one from then on
         ...directory,
         switchMove: async (args) => {
           await look('in the pause');
-          await directory.switchMove(args);
+          return directory.switchMove(args);
         },
       },
     }),
