@@ -279,9 +279,9 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
       dispatcher: this.#dispatcher,
       noteSchedule: (atMs) => this.#schedules.noteNext(atMs),
       noteDeadline: (atMs) => this.workflows.waiters.noteNext(atMs),
+      noteEnding: () => this.#left.noteNext(0),
       noteDeath: () => {
         this.#retention.hasten();
-        this.#left.noteNext(0);
         this.#operatorEvents?.noteSaved(); // also what the dead worker had saved
       },
     });

@@ -344,8 +344,8 @@ export interface ProjectMoveStore {
    */
   keepMove(args: InMove & { nowMs: Millis; goneBeforeMs?: Millis }): Promise<boolean>;
   setMovePhase(args: InMove & { phase: Exclude<MovePhase, 'switched'> }): Promise<void>;
-  /** From now on the project lives in the new cell. Only from `paused`. */
-  switchMove(args: InMove): Promise<void>;
+  /** From now on the project lives in the new cell. False: it is not paused by this command, since another one has taken over or cancelled. */
+  switchMove(args: InMove): Promise<boolean>;
   /** Forgets a move that is done, or cancelled. */
   endMove(args: InMove): Promise<void>;
 }

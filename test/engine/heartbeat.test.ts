@@ -21,6 +21,7 @@ const QUIET: Omit<HeartbeatAnswer, 'wallMs'> = {
   nextWaiterAtMs: undefined,
   hasLines: false,
   hasClaims: false,
+  hasEnding: false,
   accountsVersion: 1,
 };
 
@@ -160,6 +161,7 @@ async function bench(
     dispatcher,
     noteSchedule: (atMs) => note(`schedule ${atMs}`),
     noteDeadline: (atMs) => note(`deadline ${atMs}`),
+    noteEnding: () => note('ending'),
     noteDeath: () => note('death'),
   });
   return { accounts, clock, store, heartbeat, heard, held, refreshes: () => accounts.refreshes };
@@ -198,12 +200,12 @@ describe('its heartbeats', () => {
 
   test('tell of what is due next, and wake whoever waited for the fence to open', async () => {
     const { clock, store, heard } = await bench();
-    store.nextAnswer = { nextDueAtMs: 11, nextScheduleAtMs: 22, nextWaiterAtMs: 33 };
+    store.nextAnswer = { nextDueAtMs: 11, nextScheduleAtMs: 22, nextWaiterAtMs: 33, hasEnding: true };
     await clock.advanceBy(TIMEOUT_MS / 3);
-    expect(heard).toEqual(['due 11', 'schedule 22', 'deadline 33']);
+    expect(heard).toEqual(['due 11', 'schedule 22', 'deadline 33', 'ending']);
     store.nextAnswer = {};
     await clock.advanceBy(TIMEOUT_MS / 3);
-    expect(heard.slice(3)).toEqual(['wake']);
+    expect(heard.slice(4)).toEqual(['wake']);
   });
 
   test('tell the time, again at the start while the answers are slow', async () => {

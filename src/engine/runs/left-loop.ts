@@ -13,7 +13,7 @@ interface LeftLoopDeps {
   log: EventLog;
 }
 
-/** The loop must be told of each end that leaves more (`noteNext`). */
+/** The loop must be told of each end that leaves more (`noteNext`), also of one that it finds in the store. */
 export function leftLoop({ store, clock, log }: LeftLoopDeps): DueLoop {
   return new DueLoop({ clock, log, failure: 'cancel_failed', doPiece: () => store.runs.cancelLeft(clock.nowMs()) });
 }

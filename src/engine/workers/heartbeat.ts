@@ -79,6 +79,8 @@ export interface Listeners {
   };
   noteSchedule(atMs: Millis): void;
   noteDeadline(atMs: Millis): void;
+  /** A run that is over has messages left. */
+  noteEnding(): void;
   /** A worker has expired that may have been doing something in pieces, such as the deletion of a queue. */
   noteDeath(): void;
 }
@@ -260,7 +262,7 @@ export class Heartbeat {
 
   #hear(answer: HeartbeatAnswer, wasClosed: boolean): void {
     const { log, worker } = this.#deps;
-    const { dispatcher, noteSchedule, noteDeadline } = this.#listeners as Listeners;
+    const { dispatcher, noteSchedule, noteDeadline, noteEnding } = this.#listeners as Listeners;
     if (!answer.wasKnown) {
       log.warn('declared_dead', { worker });
       dispatcher.interrupt();
@@ -272,6 +274,7 @@ export class Heartbeat {
     else dispatcher.wake();
     if (answer.nextScheduleAtMs !== undefined) noteSchedule(answer.nextScheduleAtMs);
     if (answer.nextWaiterAtMs !== undefined) noteDeadline(answer.nextWaiterAtMs);
+    if (answer.hasEnding) noteEnding();
     if (this.#others.some((other) => !answer.others.includes(other))) this.#linesAreLost = true;
     this.#others = answer.others;
     this.#caring ??= this.#care(answer).finally(() => {

@@ -21,6 +21,8 @@ export interface HeartbeatAnswer {
   hasLines: boolean;
   /** Whether any message is claimed. */
   hasClaims: boolean;
+  /** Whether any run that is over has messages left: it may have come with a project from another cell. */
+  hasEnding: boolean;
   /** Changes whenever projects, tokens or signing keys change. */
   accountsVersion: number;
 }

@@ -337,6 +337,16 @@ export function runEndingsConformance(open: OpenStore): void {
       expect(await store().runs.cancelLeft(T0)).toBe(Infinity);
     });
 
+    it('is told of with each heartbeat until nothing is left', async () => {
+      const alive = { worker: 'w', timeoutMs: 60_000, isLeaving: false, accountsVersion: 0 };
+      const [first] = await beginWith(5);
+      expect(await store().workers.heartbeat(alive)).toMatchObject({ hasEnding: false });
+      await store().runs.endRuns(endings(first as Message, 'RUN_CANCELED'), T0);
+      expect(await store().workers.heartbeat(alive)).toMatchObject({ hasEnding: true });
+      await cancelRest();
+      expect(await store().workers.heartbeat(alive)).toMatchObject({ hasEnding: false });
+    });
+
     it('says nothing of a request when nobody asked', async () => {
       const [first] = await beginWith(5);
       await store().runs.endRuns(endings(first as Message, 'RUN_SUCCESS'), T0);

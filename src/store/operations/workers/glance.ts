@@ -15,6 +15,8 @@ export interface Glance {
   hasLines: 0 | 1;
   /** Whether any message is claimed. */
   hasClaims: 0 | 1;
+  /** Whether any run that is over has messages left. */
+  hasEnding: 0 | 1;
   accountsVersion: number | null;
 }
 
@@ -31,6 +33,7 @@ export async function glance(queries: Queries, moving: Iterable<ProjectId>): Pro
        (select deadline_ms from waiters${where} order by deadline_ms, key limit 1) as "deadlineMs",
        exists lookup (select 1 from messages where claim_token is null and line = ${LINE.origin}) as "hasLines",
        exists lookup (select 1 from messages where claim_token is not null) as "hasClaims",
+       exists lookup (select 1 from ending_runs) as "hasEnding",
        (select next from numbers where name = 'accounts') as "accountsVersion"
      from migrations where number = 1`,
     [...params, ...params, ...params, ...params],
@@ -43,10 +46,9 @@ export async function glance(queries: Queries, moving: Iterable<ProjectId>): Pro
 const SET_BACK_MS = 2_000;
 
 interface Left {
-  /** By a worker that is silent, by one that is gone, and by the end of a run. */
+  /** By a worker that is silent, and by one that is gone. */
   bySilent: 0 | 1;
   byLost: 0 | 1;
-  byEnded: 0 | 1;
   hasFacts: 0 | 1;
   eventAtMs: Millis | null;
 }
@@ -62,7 +64,6 @@ export async function look(queries: Queries, nowMs: Millis): Promise<CellLook> {
            where timeout_ms >= 0 and (beat_at_ms + timeout_ms < ? or beat_at_ms > ?)) as "bySilent",
          exists lookup (select 1 from messages m where claim_token is not null
            and not exists lookup (select 1 from workers w where w.id = m.worker and w.timeout_ms >= 0)) as "byLost",
-         exists lookup (select 1 from ending_runs) as "byEnded",
          exists lookup (select 1 from operator_facts) as "hasFacts",
          (select due_at_ms from operator_events where due_at_ms is not null order by due_at_ms limit 1) as "eventAtMs"
        from migrations where number = 1`,
@@ -70,7 +71,7 @@ export async function look(queries: Queries, nowMs: Millis): Promise<CellLook> {
     ),
   ]);
   const times = [seen.dueAtMs, seen.wakeAtMs, seen.scheduleAtMs, seen.deadlineMs].filter((ms) => ms !== null);
-  const isLeft = left?.bySilent === 1 || left?.byLost === 1 || left?.byEnded === 1;
+  const isLeft = left?.bySilent === 1 || left?.byLost === 1 || seen.hasEnding === 1;
   return {
     dueInMs: Math.min(...times) - nowMs,
     eventInMs: left?.hasFacts === 1 ? 0 : (left?.eventAtMs ?? Infinity) - nowMs,

@@ -62,6 +62,7 @@ export const heartbeat = write(
       nextWaiterAtMs: seen.deadlineMs ?? undefined,
       hasLines: seen.hasLines === 1,
       hasClaims: seen.hasClaims === 1,
+      hasEnding: seen.hasEnding === 1,
       accountsVersion: seen.accountsVersion ?? 0,
     };
   },
