@@ -41,6 +41,13 @@ interface Noted {
   waiting: Set<{ sinceMs: number }>;
 }
 
+/** Sessions that have a project locked, and wait for the next statement of their worker. */
+const OPEN = `select 1 from pg_stat_activity a join pg_locks l on l.pid = a.pid and l.relation = 'projects'::regclass
+    and l.mode = 'RowShareLock'
+  where a.datname = current_database() and a.state = 'idle in transaction'`;
+/** Until what a stopped worker had sent is carried out. */
+const CARRIED_OUT_MS = 60;
+
 /** Stops `worker` while it has a batch open that has locked a project. */
 export async function freezeInBatch(
   worker: Pick<Worker, 'freeze' | 'thaw'>,
@@ -48,13 +55,11 @@ export async function freezeInBatch(
 ): Promise<void> {
   for (let tries = 0; tries < TRIES_MAX; tries += 1) {
     worker.freeze();
-    const open = await query(
-      `select 1 from pg_stat_activity a join pg_locks l on l.pid = a.pid and l.relation = 'projects'::regclass
-         and l.mode = 'RowShareLock'
-       where a.datname = current_database() and a.state = 'idle in transaction'
-         and a.state_change < clock_timestamp() - interval '50 ms'`,
-    );
-    if (open.length > 0) return;
+    if ((await query(OPEN)).length > 0) {
+      await sleep(CARRIED_OUT_MS);
+      const stays = `${OPEN} and a.state_change < clock_timestamp() - interval '${CARRIED_OUT_MS - 10} ms'`;
+      if ((await query(stays)).length > 0) return;
+    }
     worker.thaw();
     await sleep(tries % 7);
   }
