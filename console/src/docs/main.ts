@@ -32,13 +32,17 @@ search.addEventListener('keydown', (event) => {
   first.querySelector('summary')?.focus();
 });
 
-/** In development everybody knows the token, so nobody is asked for it. */
-const environment = await fetch('/console/environment.json');
-if (environment.ok) token.value = ((await environment.json()) as { token?: string }).token ?? '';
-
 for (const operation of document.querySelectorAll<HTMLDetailsElement>('details.operation')) {
   // What nobody opens needs no fields.
   operation.addEventListener('toggle', () => equip(operation), { once: true });
+}
+
+const isTokenKnown = fillToken().catch(() => {}); // then it is typed
+
+/** In development everybody knows the token, so nobody is asked for it. */
+async function fillToken(): Promise<void> {
+  const environment = await fetch('/console/environment.json');
+  if (environment.ok) token.value ||= ((await environment.json()) as { token?: string }).token ?? '';
 }
 
 function equip(operation: HTMLDetailsElement): void {
@@ -77,7 +81,8 @@ function equip(operation: HTMLDetailsElement): void {
   button.addEventListener('click', () => {
     sending.abort();
     sending = new AbortController();
-    void send(request(), { token: token.value, answer, signal: sending.signal });
+    const { signal } = sending;
+    void isTokenKnown.then(() => send(request(), { token: token.value, answer, signal }));
   });
   // An answer without an end goes on only while it is seen.
   operation.addEventListener('toggle', () => sending.abort());
