@@ -287,7 +287,6 @@ export interface AccountsState {
   cells: Cell[];
 }
 
-/** The first three are the directory's, the others of each cell's own store. */
 /** What there is to do in a cell that nobody may be serving. */
 export interface CellLook {
   /** Until the next message, schedule or wait is due: `Infinity` when there is none. */
@@ -298,6 +297,7 @@ export interface CellLook {
   isNeglected: boolean;
 }
 
+/** The first three are the directory's, the others of each cell's own store. */
 export interface CellStore {
   /** Ordered by their numbers; empty as long as there is only one. */
   listCells(): Promise<Cell[]>;

@@ -5,7 +5,7 @@
 import type { CellId, ProjectId } from '../engine/model.ts';
 import type { Cell, ProjectMove } from '../engine/stores.ts';
 import type { Driver, Queries } from '../store/driver.ts';
-import { listCells, rangeOf } from '../store/operations/accounts/cells.ts';
+import { IN_RANGE, listCells, rangeOf } from '../store/operations/accounts/cells.ts';
 import { listMoves } from '../store/operations/accounts/moves.ts';
 import type { Finding } from '../store/operations/invariants.ts';
 import { PRESENCE } from '../store/operations/presence.ts';
@@ -94,7 +94,7 @@ async function misplaced(queries: Queries, cellId: CellId, { projects, moves, ce
 async function wrongNumbers(queries: Queries, cellId: CellId): Promise<string[]> {
   const { first, until } = rangeOf(cellId);
   const rows = await queries.query<{ name: string; next: number; until: number | null }>(
-    "select name, next, until from numbers where name in ('keys and tokens', 'log entries', 'queues') order by name",
+    `select name, next, until from numbers where ${IN_RANGE} order by name`,
   );
   return rows
     .filter((row) => row.next < first || row.next > until || row.until !== until)

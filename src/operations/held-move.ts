@@ -8,6 +8,7 @@ import { StoreUnavailable } from '../engine/store-errors.ts';
 import type { ProjectMove, ProjectMoveStore } from '../engine/stores.ts';
 import type { Driver } from '../store/driver.ts';
 import { MoveRefused } from '../store/move/progress.ts';
+import { takenOver } from '../store/move/project/mover.ts';
 
 const KEEP_EVERY_MS = 1_000;
 /** Who has been silent for this long is gone. */
@@ -84,8 +85,7 @@ export class HeldMove {
   async #keep(): Promise<void> {
     const { moves, projectId, mover, clock } = this.#options;
     const begunMs = clock.elapsedMs;
-    if (!(await moves.keepMove({ projectId, mover, nowMs: clock.wallMs() })))
-      throw new MoveRefused('another command moves the project by now');
+    if (!(await moves.keepMove({ projectId, mover, nowMs: clock.wallMs() }))) throw takenOver();
     this.#sureAtMs = begunMs;
   }
 

@@ -4,6 +4,7 @@ import type { ProjectId } from '../../engine/model.ts';
 import type { Clock } from '../../engine/ports.ts';
 import type { ProjectStore } from '../../engine/project-store.ts';
 import { ProjectAway, StoreUnavailable } from '../../engine/store-errors.ts';
+import { within } from '../../engine/within.ts';
 import type { Cells } from './cells.ts';
 
 /** How long `/readyz` waits for a cell that is not the first. */
@@ -146,15 +147,9 @@ async function ping(cells: Cells, clock: Clock): Promise<readonly string[]> {
 
 /** Whether it saves, and says so in time. */
 async function isSaving(engine: Engine, clock: Clock): Promise<boolean> {
-  const { promise, resolve } = Promise.withResolvers<boolean>();
-  const timer = clock.startTimer(PING_MS, () => resolve(false), 'outside');
-  const answer = await Promise.race([
-    promise,
-    engine.ping().then(
-      () => true,
-      () => false,
-    ),
-  ]);
-  timer.cancel();
-  return answer;
+  const saves = engine.ping().then(
+    () => true,
+    () => false,
+  );
+  return (await within(clock, PING_MS, saves)) ?? false;
 }

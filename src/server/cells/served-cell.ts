@@ -10,6 +10,7 @@ import type { Millis, ProjectId, WorkerId } from '../../engine/model.ts';
 import type { Clock, EventLog, Timer } from '../../engine/ports.ts';
 import { StoreUnavailable } from '../../engine/store-errors.ts';
 import type { Cell, Project, Store } from '../../engine/stores.ts';
+import { within } from '../../engine/within.ts';
 import { messageOf, type OpenCell, type WatchCell } from '../../operations/open-store.ts';
 
 export interface ServedCellOptions {
@@ -157,18 +158,11 @@ export class ServedCell {
     this.#wake();
     // Perhaps it is being closed, and opened after that.
     for (let waits = 0; waits < 2 && !this.#opened && !this.#isAway; waits += 1) {
-      await this.#within(OPENED_IN_MS, this.#changing);
+      if (this.#changing !== undefined) await within(this.#options.clock, OPENED_IN_MS, this.#changing);
       this.#wake();
     }
     if (this.#opened) return this.#opened;
     throw new StoreUnavailable(`the cell "${this.name}" cannot be reached`);
-  }
-
-  async #within(limitMs: Millis, work: Promise<void> | undefined): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const timer = this.#options.clock.startTimer(limitMs, resolve, 'outside');
-    await Promise.race([work, promise]);
-    timer.cancel();
   }
 
   #wake(): void {

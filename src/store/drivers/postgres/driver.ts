@@ -8,6 +8,7 @@ import type pg from 'pg';
 import type { PoolClient } from 'pg';
 import type { Clock } from '../../../engine/ports.ts';
 import { CommitUnknown, StoreUnavailable } from '../../../engine/store-errors.ts';
+import { within } from '../../../engine/within.ts';
 import {
   type Driver,
   LockNotFree,
@@ -265,7 +266,7 @@ export class PostgresDriver implements Driver {
   async #lookUp({ session, name, untilMs }: Begun, reason: unknown): Promise<void> {
     do {
       const limitMs = Math.max(LAST_LOOK_MS, untilMs - this.#clock.elapsedMs);
-      const status = name && (await this.#within(limitMs, this.#statusOf(session, name)));
+      const status = name && (await within(this.#clock, limitMs, this.#statusOf(session, name)));
       if (status === 'committed') return;
       if (status === 'aborted') {
         if (isConflict(reason)) throw reason;
@@ -275,15 +276,6 @@ export class PostgresDriver implements Driver {
       await new Promise<void>((resolve) => this.#clock.startTimer(LOOK_AGAIN_MS, resolve, 'outside'));
     } while (this.#clock.elapsedMs < untilMs);
     throw new CommitUnknown('the connection was lost during the commit, which may have happened', { cause: reason });
-  }
-
-  /** The answer of `work`; undefined when it takes longer than `limitMs`. */
-  async #within<T>(limitMs: number, work: Promise<T>): Promise<T | undefined> {
-    const { promise, resolve } = Promise.withResolvers<undefined>();
-    const timer = this.#clock.startTimer(limitMs, () => resolve(undefined), 'outside');
-    const answer = await Promise.race([work, promise]);
-    timer.cancel();
-    return answer;
   }
 
   /**

@@ -11,6 +11,9 @@ import type { WriteContext } from '../logs/log-writer.ts';
 import { read, write } from '../operation.ts';
 import { noteChange } from './version.ts';
 
+/** The rows of `numbers` that a cell has a range of its own for. */
+export const IN_RANGE = "name in ('keys and tokens', 'log entries', 'queues')";
+
 /** `until`: the number behind the last one. */
 export function rangeOf(cellId: CellId): { first: number; until: number } {
   return { first: (cellId - 1) * NUMBERS_OF_CELL + 1, until: cellId * NUMBERS_OF_CELL };
@@ -44,9 +47,7 @@ export const addCell = write(
     const columns = ['id', 'name', 'url', 'added_at_ms', 'draining'];
     if (cells.length === 0) {
       await tx.insertMany('cells', columns, [[FIRST_CELL, firstName, '', nowMs, 0]]);
-      await tx.send("update numbers set until = ? where name in ('keys and tokens', 'log entries', 'queues')", [
-        rangeOf(FIRST_CELL).until,
-      ]);
+      await tx.send(`update numbers set until = ? where ${IN_RANGE}`, [rangeOf(FIRST_CELL).until]);
       await tx.send('update migrations set breaking = 1 where number = 18');
     }
     const cellId = Math.max(FIRST_CELL, ...cells.map((cell) => cell.cellId)) + 1;
@@ -76,10 +77,7 @@ export const beginCell = write(async ({ tx }: WriteContext, { cellId }: { cellId
   const own = await readCellId(tx, {});
   if (own !== undefined) return own;
   const { first, until } = rangeOf(cellId);
-  await tx.send("update numbers set next = ?, until = ? where name in ('keys and tokens', 'log entries', 'queues')", [
-    first,
-    until,
-  ]);
+  await tx.send(`update numbers set next = ?, until = ? where ${IN_RANGE}`, [first, until]);
   await tx.insertMany('numbers', ['name', 'next'], [['cell', cellId]]);
   return cellId;
 });

@@ -6,6 +6,7 @@ import type { HeartbeatAnswer, WorkerState } from '../../../engine/workers/store
 import type { Queries } from '../../driver.ts';
 import { checkSchema } from '../../migrations/index.ts';
 import { accountsVersion } from '../accounts/version.ts';
+import { earlier } from '../due-times.ts';
 import { leavingOut, projectsMoving } from '../fence.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { read, write } from '../operation.ts';
@@ -57,7 +58,7 @@ export const heartbeat = write(
       wasKnown: known > 0,
       hasLate: others.some(isLate),
       others: others.filter((row) => !isLate(row) && row.leaving === 0).map(({ id }) => id),
-      nextDueAtMs: earliest(seen.dueAtMs, seen.wakeAtMs),
+      nextDueAtMs: earlier(seen.dueAtMs, seen.wakeAtMs) ?? undefined,
       nextScheduleAtMs: seen.scheduleAtMs ?? undefined,
       nextWaiterAtMs: seen.deadlineMs ?? undefined,
       hasLines: seen.hasLines === 1,
@@ -67,11 +68,6 @@ export const heartbeat = write(
     };
   },
 );
-
-function earliest(...times: readonly (number | null)[]): number | undefined {
-  const known = times.filter((ms) => ms !== null);
-  return known.length === 0 ? undefined : Math.min(...known);
-}
 
 /**
  * Removes the workers that are late; from then on no worker owns their claims. If several workers call this, only one
