@@ -1,6 +1,6 @@
 /** What `waypost cells balance` does: plans which projects are to live elsewhere, and moves them one after the other. */
 import type { Config } from '../config/table.ts';
-import type { CellId, Millis, ProjectId } from '../engine/model.ts';
+import type { Millis } from '../engine/model.ts';
 import { StoreUnavailable } from '../engine/store-errors.ts';
 import type { MoveProjectOptions } from '../store/move/project/move-project.ts';
 import { CannotStart } from '../system/cannot-start.ts';
@@ -10,10 +10,16 @@ import { loadedCells, type Measured, measureCells } from './measure-cells.ts';
 import { cancelBetween, moveBetween, untilAllGuard } from './move-project.ts';
 import { messageOf } from './open-store.ts';
 
+interface NamedMove {
+  project: string;
+  from: string;
+  to: string;
+}
+
 export interface BalancePlan {
   /** Moves that were interrupted: they are finished first. */
-  unfinished: { project: string; from: string; to: string; isCancelled: boolean }[];
-  moves: { project: string; from: string; to: string; why: PlannedMove['why']; messagesPerMinute: number }[];
+  unfinished: (NamedMove & { isCancelled: boolean })[];
+  moves: (NamedMove & { why: PlannedMove['why']; messagesPerMinute: number })[];
   cells: {
     name: string;
     isDraining: boolean;
@@ -32,13 +38,16 @@ export interface BalanceOptions {
   /** Told when the plan is made. */
   onPlan: (plan: BalancePlan) => void;
   /** Told when a project is about to be moved. */
-  onMove: (move: { project: string; from: string; to: string }) => void;
+  onMove: (move: NamedMove) => void;
   onProgress: NonNullable<MoveProjectOptions['onProgress']>;
 }
 
 /** Changes nothing. Throws `CannotStart`. */
 export function planCells(config: Config): Promise<BalancePlan> {
-  return withDirectory(config, async (directory) => planOf(await measureCells(directory)).told);
+  return withDirectory(config, async (directory) => {
+    const measured = await measureCells(directory);
+    return toldOf(measured, planOf(measured));
+  });
 }
 
 /**
@@ -60,51 +69,56 @@ export function balanceCells(config: Config, { onPlan, onMove, onProgress }: Bal
     };
     const before = await measureCells(directory);
     await untilAllGuard(directory);
-    const { unfinished } = planOf(before).told;
-    for (const [index, move] of before.moves.entries()) {
-      const told = unfinished[index];
-      if (told === undefined) continue;
-      onMove(told);
-      await carryOut(told.project, async () =>
-        told.isCancelled ? void (await cancelBetween(directory, move)) : moveBetween(directory, move, onProgress),
+    const { unfinished } = toldOf(before, []);
+    for (const move of before.moves) {
+      const named = nameMove(before, move);
+      onMove(named);
+      await carryOut(named.project, async () =>
+        move.phase === 'cancelled'
+          ? void (await cancelBetween(directory, move))
+          : moveBetween(directory, move, onProgress),
       );
     }
-    const { told, planned } = planOf(before.moves.length > 0 ? await measureCells(directory) : before);
-    onPlan({ ...told, unfinished });
-    for (const [index, move] of planned.entries()) {
-      const { project, from, to } = told.moves[index] ?? { project: '', from: '', to: '' };
-      onMove({ project, from, to });
-      await carryOut(project, () => moveBetween(directory, move, onProgress));
+    const measured = before.moves.length > 0 ? await measureCells(directory) : before;
+    const planned = planOf(measured);
+    const told = { ...toldOf(measured, planned), unfinished };
+    onPlan(told);
+    for (const move of planned) {
+      const named = nameMove(measured, move);
+      onMove(named);
+      await carryOut(named.project, () => moveBetween(directory, move, onProgress));
     }
-    return { ...told, unfinished, done, failed };
+    return { ...told, done, failed };
   });
 }
 
-/** The plan with numbers, and as it is told. A project that is on its way is left out. */
-function planOf(measured: Measured): { planned: PlannedMove[]; told: BalancePlan } {
-  const { cells, moves, names } = measured;
-  const nameOf = (projectId: ProjectId) => names.get(projectId) ?? String(projectId);
-  const cellNamed = (cellId: CellId) => cells.find(({ cell }) => cell.cellId === cellId)?.cell.name ?? String(cellId);
+/** A project that is on its way is left out. */
+function planOf(measured: Measured): PlannedMove[] {
+  const isMoving = new Set(measured.moves.map(({ projectId }) => projectId));
+  return planBalance(loadedCells(measured)).filter(({ projectId }) => !isMoving.has(projectId));
+}
+
+function toldOf(measured: Measured, planned: readonly PlannedMove[]): BalancePlan {
+  const { cells, moves } = measured;
   const loads = new Map(
     cells.flatMap(({ measured: found }) => found?.loads ?? []).map((load) => [load.projectId, load]),
   );
-  const isMoving = new Set(moves.map(({ projectId }) => projectId));
-  const planned = planBalance(loadedCells(measured)).filter(({ projectId }) => !isMoving.has(projectId));
   return {
-    planned,
-    told: {
-      unfinished: moves.map(({ projectId, fromCell, toCell, phase }) => ({
-        ...{ project: nameOf(projectId), from: cellNamed(fromCell), to: cellNamed(toCell) },
-        isCancelled: phase === 'cancelled',
-      })),
-      moves: planned.map(({ projectId, fromCell, toCell, why }) => ({
-        ...{ project: nameOf(projectId), from: cellNamed(fromCell), to: cellNamed(toCell), why },
-        messagesPerMinute: loads.get(projectId)?.perMinute ?? 0,
-      })),
-      cells: cells.map(({ cell: { name, isDraining }, measured: found }) => ({
-        ...{ name, isDraining },
-        ...(found && { share: found.share }),
-      })),
-    },
+    unfinished: moves.map((move) => ({ ...nameMove(measured, move), isCancelled: move.phase === 'cancelled' })),
+    moves: planned.map((move) => ({
+      ...{ ...nameMove(measured, move), why: move.why },
+      messagesPerMinute: loads.get(move.projectId)?.perMinute ?? 0,
+    })),
+    cells: cells.map(({ cell: { name, isDraining }, measured: found }) => ({
+      ...{ name, isDraining },
+      ...(found && { share: found.share }),
+    })),
   };
+}
+
+function nameMove(
+  { projectName, cellName }: Measured,
+  { projectId, fromCell, toCell }: Pick<PlannedMove, 'projectId' | 'fromCell' | 'toCell'>,
+): NamedMove {
+  return { project: projectName(projectId), from: cellName(fromCell), to: cellName(toCell) };
 }

@@ -1,6 +1,6 @@
 /** What `waypost cells` shows. */
 import type { Config } from '../config/table.ts';
-import type { CellId, Millis } from '../engine/model.ts';
+import type { Millis } from '../engine/model.ts';
 import type { MovePhase } from '../engine/stores.ts';
 import type { Totals } from '../engine/unfinished.ts';
 import { systemClock } from '../system/system.ts';
@@ -42,9 +42,7 @@ export interface MoveEntry {
 /** Throws `CannotStart`. */
 export function listCells(config: Config): Promise<CellEntry[]> {
   return withDirectory(config, async (directory) => {
-    const { cells, moves, names } = await measureCells(directory);
-    const nameOfCell = (cellId: CellId) =>
-      cells.find(({ cell }) => cell.cellId === cellId)?.cell.name ?? String(cellId);
+    const { cells, moves, projectName, cellName } = await measureCells(directory);
     const nowMs = systemClock.wallMs();
     return cells.map(({ cell, projects, measured, reason }) => ({
       name: cell.name,
@@ -63,8 +61,8 @@ export function listCells(config: Config): Promise<CellEntry[]> {
       moves: moves
         .filter(({ fromCell }) => fromCell === cell.cellId)
         .map((move) => ({
-          project: names.get(move.projectId) ?? String(move.projectId),
-          to: nameOfCell(move.toCell),
+          project: projectName(move.projectId),
+          to: cellName(move.toCell),
           ...{ phase: move.phase, begunAtMs: move.begunAtMs, isStuck: isStuck(move, nowMs) },
         })),
     }));

@@ -27,8 +27,8 @@ export interface MeasuredCell {
 export interface Measured {
   cells: MeasuredCell[];
   moves: ProjectMove[];
-  /** By project. */
-  names: ReadonlyMap<ProjectId, string>;
+  projectName: (projectId: ProjectId) => string;
+  cellName: (cellId: CellId) => string;
 }
 
 /** What of the directory is needed to reach the other cells. */
@@ -64,9 +64,12 @@ export async function measureCells(directory: Reachable): Promise<Measured> {
   await Promise.all(Array.from({ length: AT_ONCE }, askAll));
   const loaded = found.flatMap((each) => loadedCell(each, answers.get(each.cell.cellId)) ?? []);
   const shares = sharesOf(loaded);
+  const projectNames = new Map(projects.map(({ projectId, name }) => [projectId, name]));
+  const cellNames = new Map(all.map(({ cellId, name }) => [cellId, name]));
   return {
     moves,
-    names: new Map(projects.map(({ projectId, name }) => [projectId, name])),
+    projectName: (projectId) => projectNames.get(projectId) ?? String(projectId),
+    cellName: (cellId) => cellNames.get(cellId) ?? String(cellId),
     cells: found.map((each) => {
       const { cellId } = each.cell;
       const answer = answers.get(cellId);
