@@ -8,13 +8,9 @@ import type { Claimed, Millis, Outcome } from '../../src/engine/model.ts';
 import type { Delivery } from '../../src/engine/ports.ts';
 import type { EngineSettings } from '../../src/engine/settings.ts';
 import type { Store } from '../../src/engine/stores.ts';
-import { BatchRunner } from '../../src/store/batches/batch.ts';
-import { GroupCommit } from '../../src/store/batches/group-commit.ts';
 import type { Driver } from '../../src/store/driver.ts';
-import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
-import { migrate } from '../../src/store/migrations/index.ts';
-import { runRead } from '../../src/store/operations/all.ts';
-import { SqlStore } from '../../src/store/store.ts';
+import { openDatabase, storeOver } from '../../test/simulation/database.ts';
+import { SETTINGS as OVERLOADED } from '../../test/simulation/overload.ts';
 import { SeededRandom } from '../../test/support/seeded-random.ts';
 import { SimulatedClock } from '../../test/support/simulated-clock.ts';
 import { Cores, Disk, Thread } from './machine.ts';
@@ -65,20 +61,12 @@ const LIMIT_MS = 60_000;
 const ORIGIN = 'https://endpoint.example';
 
 const SETTINGS: EngineSettings = {
-  inFlightMax: 1_024,
-  inFlightPerOriginMax: 1_024,
-  inFlightBytesMax: 100_000_000,
-  deduplicationWindowMs: 600_000,
-  deliveredGraceMs: 5_000,
-  logRetentionMs: 86_400_000,
-  dlqRetentionMs: 86_400_000,
-  retentionIntervalMs: 86_400_000,
-  publishDelayTargetMs: 500,
-  lazyFetchBytes: 0,
+  ...OVERLOADED,
+  ...{ inFlightMax: 1_024, inFlightPerOriginMax: 1_024, inFlightBytesMax: 100_000_000 },
 };
 
 export async function play(shape: Shape): Promise<Played> {
-  const drivers = await Promise.all(Array.from({ length: shape.cells }, openCell));
+  const drivers = await Promise.all(Array.from({ length: shape.cells }, () => openDatabase()));
   try {
     return await new World(shape, drivers).play();
   } finally {
@@ -170,30 +158,17 @@ class World {
   /** The store as workers have it. What a batch costs is the worker's and PostgreSQL's before, and the disk's after it. */
   #store(driver: Driver, thread: Thread): Store {
     const { workerBatch, postgresBatch, postgresMessage } = this.#shape.costs;
-    const runner = new BatchRunner(driver);
-    const commits = new GroupCommit({
-      flush: async (commands) => {
+    return storeOver(driver, undefined, {
+      around: async (commands, run) => {
         await thread.run(workerBatch);
-        const postgresMs = postgresBatch + (postgresMessage / COMMANDS_OF_MESSAGE) * commands.length;
+        const postgresMs = postgresBatch + (postgresMessage / COMMANDS_OF_MESSAGE) * commands;
         this.#postgresMs += postgresMs;
         this.#batches += 1;
         await this.#cores.run(postgresMs);
-        const outcome = await this.#clock.hold(runner.run(commands));
+        const outcome = await this.#clock.hold(run());
         await this.#disk.sync();
         return outcome;
       },
-      onFatal: (error) => {
-        throw error;
-      },
-    });
-    return new SqlStore({
-      write: (method, args) => commits.run(method, args),
-      read: (method, args) => this.#clock.hold(runRead(driver, method, args)),
-      close: () => commits.close(),
-      listen: (listener) => commits.listen(listener),
-      listenForWaitingLines: () => {},
-      listenForCommitUnknown: () => {},
-      counts: () => commits.counts,
     });
   }
 
@@ -249,12 +224,3 @@ const COMMAND = {
     settings: { dialect: 'upstash' as const, maxRetries: 0 },
   },
 };
-
-async function openCell(): Promise<Driver> {
-  const driver = new SqliteDriver({ path: ':memory:' });
-  await migrate(driver);
-  const setUp = new BatchRunner(driver);
-  const signingKeys = { current: 'sealed', next: 'sealed' };
-  await setUp.run([{ method: 'ensureProject', args: { name: 'load', signingKeys, nowMs: 0 } }]);
-  return driver;
-}

@@ -20,11 +20,21 @@ export async function openDatabase(driver: Driver = new SqliteDriver({ path: ':m
   return driver;
 }
 
+interface Batching {
+  costMax?: number;
+  /** Runs a batch of so many commands, with the time that it takes before and after it. */
+  around?: <T>(commands: number, run: () => Promise<T>) => Promise<T>;
+}
+
 /** The store as production has it, group commit included, over `driver`. */
-export function storeOver(driver: Driver, limits?: StoreLimits, costMax?: number): Store {
+export function storeOver(
+  driver: Driver,
+  limits?: StoreLimits,
+  { costMax, around = (_, run) => run() }: Batching = {},
+): Store {
   const runner = new BatchRunner(driver, limits);
   const commits = new GroupCommit({
-    flush: (commands) => runner.run(commands),
+    flush: (commands) => around(commands.length, () => runner.run(commands)),
     ...(costMax !== undefined && { costMax }),
     onFatal: (error) => {
       throw error;

@@ -47,7 +47,8 @@ export const SAVED_MAX = ((MEASURED_MS / COMMIT_MS) * ROWS_PER_COMMIT) / 2;
 const OTHER_EVERY_MS = 200;
 const ORIGINS = { busy: 'https://busy.example', other: 'https://other.example', run: 'https://run.example' } as const;
 
-const SETTINGS: EngineSettings = {
+/** Many places, and a retention that drops nothing meanwhile. */
+export const SETTINGS: EngineSettings = {
   inFlightMax: 512,
   inFlightPerOriginMax: 256,
   inFlightBytesMax: 10_000_000,
@@ -95,7 +96,7 @@ class Overload {
       }),
       crash: () => {},
     });
-    const store = storeOver(driver, undefined, ROWS_PER_COMMIT);
+    const store = storeOver(driver, undefined, { costMax: ROWS_PER_COMMIT });
     const other = store.projects.ensureProject({
       name: 'other',
       signingKeys: { current: 'sealed', next: 'sealed' },
