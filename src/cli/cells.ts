@@ -7,6 +7,7 @@ import type { Balanced, BalancePlan } from '../operations/balance-cells.ts';
 import type { CellEntry } from '../operations/list-cells.ts';
 import { columns, minuteOf, timeOf } from './columns.ts';
 import {
+  actionsOf,
   type Command,
   CommandFailed,
   EXIT,
@@ -16,20 +17,10 @@ import {
   takeSwitch,
   takeValue,
   takeWord,
-  unknownAction,
 } from './command.ts';
 import { progressOf } from './progress.ts';
 
-const VERBS = {
-  list: 'Every cell, with what it has and does.',
-  add: 'Makes an empty database, or a schema of one, a cell.',
-  drain: 'Lets no new project live in a cell.',
-  undrain: 'Lets new projects live there again.',
-  balance: 'Moves projects, so that the fullest cell comes down and those that drain become empty.',
-};
-
 export const cells: Command = {
-  verbs: VERBS,
   help: () =>
     `Usage: waypost cells [list] [--json] [options]
        waypost cells add <name> --url <url> [options]
@@ -63,23 +54,13 @@ cell, and knows the others. Running workers serve a new cell at once; a new proj
 ${storeSettingsHelp()}
 Example: waypost cells add second --url postgres://waypost@db2.internal/waypost
 `,
-  async run(args, terminal) {
-    const { given: json, rest: afterJson } = takeSwitch(args, '--json');
-    const { word: action = 'list', rest } = takeWord(afterJson);
-    switch (action) {
-      case 'list':
-        return list(rest, terminal, json);
-      case 'add':
-        return add(rest, terminal);
-      case 'drain':
-      case 'undrain':
-        return drain(rest, terminal, action);
-      case 'balance':
-        return balance(rest, terminal, json);
-      default:
-        return unknownAction('cells', action, Object.keys(VERBS));
-    }
-  },
+  ...actionsOf('cells', {
+    list: ['Every cell, with what it has and does.', list],
+    add: ['Makes an empty database, or a schema of one, a cell.', add],
+    drain: ['Lets no new project live in a cell.', (args, terminal) => drain(args, terminal, 'drain')],
+    undrain: ['Lets new projects live there again.', (args, terminal) => drain(args, terminal, 'undrain')],
+    balance: ['Moves projects, so that the fullest cell comes down and those that drain become empty.', balance],
+  }),
 };
 
 async function list(settings: readonly string[], terminal: Terminal, json: boolean): Promise<number> {

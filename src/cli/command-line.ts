@@ -6,7 +6,7 @@ import { listSettings } from '../config/table.ts';
 import { StoreUnavailable } from '../engine/store-errors.ts';
 import { CannotStart } from '../system/cannot-start.ts';
 import { readVersion } from '../system/version.ts';
-import { type Command, CommandFailed, type Entry, EXIT, nextStep, type Terminal } from './command.ts';
+import { type Command, CommandFailed, type Entry, EXIT, entryOf, nextStep, type Terminal } from './command.ts';
 import { COMMANDS, OF_A_SERVER, ON_A_SERVER } from './commands.ts';
 
 const HELP_WORDS = new Set(['--help', '-h', 'help']);
@@ -28,7 +28,7 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
     terminal.print(overview());
     return name === undefined ? EXIT.usage : EXIT.ok;
   }
-  const entry = COMMANDS[name === '--version' || name === '-v' ? 'version' : name];
+  const entry = entryOf(COMMANDS, name === '--version' || name === '-v' ? 'version' : name);
   if (entry === undefined) {
     const hint = nextStep(nearest(name, Object.keys(COMMANDS)), 'waypost --help');
     throw new CommandFailed(`there is no command "${name}"; ${hint}`, EXIT.usage);

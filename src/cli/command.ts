@@ -91,10 +91,34 @@ export function printJson(terminal: Terminal, value: unknown): void {
   terminal.print(`${JSON.stringify(value, null, 2)}\n`);
 }
 
+/** The entry of `table` that was typed. Every object has a `constructor` and a `toString`, which nobody means. */
+export function entryOf<T>(table: Readonly<Record<string, T>>, word: string): T | undefined {
+  return Object.hasOwn(table, word) ? table[word] : undefined;
+}
+
 /** Throws `CommandFailed` for an action that is not among `actions`. */
 export function unknownAction(command: string, action: string, actions: readonly string[]): never {
   const hint = nextStep(nearest(action, actions), `waypost ${command} --help`);
   throw new CommandFailed(`${command}: there is no "${action}"; ${hint}`, EXIT.usage);
+}
+
+/** What an action does, and how: `args` follow its word, without `--json`. */
+export type Action = readonly [
+  meaning: string,
+  run: (args: readonly string[], terminal: Terminal, json: boolean) => Promise<number>,
+];
+
+/** Of the command `name`, whose first word is the name of an action, or missing for `list`. */
+export function actionsOf(name: string, actions: Readonly<Record<string, Action>>): Pick<Command, 'verbs' | 'run'> {
+  return {
+    verbs: Object.fromEntries(Object.entries(actions).map(([word, [meaning]]) => [word, meaning])),
+    async run(args, terminal) {
+      const { given: json, rest: afterJson } = takeSwitch(args, '--json');
+      const { word = 'list', rest } = takeWord(afterJson);
+      const action = entryOf(actions, word);
+      return action === undefined ? unknownAction(name, word, Object.keys(actions)) : action[1](rest, terminal, json);
+    },
+  };
 }
 
 /** Throws `CommandFailed` when a required part of the command line is missing. */

@@ -3,6 +3,7 @@ import { storeSettingsHelp } from '../config/page.ts';
 import { parseConfig } from '../config/parse.ts';
 import { columns, minuteOf, timeOf } from './columns.ts';
 import {
+  actionsOf,
   type Command,
   CommandFailed,
   EXIT,
@@ -12,19 +13,11 @@ import {
   takeSwitch,
   takeValue,
   takeWord,
-  unknownAction,
 } from './command.ts';
 import { operate } from './operate.ts';
 import { progressOf } from './progress.ts';
 
-const VERBS = {
-  list: 'Every project.',
-  create: 'Makes a project and prints its signing keys.',
-  move: 'Moves a project to another cell, while servers run.',
-};
-
 export const projects: Command = {
-  verbs: VERBS,
   help: () =>
     `Usage: waypost projects [list] [--json] [options]
        waypost projects create <name> [--json] [options]
@@ -51,20 +44,11 @@ folder, whether a server runs on it or not.
 ${storeSettingsHelp()}
 Example: waypost projects create shop
 `,
-  async run(args, terminal) {
-    const { given: json, rest: afterJson } = takeSwitch(args, '--json');
-    const { word: action = 'list', rest } = takeWord(afterJson);
-    switch (action) {
-      case 'list':
-        return list(rest, terminal, json);
-      case 'create':
-        return create(rest, terminal, json);
-      case 'move':
-        return move(rest, terminal, json);
-      default:
-        return unknownAction('projects', action, Object.keys(VERBS));
-    }
-  },
+  ...actionsOf('projects', {
+    list: ['Every project.', list],
+    create: ['Makes a project and prints its signing keys.', create],
+    move: ['Moves a project to another cell, while servers run.', move],
+  }),
 };
 
 async function list(settings: readonly string[], terminal: Terminal, json: boolean): Promise<number> {

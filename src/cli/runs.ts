@@ -1,6 +1,6 @@
 /** `waypost runs`: shows workflow runs of a running server, follows and cancels them, and starts failed ones again. */
 import { columns } from './columns.ts';
-import { CommandFailed, EXIT, printJson } from './command.ts';
+import { CommandFailed, EXIT, entryOf, printJson } from './command.ts';
 import { actOnMany, BULK } from './http/bulk.ts';
 import { countOf, readItems, sumPages, sumPieces } from './http/pages.ts';
 import type { Server } from './http/server.ts';
@@ -203,7 +203,7 @@ async function dlqIdOf(server: Server, name: string): Promise<string> {
 }
 
 function stateOf(text: string): string {
-  const state = STATES[text] ?? (/^(RUN|STEP)_/.test(text) ? text : undefined);
+  const state = entryOf(STATES, text) ?? (/^(RUN|STEP)_/.test(text) ? text : undefined);
   if (state !== undefined) return state;
   throw new CommandFailed(
     `--state: must be ${Object.keys(STATES).join(', ')}, not ${JSON.stringify(text)}`,

@@ -4,23 +4,19 @@ import { TOKEN_SCOPES, type TokenScope } from '../engine/stores.ts';
 import type { CreateTokenRequest, TokenEntry } from '../operations/socket/commands.ts';
 import { columns, minuteOf, timeOf } from './columns.ts';
 import {
+  actionsOf,
   type Command,
   CommandFailed,
   EXIT,
   printJson,
   required,
   type Terminal,
-  takeSwitch,
   takeValue,
   takeWord,
-  unknownAction,
 } from './command.ts';
 import { operate } from './operate.ts';
 
-const VERBS = { list: 'Every token by its id.', create: 'Makes a token and prints it, once.', revoke: 'Ends a token.' };
-
 export const tokens: Command = {
-  verbs: VERBS,
   help: () =>
     `Usage: waypost tokens [list] [--project <name>] [--json] [options]
        waypost tokens create --project <name> --scope <scope> [--name <text>] [--json] [options]
@@ -45,20 +41,11 @@ Works on the data folder, whether a server runs on it or not.
 ${storeSettingsHelp()}
 Example: waypost tokens create --project shop --scope publish-only
 `,
-  async run(args, terminal) {
-    const { given: json, rest: afterJson } = takeSwitch(args, '--json');
-    const { word: action = 'list', rest } = takeWord(afterJson);
-    switch (action) {
-      case 'list':
-        return list(rest, terminal, json);
-      case 'create':
-        return create(rest, terminal, json);
-      case 'revoke':
-        return revoke(rest, terminal, json);
-      default:
-        return unknownAction('tokens', action, Object.keys(VERBS));
-    }
-  },
+  ...actionsOf('tokens', {
+    list: ['Every token by its id.', list],
+    create: ['Makes a token and prints it, once.', create],
+    revoke: ['Ends a token.', revoke],
+  }),
 };
 
 async function list(args: readonly string[], terminal: Terminal, json: boolean): Promise<number> {

@@ -1,6 +1,6 @@
 /** What is a verb that asks a server, and how do several of them make one command? */
 import { columns } from '../columns.ts';
-import { type Command, CommandFailed, EXIT, printJson, type Terminal, unknownAction } from '../command.ts';
+import { type Command, CommandFailed, EXIT, entryOf, printJson, type Terminal, unknownAction } from '../command.ts';
 import { plain } from '../plain.ts';
 import { type Known, readArguments } from './arguments.ts';
 import { flagOf, operationOf } from './operations.ts';
@@ -57,7 +57,7 @@ export function commandOf(name: string, verbs: Readonly<Record<string, Verb>>): 
     const [first, ...rest] = args;
     const isWord = first !== undefined && !first.startsWith('-');
     const word = isWord ? first : 'list' in verbs ? 'list' : names[0];
-    const verb = verbs[word ?? ''];
+    const verb = entryOf(verbs, word ?? '');
     return { ...(verb && { verb }), named: `${name} ${word}`, rest: isWord ? rest : args };
   };
   return {
