@@ -21,7 +21,7 @@ import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { createStore } from '../../src/store/create.ts';
-import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
+import { SqliteDriver, walBytes } from '../../src/store/drivers/sqlite/driver.ts';
 import { lockFile, StoreInUse } from '../../src/store/drivers/sqlite/lock.ts';
 import { openInlineSqliteStore, openSqliteStore, type SqliteStore } from '../../src/store/drivers/sqlite/open.ts';
 import { MIGRATIONS, migrate, SchemaTooNew } from '../../src/store/migrations/index.ts';
@@ -170,6 +170,29 @@ describe('durability', () => {
     expect(store.stats().fileBytes).toBeGreaterThan(20_000_000);
     expect(largest).toBeLessThan(24_000_000);
     await store.close();
+  });
+
+  it('keeps it small when the rows that are written lie far apart', async () => {
+    const path = newPath();
+    const driver = new SqliteDriver({ path });
+    const pageOfItsOwn = new Uint8Array(3_000);
+    await driver.transaction(async (tx) => {
+      await tx.run('create table rows (key integer primary key, changes integer, pad blob)', []);
+      await tx.insertMany(
+        'rows',
+        ['key', 'changes', 'pad'],
+        Array.from({ length: 2_000 }, (_, key) => [key, 0, pageOfItsOwn]),
+      );
+    });
+    let largest = 0;
+    for (let round = 0; round < 250; round += 1) {
+      const changed = Array.from({ length: 64 }, (_, nth) => [(round * 64 + nth) % 2_000, round]);
+      await driver.transaction((tx) => tx.updateMany('rows', 'key', ['changes'], changed));
+      driver.maintain();
+      largest = Math.max(largest, walBytes(path));
+    }
+    expect(largest).toBeLessThan(36_000_000);
+    await driver.close();
   });
 });
 

@@ -45,8 +45,10 @@ const BUSY_TIMEOUT_MS = 5_000;
 const TRUNCATE_TIMEOUT_MS = 20;
 /** The most statements kept prepared. Their texts are fixed, except for combinations of filters. */
 const STATEMENTS_MAX = 256;
-/** A checkpoint is due after this many bytes are written. */
+/** A checkpoint is due after this many bytes are written, by count of rows. */
 const CHECKPOINT_BYTES = 16 * 1024 * 1024;
+/** The fewest between two checkpoints: with less written, the size of the WAL is not looked at. */
+const CHECKPOINT_BYTES_MIN = 1024 * 1024;
 /** Pages that a small transaction touches, as bytes of the WAL. */
 const WAL_BYTES_PER_COMMIT = 24 * 1024;
 /** A WAL that grew beyond this size, because of a long read or a burst, is cut to it again. */
@@ -127,7 +129,7 @@ export class SqliteDriver implements Driver {
    * go unnoticed and its pages would be lost with the WAL's next reset. Here it throws `StoreFatal`.
    */
   maintain(): void {
-    if (this.#bytesSinceCheckpoint < CHECKPOINT_BYTES || this.#path === ':memory:' || this.#failure) return;
+    if (!this.#isCheckpointDue || this.#path === ':memory:' || this.#failure) return;
     this.#bytesSinceCheckpoint = 0;
     try {
       const { log, checkpointed } = this.#checkpoint('passive');
@@ -135,6 +137,12 @@ export class SqliteDriver implements Driver {
     } catch (error) {
       throw this.#noted(classify(error));
     }
+  }
+
+  /** Rows that lie far apart, as those of a large backlog, write a page each: the WAL grows by far more than their bytes. */
+  get #isCheckpointDue(): boolean {
+    if (this.#bytesSinceCheckpoint >= CHECKPOINT_BYTES) return true;
+    return this.#bytesSinceCheckpoint >= CHECKPOINT_BYTES_MIN && walBytes(this.#path) > WAL_BYTES_KEPT;
   }
 
   #configure(): void {
