@@ -44,6 +44,7 @@ import type { DatabaseClock } from './workers/database-clock.ts';
 import { ALWAYS_OPEN } from './workers/fence.ts';
 import { Heartbeat, type SharedAccounts } from './workers/heartbeat.ts';
 import { Numbers } from './workers/numbers.ts';
+import type { ProjectFence } from './workers/project-fence.ts';
 
 export interface EngineDeps {
   store: Store;
@@ -89,6 +90,8 @@ export type Recovery =
       timeoutMs: Millis;
       /** Absent: another store has them. */
       accounts?: SharedAccounts;
+      /** Absent: projects stay in this store. */
+      projects?: ProjectFence;
       /** Whether another engine of this worker has the message of this claim: its project has moved meanwhile. */
       isHeldElsewhere?: (claimToken: ClaimToken) => boolean;
     };

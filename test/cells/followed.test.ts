@@ -53,6 +53,26 @@ it('is settled where the project lives by now, and counted there', async () => {
   expect(await cells.second.store.minutes.listMinutes(range)).toMatchObject([{ delivered: 3 }]);
 });
 
+it('lets the cell in which the project lives now send what follows, by its own slots', async () => {
+  const { message, claimToken } = await cells.first.world.acceptClaimed();
+  await moveProject(there(cells));
+  const state = { kind: 'claimed' as const, claimToken: cells.first.world.number(), worker: 'worker' };
+  const follow = cells.first.world.message({ state });
+  const change = { ...delivered(T0 + 5), follows: [follow] };
+  const settled = await own.messages.settle(settlement(message, claimToken, change), T0 + 5);
+  expect(settled).toMatchObject({ kind: 'saved', follows: [{ state: 'due' }] });
+  const { claimed } = await cells.second.world.claim();
+  expect(claimed.map((each) => each.message.key)).toContain(follow.message.key);
+});
+
+it('is given back where the project lives by now', async () => {
+  const { message, claimToken } = await cells.first.world.acceptClaimed();
+  await moveProject(there(cells));
+  await own.messages.release([{ key: message.key, projectId: PROJECT, claimToken }], T0);
+  const { claimed } = await cells.second.world.claim();
+  expect(claimed.map((each) => each.message.key)).toContain(message.key);
+});
+
 it('takes what was saved for a run in the order in which it came, though it comes to a cell with smaller numbers', async () => {
   const { first, second } = cells;
   const projectId = 3;

@@ -516,7 +516,7 @@ describe('a drain', () => {
 
 describe('while it may have been declared dead', () => {
   const fenced = (options: Parameters<typeof bench>[0] = {}) => {
-    const fence = { isClosed: false };
+    const fence = { isClosed: false, mayBegin: () => !fence.isClosed };
     return { fence, ...bench({ ...options, fence }) };
   };
 
@@ -563,6 +563,43 @@ describe('while it may have been declared dead', () => {
     await clock.advanceBy(1_000);
     expect(sent()).toEqual([1, 1]);
     expect(store.settlements).toHaveLength(1);
+  });
+});
+
+describe('while a project may have moved away', () => {
+  test('its attempts are ended and given back, and those of others go on', async () => {
+    const { clock, store, dispatcher, network } = bench();
+    setReply(network, 'https://a.example', { kind: 'silence' });
+    store.add(to('a', 1));
+    store.add(to('a', 2, { projectId: 2 }));
+    dispatcher.wake();
+    await clock.advanceBy(100);
+    expect([dispatcher.countOf(1), dispatcher.countOf(2)]).toEqual([1, 1]);
+    dispatcher.interrupt(2);
+    await clock.advanceBy(0);
+    expect(network.attempts.map(({ outcome }) => outcome)).toEqual([undefined, { kind: 'interrupted' }]);
+    expect(store.released).toEqual([2]);
+  });
+
+  test('the fence is asked with the time of the question that brought the claim', async () => {
+    const asked: number[][] = [];
+    const fence = {
+      isClosed: false,
+      mayBegin: (...args: number[]) => {
+        asked.push(args);
+        return false;
+      },
+    };
+    const { clock, store, dispatcher, sent } = bench({ fence });
+    store.add(to('a', 1));
+    store.beforeWrite = () => clock.delay(50);
+    const askedAtMs = clock.elapsedMs;
+    dispatcher.wake();
+    await clock.runUntil(() => asked.length > 0, 1_000);
+    expect(clock.elapsedMs - askedAtMs).toBeGreaterThanOrEqual(50);
+    expect(asked).toEqual([[1, askedAtMs]]);
+    await clock.runUntil(() => store.released.length > 0, 1_000);
+    expect(sent()).toEqual([]);
   });
 });
 

@@ -1,10 +1,11 @@
 /** When does a worker send heartbeats, what does it make of what it hears, and when does it give up by itself? */
 import { describe, expect, test } from 'vitest';
 import { lineOf, type OriginLine } from '../../src/engine/lanes/origin-line.ts';
-import type { ClaimRef, ClaimToken, Millis, WorkerId } from '../../src/engine/model.ts';
+import type { ClaimRef, ClaimToken, Millis, ProjectId, WorkerId } from '../../src/engine/model.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import { DatabaseClock } from '../../src/engine/workers/database-clock.ts';
 import { Heartbeat, type Listeners, type SharedAccounts } from '../../src/engine/workers/heartbeat.ts';
+import { ProjectFence } from '../../src/engine/workers/project-fence.ts';
 import type { HeartbeatAnswer, WorkerState, WorkerStore } from '../../src/engine/workers/store.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
@@ -14,6 +15,7 @@ const FENCE_MS = 12_000;
 const QUIET: Omit<HeartbeatAnswer, 'wallMs'> = {
   leadMs: 0,
   wasKnown: true,
+  here: [],
   hasLate: false,
   others: [],
   nextDueAtMs: undefined,
@@ -40,7 +42,8 @@ class FakeWorkers implements Omit<WorkerStore, 'workersBehind'> {
   lines: OriginLine[] = [];
   /** For claims and lines. */
   reads = 0;
-  readonly heartbeats: { atMs: Millis; isLeaving: boolean; accountsVersion: number }[] = [];
+  readonly heartbeats: { atMs: Millis; isLeaving: boolean; accountsVersion: number; projects: readonly ProjectId[] }[] =
+    [];
   readonly released: ClaimToken[] = [];
   readonly left: WorkerId[] = [];
   readonly #clock: SimulatedClock;
@@ -49,8 +52,8 @@ class FakeWorkers implements Omit<WorkerStore, 'workersBehind'> {
     this.#clock = clock;
   }
 
-  async heartbeat({ isLeaving, accountsVersion }: WorkerState): Promise<HeartbeatAnswer> {
-    this.heartbeats.push({ atMs: this.#clock.elapsedMs, isLeaving, accountsVersion });
+  async heartbeat({ isLeaving, accountsVersion, projects = [] }: WorkerState): Promise<HeartbeatAnswer> {
+    this.heartbeats.push({ atMs: this.#clock.elapsedMs, isLeaving, accountsVersion, projects });
     const wallMs = this.#clock.wallMs();
     if (this.answerMs > 0) await this.#clock.delay(this.answerMs);
     if (this.refuses) throw new StoreUnavailable('gone');
@@ -133,6 +136,7 @@ interface Bench {
 async function bench(
   prepare: (store: FakeWorkers) => void = () => {},
   clock: SimulatedClock = new SimulatedClock(),
+  projects = new ProjectFence(clock, FENCE_MS),
 ): Promise<Bench> {
   const store = new FakeWorkers(clock);
   const heard: string[] = [];
@@ -148,10 +152,12 @@ async function bench(
     worker: 'me',
     timeoutMs: TIMEOUT_MS,
     accounts,
+    projects,
   });
   const dispatcher: Listeners['dispatcher'] = {
     holds: (token) => held.has(token),
-    interrupt: () => note('interrupt'),
+    countOf: () => 1,
+    interrupt: (projectId) => note(projectId === undefined ? 'interrupt' : `interrupt of ${projectId}`),
     noteDue: (atMs) => note(`due ${atMs}`),
     noteWaitingLine: (origin) => note(`waiting ${origin}`),
     wake: () => note('wake'),
@@ -289,6 +295,30 @@ describe('its fence', () => {
     expect(heard).toContain('declared_dead');
     expect(heard).toContain('interrupt');
   });
+});
+
+test('the attempts of a project that its heartbeats do not find any more end, while its fence is open', async () => {
+  const { clock, store, heartbeat, heard } = await bench();
+  expect(heartbeat.fence.mayBegin(7, clock.elapsedMs)).toBe(true);
+  await clock.advanceBy(FENCE_MS + 1);
+  expect(store.heartbeats.at(-1)?.projects).toEqual([7]);
+  expect(heard).toContain('interrupt of 7');
+  expect(heard).not.toContain('interrupt');
+  expect(heartbeat.fence.isClosed).toBe(false);
+  await heartbeat.stop();
+  expect(clock.nextTimerAtMs).toBeUndefined();
+});
+
+test('a claim counts from the heartbeat before it', async () => {
+  const { clock, store, heartbeat, heard } = await bench();
+  store.nextAnswer = { here: [7] };
+  await clock.advanceBy(TIMEOUT_MS / 3);
+  const latestAtMs = store.heartbeats.at(-1)?.atMs ?? 0;
+  store.refuses = true;
+  await clock.advanceTo(latestAtMs + FENCE_MS - 1);
+  expect(heartbeat.fence.mayBegin(7, clock.elapsedMs)).toBe(true);
+  await clock.advanceBy(2);
+  expect(heard).toContain('interrupt of 7');
 });
 
 describe('what others have left', () => {

@@ -137,11 +137,37 @@ describe.each([
     const settle = () => cell.store.messages.settle(settlement(message, claimToken, delivered()), T0);
     await become(cell, 'leaving');
     await expect(settle()).rejects.toEqual(away(false));
-    await cell.store.messages.release([{ key: message.key, projectId: PROJECT, claimToken }], T0);
+    const release = () => cell.store.messages.release([{ key: message.key, projectId: PROJECT, claimToken }], T0);
+    await expect(release()).rejects.toEqual(away(false));
     expect(await cell.store.workers.orphanedClaims({ limit: 10 })).toEqual([]);
     await become(cell, 'here');
     expect(await cell.store.workers.orphanedClaims({ limit: 10 })).toHaveLength(1);
     expect(await settle()).toMatchObject({ kind: 'saved' });
+  });
+
+  it('tells a worker by its heartbeat which of its projects are here, and not leaving', async () => {
+    const cell = await cellOver(await open());
+    const here = async () => {
+      const worker = { worker: 'w1', timeoutMs: 1_000, isLeaving: false, accountsVersion: 0 };
+      return (await cell.store.workers.heartbeat({ ...worker, projects: [PROJECT, OTHER_PROJECT, 99] })).here;
+    };
+    expect((await here()).toSorted()).toEqual([PROJECT, OTHER_PROJECT]);
+    await become(cell, 'leaving');
+    expect(await here()).toEqual([OTHER_PROJECT]);
+  });
+
+  it('keeps a worker that leaves for its time while claims are in its name, which may have come with a project', async () => {
+    const { store, world } = await cellOver(await open());
+    const beat = (worker: string) =>
+      store.workers.heartbeat({ worker, timeoutMs: 3_600_000, isLeaving: false, accountsVersion: 0 });
+    await beat('w1');
+    const claimToken = world.number();
+    const message = await world.accept({ state: { kind: 'claimed', claimToken, worker: 'w1' } });
+    await store.workers.leave({ worker: 'w1' });
+    expect(await beat('w2')).toMatchObject({ hasLate: false, others: ['w1'] });
+    await store.messages.release([{ key: message.key, projectId: PROJECT, claimToken }], T0);
+    await store.workers.leave({ worker: 'w1' });
+    expect(await beat('w2')).toMatchObject({ hasLate: true, others: [] });
   });
 
   it('leaves schedules and waits of a project that leaves, and tells of no time for them', async () => {

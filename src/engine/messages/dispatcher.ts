@@ -75,6 +75,8 @@ type ClaimTargets = Required<Pick<ClaimRequest, 'due' | 'dueFirst' | 'linesToSer
 interface ClaimUnderWay {
   linesToServe: OriginLine[];
   offer: Offer;
+  /** As `elapsedMs` counts. */
+  askedAtMs: Millis;
   /** It was made while another was under way. */
   isStrict: boolean;
   /** The claim tokens that it may use. */
@@ -94,8 +96,11 @@ export class Dispatcher implements CallSlots {
   readonly #settler: Settler;
   readonly #inFlight: InFlight;
   readonly #lines: WaitingLines;
-  /** Claims that this worker works on, or that are being saved. Others in its name are left over from a lost answer. */
-  readonly #tokens = new Set<ClaimToken>();
+  /**
+   * Claims that this worker works on, or that are being saved, and when it asked for each, as `elapsedMs` counts. Others in its
+   * name are left over from a lost answer.
+   */
+  readonly #tokens = new Map<ClaimToken, Millis>();
   readonly #claims = new Set<ClaimUnderWay>();
   readonly #alarm: Alarm;
   /** For lines of origins that may have more once they have been silent for a while. */
@@ -103,8 +108,8 @@ export class Dispatcher implements CallSlots {
   readonly #pace: ClaimPace;
   /** Aborts when the time limit of the shutdown has passed. */
   readonly #abort = new AbortController();
-  /** Ends the attempts in flight. */
-  #attempts = new AbortController();
+  /** Ends the attempts in flight, of each project. */
+  readonly #attempts = new Map<ProjectId, AbortController>();
 
   #nextDueAtMs: Millis = 0; // unknown at start: look at once
   /** Claims that may be under way: one more after each that shows a backlog, one after each that does not. */
@@ -141,7 +146,7 @@ export class Dispatcher implements CallSlots {
     this.#inFlight.findSilent(this.#deps.clock.elapsedMs);
     if (this.#lines.has(line) || !this.#inFlight.hasSpace(bytes) || this.#inFlight.roomOfNew(line) === 0) return 'wait';
     this.#inFlight.enter(line, bytes);
-    this.#tokens.add(claimToken);
+    this.#tokens.set(claimToken, this.#deps.clock.elapsedMs);
     return 'reserved';
   }
 
@@ -151,7 +156,7 @@ export class Dispatcher implements CallSlots {
     this.#inFlight.leave(line, bytesOf(done));
     const isRoom = this.#inFlight.hasSpace(bytes) && this.#inFlight.roomOfNew(line) > 0;
     this.#inFlight.enter(line, isRoom ? bytes : bytesOf(done));
-    if (isRoom) this.#tokens.add(claimToken);
+    if (isRoom) this.#tokens.set(claimToken, this.#deps.clock.elapsedMs);
     return isRoom;
   }
 
@@ -277,12 +282,28 @@ export class Dispatcher implements CallSlots {
     return this.#inFlight.whatHolds(lineTo(message));
   }
 
-  /** Ends the attempts in flight, uncounted: other workers may own their messages by now. */
-  interrupt(): void {
-    const running = this.#attempts;
-    this.#attempts = new AbortController();
-    if (this.#abort.signal.aborted) this.#attempts.abort();
-    running.abort();
+  /** How many attempts of the project are under way. */
+  countOf(projectId: ProjectId): number {
+    return this.#inFlight.countOfProject(projectId);
+  }
+
+  /** Ends the attempts in flight, uncounted: other workers may own their messages by now. Absent project: of all. */
+  interrupt(projectId?: ProjectId): void {
+    for (const each of projectId === undefined ? [...this.#attempts.keys()] : [projectId]) {
+      const running = this.#attempts.get(each);
+      this.#attempts.delete(each);
+      running?.abort();
+    }
+  }
+
+  /** Aborts when the attempts of the project are to end that are in flight now. */
+  #endOfAttempts(projectId: ProjectId): AbortSignal {
+    if (this.#abort.signal.aborted) return this.#abort.signal;
+    const known = this.#attempts.get(projectId);
+    if (known) return known.signal;
+    const added = new AbortController();
+    this.#attempts.set(projectId, added);
+    return added.signal;
   }
 
   /** A message was saved that is due at `dueAtMs`. */
@@ -356,7 +377,7 @@ export class Dispatcher implements CallSlots {
     this.#pace.stop();
     const limit = this.#deps.clock.startTimer(limitMs, () => {
       this.#abort.abort();
-      this.#attempts.abort();
+      this.interrupt();
     });
     while (this.#inFlight.count > 0 || this.#claims.size > 0) {
       await new Promise<void>((resolve) => this.#whenIdle.push(resolve));
@@ -380,6 +401,7 @@ export class Dispatcher implements CallSlots {
     const claim: ClaimUnderWay = {
       linesToServe,
       offer,
+      askedAtMs: this.#deps.clock.elapsedMs,
       isStrict,
       heard: { dueAtMs: Infinity, waitingLines: new Set() },
     };
@@ -427,7 +449,7 @@ export class Dispatcher implements CallSlots {
     );
   }
 
-  #take(answer: ClaimAnswer, { linesToServe, heard }: ClaimUnderWay): void {
+  #take(answer: ClaimAnswer, { linesToServe, heard, askedAtMs }: ClaimUnderWay): void {
     const { claimed, waitingLines, emptied, nextDueAtMs = Infinity, lastProject = this.#afterProject ?? 0 } = answer;
     this.#nextDueAtMs = Math.min(nextDueAtMs, heard.dueAtMs);
     const nowMs = this.#deps.clock.nowMs();
@@ -445,7 +467,7 @@ export class Dispatcher implements CallSlots {
     for (const each of claimed) {
       this.#lines.noteLag(each.message.projectId, nowMs - each.message.notBeforeMs);
       this.#inFlight.enter(lineTo(each.message), bytesOf(each));
-      this.#tokens.add(each.claimToken);
+      this.#tokens.set(each.claimToken, askedAtMs);
       void this.#attempt(each);
     }
     this.backlog.noteClaim(linesToServe, claimed);
@@ -491,8 +513,11 @@ export class Dispatcher implements CallSlots {
   /** Time may have passed since the claim: a message that may belong to another worker by now is not sent. */
   async #deliver(claimed: Claimed, call: Call | undefined): Promise<Outcome> {
     const { clock, delivery, fence, reports, spans } = this.#deps;
+    const { projectId } = claimed.message;
+    const end = this.#endOfAttempts(projectId);
     if (claimed.journal && !(await this.#readBody(claimed))) return { kind: 'interrupted' };
-    if (fence.isClosed) return { kind: 'interrupted' };
+    const askedAtMs = this.#tokens.get(claimed.claimToken) ?? clock.elapsedMs;
+    if (end.aborted || !fence.mayBegin(projectId, askedAtMs)) return { kind: 'interrupted' };
     const line = lineTo(claimed.message);
     const sentAtMs = clock.elapsedMs;
     this.#inFlight.noteSent(line, sentAtMs);
@@ -501,7 +526,7 @@ export class Dispatcher implements CallSlots {
       const trace = traceWithin(spanOfAttempt(claimed), claimed.message.settings.trace);
       if (trace) claimed.trace = trace;
     }
-    const outcome = await delivery.attempt(claimed, this.#attempts.signal, (attempt) => call?.begun(attempt));
+    const outcome = await delivery.attempt(claimed, end, (attempt) => call?.begun(attempt));
     call?.endLinger();
     const endedAtMs = clock.elapsedMs;
     claimed.durationMs = endedAtMs - sentAtMs;
@@ -525,7 +550,7 @@ export class Dispatcher implements CallSlots {
     const mayHandOff = !this.#draining && !this.#deps.fence.isClosed && this.#inFlight.mayHandOff(line, bytes);
     if (isWaitedFor || !mayHandOff) return undefined;
     const claimToken = await this.#deps.numbers.take(1);
-    this.#tokens.add(claimToken);
+    this.#tokens.set(claimToken, this.#deps.clock.elapsedMs);
     const bytesSetAside = this.#inFlight.setAside(SUCCESSOR_BYTES_MAX - bytes);
     return { worker: this.#deps.worker, claimToken, bytesMax: bytes + bytesSetAside };
   }

@@ -7,18 +7,17 @@
  */
 import { Alarm } from '../alarm.ts';
 import type { OriginLine } from '../lanes/origin-line.ts';
-import type { ClaimRef, ClaimToken, Millis, WorkerId } from '../model.ts';
+import type { ClaimRef, ClaimToken, Millis, ProjectId, WorkerId } from '../model.ts';
 import type { EventLog, Randomness, Timer } from '../ports.ts';
 import { StoreUnavailable } from '../store-errors.ts';
 import type { MessageStore } from '../stores.ts';
 import type { DatabaseClock } from './database-clock.ts';
-import { type Fence, HeartbeatFence } from './fence.ts';
+import { type Fence, fenceLimitMs, HeartbeatFence } from './fence.ts';
+import type { ProjectFence } from './project-fence.ts';
 import type { HeartbeatAnswer, WorkerStore } from './store.ts';
 
 /** Heartbeats of which at least one must be answered in time. */
 const HEARTBEATS_PER_TIMEOUT = 3;
-/** Share of the timeout after which a worker without an answered heartbeat closes its fence and ends its attempts. */
-const FENCE_SHARE = 0.8;
 /** Share of the timeout after which a heartbeat that failed is tried again. */
 const RETRY_SHARE = 1 / 15;
 /** Heartbeats between two looks for claims that are left over, when there is no special reason to look. */
@@ -47,6 +46,8 @@ export interface HeartbeatDeps {
   timeoutMs: Millis;
   /** Absent: another store has them. */
   accounts?: SharedAccounts;
+  /** Absent: projects stay in this store. */
+  projects?: ProjectFence;
   /** Whether another engine of this worker has the message of this claim. */
   isHeldElsewhere?: (claimToken: ClaimToken) => boolean;
   /** Whether the operator is told of workers that expire without having left. */
@@ -72,7 +73,8 @@ export interface Listeners {
   /** Has the slots for attempts. */
   dispatcher: {
     holds(claimToken: ClaimToken): boolean;
-    interrupt(): void;
+    countOf(projectId: ProjectId): number;
+    interrupt(projectId?: ProjectId): void;
     noteDue(dueAtMs: Millis): void;
     noteWaitingLine(line: OriginLine): void;
     wake(): void;
@@ -89,6 +91,7 @@ export class Heartbeat {
   readonly #deps: HeartbeatDeps;
   readonly #fence: HeartbeatFence;
   #listeners: Listeners | undefined;
+  #leaveProjects = () => {};
   readonly #alarm: Alarm;
   readonly #fenceAlarm: Alarm;
   #isLeaving = false;
@@ -112,7 +115,7 @@ export class Heartbeat {
 
   constructor(deps: HeartbeatDeps) {
     this.#deps = deps;
-    this.#fence = new HeartbeatFence(deps.clock, deps.timeoutMs * FENCE_SHARE);
+    this.#fence = new HeartbeatFence(deps.clock, fenceLimitMs(deps.timeoutMs), deps.projects);
     this.#alarm = new Alarm(deps.clock, () => this.#beginSending());
     this.#fenceAlarm = new Alarm(deps.clock, () => this.#lookAtFence());
   }
@@ -153,6 +156,7 @@ export class Heartbeat {
   /** From now on sends heartbeats and tells `listeners` what each of them brings. */
   start(listeners: Listeners): void {
     this.#listeners = listeners;
+    this.#leaveProjects = this.#deps.projects?.join(listeners.dispatcher) ?? this.#leaveProjects;
     this.#setFenceAlarm();
     this.#alarm.setIn(this.#pauseMs());
   }
@@ -181,6 +185,7 @@ export class Heartbeat {
   async stop(): Promise<void> {
     const { store, clock, worker } = this.#deps;
     this.#stopped = true;
+    this.#leaveProjects();
     this.#alarm.cancel();
     this.#fenceAlarm.cancel();
     const left = Promise.all([this.#sending, this.#caring])
@@ -197,19 +202,23 @@ export class Heartbeat {
   }
 
   async #send(): Promise<HeartbeatAnswer> {
-    const { store, clock, worker, timeoutMs, accounts } = this.#deps;
+    const { store, clock, worker, timeoutMs, accounts, projects } = this.#deps;
     const begunAtMs = clock.elapsedMs;
+    const asked = projects?.toAskFor(this.#fence) ?? [];
     const known = this.#sent > 0 && { known: { nowMs: clock.nowMs(), leadMs: clock.leadMs } };
     const answer = await store.workers.heartbeat({
       worker,
       timeoutMs,
       isLeaving: this.#isLeaving,
       accountsVersion: accounts?.version ?? NO_ACCOUNTS,
+      projects: asked,
       ...known,
     });
     clock.correct(answer.wallMs, begunAtMs, answer.leadMs);
     this.#fence.noteHeartbeat(begunAtMs);
-    accounts?.noteNewest(answer.accountsVersion, begunAtMs + timeoutMs * FENCE_SHARE);
+    const { here, wasKnown } = answer;
+    projects?.hear({ asked, here, begunAtMs, wasKnown }, this.#fence);
+    accounts?.noteNewest(answer.accountsVersion, begunAtMs + fenceLimitMs(timeoutMs));
     this.#sent += 1;
     return answer;
   }

@@ -1,5 +1,5 @@
 /** What a store that several workers share tells of them: which live, and which claims have no worker any more. */
-import type { ClaimRef, Millis, WorkerId } from '../model.ts';
+import type { ClaimRef, Millis, ProjectId, WorkerId } from '../model.ts';
 
 /** The answer to a heartbeat, all of one moment. */
 export interface HeartbeatAnswer {
@@ -11,6 +11,8 @@ export interface HeartbeatAnswer {
   wasKnown: boolean;
   /** Whether others have missed their heartbeats or have left: one of the workers must expire them. */
   hasLate: boolean;
+  /** Those of the projects asked for that are in the store, and not on their way to another one. */
+  here: readonly ProjectId[];
   /** The other workers that claim messages. One that is missing here serves no line any more. */
   others: WorkerId[];
   /** When something is due next, of messages, schedules and waiters; `undefined`: nothing is. */
@@ -31,6 +33,8 @@ export interface WorkerState {
   timeoutMs: Millis;
   isLeaving: boolean;
   accountsVersion: number;
+  /** Projects with attempts under way, which may have moved to another store. */
+  projects?: readonly ProjectId[];
   known?: { nowMs: Millis; leadMs: Millis };
 }
 

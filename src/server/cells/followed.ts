@@ -2,7 +2,7 @@
  * The store of a cell as its engine sees it. An attempt that was under way when its project moved has been moved as one that
  * this worker has: what it still needs, and what becomes of it, is where the project lives now.
  */
-import type { ProjectId } from '../../engine/model.ts';
+import type { Change, ProjectId, Settlement } from '../../engine/model.ts';
 import { ProjectAway } from '../../engine/store-errors.ts';
 import type { Store } from '../../engine/stores.ts';
 
@@ -23,8 +23,15 @@ export function followed(store: Store, inCellOf: InCellOf): Store {
     messages: {
       ...messages,
       settle: (settlement, nowMs, handoff) =>
-        // In another cell nothing takes over the slot that the attempt has in this one.
-        follow((own) => own.messages.settle(settlement, nowMs, own === store ? handoff : undefined)),
+        follow((own) =>
+          own === store
+            ? own.messages.settle(settlement, nowMs, handoff)
+            : own.messages.settle(withoutClaims(settlement), nowMs),
+        ),
+      release: async (claims, nowMs) => {
+        const byProject = Map.groupBy(claims, ({ projectId }) => projectId);
+        await Promise.all([...byProject.values()].map((each) => follow((own) => own.messages.release(each, nowMs))));
+      },
     } satisfies Store['messages'],
     runs: {
       ...runs,
@@ -44,4 +51,26 @@ export function followed(store: Store, inCellOf: InCellOf): Store {
       return typeof member === 'function' ? member.bind(target) : member;
     },
   });
+}
+
+/**
+ * In another cell nothing goes out by the slots of this one, neither the next of a lane nor what follows: this engine begins only
+ * what its own cell has given it.
+ */
+function withoutClaims(settlement: Settlement): Settlement {
+  const { change, changeIfCancelRequested } = settlement;
+  return {
+    ...settlement,
+    change: withFollowsDue(change),
+    ...(changeIfCancelRequested && { changeIfCancelRequested: withFollowsDue(changeIfCancelRequested) }),
+  };
+}
+
+function withFollowsDue(change: Change): Change {
+  if (!change.follows) return change;
+  const follows = change.follows.map((follow): typeof follow => ({
+    ...follow,
+    state: { kind: 'due', dueAtMs: follow.message.notBeforeMs },
+  }));
+  return { ...change, follows };
 }

@@ -8,6 +8,8 @@ import type { Machine } from '../../engine/ports.ts';
 import { StoreUnavailable } from '../../engine/store-errors.ts';
 import type { Store } from '../../engine/stores.ts';
 import { DatabaseClock } from '../../engine/workers/database-clock.ts';
+import { fenceLimitMs } from '../../engine/workers/fence.ts';
+import { ProjectFence } from '../../engine/workers/project-fence.ts';
 import { logWith } from '../../telemetry/log-with.ts';
 import { Cells, type CellsOptions } from './cells.ts';
 import { engineOver } from './router.ts';
@@ -50,11 +52,12 @@ export async function openCells({
           },
         };
   const isHeldElsewhere: OverHeartbeats['isHeldElsewhere'] = (claimToken) => cells.hold(claimToken);
+  const projects = new ProjectFence(clock, fenceLimitMs(recovery.timeoutMs));
   const createFirst = (own: Store): Promise<Engine> =>
     createEngine({
       ...first,
       store: own,
-      recovery: { ...recovery, isHeldElsewhere },
+      recovery: { ...recovery, projects, isHeldElsewhere },
       operatorEvents: events && { ...events, cell: () => eventsOf(firstName()) },
     });
   const createOther = (own: Store, name: string): Promise<Engine> => {
@@ -65,7 +68,7 @@ export async function openCells({
       operatorEvents: events && { ...events, thresholds: thresholdsElsewhere, cell: () => eventsOf(name) },
       clock: ownClock,
       log: logWith(log, { cell: name }),
-      recovery: { kind: 'heartbeat', clock: ownClock, timeoutMs: recovery.timeoutMs, isHeldElsewhere },
+      recovery: { kind: 'heartbeat', clock: ownClock, timeoutMs: recovery.timeoutMs, projects, isHeldElsewhere },
     });
   };
   const createOf = (own: Store, name?: string) => (name === undefined ? createFirst(own) : createOther(own, name));

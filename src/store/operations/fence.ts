@@ -140,6 +140,16 @@ export async function projectsMoving(queries: Queries): Promise<ProjectId[]> {
   return rows.map(({ id }) => id);
 }
 
+/** Those of the projects that live here, and are not leaving. */
+export async function projectsHere(queries: Queries, projects: readonly ProjectId[]): Promise<ProjectId[]> {
+  if (projects.length === 0) return [];
+  const rows = await queries.query<{ id: ProjectId }>(
+    `select id from projects where id in (??) and presence = ${PRESENCE.here}`,
+    [[...projects]],
+  );
+  return rows.map(({ id }) => id);
+}
+
 /** A condition that leaves out rows of `projects`, as the first one or a further one; empty when there are none. */
 export function leavingOut(
   projects: Iterable<ProjectId>,

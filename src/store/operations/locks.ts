@@ -56,8 +56,8 @@ export async function lockFor(
 /** The projects that each command writes to. Those of accounts are not asked: the directory has the accounts of all. */
 function* fencedOf(commands: readonly WriteCommand[], needs: readonly Needs[]): Generator<[WriteCommand, ProjectId[]]> {
   for (const [index, command] of commands.entries()) {
-    const { projects = [], writes = [], fencesItself } = needs[index] ?? {};
-    if (!fencesItself && !traitsOf(command).changesAccounts) yield [command, [...projects, ...writes]];
+    const { projects = [], writes = [] } = needs[index] ?? {};
+    if (!traitsOf(command).changesAccounts) yield [command, [...projects, ...writes]];
   }
 }
 

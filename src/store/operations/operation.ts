@@ -32,8 +32,6 @@ export interface Touched {
   schedules?: readonly number[];
   /** Finds the projects that the arguments do not name. */
   find?: (queries: Queries) => Promise<Iterable<ProjectId>>;
-  /** True for a command that leaves out what is not here, and holds the rest by itself (`WriteContext.fence`). */
-  fencesItself?: true;
   /** True for a command that skips what is not locked. */
   isChoosy?: true;
 }

@@ -27,6 +27,12 @@ export const CELL_BUGS: Record<string, PlantedBug> = {
     seed: 5,
     sabotage: () => altered(notFollowing),
   },
+  'a heartbeat finds projects that have left': {
+    promise: 'P4',
+    seed: 124,
+    steps: 160,
+    sabotage: () => altered(findingAll),
+  },
   'a cell is read that the project has left': { promise: 'P3', seed: 2, sabotage: () => altered(readingWithoutFence) },
 };
 
@@ -77,6 +83,12 @@ async function numberingAsTheNext(driver: Driver): Promise<void> {
   await driver.transaction((tx) =>
     tx.send("update numbers set next = until + 1, until = until + until where name = 'keys and tokens'"),
   );
+}
+
+function findingAll(store: Store): Partial<StoreMethods> {
+  return {
+    heartbeat: async (args) => ({ ...(await store.workers.heartbeat(args)), here: args.projects ?? [] }),
+  };
 }
 
 /** It is taken for one of a project that is on its way, and tried again where it was. */

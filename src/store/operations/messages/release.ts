@@ -34,7 +34,10 @@ export interface ReleaseArgs {
 export const release = write(
   {
     weight: ({ claims }) => ({ rows: claims.length }),
-    touches: ({ claims }) => ({ messages: claims.map(({ key }) => key), fencesItself: true }),
+    touches: ({ claims }) => ({
+      messages: claims.map(({ key }) => key),
+      writes: new Set(claims.map(({ projectId }) => projectId)),
+    }),
   },
   async (context: WriteContext, { claims, nowMs }: ReleaseArgs): Promise<void> => {
     const tokens = new Map(claims.map(({ key, claimToken }) => [key, claimToken]));
@@ -42,9 +45,7 @@ export const release = write(
       `select ${CLAIM_FIELDS} from messages where key in (??) and claim_token is not null order by key for update`,
       [[...tokens.keys()]],
     );
-    const moving = await context.fence.moving();
-    const own = rows.filter((row) => tokens.get(row.key) === row.claim_token && !moving.has(row.project_id));
-    context.fence.hold(own.map(({ project_id }) => project_id));
+    const own = rows.filter((row) => tokens.get(row.key) === row.claim_token);
     await giveBack(context, own, nowMs);
   },
 );

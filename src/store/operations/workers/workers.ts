@@ -7,7 +7,7 @@ import type { Queries } from '../../driver.ts';
 import { checkSchema } from '../../migrations/index.ts';
 import { accountsVersion } from '../accounts/version.ts';
 import { earlier } from '../due-times.ts';
-import { leavingOut, projectsMoving } from '../fence.ts';
+import { leavingOut, OPEN, projectsHere, projectsMoving } from '../fence.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { read, write } from '../operation.ts';
 import { insertFacts } from '../operator-events.ts';
@@ -51,8 +51,11 @@ export const heartbeat = write(
       );
     }
     const isLate = (row: WorkerRow) => row.beat_at_ms + row.timeout_ms < nowMs;
+    const { projects = [] } = args;
+    const here = fence === OPEN ? projects : await projectsHere(tx, projects);
     const seen = await glance(tx, await fence.moving());
     return {
+      here,
       wallMs,
       leadMs: nowMs - wallMs,
       wasKnown: known > 0,
@@ -96,12 +99,17 @@ export const expireWorkers = write(
 
 /**
  * The worker's row stays until another worker expires it. That worker then knows that the lines of this one have no
- * reader.
+ * reader. In one of several cells, claims may have come with a project whose attempts another engine of the worker makes: then it
+ * counts as live for as long as after any heartbeat.
  */
 export const leave = write(
   { class: () => 'urgent' },
-  async ({ tx }: WriteContext, { worker }: { worker: WorkerId }): Promise<void> => {
-    await tx.send('update workers set timeout_ms = -1, leaving = 1 where id = ?', [worker]);
+  async ({ tx, fence }: WriteContext, { worker }: { worker: WorkerId }): Promise<void> => {
+    const unless =
+      fence === OPEN
+        ? ''
+        : ' and not exists lookup (select 1 from messages m where claim_token is not null and m.worker = workers.id)';
+    await tx.send(`update workers set timeout_ms = -1, leaving = 1 where id = ?${unless}`, [worker]);
   },
 );
 

@@ -1,0 +1,128 @@
+/**
+ * May this worker still own messages of a project that can move from cell to cell? The claims of its attempts move along,
+ * and in the new cell it counts as live for the time of a heartbeat (store/move/project/workers.ts). If it sends none there
+ * meanwhile, others give its claims back, while its fence in the former cell is open. So each heartbeat asks for the
+ * projects with attempts under way. Where none has found a project for as long as a fence stays open, the attempts end.
+ */
+import { Alarm } from '../alarm.ts';
+import type { Millis, ProjectId } from '../model.ts';
+import type { Clock } from '../ports.ts';
+
+/** The attempts of one engine of this worker. */
+export interface ProjectAttempts {
+  countOf(projectId: ProjectId): number;
+  /** Ends those of the project. */
+  interrupt(projectId: ProjectId): void;
+}
+
+interface Known {
+  /** When the latest question began that found the project in a cell where this worker lives, as `elapsedMs` counts. */
+  askedAtMs: Millis;
+  /** Which cell that was, by its fence; undefined: the project has left it since. */
+  cell: object | undefined;
+}
+
+/** What a heartbeat has heard of projects. */
+export interface HeardOfProjects {
+  asked: readonly ProjectId[];
+  /** Those of them that are in the cell. */
+  here: readonly ProjectId[];
+  begunAtMs: Millis;
+  /** As in `HeartbeatAnswer`. */
+  wasKnown: boolean;
+}
+
+/** One for all engines of a worker. */
+export class ProjectFence {
+  readonly #clock: Clock;
+  readonly #limitMs: Millis;
+  readonly #engines = new Set<ProjectAttempts>();
+  readonly #known = new Map<ProjectId, Known>();
+  readonly #alarm: Alarm;
+  /** The time of the question for which it is set. */
+  #alarmFor: Millis = 0;
+
+  /** `limitMs`: as for the fences of the cells. */
+  constructor(clock: Clock, limitMs: Millis) {
+    this.#clock = clock;
+    this.#limitMs = limitMs;
+    this.#alarm = new Alarm(clock, () => this.#look());
+  }
+
+  /** From now on ends the attempts of an engine too, until the answer is called. */
+  join(engine: ProjectAttempts): () => void {
+    this.#engines.add(engine);
+    return () => {
+      this.#engines.delete(engine);
+      if (this.#engines.size === 0) this.#alarm.cancel();
+    };
+  }
+
+  /** Of a claim in the cell itself: the project was there after `askedAtMs`. */
+  mayBegin(projectId: ProjectId, askedAtMs: Millis, cell: object): boolean {
+    if (this.#isOver(askedAtMs)) return false;
+    this.#note(projectId, askedAtMs, cell);
+    return true;
+  }
+
+  /** The projects for which a heartbeat in the cell asks: those that were there, or that have left another one. */
+  toAskFor(cell: object): ProjectId[] {
+    return [...this.#known].flatMap(([projectId, { cell: latest }]) =>
+      latest === undefined || latest === cell ? [projectId] : [],
+    );
+  }
+
+  /** Of a heartbeat in the cell. */
+  hear({ asked, here, begunAtMs, wasKnown }: HeardOfProjects, cell: object): void {
+    const found = new Set(here);
+    for (const projectId of asked) {
+      const known = this.#known.get(projectId);
+      if (!known) continue;
+      if (found.has(projectId)) {
+        // Others may have given back what moved along.
+        if (!wasKnown) this.#interrupt(projectId);
+        this.#note(projectId, begunAtMs, cell);
+      } else if (known.cell === cell) known.cell = undefined;
+    }
+  }
+
+  #note(projectId: ProjectId, askedAtMs: Millis, cell: object): void {
+    const known = this.#known.get(projectId);
+    if (known && known.askedAtMs >= askedAtMs) return;
+    this.#known.set(projectId, { askedAtMs, cell });
+    this.#lookBy(askedAtMs);
+  }
+
+  /** Looks once `askedAtMs` is too long ago, or before. */
+  #lookBy(askedAtMs: Millis): void {
+    if (this.#alarm.isSet && this.#alarmFor <= askedAtMs) return;
+    this.#alarmFor = askedAtMs;
+    this.#alarm.setIn(this.#leftMs(askedAtMs) + 1);
+  }
+
+  #look(): void {
+    for (const [projectId, { askedAtMs }] of [...this.#known]) {
+      const isUnderWay = this.#isUnderWay(projectId);
+      const isOver = this.#isOver(askedAtMs);
+      if (isUnderWay && isOver) this.#interrupt(projectId);
+      if (!isUnderWay || isOver) this.#known.delete(projectId);
+      else this.#lookBy(askedAtMs);
+    }
+  }
+
+  #isUnderWay(projectId: ProjectId): boolean {
+    return [...this.#engines].some((engine) => engine.countOf(projectId) > 0);
+  }
+
+  #interrupt(projectId: ProjectId): void {
+    for (const engine of this.#engines) engine.interrupt(projectId);
+  }
+
+  #isOver(askedAtMs: Millis): boolean {
+    return this.#leftMs(askedAtMs) < 0;
+  }
+
+  #leftMs(askedAtMs: Millis): Millis {
+    return askedAtMs + this.#limitMs - this.#clock.elapsedMs;
+  }
+}

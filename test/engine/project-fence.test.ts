@@ -1,0 +1,122 @@
+/** How long may a worker go on with attempts of a project that has left the cell in which they began? */
+import { beforeEach, expect, test } from 'vitest';
+import type { ProjectId } from '../../src/engine/model.ts';
+import { ProjectFence } from '../../src/engine/workers/project-fence.ts';
+import { SimulatedClock } from '../support/simulated-clock.ts';
+
+const LIMIT_MS = 12_000;
+const PROJECT = 1;
+/** The cells, as they are told apart. */
+const [FORMER, NEW] = [{ name: 'former' }, { name: 'new' }];
+
+let clock: SimulatedClock;
+let fence: ProjectFence;
+let underWay: Map<ProjectId, number>;
+let interrupted: ProjectId[];
+let leave: () => void;
+
+beforeEach(() => {
+  clock = new SimulatedClock();
+  fence = new ProjectFence(clock, LIMIT_MS);
+  underWay = new Map();
+  interrupted = [];
+  leave = fence.join({
+    countOf: (projectId) => underWay.get(projectId) ?? 0,
+    interrupt: (projectId) => interrupted.push(projectId),
+  });
+});
+
+/** An attempt in the former cell whose claim was asked for now. */
+function begin(projectId: ProjectId = PROJECT): boolean {
+  underWay.set(projectId, 1);
+  return fence.mayBegin(projectId, clock.elapsedMs, FORMER);
+}
+
+/** A heartbeat that is answered at once. */
+function beat(cell: object, here: ProjectId[], { wasKnown = true, begunAtMs = clock.elapsedMs } = {}): void {
+  fence.hear({ asked: fence.toAskFor(cell), here, begunAtMs, wasKnown }, cell);
+}
+
+test('they go on while heartbeats find the project', async () => {
+  expect(begin()).toBe(true);
+  for (let beats = 0; beats < 10; beats += 1) {
+    await clock.advanceBy(LIMIT_MS / 2);
+    beat(FORMER, [PROJECT]);
+  }
+  expect(interrupted).toEqual([]);
+});
+
+test('they end when no heartbeat has found it for the time of a fence, and those of others go on', async () => {
+  begin();
+  begin(2);
+  await clock.advanceBy(5_000);
+  beat(FORMER, [PROJECT, 2]);
+  for (let beats = 0; beats < 2; beats += 1) {
+    await clock.advanceBy(LIMIT_MS / 2);
+    beat(FORMER, [2]);
+    expect(interrupted).toEqual([]);
+  }
+  await clock.advanceBy(1);
+  expect(interrupted).toEqual([PROJECT]);
+  await clock.advanceBy(LIMIT_MS - 2);
+  expect(interrupted).toEqual([PROJECT]);
+});
+
+test('they go on while heartbeats in another cell find it, which ask for it once it has left', async () => {
+  begin();
+  expect(fence.toAskFor(NEW)).toEqual([]);
+  beat(FORMER, []);
+  for (let beats = 0; beats < 4; beats += 1) {
+    await clock.advanceBy(LIMIT_MS / 2);
+    beat(NEW, [PROJECT]);
+    beat(FORMER, []);
+  }
+  expect(fence.toAskFor(FORMER)).toEqual([]);
+  expect(interrupted).toEqual([]);
+  await clock.advanceBy(LIMIT_MS + 1);
+  expect(interrupted).toEqual([PROJECT]);
+});
+
+test('they end at once when the new cell has declared this worker dead', () => {
+  begin();
+  beat(FORMER, []);
+  beat(NEW, [PROJECT], { wasKnown: false });
+  expect(interrupted).toEqual([PROJECT]);
+});
+
+test('a slow answer that is older than what is known changes nothing', async () => {
+  begin();
+  const asked = fence.toAskFor(FORMER);
+  const begunAtMs = clock.elapsedMs;
+  await clock.advanceBy(3_000);
+  beat(FORMER, []);
+  beat(NEW, [PROJECT]);
+  fence.hear({ asked, here: [PROJECT], begunAtMs, wasKnown: true }, FORMER);
+  expect(fence.toAskFor(FORMER)).toEqual([]);
+  expect(fence.toAskFor(NEW)).toEqual([PROJECT]);
+});
+
+test('none begins for a claim that was asked for too long ago', async () => {
+  await clock.advanceBy(LIMIT_MS + 1);
+  expect(fence.mayBegin(PROJECT, 0, FORMER)).toBe(false);
+});
+
+test('one begins for a claim that came late, and ends earlier than others', async () => {
+  await clock.advanceBy(8_000);
+  begin(2);
+  underWay.set(PROJECT, 1);
+  expect(fence.mayBegin(PROJECT, 1_000, FORMER)).toBe(true);
+  await clock.advanceTo(LIMIT_MS + 1_001);
+  expect(interrupted).toEqual([PROJECT]);
+});
+
+test('a project without attempts is forgotten, and no timer is left without engines', async () => {
+  begin();
+  underWay.delete(PROJECT);
+  await clock.advanceBy(LIMIT_MS + 1);
+  expect(fence.toAskFor(FORMER)).toEqual([]);
+  expect(interrupted).toEqual([]);
+  begin();
+  leave();
+  expect(clock.nextTimerAtMs).toBeUndefined();
+});
