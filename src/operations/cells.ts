@@ -1,12 +1,15 @@
 /** What the operator does with cells, on the databases themselves: workers learn of it from the directory. */
 import { seal, unseal } from '../config/sealing.ts';
 import type { Config } from '../config/table.ts';
+import { type CellId, FIRST_CELL, type Millis } from '../engine/model.ts';
 import type { Cell, Store } from '../engine/stores.ts';
 import { isName } from '../protocol/names.ts';
+import type { Driver } from '../store/driver.ts';
 import { CannotStart } from '../system/cannot-start.ts';
 import { createSystemRandomness, systemClock } from '../system/system.ts';
 import { cellUrlOf, databaseOf, messageOf, nameOf, type OpenCell, openSealer, openStore } from './open-store.ts';
 import { untilAllKnow } from './socket/everywhere.ts';
+import { openPostgresDriver } from './store-end.ts';
 
 /** What the first cell is called. */
 export const FIRST_NAME = 'first';
@@ -100,6 +103,20 @@ export function urlOf(
   { sealedUrl }: Pick<Cell, 'sealedUrl'>,
 ): string {
   return sealedUrl === '' ? url : cellUrlOf(unseal(sealedUrl, encryptionKey), url);
+}
+
+/** A command that was stopped in the middle of a transaction is out of it before another one takes over. */
+const IDLE_MS = 2_000;
+
+/** Connections to one of the cells, for a move. Not yet connected. `timeoutMs`: of one statement. */
+export function openCellDriver(
+  directory: Pick<Directory, 'url' | 'encryptionKey'>,
+  cells: readonly Cell[],
+  cellId: CellId,
+  timeoutMs?: Millis,
+): Driver {
+  const { sealedUrl = '' } = cells.find((cell) => cell.cellId === cellId && cellId !== FIRST_CELL) ?? {};
+  return openPostgresDriver(urlOf(directory, { sealedUrl }), IDLE_MS, timeoutMs);
 }
 
 async function openedCell({ openCell, url: firstUrl }: Directory, url: string): Promise<Store> {

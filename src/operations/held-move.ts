@@ -12,7 +12,9 @@ import { takenOver } from '../store/move/project/mover.ts';
 
 const KEEP_EVERY_MS = 1_000;
 /** Who has been silent for this long is gone. */
-const GONE_AFTER_MS = 5_000;
+export const GONE_AFTER_MS = 5_000;
+/** In place of when a command has said that it goes on: nobody does, and its project is served. */
+export const LET_GO_MS = 0;
 /** Who has said it no longer ago than this is not asked whether another one has taken over. */
 const SURE_MS = 3_000;
 const LOOK_EVERY_MS = 200;

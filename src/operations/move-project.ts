@@ -1,6 +1,6 @@
 /** What `waypost projects move` does: moves a project to another cell while both are in use. */
 import type { Config } from '../config/table.ts';
-import { type CellId, FIRST_CELL, type ProjectId } from '../engine/model.ts';
+import type { CellId, ProjectId } from '../engine/model.ts';
 import { randomBase58 } from '../protocol/ids.ts';
 import { LogDays } from '../store/drivers/postgres/log-days.ts';
 import { MoveRefused } from '../store/move/progress.ts';
@@ -13,11 +13,10 @@ import {
 import { adoptProject } from '../store/operations/accounts/cells.ts';
 import { CannotStart } from '../system/cannot-start.ts';
 import { systemClock } from '../system/system.ts';
-import { cellNamed, type Directory, urlOf, withDirectory } from './cells.ts';
+import { cellNamed, type Directory, openCellDriver, withDirectory } from './cells.ts';
 import { HeldMove } from './held-move.ts';
 import { checkReach } from './measure-cells.ts';
 import { untilAllKnow } from './socket/everywhere.ts';
-import { openPostgresDriver } from './store-end.ts';
 
 export interface ProjectMoveRequest {
   project: string;
@@ -104,20 +103,14 @@ export async function untilAllGuard({ store, config: { workerTimeoutMs } }: Dire
 
 type Where = Pick<MoveProjectOptions, 'projectId' | 'fromCell' | 'toCell'>;
 
-/** A command that was stopped in the middle of a transaction is out of it before another one takes over. */
-const IDLE_MS = 2_000;
-
 async function withBoth<T>(
   directory: Directory,
   { projectId, fromCell, toCell, mover }: Where & Pick<MoveProjectOptions, 'mover'>,
   work: (options: MoveProjectOptions) => Promise<T>,
 ): Promise<T> {
   const cells = await directory.store.cells.listCells();
-  const open = (cellId: CellId) => {
-    const { sealedUrl = '' } = cells.find((cell) => cell.cellId === cellId && cellId !== FIRST_CELL) ?? {};
-    return openPostgresDriver(urlOf(directory, { sealedUrl }), IDLE_MS);
-  };
-  const [source, target] = [open(fromCell), open(toCell)];
+  const source = openCellDriver(directory, cells, fromCell);
+  const target = openCellDriver(directory, cells, toCell);
   const days = new LogDays(target);
   const { moves } = directory.store;
   let held: HeldMove | undefined;

@@ -99,11 +99,10 @@ async function openPostgres(url: string): Promise<StoreEnd> {
 }
 
 /** Not yet connected. `idleMs`: see `PostgresDriverOptions`. */
-export function openPostgresDriver(url: string, idleMs = TIMEOUT_MS): PostgresDriver {
+export function openPostgresDriver(url: string, idleMs = TIMEOUT_MS, timeoutMs = TIMEOUT_MS): PostgresDriver {
   return new PostgresDriver({
-    ...{ url, idleMs },
+    ...{ url, idleMs, timeoutMs },
     connectionsMax: CONNECTIONS,
-    timeoutMs: TIMEOUT_MS,
     prepares: false, // works through every pooler; there are few statements
     clock: systemClock,
   });

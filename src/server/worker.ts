@@ -23,7 +23,9 @@ import { StoreUnavailable } from '../engine/store-errors.ts';
 import type { Store } from '../engine/stores.ts';
 import { DatabaseClock } from '../engine/workers/database-clock.ts';
 import { byTheWall, SteadyClock } from '../engine/workers/steady-clock.ts';
+import { openCellDriver } from '../operations/cells.ts';
 import { databaseOf, messageOf, type OpenedStore } from '../operations/open-store.ts';
+import { PausedMoves } from '../operations/paused-moves.ts';
 import { untilAllKnow } from '../operations/socket/everywhere.ts';
 import { randomBase58 } from '../protocol/ids.ts';
 import { CannotStart } from '../system/cannot-start.ts';
@@ -91,13 +93,17 @@ const LAST_ANSWERS_MS = 1000;
 const NAMES_GOOD_MS = 60_000;
 const NAMES_MAX = 10_000;
 
+/** Of a statement in a cell whose project is to be served again. */
+const PAUSED_MOVE_TIMEOUT_MS = 5_000;
+
 /** When it resolves, the worker delivers, but does not listen yet. Throws `CannotStart`. */
 export async function startWorker(config: Config, options: WorkerOptions): Promise<RunningWorker> {
   const { store, sealer, credentials, rank, metrics, onAccountsChanged, around, others } = options;
   const log = sampledLog(options.log, systemClock);
   const tellsAll = credentials === 'development';
   const randomness = createSystemRandomness();
-  const isShared = databaseOf(config).kind === 'postgres';
+  const database = databaseOf(config);
+  const isShared = database.kind === 'postgres';
   const databaseClock = isShared ? new DatabaseClock(options.machine) : undefined;
   const clock = databaseClock ?? new SteadyClock(options.machine);
   const addresses = addressPolicyOf(config);
@@ -140,9 +146,20 @@ export async function startWorker(config: Config, options: WorkerOptions): Promi
       endOfTurn,
     };
     const { openCell, watchCell } = store;
+    const pausedMoves =
+      database.kind === 'postgres'
+        ? new PausedMoves({
+            ...{ moves: store.moves, worker: id, clock, log },
+            openDriver: (cellId) =>
+              openCellDriver({ ...database, ...sealer }, accounts.cells, cellId, PAUSED_MOVE_TIMEOUT_MS),
+          })
+        : undefined;
     const engine =
       openCell && recovery.kind === 'heartbeat'
-        ? await openCells({ ...needs, recovery, accounts, sealer, openCell, watchCell, machine: options.machine })
+        ? await openCells({
+            ...needs,
+            ...{ recovery, accounts, sealer, openCell, watchCell, pausedMoves, machine: options.machine },
+          })
         : await createEngine({ ...needs, recovery });
     opened.push(() => engine.drain(0));
     metrics?.watch({

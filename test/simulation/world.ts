@@ -8,7 +8,7 @@
 import type { Handover } from '../../src/engine/calls/commands.ts';
 import type { Engine } from '../../src/engine/commands.ts';
 import { createEngine } from '../../src/engine/create.ts';
-import type { Claimed, MessageId, Millis } from '../../src/engine/model.ts';
+import type { CellId, Claimed, MessageId, Millis } from '../../src/engine/model.ts';
 import { FIRST_CELL } from '../../src/engine/model.ts';
 import type { Clock, Machine } from '../../src/engine/ports.ts';
 import type { EngineSettings } from '../../src/engine/settings.ts';
@@ -53,6 +53,8 @@ export interface Sabotage {
   workflows?: { isUnchecked: true };
   /** What moves projects between cells. */
   moves?: (options: MoveProjectOptions) => MoveProjectOptions;
+  /** No worker ends the pause of a move that has stopped in it. */
+  leavesPauses?: true;
   /** A new cell. */
   cell?: (driver: Driver) => Promise<void>;
 }
@@ -551,8 +553,14 @@ export class World {
     const shared = { ...needs, clock: databaseClock };
     const recovery = { kind: 'heartbeat' as const, clock: databaseClock, timeoutMs };
     if (drivers.length === 1) return createEngine({ ...shared, recovery: { ...recovery, accounts: accountsKnown() } });
-    return openEngineOverCells({ ...shared, recovery, machine }, (cellId) =>
-      this.#storeOver(drivers[cellId - FIRST_CELL] as FaultyDriver, number),
+    const driverOf = (cellId: CellId) => drivers[cellId - FIRST_CELL] as FaultyDriver;
+    return openEngineOverCells(
+      { ...shared, recovery, machine },
+      {
+        driverOf,
+        storeOf: (cellId) => this.#storeOver(driverOf(cellId), number),
+        endsPauses: !this.#sabotage.leavesPauses,
+      },
     );
   }
 

@@ -10,6 +10,7 @@ import type { LogWatcher } from '../../engine/live/feed.ts';
 import { type CellId, type ClaimToken, FIRST_CELL, type Millis, type ProjectId } from '../../engine/model.ts';
 import { StoreUnavailable } from '../../engine/store-errors.ts';
 import type { Store } from '../../engine/stores.ts';
+import type { PausedMoves } from '../../operations/paused-moves.ts';
 import { followed } from './followed.ts';
 import { type Opened, ServedCell, type ServedCellOptions } from './served-cell.ts';
 import { cellsServed } from './share.ts';
@@ -22,6 +23,8 @@ export interface CellsOptions extends Omit<ServedCellOptions, 'createEngine'> {
   createEngine: (store: Store, name?: string) => Promise<Engine>;
   /** As for heartbeats. */
   timeoutMs: Millis;
+  /** Looks at the moves of projects between cells. */
+  pausedMoves?: Pick<PausedMoves, 'look'> | undefined;
   /** How many a worker serves before they are divided. Default: see there. */
   cellsOfWorker?: number | undefined;
 }
@@ -182,8 +185,9 @@ export class Cells {
 
   /** Serves this worker's share of the cells, and looks whether it may leave others. */
   #look(): void {
-    const { worker, timeoutMs, cellsOfWorker } = this.#options;
+    const { worker, timeoutMs, cellsOfWorker, pausedMoves } = this.#options;
     const others = this.#first.engine.otherWorkers;
+    if (others.every((other) => other > worker)) void pausedMoves?.look();
     const served = cellsServed([...this.#others.keys()], { worker, others }, cellsOfWorker);
     for (const [cellId, cell] of this.#others) cell.serve(served.has(cellId));
     this.#alarm.setIn(Math.min(LOOK_MS_MAX, timeoutMs / LOOKS_PER_TIMEOUT));

@@ -19,7 +19,7 @@ type OverHeartbeats = Extract<Recovery, { kind: 'heartbeat' }>;
 /** What the engine of the first cell needs, and what opens the others. */
 export interface CellsNeeds
   extends EngineDeps,
-    Pick<CellsOptions, 'openCell' | 'watchCell' | 'sealer' | 'cellsOfWorker'> {
+    Pick<CellsOptions, 'openCell' | 'watchCell' | 'sealer' | 'cellsOfWorker' | 'pausedMoves'> {
   recovery: OverHeartbeats;
   accounts: StoredAccounts;
   machine: Machine;
@@ -33,6 +33,7 @@ export async function openCells({
   watchCell,
   sealer,
   cellsOfWorker,
+  pausedMoves,
   ...first
 }: CellsNeeds): Promise<Engine> {
   const { clock, log, store, recovery, operatorEvents: events } = first;
@@ -78,6 +79,7 @@ export async function openCells({
     tellsOperator: events !== undefined,
     timeoutMs: recovery.timeoutMs,
     cellsOfWorker,
+    pausedMoves,
   });
   all = engineOver(cells, clock);
   return all;

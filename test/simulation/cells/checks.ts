@@ -1,5 +1,5 @@
 /** Is each project in exactly one cell, and was no other one kept waiting? Asked once the world has come to rest. */
-import type { CellId } from '../../../src/engine/model.ts';
+import type { CellId, Millis } from '../../../src/engine/model.ts';
 import type { Driver } from '../../../src/store/driver.ts';
 import { examine } from '../../../src/store/operations/invariants.ts';
 import { PRESENCE } from '../../../src/store/operations/presence.ts';
@@ -51,13 +51,27 @@ async function checkNumbers(world: World, driver: Driver, cellId: CellId): Promi
   }
 }
 
+/** Where nothing hinders them, workers have ended the pause of a move by then that has stopped in it. */
+const SERVED_AGAIN_MS = 30_000;
+
 /** A project that is not moved is refused only while its cell is in trouble. */
 function checkOthers(world: World, movers: Movers): void {
+  /** Since when nothing has gone wrong anywhere, and no worker has come or gone. */
+  const quietSince = (atMs: Millis) =>
+    Math.max(
+      0,
+      ...world.troubles.flatMap(({ fromMs, untilMs }) => (fromMs <= atMs ? [Math.min(untilMs, atMs)] : [])),
+      ...world.ends.flatMap((end) => (end.atMs <= atMs ? [end.atMs] : [])),
+      ...world.comings.flatMap(({ fromMs, untilMs }) => (fromMs <= atMs ? [Math.min(untilMs, atMs)] : [])),
+    );
   for (const { projectId, cellId, fortune, begunAtMs, endedAtMs } of world.ledger.publishes) {
     if (projectId === undefined || cellId === undefined || fortune !== 'rejected') continue;
     const isExplained =
       movers.moves.some(
-        (move) => move.projectId === projectId && move.fromMs <= endedAtMs && move.toMs + AFTERMATH_MS >= begunAtMs,
+        (move) =>
+          move.projectId === projectId &&
+          move.fromMs <= endedAtMs &&
+          Math.max(move.toMs, quietSince(begunAtMs)) + SERVED_AGAIN_MS >= begunAtMs,
       ) ||
       world.troubles.some(
         ({ database, fromMs, untilMs }) =>

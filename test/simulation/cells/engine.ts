@@ -6,7 +6,9 @@ import type { EngineDeps, Recovery } from '../../../src/engine/create.ts';
 import type { CellId } from '../../../src/engine/model.ts';
 import type { Machine } from '../../../src/engine/ports.ts';
 import type { Store } from '../../../src/engine/stores.ts';
+import { PausedMoves } from '../../../src/operations/paused-moves.ts';
 import { openCells } from '../../../src/server/cells/open.ts';
+import type { Driver } from '../../../src/store/driver.ts';
 
 /** What is random does not matter: it is never sent. */
 export const SEALER: Sealer = { encryptionKey: new Uint8Array(32), randomBytes: (count) => new Uint8Array(count) };
@@ -21,11 +23,21 @@ export interface OverCells extends EngineDeps {
   machine: Machine;
 }
 
-/** `storeOf`: opens a cell beside the first. Throws `StoreUnavailable`. */
+interface OfCells {
+  /** Opens a cell beside the first. Throws `StoreUnavailable`. */
+  storeOf: (cellId: CellId) => Store;
+  driverOf: (cellId: CellId) => Driver;
+  /** Whether projects are served again whose moves stop in their pause. */
+  endsPauses: boolean;
+}
+
 export async function openEngineOverCells(
   { recovery, ...deps }: OverCells,
-  storeOf: (cellId: CellId) => Store,
+  { storeOf, driverOf, endsPauses }: OfCells,
 ): Promise<Engine> {
+  const { store, worker, clock, log } = deps;
+  const openDriver = (cellId: CellId) => keptOpen(driverOf(cellId));
+  const pausedMoves = new PausedMoves({ moves: store.moves, worker, openDriver, clock, log });
   const accounts = await StoredAccounts.open(deps.store, SEALER, deps.clock, { isShared: true });
   return openCells({
     ...deps,
@@ -33,5 +45,16 @@ export async function openEngineOverCells(
     accounts,
     sealer: SEALER,
     openCell: async (url) => storeOf(Number(url.split(' ')[1])),
+    ...(endsPauses && { pausedMoves }),
   });
+}
+
+/** The process goes on with it. */
+function keptOpen(driver: Driver): Driver {
+  return {
+    dialect: driver.dialect,
+    transaction: (work, options) => driver.transaction(work, options),
+    read: (work) => driver.read(work),
+    close: async () => {},
+  };
 }

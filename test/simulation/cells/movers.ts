@@ -25,7 +25,7 @@ const HEALED = { crash: 0, lostAnswer: 0, commitMsMax: 1 };
 const READ_MS_MAX = 3;
 
 export class Movers {
-  /** When a project was being moved, as elapsed times. A command that was killed may leave it refused until the next one. */
+  /** When a project was being moved by a command, as elapsed times. */
   readonly moves: { projectId: ProjectId; fromMs: Millis; toMs: Millis }[] = [];
   readonly #world: World;
   readonly #random: SeededRandom;
@@ -112,7 +112,8 @@ export class Movers {
     const world = this.#world;
     this.#number += 1;
     const about = `${name} ${this.#number} of project ${projectId} from cell ${fromCell} to cell ${toCell}`;
-    this.moves.push({ projectId, fromMs: world.clock.elapsedMs, toMs: Infinity });
+    const move = { projectId, fromMs: world.clock.elapsedMs, toMs: Infinity };
+    this.moves.push(move);
     world.note(`${about} begins`);
     const { clock, driverOf } = this.#newProcess();
     if (!this.#isHealed && this.#random.chance(0.2)) this.#stopAWhile(clock, about);
@@ -137,7 +138,6 @@ export class Movers {
     try {
       await Promise.race([work(options, take), clock.death]);
       world.note(`${about} is done`);
-      this.#end(projectId);
     } catch (error) {
       world.note(`${about} ended: ${String(error)}`);
       if (error instanceof ProcessDied) world.countOne('movesKilled');
@@ -145,6 +145,7 @@ export class Movers {
       else if (error instanceof StoreUnavailable) world.countOne('movesFailed');
       else world.violate('P11', `${about} failed: ${String(error)}`);
     } finally {
+      move.toMs = world.clock.elapsedMs;
       await Promise.race([held?.stop(), clock.death]).catch(() => {});
     }
   }
@@ -159,13 +160,6 @@ export class Movers {
         clock.thaw();
       });
     });
-  }
-
-  /** What was interrupted has been ended too. */
-  #end(projectId: ProjectId): void {
-    for (const move of this.moves) {
-      if (move.projectId === projectId) move.toMs = Math.min(move.toMs, this.#world.clock.elapsedMs);
-    }
   }
 
   #newProcess(): { clock: ProcessClock; driverOf: (cellId: CellId) => Driver } {

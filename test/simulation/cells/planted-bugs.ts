@@ -33,6 +33,11 @@ export const CELL_BUGS: Record<string, PlantedBug> = {
     steps: 160,
     sabotage: () => altered(findingAll),
   },
+  'a project stays refused whose move was killed in its pause': {
+    promise: 'P9',
+    seed: 20,
+    sabotage: () => ({ leavesPauses: true }),
+  },
   'a cell is read that the project has left': { promise: 'P3', seed: 2, sabotage: () => altered(readingWithoutFence) },
 };
 

@@ -18,7 +18,7 @@ import type { CopiedTable } from '../copy.ts';
 import type { PieceLimits } from '../pieces.ts';
 import { MoveRefused } from '../progress.ts';
 import { Aligner } from './align.ts';
-import { letGo, takeCells, takenOver } from './mover.ts';
+import { letGo, takeCell, takeCells, takenOver } from './mover.ts';
 import { removeProject } from './remove.ts';
 import { HISTORY, PRESENT, timesOf } from './sheets.ts';
 import { announceWorkers } from './workers.ts';
@@ -44,6 +44,12 @@ export interface MoveProjectOptions {
   /** A pause that takes longer is given up: the project is served by its former cell again. Default: 30 s. */
   pauseMaxMs?: Millis;
 }
+
+/** Where a move is, and whose. */
+export type MoveEnds = Pick<
+  MoveProjectOptions,
+  'projectId' | 'fromCell' | 'toCell' | 'mover' | 'directory' | 'source' | 'target'
+>;
 
 export type MoveStep = 'copying' | 'pausing' | 'copying the rest' | 'switching' | 'deleting' | 'cancelling' | 'moved';
 
@@ -90,6 +96,27 @@ async function takeOver(options: MoveProjectOptions): Promise<MoveProjectOptions
   // Another one may have taken over before, and have done all: nothing of that may be done again.
   if ((await directory.findMove({ projectId }))?.mover !== mover) throw takenOver();
   return { ...options, ...cells };
+}
+
+/**
+ * Has a project served again whose move has stopped in its pause: by its former cell, or by the new one if the directory says so. The
+ * move is left to be gone on with. `mover` must be the move's in the directory; an earlier one writes nothing in the former cell
+ * any more, and cannot switch. Throws `MoveRefused` when another one has taken over.
+ */
+export async function endPause(ends: MoveEnds): Promise<void> {
+  const { directory, projectId, fromCell, toCell, mover } = ends;
+  const source = await takeCell(ends.source, fromCell, ends);
+  const move = await directory.findMove({ projectId });
+  if (move?.mover !== mover) throw takenOver();
+  switch (move.phase) {
+    case 'switched':
+      return hand({ source, target: await takeCell(ends.target, toCell, ends), projectId });
+    case 'cancelled':
+      return become(source, projectId, 'here');
+    case 'copying':
+    case 'paused':
+      return resume({ ...ends, source });
+  }
 }
 
 /** Ends a move that has not switched: removes what was copied. Throws `MoveRefused` when it is too late. */
@@ -176,7 +203,7 @@ async function copyRest(aligner: Aligner, sinceMs: Millis): Promise<CopiedTable[
 }
 
 /** Lets the former cell serve the project, unless it has been switched. */
-async function resume({ directory, source, projectId, mover }: MoveProjectOptions): Promise<void> {
+async function resume({ directory, source, projectId, mover }: MoveEnds): Promise<void> {
   // Waits for a switch whose answer was lost, and changes nothing then.
   await directory.setMovePhase({ projectId, mover, phase: 'copying' });
   const move = await directory.findMove({ projectId });
@@ -232,7 +259,7 @@ async function end(options: MoveProjectOptions): Promise<void> {
  * Lets the new cell serve the project. First the former one says that it does not: a worker that has not heard of the move
  * yet would read there what is out of date. While that one cannot be reached, nobody reads there.
  */
-async function hand({ source, target, projectId }: MoveProjectOptions): Promise<void> {
+async function hand({ source, target, projectId }: Pick<MoveEnds, 'source' | 'target' | 'projectId'>): Promise<void> {
   await become(source, projectId, 'gone').catch((error: unknown) => {
     if (!(error instanceof StoreUnavailable)) throw error;
   });

@@ -4,7 +4,7 @@
  * down in both cells as well, and each transaction of a move first sees whether its own name still stands there, and keeps that so until
  * its end.
  */
-import { FIRST_CELL } from '../../../engine/model.ts';
+import { type CellId, FIRST_CELL } from '../../../engine/model.ts';
 import type { ProjectMove } from '../../../engine/stores.ts';
 import type { Driver, Transaction } from '../../driver.ts';
 import { MoveRefused } from '../progress.ts';
@@ -22,8 +22,14 @@ interface Both {
  * earlier mover is under way then, and none can follow. In the directory its name stands already.
  */
 export async function takeCells(cells: Both, move: OwnMove): Promise<Both> {
+  const { fromCell, toCell } = move;
+  return { source: await takeCell(cells.source, fromCell, move), target: await takeCell(cells.target, toCell, move) };
+}
+
+/** The same for one of the two. */
+export async function takeCell(cell: Driver, cellId: CellId, move: OwnMove): Promise<Driver> {
   const { projectId, fromCell, toCell, mover } = move;
-  for (const cell of besideDirectory(cells, move)) {
+  if (cellId !== FIRST_CELL) {
     await cell.transaction(async (tx) => {
       await tx.run(
         `insert into project_moves (project_id, from_cell, to_cell, phase, begun_at_ms, mover, seen_at_ms)
@@ -32,7 +38,7 @@ export async function takeCells(cells: Both, move: OwnMove): Promise<Both> {
       );
     });
   }
-  return { source: ofMover(cells.source, move), target: ofMover(cells.target, move) };
+  return ofMover(cell, move);
 }
 
 /** The cells know of no mover any more. The directory forgets the move itself. */

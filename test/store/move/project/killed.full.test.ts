@@ -1,6 +1,7 @@
 /** A move that is killed before or after any of its transactions has the project in exactly one cell, and goes on. */
 import { expect, it } from 'vitest';
 import type { ProjectMoveStore } from '../../../../src/engine/stores.ts';
+import { PausedMoves } from '../../../../src/operations/paused-moves.ts';
 import type { Driver } from '../../../../src/store/driver.ts';
 import { SqliteDriver } from '../../../../src/store/drivers/sqlite/driver.ts';
 import { migrate } from '../../../../src/store/migrations/index.ts';
@@ -30,9 +31,7 @@ it.each([
     const cells = await cellsOf(images);
     const wanted = await rowsOf(cells.first, 1);
     const crash = new Crash(at, isSaved);
-    const { directory, source, target } = there(cells);
-    const killed = { directory: crash.ofMoves(directory), source: crash.of(source), target: crash.of(target) };
-    await moveProject(there(cells, killed)).catch(() => {});
+    await moveProject(there(cells, crash.around(cells))).catch(() => {});
     const [cell, inFirst, inSecond] = await whereabouts(cells);
     expect(cell === FIRST ? inSecond : inFirst, `killed at ${at}`).not.toBe('here');
     await moveProject(there(cells)).catch((error: Error) => {
@@ -69,9 +68,7 @@ it.each([
         });
         if (home === FIRST) await moveProject(back(cells));
       });
-      const { directory, source, target } = there(cells);
-      const slept = { directory: sleep.ofMoves(directory), source: sleep.of(source), target: sleep.of(target) };
-      await moveProject(there(cells, slept)).catch((error: Error) => {
+      await moveProject(there(cells, sleep.around(cells))).catch((error: Error) => {
         expect(error.message).toMatch(/another command|does not live in that cell|copied wrongly|not paused/);
       });
       // One that has not begun yet when it sleeps begins afterwards.
@@ -90,15 +87,127 @@ it.each([
   },
 );
 
+it.each([
+  ['before', false],
+  ['after', true],
+])(
+  'a project whose move is killed %s any of its transactions is served once a worker has looked, whatever kills that',
+  async (_, isSaved) => {
+    let refused = 0;
+    const images = await imagesOfTwoCells();
+    for (let at = 0, isOver = false; !isOver; at += 1) {
+      const cells = await cellsOf(images);
+      const crash = new Crash(at, isSaved);
+      await moveProject(there(cells, crash.around(cells))).catch(() => {});
+      isOver = !crash.hasCome;
+      if (!(await isServed(cells))) {
+        refused += 1;
+        const killed = imagesIn(cells);
+        for (let rescueAt = 0, isRescued = false; !isRescued; rescueAt += 1) {
+          const again = await cellsOf(killed);
+          const rescue = new Crash(rescueAt, isSaved);
+          await look(again, rescue.around(again));
+          isRescued = !rescue.hasCome;
+          await look(again);
+          expect(await isServed(again), `killed at ${at}, then at ${rescueAt}`).toBe(true);
+          await close(again);
+        }
+      }
+      await look(cells);
+      expect(await isServed(cells), `killed at ${at}`).toBe(true);
+      await goOn(cells, `killed at ${at}`);
+      await close(cells);
+    }
+    expect(refused).toBeGreaterThan(isSaved ? 3 : 2);
+  },
+);
+
+it.each([
+  ['from the directory', FIRST],
+  ['to the directory', SECOND],
+])(
+  'a move %s that sleeps before any of its transactions, while a worker ends its pause, does nothing more',
+  async (_, from) => {
+    const way = from === FIRST ? there : back;
+    const images = await imagesOfTwoCells(from);
+    let refusals = 0;
+    for (let at = 0, isOver = false; !isOver; at += 1) {
+      const cells = await cellsOf(images);
+      const { source, target } = way(cells);
+      const sleep = new Sleep(at, () => look(cells));
+      const slept = { ...sleep.around(cells), source: sleep.of(source), target: sleep.of(target) };
+      await moveProject({ ...way(cells), ...slept }).catch((error: Error) => {
+        expect(error.message).toMatch(/another command|does not live in that cell|not paused/);
+        refusals += 1;
+      });
+      isOver = !sleep.hasCome;
+      expect(await isServed(cells), `slept at ${at}`).toBe(true);
+      await goOn(cells, `slept at ${at}`, way);
+      await close(cells);
+    }
+    expect(refusals).toBeGreaterThan(50);
+  },
+);
+
+/** A worker looks at the moves, and again when none has said anything for a while. */
+async function look(cells: Cells, ends: Partial<MoveProjectOptions> = {}): Promise<void> {
+  const { directory, source, target } = there(cells, ends);
+  const clock = { elapsedMs: 0, wallMs: () => 1_000 + clock.elapsedMs };
+  const ignore = () => {};
+  const log = { debug: ignore, info: ignore, warn: ignore, error: ignore };
+  const openDriver = (cellId: number): Driver => ({
+    ...{ dialect: source.dialect, close: async () => {} },
+    transaction: (work, options) => (cellId === FIRST ? source : target).transaction(work, options),
+    read: (work) => (cellId === FIRST ? source : target).read(work),
+  });
+  const paused = new PausedMoves({ moves: directory, worker: 'worker', openDriver, clock, log });
+  await paused.look();
+  clock.elapsedMs = 5_001;
+  await paused.look();
+}
+
+/** By the cell in which it lives, and by no other. */
+async function isServed(cells: Cells): Promise<boolean> {
+  const [cell, inFirst, inSecond] = await whereabouts(cells);
+  const [home, other] = cell === FIRST ? [inFirst, inSecond] : [inSecond, inFirst];
+  expect(other).not.toBe('here');
+  return home === 'here';
+}
+
+/** With another command. */
+async function goOn(cells: Cells, when: string, way: (cells: Cells) => MoveProjectOptions = there): Promise<void> {
+  const mover = 'another';
+  const { source, target, toCell } = way(cells);
+  await cells.first.store.moves.keepMove({ projectId: 1, mover, nowMs: 0, goneBeforeMs: Infinity });
+  await moveProject({ ...way(cells), mover }).catch((error: Error) => {
+    expect(error.message, when).toBe('the project does not live in that cell'); // it was done
+  });
+  expect(isNothing(await rowsOf({ driver: source }, 1)), when).toBe(true);
+  expect(await whereabouts(cells), when).toEqual(
+    toCell === SECOND ? [SECOND, 'elsewhere', 'here'] : [FIRST, 'here', 'elsewhere'],
+  );
+  expect(await findingsIn({ driver: target }), when).toEqual([]);
+}
+
+async function close({ first, second }: Cells): Promise<void> {
+  for (const { driver } of [first, second]) await driver.close();
+}
+
 type Images = readonly [Uint8Array | undefined, Uint8Array | undefined];
 
-async function imagesOfTwoCells(): Promise<Images> {
+/** `home`: of project 1. */
+async function imagesOfTwoCells(home = FIRST): Promise<Images> {
   const drivers = [new SqliteDriver({ path: ':memory:' }), new SqliteDriver({ path: ':memory:' })] as const;
   for (const driver of drivers) await migrate(driver);
-  await twoCells(drivers);
+  const cells = await twoCells(drivers);
+  if (home === SECOND) await moveProject(there(cells));
   const images = [drivers[0].image(), drivers[1].image()] as const;
   for (const driver of drivers) await driver.close();
   return images;
+}
+
+function imagesIn({ first, second }: Cells): Images {
+  return [(first.driver as SqliteDriver).image(), (second.driver as SqliteDriver).image()];
 }
 
 async function cellsOf([first, second]: Images): Promise<Cells> {
@@ -114,6 +223,11 @@ function back(cells: Cells): MoveProjectOptions {
 
 /** Comes before each transaction of a move. */
 abstract class Between {
+  around(cells: Cells): Pick<MoveProjectOptions, 'directory' | 'source' | 'target'> {
+    const { directory, source, target } = there(cells);
+    return { directory: this.ofMoves(directory), source: this.of(source), target: this.of(target) };
+  }
+
   of(driver: Driver): Driver {
     return {
       dialect: driver.dialect,

@@ -1,0 +1,98 @@
+/** When does a worker end the pause of a move? What becomes of the project then: test/store/move/project/killed.full.test.ts. */
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { PausedMoves } from '../../src/operations/paused-moves.ts';
+import type { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
+import { SqliteDriver as Sqlite } from '../../src/store/drivers/sqlite/driver.ts';
+import { migrate } from '../../src/store/migrations/index.ts';
+import { setPresence } from '../../src/store/operations/fence.ts';
+import { type Cells, FIRST, SECOND, twoCells, whereabouts } from '../store/move/project/cells-world.ts';
+import { SimulatedClock } from '../support/simulated-clock.ts';
+
+const PROJECT = 1;
+
+let clock: SimulatedClock;
+let drivers: SqliteDriver[];
+let cells: Cells;
+let logged: string[];
+let isReached: boolean;
+let moves: PausedMoves;
+
+beforeEach(async () => {
+  clock = new SimulatedClock();
+  drivers = [new Sqlite({ path: ':memory:' }), new Sqlite({ path: ':memory:' })];
+  for (const driver of drivers) await migrate(driver);
+  cells = await twoCells([drivers[0] as SqliteDriver, drivers[1] as SqliteDriver]);
+  logged = [];
+  isReached = true;
+  const note = (event: string) => void logged.push(event);
+  moves = new PausedMoves({
+    moves: cells.first.store.moves,
+    worker: 'worker',
+    openDriver: (cellId) => {
+      const { driver } = cellId === FIRST ? cells.first : cells.second;
+      return {
+        dialect: driver.dialect,
+        transaction: async (work, options) => {
+          if (!isReached) throw new Error('it cannot be reached');
+          return driver.transaction(work, options);
+        },
+        read: (work) => driver.read(work),
+        close: async () => {},
+      };
+    },
+    clock,
+    log: { debug: note, info: note, warn: note, error: note },
+  });
+  const move = { projectId: PROJECT, fromCell: FIRST, toCell: SECOND, mover: 'command', begunAtMs: clock.wallMs() };
+  await cells.first.store.moves.beginMove(move);
+  await cells.first.store.moves.setMovePhase({ projectId: PROJECT, mover: 'command', phase: 'paused' });
+  await drivers[0]?.transaction((tx) => setPresence(tx, PROJECT, 'leaving'));
+});
+afterEach(async () => {
+  for (const driver of drivers) await driver.close();
+});
+
+const found = () => cells.first.store.moves.findMove({ projectId: PROJECT });
+/** Every second, and looks after it. */
+async function seconds(count: number, each = async () => {}): Promise<void> {
+  for (let second = 0; second < count; second += 1) {
+    await clock.hold(moves.look());
+    await clock.advanceBy(1_000);
+    await clock.hold(each());
+  }
+  await clock.hold(moves.look());
+}
+
+it('leaves alone what a command goes on with, whatever its clock shows', async () => {
+  let saidAtMs = 1;
+  await seconds(20, async () => {
+    saidAtMs += 1_000;
+    await cells.first.store.moves.keepMove({ projectId: PROJECT, mover: 'command', nowMs: saidAtMs });
+  });
+  expect(await whereabouts(cells)).toEqual([FIRST, 'leaving', undefined]);
+  expect(await found()).toMatchObject({ mover: 'command', phase: 'paused' });
+});
+
+it('has the project served again when the command has said nothing for five seconds, and lets others go on at once', async () => {
+  await seconds(5);
+  expect(await whereabouts(cells)).toEqual([FIRST, 'leaving', undefined]);
+  await seconds(1);
+  expect(await whereabouts(cells)).toEqual([FIRST, 'here', undefined]);
+  expect(await found()).toMatchObject({ phase: 'copying', seenAtMs: 0 });
+  expect(logged).toEqual(['move_stopped']);
+  await seconds(20);
+  expect(logged).toEqual(['move_stopped']);
+  expect(await cells.first.store.moves.keepMove({ projectId: PROJECT, mover: 'next', nowMs: 9, goneBeforeMs: 1 })).toBe(
+    true,
+  );
+});
+
+it('tries again later while a cell cannot be reached', async () => {
+  isReached = false;
+  await seconds(8);
+  expect(logged).toEqual(['move_not_resumed']);
+  isReached = true;
+  await seconds(8);
+  expect(logged).toEqual(['move_not_resumed', 'move_stopped']);
+  expect(await whereabouts(cells)).toEqual([FIRST, 'here', undefined]);
+});
