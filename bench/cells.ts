@@ -113,7 +113,7 @@ async function withCells<T>(
     const flags = ['--allow-destinations', '127.0.0.1'];
     const waypost = await startWaypost({ command: 'serve', dataDir, flags, env });
     try {
-      while (!(await servesAll(waypost))) await sleep(LOOK_MS);
+      await untilAllServe(waypost);
       return await work({ cells, waypost, server, databaseUrl, tokens });
     } finally {
       await waypost.end('SIGTERM');
@@ -125,6 +125,11 @@ async function withCells<T>(
 
 /** Between two looks whether all cells are open. */
 const LOOK_MS = 200;
+
+/** Resolves when the worker says that no cell is away. */
+export async function untilAllServe(waypost: ListeningProcess): Promise<void> {
+  while (!(await servesAll(waypost))) await sleep(LOOK_MS);
+}
 
 async function servesAll({ url }: ListeningProcess): Promise<boolean> {
   const answer = await request(`${url}/readyz`);

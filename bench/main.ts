@@ -22,6 +22,7 @@ import { DEFAULT_BACKLOG, measureBacklog } from './backlog.ts';
 import { DEFAULT_BEFORE, measureBefore } from './before.ts';
 import { capacityTable, DEFAULT_CAPACITY, measureCapacity } from './capacity/measure.ts';
 import { cellsLine, cellsTable, DEFAULT_CELLS, measureCells } from './cells.ts';
+import { awayLine, awayTable, DEFAULT_CELLS_AWAY, measureCellsAway } from './cells-away.ts';
 import { DEFAULT_COMMAND_LINE, measureCommandLine } from './command-line.ts';
 import { compare } from './comparison.ts';
 import { CONSOLE_PARTS, type ConsolePart, DEFAULT_CONSOLE, measureConsole } from './console/measure.ts';
@@ -108,6 +109,10 @@ npm run bench -- capacity [options]   a model of workers and PostgreSQL, held ag
 npm run bench -- cells [options]      what a message costs with 1, 4 and 16 cells on one PostgreSQL, and 64 that idle
   --rounds <n>           rounds of each, medians are reported (${DEFAULT_CELLS.rounds})
   --seconds <n>          of each round (${DEFAULT_CELLS.seconds})
+npm run bench -- cells away [options]    what others notice of a cell, or the directory, whose server is killed or hangs
+  --workers <n>          processes (${DEFAULT_CELLS_AWAY.workers})
+  --rounds <n>           rounds of each, in turns, medians are reported (${DEFAULT_CELLS_AWAY.rounds})
+  --seconds <n>          of each round (${DEFAULT_CELLS_AWAY.seconds})
 npm run bench -- move [options]       how long a project is refused that moves to another cell
   --messages <n>         messages it has delivered (${DEFAULT_PROJECT_MOVE.messages})
   --waiting <n>          messages that wait (${DEFAULT_PROJECT_MOVE.waiting})
@@ -514,6 +519,18 @@ async function runCells(): Promise<void> {
   if (figures.loaded.some(({ missing }) => missing > 0)) process.exitCode = 1;
 }
 
+async function runCellsAway(): Promise<void> {
+  const figures = await measureCellsAway({
+    ...DEFAULT_CELLS_AWAY,
+    workers: count('workers', DEFAULT_CELLS_AWAY.workers),
+    rounds: count('rounds', DEFAULT_CELLS_AWAY.rounds),
+    seconds: count('seconds', DEFAULT_CELLS_AWAY.seconds),
+    onFigures: (each) => progress(awayLine(each)),
+  });
+  process.stdout.write(`${values.json ? JSON.stringify(figures) : awayTable(figures)}\n`);
+  if (figures.some(({ missing }) => missing > 0)) process.exitCode = 1;
+}
+
 async function runMove(): Promise<void> {
   const figures = await measureProjectMove({
     messages: count('messages', DEFAULT_PROJECT_MOVE.messages),
@@ -544,6 +561,7 @@ else if (area === 'console' && more.length === 0 && part !== undefined && isCons
 else if (area === 'workers' && part === undefined) await runWorkers(DEFAULT_PRICE.databases);
 else if (area === 'workers' && (part === 'SQLite' || part === 'PostgreSQL')) await runWorkers([part]);
 else if (area === 'cells' && part === undefined) await runCells();
+else if (area === 'cells' && part === 'away' && more.length === 0) await runCellsAway();
 else if (area === 'move' && part === undefined) await runMove();
 else if (area === 'citus' && part === undefined) await runCitus();
 else if (area === 'metrics' && part === undefined) await runMetrics();

@@ -1,0 +1,275 @@
+/**
+ * What does it cost the projects of other cells when the server of one is away? Three PostgreSQL servers with a cell each, the directory on
+ * the first. The projects of two cells publish at a steady pace while the server of the third is killed, or hangs, in turns with
+ * the same while all are there. The third one's project goes on asking.
+ */
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Pool } from 'undici';
+import type { Cluster } from '../test/support/postgres/cluster.ts';
+import { untilAllServe } from './cells.ts';
+import type { ListeningProcess } from './child-process.ts';
+import { type LoadTarget, publishAll, publishPaced } from './load.ts';
+import { freshDatabase, onDatabase, refreshStatistics, startDatabaseServer } from './postgres/database.ts';
+import { makeProjects, operate } from './projects.ts';
+import { type Receiver, startReceiver } from './receiver-process.ts';
+import { arrivalDelaysMs, median, quantile } from './statistics.ts';
+import { table } from './table.ts';
+import { startWaypost } from './waypost-process.ts';
+
+export interface CellsAwayOptions {
+  /** Processes. */
+  workers: number;
+  rounds: number;
+  /** Of each state in a round. */
+  seconds: number;
+  /** Messages a second, of the projects in the cells that stay. */
+  perSecond: number;
+  warmUpMessages: number;
+  limitMs: number;
+  onFigures?: (figures: AwayFigures) => void;
+}
+
+export const DEFAULT_CELLS_AWAY = {
+  ...{ workers: 1, rounds: 2, seconds: 9, perSecond: 240, warmUpMessages: 6_000, limitMs: 60_000 },
+};
+
+type Part = 'a cell' | 'the directory';
+type State = 'there' | 'killed' | 'hangs';
+
+/** Of the projects in the other cells. */
+export interface AwayFigures {
+  part: Part;
+  state: State;
+  publishP50Ms: number;
+  publishP99Ms: number;
+  publishMaxMs: number;
+  arrivalP50Ms: number;
+  arrivalP99Ms: number;
+  missing: number;
+  /** Answers to the project of the part. */
+  answered: number;
+  refused: number;
+}
+
+/** The name of each, and what becomes of its server. */
+const STATES: Readonly<Record<State, { take: (server: Cluster) => unknown; giveBack: (server: Cluster) => unknown }>> =
+  {
+    there: { take: () => {}, giveBack: () => {} },
+    killed: { take: (server) => server.kill(), giveBack: (server) => server.start() },
+    hangs: { take: (server) => server.freeze(), giveBack: (server) => server.thaw() },
+  };
+
+/** Shorter than usual, so that a server that hangs is given up, and tried again, while it is measured. */
+const DATABASE_TIMEOUT = '3s';
+/** From the first publish on. */
+const TAKEN_AFTER_MS = 500;
+/** Sessions that were lost are replaced, and what was kept waiting has gone out. */
+const CALM_MS = 2_000;
+const SERVERS = 3;
+
+/** One cell, of which nothing else is on the same server. */
+interface Place {
+  server: Cluster;
+  databaseUrl: string;
+  token: string;
+}
+
+interface World {
+  places: readonly Place[];
+  workers: readonly ListeningProcess[];
+  receiver: Receiver;
+}
+
+export async function measureCellsAway(options: CellsAwayOptions): Promise<AwayFigures[]> {
+  const all: AwayFigures[] = [];
+  await withWorld(options, async (world) => {
+    const destination = `${world.receiver.url}/`;
+    await world.receiver.expect(options.warmUpMessages);
+    await publishAll(targetOf(world, world.places, destination), options.warmUpMessages);
+    if (!(await world.receiver.complete(options.limitMs))) throw new Error('the warm-up was not delivered');
+    for (const { databaseUrl } of world.places) await refreshStatistics(databaseUrl);
+    const [first, second] = world.places as [Place, Place];
+    for (let round = 1; round <= options.rounds; round += 1) {
+      for (const [part, place] of [
+        ['a cell', second],
+        ['the directory', first],
+      ] as const) {
+        for (const state of ['there', 'killed', 'hangs'] as const) {
+          const figures = { part, state, ...(await measureState(world, { place, state }, options)) };
+          all.push(figures);
+          options.onFigures?.(figures);
+        }
+      }
+    }
+  });
+  return [...Map.groupBy(all, ({ part, state }) => `${part} ${state}`).values()].map(medians);
+}
+
+async function withWorld(options: CellsAwayOptions, work: (world: World) => Promise<void>): Promise<void> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'waypost-away-'));
+  const servers: Cluster[] = [];
+  const workers: ListeningProcess[] = [];
+  const receiver = await startReceiver('ordinary');
+  try {
+    while (servers.length < SERVERS) servers.push(await startDatabaseServer({ shared_buffers: '128MB' }));
+    const urls = await Promise.all(servers.map(async (server) => (await freshDatabase(server)).url));
+    const [directoryUrl = '', ...otherUrls] = urls;
+    const env = { DATABASE_URL: directoryUrl, WAYPOST_ENCRYPTION_KEY: randomBytes(32).toString('base64') };
+    for (const [index, url] of otherUrls.entries())
+      await operate(['cells', 'add', `cell-${index + 2}`, '--url', url, '--data-dir', dataDir], env);
+    const tokens = await makeProjects(dataDir, SERVERS, env);
+    const homes = await onDatabase(directoryUrl, async (client) => {
+      const { rows } = await client.query<{ cell: number }>('select cell from projects order by id');
+      return rows.map(({ cell }) => cell - 1);
+    });
+    const places = servers.map((server, index) => {
+      const token = tokens[homes.indexOf(index)];
+      if (token === undefined) throw new Error(`no project lives in cell ${index + 1}`);
+      return { server, databaseUrl: urls[index] ?? '', token };
+    });
+    const flags = ['--allow-destinations', '127.0.0.1', '--database-timeout', DATABASE_TIMEOUT];
+    while (workers.length < options.workers)
+      workers.push(await startWaypost({ command: 'serve', dataDir, flags, env }));
+    await Promise.all(workers.map(untilAllServe));
+    await work({ places, workers, receiver });
+  } finally {
+    await Promise.all(workers.map((worker) => worker.end('SIGTERM')));
+    await Promise.all(servers.map((server) => server.dispose()));
+    await receiver.end();
+    rmSync(dataDir, { recursive: true, force: true });
+  }
+}
+
+function targetOf({ workers }: World, places: readonly Place[], destination: string): LoadTarget {
+  const [url = '', ...otherUrls] = workers.map((worker) => worker.url);
+  const [token = '', ...otherTokens] = places.map((place) => place.token);
+  return { peers: 'ordinary', url, otherUrls, token, otherTokens, destination };
+}
+
+async function measureState(
+  world: World,
+  { place, state }: { place: Place; state: State },
+  options: CellsAwayOptions,
+): Promise<Omit<AwayFigures, 'part' | 'state'>> {
+  const { receiver, places, workers } = world;
+  const { take, giveBack } = STATES[state];
+  const destination = `${receiver.url}/`;
+  const others = places.filter((other) => other !== place);
+  const messages = options.perSecond * options.seconds;
+  await receiver.expect(messages);
+  const asking = new AbortController();
+  const asked = askAllTheTime(asking.signal, targetOf(world, [place], destination), options.perSecond / others.length);
+  const publishing = publishPaced(targetOf(world, others, destination), messages, options.perSecond);
+  try {
+    await sleep(TAKEN_AFTER_MS);
+    await take(place.server);
+    const { sentNs, publishMs } = await publishing;
+    await receiver.complete(options.limitMs);
+    asking.abort();
+    const { distinct, arrivalsNs } = await receiver.report();
+    const delaysMs = arrivalDelaysMs(sentNs, arrivalsNs);
+    return {
+      publishP50Ms: quantile(publishMs, 0.5),
+      publishP99Ms: quantile(publishMs, 0.99),
+      publishMaxMs: quantile(publishMs, 1),
+      arrivalP50Ms: quantile(delaysMs, 0.5),
+      arrivalP99Ms: quantile(delaysMs, 0.99),
+      missing: messages - distinct,
+      ...(await asked),
+    };
+  } finally {
+    asking.abort();
+    await giveBack(place.server);
+    await Promise.all(workers.map(untilAllServe));
+    await sleep(CALM_MS);
+  }
+}
+
+/** Requests under way at a time, at each worker. */
+const ASKING_MAX = 16;
+
+/** As the apps of a project do whose cell is away: whatever they are answered, they ask again. */
+async function askAllTheTime(
+  end: AbortSignal,
+  { url, otherUrls = [], token, destination }: LoadTarget,
+  perSecond: number,
+): Promise<{ answered: number; refused: number }> {
+  const pools = [url, ...otherUrls].map((origin) => ({ pool: new Pool(origin, { connections: ASKING_MAX }), busy: 0 }));
+  let [answered, refused] = [0, 0];
+  const ask = async (at: { pool: Pool; busy: number }): Promise<void> => {
+    at.busy += 1;
+    try {
+      const headers = { authorization: `Bearer ${token}`, 'content-type': 'text/plain' };
+      const path = `/v2/publish/${destination}`;
+      const answer = await at.pool.request({ path, method: 'POST', headers, body: 'x' });
+      await answer.body.dump();
+      if (answer.statusCode === 200) answered += 1;
+      else refused += 1;
+    } catch {
+      // cut off at the end
+    }
+    at.busy -= 1;
+  };
+  for (let turn = 0; !end.aborted; turn += 1) {
+    const at = pools[turn % pools.length];
+    if (at && at.busy < ASKING_MAX) void ask(at);
+    await sleep(1_000 / perSecond);
+  }
+  await Promise.all(pools.map(({ pool }) => pool.destroy()));
+  return { answered, refused };
+}
+
+function medians(rounds: AwayFigures[]): AwayFigures {
+  const [first] = rounds;
+  if (first === undefined) throw new Error('there must be a round at least');
+  const figure = (name: Exclude<keyof AwayFigures, 'part' | 'state'>) => median(rounds.map((round) => round[name]));
+  return {
+    ...first,
+    publishP50Ms: figure('publishP50Ms'),
+    publishP99Ms: figure('publishP99Ms'),
+    publishMaxMs: figure('publishMaxMs'),
+    arrivalP50Ms: figure('arrivalP50Ms'),
+    arrivalP99Ms: figure('arrivalP99Ms'),
+    answered: figure('answered'),
+    refused: figure('refused'),
+    missing: rounds.reduce((sum, { missing }) => sum + missing, 0),
+  };
+}
+
+/** One line while it runs. */
+export function awayLine({
+  part,
+  state,
+  publishP99Ms,
+  publishMaxMs,
+  arrivalP99Ms,
+  missing,
+  ...asked
+}: AwayFigures): string {
+  const lost = missing === 0 ? '' : `, ${missing} MISSING`;
+  const others = `publish p99 ${publishP99Ms.toFixed(1)} ms, max ${publishMaxMs.toFixed(0)} ms, arrival p99 ${arrivalP99Ms.toFixed(1)} ms`;
+  return `${part} ${state}: ${others}; its project: ${asked.answered} answered, ${asked.refused} refused${lost}`;
+}
+
+export function awayTable(figures: readonly AwayFigures[]): string {
+  const rows = figures.map((each) => {
+    const there = figures.find(({ part, state }) => part === each.part && state === 'there') ?? each;
+    const ratio = (name: 'publishP99Ms' | 'arrivalP99Ms') => (each[name] / there[name]).toFixed(2);
+    return [
+      `${each.part} ${each.state}`,
+      each.publishP50Ms.toFixed(1),
+      each.publishP99Ms.toFixed(1),
+      ratio('publishP99Ms'),
+      each.arrivalP50Ms.toFixed(1),
+      each.arrivalP99Ms.toFixed(1),
+      ratio('arrivalP99Ms'),
+      String(each.missing),
+    ];
+  });
+  const of = (what: string) => [`${what} p50 ms`, 'p99 ms', 'ratio'];
+  return table('projects of the other cells', ['', ...of('publish'), ...of('arrival'), 'missing'], rows);
+}
