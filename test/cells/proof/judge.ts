@@ -12,6 +12,8 @@ import type { CellsWorld } from './world.ts';
 export interface CellsJudgement {
   acked: number;
   arrived: number;
+  /** Runs of workflows that have succeeded. */
+  succeeded: number;
   /** All that is wrong, in words; empty after a sound run. */
   findings: string[];
 }
@@ -20,10 +22,13 @@ export interface CellsJudgement {
 export async function judge(world: CellsWorld): Promise<CellsJudgement> {
   await untilNoneIsLeft(() => countUnfinished(world));
   const judged = await Promise.all(world.projects.map(judgeProject));
+  const runs = await world.runs.judge(world.projects.map(({ client }) => client));
   return {
     acked: judged.reduce((sum, { acked }) => sum + acked, 0),
     arrived: world.projects.reduce((sum, { arrivals }) => sum + arrivals, 0),
+    succeeded: runs.succeeded,
     findings: [
+      ...runs.findings,
       ...judged.flatMap(({ findings }) => findings),
       ...(await inTwoCells(world)),
       ...(await awayFromHome(world)),
@@ -56,7 +61,10 @@ async function judgeProject({
 
 async function countUnfinished(world: CellsWorld): Promise<number> {
   const counts = world.cells.map(async (cell) => {
-    const [row] = await world.queryIn(cell, 'select count(*)::int count from messages');
+    const [row] = await world.queryIn(
+      cell,
+      'select ((select count(*) from messages) + (select count(*) from runs where state = 1))::int count',
+    );
     return Number(row?.['count']);
   });
   return (await Promise.all(counts)).reduce((sum, count) => sum + count, 0);

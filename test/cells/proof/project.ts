@@ -8,6 +8,7 @@ import { type Books, openBooks } from '../../crash/books.ts';
 import { type Endpoints, openEndpoints } from '../../crash/endpoints.ts';
 import { LaneLoad } from '../../crash/lane-load.ts';
 import { type Load, prepareMixedLoad, runMixedLoad } from '../../crash/mixed-load.ts';
+import type { RunLoad } from '../../crash/runs/run-load.ts';
 import type { SeededRandom } from '../../support/seeded-random.ts';
 
 /** Operations of the mixed load under way at a time. */
@@ -17,6 +18,14 @@ const PAUSE_MS = 250;
 const LANES_SLOWNESS = 24;
 const DELETE_SLOWNESS = 24;
 const REPEAT_SLOWNESS = 24;
+
+export interface ProjectParts {
+  name: string;
+  token: string;
+  workers: Pick<Workers, 'up'>;
+  random: SeededRandom;
+  runs: RunLoad;
+}
 
 export class Project {
   readonly name: string;
@@ -29,18 +38,13 @@ export class Project {
   readonly #endpoints: Endpoints;
   readonly #load: Load;
   readonly #lanes: LaneLoad;
+  readonly #runs: RunLoad;
   #isMoving = false;
 
-  private constructor(parts: {
-    name: string;
-    token: string;
-    workers: Pick<Workers, 'up'>;
-    random: SeededRandom;
-    books: Books;
-    endpoints: Endpoints;
-  }) {
-    const { name, token, workers, random, books, endpoints } = parts;
+  private constructor(parts: ProjectParts & { books: Books; endpoints: Endpoints }) {
+    const { name, token, workers, random, runs, books, endpoints } = parts;
     this.name = name;
+    this.#runs = runs;
     this.books = books;
     this.#endpoints = endpoints;
     this.client = new BalancedClient(workers, random, {
@@ -52,12 +56,7 @@ export class Project {
     this.repeats = new RepeatLoad(this.#load, REPEAT_SLOWNESS);
   }
 
-  static async open(parts: {
-    name: string;
-    token: string;
-    workers: Pick<Workers, 'up'>;
-    random: SeededRandom;
-  }): Promise<Project> {
+  static async open(parts: ProjectParts): Promise<Project> {
     const books = { ...openBooks(), lanes: new PatientLaneBook() };
     return new Project({ ...parts, books, endpoints: await openEndpoints(books) });
   }
@@ -73,12 +72,13 @@ export class Project {
       runMixedLoad(this.#load, this.client, signal),
       this.#lanes.run(this.client, signal),
       this.repeats.run(this.client, signal),
+      this.#runs.run(this.client, signal),
     ]);
   }
 
-  /** Resumes what is paused. */
-  calmDown(): Promise<void> {
-    return this.#lanes.calmDown(this.client);
+  /** Resumes what is paused, and wakes the runs that wait. */
+  async calmDown(): Promise<void> {
+    await Promise.all([this.#lanes.calmDown(this.client), this.#runs.calmDown(this.client)]);
   }
 
   /** What arrived before may arrive again. */

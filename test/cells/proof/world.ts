@@ -1,6 +1,6 @@
 /**
- * Three PostgreSQL servers with six cells, two schemas on each, real workers that serve all of them, and a project in each cell under
- * mixed load with books kept outside. A part fails, or projects move; and the others must not notice.
+ * Cells, real workers that serve all of them, and a project in each cell under mixed load with books kept outside. A part fails, or
+ * projects move; and the others must not notice.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -14,11 +14,22 @@ import { SeededRandom } from '../../support/seeded-random.ts';
 import { giveCommand } from '../../support/waypost-command.ts';
 import { Mover } from './mover.ts';
 import { Project } from './project.ts';
+import { Runs } from './runs.ts';
 
 export interface Cell {
   name: string;
   schema: string;
   server: Cluster;
+  database: string;
+}
+
+/** Where the cells are. The first one has the directory. */
+export interface Ground {
+  cells: readonly Cell[];
+  /** Of each worker: where it has the directory. */
+  databaseUrls: readonly string[];
+  /** Those that end with the world. */
+  servers: readonly Cluster[];
 }
 
 /** Longer than a busy machine stops for. */
@@ -40,6 +51,7 @@ export class CellsWorld {
   readonly cells: readonly Cell[];
   readonly workers: Workers;
   readonly projects: readonly Project[];
+  readonly runs: Runs;
   readonly mover: Mover;
   /** Of the operator's commands. */
   readonly env: Readonly<Record<string, string>>;
@@ -49,12 +61,13 @@ export class CellsWorld {
   /** Where each project lives, as the directory last said. */
   #homes = new Map<string, Cell>();
 
-  constructor(parts: Pick<CellsWorld, 'random' | 'servers' | 'cells' | 'workers' | 'projects' | 'env'>) {
+  constructor(parts: Pick<CellsWorld, 'random' | 'servers' | 'cells' | 'workers' | 'projects' | 'runs' | 'env'>) {
     this.random = parts.random;
     this.servers = parts.servers;
     this.cells = parts.cells;
     this.workers = parts.workers;
     this.projects = parts.projects;
+    this.runs = parts.runs;
     this.env = parts.env;
     this.mover = new Mover(parts.env);
   }
@@ -105,8 +118,8 @@ export class CellsWorld {
   }
 
   /** In the schema of the cell, past the workers. */
-  queryIn({ server, schema }: Cell, text: string): Promise<Row[]> {
-    return server.query(`set search_path = ${schema}; ${text}`, [], DATABASE);
+  queryIn({ server, schema, database }: Cell, text: string): Promise<Row[]> {
+    return server.query(`set search_path = ${schema}; ${text}`, [], database);
   }
 
   /** The project lives there afterwards, and all workers know. */
@@ -190,6 +203,7 @@ export class CellsWorld {
     await this.workers.close();
     await this.#running;
     for (const project of this.projects) await project.close();
+    await this.runs.close();
     await Promise.all(this.servers.map((server) => server.dispose()));
     rmSync(this.env['WAYPOST_DATA_DIR'] ?? '', { recursive: true, force: true });
   }
@@ -232,31 +246,42 @@ async function readyWithout(worker: Pick<Worker, 'url' | 'name'>, cells: readonl
   );
 }
 
+/** Three PostgreSQL servers with six cells, two schemas on each. */
+export async function threeServers(): Promise<Ground> {
+  const servers = await Promise.all(Array.from({ length: SERVERS }, () => startCluster()));
+  await Promise.all(servers.map((server) => server.createDatabase(DATABASE)));
+  const cells = servers.flatMap((server, index) =>
+    Array.from({ length: CELLS_OF_SERVER }, (_, of) => cellOf(server, DATABASE, index * CELLS_OF_SERVER + of + 1)),
+  );
+  const [first] = cells;
+  const databaseUrl = first ? urlOf(first) : '';
+  return { servers, cells, databaseUrls: Array.from({ length: WORKERS }, () => databaseUrl) };
+}
+
+export function cellOf(server: Cluster, database: string, number: number): Cell {
+  return { name: number === 1 ? 'first' : `cell-${number}`, schema: `c${number}`, server, database };
+}
+
+export function urlOf({ schema, server, database }: Cell, through = server): string {
+  return `${through.url(database)}?schema=${schema}`;
+}
+
 /** Starts everything but the load. */
-export async function openCellsWorld(seed: number): Promise<CellsWorld> {
+export async function openCellsWorld(seed: number, { cells, databaseUrls, servers }: Ground): Promise<CellsWorld> {
   const random = new SeededRandom(seed);
   const dataDir = mkdtempSync(join(tmpdir(), 'waypost-cells-'));
-  const servers = await Promise.all(Array.from({ length: SERVERS }, () => startCluster()));
-  const urls = await Promise.all(servers.map((server) => server.createDatabase(DATABASE)));
-  const cells = servers.flatMap((server, index) =>
-    Array.from({ length: CELLS_OF_SERVER }, (_, of) => {
-      const number = index * CELLS_OF_SERVER + of + 1;
-      return { name: number === 1 ? 'first' : `cell-${number}`, schema: `c${number}`, server };
-    }),
-  );
-  const databaseUrl = `${urls[0]}?schema=c1`;
-  const env = { WAYPOST_DATABASE_URL: databaseUrl, WAYPOST_DATA_DIR: dataDir };
+  const [first, ...others] = cells as [Cell, ...Cell[]];
+  const env = { WAYPOST_DATABASE_URL: urlOf(first), WAYPOST_DATA_DIR: dataDir };
   const give = async (...args: string[]): Promise<string> => {
     const { code, stdout, stderr } = await giveCommand(args, env);
     if (code !== 0) throw new Error(`waypost ${args.join(' ')}: ${stderr}`);
     return stdout;
   };
   await give('init');
-  for (const [index, { name, schema }] of cells.entries()) {
-    if (index === 0) continue;
-    const url = urls[Math.floor(index / CELLS_OF_SERVER)];
-    const place = index < CELLS_OF_SERVER ? ['--schema', schema] : ['--url', `${url}?schema=${schema}`];
-    await give('cells', 'add', name, ...place);
+  for (const cell of others) {
+    const isBeside = cell.server === first.server;
+    const place = isBeside ? ['--schema', cell.schema] : ['--url', urlOf(cell)];
+    await give('cells', 'add', cell.name, ...place);
   }
   const flags = [
     ...['--worker-timeout', `${WORKER_TIMEOUT_MS}ms`],
@@ -267,21 +292,28 @@ export async function openCellsWorld(seed: number): Promise<CellsWorld> {
   ];
   const doubts = { note: (_: string | undefined) => {} };
   const workers = await Workers.start({
-    databaseUrls: Array.from({ length: WORKERS }, () => databaseUrl),
-    ...{ dataDir, flags, command: 'serve' },
+    ...{ databaseUrls, dataDir, flags, command: 'serve' },
     onDoubt: (cell) => doubts.note(cell),
   });
-  const projects: Project[] = [];
+  const tokens: string[] = [];
   // The project that comes with the directory counts as one of its cell.
-  for (let number = 1; number <= cells.length; number += 1) {
-    const name = `project-${number}`;
+  while (tokens.length < cells.length) {
+    const name = nameOf(tokens.length);
     await give('projects', 'create', name);
     const made = await give('tokens', 'create', '--project', name, '--scope', 'full', '--json');
-    const { token } = JSON.parse(made) as { token: string };
-    projects.push(await Project.open({ name, token, workers, random }));
+    tokens.push((JSON.parse(made) as { token: string }).token);
   }
-  const world = new CellsWorld({ random, servers, cells, workers, projects, env });
+  const runs = await Runs.open(workers, tokens, dataDir);
+  const opened = tokens.map((token, index) =>
+    Project.open({ name: nameOf(index), token, workers, random, runs: runs.loadOf(index + 1, token, random) }),
+  );
+  const projects = await Promise.all(opened);
+  const world = new CellsWorld({ random, servers, cells, workers, projects, runs, env });
   doubts.note = (cell) => world.noteDoubt(cell);
   await world.readyWithout([]);
   return world;
+}
+
+function nameOf(index: number): string {
+  return `project-${index + 1}`;
 }

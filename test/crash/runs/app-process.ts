@@ -1,22 +1,27 @@
 /**
  * The user's app as a process of its own, to be killed like any other: serves the programs with the workflow libraries and keeps
- * the diary. `node app-process.ts <port> <diary> official|own|both`, with the libraries' variables in the environment.
+ * the diary. `node app-process.ts <port> <diary> official|own|both [token...]`, with the libraries' variables in the environment. What
+ * is below `/1` is of the project of the first token, and so on; what is below none, of that of `QSTASH_TOKEN`.
  */
 import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { Client } from '@upstash/qstash';
 import { CallNotes } from './call-notes.ts';
 import { type DeliveredEntry, openDiary } from './diary.ts';
 import { LIBRARIES, type LibraryName, libraryChoice } from './libraries.ts';
 import { invokables } from './programs.ts';
 
-const [port = '0', diaryPath = '', chosen = 'official'] = process.argv.slice(2);
+const [port = '0', diaryPath = '', chosen = 'official', ...tokens] = process.argv.slice(2);
 const choice = libraryChoice(chosen);
 const diary = openDiary(diaryPath);
 const notes = new CallNotes(diary);
-const programs = { official: serve('official'), own: serve('own') };
+const programs = [undefined, ...tokens].map((token) => ({
+  official: serve('official', token),
+  own: serve('own', token),
+}));
 const senders = new Set<Socket>();
 /** Requests that are not in the diary yet: on a busy machine they may arrive whole before their sender's end is seen, and be read after it. */
 let reading = 0;
@@ -25,14 +30,23 @@ const SENDERS_GONE_LIMIT_MS = 10_000;
 /** About every tenth attempt is worked on twice. */
 const REPEATED_OF_256 = 26;
 
-function serve(name: LibraryName) {
+function serve(name: LibraryName, token: string | undefined) {
   const library = LIBRARIES[name];
-  return library.serveMany(
-    invokables(library, {
-      onFailure: (runId) => diary.write({ kind: 'told of failure', runId }),
-      onExecution: (step) => notes.executed(step),
-    }),
-  );
+  const workflows = invokables(library, {
+    onFailure: (runId) => diary.write({ kind: 'told of failure', runId }),
+    onExecution: (step) => notes.executed(step),
+  });
+  if (token === undefined) return library.serveMany(workflows);
+  return library.serveMany(workflows, {
+    qstashClient: new Client({ baseUrl: process.env['QSTASH_URL'] ?? '', token }),
+  });
+}
+
+function programsAt(url: string) {
+  const project = Number(/^\/(\d+)\//.exec(url)?.[1] ?? 0);
+  const found = programs[project];
+  if (!found) throw new Error(`no token is of project ${project}`);
+  return found;
 }
 
 async function answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -45,8 +59,9 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
   reading -= 1;
   // The sender was killed while it wrote: what did not arrive whole did not arrive.
   if (!call) return;
+  const served = programsAt(request.url ?? '');
   const handle = (name: LibraryName, hand: number) =>
-    notes.during(call, hand, async () => (await programs[name].POST(requestOf(request, body))) as Response);
+    notes.during(call, hand, async () => (await served[name].POST(requestOf(request, body))) as Response);
   // As if the network had delivered it twice: both go to work at once, and only one is answered.
   const [answered] = await Promise.all([handle(library, 0), ...(isRepeated ? [handle(libraryBy(ofSecond), 1)] : [])]);
   response.writeHead(answered.status, Object.fromEntries(answered.headers)).end(await answered.text());

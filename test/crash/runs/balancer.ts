@@ -5,27 +5,24 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 export class Balancer {
   readonly #server: Server;
   readonly #clients = new Set<Socket>();
-  #ports: readonly number[] = [];
+  readonly #up: () => readonly string[];
   #count = 0;
 
-  private constructor(server: Server) {
+  private constructor(server: Server, up: () => readonly string[]) {
     this.#server = server;
+    this.#up = up;
     server.on('connection', (client: Socket) => this.#connect(client));
   }
 
-  static async open(): Promise<Balancer> {
+  /** `up`: the URLs of those that new connections may go to. Those there are stay where they are. */
+  static async open(up: () => readonly string[]): Promise<Balancer> {
     const server = createServer().listen(0, '127.0.0.1');
     await once(server, 'listening');
-    return new Balancer(server);
+    return new Balancer(server, up);
   }
 
   get url(): string {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
-  }
-
-  /** New connections go to these ports; those there are stay where they are. */
-  pointTo(ports: readonly number[]): void {
-    this.#ports = ports;
   }
 
   close(): void {
@@ -35,10 +32,11 @@ export class Balancer {
 
   #connect(client: Socket): void {
     this.#count += 1;
-    const port = this.#ports[this.#count % this.#ports.length];
-    if (port === undefined) return void client.destroy();
+    const urls = this.#up();
+    const url = urls[this.#count % urls.length];
+    if (url === undefined) return void client.destroy();
     this.#clients.add(client);
-    const server = connect(port, '127.0.0.1');
+    const server = connect(Number(new URL(url).port), '127.0.0.1');
     client.pipe(server).pipe(client);
     const end = () => {
       this.#clients.delete(client);

@@ -21,16 +21,17 @@ export class PostgresServers implements Servers {
   readonly #dataDir: string;
   readonly #balancer: Balancer;
   readonly #random: SeededRandom;
-  #workers: ListeningProcess[] = [];
+  readonly #workers: ListeningProcess[];
 
   private constructor(
-    parts: { cluster: Cluster; databaseUrl: string; balancer: Balancer },
+    parts: { cluster: Cluster; databaseUrl: string; balancer: Balancer; workers: ListeningProcess[] },
     folder: string,
     random: SeededRandom,
   ) {
     this.#cluster = parts.cluster;
     this.#databaseUrl = parts.databaseUrl;
     this.#balancer = parts.balancer;
+    this.#workers = parts.workers;
     this.#dataDir = join(folder, 'data');
     this.#random = random;
   }
@@ -38,7 +39,9 @@ export class PostgresServers implements Servers {
   static async prepare(folder: string, random: SeededRandom): Promise<PostgresServers> {
     const cluster = await startCluster({ settings: { fsync: 'on' } });
     const databaseUrl = await cluster.createDatabase();
-    return new PostgresServers({ cluster, databaseUrl, balancer: await Balancer.open() }, folder, random);
+    const workers: ListeningProcess[] = [];
+    const balancer = await Balancer.open(() => workers.map(({ url }) => url));
+    return new PostgresServers({ cluster, databaseUrl, balancer, workers }, folder, random);
   }
 
   get url(): string {
@@ -49,15 +52,12 @@ export class PostgresServers implements Servers {
     while (this.#workers.length < WORKERS) {
       const env = { DATABASE_URL: this.#databaseUrl };
       this.#workers.push(await startWaypost({ dataDir: this.#dataDir, flags: FLAGS, env }));
-      this.#balance();
     }
   }
 
   async kill(): Promise<void> {
-    const worker = this.#random.choose(this.#workers);
-    this.#workers = this.#workers.filter((other) => other !== worker);
-    this.#balance();
-    await worker.end('SIGKILL');
+    const [worker] = this.#workers.splice(this.#random.int(0, this.#workers.length - 1), 1);
+    await worker?.end('SIGKILL');
   }
 
   async end(): Promise<void> {
@@ -82,9 +82,5 @@ export class PostgresServers implements Servers {
     await Promise.all(this.#workers.splice(0).map((worker) => worker.end('SIGKILL')));
     this.#balancer.close();
     await this.#cluster.dispose();
-  }
-
-  #balance(): void {
-    this.#balancer.pointTo(this.#workers.map(({ url }) => Number(new URL(url).port)));
   }
 }
