@@ -36,7 +36,7 @@ const CITUS_TRIALS: Readonly<Record<string, Trial>> = {
       const { code, stderr } = await giveCommand(['cells', ...args], { ...world.env });
       if (code !== 0) throw new Error(`waypost cells ${args.join(' ')}: ${stderr}`);
     };
-    await world.survive([], async () => {
+    await world.survive(world.projects, async () => {
       await give('drain', cell.name);
       const leaving = world.projects.filter((project) => world.homeOf(project) === cell);
       await give('balance', '--yes');

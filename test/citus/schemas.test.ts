@@ -1,8 +1,11 @@
 /** How a store comes to lie on a node of Citus, and how it is known. */
 import { expect, it } from 'vitest';
+import type { CellLook } from '../../src/engine/stores.ts';
 import type { Driver } from '../../src/store/driver.ts';
 import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
 import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
+import { Servers } from '../../src/store/drivers/postgres/servers.ts';
+import { watchPostgresStore } from '../../src/store/drivers/postgres/watch.ts';
 import { systemClock } from '../../src/system/system.ts';
 import { World } from '../store/conformance/world.ts';
 import { useCitus } from './shared.ts';
@@ -58,4 +61,31 @@ it('a worker at a node does not start before the tables are there, and says wher
   const [node] = citus().nodes;
   if (!node) throw new Error('there is no node');
   await expect(open(citus().url('empty', node))).rejects.toThrow(/worker node|coordinator|not allowed on this node/);
+});
+
+it('a look at a cell at rest knows when something is due there, whichever server is asked', async () => {
+  await citus().makeSchema('rests');
+  const world = await World.open(() => open(citus().url('rests')));
+  const looks = async (): Promise<CellLook[]> => {
+    const options = { connectionsMax: 3, timeoutMs: 5_000, clock: systemClock };
+    const found: CellLook[] = [];
+    for (const through of [citus().coordinator, ...citus().nodes]) {
+      const url = citus().url('rests', through);
+      const watch = watchPostgresStore({
+        ...options,
+        servers: new Servers(options),
+        prepares: true,
+        url,
+        listenUrl: '',
+      });
+      found.push(await watch.look());
+      await watch.close();
+    }
+    return found;
+  };
+  const atRest = { dueInMs: Infinity, eventInMs: Infinity, isNeglected: false };
+  expect(await looks()).toEqual([atRest, atRest, atRest]);
+  await world.accept();
+  expect((await looks()).map(({ dueInMs }) => Number.isFinite(dueInMs))).toEqual([true, true, true]);
+  await world.store.close();
 });
