@@ -123,7 +123,16 @@ export async function createEngine(deps: EngineDeps): Promise<Engine> {
   const reports = new Reports({ ...deps, minutes, operatorEvents, tellsAll: deps.tellsAll ?? false });
   const left = leftLoop(deps);
   const dispatcher = new Dispatcher(
-    { ...deps, numbers, bodies, left, reports, fence, operatorEvents },
+    {
+      ...deps,
+      numbers,
+      bodies,
+      left,
+      reports,
+      fence,
+      operatorEvents,
+      areClaimsTogether: deps.recovery?.kind === 'heartbeat',
+    },
     await deps.store.messages.waitingLines(),
   );
   deps.store.onDue((dueAtMs) => dispatcher.noteDue(dueAtMs));

@@ -209,26 +209,34 @@ describe('P9: the limits', () => {
     expect(offered.filter((isOffered) => isOffered).length).toBeLessThanOrEqual(4);
   });
 
-  test('more claims are under way at once while each brings many, and one when it brings few', async () => {
+  test('more claims are under way at once while each brings many and takes long, and one when it brings few or is quick', async () => {
     const settings = { inFlightMax: 4_000, inFlightPerOriginMax: 4_000 };
     const { clock, store, dispatcher } = bench({ settings });
-    let [underWay, most] = [0, 0];
+    let [underWay, most, takesMs] = [0, 0, 100];
     const claim = store.messages.claim.bind(store);
     store.messages.claim = async (request, nowMs) => {
       underWay += 1;
       most = Math.max(most, underWay);
-      await clock.delay(5);
+      await clock.delay(takesMs);
       const answer = await claim(request, nowMs);
       underWay -= 1;
       return answer;
     };
-    for (let key = 1; key <= 3_000; key += 1) store.add(to('abcd'.charAt(key % 4), key));
+    for (let key = 1; key <= 4_000; key += 1) store.add(to('abcd'.charAt(key % 4), key));
     dispatcher.wake();
+    await clock.advanceBy(2_000);
+    expect(most).toBe(3);
+    takesMs = 15;
+    await clock.advanceBy(101); // those under way are answered
+    most = 0;
     await clock.advanceBy(1_000);
     expect(store.rows.size).toBe(0);
-    expect(most).toBe(3);
+    expect(most).toBe(1);
     expect(Math.max(...store.claims.map(({ limit }) => limit))).toBe(64);
-    most = 0;
+    store.add(to('a', 9_000));
+    dispatcher.noteDue(NOW_MS);
+    await clock.advanceBy(100);
+    [most, takesMs] = [0, 100];
     for (let key = 9_001; key <= 9_010; key += 1) store.add(to('a', key));
     dispatcher.noteDue(NOW_MS);
     await clock.advanceBy(100);

@@ -8,29 +8,45 @@
  * What other transactions have locked cannot be claimed. To ask for it again at once would only slow them down.
  */
 import { Alarm } from '../alarm.ts';
+import type { Millis } from '../model.ts';
 import type { Clock } from '../ports.ts';
 
 /** Attempts that are being settled, from which on claims wait: enough to fill a transaction. */
 const SETTLING_MAX = 64;
 /** Claims wait no longer than this: what holds up the settles of one project, such as a lock, holds up no other. */
 const HOLD_MS = 250;
+/**
+ * A claim goes beside others once the latest has waited for so long: then transactions are what takes the time. Sooner, both would
+ * be answered together, and all else would wait while what they bring goes out.
+ */
+const BESIDE_MS = 20;
 /** The pause before the next look at what others have locked. */
 const LOCKED_MS = 10;
 
 export class ClaimPace {
   readonly #settlingAlarm: Alarm;
   readonly #lockedAlarm: Alarm;
+  readonly #besideAlarm: Alarm;
+  readonly #clock: Clock;
+  readonly #besideMs: Millis;
+  #claimedAtMs: Millis = 0;
   #settling = 0;
   #hasWaited = false;
 
-  /** Calls `onTime` when claims have waited long enough. */
-  constructor(clock: Clock, onTime: () => void) {
+  /**
+   * Calls `onTime` when claims have waited long enough. `areTogether`: claims go beside others at once, because each
+   * transaction costs round trips.
+   */
+  constructor(clock: Clock, onTime: () => void, areTogether = false) {
+    this.#clock = clock;
+    this.#besideMs = areTogether ? 0 : BESIDE_MS;
     const endWait = () => {
       this.#hasWaited = true;
       onTime();
     };
     this.#settlingAlarm = new Alarm(clock, endWait, 'outside');
     this.#lockedAlarm = new Alarm(clock, onTime, 'outside');
+    this.#besideAlarm = new Alarm(clock, onTime, 'outside');
   }
 
   /** Whether a claim has to wait. Ask when there is something to claim. */
@@ -41,7 +57,15 @@ export class ClaimPace {
     return true;
   }
 
+  /** Whether another claim may go while one is under way. Ask when there may be something to claim. */
+  get mayGoBeside(): boolean {
+    const waitMs = this.#claimedAtMs + this.#besideMs - this.#clock.elapsedMs;
+    if (waitMs > 0 && !this.#besideAlarm.isSet) this.#besideAlarm.setIn(waitMs);
+    return waitMs <= 0;
+  }
+
   noteClaim(): void {
+    this.#claimedAtMs = this.#clock.elapsedMs;
     this.#hasWaited = false;
     this.#settlingAlarm.cancel();
   }
@@ -65,7 +89,6 @@ export class ClaimPace {
   }
 
   stop(): void {
-    this.#settlingAlarm.cancel();
-    this.#lockedAlarm.cancel();
+    for (const alarm of [this.#settlingAlarm, this.#lockedAlarm, this.#besideAlarm]) alarm.cancel();
   }
 }

@@ -37,7 +37,7 @@ import { Settler } from './settler.ts';
 
 /** Messages a single claim may take: keeps its transaction, and the turn in which they go out, short. */
 const CLAIM_MAX = 64;
-/** Claims that may be under way at a time while there is a backlog, so that each transaction has a claim in it. */
+/** Claims that may be under way at a time while there is a backlog: see `ClaimPace`. */
 const CLAIMS_MAX = 3;
 /** Lines asked for in one claim; the other lines have their turn in the next. */
 const LINES_MAX = 64;
@@ -65,6 +65,8 @@ interface DispatcherDeps {
   settings: EngineSettings;
   worker: WorkerId;
   fence: Fence;
+  /** As in `ClaimPace`. */
+  areClaimsTogether?: boolean;
   endOfTurn?: () => Promise<void>;
 }
 
@@ -131,7 +133,7 @@ export class Dispatcher implements CallSlots {
     this.#settler = new Settler({ ...deps, intake: this.intake, noteDue, noteRunEnd, limit: this.#abort.signal });
     this.#alarm = new Alarm(deps.clock, () => this.wake());
     this.#riseAlarm = new Alarm(deps.clock, () => this.wake());
-    this.#pace = new ClaimPace(deps.clock, () => this.wake());
+    this.#pace = new ClaimPace(deps.clock, () => this.wake(), deps.areClaimsTogether);
     this.#lines = new WaitingLines(this.#inFlight);
     for (const line of waitingLines) this.#lines.add(line);
   }
@@ -345,6 +347,7 @@ export class Dispatcher implements CallSlots {
   #claimNext(): 'claimed' | 'held' | 'none' {
     if (this.#draining || this.#deps.fence.isClosed) return 'none'; // the heartbeat that opens the fence wakes it
     const { clock } = this.#deps;
+    if (this.#claims.size > 0 && !this.#pace.mayGoBeside) return 'held';
     this.#inFlight.findSilent(clock.elapsedMs);
     const due = this.#nextDueAtMs <= clock.nowMs();
     const full = this.#inFlight.isFull;
