@@ -31,8 +31,17 @@ function isOwn({ id }: RunStory): boolean {
   return id.startsWith('child-');
 }
 
+/**
+ * Whether all that was logged from one end to the other is ends of runs: one transaction writes these together, and then nothing
+ * more for a run that is over. Otherwise the result for the parent would stand between.
+ */
+function areTogether(stories: readonly RunStory[], childSeq: number, parentSeq: number): boolean {
+  const between = stories.filter(({ end }) => end && end.seq > childSeq && end.seq < parentSeq);
+  return between.length === parentSeq - childSeq - 1;
+}
+
 function checkResult(
-  { world }: WorkflowEvidence,
+  { world, stories }: WorkflowEvidence,
   parent: RunStory,
   { entryKey, message }: Entry,
   child: RunStory,
@@ -40,7 +49,8 @@ function checkResult(
   const result = parent.entryBySlot.get(`s${entryKey.slice(1)}`);
   if (!child.end || !parent.end) return;
   // A parent that has failed shows the result in its log; of any other that has ended nobody asks.
-  const isDue = child.end.seq < parent.end.seq || parent.state === 'RUN_FAILED';
+  const isBefore = child.end.seq < parent.end.seq && !areTogether(stories, child.end.seq, parent.end.seq);
+  const isDue = isBefore || parent.state === 'RUN_FAILED';
   if (!result) {
     if (isDue) world.violate('P17', `run ${parent.id} never heard of the end of ${child.id}`, message.id);
     return;
