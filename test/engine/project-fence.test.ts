@@ -13,6 +13,7 @@ let clock: SimulatedClock;
 let fence: ProjectFence;
 let underWay: Map<ProjectId, number>;
 let interrupted: ProjectId[];
+let asksSoon: number;
 let leave: () => void;
 
 beforeEach(() => {
@@ -20,9 +21,13 @@ beforeEach(() => {
   fence = new ProjectFence(clock, LIMIT_MS);
   underWay = new Map();
   interrupted = [];
+  asksSoon = 0;
   leave = fence.join({
     countOf: (projectId) => underWay.get(projectId) ?? 0,
     interrupt: (projectId) => interrupted.push(projectId),
+    askSoon: () => {
+      asksSoon += 1;
+    },
   });
 });
 
@@ -75,6 +80,19 @@ test('they go on while heartbeats in another cell find it, which ask for it once
   expect(interrupted).toEqual([]);
   await clock.advanceBy(LIMIT_MS + 1);
   expect(interrupted).toEqual([PROJECT]);
+});
+
+test('all cells are asked at once when it has left the one in which it was', () => {
+  begin();
+  beat(FORMER, [PROJECT]);
+  fence.noteLeft([2]);
+  expect(asksSoon).toBe(0);
+  beat(FORMER, []);
+  expect(asksSoon).toBe(1);
+  beat(NEW, [PROJECT]);
+  fence.noteLeft([PROJECT]);
+  expect(asksSoon).toBe(2);
+  expect(fence.toAskFor(FORMER)).toEqual([PROJECT]);
 });
 
 test('they end at once when the new cell has declared this worker dead', () => {

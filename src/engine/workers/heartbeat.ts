@@ -156,7 +156,13 @@ export class Heartbeat {
   /** From now on sends heartbeats and tells `listeners` what each of them brings. */
   start(listeners: Listeners): void {
     this.#listeners = listeners;
-    this.#leaveProjects = this.#deps.projects?.join(listeners.dispatcher) ?? this.#leaveProjects;
+    const { dispatcher } = listeners;
+    const attempts = {
+      countOf: (projectId: ProjectId) => dispatcher.countOf(projectId),
+      interrupt: (projectId: ProjectId) => dispatcher.interrupt(projectId),
+      askSoon: () => this.#sendSoon(),
+    };
+    this.#leaveProjects = this.#deps.projects?.join(attempts) ?? this.#leaveProjects;
     this.#setFenceAlarm();
     this.#alarm.setIn(this.#pauseMs());
   }

@@ -13,6 +13,8 @@ export interface ProjectAttempts {
   countOf(projectId: ProjectId): number;
   /** Ends those of the project. */
   interrupt(projectId: ProjectId): void;
+  /** Sends a heartbeat now. */
+  askSoon(): void;
 }
 
 interface Known {
@@ -75,6 +77,7 @@ export class ProjectFence {
   /** Of a heartbeat in the cell. */
   hear({ asked, here, begunAtMs, wasKnown }: HeardOfProjects, cell: object): void {
     const found = new Set(here);
+    const left: ProjectId[] = [];
     for (const projectId of asked) {
       const known = this.#known.get(projectId);
       if (!known) continue;
@@ -82,8 +85,21 @@ export class ProjectFence {
         // Others may have given back what moved along.
         if (!wasKnown) this.#interrupt(projectId);
         this.#note(projectId, begunAtMs, cell);
-      } else if (known.cell === cell) known.cell = undefined;
+      } else if (known.cell === cell) left.push(projectId);
     }
+    this.noteLeft(left);
+  }
+
+  /** They are not where they were: all cells are asked at once, since attempts end where a slow heartbeat would come too late. */
+  noteLeft(projects: Iterable<ProjectId>): void {
+    let hasLeft = false;
+    for (const projectId of projects) {
+      const known = this.#known.get(projectId);
+      if (!known) continue;
+      known.cell = undefined;
+      hasLeft = true;
+    }
+    if (hasLeft) for (const engine of this.#engines) engine.askSoon();
   }
 
   #note(projectId: ProjectId, askedAtMs: Millis, cell: object): void {

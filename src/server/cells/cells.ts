@@ -10,6 +10,7 @@ import type { LogWatcher } from '../../engine/live/feed.ts';
 import { type CellId, type ClaimToken, FIRST_CELL, type Millis, type ProjectId } from '../../engine/model.ts';
 import { StoreUnavailable } from '../../engine/store-errors.ts';
 import type { Store } from '../../engine/stores.ts';
+import type { ProjectFence } from '../../engine/workers/project-fence.ts';
 import type { PausedMoves } from '../../operations/paused-moves.ts';
 import { followed } from './followed.ts';
 import { type Opened, ServedCell, type ServedCellOptions } from './served-cell.ts';
@@ -23,6 +24,8 @@ export interface CellsOptions extends Omit<ServedCellOptions, 'createEngine'> {
   createEngine: (store: Store, name?: string) => Promise<Engine>;
   /** As for heartbeats. */
   timeoutMs: Millis;
+  /** Of all engines. */
+  projects: Pick<ProjectFence, 'noteLeft'>;
   /** Looks at the moves of projects between cells. */
   pausedMoves?: Pick<PausedMoves, 'look'> | undefined;
   /** How many a worker serves before they are divided. Default: see there. */
@@ -165,20 +168,23 @@ export class Cells {
 
   /** Goes by the accounts as they were just read: learns of new cells, and lets new projects live in theirs. */
   #follow(): void {
-    const { accounts, store } = this.#options;
+    const { accounts, store, projects } = this.#options;
     if (this.#isClosed || accounts.cells.length === 0) return;
     store.guardProjects();
     const before = this.#residents;
     this.#residents = accounts.residents;
+    const moved = [...accounts.residents.values()].filter(
+      ({ projectId, cellId }) => (before.get(projectId)?.cellId ?? cellId) !== cellId,
+    );
+    projects.noteLeft(moved.map(({ projectId }) => projectId));
+    const visited = new Set(moved.map(({ cellId }) => cellId));
     const byCell = Map.groupBy(accounts.residents.values(), ({ cellId }) => cellId);
     for (const cell of accounts.cells) {
       if (cell.cellId === FIRST_CELL) continue;
       const served = this.#others.get(cell.cellId) ?? this.#add(cell);
-      const residents = byCell.get(cell.cellId) ?? [];
-      served.adopt(residents);
+      served.adopt(byCell.get(cell.cellId) ?? []);
       // Attempts that this worker has under way have moved along, and count as lost without its heartbeat there.
-      if (residents.some(({ projectId }) => (before.get(projectId)?.cellId ?? cell.cellId) !== cell.cellId))
-        served.visit();
+      if (visited.has(cell.cellId)) served.visit();
     }
     this.#look();
   }

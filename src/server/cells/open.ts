@@ -80,6 +80,7 @@ export async function openCells({
     timeoutMs: recovery.timeoutMs,
     cellsOfWorker,
     pausedMoves,
+    projects,
   });
   all = engineOver(cells, clock);
   return all;
