@@ -105,6 +105,7 @@ async function takeOver(options: MoveProjectOptions): Promise<MoveProjectOptions
  */
 export async function endPause(ends: MoveEnds): Promise<void> {
   const { directory, projectId, fromCell, toCell, mover } = ends;
+  await checkOwn(ends);
   const source = await takeCell(ends.source, fromCell, ends);
   const move = await directory.findMove({ projectId });
   if (move?.mover !== mover) throw takenOver();
@@ -119,10 +120,23 @@ export async function endPause(ends: MoveEnds): Promise<void> {
   }
 }
 
+/**
+ * Whether the move in the directory is this one, and the caller's. Another one of the same project may have begun since the caller has
+ * read where it goes, the other way round at worst: what is copied there is all that there is.
+ */
+async function checkOwn({ directory, projectId, fromCell, toCell, mover }: MoveEnds): Promise<void> {
+  const move = await directory.findMove({ projectId });
+  if (move === undefined) throw new MoveRefused('the project is not being moved');
+  if (move.mover !== mover) throw new MoveRefused('another command moves the project');
+  if (move.fromCell !== fromCell || move.toCell !== toCell)
+    throw new MoveRefused(`the project is on its way from cell ${move.fromCell} to cell ${move.toCell}`);
+}
+
 /** Ends a move that has not switched: removes what was copied. Throws `MoveRefused` when it is too late. */
 export async function cancelProjectMove(options: MoveProjectOptions): Promise<void> {
   const { directory, projectId, mover, onProgress = () => {} } = options;
   onProgress({ step: 'cancelling' });
+  await checkOwn(options);
   await directory.setMovePhase({ projectId, mover, phase: 'cancelled' });
   const move = await directory.findMove({ projectId });
   if (move?.phase === 'switched') throw new MoveRefused('the project lives in the new cell already: move it back');

@@ -7,6 +7,7 @@ import { SqliteDriver } from '../../../../src/store/drivers/sqlite/driver.ts';
 import { migrate } from '../../../../src/store/migrations/index.ts';
 import {
   cancelProjectMove,
+  endPause,
   type MoveProjectOptions,
   moveProject,
 } from '../../../../src/store/move/project/move-project.ts';
@@ -169,6 +170,18 @@ describe('a move', () => {
       begunAtMs: T0,
     });
     await expect(moveProject(there(cells, options))).rejects.toThrow(message);
+  });
+
+  it.each([
+    ['cancelled', cancelProjectMove],
+    ['served again', endPause],
+  ])('is not %s by one who has read of an earlier move, in the other direction', async (_, end) => {
+    const cells = await cellsOn('SQLite');
+    const wanted = await rowsOf(cells.first, PROJECT);
+    await cells.first.store.moves.beginMove({ ...there(cells), begunAtMs: T0 });
+    await expect(end(back(cells))).rejects.toThrow('on its way from cell 1 to cell 2');
+    expect(await rowsOf(cells.first, PROJECT)).toEqual(wanted);
+    expect(await whereabouts(cells)).toEqual([FIRST, 'here', undefined]);
   });
 
   it('copies anew what differs on the other side, and removes what should not be there', async () => {
