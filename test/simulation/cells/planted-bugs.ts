@@ -29,13 +29,13 @@ export const CELL_BUGS: Record<string, PlantedBug> = {
   },
   'a heartbeat finds projects that have left': {
     promise: 'P4',
-    seed: 124,
+    seed: 191,
     steps: 160,
     sabotage: () => altered(findingAll),
   },
   'a project stays refused whose move was killed in its pause': {
     promise: 'P9',
-    seed: 20,
+    seed: 114,
     sabotage: () => ({ leavesPauses: true }),
   },
   'a cell is read that the project has left': { promise: 'P3', seed: 2, sabotage: () => altered(readingWithoutFence) },
