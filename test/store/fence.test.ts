@@ -79,6 +79,16 @@ describe.each([
     expect((await cell.world.claim()).claimed).toEqual([]);
   });
 
+  it('says that a project is not here also where its rows stand in the way of what is to be saved', async () => {
+    const cell = await cellOver(await open());
+    await begin(cell.world, { id: 'r' });
+    await become(cell, 'gone');
+    // A move deletes what it has left behind a piece at a time.
+    await cell.driver.transaction((tx) => tx.run('delete from contents', []));
+    const again = begin(cell.world, { id: 'r', createdAtMs: T0 + 1 });
+    await expect(again).rejects.toEqual(away(true));
+  });
+
   it('takes a project of which it has no row to be in another cell', async () => {
     const { world } = await cellOver(await open());
     const unknown = 77;

@@ -59,6 +59,8 @@ interface Care {
   suspects: Suspects;
   /** Not chosen from: they were not here a moment ago. */
   avoid: ReadonlySet<ProjectId>;
+  /** Whether what is not here is found before anything is written, which costs a round trip. */
+  isFencedFirst: boolean;
 }
 
 /** Runs commands on one database, a batch at a time. */
@@ -90,11 +92,11 @@ export class BatchRunner {
    * project. Throws only `StoreFatal`.
    */
   run(commands: readonly WriteCommand[], suspects: Suspects = NOBODY): Promise<BatchOutcome> {
-    return this.#run(commands, { suspects, avoid: NONE });
+    return this.#run(commands, { suspects, avoid: NONE, isFencedFirst: false });
   }
 
   async #run(commands: readonly WriteCommand[], care: Care): Promise<BatchOutcome> {
-    const { suspects, avoid } = care;
+    const { suspects, avoid, isFencedFirst } = care;
     const due = new DueTimes();
     try {
       const reserved = this.#driver.dialect.manyWriters ? await this.#reserveFor(commands) : NONE_RESERVED;
@@ -109,17 +111,19 @@ export class BatchRunner {
       if (error instanceof SomeAreOutdated) return this.#runCurrent(error.version, commands, care);
       if (error instanceof NotHere) {
         const refused = error.refused as ReadonlyMap<WriteCommand, WriteResult>;
-        return this.#runWithout(refused, commands, { suspects, avoid: new Set([...avoid, ...error.projects]) });
+        return this.#runWithout(refused, commands, { ...care, avoid: new Set([...avoid, ...error.projects]) });
       }
       // The database does not tell which lock was not free. Now each lock is taken only if it is free.
       if (error instanceof LockNotFree && suspects !== SUSPECT_ALL)
-        return this.#run(commands, { suspects: SUSPECT_ALL, avoid });
+        return this.#run(commands, { ...care, suspects: SUSPECT_ALL });
       const reason = error instanceof Error ? error.message : String(error);
       if (error instanceof StoreUnavailable) {
         const isCommitUnknown = error instanceof CommitUnknown;
         const isFull = error instanceof StoreFull;
         return nothingDone(commands.map(() => ({ kind: 'unavailable', reason, isCommitUnknown, isFull })));
       }
+      // Perhaps rows of a project that is not here stand in the way, such as those of a move that goes on.
+      if (this.#isGuarded && !isFencedFirst) return this.#run(commands, { ...care, isFencedFirst: true });
       if (commands.length === 1) return nothingDone([{ kind: 'rejected', reason }]);
       return this.#runEach(commands, care);
     }
@@ -133,9 +137,10 @@ export class BatchRunner {
     const { tx } = parts;
     const { looseLogs } = this.#driver.dialect;
     const newest = newestAccounts(tx, commands);
-    const { suspects, avoid } = care;
+    const { suspects, avoid, isFencedFirst } = care;
     const fence = this.#isGuarded ? new PresenceFence(tx, { avoid, isPatient: suspects === NOBODY }) : undefined;
     const { locked, blocked } = await this.#lock(tx, commands, care, fence);
+    if (isFencedFirst) await fence?.check();
     const context = { ...parts, limits: this.#limits, logs: this.#logs, locked, looseLogs, fence: fence ?? OPEN };
     const results = await runBut(blocked, commands, (free) => runAll(context, free));
     await fence?.check();
