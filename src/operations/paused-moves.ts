@@ -17,6 +17,8 @@ export interface PausedMovesOptions {
   worker: WorkerId;
   /** A connection to a cell, for a moment. */
   openDriver: (cellId: CellId) => Driver;
+  /** Of a project, for the log. */
+  nameOf: (projectId: ProjectId) => string;
   clock: Pick<Clock, 'wallMs' | 'elapsedMs'>;
   log: EventLog;
 }
@@ -62,8 +64,8 @@ export class PausedMoves {
   }
 
   /** Once more at a later look if it fails. */
-  async #end({ projectId, fromCell, toCell, phase, seenAtMs }: ProjectMove): Promise<void> {
-    const { moves, worker, openDriver, clock, log } = this.#options;
+  async #end({ projectId, fromCell, toCell, seenAtMs }: ProjectMove): Promise<void> {
+    const { moves, worker, openDriver, nameOf, clock, log } = this.#options;
     this.#ended += 1;
     const mover = `${worker} ${this.#ended}`; // one that is new, as each command has
     // Whoever has said something meanwhile keeps it.
@@ -73,9 +75,10 @@ export class PausedMoves {
     try {
       await endPause({ projectId, fromCell, toCell, mover, directory: moves, source, target });
       await moves.keepMove({ projectId, mover, nowMs: LET_GO_MS });
-      log.warn('move_stopped', { projectId, phase });
+      log.warn('move_stopped', { project: nameOf(projectId) });
     } catch (error) {
-      if (!(error instanceof MoveRefused)) log.warn('move_not_resumed', { projectId, reason: messageOf(error) });
+      if (error instanceof MoveRefused) return;
+      log.warn('move_not_resumed', { project: nameOf(projectId), reason: messageOf(error) });
     } finally {
       await Promise.all([source.close(), target.close()]);
     }

@@ -28,6 +28,7 @@ beforeEach(async () => {
   moves = new PausedMoves({
     moves: cells.first.store.moves,
     worker: 'worker',
+    nameOf: String,
     openDriver: (cellId) => {
       const { driver } = cellId === FIRST ? cells.first : cells.second;
       return {

@@ -37,7 +37,7 @@ export async function openEngineOverCells(
 ): Promise<Engine> {
   const { store, worker, clock, log } = deps;
   const openDriver = (cellId: CellId) => keptOpen(driverOf(cellId));
-  const pausedMoves = new PausedMoves({ moves: store.moves, worker, openDriver, clock, log });
+  const pausedMoves = new PausedMoves({ moves: store.moves, worker, openDriver, nameOf: String, clock, log });
   const accounts = await StoredAccounts.open(deps.store, SEALER, deps.clock, { isShared: true });
   return openCells({
     ...deps,

@@ -45,6 +45,7 @@ curl -sSf http://127.0.0.1:9464/metrics
 - **Several processes on PostgreSQL** are asked one by one, each at its own address. Counters, histograms, \`waypost_in_flight\` and what tells of the process
   are of that process: add them up, as with \`sum(rate(waypost_attempts_total[5m]))\`. The backlog, the DLQ, the runs, the size of the database and
   \`waypost_workers\` are of the whole database, the same from each: take \`max(waypost_backlog_messages) by (state)\`.
+- **Several [cells](scaling.md#cells)**: those numbers of the database are of the first cell alone; what is in the others, \`waypost cells --json\` tells.
 - **The backlog is a sample**, taken when somebody asks and at most once in four seconds; \`waypost_sample_age_seconds\` is its age. A server that
   nobody asks reads nothing. Of each kind ${COUNTED_OF_ALL_MAX.toLocaleString('en')} are counted at most: that number means as many or more.
 - **Counters begin at 0** when a process starts; Prometheus makes rates of them all the same.

@@ -160,7 +160,7 @@ async function look(cells: Cells, ends: Partial<MoveProjectOptions> = {}): Promi
     transaction: (work, options) => (cellId === FIRST ? source : target).transaction(work, options),
     read: (work) => (cellId === FIRST ? source : target).read(work),
   });
-  const paused = new PausedMoves({ moves: directory, worker: 'worker', openDriver, clock, log });
+  const paused = new PausedMoves({ moves: directory, worker: 'worker', openDriver, nameOf: String, clock, log });
   await paused.look();
   clock.elapsedMs = 5_001;
   await paused.look();
