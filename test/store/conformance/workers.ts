@@ -133,7 +133,7 @@ export function workersConformance(open: OpenStore): void {
     await heartbeat('b');
     const orphans = [await acceptFor(world(), 'b'), await acceptFor(world(), 'b'), await acceptFor(world(), 'never')];
     await acceptFor(world(), 'a');
-    await world().store.workers.leave({ worker: 'b' });
+    await heartbeat('b', { timeoutMs: -1 });
     await expireWorkers();
     expect(await world().store.workers.orphanedClaims({ limit: 10 })).toEqual(orphans);
     expect(await world().store.workers.orphanedClaims({ limit: 2 })).toEqual(orphans.slice(0, 2));
@@ -145,7 +145,7 @@ export function workersConformance(open: OpenStore): void {
     await heartbeat('b');
     const token = world().number();
     const message = await world().accept({ state: { kind: 'claimed', claimToken: token, worker: 'b' } });
-    await world().store.workers.leave({ worker: 'b' });
+    await heartbeat('b', { timeoutMs: -1 });
     await expireWorkers();
     await world().store.messages.release(await world().store.workers.orphanedClaims({ limit: 10 }), T0);
     const { claimed } = await world().claim({ worker: 'a' });
