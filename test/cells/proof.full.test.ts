@@ -34,6 +34,6 @@ describe(`six cells on three servers (seed ${SEED})`, () => {
     const { findings, acked, succeeded } = await judge(world);
     expect(findings.join('\n')).toBe('');
     expect(acked).toBeGreaterThan(500);
-    expect(succeeded).toBeGreaterThan(50);
+    expect(succeeded).toBeGreaterThan(20);
   });
 });

@@ -18,7 +18,7 @@ import type { SeededRandom } from '../../support/seeded-random.ts';
 
 const APP = fileURLToPath(new URL('../../crash/runs/app-process.ts', import.meta.url));
 /** Of each project. */
-const PACE = { workers: 1, pauseMs: { min: 1_000, max: 5_000 } };
+const PACE = { workers: 1, pauseMs: { min: 3_000, max: 12_000 } };
 
 interface Parts {
   balancer: Balancer;
