@@ -10,7 +10,7 @@
  */
 import type { CellId, Millis, ProjectId } from '../../../engine/model.ts';
 import { StoreUnavailable } from '../../../engine/store-errors.ts';
-import type { ProjectMoveStore } from '../../../engine/stores.ts';
+import type { ProjectMove, ProjectMoveStore } from '../../../engine/stores.ts';
 import type { Driver, Queries } from '../../driver.ts';
 import { awaitBatches, presenceOf, setPresence } from '../../operations/fence.ts';
 import { PRESENCE, type Presence } from '../../operations/presence.ts';
@@ -78,9 +78,7 @@ export async function moveProject(options: MoveProjectOptions): Promise<MovedPro
   const { directory, projectId, fromCell, toCell, mover, clock } = options;
   const move = await directory.beginMove({ projectId, fromCell, toCell, mover, begunAtMs: clock.wallMs() });
   if (move === undefined) throw new MoveRefused('the project does not live in that cell');
-  if (move.mover !== mover) throw new MoveRefused('another command moves the project');
-  if (move.toCell !== toCell || move.fromCell !== fromCell)
-    throw new MoveRefused(`the project is on its way from cell ${move.fromCell} to cell ${move.toCell}`);
+  checkOwn(move, options);
   if (move.phase === 'cancelled')
     throw new MoveRefused('an earlier move of the project was cancelled: that must end first');
   const own = await takeOver(options);
@@ -105,7 +103,7 @@ async function takeOver(options: MoveProjectOptions): Promise<MoveProjectOptions
  */
 export async function endPause(ends: MoveEnds): Promise<void> {
   const { directory, projectId, fromCell, toCell, mover } = ends;
-  await checkOwn(ends);
+  await checkDirectory(ends);
   const source = await takeCell(ends.source, fromCell, ends);
   const move = await directory.findMove({ projectId });
   if (move?.mover !== mover) throw takenOver();
@@ -121,22 +119,27 @@ export async function endPause(ends: MoveEnds): Promise<void> {
 }
 
 /**
- * Whether the move in the directory is this one, and the caller's. Another one of the same project may have begun since the caller has
+ * Throws `MoveRefused` unless the move is this one, and the caller's. Another one of the same project may have begun since the caller has
  * read where it goes, the other way round at worst: what is copied there is all that there is.
  */
-async function checkOwn({ directory, projectId, fromCell, toCell, mover }: MoveEnds): Promise<void> {
-  const move = await directory.findMove({ projectId });
-  if (move === undefined) throw new MoveRefused('the project is not being moved');
+function checkOwn(move: ProjectMove, { fromCell, toCell, mover }: MoveEnds): void {
   if (move.mover !== mover) throw new MoveRefused('another command moves the project');
   if (move.fromCell !== fromCell || move.toCell !== toCell)
     throw new MoveRefused(`the project is on its way from cell ${move.fromCell} to cell ${move.toCell}`);
+}
+
+/** The same of the move as it stands in the directory now. */
+async function checkDirectory(ends: MoveEnds): Promise<void> {
+  const move = await ends.directory.findMove({ projectId: ends.projectId });
+  if (move === undefined) throw new MoveRefused('the project is not being moved');
+  checkOwn(move, ends);
 }
 
 /** Ends a move that has not switched: removes what was copied. Throws `MoveRefused` when it is too late. */
 export async function cancelProjectMove(options: MoveProjectOptions): Promise<void> {
   const { directory, projectId, mover, onProgress = () => {} } = options;
   onProgress({ step: 'cancelling' });
-  await checkOwn(options);
+  await checkDirectory(options);
   await directory.setMovePhase({ projectId, mover, phase: 'cancelled' });
   const move = await directory.findMove({ projectId });
   if (move?.phase === 'switched') throw new MoveRefused('the project lives in the new cell already: move it back');
