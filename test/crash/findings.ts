@@ -3,6 +3,9 @@ import type { Examination } from '../../src/operations/examine.ts';
 import type { CallbackVerdict } from './callback-book.ts';
 import type { LaneVerdict } from './lane-checks.ts';
 import type { Verdict } from './ledger.ts';
+import type { CheckpointVerdict } from './runs/checkpoint-checks.ts';
+import type { JournalVerdict } from './runs/journal-checks.ts';
+import type { RunVerdict } from './runs/run-checks.ts';
 
 /** By what is wrong, whom it concerns. */
 export type Offenders = Readonly<Record<string, readonly string[]>>;
@@ -27,6 +30,28 @@ export function offendersIn({ verdict, callbacks, lanes }: Verdicts): Offenders 
     'over its parallelism': lanes.overParallelism,
     'over its rate': lanes.overRate,
     'not held back': lanes.notHeldBack,
+  };
+}
+
+export interface RunVerdicts {
+  runs: RunVerdict;
+  journals: JournalVerdict;
+  checkpoints: CheckpointVerdict;
+}
+
+/** What is wrong whatever was disturbed. */
+export function offendersInRuns({ runs, journals, checkpoints }: RunVerdicts): Offenders {
+  return {
+    lost: runs.lost,
+    unexpected: runs.unexpected,
+    'not ended once': runs.notEndedOnce,
+    'ended wrongly': runs.endedWrongly,
+    'returned wrongly': runs.returnedWrongly,
+    'failures not told': runs.failuresNotTold,
+    'changed after it was delivered': journals.changed,
+    'recorded twice': journals.recordedTwice,
+    misdirected: journals.misdirected,
+    'kept and gone': checkpoints.gone,
   };
 }
 

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { type ListeningProcess, startListening } from '../../../bench/child-process.ts';
 import type { Workers } from '../../cluster/workers.ts';
 import type { Client } from '../../crash/client.ts';
-import { inWords } from '../../crash/findings.ts';
+import { inWords, offendersInRuns } from '../../crash/findings.ts';
 import { Balancer } from '../../crash/runs/balancer.ts';
 import { judgeCheckpoints } from '../../crash/runs/checkpoint-checks.ts';
 import { type Diary, openDiary, readDiary } from '../../crash/runs/diary.ts';
@@ -60,18 +60,8 @@ export class Runs {
     const lines = readDiary(this.#parts.diaryPath);
     const journals = judgeJournals(lines);
     const runs = judgeRuns({ book: this.#book, view, lines, journals });
-    const findings = inWords({
-      lost: runs.lost,
-      unexpected: runs.unexpected,
-      'not ended once': runs.notEndedOnce,
-      'ended wrongly': runs.endedWrongly,
-      'returned wrongly': runs.returnedWrongly,
-      'failures not told': runs.failuresNotTold,
-      'changed after it was delivered': journals.changed,
-      'recorded twice': journals.recordedTwice,
-      misdirected: journals.misdirected,
-      'kept and gone': judgeCheckpoints(lines, view.runs).gone,
-    });
+    const checkpoints = judgeCheckpoints(lines, view.runs);
+    const findings = inWords(offendersInRuns({ runs, journals, checkpoints }));
     return { succeeded: runs.succeeded, findings: findings.map((finding) => `runs: ${finding}`) };
   }
 

@@ -11,7 +11,7 @@ import { parseArgs } from 'node:util';
 import { SeededRandom } from '../../support/seeded-random.ts';
 import { Client } from '../client.ts';
 import { more, type Need, underLoad, untilEnough } from '../enough.ts';
-import { brokenStatements, inWords } from '../findings.ts';
+import { brokenStatements, inWords, offendersInRuns } from '../findings.ts';
 import { type CheckpointVerdict, judgeCheckpoints } from './checkpoint-checks.ts';
 import { openDiary, ProgressCount, readDiary } from './diary.ts';
 import { EmbeddedServer } from './embedded-server.ts';
@@ -149,18 +149,10 @@ async function findingsOfDoctor(servers: Servers): Promise<string[]> {
 }
 
 /** All that is wrong, in words; empty after a sound run. */
-export function findingsOf({ runs, journals, checkpoints, ...report }: RunKillLoopReport): string[] {
+export function findingsOf(report: RunKillLoopReport): string[] {
+  const { journals, checkpoints } = report;
   return inWords({
-    lost: runs.lost,
-    unexpected: runs.unexpected,
-    'not ended once': runs.notEndedOnce,
-    'ended wrongly': runs.endedWrongly,
-    'returned wrongly': runs.returnedWrongly,
-    'failures not told': runs.failuresNotTold,
-    'changed after it was delivered': journals.changed,
-    'recorded twice': journals.recordedTwice,
-    misdirected: journals.misdirected,
-    'kept and gone': checkpoints.gone,
+    ...offendersInRuns(report),
     'executed although kept': checkpoints.executedInVain,
     'executed after it was told to stop': checkpoints.executedAfterStop,
     repeated: journals.unexplained,
