@@ -28,6 +28,7 @@ import { StoreUnavailable } from '../store-errors.ts';
 import type { Handoff, MessageStore } from '../stores.ts';
 import type { Fence } from '../workers/fence.ts';
 import type { Numbers } from '../workers/numbers.ts';
+import { AttemptEnds } from './attempt-ends.ts';
 import { Backlog, CLAIM_MANY } from './backlog.ts';
 import { ClaimPace } from './claim-pace.ts';
 import type { ClaimAnswer, ClaimRequest } from './claims.ts';
@@ -108,10 +109,7 @@ export class Dispatcher implements CallSlots {
   /** For lines of origins that may have more once they have been silent for a while. */
   readonly #riseAlarm: Alarm;
   readonly #pace: ClaimPace;
-  /** Aborts when the time limit of the shutdown has passed. */
-  readonly #abort = new AbortController();
-  /** Ends the attempts in flight, of each project. */
-  readonly #attempts = new Map<ProjectId, AbortController>();
+  readonly #ends = new AttemptEnds();
 
   #nextDueAtMs: Millis = 0; // unknown at start: look at once
   /** Claims that may be under way: one more after each that shows a backlog, one after each that does not. */
@@ -130,7 +128,7 @@ export class Dispatcher implements CallSlots {
     this.#lingers = new Lingers(deps.clock, this.#inFlight);
     const noteDue = (dueAtMs: Millis) => this.noteDue(dueAtMs);
     const noteRunEnd: Dispatcher['noteRunEnd'] = (runKey, isMoreLeft) => this.noteRunEnd(runKey, isMoreLeft);
-    this.#settler = new Settler({ ...deps, intake: this.intake, noteDue, noteRunEnd, limit: this.#abort.signal });
+    this.#settler = new Settler({ ...deps, intake: this.intake, noteDue, noteRunEnd, limit: this.#ends.limit });
     this.#alarm = new Alarm(deps.clock, () => this.wake());
     this.#riseAlarm = new Alarm(deps.clock, () => this.wake());
     this.#pace = new ClaimPace(deps.clock, () => this.wake(), deps.areClaimsTogether);
@@ -291,21 +289,7 @@ export class Dispatcher implements CallSlots {
 
   /** Ends the attempts in flight, uncounted: other workers may own their messages by now. Absent project: of all. */
   interrupt(projectId?: ProjectId): void {
-    for (const each of projectId === undefined ? [...this.#attempts.keys()] : [projectId]) {
-      const running = this.#attempts.get(each);
-      this.#attempts.delete(each);
-      running?.abort();
-    }
-  }
-
-  /** Aborts when the attempts of the project are to end that are in flight now. */
-  #endOfAttempts(projectId: ProjectId): AbortSignal {
-    if (this.#abort.signal.aborted) return this.#abort.signal;
-    const known = this.#attempts.get(projectId);
-    if (known) return known.signal;
-    const added = new AbortController();
-    this.#attempts.set(projectId, added);
-    return added.signal;
+    this.#ends.interrupt(projectId);
   }
 
   /** A message was saved that is due at `dueAtMs`. */
@@ -378,10 +362,7 @@ export class Dispatcher implements CallSlots {
     this.#lingers.endAll();
     this.#riseAlarm.cancel();
     this.#pace.stop();
-    const limit = this.#deps.clock.startTimer(limitMs, () => {
-      this.#abort.abort();
-      this.interrupt();
-    });
+    const limit = this.#deps.clock.startTimer(limitMs, () => this.#ends.passLimit());
     while (this.#inFlight.count > 0 || this.#claims.size > 0) {
       await new Promise<void>((resolve) => this.#whenIdle.push(resolve));
     }
@@ -483,7 +464,9 @@ export class Dispatcher implements CallSlots {
     const linger = this.#lingers.find(claimed);
     if (linger) return linger.hand({ claimed, reservedBytes: bytesOf(claimed) });
     const call = this.calls.begin(claimed, clock.elapsedMs);
-    const outcome = await this.#deliver(claimed, call);
+    const together = this.#ends.enter(claimed.message.projectId);
+    const outcome = await this.#deliver(claimed, call, together.abort.signal);
+    this.#ends.leave(together);
     if (call) {
       const ends = await call.end(outcome, clock.elapsedMs);
       await Promise.all(ends.map((end) => this.#conclude(end, call)));
@@ -514,13 +497,11 @@ export class Dispatcher implements CallSlots {
   }
 
   /** Time may have passed since the claim: a message that may belong to another worker by now is not sent. */
-  async #deliver(claimed: Claimed, call: Call | undefined): Promise<Outcome> {
+  async #deliver(claimed: Claimed, call: Call | undefined, end: AbortSignal): Promise<Outcome> {
     const { clock, delivery, fence, reports, spans } = this.#deps;
-    const { projectId } = claimed.message;
-    const end = this.#endOfAttempts(projectId);
     if (claimed.journal && !(await this.#readBody(claimed))) return { kind: 'interrupted' };
     const askedAtMs = this.#tokens.get(claimed.claimToken) ?? clock.elapsedMs;
-    if (end.aborted || !fence.mayBegin(projectId, askedAtMs)) return { kind: 'interrupted' };
+    if (end.aborted || !fence.mayBegin(claimed.message.projectId, askedAtMs)) return { kind: 'interrupted' };
     const line = lineTo(claimed.message);
     const sentAtMs = clock.elapsedMs;
     this.#inFlight.noteSent(line, sentAtMs);

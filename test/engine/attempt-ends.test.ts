@@ -1,0 +1,43 @@
+import { expect, test } from 'vitest';
+import { AttemptEnds } from '../../src/engine/messages/attempt-ends.ts';
+
+test('attempts of a project are ended together, and those of others go on', () => {
+  const ends = new AttemptEnds();
+  const [first, second, other] = [ends.enter(1), ends.enter(1), ends.enter(2)];
+  ends.interrupt(1);
+  expect([first, second, other].map(({ abort }) => abort.signal.aborted)).toEqual([true, true, false]);
+  ends.interrupt();
+  expect(other.abort.signal.aborted).toBe(true);
+});
+
+test('nothing of a project is kept after its last attempt, and nothing is let go before', () => {
+  const ends = new AttemptEnds();
+  const first = ends.enter(1);
+  const second = ends.enter(1);
+  ends.leave(first);
+  const third = ends.enter(1);
+  expect(third).toBe(second);
+  ends.leave(second);
+  ends.leave(third);
+  expect(ends.enter(1)).not.toBe(third);
+});
+
+test('an attempt that begins after others were ended is not ended with them, nor let go with the last of them', () => {
+  const ends = new AttemptEnds();
+  const ended = ends.enter(1);
+  ends.interrupt(1);
+  const next = ends.enter(1);
+  ends.leave(ended);
+  expect(next.abort.signal.aborted).toBe(false);
+  ends.interrupt(1);
+  expect(next.abort.signal.aborted).toBe(true);
+});
+
+test('once the time limit of the shutdown has passed, attempts end that are in flight, and those that begin', () => {
+  const ends = new AttemptEnds();
+  const before = ends.enter(1);
+  expect(ends.limit.aborted).toBe(false);
+  ends.passLimit();
+  expect([before, ends.enter(1), ends.enter(2)].map(({ abort }) => abort.signal.aborted)).toEqual([true, true, true]);
+  expect(ends.limit.aborted).toBe(true);
+});
