@@ -144,11 +144,16 @@ export function checkAttempts(
   }
 }
 
-/** Whether somebody asked for an attempt at once, after the start of the attempt `before` and before that of `first`. */
+/**
+ * Whether somebody asked for an attempt at once, and this may have been done between the starts of the attempts `before` and
+ * `first`: the worker that was asked may have stopped meanwhile, or waited for its store.
+ */
 function wasHastened(world: World, asked: MessageId, before: Attempt | undefined, first: Attempt): boolean {
   const fromMs = (before && world.startOf.get(before)?.atMs) ?? 0;
   const toMs = world.startOf.get(first)?.atMs ?? 0;
-  return world.ledger.hastened.some(({ id, begunAtMs }) => id === asked && begunAtMs >= fromMs && begunAtMs <= toMs);
+  return world.ledger.hastened.some(
+    ({ id, begunAtMs, endedAtMs }) => id === asked && begunAtMs <= toMs && endedAtMs >= fromMs,
+  );
 }
 
 function checkCounting(world: World, { message }: History, attempts: Attempt[], mayBeHeld: boolean): void {

@@ -283,9 +283,6 @@ function reportOf(seed: number, world: World): SimulationReport {
       ...(world.databases.length > 1 && {
         publishesForOthers: ledger.publishes.filter(({ projectId }) => projectId !== undefined).length,
       }),
-      ...(world.databases.length > 1 && {
-        publishesForOthers: ledger.publishes.filter(({ projectId }) => projectId !== undefined).length,
-      }),
       attempts: network.attempts.length,
       callbackAttempts: network.attempts.filter(({ url }) => url.endsWith('?callback')).length,
       failureCallbackAttempts: network.attempts.filter(({ url }) => url.endsWith('?failureCallback')).length,

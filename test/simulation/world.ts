@@ -120,8 +120,14 @@ interface Process {
   steady: Clock;
   engine?: Engine;
   isDead: boolean;
-  /** It was asked to end. */
-  isLeaving: boolean;
+  /** Since it was asked to end. That takes longer than it was told to while a store hangs. */
+  leaving?: Coming;
+}
+
+/** Elapsed times between which a process may refuse what others would not. */
+interface Coming {
+  readonly fromMs: Millis;
+  untilMs: Millis;
 }
 
 /** A slot for a process, and the one that has it. */
@@ -164,8 +170,8 @@ export class World {
   readonly endings: number[] = [];
   /** The end of each process: the position in the trace, the elapsed time, and the time that it went by. */
   readonly ends: { at: number; atMs: Millis; nowMs: Millis }[] = [];
-  /** Elapsed times between which a process had just begun to serve, or was asked to end. */
-  readonly comings: { fromMs: Millis; untilMs: Millis }[] = [];
+  /** Elapsed times between which a process had just begun to serve, or was asked to end and had not ended yet. */
+  readonly comings: Coming[] = [];
   /** Elapsed times at which anything went wrong that may delay a message. */
   readonly disturbances: Millis[] = [];
   /** What was wrong with one of the databases, and when. */
@@ -296,8 +302,7 @@ export class World {
   async shutDown(limitMs: Millis): Promise<void> {
     const process = this.#anyOf(this.#ready);
     if (!process?.engine) return;
-    process.isLeaving = true;
-    this.#noteComing(limitMs);
+    process.leaving = this.#noteComing(Infinity);
     this.countOne('drains');
     this.note(`shutdown of process ${process.number} within ${limitMs} ms`);
     const startedAtMs = this.clock.elapsedMs;
@@ -476,7 +481,6 @@ export class World {
       clock,
       steady,
       isDead: false,
-      isLeaving: false,
     };
     return process;
   }
@@ -566,6 +570,7 @@ export class World {
 
   #bury(process: Process): void {
     process.isDead = true;
+    if (process.leaving) process.leaving.untilMs = this.clock.elapsedMs;
     this.ends.push({ at: this.trace.length, atMs: this.clock.elapsedMs, nowMs: process.steady.nowMs() });
     for (const driver of process.drivers) driver.die();
     process.sender.die();
@@ -632,9 +637,11 @@ export class World {
     this.troubles.push({ database, fromMs: this.clock.elapsedMs, untilMs });
   }
 
-  #noteComing(ms: Millis): void {
+  #noteComing(ms: Millis): Coming {
     const fromMs = this.clock.elapsedMs;
-    this.comings.push({ fromMs, untilMs: fromMs + ms });
+    const coming = { fromMs, untilMs: fromMs + ms };
+    this.comings.push(coming);
+    return coming;
   }
 
   #nameOf(database: Database): number {
