@@ -131,6 +131,11 @@ export class StoredAccounts implements Accounts {
     return this.#residents;
   }
 
+  /** Of a project that may be in one of several cells, for the log. */
+  nameOf(projectId: ProjectId): string {
+    return this.#residents.get(projectId)?.name ?? String(projectId);
+  }
+
   /** From now on calls `listener` whenever the accounts were read, before this worker says that it goes by them. */
   onRead(listener: () => void): void {
     this.#onRead = listener;

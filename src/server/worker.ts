@@ -150,7 +150,7 @@ export async function startWorker(config: Config, options: WorkerOptions): Promi
       database.kind === 'postgres'
         ? new PausedMoves({
             ...{ moves: store.moves, worker: id, clock, log },
-            nameOf: (projectId) => accounts.residents.get(projectId)?.name ?? String(projectId),
+            nameOf: (projectId) => accounts.nameOf(projectId),
             openDriver: (cellId) =>
               openCellDriver({ ...database, ...sealer }, accounts.cells, cellId, PAUSED_MOVE_TIMEOUT_MS),
           })

@@ -14,15 +14,23 @@ export interface WorkersOptions {
   /** Default: `dev`. */
   command?: 'dev' | 'serve';
   /**
-   * Hears that a worker was declared dead, had to fear so, or had no answer to a settle: what arrived before may arrive again. `cell`: by
-   * its name, of one that is not the first.
+   * Hears that a worker was declared dead, had to fear so, of all it had or of a project, or had no answer to a settle: what arrived before
+   * may arrive again.
    */
-  onDoubt?: (cell: string | undefined) => void;
+  onDoubt?: (doubt: Doubt) => void;
+}
+
+export interface Doubt {
+  /** By its name, of one that is not the first. */
+  cell: string | undefined;
+  /** By its name, if it is about one alone. */
+  project: string | undefined;
 }
 
 /** What the log says before anything is attempted again. */
-const DOUBTS = /"event":"(?:fence_closed|declared_dead|worker_gone|settle_failed)"/;
+const DOUBTS = /"event":"(?:fence_closed|declared_dead|worker_gone|settle_failed|project_cut_off)"/;
 const CELL = /"cell":"([^"]+)"/;
+const PROJECT = /"project":"([^"]+)"/;
 
 /** The folder of a checkout; this one if there is none. */
 export type Program = string | undefined;
@@ -118,7 +126,7 @@ export class Workers {
       const env = { DATABASE_URL: proxy.through(url) };
       return new Worker(`worker ${index + 1}`, proxy, (program) => {
         const onLine = (line: string) => {
-          if (DOUBTS.test(line)) onDoubt?.(CELL.exec(line)?.[1]);
+          if (DOUBTS.test(line)) onDoubt?.({ cell: CELL.exec(line)?.[1], project: PROJECT.exec(line)?.[1] });
         };
         const start = { command, dataDir, flags: [...flags], env, onLine };
         if (program === undefined) return startWaypost(start);

@@ -136,19 +136,20 @@ interface Bench {
 async function bench(
   prepare: (store: FakeWorkers) => void = () => {},
   clock: SimulatedClock = new SimulatedClock(),
-  projects = new ProjectFence(clock, FENCE_MS),
 ): Promise<Bench> {
   const store = new FakeWorkers(clock);
   const heard: string[] = [];
   const held = new Set<ClaimToken>();
   const accounts = new FakeAccounts(store);
   const note = (event: string) => void heard.push(event);
+  const log = { debug: note, info: note, warn: note, error: note };
+  const projects = new ProjectFence({ clock, limitMs: FENCE_MS, log, nameOf: String });
   prepare(store);
   const heartbeat = new Heartbeat({
     store,
     clock: new DatabaseClock(clock),
     randomness: new SeededRandom(1),
-    log: { debug: note, info: note, warn: note, error: note },
+    log,
     worker: 'me',
     timeoutMs: TIMEOUT_MS,
     accounts,

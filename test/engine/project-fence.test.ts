@@ -13,12 +13,16 @@ let clock: SimulatedClock;
 let fence: ProjectFence;
 let underWay: Map<ProjectId, number>;
 let interrupted: ProjectId[];
+let logged: string[];
 let asksSoon: number;
 let leave: () => void;
 
 beforeEach(() => {
   clock = new SimulatedClock();
-  fence = new ProjectFence(clock, LIMIT_MS);
+  logged = [];
+  const note = (event: string, fields?: object) => void logged.push(`${event} ${JSON.stringify(fields)}`);
+  const log = { debug: note, info: note, warn: note, error: note };
+  fence = new ProjectFence({ clock, limitMs: LIMIT_MS, log, nameOf: (projectId) => `project ${projectId}` });
   underWay = new Map();
   interrupted = [];
   asksSoon = 0;
@@ -93,6 +97,13 @@ test('all cells are asked at once when it has left the one in which it was', () 
   fence.noteLeft([PROJECT]);
   expect(asksSoon).toBe(2);
   expect(fence.toAskFor(FORMER)).toEqual([PROJECT]);
+});
+
+test('the log names the project, and how many of its attempts are cut off', async () => {
+  begin();
+  underWay.set(PROJECT, 3);
+  await clock.advanceBy(LIMIT_MS + 1);
+  expect(logged).toEqual(['project_cut_off {"project":"project 1","count":3}']);
 });
 
 test('they end at once when the new cell has declared this worker dead', () => {

@@ -6,7 +6,7 @@
  */
 import { Alarm } from '../alarm.ts';
 import type { Millis, ProjectId } from '../model.ts';
-import type { Clock } from '../ports.ts';
+import type { Clock, EventLog } from '../ports.ts';
 
 /** The attempts of one engine of this worker. */
 export interface ProjectAttempts {
@@ -34,21 +34,27 @@ export interface HeardOfProjects {
   wasKnown: boolean;
 }
 
+export interface ProjectFenceOptions {
+  clock: Clock;
+  /** As for the fences of the cells. */
+  limitMs: Millis;
+  log: EventLog;
+  /** Of a project, for the log. */
+  nameOf: (projectId: ProjectId) => string;
+}
+
 /** One for all engines of a worker. */
 export class ProjectFence {
-  readonly #clock: Clock;
-  readonly #limitMs: Millis;
+  readonly #options: ProjectFenceOptions;
   readonly #engines = new Set<ProjectAttempts>();
   readonly #known = new Map<ProjectId, Known>();
   readonly #alarm: Alarm;
   /** The time of the question for which it is set. */
   #alarmFor: Millis = 0;
 
-  /** `limitMs`: as for the fences of the cells. */
-  constructor(clock: Clock, limitMs: Millis) {
-    this.#clock = clock;
-    this.#limitMs = limitMs;
-    this.#alarm = new Alarm(clock, () => this.#look());
+  constructor(options: ProjectFenceOptions) {
+    this.#options = options;
+    this.#alarm = new Alarm(options.clock, () => this.#look());
   }
 
   /** From now on ends the attempts of an engine too, until the answer is called. */
@@ -118,7 +124,7 @@ export class ProjectFence {
 
   #look(): void {
     for (const [projectId, { askedAtMs }] of [...this.#known]) {
-      const isUnderWay = this.#isUnderWay(projectId);
+      const isUnderWay = this.#countOf(projectId) > 0;
       const isOver = this.#isOver(askedAtMs);
       if (isUnderWay && isOver) this.#interrupt(projectId);
       if (!isUnderWay || isOver) this.#known.delete(projectId);
@@ -126,11 +132,14 @@ export class ProjectFence {
     }
   }
 
-  #isUnderWay(projectId: ProjectId): boolean {
-    return [...this.#engines].some((engine) => engine.countOf(projectId) > 0);
+  #countOf(projectId: ProjectId): number {
+    return [...this.#engines].reduce((sum, engine) => sum + engine.countOf(projectId), 0);
   }
 
   #interrupt(projectId: ProjectId): void {
+    const { log, nameOf } = this.#options;
+    const count = this.#countOf(projectId);
+    if (count > 0) log.warn('project_cut_off', { project: nameOf(projectId), count });
     for (const engine of this.#engines) engine.interrupt(projectId);
   }
 
@@ -139,6 +148,7 @@ export class ProjectFence {
   }
 
   #leftMs(askedAtMs: Millis): Millis {
-    return askedAtMs + this.#limitMs - this.#clock.elapsedMs;
+    const { clock, limitMs } = this.#options;
+    return askedAtMs + limitMs - clock.elapsedMs;
   }
 }

@@ -53,7 +53,10 @@ export async function openCells({
           },
         };
   const isHeldElsewhere: OverHeartbeats['isHeldElsewhere'] = (claimToken) => cells.hold(claimToken);
-  const projects = new ProjectFence(clock, fenceLimitMs(recovery.timeoutMs));
+  const projects = new ProjectFence({
+    ...{ clock, limitMs: fenceLimitMs(recovery.timeoutMs), log },
+    nameOf: (projectId) => accounts.nameOf(projectId),
+  });
   const createFirst = (own: Store): Promise<Engine> =>
     createEngine({
       ...first,

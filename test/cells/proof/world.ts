@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Worker, Workers } from '../../cluster/workers.ts';
+import { type Doubt, type Worker, Workers } from '../../cluster/workers.ts';
 import { more, type Need, untilEnough } from '../../crash/enough.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type Cluster, type Row, startCluster } from '../../support/postgres/cluster.ts';
@@ -182,10 +182,12 @@ export class CellsWorld {
     if (deaths.length > 0) throw new Error(deaths.join('\n'));
   }
 
-  /** A worker was in doubt of what lives in a cell. */
-  noteDoubt(cellName = this.#cell(0).name): void {
+  /** A worker was in doubt of a project, or of what lives in a cell. */
+  noteDoubt({ cell = this.#cell(0).name, project: name }: Doubt): void {
     for (const project of this.projects) {
-      if (project.isMoving || this.homeOf(project).name === cellName) project.beginMoment();
+      const isMeant =
+        name === undefined ? project.isMoving || this.homeOf(project).name === cell : project.name === name;
+      if (isMeant) project.beginMoment();
     }
   }
 
@@ -290,10 +292,10 @@ export async function openCellsWorld(seed: number, { cells, databaseUrls, server
     ...['--allow-destinations', '127.0.0.1'],
     ...['--drain-limit', '5s'],
   ];
-  const doubts = { note: (_: string | undefined) => {} };
+  const doubts = { note: (_: Doubt) => {} };
   const workers = await Workers.start({
     ...{ databaseUrls, dataDir, flags, command: 'serve' },
-    onDoubt: (cell) => doubts.note(cell),
+    onDoubt: (doubt) => doubts.note(doubt),
   });
   const tokens: string[] = [];
   // The project that comes with the directory counts as one of its cell.
@@ -309,7 +311,7 @@ export async function openCellsWorld(seed: number, { cells, databaseUrls, server
   );
   const projects = await Promise.all(opened);
   const world = new CellsWorld({ random, servers, cells, workers, projects, runs, env });
-  doubts.note = (cell) => world.noteDoubt(cell);
+  doubts.note = (doubt) => world.noteDoubt(doubt);
   await world.readyWithout([]);
   return world;
 }
