@@ -1,6 +1,7 @@
 /** Waits, notifications and time-outs against a store that others change between what is read and what is saved. */
 import { describe, expect, test } from 'vitest';
 import type { DueLoop } from '../../src/engine/due-loop.ts';
+import type { OriginLine } from '../../src/engine/lanes/origin-line.ts';
 import type { Saved } from '../../src/engine/messages/accepted.ts';
 import { Intake } from '../../src/engine/messages/intake.ts';
 import type { DeliverySlots } from '../../src/engine/messages/placement.ts';
@@ -18,6 +19,7 @@ import type {
 } from '../../src/engine/runs/stores.ts';
 import { waiterLoop } from '../../src/engine/runs/waiter-loop.ts';
 import { RunWaits } from '../../src/engine/runs/waits.ts';
+import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import { Numbers } from '../../src/engine/workers/numbers.ts';
 import type { Run } from '../../src/workflow/model.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
@@ -183,6 +185,8 @@ class Bench {
   reserved = 0;
   /** DeliverySlots that are used. */
   started = 0;
+  /** Lines in which something waits, as the dispatcher is told. */
+  readonly lines = new Set<OriginLine>();
 
   constructor() {
     let next = 1_000;
@@ -206,7 +210,7 @@ class Bench {
         this.started += 1;
       },
       noteDue: () => {},
-      noteWaitingLine: () => {},
+      noteWaitingLine: (line) => this.lines.add(line),
     };
     const { clock } = this;
     const store = { waiters: this.store, runs: this.store };
@@ -222,6 +226,7 @@ class Bench {
       ...{ store, clock, intake, numbers, randomness, reports },
       active: new ActiveRuns(store),
       noteDeadline: (atMs) => this.loop.noteNext(atMs),
+      noteWaitingLine: (line) => this.lines.add(line),
     });
     this.loop.wake();
   }
@@ -496,6 +501,69 @@ describe('a notification', () => {
     };
     expect(await bench.notify()).toHaveLength(450);
     expect(asked).toBe(3);
+  });
+
+  test('reads a page while the one before it is saved', async () => {
+    const bench = new Bench();
+    for (const key of [1, 2]) await bench.wait(bench.store.add(run(key)));
+    bench.store.calls.length = 0;
+    await bench.notify('x'.repeat(2 * 1024 * 1024)); // a page for each
+    const both = ['listWaiters', 'resolveWaiters'];
+    expect(bench.store.calls).toEqual(['listWaiters', ...both, ...both]);
+  });
+
+  test('of at most a page lets each piece go on once it is saved', async () => {
+    const bench = new Bench();
+    for (let key = 1; key <= 250; key += 1) await bench.wait(bench.store.add(run(key)));
+    await bench.notify();
+    expect(bench.started).toBe(250);
+    expect(bench.lines).toEqual(new Set());
+  });
+
+  test('of more than a page lets none go on before all are woken', async () => {
+    const bench = new Bench();
+    for (let key = 1; key <= 1_050; key += 1) await bench.wait(bench.store.add(run(key)));
+    const seen: number[] = [];
+    const { resolveWaiters } = bench.store;
+    bench.store.resolveWaiters = (resolutions) => {
+      seen.push(bench.started + bench.lines.size);
+      return resolveWaiters.call(bench.store, resolutions);
+    };
+    await bench.notify();
+    expect(seen).toEqual([0, 0, 0, 0, 0, 0]);
+    expect(bench.started).toBe(0);
+    expect(bench.lines).toEqual(new Set(['1 https://a.example']));
+  });
+
+  test('of very many pages lets the first go on before the last are woken', async () => {
+    const bench = new Bench();
+    for (let key = 1; key <= 12; key += 1) await bench.wait(bench.store.add(run(key)));
+    const seen: number[] = [];
+    const { resolveWaiters } = bench.store;
+    bench.store.resolveWaiters = (resolutions) => {
+      seen.push(bench.lines.size);
+      return resolveWaiters.call(bench.store, resolutions);
+    };
+    await bench.notify('x'.repeat(2 * 1024 * 1024)); // a page for each
+    expect(seen).toEqual([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1]);
+  });
+
+  test('that fails midway lets those go on that it has woken, also those saved after it has failed', async () => {
+    const bench = new Bench();
+    for (let key = 1; key <= 1_050; key += 1) await bench.wait(bench.store.add(run(key)));
+    const refused = Promise.withResolvers<void>();
+    const { resolveWaiters } = bench.store;
+    bench.store.resolveWaiters = async (resolutions) => {
+      if (resolutions[0]?.result.message.settings.run?.key === 1) throw new StoreUnavailable('full');
+      await refused.promise;
+      return resolveWaiters.call(bench.store, resolutions);
+    };
+    await expect(bench.notify()).rejects.toThrow('full');
+    expect(bench.lines).toEqual(new Set());
+    refused.resolve();
+    await bench.clock.settled();
+    expect(bench.store.waiters).toHaveLength(250);
+    expect(bench.lines).toEqual(new Set(['1 https://a.example']));
   });
 
   test('writes a large event for few waiters at a time', async () => {

@@ -3,8 +3,9 @@
  */
 import { mintMessageId } from '../../protocol/ids.ts';
 import type { RunKey } from '../../workflow/model.ts';
-import { lineOf, type OriginLine } from '../lanes/origin-line.ts';
+import type { OriginLine } from '../lanes/origin-line.ts';
 import type { Draft } from '../messages/accept.ts';
+import { DeferredSlots } from '../messages/deferred-slots.ts';
 import type { Intake } from '../messages/intake.ts';
 import type { DeliverySlots } from '../messages/placement.ts';
 import type { Message, MessageKey, Millis, NewMessage, ProjectId } from '../model.ts';
@@ -112,33 +113,32 @@ export class DeadRuns implements Commands {
   /** A long run in pieces: one transaction for twenty thousand messages would keep all others waiting. */
   async #saveAll(pieces: Iterable<RunRetry<Draft>>): Promise<StartedRun | NotRetried> {
     const { noteDeadline, noteWaitingLine, noteLeft } = this.#deps;
-    const lines = new Set<OriginLine>();
+    // Nothing of a run that is not whole goes out.
+    const deferred = new DeferredSlots(noteWaitingLine);
     let begun: RunRetry<Draft> | undefined;
     try {
       for (const piece of pieces) {
-        const { kind } = await this.#save(piece);
+        const { kind } = await this.#save(piece, isWhole(piece) ? undefined : deferred);
         if (kind === 'lost') throw new StoreUnavailable('the run was given up while it was being revived');
         if (kind !== 'retried') return kind;
         begun = piece;
-        if (isWhole(piece)) break;
-        for (const { message } of messagesOf(piece)) lines.add(lineOf(message.projectId, message.origin));
       }
     } finally {
       if (begun && !begun.isLast) noteLeft();
     }
     if (!begun) throw new Error('a run has a first entry');
-    for (const line of lines) noteWaitingLine(line);
+    deferred.open();
     for (const { deadlineMs } of begun.waiters) noteDeadline(deadlineMs);
     return { runId: begun.run.id, createdAtMs: begun.run.createdAtMs };
   }
 
-  #save(piece: RunRetry<Draft>): Promise<RetriedAs> {
+  #save(piece: RunRetry<Draft>, slots: DeliverySlots | undefined): Promise<RetriedAs> {
     const { store, intake, clock } = this.#deps;
     return intake.save(
       messagesOf(piece),
       (newMessages) => store.deadRuns.retryRun(withPlaces(piece, newMessages), clock.nowMs()),
       (retried) => (retried.kind === 'retried' ? [...retried.messages, ...retried.children] : []),
-      { isOfClient: true, ...(!isWhole(piece) && { slots: NOT_YET }) },
+      { isOfClient: true, ...(slots && { slots }) },
     );
   }
 
@@ -183,16 +183,6 @@ export class DeadRuns implements Commands {
     return children;
   }
 }
-
-/** Nothing of a run that is not whole goes out. Its messages wait in the lines of their origins. */
-const NOT_YET: DeliverySlots = {
-  worker: '',
-  tryReserve: () => 'wait',
-  giveBack() {},
-  start() {},
-  noteDue() {},
-  noteWaitingLine() {},
-};
 
 /** Those of the journal in their order, then the children. */
 function messagesOf({ journal, children }: RunRetry<Draft>): Draft[] {

@@ -6,6 +6,8 @@
 import { quotaExceeded, runOver } from '../../protocol/errors.ts';
 import { mintMessageId } from '../../protocol/ids.ts';
 import type { Run, RunKey } from '../../workflow/model.ts';
+import type { OriginLine } from '../lanes/origin-line.ts';
+import { DeferredSlots } from '../messages/deferred-slots.ts';
 import {
   cellOfNumber,
   type Message,
@@ -34,6 +36,11 @@ const PIECE = 200;
  * one behind another: what the first ones have woken would else go out, and be settled, before the last ones are saved.
  */
 const PAGE = { waiters: 5 * PIECE, bytes: 4 * 1024 * 1024 };
+/**
+ * Pages whose waiters are all woken before any of these goes on, where there is more than one page: deliveries take the CPU
+ * that the others are woken with. With more pages, nobody waits for the last one.
+ */
+const DEFERRED_PAGES = 10;
 /** Waiters in one list, and reads that it may take: each brings a few MiB at most. */
 const LIST_MAX = { waiters: 1_000, reads: 4 };
 /** Notifications that are kept for the waits of one run: anyone who knows its webhook can send them. */
@@ -46,6 +53,8 @@ export interface WaitDeps extends WakeDeps {
   randomness: Randomness;
   /** A wait was registered with this deadline. */
   noteDeadline(atMs: Millis): void;
+  /** Something waits in the line that may go out from now on. */
+  noteWaitingLine(line: OriginLine): void;
 }
 
 export class RunWaits implements WaiterCommands {
@@ -146,30 +155,38 @@ export class RunWaits implements WaiterCommands {
     return waiting;
   }
 
-  /** Wakes the waiters that wait for the event now, in order of registration, page by page. */
+  /**
+   * Wakes the waiters that wait for the event now, in order of registration, page by page. Each page is read while the one
+   * before it is saved.
+   */
   async *#wakeAll(
     projectId: ProjectId,
     eventId: string,
     event: Uint8Array,
     { runKey, count = pageFor(event) }: { runKey?: RunKey; count?: number } = {},
   ): AsyncGenerator<Notified[]> {
-    const { store, numbers } = this.#deps;
+    const { store, numbers, noteWaitingLine } = this.#deps;
     // A run that is woken may wait for the same event again before the last piece is woken.
     const endKey = await numbers.takeLatest();
-    let afterKey: MessageKey = -1;
-    while (true) {
-      const page = { afterKey, count, ...(runKey !== undefined && { runKey }) };
-      const listed = await store.waiters.listWaiters(projectId, eventId, page);
-      const last = listed.at(-1);
-      if (last === undefined) return;
-      const waiting = listed.filter(({ record }) => isBefore(record.key, endKey));
-      // What has come since is passed over. What has larger numbers than that came with a move.
-      const isPast = !isBefore(last.record.key, endKey);
-      afterKey = isPast ? cellOfNumber(endKey) * NUMBERS_OF_CELL : last.record.key;
-      if (waiting.length === 0) continue;
-      const resultOf = (record: Message, atMs: Millis) => notifiedResult(record, event, atMs);
-      const woken = await Promise.all(piecesOf(waiting).map((piece) => wake(piece, 'event', resultOf, this.#deps)));
-      yield woken.flat().map(notifiedOf);
+    const resultOf = (record: Message, atMs: Millis) => notifiedResult(record, event, atMs);
+    const read = (afterKey: MessageKey) =>
+      store.waiters.listWaiters(projectId, eventId, { afterKey, count, ...(runKey !== undefined && { runKey }) });
+    const deferred = new DeferredSlots(noteWaitingLine);
+    try {
+      let listed = await read(-1);
+      for (let pages = 1; listed.length > 0; pages += 1) {
+        const waiting = listed.filter(({ record }) => isBefore(record.key, endKey));
+        if (pages > DEFERRED_PAGES) deferred.open();
+        const slots = pages > 1 || listed.length === PAGE.waiters ? deferred : undefined;
+        const [next, ...woken] = await Promise.all([
+          read(afterKeyOf(listed, endKey)),
+          ...piecesOf(waiting).map((piece) => wake(piece, 'event', resultOf, this.#deps, slots)),
+        ]);
+        if (waiting.length > 0) yield woken.flat().map(notifiedOf);
+        listed = next;
+      }
+    } finally {
+      deferred.open();
     }
   }
 
@@ -190,6 +207,13 @@ export class RunWaits implements WaiterCommands {
  */
 function isBefore(key: MessageKey, endKey: MessageKey): boolean {
   return key < endKey || cellOfNumber(key) !== cellOfNumber(endKey);
+}
+
+/** After which key the next page begins. */
+function afterKeyOf(listed: readonly Waiter[], endKey: MessageKey): MessageKey {
+  const lastKey = listed.at(-1)?.record.key ?? -1;
+  // What has come since is passed over. What has larger numbers than that came with a move.
+  return isBefore(lastKey, endKey) ? lastKey : cellOfNumber(endKey) * NUMBERS_OF_CELL;
 }
 
 /** How many waiters are read together: the result of each repeats the event. */

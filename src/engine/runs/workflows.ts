@@ -2,6 +2,7 @@
 import { type CheckpointDeps, Checkpoints } from '../calls/checkpoints.ts';
 import type { CheckpointCommands } from '../calls/commands.ts';
 import type { DueLoop } from '../due-loop.ts';
+import type { OriginLine } from '../lanes/origin-line.ts';
 import type { Dispatcher } from '../messages/dispatcher.ts';
 import type { Intake } from '../messages/intake.ts';
 import type { Millis, ProjectId } from '../model.ts';
@@ -63,16 +64,14 @@ export class Workflows {
     this.publisher = new Publisher({ ...deps, active });
     this.waiters = waiterLoop(deps);
     const noteDeadline = (atMs: Millis): void => this.waiters.noteNext(atMs);
+    const noteWaitingLine = (line: OriginLine): void => dispatcher.noteWaitingLine(line);
     const runs = new RunCommands({ ...deps, active, noteRunEnd });
-    const waits = new RunWaits({ ...deps, active, noteDeadline });
+    const waits = new RunWaits({ ...deps, active, noteDeadline, noteWaitingLine });
     const logs = new RunLogs(store, clock);
     const canceller = new RunCanceller({ ...deps, active, noteRunEnd });
     const parked = new ParkedRuns(deps);
-    const dead = new DeadRuns({
-      ...{ ...deps, noteDeadline },
-      noteWaitingLine: (line) => dispatcher.noteWaitingLine(line),
-      noteLeft: () => deps.left.noteNext(0),
-    });
+    const noteLeft = (): void => deps.left.noteNext(0);
+    const dead = new DeadRuns({ ...deps, noteDeadline, noteWaitingLine, noteLeft });
     const checkpoints = new Checkpoints({ ...deps, active, publisher: this.publisher, waits });
     this.commands = {
       findActiveRun: runs.findActiveRun.bind(runs),
