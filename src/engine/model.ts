@@ -276,6 +276,7 @@ export interface NewRecord {
 
 /** How a run ends, in one transaction with what follows from it. */
 export interface RunEnding {
+  projectId: ProjectId;
   runKey: RunKey;
   /** The version of the run that `follows` was made for. */
   runVersion: number;

@@ -106,7 +106,7 @@ describe('what is counted', () => {
     const bench = new Bench();
     bench.counter.runEnded(PROJECT, 'RUN_SUCCESS', NOW_MS);
     bench.counter.runEnded(PROJECT, 'RUN_CANCELED', NOW_MS);
-    const ending = { runKey: 1, runVersion: 1, state: 'RUN_FAILED', atMs: NOW_MS } as const;
+    const ending = { projectId: 1, runKey: 1, runVersion: 1, state: 'RUN_FAILED', atMs: NOW_MS } as const;
     const events = (['ERROR', 'FAILED'] as const).map((state) => ({ atMs: NOW_MS, state }));
     bench.counter.settled(claimed({ retried: 3 }), { next: { kind: 'finished' }, events, ending });
     const ends = { runsSucceeded: 1, runsCanceled: 1, runsFailed: 1 };

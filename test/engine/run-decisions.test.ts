@@ -240,7 +240,13 @@ describe('a run that fails', () => {
 
   test('ends in the change of its message, as of the version that was read', async () => {
     const { settlement } = await failed(of(part('step')));
-    expect(settlement.change.ending).toEqual({ runKey: 10, runVersion: 4, state: 'RUN_FAILED', atMs: AT_MS });
+    expect(settlement.change.ending).toEqual({
+      projectId: 1,
+      runKey: 10,
+      runVersion: 4,
+      state: 'RUN_FAILED',
+      atMs: AT_MS,
+    });
     expect(settlement.change.deadLetter).toBeDefined();
   });
 

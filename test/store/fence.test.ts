@@ -15,7 +15,7 @@ import type { Presence } from '../../src/store/operations/presence.ts';
 import { systemClock } from '../../src/system/system.ts';
 import { eventually } from '../support/eventually.ts';
 import { migratedDatabase } from '../support/postgres/shared.ts';
-import { begin, NO_LIMITS, waiter } from './conformance/run-world.ts';
+import { begin, ending, NO_LIMITS, waiter } from './conformance/run-world.ts';
 import { delivered, type MessageOptions, OTHER_PROJECT, PROJECT, settlement, T0, World } from './conformance/world.ts';
 
 const IN_LANE: MessageOptions = { settings: { flowControl: { key: 'k', parallelism: 1, periodS: 1 } } };
@@ -87,6 +87,16 @@ describe.each([
     await cell.driver.transaction((tx) => tx.run('delete from contents', []));
     const again = begin(cell.world, { id: 'r', createdAtMs: T0 + 1 });
     await expect(again).rejects.toEqual(away(true));
+  });
+
+  it('does not say that a run is over whose project has left, once what it left behind is deleted', async () => {
+    const cell = await cellOver(await open());
+    const run = await begin(cell.world);
+    const end = () => cell.store.runs.endRuns([{ ending: ending(run), follows: [] }], T0);
+    await become(cell, 'gone');
+    await expect(end()).rejects.toEqual(away(true));
+    await cell.driver.transaction((tx) => tx.run('delete from runs', []));
+    await expect(end()).rejects.toEqual(away(true));
   });
 
   it('takes a project of which it has no row to be in another cell', async () => {

@@ -37,7 +37,7 @@ export interface EndingDeps {
 
 /** The ending of `run` as it is now, and what follows from it. */
 export async function endingOf(store: { runs: Pick<RunStore, 'findRecords'> }, run: Run, end: RunEnd): Promise<Ending> {
-  const ending: RunEnding = { runKey: run.key, runVersion: run.version, ...end };
+  const ending: RunEnding = { projectId: run.projectId, runKey: run.key, runVersion: run.version, ...end };
   if (run.invokers.length === 0) return { ending, follows: [] };
   const records = await store.runs.findRecords(run.projectId, run.invokers);
   return { ending, follows: records.flatMap((record) => resultFor(record, end)) };

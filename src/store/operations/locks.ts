@@ -119,7 +119,6 @@ function needsOf(command: WriteCommand, limits: StoreLimits): Needs {
 async function lookUp(tx: Transaction, needs: readonly Needs[], limits: StoreLimits): Promise<void> {
   const condition = limits.parallelismMax > 0 ? '' : SHARES;
   await addProjects(tx, needs, 'messages', condition);
-  await addProjects(tx, needs, 'runs');
   await addProjects(tx, needs, 'schedules');
 }
 
@@ -129,7 +128,7 @@ const SHARES = ' and (queue_id is not null or flow_key is not null or run_key is
 async function addProjects(
   tx: Transaction,
   needs: readonly Needs[],
-  table: 'messages' | 'runs' | 'schedules',
+  table: 'messages' | 'schedules',
   condition = '',
 ): Promise<void> {
   const keys = new Set(needs.flatMap((each) => each[table] ?? []));

@@ -27,8 +27,6 @@ export interface Touched {
   writes?: Iterable<ProjectId>;
   /** Existing messages to change or remove. If they share state with others, their projects are locked too. */
   messages?: readonly MessageKey[];
-  /** The keys of runs; their projects are locked. */
-  runs?: readonly number[];
   schedules?: readonly number[];
   /** Finds the projects that the arguments do not name. */
   find?: (queries: Queries) => Promise<Iterable<ProjectId>>;

@@ -97,7 +97,14 @@ export function deadRunsConformance(open: OpenStore): void {
     });
     const { key: runKey } = message;
     const failureCallbackKey = told.message.key;
-    const ending = { runKey, runVersion: 1, state: 'RUN_FAILED', atMs: failedAtMs, failureCallbackKey } as const;
+    const ending = {
+      projectId: PROJECT,
+      runKey,
+      runVersion: 1,
+      state: 'RUN_FAILED',
+      atMs: failedAtMs,
+      failureCallbackKey,
+    } as const;
     const change = { ...buried(failedAtMs), ending, follows: [told] };
     expect(await store().messages.settle(settlement(message, claimToken, change), failedAtMs)).toMatchObject({
       kind: 'saved',
@@ -257,7 +264,7 @@ export function deadRunsConformance(open: OpenStore): void {
     it('takes the place of the entry in the DLQ, and has the journal that it was given', async () => {
       const { message, claimToken } = await begin('a');
       const step = await append(message, 's0');
-      const ending = { runKey: message.key, runVersion: 1, state: 'RUN_FAILED', atMs: T0 } as const;
+      const ending = { projectId: PROJECT, runKey: message.key, runVersion: 1, state: 'RUN_FAILED', atMs: T0 } as const;
       await store().messages.settle(settlement(message, claimToken, { ...buried(T0), ending }), T0);
       const failed = { dlqId: `${T0}-${message.key}`, message, told: { message, claimToken } };
       const { revival, sent } = revivalOf(failed, 'b', [step]);
@@ -331,7 +338,7 @@ export function deadRunsConformance(open: OpenStore): void {
     it('keeps what it shares when all that is left of the failed run goes', async () => {
       const { message, claimToken } = await begin('a');
       const step = await append(message, 's0');
-      const ending = { runKey: message.key, runVersion: 1, state: 'RUN_FAILED', atMs: T0 } as const;
+      const ending = { projectId: PROJECT, runKey: message.key, runVersion: 1, state: 'RUN_FAILED', atMs: T0 } as const;
       await store().messages.settle(settlement(message, claimToken, { ...buried(T0), ending }), T0);
       const { revival } = revivalOf({ dlqId: `${T0}-${message.key}`, message, told: { message, claimToken } }, 'b', [
         step,

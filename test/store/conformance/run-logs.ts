@@ -102,7 +102,14 @@ export function runLogsConformance(open: OpenStore): void {
 
   async function end(of: Message, state: EndState, atMs: number, response?: Uint8Array): Promise<void> {
     const run = await store().runs.findRun(of.projectId, of.key);
-    const ending = { runKey: of.key, runVersion: run?.version ?? 0, state, atMs, ...(response && { response }) };
+    const ending = {
+      projectId: of.projectId,
+      runKey: of.key,
+      runVersion: run?.version ?? 0,
+      state,
+      atMs,
+      ...(response && { response }),
+    };
     expect(await store().runs.endRuns([{ ending, follows: [] }], atMs)).toMatchObject([{ kind: 'ended' }]);
   }
 
@@ -234,7 +241,7 @@ export function runLogsConformance(open: OpenStore): void {
       state: { kind: 'claimed', claimToken: claimToken + 1000, worker: 'w1' },
       settings: { run: { ...partOf(run), callType: 'failureCall' } },
     });
-    const ending = { runKey: run.key, runVersion: 1, state: 'RUN_FAILED', atMs: T0 + 1 } as const;
+    const ending = { projectId: PROJECT, runKey: run.key, runVersion: 1, state: 'RUN_FAILED', atMs: T0 + 1 } as const;
     const failed = {
       ...buried(T0 + 1),
       ending: { ...ending, failureCallbackKey: tells.message.key },

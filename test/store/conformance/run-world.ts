@@ -104,7 +104,7 @@ export function waiter(world: World, first: Message, stepId = 1): NewWaiter {
 
 /** The end of the run that began with `first`. */
 export function ending(first: { key: number }, options: Partial<RunEnding> = {}): RunEnding {
-  return { runKey: first.key, runVersion: 1, state: 'RUN_SUCCESS', atMs: T0, ...options };
+  return { projectId: PROJECT, runKey: first.key, runVersion: 1, state: 'RUN_SUCCESS', atMs: T0, ...options };
 }
 
 export async function activeRun(world: World, id = 'r', projectId = PROJECT): Promise<Run> {

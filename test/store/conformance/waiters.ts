@@ -107,7 +107,13 @@ export function waitersConformance(open: OpenStore): void {
 
   async function end(of: Message): Promise<void> {
     const run = await store().runs.findActiveRun(of.projectId, partOf(of).id);
-    const ending = { runKey: of.key, runVersion: run?.version ?? 0, state: 'RUN_CANCELED', atMs: T0 } as const;
+    const ending = {
+      projectId: of.projectId,
+      runKey: of.key,
+      runVersion: run?.version ?? 0,
+      state: 'RUN_CANCELED',
+      atMs: T0,
+    } as const;
     expect(await store().runs.endRuns([{ ending, follows: [] }], T0)).toMatchObject([{ kind: 'ended' }]);
   }
 

@@ -34,11 +34,13 @@ export const endRuns = merged(
       return { rows: endings.length + rows, bytes };
     },
     touches: ({ endings }, limits) => ({
-      runs: endings.map(({ ending }) => ending.runKey),
-      projects: projectsSharedBy(
-        endings.flatMap(({ follows }) => follows),
-        limits,
-      ),
+      projects: [
+        ...endings.map(({ ending }) => ending.projectId),
+        ...projectsSharedBy(
+          endings.flatMap(({ follows }) => follows),
+          limits,
+        ),
+      ],
       writes: endings.flatMap(({ follows }) => follows.map(projectOf)),
     }),
   },

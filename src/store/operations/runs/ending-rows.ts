@@ -5,6 +5,7 @@ import { encodeBytes } from '../messages/content-rows.ts';
 import { RUN_STATE } from './run-rows.ts';
 
 export interface StoredEnding {
+  projectId: ProjectId;
   runKey: number;
   runVersion: number;
   state: number;
@@ -14,8 +15,9 @@ export interface StoredEnding {
 }
 
 export function encodeEnding(ending: RunEnding): StoredEnding {
-  const { runKey, runVersion, state, atMs, response, failureCallbackKey } = ending;
+  const { projectId, runKey, runVersion, state, atMs, response, failureCallbackKey } = ending;
   return {
+    projectId,
     runKey,
     runVersion,
     state: RUN_STATE[state],
