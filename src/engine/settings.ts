@@ -20,6 +20,6 @@ export interface EngineSettings {
   publishDelayTargetMs: Millis;
   /** Delivered bodies of more bytes are not sent; the endpoint fetches them, if it can (contract W 8.3). */
   lazyFetchBytes: number;
-  /** Entries of a revived run that one transaction saves; only tests set it. */
-  revivedTogetherMax?: number;
+  /** Entries of a revived run in one transaction, and waiters that are read together; only tests set it. */
+  togetherMax?: number;
 }

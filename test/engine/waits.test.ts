@@ -227,6 +227,7 @@ class Bench {
       active: new ActiveRuns(store),
       noteDeadline: (atMs) => this.loop.noteNext(atMs),
       noteWaitingLine: (line) => this.lines.add(line),
+      settings: {},
     });
     this.loop.wake();
   }

@@ -71,7 +71,7 @@ function drawSettings(random: SeededRandom): EngineSettings {
     retentionIntervalMs: HOUR_MS,
     publishDelayTargetMs: random.int(20, 200),
     lazyFetchBytes: random.choose([400, 3_000, 100_000]),
-    revivedTogetherMax: 2,
+    togetherMax: 2,
   };
 }
 

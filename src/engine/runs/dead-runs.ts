@@ -40,7 +40,7 @@ export interface DeadRunDeps {
   noteWaitingLine(line: OriginLine): void;
   /** A run may have been left in part: see `cancelLeft`. */
   noteLeft(): void;
-  settings: Pick<EngineSettings, 'revivedTogetherMax'>;
+  settings: Pick<EngineSettings, 'togetherMax'>;
 }
 
 /** Entries that one transaction saves, or one read has the messages of. */
@@ -107,7 +107,7 @@ export class DeadRuns implements Commands {
     const { randomness, nowMs, leadMs = 0, lazyAboveBytes } = context;
     const random = (count: number): Uint8Array => randomness.bytes(count);
     const making = { nowMs, leadMs, random, lazyAboveBytes, nextKey: () => nextKey++ };
-    return this.#saveAll(retryOf(remains, override, making, settings.revivedTogetherMax ?? REVIVED_TOGETHER));
+    return this.#saveAll(retryOf(remains, override, making, settings.togetherMax ?? REVIVED_TOGETHER));
   }
 
   /** A long run in pieces: one transaction for twenty thousand messages would keep all others waiting. */

@@ -19,6 +19,7 @@ import {
   type ProjectId,
 } from '../model.ts';
 import type { Randomness } from '../ports.ts';
+import type { EngineSettings } from '../settings.ts';
 import { STALE, untilCurrent } from '../until-current.ts';
 import type { Numbers } from '../workers/numbers.ts';
 import type { ActiveRuns } from './active-runs.ts';
@@ -55,6 +56,7 @@ export interface WaitDeps extends WakeDeps {
   noteDeadline(atMs: Millis): void;
   /** Something waits in the line that may go out from now on. */
   noteWaitingLine(line: OriginLine): void;
+  settings: Pick<EngineSettings, 'togetherMax'>;
 }
 
 export class RunWaits implements WaiterCommands {
@@ -109,7 +111,7 @@ export class RunWaits implements WaiterCommands {
     return untilCurrent('the workflow run', async () => {
       const run = await active.read(projectId, runId);
       if (!run) return undefined;
-      const only = { runKey: run.key, ...(oldestOnly && { count: 1 }) };
+      const only = { runKey: run.key, oldestOnly };
       let first: Notified | undefined;
       for await (const piece of this.#wakeAll(projectId, eventId, body, only)) {
         first ??= piece[0];
@@ -163,9 +165,11 @@ export class RunWaits implements WaiterCommands {
     projectId: ProjectId,
     eventId: string,
     event: Uint8Array,
-    { runKey, count = pageFor(event) }: { runKey?: RunKey; count?: number } = {},
+    { runKey, oldestOnly = false }: { runKey?: RunKey; oldestOnly?: boolean } = {},
   ): AsyncGenerator<Notified[]> {
-    const { store, numbers, noteWaitingLine } = this.#deps;
+    const { store, numbers, noteWaitingLine, settings } = this.#deps;
+    const { togetherMax = PAGE.waiters } = settings;
+    const count = oldestOnly ? 1 : pageFor(event, togetherMax);
     // A run that is woken may wait for the same event again before the last piece is woken.
     const endKey = await numbers.takeLatest();
     const resultOf = (record: Message, atMs: Millis) => notifiedResult(record, event, atMs);
@@ -177,7 +181,7 @@ export class RunWaits implements WaiterCommands {
       for (let pages = 1; listed.length > 0; pages += 1) {
         const waiting = listed.filter(({ record }) => isBefore(record.key, endKey));
         if (pages > DEFERRED_PAGES) deferred.open();
-        const slots = pages > 1 || listed.length === PAGE.waiters ? deferred : undefined;
+        const slots = pages > 1 || listed.length === togetherMax ? deferred : undefined;
         const [next, ...woken] = await Promise.all([
           read(afterKeyOf(listed, endKey)),
           ...piecesOf(waiting).map((piece) => wake(piece, 'event', resultOf, this.#deps, slots)),
@@ -217,8 +221,8 @@ function afterKeyOf(listed: readonly Waiter[], endKey: MessageKey): MessageKey {
 }
 
 /** How many waiters are read together: the result of each repeats the event. */
-function pageFor(event: Uint8Array): number {
-  return Math.min(PAGE.waiters, Math.max(1, Math.floor(PAGE.bytes / (event.length + 1))));
+function pageFor(event: Uint8Array, waitersMax: number): number {
+  return Math.min(waitersMax, Math.max(1, Math.floor(PAGE.bytes / (event.length + 1))));
 }
 
 function piecesOf(waiters: readonly Waiter[]): (readonly Waiter[])[] {
