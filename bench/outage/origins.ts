@@ -1,7 +1,7 @@
 /**
  * The endpoints of an outage: `node bench/outage/origins.ts <how many>`. Each is an origin of its own: a loopback address
  * with a listener. `SLOW` answers after two seconds, `DOWN` refuses connections until it is told otherwise, the others
- * answer after some 20 ms. A body begins with the number of its message in ten digits; message n is for origin n modulo
+ * answer after 20 ms. A body begins with the number of its message in ten digits; message n is for origin n modulo
  * their count. A process of its own: `origins-process.ts` has the other side.
  */
 import { createServer, type Server, type Socket } from 'node:net';
@@ -33,8 +33,6 @@ let leftOfHealthy = 0;
 let repeated = 0;
 let slowSinceMs = Number.NaN;
 const slowRise: number[] = [];
-/** What is to be answered at the next tick. */
-let answers: { socket: Socket; origin: Origin }[] = [];
 
 function arrived(socket: Socket, index: number, origin: Origin, messageNumber: number): void {
   if (arrivals[messageNumber] === 0n) {
@@ -47,9 +45,8 @@ function arrived(socket: Socket, index: number, origin: Origin, messageNumber: n
   origin.underWay += 1;
   origin.underWayMax = Math.max(origin.underWayMax, origin.underWay);
   if (!origin.hasAnswered) origin.unansweredMax = Math.max(origin.unansweredMax, origin.underWay);
-  if (index !== SLOW) return void answers.push({ socket, origin });
-  noteRise(origin.underWay);
-  setTimeout(answer, SLOW_ANSWER_AFTER_MS, socket, origin);
+  if (index === SLOW) noteRise(origin.underWay);
+  setTimeout(answer, index === SLOW ? SLOW_ANSWER_AFTER_MS : ANSWER_AFTER_MS, socket, origin);
 }
 
 function answer(socket: Socket, origin: Origin): void {
@@ -127,11 +124,6 @@ for (let index = 0; index < originsCount; index += 1) {
   await listen(origin);
 }
 await new Promise((resolve) => origins[DOWN]?.server.close(resolve)); // its port stays its own, and refuses
-setInterval(() => {
-  const due = answers;
-  answers = [];
-  for (const { socket, origin } of due) answer(socket, origin);
-}, ANSWER_AFTER_MS);
 process.on('message', (command: OriginsCommand) => void obey(command));
 process.once('disconnect', () => process.exit(0));
 send({ kind: 'listening', urls: origins.map(({ host, port }) => `http://${host}:${port}/`) });

@@ -1,24 +1,27 @@
 /** Long work is done in slices; other work runs between them. */
+import type { Millis } from './model.ts';
 import type { Clock } from './ports.ts';
 
 /** Short compared with a network round trip, long compared with a turn of the event loop. */
 const SLICE_MS = 5;
 
-/** The slices of one request's work. */
+/** The slices of one piece of work, such as a request's. */
 export class Slices {
   readonly #clock: Clock;
   readonly #endOfTurn: (() => Promise<void>) | undefined;
-  #beganAtMs: number;
+  readonly #sliceMs: Millis;
+  #beganAtMs: Millis;
 
-  constructor(clock: Clock, endOfTurn: (() => Promise<void>) | undefined) {
+  constructor(clock: Clock, endOfTurn: (() => Promise<void>) | undefined, sliceMs: Millis = SLICE_MS) {
     this.#clock = clock;
     this.#endOfTurn = endOfTurn;
+    this.#sliceMs = sliceMs;
     this.#beganAtMs = clock.elapsedMs;
   }
 
   /** Check it after each piece of the work. When it is true, await `next`. */
   get isOver(): boolean {
-    return this.#clock.elapsedMs - this.#beganAtMs >= SLICE_MS;
+    return this.#clock.elapsedMs - this.#beganAtMs >= this.#sliceMs;
   }
 
   /** Calls `make` for each item, in slices. Few items need one slice, and no promise. */

@@ -3,7 +3,7 @@
 import type { OriginLine } from '../../src/engine/lanes/origin-line.ts';
 import { Dispatcher } from '../../src/engine/messages/dispatcher.ts';
 import type { Message } from '../../src/engine/model.ts';
-import type { EventLog } from '../../src/engine/ports.ts';
+import type { Clock, Delivery, EventLog } from '../../src/engine/ports.ts';
 import { Reports } from '../../src/engine/reports.ts';
 import { JournalBodies } from '../../src/engine/runs/journal-bodies.ts';
 import type { EngineSettings } from '../../src/engine/settings.ts';
@@ -30,7 +30,13 @@ export interface Bench {
 
 /** A dispatcher over a fake store; endpoints answer 200 after 10 ms. Call `dispatcher.wake()` to start it. */
 export function bench(
-  options: { settings?: Partial<EngineSettings>; waitingLines?: OriginLine[]; fence?: Fence } = {},
+  options: {
+    settings?: Partial<EngineSettings>;
+    waitingLines?: OriginLine[];
+    fence?: Fence;
+    /** Given, a message takes a millisecond to go out, and this ends a turn of the event loop. */
+    endOfTurn?: () => Promise<void>;
+  } = {},
 ): Bench {
   const clock = new SimulatedClock(NOW_MS);
   const store = new FakeStore();
@@ -51,7 +57,7 @@ export function bench(
   const randomness = new SeededRandom(1);
   const bodies = new JournalBodies(store);
   const delivery = network.connect();
-  const { fence = ALWAYS_OPEN } = options;
+  const { fence = ALWAYS_OPEN, endOfTurn } = options;
   const reports = new Reports({
     log,
     minutes: { accepted: () => {}, settled: () => {}, runEnded: () => {} },
@@ -70,10 +76,33 @@ export function bench(
     settings,
     worker: 'worker-1',
     fence,
+    ...(endOfTurn && { ...sendingSlowly(clock, delivery), endOfTurn }),
   };
   const dispatcher = new Dispatcher(deps, options.waitingLines ?? []);
   const sent = () => network.attempts.map(({ messageId }) => Number(messageId.slice('msg_'.length)));
   return { clock, store, network, dispatcher, numbers, warnings, details, sent };
+}
+
+function sendingSlowly(clock: SimulatedClock, delivery: Delivery): { clock: Clock; delivery: Delivery } {
+  let sentMs = 0;
+  return {
+    clock: {
+      nowMs: () => clock.nowMs(),
+      wallMs: () => clock.wallMs(),
+      onJump: (listener) => clock.onJump(listener),
+      get elapsedMs() {
+        return clock.elapsedMs + sentMs;
+      },
+      startTimer: (delayMs, task) => clock.startTimer(delayMs, task),
+    },
+    delivery: {
+      ...delivery,
+      attempt: (...args) => {
+        sentMs += 1;
+        return delivery.attempt(...args);
+      },
+    },
+  };
 }
 
 export function setReply(network: SimulatedNetwork, origin: string, reply: Reply): void {

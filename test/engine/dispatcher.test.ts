@@ -522,6 +522,45 @@ describe('a drain', () => {
   });
 });
 
+describe('while what a claim has brought takes long to go out', () => {
+  const slow = async () => {
+    const turns: (() => void)[] = [];
+    const world = bench({ endOfTurn: () => new Promise((resolve) => turns.push(resolve)) });
+    for (const key of [1, 2, 3]) world.store.add(to('abc'[key - 1] ?? '', key));
+    world.dispatcher.wake();
+    await world.clock.advanceBy(0);
+    const endTurn = () => {
+      turns.shift()?.();
+      return world.clock.advanceBy(0);
+    };
+    return { ...world, endTurn };
+  };
+
+  test('other work has its turn between, and nothing more is claimed', async () => {
+    const { store, dispatcher, sent, endTurn } = await slow();
+    expect(sent()).toEqual([1]);
+    store.add(to('d', 4));
+    dispatcher.noteDue(NOW_MS);
+    await endTurn();
+    expect(sent()).toEqual([1, 2]);
+    expect(store.claims).toHaveLength(1);
+    await endTurn();
+    expect(sent()).toEqual([1, 2, 3]);
+    await endTurn();
+    expect(store.claims.length).toBeGreaterThan(1);
+    expect(sent()).toEqual([1, 2, 3, 4]);
+  });
+
+  test('what has not gone out is given back when attempts are ended', async () => {
+    const { store, dispatcher, sent, endTurn } = await slow();
+    dispatcher.interrupt();
+    await endTurn();
+    await endTurn();
+    expect(sent()).toEqual([1]);
+    expect(store.released.toSorted()).toEqual([1, 2, 3]);
+  });
+});
+
 describe('while it may have been declared dead', () => {
   const fenced = (options: Parameters<typeof bench>[0] = {}) => {
     const fence = { isClosed: false, mayBegin: () => !fence.isClosed };

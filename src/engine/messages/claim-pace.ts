@@ -30,6 +30,7 @@ export class ClaimPace {
   readonly #clock: Clock;
   readonly #besideMs: Millis;
   #claimedAtMs: Millis = 0;
+  #sending = 0;
   #settling = 0;
   #hasWaited = false;
 
@@ -51,7 +52,7 @@ export class ClaimPace {
 
   /** Whether a claim has to wait. Ask when there is something to claim. */
   get isHeld(): boolean {
-    if (this.#lockedAlarm.isSet) return true;
+    if (this.#lockedAlarm.isSet || this.#sending > 0) return true;
     if (this.#settling < SETTLING_MAX || this.#hasWaited) return false;
     if (!this.#settlingAlarm.isSet) this.#settlingAlarm.setIn(HOLD_MS);
     return true;
@@ -78,6 +79,15 @@ export class ClaimPace {
   /** Something else is due, which may be free. */
   noteDue(): void {
     this.#lockedAlarm.cancel();
+  }
+
+  /** What a claim has brought does not go out in one turn: more would wait behind it. `noteSent` ends it. */
+  noteSending(): void {
+    this.#sending += 1;
+  }
+
+  noteSent(): void {
+    this.#sending -= 1;
   }
 
   noteSettling(): void {

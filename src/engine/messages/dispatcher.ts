@@ -23,12 +23,13 @@ import type { Reports } from '../reports.ts';
 import type { JournalBodies } from '../runs/journal-bodies.ts';
 import type { RunStore } from '../runs/stores.ts';
 import type { EngineSettings } from '../settings.ts';
+import { Slices } from '../slices.ts';
 import { spanOfAttempt, traceWithin } from '../spans.ts';
 import { StoreUnavailable } from '../store-errors.ts';
 import type { Handoff, MessageStore } from '../stores.ts';
 import type { Fence } from '../workers/fence.ts';
 import type { Numbers } from '../workers/numbers.ts';
-import { AttemptEnds } from './attempt-ends.ts';
+import { AttemptEnds, type AttemptsTogether } from './attempt-ends.ts';
 import { Backlog, CLAIM_MANY } from './backlog.ts';
 import { ClaimPace } from './claim-pace.ts';
 import type { ClaimAnswer, ClaimRequest } from './claims.ts';
@@ -44,6 +45,11 @@ const CLAIMS_MAX = 3;
 const LINES_MAX = 64;
 /** Body bytes that a lane's next message may have when it takes over the slot of a smaller one. */
 const SUCCESSOR_BYTES_MAX = 16 * 1024;
+/**
+ * How long what a claim has brought goes out in one turn of the event loop. At a server's start each message opens a connection, with
+ * code that is not compiled yet: 64 of them would keep all else waiting for 150 ms.
+ */
+const SEND_SLICE_MS = 1;
 /** Pause after the store refused a claim. */
 const STORE_RETRY_MS = 5_000;
 
@@ -391,10 +397,11 @@ export class Dispatcher implements CallSlots {
     };
     this.#claims.add(claim);
     let pauseMs = 0;
+    let sent: Promise<void> | undefined;
     try {
       const answer = await this.#askForClaim(targets, claim);
       this.#claims.delete(claim);
-      this.#take(answer, claim);
+      sent = this.#take(answer, claim);
     } catch (error) {
       // Nothing was claimed, so the same is due as before.
       if (!(error instanceof StoreUnavailable)) throw error;
@@ -405,6 +412,7 @@ export class Dispatcher implements CallSlots {
       this.#inFlight.endOffer(offer);
       this.#claims.delete(claim);
     }
+    if (sent !== undefined) await sent;
     if (this.#draining) this.#tellIfIdle();
     else if (pauseMs > 0) this.#alarm.setIn(pauseMs);
     else this.wake();
@@ -433,7 +441,8 @@ export class Dispatcher implements CallSlots {
     );
   }
 
-  #take(answer: ClaimAnswer, { linesToServe, heard, askedAtMs }: ClaimUnderWay): void {
+  /** Resolves when all of it goes out; without a promise if it does already. */
+  #take(answer: ClaimAnswer, { linesToServe, heard, askedAtMs }: ClaimUnderWay): Promise<void> | undefined {
     const { claimed, waitingLines, emptied, nextDueAtMs = Infinity, lastProject = this.#afterProject ?? 0 } = answer;
     this.#nextDueAtMs = Math.min(nextDueAtMs, heard.dueAtMs);
     const nowMs = this.#deps.clock.nowMs();
@@ -448,23 +457,36 @@ export class Dispatcher implements CallSlots {
     }
     for (const line of waitingLines) this.#noteLine(line);
     for (const line of heard.waitingLines) this.#lines.add(line);
-    for (const each of claimed) {
-      this.#lines.noteLag(each.message.projectId, nowMs - each.message.notBeforeMs);
-      this.#inFlight.enter(lineTo(each.message), bytesOf(each));
-      this.#tokens.set(each.claimToken, askedAtMs);
-      void this.#attempt(each);
-    }
+    const begun = claimed.map((each) => {
+      const { message, claimToken } = each;
+      this.#lines.noteLag(message.projectId, nowMs - message.notBeforeMs);
+      this.#inFlight.enter(lineTo(message), bytesOf(each));
+      this.#tokens.set(claimToken, askedAtMs);
+      return { claimed: each, together: this.#ends.enter(message.projectId) };
+    });
     this.backlog.noteClaim(linesToServe, claimed);
     this.#claimsMax = claimed.length >= CLAIM_MANY ? Math.min(this.#claimsMax + 1, CLAIMS_MAX) : 1;
+    return this.#send(begun);
+  }
+
+  #send(begun: readonly { claimed: Claimed; together: AttemptsTogether }[]): Promise<void> | undefined {
+    const { clock, endOfTurn } = this.#deps;
+    const slices = new Slices(clock, endOfTurn, SEND_SLICE_MS);
+    const sent = slices.map(begun, ({ claimed, together }) => void this.#attempt(claimed, together));
+    if (!(sent instanceof Promise)) return undefined;
+    this.#pace.noteSending();
+    return sent.then(() => this.#pace.noteSent());
   }
 
   /** The life of one attempt, and of what a call goes on with in it; a call that stays for it makes it. */
-  async #attempt(claimed: Claimed): Promise<void> {
+  async #attempt(claimed: Claimed, together = this.#ends.enter(claimed.message.projectId)): Promise<void> {
     const { clock } = this.#deps;
     const linger = this.#lingers.find(claimed);
-    if (linger) return linger.hand({ claimed, reservedBytes: bytesOf(claimed) });
+    if (linger) {
+      this.#ends.leave(together);
+      return linger.hand({ claimed, reservedBytes: bytesOf(claimed) });
+    }
     const call = this.calls.begin(claimed, clock.elapsedMs);
-    const together = this.#ends.enter(claimed.message.projectId);
     const outcome = await this.#deliver(claimed, call, together.abort.signal);
     this.#ends.leave(together);
     if (call) {
