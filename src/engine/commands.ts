@@ -95,6 +95,11 @@ export interface Engine extends WorkflowCommands {
   ping(): Promise<readonly string[]>;
   /** Whether this worker has the message of this claim. */
   holds(claimToken: ClaimToken): boolean;
-  /** Stops claiming, lets running attempts finish up to `limitMs`, then gives the rest back uncounted. Idempotent. */
+  /**
+   * Begins nothing more, lets running attempts finish up to `limitMs`, then gives the rest back uncounted. This worker still lives for the
+   * others. Idempotent.
+   */
+  quiesce(limitMs: Millis): Promise<void>;
+  /** The same, and then leaves. Idempotent. */
   drain(limitMs: Millis): Promise<void>;
 }

@@ -226,6 +226,7 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
   readonly #intake: Intake;
   readonly #health: IntakeHealth;
   readonly #gate: PublishGate;
+  #quiescing: Promise<void> | undefined;
   #draining: Promise<void> | undefined;
 
   readonly storeOf: Engine['storeOf'];
@@ -481,12 +482,17 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
     while (queue && (await store.queues.emptyQueue({ ...queue, count: EMPTY_PIECE, nowMs: clock.nowMs() })));
   }
 
+  quiesce(limitMs: Millis): Promise<void> {
+    this.#quiescing ??= this.#quiesce(limitMs);
+    return this.#quiescing;
+  }
+
   drain(limitMs: Millis): Promise<void> {
-    this.#draining ??= this.#drain(limitMs);
+    this.#draining ??= this.quiesce(limitMs).then(() => this.#heartbeat?.stop());
     return this.#draining;
   }
 
-  async #drain(limitMs: Millis): Promise<void> {
+  async #quiesce(limitMs: Millis): Promise<void> {
     this.#intake.close();
     this.#heartbeat?.noteDraining();
     await Promise.all([
@@ -499,7 +505,6 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
       this.#watch?.stop(),
     ]);
     await this.#minutes.stop();
-    await this.#heartbeat?.stop();
   }
 
   #acceptContext(projectId: ProjectId): AcceptContext {

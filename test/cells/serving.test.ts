@@ -9,9 +9,10 @@ import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import { DatabaseClock } from '../../src/engine/workers/database-clock.ts';
 import { openCells } from '../../src/server/cells/open.ts';
 import { createStore } from '../../src/store/create.ts';
-import type { Driver } from '../../src/store/driver.ts';
+import type { Driver, Queries } from '../../src/store/driver.ts';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
 import { migrate } from '../../src/store/migrations/index.ts';
+import { moveProject } from '../../src/store/move/project/move-project.ts';
 import { look } from '../../src/store/operations/workers/glance.ts';
 import { SETTINGS } from '../engine/fixtures.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
@@ -77,6 +78,16 @@ class Installation {
     return started;
   }
 
+  /** Moves project 1 to cell 2, while time goes on until all workers have heard of it. */
+  async moveAway(): Promise<void> {
+    const [source, target] = this.databases.map((driver) => onTime(driver, this.clock));
+    if (!(source && target)) throw new Error('there are no two cells');
+    const { moves: directory } = createStore(source);
+    const way = { projectId: 1, fromCell: FIRST_CELL, toCell: 2, mover: 'mover' };
+    await this.clock.hold(moveProject({ ...way, directory, source, target, clock: this.clock }));
+    await this.clock.advanceBy(TIMEOUT_MS / 2);
+  }
+
   /** Cells beside the first that a worker has open. */
   get openedBy(): number[] {
     return this.workers.map(({ opened }) => opened.size);
@@ -90,6 +101,8 @@ class Worker {
   #isDead = false;
   /** Whether what it sends is never answered. */
   hangs = false;
+  /** When what it sends is answered. */
+  answering: Promise<void> = Promise.resolve();
   #engine: Engine | undefined;
   readonly opened = new Set<string>();
   /** Transactions and reads in each database. */
@@ -158,6 +171,7 @@ class Worker {
         const body = Buffer.from(message.body).toString();
         const { times = 0, atMs = this.#at.clock.nowMs() } = this.#at.sent.get(body) ?? {};
         this.#at.sent.set(body, { times: times + 1, atMs });
+        await this.answering;
         return { kind: 'answered', status: 200, header: {}, body: new Uint8Array(0) };
       },
       close: async () => {},
@@ -168,20 +182,35 @@ class Worker {
   #connect(cellId: CellId): Driver {
     const driver = this.#at.databases[cellId - FIRST_CELL];
     if (!driver) throw new StoreUnavailable('there is no such database');
+    let isClosed = false;
     const living = async <T>(work: () => Promise<T>): Promise<T> => {
       if (this.#isDead) return this.#dead.promise;
+      if (isClosed) throw new StoreUnavailable('the database is closed');
       this.calls.set(cellId, (this.calls.get(cellId) ?? 0) + 1);
       const answer = await work();
       return this.#isDead ? this.#dead.promise : answer;
     };
+    const { dialect, transaction, read } = onTime(driver, this.#at.clock);
     return {
-      dialect: driver.dialect,
-      transaction: (work, options) =>
-        living(() => driver.transaction((tx) => work({ ...tx, nowMs: async () => this.#at.clock.wallMs() }), options)),
-      read: (work) => living(() => driver.read(work)),
-      close: async () => {},
+      dialect,
+      transaction: (work, options) => living(() => transaction(work, options)),
+      read: (work) => living(() => read(work)),
+      close: async () => {
+        isClosed = true;
+      },
     };
   }
+}
+
+/** The database, by a clock that is simulated. */
+function onTime(driver: Driver, clock: SimulatedClock): Driver {
+  return {
+    dialect: driver.dialect,
+    transaction: (work, options) =>
+      driver.transaction((tx) => work({ ...tx, nowMs: async () => clock.wallMs() }), options),
+    read: (work) => driver.read(work),
+    close: async () => {},
+  };
 }
 
 it('with few cells each worker opens all of them, and lets them rest while nothing is to be done', async () => {
@@ -287,4 +316,20 @@ it('goes on with the workers that it knew while the directory is away', async ()
     await workers[project % 4]?.publish(project, `${project}`, SECOND_MS);
   await at.clock.advanceBy(2 * TIMEOUT_MS);
   expect([...at.sent.values()].filter(({ times }) => times === 1)).toHaveLength(40);
+});
+
+it('a worker that ends saves what becomes of an attempt in the cell to which its project has moved', async () => {
+  const at = await Installation.open(2);
+  const [leaving] = await at.start(2);
+  const answer = Promise.withResolvers<void>();
+  if (leaving) leaving.answering = answer.promise;
+  await leaving?.publish(1, 'under way', 0);
+  await at.moveAway();
+  void leaving?.engine.drain(TIMEOUT_MS);
+  await at.clock.advanceBy(SECOND_MS); // nothing is left to be done in the cell where the project is now
+  answer.resolve();
+  await at.clock.advanceBy(5 * TIMEOUT_MS);
+  expect(at.sent.get('under way')).toMatchObject({ times: 1 });
+  const left = (queries: Queries) => queries.query('select key from messages');
+  expect(await at.databases[1]?.read(left)).toEqual([]);
 });

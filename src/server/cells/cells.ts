@@ -144,12 +144,20 @@ export class Cells {
     await this.#cellOf(projectId)?.adopted();
   }
 
-  /** As `Engine.drain`, and closes all stores but the first. */
-  async drain(limitMs: Millis): Promise<void> {
+  /** As `Engine.quiesce`. */
+  async quiesce(limitMs: Millis): Promise<void> {
     this.#isClosed = true;
     this.#alarm.cancel();
     const others = [...this.#others.values()];
-    await Promise.all([this.#first.engine.drain(limitMs), ...others.map((cell) => cell.drain(limitMs))]);
+    await Promise.all([this.#first.engine.quiesce(limitMs), ...others.map((cell) => cell.quiesce(limitMs))]);
+  }
+
+  /** As `Engine.drain`, and closes all stores but the first. */
+  async drain(limitMs: Millis): Promise<void> {
+    // What becomes of an attempt whose project has moved is saved in another cell than that of its engine: none is closed before.
+    await this.quiesce(limitMs);
+    const others = [...this.#others.values()];
+    await Promise.all([this.#first.engine.drain(limitMs), ...others.map((cell) => cell.close())]);
   }
 
   /** Undefined: the first. Throws `StoreUnavailable`. */

@@ -14,7 +14,7 @@ type OfProject = Exclude<
   {
     [M in keyof Engine]: Engine[M] extends (projectId: ProjectId, ...rest: never[]) => Promise<unknown> ? M : never;
   }[keyof Engine],
-  'drain' | 'ping'
+  'quiesce' | 'drain' | 'ping'
 >;
 
 /** Those that are carried out in the cell of the project. The type refuses a list in which one is missing. */
@@ -86,6 +86,7 @@ export function engineOver(cells: Cells, clock: Clock): Engine {
     hasCall: (claimToken) => cells.engines.some((engine) => engine.hasCall(claimToken)),
     holds: (claimToken) => cells.hold(claimToken),
     ping: () => ping(cells, clock),
+    quiesce: (limitMs) => cells.quiesce(limitMs),
     drain: (limitMs) => cells.drain(limitMs),
   };
 }

@@ -141,15 +141,19 @@ export class ServedCell {
     await this.#adopting;
   }
 
-  async drain(limitMs: Millis): Promise<void> {
+  /** As `Engine.quiesce`. It is not opened any more. */
+  async quiesce(limitMs: Millis): Promise<void> {
     this.#isClosed = true;
     this.#timer?.cancel();
     await this.#changing;
     await this.#looking;
     await this.#adopting;
-    const { store, engine } = this.#opened ?? {};
-    await engine?.drain(limitMs);
-    await store?.close();
+    await this.#opened?.engine.quiesce(limitMs);
+  }
+
+  /** Once it is quiescent. */
+  async close(): Promise<void> {
+    if (this.#opened) await this.#close(this.#opened, 0);
     await this.#lookAway();
   }
 

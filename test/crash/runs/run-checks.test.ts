@@ -119,8 +119,12 @@ describe('the checks of runs', () => {
 
   it('find a run that ended otherwise than its program must', () => {
     const failed = { states: ['RUN_STARTED', 'RUN_FAILED'] };
-    expect(findings({ logged: failed }).endedWrongly).toEqual(['wfr_1 (waits): RUN_FAILED']);
-    expect(findings({ program: 'refuses' }).endedWrongly).toEqual(['wfr_1 (refuses): RUN_SUCCESS']);
+    expect(findings({ logged: failed }).endedWrongly).toEqual([
+      'wfr_1 (waits, trigger acked, cancel not asked or 404): RUN_FAILED',
+    ]);
+    expect(findings({ program: 'refuses' }).endedWrongly).toEqual([
+      'wfr_1 (refuses, trigger acked, cancel not asked or 404): RUN_SUCCESS',
+    ]);
   });
 
   it('find a failure of which nobody was told, or that the DLQ does not have', () => {

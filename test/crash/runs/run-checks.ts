@@ -93,7 +93,10 @@ function endings(
   for (const run of view.runs) {
     const triggered = book.find(run.runId);
     const end = run.states.at(-1) ?? 'nothing';
-    if (!allowedEnds(run.program, triggered).includes(end)) endedWrongly.push(`${run.runId} (${run.program}): ${end}`);
+    if (!allowedEnds(run.program, triggered).includes(end)) {
+      const asked = triggered && `, trigger ${triggered.trigger}, cancel ${triggered.cancel ?? 'not asked or 404'}`;
+      endedWrongly.push(`${run.runId} (${run.program}${asked ?? ''}): ${end}`);
+    }
     if (end !== 'RUN_SUCCESS') continue;
     const reason = whyNotReturned(run, triggered, stories.get(run.runId));
     if (reason !== undefined) returnedWrongly.push(`${run.runId} (${run.program}): ${reason}: ${run.response}`);
