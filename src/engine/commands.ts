@@ -9,15 +9,19 @@ import type { Page, PageRequest } from './page.ts';
 import type { ProjectStore } from './project-store.ts';
 import type { WorkflowCommands } from './runs/workflows.ts';
 import type { ScheduleCommand } from './schedules/commands.ts';
-import type { UnfinishedFilter } from './unfinished.ts';
+import type { Totals, UnfinishedFilter } from './unfinished.ts';
 
 /** A cell as a worker has it. */
 export interface CellState {
   name: string;
   /** Attempts of this worker under way there. */
   inFlight: number;
-  /** Whether it cannot be reached, as far as is known. */
-  isAway: boolean;
+  /** `resting`: closed until there is something to do. `away`: it could not be opened. `changing`: it is being opened or closed. */
+  state: 'open' | 'resting' | 'changing' | 'away';
+  /** Whether this worker serves it. */
+  isServed: boolean;
+  /** As in `Engine`. Does not open a cell at rest. */
+  readTotals(): Promise<Totals>;
 }
 
 export interface Engine extends WorkflowCommands {
@@ -27,6 +31,8 @@ export interface Engine extends WorkflowCommands {
   readonly retention: { logsMs: Millis; dlqMs: Millis };
   /** Attempts of this worker under way. */
   readonly inFlight: number;
+  /** What is in the store; with several cells, in the first one. Throws `StoreUnavailable`. */
+  readTotals(): Promise<Totals>;
   /** The `count` projects with the most of them, and how many those are. */
   busiestProjects(count: number): [ProjectId, number][];
   /** Workers that live on a database that they share, as far as this one knows; `undefined`: it shares none. */

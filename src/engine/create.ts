@@ -39,7 +39,7 @@ import { ScheduleCommands } from './schedules/commands.ts';
 import { scheduleLoop } from './schedules/loop.ts';
 import type { EngineSettings } from './settings.ts';
 import type { Store } from './stores.ts';
-import type { LiveMessage, UnfinishedFilter } from './unfinished.ts';
+import type { LiveMessage, Totals, UnfinishedFilter } from './unfinished.ts';
 import type { DatabaseClock } from './workers/database-clock.ts';
 import { ALWAYS_OPEN } from './workers/fence.ts';
 import { Heartbeat, type SharedAccounts } from './workers/heartbeat.ts';
@@ -345,6 +345,11 @@ class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
 
   busiestProjects(count: number): [ProjectId, number][] {
     return this.#dispatcher.attempts.busiest(count);
+  }
+
+  readTotals(): Promise<Totals> {
+    const { store, clock } = this.#deps;
+    return store.backlog.readTotals({ nowMs: clock.nowMs() });
   }
 
   get workersAlive(): number | undefined {

@@ -98,8 +98,8 @@ export interface Totals {
   flow: number;
   queue: number;
   active: number;
-  /** Of messages that are due and that no queue and no key holds back. Absent: there are none. */
-  oldestDueAtMs?: Millis;
+  /** How long the oldest of the messages has waited that are due and that no queue and no key holds back; 0 if there is none. */
+  oldestDueMs: Millis;
   /** In the DLQ, workflow runs included. */
   dead: number;
   /** Not ended. */

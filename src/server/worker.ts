@@ -168,7 +168,7 @@ export async function startWorker(config: Config, options: WorkerOptions): Promi
       projectName,
       clock,
       spans,
-      ...(rank === 'first' && { store: { backlog: store.backlog, workers: config.workers } }),
+      ...(rank === 'first' && { workers: config.workers }),
     });
     const { randomBytes } = sealer;
     const tokens = credentials === 'own' ? new StoredTokens({ store, accounts, clock, log, randomBytes }) : undefined;

@@ -12,6 +12,7 @@ import { freshDatabase } from '../support/postgres/shared.ts';
 import { type ServerHere, serveHere } from '../support/server-here.ts';
 import { TcpProxy } from '../support/tcp-proxy.ts';
 import { type Answer, giveCommand } from '../support/waypost-command.ts';
+import { parseExposition, sampleOf } from '../telemetry/metrics/exposition.ts';
 
 let folder: string;
 let databaseUrl: string;
@@ -65,11 +66,16 @@ async function projectWithToken(name: string): Promise<string> {
   return token;
 }
 
-async function publish({ url }: ServerHere, token: string, body: string): Promise<Response> {
+async function publish(
+  { url }: ServerHere,
+  token: string,
+  body: string,
+  headers: Record<string, string> = {},
+): Promise<Response> {
   const { port } = receiver.address() as AddressInfo;
   return fetch(`${url}/v2/publish/http://127.0.0.1:${port}/`, {
     method: 'POST',
-    headers: { authorization: `Bearer ${token}` },
+    headers: { authorization: `Bearer ${token}`, ...headers },
     body,
   });
 }
@@ -256,6 +262,26 @@ describe('while a cell is away', () => {
     await isReceived('goes on');
     const refused = await publish(server, tokens.second, 'refused');
     expect([refused.status, refused.headers.has('retry-after')]).toEqual([503, true]);
+  });
+
+  it('/metrics says so and tells of the others, and tells of it when it is back', async () => {
+    env['WAYPOST_METRICS_ADDRESS'] = '0';
+    const server = await serve();
+    await opened(server, 'second');
+    for (const token of [tokens.first, tokens.second, tokens.second]) {
+      expect((await publish(server, token, 'later', { 'upstash-delay': '1h' })).status).toBe(200);
+    }
+    const told = async (sample: string) =>
+      sampleOf(parseExposition(await (await fetch(server.metricsUrl ?? '')).text()), sample);
+    takeAway();
+    expect(await told('waypost_cell_away{cell="second"}')).toBe(1);
+    expect(await told('waypost_backlog_messages{cell="first",state="scheduled"}')).toBe(1);
+    proxy.pointTo(port);
+    await eventually('the cell is told of', async () => {
+      const scheduled = await told('waypost_backlog_messages{cell="second",state="scheduled"}');
+      return scheduled === 2;
+    });
+    expect(await told('waypost_cell_away{cell="second"}')).toBe(0);
   });
 
   it('a worker starts all the same, and serves it when it is back', async () => {

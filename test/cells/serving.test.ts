@@ -13,6 +13,7 @@ import type { Driver, Queries } from '../../src/store/driver.ts';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
 import { migrate } from '../../src/store/migrations/index.ts';
 import { moveProject } from '../../src/store/move/project/move-project.ts';
+import { readTotals } from '../../src/store/operations/totals.ts';
 import { look } from '../../src/store/operations/workers/glance.ts';
 import { SETTINGS } from '../engine/fixtures.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
@@ -149,6 +150,11 @@ class Worker {
       openCell: async (url) => createStore(this.#connect(Number(url))),
       watchCell: (url) => ({
         look: () => this.#connect(Number(url)).read((queries) => look(queries, clock.wallMs())),
+        readTotals: () =>
+          this.#connect(Number(url)).read(async (queries) => {
+            const args = { nowMs: clock.wallMs() };
+            return readTotals.decode(await readTotals(queries, args), args);
+          }),
         listen: () => {}, // nothing may rest on a notice
         close: async () => {},
       }),
@@ -241,6 +247,31 @@ it('a cell at rest is opened before a message is due that was published long ago
   await at.clock.advanceBy(600 * SECOND_MS);
   const { times, atMs = 0 } = at.sent.get('later') ?? {};
   expect([times, atMs - dueAtMs]).toEqual([1, expect.closeTo(0, -2)]);
+});
+
+it('what is in a cell at rest is told without opening it', async () => {
+  const at = await Installation.open(3);
+  const [one, other] = await at.start(2);
+  await one?.publish(2, 'later', 600 * SECOND_MS);
+  const told = async (worker: Worker | undefined) =>
+    Promise.all(
+      (worker?.engine.cells ?? []).map(async (cell) => {
+        const { scheduled } = await at.clock.hold(cell.readTotals());
+        return [cell.name, cell.state, scheduled];
+      }),
+    );
+  expect(await told(one)).toEqual([
+    ['cell 1', 'open', 0],
+    ['cell 2', 'open', 1],
+    ['cell 3', 'open', 0],
+  ]);
+  await at.clock.advanceBy(2 * QUIET_MS);
+  expect(await told(other)).toEqual([
+    ['cell 1', 'open', 0],
+    ['cell 2', 'resting', 1],
+    ['cell 3', 'resting', 0],
+  ]);
+  expect(at.openedBy).toEqual([0, 0]);
 });
 
 it('many cells are divided: each is served by two of the workers, and the others do not touch it', async () => {

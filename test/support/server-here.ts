@@ -5,6 +5,7 @@ import { startServer } from '../../src/server/server.ts';
 
 export interface ServerHere {
   url: string;
+  metricsUrl: string | undefined;
   /** What its log says so far. */
   events: { level: string; event: string; [field: string]: unknown }[];
   stop(): Promise<unknown>;
@@ -30,5 +31,5 @@ export async function serveHere(args: readonly string[], env: Record<string, str
     },
     isStoreInline: true,
   });
-  return { url: server.url, events, stop: () => server.stop(0) };
+  return { url: server.url, metricsUrl: server.metricsUrl, events, stop: () => server.stop(0) };
 }

@@ -1,5 +1,5 @@
 /** One engine for the API over those of all cells: each command goes to the cell of its project. */
-import type { Engine } from '../../engine/commands.ts';
+import type { CellState, Engine } from '../../engine/commands.ts';
 import type { ProjectId } from '../../engine/model.ts';
 import type { Clock } from '../../engine/ports.ts';
 import type { ProjectStore } from '../../engine/project-store.ts';
@@ -14,7 +14,7 @@ type OfProject = Exclude<
   {
     [M in keyof Engine]: Engine[M] extends (projectId: ProjectId, ...rest: never[]) => Promise<unknown> ? M : never;
   }[keyof Engine],
-  'quiesce' | 'drain' | 'ping'
+  'quiesce' | 'drain' | 'ping' | 'readTotals'
 >;
 
 /** Those that are carried out in the cell of the project. The type refuses a list in which one is missing. */
@@ -55,6 +55,7 @@ const OF_PROJECT: Readonly<Record<OfProject, true>> = {
 
 export function engineOver(cells: Cells, clock: Clock): Engine {
   const ofProject = Object.keys(OF_PROJECT).map((name) => [name, carryOut(cells, name as OfProject)]);
+  const readTotals = () => cells.first.readTotals();
   return {
     ...(Object.fromEntries(ofProject) as Pick<Engine, OfProject>),
     checkAdmission: (projectId) => cells.openedOf(projectId)?.engine.checkAdmission(projectId),
@@ -76,12 +77,13 @@ export function engineOver(cells: Cells, clock: Clock): Engine {
       return cells.first.otherWorkers;
     },
     get cells() {
-      const states = [...cells.others].map(({ name, opened, isAway }) => ({
-        ...{ name, inFlight: opened?.engine.inFlight ?? 0, isAway },
-      }));
-      if (states.length === 0) return states;
-      return [{ name: cells.firstName, inFlight: cells.first.inFlight, isAway: false }, ...states];
+      const others = [...cells.others];
+      if (others.length === 0) return [];
+      const { inFlight } = cells.first;
+      const first: CellState = { name: cells.firstName, inFlight, state: 'open', isServed: true, readTotals };
+      return [first, ...others];
     },
+    readTotals,
     cellOf: (projectId) => cells.nameOf(projectId),
     hasCall: (claimToken) => cells.engines.some((engine) => engine.hasCall(claimToken)),
     holds: (claimToken) => cells.hold(claimToken),

@@ -5,11 +5,12 @@
  */
 import type { Sealer } from '../../accounts/accounts.ts';
 import { unseal } from '../../config/sealing.ts';
-import type { Engine } from '../../engine/commands.ts';
+import type { CellState, Engine } from '../../engine/commands.ts';
 import type { Millis, ProjectId, WorkerId } from '../../engine/model.ts';
 import type { Clock, EventLog, Timer } from '../../engine/ports.ts';
 import { StoreUnavailable } from '../../engine/store-errors.ts';
 import type { Cell, Project, Store } from '../../engine/stores.ts';
+import type { Totals } from '../../engine/unfinished.ts';
 import { within } from '../../engine/within.ts';
 import { messageOf, type OpenCell, type WatchCell } from '../../operations/open-store.ts';
 
@@ -46,7 +47,7 @@ const REST_MAX_MS = 3_600_000;
 /** Nothing is under way when a cell goes to rest, as far as is known. What begins at that moment has so long. */
 const ENDING_MS = 10_000;
 
-export class ServedCell {
+export class ServedCell implements CellState {
   readonly cell: Cell;
   readonly #options: ServedCellOptions;
   #opened: Opened | undefined;
@@ -87,6 +88,31 @@ export class ServedCell {
   /** Whether its projects are refused, as far as is known. */
   get isAway(): boolean {
     return this.#isAway || (this.#isServed && !this.#opened && this.#restsSinceMs === undefined);
+  }
+
+  get isServed(): boolean {
+    return this.#isServed;
+  }
+
+  get state(): CellState['state'] {
+    if (this.#opened) return 'open';
+    if (this.isAway) return 'away';
+    return this.#changing === undefined ? 'resting' : 'changing';
+  }
+
+  get inFlight(): number {
+    return this.#opened?.engine.inFlight ?? 0;
+  }
+
+  async readTotals(): Promise<Totals> {
+    if (this.#opened) return this.#opened.engine.readTotals();
+    try {
+      const totals = await this.#watch?.readTotals();
+      if (totals) return totals;
+    } catch (error) {
+      throw new StoreUnavailable(messageOf(error), { cause: error });
+    }
+    throw new StoreUnavailable(`the cell "${this.name}" is closed`);
   }
 
   /** Whether this worker serves it. To be called again and again: each time it is looked at, opened, or put to rest. */
@@ -244,7 +270,7 @@ export class ServedCell {
 
   /** Whether all that this worker has there may wait until somebody looks. */
   #mayRest(): boolean {
-    return this.#isQuiet && this.#opened?.engine.inFlight === 0;
+    return this.#isQuiet && this.inFlight === 0;
   }
 
   async #look(): Promise<void> {

@@ -33,7 +33,7 @@ const COUNTS = {
   dead: { text: counting('from dead') },
   runs: { text: counting(`from runs where state = ${RUN_STATE.RUN_STARTED}`) },
   waiters: { text: counting('from waiters') },
-} satisfies Record<keyof Omit<Totals, 'oldestDueAtMs' | 'storage'>, { text: string; isTimed?: true }>;
+} satisfies Record<keyof Omit<Totals, 'oldestDueMs' | 'storage'>, { text: string; isTimed?: true }>;
 
 interface Rows {
   counts: Record<keyof typeof COUNTS, Row | undefined>;
@@ -60,7 +60,7 @@ function decodeTotals({ counts, storage }: Rows, { nowMs }: { nowMs: Millis }): 
   const counted = Object.entries(counts).map(([name, row]) => [name, row?.counted ?? 0]);
   return {
     ...(Object.fromEntries(counted) as Record<keyof Rows['counts'], number>),
-    ...(dueMs.length > 0 && { oldestDueAtMs: Math.min(nowMs, ...dueMs) }),
+    oldestDueMs: nowMs - Math.min(nowMs, ...dueMs),
     storage: { bytes: storage?.bytes ?? 0, ...(storage?.unused != null && { unusedBytes: storage.unused }) },
   };
 }

@@ -11,8 +11,10 @@ export interface Told {
   type: 'counter' | 'gauge' | 'histogram';
   /** How the numbers of several workers become one. */
   aggregator: 'sum' | 'max';
-  values: { value: number; labels: Record<string, string | number>; metricName?: string }[];
+  values: Samples;
 }
+
+export type Samples = { value: number; labels: Record<string, string | number>; metricName?: string }[];
 
 export type Reading = readonly Told[];
 
@@ -29,6 +31,8 @@ const UNLABELLED = '';
 export class Instruments {
   /** Of counters and gauges, by label. A gauge has no number until it is known, and where another worker tells it. */
   readonly #numbers = new Map<MetricName, Map<string, number>>();
+  /** Of gauges whose labels are names. */
+  readonly #samples = new Map<MetricName, Samples>();
   readonly #distributions = new Map<MetricName, Distribution>();
 
   constructor() {
@@ -56,8 +60,8 @@ export class Instruments {
   }
 
   /** All numbers of a gauge whose labels are names. */
-  setAll(name: NameOf<'gauge'>, numbers: ReadonlyMap<string, number>): void {
-    this.#numbers.set(name, new Map(numbers));
+  setAll(name: NameOf<'gauge'>, samples: Samples): void {
+    this.#samples.set(name, samples);
   }
 
   observe(name: NameOf<'histogram'>, value: number): void {
@@ -79,12 +83,12 @@ export class Instruments {
         help: metric.meaning,
         type: metric.kind,
         aggregator: of === 'worker' ? 'sum' : 'max',
-        values: distribution ? samplesOf(name, distribution) : this.#samplesOf(name),
+        values: distribution ? samplesOf(name, distribution) : (this.#samples.get(name) ?? this.#samplesOf(name)),
       };
     });
   }
 
-  #samplesOf(name: MetricName): Told['values'] {
+  #samplesOf(name: MetricName): Samples {
     const { label } = METRICS[name] as { label?: { name: string } };
     return [...this.#numbersOf(name)].map(([key, value]) => ({ value, labels: label ? { [label.name]: key } : {} }));
   }
@@ -95,7 +99,7 @@ export class Instruments {
 }
 
 /** Each bucket has what is below its bound, so that of the buckets before it too. */
-function samplesOf(name: MetricName, { bounds, counts, sum }: Distribution): Told['values'] {
+function samplesOf(name: MetricName, { bounds, counts, sum }: Distribution): Samples {
   let below = 0;
   const buckets = counts.map((count, index) => {
     below += count;

@@ -1,69 +1,117 @@
 /**
- * What only the store knows is read when it is asked for, and not more often than each few seconds: an idle server reads
+ * What only a store knows is read when it is asked for, and not more often than each few seconds: an idle server reads
  * nothing (P12), and however often it is asked, the store has little to do.
  */
+import type { CellState } from '../../engine/commands.ts';
 import type { Millis } from '../../engine/model.ts';
 import type { Clock } from '../../engine/ports.ts';
 import { StoreUnavailable } from '../../engine/store-errors.ts';
 import type { Totals } from '../../engine/unfinished.ts';
+import { within } from '../../engine/within.ts';
 
 /** Shorter than the usual intervals of Prometheus, so that each of its requests brings new numbers. */
 const EVERY_MS = 4_000;
 
+/** Whoever changes something in a cell at rest opens it, and tells of it too. */
+const EVERY_AT_REST_MS = 60_000;
+
 /** A store that takes longer is not waited for: what is known is told, with its age. */
 const WAIT_MS = 1_000;
 
+/** Cells share the connections to their server with all else that is done there. */
+const AT_ONCE = 4;
+
+/** A store to tell of: the only one, or that of a cell. */
+export type Source = Pick<CellState, 'state' | 'readTotals'> & { readonly name?: string };
+
 export interface Sample {
+  /** Absent: there is only one. */
+  cell?: string;
   totals: Totals;
-  /** The time for which it holds. */
-  nowMs: Millis;
-  /** The same as `elapsedMs` counts. */
+  /** As `elapsedMs` counts. */
   takenAtMs: Millis;
 }
 
 export class Sampler {
-  readonly #readTotals: () => Promise<Totals>;
+  readonly #sources: () => Source[];
   readonly #clock: Clock;
-  #latest: Sample | undefined;
-  #reading: Promise<void> | undefined;
+  #stores = new Map<string | undefined, StoreSampler>();
+  #refreshing: Promise<void> | undefined;
 
-  constructor(readTotals: () => Promise<Totals>, clock: Clock) {
-    this.#readTotals = readTotals;
+  constructor(sources: () => Source[], clock: Clock) {
+    this.#sources = sources;
     this.#clock = clock;
   }
 
-  /** The latest that the store has answered; `undefined`: it never did. */
+  /** The latest of each store that has ever answered. */
+  get latest(): Sample[] {
+    return [...this.#stores.values()].flatMap(({ latest }) => latest ?? []);
+  }
+
+  /** Whether the store did not answer when it was last asked, or takes too long. */
+  isAway(name: string): boolean {
+    return this.#stores.get(name)?.isAway === true;
+  }
+
+  /** Takes samples where the latest is old. Resolves when they are taken, or when a store takes too long. */
+  async refresh(): Promise<void> {
+    const known = this.#stores;
+    const sources = this.#sources();
+    this.#stores = new Map(sources.map(({ name }) => [name, known.get(name) ?? new StoreSampler(this.#clock)]));
+    this.#refreshing ??= this.#refreshAll(sources).finally(() => {
+      this.#refreshing = undefined;
+    });
+    await within(this.#clock, WAIT_MS, this.#refreshing);
+  }
+
+  /** A few at a time. One that takes long is left to itself, and holds up no other. */
+  async #refreshAll(sources: readonly Source[]): Promise<void> {
+    const left = [...sources];
+    const refreshSome = async () => {
+      for (let source = left.shift(); source; source = left.shift()) {
+        const store = this.#stores.get(source.name);
+        if (store) await within(this.#clock, WAIT_MS, store.refresh(source));
+      }
+    };
+    await Promise.all(Array.from({ length: AT_ONCE }, refreshSome));
+  }
+}
+
+class StoreSampler {
+  readonly #clock: Clock;
+  #latest: Sample | undefined;
+  /** Of what is not answered yet, as `elapsedMs` counts. */
+  #askedAtMs: Millis | undefined;
+  #hasFailed = false;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
   get latest(): Sample | undefined {
     return this.#latest;
   }
 
-  /** Takes a sample if the latest is old. Resolves when it is taken, or when the store takes too long. */
-  async refresh(): Promise<void> {
-    const { elapsedMs } = this.#clock;
-    if (this.#latest && elapsedMs - this.#latest.takenAtMs < EVERY_MS) return;
-    this.#reading ??= this.#read().finally(() => {
-      this.#reading = undefined;
-    });
-    await this.#orImpatience(this.#reading);
+  get isAway(): boolean {
+    return this.#hasFailed || (this.#askedAtMs !== undefined && this.#clock.elapsedMs - this.#askedAtMs >= WAIT_MS);
   }
 
-  async #read(): Promise<void> {
-    const nowMs = this.#clock.nowMs();
+  /** One that was not answered in time is not asked again, nor waited for, until its answer comes. */
+  async refresh(source: Source): Promise<void> {
+    if (this.#askedAtMs !== undefined || source.state === 'changing' || source.state === 'away') return;
     const takenAtMs = this.#clock.elapsedMs;
+    const everyMs = source.state === 'resting' ? EVERY_AT_REST_MS : EVERY_MS;
+    if (this.#latest && takenAtMs - this.#latest.takenAtMs < everyMs) return;
+    this.#askedAtMs = takenAtMs;
     try {
-      this.#latest = { totals: await this.#readTotals(), nowMs, takenAtMs };
+      const totals = await source.readTotals();
+      this.#latest = { ...(source.name !== undefined && { cell: source.name }), totals, takenAtMs };
+      this.#hasFailed = false;
     } catch (error) {
-      if (!(error instanceof StoreUnavailable)) throw error; // the age of the latest sample says the rest
+      if (!(error instanceof StoreUnavailable)) throw error;
+      this.#hasFailed = true;
+    } finally {
+      this.#askedAtMs = undefined;
     }
-  }
-
-  async #orImpatience(reading: Promise<void>): Promise<void> {
-    let resume = () => {};
-    const impatience = new Promise<void>((resolve) => {
-      resume = resolve;
-    });
-    const timer = this.#clock.startTimer(WAIT_MS, resume);
-    await Promise.race([reading, impatience]);
-    timer.cancel();
   }
 }

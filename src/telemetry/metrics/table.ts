@@ -14,8 +14,11 @@ interface About {
 type Metric = About &
   (
     | { readonly kind: 'counter'; readonly of?: 'process' }
-    /** `of` the worker: they are added up. Of the process or the store: each worker that tells them tells the same. */
-    | { readonly kind: 'gauge'; readonly of: 'worker' | 'process' | 'store' }
+    /**
+     * `of` the worker: they are added up. Of the process or a cell: each worker that tells them tells the same. Those of a cell
+     * have its name as the label `cell` where there are several.
+     */
+    | { readonly kind: 'gauge'; readonly of: 'worker' | 'process' | 'cell' }
     /** Upper bounds of the buckets, in the unit of its name. */
     | { readonly kind: 'histogram'; readonly buckets: readonly number[] }
   );
@@ -111,11 +114,11 @@ export const METRICS = {
     of: 'process',
     label: { name: 'cell', values: [] },
     meaning:
-      'Whether a worker could not open the cell when it last tried, as 1 or 0; no series while there is only one.',
+      'Whether a worker could not reach the cell when it last tried, as 1 or 0; no series while there is only one.',
   },
   waypost_workers: {
     kind: 'gauge',
-    of: 'store',
+    of: 'process',
     meaning:
       'Workers that live: those of the process or, on PostgreSQL, all on the database as its first worker last heard.',
   },
@@ -130,32 +133,32 @@ export const METRICS = {
     buckets: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000],
     meaning: 'Commands in a batch: the more there are, the busier the store.',
   },
-  waypost_store_bytes: { kind: 'gauge', of: 'store', meaning: 'Size of the database, without its log of writes.' },
+  waypost_store_bytes: { kind: 'gauge', of: 'cell', meaning: 'Size of the database, without its log of writes.' },
   waypost_store_unused_bytes: {
     kind: 'gauge',
-    of: 'store',
+    of: 'cell',
     meaning: 'Of these, what is free for new rows; absent where the database does not say.',
   },
 
   waypost_backlog_messages: {
     kind: 'gauge',
-    of: 'store',
+    of: 'cell',
     label: { name: 'state', values: ['scheduled', 'due', 'origin', 'flow', 'queue', 'project', 'active'] },
     meaning:
       'Unfinished messages by what they wait for: their time, a worker, their endpoint, their flow-control key, their queue, their project, the end of an attempt.',
   },
   waypost_oldest_due_seconds: {
     kind: 'gauge',
-    of: 'store',
+    of: 'cell',
     meaning:
       'How long the oldest due message has waited that neither a queue nor a flow-control key holds back; 0 if there is none.',
   },
-  waypost_dlq_entries: { kind: 'gauge', of: 'store', meaning: 'Messages and workflow runs in the DLQ.' },
-  waypost_runs_active: { kind: 'gauge', of: 'store', meaning: 'Workflow runs that have not ended.' },
-  waypost_waiters: { kind: 'gauge', of: 'store', meaning: 'Waits of workflow runs for an event.' },
+  waypost_dlq_entries: { kind: 'gauge', of: 'cell', meaning: 'Messages and workflow runs in the DLQ.' },
+  waypost_runs_active: { kind: 'gauge', of: 'cell', meaning: 'Workflow runs that have not ended.' },
+  waypost_waiters: { kind: 'gauge', of: 'cell', meaning: 'Waits of workflow runs for an event.' },
   waypost_sample_age_seconds: {
     kind: 'gauge',
-    of: 'store',
+    of: 'cell',
     meaning:
       'How old the numbers of the backlog, the DLQ, the runs and the size of the database are; when it grows, the store does not answer.',
   },

@@ -1,12 +1,12 @@
 /** What one worker counts and shows: it hears of what happens, and looks at the rest when it is asked. */
 import { type EventLoopUtilization, monitorEventLoopDelay, performance } from 'node:perf_hooks';
 import { getHeapStatistics } from 'node:v8';
-import type { Engine } from '../../engine/commands.ts';
+import type { CellState, Engine } from '../../engine/commands.ts';
 import type { Change, Claimed, Millis, NewMessage, Outcome, ProjectId } from '../../engine/model.ts';
 import type { Clock, EndedRun, Machine, Metrics } from '../../engine/ports.ts';
-import type { BacklogStore } from '../../engine/stores.ts';
 import { Instruments, type Reading } from './instruments.ts';
-import { Sampler } from './sampler.ts';
+import { type Sample, Sampler, type Source } from './sampler.ts';
+import type { NameOf } from './table.ts';
 
 /** Its timer is the only work that an idle server does for the metrics. */
 const LOOP_DELAY_RESOLUTION_MS = 50;
@@ -16,17 +16,13 @@ const PROJECTS_MAX = 20;
 
 /** What is known once the worker is put together. */
 export interface Watched {
-  engine: Pick<Engine, 'inFlight' | 'busiestProjects' | 'workersAlive' | 'cells'>;
+  engine: Pick<Engine, 'inFlight' | 'busiestProjects' | 'workersAlive' | 'cells' | 'readTotals'>;
   projectName: (projectId: ProjectId) => string;
   clock: Clock;
   /** Present where traces are collected. */
   spans?: { counts: Readonly<Record<'exported' | 'dropped', number>> } | undefined;
-  /** Present in the worker that tells of the store. */
-  store?: {
-    backlog: Pick<BacklogStore, 'readTotals'>;
-    /** Workers of this process, where they are all that use the store. */
-    workers: number;
-  };
+  /** Present in the first worker of a process: so many it has. Others tell of stores only where the first may not serve all. */
+  workers?: number;
 }
 
 export class WorkerMetrics implements Metrics {
@@ -45,8 +41,7 @@ export class WorkerMetrics implements Metrics {
   /** From now on the gauges tell of `watched`. */
   watch(watched: Watched): void {
     this.#watched = watched;
-    const { store, clock } = watched;
-    if (store) this.#sampler = new Sampler(() => store.backlog.readTotals({ nowMs: clock.nowMs() }), clock);
+    this.#sampler = new Sampler(() => sourcesOf(watched), watched.clock);
   }
 
   close(): void {
@@ -129,35 +124,61 @@ export class WorkerMetrics implements Metrics {
     if (this.#watched) this.#lookAt(this.#watched);
   }
 
-  #lookAt({ engine, projectName, store, clock, spans }: Watched): void {
+  #lookAt({ engine, projectName, workers, clock, spans }: Watched): void {
     const to = this.#instruments;
     if (spans) {
       to.set('waypost_spans_total', spans.counts.exported, 'exported');
       to.set('waypost_spans_total', spans.counts.dropped, 'dropped');
     }
     to.set('waypost_in_flight', engine.inFlight);
-    const busiest = engine.busiestProjects(PROJECTS_MAX).map(([id, count]) => [projectName(id), count] as const);
-    to.setAll('waypost_in_flight_by_project', new Map(busiest));
-    to.setAll('waypost_in_flight_by_cell', new Map(engine.cells.map(({ name, inFlight }) => [name, inFlight])));
-    to.setAll('waypost_cell_away', new Map(engine.cells.map(({ name, isAway }) => [name, isAway ? 1 : 0])));
-    if (!store) return;
-    to.set('waypost_workers', engine.workersAlive ?? store.workers);
-    const sample = this.#sampler?.latest;
-    if (!sample) return;
-    const { totals, takenAtMs } = sample;
-    const { oldestDueAtMs, dead, runs, waiters, storage, ...backlog } = totals;
-    for (const [state, count] of Object.entries(backlog) as [keyof typeof backlog, number][]) {
-      to.set('waypost_backlog_messages', count, state);
-    }
-    const oldestMs = oldestDueAtMs === undefined ? 0 : sample.nowMs - oldestDueAtMs;
-    to.set('waypost_oldest_due_seconds', oldestMs / 1_000);
-    to.set('waypost_dlq_entries', dead);
-    to.set('waypost_runs_active', runs);
-    to.set('waypost_waiters', waiters);
-    to.set('waypost_store_bytes', storage.bytes);
-    if (storage.unusedBytes !== undefined) to.set('waypost_store_unused_bytes', storage.unusedBytes);
-    to.set('waypost_sample_age_seconds', (clock.elapsedMs - takenAtMs) / 1_000);
+    const busiest = engine.busiestProjects(PROJECTS_MAX);
+    const byProject = busiest.map(([id, value]) => ({ value, labels: { project: projectName(id) } }));
+    to.setAll('waypost_in_flight_by_project', byProject);
+    const byCell = engine.cells.map(({ name: cell, inFlight: value }) => ({ value, labels: { cell } }));
+    to.setAll('waypost_in_flight_by_cell', byCell);
+    const isAway = ({ name, state }: CellState) => state === 'away' || this.#sampler?.isAway(name);
+    const away = engine.cells.map((cell) => ({ value: isAway(cell) ? 1 : 0, labels: { cell: cell.name } }));
+    to.setAll('waypost_cell_away', away);
+    if (workers !== undefined) to.set('waypost_workers', engine.workersAlive ?? workers);
+    this.#lookAtStores(this.#sampler?.latest ?? [], clock);
   }
+
+  #lookAtStores(samples: readonly Sample[], clock: Clock): void {
+    const tell = (name: NameOf<'gauge'>, read: (sample: Sample) => number | undefined): void => {
+      const told = samples.flatMap((sample) => {
+        const value = read(sample);
+        return value === undefined ? [] : [{ value, labels: labelsOf(sample) }];
+      });
+      this.#instruments.setAll(name, told);
+    };
+    const backlog = samples.flatMap((sample) => {
+      const { oldestDueMs, dead, runs, waiters, storage, ...counts } = sample.totals;
+      return Object.entries(counts).map(([state, value]) => ({ value, labels: { ...labelsOf(sample), state } }));
+    });
+    this.#instruments.setAll('waypost_backlog_messages', backlog);
+    tell('waypost_oldest_due_seconds', ({ totals }) => totals.oldestDueMs / 1_000);
+    tell('waypost_dlq_entries', ({ totals }) => totals.dead);
+    tell('waypost_runs_active', ({ totals }) => totals.runs);
+    tell('waypost_waiters', ({ totals }) => totals.waiters);
+    tell('waypost_store_bytes', ({ totals }) => totals.storage.bytes);
+    tell('waypost_store_unused_bytes', ({ totals }) => totals.storage.unusedBytes);
+    tell('waypost_sample_age_seconds', ({ takenAtMs }) => (clock.elapsedMs - takenAtMs) / 1_000);
+  }
+}
+
+/** Where each worker serves all cells, one of the process tells of them. */
+function sourcesOf({ engine, workers }: Watched): Source[] {
+  const isFirst = workers !== undefined;
+  const { cells } = engine;
+  if (cells.length === 0) {
+    return isFirst ? [{ state: 'open', readTotals: () => engine.readTotals() }] : [];
+  }
+  const served = cells.filter(({ isServed }) => isServed);
+  return isFirst || served.length < cells.length ? served : [];
+}
+
+function labelsOf({ cell }: Sample): { cell?: string } {
+  return cell === undefined ? {} : { cell };
 }
 
 type StatusClass = '2xx' | '3xx' | '4xx' | '5xx';

@@ -22,6 +22,18 @@ it.each(Object.entries(QUERIES))('%s asks for what there is', (_file, expression
   expect(wrong.map(([text]) => text)).toEqual([]);
 });
 
+it.each(Object.entries(QUERIES))(
+  '%s takes the numbers of a cell by cell: several processes tell the same',
+  (_file, expressions) => {
+    const ofCell = listMetrics().filter(({ metric }) => metric.kind === 'gauge' && metric.of === 'cell');
+    const names = ofCell.map(({ name }) => name).join('|');
+    const used = expressions.flatMap((text) => [...text.matchAll(new RegExp(`(.*?)\\b(?:${names})\\b`, 'g'))]);
+    expect(used.length).toBeGreaterThan(1);
+    const wrong = used.filter(([, before = '']) => before !== '' && !/max by \(cell(, \w+)?\) \($/.test(before));
+    expect(wrong.map(([text]) => text)).toEqual([]);
+  },
+);
+
 it('the dashboard shows every metric', () => {
   const shown = QUERIES['dashboard.json'].join('\n');
   expect(listMetrics().filter(({ name }) => !shown.includes(name))).toEqual([]);

@@ -7,10 +7,12 @@ import { listMetrics } from '../../../src/telemetry/metrics/table.ts';
 const UNITS: Readonly<Record<string, string>> = { seconds: 'seconds', bytes: 'bytes' };
 
 export function metricsPage(): string {
-  const rows = listMetrics().map(({ name, metric: { kind, label, meaning } }) => {
+  const rows = listMetrics().map(({ name, metric }) => {
+    const { kind, label, meaning } = metric;
     const values = label?.values.map((value) => `\`${value}\``).join(' ') ?? '';
-    const labels = label ? `\`${label.name}\`${values === '' ? '' : `: ${values}`}` : '';
-    return `| \`${name}\` | ${kind} | ${unitOf(name)} | ${labels} | ${meaning} |`;
+    const labels = label ? [`\`${label.name}\`${values === '' ? '' : `: ${values}`}`] : [];
+    if (kind === 'gauge' && metric.of === 'cell') labels.push('`cell`, of several');
+    return `| \`${name}\` | ${kind} | ${unitOf(name)} | ${labels.join('; ')} | ${meaning} |`;
   });
   const ofProject = PROJECT_METRICS.map(({ name, label, meaning, read }) => {
     const none = { count: 0, isAtLeast: false };
@@ -44,10 +46,15 @@ curl -sSf http://127.0.0.1:9464/metrics
 - **Several workers in one process** (\`WAYPOST_WORKERS\`) answer together: their counters are added up.
 - **Several processes on PostgreSQL** are asked one by one, each at its own address. Counters, histograms, \`waypost_in_flight\` and what tells of the process
   are of that process: add them up, as with \`sum(rate(waypost_attempts_total[5m]))\`. The backlog, the DLQ, the runs, the size of the database and
-  \`waypost_workers\` are of the whole database, the same from each: take \`max(waypost_backlog_messages) by (state)\`.
-- **Several [cells](scaling.md#cells)**: those numbers of the database are of the first cell alone; what is in the others, \`waypost cells --json\` tells.
+  \`waypost_workers\` are of the whole database, the same from each: take the largest.
+- **Several [cells](scaling.md#cells)**: the numbers of the database are told for each cell that a worker of the process serves, with its name as the label \`cell\`. So
+  take the largest of each cell, and then add up: \`sum by (state) (max by (cell, state) (waypost_backlog_messages))\`. That is right for one cell too,
+  which has no such label. Do not add up \`waypost_store_bytes\`: cells that are schemas of one database tell its size each. \`waypost_workers\` has no
+  such label: every worker counts in the first cell.
 - **The backlog is a sample**, taken when somebody asks and at most once in four seconds; \`waypost_sample_age_seconds\` is its age. A server that
-  nobody asks reads nothing. Of each kind ${COUNTED_OF_ALL_MAX.toLocaleString('en')} are counted at most: that number means as many or more.
+  nobody asks reads nothing. A cell at rest is read at most once a minute, and not opened for it. A database that takes longer than a second is not waited
+  for, and one that is away not asked: what was known of it is told, with its age, and of others what they say now. Of each
+  kind ${COUNTED_OF_ALL_MAX.toLocaleString('en')} are counted at most: that number means as many or more.
 - **Counters begin at 0** when a process starts; Prometheus makes rates of them all the same.
 
 [A configuration](../deploy/prometheus/prometheus.yaml) of Prometheus, [rules for alerts](../deploy/prometheus/alerts.yaml),

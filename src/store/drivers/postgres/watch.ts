@@ -1,5 +1,7 @@
 /** A look from time to time at a store that is not open, over the connections of those that are. */
 import type { CellLook } from '../../../engine/stores.ts';
+import type { Totals } from '../../../engine/unfinished.ts';
+import { readTotals } from '../../operations/totals.ts';
 import { look } from '../../operations/workers/glance.ts';
 import { PostgresDriver, type PostgresDriverOptions } from './driver.ts';
 import { channelOf } from './notices.ts';
@@ -15,6 +17,8 @@ export interface WatchOptions extends Omit<PostgresDriverOptions, 'pool'> {
 export interface CellWatch {
   /** Throws `StoreUnavailable`, and what the database throws where there is no store. */
   look(): Promise<CellLook>;
+  /** As `look`. */
+  readTotals(): Promise<Totals>;
   /**
    * From now on `listener` is told when somebody says that something is due there, or may have said so unheard. Not
    * while the store is open here: it listens itself.
@@ -30,6 +34,8 @@ export function watchPostgresStore({ servers, listenUrl, ...options }: WatchOpti
   let isListening = false;
   return {
     look: () => driver.readNow(look),
+    readTotals: () =>
+      driver.readNow(async (queries, nowMs) => readTotals.decode(await readTotals(queries, { nowMs }), { nowMs })),
     listen(listener) {
       isListening = true;
       listening?.add(channel, { hear: listener, noteGap: listener });
