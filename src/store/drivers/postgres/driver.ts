@@ -1,9 +1,4 @@
-/**
- * The interface to PostgreSQL: transactions of several workers at once, each on a connection of its own.
- *
- * Statements that only write are sent without waiting for earlier answers. A commit is sent when the answers to all
- * reads are known. If a statement fails, the server rolls back everything, whatever was sent after it.
- */
+/** The interface to PostgreSQL: transactions of several workers at once, each on a connection of its own. */
 import type pg from 'pg';
 import type { PoolClient } from 'pg';
 import type { Clock } from '../../../engine/ports.ts';
@@ -12,23 +7,20 @@ import { within } from '../../../engine/within.ts';
 import {
   type Driver,
   LockNotFree,
-  type NumberSequence,
   type Queries,
   type SqlDialect,
   type SqlParam,
-  type SqlValue,
   type Transaction,
   type TransactionOptions,
 } from '../../driver.ts';
-import { takeNumbers } from '../../numbers.ts';
-import { columnArray } from './arrays.ts';
-import { type BulkStatement, BulkStatements } from './bulk.ts';
+import { lastOf, withOthers } from './answers.ts';
+import { BulkStatements } from './bulk.ts';
 import { type ConnectionOptions, Connections } from './connections.ts';
-import { classify, isAnswer, isConflict, isConsequence, isIdleEnd } from './failures.ts';
+import { classify, isAnswer, isConflict, isIdleEnd } from './failures.ts';
 import { HOT, LOGS_BY_DAY, PASSING } from './layout.ts';
-import { RESERVE, RESERVE_AT } from './numbers.ts';
 import { placeOf } from './pool.ts';
 import { askSession, type Session, type SessionOptions, type TransactionName } from './session.ts';
+import { PostgresTransaction } from './transaction.ts';
 
 interface Begun {
   session: Session;
@@ -323,143 +315,6 @@ export class PostgresDriver implements Driver {
   }
 }
 
-/** What a transaction gets from its driver. */
-interface OfDriver {
-  session: Session;
-  bulk: BulkStatements;
-  nowMs: (() => number) | undefined;
-}
-
-class PostgresTransaction implements Transaction {
-  readonly #client: PoolClient;
-  readonly #connections: Connections;
-  readonly #bulk: BulkStatements;
-  readonly #session: Session;
-  #begun: Promise<pg.QueryResult<TransactionName>> | undefined;
-  readonly nowMs: Transaction['nowMs'];
-  readonly #sent: Promise<unknown>[] = [];
-  #isHeld = false;
-  /** The first failure of the noted statements. */
-  failure: unknown;
-
-  constructor(client: PoolClient, connections: Connections, driver: OfDriver) {
-    this.#client = client;
-    this.#connections = connections;
-    this.#bulk = driver.bulk;
-    this.#session = driver.session;
-    this.nowMs = async () => driver.nowMs?.() ?? (await this.#readClock());
-  }
-
-  /** Resolves when all that was sent is answered. */
-  async settled(): Promise<void> {
-    await Promise.all(this.#sent);
-  }
-
-  /** From now on, sent statements leave together with the next one whose answer is awaited. */
-  hold(): void {
-    if (this.#isHeld) return;
-    this.#isHeld = true;
-    this.#connections.hold(this.#client);
-  }
-
-  flush(): void {
-    if (!this.#isHeld) return;
-    this.#isHeld = false;
-    this.#connections.release(this.#client);
-  }
-
-  async query<Row extends object>(text: string, params: readonly SqlParam[] = []): Promise<Row[]> {
-    return this.#heard(async () => {
-      const answer = this.#connections.send<Row>(this.#client, text, params);
-      this.flush();
-      return (await answer).rows;
-    });
-  }
-
-  reserve(sequence: NumberSequence, count: number): Promise<number> {
-    if (!this.#session.isRouted) return takeNumbers(this, RESERVE, sequence, count);
-    // Citus changes a row by no function that it would have to compute elsewhere: the server is a value.
-    const given: Queries = {
-      query: async (text, params = []) => this.query(text, [await this.#server(), ...params]),
-    };
-    return takeNumbers(given, RESERVE_AT, sequence, count);
-  }
-
-  /** The start of the server that has the rows. */
-  async #server(): Promise<string> {
-    this.flush();
-    const [name] = (await this.#begun)?.rows ?? [];
-    if (!name) throw new Error('the transaction has no name');
-    return name.server;
-  }
-
-  async send(text: string, params: readonly SqlParam[] = []): Promise<void> {
-    this.hold();
-    this.note(this.#connections.send(this.#client, text, params));
-  }
-
-  async run(text: string, params: readonly SqlParam[] = []): Promise<number> {
-    return this.#heard(async () => {
-      const answer = this.#connections.send(this.#client, text, params);
-      this.flush();
-      return (await answer).rowCount ?? 0;
-    });
-  }
-
-  async insertMany(table: string, columns: readonly string[], rows: readonly (readonly SqlValue[])[]): Promise<void> {
-    if (rows.length > 0) this.#sendRows(await this.#bulk.insert(table, columns, this, this.#session.insertsIf), rows);
-  }
-
-  async updateMany(
-    table: string,
-    keyColumn: string,
-    columns: readonly string[],
-    rows: readonly (readonly SqlValue[])[],
-  ): Promise<void> {
-    if (rows.length > 0) this.#sendRows(await this.#bulk.update(table, keyColumn, columns, this), rows);
-  }
-
-  #sendRows({ text, types }: BulkStatement, rows: readonly (readonly SqlValue[])[]): void {
-    const values = types.map((type, index) => columnArray(rows, index, type));
-    this.hold();
-    this.note(this.#connections.sendOwn(this.#client, text, values));
-  }
-
-  noteBegin(answers: readonly Promise<pg.QueryResult<TransactionName>>[]): Promise<pg.QueryResult<TransactionName>> {
-    for (const answer of answers) this.note(answer);
-    this.#begun = lastOf(answers);
-    return this.#begun;
-  }
-
-  /** Keeps the answer to a statement for which no one waits, or after which others are sent before it comes. */
-  note(answer: Promise<unknown>): void {
-    const sent = answer.catch((error: unknown) => {
-      this.failure ??= error;
-    });
-    this.#sent.push(sent);
-  }
-
-  /** The time at this moment, not when the transaction began. */
-  async #readClock(): Promise<number> {
-    const [row] = await this.query<{ now: number }>(this.#session.clock);
-    if (!row) throw new Error('the database told no time');
-    return row.now;
-  }
-
-  /** Throws the first failure, which is the reason: later answers only say that the transaction is aborted. */
-  async #heard<T>(work: () => Promise<T>): Promise<T> {
-    try {
-      return await work();
-    } catch (error) {
-      if (!isConsequence(error)) this.failure ??= error;
-      this.flush(); // what is held is waited for too
-      await this.settled();
-      this.failure ??= error;
-      throw this.failure;
-    }
-  }
-}
-
 /**
  * Whether the server itself is in trouble. Its connections are then not used again: it may be shutting down, or may
  * have become a standby, while a new connection finds the server in charge.
@@ -489,19 +344,4 @@ async function commitOn(client: PoolClient): Promise<CommitAnswer> {
   } finally {
     client.off('notice', note);
   }
-}
-
-/** The result of `second`, once both are done. Rejects with the first failure, and leaves no rejection unhandled. */
-async function withOthers<T>(first: Promise<unknown>, second: Promise<T>): Promise<T> {
-  const [before, after] = await Promise.allSettled([first, second]);
-  if (before.status === 'rejected') throw before.reason;
-  if (after.status === 'rejected') throw after.reason;
-  return after.value;
-}
-
-/** The answer to the last of several statements. Rejects as `withOthers` does. */
-async function lastOf<T>(answers: readonly Promise<T>[]): Promise<T> {
-  const [first, ...others] = answers;
-  if (!first) throw new Error('nothing was sent');
-  return others.reduce<Promise<T>>(withOthers, first);
 }
