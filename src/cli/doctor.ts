@@ -23,10 +23,15 @@ Example: waypost doctor --data-dir /var/lib/waypost
     const { examineCells, examineStore } = await import('../operations/examine.ts');
     const config = parseConfig(terminal.env, rest);
     const examination = await examineStore(config);
-    const cells = await examineCells(config);
-    const isSound = [examination, ...cells.map((cell) => cell.examination)].every(isSoundBy);
-    const told = { isSound, ...examination, ...(cells.length > 0 && { cells: cells.map(cellView) }) };
-    terminal.print(asJson ? `${JSON.stringify(told)}\n` : [report(examination), ...cells.map(reportOf)].join('\n'));
+    const { firstName, others } = await examineCells(config);
+    const isSound = [examination, ...others.map((cell) => cell.examination)].every(isSoundBy);
+    if (asJson) {
+      const cells = firstName !== undefined && { cell: firstName, cells: others.map(cellView) };
+      terminal.print(`${JSON.stringify({ isSound, ...examination, ...cells })}\n`);
+    } else {
+      const first = firstName === undefined ? report(examination) : reportOf({ name: firstName, examination });
+      terminal.print([first, ...others.map(reportOf)].join('\n'));
+    }
     return isSound ? EXIT.ok : EXIT.failed;
   },
 };

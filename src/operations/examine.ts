@@ -46,28 +46,38 @@ export async function examineStore(config: Config): Promise<Examination> {
   }
 }
 
-/** The cells beside the first, one after the other; none if there is only one. Throws `CannotStart`. */
-export async function examineCells(config: Config): Promise<ExaminedCell[]> {
+export interface ExaminedCells {
+  /** Undefined: there is only one cell. */
+  firstName?: string;
+  /** Those beside the first. */
+  others: ExaminedCell[];
+}
+
+/** The cells beside the first, one after the other. Throws `CannotStart`. */
+export async function examineCells(config: Config): Promise<ExaminedCells> {
   const database = databaseOf(config);
-  if (database.kind !== 'postgres') return [];
+  if (database.kind !== 'postgres') return { others: [] };
   const directory = driverOf(database.url, config);
   try {
     const cells = await directory.read((queries) => listCells(queries, {})).catch(cannotRead);
-    if (cells.length === 0) return [];
+    if (cells.length === 0) return { others: [] };
     const { encryptionKey } = openSealer(config, createSystemRandomness(), { create: false });
-    const examined: ExaminedCell[] = [];
+    const examined: ExaminedCells = { others: [] };
     for (const { cellId, name, sealedUrl } of cells) {
-      if (cellId === FIRST_CELL) continue;
+      if (cellId === FIRST_CELL) {
+        examined.firstName = name;
+        continue;
+      }
       const url = cellUrlOf(unseal(sealedUrl, encryptionKey), database.url);
       const driver = driverOf(url, config);
       try {
         await checkAnswers(url, config);
         const ofCell = await examineCell(directory, cellId, driver);
         const { census, findings } = await examineWith(driver, isExpiring);
-        examined.push({ name, examination: { census, findings: [...findings, ...ofCell] } });
+        examined.others.push({ name, examination: { census, findings: [...findings, ...ofCell] } });
       } catch (error) {
         if (!(error instanceof StoreUnavailable)) throw error;
-        examined.push({ name });
+        examined.others.push({ name });
       } finally {
         await driver.close();
       }

@@ -185,8 +185,11 @@ it('is examined with all of its cells', async () => {
   await done('cells', 'add', 'second', '--schema', 'second');
   await done('projects', 'create', 'shop');
   const examined = JSON.parse(await done('doctor', '--json'));
-  expect(examined).toMatchObject({ isSound: true, cells: [{ name: 'second', isSound: true }] });
-  expect(await done('doctor')).toMatch(/^cell second: 0 unfinished messages/m);
+  expect(examined).toMatchObject({ isSound: true, cell: 'first', cells: [{ name: 'second', isSound: true }] });
+  expect((await done('doctor')).match(/^cell \w+: 0 unfinished messages/gm)).toEqual([
+    'cell first: 0 unfinished messages',
+    'cell second: 0 unfinished messages',
+  ]);
 });
 
 it('is not sound while a cell has a project that lives elsewhere', async () => {
