@@ -12,8 +12,11 @@ import { within } from '../../engine/within.ts';
 /** Shorter than the usual intervals of Prometheus, so that each of its requests brings new numbers. */
 const EVERY_MS = 4_000;
 
-/** Whoever changes something in a cell at rest opens it, and tells of it too. */
-const EVERY_AT_REST_MS = 60_000;
+/** Each of several cells is read once in so much for each of them, so that many cost no more than a few. */
+const EVERY_OF_CELL_MS = 1_000;
+
+/** Of cells at rest too: whoever changes something there has the cell open, and tells of it as well. */
+const EVERY_MS_MAX = 60_000;
 
 /** A store that takes longer is not waited for: what is known is told, with its age. */
 const WAIT_MS = 1_000;
@@ -67,10 +70,11 @@ export class Sampler {
   /** A few at a time. One that takes long is left to itself, and holds up no other. */
   async #refreshAll(sources: readonly Source[]): Promise<void> {
     const left = [...sources];
+    const everyMs = Math.min(EVERY_MS_MAX, Math.max(EVERY_MS, sources.length * EVERY_OF_CELL_MS));
     const refreshSome = async () => {
       for (let source = left.shift(); source; source = left.shift()) {
         const store = this.#stores.get(source.name);
-        if (store) await within(this.#clock, WAIT_MS, store.refresh(source));
+        if (store) await within(this.#clock, WAIT_MS, store.refresh(source, everyMs));
       }
     };
     await Promise.all(Array.from({ length: AT_ONCE }, refreshSome));
@@ -97,11 +101,11 @@ class StoreSampler {
   }
 
   /** One that was not answered in time is not asked again, nor waited for, until its answer comes. */
-  async refresh(source: Source): Promise<void> {
+  async refresh(source: Source, everyMs: Millis): Promise<void> {
     if (this.#askedAtMs !== undefined || source.state === 'changing' || source.state === 'away') return;
     const takenAtMs = this.#clock.elapsedMs;
-    const everyMs = source.state === 'resting' ? EVERY_AT_REST_MS : EVERY_MS;
-    if (this.#latest && takenAtMs - this.#latest.takenAtMs < everyMs) return;
+    const againMs = source.state === 'resting' ? EVERY_MS_MAX : everyMs;
+    if (this.#latest && takenAtMs - this.#latest.takenAtMs < againMs) return;
     this.#askedAtMs = takenAtMs;
     try {
       const totals = await source.readTotals();

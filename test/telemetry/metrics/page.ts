@@ -52,7 +52,8 @@ curl -sSf http://127.0.0.1:9464/metrics
   which has no such label. Do not add up \`waypost_store_bytes\`: cells that are schemas of one database tell its size each. \`waypost_workers\` has no
   such label: every worker counts in the first cell.
 - **The backlog is a sample**, taken when somebody asks and at most once in four seconds; \`waypost_sample_age_seconds\` is its age. A server that
-  nobody asks reads nothing. A cell at rest is read at most once a minute, and not opened for it. A database that takes longer than a second is not waited
+  nobody asks reads nothing. Each of several cells is read once in as many seconds as there are, in four at least and
+  a minute at most; one at rest once a minute, and not opened for it. A database that takes longer than a second is not waited
   for, and one that is away not asked: what was known of it is told, with its age, and of others what they say now. Of each
   kind ${COUNTED_OF_ALL_MAX.toLocaleString('en')} are counted at most: that number means as many or more.
 - **Counters begin at 0** when a process starts; Prometheus makes rates of them all the same.

@@ -199,7 +199,7 @@ describe('with several cells', () => {
     const reading = textOf(metrics);
     await clock.advanceBy(1_000);
     expect(samplesIn(await reading, 'waypost_dlq_entries')).toHaveLength(14);
-    await clock.advanceBy(10_000);
+    await clock.advanceBy(20_000);
     expect(samplesIn(await textOf(metrics), 'waypost_sample_age_seconds')).toEqual(Array.from({ length: 14 }, () => 0));
   });
 
@@ -239,6 +239,19 @@ describe('with several cells', () => {
     expect(reads).toEqual([2, 1]);
     expect(samplesIn(told, 'waypost_sample_age_seconds')).toEqual([0, 60]);
     expect(samplesIn(told, 'waypost_cell_away')).toEqual([0, 1]);
+  });
+
+  it('reads each of many cells less often, and every minute at least', async () => {
+    const agesAfter = async (cells: number, seconds: number) => {
+      const { clock, metrics } = watched(Array.from({ length: cells }, () => ({})));
+      await metrics.read();
+      await clock.advanceBy(seconds * 1_000);
+      return new Set(samplesIn(await textOf(metrics), 'waypost_sample_age_seconds'));
+    };
+    expect(await agesAfter(16, 15)).toEqual(new Set([15]));
+    expect(await agesAfter(16, 16)).toEqual(new Set([0]));
+    expect(await agesAfter(100, 59)).toEqual(new Set([59]));
+    expect(await agesAfter(100, 60)).toEqual(new Set([0]));
   });
 
   it('calls a cell away that does not answer, and one that takes too long', async () => {
