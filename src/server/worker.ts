@@ -16,7 +16,8 @@ import { checkDestination, DestinationCheck, type DestinationVerdict } from '../
 import { systemResolver } from '../delivery/resolver.ts';
 import { selfTest } from '../delivery/self-test.ts';
 import type { Engine } from '../engine/commands.ts';
-import { createEngine, type Recovery } from '../engine/create.ts';
+import { createEngine } from '../engine/create.ts';
+import type { Recovery } from '../engine/deps.ts';
 import type { Millis, ProjectId, WorkerId } from '../engine/model.ts';
 import type { Clock, Delivery, EventLog, Machine, Randomness } from '../engine/ports.ts';
 import { StoreUnavailable } from '../engine/store-errors.ts';

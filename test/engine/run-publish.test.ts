@@ -1,7 +1,8 @@
 /** Publishes that begin and continue workflow runs, while another worker changes what this one remembers of them. */
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import type { Engine } from '../../src/engine/commands.ts';
-import { createEngine, type EngineDeps } from '../../src/engine/create.ts';
+import { createEngine } from '../../src/engine/create.ts';
+import type { EngineDeps } from '../../src/engine/deps.ts';
 import type { PublishCommand, Published } from '../../src/engine/messages/publish-command.ts';
 import type { NewMessage } from '../../src/engine/model.ts';
 import type { PublishOptions, RunRequest, RunStart } from '../../src/protocol/settings.ts';

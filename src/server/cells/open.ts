@@ -1,7 +1,8 @@
 /** The cells of an installation on PostgreSQL behind one engine. */
 import type { StoredAccounts } from '../../accounts/accounts.ts';
 import type { Engine } from '../../engine/commands.ts';
-import { createEngine, type EngineDeps, type Recovery } from '../../engine/create.ts';
+import { createEngine } from '../../engine/create.ts';
+import type { EngineDeps, Recovery } from '../../engine/deps.ts';
 import { FIRST_CELL } from '../../engine/model.ts';
 import type { OperatorEventsOptions } from '../../engine/operator-events/model.ts';
 import type { Machine } from '../../engine/ports.ts';

@@ -2,7 +2,7 @@
 import { type Sealer, StoredAccounts } from '../../../src/accounts/accounts.ts';
 import { seal } from '../../../src/config/sealing.ts';
 import type { Engine } from '../../../src/engine/commands.ts';
-import type { EngineDeps, Recovery } from '../../../src/engine/create.ts';
+import type { EngineDeps, Recovery } from '../../../src/engine/deps.ts';
 import type { CellId } from '../../../src/engine/model.ts';
 import type { Machine } from '../../../src/engine/ports.ts';
 import type { Store } from '../../../src/engine/stores.ts';

@@ -1,0 +1,398 @@
+/** What does each command do, beyond the store? Those about runs are in `runs/workflows.ts`. */
+import { dailyLimitReached } from '../protocol/rate-limits.ts';
+import type { CellState, Engine } from './commands.ts';
+import type { EngineDeps } from './deps.ts';
+import type { DueLoop } from './due-loop.ts';
+import type { AttributeFilter } from './filters.ts';
+import { LiveFeeds } from './live/feed.ts';
+import type { AcceptContext, Draft } from './messages/accept.ts';
+import { type Accepted, savedOf } from './messages/accepted.ts';
+import { type DeadRetryOverride, succeed } from './messages/dead-retry.ts';
+import type { Dispatcher } from './messages/dispatcher.ts';
+import {
+  type ExplainedBacklog,
+  type ExplainedMessage,
+  type Explanation,
+  explain,
+  explainKey,
+  explainLine,
+} from './messages/explain.ts';
+import { dlqIdIn, explainFinished } from './messages/explain-finished.ts';
+import type { Intake } from './messages/intake.ts';
+import { IntakeHealth } from './messages/intake-health.ts';
+import type { PublishCommand, Published, PublishOutcome } from './messages/publish-command.ts';
+import { PublishGate } from './messages/publish-gate.ts';
+import type { MinuteCounter } from './minutes/counter.ts';
+import type { ClaimToken, MadeDue, Message, MessageId, Millis, NewMessage, ProjectId, WorkerId } from './model.ts';
+import type { OperatorEvents } from './operator-events/events.ts';
+import type { StoreWatch } from './operator-events/store-watch.ts';
+import type { Page, PageRequest } from './page.ts';
+import { storeOf } from './project-store.ts';
+import type { Reports } from './reports.ts';
+import type { RetentionLoop } from './retention.ts';
+import type { JournalBodies } from './runs/journal-bodies.ts';
+import type { Publisher } from './runs/publish.ts';
+import { type WorkflowCommands, Workflows } from './runs/workflows.ts';
+import { ScheduleCommands } from './schedules/commands.ts';
+import { scheduleLoop } from './schedules/loop.ts';
+import type { LiveMessage, Totals, UnfinishedFilter } from './unfinished.ts';
+import type { Heartbeat } from './workers/heartbeat.ts';
+import type { Numbers } from './workers/numbers.ts';
+
+/** Log events that are read to explain a finished message. Retries beyond them are not counted. */
+const EXPLAINED_EVENTS_MAX = 1000;
+
+/** For so long an event of another cell is known to be saved: its worker tries again within seconds. */
+const EVENT_ONCE_MS = 86_400_000;
+
+/** Dead messages retried in one transaction: their bodies are in memory together. */
+const RETRY_PIECE = 16;
+
+/** Matching messages that are cancelled in one transaction. */
+const CANCEL_PIECE = 500;
+
+/** Messages of a deleted queue that are cancelled in one transaction. Other commands run between two of these. */
+const EMPTY_PIECE = 50;
+
+/** Made before the engine: recovery and the first read of the store come first. */
+interface Parts {
+  numbers: Numbers;
+  dispatcher: Dispatcher;
+  left: DueLoop;
+  retention: RetentionLoop;
+  bodies: JournalBodies;
+  reports: Reports;
+  minutes: MinuteCounter;
+  heartbeat: Heartbeat | undefined;
+  operatorEvents: OperatorEvents | undefined;
+  watch: StoreWatch | undefined;
+}
+
+export class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
+  /** Has the commands and reads about runs. */
+  readonly workflows: Workflows;
+  readonly #deps: EngineDeps;
+  readonly #numbers: Numbers;
+  readonly #dispatcher: Dispatcher;
+  readonly #left: DueLoop;
+  readonly #retention: RetentionLoop;
+  readonly #schedules: DueLoop;
+  readonly #minutes: MinuteCounter;
+  readonly #heartbeat: Heartbeat | undefined;
+  readonly #operatorEvents: OperatorEvents | undefined;
+  readonly #watch: StoreWatch | undefined;
+  readonly #intake: Intake;
+  readonly #health: IntakeHealth;
+  readonly #gate: PublishGate;
+  #quiescing: Promise<void> | undefined;
+  #draining: Promise<void> | undefined;
+
+  readonly storeOf: Engine['storeOf'];
+  readonly retention: Engine['retention'];
+  readonly watchLog: Engine['watchLog'];
+  readonly createSchedule: Engine['createSchedule'];
+  readonly setSchedulePaused: Engine['setSchedulePaused'];
+
+  constructor(deps: EngineDeps, parts: Parts) {
+    const { numbers, dispatcher, left, retention, bodies, reports, minutes, heartbeat, operatorEvents } = parts;
+    this.#deps = deps;
+    this.#operatorEvents = operatorEvents;
+    this.#watch = parts.watch;
+    this.#numbers = numbers;
+    this.#dispatcher = dispatcher;
+    this.#left = left;
+    this.#retention = retention;
+    this.#minutes = minutes;
+    this.#heartbeat = heartbeat;
+    this.#intake = dispatcher.intake;
+    this.#health = new IntakeHealth(deps.clock);
+    this.#gate = new PublishGate({ ...deps, backlog: dispatcher.backlog });
+    this.retention = { logsMs: deps.settings.logRetentionMs, dlqMs: deps.settings.dlqRetentionMs };
+    this.storeOf = (projectId) => storeOf(projectId, deps.store, deps.clock);
+    const feeds = new LiveFeeds(deps);
+    this.watchLog = (projectId, watcher) => feeds.watch(projectId, watcher);
+    this.#schedules = scheduleLoop({
+      ...deps,
+      numbers,
+      intake: dispatcher.intake,
+      operatorEvents,
+      acceptContext: (projectId) => this.#acceptContext(projectId),
+    });
+    const commands = new ScheduleCommands({ ...deps, numbers, noteNext: (atMs) => this.#schedules.noteNext(atMs) });
+    this.createSchedule = commands.create.bind(commands);
+    this.setSchedulePaused = commands.setPaused.bind(commands);
+    this.workflows = new Workflows({
+      ...deps,
+      numbers,
+      bodies,
+      reports,
+      intake: dispatcher.intake,
+      dispatcher,
+      left,
+      contextOf: (projectId) => ({
+        ...this.#acceptContext(projectId),
+        lazyAboveBytes: deps.settings.lazyFetchBytes,
+      }),
+    });
+  }
+
+  /** Does what has become due since the last process ended, and from then on what becomes due. */
+  startLoops(): void {
+    const { clock, log } = this.#deps;
+    let times = 0;
+    clock.onJump((byMs) => log.warn('clock_set', { byMs, times: ++times }));
+    this.#schedules.wake();
+    this.workflows.waiters.wake();
+    this.#left.wake();
+    this.#operatorEvents?.start(this.#intake);
+    this.#watch?.start();
+    this.#heartbeat?.start({
+      dispatcher: this.#dispatcher,
+      noteSchedule: (atMs) => this.#schedules.noteNext(atMs),
+      noteDeadline: (atMs) => this.workflows.waiters.noteNext(atMs),
+      noteEnding: () => this.#left.noteNext(0),
+      noteDeath: () => {
+        this.#retention.hasten();
+        this.#operatorEvents?.noteSaved(); // also what the dead worker had saved
+      },
+    });
+  }
+
+  async publish(projectId: ProjectId, commands: PublishCommand[], accountsVersion?: number): Promise<PublishOutcome[]> {
+    if (commands.length === 0) return [];
+    try {
+      const { drafts, accepted, context } = await this.#saveInTurn(projectId, commands, accountsVersion);
+      this.#health.noteSaved();
+      const [first] = accepted;
+      if (first?.kind === 'overDayLimit') throw dailyLimitReached(first.limit, first.remaining, context.nowMs);
+      return drafts.map((draft, index) => publishedAs(draft, accepted[index]));
+    } catch (error) {
+      this.#health.noteFailure(error);
+      this.#watch?.noteFailure(error);
+      throw error;
+    }
+  }
+
+  async saveEvent(_: ProjectId, message: Message, hash: string): Promise<void> {
+    const { store, clock } = this.#deps;
+    const nowMs = clock.nowMs();
+    const deduplication = { hash, expiresAtMs: nowMs + EVENT_ONCE_MS };
+    const save = (newMessages: NewMessage[]) => store.messages.accept(newMessages, nowMs);
+    await this.#intake.save([{ message, deduplication }], save, savedOf);
+  }
+
+  checkAdmission(projectId: ProjectId): void {
+    this.#gate.check(projectId);
+  }
+
+  /** A publish that continues a run does not wait in line, since its run waits for it. */
+  #saveInTurn(
+    projectId: ProjectId,
+    commands: PublishCommand[],
+    accountsVersion?: number,
+  ): ReturnType<Publisher['publish']> {
+    const save = () => this.workflows.publisher.publish(projectId, commands, accountsVersion);
+    if (commands.some(continuesRun)) return save();
+    this.#gate.check(projectId);
+    return this.#gate.pass(projectId, commands.length, save);
+  }
+
+  get inFlight(): number {
+    return this.#dispatcher.attempts.count;
+  }
+
+  busiestProjects(count: number): [ProjectId, number][] {
+    return this.#dispatcher.attempts.busiest(count);
+  }
+
+  readTotals(): Promise<Totals> {
+    const { store, clock } = this.#deps;
+    return store.backlog.readTotals({ nowMs: clock.nowMs() });
+  }
+
+  get workersAlive(): number | undefined {
+    return this.#heartbeat?.workersAlive;
+  }
+
+  readonly cells: readonly CellState[] = [];
+
+  cellOf(): undefined {
+    return undefined;
+  }
+
+  get otherWorkers(): readonly WorkerId[] {
+    return this.#heartbeat?.others ?? [];
+  }
+
+  async ping(): Promise<readonly string[]> {
+    this.#health.check();
+    await this.#deps.store.ping();
+    return [];
+  }
+
+  holds(claimToken: ClaimToken): boolean {
+    return this.#dispatcher.holds(claimToken);
+  }
+
+  findMessage(projectId: ProjectId, id: MessageId): Promise<Message | undefined> {
+    const { store, clock, settings } = this.#deps;
+    return store.messages.find(projectId, id, clock.nowMs() - settings.deliveredGraceMs);
+  }
+
+  async explainMessage(projectId: ProjectId, id: MessageId): Promise<Explanation | undefined> {
+    const { store, clock } = this.#deps;
+    const live = await store.messages.findLive(projectId, id, clock.nowMs());
+    if (live) return this.#explain(live);
+    const page = { count: EXPLAINED_EVENTS_MAX, order: 'latestFirst' } as const;
+    const log = (await store.logs.listLogs({ projectId, filter: { messageId: [id] }, page })).items;
+    const dlqId = dlqIdIn(log);
+    const isInDlq = dlqId !== undefined && (await store.dead.countDead({ projectId, dlqIds: [dlqId] })) > 0;
+    return explainFinished(log, { isInDlq });
+  }
+
+  #explain(live: LiveMessage): Explanation {
+    const held = live.state.kind === 'origin' ? this.#dispatcher.whatHolds(live.message) : undefined;
+    return explain(live, this.#deps.clock.nowMs(), held);
+  }
+
+  async listUnfinished(
+    projectId: ProjectId,
+    filter: UnfinishedFilter,
+    page: Omit<PageRequest, 'order'>,
+  ): Promise<Page<ExplainedMessage>> {
+    const { store, clock } = this.#deps;
+    const found = await store.messages.listUnfinished({ projectId, filter, page, nowMs: clock.nowMs() });
+    return { ...found, items: found.items.map((live) => ({ ...live, explanation: this.#explain(live) })) };
+  }
+
+  async readBacklog(projectId: ProjectId): Promise<ExplainedBacklog> {
+    const { store, clock } = this.#deps;
+    const nowMs = clock.nowMs();
+    const { origins, queues, keys, ...backlog } = await store.backlog.readBacklog({ projectId, nowMs });
+    return {
+      ...backlog,
+      origins: origins.map((line) => {
+        const { reason } = explainLine(line.origin, this.#dispatcher.whatHolds({ projectId, origin: line.origin }));
+        return { ...line, reason, isHeldBack: this.#dispatcher.attempts.isHeldBack(line.origin) };
+      }),
+      queues: queues.map((line) => ({ ...line, reason: line.isPaused ? 'queue_paused' : 'queued' })),
+      keys: keys.flatMap((line) => {
+        const { reason } = explainKey(line.key, nowMs);
+        return reason === 'key_turn' || line.waiting.count === 0 ? [] : { ...line, reason };
+      }),
+    };
+  }
+
+  cancelMessages(projectId: ProjectId, ids: MessageId[]): Promise<number> {
+    return this.#deps.store.messages.cancelById(projectId, ids, this.#deps.clock.nowMs());
+  }
+
+  attemptNow(projectId: ProjectId, id: MessageId): Promise<MadeDue> {
+    return this.#deps.store.messages.makeDue(projectId, id, this.#deps.clock.nowMs());
+  }
+
+  async cancelMatching(projectId: ProjectId, filter: AttributeFilter, count = Infinity): Promise<number> {
+    const { store, clock } = this.#deps;
+    let cancelled = 0;
+    while (cancelled < count) {
+      const limit = Math.min(CANCEL_PIECE, count - cancelled);
+      const piece = await store.messages.cancelMatching(projectId, filter, limit, clock.nowMs());
+      cancelled += piece;
+      if (piece < limit) break;
+    }
+    return cancelled;
+  }
+
+  async retryDead(
+    projectId: ProjectId,
+    dlqIds: string[],
+    override: DeadRetryOverride = {},
+  ): Promise<MessageId[] | undefined> {
+    const wanted = [...new Set(dlqIds)];
+    if ((await this.#deps.store.dead.countDead({ projectId, dlqIds: wanted })) < wanted.length) return undefined;
+    const messageIds: MessageId[] = [];
+    for (let at = 0; at < wanted.length; at += RETRY_PIECE) {
+      const piece = await this.#retry(projectId, wanted.slice(at, at + RETRY_PIECE), override);
+      // An entry is gone since the count: another request retried or deleted it.
+      if (piece === undefined && messageIds.length === 0) return undefined;
+      messageIds.push(...(piece ?? []));
+    }
+    return messageIds;
+  }
+
+  /** Publishes all entries anew, or, when one of them is gone, none. */
+  async #retry(projectId: ProjectId, dlqIds: string[], override: DeadRetryOverride): Promise<MessageId[] | undefined> {
+    const { store } = this.#deps;
+    const dead = await store.dead.findDeadMany({ projectId, dlqIds });
+    if (dead.length < dlqIds.length) return undefined;
+    const firstKey = await this.#numbers.take(dead.length);
+    const context = this.#acceptContext(projectId);
+    const drafts = dead.map((entry, index) => ({ message: succeed(entry, firstKey + index, override, context) }));
+    const outcome = await this.#intake.admit(
+      drafts,
+      (successors) => {
+        const retries = successors.map((successor, index) => ({ dlqId: dlqIds[index] ?? '', successor }));
+        return store.dead.retryDead({ projectId, retries, nowMs: context.nowMs });
+      },
+      (states) => (states === 'missing' ? [] : states.map((state) => ({ state }))),
+    );
+    return outcome === 'missing' ? undefined : drafts.map(({ message }) => message.id);
+  }
+
+  async deleteQueue(projectId: ProjectId, name: string): Promise<void> {
+    const { store, clock } = this.#deps;
+    const queue = await store.queues.deleteQueue({ projectId, name, nowMs: clock.nowMs() });
+    while (queue && (await store.queues.emptyQueue({ ...queue, count: EMPTY_PIECE, nowMs: clock.nowMs() })));
+  }
+
+  quiesce(limitMs: Millis): Promise<void> {
+    this.#quiescing ??= this.#quiesce(limitMs);
+    return this.#quiescing;
+  }
+
+  drain(limitMs: Millis): Promise<void> {
+    this.#draining ??= this.quiesce(limitMs).then(() => this.#heartbeat?.stop());
+    return this.#draining;
+  }
+
+  async #quiesce(limitMs: Millis): Promise<void> {
+    this.#intake.close();
+    this.#heartbeat?.noteDraining();
+    await Promise.all([
+      this.#dispatcher.drain(limitMs),
+      this.#retention.stop(),
+      this.#schedules.stop(),
+      this.workflows.waiters.stop(),
+      this.#left.stop(),
+      this.#operatorEvents?.stop(),
+      this.#watch?.stop(),
+    ]);
+    await this.#minutes.stop();
+  }
+
+  #acceptContext(projectId: ProjectId): AcceptContext {
+    const { clock, randomness, settings, spans } = this.#deps;
+    const { deduplicationWindowMs } = settings;
+    const nowMs = clock.nowMs();
+    const leadMs = nowMs - clock.wallMs();
+    return { projectId, nowMs, leadMs, randomness, deduplicationWindowMs, isTraced: spans !== undefined };
+  }
+}
+
+/** A step of a run, a run that another run has invoked, or the second phase of a trigger. */
+function continuesRun({ options: { run }, invocation }: PublishCommand): boolean {
+  return invocation !== undefined || run?.kind === 'append' || run?.isBySdk === true;
+}
+
+function publishedAs({ message, run }: Draft, accepted: Accepted | undefined): PublishOutcome {
+  if (accepted?.kind === 'tooManyQueues') return 'tooManyQueues';
+  const isDuplicate = accepted?.kind === 'duplicate';
+  const published: Published = {
+    messageId: isDuplicate ? accepted.messageId : message.id,
+    url: message.url,
+    deduplicated: isDuplicate,
+  };
+  const begun = isDuplicate ? accepted.run : run;
+  if (begun) published.run = { id: begun.id, createdAtMs: begun.createdAtMs };
+  return published;
+}
