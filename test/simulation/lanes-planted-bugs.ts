@@ -15,13 +15,17 @@ export const LANE_BUGS: Record<string, PlantedBug> = {
   'a slot of a queue is never freed': { promise: 'P2', sabotage: () => atEnd(withoutSlots) },
   'a batch is enqueued backwards': { promise: 'P5', sabotage: () => altered(enqueuedBackwards) },
   'a paused queue goes on': { promise: 'P5', seed: 6, sabotage: () => altered(withoutQueuePause) },
-  'a deleted queue goes on': { promise: 'P2', seed: 3, sabotage: () => altered(withoutDeletion) },
-  'the next one of a lane is claimed and not started': { promise: 'P2', sabotage: () => altered(forgettingSuccessors) },
+  'a deleted queue goes on': { promise: 'P2', seed: 28, sabotage: () => altered(withoutDeletion) },
+  'the next one of a lane is claimed and not started': {
+    promise: 'P2',
+    seed: 36,
+    sabotage: () => altered(forgettingSuccessors),
+  },
   'what a lane lets go wakes nobody': { promise: 'P2', sabotage: () => altered(withoutWakeUps) },
-  'a key has one more in flight than it may': { promise: 'P4', sabotage: () => altered(withOneMoreInFlight) },
+  'a key has one more in flight than it may': { promise: 'P4', seed: 27, sabotage: () => altered(withOneMoreInFlight) },
   'the rate does not count retries': { promise: 'P4', sabotage: () => atRetry(withFreshWindow) },
-  'a paused key goes on': { promise: 'P4', sabotage: () => altered(withoutKeyPause) },
-  'a pin changes nothing': { promise: 'P4', seed: 26, steps: 150, sabotage: () => altered(withoutPins) },
+  'a paused key goes on': { promise: 'P4', seed: 9, sabotage: () => altered(withoutKeyPause) },
+  'a pin changes nothing': { promise: 'P4', seed: 33, steps: 150, sabotage: () => altered(withoutPins) },
 };
 
 type AfterSettle = (store: Store, message: Message, nowMs: number) => Promise<void>;

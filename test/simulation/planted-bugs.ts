@@ -46,7 +46,7 @@ export const PLANTED_BUGS: Record<string, PlantedBug> = {
   'a publish is acknowledged before its commit': { promise: 'P1', sabotage: () => altered(acknowledgedTooEarly) },
   'a retry is not saved': { promise: 'P2', sabotage: () => altered(forgettingRetries) },
   'a cancel is confirmed, but not made': { promise: 'P2', sabotage: () => altered(forgettingCancels) },
-  'a retry is saved without its count': { promise: 'P2', seed: 6, sabotage: () => altered(uncountedRetries) },
+  'a retry is saved without its count': { promise: 'P2', seed: 39, sabotage: () => altered(uncountedRetries) },
   'a message goes out that the store keeps waiting': { promise: 'P2', sabotage: () => altered(startingWhatWaits) },
   'a delivered message is logged by nobody': { promise: 'P2', sabotage: () => altered(withoutTerminalEntry) },
   'a dead message never reaches the DLQ': { promise: 'P3', sabotage: () => altered(withoutBurial) },
@@ -81,7 +81,7 @@ export const PLANTED_BUGS: Record<string, PlantedBug> = {
   },
   'callbacks are saved in a transaction of their own': {
     promise: 'P3',
-    seed: 4,
+    seed: 49,
     sabotage: () => altered(savingCallbacksApart),
   },
   'retention drops nothing': { promise: 'P13', sabotage: () => altered(withoutRetention) },

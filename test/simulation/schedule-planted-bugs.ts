@@ -18,7 +18,7 @@ export const SCHEDULE_BUGS: Record<string, PlantedBug> = {
   },
   'a schedule moves on whatever its version': { promise: 'P16', seed: 9, sabotage: () => altered(withoutVersions) },
   'a paused schedule is triggered': { promise: 'P16', seed: 6, sabotage: () => altered(withoutPause) },
-  'a deleted schedule is triggered': { promise: 'P16', seed: 7, steps: 150, sabotage: () => altered(withoutDeletion) },
+  'a deleted schedule is triggered': { promise: 'P16', seed: 2, steps: 150, sabotage: () => altered(withoutDeletion) },
   'a clock that is set back has its times come again': {
     promise: 'P16',
     steps: 150,
@@ -26,7 +26,7 @@ export const SCHEDULE_BUGS: Record<string, PlantedBug> = {
   },
   'a crash makes the schedules forget what they missed': {
     promise: 'P16',
-    seed: 14,
+    seed: 48,
     steps: 150,
     sabotage: () => altered(forgettingMissed),
   },
@@ -42,7 +42,7 @@ export const SCHEDULE_BUGS: Record<string, PlantedBug> = {
     steps: 150,
     sabotage: () => altered(neverBusy),
   },
-  'a group is published to as it once was': { promise: 'P16', seed: 8, sabotage: rememberingGroups },
+  'a group is published to as it once was': { promise: 'P16', seed: 27, sabotage: rememberingGroups },
   'the last endpoint of a group gets nothing': {
     promise: 'P16',
     seed: 5,

@@ -26,7 +26,7 @@ export const WORKER_BUGS: Record<string, PlantedBug> = {
   },
   'a heartbeat counts although it was not answered': {
     promise: 'P4',
-    seed: 13,
+    seed: 41,
     sabotage: () => altered(believingBeats),
   },
   'a schedule is triggered whoever else has triggered it': {

@@ -11,7 +11,7 @@ import { PROJECT, type Sabotage } from './world.ts';
 const EMPTY = new Uint8Array(0);
 
 export const WORKFLOW_BUGS: Record<string, PlantedBug> = {
-  'a step that is published twice is recorded twice': { promise: 'P8', sabotage: () => withoutSlots('step') },
+  'a step that is published twice is recorded twice': { promise: 'P8', seed: 30, sabotage: () => withoutSlots('step') },
   'a group that is planned twice is planned again': { promise: 'P8', seed: 5, sabotage: () => withoutSlots('plan') },
   'a run that is invoked twice by one step runs twice': { promise: 'P8', sabotage: withoutSlotsOfInvocations },
   'each message of a batch is delivered with all of it': { promise: 'P8', sabotage: () => altered(upToTheLast) },

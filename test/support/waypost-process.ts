@@ -51,6 +51,18 @@ export class WaypostProcess {
     return String(event['url']);
   }
 
+  /** Resolves once what it has told of itself is enough, or when it has ended. */
+  async untilTold(isEnough: (stderr: string) => boolean): Promise<void> {
+    const told = new Promise<void>((resolve) => {
+      const look = () => {
+        if (isEnough(this.stderr)) resolve();
+      };
+      this.#child.stderr.on('data', look);
+      look();
+    });
+    await Promise.race([told, this.#closed]);
+  }
+
   signal(signal: NodeJS.Signals): void {
     this.#child.kill(signal);
   }

@@ -69,30 +69,33 @@ export class Mover {
 
 export class Move {
   readonly #process: WaypostProcess;
-  readonly #ended: Promise<Ended>;
-  #isOver = false;
 
   constructor(process: WaypostProcess) {
     this.#process = process;
-    this.#ended = process.ended().finally(() => {
-      this.#isOver = true;
-    });
   }
 
   get lastStep(): Step | undefined {
-    return STEPS.findLast((step) => this.#process.stderr.split('\n').includes(step));
+    return lastStepIn(this.#process.stderr);
   }
 
-  async untilStep(step: Step): Promise<void> {
-    const at = STEPS.indexOf(step);
-    while (!(this.#isOver || (STEPS.indexOf(this.lastStep ?? 'copying') >= at && this.lastStep))) await sleep(1);
+  /** Resolves when it has come so far, or has ended. */
+  untilStep(step: Step): Promise<void> {
+    return this.#process.untilTold((stderr) => {
+      const last = lastStepIn(stderr);
+      return last !== undefined && STEPS.indexOf(last) >= STEPS.indexOf(step);
+    });
   }
 
   ended(): Promise<Ended> {
-    return this.#ended;
+    return this.#process.ended();
   }
 
   kill(): Promise<void> {
     return this.#process.kill();
   }
+}
+
+function lastStepIn(stderr: string): Step | undefined {
+  const lines = stderr.split('\n');
+  return STEPS.findLast((step) => lines.includes(step));
 }

@@ -18,7 +18,7 @@ export const CELL_BUGS: Record<string, PlantedBug> = {
   },
   'messages are claimed in the cell that a project is leaving': {
     promise: 'P2',
-    seed: 5,
+    seed: 53,
     sabotage: () => altered(claimingWithoutFence),
   },
   'a cell numbers as the next one will': { promise: 'P3', sabotage: () => ({ cell: numberingAsTheNext }) },
@@ -35,7 +35,7 @@ export const CELL_BUGS: Record<string, PlantedBug> = {
   },
   'a project stays refused whose move was killed in its pause': {
     promise: 'P9',
-    seed: 114,
+    seed: 141,
     sabotage: () => ({ leavesPauses: true }),
   },
   'a cell is read that the project has left': { promise: 'P3', seed: 2, sabotage: () => altered(readingWithoutFence) },
@@ -45,7 +45,7 @@ export const CELL_BUGS: Record<string, PlantedBug> = {
 export const CELL_RUN_BUGS: Record<string, PlantedBug> = {
   'what a step needs of its run is read where the run was': {
     promise: 'P14',
-    seed: 4,
+    seed: 29,
     sabotage: () => altered(readingRunsWithoutFence),
   },
 };
