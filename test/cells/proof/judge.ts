@@ -1,4 +1,5 @@
 /** Was anything lost, or done twice, or beyond a limit, or is it in two cells? */
+import type { Client } from '../../crash/client.ts';
 import { untilNoneIsLeft } from '../../crash/enough.ts';
 import { readFinalView } from '../../crash/final-view.ts';
 import { inWords, offendersIn } from '../../crash/findings.ts';
@@ -53,10 +54,15 @@ async function judgeProject({
     ...offendersIn({ verdict, callbacks, lanes }),
     'made twice': repeats.madeTwice(books.ledger),
     'not once a time': schedules.findings(),
-    unsettled,
+    unsettled: await Promise.all(unsettled.map(async (id) => `${id}, ${await explained(client, id)}`)),
     'busy after all': await busyLanes(client),
   });
   return { acked: verdict.acked, findings: findings.map((finding) => `${name}: ${finding}`) };
+}
+
+/** Why the message waits, as the server says. */
+async function explained(client: Client, id: string): Promise<string> {
+  return JSON.stringify(await client.call('GET', `/v2/messages/${id}/explain`));
 }
 
 async function countUnfinished(world: CellsWorld): Promise<number> {
