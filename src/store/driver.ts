@@ -29,6 +29,11 @@ export interface Queries {
 
 export interface Transaction extends Queries {
   /**
+   * The rows of `text` for each of `given`, which are its parameters: numbers and texts, no lists. It has an order and a limit of its own.
+   * One statement where each costs a message to the database.
+   */
+  queryEach<Row extends object>(text: string, given: readonly (readonly SqlValue[])[]): Promise<Row[][]>;
+  /**
    * The first of `count` consecutive numbers. Once this transaction is committed, no other transaction ever gets them.
    * Until then all others wait for the sequence, so numbers that are needed often are taken in a transaction of their
    * own.

@@ -173,6 +173,12 @@ class Witnessed implements Transaction {
     return await this.#inner.query<Row>(text, params);
   }
 
+  /** As many statements as SQLite makes of it. */
+  async queryEach<Row extends object>(text: string, given: readonly (readonly SqlValue[])[]): Promise<Row[][]> {
+    for (const _ of given) this.#count();
+    return await this.#inner.queryEach<Row>(text, given);
+  }
+
   async reserve(sequence: NumberSequence, count: number): Promise<number> {
     this.#count();
     return await this.#inner.reserve(sequence, count);

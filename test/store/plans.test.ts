@@ -26,6 +26,10 @@ class RecordingDriver implements Driver {
       work({
         ...tx,
         ...this.#recorded(tx),
+        queryEach: (text, given) => {
+          this.texts.add(text);
+          return tx.queryEach(text, given);
+        },
         send: (text, params) => {
           this.texts.add(text);
           return tx.send(text, params);

@@ -10,6 +10,7 @@ import { lastOf } from './answers.ts';
 import { columnArray } from './arrays.ts';
 import type { BulkStatement, BulkStatements } from './bulk.ts';
 import type { Connections } from './connections.ts';
+import { eachStatement } from './each.ts';
 import { isConsequence } from './failures.ts';
 import { RESERVE, RESERVE_AT } from './numbers.ts';
 import type { Session, TransactionName } from './session.ts';
@@ -67,6 +68,23 @@ export class PostgresTransaction implements Transaction {
     });
   }
 
+  async queryEach<Row extends object>(text: string, given: readonly (readonly SqlValue[])[]): Promise<Row[][]> {
+    const [first] = given;
+    if (first === undefined) return [];
+    const statement = eachStatement(text, first);
+    return this.#heard(async () => {
+      const answer = this.#connections.sendOwn<Row & { nth: number }>(
+        this.#client,
+        statement.text,
+        arraysOf(statement, given),
+      );
+      this.flush();
+      const rows: Row[][] = given.map(() => []);
+      for (const row of (await answer).rows) rows[row.nth - 1]?.push(row);
+      return rows;
+    });
+  }
+
   reserve(sequence: NumberSequence, count: number): Promise<number> {
     if (!this.#session.isRouted) return takeNumbers(this, RESERVE, sequence, count);
     // Citus changes a row by no function that it would have to compute elsewhere: the server is a value.
@@ -110,10 +128,9 @@ export class PostgresTransaction implements Transaction {
     if (rows.length > 0) this.#sendRows(await this.#bulk.update(table, keyColumn, columns, this), rows);
   }
 
-  #sendRows({ text, types }: BulkStatement, rows: readonly (readonly SqlValue[])[]): void {
-    const values = types.map((type, index) => columnArray(rows, index, type));
+  #sendRows(statement: BulkStatement, rows: readonly (readonly SqlValue[])[]): void {
     this.hold();
-    this.note(this.#connections.sendOwn(this.#client, text, values));
+    this.note(this.#connections.sendOwn(this.#client, statement.text, arraysOf(statement, rows)));
   }
 
   noteBegin(answers: readonly Promise<pg.QueryResult<TransactionName>>[]): Promise<pg.QueryResult<TransactionName>> {
@@ -149,4 +166,8 @@ export class PostgresTransaction implements Transaction {
       throw this.failure;
     }
   }
+}
+
+function arraysOf({ types }: BulkStatement, rows: readonly (readonly SqlValue[])[]): Buffer[] {
+  return types.map((type, index) => columnArray(rows, index, type));
 }

@@ -86,6 +86,7 @@ export class SqliteDriver implements Driver {
     this.#queries = { query: (text, params) => this.#all(text, params) };
     this.#transaction = {
       query: this.#queries.query,
+      queryEach: (text, given) => Promise.all(given.map((params) => this.#all(text, params))) as Promise<never>,
       nowMs: async () => this.#nowMs(),
       reserve: (sequence, count) => takeNumbers(this.#queries, RESERVE, sequence, count),
       send: async (text, params = []) => void this.#run(text, params),

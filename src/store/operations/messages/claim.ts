@@ -157,10 +157,10 @@ async function takeDue(round: Round, afterProject: ProjectId | undefined): Promi
     return isFresh ? Math.max(share, ofFresh) : share;
   };
   // The first of all of them are read at once: one after the other, each would cost a round trip.
-  const firsts = inOrder.map(({ id, isFresh }) => {
-    return readWindow(round, id, windowOf(round, shareOf(isFresh, due.length), due.length));
-  });
-  await Promise.all(firsts);
+  const firsts = await readWindows(
+    round,
+    inOrder.map(({ id, isFresh }) => ({ id, size: windowOf(round, shareOf(isFresh, due.length), due.length) })),
+  );
   for (const [index, { id, isFresh }] of inOrder.entries()) {
     const turns = inOrder.length - index;
     await takeInOrder(round, id, shareOf(isFresh, turns), turns, firsts[index]);
@@ -176,27 +176,56 @@ interface Window {
   isFull: boolean;
 }
 
+const BEFORE_ALL: Pick<Candidate, 'due_at_ms' | 'key'> = { due_at_ms: -1, key: -1 };
+
 /** How many to look at for a project that may have `left` of the slots, when `turns` projects share what is looked at. */
 function windowOf({ limit }: Round, left: number, turns: number): number {
   return Math.ceil(left + Math.max(0, WINDOW_MIN - limit) / turns);
 }
 
 async function readWindow(
-  { tx, nowMs, candidateFields, moving }: Round,
+  round: Round,
   projectId: ProjectId | undefined,
   size: number,
-  after: Pick<Candidate, 'due_at_ms' | 'key'> = { due_at_ms: -1, key: -1 },
+  after = BEFORE_ALL,
 ): Promise<Window> {
-  const ofProject = projectId === undefined ? '' : 'project_id = ? and ';
-  const { and: isHere, params: others } = leavingOut(projectId === undefined ? moving : []);
-  const candidates = await tx.query<Candidate>(
-    `select ${candidateFields} from messages
+  const { tx, nowMs, candidateFields, moving } = round;
+  if (projectId !== undefined) {
+    const [window] = await readWindows(round, [{ id: projectId, size }], after);
+    return window ?? { candidates: [], isFull: false };
+  }
+  const { and: isHere, params: others } = leavingOut(moving);
+  const candidates = await tx.query<Candidate>(windowText(candidateFields, '', isHere), [
+    nowMs,
+    after.due_at_ms,
+    after.key,
+    ...others,
+    size,
+  ]);
+  return { candidates, isFull: candidates.length === size };
+}
+
+/** One for each of the projects. */
+async function readWindows(
+  { tx, nowMs, candidateFields }: Round,
+  projects: readonly { id: ProjectId; size: number }[],
+  after = BEFORE_ALL,
+): Promise<Window[]> {
+  const windows = await tx.queryEach<Candidate>(
+    windowText(candidateFields, 'project_id = ? and '),
+    projects.map(({ id, size }) => [id, nowMs, after.due_at_ms, after.key, size]),
+  );
+  return projects.map(({ size }, index) => {
+    const candidates = windows[index] ?? [];
+    return { candidates, isFull: candidates.length === size };
+  });
+}
+
+function windowText(candidateFields: string, ofProject: string, isHere = ''): string {
+  return `select ${candidateFields} from messages
      where ${ofProject}claim_token is null and line = ${LINE.due} and due_at_ms <= ? and (due_at_ms, key) > (?, ?)
        and ${NOT_ENDING}${isHere}
-     order by due_at_ms, key limit ? for update skip locked`,
-    [...(projectId === undefined ? [] : [projectId]), nowMs, after.due_at_ms, after.key, ...others, size],
-  );
-  return { candidates, isFull: candidates.length === size };
+     order by due_at_ms, key limit ? for update skip locked`;
 }
 
 /**
@@ -210,11 +239,11 @@ async function takeInOrder(
   projectId: ProjectId | undefined,
   share: number,
   turns: number,
-  first?: Promise<Window>,
+  first?: Window,
 ): Promise<void> {
   const takenBefore = round.taken.length;
   const leftOf = () => share - (round.taken.length - takenBefore);
-  let window = await (first ?? readWindow(round, projectId, windowOf(round, share, turns)));
+  let window = first ?? (await readWindow(round, projectId, windowOf(round, share, turns)));
   let examined = 0;
   while (true) {
     await round.load(window.candidates);

@@ -42,7 +42,7 @@ export class LinesInTurn {
     const round = this.#round;
     round.limitTo(count);
     while (!round.isFull && this.#served < this.#lines.length) {
-      const firsts = await Promise.all(this.#nextFor().map((next) => this.#readFirst(next)));
+      const firsts = await this.#readFirst(this.#nextFor());
       const candidates = firsts.flatMap((first) => first.candidates);
       await round.flows.load(flowRefsOf(candidates));
       await round.load(candidates);
@@ -74,16 +74,15 @@ export class LinesInTurn {
     return next;
   }
 
-  async #readFirst({ line, room }: Pick<FirstOfLine, 'line' | 'room'>): Promise<FirstOfLine> {
-    const { projectId, origin } = readLine(line);
+  async #readFirst(lines: readonly Pick<FirstOfLine, 'line' | 'room'>[]): Promise<FirstOfLine[]> {
     // No check of the due time: they were due when they came here, and a clock set back since must not block them.
-    const candidates = await this.#round.tx.query<Candidate>(
+    const candidates = await this.#round.tx.queryEach<Candidate>(
       `select ${CANDIDATE_FIELDS} from messages
        where project_id = ? and origin = ? and claim_token is null and line = ${LINE.origin} and ${NOT_ENDING}
        order by due_at_ms, key limit ? for update skip locked`,
-      [projectId, origin, room + 1],
+      lines.map(({ line, room }) => [readLine(line).projectId, readLine(line).origin, room + 1]),
     );
-    return { line, room, candidates };
+    return lines.map((each, index) => ({ ...each, candidates: candidates[index] ?? [] }));
   }
 
   /** Takes what the line has room for by now. True when no message is left in it. */
