@@ -7,6 +7,7 @@ export const app: App = {
   listener: (env) => {
     const child = createWorkflow<number, number>(
       async (context) => {
+        await context.sleep('until the parent waits', '1s'); // a notification that nobody waits for is not kept
         await context.notify('tell', 'child-began', { by: context.workflowRunId });
         return context.run('add', () => context.requestPayload + 1);
       },
