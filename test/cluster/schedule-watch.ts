@@ -2,6 +2,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Client } from '../crash/client.ts';
+import { eventually } from '../support/eventually.ts';
 
 const SCHEDULES = 5;
 const MINUTE_MS = 60_000;
@@ -9,36 +10,55 @@ const MINUTE_MS = 60_000;
 const LATE_MAX_MS = 30_000;
 
 export class ScheduleWatch {
+  readonly #nowMs: () => number;
   readonly #server = createServer((request, response) => {
     const id = String(request.headers['upstash-message-id']);
     const name = request.url?.slice(1) ?? '';
-    this.#seen.set(name, (this.#seen.get(name) ?? new Map<string, number>()).set(id, Date.now()));
+    this.#seen.set(name, (this.#seen.get(name) ?? new Map<string, number>()).set(id, this.#nowMs()));
     request.resume().once('end', () => response.end());
     request.once('error', () => response.destroy()); // its sender was killed
   });
   /** By schedule: its messages, and when they came. */
   readonly #seen = new Map<string, Map<string, number>>();
+  readonly #ids: string[] = [];
   /** When the making of the schedules began, and when it was done. */
   #made = { fromMs: 0, toMs: 0 };
+  /** The same of their pause. */
+  #paused = { fromMs: 0, toMs: 0 };
+
+  constructor(nowMs = () => Date.now()) {
+    this.#nowMs = nowMs;
+  }
 
   async start(client: Client): Promise<void> {
     await new Promise<void>((resolve) => {
       this.#server.listen(0, '127.0.0.1', resolve);
     });
     const { port } = this.#server.address() as AddressInfo;
-    const fromMs = Date.now();
+    const fromMs = this.#nowMs();
     for (const name of names()) {
       const url = `http://127.0.0.1:${port}/${name}`;
       const reply = await client.call('POST', `/v2/schedules/${url}`, { 'Upstash-Cron': '* * * * *' });
       if (reply.kind !== 'ok') throw new Error(`the schedule was not made: ${JSON.stringify(reply)}`);
+      this.#ids.push((reply.json as { scheduleId: string }).scheduleId);
     }
-    this.#made = { fromMs, toMs: Date.now() };
+    this.#made = { fromMs, toMs: this.#nowMs() };
   }
 
-  /** Schedules with more messages than times, or with fewer. */
+  /** From now on they make no message: one that is made while all are judged has no ending yet. */
+  async stop(client: Client): Promise<void> {
+    const fromMs = this.#nowMs();
+    for (const id of this.#ids) {
+      const pause = async () => (await client.call('POST', `/v2/schedules/${id}/pause`)).kind === 'ok';
+      await eventually(`${id} to be paused`, pause);
+    }
+    this.#paused = { fromMs, toMs: this.#nowMs() };
+  }
+
+  /** After `stop`: schedules with more messages than times, or with fewer. */
   findings(): string[] {
-    const times = minutesBetween(this.#made.fromMs, Date.now());
-    const certain = minutesBetween(this.#made.toMs, Date.now() - LATE_MAX_MS);
+    const times = minutesBetween(this.#made.fromMs, this.#paused.toMs);
+    const certain = minutesBetween(this.#made.toMs, this.#paused.fromMs - LATE_MAX_MS);
     return names().flatMap((name) => {
       const count = this.#seen.get(name)?.size ?? 0;
       return count > times || count < certain ? [`${name}: ${count} messages for ${times} times`] : [];

@@ -222,12 +222,12 @@ export class World {
     if (deaths.length > 0) throw new Error(deaths.join('\n'));
   }
 
-  /** Ends the load, and resumes what is paused. */
+  /** Ends the load and the schedules, and resumes what is paused. */
   async calmDown(): Promise<void> {
     this.#stop.abort();
     await this.#running;
     this.assertSound();
-    await this.#lanes.calmDown(this.client);
+    await Promise.all([this.#lanes.calmDown(this.client), this.schedules.stop(this.client)]);
   }
 
   #until(needs: readonly Need[]): Promise<void> {

@@ -76,9 +76,10 @@ export class Project {
     ]);
   }
 
-  /** Resumes what is paused, and wakes the runs that wait. */
+  /** Resumes what is paused, wakes the runs that wait, and ends the schedules. */
   async calmDown(): Promise<void> {
-    await Promise.all([this.#lanes.calmDown(this.client), this.#runs.calmDown(this.client)]);
+    const { client } = this;
+    await Promise.all([this.#lanes.calmDown(client), this.#runs.calmDown(client), this.schedules.stop(client)]);
   }
 
   /** What arrived before may arrive again. */

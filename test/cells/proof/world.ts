@@ -191,7 +191,7 @@ export class CellsWorld {
     }
   }
 
-  /** Ends the load, and resumes what is paused. */
+  /** Ends the load and the schedules, and resumes what is paused. */
   async calmDown(): Promise<void> {
     this.#stop.abort();
     await this.#running;

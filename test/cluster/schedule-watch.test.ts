@@ -1,0 +1,57 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { Client, type Reply } from '../crash/client.ts';
+import { ScheduleWatch } from './schedule-watch.ts';
+
+const MINUTE_MS = 60_000;
+
+/** Of a server that makes schedules, and whose answer to every second pause is lost, the first one among them. */
+class LossyClient extends Client {
+  readonly paused: string[] = [];
+  #made = 0;
+  #pauses = 0;
+
+  override async call(_method: string, path: string): Promise<Reply> {
+    const ok = { kind: 'ok', status: 200, retryAfter: undefined } as const;
+    const id = /^\/v2\/schedules\/(scd_\d)\/pause$/.exec(path)?.[1];
+    if (id === undefined) {
+      this.#made += 1;
+      return { ...ok, json: { scheduleId: `scd_${this.#made}` } };
+    }
+    this.#pauses += 1;
+    if (this.#pauses % 2 === 1) return { kind: 'unknown' };
+    this.paused.push(id);
+    return { ...ok, json: undefined };
+  }
+}
+
+describe('the watch of schedules', () => {
+  const client = new LossyClient('http://127.0.0.1');
+  let nowMs: number;
+  let watch: ScheduleWatch;
+
+  beforeEach(async () => {
+    // Half a minute behind a minute.
+    nowMs = 1_000.5 * MINUTE_MS;
+    watch = new ScheduleWatch(() => nowMs);
+    await watch.start(client);
+    return () => watch.close();
+  });
+
+  it('pauses all that it has made, so that no message is made while the others are judged', async () => {
+    await watch.stop(client);
+    expect(client.paused).toEqual(['scd_1', 'scd_2', 'scd_3', 'scd_4', 'scd_5']);
+  });
+
+  it('asks for no messages of the times after that', async () => {
+    await watch.stop(client);
+    nowMs += 10 * MINUTE_MS;
+    expect(watch.findings()).toEqual([]);
+  });
+
+  it('asks for those of the times before, but of the last half minute', async () => {
+    nowMs += 2 * MINUTE_MS;
+    await watch.stop(client);
+    expect(watch.findings()).toHaveLength(5);
+    expect(watch.findings()[0]).toBe('schedule-1: 0 messages for 2 times');
+  });
+});
