@@ -5,11 +5,11 @@ import { seal } from '../../src/config/sealing.ts';
 import type { Engine } from '../../src/engine/commands.ts';
 import { type CellId, FIRST_CELL, type Millis, type ProjectId } from '../../src/engine/model.ts';
 import type { Delivery, EventLog } from '../../src/engine/ports.ts';
-import { StoreUnavailable } from '../../src/engine/store-errors.ts';
+import { CommitUnknown, StoreUnavailable } from '../../src/engine/store-errors.ts';
 import { DatabaseClock } from '../../src/engine/workers/database-clock.ts';
 import { openCells } from '../../src/server/cells/open.ts';
 import { createStore } from '../../src/store/create.ts';
-import type { Driver, Queries } from '../../src/store/driver.ts';
+import type { Driver, Queries, Transaction, TransactionOptions } from '../../src/store/driver.ts';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
 import { migrate } from '../../src/store/migrations/index.ts';
 import { moveProject } from '../../src/store/move/project/move-project.ts';
@@ -102,6 +102,8 @@ class Worker {
   #isDead = false;
   /** Whether what it sends is never answered. */
   hangs = false;
+  /** Its next transaction that saves messages is committed so much later than it has given up the answer. */
+  commitsLateBy: Millis | undefined;
   /** When what it sends is answered. */
   answering: Promise<void> = Promise.resolve();
   #engine: Engine | undefined;
@@ -184,6 +186,27 @@ class Worker {
     };
   }
 
+  async #commit<T>(
+    transaction: Driver['transaction'],
+    work: (tx: Transaction) => Promise<T>,
+    options: TransactionOptions | undefined,
+  ): Promise<T> {
+    const lateMs = this.commitsLateBy;
+    if (lateMs === undefined) return transaction(work, options);
+    const insertMany: Transaction['insertMany'] = async (table) => {
+      if (table === 'messages') throw new CommitUnknown('the connection was lost');
+    };
+    try {
+      return await transaction((tx) => work({ ...tx, insertMany }), options);
+    } catch (error) {
+      if (error instanceof CommitUnknown) {
+        this.commitsLateBy = undefined;
+        this.#at.clock.startTimer(lateMs, () => void transaction(work, options));
+      }
+      throw error;
+    }
+  }
+
   /** A connection to the database of a cell, whose clock is simulated too. */
   #connect(cellId: CellId): Driver {
     const driver = this.#at.databases[cellId - FIRST_CELL];
@@ -199,7 +222,7 @@ class Worker {
     const { dialect, transaction, read } = onTime(driver, this.#at.clock);
     return {
       dialect,
-      transaction: (work, options) => living(() => transaction(work, options)),
+      transaction: (work, options) => living(() => this.#commit(transaction, work, options)),
       read: (work) => living(() => read(work)),
       close: async () => {
         isClosed = true;
@@ -364,3 +387,23 @@ it('a worker that ends saves what becomes of an attempt in the cell to which its
   const left = (queries: Queries) => queries.query('select key from messages');
   expect(await at.databases[1]?.read(left)).toEqual([]);
 });
+
+it.each<[string, (worker: Worker) => unknown]>([
+  ['goes on', () => {}],
+  ['ends', ({ engine }) => engine.drain(SECOND_MS)],
+  ['dies', (worker) => worker.die()],
+])(
+  'what is committed after its worker has given that up goes out within a timeout, even if the worker %s',
+  async (_, next) => {
+    const at = await Installation.open(2);
+    const [unlucky] = (await at.start(2)) as [Worker];
+    // Later than the looks for what lost answers have left.
+    unlucky.commitsLateBy = 2 * TIMEOUT_MS;
+    await expect(unlucky.publish(2, 'saved', 0)).rejects.toThrow(CommitUnknown);
+    void next(unlucky);
+    await at.clock.advanceBy(2 * TIMEOUT_MS);
+    expect(at.sent.size).toBe(0);
+    await at.clock.advanceBy(TIMEOUT_MS + 10 * SECOND_MS);
+    expect(at.sent.get('saved')).toMatchObject({ times: 1 });
+  },
+);
