@@ -47,6 +47,7 @@ export class Round {
   #countMax: number;
   #bytes = 0;
   #bytesReached = false;
+  #leftDueAtMs: number | undefined;
 
   constructor(
     { tx, locked, limits }: WriteContext,
@@ -86,6 +87,16 @@ export class Round {
 
   get messagesLeft(): number {
     return this.#countMax - this.taken.length;
+  }
+
+  /** When something is due that this round has left in the due index, as far as it has seen. */
+  get leftDueAtMs(): number | undefined {
+    return this.#leftDueAtMs;
+  }
+
+  /** These, or others behind them, stay in the due index. */
+  noteLeft(candidates: readonly Candidate[]): void {
+    this.#leftDueAtMs ??= candidates.at(-1)?.due_at_ms;
   }
 
   /** The projects of what this round has changed. Those whose lanes it has touched are locked, and so are held already. */

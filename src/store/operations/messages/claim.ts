@@ -13,7 +13,7 @@ import { write } from '../operation.ts';
 import { type Candidate, Round } from './claim-round.ts';
 import { type ClaimedRow, own } from './claimed-rows.ts';
 import { LinesInTurn } from './lines-in-turn.ts';
-import { projectsInTurn } from './projects-in-turn.ts';
+import { type ProjectsInTurn, projectsInTurn } from './projects-in-turn.ts';
 
 /**
  * The fewest due messages looked at when a claim has fewer slots. Those without a slot move to their origin's line. No more than
@@ -57,7 +57,7 @@ export const claim = write(
     const claimed = await own(context, round.taken, request.worker, nowMs);
     await round.flows.save(context.due);
     for (const line of round.waitingLines) context.due.noteWaitingLine(line);
-    const nextMs = (await round.hasHeldWithRoom()) ? nowMs : await nextDueAtMs(tx, moving);
+    const nextMs = (await round.hasHeldWithRoom()) ? nowMs : (round.leftDueAtMs ?? (await nextDueAtMs(tx, moving)));
     const isOthers = round.leftToOthers && claimed.length === 0 && round.waitingLines.length === 0;
     return {
       claimed,
@@ -127,26 +127,39 @@ function withWokenKeys(queries: Queries, nowMs: number): Promise<OfProject[]> {
 async function serveDue(round: Round, lines: LinesInTurn, request: ClaimRequest): Promise<ProjectId | undefined> {
   const half = Math.ceil(request.limit / 2);
   await round.releaseHeldProjects();
+  const turns = turnsOf(round, request); // awaited later: it is read while the lines are
   if (request.dueFirst) round.limitTo(Math.max(half, request.limit - lines.room));
   else await lines.serve(half);
   if (request.lanesFirst) await serveLanes(round);
-  const lastProject = await takeDue(round, request.afterProject);
+  const lastProject = await takeDue(round, request.afterProject, turns);
   if (!request.lanesFirst) await serveLanes(round);
   round.limitTo(request.limit);
   return lastProject;
+}
+
+/** The projects whose turn it is, if they take turns. */
+function turnsOf({ tx, nowMs }: Round, { afterProject }: ClaimRequest): Promise<ProjectsInTurn> | undefined {
+  if (afterProject === undefined) return undefined;
+  const turns = projectsInTurn(tx, afterProject, nowMs);
+  turns.catch(() => {}); // then the statements after it fail too, and their failure is reported
+  return turns;
 }
 
 /**
  * Takes due messages in due order. With `afterProject` projects take turns, each in its own order, and the answer is
  * the last one that had its turn: then one with few messages does not wait behind one with a million.
  */
-async function takeDue(round: Round, afterProject: ProjectId | undefined): Promise<ProjectId | undefined> {
-  if (round.isFull) return afterProject;
-  if (afterProject === undefined) {
-    await takeInOrder(round, undefined, round.messagesLeft, 1);
+async function takeDue(
+  round: Round,
+  afterProject: ProjectId | undefined,
+  inTurn: Promise<ProjectsInTurn> | undefined,
+): Promise<ProjectId | undefined> {
+  if (inTurn === undefined) {
+    if (!round.isFull) await takeInOrder(round, undefined, round.messagesLeft, 1);
     return undefined;
   }
-  const { due: all, last } = await projectsInTurn(round.tx, afterProject, round.nowMs);
+  const { due: all, last } = await inTurn;
+  if (round.isFull) return afterProject;
   const due = all.filter(({ id }) => !round.moving.has(id));
   const fresh = due.filter(({ isFresh }) => isFresh);
   // Half of the slots. Of one slot that is none: it is for the project whose turn it is.
@@ -164,7 +177,9 @@ async function takeDue(round: Round, afterProject: ProjectId | undefined): Promi
   for (const [index, { id, isFresh }] of inOrder.entries()) {
     const turns = inOrder.length - index;
     await takeInOrder(round, id, shareOf(isFresh, turns), turns, firsts[index]);
-    if (round.isFull) return isFresh && ofFresh > 0 ? afterProject : id;
+    if (!round.isFull) continue;
+    round.noteLeft(firsts.slice(index + 1).flatMap(({ candidates }) => candidates));
+    return isFresh && ofFresh > 0 ? afterProject : id;
   }
   return last;
 }
@@ -251,7 +266,8 @@ async function takeInOrder(
       if (round.mayTouch(candidate)) round.takeOrWait(candidate, leftOf() > 0);
     }
     examined += window.candidates.length;
-    if (!window.isFull || round.isFull || leftOf() <= 0 || examined >= EXAMINED_MAX / turns) return;
+    if (!window.isFull) return;
+    if (round.isFull || leftOf() <= 0 || examined >= EXAMINED_MAX / turns) return round.noteLeft(window.candidates);
     const size = Math.min(windowOf(round, leftOf(), turns), Math.ceil(EXAMINED_MAX / turns - examined));
     window = await readWindow(round, projectId, size, window.candidates.at(-1));
   }

@@ -23,6 +23,8 @@ export class LinesInTurn {
   readonly #lines: readonly OriginLine[];
   readonly #fresh: number;
   #served = 0;
+  /** Messages read so far. */
+  #read = 0;
 
   constructor(round: Round, { linesToServe, freshLines = 0 }: Pick<ClaimRequest, 'linesToServe' | 'freshLines'>) {
     this.#round = round;
@@ -44,6 +46,7 @@ export class LinesInTurn {
     while (!round.isFull && this.#served < this.#lines.length) {
       const firsts = await this.#readFirst(this.#nextFor());
       const candidates = firsts.flatMap((first) => first.candidates);
+      this.#read += candidates.length;
       await round.flows.load(flowRefsOf(candidates));
       await round.load(candidates);
       for (const first of firsts) {
@@ -55,9 +58,13 @@ export class LinesInTurn {
     round.limitTo(Infinity);
   }
 
-  /** As many of the next lines as may fill the claim. They are read at once: each alone would cost a round trip. */
+  /**
+   * As many of the next lines as may fill the claim, if they have what they may take, or no more than those before had. They
+   * are read at once: each alone would cost a round trip, and so would eight at a time of lines with a message each.
+   */
   #nextFor(): Pick<FirstOfLine, 'line' | 'room'>[] {
     const next: Pick<FirstOfLine, 'line' | 'room'>[] = [];
+    const expected = this.#served === 0 ? Infinity : this.#read / this.#served;
     let slots = this.#round.messagesLeft;
     const lines = this.#lines.slice(this.#served);
     for (const [index, line] of lines.entries()) {
@@ -69,7 +76,7 @@ export class LinesInTurn {
       );
       const room = Math.min(this.#round.roomOf(line), share);
       next.push({ line, room });
-      slots -= room;
+      slots -= Math.min(room, expected);
     }
     return next;
   }

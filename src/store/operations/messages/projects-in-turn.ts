@@ -15,7 +15,7 @@ interface ProjectInTurn {
   isFresh: boolean;
 }
 
-interface ProjectsInTurn {
+export interface ProjectsInTurn {
   /** In the order of their turns. */
   due: ProjectInTurn[];
   /** After whom the next turns begin. */
@@ -25,10 +25,10 @@ interface ProjectsInTurn {
 /** Projects with due messages, from the one after `after` on and round. Costs one step in the index for each looked at. */
 export async function projectsInTurn(queries: Queries, after: ProjectId, nowMs: number): Promise<ProjectsInTurn> {
   const [behind, first] = await Promise.all([
-    projectsAfter(queries, after, EXAMINED_MAX),
-    projectsAfter(queries, -1, EXAMINED_MAX),
+    projectsBetween(queries, after, Number.MAX_SAFE_INTEGER),
+    projectsBetween(queries, -1, after),
   ]);
-  const looked = [...behind, ...first.filter(({ id }) => id <= after)].slice(0, EXAMINED_MAX);
+  const looked = [...behind, ...first].slice(0, EXAMINED_MAX);
   const due = looked.filter(({ due_at_ms }) => due_at_ms <= nowMs);
   const inTurn = due.slice(0, TURNS_MAX);
   const last = due.length > TURNS_MAX ? inTurn.at(-1)?.id : looked.at(-1)?.id;
@@ -40,23 +40,25 @@ export async function projectsInTurn(queries: Queries, after: ProjectId, nowMs: 
   };
 }
 
-/** Projects with messages in the due index, each with the time of its first. */
-function projectsAfter(
+/**
+ * Projects with messages in the due index, each with the time of its first: those after `after`, up to `last`. Each is found by its
+ * first message: to find that a second time would cost as much again, where those before it are claimed and not vacuumed yet.
+ */
+function projectsBetween(
   queries: Queries,
   after: ProjectId,
-  limit: number,
+  last: ProjectId,
 ): Promise<{ id: ProjectId; due_at_ms: number }[]> {
-  const inIndex = `claim_token is null and line = ${LINE.due}`;
+  const firstAfter = (projectId: string) =>
+    `select m.key from messages m where m.claim_token is null and m.line = ${LINE.due}
+       and m.project_id > ${projectId} and m.project_id <= ? order by m.project_id, m.due_at_ms, m.key limit 1`;
   return queries.query(
-    `with recursive projects (id) as (
-       select project_id from (select project_id from messages where ${inIndex} and project_id > ?
-         order by project_id limit 1) as first
+    `with recursive firsts (key) as (
+       select key from (${firstAfter('?')}) as first
        union all
-       select (select m.project_id from messages m where ${inIndex} and m.project_id > projects.id
-         order by m.project_id limit 1)
-       from projects where projects.id is not null)
-     select id, (select due_at_ms from messages where ${inIndex} and project_id = id order by due_at_ms, key limit 1) as due_at_ms
-     from projects where id is not null limit ?`,
-    [after, limit],
+       select (${firstAfter('(select p.project_id from messages p where p.key = firsts.key)')})
+       from firsts where firsts.key is not null)
+     select f.project_id as id, f.due_at_ms from firsts lookup messages f on (f.key = firsts.key) limit ?`,
+    [after, last, last, EXAMINED_MAX],
   );
 }
