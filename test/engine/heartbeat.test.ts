@@ -34,6 +34,8 @@ class FakeWorkers implements Omit<WorkerStore, 'workersBehind'> {
   /** What the next heartbeats answer. */
   nextAnswer: Partial<HeartbeatAnswer> = {};
   refuses = false;
+  /** Whether claims are of a project that is on the move. */
+  refusesReleases = false;
   /** How long an answer takes. */
   answerMs = 0;
   late: WorkerId[] = [];
@@ -81,6 +83,7 @@ class FakeWorkers implements Omit<WorkerStore, 'workersBehind'> {
   }
 
   async release(claims: ClaimRef[]): Promise<void> {
+    if (this.refusesReleases) throw new StoreUnavailable('on the move');
     this.released.push(...claims.map(({ claimToken }) => claimToken));
     this.orphans = this.orphans.filter((orphan) => !claims.includes(orphan));
     this.own = this.own.filter((own) => !claims.includes(own));
@@ -382,6 +385,17 @@ describe('lines that others fill', () => {
     const { clock, store, heard } = await bench();
     store.lines = lines(2);
     await clock.advanceBy(TIMEOUT_MS / 3);
+    expect(linesOf(heard)).toEqual(store.lines);
+  });
+
+  test('are read while a claim that is left over cannot be given back', async () => {
+    const { clock, store, heartbeat, heard } = await bench();
+    store.own = [{ key: 1, projectId: 1, claimToken: 7 }];
+    store.refusesReleases = true;
+    heartbeat.noteCommitUnknown();
+    await clock.runUntil(() => heard.includes('rescue_failed'), 4 * TIMEOUT_MS);
+    store.lines = lines(2);
+    await clock.runUntil(() => linesOf(heard).length > 0, TIMEOUT_MS);
     expect(linesOf(heard)).toEqual(store.lines);
   });
 

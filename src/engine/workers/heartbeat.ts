@@ -308,7 +308,10 @@ export class Heartbeat {
     this.#listeners?.dispatcher.interrupt();
   }
 
-  /** Does what a heartbeat asks for. What fails because of the store is done after another heartbeat. */
+  /**
+   * Does what a heartbeat asks for. What fails because of the store is done after another heartbeat. Left-over claims come last: those of
+   * a project that moves cannot be given back before it has.
+   */
   async #care(answer: HeartbeatAnswer): Promise<void> {
     const { accounts, log } = this.#deps;
     try {
@@ -317,8 +320,8 @@ export class Heartbeat {
         this.#sendSoon(); // it reports the new version: the worker that changed accounts waits for that
       }
       if (answer.hasLate) await this.#expire();
-      if ((answer.hasClaims && this.#sent % LOOK_EVERY === 0) || this.#isCommitUnknown) await this.#look();
       if (answer.hasLines || this.#linesAreLost) await this.#readLines();
+      if ((answer.hasClaims && this.#sent % LOOK_EVERY === 0) || this.#isCommitUnknown) await this.#look();
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error;
       log.warn('rescue_failed', { reason: error.message });
