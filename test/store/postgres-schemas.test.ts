@@ -6,6 +6,7 @@ import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
 import { placeOf } from '../../src/store/drivers/postgres/pool.ts';
 import { Servers } from '../../src/store/drivers/postgres/servers.ts';
 import { systemClock } from '../../src/system/system.ts';
+import { eventually } from '../support/eventually.ts';
 import { freshDatabase } from '../support/postgres/shared.ts';
 import { World } from './conformance/world.ts';
 
@@ -31,6 +32,8 @@ async function execute(url: string, text: string): Promise<object[]> {
   return rows;
 }
 
+const SESSIONS = "datname = current_database() and application_name = 'waypost'";
+
 const inSchema = (url: string, schema: string) => `${url}${url.includes('?') ? '&' : '?'}schema=${schema}`;
 
 it('makes the schema that the URL names, and keeps out of all others', async () => {
@@ -55,10 +58,7 @@ it('has no more connections for several stores than for one', async () => {
   const schemas = ['one', 'two', 'three', 'four'];
   const worlds = await Promise.all(schemas.map((schema) => World.open(() => open(inSchema(url, schema), { servers }))));
   await Promise.all(worlds.flatMap((world) => Array.from({ length: 5 }, () => world.accept())));
-  const found = await execute(
-    url,
-    "select count(*)::int as count from pg_stat_activity where datname = current_database() and application_name = 'waypost' and pid <> pg_backend_pid()",
-  );
+  const found = await execute(url, `select count(*)::int as count from pg_stat_activity where ${SESSIONS}`);
   expect(found).toEqual([{ count: 4 }]); // three, and one that listens
 });
 
@@ -86,6 +86,39 @@ it('goes on for the others when one of them closes', async () => {
   await second?.ping();
   const again = await open(inSchema(url, 'one'), { servers });
   await again.ping();
+});
+
+it('reads no more of the catalogs where there are other schemas', async () => {
+  const url = await freshDatabase();
+  const closeAll = async () => {
+    for (const store of stores.splice(0)) await store.close();
+    await eventually(
+      () => 'all sessions to end',
+      async () => (await execute(url, `select 1 from pg_stat_activity where ${SESSIONS}`)).length === 0,
+    );
+  };
+  const rowsRead = async () => {
+    const [row] = await execute(
+      url,
+      `select sum(seq_tup_read + case relname when 'pg_type' then idx_tup_fetch else 0 end)::int as count
+       from pg_stat_all_tables where relname in ('pg_class', 'pg_type')`,
+    );
+    return (row as { count: number }).count;
+  };
+  const cost = async () => {
+    const before = await rowsRead();
+    const world = await World.open(() => open(inSchema(url, 'one')));
+    await world.accept();
+    await world.store.backlog.readTotals({ nowMs: 0 });
+    await closeAll();
+    return (await rowsRead()) - before;
+  };
+  await cost(); // makes the schema
+  const alone = await cost();
+  for (const schema of ['two', 'three', 'four', 'five', 'six', 'seven']) await open(inSchema(url, schema));
+  await closeAll();
+  // Each of them has more than a hundred rows in `pg_class`.
+  expect((await cost()) - alone).toBeLessThan(100);
 });
 
 it('tells only workers on the same store that something is due', async () => {

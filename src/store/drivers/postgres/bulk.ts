@@ -11,11 +11,12 @@ export interface BulkStatement {
   types: readonly ColumnType[];
 }
 
+/** Of one table, by its columns. */
 type ColumnTypes = ReadonlyMap<string, ColumnType>;
 
 export class BulkStatements {
   readonly #known = new Map<string, BulkStatement>();
-  #columnTypes: ColumnTypes = new Map();
+  readonly #typesByTable = new Map<string, ColumnTypes>();
 
   /**
    * `queries` are those of the transaction that asks, which may have made the table itself. `condition` is one that always
@@ -46,11 +47,14 @@ export class BulkStatements {
     return statement;
   }
 
-  /** If a column is not known yet, all types are read again: migrations add columns. */
+  /** If a column is not known yet, those of the table are read again: migrations add columns. */
   async #typesOf(table: string, columns: readonly string[], queries: Queries): Promise<ColumnType[]> {
-    const isKnown = columns.every((column) => this.#columnTypes.has(`${table}.${column}`));
-    if (!isKnown) this.#columnTypes = await readTypes(queries);
-    return columns.map((column) => typeOf(this.#columnTypes, table, column));
+    let types = this.#typesByTable.get(table);
+    if (!types || !columns.every((column) => types?.has(column))) {
+      types = await readTypes(table, queries);
+      this.#typesByTable.set(table, types);
+    }
+    return columns.map((column) => typeOf(types, table, column));
   }
 }
 
@@ -82,27 +86,29 @@ function arraysOf(types: readonly ColumnType[]): string {
   return types.map((type, index) => `$${index + 1}::${type}[]`).join(', ');
 }
 
-/** As `table.column`. */
-async function readTypes(queries: Queries): Promise<ColumnTypes> {
-  const rows = await queries.query<{ table_name: string; column_name: string; data_type: string }>(
-    'select table_name, column_name, data_type from information_schema.columns where table_schema = current_schema()',
+/** By the table: what is asked of a whole schema is looked for in all schemas, and there may be a thousand. */
+async function readTypes(table: string, queries: Queries): Promise<ColumnTypes> {
+  const rows = await queries.query<{ name: string; type: string }>(
+    `select attname as name, format_type(atttypid, null) as type from pg_attribute
+     where attrelid = to_regclass(?) and attnum > 0 and not attisdropped`,
+    [table],
   );
   const types = new Map<string, ColumnType>();
-  for (const { table_name, column_name, data_type } of rows) {
-    const type = typeNamed(data_type);
-    if (type !== undefined) types.set(`${table_name}.${column_name}`, type);
+  for (const row of rows) {
+    const type = typeNamed(row.type);
+    if (type !== undefined) types.set(row.name, type);
   }
   return types;
 }
 
-/** Undefined: a type that the store does not use; other programs may have tables in the same schema. */
+/** Undefined: a type that the store does not use. */
 function typeNamed(name: string): ColumnType | undefined {
   if (name === 'bytea' || name === 'text') return name;
   return name === 'bigint' || name === 'integer' || name === 'smallint' ? 'int8' : undefined;
 }
 
 function typeOf(types: ColumnTypes, table: string, column: string): ColumnType {
-  const type = types.get(`${table}.${column}`);
+  const type = types.get(column);
   if (type === undefined) throw new Error(`the database has no column ${table}.${column} of a type that the store has`);
   return type;
 }

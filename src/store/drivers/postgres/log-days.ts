@@ -184,14 +184,15 @@ interface Layout {
 }
 
 async function readLayout(queries: Queries): Promise<Layout> {
-  const rows = await queries.query<{ name: string }>(
-    `select c.relname as name from pg_class c lookup pg_namespace n on (n.oid = c.relnamespace)
-     where n.nspname = current_schema() and c.relkind = 'r'
-       and (c.relispartition and c.relname ~ '^logs_[0-9]+$' or c.relname = 'expired_logs')`,
-  );
-  const names = rows.map(({ name }) => name);
-  const days = names.filter((name) => name !== 'expired_logs').map(dayNamed);
-  return { days: days.toSorted((a, b) => a - b), isExpiring: names.includes('expired_logs') };
+  const [partitions, [expired]] = await Promise.all([
+    queries.query<{ name: string }>(
+      `select c.relname as name from pg_inherits i lookup pg_class c on (c.oid = i.inhrelid)
+       where i.inhparent = to_regclass('logs') and c.relname ~ '^logs_[0-9]+$'`,
+    ),
+    queries.query<{ isThere: 0 | 1 }>(`select to_regclass('expired_logs') is not null as "isThere"`),
+  ]);
+  const days = partitions.map(({ name }) => dayNamed(name));
+  return { days: days.toSorted((a, b) => a - b), isExpiring: expired?.isThere === 1 };
 }
 
 /** Whether a day is on its way out, so that there may be contents to which nothing refers any more. */

@@ -15,8 +15,11 @@ const DEFINITION = /^\s*(create table|alter table)\b/;
  */
 const SIZE = {
   ofDatabase: '(select pg_database_size(current_database()) as bytes, null::bigint as unused)',
-  ofSchema: `(select coalesce(sum(pg_total_relation_size(oid)), 0)::bigint as bytes, null::bigint as unused
-    from pg_class where relnamespace = current_schema()::regnamespace and relkind = 'r')`,
+  // PostgreSQL has no index of the tables of a schema, but one of what depends on it.
+  ofSchema: `(select coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint as bytes, null::bigint as unused
+    from pg_depend d lookup pg_class c on (c.oid = d.objid)
+    where d.refclassid = 'pg_namespace'::regclass and d.refobjid = current_schema()::regnamespace
+      and d.classid = 'pg_class'::regclass and c.relkind = 'r')`,
   ofNode: `(select pg_database_size(current_database()) as bytes, null::bigint as unused
     from migrations where number = 1)`,
 };
