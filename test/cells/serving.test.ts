@@ -106,6 +106,9 @@ class Worker {
   commitsLateBy: Millis | undefined;
   /** When what it sends is answered. */
   answering: Promise<void> = Promise.resolve();
+  /** When its looks at cells at rest are answered. */
+  lookAnswers: Promise<void> = Promise.resolve();
+  looksUnderWay = 0;
   #engine: Engine | undefined;
   readonly opened = new Set<string>();
   /** Transactions and reads in each database. */
@@ -151,7 +154,12 @@ class Worker {
       cellsOfWorker,
       openCell: async (url) => createStore(this.#connect(Number(url))),
       watchCell: (url) => ({
-        look: () => this.#connect(Number(url)).read((queries) => look(queries, clock.wallMs())),
+        look: async () => {
+          this.looksUnderWay += 1;
+          await this.lookAnswers;
+          this.looksUnderWay -= 1;
+          return this.#connect(Number(url)).read((queries) => look(queries, clock.wallMs()));
+        },
         readTotals: () =>
           this.#connect(Number(url)).read(async (queries) => {
             const args = { nowMs: clock.wallMs() };
@@ -306,6 +314,48 @@ it('many cells are divided: each is served by two of the workers, and the others
   for (let cellId = 2; cellId <= 41; cellId += 1) {
     expect(workers.filter(({ calls }) => calls.has(cellId))).toHaveLength(2);
   }
+});
+
+it('of many cells a worker opens none when it starts but those where something is due soon', async () => {
+  const at = await Installation.open(41);
+  const [former] = await at.start(1, 8);
+  await former?.publish(2, 'soon', 60 * SECOND_MS);
+  await former?.publish(3, 'later', 600 * SECOND_MS);
+  former?.die();
+  await at.clock.advanceBy(55 * SECOND_MS);
+  const [worker] = await at.start(1, 8);
+  expect([...(worker?.opened ?? [])]).toContain('cell 2');
+  expect(worker?.opened.size).toBeLessThan(5);
+  expect(worker?.engine.cells.map(({ state }) => state)).not.toContain('away');
+  await at.clock.advanceBy(10 * SECOND_MS);
+  expect(at.sent.get('soon')).toMatchObject({ times: 1 });
+});
+
+it('opens each cell at rest within an hour, and never many at once', async () => {
+  const at = await Installation.open(41);
+  const [worker] = await at.start(1, 8);
+  const seen = new Set<string>();
+  let most = 0;
+  for (let minutes = 0; minutes < 62; minutes += 1) {
+    await at.clock.advanceBy(60 * SECOND_MS);
+    for (const name of worker?.opened ?? []) seen.add(name);
+    most = Math.max(most, worker?.opened.size ?? 0);
+  }
+  expect(seen.size).toBe(40);
+  expect(most).toBeLessThan(5);
+});
+
+it('looks at no more cells while many looks are not answered', async () => {
+  const at = await Installation.open(41);
+  const [worker] = (await at.start(1, 8)) as [Worker];
+  const answers = Promise.withResolvers<void>();
+  worker.lookAnswers = answers.promise;
+  await at.clock.advanceBy(QUIET_MS);
+  expect(worker.looksUnderWay).toBeGreaterThan(0);
+  expect(worker.looksUnderWay).toBeLessThan(2 * 8);
+  answers.resolve();
+  await at.clock.advanceBy(SECOND_MS);
+  expect(worker.looksUnderWay).toBe(0);
 });
 
 it('any worker takes a message of any cell, and leaves the cell to others afterwards', async () => {

@@ -1,4 +1,5 @@
 /** A look at a store on PostgreSQL that is not open: what does whoever serves it have to do? */
+import pg from 'pg';
 import { beforeEach, expect, it, onTestFinished } from 'vitest';
 import type { CellLook } from '../../src/engine/stores.ts';
 import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
@@ -102,4 +103,18 @@ it('is told of at once when a worker says that something is due', async () => {
   await begun.promise; // what was said before is unknown
   await world.accept({ notBeforeMs: (await beat('a')).wallMs });
   await heard.promise;
+});
+
+it('takes two connections, of many stores that are looked at together', async () => {
+  const client = new pg.Client({ connectionString: options.url });
+  await client.connect();
+  onTestFinished(() => client.end());
+  const sessions = async () =>
+    (await client.query('select 1 from pg_stat_activity where datname = current_database()')).rows.length;
+  const before = await sessions();
+  const servers = new Servers(options);
+  const watches = Array.from({ length: 8 }, () => watchPostgresStore({ ...options, servers, prepares: true }));
+  await Promise.all(watches.map((each) => each.look()));
+  expect((await sessions()) - before).toBe(2);
+  await Promise.all(watches.map((each) => each.close()));
 });

@@ -14,7 +14,7 @@ import type { ProjectFence } from '../../engine/workers/project-fence.ts';
 import type { PausedMoves } from '../../operations/paused-moves.ts';
 import { followed } from './followed.ts';
 import { type Opened, ServedCell, type ServedCellOptions } from './served-cell.ts';
-import { cellsServed } from './share.ts';
+import { CELLS_OF_WORKER, cellsServed } from './share.ts';
 
 export interface CellsOptions extends Omit<ServedCellOptions, 'createEngine'> {
   /** The first store, which is open already. */
@@ -44,6 +44,8 @@ export class Cells {
   /** All but the first. */
   readonly #others = new Map<CellId, ServedCell>();
   readonly #alarm: Alarm;
+  /** How many of the cells have been looked at in this round. */
+  #looked = 0;
   /** Where projects lived when the accounts were read the last time. */
   #residents: StoredAccounts['residents'] = new Map();
   #isClosed = false;
@@ -197,14 +199,25 @@ export class Cells {
     this.#look();
   }
 
-  /** Serves this worker's share of the cells, and looks whether it may leave others. */
+  /**
+   * Serves this worker's share of the cells, and looks whether it may leave others. Of many cells some at a time, and no more while as
+   * many have not answered: a thousand looks at once would wait for each other until they were given up.
+   */
   #look(): void {
-    const { worker, timeoutMs, cellsOfWorker, pausedMoves } = this.#options;
+    const { worker, timeoutMs, cellsOfWorker = CELLS_OF_WORKER, pausedMoves } = this.#options;
+    const cells = [...this.#others];
+    const looksOfRound = Math.max(1, Math.ceil(cells.length / cellsOfWorker));
+    this.#alarm.setIn(Math.min(LOOK_MS_MAX, timeoutMs / LOOKS_PER_TIMEOUT) / looksOfRound);
+    if (cells.filter(([, cell]) => cell.isLooking).length >= cellsOfWorker) return;
     const others = this.#first.engine.otherWorkers;
-    if (others.every((other) => other > worker)) void pausedMoves?.look();
+    if (this.#looked >= cells.length) this.#looked = 0;
+    if (this.#looked === 0 && others.every((other) => other > worker)) void pausedMoves?.look();
     const served = cellsServed([...this.#others.keys()], { worker, others }, cellsOfWorker);
-    for (const [cellId, cell] of this.#others) cell.serve(served.has(cellId));
-    this.#alarm.setIn(Math.min(LOOK_MS_MAX, timeoutMs / LOOKS_PER_TIMEOUT));
+    const opensAll = cells.length <= cellsOfWorker;
+    for (const [cellId, cell] of cells.slice(this.#looked, this.#looked + cellsOfWorker)) {
+      cell.serve(served.has(cellId), { opens: opensAll });
+    }
+    this.#looked += cellsOfWorker;
   }
 
   #add(cell: ServedCell['cell']): ServedCell {

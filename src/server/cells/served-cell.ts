@@ -44,6 +44,8 @@ const REST_MIN_MS = 60_000;
 const AHEAD_MS = 10_000;
 /** What is past its time is dropped in an open cell only. */
 const REST_MAX_MS = 3_600_000;
+const MINUTE_MS = 60_000;
+const MINUTES_OF_OPENING = 30;
 /** Nothing is under way when a cell goes to rest, as far as is known. What begins at that moment has so long. */
 const ENDING_MS = 10_000;
 
@@ -63,8 +65,10 @@ export class ServedCell implements CellState {
   #againMs = AGAIN_MS.first;
   #timer: Timer | undefined;
   #watch: ReturnType<WatchCell> | undefined;
+  /** Whether `#watch` does. */
+  #isListening = false;
   #looking: Promise<void> | undefined;
-  /** Undefined: it has not been open yet. */
+  /** Undefined: it has not been open yet, and nobody has looked at it. */
   #restsSinceMs: Millis | undefined;
   #usedAtMs: Millis = -Infinity;
   /** Requests under way, and those who watch. */
@@ -94,6 +98,11 @@ export class ServedCell implements CellState {
     return this.#isServed;
   }
 
+  /** Whether somebody waits for the answer of a look. */
+  get isLooking(): boolean {
+    return this.#looking !== undefined;
+  }
+
   get state(): CellState['state'] {
     if (this.#opened) return 'open';
     if (this.isAway) return 'away';
@@ -115,12 +124,15 @@ export class ServedCell implements CellState {
     throw new StoreUnavailable(`the cell "${this.name}" is closed`);
   }
 
-  /** Whether this worker serves it. To be called again and again: each time it is looked at, opened, or put to rest. */
-  serve(isServed: boolean): void {
+  /**
+   * Whether this worker serves it. To be called again and again: each time it is looked at, opened, or put to rest. `opens`: it is opened
+   * when this worker begins to serve it, so that the first request need not wait. Otherwise only if there is something to do.
+   */
+  serve(isServed: boolean, { opens = false } = {}): void {
     const isNew = isServed && !this.#isServed;
     this.#isServed = isServed;
     if (this.#isClosed || this.#changing || this.#timer) return;
-    if (isNew) return this.#wake();
+    if (isNew && (opens || !this.#options.watchCell)) return this.#wake();
     this.#looking ??= this.#look().finally(() => {
       this.#looking = undefined;
     });
@@ -287,8 +299,11 @@ export class ServedCell implements CellState {
       // Whoever opens it finds the same, and says so.
     }
     if (!opened) {
-      const isLong = clock.elapsedMs - (this.#restsSinceMs ?? 0) >= REST_MAX_MS;
-      if (this.#isServed && (dueInMs <= AHEAD_MS || isLong)) this.#wake();
+      if (!this.#isServed) return;
+      const isLong = clock.elapsedMs - (this.#restsSinceMs ?? clock.elapsedMs) >= this.#restMaxMs;
+      if (dueInMs <= AHEAD_MS || isLong || this.#isAway) return this.#wake();
+      this.#restsSinceMs ??= clock.elapsedMs;
+      this.#listen();
     } else if (!this.#isServed || dueInMs >= REST_MIN_MS) await this.#beginRest(opened);
     else this.#usedAtMs = clock.elapsedMs; // what is due soon will be done here
   }
@@ -296,6 +311,7 @@ export class ServedCell implements CellState {
   async #lookAway(): Promise<void> {
     const watch = this.#watch;
     this.#watch = undefined;
+    this.#isListening = false;
     await watch?.close();
   }
 
@@ -307,9 +323,21 @@ export class ServedCell implements CellState {
       this.#close(opened, ENDING_MS).then(() => {
         this.#restsSinceMs = this.#options.clock.elapsedMs;
         this.#options.log.info('cell_rests', { cell: this.name });
-        if (this.#isServed) this.#watch?.listen(() => this.serve(this.#isServed));
+        if (this.#isServed) this.#listen();
       }),
     );
+  }
+
+  /** While it is at rest. */
+  #listen(): void {
+    if (this.#isListening || !this.#watch) return;
+    this.#isListening = true;
+    this.#watch.listen(() => this.serve(this.#isServed));
+  }
+
+  /** Of cells that begin to rest together, as when the worker starts, a few are opened in each minute. */
+  get #restMaxMs(): Millis {
+    return REST_MAX_MS - (this.cell.cellId % MINUTES_OF_OPENING) * MINUTE_MS;
   }
 
   #url(): string {

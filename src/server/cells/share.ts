@@ -9,7 +9,7 @@
 import type { CellId, WorkerId } from '../../engine/model.ts';
 
 /** As many cells a worker serves without noticing what each costs. */
-const CELLS_OF_WORKER = 64;
+export const CELLS_OF_WORKER = 64;
 /** Of one cell: when one of them is lost, the other one has it open already, or looks at it all the time. */
 const WORKERS_MIN = 2;
 

@@ -11,7 +11,6 @@ import { LogDays } from './log-days.ts';
 import { Notices } from './notices.ts';
 import { type ConnectionPool, placeOf } from './pool.ts';
 import { listenAtOf, Servers } from './servers.ts';
-import type { Shares } from './shares.ts';
 
 export interface PostgresStoreOptions {
   /** `postgres://user:password@host:port/database?sslmode=...`. */
@@ -74,7 +73,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const { pool, listening, preparing } = servers.at(url, listenAtOf(listenUrl));
   await checkAnswers(pool);
   const patient = { url, connectionsMax: 2, timeoutMs: MIGRATION_LIMIT_MS, prepares, clock };
-  await inTurn(preparing, () => prepareDatabase(patient, onNotDurable));
+  await preparing.inTurn(() => prepareDatabase(patient, onNotDurable));
   const driver = new PostgresDriver({
     url,
     pool,
@@ -119,20 +118,6 @@ async function checkAnswers(pool: ConnectionPool): Promise<void> {
     }
   } catch (error) {
     throw classify(error);
-  }
-}
-
-/** Throws `StoreUnavailable` when others take too long. */
-async function inTurn(preparing: Shares, work: () => Promise<void>): Promise<void> {
-  const user = {};
-  preparing.join(user);
-  try {
-    await preparing.take(user).catch((error: unknown) => {
-      throw classify(error);
-    });
-    await work().finally(() => preparing.giveBack(user));
-  } finally {
-    preparing.leave(user);
   }
 }
 

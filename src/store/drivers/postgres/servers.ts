@@ -22,9 +22,16 @@ export function listenAtOf(listenUrl: string): ListenAt {
 /** Stores of one server that are prepared at a time, each over a connection of its own, when a worker opens many. */
 const PREPARED_AT_ONCE = 4;
 
+/**
+ * Looks at stores of one server at a time. A session of PostgreSQL remembers the tables of each schema that it has seen, a third of a MiB for
+ * each store: of a thousand stores at rest only those few sessions know all.
+ */
+const LOOKS_AT_ONCE = 2;
+
 interface Server {
   pool: ConnectionPool;
   preparing: Shares;
+  looking: Shares;
   listening: Listening | undefined;
 }
 
@@ -44,6 +51,7 @@ export class Servers {
     const server: Server = {
       pool: new ConnectionPool({ url, ...this.#options }),
       preparing: new Shares({ ...this.#options, connectionsMax: PREPARED_AT_ONCE }),
+      looking: new Shares({ ...this.#options, connectionsMax: LOOKS_AT_ONCE }),
       listening: listenAt === 'off' ? undefined : new Listening({ ...listenAt, ...this.#options }),
     };
     this.#byUrl.set(url, server);

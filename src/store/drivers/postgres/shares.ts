@@ -4,6 +4,7 @@
  * connection, and the others would wait as well.
  */
 import type { Clock } from '../../../engine/ports.ts';
+import { classify } from './failures.ts';
 
 /** A store. */
 type User = object;
@@ -53,6 +54,20 @@ export class Shares {
       'outside',
     );
     await promise.finally(() => timer.cancel());
+  }
+
+  /** For a user of its own. Throws `StoreUnavailable` when others take too long. */
+  async inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const user = {};
+    this.join(user);
+    try {
+      await this.take(user).catch((error: unknown) => {
+        throw classify(error);
+      });
+      return await work().finally(() => this.giveBack(user));
+    } finally {
+      this.leave(user);
+    }
   }
 
   giveBack(user: User): void {

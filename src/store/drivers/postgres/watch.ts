@@ -28,14 +28,16 @@ export interface CellWatch {
 }
 
 export function watchPostgresStore({ servers, listenUrl, ...options }: WatchOptions): CellWatch {
-  const { pool, listening } = servers.at(options.url, listenAtOf(listenUrl));
+  const { pool, listening, looking } = servers.at(options.url, listenAtOf(listenUrl));
   const driver = new PostgresDriver({ ...options, pool });
   const channel = channelOf(placeOf(options.url).schema);
   let isListening = false;
   return {
-    look: () => driver.readNow(look),
+    look: () => looking.inTurn(() => driver.readNow(look)),
     readTotals: () =>
-      driver.readNow(async (queries, nowMs) => readTotals.decode(await readTotals(queries, { nowMs }), { nowMs })),
+      looking.inTurn(() =>
+        driver.readNow(async (queries, nowMs) => readTotals.decode(await readTotals(queries, { nowMs }), { nowMs })),
+      ),
     listen(listener) {
       isListening = true;
       listening?.add(channel, { hear: listener, noteGap: listener });
