@@ -92,18 +92,28 @@ export async function measureCells(options: CellsOptions): Promise<CellsFigures>
 interface At {
   cells: number;
   waypost: ListeningProcess;
-  server: Cluster;
+  /** Of PostgreSQL. */
+  pids: readonly number[];
   databaseUrl: string;
   tokens: readonly string[];
 }
 
 async function withCells<T>(
   server: Cluster,
+  options: { cells: number; projects: number },
+  work: (at: At) => Promise<T>,
+): Promise<T> {
+  const { url: databaseUrl } = await freshDatabase(server);
+  return withCellsAt({ databaseUrl, pids: [server.pid] }, options, work);
+}
+
+/** `databaseUrl`: of the first cell; the others are schemas beside it. `workerUrl`: where the worker connects, if elsewhere. */
+export async function withCellsAt<T>(
+  { databaseUrl, workerUrl = databaseUrl, pids }: { databaseUrl: string; workerUrl?: string; pids: readonly number[] },
   { cells, projects }: { cells: number; projects: number },
   work: (at: At) => Promise<T>,
 ): Promise<T> {
   const dataDir = mkdtempSync(join(tmpdir(), 'waypost-cells-'));
-  const { url: databaseUrl } = await freshDatabase(server);
   const env = { DATABASE_URL: databaseUrl, WAYPOST_ENCRYPTION_KEY: randomBytes(32).toString('base64') };
   try {
     for (let cell = 2; cell <= cells; cell += 1) {
@@ -111,10 +121,10 @@ async function withCells<T>(
     }
     const tokens = await makeProjects(dataDir, projects, env);
     const flags = ['--allow-destinations', '127.0.0.1'];
-    const waypost = await startWaypost({ command: 'serve', dataDir, flags, env });
+    const waypost = await startWaypost({ command: 'serve', dataDir, flags, env: { ...env, DATABASE_URL: workerUrl } });
     try {
       await untilAllServe(waypost);
-      return await work({ cells, waypost, server, databaseUrl, tokens });
+      return await work({ cells, waypost, pids, databaseUrl: workerUrl, tokens });
     } finally {
       await waypost.end('SIGTERM');
     }
@@ -138,7 +148,7 @@ async function servesAll({ url }: ListeningProcess): Promise<boolean> {
 }
 
 async function measureLoad(at: At, receiver: Receiver, options: CellsOptions): Promise<LoadedFigures> {
-  const { cells, waypost, server, databaseUrl, tokens } = at;
+  const { cells, waypost, pids, databaseUrl, tokens } = at;
   const [token = '', ...otherTokens] = tokens;
   const target: LoadTarget = {
     peers: 'ordinary',
@@ -154,7 +164,7 @@ async function measureLoad(at: At, receiver: Receiver, options: CellsOptions): P
   const perSecond = options.perSecondOfCell * cells;
   const messages = perSecond * options.seconds;
   await receiver.expect(messages);
-  const cpu = startCpuMeter({ waypost: [waypost.pid], postgres: [server.pid] });
+  const cpu = startCpuMeter({ waypost: [waypost.pid], postgres: pids });
   await publishPaced(target, messages, perSecond);
   await receiver.complete(options.limitMs);
   await sleep(SETTLED_MS);
@@ -175,30 +185,34 @@ const CALM_MS = { open: 5_000, 'at rest': 25_000 };
 /** Cells that are open stay so for half a minute. */
 const OPEN_MS = 20_000;
 
-async function measureIdle(
-  { cells, waypost, server, databaseUrl }: At,
+export async function measureIdle(
+  { cells, waypost, pids, databaseUrl }: At,
   state: IdleFigures['state'],
-  options: CellsOptions,
+  options: Pick<CellsOptions, 'idleSeconds'>,
 ): Promise<IdleFigures> {
   await sleep(CALM_MS[state]);
   const seconds = state === 'open' ? OPEN_MS / 1_000 : options.idleSeconds;
-  const cpu = startCpuMeter({ waypost: [waypost.pid], postgres: [server.pid] });
+  const cpu = startCpuMeter({ waypost: [waypost.pid], postgres: pids });
   await sleep(seconds * 1_000);
   const { waypost: waypostSeconds = 0, postgres: postgresSeconds = 0 } = cpu.read();
-  const connections = await onDatabase(databaseUrl, async (client) => {
-    const { rows } = await client.query<{ count: number }>(
-      "select count(*)::int as count from pg_stat_activity where application_name = 'waypost'",
-    );
-    return rows[0]?.count ?? 0;
-  });
   return {
     cells,
     state,
     cpuPercent: (waypostSeconds / seconds) * 100,
     postgresCpuPercent: (postgresSeconds / seconds) * 100,
     residentMiB: residentMebibytes(waypost.pid),
-    connections,
+    connections: await countConnections(databaseUrl),
   };
+}
+
+/** Of all workers, to this server. */
+export function countConnections(databaseUrl: string): Promise<number> {
+  return onDatabase(databaseUrl, async (client) => {
+    const { rows } = await client.query<{ count: number }>(
+      "select count(*)::int as count from pg_stat_activity where application_name = 'waypost'",
+    );
+    return rows[0]?.count ?? 0;
+  });
 }
 
 function medians(rounds: LoadedFigures[]): LoadedFigures {

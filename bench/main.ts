@@ -23,6 +23,7 @@ import { DEFAULT_BEFORE, measureBefore } from './before.ts';
 import { capacityTable, DEFAULT_CAPACITY, measureCapacity } from './capacity/measure.ts';
 import { cellsLine, cellsTable, DEFAULT_CELLS, measureCells } from './cells.ts';
 import { awayLine, awayTable, DEFAULT_CELLS_AWAY, measureCellsAway } from './cells-away.ts';
+import { DEFAULT_MANY_CELLS, measureManyCells } from './cells-many.ts';
 import { DEFAULT_COMMAND_LINE, measureCommandLine } from './command-line.ts';
 import { compare } from './comparison.ts';
 import { CONSOLE_PARTS, type ConsolePart, DEFAULT_CONSOLE, measureConsole } from './console/measure.ts';
@@ -39,6 +40,7 @@ import { DEFAULT_OUTAGE, measureOutage } from './outage/measure.ts';
 import { DEFAULT_OVERLOAD, measureOverload } from './overload/measure.ts';
 import { overloadLine, overloadTable } from './overload/report.ts';
 import { measureCitus } from './postgres/citus.ts';
+import { citusCellsTable, DEFAULT_CITUS_CELLS, measureCitusCells } from './postgres/citus-cells.ts';
 import { DEFAULT_CLAIMS, measureClaims } from './postgres/claims.ts';
 import { installLibraries, LIBRARIES, type StartContestant, startLibraryAlone } from './postgres/job-contestant.ts';
 import { DEFAULT_JOBS, measureJobs } from './postgres/jobs.ts';
@@ -109,6 +111,8 @@ npm run bench -- capacity [options]   a model of workers and PostgreSQL, held ag
 npm run bench -- cells [options]      what a message costs with 1, 4 and 16 cells on one PostgreSQL, and 64 that idle
   --rounds <n>           rounds of each, medians are reported (${DEFAULT_CELLS.rounds})
   --seconds <n>          of each round (${DEFAULT_CELLS.seconds})
+npm run bench -- cells many [options]    a thousand cells of one PostgreSQL that have nothing to do
+  --cells <n>            how many (${DEFAULT_MANY_CELLS.cells})
 npm run bench -- cells away [options]    what others notice of a cell, or the directory, whose server is killed or hangs
   --workers <n>          processes (${DEFAULT_CELLS_AWAY.workers})
   --rounds <n>           rounds of each, in turns, medians are reported (${DEFAULT_CELLS_AWAY.rounds})
@@ -150,6 +154,7 @@ npm run bench -- postgres [workers|claims|jobs] [options]    workers on PostgreS
   --alone                without BullMQ, pg-boss and Graphile Worker, which are installed from npm, and Redis
 npm run bench -- citus [options]      one worker on Citus, beside PostgreSQL of the installation that CITUS_FOLDER names
   --rounds <n>           rounds of each, in turns (3)
+npm run bench -- citus cells          cells there that have nothing to do
 npm run bench -- postgres sustained [options]
   --minutes <n>          of ${DEFAULT_SUSTAINED.perSecond} messages a second (30)
 all
@@ -170,6 +175,7 @@ const { values, positionals } = parseArgs({
     connections: { type: 'string' },
     rates: { type: 'string' },
     workers: { type: 'string' },
+    cells: { type: 'string' },
     peers: { type: 'string', default: 'ordinary' },
     'fsync-delay': { type: 'string' },
     json: { type: 'boolean' },
@@ -179,7 +185,7 @@ const { values, positionals } = parseArgs({
 
 const progress = (line: string) => process.stderr.write(`${line}\n`);
 
-type Counted = 'rounds' | 'messages' | 'runs' | 'seconds' | 'minutes' | 'workers' | 'waiting';
+type Counted = 'rounds' | 'messages' | 'runs' | 'seconds' | 'minutes' | 'workers' | 'cells' | 'waiting';
 
 function count(name: Counted, fallback: number): number {
   const text = values[name];
@@ -442,6 +448,14 @@ async function runCitus(): Promise<void> {
   if (figures.some(({ missing }) => missing > 0)) process.exitCode = 1;
 }
 
+async function runCitusCells(): Promise<void> {
+  const figures = await measureCitusCells({
+    ...DEFAULT_CITUS_CELLS,
+    onFigures: (each) => progress(`at ${each.place}, ${cellsLine(each)}`),
+  });
+  process.stdout.write(`${values.json ? JSON.stringify(figures) : citusCellsTable(figures)}\n`);
+}
+
 async function runPostgres(parts: readonly PostgresPart[]): Promise<void> {
   const rounds = count('rounds', DEFAULT_WORKERS.rounds);
   const report: Record<string, unknown> = {};
@@ -519,6 +533,19 @@ async function runCells(): Promise<void> {
   if (figures.loaded.some(({ missing }) => missing > 0)) process.exitCode = 1;
 }
 
+async function runManyCells(): Promise<void> {
+  const figures: Figure[] = [];
+  await measureManyCells({
+    ...DEFAULT_MANY_CELLS,
+    cells: count('cells', DEFAULT_MANY_CELLS.cells),
+    onFigure: (figure) => {
+      figures.push(figure);
+      progress(figureLine(figure));
+    },
+  });
+  process.stdout.write(`${values.json ? JSON.stringify(figures) : figures.map(figureLine).join('\n')}\n`);
+}
+
 async function runCellsAway(): Promise<void> {
   const figures = await measureCellsAway({
     ...DEFAULT_CELLS_AWAY,
@@ -562,8 +589,10 @@ else if (area === 'workers' && part === undefined) await runWorkers(DEFAULT_PRIC
 else if (area === 'workers' && (part === 'SQLite' || part === 'PostgreSQL')) await runWorkers([part]);
 else if (area === 'cells' && part === undefined) await runCells();
 else if (area === 'cells' && part === 'away' && more.length === 0) await runCellsAway();
+else if (area === 'cells' && part === 'many' && more.length === 0) await runManyCells();
 else if (area === 'move' && part === undefined) await runMove();
 else if (area === 'citus' && part === undefined) await runCitus();
+else if (area === 'citus' && part === 'cells' && more.length === 0) await runCitusCells();
 else if (area === 'metrics' && part === undefined) await runMetrics();
 else if (area === 'workflow' && part === undefined) await runWorkflow(WORKFLOW_PARTS);
 else if (area === 'workflow' && more.length === 0 && part !== undefined && isWorkflowPart(part)) {

@@ -1,0 +1,161 @@
+/**
+ * What do a thousand cells cost that have nothing to do? Schemas of one PostgreSQL: how long adding them takes, the start of a worker, its
+ * rest, the first request to a cell at rest, and what the operator asks for; then a second worker beside the first.
+ */
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { request } from 'undici';
+import { parseConfig } from '../src/config/parse.ts';
+import { addCell } from '../src/operations/cells.ts';
+import type { Cluster } from '../test/support/postgres/cluster.ts';
+import { countConnections, untilAllServe } from './cells.ts';
+import { type ListeningProcess, residentMebibytes } from './child-process.ts';
+import { startCpuMeter } from './cpu.ts';
+import type { Figure } from './figure.ts';
+import { metricsUrlIn } from './metrics.ts';
+import { freshDatabase, startDatabaseServer } from './postgres/database.ts';
+import { makeProjects, operate } from './projects.ts';
+import { startReceiver } from './receiver-process.ts';
+import { median } from './statistics.ts';
+import { startWaypost } from './waypost-process.ts';
+
+export interface ManyCellsOptions {
+  cells: number;
+  /** Each in a cell of its own; the first request of each finds that at rest. */
+  projects: number;
+  idleSeconds: number;
+  onFigure: (figure: Figure) => void;
+}
+
+export const DEFAULT_MANY_CELLS = { cells: 1_000, projects: 6, idleSeconds: 30 };
+
+/** The first and the last that are added are told of. */
+const ADDED = 20;
+/** As a Prometheus asks, and then of what is a minute old. */
+const METRICS_AGAIN_MS = 15_000;
+/** What was opened rests. */
+const CALM_MS = 45_000;
+
+export async function measureManyCells(options: ManyCellsOptions): Promise<void> {
+  const server = await startDatabaseServer();
+  const dataDir = mkdtempSync(join(tmpdir(), 'waypost-cells-'));
+  const { url: databaseUrl } = await freshDatabase(server);
+  const env = { DATABASE_URL: databaseUrl, WAYPOST_ENCRYPTION_KEY: randomBytes(32).toString('base64') };
+  const workers: ListeningProcess[] = [];
+  try {
+    await operate(['init', '--data-dir', dataDir], env);
+    await addAll({ dataDir, env }, options);
+    const [tokens, projectsMs] = await timed(() => makeProjects(dataDir, options.projects, env));
+    options.onFigure({ name: 'a project more', value: projectsMs / (options.projects - 1), unit: 'ms' });
+    const start = () => startWorker(workers, { dataDir, env }, options);
+    const worker = await start();
+    const at = { server, databaseUrl, workers };
+    await measureRest('one worker', at, options);
+    await measureAnswers(worker, tokens, options);
+    for (const words of [['cells'], ['doctor']]) {
+      const [, ms] = await timed(() => operate([...words, '--data-dir', dataDir], env));
+      options.onFigure({ name: `waypost ${words}`, value: ms, unit: 'ms' });
+    }
+    await start();
+    await measureRest('two workers', at, options);
+  } finally {
+    for (const worker of workers) await worker.end('SIGTERM');
+    await server.dispose();
+    rmSync(dataDir, { recursive: true, force: true });
+  }
+}
+
+interface Place {
+  dataDir: string;
+  env: Record<string, string>;
+}
+
+async function addAll({ dataDir, env }: Place, { cells, onFigure }: ManyCellsOptions): Promise<void> {
+  const config = parseConfig(env, ['--data-dir', dataDir]);
+  const eachMs: number[] = [];
+  for (let cell = 2; cell <= cells; cell += 1) {
+    const [, ms] = await timed(() => addCell(config, { name: `c${cell}`, url: `?schema=c${cell}` }));
+    eachMs.push(ms);
+  }
+  onFigure({ name: `one of the first ${ADDED} cells added`, value: median(eachMs.slice(0, ADDED)), unit: 'ms' });
+  onFigure({ name: `one of the last ${ADDED}`, value: median(eachMs.slice(-ADDED)), unit: 'ms' });
+}
+
+async function startWorker(
+  workers: ListeningProcess[],
+  { dataDir, env }: Place,
+  { onFigure }: ManyCellsOptions,
+): Promise<ListeningProcess> {
+  const [worker, readyMs] = await timed(async () => {
+    const started = await startWaypost({
+      command: 'serve',
+      ...{ dataDir, env, flags: ['--allow-destinations', '127.0.0.1', '--metrics-address', '0'] },
+    });
+    workers.push(started);
+    await untilAllServe(started);
+    return started;
+  });
+  onFigure({ name: `worker ${workers.length} listens after`, value: worker.startMs, unit: 'ms' });
+  onFigure({ name: `worker ${workers.length} has looked at all cells after`, value: readyMs, unit: 'ms' });
+  return worker;
+}
+
+async function measureRest(
+  name: string,
+  { server, databaseUrl, workers }: { server: Cluster; databaseUrl: string; workers: readonly ListeningProcess[] },
+  { idleSeconds, onFigure }: ManyCellsOptions,
+): Promise<void> {
+  await sleep(CALM_MS);
+  const cpu = startCpuMeter({ waypost: workers.map(({ pid }) => pid), postgres: [server.pid] });
+  await sleep(idleSeconds * 1_000);
+  const { waypost = 0, postgres = 0 } = cpu.read();
+  onFigure({ name: `${name}, CPU`, value: (waypost / idleSeconds) * 100, unit: '%' });
+  onFigure({ name: `${name}, CPU of PostgreSQL`, value: (postgres / idleSeconds) * 100, unit: '%' });
+  const mebibytes = workers.map(({ pid }) => residentMebibytes(pid));
+  onFigure({ name: `${name}, resident`, value: Math.max(...mebibytes), unit: 'MiB' });
+  onFigure({ name: `${name}, connections`, value: await countConnections(databaseUrl), unit: 'connections' });
+}
+
+/** The first request to each cell at rest, and metrics. */
+async function measureAnswers(
+  { url, output }: ListeningProcess,
+  tokens: readonly string[],
+  { onFigure }: ManyCellsOptions,
+): Promise<void> {
+  const metricsUrl = metricsUrlIn(output());
+  const receiver = await startReceiver('ordinary');
+  try {
+    await receiver.expect(2 * tokens.length);
+    const publish = async (token: string) => {
+      const headers = { authorization: `Bearer ${token}` };
+      const [answer, ms] = await timed(() =>
+        request(`${url}/v2/publish/${receiver.url}/`, { method: 'POST', headers, body: 'a' }),
+      );
+      await answer.body.dump();
+      if (answer.statusCode > 299) throw new Error(`a publish was answered ${answer.statusCode}`);
+      return ms;
+    };
+    for (const name of ['the first publish', 'the second publish']) {
+      const eachMs: number[] = [];
+      // The project of the first token lives in the first cell.
+      for (const token of tokens.slice(1)) eachMs.push(await publish(token));
+      onFigure({ name: `${name} to a cell at rest, median`, value: median(eachMs), unit: 'ms' });
+      onFigure({ name: `${name} to a cell at rest, longest`, value: Math.max(...eachMs), unit: 'ms' });
+    }
+  } finally {
+    await receiver.end();
+  }
+  for (const name of ['first', 'second']) {
+    const [, ms] = await timed(async () => (await request(metricsUrl)).body.text());
+    onFigure({ name: `/metrics, the ${name} time`, value: ms, unit: 'ms' });
+    await sleep(METRICS_AGAIN_MS);
+  }
+}
+
+async function timed<T>(work: () => Promise<T>): Promise<[T, number]> {
+  const startedAt = performance.now();
+  return [await work(), performance.now() - startedAt];
+}

@@ -1,0 +1,67 @@
+/**
+ * What do cells at rest cost on Citus? Schemas that Citus has put on its nodes, and one worker with nothing to do, through the coordinator
+ * and at a node.
+ */
+import { Citus } from '../../test/citus/citus.ts';
+import { type IdleFigures, measureIdle, withCellsAt } from '../cells.ts';
+import { table } from '../table.ts';
+
+export interface CitusCellsOptions {
+  cells: readonly number[];
+  idleSeconds: number;
+  onFigures?: (figures: CitusCellsFigures) => void;
+}
+
+export const DEFAULT_CITUS_CELLS = { cells: [1, 8, 16], idleSeconds: 30 };
+
+export interface CitusCellsFigures extends IdleFigures {
+  place: 'the coordinator' | 'a node';
+}
+
+const DATABASE = 'postgres';
+
+/** The CPU is that of all servers, the connections those to the one where the worker connects. */
+export async function measureCitusCells(options: CitusCellsOptions): Promise<CitusCellsFigures[]> {
+  const figures: CitusCellsFigures[] = [];
+  for (const cells of options.cells) {
+    for (const place of ['the coordinator', 'a node'] as const) {
+      const citus = await Citus.start();
+      try {
+        await citus.query(`alter database ${DATABASE} set citus.enable_schema_based_sharding = on`);
+        const { coordinator, nodes } = citus;
+        const [node = coordinator] = nodes;
+        const urlAt = (server: typeof node) => `${server.url(DATABASE)}?schema=c1`;
+        await withCellsAt(
+          {
+            databaseUrl: urlAt(coordinator),
+            workerUrl: urlAt(place === 'a node' ? node : coordinator),
+            pids: [coordinator, ...nodes].map(({ pid }) => pid),
+          },
+          { cells, projects: 1 },
+          async (at) => {
+            for (const state of ['open', 'at rest'] as const) {
+              const measured = { place, ...(await measureIdle(at, state, options)) };
+              options.onFigures?.(measured);
+              figures.push(measured);
+            }
+          },
+        );
+      } finally {
+        await citus.dispose();
+      }
+    }
+  }
+  return figures;
+}
+
+export function citusCellsTable(figures: readonly CitusCellsFigures[]): string {
+  return table(
+    'with nothing to do',
+    ['', 'Waypost CPU %', 'PostgreSQL %', 'RSS MiB', 'connections'],
+    figures.map(({ place, cells, state, cpuPercent, postgresCpuPercent, residentMiB, connections }) => [
+      `${cells} cells, ${state}, worker at ${place}`,
+      ...[cpuPercent, postgresCpuPercent, residentMiB].map((value) => value.toFixed(1)),
+      String(connections),
+    ]),
+  );
+}
