@@ -99,7 +99,7 @@ async function startWorker(
     return started;
   });
   onFigure({ name: `worker ${workers.length} listens after`, value: worker.startMs, unit: 'ms' });
-  onFigure({ name: `worker ${workers.length} has looked at all cells after`, value: readyMs, unit: 'ms' });
+  onFigure({ name: `worker ${workers.length} is ready after`, value: readyMs, unit: 'ms' });
   return worker;
 }
 

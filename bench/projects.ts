@@ -24,8 +24,11 @@ export async function makeProjects(
   return tokens;
 }
 
+/** `waypost doctor` says two kilobytes of each cell. */
+const OUTPUT_MAX = 16 * 2 ** 20;
+
 /** Runs a command as an operator types it, and answers what it prints. */
 export async function operate(words: readonly string[], env: Record<string, string>): Promise<string> {
-  const options = { env: { ...process.env, ...env } };
+  const options = { env: { ...process.env, ...env }, maxBuffer: OUTPUT_MAX };
   return (await promisify(execFile)(process.execPath, [CLI, ...words], options)).stdout;
 }
