@@ -41,17 +41,19 @@ const DIALECT: SqlDialect = {
 const RESERVE = 'update numbers set next = next + ? where name = ? returning next, until';
 
 const BUSY_TIMEOUT_MS = 5_000;
-/** While readers use the WAL: how long cutting it may keep the writer waiting. */
-const TRUNCATE_TIMEOUT_MS = 20;
 /** The most statements kept prepared. Their texts are fixed, except for combinations of filters. */
 const STATEMENTS_MAX = 256;
 /** A checkpoint is due after this many bytes are written, by count of rows. */
 const CHECKPOINT_BYTES = 16 * 1024 * 1024;
-/** The fewest between two checkpoints: with less written, the size of the WAL is not looked at. */
-const CHECKPOINT_BYTES_MIN = 1024 * 1024;
+/** And after this much of the WAL is written, as far as it can be reckoned from the bytes of rows. */
+const CHECKPOINT_WAL_BYTES = 24 * 1024 * 1024;
+/** With less written since the last checkpoint, the size of the WAL's file is not looked at. */
+const LOOK_BYTES_MIN = 1024 * 1024;
+/** A page in the WAL, with its header. */
+const FRAME_BYTES = 4096 + 24;
 /** Pages that a small transaction touches, as bytes of the WAL. */
 const WAL_BYTES_PER_COMMIT = 24 * 1024;
-/** A WAL that grew beyond this size, because of a long read or a burst, is cut to it again. */
+/** A WAL that grew beyond this size, because of a long read or a burst, is cut to it when SQLite begins it anew. */
 const WAL_BYTES_KEPT = 32 * 1024 * 1024;
 /** Page caches in KiB. The operating system caches the file too, so larger caches gain little. */
 const WRITER_CACHE_KIB = 16 * 1024;
@@ -62,20 +64,24 @@ export class SqliteDriver implements Driver {
   readonly #db: DatabaseSync;
   readonly #path: string;
   readonly #readOnly: boolean;
-  readonly #busyTimeoutMs: number;
   readonly #statements = new Map<string, StatementSync>();
   readonly #queries: Queries;
   readonly #transaction: Transaction;
   /** Ends when the latest piece of work ends. */
   #turn: Promise<unknown> = Promise.resolve();
   #bytesSinceCheckpoint = 0;
+  /** For each byte of rows, as the last checkpoint found it. */
+  #walBytesPerByte = 1;
+  /** What the last checkpoint has left in the WAL, which a reader may still need. */
+  #framesLeft = 0;
+  /** The size of the WAL's file at the last checkpoint. It is written again from its beginning, and grows only beyond that. */
+  #walFileBytes = 0;
   #failure: StoreFatal | undefined;
 
   /** Throws database errors as `classify` returns them, or an error when a pragma had no effect. */
   constructor({ path, readOnly = false, busyTimeoutMs = BUSY_TIMEOUT_MS, image }: SqliteDriverOptions) {
     this.#path = path;
     this.#readOnly = readOnly;
-    this.#busyTimeoutMs = busyTimeoutMs;
     try {
       this.#db = new DatabaseSync(path, { readOnly, timeout: busyTimeoutMs, enableForeignKeyConstraints: false });
       if (image) this.#db.deserialize(image);
@@ -131,19 +137,26 @@ export class SqliteDriver implements Driver {
    */
   maintain(): void {
     if (!this.#isCheckpointDue || this.#path === ':memory:' || this.#failure) return;
+    const bytes = this.#bytesSinceCheckpoint;
     this.#bytesSinceCheckpoint = 0;
     try {
-      const { log, checkpointed } = this.#checkpoint('passive');
-      if (log === checkpointed && walBytes(this.#path) > WAL_BYTES_KEPT) this.#truncateWal();
+      const { log, checkpointed } = this.#checkpoint();
+      this.#walBytesPerByte = (Math.max(0, log - this.#framesLeft) * FRAME_BYTES) / bytes;
+      this.#framesLeft = log === checkpointed ? 0 : log;
+      this.#walFileBytes = walBytes(this.#path);
     } catch (error) {
       throw this.#noted(classify(error));
     }
   }
 
-  /** Rows that lie far apart, as those of a large backlog, write a page each: the WAL grows by far more than their bytes. */
+  /**
+   * Rows that lie far apart, as those of a large backlog, write a page each: the WAL grows by far more than their bytes. SQLite writes
+   * it again in its place, which is quicker than to cut it and let it grow.
+   */
   get #isCheckpointDue(): boolean {
-    if (this.#bytesSinceCheckpoint >= CHECKPOINT_BYTES) return true;
-    return this.#bytesSinceCheckpoint >= CHECKPOINT_BYTES_MIN && walBytes(this.#path) > WAL_BYTES_KEPT;
+    const bytes = this.#bytesSinceCheckpoint;
+    if (bytes >= CHECKPOINT_BYTES || bytes * this.#walBytesPerByte >= CHECKPOINT_WAL_BYTES) return true;
+    return bytes >= LOOK_BYTES_MIN && walBytes(this.#path) > Math.max(WAL_BYTES_KEPT, this.#walFileBytes);
   }
 
   #configure(): void {
@@ -258,18 +271,8 @@ export class SqliteDriver implements Driver {
     return statement;
   }
 
-  #checkpoint(mode: 'passive' | 'truncate'): { busy: number; log: number; checkpointed: number } {
-    const row = this.#db.prepare(`pragma wal_checkpoint(${mode})`).get();
-    return row as { busy: number; log: number; checkpointed: number };
-  }
-
-  #truncateWal(): void {
-    this.#db.exec(`pragma busy_timeout = ${TRUNCATE_TIMEOUT_MS}`);
-    try {
-      this.#checkpoint('truncate');
-    } finally {
-      this.#db.exec(`pragma busy_timeout = ${this.#busyTimeoutMs}`);
-    }
+  #checkpoint(): { log: number; checkpointed: number } {
+    return this.#db.prepare('pragma wal_checkpoint(passive)').get() as { log: number; checkpointed: number };
   }
 }
 
