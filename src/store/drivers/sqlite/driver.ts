@@ -72,10 +72,8 @@ export class SqliteDriver implements Driver {
   #bytesSinceCheckpoint = 0;
   /** For each byte of rows, as the last checkpoint found it. */
   #walBytesPerByte = 1;
-  /** What the last checkpoint has left in the WAL, which a reader may still need. */
-  #framesLeft = 0;
-  /** The size of the WAL's file at the last checkpoint. It is written again from its beginning, and grows only beyond that. */
-  #walFileBytes = 0;
+  /** Where a reader kept the last checkpoint from its end: how far the WAL was written, and how large its file was. */
+  #left = { frames: 0, bytes: 0 };
   #failure: StoreFatal | undefined;
 
   /** Throws database errors as `classify` returns them, or an error when a pragma had no effect. */
@@ -141,9 +139,8 @@ export class SqliteDriver implements Driver {
     this.#bytesSinceCheckpoint = 0;
     try {
       const { log, checkpointed } = this.#checkpoint();
-      this.#walBytesPerByte = (Math.max(0, log - this.#framesLeft) * FRAME_BYTES) / bytes;
-      this.#framesLeft = log === checkpointed ? 0 : log;
-      this.#walFileBytes = walBytes(this.#path);
+      this.#walBytesPerByte = (Math.max(0, log - this.#left.frames) * FRAME_BYTES) / bytes;
+      this.#left = log === checkpointed ? { frames: 0, bytes: 0 } : { frames: log, bytes: walBytes(this.#path) };
     } catch (error) {
       throw this.#noted(classify(error));
     }
@@ -156,7 +153,7 @@ export class SqliteDriver implements Driver {
   get #isCheckpointDue(): boolean {
     const bytes = this.#bytesSinceCheckpoint;
     if (bytes >= CHECKPOINT_BYTES || bytes * this.#walBytesPerByte >= CHECKPOINT_WAL_BYTES) return true;
-    return bytes >= LOOK_BYTES_MIN && walBytes(this.#path) > Math.max(WAL_BYTES_KEPT, this.#walFileBytes);
+    return bytes >= LOOK_BYTES_MIN && walBytes(this.#path) > Math.max(WAL_BYTES_KEPT, this.#left.bytes);
   }
 
   #configure(): void {
