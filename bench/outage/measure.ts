@@ -2,13 +2,15 @@
  * What happens after an outage? Messages of many origins and projects fell due while the server was down. When it starts, one
  * origin is down, one is slow, and fresh messages come from projects that have no backlog: half of them due at once, half a
  * second later. The backlog is stored through the interface, before the server is stopped; then it is waited for its time.
+ * Beside them messages go through a null relay, which has nothing to do with the backlog: what is busy is the machine.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import { storeInBatches } from '../batches.ts';
-import { type ListeningProcess, residentMebibytes } from '../child-process.ts';
+import { type ListeningProcess, residentMebibytes, startListening } from '../child-process.ts';
 import { type Parties, startCpuMeter } from '../cpu.ts';
 import type { Figure } from '../figure.ts';
 import { type LoadResult, type LoadTarget, publishAll, publishPacedUntil } from '../load.ts';
@@ -59,6 +61,7 @@ export interface OutageReport {
 /** Messages that are stored in a second, at least: by this they have a time that has not come when all are stored. */
 const STORED_PER_SECOND = { embedded: 15_000, postgres: 5_000 };
 const FRESH_DELAY_S = 1;
+const RELAY = fileURLToPath(new URL('../null-relay.ts', import.meta.url));
 /** A publish that falls due in the longest drain that is waited for. */
 const FRESH_SECONDS_MAX = 1_800;
 const RETRIES = { 'Upstash-Retries': '5', 'Upstash-Retry-Delay': '4000' };
@@ -67,7 +70,8 @@ export async function measureOutage(options: OutageOptions): Promise<OutageRepor
   const dataDir = mkdtempSync(join(tmpdir(), 'waypost-outage-'));
   const database = options.isPostgres ? await startDatabase() : undefined;
   const origins = await startOrigins(options.origins);
-  const receivers = [await startReceiver('bare'), await startReceiver('bare')] as const;
+  const receivers = [await startReceiver('bare'), await startReceiver('bare'), await startReceiver('bare')] as const;
+  const relay = await startListening([RELAY]);
   const report: OutageReport = { figures: [], slowRise: [], lost: 0 };
   const note = (figure: Figure) => {
     report.figures.push(figure);
@@ -86,7 +90,14 @@ export async function measureOutage(options: OutageOptions): Promise<OutageRepor
   let server = await start();
   try {
     const parties = () => ({ Waypost: [server.pid], ...database?.parties });
-    const fresh = () => new FreshMessages(server, tokens.slice(-2), receivers, options.freshPerSecond);
+    const fresh = () => {
+      const [atOnce = '', delayed = ''] = tokens.slice(-2);
+      return new FreshMessages(options.freshPerSecond / 2, [
+        freshTo(server, atOnce, receivers[0]),
+        freshTo(server, delayed, receivers[1], { 'Upstash-Delay': `${FRESH_DELAY_S}s` }),
+        freshTo(relay, '', receivers[2]),
+      ]);
+    };
     const best = await measureBurst(server, tokens.at(-1) ?? '', receivers[0], parties(), options);
     const idle = await fresh().during(sleep(options.idleSeconds * 1_000));
     const dueAtS = await store(server, tokens.slice(0, options.projects), origins, options);
@@ -115,7 +126,7 @@ export async function measureOutage(options: OutageOptions): Promise<OutageRepor
     return report;
   } finally {
     await server.end('SIGKILL');
-    await Promise.all([origins.end(), ...receivers.map((receiver) => receiver.end())]);
+    await Promise.all([relay.end('SIGKILL'), origins.end(), ...receivers.map((receiver) => receiver.end())]);
     await database?.end();
     rmSync(dataDir, { recursive: true, force: true });
   }
@@ -178,48 +189,59 @@ interface Latencies {
   atOnceMs: number[];
   /** From the time that was asked for to arrival. */
   delayedMs: number[];
+  /** From publish to arrival through the relay. */
+  relayedMs: number[];
+  /** Through Waypost. */
   messages: number;
   missing: number;
 }
 
-/** What projects without a backlog publish: one for at once, the other for a second later. */
+interface Stream {
+  target: LoadTarget;
+  receiver: Receiver;
+}
+
+function freshTo(
+  { url }: ListeningProcess,
+  token: string,
+  receiver: Receiver,
+  headers: Record<string, string> = {},
+): Stream {
+  return { target: { peers: 'bare', url, token, destination: `${receiver.url}/`, headers }, receiver };
+}
+
+/** What projects without a backlog publish: one for at once, the other for a second later; and what goes through the relay. */
 class FreshMessages {
-  readonly #targets: readonly { target: LoadTarget; receiver: Receiver }[];
+  readonly #streams: readonly [Stream, Stream, Stream];
   readonly #perSecond: number;
 
-  constructor(
-    server: ListeningProcess,
-    tokens: readonly string[],
-    receivers: readonly [Receiver, Receiver],
-    perSecond: number,
-  ) {
-    this.#targets = receivers.map((receiver, nth) => {
-      const headers = nth === 0 ? {} : { 'Upstash-Delay': `${FRESH_DELAY_S}s` };
-      const to = { peers: 'bare' as const, url: server.url, token: tokens[nth] ?? '', destination: `${receiver.url}/` };
-      return { target: { ...to, headers }, receiver };
-    });
-    this.#perSecond = perSecond / this.#targets.length;
+  constructor(perSecond: number, streams: readonly [Stream, Stream, Stream]) {
+    this.#perSecond = perSecond;
+    this.#streams = streams;
   }
 
   async during(event: Promise<unknown>): Promise<Latencies> {
     const end = new AbortController();
     const max = this.#perSecond * FRESH_SECONDS_MAX;
-    for (const { receiver } of this.#targets) await receiver.expect(max);
-    const published = this.#targets.map(({ target }) => publishPacedUntil(end.signal, target, max, this.#perSecond));
+    for (const { receiver } of this.#streams) await receiver.expect(max);
+    const published = this.#streams.map(({ target }) => publishPacedUntil(end.signal, target, max, this.#perSecond));
     await event;
     end.abort();
-    const [atOnce, delayed] = await Promise.all(published.map(async (each, nth) => this.#delaysOf(await each, nth)));
+    const [atOnce, delayed, relayed] = await Promise.all(
+      published.map(async (each, nth) => this.#delaysOf(await each, nth)),
+    );
     const atOnceMs = atOnce?.delaysMs ?? [];
     const delayedMs = (delayed?.delaysMs ?? []).map((ms) => ms - FRESH_DELAY_S * 1_000);
     const missing = (atOnce?.missing ?? 0) + (delayed?.missing ?? 0);
-    return { atOnceMs, delayedMs, messages: atOnceMs.length + delayedMs.length, missing };
+    const messages = atOnceMs.length + delayedMs.length;
+    return { atOnceMs, delayedMs, relayedMs: relayed?.delaysMs ?? [], messages, missing };
   }
 
   async #delaysOf({ sentNs }: LoadResult, nth: number): Promise<{ delaysMs: number[]; missing: number }> {
     const sent = sentNs.findLastIndex((atNs) => atNs !== 0n) + 1;
     for (let tries = 0; ; tries += 1) {
       await sleep(FRESH_DELAY_S * 1_000);
-      const arrived = await this.#targets[nth]?.receiver.report();
+      const arrived = await this.#streams[nth]?.receiver.report();
       if (!arrived) throw new Error('no receiver');
       if (arrived.distinct < sent && tries < 60) continue;
       return { delaysMs: arrivalDelaysMs(sentNs, arrived.arrivalsNs), missing: sent - arrived.distinct };
@@ -239,6 +261,8 @@ function noteLatencies(note: (figure: Figure) => void, idle: Latencies, beside: 
   p99('fresh messages, publish to arrival, p99', ({ atOnceMs }) => atOnceMs);
   p99('fresh messages with a delay, from its end to arrival, p50', ({ delayedMs }) => delayedMs, 0.5);
   p99('fresh messages with a delay, from its end to arrival, p99', ({ delayedMs }) => delayedMs);
+  p99('through a null relay beside it, publish to arrival, p50', ({ relayedMs }) => relayedMs, 0.5);
+  p99('through a null relay beside it, publish to arrival, p99', ({ relayedMs }) => relayedMs);
 }
 
 interface Drain extends Pick<OutageOptions, 'messages' | 'origins' | 'dueSeconds'> {
