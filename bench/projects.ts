@@ -5,23 +5,31 @@ import { promisify } from 'node:util';
 
 const CLI = fileURLToPath(new URL('../bin/waypost.js', import.meta.url));
 
-/** A token of each of `count` projects. `env` says which database they are made in, if not in the folder. */
+/** A token of each of `count` projects, on a new store. `env` says which database they are made in, if not in the folder. */
 export async function makeProjects(
   dataDir: string,
   count: number,
   env: Record<string, string> = {},
 ): Promise<string[]> {
-  const tokenFrom = async (...words: string[]): Promise<string> => {
-    const stdout = await operate([...words, '--data-dir', dataDir], env);
-    return /^QSTASH_TOKEN=(.*)$/m.exec(stdout)?.[1] ?? '';
-  };
-  const tokens = [await tokenFrom('init')];
+  const first = await tokenFrom(['init', '--data-dir', dataDir], env);
+  return [first, ...(await addProjects(dataDir, count - 1, env))];
+}
+
+/** The same of `count` more, on a store that has its first. */
+export async function addProjects(dataDir: string, count: number, env: Record<string, string>): Promise<string[]> {
+  const tokens: string[] = [];
   while (tokens.length < count) {
-    const name = `project-${tokens.length}`;
-    await tokenFrom('projects', 'create', name);
-    tokens.push(await tokenFrom('tokens', 'create', '--project', name, '--scope', 'full'));
+    const name = `project-${tokens.length + 1}`;
+    await operate(['projects', 'create', name, '--data-dir', dataDir], env);
+    tokens.push(
+      await tokenFrom(['tokens', 'create', '--project', name, '--scope', 'full', '--data-dir', dataDir], env),
+    );
   }
   return tokens;
+}
+
+async function tokenFrom(words: readonly string[], env: Record<string, string>): Promise<string> {
+  return /^QSTASH_TOKEN=(.*)$/m.exec(await operate(words, env))?.[1] ?? '';
 }
 
 /** `waypost doctor` says two kilobytes of each cell. */
