@@ -109,8 +109,11 @@ it('takes two connections, of many stores that are looked at together', async ()
   const client = new pg.Client({ connectionString: options.url });
   await client.connect();
   onTestFinished(() => client.end());
-  const sessions = async () =>
-    (await client.query('select 1 from pg_stat_activity where datname = current_database()')).rows.length;
+  const sessions = async () => {
+    // Not the server's own, such as that of a vacuum.
+    const ofWaypost = "datname = current_database() and application_name = 'waypost'";
+    return (await client.query(`select 1 from pg_stat_activity where ${ofWaypost}`)).rows.length;
+  };
   const before = await sessions();
   const servers = new Servers(options);
   const watches = Array.from({ length: 8 }, () => watchPostgresStore({ ...options, servers, prepares: true }));
