@@ -2,7 +2,7 @@
  * What happens after an outage? Messages of many origins and projects fell due while the server was down. When it starts, one
  * origin is down, one is slow, and fresh messages come from projects that have no backlog: half of them due at once, half a
  * second later. The backlog is stored through the interface, before the server is stopped; then it is waited for its time.
- * Beside them messages go through a null relay, which has nothing to do with the backlog: what is busy is the machine.
+ * Beside them messages go through a null relay, which has nothing to do with the backlog: what they wait is the machine's part.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
