@@ -31,6 +31,7 @@ export class PostgresTransaction implements Transaction {
   readonly nowMs: Transaction['nowMs'];
   readonly #sent: Promise<unknown>[] = [];
   #isHeld = false;
+  #isLeaving = false;
   /** The first failure of the noted statements. */
   failure: unknown;
 
@@ -60,10 +61,21 @@ export class PostgresTransaction implements Transaction {
     this.#connections.release(this.#client);
   }
 
+  /** Sends what is held once all has been asked for that is asked for together. A system call costs as much as most statements. */
+  #flushSoon(): void {
+    if (this.#isLeaving) return;
+    this.#isLeaving = true;
+    queueMicrotask(() => {
+      this.#isLeaving = false;
+      this.flush();
+    });
+  }
+
   async query<Row extends object>(text: string, params: readonly SqlParam[] = []): Promise<Row[]> {
     return this.#heard(async () => {
+      this.hold();
       const answer = this.#connections.send<Row>(this.#client, text, params);
-      this.flush();
+      this.#flushSoon();
       return (await answer).rows;
     });
   }
@@ -73,12 +85,13 @@ export class PostgresTransaction implements Transaction {
     if (first === undefined) return [];
     const statement = eachStatement(text, first);
     return this.#heard(async () => {
+      this.hold();
       const answer = this.#connections.sendOwn<Row & { nth: number }>(
         this.#client,
         statement.text,
         arraysOf(statement, given),
       );
-      this.flush();
+      this.#flushSoon();
       const rows: Row[][] = given.map(() => []);
       for (const row of (await answer).rows) rows[row.nth - 1]?.push(row);
       return rows;
@@ -109,8 +122,9 @@ export class PostgresTransaction implements Transaction {
 
   async run(text: string, params: readonly SqlParam[] = []): Promise<number> {
     return this.#heard(async () => {
+      this.hold();
       const answer = this.#connections.send(this.#client, text, params);
-      this.flush();
+      this.#flushSoon();
       return (await answer).rowCount ?? 0;
     });
   }
