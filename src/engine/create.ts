@@ -35,7 +35,7 @@ export async function createEngine(deps: EngineDeps): Promise<Engine> {
       reports,
       fence,
       operatorEvents,
-      areClaimsTogether: deps.recovery?.kind === 'heartbeat',
+      areClaimsApart: deps.recovery?.kind === 'heartbeat',
     },
     await deps.store.messages.waitingLines(),
   );

@@ -33,7 +33,7 @@ export interface CreateStoreOptions {
  */
 export function createStore(driver: Driver, options: CreateStoreOptions = {}): SqlStore {
   const runner = new BatchRunner(driver, options.limits);
-  const commits: GroupCommit = new GroupCommit({
+  const toCommit: GroupCommitOptions = {
     flush: async (commands, suspects) => {
       const outcome = await runner.run(commands, suspects);
       if (commands.some((command) => traitsOf(command).changesAccounts)) options.notices?.tellOfAccounts();
@@ -41,31 +41,44 @@ export function createStore(driver: Driver, options: CreateStoreOptions = {}): S
       try {
         options.afterBatch?.();
       } catch (error) {
-        commits.fail(error instanceof Error ? error : new Error(String(error)));
+        for (const each of all) each.fail(error instanceof Error ? error : new Error(String(error)));
       }
       return outcome;
     },
     onFatal: options.onFatal ?? (() => {}),
     ...options.batch,
-  });
+  };
+  const commits = new GroupCommit(toCommit);
+  // A claim takes many round trips. Where transactions go side by side, nothing else waits for them.
+  const claims = driver.dialect.manyWriters ? new GroupCommit(toCommit) : commits;
+  const all = new Set([commits, claims]);
   const connection: Connection = {
-    write: (method, args) => commits.run(method, args),
+    write: (method, args) => (method === 'claim' ? claims : commits).run(method, args),
     read: (method, args) => runRead(driver, method, args, runner),
     listen: (listener) => {
-      commits.listen(listener);
+      for (const each of all) each.listen(listener);
       options.notices?.listen(listener);
     },
     listenForWaitingLines: () => {}, // the lines of other processes are read with each heartbeat, see `Heartbeat`
     ...(options.dropTables && { dropTables: options.dropTables }),
     listenForAccounts: (listener) => options.notices?.listenForAccounts(listener),
-    listenForCommitUnknown: (listener) => commits.listenForCommitUnknown(listener),
-    counts: () => commits.counts,
+    listenForCommitUnknown: (listener) => {
+      for (const each of all) each.listenForCommitUnknown(listener);
+    },
+    counts: () => sumOf([...all].map(({ counts }) => counts)),
     guardProjects: () => runner.guardProjects(),
     close: async () => {
-      await commits.close();
+      await Promise.all([...all].map((each) => each.close()));
       await options.notices?.close();
       await driver.close();
     },
   };
   return new SqlStore(connection);
+}
+
+type Counts = GroupCommit['counts'];
+
+function sumOf(counts: readonly Counts[]): Counts {
+  const sum = (of: keyof Counts) => counts.reduce((total, each) => total + each[of], 0);
+  return { batches: sum('batches'), commands: sum('commands'), waiting: sum('waiting') };
 }

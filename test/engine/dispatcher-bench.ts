@@ -34,6 +34,7 @@ export function bench(
     settings?: Partial<EngineSettings>;
     waitingLines?: OriginLine[];
     fence?: Fence;
+    areClaimsApart?: boolean;
     /** Given, a message takes a millisecond to go out, and this ends a turn of the event loop. */
     endOfTurn?: () => Promise<void>;
   } = {},
@@ -57,7 +58,7 @@ export function bench(
   const randomness = new SeededRandom(1);
   const bodies = new JournalBodies(store);
   const delivery = network.connect();
-  const { fence = ALWAYS_OPEN, endOfTurn } = options;
+  const { fence = ALWAYS_OPEN, areClaimsApart = false, endOfTurn } = options;
   const reports = new Reports({
     log,
     minutes: { accepted: () => {}, settled: () => {}, runEnded: () => {} },
@@ -76,6 +77,7 @@ export function bench(
     settings,
     worker: 'worker-1',
     fence,
+    areClaimsApart,
     ...(endOfTurn && { ...sendingSlowly(clock, delivery), endOfTurn }),
   };
   const dispatcher = new Dispatcher(deps, options.waitingLines ?? []);

@@ -243,6 +243,16 @@ describe('P9: the limits', () => {
     expect(most).toBe(1);
   });
 
+  test('a claim takes twice as many where no other command waits for it', async () => {
+    const settings = { inFlightMax: 4_000, inFlightPerOriginMax: 4_000 };
+    const { clock, store, dispatcher } = bench({ settings, areClaimsApart: true });
+    for (let key = 1; key <= 1_000; key += 1) store.add(to('abcd'.charAt(key % 4), key));
+    dispatcher.wake();
+    await clock.advanceBy(2_000);
+    expect(store.rows.size).toBe(0);
+    expect(Math.max(...store.claims.map(({ limit }) => limit))).toBe(128);
+  });
+
   test('nothing more is claimed while 64 answered attempts are being settled, but for a quarter of a second at most', async () => {
     const settings = { inFlightMax: 4_000, inFlightPerOriginMax: 4_000 };
     const { clock, store, dispatcher } = bench({ settings });

@@ -28,19 +28,14 @@ export class ClaimPace {
   readonly #lockedAlarm: Alarm;
   readonly #besideAlarm: Alarm;
   readonly #clock: Clock;
-  readonly #besideMs: Millis;
   #claimedAtMs: Millis = 0;
   #sending = 0;
   #settling = 0;
   #hasWaited = false;
 
-  /**
-   * Calls `onTime` when claims have waited long enough. `areTogether`: claims go beside others at once, because each
-   * transaction costs round trips.
-   */
-  constructor(clock: Clock, onTime: () => void, areTogether = false) {
+  /** Calls `onTime` when claims have waited long enough. */
+  constructor(clock: Clock, onTime: () => void) {
     this.#clock = clock;
-    this.#besideMs = areTogether ? 0 : BESIDE_MS;
     const endWait = () => {
       this.#hasWaited = true;
       onTime();
@@ -60,7 +55,7 @@ export class ClaimPace {
 
   /** Whether another claim may go while one is under way. Ask when there may be something to claim. */
   get mayGoBeside(): boolean {
-    const waitMs = this.#claimedAtMs + this.#besideMs - this.#clock.elapsedMs;
+    const waitMs = this.#claimedAtMs + BESIDE_MS - this.#clock.elapsedMs;
     if (waitMs > 0 && !this.#besideAlarm.isSet) this.#besideAlarm.setIn(waitMs);
     return waitMs <= 0;
   }

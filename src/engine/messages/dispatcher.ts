@@ -39,6 +39,8 @@ import { Settler } from './settler.ts';
 
 /** Messages a single claim may take: keeps its transaction, and the turn in which they go out, short. */
 const CLAIM_MAX = 64;
+/** The same where a claim has a transaction of its own, which takes many round trips however few messages it brings. */
+const CLAIM_MAX_APART = 128;
 /** Claims that may be under way at a time while there is a backlog: see `ClaimPace`. */
 const CLAIMS_MAX = 3;
 /** Lines asked for in one claim; the other lines have their turn in the next. */
@@ -72,8 +74,8 @@ interface DispatcherDeps {
   settings: EngineSettings;
   worker: WorkerId;
   fence: Fence;
-  /** As in `ClaimPace`. */
-  areClaimsTogether?: boolean;
+  /** Whether the store commits claims beside all other commands. */
+  areClaimsApart?: boolean;
   endOfTurn?: () => Promise<void>;
 }
 
@@ -137,7 +139,7 @@ export class Dispatcher implements CallSlots {
     this.#settler = new Settler({ ...deps, intake: this.intake, noteDue, noteRunEnd, limit: this.#ends.limit });
     this.#alarm = new Alarm(deps.clock, () => this.wake());
     this.#riseAlarm = new Alarm(deps.clock, () => this.wake());
-    this.#pace = new ClaimPace(deps.clock, () => this.wake(), deps.areClaimsTogether);
+    this.#pace = new ClaimPace(deps.clock, () => this.wake());
     this.#lines = new WaitingLines(this.#inFlight);
     for (const line of waitingLines) this.#lines.add(line);
   }
@@ -386,7 +388,8 @@ export class Dispatcher implements CallSlots {
   async #claim(targets: ClaimTargets): Promise<void> {
     const { due, linesToServe } = targets;
     const usable = due ? Infinity : linesToServe.reduce((sum, line) => sum + this.#inFlight.roomOf(line), 0);
-    const offer = this.#inFlight.offer(Math.min(CLAIM_MAX, usable), linesToServe);
+    const most = this.#deps.areClaimsApart ? CLAIM_MAX_APART : CLAIM_MAX;
+    const offer = this.#inFlight.offer(Math.min(most, usable), linesToServe);
     const isStrict = this.#claims.size > 0;
     const claim: ClaimUnderWay = {
       linesToServe,

@@ -17,7 +17,7 @@ export interface PostgresStoreOptions {
   url: string;
   /** For notifications, where `url` leads through a pooler. Empty: none, which costs up to a heartbeat of delay. */
   listenUrl?: string;
-  /** The most connections at once; at least three: two batches and a read. */
+  /** The most connections at once; at least three: a batch, a claim and a read. Each of the first two may have another beside it that is late. */
   connectionsMax?: number;
   /** Of this worker, which has other stores too. Default: connections of its own. */
   servers?: Servers | undefined;
