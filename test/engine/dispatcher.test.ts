@@ -253,6 +253,22 @@ describe('P9: the limits', () => {
     expect(Math.max(...store.claims.map(({ limit }) => limit))).toBe(128);
   });
 
+  test('of what a claim brings the projects that are less far behind go out first, each in its order', async () => {
+    const { clock, store, dispatcher, sent } = bench({ settings: { inFlightMax: 100 } });
+    for (const [projectId, lagMs] of [
+      [1, 60_000],
+      [2, 10],
+      [1, 5],
+      [2, 0],
+    ] as const) {
+      const key = store.rows.size + 1;
+      store.add(to('abcd'.charAt(key - 1), key, { projectId, notBeforeMs: NOW_MS - lagMs }));
+    }
+    dispatcher.wake();
+    await clock.advanceBy(1_000);
+    expect(sent()).toEqual([2, 4, 1, 3]);
+  });
+
   test('nothing more is claimed while 64 answered attempts are being settled, but for a quarter of a second at most', async () => {
     const settings = { inFlightMax: 4_000, inFlightPerOriginMax: 4_000 };
     const { clock, store, dispatcher } = bench({ settings });

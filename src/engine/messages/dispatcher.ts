@@ -13,6 +13,7 @@ import { type Arrival, Lingers } from '../calls/lingers.ts';
 import type { CallSlots } from '../calls/places.ts';
 import type { DueLoop } from '../due-loop.ts';
 import { type Held, InFlight, type Offer } from '../lanes/in-flight.ts';
+import { leastBehindFirst } from '../lanes/lag.ts';
 import { lineOf, type OriginLine } from '../lanes/origin-line.ts';
 import { SILENT_MS } from '../lanes/slow-start.ts';
 import { type NextLines, NO_LINES, WaitingLines } from '../lanes/waiting-lines.ts';
@@ -460,7 +461,7 @@ export class Dispatcher implements CallSlots {
     }
     for (const line of waitingLines) this.#noteLine(line);
     for (const line of heard.waitingLines) this.#lines.add(line);
-    const begun = claimed.map((each) => {
+    const begun = leastBehindFirst(claimed).map((each) => {
       const { message, claimToken } = each;
       this.#lines.noteLag(message.projectId, nowMs - message.notBeforeMs);
       this.#inFlight.enter(lineTo(message), bytesOf(each));
