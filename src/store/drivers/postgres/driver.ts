@@ -209,10 +209,11 @@ export class PostgresDriver implements Driver {
       );
       result = await withOthers(
         beginning,
-        work(tx).finally(() => tx.flush()),
+        work(tx).finally(() => tx.hasBegun || tx.flush()), // what was written leaves with the commit, if that can be sent at once
       );
       begun = await beginning;
     } catch (error) {
+      tx.flush();
       await tx.settled();
       const failure = this.#idleEndOf(client) ?? tx.failure ?? error;
       await this.#abandon(client, failure);
@@ -225,8 +226,10 @@ export class PostgresDriver implements Driver {
   /** Sends the commit behind all that was written. Resolves only when it is certain. */
   async #commit(client: PoolClient, tx: PostgresTransaction, begun: Begun): Promise<void> {
     const { isRouted } = begun.session;
+    tx.hold();
     if (isRouted) tx.note(this.#connections.sendOwn(client, HEAR_NODES, []));
     const committed = commitOn(client);
+    tx.flush();
     let answer: CommitAnswer;
     try {
       [, answer] = await Promise.all([tx.settled(), committed]);

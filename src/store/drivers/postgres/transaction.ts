@@ -32,6 +32,7 @@ export class PostgresTransaction implements Transaction {
   readonly #sent: Promise<unknown>[] = [];
   #isHeld = false;
   #isLeaving = false;
+  #hasBegun = false;
   /** The first failure of the noted statements. */
   failure: unknown;
 
@@ -149,8 +150,16 @@ export class PostgresTransaction implements Transaction {
 
   noteBegin(answers: readonly Promise<pg.QueryResult<TransactionName>>[]): Promise<pg.QueryResult<TransactionName>> {
     for (const answer of answers) this.note(answer);
-    this.#begun = lastOf(answers);
+    this.#begun = lastOf(answers).then((answer) => {
+      this.#hasBegun = true;
+      return answer;
+    });
     return this.#begun;
+  }
+
+  /** The server has answered to its begin. */
+  get hasBegun(): boolean {
+    return this.#hasBegun;
   }
 
   /** Keeps the answer to a statement for which no one waits, or after which others are sent before it comes. */
