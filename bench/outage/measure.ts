@@ -47,7 +47,7 @@ export const DEFAULT_OUTAGE = {
   dueSeconds: 20,
   downMs: 10_000,
   freshPerSecond: 500,
-  idleSeconds: 10,
+  idleSeconds: 30,
   burstMessages: 30_000,
 };
 
