@@ -13,6 +13,7 @@ import { END_NAME_LENGTH, isEndHeader } from '../protocol/workflow/checkpoints.t
 import { AnswerBody } from './answer-body.ts';
 import type { AnswerMemory } from './answer-memory.ts';
 import type { Destination } from './destination.ts';
+import type { Interruptible } from './interruption.ts';
 import type { Connection, Lessee, Origins } from './origins.ts';
 import { isHangUp, type Progress, timedOut, tooManyInterimAnswers, unreachable, unsendable } from './outcome.ts';
 
@@ -46,7 +47,8 @@ export interface ExchangePorts {
   onResend(): void;
 }
 
-export class Exchange implements Dispatcher.DispatchHandler, Lessee, UnderWay {
+export class Exchange implements Dispatcher.DispatchHandler, Lessee, UnderWay, Interruptible {
+  place = -1;
   readonly #request: ExchangeRequest;
   readonly #ports: ExchangePorts;
   readonly #settle: (outcome: Outcome) => void;
