@@ -51,7 +51,7 @@ export function createStore(driver: Driver, options: CreateStoreOptions = {}): S
   const commits = new GroupCommit(toCommit);
   // A claim takes many round trips. Where transactions go side by side, nothing else waits for them.
   const claims = driver.dialect.manyWriters ? new GroupCommit(toCommit) : commits;
-  const all = new Set([commits, claims]);
+  const all = [...new Set([commits, claims])];
   const connection: Connection = {
     write: (method, args) => (method === 'claim' ? claims : commits).run(method, args),
     read: (method, args) => runRead(driver, method, args, runner),
@@ -65,10 +65,10 @@ export function createStore(driver: Driver, options: CreateStoreOptions = {}): S
     listenForCommitUnknown: (listener) => {
       for (const each of all) each.listenForCommitUnknown(listener);
     },
-    counts: () => sumOf([...all].map(({ counts }) => counts)),
+    counts: () => sumOf(all.map(({ counts }) => counts)),
     guardProjects: () => runner.guardProjects(),
     close: async () => {
-      await Promise.all([...all].map((each) => each.close()));
+      await Promise.all(all.map((each) => each.close()));
       await options.notices?.close();
       await driver.close();
     },

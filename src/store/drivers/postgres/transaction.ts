@@ -31,8 +31,8 @@ export class PostgresTransaction implements Transaction {
   readonly nowMs: Transaction['nowMs'];
   readonly #sent: Promise<unknown>[] = [];
   #isHeld = false;
-  #isLeaving = false;
-  #hasBegun = false;
+  /** The server has answered to its begin. */
+  hasBegun = false;
   /** The first failure of the noted statements. */
   failure: unknown;
 
@@ -62,21 +62,9 @@ export class PostgresTransaction implements Transaction {
     this.#connections.release(this.#client);
   }
 
-  /** Sends what is held once all has been asked for that is asked for together. A system call costs as much as most statements. */
-  #flushSoon(): void {
-    if (this.#isLeaving) return;
-    this.#isLeaving = true;
-    queueMicrotask(() => {
-      this.#isLeaving = false;
-      this.flush();
-    });
-  }
-
   async query<Row extends object>(text: string, params: readonly SqlParam[] = []): Promise<Row[]> {
     return this.#heard(async () => {
-      this.hold();
       const answer = this.#connections.send<Row>(this.#client, text, params);
-      this.#flushSoon();
       return (await answer).rows;
     });
   }
@@ -86,13 +74,11 @@ export class PostgresTransaction implements Transaction {
     if (first === undefined) return [];
     const statement = eachStatement(text, first);
     return this.#heard(async () => {
-      this.hold();
       const answer = this.#connections.sendOwn<Row & { nth: number }>(
         this.#client,
         statement.text,
         arraysOf(statement, given),
       );
-      this.#flushSoon();
       const rows: Row[][] = given.map(() => []);
       for (const row of (await answer).rows) rows[row.nth - 1]?.push(row);
       return rows;
@@ -123,9 +109,7 @@ export class PostgresTransaction implements Transaction {
 
   async run(text: string, params: readonly SqlParam[] = []): Promise<number> {
     return this.#heard(async () => {
-      this.hold();
       const answer = this.#connections.send(this.#client, text, params);
-      this.#flushSoon();
       return (await answer).rowCount ?? 0;
     });
   }
@@ -151,15 +135,10 @@ export class PostgresTransaction implements Transaction {
   noteBegin(answers: readonly Promise<pg.QueryResult<TransactionName>>[]): Promise<pg.QueryResult<TransactionName>> {
     for (const answer of answers) this.note(answer);
     this.#begun = lastOf(answers).then((answer) => {
-      this.#hasBegun = true;
+      this.hasBegun = true;
       return answer;
     });
     return this.#begun;
-  }
-
-  /** The server has answered to its begin. */
-  get hasBegun(): boolean {
-    return this.#hasBegun;
   }
 
   /** Keeps the answer to a statement for which no one waits, or after which others are sent before it comes. */
@@ -177,8 +156,13 @@ export class PostgresTransaction implements Transaction {
     return row.now;
   }
 
-  /** Throws the first failure, which is the reason: later answers only say that the transaction is aborted. */
+  /**
+   * Asks with what else is asked in the same turn, in one piece: a system call costs as much as most statements. Throws the first
+   * failure, which is the reason: later answers only say that the transaction is aborted.
+   */
   async #heard<T>(work: () => Promise<T>): Promise<T> {
+    this.hold();
+    queueMicrotask(() => this.flush());
     try {
       return await work();
     } catch (error) {
