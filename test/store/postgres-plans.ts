@@ -82,7 +82,7 @@ export function plansOn(version: PostgresVersion): void {
     }
 
     /** A few thousand rows in each table, that differ from each other in all columns that must have a value. */
-    async function fillAll(): Promise<void> {
+    async function fillAll({ after = 0, project = 'n' } = {}): Promise<void> {
       for (const name of await largeTables()) {
         const { rows: columns } = await client.query<{ name: string; type: string; required: boolean }>(
           `select attname as name, format_type(atttypid, null) as type, attnotnull as required from pg_attribute
@@ -91,12 +91,13 @@ export function plansOn(version: PostgresVersion): void {
         );
         const required = columns.filter((column) => column.required);
         const values = required.map((column) => {
+          if (column.name === 'project_id') return project;
           if (column.name === 'at_ms') return `(${startOf(name)} + n)`;
           return column.type === 'text' ? "'x' || n" : column.type === 'smallint' ? '0' : 'n';
         });
         await client.query(
           `insert into ${name} (${required.map((column) => column.name).join(', ')})
-         select ${values.join(', ')} from generate_series(1, ${ROWS}) n`,
+         select ${values.join(', ')} from generate_series(${after + 1}, ${after + ROWS}) n`,
         );
       }
     }
@@ -164,6 +165,14 @@ export function plansOn(version: PostgresVersion): void {
       await emptyAll();
       await client.query('vacuum analyze');
       await fillAll();
+      expect((await findScans()).scans).toEqual([]);
+    });
+
+    it('goes by them also when all rows were of one project when it looked last', async () => {
+      await emptyAll();
+      await fillAll({ project: '1' });
+      await client.query('vacuum analyze');
+      await fillAll({ after: ROWS });
       expect((await findScans()).scans).toEqual([]);
     });
   });

@@ -16,6 +16,7 @@ export async function useEverything(world: World): Promise<void> {
   await store.messages.settle(settlement(message, claimToken, delivered()), T0);
   const waiting = await world.accept();
   await world.claim({ linesToServe: [lineOf(PROJECT, waiting.origin)] });
+  await world.accept();
   await world.claim({ afterProject: PROJECT, hasLines: true });
   await world.claim({ roomByOrigin: {}, defaultRoom: 0 });
   await store.messages.releaseAll(T0);

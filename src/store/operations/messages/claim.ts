@@ -227,8 +227,8 @@ async function readWindows(
   after = BEFORE_ALL,
 ): Promise<Window[]> {
   const windows = await tx.queryEach<Candidate>(
-    windowText(candidateFields, 'project_id = ? and '),
-    projects.map(({ id, size }) => [id, nowMs, after.due_at_ms, after.key, size]),
+    windowText(candidateFields, 'project_id, '),
+    projects.map(({ id, size }) => [id, nowMs, id, after.due_at_ms, after.key, size]),
   );
   return projects.map(({ size }, index) => {
     const candidates = windows[index] ?? [];
@@ -236,11 +236,16 @@ async function readWindows(
   });
 }
 
-function windowText(candidateFields: string, ofProject: string, isHere = ''): string {
+/**
+ * Of all, or with `'project_id, '` of one project. That one is between two rows of its index, in place of `project_id = ?`: then no
+ * other index has the order, and no statistics make PostgreSQL look for what is due of one project among what is due of all.
+ */
+function windowText(candidateFields: string, first: '' | 'project_id, ', isHere = ''): string {
+  const given = first === '' ? '' : '?, ';
   return `select ${candidateFields} from messages
-     where ${ofProject}claim_token is null and line = ${LINE.due} and due_at_ms <= ? and (due_at_ms, key) > (?, ?)
-       and ${NOT_ENDING}${isHere}
-     order by due_at_ms, key limit ? for update skip locked`;
+     where claim_token is null and line = ${LINE.due}
+       and (${first}due_at_ms) <= (${given}?) and (${first}due_at_ms, key) > (${given}?, ?) and ${NOT_ENDING}${isHere}
+     order by ${first}due_at_ms, key limit ? for update skip locked`;
 }
 
 /**
