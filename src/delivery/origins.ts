@@ -207,9 +207,10 @@ class OriginLine {
   }
 }
 
-/** All origins in use, least recently used first. An origin without connections takes no memory. */
+/** All origins in use. An origin without connections takes no memory. */
 export class Origins {
   readonly #options: OriginsOptions;
+  /** Least recently used first, since there are as many as may be. Before, they keep their places: see `AnsweringLines`. */
   readonly #lines = new Map<string, OriginLine>();
   #latest: OriginLine | undefined;
 
@@ -243,14 +244,16 @@ export class Origins {
 
   #lineOf(origin: string): OriginLine {
     if (this.#latest?.origin === origin) return this.#latest;
+    const isFull = this.#lines.size >= this.#options.originsMax;
     let line = this.#lines.get(origin);
     if (line === undefined) {
       line = new OriginLine(origin, this.#options, (empty) => this.#drop(empty));
-      if (this.#lines.size >= this.#options.originsMax) this.#evict();
-    } else {
+      if (isFull) this.#evict();
+      this.#lines.set(origin, line);
+    } else if (isFull) {
       this.#lines.delete(origin);
+      this.#lines.set(origin, line);
     }
-    this.#lines.set(origin, line);
     this.#latest = line;
     return line;
   }
