@@ -57,6 +57,10 @@ function run(name: string): Promise<void> {
   );
 }
 
+function runAccept(name: string): Promise<void> {
+  return commits.run('addMinutes', { projectId: 7, minutes: [] }).then(() => void order.push(name));
+}
+
 /** Answers the next flush, in order. */
 async function answer(...results: WriteResult[]): Promise<Flush> {
   await settled();
@@ -219,5 +223,36 @@ describe('commands that another worker blocks', () => {
     await passPause();
     await closed;
     expect(order).toEqual(['a: the store has failed', 'closed']);
+  });
+});
+
+describe('the callers of a large batch', () => {
+  it('go on a few in each turn, those with new messages before all others', async () => {
+    const names = Array.from({ length: 40 }, (_, index) => `${index}`);
+    const turns: (() => void)[] = [];
+    commits = new GroupCommit({
+      flush: async (commands) => ({
+        results: commands.map(() => saved),
+        dueAtMs: null,
+        othersDueAtMs: null,
+        waitingLines: [],
+      }),
+      onFatal: () => {},
+      endOfTurn: () => new Promise<void>((resolve) => turns.push(resolve)),
+    });
+    const all = [...names.map(run), runAccept('new')];
+    const closed = commits.close().then(() => order.push('closed'));
+    turns.shift()?.();
+    await settled();
+    expect(order).toEqual(['new']);
+    turns.shift()?.();
+    await settled();
+    expect(order).toEqual(['new', ...names.slice(0, 16)]);
+    for (let left = turns.length; left > 0; left = turns.length) {
+      for (const resolve of turns.splice(0)) resolve();
+      await settled();
+    }
+    await Promise.all([...all, closed]);
+    expect(order).toEqual(['new', ...names, 'closed']);
   });
 });

@@ -12,11 +12,14 @@ import {
   StoreFull,
   StoreUnavailable,
 } from '../../engine/store-errors.ts';
-import type { WriteCommand, WriteMethod, Writes } from '../operations/all.ts';
+import { traitsOf, type WriteCommand, type WriteMethod, type Writes } from '../operations/all.ts';
 import { NOBODY, type Suspects } from '../operations/locks.ts';
 import { Aside } from './aside.ts';
 import type { BatchOutcome, WriteResult } from './batch.ts';
 import { BatchLine } from './batch-line.ts';
+
+/** Callers that go on in one turn of the event loop, but for those with new messages. */
+const HEARD_MAX = 16;
 
 export interface GroupCommitOptions {
   /** Commits a batch; one result per command. Rejects only when the store must not be used any more. */
@@ -76,6 +79,8 @@ export class GroupCommit {
   #idle: (() => void) | undefined;
   readonly #aside: Aside<Waiting>;
   readonly #pause: () => Promise<void>;
+  /** Commands that are committed, and whose callers go on in one of the next turns. */
+  #unheard = 0;
   #batches = 0;
   #commands = 0;
 
@@ -162,7 +167,7 @@ export class GroupCommit {
   }
 
   get #isIdle(): boolean {
-    return this.#flushing.size === 0 && this.#aside.length === 0;
+    return this.#flushing.size === 0 && this.#aside.length === 0 && this.#unheard === 0;
   }
 
   /** The store must not be used any more: refuses everything that waits or comes later, and says so once. */
@@ -199,7 +204,7 @@ export class GroupCommit {
         if (results.some((result) => result.kind === 'unavailable' && result.isCommitUnknown)) this.#onCommitUnknown();
         this.#batches += 1;
         this.#commands += batch.length;
-        for (const [index, waiting] of batch.entries()) this.#hear(waiting, results[index]);
+        this.#hearAll(batch, results);
         if (this.#elapsedMs() - current.begunAtMs > HUNG_MS) this.#refuseWaiting(results);
       } catch (error) {
         const reason = error instanceof Error ? error : new Error(String(error));
@@ -208,6 +213,32 @@ export class GroupCommit {
       }
     }
     this.#flushing.delete(current);
+    if (this.#isIdle) this.#idle?.();
+  }
+
+  /**
+   * All go on at once, unless they are many. Then those with new messages go first, and of the others a few in each turn of the
+   * event loop: else each new message would wait until all answers of endpoints that were saved with it are worked off.
+   */
+  #hearAll(batch: readonly Waiting[], results: readonly WriteResult[]): void {
+    const later: [Waiting, WriteResult][] = [];
+    for (const [index, waiting] of batch.entries()) {
+      const result = results[index];
+      const mayWait = batch.length > HEARD_MAX && result?.kind === 'answer' && !isAccept(waiting.command);
+      if (mayWait) later.push([waiting, result]);
+      else this.#hear(waiting, result);
+    }
+    if (later.length > 0) void this.#hearInTurns(later);
+  }
+
+  async #hearInTurns(later: [Waiting, WriteResult][]): Promise<void> {
+    this.#unheard += later.length;
+    while (later.length > 0) {
+      await this.#endOfTurn();
+      const group = later.splice(0, HEARD_MAX);
+      this.#unheard -= group.length;
+      for (const [waiting, result] of group) this.#hear(waiting, result);
+    }
     if (this.#isIdle) this.#idle?.();
   }
 
@@ -240,6 +271,10 @@ export class GroupCommit {
 const NEVER_LATE: NonNullable<GroupCommitOptions['late']> = { ms: Infinity, pause: () => new Promise(() => {}) };
 
 const NO_ASIDE: NonNullable<GroupCommitOptions['aside']> = { pause: () => Promise.resolve(), looksMax: 0 };
+
+function isAccept(command: WriteCommand): boolean {
+  return traitsOf(command).class(command.args) === 'accept';
+}
 
 function settleCaller({ resolve, reject }: Waiting, result: WriteResult | undefined): void {
   if (result === undefined) reject(new Error('the store gave no answer'));
