@@ -10,7 +10,7 @@
  * needs one command done before another waits for the first answer.
  */
 import { Fifo, ProjectTurns } from '../../engine/messages/project-turns.ts';
-import { traitsOf, type WriteCommand } from '../operations/all.ts';
+import { classOf, type WriteCommand } from '../operations/all.ts';
 import { projectOf } from '../operations/messages/new-messages.ts';
 import { BATCH_COST_MAX, costOf } from './weight.ts';
 
@@ -40,7 +40,7 @@ export class BatchLine<T extends InLine> {
 
   push(entry: T): void {
     const { command } = entry;
-    const commandClass = traitsOf(command).class(command.args);
+    const commandClass = classOf(command);
     const cost = costOf(command);
     if (commandClass === 'urgent') this.#urgent.push(entry, cost);
     else if (commandClass === 'onward') this.#onward.push(entry, cost);

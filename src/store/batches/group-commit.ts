@@ -12,7 +12,7 @@ import {
   StoreFull,
   StoreUnavailable,
 } from '../../engine/store-errors.ts';
-import { traitsOf, type WriteCommand, type WriteMethod, type Writes } from '../operations/all.ts';
+import { classOf, type WriteCommand, type WriteMethod, type Writes } from '../operations/all.ts';
 import { NOBODY, type Suspects } from '../operations/locks.ts';
 import { Aside } from './aside.ts';
 import type { BatchOutcome, WriteResult } from './batch.ts';
@@ -224,7 +224,7 @@ export class GroupCommit {
     const later: [Waiting, WriteResult][] = [];
     for (const [index, waiting] of batch.entries()) {
       const result = results[index];
-      const mayWait = batch.length > HEARD_MAX && result?.kind === 'answer' && !isAccept(waiting.command);
+      const mayWait = batch.length > HEARD_MAX && result?.kind === 'answer' && classOf(waiting.command) !== 'accept';
       if (mayWait) later.push([waiting, result]);
       else this.#hear(waiting, result);
     }
@@ -271,10 +271,6 @@ export class GroupCommit {
 const NEVER_LATE: NonNullable<GroupCommitOptions['late']> = { ms: Infinity, pause: () => new Promise(() => {}) };
 
 const NO_ASIDE: NonNullable<GroupCommitOptions['aside']> = { pause: () => Promise.resolve(), looksMax: 0 };
-
-function isAccept(command: WriteCommand): boolean {
-  return traitsOf(command).class(command.args) === 'accept';
-}
 
 function settleCaller({ resolve, reject }: Waiting, result: WriteResult | undefined): void {
   if (result === undefined) reject(new Error('the store gave no answer'));

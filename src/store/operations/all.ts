@@ -28,7 +28,7 @@ import * as settle from './messages/settle.ts';
 import * as unfinished from './messages/unfinished.ts';
 import * as waitingLines from './messages/waiting-lines.ts';
 import * as minutes from './minutes.ts';
-import type { MergedWrite, Write, WriteTraits } from './operation.ts';
+import type { CommandClass, MergedWrite, Write, WriteTraits } from './operation.ts';
 import * as operatorEvents from './operator-events.ts';
 import * as retention from './retention.ts';
 import * as activeRuns from './runs/active.ts';
@@ -139,6 +139,11 @@ export type ReadMethod = keyof Reads;
 /** What is known of the operation of `command`; its functions take the arguments of that command. */
 export function traitsOf({ method }: WriteCommand): WriteTraits<object> {
   return ALL[method] as unknown as WriteTraits<object>;
+}
+
+/** Which of the commands that wait for a batch it goes with; see `BatchLine`. */
+export function classOf(command: WriteCommand): CommandClass {
+  return traitsOf(command).class(command.args);
 }
 
 /** Carries out those of `commands` that are merged, all of one kind together; returns their answers. */
