@@ -35,13 +35,14 @@ export class BalancedClient extends Client {
     body = '',
   ): Promise<Reply> {
     const up = this.#workers.up();
-    if (up.length === 0) return { kind: 'unknown' };
+    if (up.length === 0) return { kind: 'unknown', why: 'no worker is up' };
     const worker = this.#random.choose(up);
     const said = await this.#clientOf(worker.url).call(method, path, headers, body);
     // Whoever cannot say whether its commit happened says 503 too.
-    const reply: Reply = said.kind === 'refused' && said.status === 503 ? { kind: 'unknown' } : said;
+    const reply: Reply =
+      said.kind === 'refused' && said.status === 503 ? { kind: 'unknown', why: JSON.stringify(said) } : said;
     this.#repliesOf(worker)[reply.kind] += 1;
-    if (reply.kind === 'unknown') this.#caller.onDoubt?.(`${method} ${path}: ${JSON.stringify(said)}`, worker);
+    if (reply.kind === 'unknown') this.#caller.onDoubt?.(`${method} ${path}: ${reply.why}`, worker);
     return reply;
   }
 

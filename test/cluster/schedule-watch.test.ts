@@ -18,7 +18,7 @@ class LossyClient extends Client {
       return { ...ok, json: { scheduleId: `scd_${this.#made}` } };
     }
     this.#pauses += 1;
-    if (this.#pauses % 2 === 1) return { kind: 'unknown' };
+    if (this.#pauses % 2 === 1) return { kind: 'unknown', why: 'lost' };
     this.paused.push(id);
     return { ...ok, json: undefined };
   }

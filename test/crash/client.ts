@@ -7,7 +7,7 @@ import { DEVELOPMENT_TOKEN } from '../../bench/waypost-process.ts';
 
 export type Reply =
   | { kind: 'ok' | 'refused'; status: number; json: unknown; retryAfter: string | undefined }
-  | { kind: 'unknown' };
+  | { kind: 'unknown'; why: string };
 
 export class Client {
   readonly #agent = new Agent({ connections: 32, keepAliveTimeout: 1_000 });
@@ -45,8 +45,8 @@ export class Client {
         json: text === '' ? undefined : JSON.parse(text),
         retryAfter: typeof retryAfter === 'string' ? retryAfter : undefined,
       };
-    } catch {
-      return { kind: 'unknown' }; // refused, reset, cut in the middle of the answer: all that a kill can do
+    } catch (error) {
+      return { kind: 'unknown', why: String(error) }; // refused, reset, cut in the middle of the answer: all that a kill can do
     }
   }
 

@@ -1,6 +1,7 @@
 /** Asks a quiet server what it says about every message: its DLQ and its logs, page by page. */
 import type { Client } from './client.ts';
 import type { FinalView } from './ledger.ts';
+import { pages } from './reading.ts';
 
 const ENDINGS = new Set(['DELIVERED', 'FAILED', 'CANCELED']);
 const OUTCOMES = new Set(['DELIVERED', 'ERROR']);
@@ -21,18 +22,4 @@ export async function readFinalView(client: Client): Promise<FinalView> {
     else states.push(state);
   }
   return { dead, endings, attempts };
-}
-
-async function* pages<T>(client: Client, path: string, member: string): AsyncGenerator<T> {
-  let cursor: string | undefined;
-  do {
-    const reply = await client.call(
-      'GET',
-      cursor === undefined ? path : `${path}&cursor=${encodeURIComponent(cursor)}`,
-    );
-    if (reply.kind !== 'ok') throw new Error(`GET ${path}: ${JSON.stringify(reply)}`);
-    const page = reply.json as Record<string, T[]> & { cursor?: string };
-    yield* page[member] ?? [];
-    cursor = page.cursor;
-  } while (cursor !== undefined);
 }

@@ -89,7 +89,7 @@ describe.each([
         const resumed = client.call('POST', `/v2/workflows/dlq/resume/${dlqId}`);
         await eventually('the first pieces', async () => (await entries()) >= before + killedAt);
         await server.end('SIGKILL');
-        expect(await resumed).toEqual({ kind: 'unknown' });
+        expect(await resumed).toMatchObject({ kind: 'unknown' });
         await client.close();
         expect(await broken()).toEqual([]);
         expect(await active()).toBeNull();

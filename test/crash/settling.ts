@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client } from './client.ts';
 import { readFinalView } from './final-view.ts';
 import type { Ledger } from './ledger.ts';
+import { answerOf } from './reading.ts';
 
 // What piled up in a queue goes out one by one, retries and callbacks included, and what a rate allows only so many in a
 // second: some seconds each. Shorter than a minute, after which retention would tidy up what nobody else does.
@@ -41,10 +42,4 @@ export async function busyLanes(client: Client): Promise<string[]> {
       .filter(({ waitListSize, parallelismCount }) => waitListSize + parallelismCount > 0)
       .map((key) => `key ${key.flowControlKey}: ${key.waitListSize} wait, ${key.parallelismCount} in flight`),
   ];
-}
-
-async function answerOf(client: Client, path: string): Promise<unknown> {
-  const reply = await client.call('GET', path);
-  if (reply.kind !== 'ok') throw new Error(`GET ${path}: ${JSON.stringify(reply)}`);
-  return reply.json;
 }

@@ -1,5 +1,6 @@
 /** Asks a quiet server what it says about every run: the flat log and the DLQ of runs, page by page. */
 import type { Client } from '../client.ts';
+import { pages } from '../reading.ts';
 
 export interface LoggedRun {
   runId: string;
@@ -31,7 +32,7 @@ const RUN_STATES = new Set(['RUN_STARTED', 'RUN_SUCCESS', 'RUN_FAILED', 'RUN_CAN
 const MESSAGE_STATES = new Set(['CREATED', 'DELIVERED', 'FAILED', 'CANCELED']);
 
 export async function readRunView(client: Client): Promise<RunView> {
-  const events = await all<Event>(client, '/v2/workflows/messageLogs?count=1000', 'events');
+  const events = await Array.fromAsync(pages<Event>(client, '/v2/workflows/messageLogs?count=1000', 'events'));
   const runs = new Map<string, LoggedRun>();
   for (const event of events.reverse()) {
     const key = `${event.workflowRunId}@${event.workflowCreatedAt}`;
@@ -50,7 +51,7 @@ export async function readRunView(client: Client): Promise<RunView> {
       if (event.stepInfo.out !== undefined) run.results.set(messageId, event.stepInfo.out);
     }
   }
-  const entries = await all<DeadEntry>(client, '/v2/workflows/dlq?count=100', 'messages');
+  const entries = await Array.fromAsync(pages<DeadEntry>(client, '/v2/workflows/dlq?count=100', 'messages'));
   return {
     runs: [...runs.values()],
     dead: entries.map(({ workflowRunId, failureCallbackInfo }) => ({
@@ -71,20 +72,6 @@ function newRun({ workflowRunId, workflowCreatedAt, workflowUrl }: Event): Logge
     messages: new Map(),
     results: new Map(),
   };
-}
-
-async function all<T>(client: Client, path: string, member: string): Promise<T[]> {
-  const items: T[] = [];
-  let cursor: string | undefined;
-  do {
-    const more: string = cursor === undefined ? '' : `&cursor=${encodeURIComponent(cursor)}`;
-    const reply = await client.call('GET', `${path}${more}`);
-    if (reply.kind !== 'ok') throw new Error(`GET ${path}: ${JSON.stringify(reply)}`);
-    const page = reply.json as Record<string, T[]> & { cursor?: string };
-    items.push(...(page[member] ?? []));
-    cursor = page.cursor;
-  } while (cursor !== undefined);
-  return items;
 }
 
 /** Of an event of the flat view (contract W 18.2), what is of interest here. */
