@@ -28,3 +28,10 @@ export async function* pages<T>(client: Client, path: string, member: string): A
     cursor = page.cursor;
   } while (cursor !== undefined);
 }
+
+/** What all pages have. */
+export async function all<T>(client: Client, path: string, member: string): Promise<T[]> {
+  const items: T[] = [];
+  for await (const item of pages<T>(client, path, member)) items.push(item);
+  return items;
+}

@@ -1,6 +1,6 @@
 /** Asks a quiet server what it says about every run: the flat log and the DLQ of runs, page by page. */
 import type { Client } from '../client.ts';
-import { pages } from '../reading.ts';
+import { all } from '../reading.ts';
 
 export interface LoggedRun {
   runId: string;
@@ -32,7 +32,7 @@ const RUN_STATES = new Set(['RUN_STARTED', 'RUN_SUCCESS', 'RUN_FAILED', 'RUN_CAN
 const MESSAGE_STATES = new Set(['CREATED', 'DELIVERED', 'FAILED', 'CANCELED']);
 
 export async function readRunView(client: Client): Promise<RunView> {
-  const events = await Array.fromAsync(pages<Event>(client, '/v2/workflows/messageLogs?count=1000', 'events'));
+  const events = await all<Event>(client, '/v2/workflows/messageLogs?count=1000', 'events');
   const runs = new Map<string, LoggedRun>();
   for (const event of events.reverse()) {
     const key = `${event.workflowRunId}@${event.workflowCreatedAt}`;
@@ -51,7 +51,7 @@ export async function readRunView(client: Client): Promise<RunView> {
       if (event.stepInfo.out !== undefined) run.results.set(messageId, event.stepInfo.out);
     }
   }
-  const entries = await Array.fromAsync(pages<DeadEntry>(client, '/v2/workflows/dlq?count=100', 'messages'));
+  const entries = await all<DeadEntry>(client, '/v2/workflows/dlq?count=100', 'messages');
   return {
     runs: [...runs.values()],
     dead: entries.map(({ workflowRunId, failureCallbackInfo }) => ({
