@@ -3,6 +3,7 @@
  * origin is down, one is slow, and fresh messages come from projects that have no backlog: half of them due at once, half a
  * second later. The backlog is stored through the interface, before the server is stopped; then it is waited for its time.
  * Beside them messages go through a null relay, which has nothing to do with the backlog: what they wait is the machine's part.
+ * What it is compared with, the best rate and the idle server, is measured before and after it: machines change their speed.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -31,7 +32,7 @@ export interface OutageOptions {
   /** How long the origin stays down that is down when the server starts. */
   downMs: number;
   freshPerSecond: number;
-  /** How long the latency of the same messages is measured before, without a backlog. */
+  /** How long the latency of the same messages is measured without a backlog, in all. */
   idleSeconds: number;
   /** Of the burst that says how many messages a second the machine does at best. */
   burstMessages: number;
@@ -90,16 +91,17 @@ export async function measureOutage(options: OutageOptions): Promise<OutageRepor
   let server = await start();
   try {
     const parties = () => ({ Waypost: [server.pid], ...database?.parties });
-    const fresh = () => {
-      const [atOnce = '', delayed = ''] = tokens.slice(-2);
-      return new FreshMessages(options.freshPerSecond / 2, [
+    const [atOnce = '', delayed = ''] = tokens.slice(-2);
+    const fresh = () =>
+      new FreshMessages(options.freshPerSecond / 2, [
         freshTo(server, atOnce, receivers[0]),
         freshTo(server, delayed, receivers[1], { 'Upstash-Delay': `${FRESH_DELAY_S}s` }),
         freshTo(relay, '', receivers[2]),
       ]);
-    };
-    const best = await measureBurst(server, tokens.at(-1) ?? '', receivers[0], parties(), options);
-    const idle = await fresh().during(sleep(options.idleSeconds * 1_000));
+    const measureBest = () => measureBurst(server, delayed, receivers[0], parties(), options);
+    const measureIdle = () => fresh().during(sleep((options.idleSeconds / 2) * 1_000));
+    const bestBefore = await measureBest();
+    const idleBefore = await measureIdle();
     const dueAtS = await store(server, tokens.slice(0, options.projects), origins, options);
     const early = await origins.expect(options.messages);
     await server.end('SIGTERM');
@@ -118,9 +120,12 @@ export async function measureOutage(options: OutageOptions): Promise<OutageRepor
     );
     await early.complete;
     const seen = await origins.report();
+    const figuresOfMemory = memory.read();
+    const idle = together(idleBefore, await measureIdle());
     noteLatencies(note, idle, beside);
+    const best = [bestBefore, await measureBest()];
     noteDrain(note, seen, startedNs, best, { ...options, freshMessages: beside.messages, drainedCpu });
-    for (const figure of memory.read()) note(figure);
+    for (const figure of figuresOfMemory) note(figure);
     report.slowRise = seen.slowRise;
     report.lost = seen.missing + idle.missing + beside.missing;
     return report;
@@ -249,13 +254,23 @@ class FreshMessages {
   }
 }
 
+function together(one: Latencies, other: Latencies): Latencies {
+  return {
+    atOnceMs: [...one.atOnceMs, ...other.atOnceMs],
+    delayedMs: [...one.delayedMs, ...other.delayedMs],
+    relayedMs: [...one.relayedMs, ...other.relayedMs],
+    messages: one.messages + other.messages,
+    missing: one.missing + other.missing,
+  };
+}
+
 function noteLatencies(note: (figure: Figure) => void, idle: Latencies, beside: Latencies): void {
   const p99 = (name: string, ms: (latencies: Latencies) => number[], q = 0.99) =>
     note({
       name,
       value: quantile(ms(beside), q),
       unit: 'ms',
-      beside: { name: 'idle', value: quantile(ms(idle), q) },
+      beside: { name: 'idle before and after', value: quantile(ms(idle), q) },
     });
   p99('fresh messages, publish to arrival, p50', ({ atOnceMs }) => atOnceMs, 0.5);
   p99('fresh messages, publish to arrival, p99', ({ atOnceMs }) => atOnceMs);
@@ -275,7 +290,7 @@ function noteDrain(
   note: (figure: Figure) => void,
   { arrivalsNs, underWayMax, unansweredMax, repeated }: OriginsReport,
   startedNs: bigint,
-  best: Best,
+  best: readonly Best[],
   { messages, origins, dueSeconds, freshMessages, drainedCpu }: Drain,
 ): void {
   const isHealthy = (nth: number) => nth % origins > 1;
@@ -289,13 +304,13 @@ function noteDrain(
     name: 'delivered, fresh messages included',
     value: delivered / seconds,
     unit: 'messages/s',
-    beside: { name: 'a burst without a backlog', value: best.perSecond },
+    beside: { name: 'bursts before and after', value: median(best.map(({ perSecond }) => perSecond)) },
   });
   note({
     name: 'CPU for 1,000 messages',
     value: (sum(drainedCpu) / delivered) * 1e6,
     unit: 'ms',
-    beside: { name: 'a burst without a backlog', value: best.cpuMs },
+    beside: { name: 'bursts before and after', value: median(best.map(({ cpuMs }) => cpuMs)) },
   });
   const dueOf = (nth: number) => Math.floor((nth / messages) * dueSeconds);
   const overtaken = Array.from({ length: origins }, (_, origin) =>
