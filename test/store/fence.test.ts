@@ -127,7 +127,7 @@ describe.each([
     expect(first.claimed.map(({ message }) => message.key)).toEqual([other.key]);
     expect(first.emptied).toEqual(lines);
     expect(first.nextDueAtMs).toBeUndefined();
-    expect((await world.claim({ afterProject: 0 })).claimed).toEqual([]);
+    expect((await world.claim({ turns: { after: 0 } })).claimed).toEqual([]);
     expect(await store.messages.waitingLines()).toEqual([]);
     const beat = await store.workers.heartbeat({
       worker: 'w1',

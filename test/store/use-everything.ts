@@ -17,7 +17,7 @@ export async function useEverything(world: World): Promise<void> {
   const waiting = await world.accept();
   await world.claim({ linesToServe: [lineOf(PROJECT, waiting.origin)] });
   await world.accept();
-  await world.claim({ afterProject: PROJECT, hasLines: true });
+  await world.claim({ turns: { after: PROJECT }, hasLines: true });
   await world.claim({ roomByOrigin: {}, defaultRoom: 0 });
   await store.messages.releaseAll(T0);
   await store.messages.release([{ key: waiting.key, projectId: PROJECT, claimToken: 1 }], T0);

@@ -1,11 +1,26 @@
 /** What does a worker ask for when it claims messages, and what does it get? */
 import type { OriginLine } from '../lanes/origin-line.ts';
-import type { Claimed, ClaimToken, Millis, ProjectId, WorkerId } from '../model.ts';
+import type { Claimed, ClaimToken, MessageKey, Millis, ProjectId, WorkerId } from '../model.ts';
 
 /** How many more attempts each project may have; `defaultRoom` for one not named here. */
 export interface ProjectRooms {
   roomByProject: Record<ProjectId, number>;
   defaultRoom: number;
+}
+
+/** Whose turn it is at the due index. */
+export interface Turns {
+  /** The project that had the last turn. */
+  after: ProjectId;
+  /** All projects with messages in the due index, by their ids, as an earlier claim found them; absent: this one looks. */
+  seen?: { atMs: Millis; projects: SeenProject[] } | undefined;
+}
+
+/** A project with messages in the due index, and the first of these. */
+export interface SeenProject {
+  id: ProjectId;
+  dueAtMs: Millis;
+  key: MessageKey;
 }
 
 export interface ClaimRequest {
@@ -34,10 +49,10 @@ export interface ClaimRequest {
   /** Whether to look at the due index and the keys' wait lists at all; false when only messages in lines are asked for. */
   due: boolean;
   /**
-   * Projects take turns at the due index, from the one after this on; absent: whatever is due first is taken first,
-   * which costs less and is the same while a claim takes all that is due.
+   * Projects take turns at the due index; absent: whatever is due first is taken first, which costs less and is the
+   * same while a claim takes all that is due.
    */
-  afterProject?: ProjectId | undefined;
+  turns?: Turns | undefined;
   /** Whether the keys' wait lists come before the due index. They take turns, which matters when slots are few. */
   lanesFirst: boolean;
   /** Whether messages may wait in any line: then a due message joins those that wait in its own. */
@@ -61,6 +76,6 @@ export interface ClaimAnswer {
   nextDueAtMs: Millis | undefined;
   /** Others have locked what is due. To ask again at once would only slow them down. */
   isLocked?: boolean;
-  /** The last project that had its turn, when they took turns. */
-  lastProject?: ProjectId | undefined;
+  /** For the next claim, when projects took turns. */
+  turns?: Turns | undefined;
 }

@@ -33,7 +33,7 @@ import type { Numbers } from '../workers/numbers.ts';
 import { AttemptEnds, type AttemptsTogether } from './attempt-ends.ts';
 import { Backlog, CLAIM_MANY } from './backlog.ts';
 import { ClaimPace } from './claim-pace.ts';
-import type { ClaimAnswer, ClaimRequest } from './claims.ts';
+import type { ClaimAnswer, ClaimRequest, Turns } from './claims.ts';
 import { decide, decideEnd, type Settling } from './decide.ts';
 import { Intake } from './intake.ts';
 import { Settler } from './settler.ts';
@@ -124,8 +124,8 @@ export class Dispatcher implements CallSlots {
   /** Claims that may be under way: one more after each that shows a backlog, one after each that does not. */
   #claimsMax = 1;
   #turnOfDue = true;
-  /** Set while more is due than a claim takes: the project that had the last turn. */
-  #afterProject: ProjectId | undefined;
+  /** Set while more is due than a claim takes. */
+  #turns: Turns | undefined;
   #lanesFirst = false;
   #draining = false;
   #whenIdle: (() => void)[] = [];
@@ -439,7 +439,7 @@ export class Dispatcher implements CallSlots {
         ...targets,
         lanesFirst,
         hasLines: !this.#lines.isEmpty,
-        afterProject: this.#afterProject,
+        turns: this.#turns,
       },
       clock.nowMs(),
     );
@@ -447,10 +447,10 @@ export class Dispatcher implements CallSlots {
 
   /** Resolves when all of it goes out; without a promise if it does already. */
   #take(answer: ClaimAnswer, { linesToServe, heard, askedAtMs }: ClaimUnderWay): Promise<void> | undefined {
-    const { claimed, waitingLines, emptied, nextDueAtMs = Infinity, lastProject = this.#afterProject ?? 0 } = answer;
+    const { claimed, waitingLines, emptied, nextDueAtMs = Infinity, turns = this.#turns ?? { after: 0 } } = answer;
     this.#nextDueAtMs = Math.min(nextDueAtMs, heard.dueAtMs);
     const nowMs = this.#deps.clock.nowMs();
-    this.#afterProject = nextDueAtMs <= nowMs ? lastProject : undefined;
+    this.#turns = nextDueAtMs <= nowMs ? turns : undefined;
     if (answer.isLocked && heard.dueAtMs > nowMs) this.#pace.noteLocked();
     const served = new Set(claimed.map(({ message }) => lineTo(message)));
     for (const line of emptied) this.#lines.delete(line);

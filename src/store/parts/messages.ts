@@ -36,7 +36,7 @@ export function messagesOver(connection: Connection): MessageStore {
     },
 
     async claim(request, nowMs) {
-      const { claimed, waitingLines, emptied, nextDueAtMs, isLocked, lastProject } = await connection.write('claim', {
+      const { claimed, waitingLines, emptied, nextDueAtMs, isLocked, turns } = await connection.write('claim', {
         request,
         nowMs,
       });
@@ -46,7 +46,7 @@ export function messagesOver(connection: Connection): MessageStore {
         emptied,
         nextDueAtMs: nextDueAtMs ?? undefined,
         isLocked,
-        lastProject,
+        turns,
       };
     },
 

@@ -75,11 +75,11 @@ export function claimConformance(open: OpenStore): void {
     await world().store.messages.accept(crowd, T0);
     const fresh = await world().accept({ projectId: OTHER_PROJECT, url: B, notBeforeMs: T0 + 1 });
     const later = await world().accept({ projectId: OTHER_PROJECT, url: B, notBeforeMs: T0 + 2 });
-    const both = await world().claim({ limit: 4, afterProject: 0 }, T0 + 1);
+    const both = await world().claim({ limit: 4, turns: { after: 0 } }, T0 + 1);
     expect(keysOf(both)).toEqual([...crowd.slice(0, 3).map(({ message }) => message.key), fresh.key].concat());
-    expect((await world().claim({ limit: 1, afterProject: PROJECT }, T0 + 2)).lastProject).toBe(OTHER_PROJECT);
+    expect((await world().claim({ limit: 1, turns: { after: PROJECT } }, T0 + 2)).turns?.after).toBe(OTHER_PROJECT);
     expect(await world().statesOf(later)).toEqual(['CREATED', 'ACTIVE']);
-    expect((await world().claim({ limit: 1, afterProject: OTHER_PROJECT }, T0 + 2)).lastProject).toBe(PROJECT);
+    expect((await world().claim({ limit: 1, turns: { after: OTHER_PROJECT } }, T0 + 2)).turns?.after).toBe(PROJECT);
   });
 
   it('lets a project that has just begun to wait have half of the slots while others are far behind', async () => {
@@ -87,7 +87,7 @@ export function claimConformance(open: OpenStore): void {
     const behind = Array.from({ length: 90 }, (_, nth) => world().message({ url: A, projectId: 1 + (nth % 3) }));
     const fresh = Array.from({ length: 90 }, () => world().message({ url: B, projectId: 4, notBeforeMs: T0 + DAY_MS }));
     await world().store.messages.accept([...behind, ...fresh], T0);
-    const { claimed, lastProject } = await world().claim({ limit: 64, afterProject: 0 }, T0 + DAY_MS);
+    const { claimed, turns } = await world().claim({ limit: 64, turns: { after: 0 } }, T0 + DAY_MS);
     const counts = Object.entries(Object.groupBy(claimed, ({ message }) => message.projectId));
     expect(counts.map(([projectId, each]) => [projectId, each?.length])).toEqual([
       ['1', 11],
@@ -95,7 +95,32 @@ export function claimConformance(open: OpenStore): void {
       ['3', 10],
       ['4', 32],
     ]);
-    expect(lastProject).toBe(3);
+    expect(turns?.after).toBe(3);
+  });
+
+  it('looks for projects with due messages every 200 ms, and when those it knows have nothing', async () => {
+    const messages = [0, 10, 20].map((ms) => world().message({ url: A, notBeforeMs: T0 + ms }));
+    await world().store.messages.accept(messages, T0);
+    const keys = messages.map(({ message }) => message.key);
+    const first = await world().claim({ limit: 1, turns: { after: 0 } }, T0);
+    const { turns } = first;
+    const fresh = await world().accept({ projectId: OTHER_PROJECT, url: B });
+    const second = await world().claim({ limit: 1, turns }, T0 + 10);
+    const third = await world().claim({ limit: 2, turns: second.turns }, T0 + 20);
+    const none = await world().claim({ limit: 1, turns: third.turns }, T0 + 20);
+    expect([first, second, third, none].map(keysOf)).toEqual([...keys.map((key) => [key]), []]);
+    expect(none.nextDueAtMs).toBe(T0);
+    expect(none.turns).toEqual({ after: PROJECT });
+    expect(keysOf(await world().claim({ limit: 1, turns }, T0 + 200))).toEqual([fresh.key]);
+  });
+
+  it('passes over what comes before the first message that was seen of a project', async () => {
+    const messages = [0, 1, 2].map((ms) => world().message({ url: A, notBeforeMs: T0 + ms }));
+    await world().store.messages.accept(messages, T0);
+    const [, second = 0, third] = messages.map(({ message }) => message.key);
+    const seen = { atMs: T0, projects: [{ id: PROJECT, dueAtMs: T0 + 1, key: second }] };
+    const { claimed } = await world().claim({ limit: 2, turns: { after: 0, seen } }, T0 + 2);
+    expect(keysOf({ claimed })).toEqual([second, third]);
   });
 
   it('claims no more bytes than asked for, in order, but always one message', async () => {

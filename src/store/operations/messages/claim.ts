@@ -1,6 +1,6 @@
 /** Which messages does a worker get, and which wait in the line of their busy origin? */
 import { type OriginLine, readLine } from '../../../engine/lanes/origin-line.ts';
-import type { ClaimRequest } from '../../../engine/messages/claims.ts';
+import type { ClaimRequest, Turns } from '../../../engine/messages/claims.ts';
 import type { ProjectId } from '../../../engine/model.ts';
 import type { StoreLimits } from '../../../engine/stores.ts';
 import type { Queries } from '../../driver.ts';
@@ -37,7 +37,7 @@ export interface ClaimRows {
   emptied: OriginLine[];
   nextDueAtMs: number | null;
   isLocked: boolean;
-  lastProject?: ProjectId | undefined;
+  turns?: Turns | undefined;
 }
 
 export const claim = write(
@@ -50,7 +50,7 @@ export const claim = write(
     const moving = await context.fence.moving();
     const round = new Round(context, request, nowMs, moving);
     const lines = new LinesInTurn(round, request);
-    const lastProject = request.due ? await serveDue(round, lines, request) : undefined;
+    const turns = request.due ? await serveDue(round, lines, request) : undefined;
     await lines.serve();
     await round.sendBack();
     context.fence.hold(round.projects);
@@ -65,7 +65,7 @@ export const claim = write(
       emptied: lines.emptied,
       nextDueAtMs: nextMs,
       isLocked: isOthers && nextMs !== null && nextMs <= nowMs,
-      lastProject,
+      turns,
     };
   },
 );
@@ -89,8 +89,8 @@ async function projectsOfClaim(
   addAll([...withKeys, ...woken]);
   if (!request.due || parallelismMax === 0) return projects;
   for (const projectId of await projectsWithHeld(queries)) projects.add(projectId);
-  if (request.afterProject !== undefined) {
-    for (const { id } of (await projectsInTurn(queries, request.afterProject, nowMs)).due) projects.add(id);
+  if (request.turns !== undefined) {
+    for (const { id } of (await projectsInTurn(queries, request.turns, nowMs)).due) projects.add(id);
     return projects;
   }
   addAll(
@@ -124,64 +124,70 @@ function withWokenKeys(queries: Queries, nowMs: number): Promise<OfProject[]> {
 }
 
 /** Serves the due index and the keys' lists, before the lines or after some of them. What comes first leaves the other half. */
-async function serveDue(round: Round, lines: LinesInTurn, request: ClaimRequest): Promise<ProjectId | undefined> {
+async function serveDue(round: Round, lines: LinesInTurn, request: ClaimRequest): Promise<Turns | undefined> {
   const half = Math.ceil(request.limit / 2);
   await round.releaseHeldProjects();
-  const turns = turnsOf(round, request); // awaited later: it is read while the lines are
+  const inTurn = inTurnOf(round, request); // awaited later: it is read while the lines are
   if (request.dueFirst) round.limitTo(Math.max(half, request.limit - lines.room));
   else await lines.serve(half);
   if (request.lanesFirst) await serveLanes(round);
-  const lastProject = await takeDue(round, request.afterProject, turns);
+  const turns = await takeDue(round, request.turns, inTurn);
   if (!request.lanesFirst) await serveLanes(round);
   round.limitTo(request.limit);
-  return lastProject;
-}
-
-/** The projects whose turn it is, if they take turns. */
-function turnsOf({ tx, nowMs }: Round, { afterProject }: ClaimRequest): Promise<ProjectsInTurn> | undefined {
-  if (afterProject === undefined) return undefined;
-  const turns = projectsInTurn(tx, afterProject, nowMs);
-  turns.catch(() => {}); // then the statements after it fail too, and their failure is reported
   return turns;
 }
 
+/** The projects whose turn it is, if they take turns. */
+function inTurnOf({ tx, nowMs }: Round, { turns }: ClaimRequest): Promise<ProjectsInTurn> | undefined {
+  if (turns === undefined) return undefined;
+  const inTurn = projectsInTurn(tx, turns, nowMs);
+  inTurn.catch(() => {}); // then the statements after it fail too, and their failure is reported
+  return inTurn;
+}
+
 /**
- * Takes due messages in due order. With `afterProject` projects take turns, each in its own order, and the answer is
- * the last one that had its turn: then one with few messages does not wait behind one with a million.
+ * Takes due messages in due order. With `turns` projects take them, each in its own order, and the answer is for the
+ * next claim: then one with few messages does not wait behind one with a million.
  */
 async function takeDue(
   round: Round,
-  afterProject: ProjectId | undefined,
+  turns: Turns | undefined,
   inTurn: Promise<ProjectsInTurn> | undefined,
-): Promise<ProjectId | undefined> {
-  if (inTurn === undefined) {
+): Promise<Turns | undefined> {
+  if (turns === undefined || inTurn === undefined) {
     if (!round.isFull) await takeInOrder(round, undefined, round.messagesLeft, 1);
     return undefined;
   }
-  const { due: all, last } = await inTurn;
-  if (round.isFull) return afterProject;
+  const { due: all, last, seen } = await inTurn;
+  if (round.isFull) return { after: turns.after, seen };
+  const takenBefore = round.taken.length;
   const due = all.filter(({ id }) => !round.moving.has(id));
   const fresh = due.filter(({ isFresh }) => isFresh);
   // Half of the slots. Of one slot that is none: it is for the project whose turn it is.
   const ofFresh = Math.floor(round.messagesLeft / 2 / fresh.length);
   const inOrder = ofFresh > 0 ? [...fresh, ...due.filter(({ isFresh }) => !isFresh)] : due;
-  const shareOf = (isFresh: boolean, turns: number) => {
-    const share = Math.ceil(round.messagesLeft / turns);
+  const shareOf = (isFresh: boolean, left: number) => {
+    const share = Math.ceil(round.messagesLeft / left);
     return isFresh ? Math.max(share, ofFresh) : share;
   };
   // The first of all of them are read at once: one after the other, each would cost a round trip.
   const firsts = await readWindows(
     round,
-    inOrder.map(({ id, isFresh }) => ({ id, size: windowOf(round, shareOf(isFresh, due.length), due.length) })),
+    inOrder.map(({ id, isFresh, dueAtMs, key }) => ({
+      id,
+      size: windowOf(round, shareOf(isFresh, due.length), due.length),
+      after: { due_at_ms: dueAtMs, key: key - 1 },
+    })),
   );
   for (const [index, { id, isFresh }] of inOrder.entries()) {
-    const turns = inOrder.length - index;
-    await takeInOrder(round, id, shareOf(isFresh, turns), turns, firsts[index]);
+    const left = inOrder.length - index;
+    await takeInOrder(round, id, shareOf(isFresh, left), left, firsts[index]);
     if (!round.isFull) continue;
     round.noteLeft(firsts.slice(index + 1).flatMap(({ candidates }) => candidates));
-    return isFresh && ofFresh > 0 ? afterProject : id;
+    return { after: isFresh && ofFresh > 0 ? turns.after : id, seen };
   }
-  return last;
+  // Who was seen may have nothing left, and others may have become due.
+  return { after: last, seen: round.taken.length > takenBefore ? seen : undefined };
 }
 
 /** Messages that are next in the due index, of one project or of all. */
@@ -191,7 +197,9 @@ interface Window {
   isFull: boolean;
 }
 
-const BEFORE_ALL: Pick<Candidate, 'due_at_ms' | 'key'> = { due_at_ms: -1, key: -1 };
+type Place = Pick<Candidate, 'due_at_ms' | 'key'>;
+
+const BEFORE_ALL: Place = { due_at_ms: -1, key: -1 };
 
 /** How many to look at for a project that may have `left` of the slots, when `turns` projects share what is looked at. */
 function windowOf({ limit }: Round, left: number, turns: number): number {
@@ -206,7 +214,7 @@ async function readWindow(
 ): Promise<Window> {
   const { tx, nowMs, candidateFields, moving } = round;
   if (projectId !== undefined) {
-    const [window] = await readWindows(round, [{ id: projectId, size }], after);
+    const [window] = await readWindows(round, [{ id: projectId, size, after }]);
     return window ?? { candidates: [], isFull: false };
   }
   const { and: isHere, params: others } = leavingOut(moving);
@@ -223,12 +231,11 @@ async function readWindow(
 /** One for each of the projects. */
 async function readWindows(
   { tx, nowMs, candidateFields }: Round,
-  projects: readonly { id: ProjectId; size: number }[],
-  after = BEFORE_ALL,
+  projects: readonly { id: ProjectId; size: number; after: Place }[],
 ): Promise<Window[]> {
   const windows = await tx.queryEach<Candidate>(
     windowText(candidateFields, 'project_id, '),
-    projects.map(({ id, size }) => [id, nowMs, id, after.due_at_ms, after.key, size]),
+    projects.map(({ id, size, after }) => [id, nowMs, id, after.due_at_ms, after.key, size]),
   );
   return projects.map(({ size }, index) => {
     const candidates = windows[index] ?? [];

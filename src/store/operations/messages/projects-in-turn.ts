@@ -1,5 +1,6 @@
 /** Whose turn is it, when projects have more due than one claim takes? */
 import { isFresh } from '../../../engine/lanes/lag.ts';
+import type { SeenProject, Turns } from '../../../engine/messages/claims.ts';
 import type { ProjectId } from '../../../engine/model.ts';
 import type { Queries } from '../../driver.ts';
 import { LINE } from '../lanes/lines.ts';
@@ -8,47 +9,69 @@ import { LINE } from '../lanes/lines.ts';
 const TURNS_MAX = 32;
 /** Projects that are looked at for it: most may have nothing but messages that are due later. */
 const EXAMINED_MAX = 256;
+/**
+ * So long what was seen is used again. PostgreSQL keeps what has left an index until it is vacuumed: to find the first message of a
+ * project is to pass all that were claimed since, so that it costs more with each second of a backlog.
+ */
+const LOOK_EVERY_MS = 200;
 
-interface ProjectInTurn {
-  id: ProjectId;
+interface ProjectInTurn extends SeenProject {
   /** It has just begun to wait, while others are far behind. */
   isFresh: boolean;
 }
 
 export interface ProjectsInTurn {
-  /** In the order of their turns. */
+  /** In the order of their turns. What comes before their first messages may be passed over. */
   due: ProjectInTurn[];
   /** After whom the next turns begin. */
   last: ProjectId;
+  /** For the next claims. */
+  seen: Turns['seen'];
 }
 
-/** Projects with due messages, from the one after `after` on and round. Costs one step in the index for each looked at. */
-export async function projectsInTurn(queries: Queries, after: ProjectId, nowMs: number): Promise<ProjectsInTurn> {
+/** Projects with due messages, from the one after `after` on and round. */
+export async function projectsInTurn(queries: Queries, turns: Turns, nowMs: number): Promise<ProjectsInTurn> {
+  const { after } = turns;
+  const seen = turns.seen && nowMs < turns.seen.atMs + LOOK_EVERY_MS ? turns.seen : await look(queries, after, nowMs);
+  const behind = seen.projects.filter(({ id }) => id > after);
+  const first = seen.projects.filter(({ id }) => id <= after);
+  const looked = [...behind, ...first].slice(0, EXAMINED_MAX);
+  const due = looked.filter(({ dueAtMs }) => dueAtMs <= nowMs);
+  const inTurn = due.slice(0, TURNS_MAX);
+  const last = due.length > TURNS_MAX ? inTurn.at(-1)?.id : looked.at(-1)?.id;
+  const lagOf = ({ dueAtMs }: SeenProject) => nowMs - dueAtMs;
+  const farthestMs = Math.max(...inTurn.map(lagOf));
+  return {
+    due: inTurn.map((each) => ({ ...each, isFresh: isFresh(lagOf(each), farthestMs) })),
+    last: last ?? after,
+    seen: isAll(behind) && isAll(first) ? seen : undefined,
+  };
+}
+
+/** Costs one step in the index for each project. */
+async function look(queries: Queries, after: ProjectId, nowMs: number): Promise<NonNullable<Turns['seen']>> {
   const [behind, first] = await Promise.all([
     projectsBetween(queries, after, Number.MAX_SAFE_INTEGER),
     projectsBetween(queries, -1, after),
   ]);
-  const looked = [...behind, ...first].slice(0, EXAMINED_MAX);
-  const due = looked.filter(({ due_at_ms }) => due_at_ms <= nowMs);
-  const inTurn = due.slice(0, TURNS_MAX);
-  const last = due.length > TURNS_MAX ? inTurn.at(-1)?.id : looked.at(-1)?.id;
-  const lagOf = ({ due_at_ms }: (typeof due)[number]) => nowMs - due_at_ms;
-  const farthestMs = Math.max(...inTurn.map(lagOf));
-  return {
-    due: inTurn.map((each) => ({ id: each.id, isFresh: isFresh(lagOf(each), farthestMs) })),
-    last: last ?? after,
-  };
+  const projects = [...first, ...behind].map(({ id, due_at_ms: dueAtMs, key }) => ({ id, dueAtMs, key }));
+  return { atMs: nowMs, projects };
+}
+
+/** Whether there are no more than were looked at. */
+function isAll({ length }: readonly SeenProject[]): boolean {
+  return length < EXAMINED_MAX;
 }
 
 /**
- * Projects with messages in the due index, each with the time of its first: those after `after`, up to `last`. Each is found by its
- * first message: to find that a second time would cost as much again, where those before it are claimed and not vacuumed yet.
+ * Projects with messages in the due index, each with its first: those after `after`, up to `last`. Each is found by its first
+ * message: to find that a second time would cost as much again, where those before it are claimed and not vacuumed yet.
  */
 function projectsBetween(
   queries: Queries,
   after: ProjectId,
   last: ProjectId,
-): Promise<{ id: ProjectId; due_at_ms: number }[]> {
+): Promise<{ id: ProjectId; due_at_ms: number; key: number }[]> {
   const firstAfter = (projectId: string) =>
     `select m.key from messages m where m.claim_token is null and m.line = ${LINE.due}
        and m.project_id > ${projectId} and m.project_id <= ? order by m.project_id, m.due_at_ms, m.key limit 1`;
@@ -58,7 +81,7 @@ function projectsBetween(
        union all
        select (${firstAfter('(select p.project_id from messages p where p.key = firsts.key)')})
        from firsts where firsts.key is not null)
-     select f.project_id as id, f.due_at_ms from firsts lookup messages f on (f.key = firsts.key) limit ?`,
+     select f.project_id as id, f.due_at_ms, f.key from firsts lookup messages f on (f.key = firsts.key) limit ?`,
     [after, last, last, EXAMINED_MAX],
   );
 }
