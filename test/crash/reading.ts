@@ -1,21 +1,23 @@
 /** How the judge of a run reads what servers say in the end. */
-import { setTimeout as sleep } from 'node:timers/promises';
-import type { Client, Reply } from './client.ts';
+import { eventually } from '../support/eventually.ts';
+import type { Client } from './client.ts';
 
-// A worker on a machine that is short of time can take a cell that answers late for one that is away, and says 503 for seconds.
-const ASK_FOR_MS = 60_000;
-const PAUSE_MS = 250;
-
-/** What a GET of `path` is answered with; asks again for a minute while it is left open. Throws if it is refused. */
+/**
+ * What a GET of `path` is answered with. Throws if it is refused. Asks again for a minute while it is left open: a worker on a machine
+ * that is short of time can take a cell that answers late for one that is away, and says 503 for seconds.
+ */
 export async function answerOf(client: Client, path: string): Promise<unknown> {
-  const limit = performance.now() + ASK_FOR_MS;
-  let reply: Reply;
-  do {
-    reply = await client.call('GET', path);
-    if (reply.kind === 'ok') return reply.json;
-    await sleep(PAUSE_MS);
-  } while (reply.kind === 'unknown' && performance.now() < limit);
-  throw new Error(`GET ${path}: ${JSON.stringify(reply)}`);
+  let said = '';
+  const { json } = await eventually(
+    () => `an answer to GET ${path}: ${said}`,
+    async () => {
+      const reply = await client.call('GET', path);
+      said = JSON.stringify(reply);
+      if (reply.kind === 'refused') throw new Error(`GET ${path}: ${said}`);
+      return reply.kind === 'ok' && reply;
+    },
+  );
+  return json;
 }
 
 /** Goes through the `member` of each page. The path has a query. */

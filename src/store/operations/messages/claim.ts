@@ -131,7 +131,7 @@ async function serveDue(round: Round, lines: LinesInTurn, request: ClaimRequest)
   if (request.dueFirst) round.limitTo(Math.max(half, request.limit - lines.room));
   else await lines.serve(half);
   if (request.lanesFirst) await serveLanes(round);
-  const turns = await takeDue(round, request.turns, inTurn);
+  const turns = await takeDue(round, inTurn);
   if (!request.lanesFirst) await serveLanes(round);
   round.limitTo(request.limit);
   return turns;
@@ -146,20 +146,16 @@ function inTurnOf({ tx, nowMs }: Round, { turns }: ClaimRequest): Promise<Projec
 }
 
 /**
- * Takes due messages in due order. With `turns` projects take them, each in its own order, and the answer is for the
+ * Takes due messages in due order. With `inTurn` projects take turns, each in its own order, and the answer is for the
  * next claim: then one with few messages does not wait behind one with a million.
  */
-async function takeDue(
-  round: Round,
-  turns: Turns | undefined,
-  inTurn: Promise<ProjectsInTurn> | undefined,
-): Promise<Turns | undefined> {
-  if (turns === undefined || inTurn === undefined) {
+async function takeDue(round: Round, inTurn: Promise<ProjectsInTurn> | undefined): Promise<Turns | undefined> {
+  if (inTurn === undefined) {
     if (!round.isFull) await takeInOrder(round, undefined, round.messagesLeft, 1);
     return undefined;
   }
-  const { due: all, last, seen } = await inTurn;
-  if (round.isFull) return { after: turns.after, seen };
+  const { due: all, after, last, seen } = await inTurn;
+  if (round.isFull) return { after, seen };
   const takenBefore = round.taken.length;
   const due = all.filter(({ id }) => !round.moving.has(id));
   const fresh = due.filter(({ isFresh }) => isFresh);
@@ -184,7 +180,7 @@ async function takeDue(
     await takeInOrder(round, id, shareOf(isFresh, left), left, firsts[index]);
     if (!round.isFull) continue;
     round.noteLeft(firsts.slice(index + 1).flatMap(({ candidates }) => candidates));
-    return { after: isFresh && ofFresh > 0 ? turns.after : id, seen };
+    return { after: isFresh && ofFresh > 0 ? after : id, seen };
   }
   // Who was seen may have nothing left, and others may have become due.
   return { after: last, seen: round.taken.length > takenBefore ? seen : undefined };

@@ -20,13 +20,11 @@ interface ProjectInTurn extends SeenProject {
   isFresh: boolean;
 }
 
-export interface ProjectsInTurn {
+export interface ProjectsInTurn extends Turns {
   /** In the order of their turns. What comes before their first messages may be passed over. */
   due: ProjectInTurn[];
   /** After whom the next turns begin. */
   last: ProjectId;
-  /** For the next claims. */
-  seen: Turns['seen'];
 }
 
 /** Projects with due messages, from the one after `after` on and round. */
@@ -43,6 +41,7 @@ export async function projectsInTurn(queries: Queries, turns: Turns, nowMs: numb
   const farthestMs = Math.max(...inTurn.map(lagOf));
   return {
     due: inTurn.map((each) => ({ ...each, isFresh: isFresh(lagOf(each), farthestMs) })),
+    after,
     last: last ?? after,
     seen: isAll(behind) && isAll(first) ? seen : undefined,
   };
