@@ -133,11 +133,12 @@ export function checkAttempts(
       }
       const [first] = repeated;
       if (!first || round.activeCount > 1 || first.sentAtMs >= round.dueAtMs) continue;
-      // What follows an attempt is not created before that began. Where the clock was set back meanwhile it is due at once, ahead of the clock.
-      if (retried === 0 && history.message.notBeforeMs <= history.message.createdAtMs) continue;
       // What was due for a process before stays due, though the next one goes by a clock that was set back meanwhile.
       const startedAt = world.startOf.get(first)?.at ?? 0;
       if (world.ends.some(({ at, nowMs }) => at <= startedAt && nowMs >= round.dueAtMs)) continue;
+      // What follows an attempt at once is created no earlier than that was: ahead of a clock that was set back since.
+      const isAtOnce = retried === 0 && history.message.notBeforeMs <= history.message.createdAtMs;
+      if (isAtOnce && world.jumps.some(({ at }) => at <= startedAt)) continue;
       if (wasHastened(world, id, attempts[attempts.indexOf(first) - 1], first)) continue;
       const earlyMs = round.dueAtMs - first.sentAtMs;
       if (earlyMs > (world.isShared ? KNOWN_TO_MS : 0))
