@@ -32,7 +32,7 @@ export function storeSettingsHelp(): string {
   const lines = listSettings()
     .filter(({ name }) => STORE_SETTINGS.includes(name))
     .flatMap(({ name, setting }) => helpOf(name, setting, false));
-  return `${lines.join('\n')}\n\nThe other settings of "waypost serve" are taken too, and mean nothing here.\n`;
+  return `${lines.join('\n')}\n\nThe other settings of "waypost serve" are taken too. On PostgreSQL give those that begin with database, and\nthe worker timeout, the values that the workers have; the rest means nothing here.\n`;
 }
 
 function helpOf(name: SettingName, setting: Setting, dev: boolean): string[] {
@@ -69,7 +69,8 @@ export function settingsPage(): string {
     '`1MB` for a million bytes. Lists: separated by commas; `none` for the empty one. Flags that are true by default are',
     'turned off by `--no-<name>`.',
     '',
-    'A secret can be put into a file: `WAYPOST_ENCRYPTION_KEY_FILE=/run/secrets/key` reads it from there.',
+    'A secret can be put into a file: `WAYPOST_ENCRYPTION_KEY_FILE=/run/secrets/key` reads it from there, and so does',
+    '`DATABASE_URL_FILE`.',
     '',
     'This page is made from `src/config/table.ts` by `npm run settings`.',
   ];

@@ -84,14 +84,19 @@ function readVariable(
   readFile: (path: string) => string,
   problems: string[],
 ): Given | undefined {
-  const variable = variableOf(name);
-  const own = valueIn(env, variable);
-  const file = isSecret(setting) ? valueIn(env, `${variable}_FILE`) : undefined;
-  if (own !== undefined && file !== undefined) problems.push(`${variable}: given together with ${variable}_FILE`);
-  if (own !== undefined) return { text: own, as: variable };
-  if (file !== undefined) return readSecret(`${variable}_FILE`, file, readFile, problems);
-  const conventional = setting.alias === undefined ? undefined : valueIn(env, setting.alias);
-  return conventional === undefined ? undefined : { text: conventional, as: setting.alias ?? variable };
+  for (const variable of variablesOf(name, setting)) {
+    const own = valueIn(env, variable);
+    const file = isSecret(setting) ? valueIn(env, `${variable}_FILE`) : undefined;
+    if (own !== undefined && file !== undefined) problems.push(`${variable}: given together with ${variable}_FILE`);
+    if (own !== undefined) return { text: own, as: variable };
+    if (file !== undefined) return readSecret(`${variable}_FILE`, file, readFile, problems);
+  }
+  return undefined;
+}
+
+/** The setting's own, and the one that other programs read too. */
+function variablesOf(name: SettingName, { alias }: Setting): string[] {
+  return alias === undefined ? [variableOf(name)] : [variableOf(name), alias];
 }
 
 function valueIn(env: Environment, variable: string): string | undefined {

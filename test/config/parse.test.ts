@@ -97,6 +97,13 @@ describe('parseConfig', () => {
     expect(config.encryptionKey).toBe(KEY);
   });
 
+  it('reads DATABASE_URL from a file too', () => {
+    const url = 'postgres://waypost:hunter2@db/waypost';
+    expect(parseConfig({ DATABASE_URL_FILE: '/run/secrets/url' }, [], { readFile: () => `${url}\n` }).databaseUrl).toBe(
+      url,
+    );
+  });
+
   it('says that a secret file cannot be read, and refuses a secret given twice', () => {
     expect(problemsOf({ WAYPOST_ENCRYPTION_KEY_FILE: '/nowhere/key' })).toEqual([
       'WAYPOST_ENCRYPTION_KEY_FILE: cannot read /nowhere/key (ENOENT)',
