@@ -1,5 +1,6 @@
 /** What `waypost init` does: it makes an encryption key, a project and a token for it. */
 import type { SigningKeys } from '../api/accounts.ts';
+import { SealBroken } from '../config/sealing.ts';
 import type { Config } from '../config/table.ts';
 import type { TokenScope } from '../engine/stores.ts';
 import { CannotStart } from '../system/cannot-start.ts';
@@ -40,7 +41,7 @@ export async function initialise(
     const { token } = await administration.createToken({ project: name, scope });
     return { token, signingKeys };
   } catch (error) {
-    if (error instanceof Refused) throw new CannotStart(error.message, { cause: error });
+    if (error instanceof Refused || error instanceof SealBroken) throw new CannotStart(error.message, { cause: error });
     throw failure ?? error;
   } finally {
     await store.close();

@@ -176,7 +176,8 @@ export function openSealer(config: Config, randomness: Randomness, { create }: {
   }
   try {
     const encryptionKey = create ? ensureEncryptionKey(config, randomBytes) : readEncryptionKey(config);
-    if (encryptionKey === undefined) throw new Error('there is none; "waypost init" makes one');
+    if (encryptionKey === undefined)
+      throw new Error('there is none: "waypost init" makes it with a new store, and all workers share it');
     if (create) keepOutOfGit(config.dataDir);
     return { encryptionKey, randomBytes };
   } catch (error) {

@@ -1,6 +1,7 @@
 /** The server as a process: from start over signals to exit codes. A data folder that another uses, and what outlives a server: server.full.test.ts. */
-import { existsSync } from 'node:fs';
+import { existsSync, rmSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
+import { join } from 'node:path';
 import { Client, Receiver } from '@upstash/qstash';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { DEVELOPMENT_TOKEN } from '../../bench/waypost-process.ts';
@@ -152,6 +153,16 @@ describe('a server process', () => {
     const { code, stderr } = await startServe({ WAYPOST_ENCRYPTION_KEY: other }).ended();
     expect(code).toBe(1);
     expect(stderr).toContain('the encryption key is not the one they were encrypted with');
+  });
+
+  it('says so too when "waypost init" is to make a token there', async () => {
+    await giveCommand(['init', '--data-dir', dataDir]);
+    rmSync(join(dataDir, 'encryption.key'));
+    const { code, stderr } = await giveCommand(['init', '--data-dir', dataDir, '--add-token']);
+    expect(code).toBe(1);
+    expect(stderr).toBe(
+      'waypost: cannot decrypt the signing keys: the encryption key is not the one they were encrypted with\n',
+    );
   });
 });
 
