@@ -33,6 +33,8 @@ export class Reader {
     this.appUrl = `http://127.0.0.1:${port}`;
     symlinkSync(join(ROOT, 'node_modules'), join(this.folder, 'node_modules'));
     writeFileSync(join(this.folder, 'package.json'), '{"type":"module"}');
+    const lines = Object.entries(env).map(([name, value]) => `${name}=${value}\n`);
+    writeFileSync(join(this.folder, '.env'), lines.join(''));
   }
 
   /** `places`: what else is elsewhere than the pages say, such as `https://api.example.com`. */
@@ -69,10 +71,11 @@ export class Reader {
     return module;
   }
 
-  /** Types a command into a shell, and answers what it printed. */
+  /** Types a command into a shell that knows nothing of `.env`, and answers what it printed. */
   async type(command: string): Promise<string> {
-    const env = { ...this.#env, PATH: process.env['PATH'], HOME: this.folder };
-    const { stdout } = await promisify(execFile)('bash', ['-euc', this.here(command)], { env, timeout: 30_000 });
+    const env = { PATH: process.env['PATH'], HOME: this.folder };
+    const options = { cwd: this.folder, env, timeout: 30_000 };
+    const { stdout } = await promisify(execFile)('bash', ['-euc', this.here(command)], options);
     return stdout;
   }
 
