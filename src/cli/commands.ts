@@ -7,7 +7,7 @@ export const ON_A_SERVER: Readonly<Record<string, Entry>> = {
   publish: ['publish a message', async () => (await import('./publish.ts')).publish],
   enqueue: ['publish a message through a queue', async () => (await import('./publish.ts')).enqueue],
   batch: ['publish many messages', async () => (await import('./batch.ts')).batch],
-  logs: ['what happened to messages and runs; -f follows', async () => (await import('./logs.ts')).logs],
+  logs: ['what happened to messages; -f follows, with what runs do', async () => (await import('./logs.ts')).logs],
   explain: ['why a message or a run waits, or what became of it', async () => (await import('./explain.ts')).explain],
   messages: [
     'list what is not finished, show it, cancel it, retry it',
@@ -48,16 +48,13 @@ export const OF_A_SERVER: Readonly<Record<string, Entry>> = {
     'prepare a data folder for "waypost serve": encryption key, project, token, signing keys',
     async () => (await import('./init.ts')).init,
   ],
-  projects: [
-    'list projects, make one; a running server knows it at once',
-    async () => (await import('./projects.ts')).projects,
-  ],
+  projects: ['list projects, make one, move one to another cell', async () => (await import('./projects.ts')).projects],
   tokens: [
     'list tokens, make one, revoke one; in a running server it counts at once',
     async () => (await import('./tokens.ts')).tokens,
   ],
   cells: [
-    'list the databases among which projects are divided, add one',
+    'list the databases among which projects are divided; add, drain and balance them',
     async () => (await import('./cells.ts')).cells,
   ],
   doctor: [

@@ -25,7 +25,7 @@ export const projects: Command = {
        waypost projects move <name> --cancel [options]
 
 Messages, names, logs, limits and signing keys belong to a project: its tokens see nothing of another. Works on the data
-folder, whether a server runs on it or not.
+folder, or on the database of DATABASE_URL, whether a server runs on it or not.
 
   list
       Every project with its number of tokens.

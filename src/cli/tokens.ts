@@ -22,7 +22,7 @@ export const tokens: Command = {
        waypost tokens create --project <name> --scope <scope> [--name <text>] [--json] [options]
        waypost tokens revoke <id> [--json] [options]
 
-Works on the data folder, whether a server runs on it or not.
+Works on the data folder, or on the database of DATABASE_URL, whether a server runs on it or not.
 
   list
       Every token by its id, or those of one project. The tokens themselves are kept nowhere.
@@ -33,7 +33,7 @@ Works on the data folder, whether a server runs on it or not.
   --project <name>
       The project that the token belongs to.
   --scope <scope>
-      full: everything. publish-only: publish, enqueue and batch. read-only: look at everything but the signing keys.
+      full: everything. publish-only: publish, enqueue, batch and trigger. read-only: look at everything but the signing keys.
   --name <text>
       What to call the token in lists, such as who has it.
   --json

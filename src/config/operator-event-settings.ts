@@ -26,7 +26,7 @@ export const OPERATOR_EVENT_SETTINGS = {
     type: 'list',
     default: OPERATOR_EVENTS,
     meaning:
-      'What is told: these kinds, each with the fewest within a quiet time that are, as in message_buried:10; default: one.',
+      'Kinds of events that are told. With a number, as in message_buried:10, a kind is told only when so many come within a quiet time.',
   },
   operatorEventsQuietMs: {
     group: 'Operator events',

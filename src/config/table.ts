@@ -157,7 +157,7 @@ export const SETTINGS = {
     default: 2 * HOUR,
     min: SECOND,
     max: DAY,
-    meaning: 'Time for one attempt, and for those of messages that do not name a shorter one.',
+    meaning: 'Longest time for one attempt, and the time where a message names none; a longer one is lowered to it.',
   },
   deduplicationWindowMs: {
     group: 'Messages',

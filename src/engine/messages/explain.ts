@@ -16,7 +16,7 @@ export const UNFINISHED_REASONS = [
    * itself, or at once with `waypost runs resume`; see [deploying changed code](workflows.md#deploying-changed-code).
    */
   'parked',
-  /** It is to go out at once. Remedy: if it stays so, the workers are full or gone: `waypost doctor` says which. */
+  /** It is to go out at once. Remedy: if it stays so, the workers are full or gone: `waypost_in_flight` and `waypost_workers` of the [metrics](metrics.md) say which. */
   'due',
   /** Its endpoint has as many attempts as it may. Remedy: answer sooner, or raise `WAYPOST_IN_FLIGHT_PER_ORIGIN_MAX`. */
   'endpoint_busy',

@@ -206,6 +206,7 @@ export class Texts {
     if (node.type !== 'CallExpression') return [nameless];
     const name = calleeName(node);
     const [first] = node.arguments;
+    if (name === 'shown' && first?.type === 'Identifier') return [`<${first.name}>`]; // what somebody sent
     if (SHOWS.has(name)) {
       const shown = name === 'slice' && node.callee.type === 'MemberExpression' ? node.callee.object : first;
       return shown ? this.#written(source, shown as Tree, given, around, depth) : [nameless];
