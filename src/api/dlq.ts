@@ -27,7 +27,7 @@ const SOURCE = parameter(
   (given) => singleValue('source', given),
 );
 
-const AMOUNT: Amount = { countDefault: 100, countMax: 100, isLowered: true };
+const AMOUNT: Amount = { countDefault: 100, countMax: 100 };
 const LISTED = messageFilters('dlqList', AMOUNT);
 const BULK = messageFilters('dlqBulk', AMOUNT);
 

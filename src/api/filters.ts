@@ -22,13 +22,10 @@ import {
 
 export type FilterUse = 'cancel' | 'dlqList' | 'dlqBulk' | 'logs' | 'unfinished';
 
-/** How much one request may ask for (contract M 21.4, 22.24, 22.39). */
+/** How much one request may ask for (contract M 21.4, 22.24, 22.39); more is lowered. */
 export interface Amount {
-  /** The count without `count` in the request; absent: everything. */
-  countDefault?: number;
+  countDefault: number;
   countMax: number;
-  /** Whether a higher count is lowered to `countMax` instead of refused. */
-  isLowered: boolean;
 }
 
 /**
@@ -52,7 +49,7 @@ const STANDING = words(
 );
 
 /** contract M 21.2, row by row. */
-function table(amount: Amount) {
+function table(amount: Amount | undefined) {
   return [
     row([...DLQ, 'logs'], one('messageId', 'The message with this id.')),
     row(NOT_DLQ, ids('messageIds', 'The messages with these ids.')),
@@ -73,7 +70,7 @@ function table(amount: Amount) {
     row(DLQ, statuses('responseStatus', "Status of the destination's last answer.")),
     row(EVERYWHERE, into('fromMs', time('fromDate', 'Not before this Unix time in milliseconds.'))),
     row(EVERYWHERE, into('toMs', time('toDate', 'Not after this Unix time in milliseconds.'))),
-    row(EVERYWHERE, counted(amount)),
+    row(EVERYWHERE, amount ? counted(amount) : COUNT_IGNORED),
     row([...DLQ, 'logs', 'unfinished'], CURSOR),
     row(['dlqList', 'logs'], ORDER),
   ];
@@ -102,19 +99,28 @@ const ORDER = parameter(
 );
 
 /** The parameter `count`. */
-export function counted({ countDefault, countMax, isLowered }: Amount): Parameter<'count', number> {
-  const most = isLowered ? `More than ${countMax} is lowered to it.` : 'Everything that matches without it.';
-  const schema = Type.Integer({
-    minimum: 1,
-    ...(isLowered ? undefined : { maximum: countMax }),
-    ...(countDefault === undefined ? undefined : { default: countDefault }),
-  });
-  return parameter('count', `How many at most. ${most}`, schema, (given) => {
-    const count = wholeNumber('count', singleValue('count', given));
-    if (count === 0 || (count > countMax && !isLowered))
-      throw invalidParameter('count', `a number from 1 to ${countMax} is needed`);
-    return Math.min(count, countMax);
-  });
+export function counted({ countDefault, countMax }: Amount): Parameter<'count', number> {
+  const schema = Type.Integer({ minimum: 1, default: countDefault });
+  return parameter('count', `How many at most. More than ${countMax} is lowered to it.`, schema, (given) =>
+    Math.min(countIn(given), countMax),
+  );
+}
+
+/** Official clients send it with everything that they cancel, and promise that all that matches is. */
+const COUNT_IGNORED = parameter(
+  'count',
+  'Means nothing: everything that matches is cancelled.',
+  Type.Integer({ minimum: 1, deprecated: true }),
+  (given): number | undefined => {
+    countIn(given);
+    return undefined;
+  },
+);
+
+function countIn(given: Given): number {
+  const count = wholeNumber('count', singleValue('count', given));
+  if (count === 0) throw invalidParameter('count', 'a number of at least 1 is needed');
+  return count;
 }
 
 /** The filters that requests to one route may have. */
@@ -126,9 +132,10 @@ export interface MessageFilters {
   isBulk: boolean;
 }
 
-export function messageFilters(use: FilterUse, amount: Amount): MessageFilters {
+/** Without an amount the request is for everything that matches. */
+export function messageFilters(use: FilterUse, amount?: Amount): MessageFilters {
   const rows = table(amount).flatMap(({ uses, filter }) => (uses.includes(use) ? filter : []));
-  return { use, rows, countDefault: amount.countDefault, isBulk: use === 'cancel' || use === 'dlqBulk' };
+  return { use, rows, countDefault: amount?.countDefault, isBulk: use === 'cancel' || use === 'dlqBulk' };
 }
 
 /** The messages that a list or a bulk action selects. When `ids` is there, the attributes are ignored. */

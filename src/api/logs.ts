@@ -10,7 +10,7 @@ const COUNT_MAX = 1000;
 
 export function logRoutes({ engine, logsPageDefault, clock, endOfTurn }: Services): Route[] {
   const countDefault = Math.min(logsPageDefault, COUNT_MAX);
-  const filters = messageFilters('logs', { countDefault, countMax: COUNT_MAX, isLowered: true });
+  const filters = messageFilters('logs', { countDefault, countMax: COUNT_MAX });
 
   async function list({ projectId, rawQuery }: Call): Promise<{ entries: string; cursor: string }> {
     const { ids, attributes, count = countDefault, cursor, order } = readFilters(filters, rawQuery);

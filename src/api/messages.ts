@@ -8,8 +8,8 @@ import type { Call, Route, Services } from './route.ts';
 import { CancelledSchema, ExplanationSchema, MessageSchema } from './schemas.ts';
 import { explanationView, messageView } from './views.ts';
 
-/** Without `count` all that match are cancelled; `count` may be up to 500 (contract M 21.4). */
-const CANCELLED = messageFilters('cancel', { countMax: 500, isLowered: false });
+/** All that match are cancelled (contract M 21.4). */
+const CANCELLED = messageFilters('cancel');
 
 export function messageRoutes({ engine }: Services): Route[] {
   async function get({ projectId, id }: Call): Promise<Answer> {
@@ -27,9 +27,8 @@ export function messageRoutes({ engine }: Services): Route[] {
   async function retry({ projectId, id }: Call): Promise<Answer> {
     const outcome = await engine.attemptNow(projectId, id);
     if (outcome === 'missing') throw notFound(id);
-    if (outcome === 'due') return NO_BODY;
-    const why = outcome === 'ofRun' ? 'belongs to a workflow run, which says when it goes on' : 'is being attempted';
-    throw new ApiError('invalid_request', `message ${id} ${why}`);
+    if (outcome === 'attempting') throw new ApiError('not_found', `message ${id} is being attempted: it does not wait`);
+    return NO_BODY;
   }
 
   async function cancelOne({ projectId, id }: Call): Promise<Answer> {
@@ -44,8 +43,8 @@ export function messageRoutes({ engine }: Services): Route[] {
     return answer(200, { cancelled: await cancel(projectId, filters) });
   }
 
-  function cancel(projectId: number, { ids, attributes, count }: Filters): Promise<number> {
-    return ids ? engine.cancelMessages(projectId, ids) : engine.cancelMatching(projectId, attributes, count);
+  function cancel(projectId: number, { ids, attributes }: Filters): Promise<number> {
+    return ids ? engine.cancelMessages(projectId, ids) : engine.cancelMatching(projectId, attributes);
   }
 
   return [
@@ -69,10 +68,11 @@ export function messageRoutes({ engine }: Services): Route[] {
     },
     {
       method: 'POST',
-      path: '/v2/waypost/messages/:messageId/retry',
+      path: '/v2/messages/:messageId/retry',
       operationId: 'retryMessage',
       access: 'full',
-      summary: 'Makes a message due that waits for its delay or its next attempt. Queues and flow control still count.',
+      summary:
+        'Makes a message due that waits for its delay or its next attempt, also a step of a workflow run. Queues and flow control still count.',
       answers: { 200: undefined },
       handle: retry,
     },

@@ -18,9 +18,9 @@ import { DeadRunListSchema, DeadRunSchema, StartedRunSchema, StartedRunsSchema }
 import { DeletedSchema } from './schemas.ts';
 import { deadRunView } from './views.ts';
 
-const AMOUNT: Amount = { countDefault: 100, countMax: 100, isLowered: true };
+const AMOUNT: Amount = { countDefault: 100, countMax: 100 };
 /** Each started run may take over a long journal from the failed one. */
-const STARTED_AMOUNT: Amount = { countDefault: 50, countMax: 50, isLowered: true };
+const STARTED_AMOUNT: Amount = { countDefault: 50, countMax: 50 };
 
 type Start = 'resumeRun' | 'restartRun';
 

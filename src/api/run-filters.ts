@@ -29,7 +29,7 @@ export const CANCEL_PARAMETERS = [
   into('fromMs', time('fromDate', 'Runs that began no earlier, as a Unix time in milliseconds.')),
   into('toMs', time('toDate', 'Runs that began no later, as a Unix time in milliseconds.')),
   {
-    ...counted({ countDefault: CANCELLED_DEFAULT, countMax: Number.MAX_SAFE_INTEGER, isLowered: true }),
+    ...counted({ countDefault: CANCELLED_DEFAULT, countMax: Number.MAX_SAFE_INTEGER }),
     meaning: 'How many at most; everything that matches where filters come as JSON.',
   },
 ];

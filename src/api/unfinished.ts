@@ -7,7 +7,7 @@ import { UnfinishedListSchema } from './schemas.ts';
 import { unfinishedView } from './views.ts';
 
 const COUNT_DEFAULT = 100;
-const FILTERS = messageFilters('unfinished', { countDefault: COUNT_DEFAULT, countMax: 1000, isLowered: true });
+const FILTERS = messageFilters('unfinished', { countDefault: COUNT_DEFAULT, countMax: 1000 });
 
 export function unfinishedRoutes({ engine, clock, endOfTurn }: Services): Route[] {
   async function list({ projectId, rawQuery }: Call): Promise<Answer> {

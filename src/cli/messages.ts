@@ -3,7 +3,7 @@ import { minuteOf } from './columns.ts';
 import { CommandFailed, EXIT } from './command.ts';
 import { retryDead } from './dlq.ts';
 import { actOnMany, BULK, YES } from './http/bulk.ts';
-import { readList, sumPages, sumPieces } from './http/pages.ts';
+import { readList, sumPages } from './http/pages.ts';
 import { read } from './http/simple.ts';
 import { type Call, commandOf, showTable, type Verb } from './http/verb.ts';
 
@@ -16,8 +16,6 @@ interface Unfinished {
 }
 
 const PAGE_MAX = 1000;
-/** What the server cancels at a time. */
-const CANCELLED_MAX = 500;
 
 const list: Verb = {
   meaning: 'The messages that are not finished, newest first, each with why it waits.',
@@ -56,10 +54,8 @@ const cancel: Verb = {
           amountOf: ({ messages }: { messages: unknown[] }) => messages.length,
           pageMax: PAGE_MAX,
         }),
-        act: sumPieces('cancelMessages', {
-          amountOf: ({ cancelled }: { cancelled: number }) => cancelled,
-          pageMax: CANCELLED_MAX,
-        }),
+        act: async ({ server, query }) =>
+          (await server.ask<{ cancelled: number }>('cancelMessages', { query })).cancelled,
       },
       'Cancelled',
     ),

@@ -13,8 +13,8 @@ export type { EntryKind, FailureCallbackState };
 export type Millis = number;
 /** Orders messages and is part of their id: the store's only key for a message. A safe integer. */
 export type MessageKey = number;
-/** What came of a request to attempt a message at once. `ofRun`: it waits as the run says; `attempting`: it is under way. */
-export type MadeDue = 'due' | 'attempting' | 'ofRun' | 'missing';
+/** What came of a request to attempt a message at once. `attempting`: it is under way. */
+export type MadeDue = 'due' | 'attempting' | 'missing';
 /** `msg_…`. */
 export type MessageId = string;
 /** Numbers the stores of an installation that has several; the first one is 1. */

@@ -35,6 +35,7 @@ import type { Publisher } from './runs/publish.ts';
 import { type WorkflowCommands, Workflows } from './runs/workflows.ts';
 import { ScheduleCommands } from './schedules/commands.ts';
 import { scheduleLoop } from './schedules/loop.ts';
+import type { CancelledPart } from './stores.ts';
 import type { LiveMessage, Totals, UnfinishedFilter } from './unfinished.ts';
 import type { Heartbeat } from './workers/heartbeat.ts';
 import type { Numbers } from './workers/numbers.ts';
@@ -47,9 +48,6 @@ const EVENT_ONCE_MS = 86_400_000;
 
 /** Dead messages retried in one transaction: their bodies are in memory together. */
 const RETRY_PIECE = 16;
-
-/** Matching messages that are cancelled in one transaction. */
-const CANCEL_PIECE = 500;
 
 /** Messages of a deleted queue that are cancelled in one transaction. Other commands run between two of these. */
 const EMPTY_PIECE = 50;
@@ -291,14 +289,13 @@ export class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
     return this.#deps.store.messages.makeDue(projectId, id, this.#deps.clock.nowMs());
   }
 
-  async cancelMatching(projectId: ProjectId, filter: AttributeFilter, count = Infinity): Promise<number> {
+  async cancelMatching(projectId: ProjectId, filter: AttributeFilter): Promise<number> {
     const { store, clock } = this.#deps;
     let cancelled = 0;
-    while (cancelled < count) {
-      const limit = Math.min(CANCEL_PIECE, count - cancelled);
-      const piece = await store.messages.cancelMatching(projectId, filter, limit, clock.nowMs());
-      cancelled += piece;
-      if (piece < limit) break;
+    let part: CancelledPart = { cancelled: 0, nextAfterKey: -1 };
+    while (part.nextAfterKey !== undefined) {
+      part = await store.messages.cancelMatching(projectId, filter, part.nextAfterKey, clock.nowMs());
+      cancelled += part.cancelled;
     }
     return cancelled;
   }

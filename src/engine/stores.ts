@@ -24,6 +24,7 @@ import type {
   MadeDue,
   Message,
   MessageId,
+  MessageKey,
   Millis,
   NewMessage,
   ProjectId,
@@ -95,6 +96,13 @@ export type Checkpointed =
   /** How each of `follows` was saved, in their order; `dropped`: the journal had its entry already (P8). */
   | { kind: 'saved'; follows: Saved[] };
 
+/** What a bulk cancel has done in one part of the messages. */
+export interface CancelledPart {
+  cancelled: number;
+  /** Where the next part begins; absent: it was the last. */
+  nextAfterKey?: MessageKey;
+}
+
 export interface MessageStore {
   /**
    * Saves `messages`, all of one project; answers in their order. A duplicate is not saved: its answer names the first
@@ -134,8 +142,16 @@ export interface MessageStore {
    * Returns how many were cancelled or marked; one that was marked before counts only in `cancelById`.
    */
   cancelById(projectId: ProjectId, ids: MessageId[], nowMs: Millis): Promise<number>;
-  /** The same for up to `limit` matching messages, oldest first; it skips those that are marked already. */
-  cancelMatching(projectId: ProjectId, filter: AttributeFilter, limit: number, nowMs: Millis): Promise<number>;
+  /**
+   * The same for matching messages after `afterKey`, oldest first, in one limited part of them. It skips those that are
+   * marked already.
+   */
+  cancelMatching(
+    projectId: ProjectId,
+    filter: AttributeFilter,
+    afterKey: MessageKey,
+    nowMs: Millis,
+  ): Promise<CancelledPart>;
   /** Makes a message due that waits for its delay or its next attempt. What holds it back otherwise goes on to do so. */
   makeDue(projectId: ProjectId, id: MessageId, nowMs: Millis): Promise<MadeDue>;
   /**

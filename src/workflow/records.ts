@@ -120,22 +120,28 @@ function failuresOf({ plan, toCallback, fromCallback }: StepEntries['by']): Fail
 }
 
 /**
- * A sleep has its result from the beginning, and ends when that is delivered. In a parallel group, its plan sleeps
- * instead.
+ * A sleep has its result from the beginning, and ends when that is on its way, which may be before its time. In a parallel
+ * group, its plan sleeps instead.
  */
 function recordOfResult(
   info: StepInfo,
   by: StepEntries['by'],
-  { message }: HistoryEntry,
-  { state, completedAtMs }: KnownRun,
+  result: HistoryEntry,
+  run: KnownRun,
   nowMs: number,
 ): StepRecord {
   const isSleep = info.sleepForMs !== undefined || info.sleepUntilMs !== undefined;
-  const wakesAtMs = message.notBeforeMs;
-  if (!isSleep || by.plan || wakesAtMs <= (completedAtMs ?? nowMs))
-    return { info, state: 'STEP_SUCCESS', failures: [] };
-  if (state !== 'RUN_STARTED') return { info, state: 'STEP_CANCELED', failures: [] };
+  if (!isSleep || by.plan || !isAsleep(result, run, nowMs)) return { info, state: 'STEP_SUCCESS', failures: [] };
+  if (run.state !== 'RUN_STARTED') return { info, state: 'STEP_CANCELED', failures: [] };
+  const wakesAtMs = result.pending?.dueAtMs ?? result.message.notBeforeMs;
   return { info, state: 'STEP_PROGRESS', failures: [], nextDeliveryAtMs: wakesAtMs };
+}
+
+/** Whether it sleeps, or slept when the run ended. */
+function isAsleep({ message, ...course }: HistoryEntry, { completedAtMs }: KnownRun, nowMs: number): boolean {
+  const { pending, end } = course;
+  if (end === 'delivered' || end === 'failed' || pending?.isInFlight || troublesOf(course).length > 0) return false;
+  return (pending?.dueAtMs ?? message.notBeforeMs) > (completedAtMs ?? nowMs);
 }
 
 /** Whether all steps of a group have their results, so that the delivery of the last one goes on after the group. */

@@ -87,7 +87,8 @@ function nextOf(
 function isDue({ message, ...course }: HistoryEntry, nowMs: number): boolean {
   const { pending, end } = course;
   if (pending === undefined && end !== 'failed' && end !== 'canceled') return false;
-  return pending?.isInFlight === true || troublesOf(course).length > 0 || message.notBeforeMs <= nowMs;
+  const dueAtMs = pending?.dueAtMs ?? message.notBeforeMs;
+  return pending?.isInFlight === true || troublesOf(course).length > 0 || dueAtMs <= nowMs;
 }
 
 /** Whether the delivery delays the run or has ended it, although the step that it should execute has a record. */

@@ -6,7 +6,7 @@ import { shown } from '../../src/api/parameters.ts';
 import { ApiError } from '../../src/protocol/errors.ts';
 
 const USES: readonly FilterUse[] = ['cancel', 'dlqList', 'dlqBulk', 'logs', 'unfinished'];
-const AMOUNT: Amount = { countDefault: 10, countMax: 100, isLowered: true };
+const AMOUNT: Amount = { countDefault: 10, countMax: 100 };
 
 function read(use: FilterUse, query: string, body?: unknown, amount = AMOUNT): Filters {
   return readFilters(messageFilters(use, amount), query, body);
@@ -174,22 +174,30 @@ describe('ids', () => {
 });
 
 describe('a page', () => {
-  it('has the default length, or none, unless a count is given', () => {
+  it('has the default length unless a count is given', () => {
     expect(read('logs', '').count).toBe(10);
-    expect(read('logs', '', undefined, { countMax: 100, isLowered: true })).not.toHaveProperty('count');
     expect(read('logs', 'count=7').count).toBe(7);
   });
 
   it.each([
-    ['0', true, '400 invalid query parameter count: a number from 1 to 100 is needed'],
-    ['1', true, 1],
-    ['100', false, 100],
-    ['101', false, '400 invalid query parameter count: a number from 1 to 100 is needed'],
-    ['101', true, 100],
-  ])('of %s, lowered if too many: %s, is %s', (count, isLowered, expected) => {
-    const amount = { countMax: 100, isLowered };
-    if (typeof expected === 'string') expect(told('logs', `count=${count}`, undefined, amount)).toBe(expected);
-    else expect(read('logs', `count=${count}`, undefined, amount).count).toBe(expected);
+    ['1', 1],
+    ['100', 100],
+    ['101', 100],
+  ])('of %s is %s', (count, expected) => {
+    expect(read('logs', `count=${count}`).count).toBe(expected);
+  });
+
+  it('of nothing is refused', () => {
+    expect(told('logs', 'count=0')).toBe('400 invalid query parameter count: a number of at least 1 is needed');
+  });
+
+  it('is no part of a cancel, whatever count it has: all that match are cancelled', () => {
+    for (const count of ['1', '100', '1000']) {
+      expect(readFilters(messageFilters('cancel'), `label=a&count=${count}`)).toEqual({
+        attributes: { label: ['a'] },
+        order: 'latestFirst',
+      });
+    }
   });
 
   it('begins where the one before ended, and goes the way that is asked for', () => {

@@ -37,8 +37,7 @@ describe('cancelling one message', () => {
 });
 
 describe('attempting one message at once', () => {
-  const retry = (id: string, headers = {}) =>
-    world.ask({ method: 'POST', url: `/v2/waypost/messages/${id}/retry`, headers });
+  const retry = (id: string, headers = {}) => world.ask({ method: 'POST', url: `/v2/messages/${id}/retry`, headers });
 
   it('sends a delayed message now, and only once', async () => {
     const id = await world.publish('https://slow.example/', LATER);
@@ -47,7 +46,7 @@ describe('attempting one message at once', () => {
       const again = await retry(id);
       return again.status !== 200 && again;
     });
-    expect([refused.status, refused.json.error]).toEqual([400, `message ${id} is being attempted`]);
+    expect([refused.status, refused.json.error]).toEqual([404, `message ${id} is being attempted: it does not wait`]);
   });
 
   it('answers 404 for a message that nobody knows, and for one of another project', async () => {
@@ -75,10 +74,13 @@ describe('cancelling many messages', () => {
     await world.publish('https://slow.example/2', { ...LATER, 'upstash-label': 'a' });
     const narrow = '?label=b&label=c&url=https://slow.example/1';
     expect((await cancel(narrow)).json).toEqual({ cancelled: 2 });
-    expect((await cancel('?label=a&count=1')).json).toEqual({ cancelled: 1 });
-    expect(
-      (await cancel('?host=SLOW.example&path=/2')).json.cancelled + (await cancel('?label=a')).json.cancelled,
-    ).toBe(1);
+    expect((await cancel('?host=SLOW.example&path=/2')).json).toEqual({ cancelled: 1 });
+    expect((await cancel('?label=a')).json).toEqual({ cancelled: 1 });
+  });
+
+  it('takes all that match, also of a client that sends a count with it', async () => {
+    for (let n = 0; n < 3; n += 1) await world.publish('https://slow.example/', LATER);
+    expect((await cancel('?count=1')).json).toEqual({ cancelled: 3 });
   });
 
   it('lets the query win over the body, name by name (contract M 21.3)', async () => {
@@ -105,9 +107,6 @@ describe('cancelling many messages', () => {
     ['?state=CREATED', undefined, 'unknown query parameter state'],
     ['?messageId=x', undefined, 'unknown query parameter messageId'],
     ['?cursor=1-1', undefined, 'unknown query parameter cursor'],
-    ['?count=0', undefined, 'invalid query parameter count: a number from 1 to 500 is needed'],
-    ['?count=501', undefined, 'invalid query parameter count: a number from 1 to 500 is needed'],
-    ['?count=-1', undefined, 'invalid query parameter count: a whole number is needed'],
     ['?fromDate=yesterday', undefined, 'invalid query parameter fromDate: a whole number is needed'],
     ['?label=', undefined, 'invalid query parameter label: it has no value, and leaving it out would widen the action'],
     ['?messageIds=', undefined, 'invalid query parameter messageIds: it has no value'],

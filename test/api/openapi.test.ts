@@ -53,7 +53,9 @@ describe('the document', () => {
     const entries = operations().map(({ path, method, operation: { operationId, parameters = [] } }) => {
       const meanings = (where: DocumentParameter['in']) =>
         parameters.flatMap((each) =>
-          each.in === where && !unasked.test(each.name) ? [[each.name, each.description] as const] : [],
+          each.in === where && !unasked.test(each.name) && !each.schema?.['deprecated']
+            ? [[each.name, each.description] as const]
+            : [],
         );
       const [query, headers] = [meanings('query'), meanings('header')];
       const asked = {
@@ -241,7 +243,7 @@ describe('config headers', () => {
 });
 
 describe('filters', () => {
-  const AMOUNT = { countMax: 10, isLowered: false };
+  const AMOUNT = { countDefault: 10, countMax: 10 };
 
   it.each<FilterUse>(['cancel', 'dlqList', 'dlqBulk', 'logs'])('of %s are accepted with a value that fits', (use) => {
     const filters = messageFilters(use, AMOUNT);
@@ -392,6 +394,7 @@ const isSchemas = (value: unknown): string[] => Object.values(value as Record<st
 
 /** The keywords in use and what each must hold: true, or the faults of the schemas in it. */
 const KEYWORDS: Readonly<Record<string, (value: unknown, schema: JsonSchema) => boolean | string[]>> = {
+  deprecated: (value) => value === true,
   $ref: isText,
   description: isText,
   contentMediaType: isText,

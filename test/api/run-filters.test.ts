@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { readCancelRequest, readDeadRequest } from '../../src/api/run-filters.ts';
 import type { ApiError } from '../../src/protocol/errors.ts';
 
-const AMOUNT = { countDefault: 100, countMax: 100, isLowered: true };
+const AMOUNT = { countDefault: 100, countMax: 100 };
 
 function refusalOf(read: () => unknown): string {
   try {
@@ -60,7 +60,7 @@ describe('the runs that a bulk cancel means (contract W 17.2)', () => {
     ['workflowRunIds=', 'workflowRunIds: it has no value, and leaving it out would widen the action'],
     ['label=', 'label: it has no value, and leaving it out would widen the action'],
     ['workflowUrlExactMatch=maybe', 'workflowUrlExactMatch: true or false is needed'],
-    ['count=0', 'count: a number from 1 to'],
+    ['count=0', 'count: a number of at least 1'],
     ['fromDate=yesterday', 'fromDate: a whole number is needed'],
   ])('are refused with the name of what is wrong: %s', (query, reason) => {
     expect(refusalOf(() => readCancelRequest(query, undefined))).toContain(reason);

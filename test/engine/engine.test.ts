@@ -242,16 +242,6 @@ describe('cancelling in bulk', () => {
     await clock.advanceBy(2 * HOUR_MS);
     expect(network.attempts.length).toBe(1);
   });
-
-  test('takes no more than was asked for', async () => {
-    const { engine } = await bench();
-    await engine.publish(
-      PROJECT,
-      Array.from({ length: 700 }, () => labelled('red')),
-    );
-    await expect(engine.cancelMatching(PROJECT, {}, 600)).resolves.toBe(600);
-    await expect(engine.cancelMatching(PROJECT, {})).resolves.toBe(100);
-  });
 });
 
 describe('retrying from the DLQ', () => {

@@ -28,8 +28,8 @@ export async function useEverything(world: World): Promise<void> {
   await store.messages.makeDue(PROJECT, (await world.accept({ notBeforeMs: T0 + 1 })).id, T0);
   await store.messages.cancelById(PROJECT, [waiting.id], T0);
   await world.acceptClaimed();
-  await store.messages.cancelMatching(PROJECT, { label: ['x'], fromMs: T0, toMs: T0 }, 10, T0);
-  await store.messages.cancelMatching(PROJECT, {}, 10, T0);
+  await store.messages.cancelMatching(PROJECT, { label: ['x'], fromMs: T0, toMs: T0 }, -1, T0);
+  await store.messages.cancelMatching(PROJECT, {}, -1, T0);
   const dead = [await world.bury(T0), await world.bury(T0)];
   const orders = ['latestFirst', 'earliestFirst'] as const;
   const filters = [{}, { label: ['x'] }, { messageId: [message.id] }, { fromMs: T0, toMs: T0, url: ['u'] }];

@@ -115,6 +115,14 @@ test.for<[title: string, history: RunHistory, shape: string]>([
     'init:SUCCESS s1:SUCCESS next(msg_2:PROGRESS)',
   ],
   [
+    'a sleep that was ended before its time',
+    new Journal()
+      .initial()
+      .step(1, { stepType: 'SleepFor', sleepFor: 90 }, IN_FLIGHT, { message: { notBeforeMs: NOW + 9_000 } })
+      .history(),
+    'init:SUCCESS s1:SUCCESS next(msg_2:PROGRESS)',
+  ],
+  [
     'a sleep that a cancel ended',
     new Journal()
       .initial()

@@ -61,6 +61,22 @@ describe.each(LIBRARIES)('with $name', (library) => {
     expect(await run.groups()).toContain('SleepUntil until: STEP_SUCCESS');
   });
 
+  scenario('goes on at once when what it sleeps for is asked for', async ({ service }) => {
+    const path = service.workflow(library, '/sleep', async (context) => {
+      await context.sleep('for a year', '365d');
+      return 'awake';
+    });
+    const run = await path.trigger();
+    await service.quiet();
+    const asleep = (await run.events()).find(
+      ({ state, stepInfo }) => state === 'CREATED' && stepInfo.stepType === 'SleepFor',
+    );
+    expect((await service.ask('POST', `/v2/messages/${asleep.stepInfo.messageId}/retry`)).status).toBe(200);
+    await service.quiet();
+    expect(await run.groups()).toContain('SleepFor for a year: STEP_SUCCESS');
+    expect(await run.result()).toBe('awake');
+  });
+
   scenario('sleeps in a loop and ends in parallel', async ({ service }) => {
     const path = service.workflow<{ amount: number }>(library, '/loop', async (context) => {
       for (let attempt = 1; attempt <= 5; attempt += 1) {

@@ -1,9 +1,9 @@
 /** How are messages accepted, claimed, settled, found and cancelled? */
-import type { MessageKey, NewMessage } from '../../engine/model.ts';
+import type { NewMessage } from '../../engine/model.ts';
 import type { MessageStore, Settled } from '../../engine/stores.ts';
 import { keyOfMessageId } from '../../protocol/ids.ts';
 import type { Connection } from '../connection.ts';
-import type { Reads, Writes } from '../operations/all.ts';
+import type { Writes } from '../operations/all.ts';
 import {
   decodeMessage,
   encodeNewMessage,
@@ -15,6 +15,8 @@ import { keysOf, readPage, TOGETHER } from './pages.ts';
 
 /** Messages cancelled in one transaction, about a millisecond of work: publishes never wait for more. */
 const CANCELLED_TOGETHER = 50;
+/** Messages of a bulk cancel that are looked for at a time. */
+const LOOKED_FOR = 500;
 
 /** Unfinished messages looked at for a page: first few, since most pages are full then, and then as many as a page may cost. */
 const FIRST_WINDOW = 1_000;
@@ -119,23 +121,15 @@ export function messagesOver(connection: Connection): MessageStore {
     },
 
     /** Searches outside the writer's transactions, which delays no other work, and cancels what is still unfinished. */
-    async cancelMatching(projectId, filter, limit, nowMs) {
+    async cancelMatching(projectId, filter, afterKey, nowMs) {
+      const args = { projectId, filter, afterKey, limit: LOOKED_FOR };
+      const { keys, nextAfterKey } = await connection.read('findCandidates', args);
       let cancelled = 0;
-      let afterKey: MessageKey | undefined = -1;
-      while (afterKey !== undefined && cancelled < limit) {
-        const args: Reads['findCandidates']['args'] = { projectId, filter, afterKey, limit: limit - cancelled };
-        const { keys, nextAfterKey }: Reads['findCandidates']['answer'] = await connection.read('findCandidates', args);
-        for (let at = 0; at < keys.length; at += CANCELLED_TOGETHER) {
-          cancelled += await connection.write('cancel', {
-            projectId,
-            keys: keys.slice(at, at + CANCELLED_TOGETHER),
-            countMarked: false,
-            nowMs,
-          });
-        }
-        afterKey = nextAfterKey;
+      for (let at = 0; at < keys.length; at += CANCELLED_TOGETHER) {
+        const piece = keys.slice(at, at + CANCELLED_TOGETHER);
+        cancelled += await connection.write('cancel', { projectId, keys: piece, countMarked: false, nowMs });
       }
-      return cancelled;
+      return { cancelled, ...(nextAfterKey !== undefined && { nextAfterKey }) };
     },
 
     async makeDue(projectId, id, nowMs) {

@@ -12,7 +12,7 @@ import { limits } from './limits.ts';
 import { logs } from './logs.ts';
 import { publish } from './publish.ts';
 import { queues } from './queues.ts';
-import { retries } from './retries.ts';
+import { forward, retries } from './retries.ts';
 import { schedules } from './schedules.ts';
 import { signatures } from './signatures.ts';
 import { transport } from './transport.ts';
@@ -34,4 +34,5 @@ export const MESSAGING: readonly Section[] = [
   deadLetters,
   flowControl,
   limits,
+  forward,
 ];

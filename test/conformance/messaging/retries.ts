@@ -1,4 +1,4 @@
-/** When is a failed message tried again (contract M 29.51 to 29.64)? */
+/** When is a failed message tried again (contract M 29.51 to 29.64, 29.152)? */
 import { expect } from 'vitest';
 import type { Millis } from '../../../src/engine/model.ts';
 import type { Reply } from '../support/endpoint.ts';
@@ -134,5 +134,28 @@ export const retries: Section = {
       expect((await server.finished(id)).at(-1)).toBe('FAILED');
       expect(server.endpoint.to('/a')).toHaveLength(3);
     }),
+  ],
+};
+
+export const forward: Section = {
+  title: 'Attempts moved forward',
+  statements: [
+    statement(
+      'M152',
+      'A message that waits for its delay or a retry is attempted at once when asked, as the attempt that was planned.',
+      async (server) => {
+        server.endpoint.replies('/a', { status: 500 });
+        const id = await server.publish('/a', { 'Upstash-Delay': '1h', 'Upstash-Retries': '1' });
+        const retry = async () => (await server.ask('POST', `/v2/messages/${id}/retry`)).status;
+        expect(await retry()).toBe(200);
+        await server.endpoint.arrival('/a', 1);
+        await server.retryPlanned(id);
+        expect(await retry()).toBe(200);
+        const { headers } = await server.endpoint.arrival('/a', 2);
+        expect(headers['upstash-retried']).toBe('1');
+        await server.finished(id);
+        expect(await retry()).toBe(404);
+      },
+    ),
   ],
 };

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import type { AttributeFilter } from '../../../src/engine/filters.ts';
 import type { Message } from '../../../src/engine/model.ts';
 import { mintMessageId } from '../../../src/protocol/ids.ts';
 import { delivered, eachWorld, type OpenStore, OTHER_PROJECT, PROJECT, retrying, settlement, T0 } from './world.ts';
@@ -6,6 +7,8 @@ import { delivered, eachWorld, type OpenStore, OTHER_PROJECT, PROJECT, retrying,
 export function cancelConformance(open: OpenStore): void {
   const world = eachWorld(open);
   const cancelled = ['CREATED', 'CANCEL_REQUESTED', 'CANCELED'];
+  const cancelMatching = async (filter: AttributeFilter, afterKey = -1) =>
+    (await world().store.messages.cancelMatching(PROJECT, filter, afterKey, T0)).cancelled;
 
   it('removes delayed, inLine and retry-waiting messages at once', async () => {
     const delayed = await world().accept({ notBeforeMs: T0 + 9_000 });
@@ -62,21 +65,30 @@ export function cancelConformance(open: OpenStore): void {
     expect(await timesOf(running)).toEqual([T0, T0, T0, T0]);
   });
 
-  it('takes up to a limit of matching messages, oldest first, and passes over those that are marked', async () => {
+  it('takes the matching messages behind a key, and passes over those that are marked', async () => {
     const messages = [];
     for (let index = 0; index < 4; index++) messages.push(await world().accept({ notBeforeMs: T0 + 9_000 - index }));
     const { message: running } = await world().acceptClaimed();
-    expect(await world().store.messages.cancelMatching(PROJECT, {}, 3, T0)).toBe(3);
+    expect(await cancelMatching({}, messages[1]?.key)).toBe(3);
     const left = await Promise.all([...messages, running].map((message) => world().find(message)));
-    expect(left.map((message) => message !== undefined)).toEqual([false, false, false, true, true]);
-    expect(await world().store.messages.cancelMatching(PROJECT, {}, 10, T0)).toBe(2);
-    expect(await world().store.messages.cancelMatching(PROJECT, {}, 10, T0)).toBe(0);
+    expect(left.map((message) => message !== undefined)).toEqual([true, true, false, false, true]);
+    expect(await cancelMatching({})).toBe(2);
+    expect(await cancelMatching({})).toBe(0);
     expect(await world().statesOf(running)).toEqual(['CREATED', 'ACTIVE', 'CANCEL_REQUESTED']);
+  });
+
+  it('of very many says where it goes on', async () => {
+    const messages = [];
+    for (let index = 0; index < 501; index++) messages.push(await world().accept({ notBeforeMs: T0 + 9_000 }));
+    const last = messages.at(-2)?.key;
+    const part = await world().store.messages.cancelMatching(PROJECT, {}, -1, T0);
+    expect(part).toEqual({ cancelled: 500, nextAfterKey: last });
+    expect(await world().store.messages.cancelMatching(PROJECT, {}, last ?? -1, T0)).toEqual({ cancelled: 1 });
   });
 
   it('leaves the messages of other projects alone', async () => {
     const theirs = await world().accept({ projectId: OTHER_PROJECT });
-    expect(await world().store.messages.cancelMatching(PROJECT, {}, 10, T0)).toBe(0);
+    expect(await cancelMatching({})).toBe(0);
     expect(await world().find(theirs)).toEqual(theirs);
   });
 
@@ -130,8 +142,8 @@ export function cancelConformance(open: OpenStore): void {
       const found = ids.length === 2 ? 'both' : ids.length === 0 ? 'none' : ids[0] === one.id ? 'one' : 'two';
       expect([filter, found]).toEqual([filter, expected]);
     }
-    expect(await world().store.messages.cancelMatching(PROJECT, { label: ['a'], fromMs: T0 + 1 }, 10, T0)).toBe(0);
-    expect(await world().store.messages.cancelMatching(PROJECT, { label: ['b', 'zz'] }, 10, T0)).toBe(1);
+    expect(await cancelMatching({ label: ['a'], fromMs: T0 + 1 })).toBe(0);
+    expect(await cancelMatching({ label: ['b', 'zz'] })).toBe(1);
     expect(await world().find(one)).toEqual(one);
     expect(await world().find(two)).toBeUndefined();
   });

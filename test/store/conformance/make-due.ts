@@ -109,15 +109,15 @@ export function makeDueConformance(open: OpenStore): void {
     expect(await found()).toEqual([]);
   });
 
-  it('leaves other messages of a run to the run', async () => {
+  it('lets a step of a run go on that sleeps, or waits for its next attempt', async () => {
     const first = await begin(world(), LATER);
-    expect(await makeDue(first)).toBe('ofRun');
-    const again = await parkedRun('again');
-    await makeDue(again);
-    const [claimedAgain] = (await world().claim({}, T0 + 1)).claimed;
+    expect(await makeDue(first)).toBe('due');
+    const [claimedFirst] = (await world().claim({}, T0 + 1)).claimed;
+    expect(claimedFirst?.message.id).toBe(first.id);
     const retried = retrying(T0, T0 + 60_000, 1);
-    await world().store.messages.settle(settlement(again, claimedAgain?.claimToken ?? 0, retried), T0 + 1);
-    expect(await makeDue(again, T0 + 2)).toBe('ofRun');
+    await world().store.messages.settle(settlement(first, claimedFirst?.claimToken ?? 0, retried), T0 + 1);
+    expect(await makeDue(first, T0 + 2)).toBe('due');
+    expect((await world().claim({}, T0 + 2)).claimed).toMatchObject([{ retried: 1 }]);
   });
 
   it('says what cannot be: no such message, another project’s, one under way', async () => {

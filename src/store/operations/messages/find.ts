@@ -97,12 +97,12 @@ interface CandidatesArgs {
 export const findCandidates = longRead((queries: Queries, args: CandidatesArgs): Promise<WindowKeys> => {
   const { projectId, filter } = args;
   const conditions = contentConditions(filter);
-  also(conditions, 'w.cancel_requested_at_ms is null and w.run_key is null and c.project_id = ?', projectId);
+  also(conditions, 'w.project_id = ? and w.cancel_requested_at_ms is null and w.run_key is null', projectId);
   if (filter.fromMs !== undefined) also(conditions, 'c.created_at_ms >= ?', filter.fromMs);
   if (filter.toMs !== undefined) also(conditions, 'c.created_at_ms <= ?', filter.toMs);
   return keysOfWindow(queries, args, {
     table: 'messages',
-    reads: ['cancel_requested_at_ms', 'run_key'],
+    reads: ['project_id', 'cancel_requested_at_ms', 'run_key'],
     joins: 'lookup contents c on (c.key = w.key)',
     filter: conditions,
   });

@@ -20,25 +20,20 @@ interface WaitingRow {
   claim_token: number | null;
   due_at_ms: number;
   flow_key: string | null;
-  run_key: number | null;
   parkings: number | null;
   line: number;
 }
 
-/**
- * Its queue, its flow-control key and its origin still hold it back. A message of a run waits as the run says, unless it is
- * parked; if it is parked again, that counts as the first time.
- */
+/** Its queue, its flow-control key and its origin still hold it back. If it is parked again, that counts as the first time. */
 export const makeDue = write(
   { touches: ({ projectId, key }) => ({ messages: [key], writes: [projectId] }) },
   async (context: WriteContext, { projectId, key, id, nowMs }: MakeDueArgs): Promise<MadeDue> => {
     const [row] = await context.tx.query<WaitingRow>(
-      `select m.key, m.project_id, c.id, m.claim_token, m.due_at_ms, m.flow_key, m.run_key, m.parkings, m.line
+      `select m.key, m.project_id, c.id, m.claim_token, m.due_at_ms, m.flow_key, m.parkings, m.line
        from messages m lookup contents c on (c.key = m.key) where m.key in (??) for update of m`,
       [[key]],
     );
     if (!row || row.project_id !== projectId || row.id !== id) return 'missing';
-    if (row.run_key !== null && row.parkings === null) return 'ofRun';
     if (row.claim_token !== null) return 'attempting';
     if (row.due_at_ms <= nowMs) return 'due';
     const parkings = row.parkings === null ? null : 0;
