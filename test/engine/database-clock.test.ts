@@ -72,6 +72,17 @@ test('goes on from where it was when the clock of the database is set back, and 
   expect([clock.leadMs, jumps]).toEqual([3_600_000, [-3_600_000]]);
 });
 
+test('is ahead by whole milliseconds, though the time that passes is counted in parts of them', () => {
+  let elapsedMs = 0.25;
+  const machine = Object.create(new SimulatedClock(), { elapsedMs: { get: () => elapsedMs } });
+  const clock = new DatabaseClock(machine);
+  clock.correct(DATABASE_MS, elapsedMs);
+  elapsedMs += 1_000.625;
+  clock.correct(DATABASE_MS - 9_000, elapsedMs - 0.125);
+  expect([clock.nowMs(), clock.leadMs].map((ms) => Number.isInteger(ms))).toEqual([true, true]);
+  expect(clock.leadMs).toBeGreaterThan(9_999);
+});
+
 test('joins the others that are ahead of the clock of the database, and not those that differ by moments', async () => {
   const { clock } = await measured();
   clock.correct(DATABASE_MS, clock.elapsedMs, 1_000);

@@ -18,7 +18,7 @@ export class DatabaseClock implements Clock {
   }
 
   nowMs(): Millis {
-    return this.wallMs() + Math.round(this.#lead.ms);
+    return this.wallMs() + this.#lead.ms;
   }
 
   /** The machine's time until the first measurement. */

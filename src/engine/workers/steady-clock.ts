@@ -14,7 +14,7 @@ const JUMP_MS = 2_000;
  */
 export const LEAD_MS_MAX = 24 * 3_600_000;
 
-/** How far the engine's time is ahead of a wall clock that was set back. */
+/** How far the engine's time is ahead of a wall clock that was set back, in whole milliseconds: stores keep no parts of one. */
 export class Lead {
   #ms: Millis = 0;
   #offsetMs: Millis | undefined;
@@ -34,8 +34,9 @@ export class Lead {
     const jumpMs = offsetMs - (this.#offsetMs ?? offsetMs);
     this.#offsetMs = offsetMs;
     if (Math.abs(jumpMs) < JUMP_MS) return;
-    this.#ms = within(this.#ms - jumpMs);
-    for (const listener of this.#listeners) listener(Math.round(jumpMs));
+    const wholeMs = Math.round(jumpMs);
+    this.#ms = within(this.#ms - wholeMs);
+    for (const listener of this.#listeners) listener(wholeMs);
   }
 
   /** Other workers on the same wall clock are ahead of it by `leadMs`. */
@@ -61,7 +62,7 @@ export class SteadyClock implements Clock {
   nowMs(): Millis {
     const wallMs = this.#machine.wallMs();
     this.#lead.note(wallMs - this.#machine.elapsedMs);
-    return wallMs + Math.round(this.#lead.ms);
+    return wallMs + this.#lead.ms;
   }
 
   wallMs(): Millis {
