@@ -1,6 +1,6 @@
 /** Of which projects this worker has more to deliver than it comes to, as its claims tell. */
 import { beforeEach, expect, test } from 'vitest';
-import { lineOf } from '../../src/engine/lanes/origin-line.ts';
+import { lineOf, type OriginLine } from '../../src/engine/lanes/origin-line.ts';
 import { Backlog, CLAIM_MANY } from '../../src/engine/messages/backlog.ts';
 import type { Claimed } from '../../src/engine/model.ts';
 import { claimed, message } from './fixtures.ts';
@@ -11,42 +11,61 @@ const LINE = lineOf(PROJECT, 'https://a.example');
 
 let backlog: Backlog;
 let caughtUp: number[];
+let elapsedMs: number;
 beforeEach(() => {
+  elapsedMs = 0;
   caughtUp = [];
   backlog = new Backlog();
   backlog.listen((projectId) => caughtUp.push(projectId));
 });
+
+function noteClaim(lines: OriginLine[], of: Claimed[]): void {
+  backlog.noteClaim(lines, of, elapsedMs);
+}
+
+function has(projectId: number): boolean {
+  return backlog.has(projectId, elapsedMs);
+}
 
 function many(count: number, projectId = PROJECT): Claimed[] {
   return Array.from({ length: count }, () => claimed({ message: message({ projectId }) }));
 }
 
 test('those of which a claim brings many', () => {
-  backlog.noteClaim([], [...many(CLAIM_MANY), ...many(CLAIM_MANY - 1, OTHER)]);
-  expect([backlog.has(PROJECT), backlog.has(OTHER), caughtUp]).toEqual([true, false, []]);
+  noteClaim([], [...many(CLAIM_MANY), ...many(CLAIM_MANY - 1, OTHER)]);
+  expect([has(PROJECT), has(OTHER), caughtUp]).toEqual([true, false, []]);
 });
 
 test('until a claim brings few of them, which is told once', () => {
-  backlog.noteClaim([], many(CLAIM_MANY));
-  backlog.noteClaim([], many(1));
-  backlog.noteClaim([], many(1));
-  expect([backlog.has(PROJECT), caughtUp]).toEqual([false, [PROJECT]]);
+  noteClaim([], many(CLAIM_MANY));
+  noteClaim([], many(1));
+  noteClaim([], many(1));
+  expect([has(PROJECT), caughtUp]).toEqual([false, [PROJECT]]);
 });
 
 test('until a claim that asked for them brings none', () => {
-  backlog.noteClaim([], many(CLAIM_MANY));
-  backlog.noteClaim([LINE], []);
-  expect(backlog.has(PROJECT)).toBe(false);
+  noteClaim([], many(CLAIM_MANY));
+  noteClaim([LINE], []);
+  expect(has(PROJECT)).toBe(false);
 });
 
 test('also while claims bring what is of others', () => {
-  backlog.noteClaim([LINE], many(CLAIM_MANY));
-  backlog.noteClaim([], many(CLAIM_MANY, OTHER));
-  expect([backlog.has(PROJECT), caughtUp]).toEqual([true, []]);
+  noteClaim([LINE], many(CLAIM_MANY));
+  noteClaim([], many(CLAIM_MANY, OTHER));
+  expect([has(PROJECT), caughtUp]).toEqual([true, []]);
+});
+
+test('for a second: no claim names a project whose last messages are delivered, while others have a backlog', () => {
+  noteClaim([LINE], many(CLAIM_MANY));
+  elapsedMs += 999;
+  noteClaim([], many(CLAIM_MANY, OTHER));
+  expect(has(PROJECT)).toBe(true);
+  elapsedMs += 1;
+  expect([has(PROJECT), has(OTHER)]).toEqual([false, true]);
 });
 
 test('none, when nothing is claimed any more', () => {
-  backlog.noteClaim([], [...many(CLAIM_MANY), ...many(CLAIM_MANY, OTHER)]);
+  noteClaim([], [...many(CLAIM_MANY), ...many(CLAIM_MANY, OTHER)]);
   backlog.noteIdle();
-  expect([backlog.has(PROJECT), backlog.has(OTHER), caughtUp]).toEqual([false, false, [PROJECT, OTHER]]);
+  expect([has(PROJECT), has(OTHER), caughtUp]).toEqual([false, false, [PROJECT, OTHER]]);
 });

@@ -109,7 +109,7 @@ describe('at a time', () => {
 
 describe('while what was accepted before waits for this worker', () => {
   const MANY = Array.from({ length: CLAIM_MANY }, () => claimed({ message: message({ projectId: BUSY }) }));
-  beforeEach(() => backlog.noteClaim([], MANY));
+  beforeEach(() => backlog.noteClaim([], MANY, clock.elapsedMs));
 
   test('no publish begins that has to wait, until that is gone', async () => {
     void many(BUSY, 'busy', 100);
@@ -141,7 +141,7 @@ describe('while what was accepted before waits for this worker', () => {
     await save(1);
     expect(clock.nextTimerAtMs).toBeUndefined();
     backlog.noteIdle();
-    backlog.noteClaim([], MANY);
+    backlog.noteClaim([], MANY, clock.elapsedMs);
     await save(1);
     backlog.noteIdle();
     void publish(BUSY, 'next');

@@ -4,18 +4,22 @@
  * attempts, and each attempt that ends makes room for one.
  */
 import { type OriginLine, readLine } from '../lanes/origin-line.ts';
-import type { Claimed, ProjectId } from '../model.ts';
+import type { Claimed, Millis, ProjectId } from '../model.ts';
 
 /** A claim that brings so many shows a backlog. */
 export const CLAIM_MANY = 32;
+/** So long a claim shows it. All of it may be delivered then, while claims bring what is of others and name the project no more. */
+const SHOWN_MS = 1_000;
 
 export class Backlog {
-  readonly #behind = new Set<ProjectId>();
+  /** With when a claim has shown it last, as `elapsedMs` counts. */
+  readonly #behind = new Map<ProjectId, Millis>();
   #onCaughtUp: (projectId: ProjectId) => void = () => {};
 
   /** Whether messages of the project wait because of this worker. */
-  has(projectId: ProjectId): boolean {
-    return this.#behind.has(projectId);
+  has(projectId: ProjectId, elapsedMs: Millis): boolean {
+    const shownAtMs = this.#behind.get(projectId);
+    return shownAtMs !== undefined && elapsedMs < shownAtMs + SHOWN_MS;
   }
 
   /** From now on calls `listener` when a project has no backlog any more. */
@@ -24,19 +28,19 @@ export class Backlog {
   }
 
   /** A claim has brought `claimed`, from `lines` or from the due index. */
-  noteClaim(lines: readonly OriginLine[], claimed: readonly Claimed[]): void {
+  noteClaim(lines: readonly OriginLine[], claimed: readonly Claimed[], elapsedMs: Millis): void {
     const counts = new Map<ProjectId, number>();
     for (const line of lines) counts.set(readLine(line).projectId, 0);
     for (const { message } of claimed) counts.set(message.projectId, (counts.get(message.projectId) ?? 0) + 1);
     for (const [projectId, count] of counts) {
-      if (count >= CLAIM_MANY) this.#behind.add(projectId);
+      if (count >= CLAIM_MANY) this.#behind.set(projectId, elapsedMs);
       else this.#end(projectId);
     }
   }
 
   /** There is nothing to claim, or no room for it. */
   noteIdle(): void {
-    for (const projectId of this.#behind) this.#end(projectId);
+    for (const projectId of this.#behind.keys()) this.#end(projectId);
   }
 
   #end(projectId: ProjectId): void {

@@ -468,7 +468,7 @@ export class Dispatcher implements CallSlots {
       this.#tokens.set(claimToken, askedAtMs);
       return { claimed: each, together: this.#ends.enter(message.projectId) };
     });
-    this.backlog.noteClaim(linesToServe, claimed);
+    this.backlog.noteClaim(linesToServe, claimed, this.#deps.clock.elapsedMs);
     this.#claimsMax = claimed.length >= CLAIM_MANY ? Math.min(this.#claimsMax + 1, CLAIMS_MAX) : 1;
     return this.#send(begun);
   }

@@ -117,7 +117,7 @@ export class PublishGate {
   /** Begins the next publishes. With a backlog, only once it is gone or `HOLD_MS` have passed. */
   #beginNext(projectId: ProjectId, line: Line): void {
     if (line.hold || line.waiting.length === 0) return;
-    if (!this.#backlog.has(projectId)) return beginNext(line);
+    if (!this.#backlog.has(projectId, this.#clock.elapsedMs)) return beginNext(line);
     line.hold = this.#clock.startTimer(HOLD_MS, () => this.#endHold(projectId));
   }
 
