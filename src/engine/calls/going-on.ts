@@ -5,6 +5,7 @@
 import type { Claimed, Millis } from '../model.ts';
 import type { Clock } from '../ports.ts';
 import type { ActiveRuns } from '../runs/active-runs.ts';
+import { StoreUnavailable } from '../store-errors.ts';
 import type { Around, Call } from './calls.ts';
 import type { CheckpointCommand, Failed, Handover } from './commands.ts';
 import type { Arrival } from './lingers.ts';
@@ -69,9 +70,18 @@ export class GoingOn {
     return firstAtMs;
   }
 
-  /** Whether the run has ended here while what the checkpoint says was saved: nothing would end the linger. */
+  /**
+   * Whether the run has ended here while what the checkpoint says was saved: nothing would end the linger. So it is taken where
+   * nobody can say; that the checkpoint is saved stays true.
+   */
   async #isOver({ run }: Call): Promise<boolean> {
-    return run !== undefined && (await this.#deps.active.find(run.projectId, run.id)).run?.key !== run.key;
+    if (run === undefined) return false;
+    try {
+      return (await this.#deps.active.find(run.projectId, run.id)).run?.key !== run.key;
+    } catch (error) {
+      if (error instanceof StoreUnavailable) return true;
+      throw error;
+    }
   }
 
   #hasSlot(call: Call): boolean {
