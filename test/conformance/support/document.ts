@@ -31,7 +31,8 @@ ${OTHER_DEVIATIONS}`;
 const OTHER_DEVIATIONS = `## Deviations that no statement covers
 
 - A request that finds no room in memory, or whose commit waits in too long a line, is answered 503 with \`Retry-After\`;
-  the contract knows no such answer, and clients repeat the request.
+  the contract knows no such answer. The official JavaScript client repeats only what had no answer at all: it throws, and a
+  step of a workflow that meets a 503 is executed again with the next attempt of its delivery.
 - What one request may name is bounded: 1000 ids, 100 values of a filter, 1000 items of a batch unless a setting says
   otherwise. More is 400, never a part of what was asked for.
 - A step of a workflow run is recorded once, whatever its result: when an endpoint that crashed executes it again and
