@@ -1,9 +1,9 @@
 /** Who may call, and with which keys are deliveries signed? The store's answer, kept in memory. */
 import type { Accounts, Caller, SigningKeys } from '../api/accounts.ts';
 import { seal, unseal } from '../config/sealing.ts';
+import type { Cell, Project, ProjectStore, SealedKeys, Token, TokenScope } from '../engine/accounts/store.ts';
 import { type CellId, FIRST_CELL, type Millis, type ProjectId } from '../engine/model.ts';
 import type { Clock } from '../engine/ports.ts';
-import type { Cell, Project, ProjectStore, SealedKeys, Token, TokenScope } from '../engine/stores.ts';
 import { STALE, untilCurrent } from '../engine/until-current.ts';
 import { mintSigningKey } from '../protocol/ids.ts';
 

@@ -4,8 +4,8 @@
 import type { SigningKeys } from '../api/accounts.ts';
 import { DEVELOPMENT_ACCOUNTS, isDevelopmentProject, isDevelopmentToken } from '../config/development.ts';
 import { SealBroken } from '../config/sealing.ts';
+import type { ProjectStore } from '../engine/accounts/store.ts';
 import type { Clock, EventLog } from '../engine/ports.ts';
-import type { ProjectStore } from '../engine/stores.ts';
 import { hashToken } from '../protocol/token.ts';
 import { CannotStart } from '../system/cannot-start.ts';
 import { type Sealer, StoredAccounts, sealKeys } from './accounts.ts';

@@ -1,10 +1,10 @@
 /** The tokens that a project's own full tokens make and revoke over HTTP (docs/decisions/029). */
 import type { CreatedToken, ProjectTokens } from '../api/accounts.ts';
 import { unauthenticated } from '../api/authentication.ts';
+import type { InProjectByToken, ProjectStore, Token, TokenScope } from '../engine/accounts/store.ts';
 import type { ProjectId } from '../engine/model.ts';
 import type { Clock, EventLog } from '../engine/ports.ts';
 import { StoreUnavailable } from '../engine/store-errors.ts';
-import type { InProjectByToken, ProjectStore, Token, TokenScope } from '../engine/stores.ts';
 import { ApiError, quotaExceeded } from '../protocol/errors.ts';
 import { hashToken, mintRandomToken, tokenIdOf } from '../protocol/token.ts';
 import type { StoredAccounts } from './accounts.ts';

@@ -3,9 +3,9 @@
  * target, authenticate the caller, call the handler, write its answer.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { TokenScope } from '../engine/accounts/store.ts';
 import type { Millis, ProjectId } from '../engine/model.ts';
 import { Slices } from '../engine/slices.ts';
-import type { TokenScope } from '../engine/stores.ts';
 import { ApiError } from '../protocol/errors.ts';
 import { headersTooLarge } from '../protocol/options.ts';
 import { type Answer, answerToError, refusal } from './answer.ts';

@@ -1,5 +1,5 @@
 /** Authenticates a request. The token comes in the query or in `Authorization`; the query wins (contract M 2.1). */
-import type { TokenScope } from '../engine/stores.ts';
+import type { TokenScope } from '../engine/accounts/store.ts';
 import { ApiError } from '../protocol/errors.ts';
 import { memo } from '../protocol/memo.ts';
 import { formDecode } from '../protocol/percent-encoding.ts';

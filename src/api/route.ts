@@ -1,9 +1,9 @@
 /** What a route is, and what its handler is given. Handlers do not use sockets. */
 import type { TSchema } from '@sinclair/typebox';
+import type { TokenScope } from '../engine/accounts/store.ts';
 import type { Engine } from '../engine/commands.ts';
 import type { Millis, ProjectId } from '../engine/model.ts';
 import type { Clock, EventLog } from '../engine/ports.ts';
-import type { TokenScope } from '../engine/stores.ts';
 import type { Quotas } from '../protocol/options.ts';
 import type { PlainHeaders } from '../protocol/trace-context.ts';
 import type { RunKey } from '../workflow/model.ts';

@@ -3,9 +3,9 @@
  * against them.
  */
 import { type TProperties, Type } from '@sinclair/typebox';
+import { TOKEN_SCOPES } from '../engine/accounts/store.ts';
 import { REASONS, UNFINISHED_REASONS } from '../engine/messages/explain.ts';
 import { LOG_STATES, RUN_LOG_STATES } from '../engine/model.ts';
-import { TOKEN_SCOPES } from '../engine/stores.ts';
 import { STANDINGS } from '../engine/unfinished.ts';
 import { MethodSchema } from '../protocol/config-options.ts';
 import { SIGNATURE_CHECKS } from '../protocol/signature.ts';

@@ -1,5 +1,5 @@
 /** The tokens of the caller's project: list, make and revoke them (docs/decisions/029). Not part of the contract. */
-import { TOKEN_SCOPES, type Token, type TokenScope } from '../engine/stores.ts';
+import { TOKEN_SCOPES, type Token, type TokenScope } from '../engine/accounts/store.ts';
 import { ApiError } from '../protocol/errors.ts';
 import { isTokenName, TOKEN_NAME_RULE, tokenIdOf } from '../protocol/token.ts';
 import type { ProjectTokens } from './accounts.ts';

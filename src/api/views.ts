@@ -7,7 +7,8 @@ import type { ExplainedMessage, Explanation } from '../engine/messages/explain.t
 import type { FailureCallbackState, LogDetail, Message } from '../engine/model.ts';
 import type { DeadRun, FailureCallback } from '../engine/runs/dead-run-store.ts';
 import type { TriggeredState } from '../engine/schedules/schedules.ts';
-import type { DeadMessage, LiveEntry, LogEntry, ScheduleView } from '../engine/stores.ts';
+import type { ScheduleView } from '../engine/schedules/store.ts';
+import type { DeadMessage, LiveEntry, LogEntry } from '../engine/stores.ts';
 import { base64OfBytes, textOrBase64 } from '../protocol/bodies.ts';
 import { encodeCursor } from '../protocol/cursor.ts';
 import { joinRedactions, redactedText, redactHeaderMap } from '../protocol/redaction.ts';

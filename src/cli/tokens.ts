@@ -1,6 +1,6 @@
 /** `waypost tokens`: lists, makes and revokes tokens, also while a server runs. */
 import { storeSettingsHelp } from '../config/page.ts';
-import { TOKEN_SCOPES, type TokenScope } from '../engine/stores.ts';
+import { TOKEN_SCOPES, type TokenScope } from '../engine/accounts/store.ts';
 import type { CreateTokenRequest, TokenEntry } from '../operations/socket/commands.ts';
 import { columns, minuteOf, timeOf } from './columns.ts';
 import {

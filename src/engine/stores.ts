@@ -3,15 +3,16 @@
  * snapshot), is given `nowMs` where time matters, and reads no clock. A promise that resolves says that the
  * change is durable (P1). All throw `StoreUnavailable` when nothing was written and the caller may try again.
  */
+
 import type { HeaderMap, HttpMethod } from '../protocol/settings.ts';
+import type { CellStore, ProjectMoveStore, ProjectStore } from './accounts/store.ts';
 import type { AttributeFilter, DeadFilter, LogFilter } from './filters.ts';
-import type { FlowKey, FlowPin, Queue } from './lanes/lanes.ts';
 import type { OriginLine } from './lanes/origin-line.ts';
+import type { FlowKeyStore, QueueStore } from './lanes/store.ts';
 import type { Accepted, AcceptedState, Saved } from './messages/accepted.ts';
 import type { ClaimAnswer, ClaimRequest } from './messages/claims.ts';
 import type { Minute } from './minutes/minute.ts';
 import type {
-  CellId,
   Checkpoint,
   Claimed,
   ClaimRef,
@@ -37,7 +38,7 @@ import type { Page, PageRequest } from './page.ts';
 import type { DeadRunStore } from './runs/dead-run-store.ts';
 import type { RunLogStore } from './runs/log-store.ts';
 import type { RunStore, WaiterListStore, WaiterStore } from './runs/stores.ts';
-import type { Schedule, ScheduleChange, TriggeredMessage } from './schedules/schedules.ts';
+import type { ScheduleStore } from './schedules/store.ts';
 import type { Backlog, Failures, LiveMessage, Totals, UnfinishedFilter, UnfinishedMessage } from './unfinished.ts';
 import type { Endpoint, EndpointSelector, UrlGroup, UrlGroupLimits } from './url-groups.ts';
 import type { WorkerStore } from './workers/store.ts';
@@ -253,56 +254,6 @@ export interface MinuteStore {
   listMinutes(args: InProject & { fromMs: Millis; toMs: Millis; count: number }): Promise<Minute[]>;
 }
 
-export interface Project {
-  projectId: ProjectId;
-  /** `UserID` of the project's tokens. */
-  name: string;
-  createdAtMs: Millis;
-}
-
-/** One of several stores among which projects are divided. */
-export interface Cell {
-  cellId: CellId;
-  name: string;
-  /** Where its database is, sealed like signing keys; empty for the first cell, which is where the list of cells is. */
-  sealedUrl: string;
-  addedAtMs: Millis;
-  /** Whether new projects go elsewhere. */
-  isDraining: boolean;
-}
-
-/** `publish-only` may publish, enqueue and send batches; `read-only` may read, signing keys excepted. */
-export const TOKEN_SCOPES = ['full', 'publish-only', 'read-only'] as const;
-export type TokenScope = (typeof TOKEN_SCOPES)[number];
-
-export interface Token {
-  /** SHA-256 of the whole token, base64url: the token itself is kept nowhere. */
-  tokenHash: string;
-  projectId: ProjectId;
-  scope: TokenScope;
-  /** What its owner calls it. */
-  name?: string;
-  createdAtMs: Millis;
-  /** Exact to about an hour; absent: never. */
-  lastUsedAtMs?: Millis;
-}
-
-/** A change that a full token of the project makes. In the store's transaction, that token must still be there. */
-export interface InProjectByToken extends InProject {
-  /** Its hash. */
-  by: string;
-}
-
-/** Projects, tokens and keys, all of one moment. */
-export interface AccountsState {
-  /** Grows with each change of a project, token or key, except the last use of a token. */
-  version: number;
-  projects: (Project & { signingKeys: SealedKeys; cellId: CellId })[];
-  tokens: Token[];
-  /** Empty as long as there is only one. */
-  cells: Cell[];
-}
-
 /** What there is to do in a cell that nobody may be serving. */
 export interface CellLook {
   /** Until the next message, schedule or wait is due: `Infinity` when there is none. */
@@ -311,98 +262,6 @@ export interface CellLook {
   eventInMs: Millis;
   /** Whether work was left behind by a worker, waits in lines, or belongs to a project on the move. */
   isNeglected: boolean;
-}
-
-/** The first three are the directory's, the others of each cell's own store. */
-export interface CellStore {
-  /** Ordered by their numbers; empty as long as there is only one. */
-  listCells(): Promise<Cell[]>;
-  /** Answers the cell of this name if there is one. `firstName`: what the first cell is called, if it was the only one. */
-  addCell(args: { name: string; sealedUrl: string; nowMs: Millis; firstName: string }): Promise<Cell>;
-  setCellDraining(args: { cellId: CellId; isDraining: boolean }): Promise<void>;
-  /** Makes the store, which nobody uses yet, a cell, and answers which one it is: perhaps it was another before. */
-  beginCell(args: { cellId: CellId }): Promise<CellId>;
-  /** The cell that the store is; undefined: it has never been told. */
-  readCellId(): Promise<CellId | undefined>;
-  /** Lets projects live there that are new to it. */
-  adoptProjects(args: { projects: Project[] }): Promise<void>;
-}
-
-/** `cancelled`: what was copied is being removed again. Once it is `switched` the project is the new cell's. */
-export type MovePhase = 'copying' | 'paused' | 'switched' | 'cancelled';
-
-/** A project on its way from one cell to another. */
-export interface ProjectMove extends InProject {
-  fromCell: CellId;
-  toCell: CellId;
-  phase: MovePhase;
-  begunAtMs: Millis;
-  /** The command that moves it. */
-  mover: string;
-  /** When that command last said that it goes on. */
-  seenAtMs: Millis;
-}
-
-/** Nothing is done for a command whose move another one has taken over. */
-export interface InMove extends InProject {
-  mover: string;
-}
-
-/** What the directory keeps of moves, so that one that was interrupted goes on. */
-export interface ProjectMoveStore {
-  listMoves(): Promise<ProjectMove[]>;
-  findMove(args: InProject): Promise<ProjectMove | undefined>;
-  /** Answers the move of the project, which may be another one that has begun before; undefined: it lives elsewhere. */
-  beginMove(args: Omit<ProjectMove, 'phase' | 'seenAtMs'>): Promise<ProjectMove | undefined>;
-  /**
-   * Says that `mover` goes on, and takes over from a command that has said so before `goneBeforeMs` last. False: another
-   * command moves the project, or none does.
-   */
-  keepMove(args: InMove & { nowMs: Millis; goneBeforeMs?: Millis }): Promise<boolean>;
-  setMovePhase(args: InMove & { phase: Exclude<MovePhase, 'switched'> }): Promise<void>;
-  /** From now on the project lives in the new cell. False: it is not paused by this command, since another one has taken over or cancelled. */
-  switchMove(args: InMove): Promise<boolean>;
-  /** Forgets a move that is done, or cancelled. */
-  endMove(args: InMove): Promise<void>;
-}
-
-export interface ProjectStore {
-  readAccounts(): Promise<AccountsState>;
-  /**
-   * Creates the project or finds it by name. `signingKeys` are kept only when it is new. They come sealed. A new one
-   * lives in the cell `cellId`; in the one with the fewest, where that is not given.
-   */
-  ensureProject(args: { name: string; signingKeys: SealedKeys; nowMs: Millis; cellId?: CellId }): Promise<Project>;
-  listProjects(): Promise<Project[]>;
-  /** Adding one that exists changes nothing. */
-  addToken(token: Token): Promise<void>;
-  /** By project, then in the order in which they were made. */
-  listTokens(): Promise<Token[]>;
-  /** Those of one project, in the order in which they were made. */
-  listTokensOf(args: InProject): Promise<Token[]>;
-  /** False when there is no such token. */
-  removeToken(args: { tokenHash: string }): Promise<boolean>;
-  /** `revoked`: the token `by` is gone. `tooMany`: the project has `tokensMax` tokens already. */
-  makeToken(
-    args: InProjectByToken & { token: Omit<Token, 'projectId'>; tokensMax: number },
-  ): Promise<'made' | 'revoked' | 'tooMany'>;
-  /**
-   * Removes a token by its id, and answers its hash. `revoked`: the token `by` is gone. `lastFull`: the project would
-   * have no full token left; of several removals at once, the last one gets this.
-   */
-  revokeToken(
-    args: InProjectByToken & { tokenId: string },
-  ): Promise<{ tokenHash: string } | 'missing' | 'lastFull' | 'revoked'>;
-  noteTokenUse(args: { tokenHash: string; nowMs: Millis }): Promise<void>;
-  signingKeys(args: InProject): Promise<SealedKeys>;
-  /** Replaces the pair only while it still is `expected`; answers what is in force afterwards. */
-  replaceSigningKeys(args: InProject & { expected: SealedKeys; next: SealedKeys }): Promise<SealedKeys>;
-}
-
-/** Signing keys as they lie in the store: encrypted by `config`'s encryption key. Opaque to the store. */
-export interface SealedKeys {
-  current: string;
-  next: string;
 }
 
 export interface UrlGroupStore {
@@ -424,56 +283,6 @@ export interface UrlGroupStore {
   listUrlGroups(args: InProject): Promise<UrlGroup[]>;
 }
 
-/** A schedule that is due. */
-export interface DueSchedule {
-  schedule: Schedule;
-  /** Whether a message of the latest trigger is unfinished. Only read for schedules whose triggers must not overlap. */
-  isBusy: boolean;
-}
-
-export interface ScheduleView {
-  schedule: Schedule;
-  /** The messages of the latest trigger that the store still knows, in the order of its endpoints. */
-  lastMessages: TriggeredMessage[];
-}
-
-export interface ScheduleStore {
-  /**
-   * Creates the schedule, or replaces the one with its key, which must have `fromVersion`; `undefined`: there must be
-   * none. Answers `'stale'`, with nothing written, when this is not so. A project that has `schedulesMax` schedules (0:
-   * any number) gets no more.
-   */
-  saveSchedule(
-    schedule: Schedule,
-    fromVersion: number | undefined,
-    schedulesMax: number,
-  ): Promise<'saved' | 'stale' | 'tooMany'>;
-  /**
-   * Makes each change and answers the states of its messages. `'stale'`, with nothing of that change done, when the
-   * schedule is gone or has another version by now. A missing queue is made.
-   */
-  changeSchedules(changes: ScheduleChange[], nowMs: Millis): Promise<(AcceptedState[] | 'stale')[]>;
-  /** Deleting one that does not exist changes nothing. */
-  deleteSchedule(args: InProject & { id: string }): Promise<void>;
-  findSchedule(args: InProject & { id: string }): Promise<ScheduleView | undefined>;
-  /** Ordered by creation. Only the first 16 MiB of bodies are read; the bodies of the other schedules are left empty. */
-  listSchedules(args: InProject): Promise<ScheduleView[]>;
-  /**
-   * Up to `limit` schedules that are due, earliest first, with up to about `bytesMax` bytes, but at least one. When none
-   * is due, `nextAtMs` is the earliest time at which one will be.
-   */
-  dueSchedules(request: {
-    nowMs: Millis;
-    limit: number;
-    bytesMax: number;
-  }): Promise<{ due: DueSchedule[]; nextAtMs: Millis | undefined }>;
-  /**
-   * Schedules, not paused, that were already triggered for times after `passedAfterMs`. `piece`: about how many at
-   * most.
-   */
-  strandedSchedules(passedAfterMs: Millis, piece: { limit: number; bytesMax: number }): Promise<Schedule[]>;
-}
-
 export interface RetentionStore {
   /**
    * Drops a bounded piece (at most about `rowsMax` rows) of what is past its time. Call again at once while it
@@ -488,44 +297,6 @@ export interface RetentionStore {
     nowMs: Millis;
     rowsMax: number;
   }): Promise<boolean>;
-}
-
-export interface QueueStore {
-  /** Makes a queue or replaces its settings; what exists is never refused. */
-  saveQueue(
-    args: InProjectAt & { name: string; parallelism: number; isPaused: boolean },
-  ): Promise<'saved' | 'tooManyQueues'>;
-  setQueuePaused(args: InProjectAt & { name: string; isPaused: boolean }): Promise<'saved' | 'missing'>;
-  /**
-   * Removes the queue at once; the caller then cancels its messages with `emptyQueue`. `undefined`: there is no such
-   * queue. If the caller crashes before it is done, `dropExpired` does the rest: a worker that notices the crash calls
-   * it at once.
-   */
-  deleteQueue(args: InProjectAt & { name: string }): Promise<DeletedQueue | undefined>;
-  /** Cancels a piece of the messages of a deleted queue; answers whether more may be left. */
-  emptyQueue(args: DeletedQueue & { count: number; nowMs: Millis }): Promise<boolean>;
-  findQueue(args: InProject & { name: string }): Promise<Queue | undefined>;
-  /** Ordered by name: up to `count` (all) of those after `after`. */
-  listQueues(args: InProject & { after?: string; count?: number }): Promise<Queue[]>;
-}
-
-export interface DeletedQueue extends InProject {
-  queueId: number;
-}
-
-export interface FlowKeyStore {
-  /** Pausing makes the key if need be; resuming one that does not exist changes nothing. */
-  setKeyPaused(args: InProjectAt & { key: string; isPaused: boolean }): Promise<void>;
-  /** Makes the key if need be. */
-  pinKey(args: InProjectAt & { key: string; pin: FlowPin }): Promise<void>;
-  /** The last values stay in force until the next message sets new ones. */
-  unpinKey(args: InProjectAt & { key: string; parallelism: boolean; rate: boolean }): Promise<void>;
-  resetKeyRate(args: InProjectAt & { key: string }): Promise<void>;
-  findKey(args: InProjectAt & { key: string }): Promise<FlowKey | undefined>;
-  /** Ordered by key: up to `count` of those after `after` that contain `search`. */
-  listKeys(args: InProjectAt & { search: string; after: string; count: number }): Promise<FlowKey[]>;
-  /** Attempts of the project in flight, of all workers. */
-  countInFlight(args: InProject): Promise<number>;
 }
 
 /** A whole store, as the composition root opens it. */

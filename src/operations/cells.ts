@@ -1,8 +1,9 @@
 /** What the operator does with cells, on the databases themselves: workers learn of it from the directory. */
 import { seal, unseal } from '../config/sealing.ts';
 import type { Config } from '../config/table.ts';
+import type { Cell } from '../engine/accounts/store.ts';
 import { type CellId, FIRST_CELL, type Millis } from '../engine/model.ts';
-import type { Cell, Store } from '../engine/stores.ts';
+import type { Store } from '../engine/stores.ts';
 import { isName } from '../protocol/names.ts';
 import type { Driver } from '../store/driver.ts';
 import { CannotStart } from '../system/cannot-start.ts';

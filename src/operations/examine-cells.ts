@@ -2,8 +2,9 @@
  * What must hold between the directory and each cell, for `waypost doctor`. They are different databases, of different moments:
  * what does not hold is asked for once more, so that a project which was just being moved is not told of.
  */
+
+import type { Cell, ProjectMove } from '../engine/accounts/store.ts';
 import type { CellId, ProjectId } from '../engine/model.ts';
-import type { Cell, ProjectMove } from '../engine/stores.ts';
 import type { Driver, Queries } from '../store/driver.ts';
 import { IN_RANGE, listCells, rangeOf } from '../store/operations/accounts/cells.ts';
 import { listMoves } from '../store/operations/accounts/moves.ts';

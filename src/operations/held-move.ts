@@ -2,10 +2,11 @@
  * Of several commands that would move the same project, one does. It says every second in the directory that it goes on;
  * another one takes over when it has been silent, as after a crash.
  */
+
+import type { ProjectMove, ProjectMoveStore } from '../engine/accounts/store.ts';
 import type { ProjectId } from '../engine/model.ts';
 import type { Clock, Timer } from '../engine/ports.ts';
 import { StoreUnavailable } from '../engine/store-errors.ts';
-import type { ProjectMove, ProjectMoveStore } from '../engine/stores.ts';
 import type { Driver } from '../store/driver.ts';
 import { MoveRefused } from '../store/move/progress.ts';
 import { takenOver } from '../store/move/project/mover.ts';

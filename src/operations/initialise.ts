@@ -2,7 +2,7 @@
 import type { SigningKeys } from '../api/accounts.ts';
 import { SealBroken } from '../config/sealing.ts';
 import type { Config } from '../config/table.ts';
-import type { TokenScope } from '../engine/stores.ts';
+import type { TokenScope } from '../engine/accounts/store.ts';
 import { CannotStart } from '../system/cannot-start.ts';
 import { createSystemRandomness, systemClock } from '../system/system.ts';
 import { emptiestCell } from './measure-cells.ts';

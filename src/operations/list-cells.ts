@@ -1,7 +1,7 @@
 /** What `waypost cells` shows. */
 import type { Config } from '../config/table.ts';
+import type { MovePhase } from '../engine/accounts/store.ts';
 import type { Millis } from '../engine/model.ts';
-import type { MovePhase } from '../engine/stores.ts';
 import type { Totals } from '../engine/unfinished.ts';
 import { systemClock } from '../system/system.ts';
 import { urlOf, withDirectory } from './cells.ts';

@@ -1,8 +1,9 @@
 /** How much does each cell have and do? One that is away, or hangs, is waited for a few seconds only. */
 import type { Sealer } from '../accounts/accounts.ts';
 import type { Config } from '../config/table.ts';
+import type { Cell, ProjectMove } from '../engine/accounts/store.ts';
 import { type CellId, FIRST_CELL, type ProjectId } from '../engine/model.ts';
-import type { Cell, ProjectMove, Store } from '../engine/stores.ts';
+import type { Store } from '../engine/stores.ts';
 import type { Totals } from '../engine/unfinished.ts';
 import { PostgresDriver } from '../store/drivers/postgres/driver.ts';
 import { readCellId } from '../store/operations/accounts/cells.ts';

@@ -2,9 +2,10 @@
  * Has projects served again whose move has stopped in its pause, because its command was killed or its machine is gone: the worker
  * that notices takes the move over as another command would, and ends the pause. The rest waits for the next command.
  */
+
+import type { ProjectMove, ProjectMoveStore } from '../engine/accounts/store.ts';
 import type { CellId, Millis, ProjectId, WorkerId } from '../engine/model.ts';
 import type { Clock, EventLog } from '../engine/ports.ts';
-import type { ProjectMove, ProjectMoveStore } from '../engine/stores.ts';
 import type { Driver } from '../store/driver.ts';
 import { MoveRefused } from '../store/move/progress.ts';
 import { endPause } from '../store/move/project/move-project.ts';

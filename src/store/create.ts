@@ -5,7 +5,7 @@ import { GroupCommit, type GroupCommitOptions } from './batches/group-commit.ts'
 import type { Connection } from './connection.ts';
 import type { Driver } from './driver.ts';
 import { runRead, traitsOf } from './operations/all.ts';
-import { SqlStore } from './store.ts';
+import { type SqlStore, storeOver } from './store.ts';
 
 export interface CreateStoreOptions {
   /** Told once when the database cannot be trusted any more; all commands are refused from then on. */
@@ -73,7 +73,7 @@ export function createStore(driver: Driver, options: CreateStoreOptions = {}): S
       await driver.close();
     },
   };
-  return new SqlStore(connection);
+  return storeOver(connection);
 }
 
 type Counts = GroupCommit['counts'];

@@ -4,8 +4,6 @@
  * more than that, and decode their answers themselves, the part is derived from them. The other parts have files of
  * their own.
  */
-import type { OriginLine } from '../engine/lanes/origin-line.ts';
-import type { Millis } from '../engine/model.ts';
 import type { Store } from '../engine/stores.ts';
 import type { Connection } from './connection.ts';
 import * as cells from './operations/accounts/cells.ts';
@@ -34,84 +32,46 @@ import { runsOver } from './parts/runs.ts';
 import { schedulesOver } from './parts/schedules.ts';
 import { waitersOver } from './parts/waiters.ts';
 
-/** The whole store. */
-export class SqlStore implements Store {
-  readonly messages: Store['messages'];
-  readonly dead: Store['dead'];
-  readonly backlog: Store['backlog'];
-  readonly logs: Store['logs'];
-  readonly minutes: Store['minutes'];
-  readonly runs: Store['runs'];
-  readonly deadRuns: Store['deadRuns'];
-  readonly runLogs: Store['runLogs'];
-  readonly waiters: Store['waiters'];
-  readonly schedules: Store['schedules'];
-  readonly retention: Store['retention'];
-  readonly keys: Store['keys'];
-  readonly queues: Store['queues'];
-  readonly urlGroups: Store['urlGroups'];
-  readonly projects: Store['projects'];
-  readonly cells: Store['cells'];
-  readonly moves: Store['moves'];
-  readonly workers: Store['workers'];
-  readonly operatorEvents: Store['operatorEvents'];
-  readonly #connection: Connection;
-
-  constructor(connection: Connection) {
-    this.#connection = connection;
-    this.messages = messagesOver(connection);
-    this.dead = deadOver(connection);
-    this.backlog = derive(connection, { ...backlog, ...storage, ...totals });
-    this.logs = logsOver(connection);
-    this.minutes = derive(connection, minutes);
-    this.runs = runsOver(connection);
-    this.deadRuns = deadRunsOver(connection);
-    this.runLogs = runLogsOver(connection);
-    this.waiters = { ...waitersOver(connection), ...derive(connection, allWaiters) };
-    this.schedules = schedulesOver(connection);
-    this.retention = retentionOver(connection);
-    this.keys = derive(connection, { ...flowCommands, ...projectGate });
-    this.queues = derive(connection, queueCommands);
-    this.urlGroups = derive(connection, urlGroups);
-    this.projects = derive(connection, { ...projects, ...tokens });
-    this.cells = derive(connection, cells);
-    this.moves = derive(connection, moves);
-    this.workers = derive(connection, workers);
-    this.operatorEvents = operatorEventsOver(connection);
-  }
-
-  onDue(listener: (dueAtMs: Millis) => void): void {
-    this.#connection.listen(listener);
-  }
-
-  onWaitingLine(listener: (line: OriginLine) => void): void {
-    this.#connection.listenForWaitingLines(listener);
-  }
-
-  onAccountsChanged(listener: () => void): void {
-    this.#connection.listenForAccounts?.(listener);
-  }
-
-  onCommitUnknown(listener: () => void): void {
-    this.#connection.listenForCommitUnknown(listener);
-  }
-
-  guardProjects(): void {
-    if (!this.#connection.guardProjects) throw new Error('this store cannot be one of several cells');
-    this.#connection.guardProjects();
-  }
-
-  async ping(): Promise<void> {
-    // It writes: a transaction without writes would succeed even on a full disk.
-    await Promise.all([this.#connection.read('ping', {}), this.#connection.write('reserveNumbers', { count: 1 })]);
-  }
-
-  close(): Promise<void> {
-    return this.#connection.close();
-  }
-
+/** The whole store, with what only its makers ask of it. */
+export interface SqlStore extends Store {
   /** Batches committed, commands in them, commands that wait for theirs. */
-  counts(): { batches: number; commands: number; waiting: number } {
-    return this.#connection.counts();
-  }
+  counts(): { batches: number; commands: number; waiting: number };
+}
+
+export function storeOver(connection: Connection): SqlStore {
+  return {
+    messages: messagesOver(connection),
+    dead: deadOver(connection),
+    backlog: derive(connection, { ...backlog, ...storage, ...totals }),
+    logs: logsOver(connection),
+    minutes: derive(connection, minutes),
+    runs: runsOver(connection),
+    deadRuns: deadRunsOver(connection),
+    runLogs: runLogsOver(connection),
+    waiters: { ...waitersOver(connection), ...derive(connection, allWaiters) },
+    schedules: schedulesOver(connection),
+    retention: retentionOver(connection),
+    keys: derive(connection, { ...flowCommands, ...projectGate }),
+    queues: derive(connection, queueCommands),
+    urlGroups: derive(connection, urlGroups),
+    projects: derive(connection, { ...projects, ...tokens }),
+    cells: derive(connection, cells),
+    moves: derive(connection, moves),
+    workers: derive(connection, workers),
+    operatorEvents: operatorEventsOver(connection),
+    onDue: (listener) => connection.listen(listener),
+    onWaitingLine: (listener) => connection.listenForWaitingLines(listener),
+    onAccountsChanged: (listener) => connection.listenForAccounts?.(listener),
+    onCommitUnknown: (listener) => connection.listenForCommitUnknown(listener),
+    guardProjects() {
+      if (!connection.guardProjects) throw new Error('this store cannot be one of several cells');
+      connection.guardProjects();
+    },
+    async ping() {
+      // It writes: a transaction without writes would succeed even on a full disk.
+      await Promise.all([connection.read('ping', {}), connection.write('reserveNumbers', { count: 1 })]);
+    },
+    close: () => connection.close(),
+    counts: () => connection.counts(),
+  };
 }

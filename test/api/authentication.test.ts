@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { Accounts, Caller } from '../../src/api/accounts.ts';
 import { authenticate, authorize, authorizeFully } from '../../src/api/authentication.ts';
 import type { Access } from '../../src/api/route.ts';
-import type { TokenScope } from '../../src/engine/stores.ts';
+import type { TokenScope } from '../../src/engine/accounts/store.ts';
 import { ApiError } from '../../src/protocol/errors.ts';
 import { hashToken } from '../../src/protocol/token.ts';
 

@@ -1,6 +1,6 @@
 /** Of several commands that move the same project, one does, and another takes over when it is gone. */
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import type { ProjectMoveStore } from '../../src/engine/stores.ts';
+import type { ProjectMoveStore } from '../../src/engine/accounts/store.ts';
 import { HeldMove, isStuck } from '../../src/operations/held-move.ts';
 import { createStore } from '../../src/store/create.ts';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';

@@ -7,7 +7,7 @@ import type { Driver } from '../../src/store/driver.ts';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
 import { migrate } from '../../src/store/migrations/index.ts';
 import { runRead } from '../../src/store/operations/all.ts';
-import { SqlStore } from '../../src/store/store.ts';
+import { storeOver as storeOfConnection } from '../../src/store/store.ts';
 
 /** A database that has the one project, and nothing else. */
 export async function openDatabase(driver: Driver = new SqliteDriver({ path: ':memory:' })): Promise<Driver> {
@@ -50,5 +50,5 @@ export function storeOver(
     counts: () => commits.counts,
     guardProjects: () => runner.guardProjects(),
   };
-  return new SqlStore(connection);
+  return storeOfConnection(connection);
 }

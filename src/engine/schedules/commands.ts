@@ -5,10 +5,10 @@ import type { MessageSettings, PublishOptions } from '../../protocol/settings.ts
 import type { KeptHeaders } from '../../protocol/trigger-options.ts';
 import type { Millis, ProjectId } from '../model.ts';
 import type { Clock, Randomness } from '../ports.ts';
-import type { ScheduleStore } from '../stores.ts';
 import { STALE, untilCurrent } from '../until-current.ts';
 import type { Numbers } from '../workers/numbers.ts';
 import { firstTimeOf, type Schedule, type SchedulePlan, type ScheduleState } from './schedules.ts';
+import type { ScheduleStore } from './store.ts';
 
 /** A schedule to be created, or to replace the one with its id. */
 export interface ScheduleCommand {

@@ -12,7 +12,7 @@ import type { PublishCommand } from '../messages/publish-command.ts';
 import type { Millis, NewMessage, ProjectId } from '../model.ts';
 import type { OperatorEvents } from '../operator-events/events.ts';
 import type { Clock, EventLog, Metrics } from '../ports.ts';
-import type { DueSchedule, ScheduleStore, UrlGroupStore } from '../stores.ts';
+import type { UrlGroupStore } from '../stores.ts';
 import type { UrlGroup } from '../url-groups.ts';
 import type { Numbers } from '../workers/numbers.ts';
 import { byTheWall } from '../workers/steady-clock.ts';
@@ -27,6 +27,7 @@ import {
   type Trigger,
   triggerOf,
 } from './schedules.ts';
+import type { DueSchedule, ScheduleStore } from './store.ts';
 
 /** Schedules read together, and the bytes of their bodies. */
 const PIECE = { limit: 200, bytesMax: 4 * 1024 * 1024 };

@@ -1,7 +1,7 @@
 /** What can an operator do with projects and tokens? It is the same whether a server runs on the store or not. */
 import type { SigningKeys } from '../../api/accounts.ts';
+import type { TokenScope } from '../../engine/accounts/store.ts';
 import type { Millis } from '../../engine/model.ts';
-import type { TokenScope } from '../../engine/stores.ts';
 
 export interface ProjectEntry {
   name: string;

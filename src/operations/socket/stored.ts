@@ -1,9 +1,9 @@
 /** Carries out what the operator asks for, on an open store. */
 import { mintSigningKeys, type Sealer, sealKeys, unsealKeys } from '../../accounts/accounts.ts';
 import { isDevelopmentProject } from '../../config/development.ts';
+import type { Project, ProjectStore, SealedKeys, Token } from '../../engine/accounts/store.ts';
 import type { CellId } from '../../engine/model.ts';
 import type { Clock, Randomness } from '../../engine/ports.ts';
-import type { Project, ProjectStore, SealedKeys, Token } from '../../engine/stores.ts';
 import { isName } from '../../protocol/names.ts';
 import { hashToken, isTokenName, mintRandomToken, TOKEN_NAME_RULE, tokenIdOf } from '../../protocol/token.ts';
 import {

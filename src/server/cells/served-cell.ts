@@ -5,11 +5,12 @@
  */
 import type { Sealer } from '../../accounts/accounts.ts';
 import { unseal } from '../../config/sealing.ts';
+import type { Cell, Project } from '../../engine/accounts/store.ts';
 import type { CellState, Engine } from '../../engine/commands.ts';
 import type { Millis, ProjectId, WorkerId } from '../../engine/model.ts';
 import type { Clock, EventLog, Timer } from '../../engine/ports.ts';
 import { StoreUnavailable } from '../../engine/store-errors.ts';
-import type { Cell, Project, Store } from '../../engine/stores.ts';
+import type { Store } from '../../engine/stores.ts';
 import type { Totals } from '../../engine/unfinished.ts';
 import { within } from '../../engine/within.ts';
 import { messageOf, type OpenCell, type WatchCell } from '../../operations/open-store.ts';

@@ -1,5 +1,5 @@
 /** How are schedules kept, listed and moved on? */
-import type { ScheduleStore } from '../../engine/stores.ts';
+import type { ScheduleStore } from '../../engine/schedules/store.ts';
 import type { Connection } from '../connection.ts';
 import {
   decodeSchedule,

@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
+import type { Token, TokenScope } from '../../../src/engine/accounts/store.ts';
 import type { ProjectId } from '../../../src/engine/model.ts';
-import type { Storage, Token, TokenScope } from '../../../src/engine/stores.ts';
+import type { Storage } from '../../../src/engine/stores.ts';
 import { hashToken, tokenIdOf } from '../../../src/protocol/token.ts';
 import { eachWorld, type OpenStore, T0 } from './world.ts';
 

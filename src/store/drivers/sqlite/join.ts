@@ -6,7 +6,7 @@ import { GroupCommit } from '../../batches/group-commit.ts';
 import type { Connection } from '../../connection.ts';
 import { StoreFatal } from '../../driver.ts';
 import { isLongRead } from '../../operations/all.ts';
-import { SqlStore } from '../../store.ts';
+import { storeOver } from '../../store.ts';
 import { DatabaseClient, type DatabaseClientOptions } from './client.ts';
 import type { DatabasePorts, Reply, Request } from './messages.ts';
 import type { SqliteStoreOptions } from './open.ts';
@@ -48,7 +48,7 @@ export function joinSqliteStore(
       for (const port of [ports.writer, ports.lister]) port?.close();
     },
   };
-  return new SqlStore(connection);
+  return storeOver(connection);
 }
 
 function talkOver(port: MessagePort, options: Omit<DatabaseClientOptions<Request>, 'send'>): DatabaseClient<Request> {

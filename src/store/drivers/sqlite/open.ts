@@ -6,7 +6,7 @@ import type { Connection } from '../../connection.ts';
 import { createStore } from '../../create.ts';
 import { migrate } from '../../migrations/index.ts';
 import { isLongRead } from '../../operations/all.ts';
-import { SqlStore } from '../../store.ts';
+import { type SqlStore, storeOver } from '../../store.ts';
 import { SqliteDriver, walBytes } from './driver.ts';
 import { createForOwner, takeFile } from './file.ts';
 import type { FileLock } from './lock.ts';
@@ -100,7 +100,7 @@ async function openThreads(
     const lists = await lister?.thread();
     return { writer: await writer.connect(), ...(lists && { lister: await lists.connect() }) };
   };
-  return Object.assign(withStats(new SqlStore(connection), path), { connect });
+  return Object.assign(withStats(storeOver(connection), path), { connect });
 }
 
 /** A thread that is started when it is first needed: many servers never list anything, and a thread costs 15 MiB. */

@@ -8,9 +8,10 @@
  * Each step may be done again. So whoever calls this once more after a crash goes on: before the switch, the project is
  * served by its former cell again at first, and what is copied already is found to be equal.
  */
+
+import type { ProjectMove, ProjectMoveStore } from '../../../engine/accounts/store.ts';
 import type { CellId, Millis, ProjectId } from '../../../engine/model.ts';
 import { StoreUnavailable } from '../../../engine/store-errors.ts';
-import type { ProjectMove, ProjectMoveStore } from '../../../engine/stores.ts';
 import type { Driver, Queries } from '../../driver.ts';
 import { awaitBatches, presenceOf, setPresence } from '../../operations/fence.ts';
 import { PRESENCE, type Presence } from '../../operations/presence.ts';

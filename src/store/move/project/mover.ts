@@ -4,8 +4,9 @@
  * down in both cells as well, and each transaction of a move first sees whether its own name still stands there, and keeps that so until
  * its end.
  */
+
+import type { ProjectMove } from '../../../engine/accounts/store.ts';
 import { type CellId, FIRST_CELL } from '../../../engine/model.ts';
-import type { ProjectMove } from '../../../engine/stores.ts';
 import type { Driver, Transaction } from '../../driver.ts';
 import { MoveRefused } from '../progress.ts';
 

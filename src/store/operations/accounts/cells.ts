@@ -4,8 +4,9 @@
  * The store of the first cell is also the directory: the list of cells, and the cell of each project. Each cell has a
  * row for each project that lives in it.
  */
+
+import type { Cell, Project } from '../../../engine/accounts/store.ts';
 import { type CellId, FIRST_CELL, NUMBERS_OF_CELL } from '../../../engine/model.ts';
-import type { Cell, Project } from '../../../engine/stores.ts';
 import type { Queries, Transaction } from '../../driver.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { read, write } from '../operation.ts';

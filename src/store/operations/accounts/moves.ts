@@ -1,6 +1,7 @@
 /** Which projects are on their way from one cell to another, and how far has each come? The directory keeps it. */
+
+import type { InMove, MovePhase, ProjectMove } from '../../../engine/accounts/store.ts';
 import type { InProject, Millis } from '../../../engine/model.ts';
-import type { InMove, MovePhase, ProjectMove } from '../../../engine/stores.ts';
 import type { Queries } from '../../driver.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { directoryRead, read, write } from '../operation.ts';

@@ -1,6 +1,7 @@
 /** Which projects are there, and with which keys do they sign? */
+
+import type { AccountsState, Project, SealedKeys } from '../../../engine/accounts/store.ts';
 import { type CellId, FIRST_CELL, type ProjectId } from '../../../engine/model.ts';
-import type { AccountsState, Project, SealedKeys } from '../../../engine/stores.ts';
 import type { Queries } from '../../driver.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { directoryRead, read, write } from '../operation.ts';

@@ -1,6 +1,7 @@
 /** Who may use the store? */
+
+import type { InProjectByToken, Token, TokenScope } from '../../../engine/accounts/store.ts';
 import type { ProjectId } from '../../../engine/model.ts';
-import type { InProjectByToken, Token, TokenScope } from '../../../engine/stores.ts';
 import { tokenIdOf } from '../../../protocol/token.ts';
 import type { Queries, Transaction } from '../../driver.ts';
 import type { WriteContext } from '../logs/log-writer.ts';

@@ -7,7 +7,7 @@ import type {
   ScheduleState,
   TriggeredState,
 } from '../../../engine/schedules/schedules.ts';
-import type { ScheduleView } from '../../../engine/stores.ts';
+import type { ScheduleView } from '../../../engine/schedules/store.ts';
 import type { HttpMethod, ScheduleCatchUp, ScheduleOverlap } from '../../../protocol/settings.ts';
 import type { KeptHeaders } from '../../../protocol/trigger-options.ts';
 import type { SqlValue } from '../../driver.ts';

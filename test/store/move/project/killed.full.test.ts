@@ -1,6 +1,6 @@
 /** A move that is killed before or after any of its transactions has the project in exactly one cell, and goes on. */
 import { expect, it } from 'vitest';
-import type { ProjectMoveStore } from '../../../../src/engine/stores.ts';
+import type { ProjectMoveStore } from '../../../../src/engine/accounts/store.ts';
 import { PausedMoves } from '../../../../src/operations/paused-moves.ts';
 import type { Driver } from '../../../../src/store/driver.ts';
 import { SqliteDriver } from '../../../../src/store/drivers/sqlite/driver.ts';

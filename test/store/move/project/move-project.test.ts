@@ -1,6 +1,6 @@
 /** A project moves to another cell while both are in use, and is in exactly one of them, whatever interrupts the move. */
 import { afterEach, describe, expect, it } from 'vitest';
-import type { ProjectMoveStore } from '../../../../src/engine/stores.ts';
+import type { ProjectMoveStore } from '../../../../src/engine/accounts/store.ts';
 import type { Driver } from '../../../../src/store/driver.ts';
 import { PostgresDriver } from '../../../../src/store/drivers/postgres/driver.ts';
 import { SqliteDriver } from '../../../../src/store/drivers/sqlite/driver.ts';
