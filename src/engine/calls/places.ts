@@ -2,7 +2,7 @@
  * Which delivery slots does a checkpoint use? The slot of a message that is done passes to the first that the call goes on
  * with, so that also a full worker lets calls go on; all others are reserved like those of any new message.
  */
-import { lineOf, type OriginLine } from '../lanes/origin-line.ts';
+import { lineTo, type OriginLine } from '../lanes/origin-line.ts';
 import type { DeliverySlots } from '../messages/placement.ts';
 import type { Claimed, ClaimToken, Millis } from '../model.ts';
 
@@ -49,7 +49,7 @@ export class CheckpointSlots implements DeliverySlots {
   }
 
   tryReserve(line: OriginLine, bytes: number, claimToken: ClaimToken): 'reserved' | 'wait' | 'none' {
-    const passing = this.#unpassed.find((each) => lineTo(each) === line);
+    const passing = this.#unpassed.find(({ message }) => lineTo(message) === line);
     if (passing && this.#slots.tryPass(passing, bytes, claimToken)) {
       this.#passed.set(claimToken, passing);
       this.#unpassed = this.#unpassed.filter((each) => each !== passing);
@@ -100,8 +100,4 @@ export function heldOf(claimed: Claimed, reservedBytes: number, slots: Pick<Call
   const held: Claimed = { ...claimed, isHeld: true };
   slots.keep(held, reservedBytes);
   return held;
-}
-
-function lineTo({ message: { projectId, origin } }: Claimed): OriginLine {
-  return lineOf(projectId, origin);
 }

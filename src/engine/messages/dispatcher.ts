@@ -1,51 +1,33 @@
 /**
- * Brings due messages and free slots together: claims what is due, makes the attempts, has their outcomes settled.
- *
- * It sleeps until the earliest due time it knows of and asks the store nothing meanwhile (P12). It is woken when a
- * message becomes due earlier, or when a slot is freed while messages wait for one.
+ * Brings claimed messages and free slots together: makes the attempts, and has their outcomes settled. What is claimed, and
+ * when, is up to `ClaimLoop`.
  */
 import type { RunKey } from '../../workflow/model.ts';
-import { Alarm } from '../alarm.ts';
 import { type Call, Calls } from '../calls/calls.ts';
 import type { Failed } from '../calls/commands.ts';
 import type { CallEnd } from '../calls/ends.ts';
 import { type Arrival, Lingers } from '../calls/lingers.ts';
 import type { CallSlots } from '../calls/places.ts';
 import type { DueLoop } from '../due-loop.ts';
-import { type Held, InFlight, type Offer } from '../lanes/in-flight.ts';
-import { leastBehindFirst } from '../lanes/lag.ts';
-import { lineOf, type OriginLine } from '../lanes/origin-line.ts';
-import { SILENT_MS } from '../lanes/slow-start.ts';
-import { type NextLines, NO_LINES, WaitingLines } from '../lanes/waiting-lines.ts';
+import { type Held, InFlight } from '../lanes/in-flight.ts';
+import { lineTo, type OriginLine } from '../lanes/origin-line.ts';
 import type { Claimed, ClaimToken, Message, Millis, Outcome, ProjectId, WorkerId } from '../model.ts';
 import type { OperatorEvents } from '../operator-events/events.ts';
-import type { Clock, Delivery, EventLog, Observer, Randomness } from '../ports.ts';
+import type { Delivery, Observer, Randomness } from '../ports.ts';
 import type { Reports } from '../reports.ts';
 import type { JournalBodies } from '../runs/journal-bodies.ts';
 import type { RunStore } from '../runs/stores.ts';
 import type { EngineSettings } from '../settings.ts';
 import { Slices } from '../slices.ts';
 import { spanOfAttempt, traceWithin } from '../spans.ts';
-import { StoreUnavailable } from '../store-errors.ts';
 import type { Handoff, MessageStore } from '../stores.ts';
-import type { Fence } from '../workers/fence.ts';
-import type { Numbers } from '../workers/numbers.ts';
-import { AttemptEnds, type AttemptsTogether } from './attempt-ends.ts';
-import { Backlog, CLAIM_MANY } from './backlog.ts';
-import { ClaimPace } from './claim-pace.ts';
-import type { ClaimAnswer, ClaimRequest, Turns } from './claims.ts';
+import { AttemptEnds } from './attempt-ends.ts';
+import type { Backlog } from './backlog.ts';
+import { ClaimLoop, type ClaimLoopDeps } from './claim-loop.ts';
 import { decide, decideEnd, type Settling } from './decide.ts';
 import { Intake } from './intake.ts';
 import { Settler } from './settler.ts';
 
-/** Messages a single claim may take: keeps its transaction, and the turn in which they go out, short. */
-const CLAIM_MAX = 64;
-/** The same where a claim has a transaction of its own, which takes many round trips however few messages it brings. */
-const CLAIM_MAX_APART = 128;
-/** Claims that may be under way at a time while there is a backlog: see `ClaimPace`. */
-const CLAIMS_MAX = 3;
-/** Lines asked for in one claim; the other lines have their turn in the next. */
-const LINES_MAX = 64;
 /** Body bytes that a lane's next message may have when it takes over the slot of a smaller one. */
 const SUCCESSOR_BYTES_MAX = 16 * 1024;
 /**
@@ -53,10 +35,7 @@ const SUCCESSOR_BYTES_MAX = 16 * 1024;
  * code that is not compiled yet: 64 of them would keep all else waiting for 150 ms.
  */
 const SEND_SLICE_MS = 1;
-/** Pause after the store refused a claim. */
-const STORE_RETRY_MS = 5_000;
-
-interface DispatcherDeps {
+interface DispatcherDeps extends ClaimLoopDeps {
   store: {
     messages: Pick<MessageStore, 'claim' | 'settle' | 'release'>;
     runs: Pick<RunStore, 'findRun' | 'findRecords' | 'readJournal'>;
@@ -64,85 +43,51 @@ interface DispatcherDeps {
   bodies: JournalBodies;
   /** Cancels what is left of runs. */
   left: Pick<DueLoop, 'noteNext'>;
-  numbers: Numbers;
-  clock: Clock;
   randomness: Randomness;
   delivery: Delivery;
-  log: EventLog;
   reports: Reports;
   operatorEvents?: Pick<OperatorEvents, 'kindOf'> | undefined;
   spans?: Observer | undefined;
   settings: EngineSettings;
-  worker: WorkerId;
-  fence: Fence;
-  /** Whether the store commits claims beside all other commands. */
-  areClaimsApart?: boolean;
   endOfTurn?: () => Promise<void>;
-}
-
-/** What a claim looks for. */
-type ClaimTargets = Required<Pick<ClaimRequest, 'due' | 'dueFirst' | 'linesToServe' | 'freshLines'>>;
-
-/** A claim that is not answered yet. */
-interface ClaimUnderWay {
-  linesToServe: OriginLine[];
-  offer: Offer;
-  /** As `elapsedMs` counts. */
-  askedAtMs: Millis;
-  /** It was made while another was under way. */
-  isStrict: boolean;
-  /** The claim tokens that it may use. */
-  tokens?: { first: ClaimToken; end: ClaimToken };
-  /** What was noted since it was sent. It may be newer than the answer. */
-  heard: { dueAtMs: Millis; waitingLines: Set<OriginLine> };
 }
 
 export class Dispatcher implements CallSlots {
   /** For all new messages that take slots of this dispatcher. */
   readonly intake: Intake;
-  readonly backlog = new Backlog();
   /** The calls of endpoints under way. */
   readonly calls = new Calls();
   readonly #lingers: Lingers;
   readonly #deps: DispatcherDeps;
   readonly #settler: Settler;
   readonly #inFlight: InFlight;
-  readonly #lines: WaitingLines;
+  readonly #claims: ClaimLoop;
   /**
    * Claims that this worker works on, or that are being saved, and when it asked for each, as `elapsedMs` counts. Others in its
    * name are left over from a lost answer.
    */
   readonly #tokens = new Map<ClaimToken, Millis>();
-  readonly #claims = new Set<ClaimUnderWay>();
-  readonly #alarm: Alarm;
-  /** For lines of origins that may have more once they have been silent for a while. */
-  readonly #riseAlarm: Alarm;
-  readonly #pace: ClaimPace;
   readonly #ends = new AttemptEnds();
 
-  #nextDueAtMs: Millis = 0; // unknown at start: look at once
-  /** Claims that may be under way: one more after each that shows a backlog, one after each that does not. */
-  #claimsMax = 1;
-  #turnOfDue = true;
-  /** Set while more is due than a claim takes. */
-  #turns: Turns | undefined;
-  #lanesFirst = false;
   #draining = false;
   #whenIdle: (() => void)[] = [];
 
   constructor(deps: DispatcherDeps, waitingLines: OriginLine[]) {
     this.#deps = deps;
     this.intake = new Intake({ ...deps, slots: this });
-    this.#inFlight = new InFlight(deps.settings, (line) => this.#lines.reclassify(line));
+    this.#inFlight = new InFlight(deps.settings, (line) => this.#claims.lines.reclassify(line));
     this.#lingers = new Lingers(deps.clock, this.#inFlight);
     const noteDue = (dueAtMs: Millis) => this.noteDue(dueAtMs);
     const noteRunEnd: Dispatcher['noteRunEnd'] = (runKey, isMoreLeft) => this.noteRunEnd(runKey, isMoreLeft);
     this.#settler = new Settler({ ...deps, intake: this.intake, noteDue, noteRunEnd, limit: this.#ends.limit });
-    this.#alarm = new Alarm(deps.clock, () => this.wake());
-    this.#riseAlarm = new Alarm(deps.clock, () => this.wake());
-    this.#pace = new ClaimPace(deps.clock, () => this.wake());
-    this.#lines = new WaitingLines(this.#inFlight);
-    for (const line of waitingLines) this.#lines.add(line);
+    this.#claims = new ClaimLoop({
+      ...deps,
+      inFlight: this.#inFlight,
+      lingers: this.#lingers,
+      begin: (claimed, askedAtMs) => this.#begin(claimed, askedAtMs),
+      onStopped: () => this.#tellIfIdle(),
+    });
+    for (const line of waitingLines) this.#claims.lines.add(line);
   }
 
   /**
@@ -153,7 +98,8 @@ export class Dispatcher implements CallSlots {
   tryReserve(line: OriginLine, bytes: number, claimToken: ClaimToken): 'reserved' | 'wait' | 'none' {
     if (this.#draining || this.#deps.fence.isClosed) return 'none';
     this.#inFlight.findSilent(this.#deps.clock.elapsedMs);
-    if (this.#lines.has(line) || !this.#inFlight.hasSpace(bytes) || this.#inFlight.roomOfNew(line) === 0) return 'wait';
+    if (this.#claims.lines.has(line) || !this.#inFlight.hasSpace(bytes) || this.#inFlight.roomOfNew(line) === 0)
+      return 'wait';
     this.#inFlight.enter(line, bytes);
     this.#tokens.set(claimToken, this.#deps.clock.elapsedMs);
     return 'reserved';
@@ -215,7 +161,7 @@ export class Dispatcher implements CallSlots {
   async linger(call: Call, ms: Millis, hangUp: AbortSignal | undefined): Promise<Arrival | undefined> {
     if (this.#draining || this.#deps.fence.isClosed || call.isEnding || hangUp?.aborted) return undefined;
     const linger = this.#lingers.begin(call.first.message, ms, hangUp);
-    this.#makeRoom();
+    this.#claims.makeRoom();
     return call.stay(linger);
   }
 
@@ -280,10 +226,7 @@ export class Dispatcher implements CallSlots {
 
   /** Whether this worker works on the claim, or waits for an answer that may bring it. */
   holds(claimToken: ClaimToken): boolean {
-    if (this.#tokens.has(claimToken)) return true;
-    for (const { tokens } of this.#claims)
-      if (tokens && claimToken >= tokens.first && claimToken < tokens.end) return true;
-    return false;
+    return this.#tokens.has(claimToken) || this.#claims.mayBring(claimToken);
   }
 
   /** Why a message that waits in its line does not start here (P14); `undefined`: it may, and will soon. */
@@ -301,185 +244,51 @@ export class Dispatcher implements CallSlots {
     this.#ends.interrupt(projectId);
   }
 
+  /** Of which projects this worker has more to deliver than it comes to. */
+  get backlog(): Backlog {
+    return this.#claims.backlog;
+  }
+
   /** A message was saved that is due at `dueAtMs`. */
   noteDue(dueAtMs: Millis): void {
-    for (const { heard } of this.#claims) heard.dueAtMs = Math.min(heard.dueAtMs, dueAtMs);
-    this.#pace.noteDue();
-    this.#nextDueAtMs = Math.min(this.#nextDueAtMs, dueAtMs);
-    this.wake();
+    this.#claims.noteDue(dueAtMs);
   }
 
   /** A message was saved into `line`. */
   noteWaitingLine(line: OriginLine): void {
-    this.#noteLine(line);
-    this.wake();
+    this.#claims.noteWaitingLine(line);
   }
 
-  #noteLine(line: OriginLine): void {
-    for (const { heard } of this.#claims) heard.waitingLines.add(line);
-    this.#lines.add(line);
-  }
-
-  /** Claims if there is something to claim and room for it; otherwise sets the timer for when there will be. */
+  /** Claims if there is something to claim and room for it. */
   wake(): void {
-    this.#makeRoom();
-    let next: 'claimed' | 'held' | 'none' = 'claimed';
-    while (this.#claims.size < this.#claimsMax && next === 'claimed') next = this.#claimNext();
-    if (this.#claims.size === 0 && next === 'none') this.backlog.noteIdle();
-  }
-
-  /** Calls that only stay give up their slots when these would let others start. */
-  #makeRoom(): void {
-    this.#lingers.makeRoom(
-      () => this.#lines.some(LINES_MAX),
-      () => this.#nextDueAtMs <= this.#deps.clock.nowMs(),
-    );
-  }
-
-  /** `'held'`: there is something to claim, but not now: see `ClaimPace`. */
-  #claimNext(): 'claimed' | 'held' | 'none' {
-    if (this.#draining || this.#deps.fence.isClosed) return 'none'; // the heartbeat that opens the fence wakes it
-    const { clock } = this.#deps;
-    if (this.#claims.size > 0 && !this.#pace.mayGoBeside) return 'held';
-    this.#inFlight.findSilent(clock.elapsedMs);
-    const due = this.#nextDueAtMs <= clock.nowMs();
-    const full = this.#inFlight.isFull;
-    if (!full && (due || !this.#lines.isEmpty) && this.#pace.isHeld) return 'held';
-    const { lines: linesToServe, fresh: freshLines } = full ? NO_LINES : this.#linesToServe();
-    if (full || (!due && linesToServe.length === 0)) {
-      if (!due) this.#alarm.setAt(this.#nextDueAtMs);
-      this.#awaitRise();
-      return 'none'; // a full worker is woken by the next free slot
-    }
-    this.#pace.noteClaim();
-    // Lines and newly due messages take turns: otherwise a single free slot would go to the lines each time.
-    if (due && linesToServe.length > 0) this.#turnOfDue = !this.#turnOfDue;
-    void this.#claim({ due, dueFirst: due && this.#turnOfDue, linesToServe, freshLines });
-    return 'claimed';
-  }
-
-  /** Looks again when origins that are silent may have more of what waits for them. */
-  #awaitRise(): void {
-    if (this.#lines.isEmpty || this.#draining || this.#riseAlarm.isSet || !this.#inFlight.isRising) return;
-    this.#riseAlarm.setIn(SILENT_MS);
+    this.#claims.wake();
   }
 
   /** Stops claiming; resolves when no attempt is left. After `limitMs` those still running are given back. */
   async drain(limitMs: Millis): Promise<void> {
     this.#draining = true;
-    this.#alarm.cancel();
+    this.#claims.stop();
     this.#lingers.endAll();
-    this.#riseAlarm.cancel();
-    this.#pace.stop();
     const limit = this.#deps.clock.startTimer(limitMs, () => this.#ends.passLimit());
-    while (this.#inFlight.count > 0 || this.#claims.size > 0) {
+    while (this.#inFlight.count > 0 || !this.#claims.isIdle) {
       await new Promise<void>((resolve) => this.#whenIdle.push(resolve));
     }
     limit.cancel();
   }
 
-  /** Lines that no claim under way serves; only when there are none, those that are served already. */
-  #linesToServe(): NextLines {
-    if (this.#lines.isEmpty) return NO_LINES;
-    const served = new Set([...this.#claims].flatMap(({ linesToServe }) => linesToServe));
-    const others = this.#lines.next(LINES_MAX, served);
-    return others.lines.length > 0 || served.size === 0 ? others : this.#lines.next(LINES_MAX, new Set());
-  }
-
-  async #claim(targets: ClaimTargets): Promise<void> {
-    const { due, linesToServe } = targets;
-    const usable = due ? Infinity : linesToServe.reduce((sum, line) => sum + this.#inFlight.roomOf(line), 0);
-    const most = this.#deps.areClaimsApart ? CLAIM_MAX_APART : CLAIM_MAX;
-    const offer = this.#inFlight.offer(Math.min(most, usable), linesToServe);
-    const isStrict = this.#claims.size > 0;
-    const claim: ClaimUnderWay = {
-      linesToServe,
-      offer,
-      askedAtMs: this.#deps.clock.elapsedMs,
-      isStrict,
-      heard: { dueAtMs: Infinity, waitingLines: new Set() },
-    };
-    this.#claims.add(claim);
-    let pauseMs = 0;
-    let sent: Promise<void> | undefined;
-    try {
-      const answer = await this.#askForClaim(targets, claim);
-      this.#claims.delete(claim);
-      sent = this.#take(answer, claim);
-    } catch (error) {
-      // Nothing was claimed, so the same is due as before.
-      if (!(error instanceof StoreUnavailable)) throw error;
-      this.#deps.log.warn('claim_failed', { reason: error.message });
-      this.#claimsMax = 1;
-      pauseMs = STORE_RETRY_MS;
-    } finally {
-      this.#inFlight.endOffer(offer);
-      this.#claims.delete(claim);
-    }
-    if (sent !== undefined) await sent;
-    if (this.#draining) this.#tellIfIdle();
-    else if (pauseMs > 0) this.#alarm.setIn(pauseMs);
-    else this.wake();
-  }
-
-  async #askForClaim({ due, ...targets }: ClaimTargets, claim: ClaimUnderWay): Promise<ClaimAnswer> {
-    const { store, numbers, clock, worker } = this.#deps;
-    const { slots, bytes, shares: _, ...rooms } = claim.offer;
-    const firstToken: ClaimToken = await numbers.take(slots);
-    claim.tokens = { first: firstToken, end: firstToken + slots };
-    if (due) this.#lanesFirst = !this.#lanesFirst;
-    const lanesFirst = this.#lanesFirst;
-    const limits = { limit: slots, bytesMax: bytes, isStrict: claim.isStrict, ...rooms };
-    return await store.messages.claim(
-      {
-        worker,
-        firstToken,
-        ...limits,
-        due,
-        ...targets,
-        lanesFirst,
-        hasLines: !this.#lines.isEmpty,
-        turns: this.#turns,
-      },
-      clock.nowMs(),
-    );
-  }
-
-  /** Resolves when all of it goes out; without a promise if it does already. */
-  #take(answer: ClaimAnswer, { linesToServe, heard, askedAtMs }: ClaimUnderWay): Promise<void> | undefined {
-    const { claimed, waitingLines, emptied, nextDueAtMs = Infinity, turns = this.#turns ?? { after: 0 } } = answer;
-    this.#nextDueAtMs = Math.min(nextDueAtMs, heard.dueAtMs);
-    const nowMs = this.#deps.clock.nowMs();
-    this.#turns = nextDueAtMs <= nowMs ? turns : undefined;
-    if (answer.isLocked && heard.dueAtMs > nowMs) this.#pace.noteLocked();
-    const served = new Set(claimed.map(({ message }) => lineTo(message)));
-    for (const line of emptied) this.#lines.delete(line);
-    for (const line of linesToServe) {
-      if (emptied.includes(line)) continue;
-      this.#noteLine(line); // another claim may have found it empty, because this claim took its messages
-      if (served.has(line)) this.#lines.moveToEnd(line); // otherwise it keeps its turn
-    }
-    for (const line of waitingLines) this.#noteLine(line);
-    for (const line of heard.waitingLines) this.#lines.add(line);
-    const begun = leastBehindFirst(claimed).map((each) => {
-      const { message, claimToken } = each;
-      this.#lines.noteLag(message.projectId, nowMs - message.notBeforeMs);
-      this.#inFlight.enter(lineTo(message), bytesOf(each));
-      this.#tokens.set(claimToken, askedAtMs);
-      return { claimed: each, together: this.#ends.enter(message.projectId) };
-    });
-    this.backlog.noteClaim(linesToServe, claimed, this.#deps.clock.elapsedMs);
-    this.#claimsMax = claimed.length >= CLAIM_MANY ? Math.min(this.#claimsMax + 1, CLAIMS_MAX) : 1;
-    return this.#send(begun);
-  }
-
-  #send(begun: readonly { claimed: Claimed; together: AttemptsTogether }[]): Promise<void> | undefined {
+  /** Makes the attempts of what a claim has brought, a few in each turn of the event loop. */
+  #begin(claimed: readonly Claimed[], askedAtMs: Millis): Promise<void> | undefined {
     const { clock, endOfTurn } = this.#deps;
+    const begun = claimed.map((each) => {
+      this.#inFlight.enter(lineTo(each.message), bytesOf(each));
+      this.#tokens.set(each.claimToken, askedAtMs);
+      return { claimed: each, together: this.#ends.enter(each.message.projectId) };
+    });
     const slices = new Slices(clock, endOfTurn, SEND_SLICE_MS);
-    const sent = slices.map(begun, ({ claimed, together }) => void this.#attempt(claimed, together));
+    const sent = slices.map(begun, (each) => void this.#attempt(each.claimed, each.together));
     if (!(sent instanceof Promise)) return undefined;
-    this.#pace.noteSending();
-    return sent.then(() => this.#pace.noteSent());
+    this.#claims.pace.noteSending();
+    return sent.then(() => this.#claims.pace.noteSent());
   }
 
   /** The life of one attempt, and of what a call goes on with in it; a call that stays for it makes it. */
@@ -531,7 +340,7 @@ export class Dispatcher implements CallSlots {
     const line = lineTo(claimed.message);
     const sentAtMs = clock.elapsedMs;
     this.#inFlight.noteSent(line, sentAtMs);
-    this.#awaitRise();
+    this.#claims.awaitRise();
     if (spans) {
       const trace = traceWithin(spanOfAttempt(claimed), claimed.message.settings.trace);
       if (trace) claimed.trace = trace;
@@ -556,7 +365,7 @@ export class Dispatcher implements CallSlots {
   async #handoffOf(claimed: Claimed): Promise<Handoff | undefined> {
     const line = lineTo(claimed.message);
     const bytes = bytesOf(claimed);
-    const isWaitedFor = this.#lines.has(line) || !this.#inFlight.hasSpace(bytes);
+    const isWaitedFor = this.#claims.lines.has(line) || !this.#inFlight.hasSpace(bytes);
     const mayHandOff = !this.#draining && !this.#deps.fence.isClosed && this.#inFlight.mayHandOff(line, bytes);
     if (isWaitedFor || !mayHandOff) return undefined;
     const claimToken = await this.#deps.numbers.take(1);
@@ -577,12 +386,12 @@ export class Dispatcher implements CallSlots {
   async #settle(claimed: Claimed, decision: Settling): Promise<void> {
     const { message } = claimed;
     if (mayShowBody(claimed, decision)) await this.#readBody(claimed);
-    this.#pace.noteSettling();
+    this.#claims.pace.noteSettling();
     const handoff = isInLane(message)
       ? await this.#settler.untilSaved(message, () => this.#handoffOf(claimed))
       : undefined;
     const settled = await this.#settler.save(claimed, decision, handoff);
-    this.#pace.noteSettled();
+    this.#claims.pace.noteSettled();
     if (handoff) this.#inFlight.putBack(handoff.bytesMax - bytesOf(claimed));
     if (settled?.kind === 'saved' && settled.next) return this.#handOver(claimed, settled.next);
     if (handoff) this.#tokens.delete(handoff.claimToken);
@@ -601,7 +410,7 @@ export class Dispatcher implements CallSlots {
   }
 
   #tellIfIdle(): void {
-    if (this.#inFlight.count > 0 || this.#claims.size > 0) return;
+    if (this.#inFlight.count > 0 || !this.#claims.isIdle) return;
     for (const resolve of this.#whenIdle.splice(0)) resolve();
   }
 }
@@ -613,10 +422,6 @@ function mayShowBody({ isHeld }: Claimed, { failsRun }: Settling): boolean {
 
 function isInLane({ settings }: Message): boolean {
   return settings.queueName !== undefined || settings.flowControl !== undefined;
-}
-
-function lineTo({ projectId, origin }: Pick<Message, 'projectId' | 'origin'>): OriginLine {
-  return lineOf(projectId, origin);
 }
 
 /** About how many bytes a message takes in memory during its attempt. */

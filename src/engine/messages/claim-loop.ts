@@ -1,0 +1,272 @@
+/**
+ * When does a worker claim, and for what? While it has free slots, and something is due or waits in the line of an origin.
+ *
+ * It sleeps until the earliest due time it knows of and asks the store nothing meanwhile (P12). It is woken when a
+ * message becomes due earlier, or when a slot is freed while messages wait for one.
+ */
+import { Alarm } from '../alarm.ts';
+import type { Lingers } from '../calls/lingers.ts';
+import type { InFlight, Offer } from '../lanes/in-flight.ts';
+import { leastBehindFirst } from '../lanes/lag.ts';
+import { lineTo, type OriginLine } from '../lanes/origin-line.ts';
+import { SILENT_MS } from '../lanes/slow-start.ts';
+import { type NextLines, NO_LINES, WaitingLines } from '../lanes/waiting-lines.ts';
+import type { Claimed, ClaimToken, Millis, WorkerId } from '../model.ts';
+import type { Clock, EventLog } from '../ports.ts';
+import { StoreUnavailable } from '../store-errors.ts';
+import type { MessageStore } from '../stores.ts';
+import type { Fence } from '../workers/fence.ts';
+import type { Numbers } from '../workers/numbers.ts';
+import { Backlog, CLAIM_MANY } from './backlog.ts';
+import { ClaimPace } from './claim-pace.ts';
+import type { ClaimAnswer, ClaimRequest, Turns } from './claims.ts';
+
+/** Messages a single claim may take: keeps its transaction, and the turn in which they go out, short. */
+const CLAIM_MAX = 64;
+/** The same where a claim has a transaction of its own, which takes many round trips however few messages it brings. */
+const CLAIM_MAX_APART = 128;
+/** Claims that may be under way at a time while there is a backlog: see `ClaimPace`. */
+const CLAIMS_MAX = 3;
+/** Lines asked for in one claim; the other lines have their turn in the next. */
+const LINES_MAX = 64;
+/** Pause after the store refused a claim. */
+const STORE_RETRY_MS = 5_000;
+
+export interface ClaimLoopDeps {
+  store: { messages: Pick<MessageStore, 'claim'> };
+  numbers: Numbers;
+  clock: Clock;
+  log: EventLog;
+  worker: WorkerId;
+  fence: Fence;
+  /** Whether the store commits claims beside all other commands. */
+  areClaimsApart?: boolean;
+}
+
+interface ClaimLoopParts {
+  inFlight: InFlight;
+  /** Calls that only stay. */
+  lingers: Lingers;
+  /** Makes the attempts of what was asked for at `askedAtMs`. Resolves when all go out; without a promise if they do already. */
+  begin: (claimed: readonly Claimed[], askedAtMs: Millis) => Promise<void> | undefined;
+  /** Told after `stop` when a claim that was under way is over. */
+  onStopped: () => void;
+}
+
+/** What a claim looks for. */
+type ClaimTargets = Required<Pick<ClaimRequest, 'due' | 'dueFirst' | 'linesToServe' | 'freshLines'>>;
+
+/** A claim that is not answered yet. */
+interface ClaimUnderWay {
+  linesToServe: OriginLine[];
+  offer: Offer;
+  /** As `elapsedMs` counts. */
+  askedAtMs: Millis;
+  /** It was made while another was under way. */
+  isStrict: boolean;
+  /** The claim tokens that it may use. */
+  tokens?: { first: ClaimToken; end: ClaimToken };
+  /** What was noted since it was sent. It may be newer than the answer. */
+  heard: { dueAtMs: Millis; waitingLines: Set<OriginLine> };
+}
+
+export class ClaimLoop {
+  readonly backlog = new Backlog();
+  readonly pace: ClaimPace;
+  /** Lines that messages wait in. */
+  readonly lines: WaitingLines;
+  readonly #deps: ClaimLoopDeps & ClaimLoopParts;
+  readonly #claims = new Set<ClaimUnderWay>();
+  readonly #alarm: Alarm;
+  /** For lines of origins that may have more once they have been silent for a while. */
+  readonly #riseAlarm: Alarm;
+
+  #nextDueAtMs: Millis = 0; // unknown at start: look at once
+  /** Claims that may be under way: one more after each that shows a backlog, one after each that does not. */
+  #claimsMax = 1;
+  #turnOfDue = true;
+  /** Set while more is due than a claim takes. */
+  #turns: Turns | undefined;
+  #lanesFirst = false;
+  #stopped = false;
+
+  constructor(deps: ClaimLoopDeps & ClaimLoopParts) {
+    this.#deps = deps;
+    this.lines = new WaitingLines(deps.inFlight);
+    this.pace = new ClaimPace(deps.clock, () => this.wake());
+    this.#alarm = new Alarm(deps.clock, () => this.wake());
+    this.#riseAlarm = new Alarm(deps.clock, () => this.wake());
+  }
+
+  /** Whether no claim is under way. */
+  get isIdle(): boolean {
+    return this.#claims.size === 0;
+  }
+
+  /** Whether a claim that is under way may bring a message under this token. */
+  mayBring(claimToken: ClaimToken): boolean {
+    for (const { tokens } of this.#claims)
+      if (tokens && claimToken >= tokens.first && claimToken < tokens.end) return true;
+    return false;
+  }
+
+  /** Claims no more. What is under way is still answered. */
+  stop(): void {
+    this.#stopped = true;
+    this.#alarm.cancel();
+    this.#riseAlarm.cancel();
+    this.pace.stop();
+  }
+
+  /** A message was saved that is due at `dueAtMs`. */
+  noteDue(dueAtMs: Millis): void {
+    for (const { heard } of this.#claims) heard.dueAtMs = Math.min(heard.dueAtMs, dueAtMs);
+    this.pace.noteDue();
+    this.#nextDueAtMs = Math.min(this.#nextDueAtMs, dueAtMs);
+    this.wake();
+  }
+
+  /** A message was saved into `line`. */
+  noteWaitingLine(line: OriginLine): void {
+    this.#noteLine(line);
+    this.wake();
+  }
+
+  #noteLine(line: OriginLine): void {
+    for (const { heard } of this.#claims) heard.waitingLines.add(line);
+    this.lines.add(line);
+  }
+
+  /** Claims if there is something to claim and room for it; otherwise sets the timer for when there will be. */
+  wake(): void {
+    this.makeRoom();
+    let next: 'claimed' | 'held' | 'none' = 'claimed';
+    while (this.#claims.size < this.#claimsMax && next === 'claimed') next = this.#claimNext();
+    if (this.isIdle && next === 'none') this.backlog.noteIdle();
+  }
+
+  /** Calls that only stay give up their slots when these would let others start. */
+  makeRoom(): void {
+    this.#deps.lingers.makeRoom(
+      () => this.lines.some(LINES_MAX),
+      () => this.#nextDueAtMs <= this.#deps.clock.nowMs(),
+    );
+  }
+
+  /** `'held'`: there is something to claim, but not now: see `ClaimPace`. */
+  #claimNext(): 'claimed' | 'held' | 'none' {
+    const { clock, fence, inFlight } = this.#deps;
+    if (this.#stopped || fence.isClosed) return 'none'; // the heartbeat that opens the fence wakes it
+    if (this.#claims.size > 0 && !this.pace.mayGoBeside) return 'held';
+    inFlight.findSilent(clock.elapsedMs);
+    const due = this.#nextDueAtMs <= clock.nowMs();
+    const full = inFlight.isFull;
+    if (!full && (due || !this.lines.isEmpty) && this.pace.isHeld) return 'held';
+    const { lines: linesToServe, fresh: freshLines } = full ? NO_LINES : this.#linesToServe();
+    if (full || (!due && linesToServe.length === 0)) {
+      if (!due) this.#alarm.setAt(this.#nextDueAtMs);
+      this.awaitRise();
+      return 'none'; // a full worker is woken by the next free slot
+    }
+    this.pace.noteClaim();
+    // Lines and newly due messages take turns: otherwise a single free slot would go to the lines each time.
+    if (due && linesToServe.length > 0) this.#turnOfDue = !this.#turnOfDue;
+    void this.#claim({ due, dueFirst: due && this.#turnOfDue, linesToServe, freshLines });
+    return 'claimed';
+  }
+
+  /** Looks again when origins that are silent may have more of what waits for them. */
+  awaitRise(): void {
+    if (this.lines.isEmpty || this.#stopped || this.#riseAlarm.isSet || !this.#deps.inFlight.isRising) return;
+    this.#riseAlarm.setIn(SILENT_MS);
+  }
+
+  /** Lines that no claim under way serves; only when there are none, those that are served already. */
+  #linesToServe(): NextLines {
+    if (this.lines.isEmpty) return NO_LINES;
+    const served = new Set([...this.#claims].flatMap(({ linesToServe }) => linesToServe));
+    const others = this.lines.next(LINES_MAX, served);
+    return others.lines.length > 0 || served.size === 0 ? others : this.lines.next(LINES_MAX, new Set());
+  }
+
+  async #claim(targets: ClaimTargets): Promise<void> {
+    const { clock, inFlight, log, areClaimsApart, onStopped } = this.#deps;
+    const { due, linesToServe } = targets;
+    const usable = due ? Infinity : linesToServe.reduce((sum, line) => sum + inFlight.roomOf(line), 0);
+    const offer = inFlight.offer(Math.min(areClaimsApart ? CLAIM_MAX_APART : CLAIM_MAX, usable), linesToServe);
+    const claim: ClaimUnderWay = {
+      linesToServe,
+      offer,
+      askedAtMs: clock.elapsedMs,
+      isStrict: this.#claims.size > 0,
+      heard: { dueAtMs: Infinity, waitingLines: new Set() },
+    };
+    this.#claims.add(claim);
+    let pauseMs = 0;
+    let sent: Promise<void> | undefined;
+    try {
+      const answer = await this.#ask(targets, claim);
+      this.#claims.delete(claim);
+      sent = this.#take(answer, claim);
+    } catch (error) {
+      // Nothing was claimed, so the same is due as before.
+      if (!(error instanceof StoreUnavailable)) throw error;
+      log.warn('claim_failed', { reason: error.message });
+      this.#claimsMax = 1;
+      pauseMs = STORE_RETRY_MS;
+    } finally {
+      inFlight.endOffer(offer);
+      this.#claims.delete(claim);
+    }
+    if (sent !== undefined) await sent;
+    if (this.#stopped) onStopped();
+    else if (pauseMs > 0) this.#alarm.setIn(pauseMs);
+    else this.wake();
+  }
+
+  async #ask({ due, ...targets }: ClaimTargets, claim: ClaimUnderWay): Promise<ClaimAnswer> {
+    const { store, numbers, clock, worker } = this.#deps;
+    const { slots, bytes, shares: _, ...rooms } = claim.offer;
+    const firstToken: ClaimToken = await numbers.take(slots);
+    claim.tokens = { first: firstToken, end: firstToken + slots };
+    if (due) this.#lanesFirst = !this.#lanesFirst;
+    const lanesFirst = this.#lanesFirst;
+    const limits = { limit: slots, bytesMax: bytes, isStrict: claim.isStrict, ...rooms };
+    return await store.messages.claim(
+      {
+        worker,
+        firstToken,
+        ...limits,
+        due,
+        ...targets,
+        lanesFirst,
+        hasLines: !this.lines.isEmpty,
+        turns: this.#turns,
+      },
+      clock.nowMs(),
+    );
+  }
+
+  #take(answer: ClaimAnswer, { linesToServe, heard, askedAtMs }: ClaimUnderWay): Promise<void> | undefined {
+    const { clock, begin } = this.#deps;
+    const { claimed, waitingLines, emptied, nextDueAtMs = Infinity, turns = this.#turns ?? { after: 0 } } = answer;
+    this.#nextDueAtMs = Math.min(nextDueAtMs, heard.dueAtMs);
+    const nowMs = clock.nowMs();
+    this.#turns = nextDueAtMs <= nowMs ? turns : undefined;
+    if (answer.isLocked && heard.dueAtMs > nowMs) this.pace.noteLocked();
+    const served = new Set(claimed.map(({ message }) => lineTo(message)));
+    for (const line of emptied) this.lines.delete(line);
+    for (const line of linesToServe) {
+      if (emptied.includes(line)) continue;
+      this.#noteLine(line); // another claim may have found it empty, because this claim took its messages
+      if (served.has(line)) this.lines.moveToEnd(line); // otherwise it keeps its turn
+    }
+    for (const line of waitingLines) this.#noteLine(line);
+    for (const line of heard.waitingLines) this.lines.add(line);
+    const inOrder = leastBehindFirst(claimed);
+    for (const { message } of inOrder) this.lines.noteLag(message.projectId, nowMs - message.notBeforeMs);
+    this.backlog.noteClaim(linesToServe, claimed, clock.elapsedMs);
+    this.#claimsMax = claimed.length >= CLAIM_MANY ? Math.min(this.#claimsMax + 1, CLAIMS_MAX) : 1;
+    return begin(inOrder, askedAtMs);
+  }
+}
