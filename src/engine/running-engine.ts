@@ -331,7 +331,7 @@ export class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
         const retries = successors.map((successor, index) => ({ dlqId: dlqIds[index] ?? '', successor }));
         return store.dead.retryDead({ projectId, retries, nowMs: context.nowMs });
       },
-      (states) => (states === 'missing' ? [] : states.map((state) => ({ state }))),
+      (saved) => (saved === 'missing' ? [] : saved),
     );
     return outcome === 'missing' ? undefined : drafts.map(({ message }) => message.id);
   }

@@ -9,7 +9,7 @@ import type { CellStore, ProjectMoveStore, ProjectStore } from './accounts/store
 import type { AttributeFilter, DeadFilter, LogFilter } from './filters.ts';
 import type { OriginLine } from './lanes/origin-line.ts';
 import type { FlowKeyStore, QueueStore } from './lanes/store.ts';
-import type { Accepted, AcceptedState, Saved } from './messages/accepted.ts';
+import type { Accepted, Saved } from './messages/accepted.ts';
 import type { ClaimAnswer, ClaimRequest } from './messages/claims.ts';
 import type { Minute } from './minutes/minute.ts';
 import type {
@@ -180,9 +180,7 @@ export interface DeadMessageStore {
   /** Returns how many existed. */
   deleteDead(args: InProject & { dlqIds: string[] }): Promise<number>;
   /** Removes the entries and saves their successors in one transaction, or, when one is gone, changes nothing. */
-  retryDead(
-    args: InProjectAt & { retries: { dlqId: string; successor: NewMessage }[] },
-  ): Promise<AcceptedState[] | 'missing'>;
+  retryDead(args: InProjectAt & { retries: { dlqId: string; successor: NewMessage }[] }): Promise<Saved[] | 'missing'>;
 }
 
 /** What the database holds, of all projects. */

@@ -10,7 +10,7 @@ it('a command to a flow-control key is named beside its SQL, where the API asks 
   const naming = files.filter((file) => /\bpinKey\b/.test(readFileSync(`${root}${file}`, 'utf8')));
   expect(naming.toSorted()).toEqual([
     'src/api/flow-control.ts',
-    'src/engine/stores.ts',
+    'src/engine/lanes/store.ts',
     'src/store/operations/lanes/flow-commands.ts',
   ]);
 });

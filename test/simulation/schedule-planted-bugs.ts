@@ -1,5 +1,5 @@
 /** Bugs that schedules have had elsewhere, put between the engine and its store as in `planted-bugs.ts`. */
-import type { AcceptedState } from '../../src/engine/messages/accepted.ts';
+import type { Saved } from '../../src/engine/messages/accepted.ts';
 import { type ScheduleChange, SET_BACK_MS_MAX } from '../../src/engine/schedules/schedules.ts';
 import type { Store } from '../../src/engine/stores.ts';
 import type { UrlGroup } from '../../src/engine/url-groups.ts';
@@ -58,7 +58,7 @@ function forgettingPassed(store: Store): Partial<StoreMethods> {
   };
 }
 
-type Answers = (AcceptedState[] | 'stale')[];
+type Answers = (Saved[] | 'stale')[];
 
 /** The engine is told that its messages were saved as it wished. */
 function movingOnAlone(store: Store): Partial<StoreMethods> {
@@ -69,7 +69,7 @@ function movingOnAlone(store: Store): Partial<StoreMethods> {
         nowMs,
       );
       return answers.map((answer, index) =>
-        answer === 'stale' ? answer : (changes[index]?.messages ?? []).map(({ state }) => state.kind),
+        answer === 'stale' ? answer : (changes[index]?.messages ?? []).map(({ state }) => ({ state: state.kind })),
       );
     },
   };
@@ -101,7 +101,7 @@ function movingOnLater(store: Store): Partial<StoreMethods> {
       for (const change of changes) {
         const accepted = change.messages.length > 0 ? await store.messages.accept(change.messages, nowMs) : [];
         const [moved] = await store.schedules.changeSchedules([{ ...change, messages: [] }], nowMs);
-        const states = accepted.map((each) => (each.kind === 'accepted' ? each.state : 'flow'));
+        const states = accepted.map((each): Saved => (each.kind === 'accepted' ? each : { state: 'flow' }));
         answers.push(moved === 'stale' ? 'stale' : states);
       }
       return answers;

@@ -160,7 +160,7 @@ export class OperatorEvents {
       placed === undefined
         ? 'stale'
         : store.operatorEvents.tellTally({ projectId: options.projectId, tally, message: placed, quietUntilMs, nowMs });
-    await this.#intake?.save([{ message }], save, (state) => (state === 'stale' ? [] : [{ state }]));
+    await this.#intake?.save([{ message }], save, (saved) => (saved === 'stale' ? [] : [saved]));
   }
 }
 

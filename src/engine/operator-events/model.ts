@@ -1,5 +1,5 @@
 /** The words of operator events (docs/operator-events.md): what happens, what is counted of it, and what is told. */
-import type { AcceptedState } from '../messages/accepted.ts';
+import type { Saved } from '../messages/accepted.ts';
 import type { InProjectAt, Message, Millis, NewMessage, ProjectId } from '../model.ts';
 import type { OperatorEventKind } from './kinds.ts';
 
@@ -78,9 +78,7 @@ export interface OperatorEventStore {
    * Saves the message that tells of `tally` and begins to count anew, in one transaction. `stale`, with nothing done:
    * another worker has told of it, or more is counted by now. `projectId`: the operator's.
    */
-  tellTally(
-    args: InProjectAt & { tally: Tally; message: NewMessage; quietUntilMs: Millis },
-  ): Promise<AcceptedState | 'stale'>;
+  tellTally(args: InProjectAt & { tally: Tally; message: NewMessage; quietUntilMs: Millis }): Promise<Saved | 'stale'>;
   /** Begins to count anew, as `tellTally`: the message is saved in another cell. */
   noteTold(args: { tally: Tally; quietUntilMs: Millis }): Promise<void>;
 }

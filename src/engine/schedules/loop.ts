@@ -6,7 +6,7 @@
 import { ApiError } from '../../protocol/errors.ts';
 import { DueLoop } from '../due-loop.ts';
 import { type AcceptContext, type Draft, draftOf } from '../messages/accept.ts';
-import type { AcceptedState, Saved } from '../messages/accepted.ts';
+import type { Saved } from '../messages/accepted.ts';
 import type { Intake } from '../messages/intake.ts';
 import type { PublishCommand } from '../messages/publish-command.ts';
 import type { Millis, NewMessage, ProjectId } from '../model.ts';
@@ -209,9 +209,9 @@ function changesOf(
 }
 
 /** How the messages of each step were saved; `undefined` for those of a schedule that had changed meanwhile. */
-function savedOf(answers: readonly (AcceptedState[] | 'stale')[], steps: readonly Step[]): (Saved | undefined)[] {
+function savedOf(answers: readonly (Saved[] | 'stale')[], steps: readonly Step[]): (Saved | undefined)[] {
   return answers.flatMap((answer, index) =>
-    answer === 'stale' ? (steps[index]?.commands ?? []).map(() => undefined) : answer.map((state) => ({ state })),
+    answer === 'stale' ? (steps[index]?.commands ?? []).map(() => undefined) : answer,
   );
 }
 

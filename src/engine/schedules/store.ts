@@ -1,5 +1,5 @@
 /** What the engine asks of a store about schedules (see `stores.ts`). */
-import type { AcceptedState } from '../messages/accepted.ts';
+import type { Saved } from '../messages/accepted.ts';
 import type { InProject, Millis } from '../model.ts';
 import type { Schedule, ScheduleChange, TriggeredMessage } from './schedules.ts';
 
@@ -28,10 +28,10 @@ export interface ScheduleStore {
     schedulesMax: number,
   ): Promise<'saved' | 'stale' | 'tooMany'>;
   /**
-   * Makes each change and answers the states of its messages. `'stale'`, with nothing of that change done, when the
+   * Makes each change and answers how its messages were saved. `'stale'`, with nothing of that change done, when the
    * schedule is gone or has another version by now. A missing queue is made.
    */
-  changeSchedules(changes: ScheduleChange[], nowMs: Millis): Promise<(AcceptedState[] | 'stale')[]>;
+  changeSchedules(changes: ScheduleChange[], nowMs: Millis): Promise<(Saved[] | 'stale')[]>;
   /** Deleting one that does not exist changes nothing. */
   deleteSchedule(args: InProject & { id: string }): Promise<void>;
   findSchedule(args: InProject & { id: string }): Promise<ScheduleView | undefined>;

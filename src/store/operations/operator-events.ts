@@ -1,12 +1,12 @@
 /** What has happened that the operator is to be told, how much of it is counted, and what is due to be told? */
+import type { Saved } from '../../engine/messages/accepted.ts';
 import type { Millis, ProjectId } from '../../engine/model.ts';
 import type { OperatorEventKind } from '../../engine/operator-events/kinds.ts';
 import type { OperatorEventRules, OperatorFact, Tally } from '../../engine/operator-events/model.ts';
 import { tallied } from '../../engine/operator-events/tally.ts';
 import type { SqlValue, Transaction } from '../driver.ts';
-import type { EntryState } from './lanes/entry.ts';
 import type { WriteContext } from './logs/log-writer.ts';
-import { insertPlain } from './messages/accept.ts';
+import { insertMessages } from './messages/accept.ts';
 import { weightOf } from './messages/new-messages.ts';
 import type { StoredNewMessage } from './messages/rows.ts';
 import { write } from './operation.ts';
@@ -97,11 +97,11 @@ export interface TellArgs {
 /** Saves the message that tells of the tally, and begins to count anew. `stale`, with nothing done: it has changed. */
 export const tellTally = write(
   { class: () => 'accept', weight: ({ message }) => weightOf([message]) },
-  async (context: WriteContext, { tally, message, quietUntilMs, nowMs }: TellArgs): Promise<EntryState | 'stale'> => {
+  async (context: WriteContext, { tally, message, quietUntilMs, nowMs }: TellArgs): Promise<Saved | 'stale'> => {
     if (!(await countAnew(context.tx, tally, quietUntilMs))) return 'stale';
-    const [state] = await insertPlain(context, [message], nowMs);
-    if (state === undefined) throw new Error('the message that tells of an event was not saved');
-    return state;
+    const [saved] = await insertMessages(context, [message], nowMs);
+    if (saved === undefined) throw new Error('the message that tells of an event was not saved');
+    return saved;
   },
 );
 

@@ -58,9 +58,12 @@ export function deadRunsOver(connection: Connection): DeadRunStore {
     async repeatFailureCallback(projectId, dlqId, message, nowMs) {
       const place = placeOf(dlqId);
       if (!place) return 'missing';
-      const args = { projectId, place, message: encodeNewMessage(message), nowMs };
-      const answer = await connection.write('repeatFailureCallback', args);
-      return answer === 'missing' || answer === 'notFailed' ? answer : { state: answer };
+      return connection.write('repeatFailureCallback', {
+        projectId,
+        place,
+        message: encodeNewMessage(message),
+        nowMs,
+      });
     },
 
     async cancelFailureCallback(projectId, dlqId, nowMs) {

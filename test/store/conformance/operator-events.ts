@@ -78,7 +78,7 @@ export function operatorEventsConformance(open: OpenStore): void {
 
   it('saves the message that tells, marked, and begins to count anew', async () => {
     await note(fact(T0));
-    expect(await tell(await toldOnce())).toBe('due');
+    expect(await tell(await toldOnce())).toEqual({ state: 'due' });
     const { claimed } = await world().claim();
     expect(claimed.map(({ message }) => message.settings.isOperatorEvent)).toEqual([true]);
     expect(await gather(T0 + 2 * QUIET_MS)).toEqual({ hasMore: false, due: [], nextAtMs: undefined });
@@ -91,7 +91,7 @@ export function operatorEventsConformance(open: OpenStore): void {
     const tally = await toldOnce();
     expect(await tell(early)).toBe('stale');
     const told = await Promise.all([tell(tally), tell(tally), tell(tally)]);
-    expect(told.toSorted()).toEqual(['due', 'stale', 'stale']);
+    expect(told.filter((answer) => answer !== 'stale')).toEqual([{ state: 'due' }]);
     expect((await world().claim({ limit: 10 })).claimed).toHaveLength(1);
   });
 

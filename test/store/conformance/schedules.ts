@@ -139,7 +139,7 @@ export function schedulesConformance(open: OpenStore): void {
   it('moves a schedule on together with its messages', async () => {
     const before = await save();
     const { change: moved, messages } = trigger(before, 2);
-    expect(await store().schedules.changeSchedules([moved], T0)).toEqual([['due', 'due']]);
+    expect(await store().schedules.changeSchedules([moved], T0)).toEqual([[{ state: 'due' }, { state: 'due' }]]);
     expect((await find('s'))?.state).toEqual(moved.state);
     for (const { message } of messages) {
       expect(await world().find(message)).toEqual(message);
@@ -191,7 +191,7 @@ export function schedulesConformance(open: OpenStore): void {
   it('makes only the first of two changes that one command has for a schedule', async () => {
     const before = await save();
     expect(await store().schedules.changeSchedules([trigger(before).change, trigger(before).change], T0)).toEqual([
-      ['due'],
+      [{ state: 'due' }],
       'stale',
     ]);
   });
@@ -270,7 +270,7 @@ export function schedulesConformance(open: OpenStore): void {
       ...change(before, { lastTrigger: lastOf(messages) }, messages),
       fromVersion: first.state.version,
     };
-    expect(await store().schedules.changeSchedules([second], T0)).toEqual([messages.map(() => 'claimed')]);
+    expect(await store().schedules.changeSchedules([second], T0)).toEqual([messages.map(() => ({ state: 'claimed' }))]);
     const day = 86_400_000; // the entries of a day may go together
     const ends = [delivered(T0 + day), buried(T0 + day), undefined, delivered(T0 + 2 * day)];
     for (const [index, end] of ends.entries()) {

@@ -50,6 +50,12 @@ export class Entry {
     return (await this.#queues.create(projectId, queueName, queuesMax, this.#nowMs)) !== undefined;
   }
 
+  /** Loads the queues that `messages` name, and makes those that are missing, however many the project has. */
+  async makeQueues(messages: readonly StoredNewMessage[]): Promise<void> {
+    await this.loadQueues(messages);
+    for (const message of messages) await this.hasQueue(message, 0);
+  }
+
   /** Saves `messages` in a few statements and says where each of them stands. Their queues must be loaded. */
   async insert(messages: readonly StoredNewMessage[]): Promise<EntryState[]> {
     if (messages.length === 0) return [];

@@ -110,8 +110,7 @@ export async function insertMessages(
     await journals.keepForLog(message);
   }
   const saved = [...places.keys()];
-  await entry.loadQueues(saved);
-  for (const message of saved) await entry.hasQueue(message, 0);
+  await entry.makeQueues(saved);
   await journals?.save();
   const states = new Map((await entry.insert(saved)).map((state, index) => [saved[index], state]));
   return messages.map((message) => {
@@ -120,18 +119,6 @@ export async function insertMessages(
     const messageId = taken.get(message);
     return messageId === undefined ? { state: 'dropped' } : { state: 'dropped', messageId };
   });
-}
-
-/** Like `insertMessages`, for messages that belong to no run. */
-export async function insertPlain(
-  context: WriteContext,
-  messages: readonly StoredNewMessage[],
-  nowMs: number,
-): Promise<EntryState[]> {
-  const entry = new Entry(context, nowMs);
-  await entry.loadQueues(messages);
-  for (const message of messages) await entry.hasQueue(message, 0);
-  return entry.insert(messages);
 }
 
 /** A step of a run, a run that another has invoked, or the second phase of a trigger. */

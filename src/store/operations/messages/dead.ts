@@ -1,15 +1,16 @@
 /** What lies in the DLQ, and how does it leave (contract M 17)? */
+
 import type { AttributeFilter } from '../../../engine/filters.ts';
+import type { Saved } from '../../../engine/messages/accepted.ts';
 import type { MessageId, MessageKey, ProjectId } from '../../../engine/model.ts';
 import type { Queries, SqlParam, Transaction } from '../../driver.ts';
 import { also, contentConditions } from '../filter.ts';
-import type { EntryState } from '../lanes/entry.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { longRead, read, write } from '../operation.ts';
 import { contentsOf, cutByBytes, cutPage, type PageRows, type Position, type Slice, sliceSql } from '../page.ts';
 import { dropUnreferencedContents } from '../retention.ts';
 import { DEAD, pageOfWindow } from '../windows.ts';
-import { insertPlain } from './accept.ts';
+import { insertMessages } from './accept.ts';
 import { weightOf } from './new-messages.ts';
 import type { ContentRow, DeadLetterRow, StoredNewMessage } from './rows.ts';
 
@@ -146,7 +147,7 @@ export interface RetryDeadArgs {
 /** Where each retried message stands; `missing`: an entry is gone, and nothing was done. */
 export const retryDead = write(
   { weight: ({ retries }) => weightOf(retries.map(({ successor }) => successor)) },
-  async (context: WriteContext, args: RetryDeadArgs): Promise<EntryState[] | 'missing'> => {
+  async (context: WriteContext, args: RetryDeadArgs): Promise<Saved[] | 'missing'> => {
     const keys = await existing(
       context.tx,
       args.projectId,
@@ -154,7 +155,7 @@ export const retryDead = write(
     );
     if (keys.length < args.retries.length) return 'missing';
     await removeDead(context.tx, keys);
-    return insertPlain(
+    return insertMessages(
       context,
       args.retries.map(({ successor }) => successor),
       args.nowMs,

@@ -1,9 +1,9 @@
 /** Sends a failure callback again, and cancels one (contract W 13.3, 21.5). */
+import type { Saved } from '../../../engine/messages/accepted.ts';
 import type { ProjectId } from '../../../engine/model.ts';
 import type { Transaction } from '../../driver.ts';
-import type { EntryState } from '../lanes/entry.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
-import { insertPlain } from '../messages/accept.ts';
+import { insertMessages } from '../messages/accept.ts';
 import { cancelAtOnce, mark } from '../messages/cancel.ts';
 import { MESSAGE_AT } from '../messages/columns.ts';
 import type { StoredNewMessage } from '../messages/rows.ts';
@@ -36,7 +36,7 @@ export const repeatFailureCallback = write(
   async (
     context: WriteContext,
     args: FailureCallbackArgs & { message: StoredNewMessage },
-  ): Promise<EntryState | 'missing' | 'notFailed'> => {
+  ): Promise<Saved | 'missing' | 'notFailed'> => {
     const { tx } = context;
     const told = await toldOf(tx, args);
     if (!told) return 'missing';
@@ -46,9 +46,9 @@ export const repeatFailureCallback = write(
       FAILURE_STATE.inProgress,
       told.run_key,
     ]);
-    const [state] = await insertPlain(context, [args.message], args.nowMs);
-    if (state === undefined) throw new Error('a failure callback was not saved');
-    return state;
+    const [saved] = await insertMessages(context, [args.message], args.nowMs);
+    if (saved === undefined) throw new Error('a failure callback was not saved');
+    return saved;
   },
 );
 

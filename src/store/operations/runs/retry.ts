@@ -62,8 +62,7 @@ export const retryRun = write(
     for (const child of children) places.set(child, journals.append(child));
     for (const { key, childKey } of args.invocations) journals.awaitEnd(childKey, { key, parentKey: runKey });
     const entry = new Entry(context, nowMs);
-    await entry.loadQueues(messages);
-    for (const message of messages) await entry.hasQueue(message, 0);
+    await entry.makeQueues(messages);
     await journals.save();
     const states = await entry.insert(messages);
     const saved = states.map((state, index) => savedAt(state, places.get(messages[index] as StoredNewMessage)));

@@ -1,10 +1,10 @@
 /** Which schedules are there, which are due, and how does one move on together with the messages of its triggers? */
+import type { Saved } from '../../../engine/messages/accepted.ts';
 import type { ProjectId } from '../../../engine/model.ts';
 import type { Queries, SqlValue, Transaction } from '../../driver.ts';
 import { leavingOut, projectsMoving } from '../fence.ts';
-import type { EntryState } from '../lanes/entry.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
-import { insertPlain } from '../messages/accept.ts';
+import { insertMessages } from '../messages/accept.ts';
 import { bytesOf, weightOf } from '../messages/new-messages.ts';
 import { codeOfLogState } from '../messages/rows.ts';
 import { longRead, read, write } from '../operation.ts';
@@ -78,7 +78,7 @@ export const changeSchedules = write(
     },
     touches: ({ changes }) => ({ schedules: changes.map(({ key }) => key) }),
   },
-  async (context: WriteContext, { changes, nowMs }: ChangeSchedulesArgs): Promise<(EntryState[] | 'stale')[]> => {
+  async (context: WriteContext, { changes, nowMs }: ChangeSchedulesArgs): Promise<(Saved[] | 'stale')[]> => {
     const rows = await context.tx.query<{ key: number; version: number }>(
       'select key, version from schedules where key in (??) order by key for update',
       [changes.map(({ key }) => key)],
@@ -95,7 +95,7 @@ export const changeSchedules = write(
       const facts = saved.flatMap(({ fact }) => fact ?? []);
       if (facts.length > 0) await insertFacts(context.tx, facts);
     }
-    const states = await insertPlain(
+    const entered = await insertMessages(
       context,
       saved.flatMap(({ messages }) => messages),
       nowMs,
@@ -105,7 +105,7 @@ export const changeSchedules = write(
     return changes.map((change) => {
       if (!isSaved.has(change)) return 'stale';
       taken += change.messages.length;
-      return states.slice(taken - change.messages.length, taken);
+      return entered.slice(taken - change.messages.length, taken);
     });
   },
 );
