@@ -161,6 +161,7 @@ class Edge {
     const readmit = (): Promise<number> => this.#readmit(request, match, projectId);
     const runKey = claim ? claim.runKey : undefined;
     const { body, hangUp, ignored } = rest;
+    body.countFor(projectId);
     const call: Call = {
       projectId,
       scope,

@@ -30,6 +30,7 @@ export function checkpointRoutes(services: Services): Route[] {
     const authorization = headerOf(rawHeaders, 'authorization');
     const caller = claimOfCaller(accounts, authorization);
     if (!caller) throw unauthenticated();
+    body.countFor(caller.projectId);
     const bytes = await body.read({
       bytesMax: limits.batchBytesMax,
       setting: 'batch_bytes_max',

@@ -18,6 +18,7 @@ export function hookRoutes({ engine, accounts, limits }: Services): Route[] {
     if (projectId === undefined || !isName(eventId)) throw noSuchHook();
     // This route needs no token, so only a call for an active run may fill memory with a body.
     if (!(await engine.findActiveRun(projectId, runId))) throw noSuchHook();
+    body.countFor(projectId);
     const header = headerMapFromRaw(rawHeaders);
     const event = hookEvent({ ...calledUrl(), method, header, body: await body.read(bodyLimit) });
     // One call ends one wait; other waits of the run need other calls.

@@ -3,6 +3,7 @@
  * within the memory budget of all requests.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { ProjectId } from '../engine/model.ts';
 import type { Slices } from '../engine/slices.ts';
 import { ApiError } from '../protocol/errors.ts';
 import type { BodyBudget } from './body-budget.ts';
@@ -38,7 +39,7 @@ const EMPTY: Bytes = new Uint8Array(0);
  */
 type Bytes = Uint8Array<ArrayBuffer>;
 
-/** Size of a new block for a body of unknown length: as many bytes as are there already, within these bounds. */
+/** Size of a new block: as many bytes as have arrived, within these bounds. So memory follows bytes that were sent. */
 const BLOCK_BYTES = { min: 4096, max: 1024 * 1024 };
 
 interface Block {
@@ -52,6 +53,8 @@ export class RequestBody {
   readonly #response: ServerResponse;
   readonly #budget: BodyBudget;
   readonly #slices: () => Slices;
+  /** 0: no project is known. */
+  #projectId: ProjectId = 0;
   #bytesTaken = 0;
 
   constructor(request: IncomingMessage, response: ServerResponse, budget: BodyBudget, slices: () => Slices) {
@@ -61,9 +64,15 @@ export class RequestBody {
     this.#slices = slices;
   }
 
+  /** Whose share of the budget the body takes. Call it before `read`. */
+  countFor(projectId: ProjectId): void {
+    this.#projectId = projectId;
+  }
+
   /**
    * The whole body. Throws `ApiError` 413 above `limit`: at once when `Content-Length` says so, else as soon as the
-   * limit is passed. Throws 503 when the budget is used up, and `CallerGone`.
+   * limit is passed. Throws 503 in the same way when the budget has no room, and `CallerGone`. Memory is taken only as
+   * bytes arrive: otherwise a caller could hold it by declaring a length.
    */
   read(limit: BodyLimit): Promise<Bytes> {
     const { headers } = this.#request;
@@ -73,7 +82,7 @@ export class RequestBody {
     if (declaredBytes !== undefined) {
       if (declaredBytes > limit.bytesMax) return Promise.reject(bodyTooLarge(limit));
       if (declaredBytes === 0) return Promise.resolve(EMPTY);
-      const refused = this.#tryTake(declaredBytes * (limit.memoryPerByte ?? 1));
+      const refused = this.#refusalOf(declaredBytes * (limit.memoryPerByte ?? 1));
       if (refused) return Promise.reject(refused);
     }
     // The client is told to continue only here, so that it never sends a refused body.
@@ -83,7 +92,7 @@ export class RequestBody {
 
   /** Gives the memory back to the budget. Call it when the bytes are no longer needed; a second call does nothing. */
   release(): void {
-    this.#budget.giveBack(this.#bytesTaken);
+    this.#budget.giveBack(this.#projectId, this.#bytesTaken);
     this.#bytesTaken = 0;
   }
 
@@ -94,33 +103,36 @@ export class RequestBody {
   #collect(limit: BodyLimit, declaredBytes: number | undefined): Promise<Bytes> {
     const request = this.#request;
     const { bytesMax, memoryPerByte = 1 } = limit;
+    // No block goes beyond it.
+    const lengthMax = declaredBytes ?? bytesMax;
     return new Promise((resolve, reject) => {
       // The client left while something else was awaited: `close` has already been emitted, and no event would follow.
       if (request.destroyed) {
         reject(new CallerGone());
         return;
       }
-      let block: Block = { bytes: Buffer.allocUnsafeSlow(declaredBytes ?? 0), length: 0 };
-      const blocks = [block];
+      let block: Block = { bytes: Buffer.alloc(0), length: 0 };
+      const blocks: Block[] = [];
       let length = 0;
       const stop = (): void => {
         request.off('data', onData);
         request.off('end', onEnd);
         request.off('close', onClose);
       };
-      /** Adds an empty block, or returns the refusal. */
-      const addBlock = (): ApiError | undefined => {
+      /** Adds an empty block for `arrived` bytes or some of them, or returns the refusal. */
+      const addBlock = (arrived: number): ApiError | undefined => {
         if (length >= bytesMax) return bodyTooLarge(limit);
-        const size = Math.min(Math.max(length, BLOCK_BYTES.min), BLOCK_BYTES.max, bytesMax - length);
-        const refused = this.#tryTake(size * memoryPerByte);
+        const size = Math.min(Math.max(length, arrived, BLOCK_BYTES.min), BLOCK_BYTES.max, lengthMax - length);
+        const refused = this.#refusalOf(size * memoryPerByte);
         if (refused !== undefined) return refused;
+        this.#take(size * memoryPerByte);
         block = { bytes: Buffer.allocUnsafeSlow(size), length: 0 };
         blocks.push(block);
         return undefined;
       };
       const onData = (chunk: Buffer): void => {
         for (let at = 0; at < chunk.length; ) {
-          const refused = block.length === block.bytes.length ? addBlock() : undefined;
+          const refused = block.length === block.bytes.length ? addBlock(chunk.length - at) : undefined;
           if (refused !== undefined) {
             stop();
             request.pause();
@@ -148,13 +160,15 @@ export class RequestBody {
     });
   }
 
-  /** The refusal when there is no room. */
-  #tryTake(bytes: number): ApiError | undefined {
-    if (!this.#budget.tryTake(bytes)) {
-      return new ApiError('unavailable', 'too many request bodies are in memory, try again shortly');
-    }
+  /** The refusal when there is no room for `bytes` more. */
+  #refusalOf(bytes: number): ApiError | undefined {
+    if (this.#budget.hasRoom(this.#projectId, bytes, this.#bytesTaken)) return undefined;
+    return new ApiError('unavailable', 'too many request bodies are in memory, try again shortly');
+  }
+
+  #take(bytes: number): void {
+    this.#budget.take(this.#projectId, bytes);
     this.#bytesTaken += bytes;
-    return undefined;
   }
 }
 
@@ -168,6 +182,8 @@ async function joined(blocks: Block[], slices: Slices): Promise<Bytes> {
   let at = 0;
   for (let block = blocks.shift(); block; block = blocks.shift()) {
     at += block.bytes.copy(whole, at, 0, block.length);
+    // Frees the block now: until garbage is collected, the body would be in memory twice.
+    block.bytes.buffer.transfer(0);
     if (slices.isOver) await slices.next();
   }
   return whole;

@@ -40,7 +40,8 @@ export const SETTINGS = {
     default: 256 * MIB,
     min: MIB,
     max: 64 * GIB,
-    meaning: 'Request bodies held in memory at a time; requests beyond it are answered 503.',
+    meaning:
+      'Request bodies held in memory at a time, of one project up to seven eighths of it; requests beyond it are answered 503. JSON counts twice.',
   },
   headerBytesMax: {
     group: 'Requests',

@@ -1,19 +1,50 @@
 import { expect, it } from 'vitest';
 import { BodyBudget } from '../../src/api/body-budget.ts';
+import { JSON_MEMORY_PER_BYTE } from '../../src/api/json-body.ts';
+import { SETTINGS } from '../../src/config/table.ts';
 
-it('takes up to its limit and gives back', () => {
-  const budget = new BodyBudget(100);
-  expect([budget.tryTake(60), budget.tryTake(41), budget.tryTake(40), budget.bytesUsed]).toEqual([
-    true,
-    false,
-    true,
-    100,
-  ]);
-  budget.giveBack(60);
-  expect([budget.tryTake(61), budget.tryTake(60)]).toEqual([false, true]);
+/** Takes pieces for the project, as long as there is room; returns how much. */
+function takeAll(budget: BodyBudget, projectId: number, piece = 1): number {
+  let taken = 0;
+  while (budget.hasRoom(projectId, piece, taken) && taken < 1_000) {
+    budget.take(projectId, piece);
+    taken += piece;
+  }
+  return taken;
+}
+
+it('gives one project seven eighths, and to others most of the rest', () => {
+  const budget = new BodyBudget(800);
+  budget.take(1, 1);
+  expect([takeAll(budget, 1), takeAll(budget, 2), takeAll(budget, 3)]).toEqual([699, 88, 11]);
+});
+
+it('gives two projects the same, once the first has given back what it had more', () => {
+  const budget = new BodyBudget(750);
+  for (const projectId of [1, 2]) budget.take(projectId, 1);
+  for (let turn = 0; turn < 750; turn += 1) {
+    for (const projectId of [1, 2]) if (budget.hasRoom(projectId, 1)) budget.take(projectId, 1);
+  }
+  expect(budget.bytesUsed).toBe(700);
+});
+
+it('has room again for what was given back', () => {
+  const budget = new BodyBudget(800);
+  budget.take(1, 700);
+  expect(budget.hasRoom(1, 10)).toBe(false);
+  budget.giveBack(1, 100);
+  expect(budget.hasRoom(1, 80)).toBe(true);
 });
 
 it('always has room for one body, so that a limit below a message does not refuse everything for ever', () => {
   const budget = new BodyBudget(10);
-  expect([budget.tryTake(50), budget.tryTake(1)]).toEqual([true, false]);
+  expect(budget.hasRoom(1, 50)).toBe(true);
+  budget.take(1, 50);
+  expect([budget.hasRoom(1, 50, 50), budget.hasRoom(1, 1)]).toEqual([true, false]);
+});
+
+it('has room for the largest batch by default, while others send little', () => {
+  const budget = new BodyBudget(SETTINGS.requestMemoryBytesMax.default);
+  budget.take(2, 16 * 1024 * 1024);
+  expect(budget.hasRoom(1, SETTINGS.batchBytesMax.default * JSON_MEMORY_PER_BYTE)).toBe(true);
 });

@@ -1,7 +1,10 @@
 /** What only bytes on a socket can say: odd targets, odd framing, slow and oversize requests (contract M 1.1). */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { IncomingMessage } from 'node:http';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { mintCheckpointToken } from '../../src/protocol/workflow/checkpoints.ts';
+import { eventually } from '../support/eventually.ts';
 import { exchange, parseAnswer, RawConnection } from './support/raw-http.ts';
-import { LIMITS, openWorld, TOKEN, type World } from './support/world.ts';
+import { LIMITS, OTHER_TOKEN, openWorld, TOKEN, type World } from './support/world.ts';
 
 let world: World;
 let port: number;
@@ -234,21 +237,80 @@ describe('what is not a proper request', () => {
   });
 });
 
-it('answers 503 with Retry-After when too many bodies are in memory', async () => {
-  const tight = await openWorld({ limits: { ...LIMITS, requestMemoryBytesMax: 50_000 } });
-  const { port: tightPort } = await tight.listen();
-  const holder = new RawConnection(tightPort);
-  const head = `POST /v2/publish/https://slow.example/ HTTP/1.1\r\n${HEAD}`;
-  holder.send(`${head}${CLOSE}Content-Length: 40000\r\nExpect: 100-continue\r\n\r\n`);
-  await holder.until((received) => received.includes('100 Continue'));
-  const second = await exchange(tightPort, `${head}${CLOSE}Content-Length: 20000\r\n\r\n${'x'.repeat(20_000)}`);
-  expect([second.status, /retry-after: 1/i.test(second.headers)]).toEqual([503, true]);
-  holder.send('x'.repeat(40_000));
-  await holder.closed;
-  expect(holder.received).toContain('HTTP/1.1 200 OK');
-  const third = await exchange(tightPort, `${head}${CLOSE}Content-Length: 20000\r\n\r\n${'x'.repeat(20_000)}`);
-  expect(third.status).toBe(200);
-  await tight.close();
+describe('the memory for bodies', () => {
+  const PUBLISH = '/v2/publish/https://slow.example/';
+  /** The token of a call that a run of the first project was delivered with. */
+  const CHECKPOINT_TOKEN = mintCheckpointToken({ projectId: 1, runKey: 1, key: 1, claimToken: 1, worker: 0 }, 'sig_1');
+  const headOf = (token: string, more: string, target = PUBLISH): string =>
+    `POST ${target} HTTP/1.1\r\nHost: waypost\r\nAuthorization: Bearer ${token}\r\n${CLOSE}${more}\r\n`;
+  const publishOf = (token: string, bytes: number): string =>
+    `${headOf(token, `Content-Length: ${bytes}\r\n`)}${'x'.repeat(bytes)}`;
+  let tight: World;
+  let tightPort: number;
+  let holders: RawConnection[];
+
+  beforeEach(async () => {
+    tight = await openWorld({ limits: { ...LIMITS, requestMemoryBytesMax: 50_000 } });
+    tightPort = (await tight.listen()).port;
+    holders = [];
+  });
+  afterEach(async () => {
+    for (const holder of holders) holder.destroy();
+    await Promise.all(holders.map(({ closed }) => closed));
+    await tight.close();
+  });
+
+  /** Begins a request and sends part of its body; resolves when the server has that part. */
+  async function hold(
+    declaredBytes: number,
+    sentBytes: number,
+    { token = TOKEN, target = PUBLISH } = {},
+  ): Promise<RawConnection> {
+    const begun = new Promise<IncomingMessage>((resolve) => tight.app.server.once('request', resolve));
+    const holder = new RawConnection(tightPort);
+    holders.push(holder);
+    holder.send(headOf(token, `Content-Length: ${declaredBytes}\r\nExpect: 100-continue\r\n`, target));
+    const { socket } = await begun;
+    await holder.until((received) => received.includes('100 Continue'));
+    const headBytes = socket.bytesRead;
+    holder.send('x'.repeat(sentBytes));
+    await eventually('the part of the body', () => socket.bytesRead === headBytes + sentBytes);
+    return holder;
+  }
+
+  it('is refused with 503 and Retry-After while others have it', async () => {
+    const holder = await hold(40_000, 36_000);
+    const second = await exchange(tightPort, publishOf(TOKEN, 20_000));
+    expect([second.status, /retry-after: 1/i.test(second.headers)]).toEqual([503, true]);
+    holder.send('x'.repeat(4_000));
+    await holder.closed;
+    expect(holder.received).toContain('HTTP/1.1 200 OK');
+    expect((await exchange(tightPort, publishOf(TOKEN, 20_000))).status).toBe(200);
+  });
+
+  it('is not held by a body that is only declared', async () => {
+    await hold(25_000, 1);
+    await hold(25_000, 1);
+    expect((await exchange(tightPort, publishOf(OTHER_TOKEN, 25_000))).status).toBe(200);
+  });
+
+  it('is left to other projects in part, however much one sends without an end', async () => {
+    for (let nth = 0; nth < 4; nth += 1) await hold(10_000, 9_999);
+    const fifth = await exchange(tightPort, publishOf(TOKEN, 10_000));
+    const other = await exchange(tightPort, publishOf(OTHER_TOKEN, 5_000));
+    expect([fifth.status, other.status]).toEqual([503, 200]);
+  });
+
+  it.each([
+    ['a webhook', 40_000, { target: '/v2/workflows/hooks/first/wfr_a/e', token: 'nobody' }],
+    ['a checkpoint', 20_000, { target: '/v2/waypost/checkpoints', token: CHECKPOINT_TOKEN }], // JSON counts twice
+  ])('is of the share of the project whose run %s is for', async (_name, bytes, how) => {
+    tight.engine.findActiveRun = async () => ({}) as never;
+    await hold(bytes + 1, bytes, how);
+    const own = await exchange(tightPort, publishOf(TOKEN, 5_000));
+    const other = await exchange(tightPort, publishOf(OTHER_TOKEN, 5_000));
+    expect([own.status, other.status]).toEqual([503, 200]);
+  });
 });
 
 it('bears a caller that leaves before its answer', async () => {

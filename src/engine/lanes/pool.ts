@@ -118,7 +118,7 @@ export class Pool {
 }
 
 /** How much a project that uses `used` may take of `free`, until it has seven times what is then left free. */
-function untilThreshold(free: number, used: number): number {
+export function untilThreshold(free: number, used: number): number {
   return Math.max(0, Math.ceil((TIMES_FREE * free - used) / (TIMES_FREE + 1)));
 }
 
