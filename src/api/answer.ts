@@ -15,6 +15,8 @@ export interface Answer {
   headers?: Readonly<Record<string, string>>;
   /** Called when the answer has left memory: it was sent, or the client has gone. */
   sent?: () => void;
+  /** When it aborts, the client has been too slow: the connection is closed in the middle of the answer. */
+  cutOff?: AbortSignal;
 }
 
 export interface AnswerStream {

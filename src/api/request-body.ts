@@ -6,7 +6,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ProjectId } from '../engine/model.ts';
 import type { Slices } from '../engine/slices.ts';
 import { ApiError } from '../protocol/errors.ts';
-import type { BodyBudget } from './body-budget.ts';
+import type { MemoryBudget } from './memory-budget.ts';
 
 /** The largest body that `read` accepts, and the setting that a refusal names. */
 export interface BodyLimit {
@@ -51,13 +51,13 @@ interface Block {
 export class RequestBody {
   readonly #request: IncomingMessage;
   readonly #response: ServerResponse;
-  readonly #budget: BodyBudget;
+  readonly #budget: MemoryBudget;
   readonly #slices: () => Slices;
   /** 0: no project is known. */
   #projectId: ProjectId = 0;
   #bytesTaken = 0;
 
-  constructor(request: IncomingMessage, response: ServerResponse, budget: BodyBudget, slices: () => Slices) {
+  constructor(request: IncomingMessage, response: ServerResponse, budget: MemoryBudget, slices: () => Slices) {
     this.#request = request;
     this.#response = response;
     this.#budget = budget;

@@ -23,10 +23,13 @@ const STALLED_MS = 5 * 60_000;
 
 /** Writes `given` as the whole answer. The connection stays open unless too much of the request is unread. */
 export function respond({ request, response, connection }: Exchange, given: Answer, clock: Clock): void {
-  const { status, json, content, stream, headers, sent } = given;
+  const { status, json, content, stream, headers, sent, cutOff } = given;
   if (stream) return beginStream({ request, response, connection }, given, stream);
   if (sent && response.closed) sent();
   else if (sent) response.once('close', sent);
+  // Not `response.destroy()`: an answer that stands behind another one would stay in memory.
+  if (cutOff?.aborted) request.socket.destroy();
+  else cutOff?.addEventListener('abort', () => request.socket.destroy());
   const { type, body } = content ?? { type: 'application/json', body: json };
   const isLeft = isBodyLeft(request) || (status === 401 && hasBody(request));
   if (isLeft) connection.end();

@@ -21,26 +21,27 @@ const JOURNALS_BYTES_MAX = 64 * 1024 * 1024;
 
 const CANCEL = flag('cancel', 'false: the run has returned, and the body of the request is its result.', true);
 
-export function runRoutes({ engine, limits }: Services): Route[] {
-  const turns = new AnswerTurns(JOURNALS_BYTES_MAX);
+export function runRoutes({ engine, limits, clock }: Services): Route[] {
+  const turns = new AnswerTurns(JOURNALS_BYTES_MAX, clock);
 
   /**
    * Answers an endpoint whose delivery would have been too large (contract W 8.3), with all of a parallel group at
    * once.
    */
-  async function getJournal({ projectId, id, scope, runKey }: Call): Promise<Answer> {
+  async function getJournal({ projectId, id, scope, runKey, hangUp }: Call): Promise<Answer> {
     // The run's endpoint needs the unredacted bodies. Its token is a full one, since it also ends the run with it.
     // Tokens that may only read do not get the bodies (contract W 16.3). The token of a delivery is good for its run alone.
     if (scope !== 'full' && runKey === undefined && (await engine.findActiveRun(projectId, id))?.hidesBodies)
       authorizeFully(scope);
-    const giveBack = await turns.take((await engine.storeOf(projectId).runs.journalBytes({ id })) ?? 0);
+    const bytes = (await engine.storeOf(projectId).runs.journalBytes({ id })) ?? 0;
+    const { cutOff, end: sent } = await turns.take(projectId, bytes, hangUp());
     try {
       const entries = await engine.readJournal(projectId, id, runKey);
       if (!entries) throw notActive(id);
       // Base64 and ids are plain ASCII.
-      return { status: 200, json: joinEntries(entries.map(encodeEntry)).toString('latin1'), sent: giveBack };
+      return { status: 200, json: joinEntries(entries.map(encodeEntry)).toString('latin1'), sent, cutOff };
     } catch (error) {
-      giveBack();
+      sent();
       throw error;
     }
   }

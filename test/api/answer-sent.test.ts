@@ -1,7 +1,7 @@
-/** When is an answer said to be out of memory? */
+/** When is an answer said to be out of memory, and when is its client cut off? */
 import { once } from 'node:events';
 import { createServer, get, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, connect } from 'node:net';
 import { afterEach, expect, it } from 'vitest';
 import { Connection } from '../../src/api/connections.ts';
 import { respond } from '../../src/api/respond.ts';
@@ -11,14 +11,18 @@ let server: Server | undefined;
 afterEach(() => server?.close());
 
 /** A server that answers with `bytes` bytes once `begin` resolves; `sent` resolves when they are out of memory. */
-async function serving(bytes: number, begin: (response: ServerResponse) => Promise<unknown>) {
+async function serving(
+  bytes: number,
+  begin: (response: ServerResponse) => Promise<unknown>,
+  cutOff = new AbortController().signal,
+) {
   const { promise: sent, resolve } = Promise.withResolvers<void>();
   server = createServer(async (request, response) => {
     await begin(response);
     const connection = new Connection(request.socket);
     respond(
       { request, response, connection },
-      { status: 200, json: 'x'.repeat(bytes), sent: resolve },
+      { status: 200, json: 'x'.repeat(bytes), sent: resolve, cutOff },
       new SimulatedClock(),
     );
   });
@@ -53,5 +57,45 @@ it('at once when its caller had gone before', async () => {
   const { url, sent } = await serving(10, (response) => once(response, 'close'));
   const request = get(url).on('error', () => {});
   server?.once('request', () => request.destroy());
+  await sent;
+});
+
+it('when its client is cut off for reading too slowly', async () => {
+  const cutOff = new AbortController();
+  const { url, sent } = await serving(32 * 1024 * 1024, async () => {}, cutOff.signal);
+  const [answer] = (await once(get(url), 'response')) as [IncomingMessage];
+  const failed = once(answer, 'error');
+  cutOff.abort();
+  await sent;
+  answer.resume();
+  expect((await failed)[0]).toMatchObject({ code: 'ECONNRESET' });
+});
+
+it('when its client was to be cut off before the answer was made', async () => {
+  const { url, sent } = await serving(32 * 1024 * 1024, async () => {}, AbortSignal.abort());
+  get(url)
+    .on('response', (answer) => answer.on('error', () => {}))
+    .on('error', () => {});
+  await sent;
+});
+
+it('when its client is cut off while it stands behind an answer of another kind', async () => {
+  const cutOff = new AbortController();
+  const { promise: sent, resolve } = Promise.withResolvers<void>();
+  const { promise: isClosed, resolve: tell } = Promise.withResolvers<boolean>();
+  const json = 'x'.repeat(32 * 1024 * 1024);
+  server = createServer((request, response) => {
+    const isSecond = request.url === '/second';
+    const given = { status: 200, json, ...(isSecond && { sent: resolve, cutOff: cutOff.signal }) };
+    respond({ request, response, connection: new Connection(request.socket) }, given, new SimulatedClock());
+    if (!isSecond) return;
+    cutOff.abort();
+    tell(request.socket.destroyed);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const client = connect((server.address() as AddressInfo).port, '127.0.0.1').on('error', () => {});
+  client.write('GET /first HTTP/1.1\r\nHost: h\r\n\r\nGET /second HTTP/1.1\r\nHost: h\r\n\r\n');
+  expect(await isClosed).toBe(true);
   await sent;
 });

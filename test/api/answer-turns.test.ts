@@ -1,33 +1,130 @@
 import { expect, it } from 'vitest';
-import { AnswerTurns } from '../../src/api/answer-turns.ts';
+import { AnswerTurns, type Turn } from '../../src/api/answer-turns.ts';
+import { CallerGone } from '../../src/api/request-body.ts';
+import { SimulatedClock } from '../support/simulated-clock.ts';
 
-/** Takes `sizes` in order; `begun` has those that have their turn, and `end` ends one of them. */
-function taking(sizes: number[]) {
-  const turns = new AnswerTurns(100);
-  const ends = new Map<number, () => void>();
-  for (const size of sizes) void turns.take(size).then((giveBack) => ends.set(size, giveBack));
-  const end = (size: number): void => ends.get(size)?.();
-  const begun = async (): Promise<number[]> => {
-    await new Promise(setImmediate);
-    return [...ends.keys()];
+const SLOW = 1;
+const OTHER = 2;
+const THIRD = 3;
+
+/** Room for 800 bytes; a project alone may have 700. */
+function open() {
+  const clock = new SimulatedClock();
+  const turns = new AnswerTurns(800, clock);
+  const begun = new Map<string, Turn>();
+  const hangUps = new Map<string, AbortController>();
+  return {
+    clock,
+    /** Asks for room for an answer, whose client then does nothing until the test says so. */
+    ask(name: string, projectId: number, bytes: number): Promise<void> {
+      const hangUp = new AbortController();
+      hangUps.set(name, hangUp);
+      return turns.take(projectId, bytes, hangUp.signal).then((turn) => {
+        begun.set(name, turn);
+        // As the connection does when it is closed.
+        turn.cutOff.addEventListener('abort', () => turn.end());
+      });
+    },
+    end: (name: string) => begun.get(name)?.end(),
+    hangUp: (name: string) => hangUps.get(name)?.abort(),
+    /** Names of the answers that have had their turn. */
+    begun: async (): Promise<string[]> => {
+      await new Promise(setImmediate);
+      return [...begun.keys()];
+    },
+    isCutOff: (name: string) => begun.get(name)?.cutOff.aborted,
   };
-  return { begun, end };
 }
 
-it('lets as many be in memory together as fit, and the others follow in order', async () => {
-  const { begun, end } = taking([60, 40, 70, 20]);
-  expect(await begun()).toEqual([60, 40]);
-  end(40);
-  expect(await begun()).toEqual([60, 40]); // 70 does not fit, and 20 came after it
-  end(60);
-  expect(await begun()).toEqual([60, 40, 70, 20]);
+it('lets as many be in memory together as fit, and the others of the project follow in order', async () => {
+  const { ask, begun, end } = open();
+  for (const [name, bytes] of Object.entries({ a: 400, b: 300, c: 500, d: 100 })) void ask(name, SLOW, bytes);
+  expect(await begun()).toEqual(['a', 'b']);
+  end('b');
+  expect(await begun()).toEqual(['a', 'b']); // c does not fit, and d came after it
+  end('a');
+  expect(await begun()).toEqual(['a', 'b', 'c', 'd']);
 });
 
 it('lets one that is larger than all there is be in memory alone', async () => {
-  const { begun, end } = taking([10, 500, 20]);
-  expect(await begun()).toEqual([10]);
-  end(10);
-  expect(await begun()).toEqual([10, 500]);
-  end(500);
-  expect(await begun()).toEqual([10, 500, 20]);
+  const { ask, begun, end } = open();
+  for (const [name, bytes] of Object.entries({ a: 10, b: 5_000, c: 20 })) void ask(name, SLOW, bytes);
+  expect(await begun()).toEqual(['a']);
+  end('a');
+  expect(await begun()).toEqual(['a', 'b']);
+  end('b');
+  expect(await begun()).toEqual(['a', 'b', 'c']);
+});
+
+it('lets another project pass one that waits for an answer of its own', async () => {
+  const { ask, begun, clock } = open();
+  void ask('slow', SLOW, 600);
+  void ask('slow too', SLOW, 600);
+  await clock.advanceBy(60_000);
+  void ask('other', OTHER, 100);
+  expect(await begun()).toEqual(['slow', 'other']);
+});
+
+it('gives a project whose turn is over the next one after the others', async () => {
+  const { ask, begun, end } = open();
+  for (const name of ['slow', 'slow too', 'slow again']) void ask(name, SLOW, 600);
+  void ask('other', OTHER, 600);
+  void ask('third', THIRD, 600);
+  for (const name of ['slow', 'other', 'third', 'slow too', 'slow again']) {
+    expect((await begun()).at(-1)).toBe(name);
+    end(name);
+  }
+});
+
+it('cuts off an answer that has had half a minute when another project needs its room', async () => {
+  const { ask, begun, isCutOff, clock } = open();
+  void ask('slow', SLOW, 600);
+  await clock.advanceBy(20_000);
+  void ask('other', OTHER, 600);
+  await clock.advanceBy(9_999);
+  expect([await begun(), isCutOff('slow')]).toEqual([['slow'], false]);
+  await clock.advanceBy(1);
+  expect([await begun(), isCutOff('slow')]).toEqual([['slow', 'other'], true]);
+});
+
+it('leaves a slow answer alone while no other project needs its room', async () => {
+  const { ask, begun, isCutOff, clock } = open();
+  void ask('slow', SLOW, 600);
+  void ask('slow too', SLOW, 600);
+  void ask('other', OTHER, 100);
+  await clock.advanceBy(3_600_000);
+  expect([await begun(), isCutOff('slow'), isCutOff('other')]).toEqual([['slow', 'other'], false, false]);
+  void ask('third', THIRD, 600);
+  expect([await begun(), isCutOff('slow')]).toEqual([['slow', 'other', 'third'], true]);
+});
+
+it('lets nobody pass a large one that has waited for half a minute', async () => {
+  const { ask, begun, end, clock } = open();
+  void ask('first', SLOW, 300);
+  void ask('large', OTHER, 600);
+  await clock.advanceBy(29_999);
+  void ask('passes', THIRD, 100);
+  expect(await begun()).toEqual(['first', 'passes']);
+  end('first');
+  end('passes');
+  expect(await begun()).toEqual(['first', 'passes', 'large']);
+});
+
+it('takes no room for a client that has hung up already', async () => {
+  const turns = new AnswerTurns(800, new SimulatedClock());
+  await expect(turns.take(SLOW, 5_000, AbortSignal.abort())).rejects.toThrow(CallerGone);
+  await turns.take(OTHER, 5_000, new AbortController().signal);
+});
+
+it('forgets a client that hangs up before its turn', async () => {
+  const { ask, begun, end, hangUp } = open();
+  void ask('slow', SLOW, 600);
+  const gone = expect(ask('gone', OTHER, 600)).rejects.toThrow(CallerGone);
+  void ask('other', OTHER, 50);
+  expect(await begun()).toEqual(['slow']);
+  hangUp('gone');
+  await gone;
+  expect(await begun()).toEqual(['slow', 'other']);
+  end('slow');
+  expect(await begun()).toEqual(['slow', 'other']);
 });

@@ -1,5 +1,6 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { openRunWorld, type RunWorld, stepHeaders, WORKFLOW } from './support/run-world.ts';
+import { OTHER_TOKEN } from './support/world.ts';
 
 let world: RunWorld;
 beforeEach(async () => {
@@ -27,6 +28,24 @@ describe('the journal of a run (contract W 17.2)', () => {
     await world.delete('workflows/runs/wfr_a?cancel=false');
     expect((await world.get('workflows/runs/wfr_a')).status).toBe(404);
     expect((await world.get('workflows/runs/wfr_unknown')).status).toBe(404);
+  });
+
+  it('is read while another project takes its time over large ones', async () => {
+    const { storeOf, readJournal } = world.engine;
+    const journalBytes = async ({ id }: { id: string }) => (id === 'wfr_slow' ? 50 * 1024 * 1024 : 3);
+    vi.spyOn(world.engine, 'storeOf').mockImplementation((projectId) => {
+      return { ...storeOf.call(world.engine, projectId), runs: { journalBytes } };
+    });
+    const { promise: isOver, resolve: end } = Promise.withResolvers<void>();
+    vi.spyOn(world.engine, 'readJournal').mockImplementation(async (...args) => {
+      if (args[1] === 'wfr_slow') await isOver;
+      return readJournal.apply(world.engine, args);
+    });
+    const slow = [1, 2].map(() => world.get('workflows/runs/wfr_slow'));
+    const headers = { authorization: `Bearer ${OTHER_TOKEN}` };
+    expect((await world.ask({ method: 'GET', url: '/v2/workflows/runs/wfr_a', headers })).status).toBe(404);
+    end();
+    await Promise.all(slow);
   });
 });
 

@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest';
-import { BodyBudget } from '../../src/api/body-budget.ts';
 import { JSON_MEMORY_PER_BYTE } from '../../src/api/json-body.ts';
+import { MemoryBudget } from '../../src/api/memory-budget.ts';
 import { SETTINGS } from '../../src/config/table.ts';
 
 /** Takes pieces for the project, as long as there is room; returns how much. */
-function takeAll(budget: BodyBudget, projectId: number, piece = 1): number {
+function takeAll(budget: MemoryBudget, projectId: number, piece = 1): number {
   let taken = 0;
   while (budget.hasRoom(projectId, piece, taken) && taken < 1_000) {
     budget.take(projectId, piece);
@@ -14,13 +14,13 @@ function takeAll(budget: BodyBudget, projectId: number, piece = 1): number {
 }
 
 it('gives one project seven eighths, and to others most of the rest', () => {
-  const budget = new BodyBudget(800);
+  const budget = new MemoryBudget(800);
   budget.take(1, 1);
   expect([takeAll(budget, 1), takeAll(budget, 2), takeAll(budget, 3)]).toEqual([699, 88, 11]);
 });
 
 it('gives two projects the same, once the first has given back what it had more', () => {
-  const budget = new BodyBudget(750);
+  const budget = new MemoryBudget(750);
   for (const projectId of [1, 2]) budget.take(projectId, 1);
   for (let turn = 0; turn < 750; turn += 1) {
     for (const projectId of [1, 2]) if (budget.hasRoom(projectId, 1)) budget.take(projectId, 1);
@@ -29,7 +29,7 @@ it('gives two projects the same, once the first has given back what it had more'
 });
 
 it('has room again for what was given back', () => {
-  const budget = new BodyBudget(800);
+  const budget = new MemoryBudget(800);
   budget.take(1, 700);
   expect(budget.hasRoom(1, 10)).toBe(false);
   budget.giveBack(1, 100);
@@ -37,14 +37,14 @@ it('has room again for what was given back', () => {
 });
 
 it('always has room for one body, so that a limit below a message does not refuse everything for ever', () => {
-  const budget = new BodyBudget(10);
+  const budget = new MemoryBudget(10);
   expect(budget.hasRoom(1, 50)).toBe(true);
   budget.take(1, 50);
   expect([budget.hasRoom(1, 50, 50), budget.hasRoom(1, 1)]).toEqual([true, false]);
 });
 
 it('has room for the largest batch by default, while others send little', () => {
-  const budget = new BodyBudget(SETTINGS.requestMemoryBytesMax.default);
+  const budget = new MemoryBudget(SETTINGS.requestMemoryBytesMax.default);
   budget.take(2, 16 * 1024 * 1024);
   expect(budget.hasRoom(1, SETTINGS.batchBytesMax.default * JSON_MEMORY_PER_BYTE)).toBe(true);
 });
