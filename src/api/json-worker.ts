@@ -31,14 +31,13 @@ function serve(owner: MessagePort): void {
     return { kind: 'items', items: slice, isLast };
   };
   owner.on('message', (request: JsonRequest) => {
-    let reply: JsonReply;
     try {
-      reply = answer(request);
+      const reply = answer(request);
+      owner.postMessage(reply, reply.kind === 'items' ? handedOver(reply.items) : []);
     } catch (error) {
       const isRefused = error instanceof RefusedItems;
-      reply = refusedOf(isRefused ? error.cause : error, isRefused && error.isAnySentByRun);
+      owner.postMessage(refusedOf(isRefused ? error.cause : error, isRefused && error.isAnySentByRun));
     }
-    owner.postMessage(reply, reply.kind === 'items' ? handedOver(reply.items) : []);
   });
 }
 

@@ -198,6 +198,7 @@ describe('what is wrong with a request', () => {
       await waitFor('e', 'wfr_1', {}, { 'upstash-retries': 'many' }),
       await waitFor('e', 'wfr_1', {}, { 'upstash-workflow-init': 'true' }),
       await world.post('wait/e', '{', headersOf('wfr_1', false)),
+      await world.post('wait/e', `{"step":{"a":${'['.repeat(9_000)}${']'.repeat(9_000)}}}`, headersOf('wfr_1', false)),
       await world.post('wait/e', '', headersOf('wfr_1', false)),
     ];
     expect(replies.map(({ status }) => status)).toEqual(replies.map(() => 422));

@@ -52,6 +52,7 @@ export const refusals: Section = {
         const { run, token, answer } = await called(server);
         const good = { step: runStep(1) };
         const large = { step: runStep(2, 'x'.repeat(3_000)) };
+        const deep = `{"done":["${token}"],"append":[{"step":${'['.repeat(9_000)}${']'.repeat(9_000)}}]}`;
         const mistakes: [status: number, element: Json][] = [
           [422, {}],
           [422, { ...good, wait: { eventId: 'e', step: waitStep(1) } }],
@@ -72,7 +73,15 @@ export const refusals: Section = {
           ]);
         }
         expect((await send(server, [token], [good, large])).json.error).toContain('maxJournalSize');
-        const wrong = ['[]', 'no JSON', '{}', '{"done":[]}', `{"done":["${token}","${token}"]}`, '{"done":["other"]}'];
+        const wrong = [
+          deep,
+          '[]',
+          'no JSON',
+          '{}',
+          '{"done":[]}',
+          `{"done":["${token}","${token}"]}`,
+          '{"done":["other"]}',
+        ];
         for (const body of wrong) expect((await sendText(server, token, body)).status, body).toBe(422);
         const other = await called(server);
         expect((await send(server, [token, other.token], [good])).status).toBe(422);
