@@ -72,7 +72,7 @@ export function requestHead({
     if (trace.state !== undefined) added.push('Tracestate', trace.state);
     if (trace.baggage !== undefined && mayHaveBaggage) added.push('Baggage', trace.baggage);
   }
-  addWorkflowHeaders(added, settings, checkpoint);
+  addWorkflowHeaders(added, { settings, retried: claimed.retried, checkpoint });
 
   const head: string[] = [];
   let hasUserAgent = false;

@@ -1,6 +1,7 @@
 /** Which headers tell a workflow library what a delivery is (contract W 9.2, 9.3)? */
 import { hasConfigPrefix } from '../protocol/config-names.ts';
 import { prefixOf } from '../protocol/dialect.ts';
+import { flowControlValueOf } from '../protocol/flow-control.ts';
 import type { Dialect, MessageSettings, RunPart } from '../protocol/settings.ts';
 import { END_STEP_BYTES_MAX } from '../protocol/workflow/checkpoints.ts';
 import { wireValueOf } from '../protocol/workflow/forwarded-headers.ts';
@@ -14,6 +15,12 @@ interface WorkflowNames {
   callType: string;
   unknownSdk: string;
   label: string;
+  flowControlKey: string;
+  flowControlValue: string;
+  retries: string;
+  maxRetries: string;
+  retryDelay: string;
+  stepConfig: string;
   checkpoint: string;
   endStep: string;
 }
@@ -32,9 +39,9 @@ const END_STEP_BYTES = String(END_STEP_BYTES_MAX);
  */
 export function addWorkflowHeaders(
   added: string[],
-  { dialect, labels, run }: MessageSettings,
-  checkpoint: string | undefined,
+  { settings, retried, checkpoint }: { settings: MessageSettings; retried: number; checkpoint: string | undefined },
 ): void {
+  const { dialect, labels, run } = settings;
   if (run === undefined || run.callType === 'toCallback') return;
   const names = NAMES[dialect];
   added.push(names.runId, run.id);
@@ -44,7 +51,23 @@ export function addWorkflowHeaders(
   added.push(names.callType, run.callType);
   if (run.init === 'unknown') added.push(names.unknownSdk, 'true');
   if (labels !== undefined) added.push(names.label, labels.join(','));
+  addConfiguration(added, settings, retried, names);
   if (checkpoint !== undefined) added.push(names.checkpoint, checkpoint, names.endStep, END_STEP_BYTES);
+}
+
+/** What the delivery is made with: a library compares it with what the step sets that it is about to execute (contract W 6.6). */
+function addConfiguration(
+  added: string[],
+  { flowControl, maxRetries, retryDelayExpression, run }: MessageSettings,
+  retried: number,
+  names: WorkflowNames,
+): void {
+  if (flowControl) {
+    added.push(names.flowControlKey, flowControl.key, names.flowControlValue, flowControlValueOf(flowControl));
+  }
+  added.push(names.retries, String(retried), names.maxRetries, String(maxRetries));
+  if (retryDelayExpression !== undefined) added.push(names.retryDelay, retryDelayExpression);
+  if (run?.stepSettings) added.push(names.stepConfig, 'true');
 }
 
 /**
@@ -67,6 +90,12 @@ function workflowNames(dialect: Dialect): WorkflowNames {
     callType: `${prefix}-Workflow-Calltype`,
     unknownSdk: `${prefix}-Workflow-Unknown-Sdk`,
     label: `${prefix}-Label`,
+    flowControlKey: `${prefix}-Flow-Control-Key`,
+    flowControlValue: `${prefix}-Flow-Control-Value`,
+    retries: `${prefix}-Retries`,
+    maxRetries: `${prefix}-Max-Retries`,
+    retryDelay: `${prefix}-Retry-Delay`,
+    stepConfig: `${prefix}-Workflow-Step-Config`,
     checkpoint: `${prefix}-Workflow-Checkpoint`,
     endStep: `${prefix}-Workflow-End-Step`,
   };

@@ -29,6 +29,14 @@ export function parseFlowControl(
   return flowControl;
 }
 
+/** The value of a delivery's `Upstash-Flow-Control-Value`: what `parseFlowControl` has read, in seconds. */
+export function flowControlValueOf({ parallelism, rate, periodS }: FlowControl): string {
+  const items: string[] = [];
+  if (parallelism !== undefined) items.push(`parallelism=${parallelism}`);
+  if (rate !== undefined) items.push(`rate=${rate}`);
+  return [...items, `period=${periodS}`].join(',');
+}
+
 function readItems(value: string, header: string): Map<string, string> {
   const items = new Map<string, string>();
   for (const item of value.split(',')) {

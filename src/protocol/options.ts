@@ -16,10 +16,11 @@ import type {
   MessageSettings,
   PublishOptions,
   RunRequest,
+  StepSettings,
 } from './settings.ts';
 import { readTraceContext } from './trace-context.ts';
 import { withoutMarks, workflowHeaders } from './workflow/forwarded-headers.ts';
-import { fetchesCallResults, PROTOCOL_VERSION, RETRIES_DEFAULT } from './workflow/generations.ts';
+import { fetchesCallResults, PROTOCOL_VERSION, RETRIES_DEFAULT, setsForStep } from './workflow/generations.ts';
 import { isSentByRun, refusedInRun } from './workflow/refusals.ts';
 import { readRunRequest, readTriggerRequest } from './workflow/run-request.ts';
 
@@ -128,6 +129,8 @@ class OptionsReader {
     if (kind === 'schedule') readSchedule(scope, read, this.#nowMs);
     if (kind === 'trigger') read.run = readTriggerRequest(scope);
     else if (kind !== 'result' && this.#isOfWorkflow) read.run = readRunRequest(scope, dialect);
+    if (read.run?.kind === 'append' && read.run.callType !== 'toCallback' && setsForStep(read.run.features))
+      read.run.stepSettings = stepSettingsOf(scope, settings);
     if (this.#isOfWorkflow) asMessageOfRun(read, read.run, scope.options.get('telemetry-sdk')?.value);
     if (this.#exceeded !== undefined) throw this.#exceeded;
     return read;
@@ -230,6 +233,16 @@ function asMessageOfRun(read: PublishOptions, run: RunRequest | undefined, libra
   if (run?.kind === 'start' && run.isRest) {
     read.header[`${prefixOf(read.settings.dialect)}-Workflow-Sdk-Version`] = [PROTOCOL_VERSION];
   }
+}
+
+/** What of `settings` the message itself says; the rest is as the trigger fixed it (contract W 6.6). */
+function stepSettingsOf(scope: Scope, settings: MessageSettings): StepSettings {
+  const { maxRetries, retryDelayExpression, flowControl } = settings;
+  return {
+    ...(OPTIONS.retries.of(scope) !== undefined && { maxRetries }),
+    ...(retryDelayExpression !== undefined && { retryDelayExpression }),
+    ...(flowControl && { flowControl }),
+  };
 }
 
 /** Throws the documented text when the option is there; `where` completes it. */

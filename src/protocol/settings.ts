@@ -84,7 +84,12 @@ export interface RunPart {
   /** Started by `/v2/trigger`: the first answer must come from a library that speaks the protocol. */
   isRest?: true;
   features: WorkflowFeature[];
+  /** Present when the message was published with settings for the step that its delivery executes. */
+  stepSettings?: StepSettings;
 }
+
+/** What one step sets in place of what the trigger of its run fixed (contract W 6.6). */
+export type StepSettings = Partial<Pick<MessageSettings, 'maxRetries' | 'retryDelayExpression' | 'flowControl'>>;
 
 /** The message that will bring a run the result of a wait or an invocation, as far as it is known at the beginning. */
 export interface ResultPart {
@@ -141,6 +146,7 @@ export interface RunAppend {
   createdAtMs?: number;
   callType: 'step' | 'toCallback' | 'stepConfig';
   features: WorkflowFeature[];
+  stepSettings?: StepSettings;
 }
 
 /** Everything about a message that never changes after publish, besides its destination, header map and body. */

@@ -54,7 +54,7 @@ export interface Configurable {
 
 /**
  * A later message of the run as it is delivered: with the trigger's headers, labels, retries and flow control when the run
- * keeps them, with its own otherwise. What is redacted is redacted for the whole run (contract W 16.3), and the run is one
+ * keeps them, with its own otherwise. What it sets for one step comes before the trigger's (contract W 6.6). What is redacted is redacted for the whole run (contract W 16.3), and the run is one
  * trace. Not for calls, which go to other endpoints.
  */
 export function configured(message: Configurable, config: RunConfig): Configurable {
@@ -70,7 +70,12 @@ export function configured(message: Configurable, config: RunConfig): Configurab
   } = redacted;
   return {
     header: withHeaders(header, config.header),
-    settings: { ...own, ...attemptsOf(config), ...(config.labels && { labels: config.labels }) },
+    settings: {
+      ...own,
+      ...attemptsOf(config),
+      ...own.run?.stepSettings,
+      ...(config.labels && { labels: config.labels }),
+    },
   };
 }
 

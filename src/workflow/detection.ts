@@ -23,6 +23,17 @@ export function detectionError(run: RunPart, answer: HeaderMap): string | undefi
   return has(answer, 'Workflow-Sdk-Version') ? undefined : NOT_A_WORKFLOW;
 }
 
+/**
+ * Why a run fails whose delivery for a step with settings of its own was answered with success, but is still the last
+ * entry of the journal: the endpoint has neither published the step nor ended the run, and nothing else goes out for it.
+ * A library that asks for the same delivery again, since it does not find its settings there, would leave its run
+ * without end or error (contract W 6.6).
+ * Remedy: update the workflow library; if it is the newest, report it: its run has stopped at the step that has settings.
+ */
+export function stepMissingError(): string {
+  return 'the delivery for a step with settings of its own was answered without the result of the step';
+}
+
 /** Whether the workflow says that it has no failure function (contract W 13.4). */
 export function hasNoFailureFunction(answer: HeaderMap): boolean {
   return has(answer, 'Workflow-Failure-Callback-Notfound');

@@ -1,7 +1,7 @@
 import { Receiver } from '@upstash/qstash';
 import { describe, expect, it } from 'vitest';
 import { requestHead } from '../../src/delivery/request-head.ts';
-import type { CallType, HeaderMap, MessageSettings, RunPart } from '../../src/protocol/settings.ts';
+import type { CallType, FlowControl, HeaderMap, MessageSettings, RunPart } from '../../src/protocol/settings.ts';
 import { headerMap } from '../protocol/refusal.ts';
 import { claimOf, openDelivery, SIGNING_KEY, startEndpoint, untouched } from './support.ts';
 
@@ -17,12 +17,13 @@ const RUN: RunPart = {
 interface Sent {
   header?: HeaderMap;
   settings?: Partial<MessageSettings>;
+  retried?: number;
 }
 
 /** The head of a message of the run, without what every message has. */
-function headOf(run: Partial<RunPart>, { header = {}, settings }: Sent = {}): Record<string, string> {
+function headOf(run: Partial<RunPart>, { header = {}, settings, retried = 0 }: Sent = {}): Record<string, string> {
   const message = { header, settings: { run: { ...RUN, ...run }, ...settings } };
-  const claimed = claimOf('https://app.example/wf', message);
+  const claimed = { ...claimOf('https://app.example/wf', message), retried };
   const head = requestHead({ claimed, signature: 's' });
   const names = head.filter((_, at) => at % 2 === 0);
   expect(new Set(names.map((name) => name.toLowerCase())).size).toBe(names.length);
@@ -44,6 +45,8 @@ const ofRun = (callType: CallType, init = 'false') => ({
   'Upstash-Workflow-Init': init,
   'Upstash-Workflow-Createdat': '1700000000123',
   'Upstash-Workflow-Calltype': callType,
+  'Upstash-Retries': '0',
+  'Upstash-Max-Retries': '3',
 });
 
 const VERSION = headerMap({ 'Upstash-Workflow-Sdk-Version': ['1'] });
@@ -120,6 +123,44 @@ describe('the head of a message of a workflow run (contract W 9.2)', () => {
       'Upstash-Message-Id': ['old'],
     });
     expect(headOf({}, { header })).toEqual(ofRun('step'));
+  });
+
+  it('says how often it is tried, and how often it was', () => {
+    const settings = { maxRetries: 5, retryDelayExpression: '1000 * (1 + retried)' };
+    expect(headOf({}, { settings, retried: 2 })).toEqual({
+      ...ofRun('step'),
+      'Upstash-Retries': '2',
+      'Upstash-Max-Retries': '5',
+      'Upstash-Retry-Delay': '1000 * (1 + retried)',
+    });
+  });
+
+  it('says that it is not tried again with a zero', () => {
+    expect(headOf({}, { settings: { maxRetries: 0 } })['Upstash-Max-Retries']).toBe('0');
+  });
+
+  it.each<[string, Partial<FlowControl>]>([
+    ['parallelism=3,period=1', { parallelism: 3 }],
+    ['rate=7,period=60', { rate: 7, periodS: 60 }],
+    ['parallelism=3,rate=7,period=1', { parallelism: 3, rate: 7 }],
+  ])('says the limits of its flow-control key: %s', (value, limits) => {
+    const flowControl = { key: 'crm', periodS: 1, ...limits };
+    expect(headOf({}, { settings: { flowControl } })).toEqual({
+      ...ofRun('step'),
+      'Upstash-Flow-Control-Key': 'crm',
+      'Upstash-Flow-Control-Value': value,
+    });
+  });
+
+  it('is marked when it was published with settings for a step, whichever of them they are', () => {
+    for (const stepSettings of [{}, { maxRetries: 1 }]) {
+      expect(headOf({ stepSettings })).toEqual({ ...ofRun('step'), 'Upstash-Workflow-Step-Config': 'true' });
+    }
+  });
+
+  it('shows who is called no limits', () => {
+    const flowControl = { key: 'crm', parallelism: 1, periodS: 1 };
+    expect(headOf({ callType: 'toCallback' }, { settings: { flowControl, retryDelayExpression: '1' } })).toEqual({});
   });
 
   it('writes a URL with letters beyond Latin-1 as UTF-8', () => {

@@ -90,6 +90,22 @@ describe('the first message of a run', () => {
   });
 });
 
+describe('a delivery for a step with settings', () => {
+  test('that is answered fails its run if that does not go on', () => {
+    const { settlement, failsRun } = settling(of(part('stepConfig'), { maxRetries: 3 }), answered(200));
+    expect(settlement.change.events[0]?.detail).toMatchObject({
+      error: 'the delivery for a step with settings of its own was answered without the result of the step',
+      response: { status: 200 },
+    });
+    expect(failsRun).toMatchObject({ ifLastAt: 1, changeIfOver: { events: [{ state: 'DELIVERED' }] } });
+  });
+
+  test('that is answered after a cancel was asked for is delivered', () => {
+    const { changeIfCancelRequested: change } = settling(of(part('stepConfig')), answered(200)).settlement;
+    expect(change?.events.map(({ state }) => state)).toEqual(['DELIVERED']);
+  });
+});
+
 describe('a call', () => {
   const callback = {
     url: URL,
@@ -250,6 +266,24 @@ describe('a run that fails', () => {
     expect(settlement.change.deadLetter).toBeDefined();
   });
 
+  test('fails with a delivery for a step that leads to nothing', async () => {
+    const { settlement, follows } = await failed(of(part('stepConfig')), { entries: 2 }, answered(200));
+    expect(settlement.change).toMatchObject({ ending: { state: 'RUN_FAILED' }, deadLetter: { responseStatus: 200 } });
+    expect(follows).toHaveLength(1);
+  });
+
+  test.for<[string, Partial<Run>]>([
+    ['has gone on', { entries: 3 }],
+    ['has ended', { state: 'RUN_SUCCESS' }],
+  ])('that %s since such a delivery does not fail', async ([, changes]) => {
+    const { settlement, follows } = await failed(of(part('stepConfig')), changes, answered(200));
+    expect(settlement.change).toEqual({
+      next: { kind: 'finished' },
+      events: [{ atMs: AT_MS, state: 'DELIVERED', responseStatus: 200 }],
+    });
+    expect(follows).toEqual([]);
+  });
+
   test('tells its failure URL what went wrong and with which payload', async () => {
     const [told] = (await failed(of(part('step')))).follows;
     expect(told).toMatchObject({
@@ -305,6 +339,16 @@ describe('a run that fails', () => {
       flowControl,
       labels: ['l'],
       redact: { body: true, headers: [] },
+      run: part('failureCall', { features: ['InitialBody'] }),
+    });
+  });
+
+  test('tells it as the trigger fixed it, whatever the failed message set for its step', async () => {
+    const stepSettings = { maxRetries: 0, retryDelayExpression: '7', flowControl: { key: 'k', rate: 1, periodS: 1 } };
+    const config = { ...run.config, maxRetries: 4, retryDelayExpression: '9' };
+    const [told] = (await failed(of(part('step', { stepSettings }), stepSettings), { config })).follows;
+    expect(told?.settings).toEqual({
+      ...{ dialect: 'upstash', maxRetries: 4, retryDelayExpression: '9' },
       run: part('failureCall', { features: ['InitialBody'] }),
     });
   });

@@ -114,6 +114,15 @@ describe('what continues a run', () => {
     expect(settings).not.toHaveProperty('callback');
   });
 
+  test('keeps what it sets for a step, and remembers it', () => {
+    const stepSettings = { maxRetries: 7 };
+    const flow = { flowControl: { key: 'k', rate: 1, periodS: 1 } };
+    const forStep: RunAppend = { ...APPEND, callType: 'stepConfig', features: ['WF_StepConfig'], stepSettings };
+    const { message, entry } = draftOfAppend(command({ maxRetries: 7 }), forStep, run(flow), 20, CONTEXT);
+    expect(entry?.kind).toBe('stepConfig');
+    expect(message.settings).toMatchObject({ maxRetries: 7, ...flow, run: { callType: 'stepConfig', stepSettings } });
+  });
+
   test('goes out as it was sent when it is a call, and its answer comes with what the trigger fixed', () => {
     const redact = { body: true, headers: [] };
     const { message, entry } = append('toCallback', { redact });

@@ -164,6 +164,18 @@ describe('a run that takes the place of a failed one', () => {
     expect(sentOf(revival)[0]?.message.settings).toMatchObject({ maxRetries: 9, labels: ['new'], flowControl });
   });
 
+  it('leaves a message what it sets for its step, and replaces the rest', () => {
+    const run = { ...PART, stepSettings: { retryDelayExpression: '7' } };
+    const revival = reviveFrom(
+      [
+        ['initial', '0'],
+        ['stepConfig', 'h1', messageOf(101, { retryDelayExpression: '7', run })],
+      ],
+      { maxRetries: 9, retryDelayExpression: '8' },
+    );
+    expect(sentOf(revival)[0]?.message.settings).toMatchObject({ maxRetries: 9, retryDelayExpression: '7' });
+  });
+
   it('replaces it in the messages that are sent, where each has its own', () => {
     const own = messageOf(101, {
       retryDelayExpression: '7',

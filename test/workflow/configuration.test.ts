@@ -1,6 +1,13 @@
 /** What the trigger of a run fixes for its later messages (contract W 7). */
 import { describe, expect, test } from 'vitest';
-import type { MessageSettings, PublishOptions, RunStart, WorkflowFeature } from '../../src/protocol/settings.ts';
+import type {
+  MessageSettings,
+  PublishOptions,
+  RunPart,
+  RunStart,
+  StepSettings,
+  WorkflowFeature,
+} from '../../src/protocol/settings.ts';
 import { configured, configuredCall, configuredCallback, runConfigOf } from '../../src/workflow/configuration.ts';
 import type { RunConfig } from '../../src/workflow/model.ts';
 
@@ -21,6 +28,7 @@ function options(settings: Partial<MessageSettings> = {}, header: PublishOptions
   };
 }
 
+const PART: RunPart = { key: 1, id: 'wfr_a', createdAtMs: 0, url: URL, callType: 'step', features: [] };
 const KEPT = start(['WF_TriggerOnConfig']);
 const FLOW = { key: 'k', parallelism: 2, periodS: 1 };
 
@@ -86,6 +94,22 @@ describe('a later message', () => {
 
   test('without the trigger saying so has no retry delay, labels or flow control of its own', () => {
     expect(configured(own, config()).settings).toEqual({ dialect: 'upstash', maxRetries: 3, timeoutMs: 7 });
+  });
+
+  test.for<[string, StepSettings, Partial<MessageSettings>]>([
+    ['retries', { maxRetries: 0 }, { maxRetries: 0, retryDelayExpression: '50', flowControl: FLOW }],
+    ['retry delay', { retryDelayExpression: '7' }, { maxRetries: 1, retryDelayExpression: '7', flowControl: FLOW }],
+    [
+      'flow control, as a whole',
+      { flowControl: { key: 'step', rate: 1, periodS: 9 } },
+      { maxRetries: 1, retryDelayExpression: '50', flowControl: { key: 'step', rate: 1, periodS: 9 } },
+    ],
+    ['nothing', {}, { maxRetries: 1, retryDelayExpression: '50', flowControl: FLOW }],
+  ])('that sets %s for a step has the rest from the trigger', ([, stepSettings, expected]) => {
+    const kept = config({ maxRetries: 1, retryDelayExpression: '50', flowControl: FLOW, labels: ['a'] });
+    const run = { ...PART, stepSettings };
+    const { settings } = configured({ ...own, settings: { ...own.settings, run } }, kept);
+    expect(settings).toEqual({ dialect: 'upstash', timeoutMs: 7, labels: ['a'], run, ...expected });
   });
 
   test('of a run that does not keep its configuration stays as it is', () => {

@@ -7,7 +7,7 @@ import { parseDelayExpression, retryDelayMs } from '../../protocol/delay-express
 import { retryAfterMs } from '../../protocol/retry-after.ts';
 import type { HeaderMap } from '../../protocol/settings.ts';
 import { isSuccess } from '../../protocol/success.ts';
-import { detectionError, hasNoFailureFunction } from '../../workflow/detection.ts';
+import { detectionError, hasNoFailureFunction, stepMissingError } from '../../workflow/detection.ts';
 import type { Run } from '../../workflow/model.ts';
 import type { Returned } from '../calls/ends.ts';
 import type {
@@ -43,8 +43,10 @@ export type Decision =
 export interface FailedRun {
   ended: Ended;
   atMs: Millis;
-  /** Saved in place of the change when the run is over already. */
+  /** Saved in place of the change when the run is over already, or has gone on. */
   changeIfOver: Change;
+  /** The run fails only while this is the last position of its journal; absent: in any case. */
+  ifLastAt?: number;
 }
 
 /** The answer to the message brings the result of its run. What follows is decided once the run has been read. */
@@ -99,6 +101,11 @@ function delivered(claimed: Claimed, answer: Answered, atMs: Millis): Decision {
   const error = run && detectionError(run, answer.header);
   if (error !== undefined) return toDeadLetters(claimed, answer, atMs, error);
   const change = deliveredBy(answer, atMs);
+  // It brings no step itself, so a run that has not gone on from it has stopped.
+  if (run?.callType === 'stepConfig' && claimed.journal) {
+    const otherwise = { changeIfOver: change, ifLastAt: claimed.journal.position };
+    return toDeadLetters(claimed, answer, atMs, stepMissingError(), otherwise);
+  }
   if (run?.callType === 'failureCall') {
     // What a failure function returned is shown with its run.
     change.events = [{ atMs, state: 'DELIVERED', detail: { response: responseOf(answer) } }];
@@ -179,15 +186,21 @@ function delayBeforeRetryMs(claimed: Claimed, failure: Ended, wallMs: Millis): M
 }
 
 /** A message of a run ends its run too. `error` says what is wrong with an answer whose status is a success. */
-function toDeadLetters(claimed: Claimed, failure: Ended, atMs: Millis, error?: string): Decision {
+function toDeadLetters(
+  claimed: Claimed,
+  failure: Ended,
+  atMs: Millis,
+  error?: string,
+  otherwise: Pick<FailedRun, 'changeIfOver' | 'ifLastAt'> = { changeIfOver: cancelled(failure, atMs) },
+): Decision {
   const change: Change = {
     next: { kind: 'finished' },
     events: lastEvents(failure, atMs, 'FAILED', error),
     deadLetter: deadLetterOf(claimed, failure, atMs),
   };
   if (!claimed.message.settings.run) return settle(claimed, failure, atMs, change);
-  const changeIfOver = cancelled(failure, atMs);
-  return { ...settle(claimed, failure, atMs, change, changeIfOver), failsRun: { ended: failure, atMs, changeIfOver } };
+  const settling = settle(claimed, failure, atMs, change, otherwise.changeIfOver);
+  return { ...settling, failsRun: { ended: failure, atMs, ...otherwise } };
 }
 
 /** Failed for good, but without a dead letter. */

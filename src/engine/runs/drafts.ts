@@ -117,15 +117,17 @@ export function draftOfAppend(
   const { config } = run;
   const published = newMessageOf(command, key, context);
   const { callback, ...own } = published.settings;
-  const isCall = append.callType === 'toCallback';
+  const { callType, features, stepSettings } = append;
+  const part: RunPart = { ...partOf(run, callType, features), ...(stepSettings && { stepSettings }) };
+  const sent = { header: published.header, settings: { ...own, run: part } };
+  const isCall = callType === 'toCallback';
   const { header, settings } = isCall
-    ? { header: published.header, settings: configuredCall({ header: published.header, settings: own }, config) }
-    : configured({ header: published.header, settings: own }, config);
+    ? { header: sent.header, settings: configuredCall(sent, config) }
+    : configured(sent, config);
   const message: Message = { ...published, header, settings };
-  message.settings = { ...settings, run: partOf(run, append.callType, append.features) };
   if (isCall && callback) message.settings.callback = configuredCallback(callback, config);
   const entryKey = entryKeyOf({
-    callType: append.callType,
+    callType,
     url: message.url,
     header: command.options.explicitHeader,
     body: message.body,

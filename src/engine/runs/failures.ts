@@ -19,7 +19,8 @@ import { endingOf } from './endings.ts';
 import type { RunStore } from './stores.ts';
 
 /**
- * The same decision with the end of the run in it. When the run is over already, the decision to save `changeIfOver`.
+ * The same decision with the end of the run in it. When the run is over already, or has gone on, the decision to save
+ * `changeIfOver`.
  * Call it again when the store answers that the run has changed meanwhile. Throws `StoreUnavailable`.
  */
 export async function failRun(
@@ -31,7 +32,7 @@ export async function failRun(
   const { settlement, failsRun } = decision;
   const part = message.settings.run;
   const run = part && (await store.runs.findRun(message.projectId, part.key));
-  if (!part || run?.state !== 'RUN_STARTED') {
+  if (!part || run?.state !== 'RUN_STARTED' || hasGoneOn(run, failsRun)) {
     return { kind: 'settle', settlement: { ...settlement, change: failsRun.changeIfOver }, follows: [] };
   }
   const { ending, follows } = await endingOf(store, run, { state: 'RUN_FAILED', atMs: failsRun.atMs });
@@ -42,6 +43,10 @@ export async function failRun(
     settlement: { ...settlement, change: { ...settlement.change, ending } },
     follows: [...follows, ...told],
   };
+}
+
+function hasGoneOn({ entries }: Run, { ifLastAt }: FailedRun): boolean {
+  return ifLastAt !== undefined && entries > ifLastAt + 1;
 }
 
 async function failureCallbackOf(
@@ -82,7 +87,10 @@ function headerOf(callback: CallbackSettings, { config }: Run): HeaderMap {
   return withContentType(config.isKept ? withHeaders(own, config.header) : own);
 }
 
-/** What the callback does not set is as for the failed message, which has it from the run. */
+/**
+ * What the callback does not set is as for the failed message, which has it from the run. What that message set for its
+ * step is not for the callback.
+ */
 function settingsOf(
   callback: CallbackSettings,
   { config }: Run,
@@ -91,21 +99,22 @@ function settingsOf(
 ): MessageSettings {
   const { url: _url, method: _method, header: _header, features: _features, ...rest } = callback;
   const { callback: _callback, failureCallback: _failure, ...own } = rest;
+  const like = failed.run?.stepSettings ? config : failed;
   const settings: MessageSettings = {
     ...own,
     dialect: config.dialect,
-    maxRetries: own.maxRetries ?? failed.maxRetries,
+    maxRetries: own.maxRetries ?? like.maxRetries,
   };
-  const retryDelayExpression = own.retryDelayExpression ?? failed.retryDelayExpression;
+  const retryDelayExpression = own.retryDelayExpression ?? like.retryDelayExpression;
   if (retryDelayExpression !== undefined) settings.retryDelayExpression = retryDelayExpression;
-  const flowControl = own.flowControl ?? failed.flowControl;
+  const flowControl = own.flowControl ?? like.flowControl;
   if (flowControl) settings.flowControl = flowControl;
   const trace = config.trace ?? failed.trace;
   if (trace) settings.trace = trace;
   if (config.labels) settings.labels = config.labels;
   if (config.redact) settings.redact = joinRedactions(own.redact, config.redact);
   if (failed.run) {
-    const { init: _init, isRest: _isRest, ...run } = failed.run;
+    const { init: _init, isRest: _isRest, stepSettings: _step, ...run } = failed.run;
     settings.run = { ...run, callType: 'failureCall', features };
   }
   return settings;

@@ -55,6 +55,11 @@ export function keepsTriggerConfiguration(features: Features): boolean {
   return features.includes('WF_TriggerOnConfig');
 }
 
+/** Whether a message sets retries, retry delay or flow control for one step, in place of the trigger's (contract W 6.6). */
+export function setsForStep(features: Features): boolean {
+  return features.includes('WF_StepConfig');
+}
+
 /** Whether a delivery may leave out a large body, which the endpoint then fetches (contract W 8.3). */
 export function fetchesLazily(features: Features): boolean {
   return features.includes('LazyFetch');

@@ -11,6 +11,7 @@ import { invocations } from './invocations.ts';
 import { journal } from './journal.ts';
 import { logs } from './logs.ts';
 import { starting } from './starting.ts';
+import { stepSettings } from './step-settings.ts';
 import { waits } from './waits.ts';
 
 export const WORKFLOW: readonly Section[] = [
@@ -26,4 +27,5 @@ export const WORKFLOW: readonly Section[] = [
   logs,
   deadLetters,
   dialects,
+  stepSettings,
 ];

@@ -130,6 +130,7 @@ function failedAttempts(texts: Texts, source: (file: string) => Source): string[
     byFunction('src/engine/messages/decide.ts', 'answeredWith', 'The endpoint answered, but not with 2xx'),
     ...named,
     byFunction('src/workflow/detection.ts', 'detectionError', 'No workflow answers there'),
+    byFunction('src/workflow/detection.ts', 'stepMissingError', 'A step with settings brings no result'),
   ];
 }
 

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { StepSettings } from '../../../src/protocol/settings.ts';
 import { FEATURES_OF_TODAY, parseFeatures } from '../../../src/protocol/workflow/generations.ts';
 import { readInvocation } from '../../../src/protocol/workflow/invocation.ts';
 import { readResultPart } from '../../../src/protocol/workflow/result-part.ts';
@@ -139,6 +140,28 @@ describe('a message that continues a run', () => {
     expect(read(rawHeaders).run).toMatchObject({ callType: meant });
   });
 
+  const FOR_STEP = [...STEP, 'Upstash-Feature-Set', 'WF_TriggerOnConfig,WF_StepConfig'];
+  const RETRIES = ['Upstash-Retries', '3'];
+  const FLOW_CONTROL = ['Upstash-Flow-Control-Key', 'k', 'Upstash-Flow-Control-Value', 'parallelism=2'];
+
+  it.each<[string, string[], StepSettings]>([
+    ['nothing', [], {}],
+    ['retries, also the number that they are without it', RETRIES, { maxRetries: 3 }],
+    ['a retry delay', ['Upstash-Retry-Delay', '1000'], { retryDelayExpression: '1000' }],
+    ['flow control', FLOW_CONTROL, { flowControl: { key: 'k', parallelism: 2, periodS: 1 } }],
+  ])('says what it sets for a step: %s', (_, headers, stepSettings) => {
+    expect(read([...FOR_STEP, ...headers]).run).toMatchObject({ stepSettings });
+  });
+
+  it('sets nothing for a step without the feature, or when it is a call', () => {
+    const call = ['Upstash-Workflow-CallType', 'toCallback', 'Upstash-Callback', 'https://app.example/wf'];
+    for (const headers of [
+      [...STEP, ...RETRIES],
+      [...FOR_STEP, ...RETRIES, ...call],
+    ])
+      expect(read(headers).run).not.toHaveProperty('stepSettings');
+  });
+
   it('is answered as if its run were over when it names none (contract W 4.4)', () => {
     expect(refusalOf(() => read(['Upstash-Workflow-Init', 'false']))).toMatchObject({ status: 400, code: 'run_over' });
   });
@@ -168,6 +191,11 @@ describe('a message that continues a run', () => {
 
   it('is not what a header of somebody else says, whose name looks alike', () => {
     expect(statusOf(['X-Other-Workflow-Init', 'false', 'Upstash-Retries', 'x'])[0]).toBe(400);
+  });
+
+  it('is refused for what it sets for a step as for anything else', () => {
+    expect(statusOf([...FOR_STEP, 'Upstash-Retries', '1000000'])[0]).toBe(412);
+    expect(statusOf([...FOR_STEP, 'Upstash-Flow-Control-Key', 'k'])[0]).toBe(422);
   });
 
   it('is refused with 412 for a limit', () => {
