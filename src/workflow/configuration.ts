@@ -54,8 +54,8 @@ export interface Configurable {
 
 /**
  * A later message of the run as it is delivered: with the trigger's headers, labels, retries and flow control when the run
- * keeps them, with its own otherwise. What it sets for one step comes before the trigger's (contract W 6.6). What is redacted is redacted for the whole run (contract W 16.3), and the run is one
- * trace. Not for calls, which go to other endpoints.
+ * keeps them, with its own otherwise. What it sets for one step comes before the trigger's (contract W 6.6). What is redacted
+ * is redacted for the whole run (contract W 16.3), and the run is one trace. Not for calls, which go to other endpoints.
  */
 export function configured(message: Configurable, config: RunConfig): Configurable {
   const { header, settings } = message;

@@ -143,6 +143,7 @@ export async function useRuns(world: World): Promise<void> {
     ['s1', 's2'].map((entryKey) => appended(world, run, { body, entry: { entryKey } })),
   );
   await store.messages.accept(steps, T0);
+  await store.messages.accept([appended(world, first, { entry: { kind: 'stepConfig', entryKey: 'h1' } })], T0);
   await store.messages.accept([invoked(world, first, { id: 'child' })], T0);
   await store.messages.accept([invoked(world, first, { id: 'child' })], T0);
   const adopting = beginning(world, { id: 'a' });

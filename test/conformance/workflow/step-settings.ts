@@ -1,6 +1,7 @@
 /** Retries and flow control of a single step in place of the run's (contract W 26.107 to 26.110, 6.6). */
 import { expect } from 'vitest';
 import { type Section, statement } from '../support/statement.ts';
+import type { Json } from '../support/subject.ts';
 import { BROKEN, DONE, FEATURES, type Headers, type Run, runStep, startAndDeliver } from '../support/workflow.ts';
 
 const FOR_STEP = { 'upstash-feature-set': `${FEATURES},WF_StepConfig` };
@@ -19,13 +20,17 @@ const OF_TRIGGER = {
   'upstash-flow-control-value': 'parallelism=9,rate=99,period=1',
 };
 
-/** Asks for a delivery in which step `targetStep` is to run, as the library does. */
-function askFor(run: Run, targetStep: number, settings: Headers = { 'upstash-retries': '0' }) {
+/** The publish that asks for a delivery in which step `targetStep` is to run, as the library makes it. */
+function requestFor(run: Run, targetStep: number): { headers: Headers; body: string } {
   const callType = { 'upstash-workflow-calltype': 'stepConfig', 'upstash-content-based-deduplication': 'true' };
-  return run.server.post(`/v2/publish/${run.url}`, undefined, {
-    headers: { ...run.headers(), ...FOR_STEP, ...callType, ...settings },
+  return {
+    headers: { ...run.headers(), ...FOR_STEP, ...callType, 'upstash-retries': '0' },
     body: JSON.stringify({ targetStep, invokeCount: 0 }),
-  });
+  };
+}
+
+function askFor(run: Run, targetStep: number): Promise<Json> {
+  return run.server.post(`/v2/publish/${run.url}`, undefined, requestFor(run, targetStep));
 }
 
 export const stepSettings: Section = {
@@ -83,12 +88,14 @@ export const stepSettings: Section = {
 
     statement(
       'W109',
-      'A message that only sets something for a step is delivered with the journal, once, and is no step.',
+      'A message that only sets something for a step is delivered with the journal, once, and is no step; none follows it at once.',
       async (server) => {
         const answer = server.endpoint.hold('/wf');
         const run = await startAndDeliver(server, { path: '/wf' });
         const { messageId } = await askFor(run, 1);
         expect(await askFor(run, 1)).toMatchObject({ messageId, deduplicated: true });
+        const another = await server.ask('POST', `/v2/publish/${run.url}`, requestFor(run, 2));
+        expect(another.status).toBe(400);
         answer(DONE);
         const delivery = await run.lastDelivery(2);
         expect(delivery.messageId).toBe(messageId);

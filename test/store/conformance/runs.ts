@@ -237,6 +237,18 @@ export function runsConformance(open: OpenStore): void {
       expect(await activeRun(world())).toMatchObject({ entries: 1 });
     });
 
+    it('is refused when it only has settings for a step, and so has the last entry', async () => {
+      const first = await begin(world());
+      const forStep = (entryKey: string) => appended(world(), first, { entry: { kind: 'stepConfig', entryKey } });
+      expect(await accept([forStep('h1')])).toMatchObject([{ kind: 'accepted' }]);
+      expect(await accept([forStep('h2')])).toEqual([{ kind: 'runOver' }]);
+      expect(await accept([forStep('h1')])).toMatchObject([{ kind: 'duplicate' }]);
+      await append(world(), first);
+      const together = await Promise.all([accept([forStep('h3')]), accept([forStep('h4')])]);
+      expect(together.flat().map(({ kind }) => kind)).toEqual(['accepted', 'runOver']);
+      expect(await activeRun(world())).toMatchObject({ entries: 4 });
+    });
+
     it('leaves other publishes that are saved together with a refused one as they are', async () => {
       const first = await begin(world());
       const wrong = appended(world(), first, { entry: { entryKey: 's7', runVersion: 9 } });

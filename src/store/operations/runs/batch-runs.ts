@@ -3,7 +3,7 @@ import { FIRST_VERSION, type RunConfig } from '../../../workflow/model.ts';
 import type { Transaction } from '../../driver.ts';
 import { MESSAGE_AT } from '../messages/columns.ts';
 import type { StoredNewMessage } from '../messages/rows.ts';
-import { RUN_FIELDS, RUN_STATE, type RunRow } from './run-rows.ts';
+import { ENTRY_KIND, RUN_FIELDS, RUN_STATE, type RunRow, type StoredEntry } from './run-rows.ts';
 import { type Taken, TakenEntryKeys } from './taken-entry-keys.ts';
 
 /** The parts of a message that are needed before it is saved. */
@@ -37,6 +37,9 @@ export class BatchRuns {
   /** For each active run that a message of the batch would invoke: how many invocations wait for its end. */
   readonly #invokersOf = new Map<number, number>();
 
+  /** Runs whose journal ends with a `stepConfig`; only known of those to which the batch would add another one. */
+  readonly #endingInStepConfig = new Set<number>();
+
   /** Looks up the runs and entry keys that `messages` are for. */
   async load(tx: Transaction, messages: readonly ForRun[]): Promise<void> {
     const entries = messages.flatMap(({ entry, run }) => {
@@ -46,6 +49,7 @@ export class BatchRuns {
     if (entries.length > 0) {
       await this.loadRuns(tx, [...new Set(entries.map(({ runKey }) => runKey))]);
       await this.entryKeys.load(tx, entries);
+      await this.#loadLastStepConfigs(tx, entries);
     }
     await this.#loadNames(tx, messages);
     await this.#countInvokers(tx, messages);
@@ -87,6 +91,16 @@ export class BatchRuns {
     this.#invokersOf.set(key, this.invokersOf(key) + 1);
   }
 
+  /** Whether the last entry of the journal is a `stepConfig`; only for a run to which the batch would add one. */
+  endsInStepConfig(key: number): boolean {
+    return this.#endingInStepConfig.has(key);
+  }
+
+  noteLast({ runKey, kind }: StoredEntry): void {
+    if (kind === ENTRY_KIND.stepConfig) this.#endingInStepConfig.add(runKey);
+    else this.#endingInStepConfig.delete(runKey);
+  }
+
   /** Adds a run whose first entry comes next. */
   begin(run: Beginning): BatchRun {
     const begun: BatchRun = {
@@ -101,6 +115,17 @@ export class BatchRuns {
     this.#runs.set(begun.key, begun);
     this.#activeByName.set(nameOf(begun.project_id, begun.id), begun);
     return begun;
+  }
+
+  async #loadLastStepConfigs(tx: Transaction, entries: readonly StoredEntry[]): Promise<void> {
+    const runKeys = entries.flatMap(({ kind, runKey }) => (kind === ENTRY_KIND.stepConfig ? [runKey] : []));
+    if (runKeys.length === 0) return;
+    const rows = await tx.query<{ key: number }>(
+      `select r.key from runs r lookup journal j on (j.run_key = r.key and j.position = r.entries - 1)
+       where r.key in (??) and j.kind = ${ENTRY_KIND.stepConfig}`,
+      [[...new Set(runKeys)]],
+    );
+    for (const { key } of rows) this.#endingInStepConfig.add(key);
   }
 
   /** Reads the runs that have the same names as runs that are about to begin. */

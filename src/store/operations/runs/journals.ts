@@ -221,6 +221,7 @@ export class Journals {
     run.entries += 1;
     run.journal_bytes += entry.bytes;
     run.isChanged = true;
+    this.#runs.noteLast(entry);
   }
 }
 

@@ -2,7 +2,7 @@
 import type { Accepted } from '../../../engine/messages/accepted.ts';
 import { MESSAGE_AT } from '../messages/columns.ts';
 import { awaitsLibrary, type BatchRuns, type ForRun, nameOf } from './batch-runs.ts';
-import { RUN_STATE, type StoredEntry } from './run-rows.ts';
+import { ENTRY_KIND, RUN_STATE, type StoredEntry } from './run-rows.ts';
 
 /** Why a message, and with it all of its publish, is refused. */
 export type RunRefusal = Extract<
@@ -46,6 +46,8 @@ export class Refusals {
     const run = this.#runs.find(entry.runKey);
     if (run?.state !== RUN_STATE.RUN_STARTED) return { kind: 'runOver' };
     if (this.#runs.entryKeys.holderOf(entry)) return undefined;
+    // A client that asks for a step's settings once more instead of running the step would do so for ever (contract W 6.6).
+    if (entry.kind === ENTRY_KIND.stepConfig && this.#runs.endsInStepConfig(run.key)) return { kind: 'runOver' };
     if (entry.runVersion !== null && entry.runVersion !== run.version) return { kind: 'runChanged' };
     const bytes = (this.#bytes.get(run.key) ?? 0) + entry.bytes;
     this.#bytes.set(run.key, bytes);
