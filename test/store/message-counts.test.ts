@@ -106,6 +106,6 @@ it('counts what is made of a dead message, and never refuses it', async () => {
   const successor = world.message({ url: message.url });
   expect(
     await world.store.dead.retryDead({ projectId: message.projectId, retries: [{ dlqId, successor }], nowMs: T0 }),
-  ).toEqual(['due']);
+  ).toEqual([{ state: 'due' }]);
   expect(await publish(1)).toEqual([{ kind: 'overDayLimit', limit: 2, remaining: 0 }]);
 });

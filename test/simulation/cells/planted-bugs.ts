@@ -29,7 +29,7 @@ export const CELL_BUGS: Record<string, PlantedBug> = {
   },
   'a heartbeat finds projects that have left': {
     promise: 'P4',
-    seed: 225,
+    seed: 444,
     steps: 160,
     sabotage: () => altered(findingAll),
   },
