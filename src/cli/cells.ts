@@ -75,7 +75,7 @@ async function list(settings: readonly string[], terminal: Terminal, json: boole
     ...[name, place, String(projects)],
     ...(load
       ? [
-          ...[String(unfinishedOf(load)), String(load.totals.due), rateOf(load.messagesPerMinute)],
+          ...[String(begunAgainOf(load)), String(load.totals.due), rateOf(load.messagesPerMinute)],
           ...[String(load.totals.storage.bytes), shareOf(load.share), isDraining ? 'draining' : 'ready'],
         ]
       : ['-', '-', '-', '-', '-', `away: ${awayReason}`]),
@@ -214,7 +214,7 @@ function operations(): Promise<typeof import('../operations/cells.ts')> {
   return import('../operations/cells.ts');
 }
 
-function unfinishedOf({ totals }: NonNullable<CellEntry['load']>): number {
+function begunAgainOf({ totals }: NonNullable<CellEntry['load']>): number {
   const { due, scheduled, origin, project, flow, queue, active } = totals;
   return due + scheduled + origin + project + flow + queue + active;
 }
@@ -225,7 +225,7 @@ function view({ name, place, projects, load, isDraining, awayReason, addedAtMs, 
     ...(addedAtMs !== undefined && { addedAt: timeOf(addedAtMs) }),
     ...(load
       ? {
-          ...{ unfinished: unfinishedOf(load), due: load.totals.due, messagesPerMinute: load.messagesPerMinute },
+          ...{ unfinished: begunAgainOf(load), due: load.totals.due, messagesPerMinute: load.messagesPerMinute },
           ...{ bytes: load.totals.storage.bytes, share: load.share },
         }
       : { isAway: true, reason: awayReason }),

@@ -13,6 +13,7 @@ import type { Clock } from '../ports.ts';
 import type { EngineSettings } from '../settings.ts';
 import { StoreUnavailable } from '../store-errors.ts';
 import type { Numbers } from '../workers/numbers.ts';
+import { begunAgainOf } from './begun-again.ts';
 import type {
   DeadRunCommands,
   DeadRunStore,
@@ -26,7 +27,6 @@ import type {
 import type { DraftContext } from './drafts.ts';
 import { type Beginning, type Remains, retryOf } from './run-retry.ts';
 import type { RunStore } from './stores.ts';
-import { unfinishedOf } from './unfinished.ts';
 
 export interface DeadRunDeps {
   store: { deadRuns: DeadRunStore; runs: Pick<RunStore, 'findRecords' | 'findRun'> };
@@ -59,7 +59,7 @@ export class DeadRuns implements Commands {
   }
 
   async resumeRun(projectId: ProjectId, dlqId: string, override: RunOverride): Promise<StartedRun | NotRetried> {
-    return this.#retry(projectId, dlqId, override, (journal) => ({ journal, unfinished: unfinishedOf(journal) }));
+    return this.#retry(projectId, dlqId, override, (journal) => ({ journal, unfinished: begunAgainOf(journal) }));
   }
 
   async restartRun(projectId: ProjectId, dlqId: string, override: RunOverride): Promise<StartedRun | NotRetried> {

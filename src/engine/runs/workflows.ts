@@ -11,9 +11,9 @@ import type { Reports } from '../reports.ts';
 import type { EngineSettings } from '../settings.ts';
 import type { Store } from '../stores.ts';
 import type { Numbers } from '../workers/numbers.ts';
+import { ActiveRunCommands } from './active-run-commands.ts';
 import { ActiveRuns } from './active-runs.ts';
 import { RunCanceller } from './cancel-many.ts';
-import { RunCommands } from './commands.ts';
 import type { DeadRunCommands } from './dead-run-store.ts';
 import { DeadRuns } from './dead-runs.ts';
 import type { DraftContext } from './drafts.ts';
@@ -22,13 +22,13 @@ import type { JournalBodies } from './journal-bodies.ts';
 import { RunLogs } from './logs.ts';
 import { type ParkedRunCommands, ParkedRuns } from './parked.ts';
 import { Publisher } from './publish.ts';
-import type { RunCommands as EndAndRead, RunLogCommands, WaiterCommands } from './run-commands.ts';
+import type { RunCommands, RunLogCommands, WaiterCommands } from './run-commands.ts';
 import { waiterLoop } from './waiter-loop.ts';
 import { RunWaits } from './waits.ts';
 
 /** All commands and reads about runs, except publishing. */
 export interface WorkflowCommands
-  extends EndAndRead,
+  extends RunCommands,
     RunLogCommands,
     WaiterCommands,
     DeadRunCommands,
@@ -65,7 +65,7 @@ export class Workflows {
     this.waiters = waiterLoop(deps);
     const noteDeadline = (atMs: Millis): void => this.waiters.noteNext(atMs);
     const noteWaitingLine = (line: OriginLine): void => dispatcher.noteWaitingLine(line);
-    const runs = new RunCommands({ ...deps, active, noteRunEnd });
+    const runs = new ActiveRunCommands({ ...deps, active, noteRunEnd });
     const waits = new RunWaits({ ...deps, active, noteDeadline, noteWaitingLine });
     const logs = new RunLogs(store, clock);
     const canceller = new RunCanceller({ ...deps, active, noteRunEnd });

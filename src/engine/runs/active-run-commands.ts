@@ -1,17 +1,17 @@
-/** What clients do with runs that exist: end them and read their journals. */
+/** What clients do with active runs: end them and read their journals. */
 import type { EndState, JournalEntry, RunKey } from '../../workflow/model.ts';
 import type { Millis, ProjectId } from '../model.ts';
 import { STALE, untilCurrent } from '../until-current.ts';
 import { type EndingDeps, endRuns } from './endings.ts';
 import { isOf } from './publish.ts';
-import type { ActiveRun, RunCommands as RunCommandsOfEngine, WhichRun } from './run-commands.ts';
+import type { ActiveRun, RunCommands, WhichRun } from './run-commands.ts';
 import type { RunStore } from './stores.ts';
 
 export interface RunCommandDeps extends EndingDeps {
   store: { runs: RunStore };
 }
 
-export class RunCommands implements RunCommandsOfEngine {
+export class ActiveRunCommands implements RunCommands {
   readonly #deps: RunCommandDeps;
 
   constructor(deps: RunCommandDeps) {
