@@ -139,6 +139,20 @@ describe.skipIf(obstacle !== undefined)(`messages${obstacle === undefined ? '' :
     await visit.close();
   });
 
+  it('has a message attempted now that waits for its time', async () => {
+    const id = await publish('/ok?now', { 'upstash-delay': '1h' });
+    const visit = await open(`/messages/${id}`);
+    await visit.page.getByRole('button', { name: 'Attempt now' }).click();
+    await eventually(
+      () => 'the endpoint to get it',
+      () => received.some(({ url: target }) => target === '/ok?now'),
+    );
+    await visit.page.getByText('Was delivered at').waitFor();
+    await visit.page.getByRole('button', { name: 'Attempt now' }).waitFor({ state: 'detached' });
+    expect(visit.faults).toEqual([]);
+    await visit.close();
+  });
+
   it('deletes all that match a filter, after it said how many', async () => {
     await bury(3, 'bulk');
     const visit = await open('/dlq?label=bulk');

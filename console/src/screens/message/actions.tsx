@@ -2,6 +2,7 @@
 import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import { useChange } from '../../api/client.ts';
+import { Action } from '../../parts/action.tsx';
 import { Button } from '../../parts/button.tsx';
 import { Failure } from '../../parts/states.tsx';
 import { RetryDialog } from '../dlq/retry-dialog.tsx';
@@ -12,11 +13,13 @@ interface Props {
   messageId: string;
   content: Content;
   isOver: boolean;
+  /** For a time that has not come. */
+  waits: boolean;
   /** While it is in the DLQ. */
   dlqId: string | undefined;
 }
 
-export function Actions({ messageId, content, isOver, dlqId }: Props) {
+export function Actions({ messageId, content, isOver, waits, dlqId }: Props) {
   const [open, setOpen] = useState<'publish' | 'retry'>();
   const navigate = useNavigate();
   const cancel = useChange('cancelMessage');
@@ -37,6 +40,11 @@ export function Actions({ messageId, content, isOver, dlqId }: Props) {
           </Button>
           <Button onClick={() => setOpen('retry')}>Retry with changes</Button>
         </>
+      )}
+      {waits && (
+        <Action operation="retryMessage" input={{ path: { messageId } }} kind="main">
+          Attempt now
+        </Action>
       )}
       {whyNot === undefined ? (
         <Button onClick={() => setOpen('publish')}>Publish again</Button>

@@ -17,6 +17,7 @@ import { Timeline } from './timeline.tsx';
 
 const ENDINGS: readonly string[] = ['DELIVERED', 'FAILED', 'CANCELED'];
 const EXPLAINED_ENDINGS: readonly string[] = ['delivered', 'dead', 'cancelled'];
+const WAITS_FOR_ITS_TIME: readonly string[] = ['delayed', 'retrying'];
 const PAGE_COUNT = 200;
 
 export function Screen() {
@@ -62,7 +63,13 @@ export function Screen() {
       }
       actions={
         content && (
-          <Actions messageId={messageId} content={content} isOver={isOver} dlqId={isDead ? dlqId : undefined} />
+          <Actions
+            messageId={messageId}
+            content={content}
+            isOver={isOver}
+            waits={!isOver && WAITS_FOR_ITS_TIME.includes(explained.data?.reason ?? '')}
+            dlqId={isDead ? dlqId : undefined}
+          />
         )
       }
     >

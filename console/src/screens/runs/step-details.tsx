@@ -1,5 +1,6 @@
 /** One step: what went in, what came out, and each attempt. */
 import type { Step } from '../../generated/interface.ts';
+import { Action } from '../../parts/action.tsx';
 import { StateBadge } from '../../parts/badge.tsx';
 import { Body } from '../../parts/body.tsx';
 import { Button } from '../../parts/button.tsx';
@@ -23,6 +24,7 @@ const AS_STEP: Record<string, string> = {
 
 export function StepDetails({ row: { bar, run }, onClose }: { row: Row; onClose: () => void }) {
   const { name, type, state, step, failure, fromMs, toMs, child, isTakenOver } = bar;
+  const delivery = step ?? bar.next ?? failure;
   const bodyOf = (whole: Run, read: (step: Step) => string | undefined): string | undefined => {
     const steps = whole.steps.flatMap((group) => (group.type === 'next' ? [] : group.steps));
     const same = steps.find(({ messageId, stepId }) => messageId === step?.messageId && stepId === step?.stepId);
@@ -54,10 +56,17 @@ export function StepDetails({ row: { bar, run }, onClose }: { row: Row; onClose:
           ['Calls', step?.callUrl && `${step.callMethod ?? ''} ${step.callUrl}`],
           ['Answered', step?.callResponseStatus],
           ['Invoked run', child && <RunLink id={child.id} createdAtMs={child.createdAtMs} />],
-          ['Next attempt', nextAttempt(bar)],
-          ['Message', <Code key="">{(step ?? bar.next ?? failure)?.messageId ?? ''}</Code>],
+          ['Next attempt', delivery?.nextDeliveryTime !== undefined && <Time atMs={delivery.nextDeliveryTime} />],
+          ['Message', <Code key="">{delivery?.messageId ?? ''}</Code>],
         ].map(([fact, value]) => [fact as string, value === false ? undefined : (value as React.ReactNode)] as const)}
       />
+      {delivery?.nextDeliveryTime !== undefined && (
+        <div>
+          <Action operation="retryMessage" input={{ path: { messageId: delivery.messageId } }}>
+            Attempt now
+          </Action>
+        </div>
+      )}
       {step && inputOf(step) !== undefined && (
         <Labelled label="Input">
           <CutBody run={run} text={inputOf(step)} pick={(whole) => bodyOf(whole, inputOf)} />
@@ -81,11 +90,6 @@ export function StepDetails({ row: { bar, run }, onClose }: { row: Row; onClose:
 function waitEnd({ step }: Bar): React.ReactNode {
   if (step?.waitTimeoutDeadline === undefined) return undefined;
   return step.waitTimeout ? 'timed out' : exactTime(step.waitTimeoutDeadline);
-}
-
-function nextAttempt({ step, next, failure }: Bar): React.ReactNode {
-  const atMs = (step ?? next ?? failure)?.nextDeliveryTime;
-  return atMs === undefined ? undefined : <Time atMs={atMs} />;
 }
 
 function inputOf({ callBody, invokedWorkflowRunBody }: Step): string | undefined {
