@@ -10,6 +10,7 @@ import {
   openSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmdirSync,
   rmSync,
   statSync,
@@ -20,6 +21,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import { createStore } from '../../src/store/create.ts';
 import { SqliteDriver, walBytes } from '../../src/store/drivers/sqlite/driver.ts';
 import { lockFile, StoreInUse } from '../../src/store/drivers/sqlite/lock.ts';
@@ -95,6 +97,36 @@ describe('threaded SQLite in memory', () => {
     const message = await world.accept();
     expect(await world.find(message)).toEqual(message);
     await world.store.close();
+  });
+});
+
+describe('the thread that reads lists', () => {
+  const page = { count: 10, order: 'latestFirst' } as const;
+  const hide = (path: string) => renameSync(path, `${path}.hidden`);
+  const showAgain = (path: string) => renameSync(`${path}.hidden`, path);
+
+  it('is started anew by the next list after it could not start', async () => {
+    const path = newPath();
+    const world = await World.open(() => openSqliteStore({ path, onFatal }));
+    const { message } = await world.acceptClaimed();
+    const list = () => world.store.logs.listLogs({ projectId: PROJECT, filter: {}, page });
+    hide(path);
+    const lists = await Promise.allSettled([list(), list()]);
+    expect(lists).toMatchObject(new Array(2).fill({ status: 'rejected', reason: { name: 'StoreUnavailable' } }));
+    showAgain(path);
+    expect((await list()).items.at(-1)?.message.id).toBe(message.id);
+    await world.store.close();
+  });
+
+  it('keeps no store from closing when it could not start', async () => {
+    const path = newPath();
+    const store = await openSqliteStore({ path, onFatal });
+    hide(path);
+    const listing = store.logs.listLogs({ projectId: PROJECT, filter: {}, page });
+    await Promise.all([expect(listing).rejects.toThrow(StoreUnavailable), store.close()]);
+    showAgain(path);
+    const next = await openSqliteStore({ path, onFatal }); // the lock on the file is free
+    await next.close();
   });
 });
 

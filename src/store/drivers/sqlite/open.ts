@@ -1,5 +1,6 @@
 /** Opens the embedded store: over threads for a server, in the caller's own thread for a simulation. */
 import { statSync } from 'node:fs';
+import { StoreUnavailable } from '../../../engine/store-errors.ts';
 import type { Store, StoreLimits } from '../../../engine/stores.ts';
 import { GroupCommit, type GroupCommitOptions } from '../../batches/group-commit.ts';
 import type { Connection } from '../../connection.ts';
@@ -114,13 +115,24 @@ class LateThread {
     this.#onFatal = onFatal;
   }
 
+  /** Throws `StoreUnavailable` when it cannot be started now; the next call tries again. */
   thread(): Promise<DatabaseThread> {
-    this.#started ??= DatabaseThread.start(this.#options, this.#onFatal);
+    this.#started ??= this.#start();
     return this.#started;
   }
 
+  async #start(): Promise<DatabaseThread> {
+    try {
+      return await DatabaseThread.start(this.#options, this.#onFatal);
+    } catch (error) {
+      this.#started = undefined;
+      const reason = error instanceof Error ? error.message : String(error);
+      throw new StoreUnavailable(`the thread that reads lists could not start: ${reason}`, { cause: error });
+    }
+  }
+
   async close(): Promise<void> {
-    const thread = await this.#started;
+    const thread = await this.#started?.catch(() => undefined); // one that did not start has nothing to end
     await thread?.close();
   }
 }
