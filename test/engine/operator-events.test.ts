@@ -358,6 +358,28 @@ describe('the store', () => {
     expect(bench.kinds()).toHaveLength(2);
   });
 
+  test('is looked at again, and nothing is told twice, after its disk could not be asked', async () => {
+    let readFreeBytes = async () => 4_999;
+    const storage = { bytesMax: 0, freeBytesMin: 5_000, readFreeBytes: () => readFreeBytes() };
+    const bench = await Bench.open({ storage, lookEveryMs: 60_000 });
+    await bench.clock.advanceBy(60_000);
+    expect(bench.kinds()).toEqual(['store_filling 1']);
+    readFreeBytes = () => Promise.reject(new Error('EACCES: permission denied, statfs'));
+    await bench.clock.advanceBy(60_000);
+    expect(bench.log).toContain('operator_events_failed');
+    readFreeBytes = async () => 4_998;
+    await bench.clock.advanceBy(2 * QUIET_MS);
+    expect(bench.kinds()).toHaveLength(1);
+    readFreeBytes = async () => 10_000;
+    await bench.clock.advanceBy(60_000);
+    readFreeBytes = async () => 4_997;
+    await bench.clock.advanceBy(61_500);
+    expect(bench.told.map(({ example }) => example)).toEqual([
+      'its disk has 4999 bytes left',
+      'its disk has 4997 bytes left',
+    ]);
+  });
+
   test('is told of by a request that is kept nowhere when it is full, until the operator answers well', async () => {
     let isFull = false;
     const bench = await Bench.open({ lookEveryMs: 60_000 }, (store) => {

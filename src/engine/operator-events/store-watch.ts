@@ -84,15 +84,27 @@ export class StoreWatch {
 
   async #lookAtSize(): Promise<void> {
     const { store, events, options } = this.#deps;
-    const { bytesMax, freeBytesMin, readFreeBytes } = options.storage;
+    const { bytesMax, freeBytesMin } = options.storage;
     if (!events.isTold('store_filling')) return;
     const { bytes } = await store.backlog.readStorage({ projectId: options.projectId });
-    const free = (await readFreeBytes?.()) ?? Infinity;
+    const free = await this.#freeBytes();
     const isLarge = bytesMax > 0 && bytes > bytesMax;
-    const isFilling = isLarge || free < freeBytesMin;
+    const isDiskFilling = free === undefined ? this.#wasFilling : free < freeBytesMin;
+    const isFilling = isLarge || isDiskFilling;
     const what = isLarge ? `the database has ${bytes} bytes` : `its disk has ${free} bytes left`;
     if (isFilling && !this.#wasFilling) await events.note('store_filling', what);
     this.#wasFilling = isFilling;
+  }
+
+  /** `undefined`: the disk could not be asked. A look that fails ends no server. */
+  async #freeBytes(): Promise<number | undefined> {
+    const { log, options } = this.#deps;
+    try {
+      return (await options.storage.readFreeBytes?.()) ?? Infinity;
+    } catch (error) {
+      log.warn('operator_events_failed', { reason: error instanceof Error ? error.message : String(error) });
+      return undefined;
+    }
   }
 
   async #tellFull(reason: string): Promise<void> {
