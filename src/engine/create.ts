@@ -1,6 +1,8 @@
 /** Puts the engine together: recovery first, then its loops, then it takes commands. */
 import type { Engine } from './commands.ts';
 import type { EngineDeps } from './deps.ts';
+import type { OriginLine } from './lanes/origin-line.ts';
+import { LINES_READ, readLines } from './lanes/read-lines.ts';
 import { Dispatcher } from './messages/dispatcher.ts';
 import { MinuteCounter } from './minutes/counter.ts';
 import { OperatorEvents } from './operator-events/events.ts';
@@ -37,7 +39,7 @@ export async function createEngine(deps: EngineDeps): Promise<Engine> {
       operatorEvents,
       areClaimsApart: deps.recovery?.kind === 'heartbeat',
     },
-    await deps.store.messages.waitingLines(),
+    await linesAtStart(deps, heartbeat),
   );
   deps.store.onDue((dueAtMs) => dispatcher.noteDue(dueAtMs));
   deps.store.onWaitingLine((line) => dispatcher.noteWaitingLine(line));
@@ -57,6 +59,19 @@ export async function createEngine(deps: EngineDeps): Promise<Engine> {
   const engine = new RunningEngine(deps, parts);
   engine.startLoops();
   return Object.assign(engine, engine.workflows.commands);
+}
+
+/** All lines, or the first of them if heartbeats bring the others: the first heartbeat must not wait for a million. */
+async function linesAtStart({ store }: EngineDeps, heartbeat: Heartbeat | undefined): Promise<OriginLine[]> {
+  const found: OriginLine[] = [];
+  for await (const lines of readLines(store.messages)) {
+    found.push(...lines);
+    if (heartbeat && lines.length === LINES_READ) {
+      heartbeat.noteLinesLeft();
+      break;
+    }
+  }
+  return found;
 }
 
 async function recover(deps: EngineDeps): Promise<Heartbeat | undefined> {

@@ -125,8 +125,8 @@ export interface MessageStore {
   release(claims: ClaimRef[], nowMs: Millis): Promise<void>;
   /** Gives back what every worker of an earlier process held (P7, embedded). Returns how many. */
   releaseAll(nowMs: Millis): Promise<number>;
-  /** Lines with messages, by project, then origin: all of them, or the first `limit` after `after`. */
-  waitingLines(piece?: { after: OriginLine | undefined; limit: number }): Promise<OriginLine[]>;
+  /** Lines with messages, by project, then origin: the first `limit` after `after`. */
+  waitingLines(piece: { after: OriginLine | undefined; limit: number }): Promise<OriginLine[]>;
   /** An unfinished message, or one delivered at `deliveredSinceMs` or later. */
   find(projectId: ProjectId, id: MessageId, deliveredSinceMs: Millis): Promise<Message | undefined>;
   /** What an unfinished message waits for (P14). `undefined` once it is finished. */

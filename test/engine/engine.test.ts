@@ -2,12 +2,14 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Engine } from '../../src/engine/commands.ts';
 import { createEngine } from '../../src/engine/create.ts';
+import type { EngineDeps } from '../../src/engine/deps.ts';
 import type { PublishCommand, Published } from '../../src/engine/messages/publish-command.ts';
 import type { LogState } from '../../src/engine/model.ts';
 import type { Clock } from '../../src/engine/ports.ts';
 import type { EngineSettings } from '../../src/engine/settings.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import type { Store } from '../../src/engine/stores.ts';
+import { DatabaseClock } from '../../src/engine/workers/database-clock.ts';
 import { Overloaded } from '../../src/protocol/rate-limits.ts';
 import { openDatabase, storeOver } from '../simulation/database.ts';
 import { World } from '../store/conformance/world.ts';
@@ -47,6 +49,8 @@ async function bench(
     settings?: Partial<EngineSettings>;
     status?: number;
     prepare?: (store: Store) => Promise<unknown>;
+    /** Other workers may be on the store. */
+    isShared?: boolean;
     /** Given, whatever the engine does takes a millisecond each time that it looks how long it took. */
     onTurn?: (world: Omit<Bench, 'engine'>) => unknown;
   } = {},
@@ -68,7 +72,14 @@ async function bench(
   const deps = { store, clock, randomness, delivery: network.connect(), log, settings, worker: 'worker-1' };
   const { onTurn } = options;
   const slow = onTurn && { clock: slowed(clock), endOfTurn: async () => void (await onTurn(world)) };
-  return { ...world, engine: await createEngine({ ...deps, ...slow }) };
+  return { ...world, engine: await createEngine({ ...deps, ...slow, ...(options.isShared && sharing(world)) }) };
+}
+
+function sharing({ clock: machine, store }: Pick<Bench, 'clock' | 'store'>): Pick<EngineDeps, 'clock' | 'recovery'> {
+  const { heartbeat } = store.workers;
+  store.workers.heartbeat = async (state) => ({ ...(await heartbeat(state)), wallMs: machine.wallMs() });
+  const clock = new DatabaseClock(machine);
+  return { clock, recovery: { kind: 'heartbeat', clock, timeoutMs: 15_000 } };
 }
 
 function slowed(clock: SimulatedClock): Clock {
@@ -490,6 +501,34 @@ test.each([
   store.messages.accept = accept;
   for (let message = 0; message < 10; message += 1) await publish(engine, [command()]);
   await engine.ping();
+});
+
+test.each([
+  { workers: 'its only worker', isShared: false, withinMs: 100 },
+  { workers: 'one of several workers, with a heartbeat', isShared: true, withinMs: 5_100 },
+])('more lines than are read at a time are served by $workers', async ({ isShared, withinMs }) => {
+  const askedFor: number[] = [];
+  const origins = Array.from({ length: 3_100 }, (_, index) => `https://${index}.example`);
+  const { clock, network } = await bench({
+    ...{ settings: { inFlightMax: 10_000 }, isShared },
+    prepare: async (store) => {
+      const world = await World.open(async () => store);
+      const state = { kind: 'origin', dueAtMs: NOW_MS } as const;
+      await store.messages.accept(
+        origins.map((url) => world.message({ url, state })),
+        NOW_MS,
+      );
+      const { waitingLines } = store.messages;
+      store.messages.waitingLines = (piece) => {
+        askedFor.push(piece.limit);
+        return waitingLines(piece);
+      };
+    },
+  });
+  for (const origin of origins) network.setEndpoint(origin, () => ({ kind: 'answer', status: 200, afterMs: 10 }));
+  await clock.advanceBy(withinMs);
+  expect(new Set(network.attempts.map(({ origin }) => origin)).size).toBe(origins.length);
+  expect(Math.max(...askedFor)).toBeLessThanOrEqual(2_000);
 });
 
 test('a wait that was registered before a restart comes to its deadline after it', async () => {

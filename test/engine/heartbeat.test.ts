@@ -42,6 +42,10 @@ class FakeWorkers implements Omit<WorkerStore, 'workersBehind'> {
   orphans: ClaimRef[] = [];
   own: ClaimRef[] = [];
   lines: OriginLine[] = [];
+  /** How many at a time. */
+  readonly linesAskedFor: number[] = [];
+  /** How long it takes to read some. */
+  lineAnswerMs = 0;
   /** For claims and lines. */
   reads = 0;
   readonly heartbeats: { atMs: Millis; isLeaving: boolean; accountsVersion: number; projects: readonly ProjectId[] }[] =
@@ -89,10 +93,11 @@ class FakeWorkers implements Omit<WorkerStore, 'workersBehind'> {
     this.own = this.own.filter((own) => !claims.includes(own));
   }
 
-  async waitingLines(piece?: { after: OriginLine | undefined; limit: number }): Promise<OriginLine[]> {
+  async waitingLines({ after, limit }: { after: OriginLine | undefined; limit: number }): Promise<OriginLine[]> {
     this.reads += 1;
-    const { after = '', limit = Infinity } = piece ?? {};
-    return this.lines.filter((line) => line > after).slice(0, limit);
+    this.linesAskedFor.push(limit);
+    if (this.lineAnswerMs > 0) await this.#clock.delay(this.lineAnswerMs);
+    return this.lines.filter((line) => line > (after ?? '')).slice(0, limit);
   }
 }
 
@@ -362,6 +367,34 @@ describe('what others have left', () => {
     expect(linesOf(heard)).toEqual(store.lines);
   });
 
+  test('has its lines read in pieces beside the heartbeats, however many they are', async () => {
+    const { clock, store, heartbeat, heard } = await bench((each) => {
+      each.nextAnswer = { others: ['other'] };
+    });
+    store.nextAnswer = { others: [] };
+    store.lines = lines(8_500);
+    store.lineAnswerMs = TIMEOUT_MS / 2;
+    await clock.runUntil(() => store.linesAskedFor.length > 0, TIMEOUT_MS);
+    const sent = store.heartbeats.length;
+    await clock.runUntil(() => linesOf(heard).length === 8_500, 4 * TIMEOUT_MS);
+    expect(linesOf(heard)).toEqual(store.lines);
+    expect(Math.max(...store.linesAskedFor)).toBeLessThanOrEqual(2_000);
+    expect(store.heartbeats.length - sent).toBeGreaterThanOrEqual(7);
+    await heartbeat.stop();
+  });
+
+  test('keeps no worker from its end by the lines that are left to read', async () => {
+    const { clock, store, heartbeat } = await bench();
+    heartbeat.noteLinesLeft();
+    store.lines = lines(8_500);
+    store.lineAnswerMs = 100;
+    await clock.runUntil(() => store.linesAskedFor.length > 0, TIMEOUT_MS);
+    const stopping = heartbeat.stop();
+    await clock.advanceBy(150);
+    await stopping;
+    expect([store.left, store.linesAskedFor.length]).toEqual([['me'], 1]);
+  });
+
   test('is finished by the one that expires it', async () => {
     const { clock, store, heard } = await bench();
     store.nextAnswer = { hasLate: true };
@@ -396,6 +429,14 @@ describe('lines that others fill', () => {
     await clock.runUntil(() => heard.includes('rescue_failed'), 4 * TIMEOUT_MS);
     store.lines = lines(2);
     await clock.runUntil(() => linesOf(heard).length > 0, TIMEOUT_MS);
+    expect(linesOf(heard)).toEqual(store.lines);
+  });
+
+  test('are all read after the next heartbeat when not all were at the start', async () => {
+    const { clock, store, heartbeat, heard } = await bench();
+    heartbeat.noteLinesLeft();
+    store.lines = lines(2_500);
+    await clock.advanceBy(TIMEOUT_MS / 3);
     expect(linesOf(heard)).toEqual(store.lines);
   });
 

@@ -188,7 +188,7 @@ describe('several workers at once', () => {
           doings.push(...answer.claimed.map((claimed) => hold(store, world, claimed, random)));
           await Promise.all(doings);
           idle = answer.claimed.length === 0 && stillAccepting === 0 ? idle + 1 : 0;
-          for (const line of await store.messages.waitingLines()) waitingLines.add(line);
+          for (const line of await world.lines()) waitingLines.add(line);
         }
       };
 

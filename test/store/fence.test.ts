@@ -128,7 +128,7 @@ describe.each([
     expect(first.emptied).toEqual(lines);
     expect(first.nextDueAtMs).toBeUndefined();
     expect((await world.claim({ turns: { after: 0 } })).claimed).toEqual([]);
-    expect(await store.messages.waitingLines()).toEqual([]);
+    expect(await store.messages.waitingLines({ after: undefined, limit: 1 })).toEqual([]);
     const beat = await store.workers.heartbeat({
       worker: 'w1',
       timeoutMs: 1_000,

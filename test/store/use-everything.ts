@@ -21,7 +21,7 @@ export async function useEverything(world: World): Promise<void> {
   await world.claim({ roomByOrigin: {}, defaultRoom: 0 });
   await store.messages.releaseAll(T0);
   await store.messages.release([{ key: waiting.key, projectId: PROJECT, claimToken: 1 }], T0);
-  await store.messages.waitingLines();
+  await world.lines();
   await store.messages.find(PROJECT, waiting.id, T0);
   await store.messages.findLive(PROJECT, waiting.id, T0);
   await readUnfinished(store, waiting.id);

@@ -7,6 +7,7 @@
  */
 import { Alarm } from '../alarm.ts';
 import type { OriginLine } from '../lanes/origin-line.ts';
+import { readLines } from '../lanes/read-lines.ts';
 import type { ClaimRef, ClaimToken, Millis, ProjectId, WorkerId } from '../model.ts';
 import type { EventLog, Randomness, Timer } from '../ports.ts';
 import { StoreUnavailable } from '../store-errors.ts';
@@ -24,7 +25,7 @@ const RETRY_SHARE = 1 / 15;
 const LOOK_EVERY = 3;
 /** Claims released in one transaction: a few milliseconds of work. */
 const PIECE = 200;
-/** Lines that are read with a heartbeat; all of them when no worker may know some of them. */
+/** Lines that are read with a heartbeat. When perhaps no worker knows some of them, all are read, in larger pieces. */
 const LINES_PIECE = 500;
 /**
  * A first heartbeat that takes longer does not tell the time well enough, and is sent again, up to `QUICK_TRIES` times.
@@ -170,6 +171,11 @@ export class Heartbeat {
   /** It is not known whether something was saved: the next looks will find what is left over. */
   noteCommitUnknown(): void {
     this.#isCommitUnknown = true;
+    this.#linesAreLost = true;
+  }
+
+  /** Some lines were not read yet: all are read after the next heartbeat, so that none is late for them. */
+  noteLinesLeft(): void {
     this.#linesAreLost = true;
   }
 
@@ -320,7 +326,8 @@ export class Heartbeat {
         this.#sendSoon(); // it reports the new version: the worker that changed accounts waits for that
       }
       if (answer.hasLate) await this.#expire();
-      if (answer.hasLines || this.#linesAreLost) await this.#readLines();
+      if (this.#linesAreLost) await this.#readAllLines();
+      else if (answer.hasLines) await this.#readSomeLines();
       if ((answer.hasClaims && this.#sent % LOOK_EVERY === 0) || this.#isCommitUnknown) await this.#look();
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error;
@@ -381,11 +388,22 @@ export class Heartbeat {
    * full for as long as its endpoints take. Nothing else tells this worker of these lines. A line that it learns of
    * late costs its messages one heartbeat; then all workers serve it until it is empty.
    */
-  async #readLines(): Promise<void> {
-    const piece = this.#linesAreLost ? undefined : { after: this.#lastLine, limit: LINES_PIECE };
-    this.#linesAreLost = false;
+  async #readSomeLines(): Promise<void> {
+    const piece = { after: this.#lastLine, limit: LINES_PIECE };
     const lines = await this.#deps.store.messages.waitingLines(piece);
-    this.#lastLine = piece && lines.length === LINES_PIECE ? lines.at(-1) : undefined;
+    this.#lastLine = lines.length === LINES_PIECE ? lines.at(-1) : undefined;
+    this.#noteLines(lines);
+  }
+
+  async #readAllLines(): Promise<void> {
+    this.#linesAreLost = false;
+    for await (const lines of readLines(this.#deps.store.messages)) {
+      if (this.#stopped) return;
+      this.#noteLines(lines);
+    }
+  }
+
+  #noteLines(lines: readonly OriginLine[]): void {
     for (const line of lines) this.#listeners?.dispatcher.noteWaitingLine(line);
   }
 }

@@ -72,7 +72,7 @@ export function messagesOver(connection: Connection): MessageStore {
     },
 
     waitingLines(piece) {
-      return connection.read('waitingLines', piece ?? { after: undefined, limit: Number.MAX_SAFE_INTEGER });
+      return connection.read('waitingLines', piece);
     },
 
     async find(projectId, id, deliveredSinceMs) {

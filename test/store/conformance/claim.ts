@@ -66,7 +66,7 @@ export function claimConformance(open: OpenStore): void {
     expect(first).toMatchObject({ waitingLines: [LINE_A], nextDueAtMs: T0 });
     expect(first.claimed).toHaveLength(1);
     for (let claims = 0; claims < 4; claims += 1) await world().claim({ limit: 1 }, T0 + 1);
-    expect(await world().store.messages.waitingLines()).toEqual([LINE_A, LINE_B]);
+    expect(await world().lines()).toEqual([LINE_A, LINE_B]);
     expect(keysOf(await world().claim({ limit: 1, due: false, linesToServe: [LINE_B] }, T0 + 1))).toEqual([other.key]);
   });
 
@@ -184,7 +184,7 @@ export function claimConformance(open: OpenStore): void {
     const answer = await world().claim({ roomByOrigin: { [A]: 1 } });
     expect(keysOf(answer)).toEqual([first.key, other.key]);
     expect(answer).toMatchObject({ waitingLines: [LINE_A], nextDueAtMs: undefined });
-    expect(await world().store.messages.waitingLines()).toEqual([LINE_A]);
+    expect(await world().lines()).toEqual([LINE_A]);
     expect(keysOf(await world().claim())).toEqual([]);
 
     const fromLine = await world().claim({ due: false, linesToServe: [LINE_A], roomByOrigin: { [A]: 1 } });
@@ -193,7 +193,7 @@ export function claimConformance(open: OpenStore): void {
     const rest = await world().claim({ due: false, linesToServe: [LINE_A] });
     expect(keysOf(rest)).toEqual([third.key]);
     expect(rest.emptied).toEqual([LINE_A]);
-    expect(await world().store.messages.waitingLines()).toEqual([]);
+    expect(await world().lines()).toEqual([]);
   });
 
   it('gives an origin without a name of its own the default room', async () => {
@@ -328,7 +328,7 @@ export function claimConformance(open: OpenStore): void {
     for (let index = 0; index < 3; index += 1) await world().accept({ url: A, state: inLine });
     const other = await world().accept({ url: A, projectId: OTHER_PROJECT, state: inLine });
     const line = lineOf(OTHER_PROJECT, A);
-    expect(await world().store.messages.waitingLines()).toEqual([LINE_A, line]);
+    expect(await world().lines()).toEqual([LINE_A, line]);
     const answer = await world().claim({ due: false, linesToServe: [line] });
     expect([keysOf(answer), answer.emptied]).toEqual([[other.key], [line]]);
   });

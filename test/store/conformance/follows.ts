@@ -33,7 +33,7 @@ export function followsConformance(open: OpenStore): void {
     const [atOnce, inLine, due] = follows;
     expect(await world().find(atOnce.message)).toEqual(atOnce.message);
     expect(await world().statesOf(atOnce.message)).toEqual(['CREATED', 'ACTIVE']);
-    expect(await world().store.messages.waitingLines()).toEqual([lineOf(PROJECT, inLine.message.origin)]);
+    expect(await world().lines()).toEqual([lineOf(PROJECT, inLine.message.origin)]);
     expect((await world().claim()).claimed.map((claimed) => claimed.message)).toEqual([due.message]);
     const { claimed } = await world().claim({ due: false, linesToServe: [lineOf(PROJECT, inLine.message.origin)] });
     expect(claimed.map((each) => each.message)).toEqual([inLine.message]);

@@ -1,5 +1,6 @@
 /** What the cases share: an open store, messages to put into it, and short ways to look at what became of them. */
 import { afterEach, beforeEach } from 'vitest';
+import type { OriginLine } from '../../../src/engine/lanes/origin-line.ts';
 import type { ClaimAnswer, ClaimRequest } from '../../../src/engine/messages/claims.ts';
 import type {
   Change,
@@ -146,6 +147,11 @@ export class World {
 
   async statesOf(message: { id: MessageId; projectId?: number }): Promise<LogState[]> {
     return (await this.logsOf(message)).map(({ state }) => state);
+  }
+
+  /** Those with messages; no case has more. */
+  lines(): Promise<OriginLine[]> {
+    return this.store.messages.waitingLines({ after: undefined, limit: 1_000 });
   }
 
   find(message: Message): Promise<Message | undefined> {
