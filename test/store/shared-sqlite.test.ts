@@ -200,6 +200,21 @@ describe('the batcher of a database thread', () => {
     expect(replies).toEqual(['a 1: 0 due 30', 'b left 20,1 https://x.example']);
   });
 
+  it('forgets which lines one knows of when they are very many, and tells of them once more', async () => {
+    const [a, b] = [callerNamed('a'), callerNamed('b')];
+    const line = '1 https://x.example';
+    const tellAgain = async () => {
+      left = { ...left, waitingLines: [line] };
+      await batcher.take({ client: a, id: 1, commands: small(1) });
+      return replies.splice(0).filter((reply) => reply.startsWith('b'));
+    };
+    b.noteKnown([line]);
+    expect(await tellAgain()).toEqual([]);
+    for (let nth = 0; nth < 10_000; nth += 1) b.noteKnown([`1 https://${nth}.example`]);
+    expect(await tellAgain()).toEqual(['b left ,1 https://x.example']);
+    expect(await tellAgain()).toEqual([]);
+  });
+
   it('answers what still waits although the upkeep of the database failed for now', async () => {
     let upkeeps = 0;
     const shaken = new Batcher({

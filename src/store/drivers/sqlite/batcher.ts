@@ -22,12 +22,15 @@ export interface BatcherOptions {
   maintain: () => void;
 }
 
+/** Lines of a thread that are remembered. It is told once more of those that were forgotten, which costs little. */
+const LINES_KNOWN_MAX = 10_000;
+
 /** A thread, and what it knows of the work that waits. */
 export class Client {
   readonly reply: (message: Reply) => void;
   /** When this thread will look for due work by itself. When it starts, it looks at once. */
   #looksAtMs = -Infinity;
-  /** Lines in which this thread looks for messages. */
+  /** Lines in which this thread looks for messages, as far as they are remembered. */
   readonly #lines = new Set<OriginLine>();
   /** Pieces of its next batch. */
   #pieces: Piece[] = [];
@@ -51,11 +54,12 @@ export class Client {
   noteClaim({ nextDueAtMs, waitingLines, emptied }: Writes['claim']['answer']): void {
     this.#looksAtMs = nextDueAtMs ?? Infinity;
     for (const line of emptied) this.#lines.delete(line);
-    for (const line of waitingLines) this.#lines.add(line);
+    this.noteKnown(waitingLines);
   }
 
   /** This thread knows of these lines by itself. */
   noteKnown(waitingLines: readonly OriginLine[]): void {
+    if (this.#lines.size >= LINES_KNOWN_MAX) this.#lines.clear();
     for (const line of waitingLines) this.#lines.add(line);
   }
 
