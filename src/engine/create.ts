@@ -1,7 +1,6 @@
 /** Puts the engine together: recovery first, then its loops, then it takes commands. */
 import type { Engine } from './commands.ts';
 import type { EngineDeps } from './deps.ts';
-import type { OriginLine } from './lanes/origin-line.ts';
 import { LINES_READ, readLines } from './lanes/read-lines.ts';
 import { Dispatcher } from './messages/dispatcher.ts';
 import { MinuteCounter } from './minutes/counter.ts';
@@ -28,19 +27,17 @@ export async function createEngine(deps: EngineDeps): Promise<Engine> {
   const operatorEvents = deps.operatorEvents && new OperatorEvents({ ...deps, numbers, options: deps.operatorEvents });
   const reports = new Reports({ ...deps, minutes, operatorEvents, tellsAll: deps.tellsAll ?? false });
   const left = leftLoop(deps);
-  const dispatcher = new Dispatcher(
-    {
-      ...deps,
-      numbers,
-      bodies,
-      left,
-      reports,
-      fence,
-      operatorEvents,
-      areClaimsApart: deps.recovery?.kind === 'heartbeat',
-    },
-    await linesAtStart(deps, heartbeat),
-  );
+  const dispatcher = new Dispatcher({
+    ...deps,
+    numbers,
+    bodies,
+    left,
+    reports,
+    fence,
+    operatorEvents,
+    areClaimsApart: deps.recovery?.kind === 'heartbeat',
+  });
+  await addLines(dispatcher, deps, heartbeat);
   deps.store.onDue((dueAtMs) => dispatcher.noteDue(dueAtMs));
   deps.store.onWaitingLine((line) => dispatcher.noteWaitingLine(line));
   const retention = new RetentionLoop(deps);
@@ -61,17 +58,16 @@ export async function createEngine(deps: EngineDeps): Promise<Engine> {
   return Object.assign(engine, engine.workflows.commands);
 }
 
-/** All lines, or the first of them if heartbeats bring the others: the first heartbeat must not wait for a million. */
-async function linesAtStart({ store }: EngineDeps, heartbeat: Heartbeat | undefined): Promise<OriginLine[]> {
-  const found: OriginLine[] = [];
+/** Adds all lines, or the first of them if heartbeats bring the others: the next heartbeat must not wait for a million. */
+async function addLines(
+  dispatcher: Dispatcher,
+  { store }: EngineDeps,
+  heartbeat: Heartbeat | undefined,
+): Promise<void> {
   for await (const lines of readLines(store.messages)) {
-    found.push(...lines);
-    if (heartbeat && lines.length === LINES_READ) {
-      heartbeat.noteLinesLeft();
-      break;
-    }
+    dispatcher.addLines(lines);
+    if (heartbeat && lines.length === LINES_READ) return heartbeat.noteLinesLeft();
   }
-  return found;
 }
 
 async function recover(deps: EngineDeps): Promise<Heartbeat | undefined> {

@@ -22,4 +22,6 @@ export interface EngineSettings {
   lazyFetchBytes: number;
   /** Entries of a revived run in one transaction, and waiters that are read together; only tests set it. */
   togetherMax?: number;
+  /** Lines of origins of a project in memory, the proven ones not counted; only tests set it. */
+  linesMax?: number;
 }

@@ -80,7 +80,8 @@ export function bench(
     areClaimsApart,
     ...(endOfTurn && { ...sendingSlowly(clock, delivery), endOfTurn }),
   };
-  const dispatcher = new Dispatcher(deps, options.waitingLines ?? []);
+  const dispatcher = new Dispatcher(deps);
+  dispatcher.addLines(options.waitingLines ?? []);
   const sent = () => network.attempts.map(({ messageId }) => Number(messageId.slice('msg_'.length)));
   return { clock, store, network, dispatcher, numbers, warnings, details, sent };
 }

@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { lineOf, type OriginLine } from '../../src/engine/lanes/origin-line.ts';
 import type { Settlement } from '../../src/engine/model.ts';
+import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import type { Handoff } from '../../src/engine/stores.ts';
 import { bench, setReply, to } from './dispatcher-bench.ts';
 import { message, NOW_MS } from './fixtures.ts';
@@ -173,6 +174,23 @@ describe('P9: the limits', () => {
     dispatcher.wake();
     await clock.advanceBy(4_000);
     expect(network.attempts.filter(({ origin }) => origin === 'https://d.example').length).toBe(100);
+  });
+
+  test('lines that are only in the store are served too, also after it refused to name them', async () => {
+    const settings = { inFlightMax: 1, linesMax: 1 };
+    const lines: OriginLine[] = ['1 https://a.example', '1 https://b.example', '1 https://c.example'];
+    const { clock, store, dispatcher, sent, warnings } = bench({ settings, waitingLines: lines });
+    for (const [index, letter] of ['a', 'b', 'c'].entries()) store.add(to(letter, index + 1), { isInLine: true });
+    const { waitingLines } = store;
+    store.waitingLines = () => {
+      store.waitingLines = waitingLines;
+      return Promise.reject(new StoreUnavailable('gone'));
+    };
+    dispatcher.wake();
+    await clock.advanceBy(4_000);
+    expect([sent(), warnings]).toEqual([[1], ['claim_failed']]);
+    await clock.advanceBy(2_000);
+    expect(sent()).toEqual([1, 2, 3]);
   });
 
   test('what is newly due has its turn, however long the lines are', async () => {

@@ -24,7 +24,7 @@ interface Row {
   claimToken?: ClaimToken;
 }
 
-type DispatcherStore = Pick<MessageStore, 'claim' | 'settle' | 'release' | 'reserveNumbers'> &
+type DispatcherStore = Pick<MessageStore, 'claim' | 'settle' | 'release' | 'reserveNumbers' | 'waitingLines'> &
   Pick<RunStore, 'findRun' | 'findRecords' | 'readJournal'>;
 
 export class FakeStore implements DispatcherStore {
@@ -117,6 +117,15 @@ export class FakeStore implements DispatcherStore {
       this.rows.set(key, { message: row.message, retried: row.retried, dueAtMs: nowMs, isInLine: false });
       this.released.push(key);
     }
+  }
+
+  async waitingLines({ after = '1 ', limit }: { after: OriginLine | undefined; limit: number }): Promise<OriginLine[]> {
+    await this.#write();
+    const lines = [...this.rows.values()].filter(({ isInLine }) => isInLine).map(lineTo);
+    return [...new Set(lines)]
+      .filter((line) => line > after)
+      .toSorted()
+      .slice(0, limit);
   }
 
   async findRun(): Promise<undefined> {}

@@ -1,8 +1,9 @@
 /** Whose turn is it, and what does it cost to find out? */
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { InFlight } from '../../src/engine/lanes/in-flight.ts';
 import { lineOf, type OriginLine } from '../../src/engine/lanes/origin-line.ts';
-import { WaitingLines } from '../../src/engine/lanes/waiting-lines.ts';
+import { type LinesToRead, WaitingLines } from '../../src/engine/lanes/waiting-lines.ts';
+import { SeededRandom } from '../support/seeded-random.ts';
 
 const NONE: ReadonlySet<OriginLine> = new Set();
 const LIMITS = { inFlightMax: 64, inFlightPerOriginMax: 64, inFlightBytesMax: 1_000 };
@@ -188,4 +189,134 @@ test('P9: beside lines that may start, it takes about as many steps as there are
   inFlight.asked = 0;
   expect(row.next(16, NONE).lines).toEqual(lines.slice(10, 26));
   expect(inFlight.asked).toBe(26);
+});
+
+describe('of a project with very many lines (P10)', () => {
+  /** Reads what the row wants to have read of `stored`, until it wants no more. */
+  function readOn(row: WaitingLines, stored: readonly OriginLine[]): void {
+    for (let piece = row.toRead(); piece; piece = row.toRead()) {
+      const { after, limit } = piece;
+      row.noteRead(piece, stored.filter((line) => line > after).slice(0, limit));
+    }
+  }
+
+  function rowOf(lines: readonly OriginLine[], linesMax: number, inFlight = new InFlight(LIMITS)): WaitingLines {
+    const row = new WaitingLines(inFlight, linesMax);
+    for (const line of lines) row.add(line);
+    return row;
+  }
+
+  test('no more are in memory than may be, and the others are read when few of these are left', () => {
+    const lines = linesOf(1, 10);
+    const row = rowOf(lines, 4);
+    expect([row.some(99), row.toRead()]).toEqual([lines.slice(0, 4), undefined]);
+    for (const line of lines.slice(0, 2)) row.delete(line);
+    expect(row.toRead()).toBeUndefined();
+    row.delete(lines[2] as OriginLine);
+    expect(row.toRead()).toEqual({ projectId: 1, after: '1 ', limit: 2 });
+    readOn(row, lines.slice(3));
+    expect(row.some(99)).toEqual(lines.slice(3, 7));
+  });
+
+  test('one that was served and has more is behind those that are only in the store', () => {
+    const [a, b, c] = linesOf(1, 3) as [OriginLine, OriginLine, OriginLine];
+    const row = rowOf([a, b, c], 2);
+    row.moveToEnd(a);
+    row.moveToEnd(b);
+    row.delete(a);
+    readOn(row, [a, b, c]);
+    const named = new Set(row.some(99));
+    for (const line of named) row.moveToEnd(line);
+    readOn(row, [a, b, c]);
+    expect(new Set([...named, ...row.some(99)])).toEqual(new Set([a, b, c]));
+  });
+
+  test('one that is left out while the others are read is read after that', () => {
+    const lines = linesOf(1, 6);
+    const row = rowOf(lines.slice(1), 2);
+    const served: OriginLine[] = [];
+    const waiting = new Set(lines);
+    for (let steps = 0; !row.isEmpty && steps < 99; steps += 1) {
+      if (steps === 3) row.add(lines[0] as OriginLine); // before the place where it is read on
+      const [line] = row.some(1);
+      if (line) {
+        served.push(line);
+        waiting.delete(line);
+        row.delete(line);
+      }
+      readOn(row, [...waiting].toSorted());
+    }
+    expect(served.toSorted()).toEqual(lines);
+  });
+
+  test('a new message may have others before it, unless its line is proven', () => {
+    const inFlight = new InFlight(LIMITS);
+    const [a, b, c, d] = linesOf(1, 4) as [OriginLine, OriginLine, OriginLine, OriginLine];
+    inFlight.noteAnswer(d, 0);
+    const row = rowOf([a, b], 1, inFlight);
+    expect([b, c, d].map((line) => row.has(line))).toEqual([true, true, false]);
+    expect(row.has(lineOf(2, 'https://0.example'))).toBe(false);
+  });
+
+  test('a line that has answered is in memory, whenever it did', () => {
+    const inFlight = new InFlight(LIMITS, (line) => row.reclassify(line));
+    const [a, b, c] = linesOf(1, 3) as [OriginLine, OriginLine, OriginLine];
+    const row = rowOf([a, b], 1, inFlight);
+    for (const line of [b, c]) inFlight.noteAnswer(line, 0);
+    row.add(c);
+    expect(row.some(99)).toEqual([b, c, a]);
+  });
+
+  test('another project has all of its own in memory', () => {
+    const others = linesOf(2, 2);
+    const row = rowOf([...linesOf(1, 5), ...others], 2);
+    expect(row.some(99)).toEqual([...linesOf(1, 2), ...others]);
+  });
+
+  test('no more are in memory when those of the project before it are read', () => {
+    const [first, others] = [linesOf(1, 3), linesOf(2, 5)];
+    const row = rowOf([...first, ...others], 2);
+    for (const line of first.slice(0, 2)) row.delete(line);
+    readOn(row, [...first.slice(2), ...others]);
+    expect(row.some(99).toSorted()).toEqual([...first.slice(2), ...others.slice(0, 2)]);
+  });
+
+  test.each(Array.from({ length: 50 }, (_, seed) => seed))(
+    'each line with messages is served in the end (seed %i)',
+    (seed) => {
+      const random = new SeededRandom(seed);
+      const inFlight = new InFlight(LIMITS, (line) => row.reclassify(line));
+      const row = new WaitingLines(inFlight, random.int(1, 6));
+      const lines = [...linesOf(1, 12), ...linesOf(2, 3)].toSorted();
+      const messages = new Map<OriginLine, number>();
+      let reading: { piece: LinesToRead; found: OriginLine[] } | undefined;
+      const publish = () => {
+        const line = random.choose(lines);
+        messages.set(line, (messages.get(line) ?? 0) + 1);
+        row.add(line);
+      };
+      const serve = () => {
+        for (const line of row.next(random.int(1, 3), new Set()).lines) {
+          const left = (messages.get(line) ?? 0) - 1;
+          if (left > 0) messages.set(line, left);
+          else messages.delete(line);
+          if (left > 0) row.moveToEnd(line);
+          else row.delete(line);
+          if (random.chance(0.2)) inFlight.noteAnswer(line, 0);
+          if (random.chance(0.2)) inFlight.noteNoAnswer(line);
+        }
+      };
+      /** What is read is a moment old when it comes. */
+      const read = () => {
+        if (reading) row.noteRead(reading.piece, reading.found);
+        const piece = row.toRead();
+        const { after = '1 ', limit = 0 } = piece ?? {};
+        const stored = [...messages.keys()].toSorted();
+        reading = piece && { piece, found: stored.filter((line) => line > after).slice(0, limit) };
+      };
+      for (let step = 0; step < 300; step += 1) random.choose([publish, publish, serve, read])();
+      for (let step = 0; !row.isEmpty && step < 2_000; step += 1) random.choose([serve, read])();
+      expect([row.isEmpty, [...messages.keys()]]).toEqual([true, []]);
+    },
+  );
 });

@@ -1,12 +1,17 @@
 /**
  * Which lines have messages, and which are next? Kept by project, proven lines apart from the others. So lines that may
- * not start cost no steps, even ten thousand of a project that has its share (P9).
+ * not start cost no steps, even ten thousand of a project that has its share (P9). Of a project with very many lines only
+ * some of those that are not proven are in memory (P10): the end of the row is in the store, and is read when it comes near.
  */
 import type { Millis, ProjectId } from '../model.ts';
 import type { InFlight } from './in-flight.ts';
 import { isFresh } from './lag.ts';
+import { LinesLeft } from './lines-left.ts';
 import { type OriginLine, readLine } from './origin-line.ts';
+import { LINES_READ } from './read-lines.ts';
 
+/** Lines of a project that are in memory at most, the proven ones not counted: about a megabyte. */
+const LINES_MAX = 10_000;
 /** Projects that may go first at a time. */
 const FRESH_MAX = 4;
 
@@ -24,6 +29,13 @@ export interface NextLines {
   fresh: number;
 }
 
+/** Lines of a project to be read: the first `limit` after `after`. */
+export interface LinesToRead {
+  projectId: ProjectId;
+  after: OriginLine;
+  limit: number;
+}
+
 export const NO_LINES: NextLines = { lines: [], fresh: 0 };
 
 interface Waiting {
@@ -36,19 +48,26 @@ interface Waiting {
 export class WaitingLines {
   readonly #inFlight: InFlight;
   readonly #byProject = new Map<ProjectId, LinesOfProject>();
+  readonly #left = new LinesLeft();
+  readonly #linesMax: number;
   #turns = 0;
   #isTurnOfFresh = false;
 
-  constructor(inFlight: InFlight) {
+  constructor(inFlight: InFlight, linesMax = LINES_MAX) {
     this.#inFlight = inFlight;
+    this.#linesMax = linesMax;
   }
 
   get isEmpty(): boolean {
-    return this.#byProject.size === 0;
+    return this.#byProject.size === 0 && this.#left.isEmpty;
   }
 
+  /** Whether messages may wait in the line. One that is proven is never only in the store. */
   has(line: OriginLine): boolean {
-    return this.#turnOf(line) !== undefined;
+    const { projectId } = readLine(line);
+    return (
+      this.#turnOf(line) !== undefined || (this.#left.find(projectId) !== undefined && !this.#inFlight.isProven(line))
+    );
   }
 
   /** Up to `max` of them, in no order. */
@@ -67,7 +86,30 @@ export class WaitingLines {
 
   /** Adds the line with the last turn, unless it is there already. */
   add(line: OriginLine): void {
-    if (!this.has(line)) this.#put(line, this.#nextTurn());
+    const { projectId } = readLine(line);
+    if (this.#turnOf(line) !== undefined) return;
+    if (this.#endsInStore(line, projectId)) this.#left.note(projectId);
+    else this.#put(line, this.#nextTurn());
+  }
+
+  /**
+   * What to read, if a project has lines that are only in the store. They are read from when half of those in memory are gone until
+   * as many are there as may be: so each piece brings many, however few are only in the store.
+   */
+  toRead(): LinesToRead | undefined {
+    for (const [projectId, place] of this.#left.all) {
+      place.isBeingRead ||= this.#unprovenOf(projectId) < this.#linesMax / 2;
+      if (place.isBeingRead) return { projectId, after: place.after, limit: this.#readMax };
+    }
+    return undefined;
+  }
+
+  /** `lines` is what there was to read, perhaps with lines of later projects. */
+  noteRead({ projectId, limit }: LinesToRead, lines: readonly OriginLine[]): void {
+    const own = lines.filter((line) => readLine(line).projectId === projectId);
+    for (const line of own) if (this.#turnOf(line) === undefined) this.#put(line, this.#nextTurn());
+    const isFull = this.#unprovenOf(projectId) + this.#readMax > this.#linesMax;
+    this.#left.noteRead(projectId, own.length === limit ? own.at(-1) : undefined, isFull);
   }
 
   delete(line: OriginLine): void {
@@ -79,10 +121,14 @@ export class WaitingLines {
     if (lines.proven.size + lines.unproven.size === 0) this.#byProject.delete(projectId);
   }
 
-  /** The line has become proven, or is so no more. It keeps its turn, and its project does, also when it has no other. */
+  /**
+   * The line has become proven, or is so no more. It keeps its turn, and its project does, also when it has no other. One that is
+   * proven may have messages in the store.
+   */
   reclassify(line: OriginLine): void {
     const turn = this.#turnOf(line);
     if (turn !== undefined) this.#put(line, turn);
+    else if (this.#inFlight.isProven(line) && this.#left.find(readLine(line).projectId)) this.add(line);
   }
 
   /** The line was served and still has messages: it is last now, and so is its project, so that all get their turn. */
@@ -91,7 +137,9 @@ export class WaitingLines {
     const lines = this.#byProject.get(projectId);
     this.#byProject.delete(projectId);
     if (lines) this.#byProject.set(projectId, lines);
-    this.#put(line, this.#nextTurn());
+    if (!this.#endsInStore(line, projectId)) return this.#put(line, this.#nextTurn());
+    this.delete(line);
+    this.#left.note(projectId);
   }
 
   /** A message of the project was claimed that had waited for `lagMs`. */
@@ -154,6 +202,20 @@ export class WaitingLines {
       if (idle === max) break;
     }
     return found.toSorted(byTurn).slice(0, max);
+  }
+
+  /** Whether the end of the row, where the line belongs, is in the store. */
+  #endsInStore(line: OriginLine, projectId: ProjectId): boolean {
+    if (this.#inFlight.isProven(line)) return false;
+    return this.#left.find(projectId)?.isBeingRead === false || this.#unprovenOf(projectId) >= this.#linesMax;
+  }
+
+  get #readMax(): number {
+    return Math.min(LINES_READ, Math.ceil(this.#linesMax / 2));
+  }
+
+  #unprovenOf(projectId: ProjectId): number {
+    return this.#byProject.get(projectId)?.unproven.size ?? 0;
   }
 
   #put(line: OriginLine, turn: number): void {

@@ -10,9 +10,10 @@ import type { InFlight, Offer } from '../lanes/in-flight.ts';
 import { leastBehindFirst } from '../lanes/lag.ts';
 import { lineTo, type OriginLine } from '../lanes/origin-line.ts';
 import { SILENT_MS } from '../lanes/slow-start.ts';
-import { type NextLines, NO_LINES, WaitingLines } from '../lanes/waiting-lines.ts';
+import { type LinesToRead, type NextLines, NO_LINES, WaitingLines } from '../lanes/waiting-lines.ts';
 import type { Claimed, ClaimToken, Millis, WorkerId } from '../model.ts';
 import type { Clock, EventLog } from '../ports.ts';
+import type { EngineSettings } from '../settings.ts';
 import { StoreUnavailable } from '../store-errors.ts';
 import type { MessageStore } from '../stores.ts';
 import type { Fence } from '../workers/fence.ts';
@@ -33,10 +34,11 @@ const LINES_MAX = 64;
 const STORE_RETRY_MS = 5_000;
 
 export interface ClaimLoopDeps {
-  store: { messages: Pick<MessageStore, 'claim'> };
+  store: { messages: Pick<MessageStore, 'claim' | 'waitingLines'> };
   numbers: Numbers;
   clock: Clock;
   log: EventLog;
+  settings: Pick<EngineSettings, 'linesMax'>;
   worker: WorkerId;
   fence: Fence;
   /** Whether the store commits claims beside all other commands. */
@@ -80,6 +82,8 @@ export class ClaimLoop {
   readonly #alarm: Alarm;
   /** For lines of origins that may have more once they have been silent for a while. */
   readonly #riseAlarm: Alarm;
+  /** For lines that are only in the store, and could not be read. */
+  readonly #linesAlarm: Alarm;
 
   #nextDueAtMs: Millis = 0; // unknown at start: look at once
   /** Claims that may be under way: one more after each that shows a backlog, one after each that does not. */
@@ -88,14 +92,16 @@ export class ClaimLoop {
   /** Set while more is due than a claim takes. */
   #turns: Turns | undefined;
   #lanesFirst = false;
+  #isReadingLines = false;
   #stopped = false;
 
   constructor(deps: ClaimLoopDeps & ClaimLoopParts) {
     this.#deps = deps;
-    this.lines = new WaitingLines(deps.inFlight);
+    this.lines = new WaitingLines(deps.inFlight, deps.settings.linesMax);
     this.pace = new ClaimPace(deps.clock, () => this.wake());
     this.#alarm = new Alarm(deps.clock, () => this.wake());
     this.#riseAlarm = new Alarm(deps.clock, () => this.wake());
+    this.#linesAlarm = new Alarm(deps.clock, () => this.wake());
   }
 
   /** Whether no claim is under way. */
@@ -115,6 +121,7 @@ export class ClaimLoop {
     this.#stopped = true;
     this.#alarm.cancel();
     this.#riseAlarm.cancel();
+    this.#linesAlarm.cancel();
     this.pace.stop();
   }
 
@@ -139,10 +146,33 @@ export class ClaimLoop {
 
   /** Claims if there is something to claim and room for it; otherwise sets the timer for when there will be. */
   wake(): void {
+    this.#readLines();
     this.makeRoom();
     let next: 'claimed' | 'held' | 'none' = 'claimed';
     while (this.#claims.size < this.#claimsMax && next === 'claimed') next = this.#claimNext();
     if (this.isIdle && next === 'none') this.backlog.noteIdle();
+  }
+
+  /** Reads lines of a project of which most are only in the store, one piece at a time. */
+  #readLines(): void {
+    if (this.#isReadingLines || this.#stopped || this.#linesAlarm.isSet) return;
+    const piece = this.lines.toRead();
+    if (piece) void this.#readPiece(piece);
+  }
+
+  async #readPiece(piece: LinesToRead): Promise<void> {
+    const { store, log } = this.#deps;
+    this.#isReadingLines = true;
+    try {
+      this.lines.noteRead(piece, await store.messages.waitingLines(piece));
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable)) throw error;
+      log.warn('claim_failed', { reason: error.message });
+      if (!this.#stopped) this.#linesAlarm.setIn(STORE_RETRY_MS);
+    } finally {
+      this.#isReadingLines = false;
+    }
+    this.wake();
   }
 
   /** Calls that only stay give up their slots when these would let others start. */

@@ -37,7 +37,7 @@ const SUCCESSOR_BYTES_MAX = 16 * 1024;
 const SEND_SLICE_MS = 1;
 interface DispatcherDeps extends ClaimLoopDeps {
   store: {
-    messages: Pick<MessageStore, 'claim' | 'settle' | 'release'>;
+    messages: Pick<MessageStore, 'claim' | 'settle' | 'release' | 'waitingLines'>;
     runs: Pick<RunStore, 'findRun' | 'findRecords' | 'readJournal'>;
   };
   bodies: JournalBodies;
@@ -72,7 +72,7 @@ export class Dispatcher implements CallSlots {
   #draining = false;
   #whenIdle: (() => void)[] = [];
 
-  constructor(deps: DispatcherDeps, waitingLines: OriginLine[]) {
+  constructor(deps: DispatcherDeps) {
     this.#deps = deps;
     this.intake = new Intake({ ...deps, slots: this });
     this.#inFlight = new InFlight(deps.settings, (line) => this.#claims.lines.reclassify(line));
@@ -87,7 +87,6 @@ export class Dispatcher implements CallSlots {
       begin: (claimed, askedAtMs) => this.#begin(claimed, askedAtMs),
       onStopped: () => this.#tellIfIdle(),
     });
-    for (const line of waitingLines) this.#claims.lines.add(line);
   }
 
   /**
@@ -252,6 +251,11 @@ export class Dispatcher implements CallSlots {
   /** A message was saved that is due at `dueAtMs`. */
   noteDue(dueAtMs: Millis): void {
     this.#claims.noteDue(dueAtMs);
+  }
+
+  /** These were there before it starts. */
+  addLines(lines: readonly OriginLine[]): void {
+    for (const line of lines) this.#claims.lines.add(line);
   }
 
   /** A message was saved into `line`. */

@@ -348,6 +348,17 @@ export function claimConformance(open: OpenStore): void {
     expect(await world().store.messages.waitingLines({ after: undefined, limit: 3 })).toEqual(listed.slice(0, 3));
   });
 
+  it('lists the lines of a project from its first one on, and those of later projects after them', async () => {
+    const inLine = { kind: 'origin', dueAtMs: T0 } as const;
+    const lines = [OTHER_PROJECT, PROJECT].flatMap((projectId) => [B, A].map((url) => ({ projectId, url })));
+    for (const line of lines) await world().accept({ ...line, state: inLine });
+    const listed = await world().lines();
+    const from = (after: OriginLine) => world().store.messages.waitingLines({ after, limit: 3 });
+    expect(await from(lineOf(PROJECT, ''))).toEqual(listed.slice(0, 3));
+    expect(await from(lineOf(OTHER_PROJECT, ''))).toEqual(listed.slice(2));
+    expect(await from(lineOf(OTHER_PROJECT + 1, ''))).toEqual([]);
+  });
+
   it('serves messages in lines first, in the order of the origins, and leaves an origin it did not get to', async () => {
     const inLine = { kind: 'origin', dueAtMs: T0 } as const;
     const inA = await world().accept({ url: A, state: inLine });
