@@ -1,32 +1,22 @@
 /**
- * Tells the other workers on the database that this one lives, and releases the claims of those that have expired. A
- * worker that sends no heartbeat in time is expired by the others. So a worker that cannot be sure of its heartbeats
- * stops by itself before that (`Fence`).
+ * Tells the other workers on the database that this one lives. A worker that sends no heartbeat in time is expired by the
+ * others (`Rescue`). So a worker that cannot be sure of its heartbeats stops by itself before that (`Fence`).
  *
  * Each heartbeat also brings the database's time, and what lost notifications would have brought.
  */
 import { Alarm } from '../alarm.ts';
-import type { OriginLine } from '../lanes/origin-line.ts';
-import { readLines } from '../lanes/read-lines.ts';
-import type { ClaimRef, ClaimToken, Millis, ProjectId, WorkerId } from '../model.ts';
-import type { EventLog, Randomness, Timer } from '../ports.ts';
+import type { Millis, ProjectId, WorkerId } from '../model.ts';
+import type { Randomness, Timer } from '../ports.ts';
 import { StoreUnavailable } from '../store-errors.ts';
-import type { MessageStore } from '../stores.ts';
-import type { DatabaseClock } from './database-clock.ts';
 import { type Fence, fenceLimitMs, HeartbeatFence } from './fence.ts';
 import type { ProjectFence } from './project-fence.ts';
+import { Rescue, type RescueDeps, type RescueListeners } from './rescue.ts';
 import type { HeartbeatAnswer, WorkerStore } from './store.ts';
 
 /** Heartbeats of which at least one must be answered in time. */
 const HEARTBEATS_PER_TIMEOUT = 3;
 /** Share of the timeout after which a heartbeat that failed is tried again. */
 const RETRY_SHARE = 1 / 15;
-/** Heartbeats between two looks for claims that are left over, when there is no special reason to look. */
-const LOOK_EVERY = 3;
-/** Claims released in one transaction: a few milliseconds of work. */
-const PIECE = 200;
-/** Lines that are read with a heartbeat. When perhaps no worker knows some of them, all are read, in larger pieces. */
-const LINES_PIECE = 500;
 /**
  * A first heartbeat that takes longer does not tell the time well enough, and is sent again, up to `QUICK_TRIES` times.
  */
@@ -37,22 +27,15 @@ const NO_ACCOUNTS = 0;
 /** How long a worker that ends waits for the store to note it. If it is not noted, the others miss its heartbeats. */
 const LEAVE_WAIT_MS = 1_000;
 
-export interface HeartbeatDeps {
-  store: { workers: Omit<WorkerStore, 'workersBehind'>; messages: Pick<MessageStore, 'release' | 'waitingLines'> };
-  clock: DatabaseClock;
+export interface HeartbeatDeps extends RescueDeps {
+  store: RescueDeps['store'] & { workers: Omit<WorkerStore, 'workersBehind'> };
   randomness: Randomness;
-  log: EventLog;
-  worker: WorkerId;
   /** Without a heartbeat for so long, the others may expire this worker. */
   timeoutMs: Millis;
   /** Absent: another store has them. */
   accounts?: SharedAccounts;
   /** Absent: projects stay in this store. */
   projects?: ProjectFence;
-  /** Whether another engine of this worker has the message of this claim. */
-  isHeldElsewhere?: (claimToken: ClaimToken) => boolean;
-  /** Whether the operator is told of workers that expire without having left. */
-  tellsLost?: boolean;
 }
 
 /** Projects, tokens and signing keys as this worker has them in memory. Other workers may change them in the store. */
@@ -70,27 +53,23 @@ export interface SharedAccounts {
 }
 
 /** The parts of the worker that must hear of a heartbeat. */
-export interface Listeners {
-  /** Has the slots for attempts. */
-  dispatcher: {
-    holds(claimToken: ClaimToken): boolean;
+export interface Listeners extends RescueListeners {
+  dispatcher: RescueListeners['dispatcher'] & {
     countOf(projectId: ProjectId): number;
     interrupt(projectId?: ProjectId): void;
     noteDue(dueAtMs: Millis): void;
-    noteWaitingLine(line: OriginLine): void;
     wake(): void;
   };
   noteSchedule(atMs: Millis): void;
   noteDeadline(atMs: Millis): void;
   /** A run that is over has messages left. */
   noteEnding(): void;
-  /** A worker has expired that may have been doing something in pieces, such as the deletion of a queue. */
-  noteDeath(): void;
 }
 
 export class Heartbeat {
   readonly #deps: HeartbeatDeps;
   readonly #fence: HeartbeatFence;
+  readonly #rescue: Rescue;
   #listeners: Listeners | undefined;
   #leaveProjects = () => {};
   readonly #alarm: Alarm;
@@ -105,18 +84,11 @@ export class Heartbeat {
   #others: readonly WorkerId[] = [];
   /** The next heartbeat must follow at once: it reports which accounts this worker has read. */
   #isSendingDue = false;
-  /** Perhaps no worker knows some of the lines. */
-  #linesAreLost = false;
-  /** Where the last piece of lines ended, if there are more. */
-  #lastLine: OriginLine | undefined;
-  /** Something may have been saved although the store reported a failure. */
-  #isCommitUnknown = false;
-  /** Claims in this worker's name that it did not know at the last look. */
-  #unknownClaims: ReadonlySet<ClaimToken> = new Set();
 
   constructor(deps: HeartbeatDeps) {
     this.#deps = deps;
     this.#fence = new HeartbeatFence(deps.clock, fenceLimitMs(deps.timeoutMs), deps.projects);
+    this.#rescue = new Rescue(deps);
     this.#alarm = new Alarm(deps.clock, () => this.#beginSending());
     this.#fenceAlarm = new Alarm(deps.clock, () => this.#lookAtFence());
   }
@@ -144,7 +116,7 @@ export class Heartbeat {
   async begin(): Promise<void> {
     const answer = await this.#sendFirst();
     this.#others = answer.others;
-    await this.#expire();
+    await this.#rescue.expire();
     const { accounts } = this.#deps;
     if (!accounts) return;
     // What was read before the heartbeat may be older than its version.
@@ -157,6 +129,7 @@ export class Heartbeat {
   /** From now on sends heartbeats and tells `listeners` what each of them brings. */
   start(listeners: Listeners): void {
     this.#listeners = listeners;
+    this.#rescue.start(listeners);
     const { dispatcher } = listeners;
     const attempts = {
       countOf: (projectId: ProjectId) => dispatcher.countOf(projectId),
@@ -170,13 +143,12 @@ export class Heartbeat {
 
   /** It is not known whether something was saved: the next looks will find what is left over. */
   noteCommitUnknown(): void {
-    this.#isCommitUnknown = true;
-    this.#linesAreLost = true;
+    this.#rescue.noteCommitUnknown();
   }
 
   /** Some lines were not read yet: all are read after the next heartbeat, so that none is late for them. */
   noteLinesLeft(): void {
-    this.#linesAreLost = true;
+    this.#rescue.noteLinesLost();
   }
 
   /** Other workers have changed accounts: after the next heartbeat this one reads them, and a further one reports it. */
@@ -197,6 +169,7 @@ export class Heartbeat {
   async stop(): Promise<void> {
     const { store, clock, worker } = this.#deps;
     this.#stopped = true;
+    this.#rescue.stop();
     this.#leaveProjects();
     this.#alarm.cancel();
     this.#fenceAlarm.cancel();
@@ -287,7 +260,7 @@ export class Heartbeat {
     if (!answer.wasKnown) {
       log.warn('declared_dead', { worker });
       dispatcher.interrupt();
-      this.noteCommitUnknown();
+      this.#rescue.noteCommitUnknown();
     }
     if (wasClosed) log.info('fence_opened', { worker });
     this.#setFenceAlarm();
@@ -296,7 +269,7 @@ export class Heartbeat {
     if (answer.nextScheduleAtMs !== undefined) noteSchedule(answer.nextScheduleAtMs);
     if (answer.nextWaiterAtMs !== undefined) noteDeadline(answer.nextWaiterAtMs);
     if (answer.hasEnding) noteEnding();
-    if (this.#others.some((other) => !answer.others.includes(other))) this.#linesAreLost = true;
+    if (this.#others.some((other) => !answer.others.includes(other))) this.#rescue.noteLinesLost();
     this.#others = answer.others;
     this.#caring ??= this.#care(answer).finally(() => {
       this.#caring = undefined;
@@ -314,10 +287,7 @@ export class Heartbeat {
     this.#listeners?.dispatcher.interrupt();
   }
 
-  /**
-   * Does what a heartbeat asks for. What fails because of the store is done after another heartbeat. Left-over claims come last: those of
-   * a project that moves cannot be given back before it has.
-   */
+  /** Does what a heartbeat asks for. What fails because of the store is done after another heartbeat. */
   async #care(answer: HeartbeatAnswer): Promise<void> {
     const { accounts, log } = this.#deps;
     try {
@@ -325,85 +295,12 @@ export class Heartbeat {
         await accounts.refresh();
         this.#sendSoon(); // it reports the new version: the worker that changed accounts waits for that
       }
-      if (answer.hasLate) await this.#expire();
-      if (this.#linesAreLost) await this.#readAllLines();
-      else if (answer.hasLines) await this.#readSomeLines();
-      if ((answer.hasClaims && this.#sent % LOOK_EVERY === 0) || this.#isCommitUnknown) await this.#look();
+      await this.#rescue.after(answer);
     } catch (error) {
       if (!(error instanceof StoreUnavailable)) throw error;
       log.warn('rescue_failed', { reason: error.message });
       accounts?.noteUnknown(error);
-      this.noteCommitUnknown();
+      this.#rescue.noteCommitUnknown();
     }
-  }
-
-  /** Expires late workers and releases the claims that have no worker any more. */
-  async #expire(): Promise<void> {
-    const { store, clock, log, tellsLost = false } = this.#deps;
-    const dead = await store.workers.expireWorkers({ nowMs: clock.nowMs(), isTold: tellsLost });
-    for (const worker of dead) log.info('worker_gone', { worker });
-    if (dead.length > 0) this.#linesAreLost = true;
-    await this.#releaseOrphans();
-    if (dead.length > 0) this.#listeners?.noteDeath();
-  }
-
-  /** There may be many after a worker's death. One may also appear later: it was being saved when its worker died. */
-  async #releaseOrphans(): Promise<void> {
-    const { store } = this.#deps;
-    for (let count = PIECE; count === PIECE; ) {
-      const claims = await store.workers.orphanedClaims({ limit: PIECE });
-      count = claims.length;
-      await this.#release('rescued', claims);
-    }
-  }
-
-  /**
-   * Releases claims that are left over: those of workers that are gone, and those in this worker's name that it does
-   * not know, because the answer was lost. The latter must be unknown at two looks: at one look, the attempt may just
-   * have ended.
-   */
-  async #look(): Promise<void> {
-    const { store, worker, isHeldElsewhere = () => false } = this.#deps;
-    const { dispatcher } = this.#listeners as Listeners;
-    this.#isCommitUnknown = false;
-    await this.#releaseOrphans();
-    const unknown = (await store.workers.claimsOf({ worker })).filter(
-      ({ claimToken }) => !(dispatcher.holds(claimToken) || isHeldElsewhere(claimToken)),
-    );
-    const leftOver = unknown.filter(({ claimToken }) => this.#unknownClaims.has(claimToken));
-    this.#unknownClaims = new Set(unknown.map(({ claimToken }) => claimToken));
-    if (unknown.length > 0) this.#isCommitUnknown = true; // the next heartbeat brings the next look
-    await this.#release('given_back', leftOver);
-  }
-
-  async #release(event: string, claims: ClaimRef[]): Promise<void> {
-    const { store, clock, log } = this.#deps;
-    if (claims.length === 0) return;
-    await store.messages.release(claims, clock.nowMs());
-    log.info(event, { count: claims.length });
-  }
-
-  /**
-   * Reads lines that other workers fill. Those workers serve them too, but only while they have room: a worker may be
-   * full for as long as its endpoints take. Nothing else tells this worker of these lines. A line that it learns of
-   * late costs its messages one heartbeat; then all workers serve it until it is empty.
-   */
-  async #readSomeLines(): Promise<void> {
-    const piece = { after: this.#lastLine, limit: LINES_PIECE };
-    const lines = await this.#deps.store.messages.waitingLines(piece);
-    this.#lastLine = lines.length === LINES_PIECE ? lines.at(-1) : undefined;
-    this.#noteLines(lines);
-  }
-
-  async #readAllLines(): Promise<void> {
-    this.#linesAreLost = false;
-    for await (const lines of readLines(this.#deps.store.messages)) {
-      if (this.#stopped) return;
-      this.#noteLines(lines);
-    }
-  }
-
-  #noteLines(lines: readonly OriginLine[]): void {
-    for (const line of lines) this.#listeners?.dispatcher.noteWaitingLine(line);
   }
 }
