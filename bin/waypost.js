@@ -17,6 +17,9 @@ if (major < 22 || (major === 22 && minor < 19)) {
   process.exit(1);
 }
 
+// Names are resolved on half of these threads (src/delivery/resolver.ts). Four, as by default, are held up by two names without an answer.
+process.env.UV_THREADPOOL_SIZE ??= '64';
+
 const compiled = new URL('../dist/cli/main.js', import.meta.url);
 if (existsSync(compiled)) {
   await import(compiled.href);

@@ -84,7 +84,7 @@ class HttpDelivery implements Delivery {
       const literal = literalAddress(hostname);
       return { refused: literal === undefined ? undefined : this.#guard.refusal(literal, literal) };
     });
-    const resolver = joiningResolver(options.resolver ?? systemResolver);
+    const resolver = options.resolver ? joiningResolver(options.resolver) : systemResolver;
     this.#origins = new Origins({
       connector: createConnector({ guard: this.#guard, resolver, verifyTls: options.verifyTls }),
       connectionsPerOriginMax: options.connectionsPerOriginMax,

@@ -5,6 +5,8 @@
  * again where it connects. The reasons are shown behind `invalid destination url: `.
  */
 import type { Millis } from '../engine/model.ts';
+import type { Machine } from '../engine/ports.ts';
+import { within } from '../engine/within.ts';
 import {
   type AddressClass,
   type AddressGuard,
@@ -32,9 +34,13 @@ export function checkDestination(url: URL, guard: AddressGuard): DestinationVerd
   return refused === undefined ? OK : blockedAt(refused, literal);
 }
 
+/** A publisher does not wait longer for an answer of the name's servers. */
+const RESOLVED_IN_MS = 5_000;
+
 export interface DestinationCheckOptions {
   guard: AddressGuard;
   resolver: Resolver;
+  clock: Pick<Machine, 'startTimer'>;
   /** Names remembered as good, at most. */
   namesMax: number;
   /** How long a good name is not resolved again. */
@@ -66,13 +72,16 @@ export class DestinationCheck {
   }
 
   async #resolve(hostname: string, nowMs: Millis): Promise<DestinationVerdict> {
-    let addresses: ResolvedAddress[];
+    const { clock, resolver } = this.#options;
+    let addresses: ResolvedAddress[] | undefined;
     try {
-      addresses = await this.#options.resolver(hostname);
+      addresses = await within(clock, RESOLVED_IN_MS, resolver(hostname));
     } catch (error) {
       // Expected: the name does not exist, or no server answers for it.
       return unresolvable(hostname, error);
     }
+    if (addresses === undefined)
+      return { kind: 'unresolvable', reason: `unable to resolve host: lookup ${hostname}: no answer in time` };
     if (addresses.length === 0) return unresolvable(hostname, undefined);
     for (const { address } of addresses) {
       const refused = this.#options.guard.refusal(address, hostname);

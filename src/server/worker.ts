@@ -402,6 +402,7 @@ function destinationCheckOf({ resolveAtPublish }: Config, addresses: AddressPoli
   const check = new DestinationCheck({
     guard,
     resolver: systemResolver,
+    clock,
     namesMax: NAMES_MAX,
     rememberMs: NAMES_GOOD_MS,
   });

@@ -2,19 +2,22 @@ import { describe, expect, it } from 'vitest';
 import { AddressGuard, parseAddressPolicy } from '../../src/delivery/address-guard.ts';
 import { checkDestination, DestinationCheck } from '../../src/delivery/destination-check.ts';
 import type { ResolvedAddress } from '../../src/delivery/resolver.ts';
+import { SimulatedClock } from '../support/simulated-clock.ts';
 
-function checkWith(setting: string, answer: (hostname: string) => ResolvedAddress[]) {
+function checkWith(setting: string, answer: (hostname: string) => ResolvedAddress[] | Promise<ResolvedAddress[]>) {
   const asked: string[] = [];
+  const clock = new SimulatedClock();
   const check = new DestinationCheck({
     guard: new AddressGuard(parseAddressPolicy(setting)),
     resolver: async (hostname) => {
       asked.push(hostname);
       return answer(hostname);
     },
+    clock,
     namesMax: 2,
     rememberMs: 1_000,
   });
-  return { check, asked };
+  return { check, asked, clock };
 }
 
 const PUBLIC = [{ address: '93.184.216.34', family: 4 }];
@@ -46,6 +49,16 @@ it('does not advise to list an address that no list opens', () => {
 });
 
 describe('a name', () => {
+  it('for which no server answers is unresolvable after five seconds', async () => {
+    const { check, clock } = checkWith('', () => new Promise(() => {}));
+    const verdict = check.check(new URL('http://silent.example/'), 0);
+    await clock.advanceBy(5_000);
+    expect(await verdict).toEqual({
+      kind: 'unresolvable',
+      reason: 'unable to resolve host: lookup silent.example: no answer in time',
+    });
+  });
+
   it('is refused when it resolves to loopback, in the words of the hosted service', async () => {
     const { check } = checkWith('', () => [{ address: '::1', family: 6 }]);
     expect(await check.check(new URL('http://localhost:3000/'), 0)).toEqual({
