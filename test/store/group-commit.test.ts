@@ -153,9 +153,39 @@ describe('commands that come while a batch is under way', () => {
     await Promise.all(all);
     expect(order).toEqual(['late', 'beside', 'a', 'b']);
   });
+
+  it('do not wait for one that turns out to be late when the one beside it has ended', async () => {
+    const all = await lateAndBeside();
+    all.push(run('a'));
+    await answer(saved);
+    expect(order).toEqual(['late']);
+    expect(latePauses).toHaveLength(1);
+    elapsedMs += LATE_MS + 1;
+    latePauses.shift()?.();
+    await settled();
+    const beside = flushes.shift();
+    await answer(saved);
+    expect(order).toEqual(['late', 'a']);
+    beside?.answer([saved]);
+    await Promise.all(all);
+  });
 });
 
 describe('commands that another worker blocks', () => {
+  it('are looked for once at a time, also when others come after all have gone through', async () => {
+    const all = [run('a')];
+    await answer(blocked);
+    await passPause();
+    await answer(saved);
+    expect(pauses).toHaveLength(1);
+    all.push(run('b'));
+    await answer(blocked);
+    expect(pauses).toHaveLength(1);
+    await passPause();
+    await answer(saved);
+    await Promise.all(all);
+  });
+
   it('wait aside while others go on, and go through when the first of them does', async () => {
     const all = ['a', 'b', 'c'].map(run);
     await answer(blocked, blocked, saved);

@@ -66,6 +66,7 @@ export class GroupCommit {
   readonly #endOfTurn: () => Promise<void>;
   readonly #late: NonNullable<GroupCommitOptions['late']>;
   #isLookingForLate = false;
+  #isLookingAside = false;
   readonly #elapsedMs: () => Millis;
   readonly #watch: GroupCommitOptions['watch'];
   #onDue: (dueAtMs: number) => void = () => {};
@@ -137,7 +138,12 @@ export class GroupCommit {
     for (const entry of entries) this.#waiting.push(entry);
     if (entries.length === 0) return;
     if (this.#mayBegin()) void this.#flushAll();
-    else if (!this.#isLookingForLate && this.#flushing.size === 1) void this.#lookForLate();
+    else this.#awaitLate();
+  }
+
+  #awaitLate(): void {
+    const waits = this.#waiting.length > 0 && this.#flushing.size === 1;
+    if (waits && !this.#isLookingForLate) void this.#lookForLate();
   }
 
   /** What waits behind a batch that turns out to be late does not wait until something else comes. */
@@ -213,6 +219,7 @@ export class GroupCommit {
       }
     }
     this.#flushing.delete(current);
+    this.#awaitLate(); // the other one may have begun only now
     if (this.#isIdle) this.#idle?.();
   }
 
@@ -244,8 +251,8 @@ export class GroupCommit {
 
   #hear(waiting: Waiting, result: WriteResult | undefined): void {
     if (result?.kind === 'blocked') {
-      if (this.#aside.length === 0) void this.#lookAside();
       this.#aside.add(waiting, result.projectId);
+      if (!this.#isLookingAside) void this.#lookAside();
       return;
     }
     this.#finish(waiting, result);
@@ -257,13 +264,16 @@ export class GroupCommit {
     settleCaller(waiting, result);
   }
 
+  /** One at a time: those aside may all get through and others come while it pauses. */
   async #lookAside(): Promise<void> {
+    this.#isLookingAside = true;
     do {
       await this.#pause();
       const { scouts, givenUp } = this.#aside.look();
       for (const { reject } of givenUp) reject(new StoreUnavailable('another worker has the project locked'));
       this.#enqueue(scouts);
     } while (this.#aside.length > 0);
+    this.#isLookingAside = false;
     if (this.#isIdle) this.#idle?.();
   }
 }
