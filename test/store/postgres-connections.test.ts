@@ -1,6 +1,7 @@
 /** Connections to PostgreSQL that end at a moment when nobody waits for an answer, or in a way that looks like one. */
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import pg from 'pg';
 import { afterEach, expect, it } from 'vitest';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
@@ -45,6 +46,14 @@ it('is unavailable when the server has no connection to spare', async () => {
   const driver = await driverOf((socket) => socket.end(errorResponse('53300', 'sorry, too many clients already')));
   await expect(driver.read(async () => undefined)).rejects.toThrow(StoreUnavailable);
   await driver.close();
+});
+
+it('is unavailable when the server allows no transaction so long, or the pool has ended', () => {
+  const ended = new Error('Cannot use a pool after calling end on the pool');
+  const tooLong = Object.assign(new pg.DatabaseError('terminating connection due to transaction timeout', 0, 'error'), {
+    code: '25P04',
+  });
+  for (const error of [ended, tooLong]) expect(classify(error)).toBeInstanceOf(StoreUnavailable);
 });
 
 it('takes no code of the operating system for an answer of the server', () => {

@@ -24,6 +24,7 @@ const UNAVAILABLE_CLASSES = new Set([
 const UNAVAILABLE = new Set([
   '25006', // read only: a standby, or a primary that no longer is one
   IDLE,
+  '25P04', // it took longer than the server allows any transaction
   '28000', // refused to log in, as while roles are changed
   '28P01',
   '3D000', // the database is being restored or renamed
@@ -94,7 +95,7 @@ function isOfConnection(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   if (error instanceof TypeError || error instanceof RangeError || error instanceof ReferenceError) return false;
   if ('code' in error && typeof error.code === 'string') return true; // ECONNREFUSED, ETIMEDOUT, ...
-  return /connection|timeout|terminated|client (was|has)/i.test(error.message);
+  return /connection|timeout|terminated|client (was|has)|calling end/i.test(error.message);
 }
 
 function reasonOf(error: unknown): string {

@@ -67,23 +67,23 @@ export class Listening {
       await client.connect();
       if (this.#client !== client) return;
       this.#isConnected = true;
-      await this.#listen(client, [...this.#ears.keys()]);
-      this.#reconnectMs = RECONNECT_MS.first;
+      if (await this.#listen(client, [...this.#ears.keys()])) this.#reconnectMs = RECONNECT_MS.first;
     } catch {
       await client.end().catch(() => {});
       this.#reconnect(client);
     }
   }
 
-  /** A failure ends the connection, and the next one listens to all channels. */
-  async #listen(client: pg.Client, channels: readonly string[]): Promise<void> {
+  /** False: it failed, as on a standby. That ends the connection, and the next one listens to all channels. */
+  async #listen(client: pg.Client, channels: readonly string[]): Promise<boolean> {
     try {
       for (const channel of channels) await client.query(`listen ${channel}`);
     } catch {
       await client.end().catch(() => {});
-      return;
+      return false;
     }
     for (const channel of channels) this.#ears.get(channel)?.noteGap();
+    return true;
   }
 
   #reconnect(client: pg.Client): void {

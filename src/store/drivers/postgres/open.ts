@@ -10,7 +10,7 @@ import { classify } from './failures.ts';
 import { LogDays } from './log-days.ts';
 import { Notices } from './notices.ts';
 import { type ConnectionPool, placeOf } from './pool.ts';
-import { listenAtOf, Servers } from './servers.ts';
+import { listenAtOf, type Server, Servers } from './servers.ts';
 
 export interface PostgresStoreOptions {
   /** `postgres://user:password@host:port/database?sslmode=...`. */
@@ -67,10 +67,21 @@ const OLDEST_VERSION = 140_000;
  * changed it, and another error when the server is older than PostgreSQL 14.
  */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<Store> {
-  const { url, clock, onFatal, limits, batch, sender, nowMs, onNotDurable = () => {} } = options;
-  const { listenUrl = url, connectionsMax = CONNECTIONS_MAX, timeoutMs = TIMEOUT_MS, prepares = true } = options;
+  const { url, listenUrl = url, connectionsMax = CONNECTIONS_MAX, timeoutMs = TIMEOUT_MS, clock } = options;
   const { servers = new Servers({ connectionsMax, timeoutMs, clock }) } = options;
-  const { pool, listening, preparing } = servers.at(url, listenAtOf(listenUrl));
+  const server = servers.at(url, listenAtOf(listenUrl));
+  const opening = {}; // another store that leaves the pool meanwhile does not close it
+  server.pool.join(opening);
+  try {
+    return await openOn(server, options);
+  } finally {
+    await server.pool.leave(opening);
+  }
+}
+
+async function openOn({ pool, listening, preparing }: Server, options: PostgresStoreOptions): Promise<Store> {
+  const { url, clock, onFatal, limits, batch, sender, nowMs, onNotDurable = () => {} } = options;
+  const { connectionsMax = CONNECTIONS_MAX, timeoutMs = TIMEOUT_MS, prepares = true } = options;
   await checkAnswers(pool);
   const patient = { url, connectionsMax: 2, timeoutMs: MIGRATION_LIMIT_MS, prepares, clock };
   await preparing.inTurn(() => prepareDatabase(patient, onNotDurable));

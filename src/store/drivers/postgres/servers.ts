@@ -28,7 +28,7 @@ const PREPARED_AT_ONCE = 4;
  */
 const LOOKS_AT_ONCE = 2;
 
-interface Server {
+export interface Server {
   pool: ConnectionPool;
   preparing: Shares;
   looking: Shares;
