@@ -1,7 +1,9 @@
 /** Several workers in one process: as one server to whoever calls, and to the endpoints. More: threads.full.test.ts. */
+import { rmSync, writeFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { pathToFileURL } from 'node:url';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { Servers } from '../support/servers.ts';
@@ -217,4 +219,19 @@ describe('a server with two workers', () => {
     expect(events.filter((event) => !/^(operator|token)_/.test(event))).toEqual(['listening', 'draining', 'stopped']);
     expect(owners(shared)).toEqual([]);
   });
+});
+
+it('answers 500 and goes on when a worker cannot read its metrics', async () => {
+  const trigger = join(servers.dataDir, 'unreadable');
+  const preload = pathToFileURL(join(import.meta.dirname, 'unreadable-memory.ts')).href;
+  const env = { NODE_OPTIONS: `--import=${preload}`, MEMORY_UNREADABLE_WHILE: trigger };
+  const server = servers.start(['dev', '--workers', '2', '--metrics-address', '0'], env);
+  await server.url();
+  const metrics = String(server.events().find(({ event }) => event === 'listening')?.['metrics']);
+  writeFileSync(trigger, '');
+  expect((await fetch(metrics)).status).toBe(500);
+  rmSync(trigger);
+  expect((await fetch(metrics)).status).toBe(200);
+  const failures = server.events().filter(({ event }) => event === 'metrics_failed');
+  expect(failures).toMatchObject([{ level: 'error', error: expect.stringContaining('EMFILE') }]);
 });

@@ -88,7 +88,11 @@ async function follow(
       }
       return;
     case 'readMetrics':
-      tell({ kind: 'metrics', id: message.id, reading: await worker.readMetrics() });
+      try {
+        tell({ kind: 'metrics', id: message.id, value: await worker.readMetrics() });
+      } catch (error) {
+        tell({ kind: 'metrics', id: message.id, failure: messageOf(error) });
+      }
       return;
     case 'stop':
       await worker.stop(message.limitMs);

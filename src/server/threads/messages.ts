@@ -36,7 +36,7 @@ export type FromWorker =
   | { kind: 'listening'; url: string; port: number }
   | { kind: 'refreshed'; id: number; failure?: string }
   | { kind: 'accountsChanged'; id: number }
-  | { kind: 'metrics'; id: number; reading: Reading }
+  | { kind: 'metrics'; id: number; value?: Reading; failure?: string }
   | {
       kind: 'log';
       level: 'debug' | 'info' | 'warn' | 'error';

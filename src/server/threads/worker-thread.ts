@@ -80,7 +80,7 @@ export class WorkerThread {
     await this.#refreshes.ask((id) => this.#tell({ kind: 'refreshAccounts', id }));
   }
 
-  /** The numbers of the thread's worker; none when it has ended. */
+  /** The numbers of the thread's worker; none when it has ended. Throws when the worker cannot read them. */
   async readMetrics(): Promise<Reading> {
     if (this.#hasEnded) return [];
     return (await this.#readings.ask((id) => this.#tell({ kind: 'readMetrics', id }))) ?? [];
@@ -118,7 +118,7 @@ export class WorkerThread {
       case 'refreshed':
         return this.#refreshes.answer(message.id, message);
       case 'metrics':
-        return this.#readings.answer(message.id, { value: message.reading });
+        return this.#readings.answer(message.id, message);
       case 'accountsChanged':
         void this.#answerChange(message.id);
         return;
