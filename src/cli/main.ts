@@ -4,9 +4,15 @@ import { runCommandLine } from './command-line.ts';
 
 const isAttended = process.stdin.isTTY === true && process.stderr.isTTY === true;
 
-// Who reads the output may have seen enough, as `head` has. A server handles errors itself: to it this is one.
+/** A full or failing disk says so, or whoever reads the output too slowly. */
+const LINE_LOST: ReadonlySet<string | undefined> = new Set(['ENOSPC', 'EDQUOT', 'EIO', 'EAGAIN']);
+
+// Who reads the output may have seen enough, as `head` has. A server handles errors itself: to it this is one. But it
+// goes on without a line of its log that the disk does not take: what it serves is worth more.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code !== 'EPIPE' || process.listenerCount('uncaughtException') > 0) throw error;
+  const isServer = process.listenerCount('uncaughtException') > 0;
+  if (isServer && LINE_LOST.has(error.code)) return;
+  if (isServer || error.code !== 'EPIPE') throw error;
   process.exit();
 });
 

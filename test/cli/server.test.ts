@@ -1,6 +1,8 @@
 /** The server as a process: from start over signals to exit codes. A data folder that another uses, and what outlives a server: server.full.test.ts. */
-import { existsSync, rmSync } from 'node:fs';
+import { once } from 'node:events';
+import { closeSync, existsSync, openSync, rmSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
+import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { Client, Receiver } from '@upstash/qstash';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -131,6 +133,23 @@ describe('a server process', () => {
     expect((await server.ended()).code).toBe(130);
   });
 
+  it.skipIf(!existsSync('/dev/full'))(
+    'goes on without the lines of its log that a full disk does not take',
+    async () => {
+      const url = `http://127.0.0.1:${await freePort()}`;
+      const full = openSync('/dev/full', 'w');
+      const args = ['dev', '--memory', '--port', new URL(url).port, '--log-format', 'json'];
+      const server = servers.run(args, {}, full);
+      closeSync(full);
+      const health = () => fetch(`${url}/healthz`).then(({ status }) => status);
+      const healthy = eventually('an answer', () => health().catch(() => undefined));
+      expect(await Promise.race([healthy, server.ended()])).toBe(200);
+      const headers = { ...bearer(DEVELOPMENT_TOKEN), 'upstash-delay': '1h', 'upstash-retires': '5' }; // makes a line
+      expect((await fetch(`${url}/v2/publish/http://127.0.0.1:9`, { method: 'POST', headers })).status).toBe(200);
+      expect(await health()).toBe(200);
+    },
+  );
+
   it('serves with the token that init made, and refuses private destinations and the published token', async () => {
     const { stdout } = await giveCommand(['init', '--data-dir', dataDir]);
     const token = /^QSTASH_TOKEN=(.*)$/m.exec(stdout)?.[1] ?? '';
@@ -168,4 +187,13 @@ describe('a server process', () => {
 
 function bearer(token: string): Record<string, string> {
   return { Authorization: `Bearer ${token}` };
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
 }

@@ -29,9 +29,9 @@ export class Servers {
     return server;
   }
 
-  /** As it stands. */
-  run(args: readonly string[], env: Record<string, string> = {}): WaypostProcess {
-    const process = new WaypostProcess(args, env);
+  /** As it stands. `output`: see there. */
+  run(args: readonly string[], env: Record<string, string> = {}, output?: number): WaypostProcess {
+    const process = new WaypostProcess(args, env, output);
     this.#processes.push(process);
     return process;
   }

@@ -1,7 +1,6 @@
 /** How does a test run the command line as its users do: as a process of its own, ended by its own id? */
-import { type ChildProcessByStdio, spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { eventually } from './eventually.ts';
 
@@ -15,21 +14,24 @@ export interface Ended {
 }
 
 export class WaypostProcess {
-  readonly #child: ChildProcessByStdio<null, Readable, Readable>;
+  readonly #child: ChildProcess;
   readonly #closed: Promise<[number | null, NodeJS.Signals | null]>;
   stdout = '';
   stderr = '';
 
-  /** `env` replaces the whole environment, so that a setting of the developer's own shell changes no test. */
-  constructor(args: readonly string[], env: Record<string, string> = {}) {
+  /**
+   * `env` replaces the whole environment, so that a setting of the developer's own shell changes no test. `output`: an open file
+   * that gets what the process prints, in place of the test.
+   */
+  constructor(args: readonly string[], env: Record<string, string> = {}, output?: number) {
     this.#child = spawn(process.execPath, [MAIN, ...args], {
-      stdio: ['ignore', 'pipe', 'pipe'],
+      stdio: ['ignore', output ?? 'pipe', 'pipe'],
       env: { PATH: process.env['PATH'] ?? '', ...env },
     });
-    this.#child.stdout.on('data', (chunk: Buffer) => {
+    this.#child.stdout?.on('data', (chunk: Buffer) => {
       this.stdout += chunk.toString('utf8');
     });
-    this.#child.stderr.on('data', (chunk: Buffer) => {
+    this.#child.stderr?.on('data', (chunk: Buffer) => {
       this.stderr += chunk.toString('utf8');
     });
     this.#closed = once(this.#child, 'close') as Promise<[number | null, NodeJS.Signals | null]>;
@@ -57,7 +59,7 @@ export class WaypostProcess {
       const look = () => {
         if (isEnough(this.stderr)) resolve();
       };
-      this.#child.stderr.on('data', look);
+      this.#child.stderr?.on('data', look);
       look();
     });
     await Promise.race([told, this.#closed]);
