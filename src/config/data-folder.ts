@@ -3,7 +3,7 @@ import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** Files that Waypost makes there. */
-const OURS = /^(waypost\.|encryption\.key$)/;
+const OURS = /^(waypost\.|encryption\.key(\.new-|$))/;
 
 /** Writes a `.gitignore` with `*`, unless there is one, or the folder has files of others, which it would hide. */
 export function keepOutOfGit(dataDir: string): void {

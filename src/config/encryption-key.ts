@@ -1,9 +1,15 @@
 /** Finds the encryption key: in the setting, or in a file in the data folder that only its owner can read. */
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, linkSync, openSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { syncToDisk } from '../system/disk.ts';
 import { makeFolder } from '../system/folder.ts';
 import { ENCRYPTION_KEY_BYTES } from './sealing.ts';
 import type { Config } from './table.ts';
+
+const PART_NAME_BYTES = 8;
+
+/** What file systems without hard links answer, such as shares over SMB. */
+const NO_LINKS: ReadonlySet<string | undefined> = new Set(['EPERM', 'ENOTSUP', 'ENOSYS']);
 
 type KeySettings = Pick<Config, 'encryptionKey' | 'dataDir'>;
 
@@ -35,14 +41,34 @@ export function ensureEncryptionKey(settings: KeySettings, randomBytes: (count: 
   if (present !== undefined) return present;
   const key = Buffer.from(randomBytes(ENCRYPTION_KEY_BYTES));
   makeFolder(settings.dataDir);
-  const file = encryptionKeyFile(settings.dataDir);
-  try {
-    // `wx`: when two servers start at once, one fails. It must not overwrite the key that the other already uses.
-    writeFileSync(file, `${key.toString('base64')}\n`, { mode: 0o600, flag: 'wx' });
-  } catch (error) {
-    // On a full disk, a partly written key would stop every later start.
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') rmSync(file, { force: true });
-    throw error;
-  }
+  putInPlace(settings.dataDir, key, Buffer.from(randomBytes(PART_NAME_BYTES)).toString('hex'));
   return key;
+}
+
+/**
+ * The key has its name only when it is on disk, whole: what the store gets next can be read with it alone. `part`: no
+ * other process uses it. Process ids would not do, since each container has the same ones.
+ */
+function putInPlace(dataDir: string, key: Buffer, part: string): void {
+  const file = encryptionKeyFile(dataDir);
+  const written = `${file}.new-${part}`;
+  try {
+    writeFileSync(written, `${key.toString('base64')}\n`, { mode: 0o600, flag: 'wx' });
+    syncToDisk(written);
+    nameOnce(written, file);
+  } finally {
+    rmSync(written, { force: true });
+  }
+  syncToDisk(dataDir);
+}
+
+/** When two servers start at once, one fails. It must not overwrite the key that the other already uses. */
+function nameOnce(written: string, file: string): void {
+  try {
+    linkSync(written, file);
+  } catch (error) {
+    if (!NO_LINKS.has((error as NodeJS.ErrnoException).code)) throw error;
+    closeSync(openSync(file, 'wx', 0o600));
+    renameSync(written, file);
+  }
 }

@@ -39,6 +39,13 @@ describe('a data folder', () => {
     expect(existsSync(ignoreFile)).toBe(true);
   });
 
+  it('is hidden too when a power cut left a part of a key there', async () => {
+    mkdirSync(dataDir);
+    writeFileSync(join(dataDir, 'encryption.key.new-0123456789abcdef'), '');
+    await init();
+    expect(existsSync(ignoreFile)).toBe(true);
+  });
+
   it('that holds somebody else’s files hides none of them', async () => {
     mkdirSync(dataDir);
     writeFileSync(join(dataDir, 'README.md'), 'of a project');

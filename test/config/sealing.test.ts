@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import fs, { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { encryptionKeyFile, ensureEncryptionKey, readEncryptionKey } from '../../src/config/encryption-key.ts';
 import { SealBroken, seal, unseal } from '../../src/config/sealing.ts';
 
@@ -47,7 +48,23 @@ describe('the encryption key', () => {
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'waypost-key-'));
   });
-  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+  afterEach(() => {
+    vi.restoreAllMocks();
+    syncBuiltinESMExports();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  /** Makes a key in the folder on a file system that is asked for links and for what is on disk as given. */
+  const makeOn = ({ link, sync }: { link?: () => void; sync?: () => void }): Uint8Array => {
+    if (link) vi.spyOn(fs, 'linkSync').mockImplementation(link);
+    if (sync) vi.spyOn(fs, 'fsyncSync').mockImplementation(sync);
+    syncBuiltinESMExports();
+    return ensureEncryptionKey({ encryptionKey: '', dataDir: folder }, randomBytes);
+  };
+  const failing = (code: string) => () => {
+    throw Object.assign(new Error(code), { code });
+  };
+  const kept = () => readEncryptionKey({ encryptionKey: '', dataDir: folder });
 
   it('comes from the setting when there is one', () => {
     expect(readEncryptionKey({ encryptionKey: key.toString('base64'), dataDir: folder })).toEqual(key);
@@ -69,5 +86,49 @@ describe('the encryption key', () => {
       /does not hold 32 bytes/,
     );
     expect(readFileSync(encryptionKeyFile(folder), 'utf8')).toBe('short');
+  });
+
+  it('gets its name when it is on disk, and its name is on disk before it is used', () => {
+    const steps: string[] = [];
+    const names = () => readdirSync(folder).map((name) => name.replace(/new-.*/, 'new'));
+    const { linkSync } = fs;
+    vi.spyOn(fs, 'linkSync').mockImplementation((from, to) => {
+      steps.push('link');
+      linkSync(from, to);
+    });
+    const made = makeOn({ sync: () => steps.push(`sync: ${names()}`) });
+    expect(steps).toEqual(['sync: encryption.key.new', 'link', 'sync: encryption.key']);
+    expect(kept()).toEqual(made);
+  });
+
+  it('is not replaced by one that is made at the same time, of which nothing stays', () => {
+    const other = `${key.toString('base64')}\n`;
+    const sync = () => writeFileSync(encryptionKeyFile(folder), other);
+    expect(() => makeOn({ sync })).toThrow('EEXIST');
+    expect(readdirSync(folder)).toEqual(['encryption.key']);
+    expect(kept()).toEqual(key);
+  });
+
+  it('leaves nothing behind when the disk is full', () => {
+    expect(() => makeOn({ sync: failing('ENOSPC') })).toThrow('ENOSPC');
+    expect(readdirSync(folder)).toEqual([]);
+  });
+
+  it('is made on a file system without hard links', () => {
+    const made = makeOn({ link: failing('EPERM') });
+    expect(kept()).toEqual(made);
+    expect(statSync(encryptionKeyFile(folder)).mode & 0o777).toBe(0o600);
+    expect(readdirSync(folder)).toEqual(['encryption.key']);
+  });
+
+  it('is not replaced on a file system without hard links either', () => {
+    const sync = () => writeFileSync(encryptionKeyFile(folder), 'of another');
+    expect(() => makeOn({ link: failing('EPERM'), sync })).toThrow('EEXIST');
+    expect(readFileSync(encryptionKeyFile(folder), 'utf8')).toBe('of another');
+  });
+
+  it('is made on a file system that cannot put names on disk when asked to', () => {
+    const made = makeOn({ sync: failing('EINVAL') });
+    expect(kept()).toEqual(made);
   });
 });

@@ -1,6 +1,7 @@
 /** How does a program take a database file for itself, and how does it put one on disk for certain? */
-import { closeSync, fsyncSync, openSync, realpathSync, renameSync, rmSync, statSync } from 'node:fs';
+import { closeSync, openSync, realpathSync, renameSync, rmSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import { syncToDisk } from '../../../system/disk.ts';
 import { makeFolder } from '../../../system/folder.ts';
 import { type FileLock, lockFile } from './lock.ts';
 
@@ -40,15 +41,6 @@ export function putInPlace(file: string, path: string): void {
   syncToDisk(file);
   renameSync(file, path);
   syncToDisk(dirname(path));
-}
-
-function syncToDisk(path: string): void {
-  const handle = openSync(path, 'r');
-  try {
-    fsyncSync(handle);
-  } finally {
-    closeSync(handle);
-  }
 }
 
 function canonical(path: string): string {
