@@ -54,18 +54,28 @@ async function restoreFile(from: string, givenPath: string, overwrite: boolean):
   const { path, lock } = takeFile(givenPath);
   const part = `${path}.restoring`;
   try {
-    if (existsSync(path) && realpathSync(from) === path) throw new CannotStart('that file is the store itself');
+    checkSource(from, path, part);
     if (!overwrite) checkEmptyFile(path);
-    writeSnapshot(from, part);
-    await look(part);
-    await checkKnown(part);
-    checkSound(part);
-    retire(path);
-    putInPlace(part, path);
+    try {
+      writeSnapshot(from, part);
+      await look(part);
+      await checkKnown(part);
+      checkSound(part);
+      retire(path);
+      putInPlace(part, path);
+    } finally {
+      removeDatabase(part);
+    }
   } finally {
-    removeDatabase(part);
     lock.release();
   }
+}
+
+/** Throws when the backup is a file that is replaced, or removed, before it is read. */
+function checkSource(from: string, path: string, part: string): void {
+  const source = realpathSync(from);
+  if (source === path) throw new CannotStart('that file is the store itself');
+  if (source === part) throw new CannotStart(`${part} is where the restored store is written: move it away first`);
 }
 
 function checkEmptyFile(path: string): void {

@@ -2,7 +2,16 @@
  * Backups and restores as an operator meets them, by calling the commands. As processes of their own, with servers that go on from
  * there, and moves between databases: move.full.test.ts.
  */
-import { copyFileSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, it } from 'vitest';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
@@ -135,6 +144,21 @@ describe('waypost restore', () => {
     ]);
     expect(bodiesIn('first')).toEqual(before);
     expect(readdirSync(folderOf('first')).filter((name) => name.includes('restoring'))).toEqual([]);
+  });
+
+  it('refuses the file that it would write itself, and leaves it there', async () => {
+    await init('first');
+    const from = `${database('first')}.restoring`;
+    await succeeded(giveCommand(['backup', '--data-dir', folderOf('first'), '--to', from]));
+    const before = readFileSync(from);
+    const link = folderOf('link.db');
+    symlinkSync(from, link);
+    for (const name of [from, link]) {
+      const restore = ['restore', '--data-dir', folderOf('first'), '--from', name, '--overwrite'];
+      expect(await giveCommand(restore)).toMatchObject({ code: 1, stderr: expect.stringContaining('move it away') });
+      expect(readFileSync(from)).toEqual(before);
+    }
+    await isSound('first');
   });
 
   it('replaces a store that cannot be read any more', async () => {
