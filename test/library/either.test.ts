@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import * as official from '@upstash/workflow';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { z } from 'zod';
 import * as own from '../../packages/workflow/src/index.ts';
 import type { Waypost } from '../../src/testing/types.ts';
 import { startWaypost } from '../../src/testing/waypost.ts';
@@ -11,6 +12,7 @@ import { startWaypost } from '../../src/testing/waypost.ts';
 type Context = own.WorkflowContext<{ number: number }>;
 type Program = (context: Context, other: string) => Promise<unknown>;
 type Handler = (request: Request) => Promise<Response>;
+type Options = own.WorkflowServeOptions<{ number: number }>;
 
 const PROGRAMS: Record<string, { program: Program; result: unknown; calls: number }> = {
   'three steps': {
@@ -148,7 +150,7 @@ async function listen(handler: Handler): Promise<{ url: string; count: () => num
 }
 
 /** What a run of the program comes to, in how many calls, and what its log says of its steps. */
-async function runWith(serve: typeof own.serve, program: Program, options: { lingerMs?: number } = {}) {
+async function runWith(serve: typeof own.serve, program: Program, options: Options = {}) {
   const other = await listen(async (request) => Response.json({ word: await request.text() }, { status: 201 }));
   const { handler } = serve((context: Context) => program(context, other.url), { env: waypost.env(), ...options });
   const app = await listen(handler);
@@ -192,6 +194,21 @@ describe.each(['two short sleeps', 'a call', 'a step that fails once'])('%s, whe
     const run = await runWith(own.serve, program, { lingerMs: 0 });
     expect(run).toMatchObject({ state: 'RUN_SUCCESS', result: JSON.stringify(result) });
     expect(run.calls).toBeGreaterThan(calls);
+  });
+});
+
+describe.each<[string, Options]>([
+  ['a schema', { schema: z.object({ number: z.number() }) }],
+  ['a parser of its own', { initialPayloadParser: (text) => ({ number: z.number().parse(JSON.parse(text).number) }) }],
+])('with %s for its payload, a call', (_, options) => {
+  it.each([
+    ['of this library', own.serve],
+    ['of the official one', official.serve as unknown as typeof own.serve],
+  ])('%s comes to its result', async (_library, serve) => {
+    const { program, result } = PROGRAMS['a call'] as (typeof PROGRAMS)[string];
+    // So that the answer is delivered.
+    const run = await runWith(serve, program, { ...options, lingerMs: 0 });
+    expect(run).toMatchObject({ state: 'RUN_SUCCESS', result: JSON.stringify(result) });
   });
 });
 

@@ -26,14 +26,14 @@ export interface Delivery<TInitialPayload> {
   middlewares: Middlewares;
 }
 
-/** Whether the workflow, given this payload, comes to a step. If it returns before, it has refused the request. */
+/** Whether the workflow, given what `payload` answers, comes to a step. If it returns before, it has refused the request. */
 export async function findsStep<TInitialPayload, TResult>(
   { routeFunction }: Workflow<TInitialPayload, TResult>,
   { endpoint, facts }: Pick<Delivery<TInitialPayload>, 'endpoint' | 'facts'>,
-  payload: string,
+  payload: () => TInitialPayload,
 ): Promise<boolean> {
   try {
-    await routeFunction(new CallContext({ ...facts, requestPayload: endpoint.payloadOf(payload) }, endpoint.server));
+    await routeFunction(new CallContext({ ...facts, requestPayload: payload() }, endpoint.server));
     return false;
   } catch (error) {
     const isMeant =

@@ -32,7 +32,7 @@ export async function handleFailure<TInitialPayload, TResult>(
     workflowRunCreatedAt: failure.workflowCreatedAt,
     url: failure.url,
   };
-  if (!(await findsStep(workflow, { endpoint, facts }, payload)))
+  if (!(await findsStep(workflow, { endpoint, facts }, () => endpoint.payloadOf(payload))))
     throw new WorkflowError('The workflow returns before its first step, and so refuses the failure function.');
   const { message, stack } = errorOf(failure);
   const result = await failureFunction({

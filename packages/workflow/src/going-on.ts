@@ -59,7 +59,9 @@ class CallUnderWay<TInitialPayload, TResult> {
     const text = body ?? (await this.#fetchBody(token, messageId));
     if (text === undefined) return this.#answered('workflow-already-ended');
     const isDelivered = token === tokenOf(this.#delivery.headers);
-    if (isDelivered && !(await findsStep(this.#workflow, this.#delivery, text))) return this.#answered('auth-fail');
+    // The workflow is asked with the answer itself, as by the official library: it is none of its payloads.
+    if (isDelivered && !(await findsStep(this.#workflow, this.#delivery, () => JSON.parse(text))))
+      return this.#answered('auth-fail');
     const values = new Map(Object.entries(headers).map(([name, [value = '']]) => [name.toLowerCase(), value]));
     const step = stepOfCallResult((name) => values.get(name.toLowerCase()) ?? '', text);
     const answered = this.#answered('fromCallback');

@@ -119,7 +119,7 @@ async function begin<TInitialPayload, TResult>(
   isUnknown: boolean,
 ): Promise<Reply> {
   const { workflowRunId } = facts;
-  if (!(await findsStep(workflow, { endpoint, facts }, body)))
+  if (!(await findsStep(workflow, { endpoint, facts }, () => endpoint.payloadOf(body))))
     return answer(isUnknown ? workflowRunId : 'no-workflow-id', 'auth-fail');
   const contentType = workflow.useJSONContent ? 'application/json' : headers.get('content-type');
   await endpoint.server.json({
