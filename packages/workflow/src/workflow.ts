@@ -162,9 +162,12 @@ export class WorkflowMiddleware<TInitialPayload = unknown, TResult = unknown> {
     this.#init = async () => ('init' in parameters ? parameters.init() : parameters.callbacks);
   }
 
-  /** Its callbacks; what makes them is called once. */
+  /** Its callbacks. What makes them is called once, and again at the next event when it has thrown. */
   callbacks(): Promise<AnyCallbacks> {
-    this.#callbacks ??= this.#init();
+    this.#callbacks ??= this.#init().catch((error: unknown) => {
+      this.#callbacks = undefined;
+      throw error;
+    });
     return this.#callbacks;
   }
 }
