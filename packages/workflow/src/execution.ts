@@ -70,6 +70,10 @@ export class Execution {
   #unsaved: Unsaved | undefined;
   /** What the call holds and has no more to do for, once something follows. */
   #held: Token[];
+  /** The latest result that is being saved. */
+  #saving: Promise<unknown> = Promise.resolve();
+  /** A result was saved with which the call does not go on. */
+  #isSpent = false;
   /** Whatever the workflow begins now is left to the next who runs it. */
   #isLeaving = false;
 
@@ -180,12 +184,22 @@ export class Execution {
     this.#unsaved = { result, timer };
   }
 
-  /** Answers whether the call goes on. What it still holds when it ends is delivered on its own. */
-  async #save(result: Step): Promise<boolean> {
+  /**
+   * Answers whether the call goes on. What it still holds when it ends is delivered on its own. Steps of several branches may end
+   * while one of them is being saved: the next is `done` with what that leaves held.
+   */
+  #save(result: Step): Promise<boolean> {
+    const saving = this.#saving.then(() => this.#saveNow(result));
+    this.#saving = saving.catch(() => {}); // told to whoever waits for it
+    return saving;
+  }
+
+  async #saveNow(result: Step): Promise<boolean> {
+    if (this.#isSpent) return false;
     const [entry] = await this.#call.checkpoint(this.#held, [{ step: result }]);
-    if (entry?.token === undefined || this.#call.isLate) return false;
-    this.#held = [entry.token];
-    return true;
+    this.#isSpent = entry?.token === undefined || this.#call.isLate;
+    if (entry?.token !== undefined) this.#held = [entry.token];
+    return !this.#isSpent;
   }
 
   async #group(steps: LazyStep[], firstId: number): Promise<unknown[]> {

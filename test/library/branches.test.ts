@@ -1,0 +1,120 @@
+/** What becomes of a step that ends while one of another branch is being kept (contract K 6.3)? */
+import { createServer, type RequestListener, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { Client, type WorkflowContext } from '../../packages/workflow/src/index.ts';
+import { serve } from '../../packages/workflow/src/node.ts';
+import type { Waypost } from '../../src/testing/types.ts';
+import { startWaypost } from '../../src/testing/waypost.ts';
+
+type Step = { stepId: number; stepName: string };
+type Program = (context: WorkflowContext) => Promise<unknown>;
+
+let waypost: Waypost;
+let client: Client;
+let servers: Server[];
+/** What happens, in order. */
+let told: string[];
+let waiting: (() => void)[];
+/** Called before a checkpoint is passed on to the server. */
+let onCheckpoint: (names: string[]) => Promise<void>;
+/** Called before the server's answer to it is passed on. */
+let onKept: (names: string[]) => Promise<void>;
+
+beforeEach(async () => {
+  [servers, told, waiting] = [[], [], []];
+  [onCheckpoint, onKept] = [async () => {}, async () => {}];
+  waypost = await startWaypost();
+  client = new Client({ baseUrl: waypost.url, token: waypost.token });
+});
+afterEach(async () => {
+  for (const server of servers) server.close().closeAllConnections();
+  await waypost.stop();
+});
+
+function tell(what: string): void {
+  told.push(what);
+  for (const look of waiting) look();
+}
+
+/** Resolves once all of it is told. */
+function hearsOf(...what: string[]): Promise<void> {
+  return new Promise((resolve) => {
+    const look = () => what.every((each) => told.includes(each)) && resolve();
+    waiting.push(look);
+    look();
+  });
+}
+
+async function listen(handle: RequestListener): Promise<string> {
+  const server = createServer(handle);
+  servers.push(server);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+/** The server as the endpoint sees it. */
+const passOn: RequestListener = async (request, response) => {
+  const { method = '', url, headers } = request;
+  const body = await text(request);
+  const { append = [] } = JSON.parse(body || '{}') as { append?: { step?: Step }[] };
+  const names = append.flatMap(({ step }) =>
+    step ? `${step.stepName} is ${step.stepId === 0 ? 'planned' : 'kept'}` : [],
+  );
+  await onCheckpoint(names);
+  const init = { method, headers: { authorization: headers.authorization ?? '' }, ...(body !== '' && { body }) };
+  const answer = await fetch(`${waypost.url}${url}`, init);
+  names.forEach(tell);
+  await onKept(names);
+  response.writeHead(answer.status).end(await answer.text());
+};
+
+/** Answers how the run ended, and in how many calls. */
+async function run(program: Program, retries = 0): Promise<[state: unknown, result: unknown, calls: number]> {
+  let calls = 0;
+  const handle = serve(program, { env: { QSTASH_URL: await listen(passOn) } });
+  const url = await listen((request, response) => {
+    calls += 1;
+    void handle(request, response);
+  });
+  const { workflowRunId } = await client.trigger({ url: `${url}/workflow`, retries, retryDelay: '1000' });
+  await waypost.runUntilIdle();
+  const { runs } = await client.logs({ workflowRunId });
+  return [runs[0]?.workflowState, runs[0]?.workflowRunResponse, calls];
+}
+
+/** A step that tells of its beginning and, after `until`, its end. */
+function step(context: WorkflowContext, name: string, until: string[] = []): Promise<string> {
+  return context.run(name, async () => {
+    tell(`${name} begins`);
+    await hearsOf(...until);
+    tell(`${name} ends`);
+    return `${name}!`;
+  });
+}
+
+/** So that whatever comes after it begins in a turn of its own. */
+async function someTurns(): Promise<void> {
+  for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
+}
+
+it('a step that ends while another one is being kept is kept after it', async () => {
+  onCheckpoint = async (names) => {
+    if (!names.includes('left 2 is kept')) return;
+    tell('left 2 is being kept');
+    await hearsOf('right 2 ends');
+    await new Promise(setImmediate);
+  };
+  const left = async (context: WorkflowContext) => {
+    await step(context, 'left 1');
+    return step(context, 'left 2', ['right 2 begins']);
+  };
+  const right = async (context: WorkflowContext) => {
+    await step(context, 'right 1');
+    await someTurns();
+    return step(context, 'right 2', ['left 2 is being kept']);
+  };
+  const ended = await run((context) => Promise.all([left(context), right(context)]));
+  expect(ended).toEqual(['RUN_SUCCESS', '["left 2!","right 2!"]', 1]);
+});
