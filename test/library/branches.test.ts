@@ -118,3 +118,27 @@ it('a step that ends while another one is being kept is kept after it', async ()
   const ended = await run((context) => Promise.all([left(context), right(context)]));
   expect(ended).toEqual(['RUN_SUCCESS', '["left 2!","right 2!"]', 1]);
 });
+
+it('a call for one step of a group executes no step of another branch', async () => {
+  let calls = 0;
+  const [state, result] = await run((context) => {
+    calls += 1;
+    const isFirst = calls === 1;
+    const fails = context.run('fails', async () => {
+      if (context.retried === 0) throw new Error('once');
+      await hearsOf('alone is asked for');
+      for (let turn = 0; turn < 3; turn += 1) await new Promise(setImmediate);
+      if (told.includes('alone begins')) await hearsOf('alone is kept');
+      return 'at last';
+    });
+    const alone = async () => {
+      if (isFirst) await new Promise(() => {});
+      await someTurns();
+      const asked = step(context, 'alone');
+      tell('alone is asked for');
+      return asked;
+    };
+    return Promise.all([step(context, 'one'), fails, alone()]);
+  }, 1);
+  expect([state, result]).toEqual(['RUN_SUCCESS', '["one!","at last","alone!"]']);
+});

@@ -167,6 +167,7 @@ export class Execution {
   async #single(step: LazyStep, id: number): Promise<unknown> {
     const known = this.#journal.results.get(id);
     if (known) return this.#read(step, known);
+    if (this.#journal.last?.targetStep) return never(); // the call is for a step of a group alone
     if (!step.execute) return this.#leave(this.#held, [requestOf(step, resultOf(step, id, 1))], this.#isSoon([step]));
     const result = await this.#execute(step, id, 1);
     const { lastStepBytesMax, isLate } = this.#call;
@@ -205,11 +206,12 @@ export class Execution {
   async #group(steps: LazyStep[], firstId: number): Promise<unknown[]> {
     const { results, plans, last } = this.#journal;
     const ids = steps.map((_, index) => firstId + index);
-    if (!ids.some((id) => plans.has(id) || results.has(id))) return this.#begin(steps, firstId);
     if (ids.every((id) => results.has(id))) {
       return Promise.all(steps.map((step, index) => this.#read(step, results.get(firstId + index))));
     }
     const step = last?.targetStep === undefined ? undefined : steps[last.targetStep - firstId];
+    if (last?.targetStep && !step) return never(); // as in #single
+    if (!ids.some((id) => plans.has(id) || results.has(id))) return this.#begin(steps, firstId);
     // The delivery of a result of an unfinished group: the one that finishes it goes on.
     if (!step || !last?.targetStep) {
       return this.#leave(this.#held, [], this.#isSoon(steps.filter((_, index) => !results.has(firstId + index))));
