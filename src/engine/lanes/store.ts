@@ -1,5 +1,4 @@
 /** What the engine asks of a store about queues and flow-control keys (see `stores.ts`). */
-
 import type { InProject, InProjectAt, Millis } from '../model.ts';
 import type { FlowKey, FlowPin, Queue } from './lanes.ts';
 

@@ -1,5 +1,4 @@
 /** Which projects are on their way from one cell to another, and how far has each come? The directory keeps it. */
-
 import type { InMove, MovePhase, ProjectMove } from '../../../engine/accounts/store.ts';
 import type { InProject, Millis } from '../../../engine/model.ts';
 import type { Queries } from '../../driver.ts';

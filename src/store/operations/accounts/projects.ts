@@ -1,5 +1,4 @@
 /** Which projects are there, and with which keys do they sign? */
-
 import type { AccountsState, Project, SealedKeys } from '../../../engine/accounts/store.ts';
 import { type CellId, FIRST_CELL, type ProjectId } from '../../../engine/model.ts';
 import type { Queries } from '../../driver.ts';

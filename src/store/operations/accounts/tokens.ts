@@ -1,5 +1,4 @@
 /** Who may use the store? */
-
 import type { InProjectByToken, Token, TokenScope } from '../../../engine/accounts/store.ts';
 import type { ProjectId } from '../../../engine/model.ts';
 import { tokenIdOf } from '../../../protocol/token.ts';

@@ -1,5 +1,4 @@
 /** What lies in the DLQ, and how does it leave (contract M 17)? */
-
 import type { AttributeFilter } from '../../../engine/filters.ts';
 import type { Saved } from '../../../engine/messages/accepted.ts';
 import type { MessageId, MessageKey, ProjectId } from '../../../engine/model.ts';
