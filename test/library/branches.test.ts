@@ -1,35 +1,33 @@
 /** What becomes of a step that ends while one of another branch is being kept (contract K 6.3)? */
-import { createServer, type RequestListener, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { RequestListener } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { Client, type WorkflowContext } from '../../packages/workflow/src/index.ts';
 import { serve } from '../../packages/workflow/src/node.ts';
 import type { Waypost } from '../../src/testing/types.ts';
 import { startWaypost } from '../../src/testing/waypost.ts';
+import { Endpoints } from './endpoints.ts';
 
 type Step = { stepId: number; stepName: string };
 type Program = (context: WorkflowContext) => Promise<unknown>;
 
 let waypost: Waypost;
 let client: Client;
-let servers: Server[];
+let endpoints: Endpoints;
 /** What happens, in order. */
 let told: string[];
 let waiting: (() => void)[];
 /** Called before a checkpoint is passed on to the server. */
 let onCheckpoint: (names: string[]) => Promise<void>;
-/** Called before the server's answer to it is passed on. */
-let onKept: (names: string[]) => Promise<void>;
 
 beforeEach(async () => {
-  [servers, told, waiting] = [[], [], []];
-  [onCheckpoint, onKept] = [async () => {}, async () => {}];
+  endpoints = new Endpoints();
+  [told, waiting, onCheckpoint] = [[], [], async () => {}];
   waypost = await startWaypost();
   client = new Client({ baseUrl: waypost.url, token: waypost.token });
 });
 afterEach(async () => {
-  for (const server of servers) server.close().closeAllConnections();
+  endpoints.close();
   await waypost.stop();
 });
 
@@ -47,13 +45,6 @@ function hearsOf(...what: string[]): Promise<void> {
   });
 }
 
-async function listen(handle: RequestListener): Promise<string> {
-  const server = createServer(handle);
-  servers.push(server);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
-
 /** The server as the endpoint sees it. */
 const passOn: RequestListener = async (request, response) => {
   const { method = '', url, headers } = request;
@@ -66,15 +57,14 @@ const passOn: RequestListener = async (request, response) => {
   const init = { method, headers: { authorization: headers.authorization ?? '' }, ...(body !== '' && { body }) };
   const answer = await fetch(`${waypost.url}${url}`, init);
   names.forEach(tell);
-  await onKept(names);
   response.writeHead(answer.status).end(await answer.text());
 };
 
 /** Answers how the run ended, and in how many calls. */
 async function run(program: Program, retries = 0): Promise<[state: unknown, result: unknown, calls: number]> {
   let calls = 0;
-  const handle = serve(program, { env: { QSTASH_URL: await listen(passOn) } });
-  const url = await listen((request, response) => {
+  const handle = serve(program, { env: { QSTASH_URL: await endpoints.listen(passOn) } });
+  const url = await endpoints.listen((request, response) => {
     calls += 1;
     void handle(request, response);
   });

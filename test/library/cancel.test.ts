@@ -1,22 +1,21 @@
 /** A run that is cancelled, by its own function or by somebody else. Its endpoint has no token of the account. */
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { Client, type WorkflowContext } from '../../packages/workflow/src/index.ts';
 import { serve } from '../../packages/workflow/src/node.ts';
 import type { Waypost } from '../../src/testing/types.ts';
 import { startWaypost } from '../../src/testing/waypost.ts';
+import { Endpoints } from './endpoints.ts';
 
 let waypost: Waypost;
 let client: Client;
-let servers: Server[];
+let endpoints: Endpoints;
 beforeEach(async () => {
-  servers = [];
+  endpoints = new Endpoints();
   waypost = await startWaypost();
   client = new Client({ baseUrl: waypost.url, token: waypost.token });
 });
 afterEach(async () => {
-  for (const server of servers) server.close().closeAllConnections();
+  endpoints.close();
   await waypost.stop();
 });
 
@@ -24,14 +23,11 @@ afterEach(async () => {
 async function run(program: (context: WorkflowContext) => Promise<unknown>): Promise<[state: string, calls: number]> {
   let calls = 0;
   const handle = serve(program, { env: { QSTASH_URL: waypost.url } });
-  const server = createServer((request, response) => {
+  const url = await endpoints.listen((request, response) => {
     calls += 1;
     void handle(request, response);
   });
-  servers.push(server);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/workflow`;
-  const { workflowRunId } = await client.trigger({ url });
+  const { workflowRunId } = await client.trigger({ url: `${url}/workflow` });
   await waypost.runUntilIdle();
   const { runs } = await client.logs({ workflowRunId });
   return [runs[0]?.workflowState ?? 'none', calls];

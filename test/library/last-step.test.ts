@@ -1,39 +1,33 @@
 /** How is a last step kept that comes with the end of its run (contract K 5.7, 6.10)? */
-import { createServer, type RequestListener, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { RequestListener } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { Client, type WorkflowContext } from '../../packages/workflow/src/index.ts';
 import { serve } from '../../packages/workflow/src/node.ts';
 import type { Waypost } from '../../src/testing/types.ts';
 import { startWaypost } from '../../src/testing/waypost.ts';
+import { Endpoints } from './endpoints.ts';
 
 type Program = (context: WorkflowContext) => Promise<unknown>;
 
 let waypost: Waypost;
 let client: Client;
-let servers: Server[];
+let endpoints: Endpoints;
 /** What happens, in order. */
 let told: string[];
 /** Called when a checkpoint has been kept. */
 let onKept: () => void;
 
 beforeEach(async () => {
-  [servers, told, onKept] = [[], [], () => {}];
+  endpoints = new Endpoints();
+  [told, onKept] = [[], () => {}];
   waypost = await startWaypost();
   client = new Client({ baseUrl: waypost.url, token: waypost.token });
 });
 afterEach(async () => {
-  for (const server of servers) server.close().closeAllConnections();
+  endpoints.close();
   await waypost.stop();
 });
-
-async function listen(handle: RequestListener): Promise<string> {
-  const server = createServer(handle);
-  servers.push(server);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
 
 /** The server as the endpoint sees it: each checkpoint is told of once it is kept. */
 const passOn: RequestListener = async (request, response) => {
@@ -49,8 +43,8 @@ const passOn: RequestListener = async (request, response) => {
 
 /** Runs `program`; answers how it ended. `spoil`: what befalls each call of it. */
 async function run(program: Program, spoil: RequestListener = () => {}): Promise<unknown[]> {
-  const handle = serve(program, { env: { QSTASH_URL: await listen(passOn) } });
-  const url = await listen((request, response) => {
+  const handle = serve(program, { env: { QSTASH_URL: await endpoints.listen(passOn) } });
+  const url = await endpoints.listen((request, response) => {
     spoil(request, response);
     void handle(request, response);
   });
