@@ -1,13 +1,12 @@
 /** The server as a process: from start over signals to exit codes. A data folder that another uses, and what outlives a server: server.full.test.ts. */
-import { once } from 'node:events';
 import { closeSync, existsSync, openSync, rmSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
-import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { Client, Receiver } from '@upstash/qstash';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { DEVELOPMENT_TOKEN } from '../../bench/waypost-process.ts';
 import { eventually } from '../support/eventually.ts';
+import { freePort } from '../support/free-port.ts';
 import { Servers } from '../support/servers.ts';
 import { giveCommand } from '../support/waypost-command.ts';
 
@@ -187,13 +186,4 @@ describe('a server process', () => {
 
 function bearer(token: string): Record<string, string> {
   return { Authorization: `Bearer ${token}` };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }

@@ -1,9 +1,10 @@
 /** Endpoints that do everything wrong: each attempt ends, classified, in time. */
 import https from 'node:https';
-import net from 'node:net';
+import type net from 'node:net';
 import tls from 'node:tls';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { freePort } from '../support/free-port.ts';
 import {
   claimOf,
   KEEPS_BODY,
@@ -383,10 +384,3 @@ describe('an endpoint that holds all the connections it may have', () => {
     expect(delivery.stats()).toMatchObject({ inFlight: 0, waiting: 0 });
   });
 });
-
-async function freePort(): Promise<number> {
-  const server = net.createServer();
-  const port = await listen(server);
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}

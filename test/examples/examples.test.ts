@@ -10,6 +10,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest
 import { DEVELOPMENT_ACCOUNTS } from '../../src/config/development.ts';
 import type { RunningServer } from '../../src/server/server.ts';
 import { eventually } from '../support/eventually.ts';
+import { freePort } from '../support/free-port.ts';
 import { startInProcess } from '../support/server-in-process.ts';
 
 const EXAMPLES = join(import.meta.dirname, '../../examples');
@@ -76,15 +77,6 @@ afterEach(async () => {
   vi.unstubAllEnvs();
   vi.restoreAllMocks();
 });
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
-}
 
 const publishesAndReceives = /^published msg_\S+\nreceived {"hello": ?"world"}\n$/;
 

@@ -13,6 +13,7 @@ import { DEVELOPMENT_ACCOUNTS } from '../../src/config/development.ts';
 import type { RunningServer } from '../../src/server/server.ts';
 import { obstacleTo } from '../support/debian.ts';
 import { eventually } from '../support/eventually.ts';
+import { freePort } from '../support/free-port.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
 import { startInProcess } from '../support/server-in-process.ts';
 
@@ -62,7 +63,9 @@ async function listen(handler: Handler): Promise<string> {
     handle(from, to, handler).catch(() => to.destroy());
   });
   servers.push(server);
-  return listening(server);
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
 async function handle(from: IncomingMessage, to: ServerResponse, handler: Handler): Promise<void> {
@@ -72,20 +75,6 @@ async function handle(from: IncomingMessage, to: ServerResponse, handler: Handle
   const request = new Request(`http://${from.headers.host}${url}`, { method, headers, ...(body && { body }) });
   const answer = await handler(request);
   to.writeHead(answer.status, Object.fromEntries(answer.headers)).end(await answer.text());
-}
-
-async function listening(server: Server, port = 0): Promise<string> {
-  server.listen(port, '127.0.0.1');
-  await once(server, 'listening');
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
-
-async function freePort(): Promise<string> {
-  const server = createServer();
-  const { port } = new URL(await listening(server));
-  server.close();
-  await once(server, 'close');
-  return port;
 }
 
 /** A process that serves workflows in Python, and what it has printed. */
@@ -100,8 +89,8 @@ class App {
     apps.push(this);
   }
 
-  static async start(path: string, port: string, serverUrl = waypost.url): Promise<App> {
-    const env = { PATH: process.env['PATH'], ...environment, PORT: port, QSTASH_URL: serverUrl };
+  static async start(path: string, port: number, serverUrl = waypost.url): Promise<App> {
+    const env = { PATH: process.env['PATH'], ...environment, PORT: String(port), QSTASH_URL: serverUrl };
     const file = join(import.meta.dirname, path);
     const child = spawn('python3', ['-B', file], { env, stdio: ['ignore', 'pipe', 'inherit'] });
     const app = new App(`http://127.0.0.1:${port}`, child);
@@ -227,7 +216,7 @@ describe.skipIf(obstacle !== undefined)(`workflows in Python${obstacle ? ` (skip
       heard.push(what);
       if (heard.length !== 2) return;
       await app.kill();
-      await App.start('workflows.py', new URL(app.url).port);
+      await App.start('workflows.py', Number(new URL(app.url).port));
     };
     const { workflowRunId } = await client.trigger({ url: `${app.url}/tells`, retryDelay: '10', retries: 100 });
     expect(await endOf(workflowRunId)).toMatchObject({ workflowState: 'RUN_SUCCESS', workflowRunResponse: '"told"' });

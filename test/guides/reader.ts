@@ -3,12 +3,13 @@ import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { Server as HttpServer } from 'node:http';
-import { createServer, Server } from 'node:net';
+import { Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { vi } from 'vitest';
 import type { WaypostEnvironment } from '../../src/testing/types.ts';
+import { freePort } from '../support/free-port.ts';
 import type { Block } from '../support/pages.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -39,12 +40,7 @@ export class Reader {
 
   /** `places`: what else is elsewhere than the pages say, such as `https://api.example.com`. */
   static async open(env: WaypostEnvironment, places: Readonly<Record<string, string>> = {}): Promise<Reader> {
-    const free = createServer().listen(0, '127.0.0.1');
-    await once(free, 'listening');
-    const { port } = free.address() as { port: number };
-    free.close();
-    await once(free, 'close');
-    return new Reader(env, port, places);
+    return new Reader(env, await freePort(), places);
   }
 
   save(blocks: readonly Block[]): void {
