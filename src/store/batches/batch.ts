@@ -159,7 +159,7 @@ export class BatchRunner {
     const found = await lockFor(tx, commands, this.#limits, suspects, fence);
     if (manyWriters || fence === undefined) return found;
     const moving = await fence.moving();
-    return { ...found, locked: { has: (projectId) => !moving.has(projectId) } };
+    return { ...found, locked: { has: (projectId) => !moving.has(projectId), size: EVERYTHING.size } };
   }
 
   /** Runs the batch without the commands whose callers were admitted by accounts that are outdated. */

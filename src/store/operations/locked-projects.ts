@@ -4,7 +4,9 @@ import type { ProjectId } from '../../engine/model.ts';
 /** The projects whose shared state a transaction may touch. */
 export interface LockedProjects {
   has(projectId: ProjectId): boolean;
+  /** How many they are. */
+  readonly size: number;
 }
 
 /** For a database with a single writer. */
-export const EVERYTHING: LockedProjects = { has: () => true };
+export const EVERYTHING: LockedProjects = { has: () => true, size: Infinity };

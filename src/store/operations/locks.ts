@@ -17,7 +17,7 @@ import type { Touched } from './operation.ts';
 import { PRESENCE } from './presence.ts';
 
 /** Projects whose locks are not waited for, because another worker may hold them and not release them. */
-export type Suspects = LockedProjects;
+export type Suspects = Pick<LockedProjects, 'has'>;
 
 /** No project: all locks are waited for. */
 export const NOBODY: Suspects = { has: () => false };

@@ -121,6 +121,11 @@ export class Round {
     return (flow_key === null && !this.#gate.isLimited) || this.#locked.has(project_id);
   }
 
+  /** Whether no lane may be touched: no project that has one to serve was locked. */
+  get touchesNoLane(): boolean {
+    return this.#locked.size === 0;
+  }
+
   /** Whether the claim had room but found nothing to take: other workers hold what is due now. */
   get leftToOthers(): boolean {
     return this.#locked !== EVERYTHING && !this.isFull;

@@ -286,7 +286,7 @@ async function takeInOrder(
  * thousand waiting messages delays no other key.
  */
 async function serveLanes(round: Round): Promise<void> {
-  if (round.isFull) return;
+  if (round.isFull || round.touchesNoLane) return;
   const woken = await wokenLanes(round.tx, round.nowMs, LANES_MAX, round.moving);
   const rows = woken.filter(({ project_id, key }) => round.mayTouch({ project_id, flow_key: key }));
   for (const [index, row] of rows.entries()) {

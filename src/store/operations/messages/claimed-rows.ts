@@ -39,13 +39,15 @@ export async function own(
   if (taken.length === 0) return [];
   const inOrder = taken.toSorted((a, b) => a.due_at_ms - b.due_at_ms || a.key - b.key);
   const keys = inOrder.map(({ key }) => key);
-  const rows = await tx.query<Omit<ClaimedRow, 'claim_token' | 'claimed_at_ms'>>(
-    `select ${CLAIMED_CONTENT_FIELDS}, m.retried, m.parkings, m.queue_id, m.flow_key, m.run_key, m.journal_position, m.bytes
-     from messages m lookup contents c on (c.key = m.key) where m.key in (??)`,
-    [keys],
-  );
+  const [rows, lastEventAtMs] = await Promise.all([
+    tx.query<Omit<ClaimedRow, 'claim_token' | 'claimed_at_ms'>>(
+      `select ${CLAIMED_CONTENT_FIELDS}, m.retried, m.parkings, m.queue_id, m.flow_key, m.run_key, m.journal_position, m.bytes
+       from messages m lookup contents c on (c.key = m.key) where m.key in (??)`,
+      [keys],
+    ),
+    lastEventTimes({ tx, logs }, keys, nowMs), // only a clock that was set back has later ones
+  ]);
   const rowByKey = new Map(rows.map((row) => [row.key, row]));
-  const lastEventAtMs = await lastEventTimes({ tx, logs }, keys, Math.min(...rows.map((row) => row.created_at_ms)));
   const claimed = inOrder.map(({ key, claimToken }) => {
     const row = rowByKey.get(key);
     if (!row) throw new Error(`message ${key} has no content`);
