@@ -57,6 +57,8 @@ export class Exchange implements Dispatcher.DispatchHandler, Lessee, UnderWay, I
   #ended = false;
   #resent = false;
   #started = false;
+  /** The endpoint has shown that it has read the request. */
+  #isRead = false;
   #answerBegun = false;
   #interimAnswers = 0;
   #status = 0;
@@ -77,6 +79,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Lessee, UnderWay, I
 
   extend(): void {
     if (this.#ended) return;
+    this.#isRead = true;
     this.#deadline?.cancel();
     this.#setDeadline();
   }
@@ -158,12 +161,13 @@ export class Exchange implements Dispatcher.DispatchHandler, Lessee, UnderWay, I
    * request, and a failed attempt would use up a retry although the endpoint made no mistake. So the request is sent
    * once more at once, on a fresh connection and under the same deadline. In rare cases the endpoint has seen the first
    * one too: delivery is at least once, and both carry the same message id and retry count. On a fresh socket, or once
-   * any byte of an answer came, a hang-up is the endpoint's own and counts.
+   * the endpoint has sent a checkpoint or any byte of an answer, a hang-up is its own and counts.
    */
   #wasHangUpOnReuse(error: Error): boolean {
     return (
       !this.#resent &&
       this.#started &&
+      !this.#isRead &&
       !this.#answerBegun &&
       this.#connection !== undefined &&
       this.#connection.answersRead > 0 &&

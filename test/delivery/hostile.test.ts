@@ -4,6 +4,7 @@ import type net from 'node:net';
 import tls from 'node:tls';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import type { UnderWay } from '../../src/engine/ports.ts';
 import { freePort } from '../support/free-port.ts';
 import {
   claimOf,
@@ -322,6 +323,26 @@ describe('a connection that was kept alive', () => {
     const delivery = openDelivery();
     await delivery.attempt(claimOf(endpoint.origin), untouched());
     expect(reasonOf(await delivery.attempt(claimOf(endpoint.origin), untouched()))).toBe('malformed');
+    expect(requests).toBe(2);
+  });
+
+  it('and closes in the middle of a call that has shown to be at work has failed: nothing is sent twice', async () => {
+    let requests = 0;
+    let underWay: UnderWay | undefined;
+    const endpoint = await startTcp((socket) => {
+      onEachHead(socket, () => {
+        requests += 1;
+        if (requests === 1) return void socket.write(OK);
+        underWay?.extend(); // as a checkpoint does
+        socket.end();
+      });
+    });
+    const delivery = openDelivery();
+    await delivery.attempt(claimOf(endpoint.origin), untouched());
+    const outcome = await delivery.attempt(claimOf(endpoint.origin), untouched(), (attempt) => {
+      underWay = attempt;
+    });
+    expect(reasonOf(outcome)).toBe('reset');
     expect(requests).toBe(2);
   });
 
