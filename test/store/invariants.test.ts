@@ -52,6 +52,10 @@ const DAMAGE: Record<string, { sql: string; found: RegExp }> = {
     sql: 'update messages set queue_slot = null, queue_id = null where queue_slot is not null',
     found: /^queue line$/,
   },
+  'No message waits in the line of a queue that has given it a slot.': {
+    sql: 'update messages set queue_slot = key where queue_id is not null and queue_slot is null',
+    found: /^message \d+$/,
+  },
   'Every message that waits for a flow-control key has one.': { sql: 'delete from flow_keys', found: /^message \d+$/ },
   'Every flow-control key that may start a message has a time at which it does.': {
     sql: 'update flow_keys set wake_at_ms = null, parallelism = null',

@@ -101,6 +101,13 @@ export const INVARIANTS: readonly Invariant[] = [
       limit ?`,
   },
   {
+    statement: 'No message waits in the line of a queue that has given it a slot.',
+    offenders: `select 'message ' || m.key as name from messages m
+      where m.claim_token is null and m.line = ${LINE.queue} and m.queue_slot = m.key
+        and exists lookup (select 1 from queues q
+          where q.project_id = m.project_id and q.id = m.queue_id and q.paused = 0 and q.deleted = 0) limit ?`,
+  },
+  {
     statement: 'Every message that waits for a flow-control key has one.',
     offenders: `select 'message ' || m.key as name from messages m
       where m.claim_token is null and m.line = ${LINE.flow}

@@ -57,8 +57,9 @@ export class Entry {
   }
 
   /** Saves `messages` in a few statements and says where each of them stands. Their queues must be loaded. */
-  async insert(messages: readonly StoredNewMessage[]): Promise<EntryState[]> {
-    if (messages.length === 0) return [];
+  async insert(given: readonly StoredNewMessage[]): Promise<EntryState[]> {
+    if (given.length === 0) return [];
+    const messages = given.map(withRowOfItsOwn);
     const { tx, limits, logs, due } = this.#context;
     await this.#loadLimits(messages);
     const states = messages.map((message) => this.#place(message));
@@ -121,6 +122,11 @@ export class Entry {
     this.#gate.start(projectId);
     return 'claimed';
   }
+}
+
+/** The transaction may be rolled back and run again with the same command: it must not find there what was decided before. */
+function withRowOfItsOwn(given: StoredNewMessage): StoredNewMessage {
+  return { ...given, message: [...given.message] };
 }
 
 function hold(message: StoredNewMessage['message'], state: WaitState): WaitState {
