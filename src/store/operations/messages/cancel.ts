@@ -17,10 +17,10 @@ export interface CancelArgs {
   nowMs: number;
 }
 
-interface CancelRow {
+/** An unfinished message, as far as its end must know it. */
+export interface EndingRow {
   key: number;
   project_id: number;
-  id: string;
   claim_token: number | null;
   cancel_requested_at_ms: number | null;
   queue_id: number | null;
@@ -30,6 +30,10 @@ interface CancelRow {
   line: number;
 }
 
+/** The select list of an `EndingRow` from `messages m`. */
+export const ENDING_FIELDS =
+  'm.key, m.project_id, m.claim_token, m.cancel_requested_at_ms, m.queue_id, m.queue_slot, m.flow_key, m.run_key, m.line';
+
 /** Returns how many were cancelled or marked. */
 export const cancel = write(
   {
@@ -38,9 +42,8 @@ export const cancel = write(
   },
   async (context: WriteContext, args: CancelArgs): Promise<number> => {
     const { projectId, keys, ids, countMarked, nowMs } = args;
-    const found = await context.tx.query<CancelRow>(
-      `select m.key, m.project_id, c.id, m.claim_token, m.cancel_requested_at_ms, m.queue_id, m.queue_slot, m.flow_key,
-       m.run_key, m.line
+    const found = await context.tx.query<EndingRow & { id: string }>(
+      `select ${ENDING_FIELDS}, c.id
      from messages m lookup contents c on (c.key = m.key) where m.key in (??) order by m.key for update of m`,
       [keys],
     );
@@ -49,12 +52,8 @@ export const cancel = write(
     const rows = found.filter(
       (row) => row.project_id === projectId && row.run_key === null && (!wanted || wanted.has(row.id)),
     );
-    const waiting = rows.filter((row) => row.claim_token === null);
-    const inFlight = rows.filter((row) => row.claim_token !== null);
-    const unmarked = inFlight.filter((row) => row.cancel_requested_at_ms === null);
-    await cancelAtOnce(context, waiting, { nowMs });
-    await mark(context, unmarked, nowMs);
-    return waiting.length + (countMarked ? inFlight.length : unmarked.length);
+    await cancelOrMark(context, rows, { nowMs });
+    return countMarked ? rows.length : rows.filter((row) => !isMarked(row)).length;
   },
 );
 
@@ -64,10 +63,33 @@ export interface CancelOptions {
   isUnasked?: boolean;
 }
 
+/** Cancels what waits, and marks what is in flight and not marked yet. */
+export async function cancelOrMark(
+  context: WriteContext,
+  rows: readonly EndingRow[],
+  options: CancelOptions,
+): Promise<void> {
+  await cancelAtOnce(
+    context,
+    rows.filter((row) => row.claim_token === null),
+    options,
+  );
+  await mark(
+    context,
+    rows.filter((row) => row.claim_token !== null && !isMarked(row)),
+    options,
+  );
+}
+
+/** An attempt of it is under way, and ends it. */
+function isMarked({ claim_token, cancel_requested_at_ms }: EndingRow): boolean {
+  return claim_token !== null && cancel_requested_at_ms !== null;
+}
+
 /** Removes messages that are not claimed. CANCEL_REQUESTED is not repeated for a message that was marked in flight. */
 export async function cancelAtOnce(
   context: WriteContext,
-  rows: readonly Omit<CancelRow, 'id' | 'claim_token'>[],
+  rows: readonly EndingRow[],
   { nowMs, isUnasked = false }: CancelOptions,
 ): Promise<void> {
   if (rows.length === 0) return;
@@ -97,11 +119,10 @@ export async function cancelAtOnce(
 }
 
 /** The attempts of `rows` end their messages, whatever their outcomes are. */
-export async function mark(
+async function mark(
   { tx, logs }: WriteContext,
-  rows: readonly Pick<CancelRow, 'key' | 'project_id' | 'run_key'>[],
-  nowMs: number,
-  isUnasked = false,
+  rows: readonly EndingRow[],
+  { nowMs, isUnasked = false }: CancelOptions,
 ): Promise<void> {
   if (rows.length === 0) return;
   const floors = await lastEventTimes(

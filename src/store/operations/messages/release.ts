@@ -8,23 +8,8 @@ import { projectsWithHeld } from '../lanes/project-gate.ts';
 import { releaseNext } from '../lanes/release-next.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { write } from '../operation.ts';
-import { cancelAtOnce } from './cancel.ts';
+import { cancelAtOnce, ENDING_FIELDS, type EndingRow } from './cancel.ts';
 import { lineToWaitIn, pausedQueuesOf } from './settle.ts';
-
-interface ClaimRow {
-  key: number;
-  project_id: number;
-  claim_token: number;
-  cancel_requested_at_ms: number | null;
-  queue_id: number | null;
-  queue_slot: number | null;
-  flow_key: string | null;
-  run_key: number | null;
-  line: number;
-}
-
-const CLAIM_FIELDS =
-  'key, project_id, claim_token, cancel_requested_at_ms, queue_id, queue_slot, flow_key, run_key, line';
 
 export interface ReleaseArgs {
   claims: ClaimRef[];
@@ -41,8 +26,8 @@ export const release = write(
   },
   async (context: WriteContext, { claims, nowMs }: ReleaseArgs): Promise<void> => {
     const tokens = new Map(claims.map(({ key, claimToken }) => [key, claimToken]));
-    const rows = await context.tx.query<ClaimRow>(
-      `select ${CLAIM_FIELDS} from messages where key in (??) and claim_token is not null order by key for update`,
+    const rows = await context.tx.query<EndingRow>(
+      `select ${ENDING_FIELDS} from messages m where key in (??) and claim_token is not null order by key for update`,
       [[...tokens.keys()]],
     );
     const own = rows.filter((row) => tokens.get(row.key) === row.claim_token);
@@ -55,8 +40,8 @@ export const release = write(
  * waiting messages cost a start nothing.
  */
 export const releaseAll = write(async (context: WriteContext, { nowMs }: { nowMs: number }): Promise<number> => {
-  const rows = await context.tx.query<ClaimRow>(
-    `select ${CLAIM_FIELDS} from messages where claim_token is not null order by project_id, key for update`,
+  const rows = await context.tx.query<EndingRow>(
+    `select ${ENDING_FIELDS} from messages m where claim_token is not null order by project_id, key for update`,
   );
   await giveBack(context, rows, nowMs);
   await releaseHeldProjects(context, nowMs);
@@ -85,7 +70,7 @@ async function sendAllOn({ tx }: WriteContext): Promise<FlowRef[]> {
 }
 
 /** Due at once. A message that was marked for cancellation waits now, so it is cancelled. */
-async function giveBack(context: WriteContext, rows: readonly ClaimRow[], nowMs: number): Promise<void> {
+async function giveBack(context: WriteContext, rows: readonly EndingRow[], nowMs: number): Promise<void> {
   const cancelled = rows.filter((row) => row.cancel_requested_at_ms !== null);
   if (cancelled.length > 0) await cancelAtOnce(context, cancelled, { nowMs });
   const kept = rows.filter((row) => row.cancel_requested_at_ms === null);

@@ -5,7 +5,7 @@ import type { Queries, SqlValue, Transaction } from '../../driver.ts';
 import { leavingOut, projectsMoving } from '../fence.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { insertMessages } from '../messages/accept.ts';
-import { cancelAtOnce, mark } from '../messages/cancel.ts';
+import { cancelOrMark, ENDING_FIELDS, type EndingRow } from '../messages/cancel.ts';
 import { projectOf, projectsSharedBy, weightOf } from '../messages/new-messages.ts';
 import type { StoredNewMessage } from '../messages/rows.ts';
 import { merged, write } from '../operation.ts';
@@ -143,18 +143,6 @@ async function endingRuns(queries: Queries, nowMs: number): Promise<EndingRun[]>
   );
 }
 
-interface LeftRow {
-  key: number;
-  project_id: number;
-  run_key: number;
-  claim_token: number | null;
-  cancel_requested_at_ms: number | null;
-  queue_id: number | null;
-  queue_slot: number | null;
-  flow_key: string | null;
-  line: number;
-}
-
 /**
  * Ends active runs. `deadKey` is the message that failed for good and ended its run. That message is finished already,
  * as are all messages settled with it. Everything else that is left of the run ends too: messages, waiters, pending
@@ -216,9 +204,8 @@ async function cancelPiece(
 ): Promise<boolean> {
   const max = context.limits.cancelledTogetherMax ?? CANCELLED_TOGETHER;
   // In no order: it would be sorted out of all that is left. Without a position are those that tell of the failure.
-  const left = await context.tx.query<LeftRow>(
-    `select key, project_id, run_key, claim_token, cancel_requested_at_ms, queue_id, queue_slot, flow_key, line
-     from messages where run_key in (??) and journal_position is not null
+  const left = await context.tx.query<EndingRow & { run_key: number }>(
+    `select ${ENDING_FIELDS} from messages m where run_key in (??) and journal_position is not null
        and (claim_token is null or cancel_requested_at_ms is null) limit ? for update`,
     [runs.map(({ run_key }) => run_key), max + 1],
   );
@@ -226,10 +213,7 @@ async function cancelPiece(
   const asked = new Set(runs.filter(({ state }) => state === RUN_STATE.RUN_CANCELED).map(({ run_key }) => run_key));
   for (const isUnasked of [false, true]) {
     const rows = piece.filter((row) => asked.has(row.run_key) !== isUnasked);
-    const waiting = rows.filter((row) => row.claim_token === null);
-    const inFlight = rows.filter((row) => row.claim_token !== null);
-    await cancelAtOnce(context, waiting, { nowMs, isUnasked });
-    await mark(context, inFlight, nowMs, isUnasked);
+    await cancelOrMark(context, rows, { nowMs, isUnasked });
   }
   return left.length > max;
 }

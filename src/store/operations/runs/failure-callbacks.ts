@@ -4,7 +4,7 @@ import type { ProjectId } from '../../../engine/model.ts';
 import type { Transaction } from '../../driver.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { insertMessages } from '../messages/accept.ts';
-import { cancelAtOnce, mark } from '../messages/cancel.ts';
+import { cancelOrMark, ENDING_FIELDS, type EndingRow } from '../messages/cancel.ts';
 import { MESSAGE_AT } from '../messages/columns.ts';
 import type { StoredNewMessage } from '../messages/rows.ts';
 import { write } from '../operation.ts';
@@ -52,43 +52,18 @@ export const repeatFailureCallback = write(
   },
 );
 
-interface CallbackRow {
-  key: number;
-  project_id: number;
-  claim_token: number | null;
-  cancel_requested_at_ms: number | null;
-  queue_id: number | null;
-  queue_slot: number | null;
-  flow_key: string | null;
-  run_key: number | null;
-  line: number;
-}
-
 /** An attempt that is under way may still succeed; the callback then counts as delivered. */
 export const cancelFailureCallback = write(
   async (context: WriteContext, args: FailureCallbackArgs): Promise<'canceled' | 'missing' | 'notInProgress'> => {
     const { tx } = context;
-    const { nowMs } = args;
     const told = await toldOf(tx, args);
     if (!told) return 'missing';
     if (told.failure_state !== FAILURE_STATE.inProgress) return 'notInProgress';
-    const rows = await tx.query<CallbackRow>(
-      `select key, project_id, claim_token, cancel_requested_at_ms, queue_id, queue_slot, flow_key, run_key, line
-     from messages where key = ? for update`,
-      [told.failure_key],
-    );
+    const rows = await tx.query<EndingRow>(`select ${ENDING_FIELDS} from messages m where key = ? for update`, [
+      told.failure_key,
+    ]);
     await tx.send('update runs set failure_state = ? where key = ?', [FAILURE_STATE.canceled, told.run_key]);
-    await cancelAtOnce(
-      context,
-      rows.filter((row) => row.claim_token === null),
-      { nowMs },
-    );
-    const inFlight = rows.filter((row) => row.claim_token !== null);
-    await mark(
-      context,
-      inFlight.filter((row) => row.cancel_requested_at_ms === null),
-      nowMs,
-    );
+    await cancelOrMark(context, rows, { nowMs: args.nowMs });
     return 'canceled';
   },
 );
