@@ -4,6 +4,7 @@ import type { PublishCommand } from '../engine/messages/publish-command.ts';
 import { isTime, parseDurationMs } from '../protocol/durations.ts';
 import { ApiError, quotaExceeded } from '../protocol/errors.ts';
 import { headerMapFromRaw, shown } from '../protocol/headers.ts';
+import { objectOf } from '../protocol/json-objects.ts';
 import { checkName } from '../protocol/names.ts';
 import { itemRawHeaders, readPublishOptions } from '../protocol/options.ts';
 import { refusedInRun } from '../protocol/workflow/refusals.ts';
@@ -13,7 +14,7 @@ import { HEADER_LINES_MAX, messageLimit } from './limits.ts';
 import { bodyTooLarge } from './request-body.ts';
 import type { Services } from './route.ts';
 import { withInvocation } from './run-publish.ts';
-import { objectOf, stepMember, timeoutMember, timeoutMsOf } from './wait-request.ts';
+import { stepMember, timeoutMember, timeoutMsOf } from './wait-request.ts';
 
 /** Elements of `append`, and tokens in `done` and `failed`. */
 const ELEMENTS_MAX = 100;

@@ -3,7 +3,8 @@
  * (contract M 22.3). Runs in the thread that parses the JSON, which may be another thread.
  */
 import { type Destination, readDestinationText } from '../protocol/destination.ts';
-import { ApiError } from '../protocol/errors.ts';
+import { ApiError, invalidBody } from '../protocol/errors.ts';
+import { isObject } from '../protocol/json-objects.ts';
 import { type HeaderLimit, headersTooLarge, itemRawHeaders } from '../protocol/options.ts';
 import { isSentByRun } from '../protocol/workflow/refusals.ts';
 import { parseJson } from './parse-json.ts';
@@ -122,12 +123,4 @@ export function at<T>(index: number, read: () => T): T {
 /** The same refusal with the number of the item, counted from 0. */
 export function atItem(index: number, error: unknown): unknown {
   return error instanceof ApiError ? new ApiError(error.code, `${error.message} (item ${index})`) : error;
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-function invalidBody(reason: string): ApiError {
-  return new ApiError('invalid_body', `invalid request body: ${reason}`);
 }

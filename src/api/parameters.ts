@@ -3,7 +3,7 @@
  * One row per parameter: handlers read it by its row, and the interface document shows the row.
  */
 import type { TSchema } from '@sinclair/typebox';
-import { ApiError } from '../protocol/errors.ts';
+import { ApiError, invalidBody } from '../protocol/errors.ts';
 import { queryParameters, queryValues } from '../protocol/request-target.ts';
 
 /** The values given under one name. */
@@ -167,8 +167,4 @@ function memberTexts(name: string, value: unknown): string[] {
     if (typeof element === 'number' && Number.isFinite(element)) return String(element);
     throw invalidBody(`${name} must be a text, a number, or an array of them`);
   });
-}
-
-function invalidBody(reason: string): ApiError {
-  return new ApiError('invalid_body', `invalid request body: ${reason}`);
 }

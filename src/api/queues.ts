@@ -1,7 +1,8 @@
 /** Queues: create, change, read, pause and delete them (contract M 14, 22.7 to 22.12). */
 import type { Queue } from '../engine/lanes/lanes.ts';
 import type { ProjectId } from '../engine/model.ts';
-import { ApiError, quotaExceeded } from '../protocol/errors.ts';
+import { ApiError, invalidBody, quotaExceeded } from '../protocol/errors.ts';
+import { objectOf } from '../protocol/json-objects.ts';
 import { checkName } from '../protocol/names.ts';
 import { type Answer, answer, NO_BODY } from './answer.ts';
 import { readJson } from './json-body.ts';
@@ -146,8 +147,7 @@ function queueView({ name, createdAtMs, updatedAtMs, parallelism, isPaused, lag 
 
 /** An update replaces both settings, so what is absent or null takes its default. Throws 400. */
 function settingsOf(body: unknown): QueueSettings {
-  if (typeof body !== 'object' || body === null || Array.isArray(body)) throw invalidBody('an object is needed');
-  const { queueName, parallelism, paused } = body as Record<string, unknown>;
+  const { queueName, parallelism, paused } = objectOf(body, 'an object is needed');
   if (typeof queueName !== 'string') throw invalidBody('queueName must be a string');
   checkName('queue name', queueName);
   return { name: queueName, parallelism: parallelismOf(parallelism), isPaused: pausedOf(paused) };
@@ -163,10 +163,6 @@ function pausedOf(value: unknown): boolean {
   if (value === undefined || value === null) return false;
   if (typeof value === 'boolean') return value;
   throw invalidBody('paused must be true or false');
-}
-
-function invalidBody(reason: string): ApiError {
-  return new ApiError('invalid_body', `invalid request body: ${reason}`);
 }
 
 function notFound(name: string): ApiError {

@@ -1,5 +1,6 @@
 /** Checks a signature that a receiver refuses, and says which claim fails. Not part of the contract. */
-import { ApiError } from '../protocol/errors.ts';
+import { invalidBody } from '../protocol/errors.ts';
+import { objectOf } from '../protocol/json-objects.ts';
 import { verifySignature } from '../protocol/signature.ts';
 import { type Answer, answer } from './answer.ts';
 import { readJson } from './json-body.ts';
@@ -32,15 +33,10 @@ export function signatureRoutes({ accounts, clock }: Services): Route[] {
 
 /** Throws 400. */
 function givenIn(json: unknown): { token: string; body: Uint8Array; url?: string } {
-  if (typeof json !== 'object' || json === null || Array.isArray(json)) throw invalidBody('an object is needed');
-  const { signature, body, url } = json as Record<string, unknown>;
+  const { signature, body, url } = objectOf(json, 'an object is needed');
   if (typeof signature !== 'string') throw invalidBody('signature must be a string');
   if (typeof body !== 'string') throw invalidBody('body must be a string');
   if (url === undefined || url === null) return { token: signature, body: Buffer.from(body) };
   if (typeof url !== 'string') throw invalidBody('url must be a string');
   return { token: signature, body: Buffer.from(body), url };
-}
-
-function invalidBody(reason: string): ApiError {
-  return new ApiError('invalid_body', `invalid request body: ${reason}`);
 }

@@ -1,6 +1,7 @@
 /** The tokens of the caller's project: list, make and revoke them (docs/decisions/029). Not part of the contract. */
 import { TOKEN_SCOPES, type Token, type TokenScope } from '../engine/accounts/store.ts';
-import { ApiError } from '../protocol/errors.ts';
+import { invalidBody } from '../protocol/errors.ts';
+import { objectOf } from '../protocol/json-objects.ts';
 import { isTokenName, TOKEN_NAME_RULE, tokenIdOf } from '../protocol/token.ts';
 import type { ProjectTokens } from './accounts.ts';
 import { type Answer, answer, NO_BODY } from './answer.ts';
@@ -82,15 +83,10 @@ function view({ tokenHash, name, scope, createdAtMs, lastUsedAtMs }: Token, own:
 
 /** Throws 400. */
 function wantedBy(body: unknown): { scope: TokenScope; name?: string } {
-  if (typeof body !== 'object' || body === null || Array.isArray(body)) throw invalidBody('an object is needed');
-  const { scope: word, name } = body as Record<string, unknown>;
+  const { scope: word, name } = objectOf(body, 'an object is needed');
   const scope = TOKEN_SCOPES.find((known) => known === word);
   if (scope === undefined) throw invalidBody(`scope must be one of ${TOKEN_SCOPES.join(', ')}`);
   if (name === undefined || name === null) return { scope };
   if (typeof name !== 'string' || !isTokenName(name)) throw invalidBody(`name ${TOKEN_NAME_RULE}`);
   return { scope, name };
-}
-
-function invalidBody(reason: string): ApiError {
-  return new ApiError('invalid_body', `invalid request body: ${reason}`);
 }

@@ -5,7 +5,7 @@
 import type { PublishCommand, PublishOutcome } from '../engine/messages/publish-command.ts';
 import type { Millis } from '../engine/model.ts';
 import { type Destination, readDestination } from '../protocol/destination.ts';
-import { ApiError, quotaExceeded } from '../protocol/errors.ts';
+import { ApiError, invalidBody, quotaExceeded } from '../protocol/errors.ts';
 import { type OptionsInput, readPublishOptions } from '../protocol/options.ts';
 import { splitQuery } from '../protocol/request-target.ts';
 import type { PlainHeaders } from '../protocol/trace-context.ts';
@@ -68,7 +68,7 @@ export function triggerRoutes(services: Services): Route[] {
   function readItem(item: GivenItem, plain: PlainHeaders, callerIp: string | undefined, nowMs: Millis): PublishCommand {
     const input = { rawHeaders: item.rawHeaders, queryConfig: [], tokenInQuery: true, plainHeaders: plain };
     const command = readCommand(workflowUrlOf(item.destination), input, callerIp, nowMs);
-    if (item.queue !== '') throw new ApiError('invalid_body', 'invalid request body: a run is not started in a queue');
+    if (item.queue !== '') throw invalidBody('a run is not started in a queue');
     if (item.body.length > bodyLimit.bytesMax) throw bodyTooLarge(bodyLimit);
     return { ...command, body: item.body };
   }

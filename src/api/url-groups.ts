@@ -2,8 +2,9 @@
 import type { Endpoint, EndpointSelector, UrlGroup } from '../engine/url-groups.ts';
 import { hasConfigPrefix } from '../protocol/config-names.ts';
 import { withoutFragment } from '../protocol/destination.ts';
-import { ApiError, invalidHeader, quotaExceeded } from '../protocol/errors.ts';
+import { invalidBody, invalidHeader, quotaExceeded } from '../protocol/errors.ts';
 import { headerMapFromRaw, trimBlanks } from '../protocol/headers.ts';
+import { objectOf } from '../protocol/json-objects.ts';
 import { checkName } from '../protocol/names.ts';
 import { itemRawHeaders, readPublishOptions } from '../protocol/options.ts';
 import { redactDefaults } from '../protocol/redaction.ts';
@@ -65,7 +66,7 @@ export function urlGroupRoutes(services: Services): Route[] {
 
   /** Checks the headers as a publish would, so that no publish fails on them later. */
   async function readDefaults(body: unknown, ignored: Ignored): Promise<HeaderMap> {
-    const given = membersOf(body)['headers'];
+    const given = objectOf(body, 'an object is needed')['headers'];
     if (given === undefined || given === null) throw invalidBody('headers: an object of headers is needed');
     const rawHeaders = withoutEmpty(
       itemRawHeaders(given, { bytesMax: Number.POSITIVE_INFINITY, linesMax: HEADER_LINES_MAX }),
@@ -169,7 +170,7 @@ function groupView({ name, createdAtMs, updatedAtMs, endpoints, headers }: UrlGr
 
 /** The elements of `endpoints`, each with a URL, a name or both. Throws `invalid_body` (400). */
 function selectorsOf(body: unknown): EndpointSelector[] {
-  const { endpoints } = membersOf(body);
+  const { endpoints } = objectOf(body, 'an object is needed');
   if (!Array.isArray(endpoints) || endpoints.length === 0) throw invalidBody('a non-empty array endpoints is needed');
   if (endpoints.length > ENDPOINTS_PER_REQUEST_MAX) {
     throw invalidBody(`at most ${ENDPOINTS_PER_REQUEST_MAX} endpoints, got ${endpoints.length}`);
@@ -178,7 +179,7 @@ function selectorsOf(body: unknown): EndpointSelector[] {
 }
 
 function selectorOf(element: unknown, where: string): EndpointSelector {
-  const { url, name } = membersOf(element, where);
+  const { url, name } = objectOf(element, `${where} must be an object`);
   const selector: EndpointSelector = {};
   const urlText = textOf(url, `${where}.url`);
   const nameText = textOf(name, `${where}.name`);
@@ -205,11 +206,6 @@ function textOf(value: unknown, where: string): string {
   return value;
 }
 
-function membersOf(value: unknown, where = 'an object'): Record<string, unknown> {
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Record<string, unknown>;
-  throw invalidBody(where === 'an object' ? 'an object is needed' : `${where} must be an object`);
-}
-
 /** An empty value counts as absent, as it does in a request. */
 function withoutEmpty(rawHeaders: readonly string[]): string[] {
   const kept: string[] = [];
@@ -224,8 +220,4 @@ function withoutEmpty(rawHeaders: readonly string[]): string[] {
 function refuseForeign(name: string): void {
   if (hasConfigPrefix(name) || name.toLowerCase() === 'content-type') return;
   throw invalidHeader(name, 'only Content-Type and headers that begin with Upstash- or Waypost- can be defaults');
-}
-
-function invalidBody(reason: string): ApiError {
-  return new ApiError('invalid_body', `invalid request body: ${reason}`);
 }

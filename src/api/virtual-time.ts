@@ -2,7 +2,8 @@
 import { Type } from '@sinclair/typebox';
 import type { Millis } from '../engine/model.ts';
 import { isTime, msOf } from '../protocol/durations.ts';
-import { ApiError } from '../protocol/errors.ts';
+import { invalidBody } from '../protocol/errors.ts';
+import { objectOf } from '../protocol/json-objects.ts';
 import { type Answer, answer } from './answer.ts';
 import { readJson } from './json-body.ts';
 import { SMALL_JSON_LIMIT } from './limits.ts';
@@ -70,9 +71,7 @@ function routesOver(time: VirtualTime): Route[] {
 
 /** Throws 400. */
 async function membersOf(body: Call['body']): Promise<Record<string, unknown>> {
-  const value = (await readJson(body, SMALL_JSON_LIMIT)) ?? {};
-  if (typeof value === 'object' && !Array.isArray(value)) return value as Record<string, unknown>;
-  throw invalidBody('an object is needed');
+  return objectOf((await readJson(body, SMALL_JSON_LIMIT)) ?? {}, 'an object is needed');
 }
 
 /** Throws 400. */
@@ -81,8 +80,4 @@ function durationMs(member: string, value: unknown, time: VirtualTime): Millis {
   if (ms === undefined) throw invalidBody(`${member} must be milliseconds, or a text such as "7d" or "1h30m"`);
   if (isTime(time.nowMs() + ms)) return ms;
   throw invalidBody(`${member} goes beyond all dates`);
-}
-
-function invalidBody(reason: string): ApiError {
-  return new ApiError('invalid_body', `invalid request body: ${reason}`);
 }

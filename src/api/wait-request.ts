@@ -5,8 +5,9 @@ import { hasConfigPrefix, readConfigName } from '../protocol/config-names.ts';
 import { checkUrl, withoutFragment } from '../protocol/destination.ts';
 import { prefixOf } from '../protocol/dialect.ts';
 import { isTime, parseDurationMs } from '../protocol/durations.ts';
-import { ApiError, quotaExceeded } from '../protocol/errors.ts';
+import { ApiError, invalidBody, quotaExceeded } from '../protocol/errors.ts';
 import { addHeader, canonicalHeaderName, newHeaderMap, shown } from '../protocol/headers.ts';
+import { objectOf } from '../protocol/json-objects.ts';
 import { itemRawHeaders, type OptionsInput, type Quotas, readPublishOptions } from '../protocol/options.ts';
 import type { Dialect, HeaderMap, PublishOptions, RunAppend } from '../protocol/settings.ts';
 import { readResultPart } from '../protocol/workflow/result-part.ts';
@@ -90,11 +91,6 @@ function addOnce(map: HeaderMap, name: string, value: string): void {
   if (!map[canonicalHeaderName(name)]?.includes(value)) addHeader(map, name, value);
 }
 
-export function objectOf(value: unknown, otherwise: string): Record<string, unknown> {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw invalidBody(otherwise);
-  return value as Record<string, unknown>;
-}
-
 function urlMember(members: Record<string, unknown>, name: string): string | undefined {
   const value = members[name];
   if (value === undefined || value === null || value === '') return undefined;
@@ -137,8 +133,4 @@ function base64Member(value: unknown): string | undefined {
     throw invalidBody('timeoutBody must be padded base64');
   }
   return value;
-}
-
-function invalidBody(reason: string): ApiError {
-  return new ApiError('invalid_body', `invalid request body: ${reason}`);
 }

@@ -118,6 +118,11 @@ export function invalidHeader(header: string, reason: string): ApiError {
   return new ApiError('invalid_header', `invalid ${header}: ${reason}`);
 }
 
+/** `invalid request body: <reason>`. */
+export function invalidBody(reason: string): ApiError {
+  return new ApiError('invalid_body', `invalid request body: ${reason}`);
+}
+
 /** `quota <name> exceeded, current limit: <n>` (contract M 20.1). */
 export function quotaExceeded(quota: string, limit: number): ApiError {
   return new ApiError('quota_exceeded', `quota ${quota} exceeded, current limit: ${limit}`);

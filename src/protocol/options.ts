@@ -4,7 +4,7 @@ import { collectConfiguration, type Given, type OptionsInput, type Scope } from 
 import { checkCron } from './cron-times.ts';
 import { prefixOf } from './dialect.ts';
 import { isTime } from './durations.ts';
-import { ApiError, invalidHeader, quotaExceeded } from './errors.ts';
+import { ApiError, invalidBody, invalidHeader, quotaExceeded } from './errors.ts';
 import { parseFlowControl } from './flow-control.ts';
 import { explicitHeaders, forwardedHeaders, withAllHeaders } from './forwarding.ts';
 import { newHeaderMap } from './headers.ts';
@@ -307,12 +307,12 @@ const HEADER_LIMIT_OF_MESSAGE: HeaderLimit = { bytesMax: 64 * 1024, linesMax: 1_
 export function itemRawHeaders(headers: unknown, limit = HEADER_LIMIT_OF_MESSAGE): string[] {
   const raw: string[] = [];
   if (headers === undefined || headers === null) return raw;
-  if (typeof headers !== 'object' || Array.isArray(headers)) throw invalidHeaders('must be an object');
+  if (typeof headers !== 'object' || Array.isArray(headers)) throw invalidBody('headers: must be an object');
   let bytes = 0;
   for (const [name, value] of Object.entries(headers)) {
     for (const line of Array.isArray(value) ? value : [value]) {
       if (typeof line !== 'string')
-        throw invalidHeaders(`${name.slice(0, 64)} must be a string or an array of strings`);
+        throw invalidBody(`headers: ${name.slice(0, 64)} must be a string or an array of strings`);
       bytes += name.length + line.length;
       if (bytes > limit.bytesMax || raw.length >= 2 * limit.linesMax) throw headersTooLarge(limit);
       raw.push(name, line);
@@ -325,8 +325,4 @@ export function itemRawHeaders(headers: unknown, limit = HEADER_LIMIT_OF_MESSAGE
 export function headersTooLarge({ bytesMax, linesMax }: HeaderLimit, where = ''): ApiError {
   const limit = `at most ${bytesMax} bytes in ${linesMax} lines${where}`;
   return new ApiError('headers_too_large', `request headers too large: ${limit}`);
-}
-
-function invalidHeaders(reason: string): ApiError {
-  return new ApiError('invalid_body', `invalid request body: headers: ${reason}`);
 }

@@ -1,6 +1,7 @@
 import { Buffer } from 'node:buffer';
 import { createHmac, createSecretKey, type Hmac, hash, timingSafeEqual } from 'node:crypto';
 import { prefixOf } from './dialect.ts';
+import { isObject } from './json-objects.ts';
 import { memo } from './memo.ts';
 import type { Dialect } from './settings.ts';
 
@@ -156,9 +157,7 @@ function readSegment(segment: string): Record<string, unknown> | undefined {
   if (bytes === undefined) return undefined;
   try {
     const value: unknown = JSON.parse(bytes.toString('utf8'));
-    return typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? (value as Record<string, unknown>)
-      : undefined;
+    return isObject(value) ? value : undefined;
   } catch {
     return undefined; // Not JSON.
   }

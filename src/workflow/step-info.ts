@@ -1,6 +1,7 @@
 /** What does a message of a run say about the step that it carries (contract W 20)? The same in both views of the log. */
 import { Buffer } from 'node:buffer';
 import { isTime, parseDurationMs } from '../protocol/durations.ts';
+import { isObject } from '../protocol/json-objects.ts';
 import type { CallType, HeaderMap, Redaction } from '../protocol/settings.ts';
 import { entryKeyOfInvocation, entryKeyOfWait } from './entry-keys.ts';
 import type { Answered, KnownMessage } from './history.ts';
@@ -227,8 +228,7 @@ function countOf(value: unknown): number | undefined {
 /** The members of a JSON object; none when the bytes are anything else. */
 function objectOf(bytes: Uint8Array): Record<string, unknown> {
   const value = parsed(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8'));
-  const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
-  return isObject ? (value as Record<string, unknown>) : {};
+  return isObject(value) ? value : {};
 }
 
 function parsed(json: string): unknown {

@@ -1,7 +1,8 @@
 /** Reads the request of a workflow that invokes another one (contract W 14.8). */
 import { Buffer } from 'node:buffer';
 import { parseUrl, withoutFragment } from '../destination.ts';
-import { ApiError } from '../errors.ts';
+import { invalidBody } from '../errors.ts';
+import { isObject } from '../json-objects.ts';
 import { itemRawHeaders, type Quotas } from '../options.ts';
 import type { Dialect, ResultPart } from '../settings.ts';
 import { refusedInRun } from './refusals.ts';
@@ -31,15 +32,16 @@ export function readInvocation(body: unknown, dialect: Dialect, quotas: Quotas, 
 }
 
 function read(body: unknown, dialect: Dialect, quotas: Quotas, nowMs: number): InvocationRequest {
-  if (!isObject(body)) throw invalid('an object is needed');
+  if (!isObject(body)) throw invalidBody('an object is needed');
   const { body: payload = '', headers, workflowRunId, workflowRunCreatedAt, workflowUrl, step } = body;
-  if (payload !== null && typeof payload !== 'string') throw invalid('body must be a string');
-  if (typeof workflowRunId !== 'string' || workflowRunId === '') throw invalid('workflowRunId must be a string');
-  if (typeof workflowUrl !== 'string') throw invalid('workflowUrl must be a string');
-  if (!isObject(step) || !isStepId(step['stepId'])) throw invalid('step must be an object with a stepId of at least 1');
+  if (payload !== null && typeof payload !== 'string') throw invalidBody('body must be a string');
+  if (typeof workflowRunId !== 'string' || workflowRunId === '') throw invalidBody('workflowRunId must be a string');
+  if (typeof workflowUrl !== 'string') throw invalidBody('workflowUrl must be a string');
+  if (!isObject(step) || !isStepId(step['stepId']))
+    throw invalidBody('step must be an object with a stepId of at least 1');
   const url = withoutFragment(workflowUrl);
   const parsed = parseUrl(url);
-  if (typeof parsed === 'string') throw invalid(`workflowUrl: ${parsed}`);
+  if (typeof parsed === 'string') throw invalidBody(`workflowUrl: ${parsed}`);
   const invocation: InvocationRequest = {
     payload: Buffer.from(payload ?? '', 'utf8'),
     runId: workflowRunId,
@@ -55,12 +57,4 @@ function read(body: unknown, dialect: Dialect, quotas: Quotas, nowMs: number): I
 
 function isStepId(value: unknown): boolean {
   return Number.isSafeInteger(value) && Number(value) > 0;
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-function invalid(reason: string): ApiError {
-  return new ApiError('invalid_body', `invalid request body: ${reason}`);
 }

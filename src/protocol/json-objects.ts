@@ -1,0 +1,12 @@
+/** Is a parsed value a JSON object? */
+import { invalidBody } from './errors.ts';
+
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** The members of an object in a request body. Throws `invalid_body` (400), for which `otherwise` is the reason. */
+export function objectOf(value: unknown, otherwise: string): Record<string, unknown> {
+  if (!isObject(value)) throw invalidBody(otherwise);
+  return value;
+}
