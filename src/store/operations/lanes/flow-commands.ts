@@ -4,7 +4,7 @@ import type { Millis, ProjectId } from '../../../engine/model.ts';
 import type { Queries } from '../../driver.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { longRead, write } from '../operation.ts';
-import { type FlowKeyRow, FlowLanes, type FlowRef } from './flow-lanes.ts';
+import { type FlowKeyRow, FlowLanes, type FlowRef, STATE_FIELDS } from './flow-lanes.ts';
 import { LINE, PAST_LANES } from './lines.ts';
 
 type At<Args> = Args & FlowRef & { nowMs: number };
@@ -62,11 +62,6 @@ export interface FlowStateView extends FlowKeyRow {
 export interface FlowKeyView extends FlowStateView {
   wait_list_size: number;
 }
-
-const STATE_FIELDS = `f.project_id, f.key, f.parallelism, f.rate, f.period_s, f.parallelism_pinned, f.rate_pinned, f.paused,
-  f.window_started_at_ms, f.window_count, f.used_at_ms, f.wake_at_ms,
-  (select count(*) from messages m
-   where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is not null) as in_flight`;
 
 const VIEW_FIELDS = `${STATE_FIELDS},
   (select count(*) from messages m

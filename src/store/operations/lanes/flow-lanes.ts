@@ -13,6 +13,7 @@ import type { Queries, SqlValue, Transaction } from '../../driver.ts';
 import { byProject } from '../by-project.ts';
 import type { DueTimes } from '../due-times.ts';
 import { leavingOut } from '../fence.ts';
+import { fieldsOf, namesOf, type RowOf } from '../table.ts';
 import { LINE, notEnding, PAST_LANES } from './lines.ts';
 
 export interface FlowRef {
@@ -27,20 +28,22 @@ export function flowRefsOf(rows: readonly { project_id: number; flow_key: string
   );
 }
 
-export interface FlowKeyRow {
-  project_id: number;
-  key: string;
-  parallelism: number | null;
-  rate: number | null;
-  period_s: number;
-  parallelism_pinned: number;
-  rate_pinned: number;
-  paused: number;
-  window_started_at_ms: number | null;
-  window_count: number;
-  used_at_ms: number;
-  wake_at_ms: number | null;
-}
+const FLOW_KEY = [
+  ['project_id', 'number'],
+  ['key', 'text'],
+  ['parallelism', 'number?'],
+  ['rate', 'number?'],
+  ['period_s', 'number'],
+  ['parallelism_pinned', 'number'],
+  ['rate_pinned', 'number'],
+  ['paused', 'number'],
+  ['window_started_at_ms', 'number?'],
+  ['window_count', 'number'],
+  ['used_at_ms', 'number'],
+  ['wake_at_ms', 'number?'],
+] as const;
+
+export type FlowKeyRow = RowOf<typeof FLOW_KEY>;
 
 interface FlowStateRow extends FlowKeyRow {
   in_flight: number;
@@ -58,16 +61,18 @@ const LET_GO_COUNTED_MAX = 1_000;
 /** The last use of a key is stored in steps of this size: it only serves to forget keys after a day. */
 const USED_STEP_MS = 3_600_000;
 
-const FLOW_KEY_FIELDS =
-  'f.project_id, f.key, f.parallelism, f.rate, f.period_s, f.parallelism_pinned, f.rate_pinned, f.paused, f.window_started_at_ms, f.window_count, f.used_at_ms, f.wake_at_ms';
+const COLUMNS = namesOf(FLOW_KEY);
+
+/** The select list of a `FlowKeyRow` from `flow_keys f`, with its claimed messages. */
+export const STATE_FIELDS = `${fieldsOf('f', COLUMNS)},
+  (select count(*) from messages m
+   where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is not null) as in_flight`;
 
 /**
  * The fields of a key from `flow_keys f`: with its claimed messages, those that moved from its wait list to the line of
  * their origin or project, and the time of its first waiting message.
  */
-const STANDING_FIELDS = `${FLOW_KEY_FIELDS},
-  (select count(*) from messages m
-   where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is not null) as in_flight,
+const STANDING_FIELDS = `${STATE_FIELDS},
   (select count(*) from (select 1 from messages m
      where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line in (${PAST_LANES})
      limit ${LET_GO_COUNTED_MAX}) as counted) as released,
@@ -291,30 +296,15 @@ export async function nextWakeAtMs(queries: Queries, moving: Iterable<ProjectId>
   return row?.wake_at_ms ?? null;
 }
 
-const COLUMNS = [
-  'project_id',
-  'key',
-  'parallelism',
-  'rate',
-  'period_s',
-  'parallelism_pinned',
-  'rate_pinned',
-  'paused',
-  'window_started_at_ms',
-  'window_count',
-  'used_at_ms',
-  'wake_at_ms',
-] as const satisfies readonly (keyof FlowKeyRow)[];
-
 function valuesOf(row: FlowKeyRow): SqlValue[] {
   return COLUMNS.map((column) => row[column]);
 }
 
 function update(tx: Transaction, row: FlowKeyRow): Promise<void> {
   return tx.send(
-    `update flow_keys set parallelism = ?, rate = ?, period_s = ?, parallelism_pinned = ?, rate_pinned = ?, paused = ?,
-       window_started_at_ms = ?, window_count = ?, used_at_ms = ?, wake_at_ms = ?
-     where project_id = ? and key = ?`,
+    `update flow_keys set ${COLUMNS.slice(2)
+      .map((name) => `${name} = ?`)
+      .join(', ')} where project_id = ? and key = ?`,
     [...valuesOf(row).slice(2), row.project_id, row.key],
   );
 }

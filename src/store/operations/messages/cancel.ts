@@ -5,6 +5,8 @@ import { LINE } from '../lanes/lines.ts';
 import { releaseNext } from '../lanes/release-next.ts';
 import { lastEventTimes, type WriteContext } from '../logs/log-writer.ts';
 import { write } from '../operation.ts';
+import { fieldsOf } from '../table.ts';
+import type { MessageRow } from './columns.ts';
 import { codeOfLogState, type StoredEvent } from './rows.ts';
 
 export interface CancelArgs {
@@ -17,22 +19,16 @@ export interface CancelArgs {
   nowMs: number;
 }
 
+const ENDING = [
+  ...(['key', 'project_id', 'claim_token', 'cancel_requested_at_ms', 'run_key'] as const),
+  ...(['queue_id', 'queue_slot', 'flow_key', 'line'] as const),
+];
+
 /** An unfinished message, as far as its end must know it. */
-export interface EndingRow {
-  key: number;
-  project_id: number;
-  claim_token: number | null;
-  cancel_requested_at_ms: number | null;
-  queue_id: number | null;
-  queue_slot: number | null;
-  flow_key: string | null;
-  run_key: number | null;
-  line: number;
-}
+export type EndingRow = Pick<MessageRow, (typeof ENDING)[number]>;
 
 /** The select list of an `EndingRow` from `messages m`. */
-export const ENDING_FIELDS =
-  'm.key, m.project_id, m.claim_token, m.cancel_requested_at_ms, m.queue_id, m.queue_slot, m.flow_key, m.run_key, m.line';
+export const ENDING_FIELDS = fieldsOf('m', ENDING);
 
 /** Returns how many were cancelled or marked. */
 export const cancel = write(

@@ -2,16 +2,12 @@
 import type { SqlValue } from '../../driver.ts';
 import { LINE } from '../lanes/lines.ts';
 import { lastEventTimes, type WriteContext } from '../logs/log-writer.ts';
+import type { MessageRow } from './columns.ts';
 import { CONTENT_FIELDS, type ContentRow, codeOfLogState } from './rows.ts';
 
-export interface ClaimedRow extends ContentRow {
-  queue_id: number | null;
-  flow_key: string | null;
-  run_key: number | null;
-  journal_position: number | null;
-  bytes: number;
-  retried: number;
-  parkings: number | null;
+type ReadWithContent = 'queue_id' | 'flow_key' | 'run_key' | 'journal_position' | 'bytes' | 'retried' | 'parkings';
+
+export interface ClaimedRow extends ContentRow, Pick<MessageRow, ReadWithContent> {
   claim_token: number;
   claimed_at_ms: number;
 }

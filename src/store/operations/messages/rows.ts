@@ -20,7 +20,8 @@ import type { SqlValue } from '../../driver.ts';
 import { LINE } from '../lanes/lines.ts';
 import { encodeEnding, type StoredEnding } from '../runs/ending-rows.ts';
 import { encodeEntry, encodeRun, FAILURE_STATE, type StoredEntry, type StoredRun } from '../runs/run-rows.ts';
-import type { NewContentRow, NewMessageRow } from './columns.ts';
+import { fieldsOf, namesOf, type RowOf } from '../table.ts';
+import { CONTENT_COLUMNS, type NewContentRow, type NewMessageRow, type WholeContentRow } from './columns.ts';
 import { decodeHeader, decodeSettings, encodeBytes, encodeContent, encodeHeader } from './content-rows.ts';
 
 /** The numbers are stored: never change one, only add. Those before RUN_STARTED are of messages. */
@@ -62,21 +63,27 @@ export function anyLogStateOf(code: number): LogState | RunLogState {
   return state;
 }
 
-export const DETAIL_COLUMNS = [
-  'error',
-  'next_delivery_at_ms',
-  'response_status',
-  'response_header',
-  'response_body',
+const DETAIL = [
+  ['error', 'text?'],
+  ['next_delivery_at_ms', 'number?'],
+  ['response_status', 'number?'],
+  ['response_header', 'text?'],
+  ['response_body', 'bytes?'],
 ] as const;
 
-export const DEAD_LETTER_COLUMNS = [
-  'failed_at_ms',
-  'retried',
-  'response_status',
-  'response_header',
-  'response_body',
+const DEAD_LETTER = [
+  ['failed_at_ms', 'number'],
+  ['retried', 'number'],
+  ['response_status', 'number'],
+  ['response_header', 'text?'],
+  ['response_body', 'bytes?'],
 ] as const;
+
+export const DETAIL_COLUMNS = namesOf(DETAIL);
+export const DEAD_LETTER_COLUMNS = namesOf(DEAD_LETTER);
+
+export type DetailRow = RowOf<typeof DETAIL>;
+export type DeadLetterRow = RowOf<typeof DEAD_LETTER>;
 
 /** Time, state code, the values of `DETAIL_COLUMNS` where there are any, and the status of a delivery. */
 export type StoredEvent = [atMs: number, state: number, detail?: SqlValue[] | null, responseStatus?: number];
@@ -116,41 +123,16 @@ export interface StoredSettlement {
   changeIfCancelRequested?: StoredChange;
 }
 
+const ONLY_FOR_FILTERS = ['path', 'topic_name', 'queue_name', 'schedule_id', 'flow_control_key', 'labels'] as const;
+
 /** A row of `CONTENT_COLUMNS` as it is read, without the columns that only filters need. */
-export interface ContentRow {
-  key: number;
-  project_id: number;
-  id: string;
-  url: string;
-  origin: string;
-  method: string;
-  header: string | null;
-  created_at_ms: number;
-  not_before_ms: number;
-  caller_ip: string | null;
-  settings: string;
-  body: Uint8Array | null;
-}
+export type ContentRow = Omit<WholeContentRow, (typeof ONLY_FOR_FILTERS)[number]>;
 
 /** The select list of a `ContentRow` from `contents c`. */
-export const CONTENT_FIELDS =
-  'c.key, c.project_id, c.id, c.url, c.origin, c.method, c.header, c.created_at_ms, c.not_before_ms, c.caller_ip, c.settings, c.body';
-
-export interface DetailRow {
-  error: string | null;
-  next_delivery_at_ms: number | null;
-  response_status: number | null;
-  response_header: string | null;
-  response_body: Uint8Array | null;
-}
-
-export interface DeadLetterRow {
-  failed_at_ms: number;
-  retried: number;
-  response_status: number;
-  response_header: string | null;
-  response_body: Uint8Array | null;
-}
+export const CONTENT_FIELDS = fieldsOf(
+  'c',
+  CONTENT_COLUMNS.filter((name) => !ONLY_FOR_FILTERS.some((filter) => filter === name)),
+);
 
 export function encodeNewMessage({ message, state, events, deduplication, entry, run }: NewMessage): StoredNewMessage {
   const { key, projectId, origin, settings } = message;

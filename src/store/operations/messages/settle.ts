@@ -16,8 +16,9 @@ import { insertFacts } from '../operator-events.ts';
 import { judge, writeEndings } from '../runs/end.ts';
 import { LastSteps } from '../runs/last-steps.ts';
 import { insertMessages } from './accept.ts';
+import { ENDING_FIELDS, type EndingRow } from './cancel.ts';
 import type { ClaimedRow } from './claimed-rows.ts';
-import { MESSAGE_AT, type NewMessageRow } from './columns.ts';
+import { MESSAGE_AT, type MessageRow, type NewMessageRow } from './columns.ts';
 import { bytesOf, projectsSharedBy, weightOf } from './new-messages.ts';
 import {
   DEAD_LETTER_COLUMNS,
@@ -34,18 +35,7 @@ export interface SettleArgs {
   handoff?: { worker: string; claimToken: number; bytesMax: number };
 }
 
-export interface OwnerRow {
-  key: number;
-  project_id: number;
-  origin: string;
-  claim_token: number | null;
-  claimed_at_ms: number | null;
-  cancel_requested_at_ms: number | null;
-  queue_id: number | null;
-  queue_slot: number | null;
-  flow_key: string | null;
-  run_key: number | null;
-}
+export type OwnerRow = EndingRow & Pick<MessageRow, 'origin' | 'claimed_at_ms'>;
 
 /** A settlement whose attempt still owns its message. */
 export interface Owned {
@@ -111,8 +101,7 @@ export async function findSaved(
   commands: readonly SettleArgs[],
 ): Promise<Map<SettleArgs, Owned>> {
   const rows = await tx.query<OwnerRow>(
-    `select key, project_id, origin, claim_token, claimed_at_ms, cancel_requested_at_ms, queue_id, queue_slot, flow_key, run_key
-     from messages where key in (??) order by key for update`,
+    `select ${ENDING_FIELDS}, m.origin, m.claimed_at_ms from messages m where key in (??) order by key for update`,
     [commands.map(({ settlement }) => settlement.key)],
   );
   const owners = new Map(rows.map((row) => [row.key, row]));

@@ -13,36 +13,46 @@ import type { KeptHeaders } from '../../../protocol/trigger-options.ts';
 import type { SqlValue } from '../../driver.ts';
 import { decodeHeader, decodeSettings, encodeBytes, encodeHeader } from '../messages/content-rows.ts';
 import { encodeNewMessage, type StoredNewMessage } from '../messages/rows.ts';
+import { namesOf, type RowOf } from '../table.ts';
 
-export const STATE_COLUMNS = [
-  'version',
-  'paused',
-  'next_at_ms',
-  'passed_until_ms',
-  'last_at_ms',
-  'last_message_key',
-  'last_message_count',
-  'error',
+const STATE = [
+  ['version', 'number'],
+  ['paused', 'number'],
+  ['next_at_ms', 'number'],
+  ['passed_until_ms', 'number?'],
+  ['last_at_ms', 'number?'],
+  ['last_message_key', 'number?'],
+  ['last_message_count', 'number?'],
+  ['error', 'text?'],
 ] as const;
 
-export const SCHEDULE_COLUMNS = ['key', 'project_id', 'id', 'created_at_ms', 'bytes', ...STATE_COLUMNS] as const;
+const HEAD = [
+  ['key', 'number'],
+  ['project_id', 'number'],
+  ['id', 'text'],
+  ['created_at_ms', 'number'],
+] as const;
 
 /** The body comes last, so that reading the columns before it never walks its overflow pages. */
-export const PLAN_COLUMNS = [
-  'key',
-  'cron',
-  'destination',
-  'is_group',
-  'method',
-  'header',
-  'settings',
-  'delay_ms',
-  'caller_ip',
-  'catch_up',
-  'overlap',
-  'kept',
-  'body',
+const PLAN = [
+  ['key', 'number'],
+  ['cron', 'text'],
+  ['destination', 'text'],
+  ['is_group', 'number'],
+  ['method', 'text'],
+  ['header', 'text?'],
+  ['settings', 'text'],
+  ['delay_ms', 'number?'],
+  ['caller_ip', 'text?'],
+  ['catch_up', 'text?'],
+  ['overlap', 'text?'],
+  ['kept', 'text?'],
+  ['body', 'bytes?'],
 ] as const;
+
+export const STATE_COLUMNS = namesOf(STATE);
+export const SCHEDULE_COLUMNS = [...namesOf(HEAD), 'bytes', ...STATE_COLUMNS];
+export const PLAN_COLUMNS = namesOf(PLAN);
 
 /** A schedule as it passes to the store's thread. */
 export interface StoredSchedule {
@@ -65,32 +75,7 @@ export interface StoredScheduleChange {
 }
 
 /** A row of `SCHEDULE_COLUMNS` and `PLAN_COLUMNS` as it is read. */
-export interface ScheduleRow {
-  key: number;
-  project_id: number;
-  id: string;
-  created_at_ms: number;
-  version: number;
-  paused: number;
-  next_at_ms: number;
-  passed_until_ms: number | null;
-  last_at_ms: number | null;
-  last_message_key: number | null;
-  last_message_count: number | null;
-  error: string | null;
-  cron: string;
-  destination: string;
-  is_group: number;
-  method: string;
-  header: string | null;
-  settings: string;
-  delay_ms: number | null;
-  caller_ip: string | null;
-  catch_up: string | null;
-  overlap: string | null;
-  kept: string | null;
-  body: Uint8Array | null;
-}
+export type ScheduleRow = RowOf<typeof HEAD> & RowOf<typeof STATE> & RowOf<typeof PLAN>;
 
 export interface TriggeredRow {
   schedule_key: number;

@@ -9,6 +9,7 @@ import { bytesOf, weightOf } from '../messages/new-messages.ts';
 import { codeOfLogState } from '../messages/rows.ts';
 import { longRead, read, write } from '../operation.ts';
 import { insertFacts } from '../operator-events.ts';
+import { fieldsOf } from '../table.ts';
 import {
   PLAN_COLUMNS,
   SCHEDULE_COLUMNS,
@@ -23,10 +24,8 @@ import {
 /** Bytes of bodies in one list. */
 const LIST_BODY_BYTES_MAX = 16 * 1024 * 1024;
 
-const STATE_FIELDS = `s.key, s.project_id, s.id, s.created_at_ms, ${STATE_COLUMNS.map((name) => `s.${name}`).join(', ')}`;
-const PLAN_FIELDS_WITHOUT_BODY = PLAN_COLUMNS.slice(1, -1)
-  .map((name) => `p.${name}`)
-  .join(', ');
+const STATE_FIELDS = `s.key, s.project_id, s.id, s.created_at_ms, ${fieldsOf('s', STATE_COLUMNS)}`;
+const PLAN_FIELDS_WITHOUT_BODY = fieldsOf('p', PLAN_COLUMNS.slice(1, -1));
 
 interface SchedulePlace {
   projectId: ProjectId;
