@@ -2,11 +2,10 @@
 import { OPERATOR_EVENTS, type OperatorEventKind } from '../engine/operator-events/kinds.ts';
 import type { OperatorEventRules } from '../engine/operator-events/model.ts';
 import { DAY, GIB, MINUTE, SECOND } from './measures.ts';
-import type { Setting } from './setting.ts';
+import type { SettingRows } from './setting.ts';
 
 export const OPERATOR_EVENT_SETTINGS = {
   operatorEventsUrl: {
-    group: 'Operator events',
     type: 'text',
     default: '',
     secret: true, // services that take such requests have the secret in the URL
@@ -15,21 +14,18 @@ export const OPERATOR_EVENT_SETTINGS = {
     meaning: 'Where the operator is told of dead messages, failed runs and the like; empty: nowhere.',
   },
   operatorEventsProject: {
-    group: 'Operator events',
     type: 'text',
     default: 'operator',
     meaning:
       'Project whose messages these are and whose keys sign them; made when it is missing. In waypost dev it is the first development project.',
   },
   operatorEvents: {
-    group: 'Operator events',
     type: 'list',
     default: OPERATOR_EVENTS,
     meaning:
       'Kinds of events that are told. With a number, as in message_buried:10, a kind is told only when so many come within a quiet time.',
   },
   operatorEventsQuietMs: {
-    group: 'Operator events',
     type: 'duration',
     default: 5 * MINUTE,
     min: SECOND,
@@ -37,7 +33,6 @@ export const OPERATOR_EVENT_SETTINGS = {
     meaning: 'After a kind was told of a project, the next are counted for so long, and then told together.',
   },
   operatorEventsStoreBytesMax: {
-    group: 'Operator events',
     type: 'bytes',
     default: 0,
     min: 0,
@@ -45,14 +40,13 @@ export const OPERATOR_EVENT_SETTINGS = {
     meaning: 'The operator is told when the database is larger; 0: any size.',
   },
   operatorEventsFreeBytesMin: {
-    group: 'Operator events',
     type: 'bytes',
     default: GIB,
     min: 0,
     max: 1024 * 1024 * GIB,
     meaning: 'The operator is told when less is free on the disk of an embedded database.',
   },
-} as const satisfies Record<string, Setting>;
+} as const satisfies SettingRows;
 
 /** Throws `RangeError` for what is no kind, or no threshold. */
 export function parseThresholds(kinds: readonly string[]): OperatorEventRules['thresholds'] {

@@ -1,16 +1,14 @@
 /** The settings of the group `Server`. The table of all of them is `table.ts`. */
 import { HOUR, MINUTE, SECOND } from './measures.ts';
-import type { Setting } from './setting.ts';
+import type { SettingRows } from './setting.ts';
 
 export const SERVER_SETTINGS = {
   host: {
-    group: 'Server',
     type: 'text',
     default: '127.0.0.1',
     meaning: 'Address to listen on; 0.0.0.0 or :: for all.',
   },
   port: {
-    group: 'Server',
     type: 'integer',
     default: 8080,
     min: 0,
@@ -19,7 +17,6 @@ export const SERVER_SETTINGS = {
     meaning: 'Port to listen on; 0 takes a free one.',
   },
   metricsAddress: {
-    group: 'Server',
     type: 'text',
     default: '',
     pattern: /^(\S+:)?\d{1,5}$/,
@@ -28,7 +25,6 @@ export const SERVER_SETTINGS = {
       'Where /metrics is served for Prometheus, without a token: a port of 127.0.0.1, or <address>:<port>; empty: nowhere.',
   },
   tracesEndpoint: {
-    group: 'Server',
     type: 'text',
     default: '',
     alias: 'OTEL_EXPORTER_OTLP_ENDPOINT',
@@ -37,7 +33,6 @@ export const SERVER_SETTINGS = {
     meaning: 'Collector of OpenTelemetry that is sent spans of what happens (OTLP over HTTP, protobuf); empty: nobody.',
   },
   workers: {
-    group: 'Server',
     type: 'integer',
     default: 1,
     min: 1,
@@ -46,19 +41,16 @@ export const SERVER_SETTINGS = {
       'Workers in this process, on one port, each in a thread of its own if there are several. Each has the limits on requests a second, connections, memory and attempts in flight for itself.',
   },
   dataDir: {
-    group: 'Server',
     type: 'text',
     default: '.waypost',
     meaning: 'Folder of the database and of the encryption key.',
   },
   memory: {
-    group: 'Server',
     type: 'boolean',
     default: false,
     meaning: 'Keep everything in memory: nothing survives the end of the process.',
   },
   databaseUrl: {
-    group: 'Server',
     type: 'text',
     default: '',
     secret: true,
@@ -69,7 +61,6 @@ export const SERVER_SETTINGS = {
       'Database to use: sqlite:<path> for this machine alone, or postgres://<user>:<password>@<host>:<port>/<database> for any number of workers; empty: waypost.db in the data folder.',
   },
   databaseListenUrl: {
-    group: 'Server',
     type: 'text',
     default: '',
     secret: true,
@@ -79,7 +70,6 @@ export const SERVER_SETTINGS = {
       'Where to listen for notifications of PostgreSQL, if the database URL leads through a pooler that gives each transaction another connection; off: nowhere, workers then hear of each other with the next heartbeat; empty: the database URL.',
   },
   databasePoolMax: {
-    group: 'Server',
     type: 'integer',
     default: 10,
     min: 3, // two batches and a read
@@ -87,13 +77,11 @@ export const SERVER_SETTINGS = {
     meaning: 'Connections to PostgreSQL of each worker, at most.',
   },
   databasePrepare: {
-    group: 'Server',
     type: 'boolean',
     default: true,
     meaning: 'Keep statements prepared in PostgreSQL; false for poolers that cannot keep them apart.',
   },
   databaseTimeoutMs: {
-    group: 'Server',
     type: 'duration',
     default: 10 * SECOND,
     min: SECOND,
@@ -102,7 +90,6 @@ export const SERVER_SETTINGS = {
       'How long a statement in PostgreSQL may take, and the making of a connection; what it keeps waiting is refused then.',
   },
   encryptionKey: {
-    group: 'Server',
     type: 'text',
     default: '',
     secret: true,
@@ -112,25 +99,21 @@ export const SERVER_SETTINGS = {
       'Key that signing keys are encrypted with in the database, 32 bytes in base64; empty: encryption.key in the data folder.',
   },
   region: {
-    group: 'Server',
     type: 'text',
     default: '',
     meaning: 'Region label sent with each delivery; empty: the header is left out.',
   },
   trustedProxies: {
-    group: 'Server',
     type: 'list',
     default: [],
     meaning: "Addresses and CIDRs of proxies whose X-Forwarded-For is believed when a caller's address is recorded.",
   },
   proxyHeaders: {
-    group: 'Server',
     type: 'list',
     default: ['x-forwarded-*', 'x-real-ip', 'forwarded', 'via'],
     meaning: 'Headers added by your own proxies: not passed on when a publish forwards all of its headers.',
   },
   allowOrigins: {
-    group: 'Server',
     type: 'list',
     default: [],
     defaultInDev: ['https://console.upstash.com'], // the console whose links the official client prints
@@ -138,14 +121,12 @@ export const SERVER_SETTINGS = {
       'Origins of web pages that may call this server, such as https://console.example.com; pages of others are refused with 403.',
   },
   allowHosts: {
-    group: 'Server',
     type: 'list',
     default: [],
     meaning:
       'Names by which waypost dev may be called (*.suffix for all below) besides addresses, localhost, names without a dot and host.docker.internal; others are refused with 403, since web pages could use them. No limit to waypost serve.',
   },
   drainLimitMs: {
-    group: 'Server',
     type: 'duration',
     default: 10 * SECOND, // container platforms wait this long before they kill
     min: 0,
@@ -154,7 +135,6 @@ export const SERVER_SETTINGS = {
       'How long a shutdown waits for running attempts; those cut off are made again at the next start, uncounted.',
   },
   workerTimeoutMs: {
-    group: 'Server',
     type: 'duration',
     default: 15 * SECOND, // longer than pauses of a busy machine or a restart of the database, shorter than people wait
     min: SECOND,
@@ -162,4 +142,4 @@ export const SERVER_SETTINGS = {
     meaning:
       'On a database that several workers share: without a sign of life for so long, a worker counts as dead, and the others deliver what it had in flight.',
   },
-} as const satisfies Record<string, Setting>;
+} as const satisfies SettingRows;

@@ -4,7 +4,6 @@ import type { Millis } from '../engine/model.ts';
 interface About {
   /** One sentence: its meaning, and the effect of a higher or lower value. */
   readonly meaning: string;
-  readonly group: string;
   /** Also read from this variable, which other tools set by convention; the setting's own variable wins. */
   readonly alias?: string;
 }
@@ -18,7 +17,7 @@ interface Bounded {
 /** `rule` describes `pattern` in words. */
 type Patterned = { readonly pattern?: never } | { readonly pattern: RegExp; readonly rule: string };
 
-export type Setting = About &
+export type SettingRow = About &
   (
     | ({ readonly type: 'integer' } & Bounded)
     /** In bytes. Given as `1048576`, `1KiB`, `64MiB`, `1GiB` (or `kB`, `MB`, `GB`, which count in thousands). */
@@ -32,6 +31,18 @@ export type Setting = About &
     /** Empty when not set. Secrets are also read from the file that `<name>_FILE` names, and never printed. */
     | ({ readonly type: 'text'; readonly default: string; readonly secret?: true } & Patterned)
   );
+
+/** A row with the name of the table that it stands in. */
+export type Setting = SettingRow & { readonly group: string };
+
+export type SettingRows = Readonly<Record<string, SettingRow>>;
+
+export function grouped<Rows extends SettingRows>(
+  group: string,
+  rows: Rows,
+): { readonly [Name in keyof Rows]: Rows[Name] & { readonly group: string } } {
+  return Object.fromEntries(Object.entries(rows).map(([name, row]) => [name, { ...row, group }])) as never;
+}
 
 export type SettingValue = string | number | boolean | readonly string[];
 

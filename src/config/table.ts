@@ -5,13 +5,10 @@
 import { DAY, GIB, HOUR, MIB, MINUTE, SECOND } from './measures.ts';
 import { OPERATOR_EVENT_SETTINGS } from './operator-event-settings.ts';
 import { SERVER_SETTINGS } from './server-settings.ts';
-import type { Setting, ValueOf } from './setting.ts';
+import { grouped, type Setting, type SettingRows, type ValueOf } from './setting.ts';
 
-export const SETTINGS = {
-  ...SERVER_SETTINGS,
-
+const REQUEST_SETTINGS = {
   messageBytesMax: {
-    group: 'Requests',
     type: 'bytes',
     default: 10 * MIB,
     min: 1,
@@ -19,7 +16,6 @@ export const SETTINGS = {
     meaning: 'Size of the body of one message; larger ones are refused with 413.',
   },
   batchBytesMax: {
-    group: 'Requests',
     type: 'bytes',
     default: 100 * MIB,
     min: 1,
@@ -27,7 +23,6 @@ export const SETTINGS = {
     meaning: 'Size of one batch request.',
   },
   batchItemsMax: {
-    group: 'Requests',
     type: 'integer',
     default: 1000,
     min: 1,
@@ -35,7 +30,6 @@ export const SETTINGS = {
     meaning: 'Messages in one batch request.',
   },
   requestMemoryBytesMax: {
-    group: 'Requests',
     type: 'bytes',
     default: 256 * MIB,
     min: MIB,
@@ -44,7 +38,6 @@ export const SETTINGS = {
       'Request bodies held in memory at a time, of one project up to seven eighths of it; requests beyond it are answered 503. JSON counts twice.',
   },
   headerBytesMax: {
-    group: 'Requests',
     type: 'bytes',
     default: 64 * 1024,
     min: 1024,
@@ -52,7 +45,6 @@ export const SETTINGS = {
     meaning: 'Size of all headers of one request together; more is refused with 431.',
   },
   connectionsMax: {
-    group: 'Requests',
     type: 'integer',
     default: 10_000,
     min: 1,
@@ -60,7 +52,6 @@ export const SETTINGS = {
     meaning: 'Open connections of callers.',
   },
   headersTimeoutMs: {
-    group: 'Requests',
     type: 'duration',
     default: 10 * SECOND, // a human typing is slower, a mobile link is not
     min: SECOND,
@@ -68,7 +59,6 @@ export const SETTINGS = {
     meaning: 'Time for a caller to send the headers of a request.',
   },
   requestTimeoutMs: {
-    group: 'Requests',
     type: 'duration',
     default: MINUTE,
     min: SECOND,
@@ -76,7 +66,6 @@ export const SETTINGS = {
     meaning: 'Time for a caller to send a whole request.',
   },
   keepAliveTimeoutMs: {
-    group: 'Requests',
     type: 'duration',
     default: 75 * SECOND, // longer than in common balancers, so that they close first and use no closed connection
     min: SECOND,
@@ -84,7 +73,6 @@ export const SETTINGS = {
     meaning: 'How long an idle connection of a caller is kept open.',
   },
   publishDelayTargetMs: {
-    group: 'Requests',
     type: 'duration',
     default: 500, // longer than a commit takes, with standbys in other regions and pauses of a disk
     min: 10,
@@ -93,7 +81,6 @@ export const SETTINGS = {
       'How long publishes may wait to be stored; while all of a project have waited longer, the newest of it are answered 503 with Retry-After.',
   },
   requestsPerSecondMax: {
-    group: 'Requests',
     type: 'integer',
     default: 0,
     min: 0,
@@ -102,7 +89,6 @@ export const SETTINGS = {
       'Requests of a project in one second, publish, enqueue and batch excepted; more are answered 429; 0: any number.',
   },
   messagesPerDayMax: {
-    group: 'Requests',
     type: 'integer',
     default: 0,
     min: 0,
@@ -111,7 +97,6 @@ export const SETTINGS = {
       'Messages of a project on one day (UTC), callbacks and the like included; publishes beyond it are answered 429; 0: any number.',
   },
   journalBytesMax: {
-    group: 'Requests',
     type: 'bytes',
     default: 50 * MIB,
     min: 0,
@@ -120,16 +105,16 @@ export const SETTINGS = {
       'Size of the journal of one workflow run, as a delivery shows it; a step beyond it is refused with 412, and the run fails; 0: any size.',
   },
   logsPageDefault: {
-    group: 'Requests',
     type: 'integer',
     default: 1000, // clients that send no count expect this many
     min: 1,
     max: 1000,
     meaning: 'Entries on a page of logs when the request names no count.',
   },
+} as const satisfies SettingRows;
 
+const MESSAGE_SETTINGS = {
   retriesDefault: {
-    group: 'Messages',
     type: 'integer',
     default: 3,
     min: 0,
@@ -137,7 +122,6 @@ export const SETTINGS = {
     meaning: 'Retries after the first attempt of a message that does not say how many.',
   },
   retriesMax: {
-    group: 'Messages',
     type: 'integer',
     default: 999,
     min: 0,
@@ -145,7 +129,6 @@ export const SETTINGS = {
     meaning: 'Retries that a message may ask for.',
   },
   delayMaxMs: {
-    group: 'Messages',
     type: 'duration',
     default: 365 * DAY,
     min: 0,
@@ -153,7 +136,6 @@ export const SETTINGS = {
     meaning: 'How far ahead a message may be delayed.',
   },
   timeoutMaxMs: {
-    group: 'Messages',
     type: 'duration',
     default: 2 * HOUR,
     min: SECOND,
@@ -161,7 +143,6 @@ export const SETTINGS = {
     meaning: 'Longest time for one attempt, and the time where a message names none; a longer one is lowered to it.',
   },
   deduplicationWindowMs: {
-    group: 'Messages',
     type: 'duration',
     default: 10 * MINUTE,
     min: 0,
@@ -169,7 +150,6 @@ export const SETTINGS = {
     meaning: 'How long a deduplication id is remembered.',
   },
   queuesMax: {
-    group: 'Messages',
     type: 'integer',
     default: 100,
     min: 0,
@@ -177,7 +157,6 @@ export const SETTINGS = {
     meaning: 'Queues that a project may have; 0: any number.',
   },
   queueParallelismMax: {
-    group: 'Messages',
     type: 'integer',
     default: 100,
     min: 0,
@@ -185,7 +164,6 @@ export const SETTINGS = {
     meaning: 'Parallelism that a queue may have; 0: any.',
   },
   parallelismMax: {
-    group: 'Messages',
     type: 'integer',
     default: 0, // on your own machine in_flight_max is the limit, and is shared fairly between endpoints
     min: 0,
@@ -193,7 +171,6 @@ export const SETTINGS = {
     meaning: 'Attempts in flight that a project may have, with or without a queue or flow-control key; 0: any number.',
   },
   urlGroupsMax: {
-    group: 'Messages',
     type: 'integer',
     default: 100,
     min: 0,
@@ -201,7 +178,6 @@ export const SETTINGS = {
     meaning: 'URL groups that a project may have; 0: any number.',
   },
   urlGroupEndpointsMax: {
-    group: 'Messages',
     type: 'integer',
     default: 100, // a publish to the group makes and saves this many messages at once
     min: 0,
@@ -209,22 +185,21 @@ export const SETTINGS = {
     meaning: 'Endpoints that a URL group may have; 0: any number.',
   },
   forwardCloudEvents: {
-    group: 'Messages',
     type: 'boolean',
     default: false,
     meaning: 'Forward ce-* headers of a publish without the prefix for it (CloudEvents in binary mode).',
   },
   schedulesMax: {
-    group: 'Messages',
     type: 'integer',
     default: 1000,
     min: 0,
     max: 1_000_000,
     meaning: 'Schedules that a project may have; 0: any number.',
   },
+} as const satisfies SettingRows;
 
+const DELIVERY_SETTINGS = {
   allowDestinations: {
-    group: 'Delivery',
     type: 'list',
     default: [],
     defaultInDev: ['loopback'],
@@ -232,26 +207,22 @@ export const SETTINGS = {
       'Private destinations that are allowed: loopback, host names (*.suffix for all below), addresses, CIDRs; all: everything, metadata services included.',
   },
   baggageHosts: {
-    group: 'Delivery',
     type: 'list',
     default: [], // it may hold what the publisher knows of a person
     meaning: "Hosts of destinations that get the publisher's baggage header with its trace (*.suffix for all below).",
   },
   resolveAtPublish: {
-    group: 'Delivery',
     type: 'choice',
     choices: ['auto', 'yes', 'no'],
     default: 'auto',
     meaning: 'Refuse a publish whose host name cannot be resolved; auto: only while no private destination is allowed.',
   },
   verifyTls: {
-    group: 'Delivery',
     type: 'boolean',
     default: true,
     meaning: "Check endpoints' TLS certificates.",
   },
   inFlightMax: {
-    group: 'Delivery',
     type: 'integer',
     default: 2048,
     min: 1,
@@ -260,7 +231,6 @@ export const SETTINGS = {
       'Attempts in flight at a time, shared among projects; half of them are only for endpoints that have answered lately.',
   },
   inFlightPerOriginMax: {
-    group: 'Delivery',
     type: 'integer',
     default: 256, // an eighth of all: eight hung endpoints must be full before nothing is left for others
     min: 1,
@@ -268,7 +238,6 @@ export const SETTINGS = {
     meaning: 'Attempts in flight to one origin at a time, so that a slow one leaves room for the others.',
   },
   inFlightBytesMax: {
-    group: 'Delivery',
     type: 'bytes',
     default: 256 * MIB,
     min: MIB,
@@ -276,7 +245,6 @@ export const SETTINGS = {
     meaning: 'Body bytes of messages in flight at a time, and as many of the answers to them.',
   },
   originsMax: {
-    group: 'Delivery',
     type: 'integer',
     default: 1024,
     min: 1,
@@ -284,7 +252,6 @@ export const SETTINGS = {
     meaning: 'Origins to which connections are kept open; the longest unused one gives way.',
   },
   responseBytesMax: {
-    group: 'Delivery',
     type: 'bytes',
     default: MIB,
     min: 0,
@@ -293,7 +260,6 @@ export const SETTINGS = {
       "How much of an endpoint's answer is read and kept; in workflows, where answers are results, as much as a message may have, if that is more.",
   },
   failureResponseBytesMax: {
-    group: 'Delivery',
     type: 'bytes',
     default: 32 * MIB, // an error of 5 MiB comes as message and stack, escaped
     min: 0,
@@ -302,7 +268,6 @@ export const SETTINGS = {
       "The same for an answer that a workflow's run may fail with, so that its failure function gets all of it; at least what other answers in workflows have.",
   },
   responseHeaderBytesMax: {
-    group: 'Delivery',
     type: 'bytes',
     default: 64 * 1024,
     min: 1024,
@@ -310,7 +275,6 @@ export const SETTINGS = {
     meaning: "Size of all headers of an endpoint's answer; an answer with more counts as malformed.",
   },
   lazyFetchBytes: {
-    group: 'Delivery',
     type: 'bytes',
     default: 3 * MIB,
     min: 0,
@@ -318,9 +282,10 @@ export const SETTINGS = {
     meaning:
       'A larger journal of a workflow run is not sent but left to be fetched, by endpoints whose library can do that.',
   },
+} as const satisfies SettingRows;
 
+const KEEPING_SETTINGS = {
   deliveredGraceMs: {
-    group: 'Keeping',
     type: 'duration',
     default: 5 * SECOND,
     min: 0,
@@ -328,7 +293,6 @@ export const SETTINGS = {
     meaning: 'How long a delivered message can still be fetched by its id.',
   },
   logRetentionMs: {
-    group: 'Keeping',
     type: 'duration',
     default: 14 * DAY,
     min: MINUTE,
@@ -337,7 +301,6 @@ export const SETTINGS = {
       'How long logs are kept; on PostgreSQL, if that is a day or more, until all entries of their day are that old.',
   },
   dlqRetentionMs: {
-    group: 'Keeping',
     type: 'duration',
     default: 7 * DAY,
     min: MINUTE,
@@ -345,31 +308,38 @@ export const SETTINGS = {
     meaning: 'How long dead messages are kept.',
   },
   retentionIntervalMs: {
-    group: 'Keeping',
     type: 'duration',
     default: MINUTE,
     min: SECOND,
     max: DAY,
     meaning: 'Pause between two rounds of dropping what is past its time.',
   },
+} as const satisfies SettingRows;
 
-  ...OPERATOR_EVENT_SETTINGS,
-
+const LOG_SETTINGS = {
   logFormat: {
-    group: 'Logging',
     type: 'choice',
     choices: ['auto', 'json', 'pretty'],
     default: 'auto',
     meaning: "Form of the server's own log; auto: pretty on a terminal and in waypost dev, else JSON.",
   },
   logLevel: {
-    group: 'Logging',
     type: 'choice',
     choices: ['debug', 'info', 'warn', 'error', 'silent'],
     default: 'info',
     meaning: "The least important events that the server's own log shows.",
   },
-} as const satisfies Record<string, Setting>;
+} as const satisfies SettingRows;
+
+export const SETTINGS = {
+  ...grouped('Server', SERVER_SETTINGS),
+  ...grouped('Requests', REQUEST_SETTINGS),
+  ...grouped('Messages', MESSAGE_SETTINGS),
+  ...grouped('Delivery', DELIVERY_SETTINGS),
+  ...grouped('Keeping', KEEPING_SETTINGS),
+  ...grouped('Operator events', OPERATOR_EVENT_SETTINGS),
+  ...grouped('Logging', LOG_SETTINGS),
+};
 
 export type SettingName = keyof typeof SETTINGS;
 
