@@ -25,8 +25,7 @@ export async function readRetryOverride(
   { quotas, clock, checkDestination }: Pick<Services, 'quotas' | 'clock' | 'checkDestination'>,
 ): Promise<DeadRetryOverride> {
   const { given, configHeaders } = configOf(rawHeaders);
-  const override: DeadRetryOverride = {};
-  if (given.size === 0) return override;
+  if (given.size === 0) return {};
   const input = { rawHeaders: configHeaders, queryConfig: [], tokenInQuery: false, proxyHeaders: [] };
   const options = readPublishOptions(input, 'publish', quotas, clock.nowMs());
   for (const { key } of NOT_FOR_RETRIES) {
@@ -35,19 +34,15 @@ export async function readRetryOverride(
   }
   await checkCallbacks(options.settings, checkDestination);
   const { method, explicitHeader, settings, delayMs, notBeforeMs } = options;
-  if (given.has('method')) override.method = method;
-  if (given.has('forward')) override.header = explicitHeader;
-  if (given.has('retries')) override.maxRetries = settings.maxRetries;
-  if (settings.retryDelayExpression !== undefined) override.retryDelayExpression = settings.retryDelayExpression;
-  if (settings.timeoutMs !== undefined) override.timeoutMs = settings.timeoutMs;
-  if (settings.labels !== undefined) override.labels = settings.labels;
-  if (settings.redact !== undefined) override.redact = settings.redact;
-  if (settings.flowControl !== undefined) override.flowControl = settings.flowControl;
-  if (settings.callback !== undefined) override.callback = settings.callback;
-  if (settings.failureCallback !== undefined) override.failureCallback = settings.failureCallback;
-  if (delayMs !== undefined) override.delayMs = delayMs;
-  if (notBeforeMs !== undefined) override.notBeforeMs = notBeforeMs;
-  return override;
+  const { dialect: _, maxRetries, ...replaced } = settings;
+  return {
+    ...replaced,
+    ...(given.has('method') && { method }),
+    ...(given.has('forward') && { header: explicitHeader }),
+    ...(given.has('retries') && { maxRetries }),
+    ...(delayMs !== undefined && { delayMs }),
+    ...(notBeforeMs !== undefined && { notBeforeMs }),
+  };
 }
 
 /**

@@ -12,12 +12,11 @@ import { joinRedactions, redactedText, redactHeaderMap } from '../protocol/redac
 import type { HeaderMap, Redaction } from '../protocol/settings.ts';
 import { isSuccess } from '../protocol/success.ts';
 import type { Answered, Failure, FailureFunction } from '../workflow/history.ts';
-import type { FailureCallbackState, RunLink } from '../workflow/model.ts';
+import type { RunLink } from '../workflow/model.ts';
 import type { StepRecord } from '../workflow/records.ts';
 import type { NextStep, RunLog } from '../workflow/run-log.ts';
 import { type CallInfo, type InvokedInfo, type StepInfo, stepInfoOf, type WaitInfo } from '../workflow/step-info.ts';
-
-type View = Record<string, unknown>;
+import { FAILURE_CALLBACK_STATES, labelView, nonEmpty, type View } from './views.ts';
 
 /** The delays of contract M 8.2 as an expression, for messages that set none. */
 const DEFAULT_RETRY_DELAY = 'min(86400000, floor(exp(2.5 * (1 + retried))) * 1000)';
@@ -56,7 +55,7 @@ export function runEventView(event: RunEvent): View {
     invokerWorkflowCreatedAt: run.invoker?.createdAtMs,
     workflowRunResponse: bodyView(run.response, shown),
     dlqId: run.dlqId,
-    ...labelView(config?.labels ?? message?.settings.labels),
+    ...labelView({ labels: config?.labels ?? message?.settings.labels }),
     callerIp: run.callerIp,
   };
 }
@@ -85,7 +84,7 @@ export function runLogView({ run, groups, next, failureFunction, failure }: RunL
     },
     failureFunction: failureFunction && failureFunctionView(failureFunction, failure, run.dlqId, shown),
     dlqId: run.dlqId,
-    ...labelView(config.labels),
+    ...labelView(config),
     flowControlKey: config.flowControl?.key,
     predecessor: linkView(config.predecessor),
     successor: linkView(config.successor),
@@ -233,14 +232,6 @@ function errorText(error: string | undefined, response: Pick<Answered, 'status'>
 /** The step shows the whole answer that the run failed with; a longer one is cut here, so as not to be sent twice. */
 const FAIL_RESPONSE_BYTES_MAX = 64 * 1024;
 
-const FAILURE_STATES: Record<FailureCallbackState, string | undefined> = {
-  inProgress: 'CALLBACK_INPROGRESS',
-  success: 'CALLBACK_SUCCESS',
-  fail: 'CALLBACK_FAIL',
-  canceled: 'CALLBACK_CANCELED',
-  none: undefined,
-};
-
 function failureFunctionView(
   { state, message, failures, answer, pending }: FailureFunction,
   failure: Failure | undefined,
@@ -252,7 +243,7 @@ function failureFunctionView(
   return {
     messageId: message.id,
     url: message.url,
-    state: FAILURE_STATES[state],
+    state: FAILURE_CALLBACK_STATES[state],
     failStatus: failure?.response?.status ?? 0,
     failResponse: bodyView(failure?.response?.body, cutTo(FAIL_RESPONSE_BYTES_MAX, shown)) ?? '',
     failHeaders: redactHeaderMap(failure?.response?.header ?? {}, shown.redact),
@@ -294,11 +285,5 @@ function bodyView(bytes: Uint8Array | undefined, { redact, bodyBytesMax }: Shown
 }
 
 function headerView(header: HeaderMap, { redact }: Shown): HeaderMap | undefined {
-  const shownHeader = redactHeaderMap(header, redact);
-  for (const _name in shownHeader) return shownHeader;
-  return undefined;
-}
-
-function labelView(labels: readonly string[] | undefined): View {
-  return labels && labels.length > 0 ? { label: labels[0], labels } : {};
+  return nonEmpty(redactHeaderMap(header, redact));
 }

@@ -14,7 +14,7 @@ import { encodeCursor } from '../protocol/cursor.ts';
 import { joinRedactions, redactedText, redactHeaderMap } from '../protocol/redaction.ts';
 import type { CallbackSettings, FlowControl, HeaderMap, MessageSettings, Redaction } from '../protocol/settings.ts';
 
-type View = Record<string, unknown>;
+export type View = Record<string, unknown>;
 
 /** The object of contract M 22.4. */
 export function messageView(message: Message): View {
@@ -57,18 +57,17 @@ export function unfinishedView({ message, standing, bodyBytes, explanation }: Ex
 
 /** The message's object and the result of its last attempt. */
 export function deadMessageView({ dlqId, message, deadLetter }: DeadMessage): View {
-  const body = textOrBase64(deadLetter.responseBody);
   return {
     ...messageView(message),
     dlqId,
     responseStatus: deadLetter.responseStatus,
     responseHeader: deadLetter.responseHeader && nonEmpty(deadLetter.responseHeader),
-    responseBody: body && 'text' in body ? body.text : undefined,
-    responseBodyBase64: body && 'base64' in body ? body.base64 : undefined,
+    ...responseBodyView(deadLetter.responseBody, undefined),
   };
 }
 
-const FAILURE_CALLBACK_STATES: Record<FailureCallbackState, string | undefined> = {
+/** `none` is shown as nothing. */
+export const FAILURE_CALLBACK_STATES: Record<FailureCallbackState, string | undefined> = {
   inProgress: 'CALLBACK_INPROGRESS',
   success: 'CALLBACK_SUCCESS',
   fail: 'CALLBACK_FAIL',
@@ -239,7 +238,7 @@ function callbackHeaderView({ header, redact }: CallbackSettings, settings: Mess
   return nonEmpty(redactHeaderMap(header, joined));
 }
 
-function nonEmpty(map: HeaderMap): HeaderMap | undefined {
+export function nonEmpty(map: HeaderMap): HeaderMap | undefined {
   for (const _name in map) return map;
   return undefined;
 }
@@ -273,7 +272,7 @@ function callerIpView({ callerIp }: Pick<Message, 'callerIp'>): View {
   return { callerIP: callerIp, callerIp };
 }
 
-function labelView({ labels }: { labels?: readonly string[] | undefined }): View {
+export function labelView({ labels }: { labels?: readonly string[] | undefined }): View {
   return labels && labels.length > 0 ? { label: labels[0], labels } : {};
 }
 

@@ -2,8 +2,8 @@
 import { newHeaderMap } from '../../protocol/headers.ts';
 import { mintMessageId } from '../../protocol/ids.ts';
 import { joinRedactions } from '../../protocol/redaction.ts';
-import type { CallbackSettings, FlowControl, HeaderMap, HttpMethod, Redaction } from '../../protocol/settings.ts';
-import type { Message, MessageKey, Millis } from '../model.ts';
+import type { CallbackSettings, PublishOptions } from '../../protocol/settings.ts';
+import type { Message, MessageKey } from '../model.ts';
 import { spanOfMessage, traceWithin } from '../spans.ts';
 import type { DeadMessage } from '../stores.ts';
 import { type AcceptContext, notBeforeOf } from './accept.ts';
@@ -41,23 +41,11 @@ export function succeed(
   };
 }
 
-/** What a DLQ retry may replace of the stored message. */
-export interface DeadRetryOverride {
-  method?: HttpMethod;
-  /** Added to the stored headers; replaces stored ones of the same name. */
-  header?: HeaderMap;
-  labels?: string[];
-  /** Added to the stored redaction, which nobody can take back (contract M 19.6). */
-  redact?: Redaction;
-  /** As in `PublishOptions`; without either the successor is due at once. */
-  delayMs?: Millis;
-  notBeforeMs?: Millis;
-  maxRetries?: number;
-  retryDelayExpression?: string;
-  timeoutMs?: number;
-  /** Key and limits together. */
-  flowControl?: FlowControl;
-  /** Each replaces the stored one and all its options. */
-  callback?: CallbackSettings;
-  failureCallback?: CallbackSettings;
-}
+/**
+ * What a DLQ retry may replace of the stored message. A header replaces stored ones of the same name, a redaction is added to the
+ * stored one, which nobody can take back (contract M 19.6), and a callback replaces the stored one with all its options. Without a
+ * delay and a time the successor is due at once.
+ */
+export type DeadRetryOverride = Partial<
+  Pick<PublishOptions, 'method' | 'header' | 'delayMs' | 'notBeforeMs'> & Omit<CallbackSettings, 'url' | 'features'>
+>;
