@@ -15,6 +15,7 @@ import * as flowCommands from './operations/lanes/flow-commands.ts';
 import * as projectGate from './operations/lanes/project-gate.ts';
 import * as queueCommands from './operations/lanes/queue-commands.ts';
 import * as minutes from './operations/minutes.ts';
+import * as operatorEvents from './operations/operator-events.ts';
 import * as storage from './operations/storage.ts';
 import * as totals from './operations/totals.ts';
 import * as urlGroups from './operations/url-groups.ts';
@@ -25,7 +26,6 @@ import { deadRunsOver } from './parts/dead-runs.ts';
 import { derive } from './parts/derive.ts';
 import { logsOver } from './parts/logs.ts';
 import { messagesOver } from './parts/messages.ts';
-import { operatorEventsOver } from './parts/operator-events.ts';
 import { retentionOver } from './parts/retention.ts';
 import { runLogsOver } from './parts/run-logs.ts';
 import { runsOver } from './parts/runs.ts';
@@ -58,7 +58,7 @@ export function storeOver(connection: Connection): SqlStore {
     cells: derive(connection, cells),
     moves: derive(connection, moves),
     workers: derive(connection, workers),
-    operatorEvents: operatorEventsOver(connection),
+    operatorEvents: derive(connection, operatorEvents),
     onDue: (listener) => connection.listen(listener),
     onWaitingLine: (listener) => connection.listenForWaitingLines(listener),
     onAccountsChanged: (listener) => connection.listenForAccounts?.(listener),

@@ -46,8 +46,10 @@ export interface WriteTraits<Args> {
 }
 
 /** A part of a transaction. Its arguments and its answer are plain data that can pass to another thread. */
-export type Write<Args, Answer> = WriteTraits<Args> & {
+export type Write<Args, Answer, Given = Args> = WriteTraits<Args> & {
   readonly kind: 'single';
+  /** Turns what the engine gives into plain rows, in the caller's thread. Default: unchanged. */
+  readonly encode: (given: Given) => Args;
   (context: WriteContext, args: Args): Promise<Answer>;
 };
 
@@ -81,17 +83,20 @@ const DEFAULTS: WriteTraits<object> = {
 
 type RunOne<Args, Answer> = (context: WriteContext, args: Args) => Promise<Answer>;
 
+type Encode<Args> = ((given: never) => Args) | undefined;
+
 /** Traits that are left out have the defaults of `WriteTraits`. */
 export function write<Args extends object, Answer>(run: RunOne<Args, Answer>): Write<Args, Answer>;
-export function write<Args extends object, Answer>(
+export function write<Args extends object, Answer, Given = Args>(
   traits: Partial<WriteTraits<Args>>,
   run: RunOne<Args, Answer>,
-): Write<Args, Answer>;
+  encode?: (given: Given) => Args,
+): Write<Args, Answer, Given>;
 export function write<Args extends object, Answer>(
-  ...given: [RunOne<Args, Answer>] | [Partial<WriteTraits<Args>>, RunOne<Args, Answer>]
-): Write<Args, Answer> {
-  const [traits, run] = given.length === 1 ? [{}, given[0]] : given;
-  return Object.assign(run, { kind: 'single' as const, ...DEFAULTS, ...traits });
+  ...given: [RunOne<Args, Answer>] | [Partial<WriteTraits<Args>>, RunOne<Args, Answer>, Encode<Args>?]
+): Write<Args, Answer, never> {
+  const [traits, run, encode = same] = given.length === 1 ? [{}, given[0]] : given;
+  return Object.assign(run, { kind: 'single' as const, encode, ...DEFAULTS, ...traits });
 }
 
 export function merged<Args extends object, Answer>(

@@ -1,6 +1,6 @@
 /** What has happened that the operator is to be told, how much of it is counted, and what is due to be told? */
 import type { Saved } from '../../engine/messages/accepted.ts';
-import type { Millis, ProjectId } from '../../engine/model.ts';
+import type { Millis, NewMessage, ProjectId } from '../../engine/model.ts';
 import type { OperatorEventKind } from '../../engine/operator-events/kinds.ts';
 import type { OperatorEventRules, OperatorFact, Tally } from '../../engine/operator-events/model.ts';
 import { tallied } from '../../engine/operator-events/tally.ts';
@@ -8,7 +8,7 @@ import type { SqlValue, Transaction } from '../driver.ts';
 import type { WriteContext } from './logs/log-writer.ts';
 import { insertMessages } from './messages/accept.ts';
 import { weightOf } from './messages/new-messages.ts';
-import type { StoredNewMessage } from './messages/rows.ts';
+import { encodeNewMessage, type StoredNewMessage } from './messages/rows.ts';
 import { write } from './operation.ts';
 
 const FACT_COLUMNS = ['key', 'kind', 'project_id', 'at_ms', 'example'];
@@ -58,7 +58,7 @@ export const gatherFacts = write(
   async (
     { tx }: WriteContext,
     { factsMax, nowMs, thresholds, quietMs }: GatherArgs,
-  ): Promise<{ hasMore: boolean; due: Tally[]; nextAtMs: Millis | null }> => {
+  ): Promise<{ hasMore: boolean; due: Tally[]; nextAtMs: Millis | undefined }> => {
     const rows = await tx.query<{ key: number; kind: string; project_id: number; at_ms: number; example: string }>(
       'select key, kind, project_id, at_ms, example from operator_facts order by key limit ? for update',
       [factsMax],
@@ -82,7 +82,7 @@ export const gatherFacts = write(
     const [next] = await tx.query<{ due_at_ms: number }>(
       'select due_at_ms from operator_events where due_at_ms is not null order by due_at_ms limit 1',
     );
-    return { hasMore: facts.length === factsMax, due: due.map(decode), nextAtMs: next?.due_at_ms ?? null };
+    return { hasMore: facts.length === factsMax, due: due.map(decode), nextAtMs: next?.due_at_ms };
   },
 );
 
@@ -103,6 +103,10 @@ export const tellTally = write(
     if (saved === undefined) throw new Error('the message that tells of an event was not saved');
     return saved;
   },
+  ({ message, ...args }: Omit<TellArgs, 'message'> & { message: NewMessage }) => ({
+    ...args,
+    message: encodeNewMessage(message),
+  }),
 );
 
 export const noteTold = write(

@@ -1,4 +1,6 @@
 /** How is a long list read page by page, without skipping, repeating, or holding the database for long? */
+import type { Message, MessageKey } from '../../engine/model.ts';
+import { decodeCursor, dlqIdOf } from '../../protocol/cursor.ts';
 import type { Queries, SqlParam } from '../driver.ts';
 import type { Conditions } from './filter.ts';
 import { CONTENT_FIELDS, type ContentRow } from './messages/rows.ts';
@@ -110,4 +112,22 @@ function distinctKeys(rows: readonly { message_key: number }[]): number[] {
 
 function positionOf({ timeMs, n }: Position): Position {
   return { timeMs, n };
+}
+
+export function placesOf(dlqIds: readonly string[]): Position[] {
+  return [...new Set(dlqIds)].flatMap((dlqId) => placeOf(dlqId) ?? []);
+}
+
+/** A DLQ id has the form of a cursor; anything else, other spellings of the same numbers included, names no entry. */
+export function placeOf(dlqId: string): Position | undefined {
+  const place = decodeCursor(dlqId);
+  if (place?.n === undefined || dlqIdOf(place.ms, place.n) !== dlqId) return undefined;
+  return { timeMs: place.ms, n: place.n };
+}
+
+/** The message with this key; it must be among those that were read. */
+export function messageOf(messageByKey: Map<MessageKey, Message>, key: MessageKey): Message {
+  const message = messageByKey.get(key);
+  if (!message) throw new Error(`message ${key} has no content`);
+  return message;
 }

@@ -2,12 +2,17 @@
 import type { DeadRunStore } from '../../engine/runs/dead-run-store.ts';
 import type { Connection } from '../connection.ts';
 import { decodeMessage, encodeNewMessage } from '../operations/messages/rows.ts';
+import { placeOf, placesOf } from '../operations/page.ts';
+import { deleteDeadRuns } from '../operations/runs/dead-runs.ts';
 import { FAILURE_STATE } from '../operations/runs/run-rows.ts';
 import { decodeDeadRuns, decodeOutline, encodeRunRetry } from './dead-run-codec.ts';
-import { placeOf, placesOf, readPage } from './pages.ts';
+import { derive } from './derive.ts';
+import { readPage } from './pages.ts';
 
 export function deadRunsOver(connection: Connection): DeadRunStore {
   return {
+    ...derive(connection, { deleteDeadRuns }),
+
     activeRunKeys(projectId, filter, { afterKey, limit }) {
       return connection.read('activeRunKeys', { projectId, filter, afterKey, limit });
     },
@@ -30,12 +35,6 @@ export function deadRunsOver(connection: Connection): DeadRunStore {
       const places = placesOf(dlqIds);
       if (places.length === 0) return [];
       return decodeDeadRuns(await connection.read('deadRunsAt', { projectId, places }));
-    },
-
-    async deleteDeadRuns({ projectId, dlqIds }) {
-      const places = placesOf(dlqIds);
-      if (places.length === 0) return 0;
-      return connection.write('deleteDeadRuns', { projectId, places });
     },
 
     async outlineJournal(projectId, runKey) {

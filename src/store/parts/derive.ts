@@ -11,13 +11,13 @@ type Derived<File> = {
 type MethodOf<Operation> =
   Operation extends Read<infer Args, infer _Answer, infer Told>
     ? Method<Args, Told>
-    : Operation extends Write<infer Args, infer Answer>
-      ? Method<Args, Answer>
+    : Operation extends Write<infer _Args, infer Answer, infer Given>
+      ? Method<Given, Answer>
       : never;
 
 type Method<Args, Answer> = keyof Args extends never ? () => Promise<Answer> : (args: Args) => Promise<Answer>;
 
-type Operation = Read<never, unknown> | Write<never, unknown>;
+type Operation = Read<never, unknown> | Write<never, unknown, never>;
 
 export function derive<File extends object>(connection: Connection, file: File): Derived<File> {
   const operations = Object.entries(file as Record<string, unknown>).filter(isOperation);
@@ -32,6 +32,6 @@ function isOperation(entry: [string, unknown]): entry is [string, Operation] {
 }
 
 function methodOf(connection: Connection, name: string, operation: Operation): (args: never) => Promise<unknown> {
-  if (operation.kind === 'single') return (args) => connection.write(name as WriteMethod, args);
+  if (operation.kind === 'single') return (args) => connection.write(name as WriteMethod, operation.encode(args));
   return async (args) => operation.decode((await connection.read(name as ReadMethod, args)) as never, args);
 }

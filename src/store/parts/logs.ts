@@ -4,8 +4,9 @@ import type { LogEntry, LogStore } from '../../engine/stores.ts';
 import type { Connection } from '../connection.ts';
 import * as liveLogs from '../operations/logs/live-logs.ts';
 import { codeOfLogState, decodeDetail, decodeMessage, logStateOf } from '../operations/messages/rows.ts';
+import { messageOf } from '../operations/page.ts';
 import { derive } from './derive.ts';
-import { keysOf, messageOf, readPage, TOGETHER } from './pages.ts';
+import { keysOf, readPage, TOGETHER } from './pages.ts';
 
 export function logsOver(connection: Connection): LogStore {
   return {

@@ -1,7 +1,7 @@
 /** How is one page of a list read, and what do the ids and cursors of a request name? */
-import type { Message, MessageId, MessageKey, Millis } from '../../engine/model.ts';
+import type { MessageId, MessageKey, Millis } from '../../engine/model.ts';
 import type { Page, PageRequest } from '../../engine/page.ts';
-import { decodeCursor, dlqIdOf, encodeCursor } from '../../protocol/cursor.ts';
+import { decodeCursor, encodeCursor } from '../../protocol/cursor.ts';
 import { ApiError } from '../../protocol/errors.ts';
 import { keyOfMessageId } from '../../protocol/ids.ts';
 import type { PageRows, Position, Slice } from '../operations/page.ts';
@@ -58,22 +58,4 @@ function positionOfCursor(cursor: string, order: PageRequest['order']): Position
 /** Ids that this server cannot have made have no key. */
 export function keysOf(ids: readonly MessageId[]): MessageKey[] {
   return ids.flatMap((id) => keyOfMessageId(id) ?? []);
-}
-
-export function placesOf(dlqIds: readonly string[]): Position[] {
-  return [...new Set(dlqIds)].flatMap((dlqId) => placeOf(dlqId) ?? []);
-}
-
-/** A DLQ id has the form of a cursor; anything else, other spellings of the same numbers included, names no entry. */
-export function placeOf(dlqId: string): Position | undefined {
-  const place = decodeCursor(dlqId);
-  if (place?.n === undefined || dlqIdOf(place.ms, place.n) !== dlqId) return undefined;
-  return { timeMs: place.ms, n: place.n };
-}
-
-/** The message with this key; it must be among those that were read. */
-export function messageOf(messageByKey: Map<MessageKey, Message>, key: MessageKey): Message {
-  const message = messageByKey.get(key);
-  if (!message) throw new Error(`message ${key} has no content`);
-  return message;
 }

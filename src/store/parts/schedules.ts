@@ -1,15 +1,14 @@
 /** How are schedules kept, listed and moved on? */
 import type { ScheduleStore } from '../../engine/schedules/store.ts';
 import type { Connection } from '../connection.ts';
-import {
-  decodeSchedule,
-  decodeScheduleViews,
-  encodeSchedule,
-  encodeScheduleChange,
-} from '../operations/schedules/schedule-rows.ts';
+import { decodeSchedule, encodeSchedule, encodeScheduleChange } from '../operations/schedules/schedule-rows.ts';
+import * as schedules from '../operations/schedules/schedules.ts';
+import { derive } from './derive.ts';
 
 export function schedulesOver(connection: Connection): ScheduleStore {
   return {
+    ...derive(connection, schedules),
+
     saveSchedule(schedule, fromVersion, schedulesMax) {
       return connection.write('saveSchedule', {
         schedule: encodeSchedule(schedule),
@@ -25,23 +24,6 @@ export function schedulesOver(connection: Connection): ScheduleStore {
 
     async deleteSchedule({ projectId, id }) {
       await connection.write('deleteSchedule', { projectId, id });
-    },
-
-    async findSchedule({ projectId, id }) {
-      const [view] = decodeScheduleViews(await connection.read('findSchedule', { projectId, id }));
-      return view;
-    },
-
-    async listSchedules({ projectId }) {
-      return decodeScheduleViews(await connection.read('listSchedules', { projectId }));
-    },
-
-    async dueSchedules(request) {
-      const { due, nextAtMs } = await connection.read('dueSchedules', request);
-      return {
-        due: due.map((row) => ({ schedule: decodeSchedule(row), isBusy: row.busy === 1 })),
-        nextAtMs: nextAtMs ?? undefined,
-      };
     },
 
     async strandedSchedules(passedAfterMs, piece) {

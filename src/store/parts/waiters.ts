@@ -3,13 +3,17 @@ import type { WaiterStore } from '../../engine/runs/stores.ts';
 import type { Connection } from '../connection.ts';
 import { encodeBytes } from '../operations/messages/content-rows.ts';
 import { encodeNewMessage } from '../operations/messages/rows.ts';
-import { decodePendingEvent, decodeWaiter, encodeWait } from './waiter-codec.ts';
+import { decodeWaiter, dueWaiters } from '../operations/waiters/waiters.ts';
+import { derive } from './derive.ts';
+import { encodeWait } from './waiter-codec.ts';
 
 export function waitersOver(connection: Connection): WaiterStore {
   return {
+    ...derive(connection, { dueWaiters }),
+
     async nextPendingEvent(runKey, eventId) {
       const row = await connection.read('nextPendingEvent', { runKey, eventId });
-      return row === null ? undefined : decodePendingEvent(row);
+      return row === null ? undefined : { key: row.key, body: row.body ?? new Uint8Array(0) };
     },
 
     addWaiter(waiter, taken, nowMs) {
@@ -35,11 +39,6 @@ export function waitersOver(connection: Connection): WaiterStore {
     savePendingEvent(projectId, runKey, eventId, { key, body }, limits) {
       const pendingEvent = { projectId, runKey, eventId, key, body: encodeBytes(body), limits };
       return connection.write('savePendingEvent', pendingEvent);
-    },
-
-    async dueWaiters(request) {
-      const { due, nextAtMs } = await connection.read('dueWaiters', request);
-      return { due: due.map(decodeWaiter), nextAtMs: nextAtMs ?? undefined };
     },
   };
 }

@@ -1,17 +1,36 @@
 /** What lies in the DLQ, and how does it leave (contract M 17)? */
 import type { AttributeFilter } from '../../../engine/filters.ts';
 import type { Saved } from '../../../engine/messages/accepted.ts';
-import type { MessageId, MessageKey, ProjectId } from '../../../engine/model.ts';
+import type { InProject, MessageId, MessageKey, NewMessage, ProjectId } from '../../../engine/model.ts';
+import type { DeadMessage } from '../../../engine/stores.ts';
+import { dlqIdOf } from '../../../protocol/cursor.ts';
 import type { Queries, SqlParam, Transaction } from '../../driver.ts';
 import { also, contentConditions } from '../filter.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { longRead, read, write } from '../operation.ts';
-import { contentsOf, cutByBytes, cutPage, type PageRows, type Position, type Slice, sliceSql } from '../page.ts';
+import {
+  contentsOf,
+  cutByBytes,
+  cutPage,
+  messageOf,
+  type PageRows,
+  type Position,
+  placesOf,
+  type Slice,
+  sliceSql,
+} from '../page.ts';
 import { dropUnreferencedContents } from '../retention.ts';
 import { DEAD, pageOfWindow } from '../windows.ts';
 import { insertMessages } from './accept.ts';
 import { weightOf } from './new-messages.ts';
-import type { ContentRow, DeadLetterRow, StoredNewMessage } from './rows.ts';
+import {
+  type ContentRow,
+  type DeadLetterRow,
+  decodeDeadLetter,
+  decodeMessage,
+  encodeNewMessage,
+  type StoredNewMessage,
+} from './rows.ts';
 
 export interface ListDeadArgs {
   projectId: ProjectId;
@@ -41,30 +60,47 @@ export const listDead = longRead(async (queries: Queries, args: ListDeadArgs): P
 });
 
 /** The entries at `places` that exist, in the order of `places`. */
-export const deadAt = longRead(
-  async (
-    queries: Queries,
-    { projectId, places: wanted }: { projectId: ProjectId; places: readonly Position[] },
-  ): Promise<{ rows: DeadRow[]; contents: ContentRow[] }> => {
-    const found = await queries.query<DeadRow>(
-      `select ${DEAD_FIELDS} from dead d where d.key in (??) and d.project_id = ? and d.run_key is null`,
-      [wanted.map(({ n }) => n), projectId],
-    );
-    const byKey = new Map(found.map((row) => [row.n, row]));
-    const rows = wanted.flatMap((place) => {
-      const row = byKey.get(place.n);
-      return row && row.timeMs === place.timeMs ? [row] : [];
-    });
-    return { rows, contents: await contentsOf(queries, rows) };
-  },
+async function deadAt(
+  queries: Queries,
+  { projectId, places: wanted }: { projectId: ProjectId; places: readonly Position[] },
+): Promise<{ rows: DeadRow[]; contents: ContentRow[] }> {
+  const found = await queries.query<DeadRow>(
+    `select ${DEAD_FIELDS} from dead d where d.key in (??) and d.project_id = ? and d.run_key is null`,
+    [wanted.map(({ n }) => n), projectId],
+  );
+  const byKey = new Map(found.map((row) => [row.n, row]));
+  const rows = wanted.flatMap((place) => {
+    const row = byKey.get(place.n);
+    return row && row.timeMs === place.timeMs ? [row] : [];
+  });
+  return { rows, contents: await contentsOf(queries, rows) };
+}
+
+export function decodeDead({ rows, contents }: Pick<DeadRows, 'rows' | 'contents'>): DeadMessage[] {
+  const messageByKey = new Map(contents.map((content) => [content.key, decodeMessage(content)]));
+  return rows.map((row) => ({
+    dlqId: dlqIdOf(row.timeMs, row.n),
+    message: messageOf(messageByKey, row.n),
+    deadLetter: decodeDeadLetter(row),
+  }));
+}
+
+export const findDead = longRead(
+  (queries: Queries, { projectId, dlqId }: InProject & { dlqId: string }) =>
+    deadAt(queries, { projectId, places: placesOf([dlqId]) }),
+  (found) => decodeDead(found)[0],
 );
 
-/** How many of `wanted` exist, without reading their contents. */
+export const findDeadMany = longRead(
+  (queries: Queries, { projectId, dlqIds }: InProject & { dlqIds: readonly string[] }) =>
+    deadAt(queries, { projectId, places: placesOf(dlqIds) }),
+  decodeDead,
+);
+
+/** How many exist, without reading their contents. */
 export const countDead = read(
-  async (
-    queries: Queries,
-    { projectId, places: wanted }: { projectId: ProjectId; places: readonly Position[] },
-  ): Promise<number> => {
+  async (queries: Queries, { projectId, dlqIds }: InProject & { dlqIds: readonly string[] }): Promise<number> => {
+    const wanted = placesOf(dlqIds);
     const found = await queries.query<Position>(
       'select d.failed_at_ms as "timeMs", d.key as n from dead d where d.key in (??) and d.project_id = ? and d.run_key is null',
       [wanted.map(({ n }) => n), projectId],
@@ -122,16 +158,11 @@ async function placesOfMessages(
   return cutPage(rows, slice.count, undefined);
 }
 
-export interface DeleteDeadArgs {
-  projectId: ProjectId;
-  places: Position[];
-}
-
 /** Returns how many existed. */
 export const deleteDead = write(
-  { weight: ({ places }) => ({ rows: places.length }) },
-  async ({ tx }: WriteContext, { projectId, places: wanted }: DeleteDeadArgs): Promise<number> => {
-    const keys = await existing(tx, projectId, wanted);
+  { weight: ({ dlqIds }) => ({ rows: dlqIds.length }) },
+  async ({ tx }: WriteContext, { projectId, dlqIds }: InProject & { dlqIds: readonly string[] }): Promise<number> => {
+    const keys = await existing(tx, projectId, placesOf(dlqIds));
     await removeDead(tx, keys);
     return keys.length;
   },
@@ -139,7 +170,7 @@ export const deleteDead = write(
 
 export interface RetryDeadArgs {
   projectId: ProjectId;
-  retries: { place: Position; successor: StoredNewMessage }[];
+  retries: { dlqId: string; successor: StoredNewMessage }[];
   nowMs: number;
 }
 
@@ -147,11 +178,7 @@ export interface RetryDeadArgs {
 export const retryDead = write(
   { weight: ({ retries }) => weightOf(retries.map(({ successor }) => successor)) },
   async (context: WriteContext, args: RetryDeadArgs): Promise<Saved[] | 'missing'> => {
-    const keys = await existing(
-      context.tx,
-      args.projectId,
-      args.retries.map(({ place }) => place),
-    );
+    const keys = await existing(context.tx, args.projectId, placesOf(args.retries.map(({ dlqId }) => dlqId)));
     if (keys.length < args.retries.length) return 'missing';
     await removeDead(context.tx, keys);
     return insertMessages(
@@ -160,6 +187,10 @@ export const retryDead = write(
       args.nowMs,
     );
   },
+  ({ retries, ...args }: Omit<RetryDeadArgs, 'retries'> & { retries: { dlqId: string; successor: NewMessage }[] }) => ({
+    ...args,
+    retries: retries.map(({ dlqId, successor }) => ({ dlqId, successor: encodeNewMessage(successor) })),
+  }),
 );
 
 async function existing(tx: Transaction, projectId: ProjectId, wanted: readonly Position[]): Promise<number[]> {

@@ -14,7 +14,7 @@ import {
   type DetailRow,
 } from '../messages/rows.ts';
 import { longRead, read, write } from '../operation.ts';
-import { cutByBytes, type PageRows, type Position, type Slice } from '../page.ts';
+import { cutByBytes, type PageRows, type Position, placesOf, type Slice } from '../page.ts';
 import { DEAD, pageOfWindow } from '../windows.ts';
 import { runConditions } from './active.ts';
 
@@ -173,10 +173,8 @@ export const outlineJournal = longRead(
 
 /** Returns how many existed. */
 export const deleteDeadRuns = write(
-  async (
-    { tx }: WriteContext,
-    { projectId, places: wanted }: { projectId: ProjectId; places: Position[] },
-  ): Promise<number> => {
+  async ({ tx }: WriteContext, { projectId, dlqIds }: InProject & { dlqIds: readonly string[] }): Promise<number> => {
+    const wanted = placesOf(dlqIds);
     const rows = await tx.query<Position>(
       'select failed_at_ms as "timeMs", key as n from dead where key in (??) and project_id = ? and run_key is not null',
       [wanted.map(({ n }) => n), projectId],

@@ -31,12 +31,12 @@ export const findRun = read(
 );
 
 export const journalBytes = read(
-  async (queries: Queries, { projectId, id }: { projectId: ProjectId; id: string }): Promise<number | null> => {
+  async (queries: Queries, { projectId, id }: { projectId: ProjectId; id: string }): Promise<number | undefined> => {
     const [row] = await queries.query<{ journal_bytes: number }>(
       `select journal_bytes from runs where project_id = ? and id = ? and state = ${RUN_STATE.RUN_STARTED}`,
       [projectId, id],
     );
-    return row?.journal_bytes ?? null;
+    return row?.journal_bytes;
   },
 );
 

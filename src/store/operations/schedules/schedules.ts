@@ -1,6 +1,7 @@
 /** Which schedules are there, which are due, and how does one move on together with the messages of its triggers? */
 import type { Saved } from '../../../engine/messages/accepted.ts';
 import type { ProjectId } from '../../../engine/model.ts';
+import type { DueSchedule } from '../../../engine/schedules/store.ts';
 import type { Queries, SqlValue, Transaction } from '../../driver.ts';
 import { leavingOut, projectsMoving } from '../fence.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
@@ -11,6 +12,8 @@ import { longRead, read, write } from '../operation.ts';
 import { insertFacts } from '../operator-events.ts';
 import { fieldsOf } from '../table.ts';
 import {
+  decodeSchedule,
+  decodeScheduleViews,
   PLAN_COLUMNS,
   SCHEDULE_COLUMNS,
   type ScheduleRow,
@@ -131,6 +134,7 @@ export const findSchedule = read(
     );
     return { rows, lastMessages };
   },
+  (rows) => decodeScheduleViews(rows)[0],
 );
 
 /** Ordered by creation; bodies only up to the limit of a list. */
@@ -149,6 +153,7 @@ export const listSchedules = longRead(
     );
     return { rows: plain.map((row) => ({ ...row, body: bodies.get(row.key) ?? null })), lastMessages };
   },
+  decodeScheduleViews,
 );
 
 /**
@@ -163,7 +168,7 @@ from schedules s lookup contents c on (c.key >= s.last_message_key and c.key < s
 
 export interface DueRows {
   due: (ScheduleRow & { busy: number })[];
-  nextAtMs: number | null;
+  nextAtMs: number | undefined;
 }
 
 export const dueSchedules = read(
@@ -185,8 +190,12 @@ export const dueSchedules = read(
      where s.key in (??) order by s.next_at_ms, s.key`,
       [someOf(candidates, bytesMax)],
     );
-    return { due, nextAtMs: null };
+    return { due, nextAtMs: undefined };
   },
+  ({ due, nextAtMs }) => ({
+    due: due.map((row): DueSchedule => ({ schedule: decodeSchedule(row), isBusy: row.busy === 1 })),
+    nextAtMs,
+  }),
 );
 
 /**
@@ -220,13 +229,13 @@ function someOf(candidates: readonly { key: number; bytes: number }[], bytesMax:
 }
 
 /** When the next schedule is due. */
-async function nextTime(queries: Queries): Promise<number | null> {
+async function nextTime(queries: Queries): Promise<number | undefined> {
   const { and, params } = leavingOut(await projectsMoving(queries));
   const [row] = await queries.query<{ next_at_ms: number }>(
     `select next_at_ms from schedules where paused = 0${and} order by next_at_ms, key limit 1`,
     params,
   );
-  return row?.next_at_ms ?? null;
+  return row?.next_at_ms;
 }
 
 /** The first rows that have no more than `bytesMax` bytes together. */

@@ -1,11 +1,12 @@
 /** Which runs wait for which event, which waits have reached their deadline, and what ends a wait? */
 import type { Saved } from '../../../engine/messages/accepted.ts';
+import type { Waiter } from '../../../engine/runs/stores.ts';
 import type { Queries } from '../../driver.ts';
 import { leavingOut, projectsMoving } from '../fence.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { insertMessages } from '../messages/accept.ts';
 import { projectOf, weightOf } from '../messages/new-messages.ts';
-import { CONTENT_FIELDS, type ContentRow, type StoredNewMessage } from '../messages/rows.ts';
+import { CONTENT_FIELDS, type ContentRow, decodeMessage, type StoredNewMessage } from '../messages/rows.ts';
 import { longRead, read, write } from '../operation.ts';
 
 /** Bytes of the contents with which the waiters of one page were registered. */
@@ -14,6 +15,10 @@ const PAGE_BYTES_MAX = 4 * 1024 * 1024;
 export interface WaiterRow extends ContentRow {
   event_id: string;
   deadline_ms: number;
+}
+
+export function decodeWaiter(row: WaiterRow): Waiter {
+  return { eventId: row.event_id, deadlineMs: row.deadline_ms, record: decodeMessage(row) };
 }
 
 /** A waiter and the size of its content. */
@@ -51,8 +56,8 @@ export const listWaiters = longRead(async (queries: Queries, args: ListWaitersAr
 
 export interface DueWaiterRows {
   due: WaiterRow[];
-  /** Set only when no waiter is due; null: there is no waiter. */
-  nextAtMs: number | null;
+  /** Set only when no waiter is due, and there is one. */
+  nextAtMs: number | undefined;
 }
 
 /** Earliest first. */
@@ -65,20 +70,21 @@ export const dueWaiters = read(
     );
     if (candidates.length > 0) {
       const rows = await readWaiters(queries, candidates);
-      return { due: rows.sort((a, b) => a.deadline_ms - b.deadline_ms || a.key - b.key), nextAtMs: null };
+      return { due: rows.sort((a, b) => a.deadline_ms - b.deadline_ms || a.key - b.key), nextAtMs: undefined };
     }
     return { due: [], nextAtMs: await nextDeadline(queries) };
   },
+  ({ due, nextAtMs }) => ({ due: due.map(decodeWaiter), nextAtMs }),
 );
 
 /** The earliest of all waiters. */
-async function nextDeadline(queries: Queries): Promise<number | null> {
+async function nextDeadline(queries: Queries): Promise<number | undefined> {
   const { where, params } = leavingOut(await projectsMoving(queries));
   const [next] = await queries.query<{ deadline_ms: number }>(
     `select deadline_ms from waiters${where} order by deadline_ms, key limit 1`,
     params,
   );
-  return next?.deadline_ms ?? null;
+  return next?.deadline_ms;
 }
 
 /** The first candidates that fit into a page together, by key. */
