@@ -8,6 +8,8 @@ export type Destination = { kind: 'url'; url: string } | { kind: 'group'; name: 
 
 /** 16 KiB: common clients and servers accept at most 8 KiB. */
 const URL_LENGTH_MAX = 16_384;
+/** No name in DNS is longer. Lines of origins are in an index whose rows PostgreSQL limits to some 2,700 bytes. */
+const HOST_LENGTH_MAX = 253;
 
 const SCHEME = /^https?:\/\//i;
 const SCHEME_WITH_ONE_SLASH = /^(https?:)\/(?!\/)/i;
@@ -81,5 +83,6 @@ export const parseUrl: (url: string) => URL | string = memo((url) => {
   const parsed = URL.parse(url);
   if (parsed === null) return 'endpoint has an invalid host or port';
   if (parsed.port === '0') return 'endpoint has an invalid host or port';
+  if (parsed.hostname.length > HOST_LENGTH_MAX) return `endpoint has a host of more than ${HOST_LENGTH_MAX} characters`;
   return parsed;
 });

@@ -78,6 +78,7 @@ describe('a URL', () => {
     'http://host/a\0',
     'http://host/a ',
     `http://host/${'a'.repeat(16_384 - 'http://host/'.length + 1)}`,
+    `http://${'h'.repeat(254)}/`,
   ])('is not %j', (url) => {
     const refusal = refusalOf(() => checkUrl(url));
     expect(refusal.code).toBe('invalid_destination');
@@ -86,6 +87,11 @@ describe('a URL', () => {
 
   it('may have 16,384 characters', () => {
     const url = `http://host/${'a'.repeat(16_384 - 'http://host/'.length)}`;
+    expect(checkUrl(url).href).toBe(url);
+  });
+
+  it('may have a host of 253 characters', () => {
+    const url = `http://${'h'.repeat(253)}/`;
     expect(checkUrl(url).href).toBe(url);
   });
 

@@ -196,6 +196,14 @@ export function claimConformance(open: OpenStore): void {
     expect(await world().lines()).toEqual([]);
   });
 
+  it('has a line for the longest origin there is', async () => {
+    const origin = `https://${'h'.repeat(253)}:65535`;
+    const { key } = await world().accept({ url: `${origin}/` });
+    const { waitingLines } = await world().claim({ roomByOrigin: { [origin]: 0 } });
+    expect(waitingLines).toEqual([lineOf(PROJECT, origin)]);
+    expect(keysOf(await world().claim({ due: false, linesToServe: waitingLines }))).toEqual([key]);
+  });
+
   it('gives an origin without a name of its own the default room', async () => {
     for (let index = 0; index < 3; index++) await world().accept({ url: A });
     const answer = await world().claim({ defaultRoom: 2 });
