@@ -21,12 +21,17 @@ export const DEFAULT_LONG_RUN: LongRunOptions = [
 
 const LIMIT_MS = 600_000;
 /** Compiled code first: what has run a few hundred times is still interpreted, at a multiple of its cost. */
-const WARM_UP = { runs: 20, steps: 100 };
+const WARM_UP_RUNS = 20;
+const WARM_UP_STEPS = 100;
 
 /** With the official library, or with ours. */
-export function measureLongRuns(library: 'library' | 'own', runs: LongRunOptions): Promise<Figure[]> {
+export function measureLongRuns(
+  library: 'library' | 'own',
+  runs: LongRunOptions,
+  warmUpRuns = WARM_UP_RUNS,
+): Promise<Figure[]> {
   return withStage(library, async (stage) => {
-    await warmUp(stage);
+    await warmUp(stage, warmUpRuns);
     const figures: Figure[] = [];
     for (const [index, run] of runs.entries())
       figures.push(...(await measureOne(stage, { ...run, number: index + 1 })));
@@ -38,9 +43,9 @@ export function measureLongRuns(library: 'library' | 'own', runs: LongRunOptions
  * Milliseconds from the beginning of a step to the beginning of the next, where the server has nothing else to do and steps
  * take no time.
  */
-export function measureGaps(library: 'library' | 'own', steps = 300): Promise<Figure[]> {
+export function measureGaps(library: 'library' | 'own', steps = 300, warmUpRuns = WARM_UP_RUNS): Promise<Figure[]> {
   return withStage(library, async (stage) => {
-    await warmUp(stage);
+    await warmUp(stage, warmUpRuns);
     await execute(stage, { number: 1, steps, resultLength: 0 }, 'beginnings');
     const text = await resultOf(stage.server, 1);
     const { beginningsMs } = JSON.parse(text ?? '{}') as { beginningsMs: number[] };
@@ -54,9 +59,9 @@ export function measureGaps(library: 'library' | 'own', steps = 300): Promise<Fi
   });
 }
 
-async function warmUp(stage: Stage): Promise<void> {
-  for (let run = 1; run <= WARM_UP.runs; run += 1) {
-    await execute(stage, { number: -run, steps: WARM_UP.steps, resultLength: 10 });
+async function warmUp(stage: Stage, runs: number): Promise<void> {
+  for (let run = 1; run <= runs; run += 1) {
+    await execute(stage, { number: -run, steps: WARM_UP_STEPS, resultLength: 10 });
   }
 }
 

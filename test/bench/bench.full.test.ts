@@ -234,10 +234,14 @@ describe('npm run bench -- workflow', () => {
   });
 
   it('shows how the bytes of a run grow with its steps', { timeout: 60_000 }, async () => {
-    const figures = await measureLongRuns('library', [
-      { steps: 10, resultLength: 10 },
-      { steps: 40, resultLength: 10 },
-    ]);
+    const figures = await measureLongRuns(
+      'library',
+      [
+        { steps: 10, resultLength: 10 },
+        { steps: 40, resultLength: 10 },
+      ],
+      1,
+    );
     const [few, many] = figures.filter(({ name }) => name.endsWith('delivered bodies, a step'));
     // About three and a half; about half of it where the last delivery of the run before counts with the first.
     expect((many?.value ?? 0) / (few?.value ?? 0)).toBeGreaterThan(1.1);
@@ -246,7 +250,7 @@ describe('npm run bench -- workflow', () => {
   });
 
   it('shows how long it takes from one step to the next', { timeout: 60_000 }, async () => {
-    for (const { name, value } of await measureGaps('own', 20)) expectPositive({ [name]: value });
+    for (const { name, value } of await measureGaps('own', 20, 1)) expectPositive({ [name]: value });
   });
 
   it('wakes all that sleep until a time, after a restart', { timeout: 60_000 }, async () => {
