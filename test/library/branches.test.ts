@@ -1,8 +1,8 @@
-/** What becomes of a step that ends while one of another branch is being kept (contract K 6.3)? */
+/** What becomes of the steps of several branches when one of them ends, or the workflow returns (contract K 6.3)? */
 import type { RequestListener } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { Client, type WorkflowContext } from '../../packages/workflow/src/index.ts';
+import { Client, type WorkflowContext, type WorkflowServeOptions } from '../../packages/workflow/src/index.ts';
 import { serve } from '../../packages/workflow/src/node.ts';
 import type { Waypost } from '../../src/testing/types.ts';
 import { startWaypost } from '../../src/testing/waypost.ts';
@@ -19,10 +19,12 @@ let told: string[];
 let waiting: (() => void)[];
 /** Called before a checkpoint is passed on to the server. */
 let onCheckpoint: (names: string[]) => Promise<void>;
+/** Called before the server's answer to it is passed on. */
+let onKept: (names: string[]) => Promise<void>;
 
 beforeEach(async () => {
   endpoints = new Endpoints();
-  [told, waiting, onCheckpoint] = [[], [], async () => {}];
+  [told, waiting, onCheckpoint, onKept] = [[], [], async () => {}, async () => {}];
   waypost = await startWaypost();
   client = new Client({ baseUrl: waypost.url, token: waypost.token });
 });
@@ -49,23 +51,32 @@ function hearsOf(...what: string[]): Promise<void> {
 const passOn: RequestListener = async (request, response) => {
   const { method = '', url, headers } = request;
   const body = await text(request);
-  const { append = [] } = JSON.parse(body || '{}') as { append?: { step?: Step }[] };
-  const names = append.flatMap(({ step }) =>
-    step ? `${step.stepName} is ${step.stepId === 0 ? 'planned' : 'kept'}` : [],
-  );
+  const { append = [], failed = [] } = JSON.parse(body || '{}') as { append?: { step?: Step }[]; failed?: unknown[] };
+  const names = [
+    ...append.map(({ step }) =>
+      step ? `${step.stepName} is ${step.stepId === 0 ? 'planned' : 'kept'}` : 'something is asked for',
+    ),
+    ...failed.map(() => 'a failure is told'),
+  ];
   await onCheckpoint(names);
   const init = { method, headers: { authorization: headers.authorization ?? '' }, ...(body !== '' && { body }) };
   const answer = await fetch(`${waypost.url}${url}`, init);
   names.forEach(tell);
+  await onKept(names);
   response.writeHead(answer.status).end(await answer.text());
 };
 
 /** Answers how the run ended, and in how many calls. */
-async function run(program: Program, retries = 0): Promise<[state: unknown, result: unknown, calls: number]> {
+async function run(
+  program: Program,
+  retries = 0,
+  options: WorkflowServeOptions = {},
+): Promise<[state: unknown, result: unknown, calls: number]> {
   let calls = 0;
-  const handle = serve(program, { env: { QSTASH_URL: await endpoints.listen(passOn) } });
+  const handle = serve(program, { env: { QSTASH_URL: await endpoints.listen(passOn) }, ...options });
   const url = await endpoints.listen((request, response) => {
     calls += 1;
+    response.on('finish', () => tell(response.statusCode === 200 ? 'the call is answered' : 'a failure is told'));
     void handle(request, response);
   });
   const { workflowRunId } = await client.trigger({ url: `${url}/workflow`, retries, retryDelay: '1000' });
@@ -87,6 +98,11 @@ function step(context: WorkflowContext, name: string, until: string[] = []): Pro
 /** So that whatever comes after it begins in a turn of its own. */
 async function someTurns(): Promise<void> {
   for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
+}
+
+/** So that whatever may happen at once has happened. */
+async function aMoment(): Promise<void> {
+  for (let turn = 0; turn < 10; turn += 1) await new Promise(setImmediate);
 }
 
 it('a step that ends while another one is being kept is kept after it', async () => {
@@ -131,4 +147,47 @@ it('a call for one step of a group executes no step of another branch', async ()
     return Promise.all([step(context, 'one'), fails, alone()]);
   }, 1);
   expect([state, result]).toEqual(['RUN_SUCCESS', '["one!","at last","alone!"]']);
+});
+
+it.each([
+  ['the result of a step', 'second is kept', (context: WorkflowContext) => step(context, 'second')],
+  [
+    'the plan of a group',
+    'second is planned',
+    (context: WorkflowContext) => Promise.all([step(context, 'second'), step(context, 'third')]),
+  ],
+])('a workflow that returns while %s is being kept ends its run', async (_, what, begun) => {
+  onKept = async (names) => {
+    if (!names.includes(what)) return;
+    await hearsOf('it returns');
+    await aMoment();
+  };
+  const branch = async (context: WorkflowContext) => {
+    await step(context, 'first');
+    await someTurns();
+    await begun(context);
+    return new Promise(() => {});
+  };
+  const enough = async () => {
+    await hearsOf(what);
+    tell('it returns');
+    return 'enough';
+  };
+  const slow = (context: WorkflowContext) => someTurns().then(() => step(context, 'slow', ['the call is answered']));
+  const ended = await run((context) => Promise.race([branch(context), slow(context), enough()]));
+  expect(ended).toEqual(['RUN_SUCCESS', '"enough"', 1]);
+});
+
+it('a step that ends after its workflow has returned is not kept', async () => {
+  const slow = async (context: WorkflowContext) => {
+    await someTurns();
+    await step(context, 'slow', ['the call is answered']);
+    return step(context, 'slower');
+  };
+  const quick = (context: WorkflowContext) => step(context, 'quick', ['slow begins']);
+  const ended = await run((context) => Promise.race([slow(context), quick(context)]));
+  expect(ended).toEqual(['RUN_SUCCESS', '"quick!"', 1]);
+  await hearsOf('slow ends');
+  await aMoment();
+  expect(told.slice(-2)).toEqual(['the call is answered', 'slow ends']);
 });

@@ -95,6 +95,10 @@ export class Call {
   /** Of the message that it delivers. */
   readonly #delivered: Token;
   #held: Token[];
+  /** What is told to the server and not answered yet. */
+  readonly #underWay = new Set<Promise<Kept>>();
+  /** Nothing is told any more, but by the answer. */
+  #isClosed = false;
 
   constructor(server: Server, token: Token, limits: CallLimits) {
     const { budgetMs = Number.POSITIVE_INFINITY, lingerMs, lastStepBytesMax } = limits;
@@ -147,9 +151,22 @@ export class Call {
    */
   async fail({ status, headers, body }: Reply): Promise<Handover | undefined> {
     const { lingerMs } = this.#linger;
-    if (lingerMs === undefined || this.#held.length === 0) return undefined;
+    if (lingerMs === undefined || this.#held.length === 0 || this.#isClosed) return undefined;
     const failed = this.#held.map((token) => ({ token, status, headers, body }));
     return (await this.#tell({ failed, lingerMs })).next;
+  }
+
+  /**
+   * Tells the server nothing more. Answers the token of a message that the call holds then, if it holds any. Throws if that is
+   * not known, since something was told without an answer.
+   */
+  async close(): Promise<Token | undefined> {
+    this.#isClosed = true;
+    const outcomes = await Promise.allSettled(this.#underWay);
+    for (const outcome of outcomes) {
+      if (outcome.status === 'rejected' && !isRefused(outcome.reason)) throw outcome.reason;
+    }
+    return this.#held[0];
   }
 
   get #linger(): { lingerMs?: number } {
@@ -159,6 +176,17 @@ export class Call {
   }
 
   async #tell(told: Told): Promise<Kept> {
+    if (this.#isClosed) return new Promise(() => {});
+    const telling = this.#send(told);
+    this.#underWay.add(telling);
+    try {
+      return await telling;
+    } finally {
+      this.#underWay.delete(telling);
+    }
+  }
+
+  async #send(told: Told): Promise<Kept> {
     const named = [...(told.done ?? []), ...(told.failed ?? []).map(({ token }) => token)];
     const { status, text } = await this.#server.send({
       method: 'POST',

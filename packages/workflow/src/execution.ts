@@ -76,6 +76,8 @@ export class Execution {
   #isSpent = false;
   /** Whatever the workflow begins now is left to the next who runs it. */
   #isLeaving = false;
+  /** The workflow has returned. */
+  #isClosed = false;
 
   constructor(journal: Journal, call: Call, token: Token, watcher: Watcher) {
     this.#journal = journal;
@@ -102,18 +104,27 @@ export class Execution {
     return this.#failed?.error === error ? this.#failed?.stepName : undefined;
   }
 
-  /** What the run ends with, now that the workflow has returned. `undefined`: another call ends it. */
+  /**
+   * What the run ends with, now that the workflow has returned. `undefined`: another call ends it. What other branches still do
+   * comes to nothing (contract K 6.11).
+   */
   async end(): Promise<End | undefined> {
+    this.#isClosed = true;
+    const lastStep = this.#lastStep();
+    if (!lastStep) await this.saved();
+    const token = await this.#call.close();
+    return token === undefined ? undefined : { token, ...(lastStep && { lastStep }) };
+  }
+
+  /** The result that may come with the end of the run. */
+  #lastStep(): End['lastStep'] {
     const unsaved = this.#unsaved;
-    if (unsaved && !unsaved.saving) {
-      const text = JSON.stringify(unsaved.result);
-      const bytes = new TextEncoder().encode(text).length;
-      if (bytes <= this.#call.lastStepBytesMax) {
-        clearTimeout(unsaved.timer);
-        return { token: this.#call.token, lastStep: { text, bytes } };
-      }
-    }
-    return (await this.saved()) ? { token: this.#call.token } : undefined;
+    if (!unsaved || unsaved.saving !== undefined) return undefined;
+    const text = JSON.stringify(unsaved.result);
+    const bytes = new TextEncoder().encode(text).length;
+    if (bytes > this.#call.lastStepBytesMax) return undefined;
+    clearTimeout(unsaved.timer);
+    return { text, bytes };
   }
 
   /** Resolves when all results that the workflow has are saved; to false if the call does not go on. */
@@ -131,7 +142,7 @@ export class Execution {
       throw new WorkflowError(`A step cannot run inside another one: '${step.name}' inside '${this.#inside}'.`);
     if (this.#failed)
       throw new WorkflowError(`The workflow went on after '${this.#failed.stepName}' had failed. Let its error out.`);
-    if (this.#isLeaving) return never();
+    if (this.#isClosed || this.#isLeaving) return never();
     this.#count += 1;
     this.#open ??= { firstId: this.#count, steps: [] };
     const group = this.#open;
@@ -153,6 +164,7 @@ export class Execution {
       if (!(await this.saved())) return await this.#end();
       const change = changeOf(this.#journal, steps, firstId);
       if (change) return await this.#stop(change);
+      if (this.#isClosed) return await never();
       const [step] = steps;
       if (step && steps.length === 1) return [await this.#single(step, firstId)];
       return await this.#group(steps, firstId);
