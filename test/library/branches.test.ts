@@ -1,7 +1,7 @@
-/** What becomes of the steps of several branches when one of them ends, or the workflow returns (contract K 6.3)? */
+/** What becomes of the steps of several branches when one of them ends, one throws, or the workflow returns (contract K 6.3)? */
 import type { RequestListener } from 'node:http';
 import { text } from 'node:stream/consumers';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Client, type WorkflowContext, type WorkflowServeOptions } from '../../packages/workflow/src/index.ts';
 import { serve } from '../../packages/workflow/src/node.ts';
 import type { Waypost } from '../../src/testing/types.ts';
@@ -147,6 +147,100 @@ it('a call for one step of a group executes no step of another branch', async ()
     return Promise.all([step(context, 'one'), fails, alone()]);
   }, 1);
   expect([state, result]).toEqual(['RUN_SUCCESS', '["one!","at last","alone!"]']);
+});
+
+/** Tells of its end once another step has failed, and whatever may come of that at once. */
+async function long(context: WorkflowContext): Promise<string> {
+  await someTurns();
+  return context.run('long', async () => {
+    tell('long begins');
+    await hearsOf('it fails');
+    await aMoment();
+    tell('long ends');
+    return 'long!';
+  });
+}
+
+/** Fails for the first time, while the other one is under way. */
+async function fails(): Promise<string> {
+  await hearsOf('long begins');
+  if (told.includes('it fails')) return 'at last';
+  tell('it fails');
+  throw new Error('once');
+}
+
+describe.each([
+  ['stays', {}],
+  ['does not stay', { lingerMs: 0 }],
+])('in a call that %s', (_, options) => {
+  it('a step that throws is told of once the step of another branch is kept', async () => {
+    const failing = async (context: WorkflowContext) => {
+      await step(context, 'before');
+      await someTurns();
+      return context.run('fails', fails);
+    };
+    const [state, result] = await run((context) => Promise.all([long(context), failing(context)]), 1, options);
+    expect([state, result]).toEqual(['RUN_SUCCESS', '["long!","at last"]']);
+    expect(told.slice(told.indexOf('it fails'))).toEqual([
+      'it fails',
+      'long ends',
+      'long is kept',
+      'a failure is told',
+      'the call is answered',
+    ]);
+  });
+});
+
+it('a workflow that throws begins no step in another branch before that is told', async () => {
+  const two = async (context: WorkflowContext) => [await long(context), await step(context, 'after')];
+  const [state, result] = await run((context) => Promise.all([two(context), fails()]), 1);
+  expect([state, result]).toEqual(['RUN_SUCCESS', '[["long!","after!"],"at last"]']);
+  expect(told).toEqual([
+    ...['long begins', 'it fails', 'long ends', 'long is kept', 'a failure is told'],
+    ...['after begins', 'after ends', 'the call is answered'],
+  ]);
+});
+
+it('a step is kept that ends while what another branch asks for is being refused', async () => {
+  onKept = async (names) => {
+    if (!names.includes('something is asked for')) return;
+    tell('it fails');
+    await hearsOf('long ends');
+    await aMoment();
+  };
+  const asking = async (context: WorkflowContext) => {
+    await hearsOf('long begins');
+    return context.call('ask', { url: 'ftp://no.example' });
+  };
+  const [state] = await run((context) => Promise.all([long(context), asking(context)]));
+  expect(state).toBe('RUN_FAILED');
+  expect(told.slice(told.indexOf('long ends')).slice(0, 3)).toEqual(['long ends', 'long is kept', 'a failure is told']);
+});
+
+it('a step that throws while the call stays for another branch is executed again with what that brings', async () => {
+  onCheckpoint = async (names) => {
+    if (names.includes('nap is kept')) tell('long begins');
+  };
+  const napping = async (context: WorkflowContext) => {
+    await someTurns();
+    await context.sleep('nap', 1);
+    return step(context, 'after');
+  };
+  const ended = await run((context) => Promise.all([context.run('fails', fails), napping(context)]), 1);
+  expect(ended).toEqual(['RUN_SUCCESS', '["at last","after!"]', 1]);
+});
+
+it('a run is cancelled while a step of another branch is under way', async () => {
+  const slow = async (context: WorkflowContext) => {
+    await someTurns();
+    return step(context, 'slow', ['the call is answered']);
+  };
+  const cancelling = async (context: WorkflowContext) => {
+    await step(context, 'before', ['slow begins']);
+    await context.cancel();
+  };
+  const [state] = await run((context) => Promise.all([slow(context), cancelling(context)]));
+  expect(state).toBe('RUN_CANCELED');
 });
 
 it.each([

@@ -156,6 +156,11 @@ export class Call {
     return (await this.#tell({ failed, lingerMs })).next;
   }
 
+  /** Resolves once the server has answered all that it was told: then it is known what the call holds. */
+  async answered(): Promise<void> {
+    await Promise.allSettled(this.#underWay);
+  }
+
   /**
    * Tells the server nothing more. Answers the token of a message that the call holds then, if it holds any. Throws if that is
    * not known, since something was told without an answer.

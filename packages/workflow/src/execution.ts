@@ -37,7 +37,8 @@ interface Suspended {
 interface Group {
   firstId: number;
   steps: LazyStep[];
-  values?: Promise<unknown[]>;
+  /** `undefined`: another call brings them. */
+  values: Promise<unknown[] | undefined>;
 }
 
 /** A result that the workflow has, and the server not yet. */
@@ -65,8 +66,8 @@ export class Execution {
   #inside: string | undefined;
   /** The step that threw, and what. */
   #failed: { stepName: string; error: unknown } | undefined;
-  /** Groups that the workflow waits for. */
-  #underWay = 0;
+  /** The values that the workflow waits for. */
+  readonly #underWay = new Set<Group['values']>();
   #unsaved: Unsaved | undefined;
   /** What the call holds and has no more to do for, once something follows. */
   #held: Token[];
@@ -75,9 +76,9 @@ export class Execution {
   /** A result was saved with which the call does not go on. */
   #isSpent = false;
   /** Whatever the workflow begins now is left to the next who runs it. */
-  #isLeaving = false;
-  /** The workflow has returned. */
   #isClosed = false;
+  /** That nothing more is done here is being told to the server. Settles only if that fails: then the workflow goes on. */
+  #leaving: Promise<never> | undefined;
 
   constructor(journal: Journal, call: Call, token: Token, watcher: Watcher) {
     this.#journal = journal;
@@ -110,6 +111,7 @@ export class Execution {
    */
   async end(): Promise<End | undefined> {
     this.#isClosed = true;
+    this.#suspend({});
     const lastStep = this.#lastStep();
     if (!lastStep) await this.saved();
     const token = await this.#call.close();
@@ -127,6 +129,19 @@ export class Execution {
     return { text, bytes };
   }
 
+  /**
+   * Resolves when no step is under way any more and all results are saved, so that the failure of the workflow may be told
+   * (contract K 6.3). No other step begins. Answers what the call goes on with instead, if a branch has left it for that.
+   */
+  async settled(): Promise<Handover | undefined> {
+    this.#isClosed = true;
+    const settled = Promise.allSettled(this.#underWay).then((): Suspended => ({}));
+    const { next } = await Promise.race([settled, this.suspended]);
+    await this.saved();
+    await this.#call.answered();
+    return next;
+  }
+
   /** Resolves when all results that the workflow has are saved; to false if the call does not go on. */
   async saved(): Promise<boolean> {
     const unsaved = this.#unsaved;
@@ -142,48 +157,58 @@ export class Execution {
       throw new WorkflowError(`A step cannot run inside another one: '${step.name}' inside '${this.#inside}'.`);
     if (this.#failed)
       throw new WorkflowError(`The workflow went on after '${this.#failed.stepName}' had failed. Let its error out.`);
-    if (this.#isClosed || this.#isLeaving) return never();
+    if (this.#isClosed || this.#leaving !== undefined) return never();
     this.#count += 1;
-    this.#open ??= { firstId: this.#count, steps: [] };
-    const group = this.#open;
-    const index = group.steps.push(step) - 1;
+    this.#open ??= this.#openGroup(this.#count);
+    const { steps, values } = this.#open;
+    const index = steps.push(step) - 1;
+    const all = await values;
+    return all ? (all[index] as T) : never();
+  }
+
+  #openGroup(firstId: number): Group {
+    const steps: LazyStep[] = [];
+    const values = this.#valuesOf(firstId, steps);
+    this.#underWay.add(values);
+    const forget = () => this.#underWay.delete(values);
+    values.then(forget, forget);
+    return { firstId, steps, values };
+  }
+
+  async #valuesOf(firstId: number, steps: LazyStep[]): Promise<unknown[] | undefined> {
     // All that is begun in this turn is in the group by then, in a call that goes on as in one that reads the journal.
     await Promise.resolve();
     await Promise.resolve();
-    if (!group.values) {
-      this.#open = undefined;
-      group.values = this.#valuesOf(group);
-    }
-    const values = await group.values;
-    return values[index] as T;
-  }
-
-  async #valuesOf({ firstId, steps }: Group): Promise<unknown[]> {
-    this.#underWay += 1;
+    this.#open = undefined;
     try {
       if (!(await this.saved())) return await this.#end();
       const change = changeOf(this.#journal, steps, firstId);
       if (change) return await this.#stop(change);
-      if (this.#isClosed) return await never();
+      if (this.#isClosed || this.#isForAnother(firstId, steps)) return undefined;
       const [step] = steps;
       if (step && steps.length === 1) return [await this.#single(step, firstId)];
       return await this.#group(steps, firstId);
     } catch (error) {
       if (error instanceof CallOver) return this.#stop(error);
       throw error;
-    } finally {
-      this.#underWay -= 1;
     }
+  }
+
+  /** Whether the call is for one step alone, of another group. */
+  #isForAnother(firstId: number, steps: LazyStep[]): boolean {
+    const { results, last } = this.#journal;
+    if (!last?.targetStep) return false;
+    const ids = steps.map((_, index) => firstId + index);
+    return !ids.includes(last.targetStep) && !ids.every((id) => results.has(id));
   }
 
   async #single(step: LazyStep, id: number): Promise<unknown> {
     const known = this.#journal.results.get(id);
     if (known) return this.#read(step, known);
-    if (this.#journal.last?.targetStep) return never(); // the call is for a step of a group alone
     if (!step.execute) return this.#leave(this.#held, [requestOf(step, resultOf(step, id, 1))], this.#isSoon([step]));
     const result = await this.#execute(step, id, 1);
     const { lastStepBytesMax, isLate } = this.#call;
-    if (lastStepBytesMax > 0 && this.#underWay === 1 && !isLate) this.#saveSoon(result);
+    if (lastStepBytesMax > 0 && this.#underWay.size === 1 && !isLate) this.#saveSoon(result);
     else if (!(await this.#save(result))) return this.#end();
     return this.#finished(step, result);
   }
@@ -222,7 +247,6 @@ export class Execution {
       return Promise.all(steps.map((step, index) => this.#read(step, results.get(firstId + index))));
     }
     const step = last?.targetStep === undefined ? undefined : steps[last.targetStep - firstId];
-    if (last?.targetStep && !step) return never(); // as in #single
     if (!ids.some((id) => plans.has(id) || results.has(id))) return this.#begin(steps, firstId);
     // The delivery of a result of an unfinished group: the one that finishes it goes on.
     if (!step || !last?.targetStep) {
@@ -309,16 +333,19 @@ export class Execution {
 
   /** Nothing is under way any more. `isSoon`: the call stays for what comes next. */
   async #leave(done: Token[], append: Append[], isSoon: boolean): Promise<never> {
-    this.#isLeaving = true;
+    this.#leaving = this.#tellThatItLeaves(done, append, isSoon);
     try {
-      if (isSoon && done.length > 0) return this.#end(await this.#call.stay(done, append));
-      if (append.length > 0) await this.#call.checkpoint(done, append);
-      else await this.#call.finish(done);
-      return this.#end();
-    } catch (error) {
-      this.#isLeaving = false;
-      throw error;
+      return await this.#leaving;
+    } finally {
+      this.#leaving = undefined;
     }
+  }
+
+  async #tellThatItLeaves(done: Token[], append: Append[], isSoon: boolean): Promise<never> {
+    if (isSoon && done.length > 0) return this.#end(await this.#call.stay(done, append));
+    if (append.length > 0) await this.#call.checkpoint(done, append);
+    else await this.#call.finish(done);
+    return this.#end();
   }
 
   async #execute(step: LazyStep, id: number, concurrent: number): Promise<Step> {
@@ -328,7 +355,8 @@ export class Execution {
       const running = step.execute?.();
       this.#inside = undefined;
       const out = await running;
-      return this.#isLeaving ? await never() : resultOf(step, id, concurrent, out);
+      await this.#leaving?.catch(() => {});
+      return resultOf(step, id, concurrent, out);
     } catch (error) {
       this.#inside = undefined;
       this.#failed ??= { stepName: step.name, error };

@@ -112,12 +112,23 @@ class CallUnderWay<TInitialPayload, TResult> {
       if (!end) return this.#answered('success');
       return { reply: answer(facts.workflowRunId, 'ended', { ...end, result }) };
     } catch (error) {
-      const cause = await execution.saved().then(
-        () => error,
-        (notSaved: unknown) => notSaved,
-      );
-      return this.#failed(cause, execution.stepOf(cause));
+      return this.#thrown(error, execution);
     }
+  }
+
+  async #thrown(error: unknown, execution: Execution): Promise<Turn> {
+    let cause = error;
+    try {
+      // No step is waited for whose result nobody needs.
+      if (error instanceof CallOver || error instanceof WorkflowCancelAbort) await execution.saved();
+      else {
+        const next = await execution.settled();
+        if (next) return { ...this.#answered('success'), next };
+      }
+    } catch (notSaved) {
+      cause = notSaved;
+    }
+    return this.#failed(cause, execution.stepOf(cause));
   }
 
   async #failed(error: unknown, stepName: string | undefined): Promise<Turn> {
