@@ -1,7 +1,7 @@
 /** Begins runs and looks after them, from anywhere: the client of `@upstash/workflow`. */
 
 import { DLQ } from './dlq.ts';
-import { type CancelFilter, cancelQueryOf, type LogsFilter, pathOf, type RunSelection } from './filters.ts';
+import { cancelQueryOf, filled, type LogsFilter, pathOf, type RunSelection } from './filters.ts';
 import { startHeaders } from './headers.ts';
 import { runIdOf } from './ids.ts';
 import type { WorkflowRunLogs } from './logs.ts';
@@ -130,10 +130,9 @@ function selectionOf(
 ): RunSelection | undefined {
   if (typeof request === 'string') return { workflowRunIds: [request] };
   if (Array.isArray(request)) return request.length === 0 ? undefined : { workflowRunIds: request };
-  if ('ids' in request && request.ids) return { workflowRunIds: [request.ids].flat() };
-  if ('urlStartingWith' in request && request.urlStartingWith) {
-    const filter: CancelFilter = { workflowUrlStartingWith: request.urlStartingWith };
-    return { filter };
-  }
+  const { ids, urlStartingWith } = request as { ids?: string | string[]; urlStartingWith?: string };
+  if (ids !== undefined) return { workflowRunIds: [filled('ids', ids)].flat() };
+  if (urlStartingWith !== undefined)
+    return { filter: { workflowUrlStartingWith: filled('urlStartingWith', urlStartingWith) } };
   return request as RunSelection;
 }

@@ -46,25 +46,23 @@ export type RunSelection =
 /** As the hosted service's clients ask for. */
 const COUNT = 100;
 
-/** Throws `WorkflowError` for a list without ids: it could be taken for all. */
+/** Throws `WorkflowError` for a selection that came out empty: the server takes a query without a condition for all runs. */
 export function queryOf(selection: DlqSelection | RunSelection): Query {
-  if ('dlqIds' in selection) return { dlqIds: filled('dlqIds', selection.dlqIds) };
-  if ('workflowRunIds' in selection) return { workflowRunIds: filled('workflowRunIds', selection.workflowRunIds) };
-  const { count = COUNT } = selection;
-  const cursor = 'cursor' in selection ? selection.cursor : undefined;
-  return 'all' in selection ? { count, cursor } : { ...selection.filter, count, cursor };
+  const { dlqIds, workflowRunIds, filter, all, count = COUNT, cursor }: Query = { ...selection };
+  if (dlqIds !== undefined) return { dlqIds: filled('dlqIds', dlqIds) };
+  if (workflowRunIds !== undefined) return { workflowRunIds: filled('workflowRunIds', workflowRunIds) };
+  if (filter) return { ...conditionsOf(filter), count, cursor };
+  if (all) return { count, cursor };
+  throw new WorkflowError(`The request has neither ids nor a filter; ${FOR_ALL}`);
 }
 
-/** A URL is meant exactly, and one that others begin with as a beginning. */
+/** A URL is meant exactly, and one that others begin with as a beginning. Throws as `queryOf` does. */
 export function cancelQueryOf(selection: RunSelection): Query {
-  if (!('filter' in selection)) return queryOf(selection);
-  const { workflowUrlStartingWith, workflowUrl, ...rest } = selection.filter;
+  const { workflowUrlStartingWith, workflowUrl, ...rest } = queryOf(selection);
   if (workflowUrlStartingWith && workflowUrl)
     throw new WorkflowError('workflowUrl and workflowUrlStartingWith exclude each other');
-  const url = workflowUrlStartingWith
-    ? { workflowUrl: workflowUrlStartingWith }
-    : workflowUrl && { workflowUrl, workflowUrlExactMatch: true };
-  return { ...rest, ...url, count: selection.count ?? COUNT };
+  if (workflowUrlStartingWith) return { ...rest, workflowUrl: workflowUrlStartingWith };
+  return workflowUrl ? { ...rest, workflowUrl, workflowUrlExactMatch: true } : rest;
 }
 
 /** A path with its query: lists as repeated parameters, dates in milliseconds. */
@@ -77,8 +75,19 @@ export function pathOf(path: string, query: Query): string {
   return parameters.size === 0 ? path : `${path}?${parameters}`;
 }
 
-function filled<T>(name: string, ids: T): T {
-  if (Array.isArray(ids) && ids.length === 0)
-    throw new WorkflowError(`${name} has no ids; for all runs use { all: true }`);
-  return ids;
+const FOR_ALL = 'for all runs use { all: true }';
+
+/** Members without a value are none. */
+function conditionsOf(filter: object): object {
+  const conditions = Object.entries(filter).filter(([, value]) => value !== undefined && value !== null);
+  if (conditions.length === 0) throw new WorkflowError(`filter has no member with a value; ${FOR_ALL}`);
+  for (const [name, value] of conditions) filled(`filter.${name}`, value);
+  return Object.fromEntries(conditions);
+}
+
+/** Throws `WorkflowError` where there is no value, or an empty one. */
+export function filled<T>(name: string, values: T): T {
+  const all: unknown[] = [values].flat();
+  if (all.length > 0 && all.every((value) => value !== undefined && value !== null && value !== '')) return values;
+  throw new WorkflowError(`${name} ${all.length === 0 ? 'has no values' : 'has an empty value'}; ${FOR_ALL}`);
 }
