@@ -3,8 +3,8 @@ import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { connect } from 'node:net';
 import express from 'express';
-import Fastify from 'fastify';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import Fastify, { type FastifyInstance } from 'fastify';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import * as ofFastify from '../../packages/workflow/src/fastify.ts';
 import { Client, type WorkflowContext } from '../../packages/workflow/src/index.ts';
 import * as ofNode from '../../packages/workflow/src/node.ts';
@@ -52,15 +52,26 @@ const FRAMEWORKS: Record<string, (options: { env: Record<string, string> }) => R
   },
   Fastify: (options) => {
     const app = Fastify();
+    const one = ofFastify.serve(greet, options);
+    const many = ofFastify.serveMany(several(ofFastify, options));
+    app.register(ofFastify.routes({ '/one': one, '/many/*': many }));
+    return listenerOf(app);
+  },
+  'Fastify with its parser': (options) => {
+    const app = Fastify();
     app.post('/one', ofFastify.serve(greet, options));
     app.post('/many/*', ofFastify.serveMany(several(ofFastify, options)));
-    const ready = app.ready();
-    return async (request, response) => {
-      await ready;
-      app.routing(request, response);
-    };
+    return listenerOf(app);
   },
 };
+
+function listenerOf(app: FastifyInstance): RequestListener {
+  const ready = app.ready();
+  return async (request, response) => {
+    await ready;
+    app.routing(request, response);
+  };
+}
 
 let waypost: Waypost;
 let close: () => void = () => {};
@@ -102,6 +113,48 @@ it.each(['node:http', 'Express'])('%s answers other methods with 405, and goes o
   for (const method of ['GET', 'PUT']) {
     expect((await fetch(`http://127.0.0.1:${port}/one`, { method })).status).toBe(405);
   }
+});
+
+describe('routes of Fastify', () => {
+  /** What a run of a workflow behind `routes` came to, that is begun with this body by a plain request. */
+  async function resultOf(program: (context: WorkflowContext) => Promise<unknown>, body: string): Promise<unknown> {
+    const app = Fastify();
+    app.register(ofFastify.routes({ '/one': ofFastify.serve(program, { env: waypost.env() }) }));
+    const port = await listen(listenerOf(app));
+    await fetch(`${waypost.url}/v2/publish/http://127.0.0.1:${port}/one`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${waypost.token}`, 'content-type': 'application/json' },
+      body,
+    });
+    await waypost.runUntilIdle();
+    const { runs } = await new Client({ baseUrl: waypost.url, token: waypost.token }).logs();
+    return runs[0]?.workflowRunResponse;
+  }
+
+  it.each([
+    ['above the limit that Fastify has', 2 * 1024 * 1024],
+    ['that is left to be fetched', 4 * 1024 * 1024],
+  ])('take a journal %s', async (_, length) => {
+    const program = async (context: WorkflowContext) => {
+      const large = await context.run('large', () => 'x'.repeat(length));
+      await context.sleep('a while', '1h');
+      return context.run('end', () => large.length);
+    };
+    expect(await resultOf(program, '1')).toBe(String(length));
+  });
+
+  it('take the bytes that were signed', async () => {
+    const program = (context: WorkflowContext) => context.run('one', () => context.requestPayload);
+    expect(await resultOf(program, '{ "spaces" : 1 }')).toBe('{"spaces":1}');
+  });
+
+  it('leave the other routes of the app as they are', async () => {
+    const app = Fastify();
+    app.register(ofFastify.routes({ '/one': ofFastify.serve(greet, { env: waypost.env() }) }));
+    app.post('/other', async ({ body }) => body);
+    const answer = await app.inject({ method: 'POST', url: '/other', payload: { a: 1 } });
+    expect(answer.json()).toEqual({ a: 1 });
+  });
 });
 
 it('survives a request whose body never ends', async () => {

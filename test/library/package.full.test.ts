@@ -30,7 +30,7 @@ const EXPORTS = {
     ...['createWorkflow', 'createWorkflowPagesRouter', 'serve', 'serveMany', 'serveManyPagesRouter'],
     'servePagesRouter',
   ],
-  './fastify': ['createWorkflow', 'serve', 'serveMany'],
+  './fastify': ['createWorkflow', 'routes', 'serve', 'serveMany'],
   './node': ['createWorkflow', 'serve', 'serveMany'],
   './cloudflare': ['createWorkflow', 'serve', 'serveMany'],
 };

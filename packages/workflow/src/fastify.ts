@@ -1,4 +1,4 @@
-/** Workflows in Fastify: `app.post('/workflow', serve(...))`. */
+/** Workflows in Fastify: `app.register(routes({ '/workflow': serve(...) }))`. */
 import { type Handler, pairsOf } from './http.ts';
 import { createWorkflow, handlerOfMany, type ServeManyOptions, type Workflows } from './many.ts';
 import { handlerOf } from './serve.ts';
@@ -24,6 +24,37 @@ export interface FastifyReply {
 }
 
 export type FastifyHandler = (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>;
+
+/** What is called of the part of an app that a plugin gets. */
+export interface FastifyScope {
+  removeAllContentTypeParsers(): unknown;
+  addContentTypeParser(
+    contentType: string,
+    options: { parseAs: 'string'; bodyLimit: number },
+    parser: (request: unknown, body: string, done: (error: null, body: string) => void) => void,
+  ): unknown;
+  post(path: string, handler: FastifyHandler): unknown;
+}
+
+export type FastifyPlugin = (scope: FastifyScope) => Promise<void>;
+
+/** The largest delivery, with a failure of 32 MiB and a payload of 10 MiB in base64, is below that. */
+const BODY_LIMIT = 64 * 1024 * 1024;
+
+/**
+ * A plugin with handlers by their paths. Their requests are as they came, and those of other routes as ever. A parser of JSON
+ * refuses the empty body of a journal that is left to be fetched, and does not keep the bytes that were signed.
+ */
+export function routes(
+  handlers: Record<string, FastifyHandler>,
+  { bodyLimit = BODY_LIMIT }: { bodyLimit?: number } = {},
+): FastifyPlugin {
+  return async (scope) => {
+    scope.removeAllContentTypeParsers();
+    scope.addContentTypeParser('*', { parseAs: 'string', bodyLimit }, (_, body, done) => done(null, body));
+    for (const [path, handler] of Object.entries(handlers)) scope.post(path, handler);
+  };
+}
 
 /** Serves one workflow, whatever the path. */
 export function serve<TInitialPayload = unknown, TResult = unknown>(
