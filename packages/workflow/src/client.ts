@@ -59,7 +59,7 @@ export class Client {
       method: 'POST',
       path: '/v2/batch',
       headers: { 'content-type': 'application/json' },
-      body: JSON.stringify(all.map(({ options, workflowRunId }) => elementOf(options, workflowRunId))),
+      body: JSON.stringify(all.map(({ options, workflowRunId }) => elementOf(this.#server, options, workflowRunId))),
     });
     const ids = all.map(({ workflowRunId }) => ({ workflowRunId }));
     return Array.isArray(params) ? ids : (ids[0] ?? { workflowRunId: '' });
@@ -105,7 +105,7 @@ export class Client {
 }
 
 /** One element of a batch. */
-function elementOf(options: TriggerOptions, runId: string): object {
+function elementOf(server: Server, options: TriggerOptions, runId: string): object {
   const { url, body, headers, delay, notBefore, redact, failureUrl = url } = options;
   const redacted = [
     redact?.body && 'body',
@@ -114,12 +114,12 @@ function elementOf(options: TriggerOptions, runId: string): object {
   const redactFields = redacted.filter(Boolean).join(',');
   return {
     destination: url,
-    headers: {
+    headers: server.headersWith({
       ...startHeaders({ ...options, runId, userHeaders: new Headers(headers), failureUrl }),
       ...(delay !== undefined && { 'Upstash-Delay': typeof delay === 'number' ? `${delay}s` : delay }),
       ...(notBefore !== undefined && { 'Upstash-Not-Before': String(notBefore) }),
       ...(redactFields !== '' && { 'Upstash-Redact-Fields': redactFields }),
-    },
+    }),
     ...bodyMember(body),
   };
 }

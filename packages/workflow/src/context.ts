@@ -91,7 +91,9 @@ export class CallContext<TInitialPayload = unknown> extends WorkflowContext<TIni
     return this.#add(
       callStep<TResult>(stepName, (step) => ({
         destination,
-        headers: callHeaders({ workflowRunId, url: this.url, invokeCount: this.#invokeCount }, step, rest),
+        headers: this.#server.headersWith(
+          callHeaders({ workflowRunId, url: this.url, invokeCount: this.#invokeCount }, step, rest),
+        ),
         ...bodyMember(settings.body),
       })),
     );
@@ -124,7 +126,7 @@ export class CallContext<TInitialPayload = unknown> extends WorkflowContext<TIni
     return this.#add(
       invokeStep<TResult>(stepName, (step) => ({
         destination: url,
-        headers: {
+        headers: this.#server.headersWith({
           ...startHeaders({
             ...{ retries, retryDelay, flowControl, label },
             runId: runIdOf(workflowRunId),
@@ -135,10 +137,10 @@ export class CallContext<TInitialPayload = unknown> extends WorkflowContext<TIni
             ...(workflow.useJSONContent && { contentType: 'application/json' }),
           }),
           [HEADER.invoke]: 'true',
-        },
+        }),
         body: JSON.stringify({
           ...bodyMember(body),
-          headers: listed(stepHeaders(this.workflowRunId, this.url, this.#invokeCount)),
+          headers: listed(this.#server.headersWith(stepHeaders(this.workflowRunId, this.url, this.#invokeCount))),
           workflowRunId: this.workflowRunId,
           workflowRunCreatedAt: this.workflowRunCreatedAt,
           workflowUrl: this.url,

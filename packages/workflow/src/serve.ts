@@ -129,7 +129,7 @@ async function begin<TInitialPayload, TResult>(
     body: JSON.stringify([
       {
         destination: facts.url,
-        headers: {
+        headers: endpoint.server.headersWith({
           ...startHeaders({
             runId: workflowRunId,
             url: facts.url,
@@ -139,7 +139,7 @@ async function begin<TInitialPayload, TResult>(
             ...(contentType && { contentType }),
           }),
           ...(isUnknown && { [HEADER.triggerBySdk]: 'true' }),
-        },
+        }),
         body,
       },
     ]),

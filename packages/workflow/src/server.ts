@@ -32,6 +32,9 @@ function pausesOf(retry: QStashClientExtraConfig['retry']): readonly number[] {
   return Array.from({ length: retries }, (_, index) => backoff?.(index) ?? PAUSES_MS[index] ?? PAUSE_MAX_MS);
 }
 
+/** Headers that say something to the server. */
+const IS_CONTROL = /^(upstash-|waypost-|content-type$)/;
+
 export class Server {
   readonly baseUrl: string;
   readonly #token: string | undefined;
@@ -53,6 +56,18 @@ export class Server {
   get token(): string {
     if (!this.#token) throw new WorkflowError('no token of the server is given: set QSTASH_TOKEN');
     return this.#token;
+  }
+
+  /**
+   * Of a message: its own headers, and where these say nothing the client's. A name without a prefix is forwarded, as the
+   * official client does.
+   */
+  headersWith(own: Record<string, string>): Record<string, string> {
+    const names = new Set(Object.keys(own).map((name) => name.toLowerCase()));
+    const common = Object.entries(this.#headers)
+      .map(([name, value]) => [IS_CONTROL.test(name) ? name : `upstash-forward-${name}`, value] as const)
+      .filter(([name]) => !names.has(name));
+    return { ...Object.fromEntries(common), ...own };
   }
 
   /** Answers whatever the server answers. Throws `WorkflowError` when it cannot be reached. */

@@ -127,7 +127,7 @@ export interface WorkflowClient {
 
 /** How requests to the server are sent. */
 export interface QStashClientExtraConfig {
-  /** Sent with each request. */
+  /** Sent with each request, and with each message of a run: to its endpoint, and to whoever `context.call` asks. */
   headers?: ConstructorParameters<typeof Headers>[0];
   /** How often a request that may be repeated is sent again, and after how many milliseconds. */
   retry?: false | { retries?: number; backoff?: (retryCount: number) => number };
