@@ -155,7 +155,7 @@ export class CallContext<TInitialPayload = unknown> extends WorkflowContext<TIni
       webhookStep(stepName, () => {
         const id = eventId();
         const { baseUrl, token } = this.#server;
-        const path = `/v2/workflows/hooks/${userOf(token)}/${this.workflowRunId}/${id}`;
+        const path = `/v2/workflows/hooks/${userOf(token)}/${encodeURIComponent(this.workflowRunId)}/${id}`;
         return { webhookUrl: `${baseUrl}${path}`, eventId: id };
       }),
     );

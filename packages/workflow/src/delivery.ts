@@ -61,7 +61,7 @@ export async function fetchEntries<T>(
   token = headers.get(HEADER.checkpoint) ?? '',
 ): Promise<RawStep[] | undefined> {
   try {
-    const path = `/v2/workflows/runs/${workflowRunId}`;
+    const path = `/v2/workflows/runs/${encodeURIComponent(workflowRunId)}`;
     return await server.json<RawStep[]>({ method: 'GET', path, isRepeatable: true, ...(token && { token }) });
   } catch (error) {
     if (error instanceof WorkflowError && error.status === 404) return undefined;

@@ -150,7 +150,7 @@ class CallUnderWay<TInitialPayload, TResult> {
   /** With a token of the call: it needs none of the account. */
   async #cancel(): Promise<void> {
     const { endpoint, facts } = this.#delivery;
-    const path = `/v2/workflows/runs/${facts.workflowRunId}?cancel=true`;
+    const path = `/v2/workflows/runs/${encodeURIComponent(facts.workflowRunId)}?cancel=true`;
     const request = { method: 'DELETE', path, token: this.#call.token, isRepeatable: true };
     const { status, text } = await endpoint.server.send(request);
     // 404: it is over already, perhaps by this very request, whose answer was lost.

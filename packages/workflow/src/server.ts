@@ -101,9 +101,10 @@ export class Server {
   }
 
   notify({ eventId, eventData, workflowRunId }: Notification): Promise<NotifyResponse[]> {
+    const segments = workflowRunId === undefined ? [eventId] : [workflowRunId, eventId];
     return this.json({
       method: 'POST',
-      path: `/v2/notify/${workflowRunId === undefined ? '' : `${workflowRunId}/`}${encodeURIComponent(eventId)}`,
+      path: `/v2/notify/${segments.map(encodeURIComponent).join('/')}`,
       headers: { 'content-type': 'application/json' },
       ...bodyMember(eventData),
     });
