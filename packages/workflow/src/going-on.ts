@@ -14,7 +14,7 @@ import type { Reply } from './http.ts';
 import { readJournal, upTo } from './journal.ts';
 import { messageOf } from './server.ts';
 import type { RawStep } from './types.ts';
-import { HEADER } from './wire.ts';
+import { HEADER, inBothDialects } from './wire.ts';
 
 /** What one message came to. */
 interface Turn {
@@ -62,7 +62,7 @@ class CallUnderWay<TInitialPayload, TResult> {
     // The workflow is asked with the answer itself, as by the official library: it is none of its payloads.
     if (isDelivered && !(await findsStep(this.#workflow, this.#delivery, () => JSON.parse(text))))
       return this.#answered('auth-fail');
-    const values = new Map(Object.entries(headers).map(([name, [value = '']]) => [name.toLowerCase(), value]));
+    const values = inBothDialects(Object.entries(headers).map(([name, [value = '']]) => [name, value]));
     const step = stepOfCallResult((name) => values.get(name.toLowerCase()) ?? '', text);
     const answered = this.#answered('fromCallback');
     if (!step) {

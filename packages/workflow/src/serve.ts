@@ -19,7 +19,7 @@ import { runIdOf } from './ids.ts';
 import { readJournal } from './journal.ts';
 import { loggingMiddleware, Middlewares } from './middleware.ts';
 import { endpointOf, lingerMsOf } from './options.ts';
-import { HEADER, PROTOCOL_VERSION } from './wire.ts';
+import { HEADER, inBothDialects, PROTOCOL_VERSION } from './wire.ts';
 import type { RouteFunction, WorkflowServeOptions } from './workflow.ts';
 
 /** A workflow behind a URL, in frameworks that speak the web's `Request` and `Response`. */
@@ -68,7 +68,8 @@ async function deliver<TInitialPayload, TResult>(
   workflow: Workflow<TInitialPayload, TResult>,
   middlewares: Middlewares,
 ): Promise<Reply> {
-  const { url, headers, env } = incoming;
+  const { url, env } = incoming;
+  const headers = new Headers([...inBothDialects(incoming.headers)]);
   const endpoint = endpointOf(url, env ? { env, ...workflow.options } : workflow.options);
   const body = await incoming.text();
   await endpoint.verify(body, headers.get(HEADER.signature));

@@ -43,3 +43,13 @@ export const SDK = 'v1.3.3-waypost';
 export const FEATURES = 'LazyFetch,InitialBody,WF_DetectTrigger,WF_TriggerOnConfig';
 /** Of a message to somebody else: its failure does not end the run. */
 export const FEATURES_OF_CALL = 'WF_NoDelete,InitialBody';
+
+/**
+ * Headers by their names in lower case. What has the prefix `Waypost-` has the other one too, by which it is read here, unless
+ * there is a header of that name (contract W 1).
+ */
+export function inBothDialects(headers: Iterable<[string, string]>): Map<string, string> {
+  const pairs = Array.from(headers, ([name, value]): [string, string] => [name.toLowerCase(), value]);
+  const twins = pairs.map(([name, value]): [string, string] => [name.replace(/^waypost-/, 'upstash-'), value]);
+  return new Map([...twins, ...pairs]);
+}
