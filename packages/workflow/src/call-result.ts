@@ -17,9 +17,10 @@ export function stepOfCallResult(headerOf: (name: string) => string, text: strin
   const { status, header, body, retried = 0, maxRetries = 0 } = JSON.parse(text) as CallResult;
   const isFinal = (status >= 200 && status < 300) || retried === maxRetries;
   if (!isFinal) return undefined;
+  const encodedName = headerOf(HEADER.callbackStepNameEncoded);
   return {
     stepId: Number(headerOf(HEADER.callbackStepId)),
-    stepName: textOf(headerOf(HEADER.callbackStepName)),
+    stepName: encodedName === '' ? textOf(headerOf(HEADER.callbackStepName)) : decodeURIComponent(encodedName),
     stepType: 'Call',
     out: JSON.stringify({ status, body: atob(body ?? ''), header }),
     concurrent: Number(headerOf(HEADER.callbackConcurrent)),

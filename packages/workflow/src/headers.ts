@@ -74,6 +74,7 @@ export function callHeaders(
       [`Forward-${HEADER.callback}`]: 'true',
       [`Forward-${HEADER.callbackStepId}`]: String(step.stepId),
       [`Forward-${HEADER.callbackStepName}`]: step.stepName,
+      [`Forward-${HEADER.callbackStepNameEncoded}`]: encodeURIComponent(step.stepName),
       [`Forward-${HEADER.callbackStepType}`]: 'Call',
       [`Forward-${HEADER.callbackConcurrent}`]: String(step.concurrent),
       [`Forward-${HEADER.callbackContentType}`]: contentType,

@@ -17,6 +17,8 @@ export const HEADER = {
   callback: 'Upstash-Workflow-Callback',
   callbackStepId: 'Upstash-Workflow-StepId',
   callbackStepName: 'Upstash-Workflow-StepName',
+  /** Of this library, beside the one that others read: a header loses spaces around a name, and which encoding it has. */
+  callbackStepNameEncoded: 'Upstash-Workflow-StepName-Encoded',
   callbackStepType: 'Upstash-Workflow-StepType',
   callbackConcurrent: 'Upstash-Workflow-Concurrent',
   callbackContentType: 'Upstash-Workflow-ContentType',
