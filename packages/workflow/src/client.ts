@@ -1,6 +1,7 @@
 /** Begins runs and looks after them, from anywhere: the client of `@upstash/workflow`. */
 
 import { DLQ } from './dlq.ts';
+import { durationOf } from './durations.ts';
 import { cancelQueryOf, filled, type LogsFilter, pathOf, type RunSelection } from './filters.ts';
 import { startHeaders } from './headers.ts';
 import { runIdOf } from './ids.ts';
@@ -116,8 +117,8 @@ function elementOf(server: Server, options: TriggerOptions, runId: string): obje
     destination: url,
     headers: server.headersWith({
       ...startHeaders({ ...options, runId, userHeaders: new Headers(headers), failureUrl }),
-      ...(delay !== undefined && { 'Upstash-Delay': typeof delay === 'number' ? `${delay}s` : delay }),
-      ...(notBefore !== undefined && { 'Upstash-Not-Before': String(notBefore) }),
+      ...(delay !== undefined && { 'Upstash-Delay': durationOf(delay) }),
+      ...(notBefore !== undefined && { 'Upstash-Not-Before': String(Math.round(notBefore)) }),
       ...(redactFields !== '' && { 'Upstash-Redact-Fields': redactFields }),
     }),
     ...bodyMember(body),

@@ -1,5 +1,6 @@
 /** The context of one call: makes steps of what the workflow asks for. */
 import { decodeBase64 } from './base64.ts';
+import { durationOf } from './durations.ts';
 import { WorkflowAbort, WorkflowCancelAbort, WorkflowError } from './errors.ts';
 import type { Execution } from './execution.ts';
 import { callHeaders, startHeaders, stepHeaders } from './headers.ts';
@@ -70,6 +71,8 @@ export class CallContext<TInitialPayload = unknown> extends WorkflowContext<TIni
 
   sleepUntil(stepName: string, datetime: Date | string | number): Promise<void> {
     const sleepUntil = typeof datetime === 'number' ? datetime : Math.round(new Date(datetime).getTime() / 1000);
+    if (!Number.isFinite(sleepUntil))
+      throw new WorkflowError(`'${stepName}' cannot sleep until ${String(datetime)}: that is no time.`);
     return this.#add(sleepStep(stepName, 'SleepUntil', { sleepUntil }));
   }
 
@@ -104,7 +107,7 @@ export class CallContext<TInitialPayload = unknown> extends WorkflowContext<TIni
     eventId: string,
     { timeout = '7d' }: WaitEventOptions = {},
   ): Promise<WaitStepResponse<TEventData>> {
-    return this.#add(waitStep<TEventData>(stepName, eventId, typeof timeout === 'number' ? `${timeout}s` : timeout));
+    return this.#add(waitStep<TEventData>(stepName, eventId, durationOf(timeout)));
   }
 
   notify(stepName: string, eventId: string, eventData: unknown, workflowRunId?: string): Promise<NotifyStepResponse> {

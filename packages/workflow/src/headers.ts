@@ -1,4 +1,5 @@
 /** The control headers of what a run or a client publishes (contract W 4.2, 4.3). */
+import { durationOf } from './durations.ts';
 import type { CallSettings, FlowControl, Step } from './types.ts';
 import { FEATURES, FEATURES_OF_CALL, HEADER, PROTOCOL_VERSION } from './wire.ts';
 
@@ -121,7 +122,7 @@ export function flowValueOf(flowControl: FlowControl): string {
   const items = {
     parallelism,
     rate: rate ?? ratePerSecond,
-    period: typeof period === 'number' ? `${period}s` : period,
+    ...(period !== undefined && { period: durationOf(period) }),
   };
   return Object.entries(items)
     .filter(([, value]) => value !== undefined)

@@ -104,7 +104,7 @@ export class Server {
     const segments = workflowRunId === undefined ? [eventId] : [workflowRunId, eventId];
     return this.json({
       method: 'POST',
-      path: `/v2/notify/${segments.map(encodeURIComponent).join('/')}`,
+      path: `/v2/notify/${segments.map(segmentOf).join('/')}`,
       headers: { 'content-type': 'application/json' },
       ...bodyMember(eventData),
     });
@@ -132,4 +132,10 @@ export function serverOf({ http }: WorkflowClient): Server {
   if (baseUrl === undefined || authorization === undefined)
     throw new WorkflowError('qstashClient is no client of @upstash/qstash: it has no address and no token.');
   return new Server(baseUrl, authorization.replace(/^Bearer /, ''), headers && { headers });
+}
+
+/** Throws `WorkflowError` for dots, which name another path however they are written. */
+function segmentOf(id: string): string {
+  if (/^\.{1,2}$/.test(id)) throw new WorkflowError(`'${id}' cannot be a part of a path.`);
+  return encodeURIComponent(id);
 }

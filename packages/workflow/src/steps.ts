@@ -1,6 +1,7 @@
 /** The kinds of steps: what each leaves in the journal, and how its result is read from there (contract W 8.2, 14). */
 import { decodeBase64 } from './base64.ts';
 import type { Append, Publish } from './call.ts';
+import { durationOf } from './durations.ts';
 import { WorkflowError } from './errors.ts';
 import { pairsOf } from './http.ts';
 import type {
@@ -58,7 +59,7 @@ export function planOf(lazy: LazyStep, targetStep: number, concurrent: number): 
 export function asleep(step: Step): Append {
   const { sleepFor, sleepUntil } = step;
   if (sleepUntil !== undefined) return { step, notBefore: Math.round(sleepUntil) };
-  if (sleepFor !== undefined) return { step, delay: typeof sleepFor === 'number' ? `${sleepFor}s` : sleepFor };
+  if (sleepFor !== undefined) return { step, delay: durationOf(sleepFor) };
   return { step };
 }
 

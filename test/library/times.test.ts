@@ -1,0 +1,50 @@
+/** Times as workflows and those who begin them give them, and what the server makes of them. */
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { Client } from '../../packages/workflow/src/index.ts';
+import { serve } from '../../packages/workflow/src/node.ts';
+import type { RouteFunction } from '../../packages/workflow/src/workflow.ts';
+import type { Waypost } from '../../src/testing/types.ts';
+import { startWaypost } from '../../src/testing/waypost.ts';
+import { Endpoints } from './endpoints.ts';
+
+let waypost: Waypost;
+let endpoints: Endpoints;
+let client: Client;
+beforeEach(async () => {
+  endpoints = new Endpoints();
+  waypost = await startWaypost();
+  client = new Client({ baseUrl: waypost.url, token: waypost.token });
+});
+afterEach(async () => {
+  endpoints.close();
+  await waypost.stop();
+});
+
+async function begin(workflow: RouteFunction<unknown, unknown>, notBefore?: number): Promise<string> {
+  const handle = serve(workflow, { env: { QSTASH_URL: waypost.url } });
+  const url = await endpoints.listen((request, response) => void handle(request, response));
+  return (await client.trigger({ url, retries: 0, ...(notBefore !== undefined && { notBefore }) })).workflowRunId;
+}
+
+async function stateOf(workflowRunId: string): Promise<string | undefined> {
+  return (await client.logs({ workflowRunId })).runs[0]?.workflowState;
+}
+
+it.each([undefined, 'next tuesday', Number.NaN])('a sleep until %s fails, and is not over at once', async (time) => {
+  const workflowRunId = await begin((context) => context.sleepUntil('until then', time as string));
+  await waypost.advance('1m');
+  expect(await stateOf(workflowRunId)).toBe('RUN_FAILED');
+});
+
+it.each([0.1 + 0.2 - 0.3, 0.1 + 0.2, 1e-9])('a sleep of %d s is over after its thousandths', async (seconds) => {
+  const workflowRunId = await begin((context) => context.sleep('a little', seconds));
+  await waypost.advance('1m');
+  expect(await stateOf(workflowRunId)).toBe('RUN_SUCCESS');
+});
+
+it('a run begins at the nearest second to a time between two', async () => {
+  const notBefore = waypost.now().getTime() / 1_000 + 60.6;
+  const workflowRunId = await begin((context) => context.run('step', () => 1), notBefore);
+  await waypost.advance('2m');
+  expect(await stateOf(workflowRunId)).toBe('RUN_SUCCESS');
+});
