@@ -4,7 +4,7 @@
  */
 import type { TSchema } from '@sinclair/typebox';
 import { ApiError, invalidBody } from '../protocol/errors.ts';
-import { queryParameters, queryValues } from '../protocol/request-target.ts';
+import { type CommaRule, queryParameters, queryValues } from '../protocol/request-target.ts';
 
 /** The values given under one name. */
 export interface Given {
@@ -19,8 +19,8 @@ export interface Parameter<Member extends string = string, Value = unknown> {
   schema: TSchema;
   /** Name of its value in the code. When two parameters have the same member, their lists are joined. */
   member: Member;
-  /** Its values may contain commas, so several values are given by repeating the name. */
-  keepsCommas?: true;
+  /** What commas in its values do. Absent: they separate values. */
+  commas?: CommaRule;
   /** A list of ids, for which an empty list has a meaning of its own. */
   isIds?: true;
   /** `undefined` when no value is given. Throws `ApiError` 400 that names the parameter. */
@@ -49,8 +49,14 @@ export function into<const Member extends string, Value>(
   return { ...row, member };
 }
 
+/** For values that may contain commas: several values are given by repeating the name. */
 export function withCommas<Row extends Parameter>(row: Row): Row {
-  return { ...row, keepsCommas: true };
+  return { ...row, commas: 'belong' };
+}
+
+/** For values that may contain commas, each of them escaped: any other comma separates values. */
+export function withEscapedCommas<Row extends Parameter>(row: Row): Row {
+  return { ...row, commas: 'separateUnlessEscaped' };
 }
 
 /** The only value; `''` when there is none. Throws `ApiError` 400 when there are several. */
@@ -105,7 +111,7 @@ export function givenFor(
     if (name === '' || name.toLowerCase() === 'qstash_token') continue;
     const row = byName.get(name);
     if (!row) onUnknown(name);
-    else given.set(name, { values: queryValues(name, rawValues, { splitCommas: !row.keepsCommas }), from: 'query' });
+    else given.set(name, { values: queryValues(name, rawValues, row.commas ?? 'separate'), from: 'query' });
   }
   for (const [name, value] of bodyMembers(body)) {
     if (!byName.has(name)) onUnknown(name);

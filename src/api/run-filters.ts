@@ -6,7 +6,15 @@ import type { FailureCallbackState } from '../engine/model.ts';
 import type { ActiveRunFilter, DeadRunFilter } from '../engine/runs/dead-run-store.ts';
 import { type Amount, counted } from './filters.ts';
 import { CURSOR, flag, ids, statuses, text, texts, time, words } from './parameter-kinds.ts';
-import { type FilterRequest, filtersFor, into, type Parameter, valuesOf, withCommas } from './parameters.ts';
+import {
+  type FilterRequest,
+  filtersFor,
+  into,
+  type Parameter,
+  valuesOf,
+  withCommas,
+  withEscapedCommas,
+} from './parameters.ts';
 
 /** Attributes that the trigger of a run has set. */
 const OF_EVERY_RUN = [
@@ -20,7 +28,7 @@ const CANCELLED_DEFAULT = 100;
 
 /** The parameters of a bulk cancel. */
 export const CANCEL_PARAMETERS = [
-  ids('workflowRunIds', 'The runs with these ids; all other filters are ignored then.'),
+  withEscapedCommas(ids('workflowRunIds', 'The runs with these ids; all other filters are ignored then.')),
   withCommas(texts('workflowUrl', 'What the URL of the workflow begins with.')),
   into('isExact', flag('workflowUrlExactMatch', 'Whether workflowUrl is the whole URL.')),
   texts('host', 'Host of the workflow.'),
@@ -47,7 +55,7 @@ export function deadParameters(amount: Amount) {
     ids('dlqIds', 'The entries with these ids; all other filters are ignored then.'),
     into('url', withCommas(texts('workflowUrl', 'URL of the workflow.'))),
     withCommas(texts('url', 'The same as workflowUrl.')),
-    into('runId', text('workflowRunId', 'The runs of this id.')),
+    into('runId', withCommas(text('workflowRunId', 'The runs of this id.'))),
     into('runCreatedAtMs', time('workflowCreatedAt', 'The run that began then, as a Unix time in milliseconds.')),
     ...OF_EVERY_RUN,
     into('failureCallback', words('failureFunctionState', 'How the failure callback stands.', FAILURE_STATES)),

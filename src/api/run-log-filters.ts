@@ -16,6 +16,7 @@ import {
   valuesOf,
   wholeNumber,
   withCommas,
+  withEscapedCommas,
 } from './parameters.ts';
 
 /** Runs on one page of the grouped view. */
@@ -53,7 +54,7 @@ const STATES_OF_A_RUN = new Map<string, readonly (RunState | StepState)[]>(
 );
 
 const ATTRIBUTES = [
-  into('runId', texts('workflowRunId', 'All runs that ever had this id.')),
+  into('runId', withEscapedCommas(texts('workflowRunId', 'All runs that ever had this id.'))),
   into('runCreatedAtMs', time('workflowCreatedAt', 'When the run was created, exactly.')),
   into('runUrl', withCommas(texts('workflowUrl', 'Where the run is served, the whole URL.'))),
   texts('messageId', 'A message of the run.'),
@@ -69,10 +70,19 @@ const NAMES_OF_RUNS = texts(
   'Exactly these runs, each as id@createdAt; all other filters are ignored then.',
 );
 
-const NAMED_RUNS = into('runs', {
-  ...NAMES_OF_RUNS,
-  read: (given) => NAMES_OF_RUNS.read(given)?.map(readRunName),
-});
+/** Between two names, and not within an id. It may be escaped: the hosted service describes the list as one string. */
+const AFTER_RUN_NAME = /(?<=@\d{1,16}),+/;
+
+const NAMED_RUNS = into(
+  'runs',
+  withCommas({
+    ...NAMES_OF_RUNS,
+    read: (given) => {
+      const names = given.values.flatMap((value) => value.split(AFTER_RUN_NAME)).filter((name) => name !== '');
+      return NAMES_OF_RUNS.read({ ...given, values: names })?.map(readRunName);
+    },
+  }),
+);
 
 const RUN_FILTERS = [
   words('state', 'State of the run, or of one of its steps.', STATES_OF_A_RUN),

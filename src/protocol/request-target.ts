@@ -80,19 +80,21 @@ export function queryParameters(rawQuery: string): Map<string, string[]> {
 }
 
 /**
- * The values of the parameter `name`, given as repeated parameters, separated by commas, or both; empty values are
- * dropped (contract M 1.2.4). `splitCommas: false` is for `url` and `path`, where a comma belongs to the value. Throws
- * `invalid_query` (400) for a value that cannot be decoded.
+ * What commas do in the values of a parameter. `separate`: each separates two values, also as `%2C`. `separateUnlessEscaped`:
+ * `%2C` belongs to the value, since an id of a run may contain commas. `belong`: each belongs to the value, as in a URL.
  */
-export function queryValues(
-  name: string,
-  rawValues: readonly string[],
-  { splitCommas }: { splitCommas: boolean },
-): string[] {
+export type CommaRule = 'separate' | 'separateUnlessEscaped' | 'belong';
+
+/**
+ * The values of the parameter `name`, given as repeated parameters, separated by commas, or both; empty values are
+ * dropped (contract M 1.2.4, W 17.0). Throws `invalid_query` (400) for a value that cannot be decoded.
+ */
+export function queryValues(name: string, rawValues: readonly string[], commas: CommaRule): string[] {
+  const pieces = commas === 'separateUnlessEscaped' ? rawValues.flatMap((raw) => raw.split(',')) : rawValues;
   const values: string[] = [];
-  for (const rawValue of rawValues) {
-    const value = decodedValue(name, rawValue);
-    for (const element of splitCommas ? value.split(',') : [value]) {
+  for (const piece of pieces) {
+    const value = decodedValue(name, piece);
+    for (const element of commas === 'separate' ? value.split(',') : [value]) {
       if (element !== '') values.push(element);
     }
   }

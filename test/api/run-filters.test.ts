@@ -47,6 +47,15 @@ describe('the runs that a bulk cancel means (contract W 17.2)', () => {
     expect(readCancelRequest('workflowRunIds=a&workflowRunIds=b,a&label=x', undefined)).toEqual({ ids: ['a', 'b'] });
   });
 
+  it('are told from each other by commas, unless these are escaped: then they are of an id', () => {
+    const query = new URLSearchParams([
+      ['workflowRunIds', 'wfr_tenant7,42'],
+      ['workflowRunIds', 'wfr_b'],
+    ]);
+    expect(readCancelRequest(`${query}`, undefined)).toEqual({ ids: ['wfr_tenant7,42', 'wfr_b'] });
+    expect(readCancelRequest('workflowRunIds=wfr_a,wfr_b%2C1', undefined)).toEqual({ ids: ['wfr_a', 'wfr_b,1'] });
+  });
+
   it('may be told in JSON by older clients, and then are not counted', () => {
     expect(readCancelRequest('', { workflowRunIds: ['a', 'b'] })).toEqual({ ids: ['a', 'b'] });
     expect(readCancelRequest('', { workflowUrl: 'https://a.example' })).toEqual({
@@ -105,6 +114,10 @@ describe('the failed runs that a request means (contract W 21.2)', () => {
       count: 100,
       cursor: '3-4',
     });
+  });
+
+  it('are those of one run id, commas included', () => {
+    expect(read('workflowRunId=wfr_a%2C1').filter).toEqual({ runId: 'wfr_a,1' });
   });
 
   it('may be told by the names that older clients know', () => {

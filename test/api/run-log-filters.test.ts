@@ -32,6 +32,16 @@ test('named runs make all other filters be ignored', () => {
   expect(page.count).toBe(2);
 });
 
+test('the id of a run may have commas: escaped in a list of ids, and as they are before a time', () => {
+  expect(readRunsQuery('workflowRunId=wfr_a%2C1,wfr_b').filter.runId).toEqual(['wfr_a,1', 'wfr_b']);
+  const named = [
+    { id: 'wfr_a,1', createdAtMs: 5 },
+    { id: 'wfr_b', createdAtMs: 6 },
+  ];
+  expect(readRunsQuery('workflowRuns=wfr_a,1@5,wfr_b@6').filter).toEqual({ runs: named });
+  expect(readRunsQuery('workflowRuns=wfr_a%2C1%405%2C%2Cwfr_b%406%2C').filter).toEqual({ runs: named });
+});
+
 test('too large a count is lowered', () => {
   expect(readRunsQuery('count=50').page.count).toBe(10);
   expect(readEventsQuery('count=5000').page.count).toBe(1000);

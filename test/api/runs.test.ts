@@ -108,6 +108,13 @@ describe('a bulk cancel (contract W 17.2)', () => {
     expect(await cancel('?workflowRunIds=wfr_a,wfr_b')).toBe(0);
   });
 
+  it('ends the run whose id has a comma, and not the one whose id is a part of it', async () => {
+    await world.trigger('wfr_tenant7');
+    await world.trigger('wfr_tenant7,42');
+    expect(await cancel('?workflowRunIds=wfr_tenant7%2C42')).toBe(1);
+    expect([await isActive('wfr_tenant7'), await isActive('wfr_tenant7,42')]).toEqual([true, false]);
+  });
+
   it('means runs whose URL begins so, or is the whole of it, and narrows by label', async () => {
     await world.trigger('wfr_a', { headers: { 'upstash-label': 'x' } });
     await world.trigger('wfr_b', { url: `${WORKFLOW}/deeper`, headers: { 'upstash-label': 'x,y' } });

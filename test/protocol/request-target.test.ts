@@ -71,18 +71,20 @@ describe('the query string', () => {
     ['Label=a', []],
     ['', []],
   ])('%s has the labels %j (72)', (raw, values) => {
-    expect(queryValues('label', queryParameters(raw).get('label') ?? [], { splitCommas: true })).toEqual(values);
+    expect(queryValues('label', queryParameters(raw).get('label') ?? [], 'separate')).toEqual(values);
   });
 
   it('never splits URLs at commas', () => {
-    expect(queryValues('url', ['http://h/a,b', 'http://g'], { splitCommas: false })).toEqual([
-      'http://h/a,b',
-      'http://g',
-    ]);
+    expect(queryValues('url', ['http://h/a,b', 'http://g'], 'belong')).toEqual(['http://h/a,b', 'http://g']);
+  });
+
+  it('takes an escaped comma as a part of an id, and any other between two', () => {
+    const values = queryValues('workflowRunIds', ['wfr_a%2C1,wfr_b', '%2c,,wfr_c'], 'separateUnlessEscaped');
+    expect(values).toEqual(['wfr_a,1', 'wfr_b', ',', 'wfr_c']);
   });
 
   it('refuses a value that cannot be decoded, naming the parameter', () => {
-    expect(refusalOf(() => queryValues('url', ['%e4'], { splitCommas: false })).message).toBe(
+    expect(refusalOf(() => queryValues('url', ['%e4'], 'belong')).message).toBe(
       'invalid query parameter url: malformed escape',
     );
   });

@@ -71,7 +71,7 @@ export const ending: Section = {
       const [a, b] = [await start(server), await start(server, { headers: { 'upstash-delay': '1h' } })];
       const workflowRunIds = [a.id, b.id, 'wfr_unknown'];
       expect(await cancelMany(server, { workflowRunIds })).toBe(2);
-      expect(await cancelMany(server, { workflowRunIds: workflowRunIds.join(',') })).toBe(0);
+      expect(await server.delete(`${RUNS}?workflowRunIds=${workflowRunIds.join(',')}`)).toEqual({ cancelled: 0 });
       for (const run of [a, b]) expect((await run.shown()).workflowState).toBe('RUN_CANCELED');
     }),
 
