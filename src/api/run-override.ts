@@ -5,7 +5,7 @@ import { hasConfigPrefix, readConfigName } from '../protocol/config-names.ts';
 import { OPTIONS } from '../protocol/config-options.ts';
 import { ApiError } from '../protocol/errors.ts';
 import { trimBlanks } from '../protocol/headers.ts';
-import { runIdOf } from '../protocol/option-values.ts';
+import { newRunIdOf } from '../protocol/option-values.ts';
 import { readRetryOverride } from './retry-override.ts';
 import type { Services } from './route.ts';
 
@@ -49,7 +49,7 @@ function takeRunId(rawHeaders: readonly string[]): { runId?: string; others: str
     if (!isRunId(name)) {
       others.push(name, value);
     } else if (value !== '') {
-      runId = runIdOf({ value, header: readConfigName(name).display });
+      runId = newRunIdOf({ value, header: readConfigName(name).display });
     }
   }
   return runId === undefined ? { others } : { runId, others };

@@ -119,3 +119,19 @@ export function runIdOf(given: Given | undefined): string | undefined {
   if (value.length > RUN_ID_LENGTH_MAX) throw invalidHeader(header, `longer than ${RUN_ID_LENGTH_MAX} characters`);
   return value;
 }
+
+/** What a URL takes for something else when a text with it is written into its path unescaped. */
+const CHANGED_IN_PATH = /[?#\\\t]|%[0-9a-f]{2}/i;
+
+/**
+ * As `runIdOf`, for a run that begins: libraries write the id into paths as it is, and with such characters they would
+ * end another run or none (contract W 2).
+ */
+export function newRunIdOf(given: Given | undefined): string | undefined {
+  const runId = runIdOf(given);
+  if (given === undefined || runId === undefined || !CHANGED_IN_PATH.test(runId)) return runId;
+  throw invalidHeader(
+    given.header,
+    'the id of a run must be without ?, #, \\, a tab, and % before two hexadecimal digits',
+  );
+}

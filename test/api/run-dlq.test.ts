@@ -268,6 +268,10 @@ describe('a resumed run (contract W 21.3)', () => {
     const ofCallback = { 'upstash-failure-callback': WORKFLOW, 'upstash-failure-callback-workflow-runid': 'theirs' };
     expect(await resumed(await world.fail('wfr_c'), ofCallback)).toMatch(/^wfr_/);
     expect((await world.post(`workflows/dlq/resume/${again}`, { 'upstash-workflow-runid': 'mine' })).status).toBe(400);
+    for (const start of ['resume', 'restart']) {
+      const { status, json } = await world.post(`workflows/dlq/${start}/${again}`, { 'upstash-workflow-runid': 'x?y' });
+      expect([status, json.error]).toEqual([400, expect.stringMatching(/^invalid upstash-workflow-runid: /i)]);
+    }
     expect((await world.get(`workflows/dlq/${again}`)).status).toBe(200);
     expect((await world.delete('workflows/runs?label=again')).json).toEqual({ cancelled: 1 });
   });

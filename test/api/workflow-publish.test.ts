@@ -117,6 +117,12 @@ describe('a publish of a workflow run', () => {
     ['a URL group', 'some-group', STEP, /^Upstash-Workflow-Init is not supported for URL groups/],
     ['a call without a callback', WORKFLOW, { ...CALL, 'upstash-callback': '' }, /^invalid Upstash-Callback/],
     [
+      'an id that no path can have, for the run that it invokes',
+      WORKFLOW,
+      { ...START, 'upstash-workflow-invoke': 'true', 'upstash-workflow-runid': 'wfr_x#y' },
+      /invalid upstash-workflow-runid: the id/i,
+    ],
+    [
       'a body that is no invocation',
       WORKFLOW,
       { ...START, 'upstash-workflow-invoke': 'true' },
@@ -235,6 +241,16 @@ describe('a trigger', () => {
         },
       },
     ]);
+  });
+
+  it('begins no run under an id that libraries could not write into a path', async () => {
+    const headers = { 'upstash-workflow-runid': 'wfr_x#y' };
+    const refused = expect.stringMatching(/invalid Upstash-Workflow-RunId: the id of a run must be without/i);
+    const items = JSON.stringify([{ destination: WORKFLOW, headers }]);
+    for (const reply of [await trigger(WORKFLOW, headers), await post('/v2/batch/trigger', {}, items)]) {
+      expect([reply.status, reply.json.error]).toEqual([400, refused]);
+    }
+    expect(commands).toEqual([]);
   });
 
   it('hands on the id that it is given, and says when it is taken', async () => {

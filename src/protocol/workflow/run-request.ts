@@ -3,6 +3,7 @@ import { OPTIONS } from '../config-options.ts';
 import type { Scope } from '../config-scopes.ts';
 import { prefixOf } from '../dialect.ts';
 import { invalidHeader, runIdMissing } from '../errors.ts';
+import { newRunIdOf } from '../option-values.ts';
 import type { Dialect, RunAppend, RunRequest, RunStart } from '../settings.ts';
 import { FEATURES_OF_TODAY } from './generations.ts';
 
@@ -33,7 +34,8 @@ function readStart(scope: Scope): RunStart {
     isUnknownSdk: !isBySdk && asksForSdk(scope),
     isRest: false,
   };
-  const runId = OPTIONS.workflowRunId.of(scope);
+  // A library identifies itself for a run that has begun already, under whatever id.
+  const runId = isBySdk ? OPTIONS.workflowRunId.of(scope) : newRunIdOf(OPTIONS.workflowRunId.given(scope));
   if (runId !== undefined) start.runId = runId;
   return start;
 }
