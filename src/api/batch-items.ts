@@ -1,7 +1,7 @@
 /** Reads the items of a request with many messages, and passes them to a handler (contract M 22.3). */
 import type { Clock } from '../engine/ports.ts';
 import { Slices } from '../engine/slices.ts';
-import { refusedInRun } from '../protocol/workflow/refusals.ts';
+import { publishRefusedInRun } from '../protocol/workflow/refusals.ts';
 import { type GivenItem, type ItemLimits, RefusedItems, readItems } from './given-items.ts';
 import { JSON_HERE_BYTES_MAX, JSON_MEMORY_PER_BYTE } from './json-body.ts';
 import type { JsonThread } from './json-thread.ts';
@@ -19,9 +19,9 @@ export interface ItemServices {
 }
 
 /**
- * Reads the array and passes it to `handle`. Throws `ApiError` 400 or 422 that names the item. `mayContinueRun`: the
- * sender may be a running workflow. It then gets 422, because its library takes a 400 for the end of the run
- * (contract W 4.7).
+ * Reads the array and passes it to `handle`. Throws `ApiError` that names the item. `mayContinueRun`: the sender may be a
+ * running workflow. It then gets 422 in place of 400, because its library takes a 400 for the end of the run, and 412 in
+ * place of 413 (contract W 4.7).
  */
 export async function handleItems<T>(
   body: RequestBody,
@@ -43,7 +43,7 @@ export async function handleItems<T>(
     const isRefused = error instanceof RefusedItems;
     const isOfRun = mayContinueRun && (isRefused ? error.isAnySentByRun : given.some((item) => item.isSentByRun));
     const refusal = isRefused ? error.cause : error;
-    throw isOfRun ? refusedInRun(refusal) : refusal;
+    throw isOfRun ? publishRefusedInRun(refusal) : refusal;
   }
 }
 

@@ -9,7 +9,7 @@ import { checkName } from '../protocol/names.ts';
 import { readPublishOptions } from '../protocol/options.ts';
 import { type SplitQuery, splitQuery } from '../protocol/request-target.ts';
 import type { HeaderMap, PublishOptions } from '../protocol/settings.ts';
-import { isSentByRun, isSentBySdk, refusedInRun } from '../protocol/workflow/refusals.ts';
+import { isSentByRun, isSentBySdk, publishRefusedInRun } from '../protocol/workflow/refusals.ts';
 import { publishFor } from './admitted-publish.ts';
 import type { Answer } from './answer.ts';
 import { ENQUEUE_HEADERS, PUBLISH_HEADERS } from './config-headers.ts';
@@ -61,7 +61,7 @@ export function publishRoutes(services: Services): Route[] {
       if (!published) throw new Error('the engine answered a publish with nothing');
       return { status: published.deduplicated ? 202 : 200, json: publishedJson(published) };
     } catch (error) {
-      throw isOfRun ? refusedInRun(error) : error;
+      throw isOfRun ? publishRefusedInRun(error) : error;
     }
   }
 

@@ -13,7 +13,7 @@ const REQUEST_SETTINGS = {
     default: 10 * MIB,
     min: 1,
     max: 100 * MIB,
-    meaning: 'Size of the body of one message; larger ones are refused with 413.',
+    meaning: 'Size of the body of one message; larger ones are refused with 413, and with 412 in a running workflow.',
   },
   batchBytesMax: {
     type: 'bytes',

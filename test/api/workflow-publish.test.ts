@@ -161,6 +161,25 @@ describe('a publish of a workflow run', () => {
     expect((await publish(`${WORKFLOW}?upstash-label=%zz`)).status).toBe(400);
   });
 
+  it('that runs is refused with 412 for a body above the limit, and another with 413 (contract W 4.7)', async () => {
+    const body = 'x'.repeat(LIMITS.messageBytesMax + 1);
+    const statusesOf = async (headers: Record<string, string>) => {
+      const replies = [
+        await publish(WORKFLOW, headers, body),
+        await batch([{ destination: WORKFLOW }, { destination: WORKFLOW, headers, body }]),
+      ];
+      for (const { json } of replies) {
+        expect(json.error).toContain(`quota maxMessageSize exceeded, current limit: ${LIMITS.messageBytesMax}`);
+      }
+      return replies.map(({ status }) => status);
+    };
+    for (const headers of [STEP, CALL, { ...START, 'upstash-workflow-invoke': 'true' }]) {
+      expect(await statusesOf(headers)).toEqual([412, 412]);
+    }
+    for (const headers of [{}, START]) expect(await statusesOf(headers)).toEqual([413, 413]);
+    expect(commands).toEqual([]);
+  });
+
   it('that runs is refused with 412 for a limit', async () => {
     for (const [status, text] of await refusals(WORKFLOW, { ...CALL, 'upstash-retries': '1000000' })) {
       expect([status, text]).toEqual([412, expect.stringMatching(/^quota maxRetries exceeded/)]);

@@ -13,6 +13,15 @@ export function refusedInRun(error: unknown): unknown {
   return new ApiError('unprocessable', error.message);
 }
 
+/**
+ * As `refusedInRun`, for what a run publishes: with 412 in place of 413, too. Of the limits a library takes only a 412 for
+ * final; after a 413 it executes the step again with each retry.
+ */
+export function publishRefusedInRun(error: unknown): unknown {
+  if (!(error instanceof ApiError) || error.code !== 'body_too_large') return refusedInRun(error);
+  return new ApiError('quota_exceeded', error.message);
+}
+
 type Sent = Pick<OptionsInput, 'rawHeaders' | 'queryConfig'>;
 /** Options of the message itself, and the values that mark it. */
 type Marks = ReadonlyMap<string, string>;
