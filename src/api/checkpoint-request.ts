@@ -1,6 +1,7 @@
 /** Reads a checkpoint (contract K 3.2, 3.3). A refusal names the element of `append` or `failed`, counted from 0. */
 import type { Appended, Failed } from '../engine/calls/commands.ts';
 import type { PublishCommand } from '../engine/messages/publish-command.ts';
+import { Slices } from '../engine/slices.ts';
 import { isTime, parseDurationMs } from '../protocol/durations.ts';
 import { ApiError, quotaExceeded } from '../protocol/errors.ts';
 import { headerMapFromRaw, shown } from '../protocol/headers.ts';
@@ -16,12 +17,10 @@ import type { Services } from './route.ts';
 import { withInvocation } from './run-publish.ts';
 import { stepMember, timeoutMember, timeoutMsOf } from './wait-request.ts';
 
-/** Elements of `append`, and tokens in `done` and `failed`. */
-const ELEMENTS_MAX = 100;
 /** Longer than this, an answer is no matter of a moment: proxies give it up, and the slot is for others. */
 const LINGER_MS_MAX = 10_000;
 
-type ReadServices = Pick<Services, 'quotas' | 'limits' | 'proxyHeaders' | 'json' | 'clock'>;
+type ReadServices = Pick<Services, 'quotas' | 'limits' | 'proxyHeaders' | 'json' | 'clock' | 'endOfTurn'>;
 
 export interface GivenCheckpoint {
   done: string[];
@@ -34,11 +33,15 @@ export interface GivenCheckpoint {
 export async function readCheckpoint(parse: () => unknown, services: ReadServices): Promise<GivenCheckpoint> {
   try {
     const members = objectOf(await parse(), 'a JSON object is needed');
-    const failed = listOf('failed', members['failed']).map((element, at) => failedOf(element, at, services));
-    const done = doneOf(members['done'], failed.length > 0);
+    // A group begins with one checkpoint, where libraries without them publish a batch.
+    const { batchItemsMax: elementsMax } = services.limits;
+    const failed = failedIn(members['failed'], elementsMax).map((element, at) => failedOf(element, at, services));
+    const done = doneIn(members['done'], elementsMax, failed.length > 0);
     const append: Appended[] = [];
-    for (const [at, element] of elementsOf(members['append']).entries()) {
+    const slices = new Slices(services.clock, services.endOfTurn);
+    for (const [at, element] of appendIn(members['append'], elementsMax).entries()) {
       append.push(await readElement(element, services).catch((error: unknown) => Promise.reject(atElement(at, error))));
+      if (slices.isOver) await slices.next();
     }
     if (done.length === 0 && append.length > 0) throw invalid('with append, done must have at least one token');
     const named = [...done, ...failed.map(({ token }) => token)];
@@ -50,11 +53,11 @@ export async function readCheckpoint(parse: () => unknown, services: ReadService
   }
 }
 
-function doneOf(value: unknown, mayBeEmpty: boolean): string[] {
+function doneIn(value: unknown, elementsMax: number, mayBeEmpty: boolean): string[] {
   if (mayBeEmpty && (value === undefined || value === null)) return [];
-  const isList = Array.isArray(value) && value.length <= ELEMENTS_MAX && (mayBeEmpty || value.length > 0);
+  const isList = Array.isArray(value) && value.length <= elementsMax && (mayBeEmpty || value.length > 0);
   if (isList && value.every((token) => typeof token === 'string')) return value;
-  throw invalid(`done must have 1 to ${ELEMENTS_MAX} tokens`);
+  throw invalid(`done must have 1 to ${elementsMax} tokens`);
 }
 
 function failedOf(element: unknown, at: number, { limits }: ReadServices): GivenCheckpoint['failed'][number] {
@@ -78,16 +81,16 @@ function lingerOf(value: unknown): number | undefined {
   throw invalid(`lingerMs must be a whole number from 0 to ${LINGER_MS_MAX}`);
 }
 
-function listOf(name: string, value: unknown): unknown[] {
+function failedIn(value: unknown, elementsMax: number): unknown[] {
   if (value === undefined || value === null) return [];
-  if (Array.isArray(value) && value.length <= ELEMENTS_MAX) return value;
-  throw invalid(`${name} must be an array of at most ${ELEMENTS_MAX} elements`);
+  if (Array.isArray(value) && value.length <= elementsMax) return value;
+  throw invalid(`failed must be an array of at most ${elementsMax} elements`);
 }
 
-function elementsOf(value: unknown): unknown[] {
+function appendIn(value: unknown, elementsMax: number): unknown[] {
   if (value === undefined || value === null) return [];
   if (!Array.isArray(value)) throw invalid('append must be an array');
-  if (value.length > ELEMENTS_MAX) throw quotaExceeded('maxAppend', ELEMENTS_MAX);
+  if (value.length > elementsMax) throw quotaExceeded('maxAppend', elementsMax);
   return value;
 }
 

@@ -27,7 +27,7 @@ const REQUEST_SETTINGS = {
     default: 1000,
     min: 1,
     max: 100_000,
-    meaning: 'Messages in one batch request.',
+    meaning: 'Messages in one batch request, and steps of a workflow run that begin side by side.',
   },
   requestMemoryBytesMax: {
     type: 'bytes',

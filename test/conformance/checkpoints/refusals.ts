@@ -73,6 +73,15 @@ export const refusals: Section = {
           ]);
         }
         expect((await send(server, [token], [good, large])).json.error).toContain('maxJournalSize');
+        const many: [body: Json, status: number, error: string][] = [
+          [{ done: [token], append: [good, good, good] }, 412, 'quota maxAppend exceeded, current limit: 2'],
+          [{ done: [token, 'b', 'c'] }, 422, 'done must have 1 to 2 tokens'],
+          [{ failed: [{}, {}, {}] }, 422, 'failed must be an array of at most 2 elements'],
+        ];
+        for (const [body, status, error] of many) {
+          const refused = await sendText(server, token, JSON.stringify(body));
+          expect([refused.status, refused.json.error]).toEqual([status, expect.stringContaining(error)]);
+        }
         const wrong = [
           deep,
           '[]',
@@ -90,7 +99,7 @@ export const refusals: Section = {
         answer(end(one.token));
         await run.reached('RUN_SUCCESS');
       },
-      { flags: ['--journal-bytes-max', '2000', '--delay-max', '365d'] },
+      { flags: ['--journal-bytes-max', '2000', '--delay-max', '365d', '--batch-items-max', '2'] },
     ),
   ],
 };
