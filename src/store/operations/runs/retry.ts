@@ -127,12 +127,15 @@ async function deadRunKey(tx: Transaction, projectId: ProjectId, { n, timeMs }: 
   return row?.run_key;
 }
 
-/** Saves the new run's id in the configuration of the failed run, which decides nothing any more. */
+/**
+ * Saves the new run's id in the configuration of the failed run, which decides nothing any more. The version decides nothing
+ * either: it tells a move of the project that the row has changed.
+ */
 async function nameSuccessor(tx: Transaction, failedKey: number, { id, createdAtMs }: StoredRun): Promise<void> {
   const [row] = await tx.query<{ config: string }>('select config from runs where key = ?', [failedKey]);
   if (!row) return;
   const config: RunConfig = { ...JSON.parse(row.config), successor: { id, createdAtMs } };
-  await tx.send('update runs set config = ? where key = ?', [JSON.stringify(config), failedKey]);
+  await tx.send('update runs set config = ?, version = version + 1 where key = ?', [JSON.stringify(config), failedKey]);
 }
 
 async function isActive(tx: Transaction, projectId: ProjectId, id: string): Promise<boolean> {

@@ -1,6 +1,7 @@
 /** A project moves to another cell while both are in use, and is in exactly one of them, whatever interrupts the move. */
 import { afterEach, describe, expect, it } from 'vitest';
 import type { ProjectMoveStore } from '../../../../src/engine/accounts/store.ts';
+import type { RunRetry } from '../../../../src/engine/runs/dead-run-store.ts';
 import type { Driver } from '../../../../src/store/driver.ts';
 import { PostgresDriver } from '../../../../src/store/drivers/postgres/driver.ts';
 import { SqliteDriver } from '../../../../src/store/drivers/sqlite/driver.ts';
@@ -14,7 +15,8 @@ import {
 import { systemClock } from '../../../../src/system/system.ts';
 import { migratedDatabase } from '../../../support/postgres/shared.ts';
 import { SeededRandom } from '../../../support/seeded-random.ts';
-import { delivered, retrying, settlement, T0, type World } from '../../conformance/world.ts';
+import { begin, beginning } from '../../conformance/run-world.ts';
+import { buried, delivered, retrying, settlement, T0, type World } from '../../conformance/world.ts';
 import {
   type CellHere,
   type Cells,
@@ -201,6 +203,33 @@ describe('a move', () => {
     await moveProject(there(cells));
     expect(await rowsOf(cells.second, PROJECT)).toEqual(wanted);
     expect(await findingsIn(cells.second)).toEqual([]);
+  });
+
+  it('knows which run took the place of one that failed, though both were there before', async () => {
+    const cells = await cellsOn('SQLite');
+    const { driver, store, world } = cells.first;
+    // So many that stretches with the same digest are not read.
+    const same = { project_id: PROJECT, url: 'u', state: 3, version: 1, config: '{}', entries: 0, journal_bytes: 0 };
+    const over = Array.from({ length: 2_100 }, (_, n) => [100_000 + n, `${n}`, T0 + n, ...Object.values(same)]);
+    const columns = ['key', 'id', 'created_at_ms', ...Object.keys(same)];
+    await driver.transaction((tx) => tx.insertMany('runs', columns, over));
+    const claimToken = world.number();
+    const failed = await begin(world, { createdAtMs: T0 + 500, state: { kind: 'claimed', claimToken, worker: 'w' } });
+    const ending = { projectId: PROJECT, runKey: failed.key, runVersion: 1, state: 'RUN_FAILED', atMs: T0 } as const;
+    await store.messages.settle(settlement(failed, claimToken, { ...buried(T0), ending }), T0);
+    await expect(moveProject(there(cells, { pauseMaxMs: -1 }))).rejects.toThrow('too much has changed');
+    const { run, entry, message } = beginning(world, { id: 'next', createdAtMs: T0 + 3_000 });
+    if (!run || !entry) throw new Error('a first message begins a run');
+    const retry: RunRetry = {
+      ...{ projectId: PROJECT, dlqId: `${T0}-${failed.key}`, run, runKey: message.key },
+      ...{ journal: [{ kind: 'record', record: { message, entry } }], waiters: [], invocations: [], children: [] },
+      ...{ isFirst: true, isLast: true, sentBefore: 0 },
+    };
+    expect(await store.deadRuns.retryRun(retry, T0)).toMatchObject({ kind: 'retried' });
+    await moveProject(there(cells));
+    expect(await cells.second.store.runs.findRun(PROJECT, failed.key)).toMatchObject({
+      config: { successor: { id: 'next', createdAtMs: T0 + 3_000 } },
+    });
   });
 
   it('finds log entries that came late, with a time long before', async () => {
