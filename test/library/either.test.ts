@@ -229,6 +229,27 @@ it('fails alone the one request of a group that the server refuses', async () =>
   expect(ours).toMatchObject(theirs);
 });
 
+it.each([
+  ['this library', own.serve],
+  ['the official one', official.serve as unknown as typeof own.serve],
+])('fails at once with %s when the result of a step is larger than a message may be', async (_, serve) => {
+  await waypost.stop();
+  waypost = await startWaypost({ settings: { WAYPOST_MESSAGE_BYTES_MAX: '2000' } });
+  for (const others of [[], ['beside']]) {
+    let executions = 0;
+    const program: Program = async (context) => {
+      const large = () => {
+        executions += 1;
+        return 'x'.repeat(3_000);
+      };
+      await Promise.all([context.run('large', large), ...others.map((name) => context.run(name, () => name))]);
+      return context.run('after', () => 1);
+    };
+    const { state } = await runWith(serve, program);
+    expect([state, executions]).toEqual(['RUN_FAILED', 1]);
+  }
+});
+
 it.each(['{"status":200}', 'no JSON'])(
   'answers a request that pretends to be the result of a call with 400: %s',
   async (body) => {

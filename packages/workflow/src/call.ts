@@ -81,7 +81,7 @@ export class CallOver extends Error {
 /** Whether the server has refused what was to be kept, and will do so again. */
 export function isRefused(error: unknown): boolean {
   if (error instanceof WorkflowNonRetryableError) return true;
-  return error instanceof WorkflowError && (error.status === 413 || error.status === 422);
+  return error instanceof WorkflowError && error.status === 422;
 }
 
 export class Call {
@@ -207,7 +207,7 @@ export class Call {
       this.#abort.abort(over);
       throw over;
     }
-    if (status === 412) throw new WorkflowNonRetryableError(messageOf(text));
+    if (status === 412 || status === 413) throw new WorkflowNonRetryableError(messageOf(text));
     if (status !== 200) throw new WorkflowError(`the server has not kept a step: ${messageOf(text)}`, status);
     const kept = JSON.parse(text) as Kept;
     const gained = [...kept.entries, ...(kept.next ? [kept.next] : [])].flatMap(({ token }) => token ?? []);
