@@ -2,8 +2,8 @@
 // The young generation of the heap may grow to 32 MiB, and no further: docs/scaling.md, "Tuning a worker". And glibc gives
 // back what is freed: by itself it raises these limits to 32 and 64 MiB once large buffers come and go, and keeps as much.
 //
-// The command. A published package holds compiled files in dist/, because Node does not strip types below node_modules;
-// a checkout has none and runs its sources.
+// The command. A published package holds compiled files in dist/ alone, because Node does not strip types below node_modules.
+// A checkout runs its sources: what "npm pack" has left in its dist/ grows old.
 import { existsSync } from 'node:fs';
 import module from 'node:module';
 import { fileURLToPath } from 'node:url';
@@ -20,13 +20,13 @@ if (major < 22 || (major === 22 && minor < 19)) {
 // Names are resolved on half of these threads (src/delivery/resolver.ts). Four, as by default, are held up by two names without an answer.
 process.env.UV_THREADPOOL_SIZE ??= '64';
 
-const compiled = new URL('../dist/cli/main.js', import.meta.url);
-if (existsSync(compiled)) {
-  await import(compiled.href);
-} else {
+const sources = new URL('../src/cli/main.ts', import.meta.url);
+if (existsSync(sources)) {
   // Sources are stripped of their types once, not at every start: that is faster by half and saves 50 MiB of memory.
   // The variable tells the database's threads, which do not hear of the call.
   process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL('../node_modules/.cache/waypost', import.meta.url));
   module.enableCompileCache(process.env.NODE_COMPILE_CACHE);
-  await import(new URL('../src/cli/main.ts', import.meta.url).href);
+  await import(sources.href);
+} else {
+  await import(new URL('../dist/cli/main.js', import.meta.url).href);
 }

@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
@@ -81,6 +81,24 @@ const state: 'DELIVERED' | undefined = (await waypost.messages())[0]?.state;`;
   const { stdout } = compile(folder, strict);
   expect(stdout.match(/error TS.*/g)).toEqual([expect.stringMatching("TS2322: Type 'MessageState' is not assignable")]);
   rmSync(folder, { recursive: true, force: true });
+});
+
+describe('the command', () => {
+  it.each([
+    ['a checkout, also once "npm pack" has compiled it, runs its sources', ['src/cli/main.ts', 'dist/cli/main.js']],
+    ['a package, which has no sources, runs what was compiled', ['dist/cli/main.js']],
+  ])('of %s', (_, programs) => {
+    const folder = mkdtempSync(join(tmpdir(), 'waypost-package-'));
+    writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
+    cpSync(`${root}bin/waypost.js`, join(folder, 'bin/waypost.js'));
+    for (const program of programs) {
+      mkdirSync(join(folder, dirname(program)), { recursive: true });
+      writeFileSync(join(folder, program), `console.log('${program}');`);
+    }
+    const { stdout } = spawnSync(process.execPath, [join(folder, 'bin/waypost.js')], { encoding: 'utf8' });
+    rmSync(folder, { recursive: true, force: true });
+    expect(stdout).toBe(`${programs[0]}\n`);
+  });
 });
 
 describe('the repository', () => {
