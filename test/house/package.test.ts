@@ -84,6 +84,11 @@ const state: 'DELIVERED' | undefined = (await waypost.messages())[0]?.state;`;
 });
 
 describe('the command', () => {
+  it('is installed from the archive that the README names', () => {
+    const { name, version } = JSON.parse(read('package.json'));
+    expect(read('README.md')).toContain(`/${name}-${version}.tgz`);
+  });
+
   it.each([
     ['a checkout, also once "npm pack" has compiled it, runs its sources', ['src/cli/main.ts', 'dist/cli/main.js']],
     ['a package, which has no sources, runs what was compiled', ['dist/cli/main.js']],
