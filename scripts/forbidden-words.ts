@@ -6,7 +6,7 @@ import { join, relative } from 'node:path';
 const FORBIDDEN = new RegExp(`\\b(${['TO' + 'DO', 'FIX' + 'ME', 'XX' + 'X'].join('|')})\\b`);
 
 const FOLDERS_LEFT_OUT = new Set(['node_modules', '.git', 'dist', 'coverage', '.waypost']);
-const TEXT_FILES = /\.(ts|mjs|js|jsonc?|md|sql|sh|grit|ya?ml)$|\/\.ci\/run$/;
+const TEXT_FILES = /\.(m?ts|mjs|js|jsonc?|md|sql|sh|grit|ya?ml)$|\/\.ci\/run$/;
 const FILES_LEFT_OUT = new Set(['package-lock.json']);
 
 /** `<file>:<line>: <text>` of each such line below `root`. */

@@ -1,6 +1,6 @@
 /**
  * Runs the examples of README.md and docs/*.md as a reader would: TypeScript with Node, in one process for all of them, curl with a shell,
- * against a development server. A comment behind `console.log(...)` is what it must print. What begins with `// app.ts` is a server
+ * against a development server. A comment behind `console.log(...)` is what it must print. What begins with `// app.mts` is a server
  * of the reader's own: it runs while the examples below it on its page do, which call it.
  */
 import { type ChildProcess, execFile, type ForkOptions, fork } from 'node:child_process';
@@ -177,7 +177,7 @@ async function findExamples(): Promise<Example[]> {
   for (const page of ['README.md', ...docs]) {
     const text = await readFile(join(ROOT, page), 'utf8');
     for (const [, language, code] of text.matchAll(/^```(ts|sh)\n(.*?)^```$/gms)) {
-      const isApp = code?.startsWith('// app.ts\n') ?? false;
+      const isApp = code?.startsWith('// app.mts\n') ?? false;
       if (language === 'ts') found.push({ page, language, code: code ?? '', isApp });
       else if (language === 'sh' && code?.includes('curl')) found.push({ page, language, code, isApp });
     }

@@ -81,7 +81,7 @@ afterEach(async () => {
 const publishesAndReceives = /^published msg_\S+\nreceived {"hello": ?"world"}\n$/;
 
 it('plain-fetch publishes a message, checks its signature, and ends', async () => {
-  app = new App(process.execPath, ['plain-fetch/app.ts'], await freePort());
+  app = new App(process.execPath, ['plain-fetch/app.mts'], await freePort());
   expect(await app.ended()).toBe(0);
   expect(app.output.split('\n').toSorted()).toEqual([
     '',

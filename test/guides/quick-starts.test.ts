@@ -32,6 +32,9 @@ const ROUTES = {
     serve({ fetch, port: 3000, hostname: '127.0.0.1' });`,
 };
 
+/** Next.js takes all files for ES modules, whatever `npm init` has written. */
+const BUNDLED = { language: 'json', file: 'package.json', code: '{"type":"module"}' };
+
 const RESPONSE = globalThis.Response;
 
 let waypost: Waypost;
@@ -57,8 +60,8 @@ describe.each(Object.entries(PAGES))('the quick start for %s', (name, guarded) =
     reader = await Reader.open(waypost.env());
     printed = vi.spyOn(console, 'log').mockReturnValue();
     vi.spyOn(console, 'error').mockReturnValue(); // of the workflow library, when a signature is missing
-    reader.save([...blocks, ROUTES]);
-    await reader.run(name === 'nextjs' ? ROUTES.file : 'app.ts');
+    reader.save(name === 'nextjs' ? [...blocks, ROUTES, BUNDLED] : blocks);
+    await reader.run(name === 'nextjs' ? ROUTES.file : 'app.mts');
   });
   afterEach(async () => {
     vi.restoreAllMocks();

@@ -33,7 +33,8 @@ export class Reader {
     this.#places = places;
     this.appUrl = `http://127.0.0.1:${port}`;
     symlinkSync(join(ROOT, 'node_modules'), join(this.folder, 'node_modules'));
-    writeFileSync(join(this.folder, 'package.json'), '{"type":"module"}');
+    // As `npm init -y` has it.
+    writeFileSync(join(this.folder, 'package.json'), '{"type":"commonjs"}');
     const lines = Object.entries(env).map(([name, value]) => `${name}=${value}\n`);
     writeFileSync(join(this.folder, '.env'), lines.join(''));
   }

@@ -70,7 +70,7 @@ async function open(recipe: string): Promise<void> {
   blocks = blocksOf(`docs/recipes/${recipe}.md`);
   const url = `http://127.0.0.1:${(others.address() as AddressInfo).port}`;
   // An app listens on port 3000; on a page without one, what is there is somebody else's.
-  const isThere = blocks.some(({ file, code }) => file === 'app.ts' && code.includes('listen(3000'));
+  const isThere = blocks.some(({ file, code }) => file === 'app.mts' && code.includes('listen(3000'));
   reader = await Reader.open(project.env(), {
     'https://api.example.com': url,
     ...(!isThere && { 'http://127.0.0.1:3000': url }),
@@ -109,7 +109,7 @@ it('makes reports by the clock of each customer, through the change to summer ti
   const { reportEachMorning, noMoreReports } = await running<{
     reportEachMorning(customer: { id: string; zone: string }): Promise<void>;
     noMoreReports(customer: { id: string }): Promise<void>;
-  }>('reports.ts');
+  }>('reports.mts');
   await reportEachMorning({ id: 'ann', zone: 'America/Chicago' });
   await reportEachMorning({ id: 'ann', zone: 'Europe/Berlin' });
   await reportEachMorning({ id: 'ben', zone: 'America/New_York' });
@@ -129,7 +129,7 @@ it('makes reports by the clock of each customer, through the change to summer ti
 
 it('sends sixty calls a minute to an API, five at a time, and hides its token', async () => {
   await open('rate-limited-calls');
-  const { sync } = await running<{ sync(contacts: object[]): Promise<{ messageId: string }[]> }>('sync.ts');
+  const { sync } = await running<{ sync(contacts: object[]): Promise<{ messageId: string }[]> }>('sync.mts');
   const sent = await sync(Array.from({ length: 150 }, (_, index) => ({ email: `${index}@example.com` })));
   await waypost.advance('30s');
   expect(calls).toHaveLength(60);
@@ -143,7 +143,7 @@ it('sends sixty calls a minute to an API, five at a time, and hides its token', 
   await waypost.runUntilIdle();
   expect(new Set(calls.map(({ body }) => body)).size).toBe(sent.length);
 
-  await reader.run('app.ts');
+  await reader.run('app.mts');
   await client.trigger({ url: `${reader.appUrl}/score`, body: { email: 'ann@example.com' } });
   await waypost.runUntilIdle();
   expect((await project.runs())[0]?.workflowRunResponse).toBe('7');
@@ -151,8 +151,8 @@ it('sends sixty calls a minute to an API, five at a time, and hides its token', 
 
 it('brings one event to all receivers, whichever of them is down', async () => {
   await open('fan-out');
-  await reader.run('receivers.ts');
-  const { orderPlaced } = await running<{ orderPlaced(order: number): Promise<{ messageId: string }[]> }>('shop.ts');
+  await reader.run('receivers.mts');
+  const { orderPlaced } = await running<{ orderPlaced(order: number): Promise<{ messageId: string }[]> }>('shop.mts');
   answer = ({ path }) => (path === '/stock' ? 503 : 200);
   const [, stock] = await orderPlaced(42);
   await orderPlaced(42);
@@ -172,7 +172,7 @@ it('brings one event to all receivers, whichever of them is down', async () => {
 
 it('pays what somebody approves, and nothing that nobody decides on', async () => {
   await open('human-approval');
-  await reader.run('app.ts');
+  await reader.run('app.mts');
   const refund = async (euros: number) => {
     const { workflowRunId } = await client.trigger({ url: `${reader.appUrl}/refund`, body: { order: 42, euros } });
     return workflowRunId;
@@ -205,7 +205,7 @@ it('pays what somebody approves, and nothing that nobody decides on', async () =
 
 it('goes on with the page that failed, and waits for hours for who calls back', async () => {
   await open('long-jobs');
-  await reader.run('app.ts');
+  await reader.run('app.mts');
   await client.trigger({ url: `${reader.appUrl}/jobs/rows`, body: { pages: 6 } });
   project.disturb({ answer: 'lost', to: `${reader.appUrl}/jobs/rows` });
   await waypost.runUntilIdle();
@@ -226,7 +226,7 @@ it('goes on with the page that failed, and waits for hours for who calls back', 
 it('has each effect once, though the request for it comes again', async () => {
   await open('exactly-once-effects');
   const app = await running<{ pay(order: number, cents: number): Promise<{ messageId: string; deduplicated?: true }> }>(
-    'app.ts',
+    'app.mts',
   );
   project.disturb({ answer: 'lost' });
   const first = await app.pay(42, 1_000);
@@ -240,7 +240,7 @@ it('has each effect once, though the request for it comes again', async () => {
   const rows = new DatabaseSync(join(reader.folder, 'shop.db')).prepare('select * from payments').all();
   expect(rows).toEqual([{ id: 'payment-42', cents: 1_000 }]);
 
-  await reader.run('charge.ts');
+  await reader.run('charge.mts');
   answer = () => (calls.length === 1 ? 502 : 200);
   const trigger = { url: `${reader.appUrl}/charge`, body: { cents: 1_000 }, workflowRunId: 'order-42' };
   await client.trigger(trigger);

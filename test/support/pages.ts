@@ -7,7 +7,7 @@ const ROOT = join(import.meta.dirname, '../..');
 export interface Block {
   language: string;
   code: string;
-  /** Where readers put it, when its first line says so: `// app.ts`, `# app.py`. */
+  /** Where readers put it, when its first line says so: `// app.mts`, `# app.py`. */
   file?: string;
 }
 
