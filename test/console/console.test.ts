@@ -4,12 +4,14 @@
  */
 import type { Locator, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { RunningServer } from '../../src/server/server.ts';
 import { eventually } from '../support/eventually.ts';
+import { startInProcess } from '../support/server-in-process.ts';
 import { giveCommand } from '../support/waypost-command.ts';
 import { LONG_NAME } from './support/hostile.ts';
 import { askerOf } from './support/populate.ts';
 import { type Look, SCREENS, Scene } from './support/screens.ts';
-import { browserObstacle, Visit } from './support/visit.ts';
+import { browserObstacle, SIZES, Visit } from './support/visit.ts';
 
 const LOOKS: readonly Look[] = [
   { size: 'wide', theme: 'light' },
@@ -181,6 +183,36 @@ describe.skipIf(obstacle !== undefined)(`in the console${reason}`, () => {
     await page.getByRole('button', { name: 'Resume' }).click();
     await page.getByText('success', { exact: true }).first().waitFor();
     await page.getByRole('link', { name: scene.made.failedRun }).waitFor();
+  });
+});
+
+describe.skipIf(obstacle !== undefined)(`the overview of a new server${reason}`, () => {
+  let server: RunningServer;
+  beforeAll(async () => {
+    server = await startInProcess();
+  });
+  afterAll(() => server?.stop(0));
+
+  it.each(['wide', 'narrow'] as const)('sends the first message without scrolling, in a %s window', async (size) => {
+    const newcomer = await Visit.open(scene.browser, { url: server.url, size });
+    await newcomer.goTo('/overview', 'No attempt has ended');
+    const send = newcomer.page.getByRole('button', { name: 'Send it from here' });
+    const { y = Infinity, height = 0 } = (await send.boundingBox()) ?? {};
+    expect(y + height).toBeLessThan(SIZES[size].height);
+    expect(await newcomer.problems()).toEqual([]);
+    await newcomer.close();
+  });
+
+  it('no longer speaks of the first message once one was delivered', async () => {
+    const ask = askerOf({ url: server.url, token: scene.token });
+    const newcomer = await Visit.open(scene.browser, { url: server.url });
+    await newcomer.goTo('/overview', 'No message was sent yet');
+    await ask('POST', `/v2/publish/${scene.app.url}/ok`);
+    await eventually('the delivery', async () =>
+      JSON.stringify(await ask('GET', '/v2/logs?count=1')).includes('"DELIVERED"'),
+    );
+    await newcomer.page.getByText('No message was sent yet').waitFor({ state: 'detached' });
+    await newcomer.close();
   });
 });
 

@@ -1,5 +1,5 @@
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
-import { type AnswerOf, useCall } from '../../api/client.ts';
+import { type AnswerOf, REFRESH_MS, useCall } from '../../api/client.ts';
 import { Badge } from '../../parts/badge.tsx';
 import { Button } from '../../parts/button.tsx';
 import { countOf, countText } from '../../parts/count.ts';
@@ -32,6 +32,12 @@ export function Screen() {
   const range: Range = given in RANGES ? (given as Range) : '1h';
   const navigate = useNavigate({ from: '/overview' });
   const overview = useCall('getOverview');
+  // Once there is an entry, nobody needs to look again.
+  const latest = useCall(
+    'listLogs',
+    { query: { count: 1 } },
+    { refreshMs: ({ logs }) => (logs.length === 0 ? REFRESH_MS : 0) },
+  );
   return (
     <Page
       title="Overview"
@@ -46,6 +52,11 @@ export function Screen() {
         </Button>
       ))}
     >
+      {latest.data?.logs.length === 0 && (
+        <Panel>
+          <FirstMessage />
+        </Panel>
+      )}
       <Rates range={range} />
       <Answered query={overview}>{(answer) => <Standing of={answer} />}</Answered>
     </Page>
@@ -124,8 +135,6 @@ function Standing({
 }: {
   of: AnswerOf<'getOverview'>;
 }) {
-  const { count, isAtLeast } = unfinished;
-  const isEmpty = count === 0 && !isAtLeast && dlq.messages.count === 0 && failures.causes.length === 0;
   return (
     <>
       <div className="grid gap-4 xl:grid-cols-2">
@@ -164,11 +173,6 @@ function Standing({
           <HeldBackTable of={heldBack} />
         </Panel>
       </div>
-      {isEmpty && (
-        <Panel>
-          <FirstMessage />
-        </Panel>
-      )}
       {failures.causes.length > 0 && (
         <Panel title="Failures by cause">
           <Table
