@@ -9,10 +9,11 @@ import {
 } from '@tanstack/react-router';
 import { Screen as Overview } from './screens/overview/screen.tsx';
 import { Layout } from './shell/layout.tsx';
+import { NoScreen } from './shell/no-screen.tsx';
 
 export type Search = Record<string, string | undefined>;
 
-const root = createRootRoute({ component: Layout });
+const root = createRootRoute({ component: Layout, notFoundComponent: NoScreen });
 
 /** All values of an address are texts: a screen reads its own. */
 function readSearch(given: Record<string, unknown>): Search {

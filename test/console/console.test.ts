@@ -57,6 +57,12 @@ describe.skipIf(obstacle !== undefined)(`in the console${reason}`, () => {
     await visit.close();
   });
 
+  it('an address without a screen says so, and leads to the overview', async () => {
+    await visit.goTo('/message', 'There is no such screen');
+    await page.getByRole('main').getByRole('link', { name: 'Overview' }).click();
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+  });
+
   it('two clicks lead from the overview to the reason why a message failed', async () => {
     await visit.goTo('/overview');
     await page.getByRole('row', { name: 'answered 500' }).getByRole('link').first().click();
