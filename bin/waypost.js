@@ -17,8 +17,9 @@ if (major < 22 || (major === 22 && minor < 19)) {
   process.exit(1);
 }
 
-// Names are resolved on half of these threads (src/delivery/resolver.ts). Four, as by default, are held up by two names without an answer.
-process.env.UV_THREADPOOL_SIZE ??= '64';
+// Names are resolved on half of these threads (src/delivery/resolver.ts): more than 64, which is what as many workers may take
+// for names without an answer. Four threads, as by default, are held up by two such names.
+process.env.UV_THREADPOOL_SIZE ??= '192';
 
 const sources = new URL('../src/cli/main.ts', import.meta.url);
 if (existsSync(sources)) {

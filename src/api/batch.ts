@@ -18,7 +18,7 @@ import { KnownHeaders } from './ignored.ts';
 import { messageLimit } from './limits.ts';
 import { publishedJson, publishedListJson } from './publish.ts';
 import { bodyTooLarge } from './request-body.ts';
-import type { Call, Route, Services } from './route.ts';
+import type { Call, CheckDestination, Route, Services } from './route.ts';
 import { refuseRun, withInvocation } from './run-publish.ts';
 import { refuseCron } from './schedule-creation.ts';
 import { BatchItemsSchema, BatchSchema } from './schemas.ts';
@@ -48,6 +48,7 @@ export function batchRoutes(services: Services): Route[] {
 
   function publishAll(call: Call): Promise<Answer> {
     const { projectId, callerIp, body, ignored, rawHeaders } = call;
+    const check = checkDestination(projectId);
     const shared = { callerIp, plainHeaders: { ...plainHeaders, ofRequest: rawHeaders } };
     return handleItems(body, services, true, async (given, slices) => {
       const groups = await findGroups(projectId, given);
@@ -58,7 +59,7 @@ export function batchRoutes(services: Services): Route[] {
         (each.queue === '' ? PUBLISHED : ENQUEUED).look(each.rawHeaders, ignored, index);
         const item = await readItem(each, context).catch((error) => Promise.reject(atItem(index, error)));
         items.push(item);
-        refusals.push(refusalOf(item, index));
+        refusals.push(refusalOf(item, index, check));
         if (slices.isOver) await slices.next();
       }
       const refusal = (await Promise.all(refusals)).find((error) => error !== undefined);
@@ -73,14 +74,14 @@ export function batchRoutes(services: Services): Route[] {
    * Why the item's destination or callbacks are refused; `undefined` when they are not. Host names are looked up while
    * further items are read.
    */
-  async function refusalOf(item: Item, index: number): Promise<unknown> {
+  async function refusalOf(item: Item, index: number, check: CheckDestination): Promise<unknown> {
     // A running workflow may name a destination that may not be called. The message is accepted, and fails at delivery.
     if (item.kind === 'message' && item.isSentByRun) return undefined;
     try {
-      if (item.kind === 'message') await checkAddress(item.commands[0].url, checkDestination);
-      else if (item.kind === 'group') await checkEndpoints(item.group.endpoints, checkDestination);
+      if (item.kind === 'message') await checkAddress(item.commands[0].url, check);
+      else if (item.kind === 'group') await checkEndpoints(item.group.endpoints, check);
       const [first] = item.commands; // a group's messages have the same callbacks
-      if (first) await checkCallbacks(first.options.settings, checkDestination);
+      if (first) await checkCallbacks(first.options.settings, check);
       return undefined;
     } catch (error) {
       return atItem(index, error);

@@ -71,15 +71,16 @@ export function dlqRoutes(services: Services): Route[] {
     });
   }
 
-  async function retryOne({ projectId, id, rawHeaders }: Call): Promise<Answer> {
-    const messageIds = await engine.retryDead(projectId, [id], await readRetryOverride(rawHeaders, services));
+  async function retryOne(call: Call): Promise<Answer> {
+    const { projectId, id } = call;
+    const messageIds = await engine.retryDead(projectId, [id], await readRetryOverride(call, services));
     const [messageId] = messageIds ?? [];
     if (messageId === undefined) throw notFound(id);
     return answer(201, { messageId });
   }
 
   async function retryMany(call: Call): Promise<Answer> {
-    const override = await readRetryOverride(call.rawHeaders, services);
+    const override = await readRetryOverride(call, services);
     const filters = await readBulk(call);
     const { messageIds, cursor } = filters.ids
       ? { messageIds: await retryAll(call.projectId, filters.ids, override), cursor: undefined }

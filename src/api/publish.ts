@@ -47,11 +47,11 @@ export function publishRoutes(services: Services): Route[] {
       if (destination.kind === 'group') return await publishToGroup(call, destination.name, config, queueName);
       const { url } = destination;
       // A running workflow may name a destination that may not be called. The message is accepted, and fails at delivery.
-      const lookUp = isOfRun ? undefined : checkAddress(url, checkDestination);
+      const lookUp = isOfRun ? undefined : checkAddress(url, checkDestination(call.projectId));
       if (lookUp !== undefined) await lookUp;
       const options = readOptions(call, config, queueName);
       if (options.cron !== undefined) return await createSchedule(call, destination, config);
-      const callbackLookUp = isOfRun ? undefined : checkCallbacks(options.settings, checkDestination);
+      const callbackLookUp = isOfRun ? undefined : checkCallbacks(options.settings, checkDestination(call.projectId));
       if (callbackLookUp !== undefined) await callbackLookUp;
       const command: PublishCommand = { url, body: await call.body.read(bodyLimit), options };
       if (callerIp !== undefined) command.callerIp = callerIp;
@@ -73,12 +73,12 @@ export function publishRoutes(services: Services): Route[] {
   ): Promise<Answer> {
     const { projectId, callerIp } = call;
     const group = await engine.storeOf(projectId).urlGroups.findUrlGroup({ name });
-    if (group) await checkEndpoints(group.endpoints, checkDestination);
+    if (group) await checkEndpoints(group.endpoints, checkDestination(projectId));
     const options = readOptions(call, queryConfig, queueName, group?.headers);
     refuseRun(options, 'for URL groups');
     // A group that is missing now may be there when the schedule is due.
     if (options.cron !== undefined) return createSchedule(call, { kind: 'group', name }, queryConfig);
-    await checkCallbacks(options.settings, checkDestination);
+    await checkCallbacks(options.settings, checkDestination(projectId));
     if (!group) throw groupNotFound(name);
     const shared: Omit<PublishCommand, 'url'> = { body: await call.body.read(bodyLimit), options };
     if (callerIp !== undefined) shared.callerIp = callerIp;

@@ -6,7 +6,7 @@ import { ApiError } from '../protocol/errors.ts';
 import { trimBlanks } from '../protocol/headers.ts';
 import { readPublishOptions } from '../protocol/options.ts';
 import { checkCallbacks } from './destinations.ts';
-import type { Services } from './route.ts';
+import type { Call, Services } from './route.ts';
 
 /**
  * A retry is requested on purpose, so it is never a duplicate. These headers are refused, since ignoring them in
@@ -21,7 +21,7 @@ const NOT_FOR_RETRIES = [
 
 /** Reads the config headers; an option that is not there keeps its stored value. Rejects with `ApiError`. */
 export async function readRetryOverride(
-  rawHeaders: readonly string[],
+  { projectId, rawHeaders }: Pick<Call, 'projectId' | 'rawHeaders'>,
   { quotas, clock, checkDestination }: Pick<Services, 'quotas' | 'clock' | 'checkDestination'>,
 ): Promise<DeadRetryOverride> {
   const { given, configHeaders } = configOf(rawHeaders);
@@ -32,7 +32,7 @@ export async function readRetryOverride(
     const header = given.get(key);
     if (header !== undefined) throw new ApiError('invalid_header', `${header} is not supported for DLQ retries`);
   }
-  await checkCallbacks(options.settings, checkDestination);
+  await checkCallbacks(options.settings, checkDestination(projectId));
   const { method, explicitHeader, settings, delayMs, notBeforeMs } = options;
   const { dialect: _, maxRetries, ...replaced } = settings;
   return {

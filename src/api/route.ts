@@ -125,7 +125,8 @@ export interface Services {
   /** Absent where time passes by itself. */
   virtualTime?: VirtualTime | undefined;
   log: EventLog;
-  checkDestination: CheckDestination;
+  /** For a project, since projects take turns when names are looked up. */
+  checkDestination: (projectId: ProjectId) => CheckDestination;
   quotas: Quotas;
   limits: Readonly<ApiLimits>;
   /**

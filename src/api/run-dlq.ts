@@ -50,15 +50,16 @@ export function runDlqRoutes(services: Services): Route[] {
     return answer(200, { deleted, cursor: page.cursor });
   }
 
-  async function startOne(start: Start, { projectId, id, rawHeaders }: Call): Promise<Answer> {
-    const started = await engine[start](projectId, checkedId(id), await readRunOverride(rawHeaders, services));
+  async function startOne(start: Start, call: Call): Promise<Answer> {
+    const { projectId, id } = call;
+    const started = await engine[start](projectId, checkedId(id), await readRunOverride(call, services));
     if (typeof started === 'string') throw refusedStart(started, id);
     return answer(200, startedView(started));
   }
 
   async function startMany(start: Start, call: Call): Promise<Answer> {
     const { projectId } = call;
-    const override = await readRunOverride(call.rawHeaders, services);
+    const override = await readRunOverride(call, services);
     if (override.runId !== undefined) {
       throw new ApiError('invalid_header', 'Upstash-Workflow-RunId is not supported for several runs at once');
     }

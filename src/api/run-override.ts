@@ -7,7 +7,7 @@ import { ApiError } from '../protocol/errors.ts';
 import { trimBlanks } from '../protocol/headers.ts';
 import { newRunIdOf } from '../protocol/option-values.ts';
 import { readRetryOverride } from './retry-override.ts';
-import type { Services } from './route.ts';
+import type { Call, Services } from './route.ts';
 
 /** Options that a retried message may be given, but a run may not: its steps set them themselves. */
 const NOT_FOR_RUNS: readonly [keyof DeadRetryOverride, string][] = [
@@ -20,11 +20,11 @@ const NOT_FOR_RUNS: readonly [keyof DeadRetryOverride, string][] = [
 
 /** Reads the config headers; an absent option keeps its value. Rejects with `ApiError`. */
 export async function readRunOverride(
-  rawHeaders: readonly string[],
+  { projectId, rawHeaders }: Pick<Call, 'projectId' | 'rawHeaders'>,
   services: Pick<Services, 'quotas' | 'clock' | 'checkDestination'>,
 ): Promise<RunOverride> {
   const { runId, others } = takeRunId(rawHeaders);
-  const given = await readRetryOverride(others, services);
+  const given = await readRetryOverride({ projectId, rawHeaders: others }, services);
   for (const [member, header] of NOT_FOR_RUNS) {
     if (given[member] !== undefined) throw new ApiError('invalid_header', `${header} is not supported for failed runs`);
   }

@@ -27,11 +27,11 @@ export function scheduleCreation(services: Services): CreateSchedule {
     // The publish path also accepts publish-only tokens, but a new schedule could replace another one.
     authorizeFully(call.scope);
     // A URL group need not exist yet: each trigger uses the endpoints that the group has then (contract M 15.3).
-    if (destination.kind === 'url') await checkAddress(destination.url, checkDestination);
+    if (destination.kind === 'url') await checkAddress(destination.url, checkDestination(projectId));
     const input = { rawHeaders, queryConfig, tokenInQuery: !isTokenInHeader, proxyHeaders, plainHeaders };
     const { cron, ...options } = readPublishOptions(input, 'schedule', quotas, clock.nowMs());
     if (cron === undefined) throw new Error('a schedule was read without its expression');
-    await checkCallbacks(options.settings, checkDestination);
+    await checkCallbacks(options.settings, checkDestination(projectId));
     const body = await call.body.read(bodyLimit);
     const command: ScheduleCommand = { destination, body, options: { ...options, cron } };
     if (callerIp !== undefined) command.callerIp = callerIp;

@@ -19,7 +19,7 @@ import { at, atItem, type GivenItem } from './given-items.ts';
 import { KnownHeaders } from './ignored.ts';
 import { messageLimit } from './limits.ts';
 import { bodyTooLarge } from './request-body.ts';
-import type { Call, Route, Services } from './route.ts';
+import type { Call, CheckDestination, Route, Services } from './route.ts';
 import { TriggeredListSchema, TriggeredSchema, TriggerItemsSchema } from './schemas.ts';
 
 const TRIGGERED = new KnownHeaders(TRIGGER_HEADERS);
@@ -41,10 +41,11 @@ export function triggerRoutes(services: Services): Route[] {
     const query = splitQuery(rawQuery);
     if (!isSentBySdk({ rawHeaders, queryConfig: query.config })) engine.checkAdmission(call.projectId);
     const url = workflowUrlOf(readDestination(rawDestination, query.rest));
-    await checkAddress(url, checkDestination);
+    const check = checkDestination(call.projectId);
+    await checkAddress(url, check);
     const input = { rawHeaders, queryConfig: query.config, tokenInQuery: !call.isTokenInHeader, plainHeaders };
     const command = readCommand(url, input, call.callerIp, clock.nowMs());
-    await checkCallbacks(command.options.settings, checkDestination);
+    await checkCallbacks(command.options.settings, check);
     const body = await call.body.read(bodyLimit);
     const [triggered] = await publishAll(call, [{ ...command, body }]);
     const { deduplicated, ...run } = triggered ?? missing();
@@ -60,7 +61,8 @@ export function triggerRoutes(services: Services): Route[] {
         TRIGGERED.look(item.rawHeaders, ignored, index);
         return at(index, () => readItem(item, plain, callerIp, nowMs));
       });
-      await Promise.all(commands.map(checkCommand));
+      const check = checkDestination(call.projectId);
+      await Promise.all(commands.map((command, index) => checkCommand(command, index, check)));
       return answer(201, await publishAll(call, commands));
     });
   }
@@ -84,10 +86,10 @@ export function triggerRoutes(services: Services): Route[] {
     return callerIp === undefined ? { url, options } : { url, options, callerIp };
   }
 
-  async function checkCommand({ url, options }: PublishCommand, index: number): Promise<void> {
+  async function checkCommand({ url, options }: PublishCommand, index: number, check: CheckDestination): Promise<void> {
     try {
-      await checkAddress(url, checkDestination);
-      await checkCallbacks(options.settings, checkDestination);
+      await checkAddress(url, check);
+      await checkCallbacks(options.settings, check);
     } catch (error) {
       throw atItem(index, error);
     }

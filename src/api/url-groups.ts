@@ -1,4 +1,5 @@
 /** URL groups: their endpoints and their default headers (contract M 13, 22.18 to 22.23). */
+import type { ProjectId } from '../engine/model.ts';
 import type { Endpoint, EndpointSelector, UrlGroup } from '../engine/url-groups.ts';
 import { hasConfigPrefix } from '../protocol/config-names.ts';
 import { withoutFragment } from '../protocol/destination.ts';
@@ -37,7 +38,7 @@ export function urlGroupRoutes(services: Services): Route[] {
   async function add({ projectId, id: name, body }: Call): Promise<Answer> {
     checkName('topic name', name);
     const endpoints = selectorsOf(await readJson(body, SMALL_JSON_LIMIT)).map(endpointOf);
-    await checkEndpoints(endpoints, checkDestination);
+    await checkEndpoints(endpoints, checkDestination(projectId));
     switch (await storeOf(projectId).urlGroups.addEndpoints({ name, endpoints, limits: groupLimits })) {
       case 'saved':
         return NO_BODY;
@@ -58,14 +59,14 @@ export function urlGroupRoutes(services: Services): Route[] {
 
   async function setHeaders({ projectId, id: name, body, ignored }: Call): Promise<Answer> {
     checkName('topic name', name);
-    const headers = await readDefaults(await readJson(body, SMALL_JSON_LIMIT), ignored);
+    const headers = await readDefaults(projectId, await readJson(body, SMALL_JSON_LIMIT), ignored);
     if ((await storeOf(projectId).urlGroups.setGroupHeaders({ name, headers })) === 'missing')
       throw groupNotFound(name);
     return NO_BODY;
   }
 
   /** Checks the headers as a publish would, so that no publish fails on them later. */
-  async function readDefaults(body: unknown, ignored: Ignored): Promise<HeaderMap> {
+  async function readDefaults(projectId: ProjectId, body: unknown, ignored: Ignored): Promise<HeaderMap> {
     const given = objectOf(body, 'an object is needed')['headers'];
     if (given === undefined || given === null) throw invalidBody('headers: an object of headers is needed');
     const rawHeaders = withoutEmpty(
@@ -79,7 +80,7 @@ export function urlGroupRoutes(services: Services): Route[] {
     const options = readPublishOptions(input, 'publish', quotas, clock.nowMs());
     refuseCron(options, 'as a default of a URL group');
     refuseRun(options, 'as a default of a URL group');
-    await checkCallbacks(options.settings, checkDestination);
+    await checkCallbacks(options.settings, checkDestination(projectId));
     DEFAULTS.look(rawHeaders, ignored);
     return headerMapFromRaw(rawHeaders);
   }

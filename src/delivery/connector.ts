@@ -7,8 +7,9 @@
  */
 import type { LookupFunction, Socket } from 'node:net';
 import { buildConnector } from 'undici';
+import type { ProjectId } from '../engine/model.ts';
 import { type AddressClass, type AddressGuard, literalAddress } from './address-guard.ts';
-import type { Resolver } from './resolver.ts';
+import type { Asked, LookUp, Resolver } from './resolver.ts';
 
 /** The address guard refused. Names only the class: the addresses behind names are not shown to anyone. */
 export class RefusedAddress extends Error {
@@ -27,9 +28,12 @@ export interface ConnectorOptions {
   verifyTls: boolean;
 }
 
-/** As undici's connector, but returns the socket at once, so that it can be closed while it is still connecting. */
+/**
+ * As undici's connector, but for a project, and returns the socket at once, so that it can be closed while it is still
+ * connecting.
+ */
 export type Connector = (
-  options: buildConnector.Options,
+  options: buildConnector.Options & { projectId: ProjectId },
   callback: (error: Error | null, socket: Socket | null) => void,
 ) => Socket | undefined;
 
@@ -40,12 +44,14 @@ type SocketReturningConnector = (
 ) => Socket;
 
 export function createConnector({ guard, resolver, verifyTls }: ConnectorOptions): Connector {
+  /** Asks for the name of the socket that is being opened. `open` asks before it returns, and knows of no project. */
+  let ask: LookUp;
   const open = buildConnector({
     allowH2: false,
     // No limit of its own: the attempt's deadline covers connecting too, and closes the socket.
     timeout: 0,
     rejectUnauthorized: verifyTls,
-    lookup: guardedLookup(guard, resolver),
+    lookup: guardedLookup(guard, (hostname) => ask(hostname)),
     maxCachedSessions: 1_000,
     // Bytes that wait in a socket of an endpoint that sends faster than we read; answers worth reading are short.
     highWaterMark: 16 * 1024,
@@ -58,7 +64,13 @@ export function createConnector({ guard, resolver, verifyTls }: ConnectorOptions
       callback(new RefusedAddress(refused), null);
       return undefined;
     }
-    return open(options, (error, socket) => {
+    let asked: Asked | undefined;
+    ask = async (hostname) => {
+      asked = resolver.ask(hostname, options.projectId);
+      const { answer } = await asked.begun;
+      return answer;
+    };
+    const opening = open(options, (error, socket) => {
       if (error !== null) return callback(error, null);
       const { remoteAddress } = socket;
       // Without an address the peer has hung up already, so there is nothing to judge.
@@ -68,12 +80,13 @@ export function createConnector({ guard, resolver, verifyTls }: ConnectorOptions
       socket.destroy();
       callback(new RefusedAddress(connected), null);
     });
+    return opening.once('close', () => asked?.leave());
   };
 }
 
-function guardedLookup(guard: AddressGuard, resolver: Resolver): LookupFunction {
+function guardedLookup(guard: AddressGuard, lookUp: LookUp): LookupFunction {
   return (hostname, options, callback) => {
-    resolver(hostname).then(
+    lookUp(hostname).then(
       (addresses) => {
         const [first] = addresses;
         if (first === undefined) return callback(noSuchHost(hostname), '');

@@ -16,7 +16,7 @@ import { Interruptions } from './interruption.ts';
 import { Origins } from './origins.ts';
 import { blocked, unsendable } from './outcome.ts';
 import { requestHead } from './request-head.ts';
-import { joiningResolver, type Resolver, systemResolver } from './resolver.ts';
+import { type Resolver, resolverOf } from './resolver.ts';
 
 export interface DeliveryOptions {
   clock: Machine;
@@ -84,7 +84,7 @@ class HttpDelivery implements Delivery {
       const literal = literalAddress(hostname);
       return { refused: literal === undefined ? undefined : this.#guard.refusal(literal, literal) };
     });
-    const resolver = options.resolver ? joiningResolver(options.resolver) : systemResolver;
+    const { resolver = resolverOf(1) } = options;
     this.#origins = new Origins({
       connector: createConnector({ guard: this.#guard, resolver, verifyTls: options.verifyTls }),
       connectionsPerOriginMax: options.connectionsPerOriginMax,
@@ -132,10 +132,11 @@ class HttpDelivery implements Delivery {
     resolve: (outcome: Outcome) => void,
     begun?: (attempt: UnderWay) => void,
   ): void {
-    const { method, settings } = claimed.message;
+    const { projectId, method, settings } = claimed.message;
     const body = bodyOf(claimed);
     const { timeoutMsMax } = this.#options;
     const request: ExchangeRequest = {
+      projectId,
       destination,
       method,
       buildHead: () => this.#signedHead(claimed, destination),

@@ -4,7 +4,7 @@
  * This tells the publisher early; it is not the guard. A name can change what it resolves to, so each attempt is checked
  * again where it connects. The reasons are shown behind `invalid destination url: `.
  */
-import type { Millis } from '../engine/model.ts';
+import type { Millis, ProjectId } from '../engine/model.ts';
 import type { Machine } from '../engine/ports.ts';
 import { within } from '../engine/within.ts';
 import {
@@ -34,7 +34,9 @@ export function checkDestination(url: URL, guard: AddressGuard): DestinationVerd
   return refused === undefined ? OK : blockedAt(refused, literal);
 }
 
-/** A publisher does not wait longer for an answer of the name's servers. */
+/** A publisher does not wait longer for its turn: then the name is not checked. */
+const BEGUN_IN_MS = 5_000;
+/** From then on it does not wait longer for an answer of the name's servers. */
 const RESOLVED_IN_MS = 5_000;
 
 export interface DestinationCheckOptions {
@@ -49,7 +51,7 @@ export interface DestinationCheckOptions {
 
 /**
  * Judges any host, names by their addresses. Remembers good names, so that publishes to one resolve it only now and
- * then.
+ * then. A name whose turn does not come is `ok`, and not remembered.
  */
 export class DestinationCheck {
   readonly #options: DestinationCheckOptions;
@@ -61,21 +63,25 @@ export class DestinationCheck {
   }
 
   /** Answers at once, without a promise, for literals and remembered names. Never rejects. */
-  check(url: URL, nowMs: Millis): DestinationVerdict | Promise<DestinationVerdict> {
+  check(url: URL, projectId: ProjectId, nowMs: Millis): DestinationVerdict | Promise<DestinationVerdict> {
     const { guard, rememberMs } = this.#options;
     if (guard.policy.kind === 'all') return OK;
     if (literalAddress(url.hostname) !== undefined) return checkDestination(url, guard);
     const goodSinceMs = this.#goodSinceMs.get(url.hostname);
     // A clock that was set back must not keep a name good for longer.
     if (goodSinceMs !== undefined && nowMs >= goodSinceMs && nowMs - goodSinceMs < rememberMs) return OK;
-    return this.#resolve(url.hostname, nowMs);
+    return this.#resolve(url.hostname, projectId, nowMs);
   }
 
-  async #resolve(hostname: string, nowMs: Millis): Promise<DestinationVerdict> {
+  async #resolve(hostname: string, projectId: ProjectId, nowMs: Millis): Promise<DestinationVerdict> {
     const { clock, resolver } = this.#options;
+    const asked = resolver.ask(hostname, projectId);
+    const begun = await within(clock, BEGUN_IN_MS, asked.begun);
+    asked.leave();
+    if (begun === undefined) return OK; // a line of names says nothing about this one
     let addresses: ResolvedAddress[] | undefined;
     try {
-      addresses = await within(clock, RESOLVED_IN_MS, resolver(hostname));
+      addresses = await within(clock, RESOLVED_IN_MS, begun.answer);
     } catch (error) {
       // Expected: the name does not exist, or no server answers for it.
       return unresolvable(hostname, error);

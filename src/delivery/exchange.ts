@@ -5,7 +5,7 @@
  * An early end also closes the socket, and whatever comes from it later is ignored.
  */
 import type { Dispatcher } from 'undici';
-import type { Millis, Outcome } from '../engine/model.ts';
+import type { Millis, Outcome, ProjectId } from '../engine/model.ts';
 import type { Machine, Timer, UnderWay } from '../engine/ports.ts';
 import { headerMapFromRaw } from '../protocol/headers.ts';
 import type { HttpMethod } from '../protocol/settings.ts';
@@ -23,6 +23,7 @@ const INTERIM_ANSWERS_MAX = 16;
 type RawHeaders = Dispatcher.DispatchController['rawHeaders'];
 
 export interface ExchangeRequest {
+  projectId: ProjectId;
   destination: Destination;
   method: HttpMethod;
   /** Names and values in turn. Called again, for a fresh signature, when the request must be repeated. */
@@ -95,7 +96,8 @@ export class Exchange implements Dispatcher.DispatchHandler, Lessee, UnderWay, I
 
   onConnection(connection: Connection): void {
     this.#connection = connection;
-    const { destination, method, body } = this.#request;
+    const { projectId, destination, method, body } = this.#request;
+    connection.projectId = projectId;
     let headers: string[];
     try {
       headers = this.#request.buildHead();

@@ -8,6 +8,7 @@
  */
 import type { Socket } from 'node:net';
 import { Client } from 'undici';
+import type { ProjectId } from '../engine/model.ts';
 import { AnswerGate, SLICE_BYTES } from './answer-gate.ts';
 import type { Connector } from './connector.ts';
 
@@ -33,6 +34,8 @@ export class Connection {
   /** Answers read to their end on the present socket; above 0 the peer may be closing it just now. */
   answersRead = 0;
   leased = true;
+  /** Whose attempt it carries: set by each lessee. */
+  projectId: ProjectId = 0;
   readonly #gate: AnswerGate;
   #socket: Socket | undefined;
   #discarded = false;
@@ -53,7 +56,7 @@ export class Connection {
       maxHeaderSize: responseHeaderBytesMax + 2 * SLICE_BYTES,
       connect: (options, callback) => {
         this.answersRead = 0;
-        this.#socket = connector(options, (error, socket) => {
+        this.#socket = connector({ ...options, projectId: this.projectId }, (error, socket) => {
           if (error !== null || socket === null) {
             callback(error ?? new Error('no socket'), null);
             return;

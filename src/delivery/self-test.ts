@@ -8,6 +8,7 @@ import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
 import type { Claimed } from '../engine/model.ts';
 import { createDelivery, type DeliveryOptions } from './delivery.ts';
+import { Resolver } from './resolver.ts';
 
 /** The delivery reached, or tried to reach, an address that its policy forbids. Do not start. */
 export class AddressGuardBroken extends Error {
@@ -44,7 +45,7 @@ async function expectRefused(options: DeliveryOptions, address: string, hosts: s
   const delivery = createDelivery({
     ...options,
     timeoutMsMax: 1_000,
-    resolver: async () => [{ address, family: 4 }],
+    resolver: new Resolver(async () => [{ address, family: 4 }]),
     signingKey: () => 'sig_selfTest',
   });
   try {

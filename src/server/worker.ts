@@ -7,13 +7,13 @@ import { createApi } from '../api/app.ts';
 import { Browsers } from '../api/browsers.ts';
 import type { Listener } from '../api/listener.ts';
 import type { OtherWorkers } from '../api/other-workers.ts';
-import type { CheckDestination, VirtualTime } from '../api/route.ts';
+import type { Services, VirtualTime } from '../api/route.ts';
 import { DEVELOPMENT_ACCOUNTS } from '../config/development.ts';
 import type { Config } from '../config/table.ts';
 import { AddressGuard, type AddressPolicy, parseAddressPolicy } from '../delivery/address-guard.ts';
 import { createDelivery, type DeliveryOptions } from '../delivery/delivery.ts';
 import { checkDestination, DestinationCheck, type DestinationVerdict } from '../delivery/destination-check.ts';
-import { systemResolver } from '../delivery/resolver.ts';
+import { type Resolver, resolverOf } from '../delivery/resolver.ts';
 import { selfTest } from '../delivery/self-test.ts';
 import type { Engine } from '../engine/commands.ts';
 import { createEngine } from '../engine/create.ts';
@@ -115,9 +115,11 @@ export async function startWorker(config: Config, options: WorkerOptions): Promi
   const projectName = (id: ProjectId) => accounts.findProjectName(id) ?? `number ${id}`;
   const opened: (() => Promise<unknown>)[] = [];
   try {
+    const resolver = resolverOf(1);
     const dated = around && { ...byTheWall(clock), wallMs: () => around.signatureClock.wallMs() };
     const sender = await openDelivery(config, {
       addresses,
+      resolver,
       clock: dated ?? clock,
       randomness,
       accounts,
@@ -186,6 +188,7 @@ export async function startWorker(config: Config, options: WorkerOptions): Promi
       metrics,
       spans,
       addresses,
+      resolver,
       browsers,
       others,
       virtualTime: around?.virtualTime,
@@ -232,6 +235,7 @@ interface Parts {
   metrics: WorkerMetrics | undefined;
   spans: SpanRecorder | undefined;
   addresses: AddressPolicy;
+  resolver: Resolver;
   browsers: Browsers;
   others: OtherWorkers | undefined;
   virtualTime: VirtualTime | undefined;
@@ -282,6 +286,7 @@ class ListeningWorker implements RunningWorker {
 
 interface DeliveryNeeds {
   addresses: AddressPolicy;
+  resolver: Resolver;
   clock: Machine;
   randomness: Randomness;
   accounts: StoredAccounts;
@@ -291,7 +296,7 @@ interface DeliveryNeeds {
 /** Creates the delivery after a self-test: a delivery with the same options must refuse what is forbidden. */
 async function openDelivery(
   config: Config,
-  { addresses, clock, randomness, accounts, worker }: DeliveryNeeds,
+  { addresses, resolver, clock, randomness, accounts, worker }: DeliveryNeeds,
 ): Promise<Delivery> {
   // The answer of a call becomes a message, so it may be as large as one.
   const runResponseBytesMax = Math.max(config.responseBytesMax, config.messageBytesMax);
@@ -300,6 +305,7 @@ async function openDelivery(
     randomness,
     signingKey: (projectId) => accounts.signingKeysNow(projectId).current,
     addresses,
+    resolver,
     timeoutMsMax: config.timeoutMaxMs,
     responseBytesMax: config.responseBytesMax,
     runResponseBytesMax,
@@ -350,6 +356,7 @@ function makeApi(
     log,
     metrics,
     addresses,
+    resolver,
     browsers,
     others,
     virtualTime,
@@ -365,7 +372,7 @@ function makeApi(
       others,
       virtualTime,
       log,
-      checkDestination: destinationCheckOf(config, addresses, clock),
+      checkDestination: destinationCheckOf(config, { addresses, resolver, clock }),
       quotas: {
         retriesDefault: config.retriesDefault,
         retriesMax: config.retriesMax,
@@ -395,19 +402,16 @@ function makeApi(
 }
 
 /** The check of a destination at publish (contract M 5.2). The real guard is where deliveries connect. */
-function destinationCheckOf({ resolveAtPublish }: Config, addresses: AddressPolicy, clock: Clock): CheckDestination {
+function destinationCheckOf(
+  { resolveAtPublish }: Config,
+  { addresses, resolver, clock }: Pick<Parts, 'addresses' | 'resolver' | 'clock'>,
+): Services['checkDestination'] {
   const guard = new AddressGuard(addresses);
   const resolves = resolveAtPublish === 'auto' ? addresses.kind === 'deny' : resolveAtPublish === 'yes';
-  if (!resolves) return (url) => refusalOf(checkDestination(url, guard));
-  const check = new DestinationCheck({
-    guard,
-    resolver: systemResolver,
-    clock,
-    namesMax: NAMES_MAX,
-    rememberMs: NAMES_GOOD_MS,
-  });
-  return (url) => {
-    const verdict = check.check(url, clock.nowMs());
+  if (!resolves) return () => (url) => refusalOf(checkDestination(url, guard));
+  const check = new DestinationCheck({ guard, resolver, clock, namesMax: NAMES_MAX, rememberMs: NAMES_GOOD_MS });
+  return (projectId) => (url) => {
+    const verdict = check.check(url, projectId, clock.nowMs());
     return verdict instanceof Promise ? verdict.then(refusalOf) : refusalOf(verdict);
   };
 }

@@ -82,7 +82,7 @@ describe('a batch', () => {
           turns += 1;
           if (checkedAtTurn.size > 0 && (await busy.countStored()) > 0) turnsOfAnswer += 1;
         },
-        checkDestination: () => {
+        checkDestination: () => () => {
           checkedAtTurn.set(turns, (checkedAtTurn.get(turns) ?? 0) + 1);
           return undefined;
         },

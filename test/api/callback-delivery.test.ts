@@ -13,7 +13,7 @@ const FORBIDDEN = 'http://10.1.2.3/';
 
 async function openRealWorld(): Promise<World> {
   const delivery = createDelivery(deliveryOptions({ signingKey: () => SIGNING_KEY }));
-  const world = await openWorld({ checkDestination: () => undefined }, { delivery });
+  const world = await openWorld({ checkDestination: () => () => undefined }, { delivery });
   onTestFinished(async () => {
     await world.close();
     await delivery.close();

@@ -224,8 +224,8 @@ describe('config headers', () => {
   it.each(RETRY_HEADERS)('$name changes what a DLQ retry sends, unless only libraries say it', async (row) => {
     const { name, schema, isUnlisted } = row;
     const retried = async (headers: Record<string, string>) => {
-      const services = { quotas: QUOTAS, clock: new SimulatedClock(LATER_MS), checkDestination: () => undefined };
-      const override = await readRetryOverride(Object.entries(headers).flat(), services);
+      const services = { quotas: QUOTAS, clock: new SimulatedClock(LATER_MS), checkDestination: () => () => undefined };
+      const override = await readRetryOverride({ projectId: 1, rawHeaders: Object.entries(headers).flat() }, services);
       const context = { projectId: 1, nowMs: LATER_MS, randomness: new SeededRandom(1), deduplicationWindowMs: 0 };
       const stored = message({ method: 'PATCH' });
       return succeed({ dlqId: '1-1', message: stored, deadLetter: {} as DeadLetter }, 2, override, context);

@@ -31,7 +31,7 @@ beforeEach(async () => {
   connections = [];
   world = await openWorld({
     limits: { ...LIMITS, messageBytesMax: 10_000_000, requestMemoryBytesMax: 20_000_000 },
-    checkDestination: () => lookedUp,
+    checkDestination: () => () => lookedUp,
     endOfTurn: () =>
       new Promise((resolve) => {
         turns.push(resolve);

@@ -347,7 +347,7 @@ it('holds no memory for a caller that leaves while its destination is looked up'
   ];
   const busy = await openWorld({
     limits: { ...LIMITS, requestMemoryBytesMax: 50_000 },
-    checkDestination: async () => {
+    checkDestination: () => async () => {
       await lookUps.shift()?.();
       return undefined;
     },

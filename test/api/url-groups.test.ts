@@ -215,7 +215,10 @@ describe('a publish to a URL group', () => {
     let isRefused = false;
     await world.close();
     world = await openWorld({
-      checkDestination: ({ pathname }) => (isRefused && pathname === '/a' ? 'endpoint is elsewhere' : undefined),
+      checkDestination:
+        () =>
+        ({ pathname }) =>
+          isRefused && pathname === '/a' ? 'endpoint is elsewhere' : undefined,
     });
     await add('g', [B, A]);
     isRefused = true;

@@ -3,10 +3,12 @@ import { connect } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { AnswerBody } from '../../src/delivery/answer-body.ts';
 import { AnswerMemory } from '../../src/delivery/answer-memory.ts';
+import { Resolver } from '../../src/delivery/resolver.ts';
 import type { Clock } from '../../src/engine/ports.ts';
+import { endOfTurn } from '../../src/system/system.ts';
 import { claimOf, openDelivery, realClock, reasonOf, startEndpoint, startTcp, untouched } from './support.ts';
 
-const resolver = async () => [{ address: '127.0.0.1', family: 4 }];
+const resolver = new Resolver(async () => [{ address: '127.0.0.1', family: 4 }]);
 
 describe('origins', () => {
   it('beyond the maximum lose their idle connections, least recently used first', async () => {
@@ -28,7 +30,7 @@ describe('origins', () => {
 
   it('that all fail leave nothing behind', async () => {
     const delivery = openDelivery({
-      resolver: async () => Promise.reject(Object.assign(new Error(), { code: 'ENOTFOUND' })),
+      resolver: new Resolver(async () => Promise.reject(Object.assign(new Error(), { code: 'ENOTFOUND' }))),
     });
     const outcomes = await Promise.all(
       Array.from({ length: 500 }, (_, nth) => delivery.attempt(claimOf(`http://h${nth}.example/`), untouched())),
@@ -119,12 +121,55 @@ describe('an attempt', () => {
     expect(reasonOf(await first)).toBe('timeout');
   });
 
+  it('whose time is over while its name waits for others is not looked up any more', async () => {
+    const asked: string[] = [];
+    const answers: (() => void)[] = [];
+    const slow = new Resolver((hostname) => {
+      asked.push(hostname);
+      return new Promise((resolve) => answers.push(() => resolve([{ address: '127.0.0.1', family: 4 }])));
+    }, 1);
+    const endpoint = await startEndpoint();
+    const delivery = openDelivery({ resolver: slow });
+    const attempt = (name: string, settings = {}) =>
+      delivery.attempt(claimOf(`http://${name}.example:${endpoint.port}/`, { settings }), untouched());
+    const first = attempt('first');
+    expect(reasonOf(await attempt('late', { timeoutMs: 20 }))).toBe('timeout');
+    const last = attempt('last');
+    for (let turns = 0; turns < 2; turns += 1) await endOfTurn(); // Node closes the socket of the late one after the first
+    answers.shift()?.();
+    expect(await first).toMatchObject({ kind: 'answered' });
+    answers.shift()?.();
+    expect(await last).toMatchObject({ kind: 'answered' });
+    expect(asked).toEqual(['first.example', 'last.example']);
+  });
+
+  it('has its name looked up in the turns of its project, also on a connection that another one has used', async () => {
+    const projects: [string, number][] = [];
+    const noting = new Resolver(async () => [{ address: '127.0.0.1', family: 4 }]);
+    const ask = noting.ask.bind(noting);
+    noting.ask = (hostname, projectId) => {
+      projects.push([hostname, projectId]);
+      return ask(hostname, projectId);
+    };
+    const endpoint = await startEndpoint((response) => response.setHeader('connection', 'close').end('ok'));
+    const delivery = openDelivery({ resolver: noting, connectionsPerOriginMax: 1 });
+    const attempt = (projectId: number) =>
+      delivery.attempt(claimOf(`http://a.example:${endpoint.port}/`, { projectId }), untouched());
+    await Promise.all([attempt(3), attempt(4)]);
+    expect(projects).toEqual([
+      ['a.example', 3],
+      ['a.example', 4],
+    ]);
+  });
+
   it('that still connects when its time is over gives its socket up', async () => {
     const answers: (() => void)[] = [];
     const canary = await startTcp();
     const delivery = openDelivery({
       timeoutMsMax: 30,
-      resolver: () => new Promise((resolve) => answers.push(() => resolve([{ address: '127.0.0.1', family: 4 }]))),
+      resolver: new Resolver(
+        () => new Promise((resolve) => answers.push(() => resolve([{ address: '127.0.0.1', family: 4 }]))),
+      ),
     });
     const outcome = await delivery.attempt(claimOf(`http://slow.example:${canary.port}/`), untouched());
     expect(reasonOf(outcome)).toBe('timeout');

@@ -1,18 +1,22 @@
 import { describe, expect, it } from 'vitest';
 import { AddressGuard, parseAddressPolicy } from '../../src/delivery/address-guard.ts';
 import { checkDestination, DestinationCheck } from '../../src/delivery/destination-check.ts';
-import type { ResolvedAddress } from '../../src/delivery/resolver.ts';
+import { type ResolvedAddress, Resolver } from '../../src/delivery/resolver.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
 
-function checkWith(setting: string, answer: (hostname: string) => ResolvedAddress[] | Promise<ResolvedAddress[]>) {
+function checkWith(
+  setting: string,
+  answer: (hostname: string) => ResolvedAddress[] | Promise<ResolvedAddress[]>,
+  unknownMax?: number,
+) {
   const asked: string[] = [];
   const clock = new SimulatedClock();
   const check = new DestinationCheck({
     guard: new AddressGuard(parseAddressPolicy(setting)),
-    resolver: async (hostname) => {
+    resolver: new Resolver(async (hostname) => {
       asked.push(hostname);
       return answer(hostname);
-    },
+    }, unknownMax),
     clock,
     namesMax: 2,
     rememberMs: 1_000,
@@ -51,7 +55,7 @@ it('does not advise to list an address that no list opens', () => {
 describe('a name', () => {
   it('for which no server answers is unresolvable after five seconds', async () => {
     const { check, clock } = checkWith('', () => new Promise(() => {}));
-    const verdict = check.check(new URL('http://silent.example/'), 0);
+    const verdict = check.check(new URL('http://silent.example/'), 1, 0);
     await clock.advanceBy(5_000);
     expect(await verdict).toEqual({
       kind: 'unresolvable',
@@ -59,9 +63,41 @@ describe('a name', () => {
     });
   });
 
+  it('gets its five seconds from the moment when it is looked up', async () => {
+    const answers: (() => void)[] = [];
+    const { check, clock } = checkWith('', () => new Promise((resolve) => answers.push(() => resolve(PUBLIC))), 1);
+    void check.check(new URL('http://before.example/'), 1, 0);
+    const verdict = check.check(new URL('http://slow.example/'), 1, 0);
+    await clock.advanceBy(4_000);
+    answers[0]?.();
+    await clock.advanceBy(4_000);
+    answers[1]?.();
+    expect(await verdict).toEqual({ kind: 'ok' });
+  });
+
+  it('whose turn does not come passes after five seconds, is not looked up, and not remembered', async () => {
+    const { check, asked, clock } = checkWith('', () => new Promise(() => {}), 1);
+    const before = check.check(new URL('http://silent.example/'), 1, 0);
+    const verdict = check.check(new URL('http://good.example/'), 1, 0);
+    await clock.advanceBy(5_000);
+    expect(await verdict).toEqual({ kind: 'ok' });
+    expect(await before).toMatchObject({ kind: 'unresolvable' });
+    expect(check.check(new URL('http://good.example/'), 1, 0)).toBeInstanceOf(Promise);
+    expect(asked).toEqual(['silent.example']);
+  });
+
+  it('waits for no names of other projects', async () => {
+    const { check, clock } = checkWith('', (name) => (name.includes('silent') ? new Promise(() => {}) : PUBLIC), 4);
+    for (let nth = 0; nth < 1_000; nth += 1) void check.check(new URL(`http://${nth}.silent.example/`), 1, 0);
+    const verdict = check.check(new URL('http://good.example/'), 2, 0);
+    await clock.advanceBy(0);
+    expect(await verdict).toEqual({ kind: 'ok' });
+    expect(check.check(new URL('http://good.example/'), 2, 0)).toEqual({ kind: 'ok' });
+  });
+
   it('is refused when it resolves to loopback, in the words of the hosted service', async () => {
     const { check } = checkWith('', () => [{ address: '::1', family: 6 }]);
-    expect(await check.check(new URL('http://localhost:3000/'), 0)).toEqual({
+    expect(await check.check(new URL('http://localhost:3000/'), 1, 0)).toEqual({
       kind: 'blocked',
       reason: 'endpoint resolves to a loopback address: ::1',
       remedy: 'allow it with WAYPOST_ALLOW_DESTINATIONS=localhost',
@@ -70,7 +106,7 @@ describe('a name', () => {
 
   it('is refused when one of its addresses is private, which is not shown', async () => {
     const { check } = checkWith('', () => [...PUBLIC, { address: '10.1.2.3', family: 4 }]);
-    expect(await check.check(new URL('http://split.example/'), 0)).toMatchObject({
+    expect(await check.check(new URL('http://split.example/'), 1, 0)).toMatchObject({
       kind: 'blocked',
       reason: 'endpoint resolves to a private address',
     });
@@ -80,7 +116,7 @@ describe('a name', () => {
     const { check } = checkWith('', () => {
       throw Object.assign(new Error('getaddrinfo ENOTFOUND'), { code: 'ENOTFOUND' });
     });
-    expect(await check.check(new URL('http://nobody.example/'), 0)).toEqual({
+    expect(await check.check(new URL('http://nobody.example/'), 1, 0)).toEqual({
       kind: 'unresolvable',
       reason: 'unable to resolve host: lookup nobody.example: no such host',
     });
@@ -89,29 +125,29 @@ describe('a name', () => {
   it('that was good is not asked for again until the time is over, or the clock went back', async () => {
     const { check, asked } = checkWith('', () => PUBLIC);
     const url = new URL('https://good.example/hook');
-    expect(await check.check(url, 5_000)).toEqual({ kind: 'ok' });
-    expect(check.check(url, 5_999)).toEqual({ kind: 'ok' });
+    expect(await check.check(url, 1, 5_000)).toEqual({ kind: 'ok' });
+    expect(check.check(url, 1, 5_999)).toEqual({ kind: 'ok' });
     expect(asked).toEqual(['good.example']);
-    await check.check(url, 6_000);
-    await check.check(url, 100);
+    await check.check(url, 1, 6_000);
+    await check.check(url, 1, 100);
     expect(asked.length).toBe(3);
   });
 
   it('that was bad is asked for again each time', async () => {
     const { check, asked } = checkWith('', () => [{ address: '127.0.0.1', family: 4 }]);
-    for (const nowMs of [0, 1, 2]) await check.check(new URL('http://bad.example/'), nowMs);
+    for (const nowMs of [0, 1, 2]) await check.check(new URL('http://bad.example/'), 1, nowMs);
     expect(asked.length).toBe(3);
   });
 
   it('makes room for another by being forgotten', async () => {
     const { check, asked } = checkWith('', () => PUBLIC);
-    for (const name of ['a', 'b', 'c', 'b', 'c', 'a']) await check.check(new URL(`http://${name}.example/`), 1);
+    for (const name of ['a', 'b', 'c', 'b', 'c', 'a']) await check.check(new URL(`http://${name}.example/`), 1, 1);
     expect(asked.map((name) => name[0]).join('')).toBe('abca');
   });
 
   it('is not resolved when everything is allowed', () => {
     const { check, asked } = checkWith('all', () => []);
-    expect(check.check(new URL('http://anything.example/'), 0)).toEqual({ kind: 'ok' });
+    expect(check.check(new URL('http://anything.example/'), 1, 0)).toEqual({ kind: 'ok' });
     expect(asked).toEqual([]);
   });
 });

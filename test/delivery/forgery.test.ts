@@ -3,7 +3,7 @@ import { lookup } from 'node:dns/promises';
 import { describe, expect, it } from 'vitest';
 import { AddressGuard } from '../../src/delivery/address-guard.ts';
 import { createConnector, RefusedAddress } from '../../src/delivery/connector.ts';
-import type { ResolvedAddress } from '../../src/delivery/resolver.ts';
+import { type ResolvedAddress, Resolver } from '../../src/delivery/resolver.ts';
 import { claimOf, openDelivery, reasonOf, startEndpoint, startTcp, untouched } from './support.ts';
 
 const DENY = { kind: 'deny' } as const;
@@ -16,7 +16,7 @@ function v4(address: string): ResolvedAddress {
 function answering(...answers: ResolvedAddress[][]) {
   let calls = 0;
   return {
-    resolver: async () => answers[Math.min(calls++, answers.length - 1)] ?? [],
+    resolver: new Resolver(async () => answers[Math.min(calls++, answers.length - 1)] ?? []),
     calls: () => calls,
   };
 }
@@ -79,7 +79,7 @@ describe('a name', () => {
     ['to nonsense', [v4('127.0.0.1; drop')]],
   ])('that resolves %s reaches nothing', async (_what, addresses) => {
     const canary = await startTcp();
-    const delivery = openDelivery({ addresses: DENY, resolver: async () => addresses });
+    const delivery = openDelivery({ addresses: DENY, resolver: new Resolver(async () => addresses) });
     const outcome = await delivery.attempt(claimOf(`http://rebind.example:${canary.port}/`), untouched());
     expect(outcome).toMatchObject({ reason: 'blocked' });
     if (outcome.kind === 'unreachable') expect(outcome.error).not.toMatch(/127|::1/);
@@ -117,7 +117,7 @@ describe('a name', () => {
     const endpoint = await startEndpoint();
     const delivery = openDelivery({
       addresses: { kind: 'allow', loopback: false, hosts: ['hook.internal'], cidrs: [] },
-      resolver: async () => [v4('127.0.0.1')],
+      resolver: new Resolver(async () => [v4('127.0.0.1')]),
     });
     expect(await delivery.attempt(claimOf(`http://hook.internal:${endpoint.port}/`), untouched())).toMatchObject({
       status: 200,
@@ -145,9 +145,10 @@ it('judges once more what a socket is really connected to', async () => {
   const guard = new AddressGuard(DENY);
   let asked = 0;
   guard.refusal = () => (++asked === 1 ? undefined : 'loopback');
-  const connect = createConnector({ guard, resolver: async () => [], verifyTls: true });
+  const connect = createConnector({ guard, resolver: new Resolver(async () => []), verifyTls: true });
   const error = await new Promise((resolve) => {
-    connect({ hostname: '127.0.0.1', host: '127.0.0.1', protocol: 'http:', port: String(endpoint.port) }, resolve);
+    const port = String(endpoint.port);
+    connect({ hostname: '127.0.0.1', host: '127.0.0.1', protocol: 'http:', port, projectId: 1 }, resolve);
   });
   expect(error).toBeInstanceOf(RefusedAddress);
   expect(asked).toBe(2);

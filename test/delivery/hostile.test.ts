@@ -4,6 +4,7 @@ import type net from 'node:net';
 import tls from 'node:tls';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { Resolver } from '../../src/delivery/resolver.ts';
 import type { UnderWay } from '../../src/engine/ports.ts';
 import { freePort } from '../support/free-port.ts';
 import {
@@ -204,9 +205,9 @@ describe('an endpoint that', () => {
   });
 
   it('has no name in the world cannot be resolved', async () => {
-    const resolver = async () => {
+    const resolver = new Resolver(async () => {
       throw Object.assign(new Error('getaddrinfo ENOTFOUND'), { code: 'ENOTFOUND' });
-    };
+    });
     const outcome = await openDelivery({ resolver }).attempt(claimOf('http://nobody.example:81/'), untouched());
     expect(outcome).toEqual({
       kind: 'unreachable',
@@ -216,7 +217,7 @@ describe('an endpoint that', () => {
   });
 
   it('has a name that nobody answers for times out', async () => {
-    const delivery = openDelivery({ resolver: () => new Promise(() => {}), timeoutMsMax: 50 });
+    const delivery = openDelivery({ resolver: new Resolver(() => new Promise(() => {})), timeoutMsMax: 50 });
     const outcome = await delivery.attempt(claimOf('http://slow.example/'), untouched());
     expect(outcome).toMatchObject({ reason: 'timeout', error: 'timeout: no complete answer within 50 ms' });
     expect(delivery.stats()).toMatchObject({ connections: 0, inFlight: 0 });
@@ -224,7 +225,7 @@ describe('an endpoint that', () => {
 });
 
 describe('a TLS endpoint', () => {
-  const resolver = async () => [{ address: '127.0.0.1', family: 4 }];
+  const resolver = new Resolver(async () => [{ address: '127.0.0.1', family: 4 }]);
 
   it('with a certificate that nobody signed is refused, unless verification is off', async () => {
     const server = https.createServer(SELF_SIGNED, (_request, response) => response.end('ok'));

@@ -1,54 +1,120 @@
 /** Who waits for whom when names are resolved? */
 import { describe, expect, it } from 'vitest';
-import { joiningResolver, type ResolvedAddress } from '../../src/delivery/resolver.ts';
+import { type Asked, type ResolvedAddress, Resolver } from '../../src/delivery/resolver.ts';
 
 const ADDRESS: ResolvedAddress = { address: '93.184.216.34', family: 4 };
 
 /** A resolver whose names are answered by hand. */
-function byHand() {
-  const asked: string[] = [];
+function byHand(unknownMax?: number) {
+  const lookedUp: string[] = [];
   const answers = new Map<string, { resolve: () => void; reject: () => void }>();
-  const resolver = joiningResolver((hostname) => {
-    asked.push(hostname);
+  const resolver = new Resolver((hostname) => {
+    lookedUp.push(hostname);
     return new Promise((resolve, reject) => {
       answers.set(hostname, { resolve: () => resolve([ADDRESS]), reject: () => reject(new Error('ENOTFOUND')) });
     });
-  });
-  const settled = () => new Promise((resolve) => setImmediate(resolve));
-  return { resolver, asked, answers, settled };
+  }, unknownMax);
+  const ask = (hostname: string, projectId = 1) => resolver.ask(hostname, projectId);
+  const answer = async (hostname: string) => {
+    answers.get(hostname)?.resolve();
+    await new Promise((resolve) => setImmediate(resolve));
+  };
+  const refuse = async (hostname: string) => {
+    answers.get(hostname)?.reject();
+    await new Promise((resolve) => setImmediate(resolve));
+  };
+  return { ask, lookedUp, answer, refuse };
+}
+
+async function addresses({ begun }: Asked): Promise<ResolvedAddress[]> {
+  return (await begun).answer;
+}
+
+/** Names that no server answers for. */
+function silent(count: number, zone = 'silent'): string[] {
+  return Array.from({ length: count }, (_, nth) => `${nth}.${zone}.example`);
 }
 
 describe('a name', () => {
   it('is resolved once for all who ask meanwhile, and anew for who asks later', async () => {
-    const { resolver, asked, answers } = byHand();
-    const both = [resolver('a.example'), resolver('a.example')];
-    answers.get('a.example')?.resolve();
+    const { ask, lookedUp, answer } = byHand();
+    const both = [ask('a.example', 1), ask('a.example', 2)].map(addresses);
+    await answer('a.example');
     expect(await Promise.all(both)).toEqual([[ADDRESS], [ADDRESS]]);
-    void resolver('a.example');
-    expect(asked).toEqual(['a.example', 'a.example']);
+    ask('a.example');
+    expect(lookedUp).toEqual(['a.example', 'a.example']);
   });
 
   it('that has resolved before waits for no others, however many of those get no answer', async () => {
-    const { resolver, asked, answers } = byHand();
-    const first = resolver('good.example');
-    answers.get('good.example')?.resolve();
-    await first;
-    for (let nth = 0; nth < 100; nth += 1) void resolver(`${nth}.silent.example`);
-    const again = resolver('good.example');
-    answers.get('good.example')?.resolve();
-    expect(await again).toEqual([ADDRESS]);
-    expect(asked.filter((name) => name.endsWith('.silent.example'))).toHaveLength(16);
+    const { ask, lookedUp, answer } = byHand();
+    ask('good.example');
+    await answer('good.example');
+    for (const name of silent(100)) ask(name);
+    ask('good.example');
+    expect(lookedUp.filter((name) => name === 'good.example')).toHaveLength(2);
   });
 
   it('that is new waits for those before it, and follows when one of them is answered, or refused', async () => {
-    const { resolver, asked, answers, settled } = byHand();
-    const before = Array.from({ length: 16 }, (_, nth) => resolver(`${nth}.example`).catch(() => undefined));
-    void resolver('first.example');
-    void resolver('second.example');
-    answers.get('0.example')?.reject();
-    answers.get('1.example')?.resolve();
-    await Promise.all(before.slice(0, 2));
-    await settled();
-    expect(asked.slice(16)).toEqual(['first.example', 'second.example']);
+    const { ask, lookedUp, answer, refuse } = byHand(4);
+    for (const name of ['a', 'b', 'c', 'd']) ask(name);
+    expect(lookedUp).toEqual(['a', 'b']);
+    await refuse('a');
+    await answer('b');
+    expect(lookedUp).toEqual(['a', 'b', 'c', 'd']);
+  });
+
+  it('for which nobody waits any more is passed over', async () => {
+    const { ask, lookedUp, answer } = byHand(1);
+    ask('first.example');
+    const left = [ask('left.example'), ask('left.example')];
+    const kept = [ask('kept.example'), ask('kept.example')];
+    for (const asked of [...left, ...kept.slice(1)]) asked.leave();
+    await answer('first.example');
+    expect(lookedUp).toEqual(['first.example', 'kept.example']);
+  });
+
+  it('for which two projects wait is resolved once for both', async () => {
+    const { ask, lookedUp, answer } = byHand(1);
+    ask('first.example');
+    const both = [ask('same.example', 1), ask('same.example', 2)].map(addresses);
+    await answer('first.example');
+    await answer('same.example');
+    expect(await Promise.all(both)).toEqual([[ADDRESS], [ADDRESS]]);
+    expect(lookedUp).toEqual(['first.example', 'same.example']);
+  });
+
+  it('is resolved anew for who asks again once it has failed', async () => {
+    const { ask, lookedUp, refuse } = byHand();
+    const failed = addresses(ask('a.example'));
+    await Promise.all([expect(failed).rejects.toThrow('ENOTFOUND'), refuse('a.example')]);
+    ask('a.example');
+    expect(lookedUp).toEqual(['a.example', 'a.example']);
+  });
+});
+
+describe('a project with a thousand names without an answer', () => {
+  it('leaves places to others, whose names are looked up at once', () => {
+    const { ask, lookedUp } = byHand();
+    for (const name of silent(1_000)) ask(name, 1);
+    expect(lookedUp).toHaveLength(16);
+    ask('good.example', 2);
+    expect(lookedUp.at(-1)).toBe('good.example');
+  });
+
+  it('takes turns with others where all places are taken', async () => {
+    const { ask, lookedUp, refuse } = byHand(2);
+    for (const name of silent(1_000)) ask(name, 1);
+    for (const name of silent(1_000, 'dead')) ask(name, 2);
+    ask('good.example', 3);
+    expect(lookedUp).toEqual(['0.silent.example', '0.dead.example']);
+    for (const name of ['0.silent.example', '0.dead.example', '1.silent.example']) await refuse(name);
+    expect(lookedUp).toContain('good.example');
+  });
+
+  it('has as many looked up one after the other as without others', async () => {
+    const { ask, lookedUp, refuse } = byHand(2);
+    for (const name of silent(20)) ask(name);
+    for (const name of silent(20)) await refuse(name);
+    expect(lookedUp).toEqual(silent(20));
   });
 });

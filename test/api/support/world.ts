@@ -170,7 +170,7 @@ export async function openWorld(changes: Partial<ApiOptions> = {}, ground: Parti
     tokens: new StoredTokens({ store, accounts, clock, log, randomBytes }),
     clock,
     log,
-    checkDestination: (url) =>
+    checkDestination: () => (url) =>
       url.hostname === '127.0.0.1' ? 'endpoint resolves to a loopback address: 127.0.0.1' : undefined,
     quotas: { retriesDefault: 3, retriesMax: 999, delayMsMax: 365 * DAY_MS, timeoutMsMax: 7_200_000 },
     limits,

@@ -64,7 +64,7 @@ export class Service {
       timeoutMsMax: config.timeoutMaxMs,
     });
     const world = await openWorld(
-      { limits: config, checkDestination: () => undefined },
+      { limits: config, checkDestination: () => () => undefined },
       { clock, randomness, delivery, settings: config },
     );
     const { url } = await world.listen();
