@@ -115,7 +115,7 @@ export async function startWorker(config: Config, options: WorkerOptions): Promi
   const projectName = (id: ProjectId) => accounts.findProjectName(id) ?? `number ${id}`;
   const opened: (() => Promise<unknown>)[] = [];
   try {
-    const resolver = resolverOf(1);
+    const resolver = resolverOf(config.workers);
     const dated = around && { ...byTheWall(clock), wallMs: () => around.signatureClock.wallMs() };
     const sender = await openDelivery(config, {
       addresses,

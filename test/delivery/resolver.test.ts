@@ -1,6 +1,6 @@
 /** Who waits for whom when names are resolved? */
 import { describe, expect, it } from 'vitest';
-import { type Asked, type ResolvedAddress, Resolver } from '../../src/delivery/resolver.ts';
+import { type Asked, type ResolvedAddress, Resolver, resolverOf } from '../../src/delivery/resolver.ts';
 
 const ADDRESS: ResolvedAddress = { address: '93.184.216.34', family: 4 };
 
@@ -99,6 +99,19 @@ describe('a project with a thousand names without an answer', () => {
     expect(lookedUp).toHaveLength(16);
     ask('good.example', 2);
     expect(lookedUp.at(-1)).toBe('good.example');
+  });
+
+  it('has fewer places in each worker of a process with several, and one at least', () => {
+    const placesOfEach = (workers: number): number => {
+      const lookedUp: string[] = [];
+      const resolver = resolverOf(workers, (hostname) => {
+        lookedUp.push(hostname);
+        return new Promise(() => {});
+      });
+      for (const name of silent(100)) resolver.ask(name, 1);
+      return lookedUp.length;
+    };
+    expect([1, 2, 4, 64].map(placesOfEach)).toEqual([16, 8, 4, 1]);
   });
 
   it('takes turns with others where all places are taken', async () => {
