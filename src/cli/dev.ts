@@ -5,6 +5,7 @@ import { settingsHelp } from '../config/page.ts';
 import { parseConfig } from '../config/parse.ts';
 import type { RunningServer } from '../server/server.ts';
 import { type Command, CommandFailed, EXIT, takeSwitch } from './command.ts';
+import { nextSignal } from './signal.ts';
 
 export const dev: Command = {
   help: () =>
@@ -34,9 +35,11 @@ ${settingsHelp(true)}`,
         EXIT.usage,
       );
     }
+    const signalled = nextSignal(); // heard from now on: the next line takes a while
     const { runServer } = await import('./run-server.ts');
     return runServer(config, terminal, {
       credentials: 'development',
+      signalled,
       announce: (server) => welcome(server, config.memory, isVirtual),
       ...(virtual && { start: virtual.startVirtual }),
     });

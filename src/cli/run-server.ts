@@ -10,10 +10,12 @@ import { readVersion } from '../system/version.ts';
 import { createEventLog } from '../telemetry/event-log.ts';
 import { EXIT, type Terminal } from './command.ts';
 import { nodeWarning } from './node-version.ts';
-import { nextSignal } from './signal.ts';
+import { exitCodeOf, nextSignal, type Signal } from './signal.ts';
 
 interface RunOptions {
   credentials: Credentials;
+  /** The first signal to end, which may come before the server has started. */
+  signalled: Promise<Signal>;
   /**
    * The text for people when the server listens. It is left out of JSON logs, where the event `listening` says the
    * same.
@@ -22,8 +24,6 @@ interface RunOptions {
   /** Default: `startServer`. */
   start?: typeof startServer;
 }
-
-const SIGNAL_NUMBER = { SIGTERM: 15, SIGINT: 2 };
 
 /** Resolves to the exit code once the server has ended. */
 export async function runServer(config: Config, terminal: Terminal, options: RunOptions): Promise<number> {
@@ -40,8 +40,13 @@ export async function runServer(config: Config, terminal: Terminal, options: Run
   process.once('uncaughtException', (error) => endAtOnce(log, 'defect', error));
   const onFatal = (error: Error): void =>
     endAtOnce(log, error instanceof ThreadEnded ? 'worker_ended' : 'store_failed', error);
-  const { credentials, start = startServer } = options;
+  const { credentials, signalled, start = startServer } = options;
+  let hasStarted = false;
+  void signalled.then((signal) => {
+    if (!hasStarted) stopAtOnce(log, signal);
+  });
   const server = await start(config, { log, credentials, onFatal });
+  hasStarted = true;
   keepMemory();
   // In development the endpoints are the user's own.
   const warning = credentials === 'own' ? nodeWarning(process.versions.node) : undefined;
@@ -50,7 +55,7 @@ export async function runServer(config: Config, terminal: Terminal, options: Run
   const workers = config.workers > 1 ? { workers: config.workers } : {};
   const metrics = server.metricsUrl === undefined ? {} : { metrics: server.metricsUrl };
   log.info('listening', { url: server.url, pid: process.pid, version: readVersion(), ...workers, ...metrics });
-  return untilSignalled(server, log, config.drainLimitMs);
+  return drainAt(await signalled, { server, log, limitMs: config.drainLimitMs });
 }
 
 /**
@@ -62,13 +67,21 @@ function endAtOnce(log: EventLog, event: 'store_failed' | 'worker_ended' | 'defe
   process.exit(EXIT.fatal);
 }
 
-/** The first signal drains; a second one ends the process at once, and the next start recovers from that. */
-async function untilSignalled(server: RunningServer, log: EventLog, limitMs: number): Promise<number> {
-  const signal = await nextSignal();
-  void nextSignal().then((second) => {
-    log.warn('stopped_at_once', { signal: second });
-    process.exit(128 + SIGNAL_NUMBER[second]);
-  });
+/** The next start recovers from that. */
+function stopAtOnce(log: EventLog, signal: Signal): void {
+  log.warn('stopped_at_once', { signal });
+  process.exit(exitCodeOf(signal));
+}
+
+interface Drain {
+  server: RunningServer;
+  log: EventLog;
+  limitMs: number;
+}
+
+/** A second signal ends the process at once, as one does before the server has started. */
+async function drainAt(signal: Signal, { server, log, limitMs }: Drain): Promise<number> {
+  void nextSignal().then((second) => stopAtOnce(log, second));
   log.info('draining', { signal, limitMs });
   await server.stop(limitMs);
   log.info('stopped');

@@ -2,6 +2,7 @@
 import { settingsHelp } from '../config/page.ts';
 import { parseConfig } from '../config/parse.ts';
 import { type Command, CommandFailed, EXIT } from './command.ts';
+import { nextSignal } from './signal.ts';
 
 export const serve: Command = {
   help: () =>
@@ -17,7 +18,8 @@ ${settingsHelp(false)}`,
     const config = parseConfig(terminal.env, args);
     if (config.memory)
       throw new CommandFailed('serve keeps what it accepts: --memory is for "waypost dev"', EXIT.usage);
+    const signalled = nextSignal(); // heard from now on: the next line takes a while
     const { runServer } = await import('./run-server.ts');
-    return runServer(config, terminal, { credentials: 'own' });
+    return runServer(config, terminal, { credentials: 'own', signalled });
   },
 };

@@ -1,9 +1,11 @@
 /** The server as a process: from start over signals to exit codes. A data folder that another uses, and what outlives a server: server.full.test.ts. */
+import { once } from 'node:events';
 import { closeSync, existsSync, openSync, rmSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
+import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { Client, Receiver } from '@upstash/qstash';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { DEVELOPMENT_TOKEN } from '../../bench/waypost-process.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
@@ -130,6 +132,19 @@ describe('a server process', () => {
     await eventually('the drain', () => server.events().some(({ event }) => event === 'draining'));
     server.signal('SIGINT');
     expect((await server.ended()).code).toBe(130);
+  });
+
+  it('ends at once at a signal that comes before it has started', async () => {
+    const database = createServer((socket) => socket.on('error', () => {})); // never answers
+    onTestFinished(() => void database.close());
+    const asked = once(database, 'connection');
+    await once(database.listen(0, '127.0.0.1'), 'listening');
+    const { port } = database.address() as AddressInfo;
+    const server = servers.start(['dev'], { WAYPOST_DATABASE_URL: `postgres://x:x@127.0.0.1:${port}/x` });
+    await asked;
+    server.signal('SIGTERM');
+    expect(await server.ended()).toMatchObject({ code: 143, signal: null });
+    expect(server.events().map(({ event }) => event)).toEqual(['stopped_at_once']);
   });
 
   it.skipIf(!existsSync('/dev/full'))(
