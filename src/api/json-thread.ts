@@ -21,6 +21,7 @@ export class JsonThread {
   /** Jobs run one after the other: this bounds memory, and leaves the cores to others. */
   #last: Promise<unknown> = Promise.resolve();
   #jobs = 0;
+  #isClosed = false;
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -53,6 +54,7 @@ export class JsonThread {
   }
 
   async close(): Promise<void> {
+    this.#isClosed = true;
     this.#idle?.cancel();
     await this.#worker?.terminate();
   }
@@ -66,7 +68,8 @@ export class JsonThread {
       return await done;
     } finally {
       this.#jobs -= 1;
-      if (this.#jobs === 0) this.#idle = this.#clock.startTimer(IDLE_MS, () => this.#end(), 'upkeep');
+      if (this.#jobs === 0 && !this.#isClosed)
+        this.#idle = this.#clock.startTimer(IDLE_MS, () => this.#end(), 'upkeep');
     }
   }
 

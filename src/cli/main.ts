@@ -16,7 +16,7 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   process.exit();
 });
 
-process.exitCode = await runCommandLine(process.argv.slice(2), {
+const exitCode = await runCommandLine(process.argv.slice(2), {
   env: process.env,
   print: (text) => process.stdout.write(text),
   complain: (text) => process.stderr.write(text),
@@ -25,6 +25,13 @@ process.exitCode = await runCommandLine(process.argv.slice(2), {
   ...(isAttended && { ask }),
   color: process.stdout.isTTY === true && process.env['NO_COLOR'] === undefined,
 });
+// All is done. What is still under way would only delay the end, such as a look-up of a name for an attempt that is over.
+for (const stream of [process.stdout, process.stderr]) {
+  await new Promise((written) => {
+    stream.write('', written);
+  });
+}
+process.exit(exitCode);
 
 async function ask(question: string, isSecret?: 'secret'): Promise<string> {
   const { createInterface } = await import('node:readline/promises');

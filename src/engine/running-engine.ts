@@ -354,6 +354,7 @@ export class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
 
   async #quiesce(limitMs: Millis): Promise<void> {
     this.#intake.close();
+    this.#gate.close();
     this.#heartbeat?.noteDraining();
     await Promise.all([
       this.#dispatcher.drain(limitMs),

@@ -3,6 +3,7 @@ import { JSON_HERE_BYTES_MAX } from '../../src/api/json-body.ts';
 import { JsonThread } from '../../src/api/json-thread.ts';
 import { JSON_LEVELS_MAX, parseJson } from '../../src/api/parse-json.ts';
 import { systemClock } from '../../src/system/system.ts';
+import { SimulatedClock } from '../support/simulated-clock.ts';
 
 const VALUES_MAX = 10_000;
 
@@ -61,5 +62,14 @@ describe('large JSON', () => {
       cause: { message: 'invalid request body: at most 500 levels of JSON are accepted' },
     });
     expect(await thread.value(Buffer.from('[1]'), VALUES_MAX)).toEqual([1]);
+  });
+
+  test('that is being parsed when the server ends is refused, and leaves no timer behind', async () => {
+    const clock = new SimulatedClock();
+    const closing = new JsonThread(clock);
+    await closing.value(Buffer.from('[1]'), VALUES_MAX);
+    const parsed = closing.value(nested(JSON_LEVELS_MAX, large), VALUES_MAX);
+    await Promise.all([expect(parsed).rejects.toMatchObject({ code: 'unavailable' }), closing.close()]);
+    expect(clock.nextTimerAtMs).toBeUndefined();
   });
 });

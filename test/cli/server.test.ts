@@ -120,6 +120,16 @@ describe('a server process', () => {
     expect(attempts).toEqual(['0', '0']);
   });
 
+  it('ends once it has stopped, whatever else is under way', async () => {
+    const timer = 'import{isMainThread}from"node:worker_threads";if(isMainThread)setInterval(()=>{},1e3)';
+    const env = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(timer)}` };
+    const server = servers.start(['dev', '--memory'], env);
+    await server.url();
+    server.signal('SIGTERM');
+    expect((await server.ended()).code).toBe(0);
+    expect(server.events().at(-1)).toMatchObject({ event: 'stopped' });
+  });
+
   it('ends at once at a second signal', async () => {
     const server = startDev('--drain-limit', '1h');
     let attempts = 0;

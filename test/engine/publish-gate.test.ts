@@ -202,4 +202,13 @@ describe('while nothing is saved', () => {
     expect(logged).toEqual(['shedding_started {}', 'shedding_ended {"count":3,"durationMs":8000}']);
     expect(clock.nextTimerAtMs).toBeUndefined();
   });
+
+  test('whether it is over is not looked for any more when the server ends', async () => {
+    await standStill();
+    expect(() => gate.check(BUSY)).toThrow(Overloaded);
+    gate.close();
+    expect(clock.nextTimerAtMs).toBeUndefined();
+    expect(() => gate.check(BUSY)).toThrow(Overloaded);
+    expect(clock.nextTimerAtMs).toBeUndefined();
+  });
 });

@@ -55,6 +55,7 @@ export class PublishGate {
   readonly #admission: Admission;
   /** Of projects that have something being saved. */
   readonly #lines = new Map<ProjectId, Line>();
+  #isClosed = false;
   #shedding: { sinceMs: Millis; latestMs: Millis; count: number; timer: Timer } | undefined;
 
   constructor({ clock, log, settings, backlog }: PublishGateDeps) {
@@ -97,6 +98,12 @@ export class PublishGate {
     }
   }
 
+  /** Looks no more whether shedding is over: the server ends. */
+  close(): void {
+    this.#isClosed = true;
+    this.#shedding?.timer.cancel();
+  }
+
   #lineOf(projectId: ProjectId): Line {
     let line = this.#lines.get(projectId);
     if (!line) {
@@ -130,6 +137,7 @@ export class PublishGate {
   }
 
   #noteRefusal(nowMs: Millis): void {
+    if (this.#isClosed) return;
     if (this.#shedding) {
       this.#shedding.count += 1;
       this.#shedding.latestMs = nowMs;
