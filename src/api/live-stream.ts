@@ -52,6 +52,10 @@ export class LiveStream implements LogWatcher {
     this.#tellLost();
   }
 
+  leave(): void {
+    this.end('unavailable');
+  }
+
   /** A comment, so that neither side takes the other for gone. */
   beat(): void {
     if (this.#hasRoom) this.#to.write(':\n\n');

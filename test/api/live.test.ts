@@ -252,6 +252,18 @@ it('ends within a heartbeat of the revocation of its token, or when nobody can t
   expect(dataOf(kept, 'end')).toEqual([{ reason: 'unavailable' }]);
 });
 
+it('ends when the log is not read here any more, so that its client opens another', async () => {
+  let watcher: LogWatcher | undefined;
+  world.engine.watchLog = (_, given) => {
+    watcher = given;
+    return () => {};
+  };
+  const connection = await connect();
+  watcher?.leave();
+  await connection.closed;
+  expect(dataOf(connection, 'end')).toEqual([{ reason: 'unavailable' }]);
+});
+
 it('leaves out what a slow client does not take, keeps little of it, and says how much it was', async () => {
   let watcher: LogWatcher | undefined;
   world.engine.watchLog = (_, given) => {

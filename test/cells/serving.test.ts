@@ -3,6 +3,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import { StoredAccounts, sealKeys } from '../../src/accounts/accounts.ts';
 import { seal } from '../../src/config/sealing.ts';
 import type { Engine } from '../../src/engine/commands.ts';
+import type { LogWatcher } from '../../src/engine/live/feed.ts';
 import { type CellId, FIRST_CELL, type Millis, type ProjectId } from '../../src/engine/model.ts';
 import type { Delivery, EventLog } from '../../src/engine/ports.ts';
 import { CommitUnknown, StoreUnavailable } from '../../src/engine/store-errors.ts';
@@ -111,6 +112,8 @@ class Worker {
   looksUnderWay = 0;
   #engine: Engine | undefined;
   readonly opened = new Set<string>();
+  /** Loses a cell that is open. */
+  readonly lose = new Map<CellId, (error: Error) => void>();
   /** Transactions and reads in each database. */
   readonly calls = new Map<CellId, number>();
 
@@ -152,7 +155,10 @@ class Worker {
       machine: clock,
       sealer: SEALER,
       cellsOfWorker,
-      openCell: async (url) => createStore(this.#connect(Number(url))),
+      openCell: async (url, onFatal) => {
+        this.lose.set(Number(url), onFatal);
+        return createStore(this.#connect(Number(url)));
+      },
       watchCell: (url) => ({
         look: async () => {
           this.looksUnderWay += 1;
@@ -436,6 +442,39 @@ it('a worker that ends saves what becomes of an attempt in the cell to which its
   expect(at.sent.get('under way')).toMatchObject({ times: 1 });
   const left = (queries: Queries) => queries.query('select key from messages');
   expect(await at.databases[1]?.read(left)).toEqual([]);
+});
+
+/** Notes what a watcher is told, from now on. */
+function watch({ engine }: Worker, projectId: ProjectId): { told: string[]; stop: () => void } {
+  const told: string[] = [];
+  const watcher: LogWatcher = {
+    begin: () => told.push('begin'),
+    tell: (entries) => told.push(...entries.map(({ state }) => state)),
+    lose: (count) => told.push(`lost ${count}`),
+    leave: () => told.push('leave'),
+  };
+  return { told, stop: engine.watchLog(projectId, watcher) };
+}
+
+it.each<[string, ProjectId, (at: Installation, worker: Worker) => unknown]>([
+  ['its project has moved to another cell', 1, (at) => at.moveAway()],
+  ['its cell is lost', 2, (_, worker) => worker.lose.get(2)?.(new Error('the disk is gone'))],
+])('whoever watches a log is told that %s, and is told what is new when watching again', async (_, project, happen) => {
+  const at = await Installation.open(2);
+  const [worker, other] = (await at.start(2)) as [Worker, Worker];
+  const { told, stop } = watch(worker, project);
+  await at.clock.advanceBy(2 * SECOND_MS);
+  await happen(at, worker);
+  await at.clock.advanceBy(2 * SECOND_MS);
+  expect(told).toEqual(['begin', 'leave']);
+  stop();
+  const again = watch(worker, project);
+  await at.clock.advanceBy(2 * SECOND_MS);
+  await other.publish(project, 'new', 0);
+  await at.clock.advanceBy(2 * SECOND_MS);
+  again.stop();
+  expect(again.told).toEqual(['begin', 'CREATED', 'ACTIVE', 'DELIVERED']);
+  expect(told).toEqual(['begin', 'leave']);
 });
 
 it.each<[string, (worker: Worker) => unknown]>([

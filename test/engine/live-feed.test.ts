@@ -2,7 +2,7 @@
 import { beforeEach, expect, it } from 'vitest';
 import { LiveFeeds, type LogWatcher, READ_MAX } from '../../src/engine/live/feed.ts';
 import { REMEMBERED_MAX } from '../../src/engine/live/window.ts';
-import { StoreUnavailable } from '../../src/engine/store-errors.ts';
+import { ProjectAway, StoreUnavailable } from '../../src/engine/store-errors.ts';
 import type { LiveEntry, LogPosition, LogStore } from '../../src/engine/stores.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
@@ -13,7 +13,7 @@ const DAY_MS = 86_400_000;
 class MemoryLog implements Pick<LogStore, 'listLogsAfter' | 'newestLogs'> {
   readonly entries: LiveEntry[] = [];
   reads = 0;
-  isAway = false;
+  away: StoreUnavailable | undefined;
 
   commit(...positions: LogPosition[]): void {
     for (const position of positions) {
@@ -41,7 +41,7 @@ class MemoryLog implements Pick<LogStore, 'listLogsAfter' | 'newestLogs'> {
 
   #between(after: LogPosition, toMs: number): LiveEntry[] {
     this.reads += 1;
-    if (this.isAway) throw new StoreUnavailable('away');
+    if (this.away) throw this.away;
     return this.entries.filter((entry) => isBefore(after, entry) && entry.timeMs <= toMs).toSorted(byPlace);
   }
 }
@@ -58,6 +58,7 @@ class Notes implements LogWatcher {
   readonly begun: (number | undefined)[] = [];
   readonly told: number[] = [];
   lost = 0;
+  isOver = false;
 
   begin(last: LogPosition | undefined): void {
     this.begun.push(last?.n);
@@ -69,6 +70,10 @@ class Notes implements LogWatcher {
 
   lose(count: number): void {
     this.lost += count;
+  }
+
+  leave(): void {
+    this.isOver = true;
   }
 }
 
@@ -184,16 +189,16 @@ it('what is written after the wall clock was set back by days', async () => {
 });
 
 it('what was written while the store could not be read', async () => {
-  log.isAway = true;
+  log.away = new StoreUnavailable('away');
   const notes = await watch();
   expect(notes.begun).toEqual([]);
-  log.isAway = false;
+  log.away = undefined;
   await clock.advanceBy(1_000);
   expect(notes.begun).toEqual([undefined]);
-  log.isAway = true;
+  log.away = new StoreUnavailable('away');
   log.commit(at(1));
   await clock.advanceBy(5_000);
-  log.isAway = false;
+  log.away = undefined;
   await clock.advanceBy(1_000);
   expect(notes.told).toEqual([1]);
 });
@@ -214,4 +219,23 @@ it('by the same reads, however many they are, and by none when nobody is left', 
   const { reads } = log;
   await clock.advanceBy(60_000);
   expect([log.reads, clock.nextTimerAtMs]).toEqual([reads, undefined]);
+});
+
+it('that the project is gone, after which the log is not read; whoever comes later begins anew', async () => {
+  const notes = await watch();
+  log.away = new ProjectAway(1, false); // on its way, and perhaps back soon
+  await clock.advanceBy(5_000);
+  expect(notes.isOver).toBe(false);
+  log.away = new ProjectAway(1, true);
+  await clock.advanceBy(1_000);
+  expect(notes.isOver).toBe(true);
+  const { reads } = log;
+  await clock.advanceBy(5_000);
+  expect(log.reads).toBe(reads);
+  log.away = undefined;
+  const later = await watch();
+  notes.stop();
+  log.commit(at(1));
+  await clock.advanceBy(1_000);
+  expect([later.begun, later.told, notes.told]).toEqual([[undefined], [1], []]);
 });

@@ -5,7 +5,7 @@
 import { Alarm } from '../alarm.ts';
 import type { Millis, ProjectId } from '../model.ts';
 import type { Clock } from '../ports.ts';
-import { StoreUnavailable } from '../store-errors.ts';
+import { ProjectAway, StoreUnavailable } from '../store-errors.ts';
 import type { LiveEntry, LogPosition, LogStore } from '../stores.ts';
 import { LiveWindow, REMEMBERED_MAX } from './window.ts';
 
@@ -24,6 +24,8 @@ export interface LogWatcher {
   tell(entries: readonly LiveEntry[]): void;
   /** So many entries were passed over, since there were too many. */
   lose(count: number): void;
+  /** The log is not read here any more: it may be in another cell now. Nothing is told after this. */
+  leave(): void;
 }
 
 interface FeedDeps {
@@ -42,13 +44,15 @@ export class LiveFeeds {
 
   /** Returns how to stop; after that, `watcher` is told nothing. */
   watch(projectId: ProjectId, watcher: LogWatcher): () => void {
-    const feed = this.#byProject.get(projectId) ?? new Feed(projectId, this.#deps);
+    const feed = this.#byProject.get(projectId) ?? new Feed(projectId, this.#deps, () => forget());
+    const forget = (): void => {
+      if (!feed.isWatched && this.#byProject.get(projectId) === feed) this.#byProject.delete(projectId);
+    };
     this.#byProject.set(projectId, feed);
     feed.add(watcher);
     return () => {
       feed.remove(watcher);
-      if (feed.isWatched || this.#byProject.get(projectId) !== feed) return;
-      this.#byProject.delete(projectId);
+      forget();
     };
   }
 }
@@ -58,13 +62,16 @@ class Feed {
   readonly #deps: FeedDeps;
   readonly #alarm: Alarm;
   readonly #watchers = new Set<LogWatcher>();
+  readonly #onLeft: () => void;
   #window: LiveWindow | undefined;
   /** Full reads in a row. */
   #fullReads = 0;
 
-  constructor(projectId: ProjectId, deps: FeedDeps) {
+  /** `onLeft`: called when it has no watchers any more, since the project is gone. */
+  constructor(projectId: ProjectId, deps: FeedDeps, onLeft: () => void) {
     this.#projectId = projectId;
     this.#deps = deps;
+    this.#onLeft = onLeft;
     this.#alarm = new Alarm(deps.clock, () => void this.#turn());
     this.#alarm.setIn(0);
   }
@@ -88,9 +95,17 @@ class Feed {
     try {
       isFull = await this.#read();
     } catch (error) {
+      if (error instanceof ProjectAway && error.isGone) return this.#leave();
       if (!(error instanceof StoreUnavailable)) throw error; // the next read finds the same
     }
     if (this.isWatched) this.#alarm.setIn(isFull ? 0 : EVERY_MS);
+  }
+
+  #leave(): void {
+    const watchers = [...this.#watchers];
+    this.#watchers.clear();
+    this.#onLeft();
+    for (const watcher of watchers) watcher.leave();
   }
 
   /** Returns whether more is to be read at once. */

@@ -87,7 +87,7 @@ export class Cells {
   watchLog(projectId: ProjectId, watcher: LogWatcher): () => void {
     const cell = this.#cellOf(projectId);
     if (cell === undefined) return this.#first.engine.watchLog(projectId, watcher);
-    const release = cell.hold();
+    const release = cell.hold(() => watcher.leave());
     let unwatch: (() => void) | undefined;
     let isOver = false;
     const begin = (): void => {

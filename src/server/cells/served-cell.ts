@@ -74,6 +74,7 @@ export class ServedCell implements CellState {
   #usedAtMs: Millis = -Infinity;
   /** Requests under way, and those who watch. */
   #users = 0;
+  readonly #lossListeners = new Set<() => void>();
   #isClosed = false;
 
   constructor(cell: Cell, options: ServedCellOptions) {
@@ -149,11 +150,13 @@ export class ServedCell implements CellState {
     }
   }
 
-  /** Does not go to rest until the answer is called. */
-  hold(): () => void {
+  /** Does not go to rest until the answer is called. `onLost`: called if its database is lost meanwhile. */
+  hold(onLost: () => void = () => {}): () => void {
     this.#users += 1;
+    this.#lossListeners.add(onLost);
     return () => {
       this.#users -= 1;
+      this.#lossListeners.delete(onLost);
       this.#usedAtMs = this.#options.clock.elapsedMs;
     };
   }
@@ -250,6 +253,7 @@ export class ServedCell implements CellState {
     const lost = this.#opened;
     this.#opened = undefined;
     this.#isAway = true;
+    for (const onLost of this.#lossListeners) onLost();
     if (!lost || this.#isClosed) return;
     this.#change(
       this.#close(lost, 0)
