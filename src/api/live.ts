@@ -80,7 +80,7 @@ export function liveRoutes({ engine, clock, closing }: Services): Route[] {
       );
     };
     const wait = (): void => {
-      heartbeat = clock.startTimer(HEARTBEAT_MS, beat);
+      heartbeat = clock.startTimer(HEARTBEAT_MS, beat, 'outside');
     };
     wait();
     if (closing.aborted) stream.end('draining');

@@ -98,7 +98,7 @@ function closeAfter(request: IncomingMessage, response: ServerResponse, body: st
     bytes += chunk.length;
     if (bytes > LINGER_BYTES_MAX) finish();
   };
-  const timer = clock.startTimer(LINGER_MS, finish);
+  const timer = clock.startTimer(LINGER_MS, finish, 'outside');
   response.write(body);
   request.on('data', drop);
   request.once('end', finish);

@@ -70,6 +70,25 @@ describe('a server on virtual time', () => {
     expect([idle.json, app.calls.length]).toEqual([{ now: start.now + 3 * DAY_MS, isIdle: true }, 1]);
   });
 
+  it('is idle while somebody watches the log, who is told without time passing', async () => {
+    const closing = new AbortController();
+    const { body } = await fetch(`${server.url}/v2/waypost/live`, {
+      headers: { authorization: `Bearer ${token}` },
+      signal: closing.signal,
+    });
+    const reader = body?.pipeThrough(new TextDecoderStream()).getReader();
+    let told = '';
+    const until = async (text: string): Promise<void> => {
+      while (!told.includes(text)) told += (await reader?.read())?.value ?? '';
+    };
+    await until('event: open');
+    await client.publishJSON({ url: app.url, body: {} });
+    await until('"state":"DELIVERED"');
+    const { json } = await pass(server.url, 'run-until-idle');
+    expect(json.isIdle).toBe(true);
+    closing.abort();
+  });
+
   it.each([
     [{}, 'duration must be milliseconds'],
     [{ duration: 'soon' }, 'duration must be milliseconds'],

@@ -72,7 +72,7 @@ class Feed {
     this.#projectId = projectId;
     this.#deps = deps;
     this.#onLeft = onLeft;
-    this.#alarm = new Alarm(deps.clock, () => void this.#turn());
+    this.#alarm = new Alarm(deps.clock, () => void this.#turn(), 'outside');
     this.#alarm.setIn(0);
   }
 
