@@ -125,6 +125,11 @@ export interface MessageStore {
   release(claims: ClaimRef[], nowMs: Millis): Promise<void>;
   /** Gives back what every worker of an earlier process held (P7, embedded). Returns how many. */
   releaseAll(nowMs: Millis): Promise<number>;
+  /**
+   * Where projects have no limit any more, lets some of those messages go on that wait for one: returns how many. Locks their
+   * projects.
+   */
+  sendHeldOn(nowMs: Millis): Promise<number>;
   /** Lines with messages, by project, then origin: the first `limit` after `after`. */
   waitingLines(piece: { after: OriginLine | undefined; limit: number }): Promise<OriginLine[]>;
   /** An unfinished message, or one delivered at `deliveredSinceMs` or later. */

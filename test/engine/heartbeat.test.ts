@@ -42,6 +42,8 @@ class FakeWorkers implements Omit<WorkerStore, 'workersBehind'> {
   orphans: ClaimRef[] = [];
   own: ClaimRef[] = [];
   lines: OriginLine[] = [];
+  /** Messages that wait for a limit of their project which is gone. */
+  held = 0;
   /** How many at a time. */
   readonly linesAskedFor: number[] = [];
   /** How long it takes to read some. */
@@ -91,6 +93,12 @@ class FakeWorkers implements Omit<WorkerStore, 'workersBehind'> {
     this.released.push(...claims.map(({ claimToken }) => claimToken));
     this.orphans = this.orphans.filter((orphan) => !claims.includes(orphan));
     this.own = this.own.filter((own) => !claims.includes(own));
+  }
+
+  async sendHeldOn(): Promise<number> {
+    const sent = Math.min(this.held, 2);
+    this.held -= sent;
+    return sent;
   }
 
   async waitingLines({ after, limit }: { after: OriginLine | undefined; limit: number }): Promise<OriginLine[]> {
@@ -336,6 +344,18 @@ describe('what others have left', () => {
       each.orphans = Array.from({ length: 450 }, (_, index) => claim(index));
     });
     expect(store.released).toHaveLength(450);
+  });
+
+  test('goes on where it waits for a limit that is gone, at the start and when one is late that may have known it', async () => {
+    const { store, clock } = await bench((prepared) => {
+      prepared.held = 5;
+    });
+    expect(store.held).toBe(0);
+    store.held = 3;
+    store.late = ['dead'];
+    store.nextAnswer = { hasLate: true };
+    await clock.advanceBy(TIMEOUT_MS);
+    expect(store.held).toBe(0);
   });
 
   test('is given back when a heartbeat tells of one that is late, and its lines are read', async () => {

@@ -20,7 +20,7 @@ const LINES_PIECE = 500;
 export interface RescueDeps {
   store: {
     workers: Pick<WorkerStore, 'expireWorkers' | 'orphanedClaims' | 'claimsOf'>;
-    messages: Pick<MessageStore, 'release' | 'waitingLines'>;
+    messages: Pick<MessageStore, 'release' | 'sendHeldOn' | 'waitingLines'>;
   };
   clock: DatabaseClock;
   log: EventLog;
@@ -89,13 +89,17 @@ export class Rescue {
     if ((answer.hasClaims && this.#heartbeats % LOOK_EVERY === 0) || this.#isCommitUnknown) await this.#look();
   }
 
-  /** Expires late workers and releases the claims that have no worker any more. */
+  /**
+   * Expires late workers and releases the claims that have no worker any more. Some of them may have known a limit of projects
+   * that is gone: what waits for it goes on.
+   */
   async expire(): Promise<void> {
     const { store, clock, log, tellsLost = false } = this.#deps;
     const dead = await store.workers.expireWorkers({ nowMs: clock.nowMs(), isTold: tellsLost });
     for (const worker of dead) log.info('worker_gone', { worker });
     if (dead.length > 0) this.noteLinesLost();
     await this.#releaseOrphans();
+    while ((await store.messages.sendHeldOn(clock.nowMs())) > 0);
     if (dead.length > 0) this.#listeners?.noteDeath();
   }
 

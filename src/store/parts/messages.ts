@@ -71,6 +71,10 @@ export function messagesOver(connection: Connection): MessageStore {
       return connection.write('releaseAll', { nowMs });
     },
 
+    sendHeldOn(nowMs) {
+      return connection.write('sendHeldOn', { nowMs });
+    },
+
     waitingLines(piece) {
       return connection.read('waitingLines', piece);
     },

@@ -1,9 +1,9 @@
 /** What happens to claims whose attempt will never report an outcome, because the worker drains or its process died? */
 import type { ClaimRef } from '../../../engine/model.ts';
 import type { SqlValue } from '../../driver.ts';
-import type { FlowRef } from '../lanes/flow-lanes.ts';
+import { leavingOut } from '../fence.ts';
 import { flowRefsOf } from '../lanes/flow-lanes.ts';
-import { LINE } from '../lanes/lines.ts';
+import { LINE, lineBehindQueue } from '../lanes/lines.ts';
 import { projectsWithHeld } from '../lanes/project-gate.ts';
 import { releaseNext } from '../lanes/release-next.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
@@ -44,29 +44,44 @@ export const releaseAll = write(async (context: WriteContext, { nowMs }: { nowMs
     `select ${ENDING_FIELDS} from messages m where claim_token is not null order by project_id, key for update`,
   );
   await giveBack(context, rows, nowMs);
-  await releaseHeldProjects(context, nowMs);
+  // Since messages went into the lines of projects, the limit may have been raised or removed.
+  await releaseNext(context, { projects: await projectsWithHeld(context.tx) }, nowMs);
+  while ((await sendOn(context, { nowMs })) > 0);
   return rows.length;
 });
 
-/** Since messages went into the lines of projects, the limit may have been raised or removed. */
-async function releaseHeldProjects(context: WriteContext, nowMs: number): Promise<void> {
-  const projects = await projectsWithHeld(context.tx);
-  if (projects.length === 0) return;
-  const flowKeys = context.limits.parallelismMax > 0 ? [] : await sendAllOn(context);
-  await releaseNext(context, { flowKeys, projects }, nowMs);
-}
+/** Messages that `sendHeldOn` sends on at a time. */
+const SENT_ON = 500;
 
-/** Empties the lines of all projects; returns the flow-control keys of the messages there. */
-async function sendAllOn({ tx }: WriteContext): Promise<FlowRef[]> {
-  const keys = await tx.query<{ project_id: number; flow_key: string }>(
-    `select distinct project_id, flow_key from messages
-     where claim_token is null and line = ${LINE.project} and flow_key is not null`,
+/**
+ * Where projects have no limit any more, lets some of those messages go on that wait for one: returns how many. With a limit,
+ * claims do so while there is room.
+ */
+export const sendHeldOn = write(
+  { weight: () => ({ rows: SENT_ON }), touches: () => ({ find: projectsWithHeld }) },
+  sendOn,
+);
+
+async function sendOn(context: WriteContext, { nowMs }: { nowMs: number }): Promise<number> {
+  const { tx, fence, due, limits } = context;
+  if (limits.parallelismMax > 0) return 0;
+  const { and, params } = leavingOut(await fence.moving());
+  const rows = await tx.query<{ key: number; project_id: number; flow_key: string | null }>(
+    `select key, project_id, flow_key from messages where claim_token is null and line = ${LINE.project}${and}
+     order by project_id, due_at_ms, key limit ?`,
+    [...params, SENT_ON],
   );
-  await tx.send(
-    `update messages set line = case when flow_key is null then ${LINE.due} else ${LINE.flow} end
-     where claim_token is null and line = ${LINE.project}`,
+  if (rows.length === 0) return 0;
+  fence.hold(rows.map(({ project_id }) => project_id));
+  await tx.updateMany(
+    'messages',
+    'key',
+    ['line'],
+    rows.map(({ key, flow_key }): SqlValue[] => [key, lineBehindQueue(flow_key)]),
   );
-  return keys.map(({ project_id, flow_key }) => ({ projectId: project_id, key: flow_key }));
+  due.note(nowMs);
+  await releaseNext(context, { flowKeys: flowRefsOf(rows) }, nowMs);
+  return rows.length;
 }
 
 /** Due at once. A message that was marked for cancellation waits now, so it is cancelled. */
