@@ -181,6 +181,26 @@ test('one that ends properly is missed at once, and leaves nothing to be rescued
   stayer.answer(200);
 });
 
+test('one that was lost while the clock of the database was more than a day ahead is late after one timeout', async () => {
+  const openAt = (aheadMs: number) =>
+    openPostgresStore({
+      ...{ url, listenUrl: '', clock: systemClock, sender: 'w', nowMs: () => systemClock.wallMs() + aheadMs },
+      onFatal: (error) => {
+        throw error;
+      },
+    });
+  const heartbeat = { timeoutMs: 60_000, isLeaving: false, accountsVersion: 1 };
+  const ahead = await openAt(30 * 3_600_000);
+  await ahead.workers.heartbeat({ ...heartbeat, worker: 'lost' });
+  await ahead.close();
+  const store = await openAt(0);
+  const { wallMs, leadMs } = await store.workers.heartbeat({ ...heartbeat, worker: 'live' });
+  expect(leadMs).toBe(0);
+  expect(await store.workers.expireWorkers({ nowMs: wallMs })).toEqual([]);
+  expect((await store.workers.expireWorkers({ nowMs: wallMs + 60_001 })).sort()).toEqual(['live', 'lost']);
+  await store.close();
+});
+
 test('one that is full leaves what it was given to another that has room, within a heartbeat', async () => {
   const full = await start('full', 0, { inFlightMax: 1 });
   const idle = await start('idle', 0);

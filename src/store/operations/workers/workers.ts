@@ -37,7 +37,13 @@ export const heartbeat = write(
     // No worker's time goes back when the clock is set back. A heartbeat with a later time was written before that.
     const times = others.map((row) => (row.timeout_ms < 0 ? 0 : row.beat_at_ms));
     const supposed = [wallMs + (time?.leadMs ?? 0), time?.nowMs ?? 0, ...times];
-    const nowMs = Math.max(wallMs, ...supposed.filter((ms) => ms <= wallMs + LEAD_MS_MAX));
+    const farMs = wallMs + LEAD_MS_MAX;
+    const nowMs = Math.max(wallMs, ...supposed.filter((ms) => ms <= farMs));
+    // A heartbeat by a clock that was more than a day ahead counts from now: else its worker, if it is dead, would not be
+    // late before the clock has come so far again. The worker's own row is among them, so that all lock rows in one order.
+    if (times.some((ms) => ms > farMs)) {
+      await tx.run('update workers set beat_at_ms = ? where timeout_ms >= 0 and beat_at_ms > ?', [nowMs, farMs]);
+    }
     const state = [nowMs, timeoutMs, isLeaving ? 1 : 0, args.accountsVersion];
     const known = await tx.run(
       'update workers set beat_at_ms = ?, timeout_ms = ?, leaving = ?, accounts_version = ? where id = ?',
