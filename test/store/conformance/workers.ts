@@ -85,6 +85,15 @@ export function workersConformance(open: OpenStore): void {
     expect(await expireWorkers()).toEqual(['a']);
   });
 
+  it('has one that has left expire also if the clock was set back since', async () => {
+    const { wallMs, accountsVersion } = await heartbeat('a', { accountsVersion: 0 });
+    await heartbeat('a', { accountsVersion: 0, known: { nowMs: wallMs + HOUR_MS, leadMs: HOUR_MS } });
+    await world().store.workers.leave({ worker: 'a' });
+    expect(await heartbeat('b', { accountsVersion })).toMatchObject({ hasLate: true, others: [], leadMs: 0 });
+    expect(await world().store.workers.workersBehind({})).toEqual({ accountsVersion, behind: [] });
+    expect(await world().store.workers.expireWorkers({ nowMs: wallMs })).toEqual(['a']);
+  });
+
   it('names the claims of each worker, however they were made', async () => {
     await heartbeat('a');
     await heartbeat('b');

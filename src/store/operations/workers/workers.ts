@@ -20,6 +20,7 @@ export interface HeartbeatArgs extends WorkerState {
 interface WorkerRow {
   id: string;
   beat_at_ms: number;
+  /** Negative: it has left, whatever time its latest heartbeat has. */
   timeout_ms: number;
   leaving: number;
 }
@@ -56,7 +57,7 @@ export const heartbeat = write(
         [[worker, nowMs, ...state]],
       );
     }
-    const isLate = (row: WorkerRow) => row.beat_at_ms + row.timeout_ms < nowMs;
+    const isLate = (row: WorkerRow) => row.timeout_ms < 0 || row.beat_at_ms + row.timeout_ms < nowMs;
     const { projects = [] } = args;
     const here = fence === OPEN ? projects : await projectsHere(tx, projects);
     const seen = await glance(tx, await fence.moving());
@@ -86,7 +87,7 @@ export const expireWorkers = write(
   { class: () => 'urgent' },
   async ({ tx }: WriteContext, { nowMs, isTold }: { nowMs: number; isTold?: boolean }): Promise<WorkerId[]> => {
     const rows = await tx.query<Pick<WorkerRow, 'id' | 'timeout_ms'>>(
-      'delete from workers where beat_at_ms + timeout_ms < ? returning id, timeout_ms',
+      'delete from workers where timeout_ms < 0 or beat_at_ms + timeout_ms < ? returning id, timeout_ms',
       [nowMs],
     );
     const lost = rows.filter(({ timeout_ms }) => timeout_ms >= 0); // the others have left
@@ -127,7 +128,8 @@ export const workersBehind = write(
   ): Promise<{ accountsVersion: number; behind: WorkerId[] }> => {
     const version = wanted ?? (await accountsVersion(tx));
     const rows = await tx.query<{ id: string }>(
-      `select id from workers where beat_at_ms + timeout_ms >= ? and (accounts_version is null or accounts_version < ?)
+      `select id from workers where timeout_ms >= 0 and beat_at_ms + timeout_ms >= ?
+       and (accounts_version is null or accounts_version < ?)
      order by id`,
       [await tx.nowMs(), version],
     );
