@@ -23,6 +23,8 @@ import {
 const RUNS_MAX = 10;
 /** Events on one page of the flat view. */
 const EVENTS_MAX = 1000;
+/** No body is longer, and PostgreSQL takes no number of bytes above 2^31. */
+const BODY_BYTES_MAX = 2 ** 30;
 
 const RUN_STATES = ['RUN_STARTED', 'RUN_SUCCESS', 'RUN_FAILED', 'RUN_CANCELED'] as const satisfies RunState[];
 const STEP_STATES = [
@@ -96,7 +98,7 @@ const TRIM_BODY = parameter(
   Type.Integer({ minimum: -1, default: -1 }),
   (given) => {
     const text = singleValue('trimBody', given);
-    return text === '' || text === '-1' ? undefined : wholeNumber('trimBody', text);
+    return text === '' || text === '-1' ? undefined : Math.min(wholeNumber('trimBody', text), BODY_BYTES_MAX);
   },
 );
 

@@ -52,6 +52,7 @@ test.for<[text: string, bytesMax: number | undefined]>([
   ['trimBody=-1', undefined],
   ['trimBody=0', 0],
   ['trimBody=7', 7],
+  ['trimBody=9007199254740991', 2 ** 30],
 ])('%j shows %s bytes of a body', ([text, bytesMax]) => {
   expect(readRunsQuery(text).bodyBytesMax).toBe(bytesMax);
 });

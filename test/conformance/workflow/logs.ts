@@ -76,6 +76,10 @@ export const logs: Section = {
       }
       const [trimmed] = (await server.get(`${LOGS}?label=l&trimBody=0`)).runs;
       expect([trimmed.workflowRunResponse ?? '', trimmed.steps[0].steps[0].out ?? '']).toEqual(['', '']);
+      for (const bytes of [2 ** 31 - 1, 2 ** 32, Number.MAX_SAFE_INTEGER]) {
+        const [whole] = (await server.get(`${LOGS}?label=l&trimBody=${bytes}`)).runs;
+        expect(whole.workflowRunResponse, `trimBody=${bytes}`).toBe('"done"');
+      }
       for (const bad of ['count=0', 'cursor=?', 'state=RUN_AWAY', 'workflowUrl=wf']) {
         expect((await server.ask('GET', `${LOGS}?${bad}`)).status, bad).toBe(400);
       }
