@@ -63,9 +63,18 @@ export interface Message {
   header: HeaderMap;
   body: Uint8Array;
   createdAtMs: Millis;
+  /** As it was asked for, also if that was past. See `firstDueAtMs`. */
   notBeforeMs: Millis;
   callerIp?: string;
   settings: MessageSettings;
+}
+
+/**
+ * From when on the message may go out. A date before its acceptance asks for no delay, and makes it due no longer than the others
+ * that were accepted with it (contract M 12).
+ */
+export function firstDueAtMs({ createdAtMs, notBeforeMs }: Pick<Message, 'createdAtMs' | 'notBeforeMs'>): Millis {
+  return Math.max(createdAtMs, notBeforeMs);
 }
 
 /** A message whose attempt belongs to one worker: from its accept or claim until its settle or release. */

@@ -96,10 +96,16 @@ describe('what is counted', () => {
 
   test('how long each attempt took, and how long after its time a message went out first', async () => {
     const bench = new Bench();
-    const due = { message: message({ notBeforeMs: NOW_MS - 300 }) };
+    const due = { message: message({ createdAtMs: NOW_MS - 300, notBeforeMs: NOW_MS - 300 }) };
     bench.settle(answered(200), { ...due, durationMs: 30 });
     bench.settle(answered(200), { ...due, durationMs: 7_000, retried: 1 });
     expect(await bench.counted()).toEqual([{ atMs: NOW_MS, delivered: 2, latency: [3, 9], lag: [6] }]);
+  });
+
+  test('the time from its acceptance to the first attempt of a message that was to go out before', async () => {
+    const bench = new Bench();
+    bench.settle(answered(200), { message: message({ createdAtMs: NOW_MS - 300, notBeforeMs: 0 }) });
+    expect(await bench.counted()).toMatchObject([{ lag: [6] }]);
   });
 
   test('ends of runs, one that failed with its message', async () => {

@@ -54,6 +54,11 @@ describe('a new message', () => {
     expect(place({ message: due() }, 9, given).state).toEqual(state);
     expect(asked).toEqual([['tryReserve', LINE, 3, 9]]);
   });
+
+  it.each(['wait', 'none'] as const)('that was to go out long ago is due since it was accepted: %s', (room) => {
+    const { given } = slots(room);
+    expect(place({ message: due({ notBeforeMs: 1_000 }) }, 9, given).state).toMatchObject({ dueAtMs: NOW_MS });
+  });
 });
 
 describe('what was saved', () => {

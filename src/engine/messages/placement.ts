@@ -1,6 +1,15 @@
 /** Which state does a new message get, and what is dispatched once it is saved? The same for all new messages. */
 import { lineOf, type OriginLine } from '../lanes/origin-line.ts';
-import type { Claimed, ClaimToken, Message, Millis, NewMessage, NewMessageState, WorkerId } from '../model.ts';
+import {
+  type Claimed,
+  type ClaimToken,
+  firstDueAtMs,
+  type Message,
+  type Millis,
+  type NewMessage,
+  type NewMessageState,
+  type WorkerId,
+} from '../model.ts';
 import { type Draft, firstEvents } from './accept.ts';
 import type { Saved } from './accepted.ts';
 
@@ -27,7 +36,7 @@ export function place(draft: Draft, claimToken: ClaimToken, slots: DeliverySlots
 }
 
 function stateOf(message: Message, claimToken: ClaimToken, slots: DeliverySlots): NewMessageState {
-  const dueAtMs = message.notBeforeMs;
+  const dueAtMs = firstDueAtMs(message);
   if (dueAtMs > message.createdAtMs) return { kind: 'due', dueAtMs };
   switch (slots.tryReserve(lineOf(message.projectId, message.origin), message.body.length, claimToken)) {
     case 'reserved':

@@ -3,7 +3,7 @@
  * store from time to time: a crash loses the last seconds. While nothing happens, it saves nothing (P12).
  */
 import { Alarm } from '../alarm.ts';
-import type { Change, Claimed, Millis, NewMessage, ProjectId } from '../model.ts';
+import { type Change, type Claimed, firstDueAtMs, type Millis, type NewMessage, type ProjectId } from '../model.ts';
 import type { Clock, EventLog } from '../ports.ts';
 import { CommitUnknown, StoreUnavailable } from '../store-errors.ts';
 import type { MinuteStore } from '../stores.ts';
@@ -51,7 +51,7 @@ export class MinuteCounter {
     if (events.at(-1)?.state === 'FAILED') minute.dead += 1;
     if (ending?.state === 'RUN_FAILED') minute.runsFailed += 1;
     addTo(minute.latency, durationMs);
-    if (retried === 0) addTo(minute.lag, first.atMs - durationMs - message.notBeforeMs);
+    if (retried === 0) addTo(minute.lag, first.atMs - durationMs - firstDueAtMs(message));
   }
 
   /** A run returned or was cancelled. One that failed is counted with its message, by `settled`. */

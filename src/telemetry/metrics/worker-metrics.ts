@@ -2,7 +2,15 @@
 import { type EventLoopUtilization, monitorEventLoopDelay, performance } from 'node:perf_hooks';
 import { getHeapStatistics } from 'node:v8';
 import type { CellState, Engine } from '../../engine/commands.ts';
-import type { Change, Claimed, Millis, NewMessage, Outcome, ProjectId } from '../../engine/model.ts';
+import {
+  type Change,
+  type Claimed,
+  firstDueAtMs,
+  type Millis,
+  type NewMessage,
+  type Outcome,
+  type ProjectId,
+} from '../../engine/model.ts';
 import type { Clock, EndedRun, Machine, Metrics } from '../../engine/ports.ts';
 import { Instruments, type Reading } from './instruments.ts';
 import { type Sample, Sampler, type Source } from './sampler.ts';
@@ -67,7 +75,7 @@ export class WorkerMetrics implements Metrics {
     if (outcome.kind === 'interrupted') return;
     this.#instruments.observe('waypost_attempt_duration_seconds', durationMs / 1_000);
     if (retried > 0) return;
-    const lagMs = Math.max(0, endedAtMs - durationMs - message.notBeforeMs);
+    const lagMs = Math.max(0, endedAtMs - durationMs - firstDueAtMs(message));
     this.#instruments.observe('waypost_first_attempt_lag_seconds', lagMs / 1_000);
   }
 

@@ -6,6 +6,7 @@ import { StoreUnavailable } from '../../../src/engine/store-errors.ts';
 import type { Totals } from '../../../src/engine/unfinished.ts';
 import { exposition } from '../../../src/telemetry/metrics/exposition.ts';
 import { WorkerMetrics } from '../../../src/telemetry/metrics/worker-metrics.ts';
+import { answered, claimed, message, NOW_MS } from '../../engine/fixtures.ts';
 import { SimulatedClock } from '../../support/simulated-clock.ts';
 import { type Family, parseExposition, sampleOf } from './exposition.ts';
 
@@ -73,6 +74,15 @@ describe('several workers in one process', () => {
     const alone = await textOf(first);
     const [cpu = 0, cpuOfOne = 0] = [told, alone].map((each) => sampleOf(each, 'waypost_cpu_seconds_total'));
     expect(cpu).toBeLessThanOrEqual(cpuOfOne);
+  });
+});
+
+describe('the lag of a first attempt', () => {
+  it('is counted from the acceptance of a message that was to go out before', async () => {
+    const metrics = open(new SimulatedClock());
+    const past = message({ createdAtMs: NOW_MS - 300, notBeforeMs: 1_000 });
+    metrics.attempted(claimed({ message: past }), answered(200), NOW_MS);
+    expect(sampleOf(await textOf(metrics), 'waypost_first_attempt_lag_seconds_sum')).toBeCloseTo(0.3);
   });
 });
 
