@@ -287,6 +287,15 @@ describe('P9: the limits', () => {
     expect(sent()).toEqual([2, 4, 1, 3]);
   });
 
+  test('what a claim brings to be retried is as far behind as its retry, however long ago it went out first', async () => {
+    const { clock, store, dispatcher, sent } = bench({ settings: { inFlightMax: 100 } });
+    store.add(to('a', 1, { projectId: 1, notBeforeMs: NOW_MS - 3_600_000 }), { dueAtMs: NOW_MS - 10 });
+    store.add(to('b', 2, { projectId: 2, notBeforeMs: NOW_MS - 1_000 }));
+    dispatcher.wake();
+    await clock.advanceBy(1_000);
+    expect(sent()).toEqual([1, 2]);
+  });
+
   test('nothing more is claimed while 64 answered attempts are being settled, but for a quarter of a second at most', async () => {
     const settings = { inFlightMax: 4_000, inFlightPerOriginMax: 4_000 };
     const { clock, store, dispatcher } = bench({ settings });

@@ -1,16 +1,8 @@
 /** As much of a store as the dispatcher sees, in memory, with switches for a test to make it slow or refuse. */
 
 import { lineOf, type OriginLine } from '../../src/engine/lanes/origin-line.ts';
-import type { ClaimAnswer, ClaimRequest } from '../../src/engine/messages/claims.ts';
-import type {
-  Claimed,
-  ClaimToken,
-  Message,
-  MessageKey,
-  Millis,
-  NewMessage,
-  Settlement,
-} from '../../src/engine/model.ts';
+import type { ClaimAnswer, ClaimedDue, ClaimRequest } from '../../src/engine/messages/claims.ts';
+import type { ClaimToken, Message, MessageKey, Millis, NewMessage, Settlement } from '../../src/engine/model.ts';
 import type { RunStore } from '../../src/engine/runs/stores.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import type { MessageStore, Settled } from '../../src/engine/stores.ts';
@@ -61,7 +53,7 @@ export class FakeStore implements DispatcherStore {
   async claim(request: ClaimRequest, nowMs: Millis): Promise<ClaimAnswer> {
     await this.#write();
     this.claims.push(request);
-    const claimed: Claimed[] = [];
+    const claimed: ClaimedDue[] = [];
     const rooms = new ClaimRooms(request);
     const take = (row: Row): boolean => {
       const line = lineTo(row);
@@ -69,7 +61,13 @@ export class FakeStore implements DispatcherStore {
       rooms.take(line);
       const claimToken = request.firstToken + claimed.length;
       Object.assign(row, { claimToken, isInLine: false });
-      claimed.push({ message: row.message, retried: row.retried, claimToken, claimedAtMs: nowMs });
+      claimed.push({
+        message: row.message,
+        retried: row.retried,
+        claimToken,
+        claimedAtMs: nowMs,
+        dueAtMs: row.dueAtMs,
+      });
       return true;
     };
     for (const line of request.linesToServe) for (const row of this.#messagesIn(line)) take(row);

@@ -294,7 +294,7 @@ export class ClaimLoop {
     for (const line of waitingLines) this.#noteLine(line);
     for (const line of heard.waitingLines) this.lines.add(line);
     const inOrder = leastBehindFirst(claimed);
-    for (const { message } of inOrder) this.lines.noteLag(message.projectId, nowMs - message.notBeforeMs);
+    for (const { message, dueAtMs } of inOrder) this.lines.noteLag(message.projectId, nowMs - dueAtMs);
     this.backlog.noteClaim(linesToServe, claimed, clock.elapsedMs);
     this.#claimsMax = claimed.length >= CLAIM_MANY ? Math.min(this.#claimsMax + 1, CLAIMS_MAX) : 1;
     return begin(inOrder, askedAtMs);

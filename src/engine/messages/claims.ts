@@ -65,9 +65,14 @@ export interface ClaimRequest {
   dueFirst?: boolean;
 }
 
+/** With the time since which the message was due, which for a retry is later than for its first attempt. */
+export interface ClaimedDue extends Claimed {
+  dueAtMs: Millis;
+}
+
 export interface ClaimAnswer {
   /** Sorted by due time, then key. */
-  claimed: Claimed[];
+  claimed: ClaimedDue[];
   /** Lines that messages have joined because this claim found no room for them. */
   waitingLines: OriginLine[];
   /** Those of `linesToServe` in which no message waits any more. */

@@ -1,5 +1,6 @@
 /** How do the rows of lanes become values of the engine? */
-import type { Claimed, Millis } from '../../engine/model.ts';
+import type { ClaimedDue } from '../../engine/messages/claims.ts';
+import type { Millis } from '../../engine/model.ts';
 import type { LiveMessage, UnfinishedMessage } from '../../engine/unfinished.ts';
 import { decodeFlowKey, decodeFlowState } from '../operations/lanes/flow-commands.ts';
 import { LINE } from '../operations/lanes/lines.ts';
@@ -8,12 +9,13 @@ import type { LiveRow, LiveRows } from '../operations/messages/find.ts';
 import { decodeMessage } from '../operations/messages/rows.ts';
 import type { UnfinishedRows } from '../operations/messages/unfinished.ts';
 
-export function decodeClaimed(row: ClaimedRow): Claimed {
-  const claimed: Claimed = {
+export function decodeClaimed(row: ClaimedRow): ClaimedDue {
+  const claimed: ClaimedDue = {
     message: decodeMessage(row),
     retried: row.retried,
     claimToken: row.claim_token,
     claimedAtMs: row.claimed_at_ms,
+    dueAtMs: row.due_at_ms,
   };
   if (row.queue_id === null && row.flow_key === null && row.run_key === null) claimed.isAlone = true;
   if (row.parkings !== null) claimed.parkings = row.parkings;

@@ -29,9 +29,9 @@ export function claimConformance(open: OpenStore): void {
     const future = await world().accept({ notBeforeMs: T0 + 31 });
     const answer = await world().claim({ firstToken: 500_000 }, T0 + 30);
     expect(answer.claimed).toEqual([
-      { message: early, retried: 0, isAlone: true, claimToken: 500_000, claimedAtMs: T0 + 30 },
-      { message: late, retried: 0, isAlone: true, claimToken: 500_001, claimedAtMs: T0 + 30 },
-      { message: alsoLate, retried: 0, isAlone: true, claimToken: 500_002, claimedAtMs: T0 + 30 },
+      { message: early, retried: 0, isAlone: true, dueAtMs: T0 + 10, claimToken: 500_000, claimedAtMs: T0 + 30 },
+      { message: late, retried: 0, isAlone: true, dueAtMs: T0 + 20, claimToken: 500_001, claimedAtMs: T0 + 30 },
+      { message: alsoLate, retried: 0, isAlone: true, dueAtMs: T0 + 20, claimToken: 500_002, claimedAtMs: T0 + 30 },
     ]);
     expect(answer).toMatchObject({ waitingLines: [], emptied: [], nextDueAtMs: T0 + 31 });
     expect(await world().statesOf(early)).toEqual(['CREATED', 'ACTIVE']);

@@ -159,7 +159,7 @@ function queueCases(open: OpenStore): void {
     const answer = await world().store.messages.settle(settlement(first, claimToken, delivered()), T0 + 3, taken);
     expect(answer).toEqual({
       kind: 'saved',
-      next: { message: second, retried: 0, claimToken: taken.claimToken, claimedAtMs: T0 + 3 },
+      next: { message: second, retried: 0, claimToken: taken.claimToken, claimedAtMs: T0 + 3, dueAtMs: T0 },
     });
     expect(await world().statesOf(second)).toEqual(['CREATED', 'ACTIVE']);
     const toOther = settlement(second, taken.claimToken, delivered());

@@ -10,6 +10,7 @@ type ReadWithContent = 'queue_id' | 'flow_key' | 'run_key' | 'journal_position' 
 export interface ClaimedRow extends ContentRow, Pick<MessageRow, ReadWithContent> {
   claim_token: number;
   claimed_at_ms: number;
+  due_at_ms: number;
 }
 
 /** Without the body where the endpoint will fetch it: no limit would count its memory. */
@@ -36,7 +37,7 @@ export async function own(
   const inOrder = taken.toSorted((a, b) => a.due_at_ms - b.due_at_ms || a.key - b.key);
   const keys = inOrder.map(({ key }) => key);
   const [rows, lastEventAtMs] = await Promise.all([
-    tx.query<Omit<ClaimedRow, 'claim_token' | 'claimed_at_ms'>>(
+    tx.query<Omit<ClaimedRow, 'claim_token' | 'claimed_at_ms' | 'due_at_ms'>>(
       `select ${CLAIMED_CONTENT_FIELDS}, m.retried, m.parkings, m.queue_id, m.flow_key, m.run_key, m.journal_position, m.bytes
        from messages m lookup contents c on (c.key = m.key) where m.key in (??)`,
       [keys],
@@ -44,11 +45,12 @@ export async function own(
     lastEventTimes({ tx, logs }, keys, nowMs), // only a clock that was set back has later ones
   ]);
   const rowByKey = new Map(rows.map((row) => [row.key, row]));
-  const claimed = inOrder.map(({ key, claimToken }) => {
+  const claimed = inOrder.map(({ key, due_at_ms, claimToken }) => {
     const row = rowByKey.get(key);
     if (!row) throw new Error(`message ${key} has no content`);
     return {
       ...row,
+      due_at_ms,
       claim_token: claimToken,
       claimed_at_ms: Math.max(nowMs, row.created_at_ms, lastEventAtMs.get(key) ?? 0),
     };
