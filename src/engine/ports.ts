@@ -39,6 +39,8 @@ export interface Clock extends Machine {
    * clock is set back by moments, or by more than a day, it follows.
    */
   nowMs(): Millis;
+  /** How far the latest `nowMs` was ahead of the wall clock. Two readings differ by the time between them as well. */
+  readonly leadMs: Millis;
   onJump(listener: JumpListener): void;
 }
 

@@ -372,8 +372,7 @@ export class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
     const { clock, randomness, settings, spans } = this.#deps;
     const { deduplicationWindowMs } = settings;
     const nowMs = clock.nowMs();
-    const leadMs = nowMs - clock.wallMs();
-    return { projectId, nowMs, leadMs, randomness, deduplicationWindowMs, isTraced: spans !== undefined };
+    return { projectId, nowMs, leadMs: clock.leadMs, randomness, deduplicationWindowMs, isTraced: spans !== undefined };
   }
 }
 

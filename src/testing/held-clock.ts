@@ -27,7 +27,9 @@ export class HeldClock implements Clock {
     return this.#nowMs;
   }
 
-  onJump(): void {} // nobody sets it
+  readonly leadMs = 0; // nobody sets it
+
+  onJump(): void {}
 
   get elapsedMs(): Millis {
     return this.#nowMs;

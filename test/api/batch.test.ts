@@ -70,6 +70,7 @@ describe('a batch', () => {
     const slow: Clock = {
       nowMs: () => systemClock.nowMs(),
       wallMs: () => systemClock.wallMs(),
+      leadMs: 0,
       onJump: () => {},
       get elapsedMs() {
         return readings++; // a millisecond for each item

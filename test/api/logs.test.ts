@@ -28,6 +28,7 @@ describe('the log list', () => {
       clock: {
         nowMs: () => systemClock.nowMs(),
         wallMs: () => systemClock.wallMs(),
+        leadMs: 0,
         // Whatever is done takes as long as a slice may.
         get elapsedMs() {
           elapsedMs += 5;

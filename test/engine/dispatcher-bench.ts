@@ -92,6 +92,7 @@ function sendingSlowly(clock: SimulatedClock, delivery: Delivery): { clock: Cloc
     clock: {
       nowMs: () => clock.nowMs(),
       wallMs: () => clock.wallMs(),
+      leadMs: 0,
       onJump: (listener) => clock.onJump(listener),
       get elapsedMs() {
         return clock.elapsedMs + sentMs;

@@ -10,6 +10,7 @@ import type { EngineSettings } from '../../src/engine/settings.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import type { Store } from '../../src/engine/stores.ts';
 import { DatabaseClock } from '../../src/engine/workers/database-clock.ts';
+import { SteadyClock } from '../../src/engine/workers/steady-clock.ts';
 import { Overloaded } from '../../src/protocol/rate-limits.ts';
 import { openDatabase, storeOver } from '../simulation/database.ts';
 import { World } from '../store/conformance/world.ts';
@@ -87,6 +88,7 @@ function slowed(clock: SimulatedClock): Clock {
   return {
     nowMs: () => clock.nowMs(),
     wallMs: () => clock.wallMs(),
+    leadMs: 0,
     onJump: (listener) => clock.onJump(listener),
     get elapsedMs() {
       elapsedMs += 1;
@@ -136,6 +138,20 @@ describe('publishing', () => {
     const [now, later] = await publish(world.engine, [command(), command({ delayMs: 60_000 })]);
     expect(await statesOf(world, now?.messageId ?? '')).toEqual(['CREATED', 'ACTIVE']);
     expect(await statesOf(world, later?.messageId ?? '')).toEqual(['CREATED']);
+  });
+
+  test('keeps the date that a client names, however long the machine takes', async () => {
+    const { store, network, ...world } = await bench();
+    let wallMs = NOW_MS;
+    const clock = new SteadyClock({
+      ...{ wallMs: () => wallMs++, elapsedMs: 0 },
+      startTimer: (delayMs, task) => world.clock.startTimer(delayMs, task),
+    });
+    const log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
+    const deps = { store, clock, randomness: new SeededRandom(2), delivery: network.connect(), log };
+    const engine = await createEngine({ ...deps, settings: SETTINGS, worker: 'slow' });
+    const [{ messageId = '' } = {}] = await publish(engine, [command({ notBeforeMs: NOW_MS + HOUR_MS })]);
+    expect((await store.messages.find(PROJECT, messageId, NOW_MS))?.notBeforeMs).toBe(NOW_MS + HOUR_MS);
   });
 
   test('a time that is past means at once', async () => {

@@ -20,6 +20,16 @@ test('goes on from where it was when the wall clock is set back, which itself is
   expect(clock.wallMs()).toBe(startMs + 1_500 - HOUR_MS);
 });
 
+test('is ahead of the wall clock by its lead, and not behind by what passes between two readings', () => {
+  let wallMs = 1_000;
+  const clock = new SteadyClock({ wallMs: () => wallMs++, elapsedMs: 0, startTimer: () => ({ cancel: () => {} }) });
+  clock.nowMs();
+  expect(clock.leadMs).toBe(0);
+  wallMs -= HOUR_MS;
+  clock.nowMs();
+  expect(clock.leadMs).toBe(HOUR_MS - 1);
+});
+
 test('follows the wall clock forward', () => {
   const { machine, clock, startMs } = opened();
   machine.jumpBy(HOUR_MS);

@@ -37,6 +37,10 @@ export class SimulatedClock implements Clock {
     return this.#steady.nowMs();
   }
 
+  get leadMs(): Millis {
+    return this.#steady.leadMs;
+  }
+
   onJump(listener: JumpListener): void {
     this.#steady.onJump(listener);
   }

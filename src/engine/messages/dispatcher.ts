@@ -175,7 +175,7 @@ export class Dispatcher implements CallSlots {
   async fail(claimed: Claimed, outcome: Failed['outcome']): Promise<Millis | undefined> {
     const { clock } = this.#deps;
     const nowMs = clock.nowMs();
-    const decision = decide(claimed, outcome, nowMs, nowMs - clock.wallMs());
+    const decision = decide(claimed, outcome, nowMs, clock.leadMs);
     if (decision.kind === 'release') return undefined;
     if (mayShowBody(claimed, decision)) await this.#readBody(claimed);
     const settled = await this.#settler.save(claimed, decision, undefined);
@@ -322,7 +322,7 @@ export class Dispatcher implements CallSlots {
     const decision =
       returned && outcome.kind === 'answered'
         ? decideEnd(claimed, outcome, returned, nowMs, call?.run)
-        : decide(claimed, outcome, nowMs, nowMs - clock.wallMs());
+        : decide(claimed, outcome, nowMs, clock.leadMs);
     return decision.kind === 'release' ? this.#release(claimed, bytesOf(claimed)) : this.#settle(claimed, decision);
   }
 

@@ -38,7 +38,7 @@ export class DatabaseClock implements Clock {
     this.#lead.onJump(listener);
   }
 
-  /** How far `nowMs` is ahead of the database's clock. */
+  /** The database's clock is the wall clock. */
   get leadMs(): Millis {
     return this.#lead.ms;
   }

@@ -65,6 +65,10 @@ export class SteadyClock implements Clock {
     return wallMs + this.#lead.ms;
   }
 
+  get leadMs(): Millis {
+    return this.#lead.ms;
+  }
+
   wallMs(): Millis {
     return this.#machine.wallMs();
   }
@@ -91,6 +95,7 @@ export function byTheWall(clock: Clock): Clock {
   return {
     nowMs: () => clock.wallMs(),
     wallMs: () => clock.wallMs(),
+    leadMs: 0,
     get elapsedMs() {
       return clock.elapsedMs;
     },
