@@ -81,8 +81,11 @@ function safeMs(ms: number): number | undefined {
   return Number.isSafeInteger(whole) ? whole : undefined;
 }
 
-/** The latest time that a `Date` can have; explanations of waiting messages contain dates. */
-const TIME_MS_MAX = 8.64e15;
+/**
+ * Explanations of waiting messages contain dates, and the last `Date` is 8.64e15. Twenty thousand years before: a delay is counted anew when
+ * its message is made, which for a schedule is long after the delay was checked.
+ */
+const TIME_MS_MAX = 8e15;
 
 /** Whether a Unix time in milliseconds can be written as a date. */
 export function isTime(ms: number): boolean {

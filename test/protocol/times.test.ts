@@ -1,9 +1,14 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, test } from 'vitest';
 import { defaultBackOffMs } from '../../src/protocol/back-off.ts';
-import { parseDurationMs } from '../../src/protocol/durations.ts';
+import { isTime, parseDurationMs } from '../../src/protocol/durations.ts';
 import { retryAfterMs } from '../../src/protocol/retry-after.ts';
 import { fc } from '../support/fast-check.ts';
 import { headerMap } from './refusal.ts';
+
+test('a time leaves a date for what is counted from it years later', () => {
+  expect([8e15, -8e15, 8e15 + 1].map(isTime)).toEqual([true, true, false]);
+  expect(isTime(8.64e15 - 1_000)).toBe(false);
+});
 
 describe('a duration', () => {
   it.each([
