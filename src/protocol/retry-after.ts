@@ -10,10 +10,10 @@ const DELAY_MAX_MS = 86_400_000;
 const LENGTH_MAX = 64;
 
 /**
- * Units of Go's durations in milliseconds. The micro sign has two Unicode forms, which may also arrive as UTF-8 bytes
+ * Units of Go's durations in milliseconds, and `d`, which the official workflow library writes (contract W 11). The micro sign has two Unicode forms, which may also arrive as UTF-8 bytes
  * read as Latin-1.
  */
-const MS_BY_GO_UNIT = new Map([
+const MS_BY_UNIT = new Map([
   ['ns', 1e-6],
   ['us', 1e-3],
   ['\u00b5s', 1e-3],
@@ -24,6 +24,7 @@ const MS_BY_GO_UNIT = new Map([
   ['s', 1000],
   ['m', 60_000],
   ['h', 3_600_000],
+  ['d', 86_400_000],
 ]);
 
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
@@ -49,7 +50,7 @@ function delayOf(value: string, nowMs: number): number | undefined {
   if (isDecimal(value)) return Math.round(Number(value) * 1000);
   const dateMs = timeOfDate(value);
   if (dateMs !== undefined) return Math.max(0, dateMs - nowMs);
-  const durationMs = sumOfParts(value, MS_BY_GO_UNIT);
+  const durationMs = sumOfParts(value, MS_BY_UNIT);
   return durationMs === undefined ? undefined : Math.round(durationMs);
 }
 
