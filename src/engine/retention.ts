@@ -80,6 +80,7 @@ export class RetentionLoop {
       minutesBeforeMs: wallMs - Math.min(settings.logRetentionMs, MINUTES_KEPT_MS),
       keysUsedBeforeMs: nowMs - KEYS_REMEMBERED_MS,
       nowMs,
+      leadMs: clock.leadMs,
       rowsMax: PIECE_ROWS,
     });
   }

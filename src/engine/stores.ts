@@ -298,6 +298,8 @@ export interface RetentionStore {
     /** Flow-control keys are dropped when their last use was before this time. */
     keysUsedBeforeMs: Millis;
     nowMs: Millis;
+    /** How far `nowMs` is ahead of the wall clock, by which the limits go. Default: not at all. */
+    leadMs?: Millis;
     rowsMax: number;
   }): Promise<boolean>;
 }

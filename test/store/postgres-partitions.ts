@@ -81,15 +81,17 @@ export function partitionsOn(version: PostgresVersion): void {
     const partitionsOf = (table: 'logs' | 'log_details') =>
       valuesOf(`select tableoid::regclass::text from ${table} order by at_ms, seq`);
 
-    function drop(nowMs: number, { store = world.store, rowsMax = 100, keptMs = DAY } = {}): Promise<boolean> {
-      const beforeMs = nowMs - keptMs;
+    function drop(
+      nowMs: number,
+      { store = world.store, rowsMax = 100, keptMs = DAY, leadMs = 0 } = {},
+    ): Promise<boolean> {
+      const beforeMs = nowMs - leadMs - keptMs;
       return store.retention.dropExpired({
         logsBeforeMs: beforeMs,
         deadBeforeMs: 0,
         minutesBeforeMs: 0,
         keysUsedBeforeMs: 0,
-        nowMs,
-        rowsMax,
+        ...{ nowMs, leadMs, rowsMax },
       });
     }
 
@@ -265,6 +267,14 @@ export function partitionsOn(version: PostgresVersion): void {
       await dropAll(NOON + 1_010, { keptMs: 1_000 });
       expect(await contents()).toEqual([late.key]);
       expect(await tables('^logs_20270115$|expired')).toEqual(['logs_20270115']);
+    });
+
+    it('deletes them also while the wall clock is set back, however far the engine is ahead of it', async () => {
+      await deliver(NOON);
+      const late = await deliver(NOON + 10);
+      const leadMs = DAY - 500;
+      await dropAll(NOON + leadMs + 1_010, { keptMs: 1_000, leadMs });
+      expect(await contents()).toEqual([late.key]);
     });
 
     it('waits for no one who reads the logs for long, but tries again after a while', async () => {

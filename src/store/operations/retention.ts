@@ -13,6 +13,7 @@ export interface DropExpiredArgs {
   minutesBeforeMs: number;
   keysUsedBeforeMs: number;
   nowMs: number;
+  leadMs?: number;
   rowsMax: number;
 }
 
@@ -125,10 +126,10 @@ export async function dropUnreferencedContents(tx: Transaction, keys: readonly n
 /** Drops entries that are not dropped by whole days: all, if logs are kept for less than a day. */
 async function dropLogs(
   { tx, looseLogs }: WriteContext,
-  { logsBeforeMs: beforeMs, nowMs }: DropExpiredArgs,
+  { logsBeforeMs: beforeMs, nowMs, leadMs = 0 }: DropExpiredArgs,
   rowsMax: number,
 ): Promise<number> {
-  const { logs, details } = nowMs - beforeMs < DAY_MS ? ALL_LOGS : looseLogs;
+  const { logs, details } = nowMs - leadMs - beforeMs < DAY_MS ? ALL_LOGS : looseLogs;
   let dropped = 0;
   for await (const projectId of projectsIn(tx, logs)) {
     const rows = await tx.query<{ at_ms: number; seq: number; message_key: number }>(
