@@ -9,8 +9,11 @@ import type { HeaderMap, TraceContext } from './settings.ts';
 /** The standard asks for at least 512 characters of `tracestate` to go on, and for no more than 8,192 of `baggage`. */
 const LENGTH_MAX = { traceparent: 128, tracestate: 512, baggage: 8_192 };
 
-/** Version, trace id, id of the parent span, flags; a later version may add more. */
-const PARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
+/**
+ * Version, trace id, id of the parent span, flags; a later version may add more. An item of a batch may hold characters
+ * that no header can carry.
+ */
+const PARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-[\x21-\x7e]*)?$/;
 
 /** Which plain headers go on with what a request publishes. */
 export interface PlainHeaders {

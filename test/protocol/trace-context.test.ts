@@ -28,6 +28,8 @@ test.each([
   PARENT.replace('4bf92f3577b34da6a3ce929d0e0e4736', '0'.repeat(32)),
   PARENT.replace('00f067aa0ba902b7', '0'.repeat(16)),
   `01${PARENT.slice(2)}-${'x'.repeat(200)}`,
+  `01${PARENT.slice(2)}-\u2603`,
+  `01${PARENT.slice(2)}-\u0001x`,
 ])('a parent that the standard tells to ignore is no trace: %s', (value) => {
   expect(parseTraceParent(value)).toBeUndefined();
   expect(read(['traceparent', value, 'tracestate', 'a=1'])).toBeUndefined();
