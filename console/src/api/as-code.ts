@@ -162,13 +162,16 @@ function bodyLiteral(body: { text: string } | { base64: string }): string {
   return 'text' in body ? text(body.text) : `Buffer.from(${text(body.base64)}, "base64")`;
 }
 
-/** An argument of a command cannot have a zero byte, and is not longer than some hundred thousand bytes. */
+/** An argument of a command is not longer than some hundred thousand bytes. */
 const ARGUMENT_LENGTH_MAX = 100_000;
 /** As many arguments as a function surely takes. */
 const CHUNK_BYTES = 8_192;
 
+/** Control characters, tabs and line breaks excepted: a terminal that they are pasted into would obey them. */
+const STEERING = /[^\P{Cc}\t\n]/u;
+
 function isShellText(body: { text: string } | { base64: string }): body is { text: string } {
-  return 'text' in body && !body.text.includes('\0') && body.text.length <= ARGUMENT_LENGTH_MAX;
+  return 'text' in body && !STEERING.test(body.text) && body.text.length <= ARGUMENT_LENGTH_MAX;
 }
 
 function base64Of(body: { text: string } | { base64: string }): string {
