@@ -1,6 +1,7 @@
 /** A command, and how it talks to the person who typed it. */
 import { nearest } from '../config/nearest.ts';
 import type { Environment } from '../config/parse.ts';
+import { plainJson } from './plain.ts';
 
 export interface Terminal {
   env: Environment;
@@ -88,7 +89,7 @@ export function takeValue(args: readonly string[], flag: string): { value: strin
 }
 
 export function printJson(terminal: Terminal, value: unknown): void {
-  terminal.print(`${JSON.stringify(value, null, 2)}\n`);
+  terminal.print(`${plainJson(value, 2)}\n`);
 }
 
 /** The entry of `table` that was typed. Every object has a `constructor` and a `toString`, which nobody means. */

@@ -4,7 +4,7 @@ import { CommandFailed, EXIT } from './command.ts';
 import { followLog, type LiveEntry } from './http/live.ts';
 import { countOf, readList } from './http/pages.ts';
 import { type Call, commandOf } from './http/verb.ts';
-import { plain } from './plain.ts';
+import { plain, plainJson } from './plain.ts';
 
 /** What the log and the live stream have in common. */
 interface Entry {
@@ -115,5 +115,5 @@ function cellsOf(entry: Entry, { terminal }: Call): string[] {
 }
 
 function jsonLines(entries: readonly unknown[]): string {
-  return entries.map((entry) => `${JSON.stringify(entry)}\n`).join('');
+  return entries.map((entry) => `${plainJson(entry)}\n`).join('');
 }

@@ -7,6 +7,17 @@ export function plain(text: string): string {
   return text.replace(/[\p{Cc}\p{Cf}]+/gu, ' ');
 }
 
+/** `value` as JSON without such characters: `JSON.stringify` escapes those below U+0020 alone. */
+export function plainJson(value: unknown, indent?: number): string {
+  return JSON.stringify(value, null, indent).replace(/[\x7f-\x9f\p{Cf}]/gu, (character) =>
+    Array.from({ length: character.length }, (_, at) => escapeOf(character.charCodeAt(at))).join(''),
+  );
+}
+
+function escapeOf(code: number): string {
+  return `\\u${code.toString(16).padStart(4, '0')}`;
+}
+
 /** The beginning of a text, or of a value as JSON, in one line. */
 export function excerpt(value: unknown): string {
   const text = typeof value === 'string' ? value : value === undefined ? '' : JSON.stringify(value);

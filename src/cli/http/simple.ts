@@ -1,5 +1,6 @@
 /** Verbs that are one operation each. */
 import { EXIT } from '../command.ts';
+import { plainJson } from '../plain.ts';
 import { agreeOn, YES } from './bulk.ts';
 import { type Column, show, showTable, type Verb } from './verb.ts';
 
@@ -21,7 +22,7 @@ export function read(command: string, operationId: string, word: string): Verb {
     example: `${command} show ${exampleOf(command)}`,
     async run(call) {
       const found = await call.server.ask(operationId, { words: call.words });
-      return show(call, found, JSON.stringify(found, null, 2));
+      return show(call, found, plainJson(found, 2));
     },
   };
 }

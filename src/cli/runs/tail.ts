@@ -2,6 +2,7 @@
 import { CommandFailed, EXIT } from '../command.ts';
 import { followLog, type LiveEntry } from '../http/live.ts';
 import type { Verb } from '../http/verb.ts';
+import { plainJson } from '../plain.ts';
 import { headOf, stepLinesOf } from './timeline.ts';
 import { BODY_LENGTH_MAX, type RunView } from './view.ts';
 
@@ -31,10 +32,10 @@ export const tail: Verb = {
       const end = ENDS[run.workflowState];
       const { steps, ...ofRun } = run;
       const lines = isJson
-        ? steps.flatMap((group) => group.steps).map((step) => JSON.stringify(step))
+        ? steps.flatMap((group) => group.steps).map((step) => plainJson(step))
         : stepLinesOf(run, terminal.color);
       if (end !== undefined)
-        lines.push(...(isJson ? [JSON.stringify(ofRun)] : headOf(run, { nowMs: Date.now(), color: terminal.color })));
+        lines.push(...(isJson ? [plainJson(ofRun)] : headOf(run, { nowMs: Date.now(), color: terminal.color })));
       terminal.print(
         lines
           .filter((line) => isNew(line, told))

@@ -244,6 +244,24 @@ describe('the DLQ', () => {
   });
 });
 
+it('JSON cannot control the terminal, whatever is in a message', async () => {
+  const body = 'a\u009b31mRED\u009d0;title\u009c \u202Egnp\u2069 \u007f \u{E0041} é😀';
+  const id = await delayed('--body', body);
+  for (const args of [
+    ['messages', 'show', id],
+    ['messages', 'show', id, '--json'],
+  ]) {
+    const shown = await done(...args);
+    expect(shown).not.toMatch(/[\u007f-\u009f\p{Cf}]/u);
+    expect(shown).toContain('é😀');
+    expect(JSON.parse(shown)).toMatchObject({ body });
+  }
+  const noted = await delayed('-H', 'X-Note: a\u009b31m');
+  const logged = await done('logs', '--message-id', noted, '--json');
+  expect(logged).not.toMatch(/[\u007f-\u009f]/);
+  expect(logged).toContain('\\u009b31m');
+});
+
 describe('logs', () => {
   it('show the newest last, as text or as a line of JSON each', async () => {
     const id = await delayed('--label', 'logged');
