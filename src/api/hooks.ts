@@ -15,7 +15,7 @@ export function hookRoutes({ engine, accounts, limits }: Services): Route[] {
   async function call({ ids, method, rawHeaders, calledUrl, body }: Call): Promise<Answer> {
     const [userId = '', runId = '', eventId = ''] = ids;
     const projectId = accounts.projectNamed(userId);
-    if (projectId === undefined || !isName(eventId)) throw noSuchHook();
+    if (projectId === undefined || !isHook(eventId)) throw noSuchHook();
     // This route needs no token, so only a call for an active run may fill memory with a body.
     if (!(await engine.findActiveRun(projectId, runId))) throw noSuchHook();
     body.countFor(projectId);
@@ -39,6 +39,11 @@ export function hookRoutes({ engine, accounts, limits }: Services): Route[] {
     answers: { 200: undefined },
     handle: call,
   }));
+}
+
+/** Other events are not for strangers: to notify of one takes a token. */
+function isHook(eventId: string): boolean {
+  return eventId.startsWith('evt_') && isName(eventId);
 }
 
 /** One error for all cases, so that strangers do not learn which part of the URL is wrong. */

@@ -302,7 +302,7 @@ describe('the memory for bodies', () => {
   });
 
   it.each([
-    ['a webhook', 40_000, { target: '/v2/workflows/hooks/first/wfr_a/e', token: 'nobody' }],
+    ['a webhook', 40_000, { target: '/v2/workflows/hooks/first/wfr_a/evt_e', token: 'nobody' }],
     ['a checkpoint', 20_000, { target: '/v2/waypost/checkpoints', token: CHECKPOINT_TOKEN }], // JSON counts twice
   ])('is of the share of the project whose run %s is for', async (_name, bytes, how) => {
     tight.engine.findActiveRun = async () => ({}) as never;

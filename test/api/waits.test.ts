@@ -293,6 +293,13 @@ describe('a webhook', () => {
     },
   );
 
+  it('ends no wait for another event, which takes a token to notify of', async () => {
+    await begin('wfr_1');
+    await waitFor('order-paid', 'wfr_1');
+    expect((await call('first/wfr_1/order-paid')).status).toBe(404);
+    expect((await world.get('waiters/order-paid')).json).toHaveLength(1);
+  });
+
   it('that nobody has made answers before it takes a body', async () => {
     await begin('wfr_1');
     const large = { payload: Buffer.alloc(LIMITS.messageBytesMax + 1) };
