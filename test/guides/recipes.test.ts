@@ -200,6 +200,7 @@ it('pays what somebody approves, and nothing that nobody decides on', async () =
     ['paid out', 'refused by Ann', 'nobody decided', 'paid out'].map((text) => JSON.stringify(text)),
   );
   expect(await decide(approved, false)).toBe(410);
+  expect(await decide('..%2Fkeys%2Frotate%3F', true)).toBe(404);
   expect(lines().filter((line) => line.startsWith('paid'))).toEqual(['paid 9 euros', 'paid 150 euros']);
 });
 
