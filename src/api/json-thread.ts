@@ -40,7 +40,7 @@ export class JsonThread {
         if (reply.isLast) return items;
         reply = await this.#ask({ kind: 'go on' });
       }
-      throw errorOf(reply);
+      throw reply.kind === 'refused' ? new RefusedItems(errorOf(reply), reply.isAnySentByRun) : errorOf(reply);
     });
   }
 
@@ -116,6 +116,6 @@ function start(): Worker {
 }
 
 function errorOf(reply: JsonReply): unknown {
-  if (reply.kind === 'refused') return new RefusedItems(new ApiError(reply.code, reply.message), reply.isAnySentByRun);
+  if (reply.kind === 'refused') return new ApiError(reply.code, reply.message);
   return new Error(`the thread that parses JSON failed: ${reply.kind === 'failed' ? reply.reason : reply.kind}`);
 }

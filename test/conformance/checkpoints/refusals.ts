@@ -82,8 +82,12 @@ export const refusals: Section = {
           const refused = await sendText(server, token, JSON.stringify(body));
           expect([refused.status, refused.json.error]).toEqual([status, expect.stringContaining(error)]);
         }
+        // Longer ones are parsed in another thread.
+        const long = ' '.repeat(300_000);
         const wrong = [
           deep,
+          `${deep}${long}`,
+          `no JSON${long}`,
           '[]',
           'no JSON',
           '{}',
@@ -91,7 +95,7 @@ export const refusals: Section = {
           `{"done":["${token}","${token}"]}`,
           '{"done":["other"]}',
         ];
-        for (const body of wrong) expect((await sendText(server, token, body)).status, body).toBe(422);
+        for (const body of wrong) expect((await sendText(server, token, body)).status, body.slice(0, 200)).toBe(422);
         const other = await called(server);
         expect((await send(server, [token, other.token], [good])).status).toBe(422);
         expect(await run.journal()).toHaveLength(1);
