@@ -9,7 +9,7 @@ import { objectOf } from '../protocol/json-objects.ts';
 import { checkName } from '../protocol/names.ts';
 import { itemRawHeaders, readPublishOptions } from '../protocol/options.ts';
 import { refusedInRun } from '../protocol/workflow/refusals.ts';
-import { placeOf, stepIn } from '../workflow/steps.ts';
+import { placeOf, readStep } from '../workflow/steps.ts';
 import { shapeOf } from './given-items.ts';
 import { HEADER_LINES_MAX, messageLimit } from './limits.ts';
 import { bodyTooLarge } from './request-body.ts';
@@ -29,7 +29,7 @@ export interface GivenCheckpoint {
   lingerMs?: number;
 }
 
-/** `parse` gives the parsed body. Rejects with `ApiError` 412, 413 or 422. */
+/** `parse` gives the value of `parseCheckpoint`. Rejects with `ApiError` 412, 413 or 422. */
 export async function readCheckpoint(parse: () => unknown, services: ReadServices): Promise<GivenCheckpoint> {
   try {
     const members = objectOf(await parse(), 'a JSON object is needed');
@@ -111,11 +111,11 @@ async function readElement(element: unknown, services: ReadServices): Promise<Ap
 }
 
 function stepOf(members: Record<string, unknown>, { quotas, clock, limits }: ReadServices): Appended {
-  const step = objectOf(members['step'], 'step must be an object');
-  const body = Buffer.from(JSON.stringify(step));
+  const body = members['step'];
+  if (!(body instanceof Uint8Array)) throw invalid('step must be an object');
   const limit = messageLimit(limits.messageBytesMax);
   if (body.length > limit.bytesMax) throw bodyTooLarge(limit);
-  const read = stepIn(step);
+  const read = readStep(body);
   const place = read && placeOf(read);
   if (!place) throw invalid('step must have a stepId of at least 1, or stepId 0 and a targetStep');
   const { delay, notBefore } = members;

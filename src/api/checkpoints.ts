@@ -6,17 +6,17 @@ import { type CheckpointClaim, mintCheckpointToken, readCheckpointToken } from '
 import type { Accounts } from './accounts.ts';
 import { type Answer, answerToError } from './answer.ts';
 import { bearerToken, unauthenticated } from './authentication.ts';
+import { parseCheckpoint } from './checkpoint-json.ts';
 import { readCheckpoint } from './checkpoint-request.ts';
 import { JSON_HERE_BYTES_MAX, JSON_MEMORY_PER_BYTE } from './json-body.ts';
 import type { SentCheckpoint } from './other-workers.ts';
-import { parseJson } from './parse-json.ts';
 import type { Call, Route, Services } from './route.ts';
 import { CheckpointSavedSchema, CheckpointSchema } from './schemas.ts';
 
 const PATH = '/v2/waypost/checkpoints';
 
-/** What a step returned is JSON of any kind. Its bytes are limited; each value takes some 50 more while it is read. */
-const VALUES_MAX = 1_000_000;
+/** JSON values of a checkpoint besides its steps, for each element that it may have; `least` is the lower bound of the total. */
+const OTHER_VALUES = { perItem: 100, least: 2_500 };
 
 const REFUSALS = {
   lost: 'the call is given up, or its message is done already: stop, and answer the call with a failure',
@@ -25,6 +25,8 @@ const REFUSALS = {
 
 export function checkpointRoutes(services: Services): Route[] {
   const { engine, accounts, limits, json, log, others } = services;
+
+  const othersMax = Math.max(OTHER_VALUES.least, limits.batchItemsMax * OTHER_VALUES.perItem);
 
   async function checkpoint({ rawHeaders, body, callerIp, hangUp }: Call): Promise<Answer> {
     const authorization = headerOf(rawHeaders, 'authorization');
@@ -78,7 +80,9 @@ export function checkpointRoutes(services: Services): Route[] {
   }
 
   function parse(bytes: Uint8Array<ArrayBuffer>): unknown {
-    return bytes.length > JSON_HERE_BYTES_MAX ? json.value(bytes, VALUES_MAX) : parseJson(bytes, VALUES_MAX);
+    return bytes.length > JSON_HERE_BYTES_MAX
+      ? json.checkpoint(bytes, othersMax)
+      : parseCheckpoint(bytes, othersMax).value;
   }
 
   /** The claim that the token at that place names; it must be of the caller's run. */

@@ -4,6 +4,7 @@ import type { GivenItem, ItemLimits } from './given-items.ts';
 
 export type JsonJob =
   | { kind: 'items'; bytes: Uint8Array; limits: ItemLimits }
+  | { kind: 'checkpoint'; bytes: Uint8Array; othersMax: number }
   | { kind: 'value'; bytes: Uint8Array; valuesMax: number };
 
 /** `go on` asks for the next slice of the items. */

@@ -53,6 +53,15 @@ export class JsonThread {
     });
   }
 
+  /** The value of `parseCheckpoint`. The buffer of `bytes` moves to the thread and cannot be used afterwards. */
+  checkpoint(bytes: Uint8Array<ArrayBuffer>, othersMax: number): Promise<unknown> {
+    return this.#take(async () => {
+      const reply = await this.#ask({ kind: 'checkpoint', bytes, othersMax }, bytes.buffer);
+      if (reply.kind === 'value') return reply.value;
+      throw errorOf(reply);
+    });
+  }
+
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#idle?.cancel();

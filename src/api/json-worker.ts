@@ -3,6 +3,7 @@
  * interrupted.
  */
 import { type MessagePort, parentPort } from 'node:worker_threads';
+import { parseCheckpoint } from './checkpoint-json.ts';
 import { type GivenItem, RefusedItems, readItems } from './given-items.ts';
 import { type JsonReply, type JsonRequest, refusedOf } from './json-jobs.ts';
 import { parseJson } from './parse-json.ts';
@@ -18,8 +19,12 @@ if (parentPort) serve(parentPort);
 function serve(owner: MessagePort): void {
   let items: GivenItem[] = [];
   let sent = 0;
-  const answer = (request: JsonRequest): JsonReply => {
-    if (request.kind === 'value') return { kind: 'value', value: parseJson(request.bytes, request.valuesMax) };
+  const answer = (request: JsonRequest): [JsonReply, ArrayBuffer[]?] => {
+    if (request.kind === 'value') return [{ kind: 'value', value: parseJson(request.bytes, request.valuesMax) }];
+    if (request.kind === 'checkpoint') {
+      const { value, steps } = parseCheckpoint(request.bytes, request.othersMax);
+      return [{ kind: 'value', value }, handedOver(steps)];
+    }
     if (request.kind === 'items') {
       items = readItems(request.bytes, request.limits);
       sent = 0;
@@ -28,12 +33,11 @@ function serve(owner: MessagePort): void {
     sent += slice.length;
     const isLast = sent === items.length;
     if (isLast) items = [];
-    return { kind: 'items', items: slice, isLast };
+    return [{ kind: 'items', items: slice, isLast }, handedOver(slice.map(({ body }) => body))];
   };
   owner.on('message', (request: JsonRequest) => {
     try {
-      const reply = answer(request);
-      owner.postMessage(reply, reply.kind === 'items' ? handedOver(reply.items) : []);
+      owner.postMessage(...answer(request));
     } catch (error) {
       const isRefused = error instanceof RefusedItems;
       owner.postMessage(refusedOf(isRefused ? error.cause : error, isRefused && error.isAnySentByRun));
@@ -56,6 +60,6 @@ function sliceFrom(items: readonly GivenItem[], first: number): GivenItem[] {
   return items.slice(first, end);
 }
 
-function handedOver(items: readonly GivenItem[]): ArrayBuffer[] {
-  return items.flatMap(({ body }) => (body.length < HANDED_OVER_BYTES_MIN ? [] : [body.buffer]));
+function handedOver(bodies: readonly Uint8Array<ArrayBuffer>[]): ArrayBuffer[] {
+  return bodies.flatMap(({ length, buffer }) => (length < HANDED_OVER_BYTES_MIN ? [] : [buffer]));
 }
