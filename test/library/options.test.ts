@@ -4,8 +4,9 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { Client as QstashClient } from '@upstash/qstash';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { Client, serve, type WorkflowServeOptions } from '../../packages/workflow/src/index.ts';
+import { Client, Receiver, serve, type WorkflowServeOptions } from '../../packages/workflow/src/index.ts';
 import { DEVELOPMENT_ACCOUNTS } from '../../src/config/development.ts';
+import { signDelivery } from '../../src/protocol/signature.ts';
 
 let server: Server;
 let url: string;
@@ -95,6 +96,58 @@ describe('qstashClient', () => {
       'qstashClient is no client of @upstash/qstash: it has no address and no token.',
     ]);
   });
+});
+
+describe('a signature', () => {
+  const keys = { QSTASH_CURRENT_SIGNING_KEY: 'sig_a', QSTASH_NEXT_SIGNING_KEY: 'sig_b', QSTASH_TOKEN: 'mine' };
+  const known = { url: 'http://app.test/workflow' };
+
+  /** Delivers what was signed for `signedFor`. */
+  async function deliver(signedFor: string, options: WorkflowServeOptions, variables = {}): Promise<string> {
+    const body = '1';
+    const signature = signDelivery({
+      url: signedFor,
+      body: Buffer.from(body),
+      signingKey: 'sig_a',
+      nowS: Math.floor(Date.now() / 1000),
+      jwtId: 'jwt_1',
+      dialect: 'upstash',
+    });
+    const { handler } = serve(async (context) => context.run('one', () => 1), {
+      env: { ...keys, ...variables, QSTASH_URL: url },
+      ...options,
+    });
+    const headers = { 'upstash-signature': signature };
+    const answer = await handler(new Request('http://proxy.test/workflow', { method: 'POST', body, headers }));
+    return answer.status === 200 ? 'taken' : ((await answer.json()) as { message: string }).message;
+  }
+
+  it.each([
+    ['the option url', known, {}],
+    ['the option baseUrl', { baseUrl: 'http://app.test' }, {}],
+    ['UPSTASH_WORKFLOW_URL', {}, { UPSTASH_WORKFLOW_URL: 'http://app.test' }],
+    ['the option url, with a receiver', { ...known, receiver: receiver() }, {}],
+  ])('must be for this endpoint where its URL is known by %s', async (_how, options, variables) => {
+    expect(await deliver('http://app.test/workflow', options, variables)).toBe('taken');
+    expect(await deliver('http://app.test/workflow?tenant=7', options, variables)).toBe('taken');
+    for (const other of [
+      'https://customer.test/hook',
+      'https://app.test/workflow',
+      'http://app.test/other',
+      'nothing',
+    ]) {
+      expect(await deliver(other, options, variables)).toContain('The request does not come from the server');
+    }
+    expect(asked).toHaveLength(2);
+  });
+
+  it('may be for any URL where that of the request is all that is known', async () => {
+    expect(await deliver('https://customer.test/hook', {})).toBe('taken');
+  });
+
+  function receiver(): Receiver {
+    return new Receiver({ currentSigningKey: 'sig_a', nextSigningKey: 'sig_b' });
+  }
 });
 
 it('says which variable is missing', async () => {

@@ -27,8 +27,12 @@ export function endpointOf<TInitialPayload, TResult>(
   const given = qstashClient && 'http' in qstashClient ? qstashClient : undefined;
   const server = given ? serverOf(given) : serverBy(env, qstashClient as QStashClientExtraConfig | undefined);
   const receiver = 'receiver' in options ? options.receiver : receiverOf(env);
+  const baseUrl = options.baseUrl ?? env['UPSTASH_WORKFLOW_URL'];
+  const url = urlOf(requestUrl, options.url, baseUrl);
+  // The URL of the request alone says nothing: proxies change it, and whoever sends it chooses it.
+  const signedFor = options.url || baseUrl ? { url } : {};
   return {
-    url: urlOf(requestUrl, options.url, options.baseUrl ?? env['UPSTASH_WORKFLOW_URL']),
+    url,
     env,
     server,
     client: given ?? {
@@ -38,7 +42,8 @@ export function endpointOf<TInitialPayload, TResult>(
       if (!receiver) return;
       try {
         if (signature === null) throw new WorkflowError('it has no Upstash-Signature');
-        if (!(await receiver.verify({ body, signature }))) throw new WorkflowError('its signature is not valid');
+        if (!(await receiver.verify({ body, signature, ...signedFor })))
+          throw new WorkflowError('its signature is not valid');
       } catch (error) {
         const reason = error instanceof Error ? error.message : String(error);
         throw new WorkflowError(`The request does not come from the server: ${reason}.`);

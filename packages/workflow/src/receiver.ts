@@ -8,6 +8,8 @@ const CLOCK_TOLERANCE_S = 5;
 
 interface Claims {
   iss: string;
+  /** The URL that was published to. */
+  sub: string;
   exp: number;
   nbf: number;
   body: string;
@@ -21,12 +23,13 @@ export class Receiver implements WorkflowReceiver {
     this.#keys = [currentSigningKey, nextSigningKey].map(importKey);
   }
 
-  async verify({ signature, body }: { signature: string; body: string }): Promise<boolean> {
+  /** `url`: of the endpoint. Absent: a signature for any URL will do. */
+  async verify({ signature, body, url }: { signature: string; body: string; url?: string }): Promise<boolean> {
     const [header = '', claims = '', mac = ''] = signature.split('.');
     const signed = new TextEncoder().encode(`${header}.${claims}`);
     const bytes = bytesOfBase64Url(mac);
     for (const key of this.#keys) {
-      if (await crypto.subtle.verify('HMAC', await key, bytes, signed)) return checked(readClaims(claims), body);
+      if (await crypto.subtle.verify('HMAC', await key, bytes, signed)) return checked(readClaims(claims), body, url);
     }
     throw new WorkflowError('the signature is not made with one of the signing keys');
   }
@@ -41,7 +44,8 @@ function readClaims(text: string): Claims {
   return JSON.parse(new TextDecoder().decode(bytesOfBase64Url(text))) as Claims;
 }
 
-async function checked({ exp, nbf, body: hash }: Claims, body: string): Promise<boolean> {
+async function checked({ sub, exp, nbf, body: hash }: Claims, body: string, url?: string): Promise<boolean> {
+  if (url !== undefined && placeOf(sub) !== placeOf(url)) throw new WorkflowError('the signature is for another URL');
   const nowS = Date.now() / 1000;
   if (exp < nowS - CLOCK_TOLERANCE_S) throw new WorkflowError('the signature has expired');
   if (nbf > nowS + CLOCK_TOLERANCE_S) throw new WorkflowError('the signature is not valid yet');
@@ -50,4 +54,10 @@ async function checked({ exp, nbf, body: hash }: Claims, body: string): Promise<
     throw new WorkflowError('the signature is of another body');
   }
   return true;
+}
+
+/** Without the query: a run may be triggered with one, and is an endpoint's all the same. */
+function placeOf(url: string): string {
+  const { origin, pathname } = new URL(url);
+  return origin + pathname;
 }

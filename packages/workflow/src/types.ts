@@ -138,7 +138,8 @@ export interface QStashClientExtraConfig {
 }
 
 export interface WorkflowReceiver {
-  verify(request: { signature: string; body: string }): Promise<boolean>;
+  /** `url`: of the endpoint, where its options or its environment say it. */
+  verify(request: { signature: string; body: string; url?: string }): Promise<boolean>;
 }
 
 /** Of a failed run. */

@@ -214,7 +214,10 @@ export type ExclusiveValidationOptions<TInitialPayload> =
 export type WorkflowServeOptions<TInitialPayload = unknown, TResult = unknown> = {
   /** An official client, whose server and token are used; or what is to be set for the one by QSTASH_URL and QSTASH_TOKEN. */
   qstashClient?: WorkflowClient | QStashClientExtraConfig;
-  /** Of this endpoint, as the server reaches it. Absent: that of the request. */
+  /**
+   * Of this endpoint, as the server reaches it. Absent: that of the request. With it, or with the next, a delivery must be
+   * signed for this URL, whatever its query.
+   */
   url?: string;
   /** Replaces scheme, host and port of the URL. Absent: UPSTASH_WORKFLOW_URL. */
   baseUrl?: string;
