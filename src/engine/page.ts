@@ -5,6 +5,8 @@ export interface PageRequest {
   cursor?: string;
   count: number;
   order: 'latestFirst' | 'earliestFirst';
+  /** The page ends before it has more, but has one item at least. Absent: 16 MiB. */
+  bytesMax?: number;
 }
 
 export interface Page<T> {

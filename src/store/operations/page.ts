@@ -16,7 +16,7 @@ export interface Slice {
   after?: Position;
   order: 'latestFirst' | 'earliestFirst';
   count: number;
-  /** Bytes of bodies: the page ends early, so that a thousand large bodies are never in memory together. */
+  /** Bytes of all that is on the page, which ends early: a thousand large bodies are never in memory together. */
   bytesMax: number;
   fromMs?: number;
   toMs?: number;
@@ -67,18 +67,37 @@ export function cutPage<Row extends Position>(
   return windowEnd ? { rows: page, windowEnd } : { rows: page };
 }
 
-/** Ends the page before its bodies become too many; always leaves one row. Says how many bytes it has. */
+/** Sizes of what was published: a message may have more bytes of headers and settings than of its body. */
+export const CONTENT_SIZES =
+  'select key, length(url) + coalesce(length(header), 0) + length(settings) + coalesce(length(body), 0) as bytes from contents where key in (??)';
+
+const RESPONSE_BYTES = 'coalesce(length(response_header), 0) + coalesce(length(response_body), 0) as bytes';
+export const DETAIL_SIZES = `select seq as key, ${RESPONSE_BYTES} from log_details where seq in (??)`;
+export const DEAD_SIZES = `select key, ${RESPONSE_BYTES} from dead where key in (??)`;
+
+/**
+ * Ends the page before its messages and the answers to them become too large; always leaves one row. Says how many bytes
+ * it has. `answerSizes`: `DETAIL_SIZES` or `DEAD_SIZES`, by the numbers of the rows.
+ */
 export async function cutByBytes<Row extends Position & { message_key: number }>(
   queries: Queries,
   page: PageRows<Row>,
+  answerSizes: string,
   bytesMax: number,
 ): Promise<PageRows<Row> & { bytes: number }> {
-  const sizes = await queries.query<{ key: number; bytes: number | null }>(
-    'select key, length(body) as bytes from contents where key in (??)',
-    [distinctKeys(page.rows)],
+  const contents = await sizesOf(queries, CONTENT_SIZES, distinctKeys(page.rows));
+  const answers = await sizesOf(
+    queries,
+    answerSizes,
+    page.rows.map(({ n }) => n),
   );
-  const sizeByKey = new Map(sizes.map((row) => [row.key, row.bytes ?? 0]));
-  return cutBySizes(page, (row) => sizeByKey.get(row.message_key) ?? 0, bytesMax);
+  return cutBySizes(page, ({ message_key, n }) => (contents.get(message_key) ?? 0) + (answers.get(n) ?? 0), bytesMax);
+}
+
+/** What `text` says of each of `keys`. */
+export async function sizesOf(queries: Queries, text: string, keys: readonly number[]): Promise<Map<number, number>> {
+  const rows = await queries.query<{ key: number; bytes: number | null }>(text, [[...new Set(keys)]]);
+  return new Map(rows.map(({ key, bytes }) => [key, bytes ?? 0]));
 }
 
 /** Ends the page before `sizeOf` its rows together is more than `bytesMax`; always leaves one row. */

@@ -12,7 +12,7 @@ import type { PageRows, Position, Slice } from '../operations/page.ts';
  */
 const WINDOWS_MAX = 3;
 
-/** Bytes of bodies on one page: the page ends early, so that a thousand large bodies are never in memory together. */
+/** Bytes of one page, which ends early, so that a thousand large bodies are never in memory together. */
 const PAGE_BYTES_MAX = 16 * 1024 * 1024;
 
 /** Messages encoded, or rows decoded, before other work gets a turn: with hundreds of headers a few milliseconds. */
@@ -21,7 +21,7 @@ export const TOGETHER = 32;
 /** Reads windows until the page is full, the list ends, or `windowsMax` are read: then the page is short. */
 export async function readPage<T>(
   times: { fromMs?: Millis; toMs?: Millis },
-  { cursor, count, order }: PageRequest,
+  { cursor, count, order, bytesMax = PAGE_BYTES_MAX }: PageRequest,
   readWindow: (
     slice: Slice,
     window: number,
@@ -30,7 +30,7 @@ export async function readPage<T>(
 ): Promise<Page<T>> {
   const items: T[] = [];
   let after = cursor === undefined ? undefined : positionOfCursor(cursor, order);
-  let bytesLeft = PAGE_BYTES_MAX;
+  let bytesLeft = bytesMax;
   for (let window = 0; window < windowsMax && items.length < count && bytesLeft > 0; window++) {
     const slice: Slice = { order, count: count - items.length, bytesMax: bytesLeft };
     if (after) slice.after = after;

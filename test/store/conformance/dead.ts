@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { bytes, eachWorld, type OpenStore, OTHER_PROJECT, PROJECT, T0 } from './world.ts';
+import { buried, bytes, eachWorld, type OpenStore, OTHER_PROJECT, PROJECT, settlement, T0 } from './world.ts';
 
 export function deadConformance(open: OpenStore): void {
   const world = eachWorld(open);
@@ -50,9 +50,9 @@ export function deadConformance(open: OpenStore): void {
   });
 
   it('pages without skipping or repeating while entries come and go', async () => {
-    const buried: string[] = [];
-    for (let index = 0; index < 7; index++) buried.push((await world().bury(T0 + Math.floor(index / 2))).dlqId);
-    const latest = buried.toReversed();
+    const dlqIds: string[] = [];
+    for (let index = 0; index < 7; index++) dlqIds.push((await world().bury(T0 + Math.floor(index / 2))).dlqId);
+    const latest = dlqIds.toReversed();
     const first = await world().store.dead.listDead({
       projectId: PROJECT,
       filter: {},
@@ -64,6 +64,22 @@ export function deadConformance(open: OpenStore): void {
     expect(first.items.map(({ dlqId }) => dlqId)).toEqual(latest.slice(0, 3));
     expect(second.items.map(({ dlqId }) => dlqId)).toEqual([latest[3], latest[5], latest[6]]);
     expect(second.cursor).toBeUndefined();
+  });
+
+  it('ends a page early rather than load very many bytes of answers', async () => {
+    for (let index = 0; index < 4; index++) {
+      const atMs = T0 + index;
+      const { message, claimToken } = await world().acceptClaimed({ createdAtMs: atMs });
+      const change = buried(atMs, 500);
+      Object.assign(change.deadLetter ?? {}, { responseBody: new Uint8Array(6 * 1024 * 1024) });
+      await world().store.messages.settle(settlement(message, claimToken, change), T0);
+    }
+    const found = await world().store.dead.listDead({
+      projectId: PROJECT,
+      filter: {},
+      page: { count: 100, order: 'latestFirst' },
+    });
+    expect([found.items.length, typeof found.cursor]).toEqual([2, 'string']);
   });
 
   it('deletes entries, once each, and tells how many there were', async () => {

@@ -1,8 +1,9 @@
 import { expect, it } from 'vitest';
 import type { LogFilter } from '../../../src/engine/filters.ts';
+import type { LogEvent } from '../../../src/engine/model.ts';
 import type { LogEntry } from '../../../src/engine/stores.ts';
 import { ApiError } from '../../../src/protocol/errors.ts';
-import { delivered, eachWorld, type OpenStore, OTHER_PROJECT, PROJECT, settlement, T0 } from './world.ts';
+import { bytes, delivered, eachWorld, type OpenStore, OTHER_PROJECT, PROJECT, settlement, T0 } from './world.ts';
 
 type Order = 'latestFirst' | 'earliestFirst';
 
@@ -156,5 +157,26 @@ export function logsConformance(open: OpenStore): void {
     });
     expect(page.items).toHaveLength(2);
     expect(await walk({}, 'earliestFirst', 100)).toEqual(keys);
+    const half = { count: 100, order: 'earliestFirst', bytesMax: 8 * 1024 * 1024 } as const;
+    expect((await world().store.logs.listLogs({ projectId: PROJECT, filter: {}, page: half })).items).toHaveLength(1);
+  });
+
+  it.each(['headers', 'answers'])('counts the bytes of %s too', async (which) => {
+    const large = 'x'.repeat(6 * 1024 * 1024);
+    for (let index = 0; index < 4; index++) {
+      const atMs = T0 + index;
+      const header = which === 'headers' ? { 'X-Large': [large] } : {};
+      const { message, claimToken } = await world().acceptClaimed({ header, createdAtMs: atMs });
+      const response = { status: 500, header: {}, body: bytes(which === 'answers' ? large : '') };
+      const events: LogEvent[] = [{ atMs, state: 'ERROR', detail: { error: 'failed', response } }];
+      const next = { kind: 'waiting', dueAtMs: T0 + 99, retried: 1 } as const;
+      await world().store.messages.settle(settlement(message, claimToken, { next, events }), T0);
+    }
+    const page = await world().store.logs.listLogs({
+      projectId: PROJECT,
+      filter: { state: ['ERROR'] },
+      page: { count: 100, order: 'earliestFirst' },
+    });
+    expect([page.items.length, typeof page.cursor]).toEqual([2, 'string']);
   });
 }

@@ -5,7 +5,16 @@ import type { Queries } from '../../driver.ts';
 import { also, contentConditions } from '../filter.ts';
 import { type ContentRow, DETAIL_COLUMNS, type DetailRow } from '../messages/rows.ts';
 import { longRead } from '../operation.ts';
-import { contentsOf, cutByBytes, cutPage, type PageRows, type Position, type Slice, sliceSql } from '../page.ts';
+import {
+  contentsOf,
+  cutByBytes,
+  cutPage,
+  DETAIL_SIZES,
+  type PageRows,
+  type Position,
+  type Slice,
+  sliceSql,
+} from '../page.ts';
 import { LOGS, pageOfWindow } from '../windows.ts';
 
 export interface ListLogsArgs {
@@ -32,7 +41,7 @@ export interface LogRows extends PageRows<LogRow> {
 
 export const listLogs = longRead(async (queries: Queries, args: ListLogsArgs): Promise<LogRows> => {
   const found = args.messages ? await ofMessages(queries, args, args.messages) : await ofProject(queries, args);
-  const page = await cutByBytes(queries, found, args.slice.bytesMax);
+  const page = await cutByBytes(queries, found, DETAIL_SIZES, args.slice.bytesMax);
   const contents = await contentsOf(queries, page.rows);
   const details = await queries.query<DetailRow & { seq: number }>(
     `select seq, ${DETAIL_COLUMNS.join(', ')} from log_details where seq in (??)`,

@@ -12,6 +12,7 @@ import {
   contentsOf,
   cutByBytes,
   cutPage,
+  DEAD_SIZES,
   messageOf,
   type PageRows,
   type Position,
@@ -55,7 +56,7 @@ const DEAD_FIELDS =
 
 export const listDead = longRead(async (queries: Queries, args: ListDeadArgs): Promise<DeadRows> => {
   const found = args.messages ? await placesOfMessages(queries, args, args.messages) : await places(queries, args);
-  const page = await cutByBytes(queries, found, args.slice.bytesMax);
+  const page = await cutByBytes(queries, found, DEAD_SIZES, args.slice.bytesMax);
   return { ...page, ...(await deadAt(queries, { projectId: args.projectId, places: page.rows })) };
 });
 

@@ -14,7 +14,7 @@ import {
   type DetailRow,
 } from '../messages/rows.ts';
 import { longRead, read, write } from '../operation.ts';
-import { cutByBytes, type PageRows, type Position, placesOf, type Slice } from '../page.ts';
+import { cutByBytes, DEAD_SIZES, type PageRows, type Position, placesOf, type Slice } from '../page.ts';
 import { DEAD, pageOfWindow } from '../windows.ts';
 import { runConditions } from './active.ts';
 
@@ -53,7 +53,7 @@ type Place = Position & { message_key: number };
 export const listDeadRuns = longRead(
   async (queries: Queries, args: ListDeadRunsArgs): Promise<PageRows<DeadRunRow> & DeadRunRows & { bytes: number }> => {
     const found = await places(queries, args);
-    const page = await cutByBytes(queries, found, args.slice.bytesMax);
+    const page = await cutByBytes(queries, found, DEAD_SIZES, args.slice.bytesMax);
     return { ...page, ...(await deadRunsAt(queries, { projectId: args.projectId, places: page.rows })) };
   },
 );

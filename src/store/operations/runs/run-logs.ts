@@ -6,7 +6,18 @@ import type { Queries, SqlParam } from '../../driver.ts';
 import { also } from '../filter.ts';
 import { type ContentRow, codeOfLogState, DETAIL_COLUMNS, type DetailRow } from '../messages/rows.ts';
 import { longRead } from '../operation.ts';
-import { contentsOf, cutBySizes, cutPage, type PageRows, type Position, type Slice, sliceSql } from '../page.ts';
+import {
+  CONTENT_SIZES,
+  contentsOf,
+  cutBySizes,
+  cutPage,
+  DETAIL_SIZES,
+  type PageRows,
+  type Position,
+  type Slice,
+  sizesOf,
+  sliceSql,
+} from '../page.ts';
 import { LOGS, pageOfWindow } from '../windows.ts';
 import { childrenOf, type RecordRow, recordsIn } from './children.ts';
 import {
@@ -186,7 +197,7 @@ async function select(
   return cutPage(rows, slice.count, undefined);
 }
 
-/** Ends the page before its bodies become too large: published bodies, endpoints' answers, results of runs. */
+/** Ends the page before it becomes too large: what was published, endpoints' answers, results of runs. */
 async function cutByBytes(
   queries: Queries,
   page: PageRows<RunLogRow>,
@@ -194,12 +205,12 @@ async function cutByBytes(
 ): Promise<PageRows<RunLogRow> & { bytes: number }> {
   const bodies = await sizesOf(
     queries,
-    'select key, length(body) as bytes from contents where key in (??)',
+    CONTENT_SIZES,
     page.rows.map(({ message_key }) => message_key),
   );
   const answers = await sizesOf(
     queries,
-    'select seq as key, length(response_body) as bytes from log_details where seq in (??)',
+    DETAIL_SIZES,
     page.rows.map(({ n }) => n),
   );
   const responses = await sizesOf(
@@ -212,9 +223,4 @@ async function cutByBytes(
     return state < RUN_STATES_FROM ? (bodies.get(message_key) ?? 0) + (answers.get(n) ?? 0) : 0;
   };
   return cutBySizes(page, sizeOf, bytesMax);
-}
-
-async function sizesOf(queries: Queries, text: string, keys: readonly number[]): Promise<Map<number, number>> {
-  const rows = await queries.query<{ key: number; bytes: number | null }>(text, [[...new Set(keys)]]);
-  return new Map(rows.map(({ key, bytes }) => [key, bytes ?? 0]));
 }
