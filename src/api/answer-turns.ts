@@ -4,6 +4,7 @@
  */
 import type { Millis, ProjectId } from '../engine/model.ts';
 import type { Clock } from '../engine/ports.ts';
+import type { Answer } from './answer.ts';
 import { MemoryBudget } from './memory-budget.ts';
 import { CallerGone } from './request-body.ts';
 
@@ -14,6 +15,8 @@ const TURN_MS = 30_000;
 export interface Turn {
   /** Aborts when another project waits for the room, and the client has had long enough. */
   cutOff: AbortSignal;
+  /** Has room for `bytes` from now on. More than before is taken whether or not it is free. */
+  resize: (bytes: number) => void;
   /** Gives the room back. Call it exactly once. */
   end: () => void;
 }
@@ -57,6 +60,27 @@ export class AnswerTurns {
     });
   }
 
+  /**
+   * What `make` answers once there is room for `bytes`, as many as it may have. Then it has the room that it needs until it
+   * is sent. Rejects as `take` does.
+   */
+  async hold(
+    projectId: ProjectId,
+    bytes: number,
+    hangUp: AbortSignal,
+    make: () => Answer | Promise<Answer>,
+  ): Promise<Answer> {
+    const { cutOff, resize, end: sent } = await this.take(projectId, bytes, hangUp);
+    try {
+      const made = await make();
+      resize(made.json.length);
+      return { ...made, sent, cutOff };
+    } catch (error) {
+      sent();
+      throw error;
+    }
+  }
+
   #beginNext(): void {
     for (const [projectId, [first]] of this.#waiting) {
       if (!first) {
@@ -87,20 +111,26 @@ export class AnswerTurns {
   }
 
   #begin(projectId: ProjectId, bytes: number): Turn {
-    this.#budget.take(projectId, bytes);
+    let held = bytes;
+    this.#budget.take(projectId, held);
     const cutOff = new AbortController();
     const onOverdue = (): void => {
       this.#overdue.add(cutOff);
       this.#beginNext();
     };
     const timer = this.#clock.startTimer(TURN_MS, onOverdue, 'outside');
+    const resize = (needed: number): void => {
+      this.#budget.take(projectId, needed - held);
+      held = needed;
+      this.#beginNext();
+    };
     const end = (): void => {
       timer.cancel();
       this.#overdue.delete(cutOff);
-      this.#budget.giveBack(projectId, bytes);
+      this.#budget.giveBack(projectId, held);
       this.#putLast(projectId);
       this.#beginNext();
     };
-    return { cutOff: cutOff.signal, end };
+    return { cutOff: cutOff.signal, resize, end };
   }
 }

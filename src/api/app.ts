@@ -9,6 +9,7 @@ import { Slices } from '../engine/slices.ts';
 import { ApiError } from '../protocol/errors.ts';
 import { headersTooLarge } from '../protocol/options.ts';
 import { type Answer, answerToError, refusal } from './answer.ts';
+import { AnswerTurns } from './answer-turns.ts';
 import { authenticate, authorize, unauthenticated } from './authentication.ts';
 import type { Browsers } from './browsers.ts';
 import { BurstLimit } from './burst-limit.ts';
@@ -19,7 +20,7 @@ import { Connections } from './connections.ts';
 import { Console, type ConsoleOptions } from './console.ts';
 import { Ignored, IgnoredLog, KnownOptions } from './ignored.ts';
 import { JsonThread } from './json-thread.ts';
-import { type ApiLimits, HEADER_LINES_MAX } from './limits.ts';
+import { type ApiLimits, HEADER_LINES_MAX, LONG_ANSWER_BYTES, LONG_ANSWERS_BYTES_MAX } from './limits.ts';
 import { Listener } from './listener.ts';
 import { MemoryBudget } from './memory-budget.ts';
 import { CallerGone, RequestBody } from './request-body.ts';
@@ -62,6 +63,7 @@ class Edge {
   readonly #console: Console;
   readonly #connections: Connections;
   readonly #budget: MemoryBudget;
+  readonly #turns: AnswerTurns;
   readonly #callerIp: CallerIpReader;
   readonly #calledUrl: CalledUrlReader;
   readonly #burst: BurstLimit;
@@ -79,6 +81,7 @@ class Edge {
     this.#known = new Map(own.map((route) => [route, new KnownOptions(route)]));
     this.#ignoredLog = new IgnoredLog(options.log);
     this.#budget = new MemoryBudget(options.limits.requestMemoryBytesMax);
+    this.#turns = new AnswerTurns(LONG_ANSWERS_BYTES_MAX, options.clock);
     this.#callerIp = callerIpReader(options.trustedProxies);
     this.#calledUrl = calledUrlReader(trustedProxies(options.trustedProxies));
     this.#slices = () => new Slices(options.clock, options.endOfTurn);
@@ -185,7 +188,11 @@ class Edge {
     };
     const slices = this.#slices();
     this.#known.get(route)?.look(rawHeaders, rawQuery, ignored);
-    return slices.isOver ? slices.next().then(() => route.handle(call)) : route.handle(call);
+    const handle = (): Answer | Promise<Answer> =>
+      route.isLong
+        ? this.#turns.hold(projectId, LONG_ANSWER_BYTES, hangUp(), () => route.handle(call))
+        : route.handle(call);
+    return slices.isOver ? slices.next().then(handle) : handle();
   }
 
   async #readmit({ method = '', headers }: IncomingMessage, match: Match, projectId: ProjectId): Promise<number> {

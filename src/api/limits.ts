@@ -63,10 +63,16 @@ export const MESSAGES_PER_REQUEST_MAX = 10_000;
 export const FILTER_VALUES_MAX = 100;
 
 /**
- * Bytes of bodies in an answer about given DLQ ids, which has no cursor. The store limits the pages of a list itself
- * (P10).
+ * Bytes of bodies in an answer about given DLQ ids, which has no cursor, and of a page of the log. The store limits the
+ * pages of other lists itself (P10).
  */
 export const PAGE_BODY_BYTES_MAX = 16 * 1024 * 1024;
+
+/** The longest page as JSON: base64 of `PAGE_BODY_BYTES_MAX`, or of half of it twice. */
+export const LONG_ANSWER_BYTES = 24 * 1024 * 1024;
+
+/** Bytes of long answers at a time. While one is made, what was read for it is in memory beside it. */
+export const LONG_ANSWERS_BYTES_MAX = 256 * 1024 * 1024;
 
 /** JSON values that one message may hold: its members, its headers and the values of lists in them. */
 export const VALUES_PER_ITEM_MAX = 1_000;

@@ -2,6 +2,7 @@
 import { Slices } from '../engine/slices.ts';
 import type { Answer } from './answer.ts';
 import { messageFilters, readFilters } from './filters.ts';
+import { PAGE_BODY_BYTES_MAX } from './limits.ts';
 import type { Call, Route, Services } from './route.ts';
 import { EventsSchema, LogsSchema } from './schemas.ts';
 import { logEntryView } from './views.ts';
@@ -12,10 +13,13 @@ export function logRoutes({ engine, logsPageDefault, clock, endOfTurn }: Service
   const countDefault = Math.min(logsPageDefault, COUNT_MAX);
   const filters = messageFilters('logs', { countDefault, countMax: COUNT_MAX });
 
-  async function list({ projectId, rawQuery }: Call): Promise<{ entries: string; cursor: string }> {
+  async function list(
+    { projectId, rawQuery }: Call,
+    bytesMax = PAGE_BODY_BYTES_MAX,
+  ): Promise<{ entries: string; cursor: string }> {
     const { ids, attributes, count = countDefault, cursor, order } = readFilters(filters, rawQuery);
     const filter = ids ? { messageId: ids } : attributes;
-    const request = cursor === undefined ? { count, order } : { count, order, cursor };
+    const request = { count, order, bytesMax, ...(cursor !== undefined && { cursor }) };
     const page = await engine.storeOf(projectId).logs.listLogs({ filter, page: request });
     // A page may have a thousand entries with many headers each, so it is written in slices.
     const slices = new Slices(clock, endOfTurn);
@@ -33,10 +37,10 @@ export function logRoutes({ engine, logsPageDefault, clock, endOfTurn }: Service
 
   /**
    * The same entries under both names, since clients of this path read one or the other. They are written as JSON only
-   * once.
+   * once, but are twice in the answer, so a page has half as many bytes.
    */
   async function logs(call: Call): Promise<Answer> {
-    const { entries, cursor } = await list(call);
+    const { entries, cursor } = await list(call, PAGE_BODY_BYTES_MAX / 2);
     return { status: 200, json: `{${cursor}"logs":${entries},"events":${entries}}` };
   }
 
@@ -47,6 +51,7 @@ export function logRoutes({ engine, logsPageDefault, clock, endOfTurn }: Service
       path: '/v2/logs',
       operationId: 'listLogs',
       access: 'read',
+      isLong: true,
       summary: 'Lists log entries, newest first.',
       takes,
       answers: { 200: LogsSchema },
@@ -57,6 +62,7 @@ export function logRoutes({ engine, logsPageDefault, clock, endOfTurn }: Service
       path: '/v2/events',
       operationId: 'listEvents',
       access: 'read',
+      isLong: true,
       summary: 'Lists log entries, newest first, in the shape that the client libraries read.',
       takes,
       answers: { 200: EventsSchema },

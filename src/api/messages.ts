@@ -53,6 +53,7 @@ export function messageRoutes({ engine }: Services): Route[] {
       path: '/v2/messages/:messageId',
       operationId: 'getMessage',
       access: 'read',
+      isLong: true,
       summary: 'Reads a message that is not finished, or was delivered a moment ago.',
       answers: { 200: MessageSchema },
       handle: get,

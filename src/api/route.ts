@@ -46,6 +46,8 @@ export interface Route {
   isTokenInHeaderOnly?: true;
   /** Whether the token that a run's delivery carries is enough, for what is of that run (contract K 2). */
   isForItsRun?: true;
+  /** Whether an answer may have many megabytes: it then waits for room in memory before anything is read for it (P10). */
+  isLong?: true;
   /** Whether pages of any origin may call all routes of this path. */
   isForAnyOrigin?: true;
   handle: (call: Call) => Answer | Promise<Answer>;

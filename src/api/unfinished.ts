@@ -27,6 +27,7 @@ export function unfinishedRoutes({ engine, clock, endOfTurn }: Services): Route[
       path: '/v2/waypost/messages',
       operationId: 'listUnfinishedMessages',
       access: 'read',
+      isLong: true,
       summary:
         'Lists messages that are not finished, newest first, each with why it waits. A page may be short, or empty, and have a cursor.',
       takes: { filters: FILTERS },

@@ -88,6 +88,7 @@ export function waiterRoutes({ engine, clock, quotas, proxyHeaders, limits }: Se
       path: '/v2/waiters/:eventId',
       operationId: 'listWaiters',
       access: 'read',
+      isLong: true,
       summary: 'Lists who waits for the event: up to 1,000, in order of registration.',
       refusals: [400],
       answers: { 200: WaiterListSchema },

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import type { Answer } from '../../src/api/answer.ts';
 import { AnswerTurns, type Turn } from '../../src/api/answer-turns.ts';
 import { CallerGone } from '../../src/api/request-body.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
@@ -11,7 +12,7 @@ const THIRD = 3;
 function open() {
   const clock = new SimulatedClock();
   const turns = new AnswerTurns(800, clock);
-  const begun = new Map<string, Turn>();
+  const begun = new Map<string, Turn | undefined>();
   const hangUps = new Map<string, AbortController>();
   return {
     clock,
@@ -23,6 +24,13 @@ function open() {
         begun.set(name, turn);
         // As the connection does when it is closed.
         turn.cutOff.addEventListener('abort', () => turn.end());
+      });
+    },
+    /** Makes an answer with `make` once there is room. */
+    hold(name: string, projectId: number, bytes: number, make: () => Promise<Answer>): Promise<Answer> {
+      return turns.hold(projectId, bytes, new AbortController().signal, () => {
+        begun.set(name, undefined);
+        return make();
       });
     },
     end: (name: string) => begun.get(name)?.end(),
@@ -108,6 +116,28 @@ it('lets nobody pass a large one that has waited for half a minute', async () =>
   end('first');
   end('passes');
   expect(await begun()).toEqual(['first', 'passes', 'large']);
+});
+
+it('gives back what an answer turns out not to need, and the rest when it is sent', async () => {
+  const { ask, begun, hold } = open();
+  const made = Promise.withResolvers<Answer>();
+  const held = hold('slow', SLOW, 600, () => made.promise);
+  void ask('other', OTHER, 600);
+  expect(await begun()).toEqual(['slow']);
+  made.resolve({ status: 200, json: 'x'.repeat(100) });
+  const { sent } = await held;
+  expect(await begun()).toEqual(['slow', 'other']);
+  void ask('third', THIRD, 100);
+  expect(await begun()).toEqual(['slow', 'other']);
+  sent?.();
+  expect(await begun()).toEqual(['slow', 'other', 'third']);
+});
+
+it('gives all back when there is no answer', async () => {
+  const { ask, begun, hold } = open();
+  await expect(hold('slow', SLOW, 600, () => Promise.reject(new Error('no store')))).rejects.toThrow('no store');
+  void ask('other', OTHER, 700);
+  expect(await begun()).toEqual(['slow', 'other']);
 });
 
 it('takes no room for a client that has hung up already', async () => {

@@ -1,6 +1,7 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { endOfTurn, systemClock } from '../../src/system/system.ts';
-import { type Json, openWorld, type Reply, type World } from './support/world.ts';
+import { eventually } from '../support/eventually.ts';
+import { type Json, OTHER_TOKEN, openWorld, type Reply, type World } from './support/world.ts';
 
 let world: World;
 beforeEach(async () => {
@@ -19,6 +20,38 @@ describe('the log list', () => {
     expect(statesOf(both)).toEqual(['FAILED', 'ERROR', 'ACTIVE', 'CREATED']);
     expect(both.json.events).toEqual(both.json.logs);
     expect(events.json).toEqual({ events: both.json.logs });
+  });
+
+  it('ends a page at half as many bytes where each entry is in it twice', async () => {
+    const store = world.engine.storeOf(1);
+    const listLogs = vi.fn(store.logs.listLogs);
+    vi.spyOn(world.engine, 'storeOf').mockReturnValue({ ...store, logs: { ...store.logs, listLogs } });
+    await logs();
+    await world.ask({ method: 'GET', url: '/v2/events' });
+    const [twice = 0, once] = listLogs.mock.calls.map(([{ page }]) => page.bytesMax);
+    expect(once).toBe(2 * twice);
+  });
+
+  it('is read for few requests of a project at a time, so that others have room for theirs', async () => {
+    const { promise: goOn, resolve } = Promise.withResolvers<void>();
+    const { storeOf } = world.engine;
+    const begun: number[] = [];
+    vi.spyOn(world.engine, 'storeOf').mockImplementation((projectId) => {
+      const store = storeOf(projectId);
+      const listLogs: typeof store.logs.listLogs = async (request) => {
+        begun.push(projectId);
+        await goOn;
+        return store.logs.listLogs(request);
+      };
+      return { ...store, logs: { ...store.logs, listLogs } };
+    });
+    const many = Array.from({ length: 60 }, () => logs());
+    await eventually('those that have room', () => begun.length === 9);
+    const other = world.ask({ method: 'GET', url: '/v2/events', headers: { authorization: `Bearer ${OTHER_TOKEN}` } });
+    await eventually('that of another project', () => begun.length === 10);
+    expect(new Set(begun.slice(0, 9))).toEqual(new Set(begun.slice(0, 1)));
+    resolve();
+    for (const { status } of await Promise.all([...many, other])) expect(status).toBe(200);
   });
 
   it('gives way to others while it is written', async () => {
