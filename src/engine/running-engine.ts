@@ -309,12 +309,23 @@ export class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
     if ((await this.#deps.store.dead.countDead({ projectId, dlqIds: wanted })) < wanted.length) return undefined;
     const messageIds: MessageId[] = [];
     for (let at = 0; at < wanted.length; at += RETRY_PIECE) {
-      const piece = await this.#retry(projectId, wanted.slice(at, at + RETRY_PIECE), override);
+      const piece = wanted.slice(at, at + RETRY_PIECE);
+      const retried = await this.#retry(projectId, piece, override);
       // An entry is gone since the count: another request retried or deleted it.
-      if (piece === undefined && messageIds.length === 0) return undefined;
-      messageIds.push(...(piece ?? []));
+      if (retried === undefined && messageIds.length === 0) return undefined;
+      messageIds.push(...(retried ?? (await this.#retryThoseLeft(projectId, piece, override))));
     }
     return messageIds;
+  }
+
+  /** Of entries of which some are gone. */
+  async #retryThoseLeft(projectId: ProjectId, dlqIds: string[], override: DeadRetryOverride): Promise<MessageId[]> {
+    const left = await this.#deps.store.dead.findDeadMany({ projectId, dlqIds });
+    if (left.length === 0) return [];
+    const idsLeft = left.map(({ dlqId }) => dlqId);
+    return (
+      (await this.#retry(projectId, idsLeft, override)) ?? (await this.#retryThoseLeft(projectId, idsLeft, override))
+    );
   }
 
   /** Publishes all entries anew, or, when one of them is gone, none. */

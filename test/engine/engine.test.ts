@@ -324,6 +324,14 @@ describe('retrying from the DLQ', () => {
     expect(await left()).toBe(0);
   });
 
+  test('takes all that are still there when one goes after the first have been taken', async () => {
+    const { engine, dlqIds } = await withDead(40);
+    const { dead } = engine.storeOf(PROJECT);
+    const [ids] = await Promise.all([engine.retryDead(PROJECT, dlqIds), dead.deleteDead({ dlqIds: dlqIds.slice(-1) })]);
+    expect(ids?.length).toBe(39);
+    expect((await dead.listDead({ filter: {}, page: { count: 100, order: 'latestFirst' } })).items).toEqual([]);
+  });
+
   test('takes an entry that is named twice once', async () => {
     const { engine, dlqIds } = await withDead(1);
     const ids = await engine.retryDead(PROJECT, [...dlqIds, ...dlqIds]);
