@@ -1,5 +1,6 @@
 /** Parses the JSON of a checkpoint (contract K 3.2). Runs in the thread that parses the JSON, which may be another thread. */
 import { ApiError } from '../protocol/errors.ts';
+import { isObject } from '../protocol/json-objects.ts';
 import { parseJson } from './parse-json.ts';
 
 /** What a step returned is JSON of any kind. Its bytes are limited; each value takes some 50 more while it is read. */
@@ -43,8 +44,4 @@ function valuesIn(value: unknown): number {
   let values = 1;
   for (const member of Object.values(value)) values += valuesIn(member);
   return values;
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -69,7 +69,9 @@ export function readTriggerOptions(
   if (forwardsCloudEvents) input.plainHeaders = { cloudEvents: true, baggage: false };
   const read = readPublishOptions(input, 'publish', { ...NO_QUOTAS, retriesDefault: maxRetries }, nowMs);
   const { deduplication: _ignored, ...options } = read; // produced messages are never deduplicated (contract M 11.8)
-  return { ...options, settings: { ...options.settings, dialect } };
+  // The trace is that of the creation: messages of months are not in it.
+  const { trace: _trace, ...settings } = options.settings;
+  return { ...options, settings: { ...settings, dialect } };
 }
 
 function isOfTheMessages(name: string): boolean {

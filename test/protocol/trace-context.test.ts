@@ -1,6 +1,7 @@
 /** Which trace a publish names (W3C Trace Context, W3C Baggage). */
 import { describe, expect, test } from 'vitest';
 import { parseTraceParent, readTraceContext } from '../../src/protocol/trace-context.ts';
+import { keepHeaders, readTriggerOptions } from '../../src/protocol/trigger-options.ts';
 
 const PARENT = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
 const OTHER = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00';
@@ -69,4 +70,16 @@ describe('the trace of a publish', () => {
     expect(read(['traceparent', PARENT, 'baggage', `a=${'1'.repeat(8192)}`])).toEqual({ parent: PARENT });
     expect(read(['traceparent', PARENT, 'baggage', 'user=7'], { baggage: false })).toEqual({ parent: PARENT });
   });
+});
+
+test.each([false, true])('a message of a schedule is in no trace, with cloud events forwarded: %s', (cloudEvents) => {
+  const input = {
+    rawHeaders: ['Upstash-Cron', '* * * * *', 'Traceparent', PARENT],
+    ...{ queryConfig: [], tokenInQuery: false, proxyHeaders: [], plainHeaders: { cloudEvents, baggage: true } },
+  };
+  const own = { settings: { dialect: 'upstash', maxRetries: 3 } } as const;
+  const groupDefaults = { 'Upstash-Retries': ['5'] };
+  const { settings } = readTriggerOptions(keepHeaders(input), groupDefaults, { own, nowMs: 0 });
+  expect(settings).toMatchObject({ maxRetries: 5 });
+  expect(settings.trace).toBeUndefined();
 });
