@@ -1,9 +1,9 @@
 /** Who may call, and with which keys are deliveries signed? The store's answer, kept in memory. */
 import type { Accounts, Caller, SigningKeys } from '../api/accounts.ts';
-import { seal, unseal } from '../config/sealing.ts';
+import { SealBroken, seal, unseal } from '../config/sealing.ts';
 import type { Cell, Project, ProjectStore, SealedKeys, Token, TokenScope } from '../engine/accounts/store.ts';
 import { type CellId, FIRST_CELL, type Millis, type ProjectId } from '../engine/model.ts';
-import type { Clock } from '../engine/ports.ts';
+import type { Clock, EventLog } from '../engine/ports.ts';
 import { STALE, untilCurrent } from '../engine/until-current.ts';
 import { mintSigningKey } from '../protocol/ids.ts';
 
@@ -20,9 +20,19 @@ export function sealKeys(keys: SigningKeys, { encryptionKey, randomBytes }: Seal
   };
 }
 
-/** Throws `SealBroken` when they were sealed with another encryption key. */
-export function unsealKeys(sealed: SealedKeys, { encryptionKey }: Sealer): SigningKeys {
-  return { current: unseal(sealed.current, encryptionKey), next: unseal(sealed.next, encryptionKey) };
+/** Throws `SealBroken` when they were sealed with another encryption key. `project`: whose they are. */
+export function unsealKeys(sealed: SealedKeys, project: string, { encryptionKey }: Sealer): SigningKeys {
+  const what = `the signing keys of the project "${project}"`;
+  return { current: unseal(sealed.current, encryptionKey, what), next: unseal(sealed.next, encryptionKey, what) };
+}
+
+/**
+ * Throws `SealBroken` when the store's projects have keys that were sealed with another encryption key. Whoever seals
+ * something new asks this first: no server starts on a store with keys of two kinds.
+ */
+export async function checkSealer(store: { projects: ProjectStore }, sealer: Sealer): Promise<void> {
+  const [project] = await store.projects.listProjects();
+  if (project) unsealKeys(await store.projects.signingKeys(project), project.name, sealer);
 }
 
 /** A new random pair. */
@@ -42,6 +52,12 @@ interface Admitted {
   caller: Caller;
   /** Absent: the token is not in the store, so its use is not noted there either. */
   useNotedAtMs?: Millis;
+}
+
+interface AccountsOptions {
+  /** Whether other processes change the accounts in the store. */
+  isShared?: boolean;
+  log?: EventLog;
 }
 
 /** Exact enough to find tokens that are not used any more, and so rare that the writes cost nothing. */
@@ -68,6 +84,9 @@ export class StoredAccounts implements Accounts {
   #tellOthers = async (): Promise<void> => {};
   /** Whether other processes change the accounts in the store. */
   readonly #isShared: boolean;
+  readonly #log: EventLog | undefined;
+  /** Projects of which the log has been told that their keys cannot be read. */
+  readonly #unreadable = new Set<ProjectId>();
   /** Counts changes of what is in memory: what was read before a change may be older than it. */
   #changes = 0;
   /** The store's version of what is in memory. */
@@ -79,44 +98,52 @@ export class StoredAccounts implements Accounts {
   /** The last read that an unknown token has caused. */
   #look: { atMs: Millis; done: Promise<void>; isUnderWay: boolean } | undefined;
 
-  private constructor(store: { projects: ProjectStore }, sealer: Sealer, clock: Clock, isShared: boolean) {
+  private constructor(
+    store: { projects: ProjectStore },
+    sealer: Sealer,
+    clock: Clock,
+    { isShared = false, log }: AccountsOptions,
+  ) {
     this.#store = store;
     this.#sealer = sealer;
     this.#clock = clock;
     this.#isShared = isShared;
+    this.#log = log;
   }
 
-  /**
-   * Reads all tokens and keys; `isShared`: other processes may change them. Throws `SealBroken` when the encryption key
-   * is not the one of this store.
-   */
+  /** Reads all tokens and keys. Throws `SealBroken` when the encryption key is not the one of this store. */
   static async open(
     store: { projects: ProjectStore },
     sealer: Sealer,
     clock: Clock,
-    { isShared = false }: { isShared?: boolean } = {},
+    options: AccountsOptions = {},
   ): Promise<StoredAccounts> {
-    const accounts = new StoredAccounts(store, sealer, clock, isShared);
-    await accounts.refresh();
+    const accounts = new StoredAccounts(store, sealer, clock, options);
+    await accounts.#read((project, sealed) => accounts.learnProject(project, sealed));
     return accounts;
   }
 
   /**
-   * Reads everything again. When it resolves, what others have added, changed and revoked is in force. Throws
-   * `SealBroken`, or `StoreUnavailable` with everything as it was.
+   * Reads everything again. When it resolves, what others have added, changed and revoked is in force. A project whose
+   * keys cannot be decrypted stays as it was, or unknown: the others go on. Throws `StoreUnavailable` with everything as
+   * it was.
    */
-  async refresh(): Promise<void> {
+  refresh(): Promise<void> {
+    return this.#read((project, sealed) => this.#learnReadable(project, sealed));
+  }
+
+  async #read(learn: StoredAccounts['learnProject']): Promise<void> {
     const before = this.#changes;
     const { version, projects, tokens, cells } = await this.#store.projects.readAccounts();
-    if (this.#changes !== before) return this.refresh();
+    if (this.#changes !== before) return this.#read(learn);
     this.#cells = cells;
     this.#residents = cells.length === 0 ? new Map() : new Map(projects.map((project) => [project.projectId, project]));
-    for (const project of projects) this.learnProject(project, project.signingKeys);
+    for (const project of projects) learn(project, project.signingKeys);
     const stored = new Set(tokens.map(({ tokenHash }) => tokenHash));
     for (const [tokenHash, { useNotedAtMs }] of this.#admittedByTokenHash) {
       if (useNotedAtMs !== undefined && !stored.has(tokenHash)) this.forget(tokenHash);
     }
-    for (const token of tokens) this.admitStored(token);
+    for (const token of tokens) if (this.#pairByProject.has(token.projectId)) this.admitStored(token);
     this.#onRead();
     this.#version = version;
   }
@@ -189,8 +216,8 @@ export class StoredAccounts implements Accounts {
 
   /** A project that the store has. Throws `SealBroken` when its keys were sealed with another encryption key. */
   learnProject({ projectId, name }: Pick<Project, 'projectId' | 'name'>, sealed: SealedKeys): void {
+    this.#remember({ projectId, name }, sealed);
     this.#projectByName.set(name, projectId);
-    this.#remember(projectId, sealed);
   }
 
   /** Admits a token that the store has. */
@@ -287,14 +314,26 @@ export class StoredAccounts implements Accounts {
       const { sealed, keys } = this.#pairOf(projectId);
       const next = sealKeys({ current: keys.next, next: mintSigningKey(this.#sealer.randomBytes) }, this.#sealer);
       const inForce = await this.#store.projects.replaceSigningKeys({ projectId, expected: sealed, next });
-      const pair = this.#remember(projectId, inForce);
+      const pair = this.#remember({ projectId, name: this.projectName(projectId) }, inForce);
       // Otherwise another process has rotated meanwhile: try again from its result.
       return inForce.current === next.current && inForce.next === next.next ? pair.keys : STALE;
     });
   }
 
-  #remember(projectId: ProjectId, sealed: SealedKeys): KeyPair {
-    const pair = { sealed, keys: Object.freeze(unsealKeys(sealed, this.#sealer)) };
+  #learnReadable(project: Pick<Project, 'projectId' | 'name'>, sealed: SealedKeys): void {
+    try {
+      this.learnProject(project, sealed);
+      this.#unreadable.delete(project.projectId);
+    } catch (error) {
+      if (!(error instanceof SealBroken)) throw error;
+      if (this.#unreadable.has(project.projectId)) return;
+      this.#unreadable.add(project.projectId);
+      this.#log?.error('keys_unreadable', { project: project.name, reason: error.message });
+    }
+  }
+
+  #remember({ projectId, name }: Pick<Project, 'projectId' | 'name'>, sealed: SealedKeys): KeyPair {
+    const pair = { sealed, keys: Object.freeze(unsealKeys(sealed, name, this.#sealer)) };
     this.#changes += 1;
     this.#pairByProject.set(projectId, pair);
     return pair;

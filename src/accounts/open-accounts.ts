@@ -3,12 +3,13 @@
  */
 import type { SigningKeys } from '../api/accounts.ts';
 import { DEVELOPMENT_ACCOUNTS, isDevelopmentProject, isDevelopmentToken } from '../config/development.ts';
+import { wrongKey } from '../config/encryption-key.ts';
 import { SealBroken } from '../config/sealing.ts';
 import type { ProjectStore } from '../engine/accounts/store.ts';
 import type { Clock, EventLog } from '../engine/ports.ts';
 import { hashToken } from '../protocol/token.ts';
 import { CannotStart } from '../system/cannot-start.ts';
-import { type Sealer, StoredAccounts, sealKeys } from './accounts.ts';
+import { checkSealer, type Sealer, StoredAccounts, sealKeys } from './accounts.ts';
 
 /** `development`: the published ones, never saved. `own`: those that `waypost init` has saved. */
 export type Credentials = 'development' | 'own';
@@ -42,18 +43,39 @@ export async function checkTokens(
   }
 }
 
+interface Opening {
+  credentials: Credentials;
+  clock: Clock;
+  isShared: boolean;
+  log: EventLog;
+  /** Where the operator keeps the encryption key. */
+  dataDir: string;
+}
+
 /** Throws `CannotStart` when the encryption key is not the one of this store. */
-export async function openAccounts(
+export function openAccounts(
   store: { projects: ProjectStore },
   sealer: Sealer,
-  { credentials, clock, isShared }: { credentials: Credentials; clock: Clock; isShared: boolean },
+  { credentials, clock, isShared, log, dataDir }: Opening,
 ): Promise<StoredAccounts> {
+  return orTellOfKey(dataDir, () =>
+    credentials === 'own'
+      ? StoredAccounts.open(store, sealer, clock, { isShared, log })
+      : openDevelopmentAccounts(store, sealer, clock),
+  );
+}
+
+/** Before a server seals anything of its own. Throws `CannotStart` when the encryption key is not the one of this store. */
+export function checkKey(store: { projects: ProjectStore }, sealer: Sealer, dataDir: string): Promise<void> {
+  return orTellOfKey(dataDir, () => checkSealer(store, sealer));
+}
+
+/** Throws `CannotStart` where `work` throws `SealBroken`. */
+export async function orTellOfKey<T>(dataDir: string, work: () => Promise<T>): Promise<T> {
   try {
-    return await (credentials === 'own'
-      ? StoredAccounts.open(store, sealer, clock, { isShared })
-      : openDevelopmentAccounts(store, sealer, clock));
+    return await work();
   } catch (error) {
-    if (error instanceof SealBroken) throw new CannotStart(error.message, { cause: error });
+    if (error instanceof SealBroken) throw new CannotStart(wrongKey(error, dataDir), { cause: error });
     throw error;
   }
 }

@@ -3,7 +3,7 @@ import { closeSync, linkSync, openSync, readFileSync, renameSync, rmSync, writeF
 import { join } from 'node:path';
 import { syncToDisk } from '../system/disk.ts';
 import { makeFolder } from '../system/folder.ts';
-import { ENCRYPTION_KEY_BYTES } from './sealing.ts';
+import { ENCRYPTION_KEY_BYTES, type SealBroken } from './sealing.ts';
 import type { Config } from './table.ts';
 
 const PART_NAME_BYTES = 8;
@@ -33,6 +33,16 @@ export function readEncryptionKey({ encryptionKey, dataDir }: KeySettings): Uint
   if (key.length !== ENCRYPTION_KEY_BYTES)
     throw new Error(`${file} does not hold ${ENCRYPTION_KEY_BYTES} bytes in base64`);
   return key;
+}
+
+/** What the operator is told where no key is found. */
+export function missingKey(dataDir: string): string {
+  return `there is no encryption key in ${dataDir}: put the encryption.key of this store there, or set WAYPOST_ENCRYPTION_KEY. "waypost init" makes one for a new store only`;
+}
+
+/** What the operator is told where the key is that of another store. */
+export function wrongKey(broken: SealBroken, dataDir: string): string {
+  return `${broken.message}. Put the encryption.key of this store into ${dataDir}, or set WAYPOST_ENCRYPTION_KEY`;
 }
 
 /** The existing key, or a new one, kept in the data folder (created when missing) for the next start. */

@@ -14,8 +14,8 @@ const TAG_BYTES = 16;
 
 /** The sealed text was made with another key, or was changed. */
 export class SealBroken extends Error {
-  constructor() {
-    super('cannot decrypt the signing keys: the encryption key is not the one they were encrypted with');
+  constructor(what: string) {
+    super(`cannot decrypt ${what}: the encryption key in force is another one`);
     this.name = 'SealBroken';
   }
 }
@@ -28,16 +28,16 @@ export function seal(text: string, key: Uint8Array, randomBytes: (count: number)
   return VERSION + sealed.toString('base64url');
 }
 
-/** The text that was sealed. Throws `SealBroken`. */
-export function unseal(sealed: string, key: Uint8Array): string {
+/** The text that was sealed. `what` names it for the operator. Throws `SealBroken`. */
+export function unseal(sealed: string, key: Uint8Array, what: string): string {
   const bytes = Buffer.from(sealed.slice(VERSION.length), 'base64url');
-  if (!sealed.startsWith(VERSION) || bytes.length < NONCE_BYTES + TAG_BYTES) throw new SealBroken();
+  if (!sealed.startsWith(VERSION) || bytes.length < NONCE_BYTES + TAG_BYTES) throw new SealBroken(what);
   const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, NONCE_BYTES), { authTagLength: TAG_BYTES });
   decipher.setAuthTag(bytes.subarray(bytes.length - TAG_BYTES));
   try {
     const text = decipher.update(bytes.subarray(NONCE_BYTES, bytes.length - TAG_BYTES));
     return Buffer.concat([text, decipher.final()]).toString('utf8');
   } catch {
-    throw new SealBroken(); // the tag does not fit
+    throw new SealBroken(what); // the tag does not fit
   }
 }

@@ -1,4 +1,5 @@
 /** Where do the operator's commands run? In the server that has the database open, or here when there is none. */
+import { orTellOfKey } from '../accounts/open-accounts.ts';
 import type { Config } from '../config/table.ts';
 import { StoreInUse } from '../store/drivers/sqlite/lock.ts';
 import { CannotStart } from '../system/cannot-start.ts';
@@ -23,8 +24,9 @@ const BETWEEN_TRIES_MS = 100;
 export async function administer<T>(config: Config, work: (on: Administration) => Promise<T>): Promise<T> {
   const database = databaseOf(config);
   try {
-    if (database.kind !== 'sqlite') return await workHere(config, work);
-    return await workWhereItIsOpen(config, database.path, work);
+    return await orTellOfKey(config.dataDir, () =>
+      database.kind === 'sqlite' ? workWhereItIsOpen(config, database.path, work) : workHere(config, work),
+    );
   } catch (error) {
     if (error instanceof Refused) throw new CannotStart(error.message, { cause: error });
     throw error;
@@ -62,7 +64,7 @@ async function workHere<T>(config: Config, work: (on: Administration) => Promise
   };
   const store = await openStore(config, { onFatal, create: false, isInline: true });
   try {
-    const sealer = () => openSealer(config, randomness, { create: false });
+    const sealer = () => openSealer(config, randomness);
     const shared = { store, clock: systemClock, randomness, sealer };
     if (databaseOf(config).kind === 'sqlite') return await work(new StoredAdministration(shared));
     const { workerTimeoutMs } = config;

@@ -1,4 +1,6 @@
 /** What the operator does with cells, on the databases themselves: workers learn of it from the directory. */
+import { checkSealer } from '../accounts/accounts.ts';
+import { orTellOfKey } from '../accounts/open-accounts.ts';
 import { seal, unseal } from '../config/sealing.ts';
 import type { Config } from '../config/table.ts';
 import type { Cell } from '../engine/accounts/store.ts';
@@ -86,12 +88,15 @@ export async function withDirectory<T>(config: Config, work: (directory: Directo
   const onFatal = (error: Error) => {
     failure = error;
   };
-  const { encryptionKey, randomBytes } = openSealer(config, createSystemRandomness(), { create: false });
+  const sealer = openSealer(config, createSystemRandomness());
   const store = await openStore(config, { onFatal, create: false });
   try {
     const { openCell } = store;
     if (!openCell) throw new Error('this store has no cells');
-    return await work({ config, url: database.url, store, openCell, encryptionKey, randomBytes });
+    return await orTellOfKey(config.dataDir, async () => {
+      await checkSealer(store, sealer);
+      return work({ config, url: database.url, store, openCell, ...sealer });
+    });
   } catch (error) {
     throw failure ?? error;
   } finally {
@@ -101,9 +106,9 @@ export async function withDirectory<T>(config: Config, work: (directory: Directo
 
 export function urlOf(
   { url, encryptionKey }: Pick<Directory, 'url' | 'encryptionKey'>,
-  { sealedUrl }: Pick<Cell, 'sealedUrl'>,
+  { name, sealedUrl }: Pick<Cell, 'name' | 'sealedUrl'>,
 ): string {
-  return sealedUrl === '' ? url : cellUrlOf(unseal(sealedUrl, encryptionKey), url);
+  return sealedUrl === '' ? url : cellUrlOf(unseal(sealedUrl, encryptionKey, `the URL of the cell "${name}"`), url);
 }
 
 /** A command that was stopped in the middle of a transaction is out of it before another one takes over. */
@@ -116,8 +121,8 @@ export function openCellDriver(
   cellId: CellId,
   timeoutMs?: Millis,
 ): Driver {
-  const { sealedUrl = '' } = cells.find((cell) => cell.cellId === cellId && cellId !== FIRST_CELL) ?? {};
-  return openPostgresDriver(urlOf(directory, { sealedUrl }), IDLE_MS, timeoutMs);
+  const cell = cells.find((each) => each.cellId === cellId && cellId !== FIRST_CELL);
+  return openPostgresDriver(cell ? urlOf(directory, cell) : directory.url, IDLE_MS, timeoutMs);
 }
 
 async function openedCell({ openCell, url: firstUrl }: Directory, url: string): Promise<Store> {

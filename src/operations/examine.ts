@@ -1,6 +1,5 @@
 /** What `waypost doctor` does: reads a store, of a running server or a stopped one, and says whether it is sound. */
 import { existsSync } from 'node:fs';
-import { unseal } from '../config/sealing.ts';
 import type { Config } from '../config/table.ts';
 import { FIRST_CELL } from '../engine/model.ts';
 import { StoreUnavailable } from '../engine/store-errors.ts';
@@ -12,8 +11,9 @@ import { listCells } from '../store/operations/accounts/cells.ts';
 import { type Census, examine, type Finding, takeCensus } from '../store/operations/invariants.ts';
 import { CannotStart } from '../system/cannot-start.ts';
 import { createSystemRandomness, systemClock } from '../system/system.ts';
+import { urlOf } from './cells.ts';
 import { examineCell, examineDirectory } from './examine-cells.ts';
-import { cellUrlOf, databaseOf, messageOf, openSealer } from './open-store.ts';
+import { databaseOf, messageOf, openSealer } from './open-store.ts';
 
 /** Long, because the examination walks through all that is stored. */
 const EXAMINATION_LIMIT_MS = 30 * 60_000;
@@ -61,14 +61,14 @@ export async function examineCells(config: Config): Promise<ExaminedCells> {
   try {
     const cells = await directory.read((queries) => listCells(queries, {})).catch(cannotRead);
     if (cells.length === 0) return { others: [] };
-    const { encryptionKey } = openSealer(config, createSystemRandomness(), { create: false });
+    const { encryptionKey } = openSealer(config, createSystemRandomness());
     const examined: ExaminedCells = { others: [] };
     for (const { cellId, name, sealedUrl } of cells) {
       if (cellId === FIRST_CELL) {
         examined.firstName = name;
         continue;
       }
-      const url = cellUrlOf(unseal(sealedUrl, encryptionKey), database.url);
+      const url = urlOf({ url: database.url, encryptionKey }, { name, sealedUrl });
       const driver = driverOf(url, config);
       try {
         await checkAnswers(url, config);

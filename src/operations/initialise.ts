@@ -1,12 +1,12 @@
 /** What `waypost init` does: it makes an encryption key, a project and a token for it. */
+import { orTellOfKey } from '../accounts/open-accounts.ts';
 import type { SigningKeys } from '../api/accounts.ts';
-import { SealBroken } from '../config/sealing.ts';
 import type { Config } from '../config/table.ts';
 import type { TokenScope } from '../engine/accounts/store.ts';
 import { CannotStart } from '../system/cannot-start.ts';
 import { createSystemRandomness, systemClock } from '../system/system.ts';
 import { emptiestCell } from './measure-cells.ts';
-import { openSealer, openStore } from './open-store.ts';
+import { ensureSealer, openStore } from './open-store.ts';
 import { Refused } from './socket/commands.ts';
 import { StoredAdministration } from './socket/stored.ts';
 
@@ -28,12 +28,12 @@ export async function initialise(
   };
   const store = await openStore(config, { onFatal, create: true, isInline: true });
   try {
-    const sealer = openSealer(config, randomness, { create: true });
+    const sealer = await ensureSealer(config, randomness, store);
     const administration = new StoredAdministration({
       ...{ store, clock: systemClock, randomness, sealer: () => sealer },
       chooseCell: () => emptiestCell(config, store, sealer),
     });
-    const { signingKeys } = await administration.ensureProject(name);
+    const { signingKeys } = await orTellOfKey(config.dataDir, () => administration.ensureProject(name));
     const tokens = await administration.listTokens({ project: name });
     if (tokens.length > 0 && !addToken) {
       throw new CannotStart(`the project "${name}" has a token already; --add-token makes one more`);
@@ -41,7 +41,7 @@ export async function initialise(
     const { token } = await administration.createToken({ project: name, scope });
     return { token, signingKeys };
   } catch (error) {
-    if (error instanceof Refused || error instanceof SealBroken) throw new CannotStart(error.message, { cause: error });
+    if (error instanceof Refused) throw new CannotStart(error.message, { cause: error });
     throw failure ?? error;
   } finally {
     await store.close();

@@ -133,7 +133,7 @@ function ask(directory: Reachable, cell: MeasuredCell['cell']): Promise<Answer> 
 /** Throws when it cannot be reached, or is another cell. */
 async function withCell<T>(
   directory: Reachable,
-  cell: Pick<Cell, 'cellId' | 'sealedUrl'>,
+  cell: Pick<Cell, 'cellId' | 'name' | 'sealedUrl'>,
   work: (driver: PostgresDriver) => Promise<T>,
 ): Promise<T> {
   const { databasePrepare: prepares, databaseTimeoutMs } = directory.config;

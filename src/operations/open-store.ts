@@ -3,9 +3,10 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Sealer } from '../accounts/accounts.ts';
 import { keepOutOfGit } from '../config/data-folder.ts';
-import { ensureEncryptionKey, readEncryptionKey } from '../config/encryption-key.ts';
+import { ensureEncryptionKey, missingKey, readEncryptionKey } from '../config/encryption-key.ts';
 import { ENCRYPTION_KEY_BYTES } from '../config/sealing.ts';
 import type { Config } from '../config/table.ts';
+import type { ProjectStore } from '../engine/accounts/store.ts';
 import type { EventLog, Machine, Randomness } from '../engine/ports.ts';
 import type { Store, StoreLimits } from '../engine/stores.ts';
 import { randomBase58 } from '../protocol/ids.ts';
@@ -168,21 +169,43 @@ export function nameOf(url: string): string {
   return `${pathname.slice(1)}${schema === null ? '' : `, schema ${schema},`} on ${host}`;
 }
 
-/** The key that signing keys are encrypted with. `create`: a missing one is made. Throws `CannotStart`. */
-export function openSealer(config: Config, randomness: Randomness, { create }: { create: boolean }): Sealer {
+/** The key that signing keys are encrypted with. Throws `CannotStart`. */
+export function openSealer(config: Config, randomness: Randomness): Sealer {
+  return sealerOf(config, randomness, readEncryptionKey);
+}
+
+/**
+ * As `openSealer`; a missing key is made while the store has no project. Made later, it would be another than the one that
+ * the projects' keys are encrypted with.
+ */
+export async function ensureSealer(
+  config: Config,
+  randomness: Randomness,
+  store: { projects: Pick<ProjectStore, 'listProjects'> },
+): Promise<Sealer> {
+  const isNew = (await store.projects.listProjects()).length === 0;
+  const sealer = sealerOf(config, randomness, isNew ? ensureEncryptionKey : readEncryptionKey);
+  if (!config.memory) keepOutOfGit(config.dataDir);
+  return sealer;
+}
+
+function sealerOf(
+  config: Config,
+  randomness: Randomness,
+  find: (settings: Config, randomBytes: Sealer['randomBytes']) => Uint8Array | undefined,
+): Sealer {
   const randomBytes = (count: number) => randomness.bytes(count);
   if (config.memory && config.encryptionKey === '') {
     return { encryptionKey: randomBytes(ENCRYPTION_KEY_BYTES), randomBytes };
   }
+  let encryptionKey: Uint8Array | undefined;
   try {
-    const encryptionKey = create ? ensureEncryptionKey(config, randomBytes) : readEncryptionKey(config);
-    if (encryptionKey === undefined)
-      throw new Error('there is none: "waypost init" makes it with a new store, and all workers share it');
-    if (create) keepOutOfGit(config.dataDir);
-    return { encryptionKey, randomBytes };
+    encryptionKey = find(config, randomBytes);
   } catch (error) {
     throw new CannotStart(`cannot use the encryption key: ${messageOf(error)}`, { cause: error });
   }
+  if (encryptionKey === undefined) throw new CannotStart(missingKey(config.dataDir));
+  return { encryptionKey, randomBytes };
 }
 
 export function messageOf(error: unknown): string {

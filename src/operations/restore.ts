@@ -175,7 +175,7 @@ async function keyVerdict(queries: Queries, config: Config): Promise<Restored['k
   const key = readEncryptionKey(config);
   if (key === undefined) return 'missing';
   try {
-    unseal((await signingKeys(queries, project)).current, key);
+    unseal((await signingKeys(queries, project)).current, key, project.name);
     return 'fits';
   } catch (error) {
     if (error instanceof SealBroken) return 'other';

@@ -2,6 +2,7 @@
 import type { Sealer } from '../accounts/accounts.ts';
 import {
   type Credentials,
+  checkKey,
   checkTokens,
   type DevelopmentAccess,
   developmentAccess,
@@ -11,7 +12,14 @@ import type { Config } from '../config/table.ts';
 import { releaseAll } from '../engine/create.ts';
 import type { Millis } from '../engine/model.ts';
 import type { EventLog, Machine } from '../engine/ports.ts';
-import { databaseOf, messageOf, type OpenedStore, openSealer, openStore } from '../operations/open-store.ts';
+import {
+  databaseOf,
+  ensureSealer,
+  messageOf,
+  type OpenedStore,
+  openSealer,
+  openStore,
+} from '../operations/open-store.ts';
 import { announced } from '../operations/socket/announced.ts';
 import type { Administration } from '../operations/socket/commands.ts';
 import { listenForOperator, type OperatorSocket } from '../operations/socket/listen.ts';
@@ -93,7 +101,8 @@ async function start(
   const closeStore = options.store ? async () => {} : once(() => store.close());
   opened.push(closeStore);
   await checkTokens(store, credentials, log);
-  const sealer = openSealer(config, randomness, { create });
+  const sealer = create ? await ensureSealer(config, randomness, store) : openSealer(config, randomness);
+  await checkKey(store, sealer, config.dataDir);
   const workers =
     config.workers === 1
       ? await startOne(config, { ...options, store, sealer, metrics })
@@ -159,7 +168,10 @@ async function startOne(config: Config, { clock = systemClock, ...needs }: Worke
 async function startThreads(config: Config, needs: WorkersNeeds): Promise<Workers> {
   const { store, sealer, credentials, log, onFatal } = needs;
   if (needs.clock) throw new Error('a clock that is held cannot pass to other threads');
-  const accounts = await openAccounts(store, sealer, { credentials, clock: systemClock, isShared: false });
+  const accounts = await openAccounts(store, sealer, {
+    ...{ credentials, clock: systemClock, isShared: false },
+    ...{ log, dataDir: config.dataDir },
+  });
   const { encryptionKey } = sealer;
   const { connect } = store;
   // Once for all threads, before the first of them claims a message.

@@ -110,7 +110,7 @@ export async function startWorker(config: Config, options: WorkerOptions): Promi
   const addresses = addressPolicyOf(config);
   const browsers = browsersOf(config, credentials);
   const events = await openOperatorEvents(config, { store, sealer, credentials, addresses, clock });
-  const accounts = await openAccounts(store, sealer, { credentials, clock, isShared });
+  const accounts = await openAccounts(store, sealer, { credentials, clock, isShared, log, dataDir: config.dataDir });
   if (rank === 'first') warnOf(config, addresses, log);
   const projectName = (id: ProjectId) => accounts.findProjectName(id) ?? `number ${id}`;
   const opened: (() => Promise<unknown>)[] = [];

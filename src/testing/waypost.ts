@@ -35,7 +35,7 @@ export const startWaypost: typeof Declared = async ({ settings = {}, startAt, lo
   const { store } = ground;
   try {
     const randomness = createSystemRandomness();
-    const sealer = () => openSealer(config, randomness, { create: true });
+    const sealer = () => openSealer(config, randomness);
     const administration = new StoredAdministration({ store, clock: systemClock, randomness, sealer });
     const access = await createProject(ground, administration, 1);
     return new TestServer(ground, await startHeld(ground), access);

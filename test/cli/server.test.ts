@@ -1,9 +1,8 @@
 /** The server as a process: from start over signals to exit codes. A data folder that another uses, and what outlives a server: server.full.test.ts. */
 import { once } from 'node:events';
-import { closeSync, existsSync, openSync, rmSync } from 'node:fs';
+import { closeSync, existsSync, openSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { type AddressInfo, createServer } from 'node:net';
-import { join } from 'node:path';
 import { Client, Receiver } from '@upstash/qstash';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { DEVELOPMENT_TOKEN } from '../../bench/waypost-process.ts';
@@ -195,17 +194,20 @@ describe('a server process', () => {
     const other = Buffer.alloc(32, 1).toString('base64');
     const { code, stderr } = await startServe({ WAYPOST_ENCRYPTION_KEY: other }).ended();
     expect(code).toBe(1);
-    expect(stderr).toContain('the encryption key is not the one they were encrypted with');
+    expect(stderr).toContain(
+      `cannot decrypt the signing keys of the project "default": the encryption key in force is another one. Put the encryption.key of this store into ${dataDir}, or set WAYPOST_ENCRYPTION_KEY`,
+    );
   });
 
-  it('says so too when "waypost init" is to make a token there', async () => {
+  it('seals nothing with another key at such a start, as for operator events', async () => {
     await giveCommand(['init', '--data-dir', dataDir]);
-    rmSync(join(dataDir, 'encryption.key'));
-    const { code, stderr } = await giveCommand(['init', '--data-dir', dataDir, '--add-token']);
-    expect(code).toBe(1);
-    expect(stderr).toBe(
-      'waypost: cannot decrypt the signing keys: the encryption key is not the one they were encrypted with\n',
-    );
+    const strange = {
+      WAYPOST_ENCRYPTION_KEY: Buffer.alloc(32, 1).toString('base64'),
+      WAYPOST_OPERATOR_EVENTS_URL: 'http://127.0.0.1:9/',
+      WAYPOST_ALLOW_DESTINATIONS: '127.0.0.1/32',
+    };
+    expect((await startServe(strange).ended()).code).toBe(1);
+    await startServe().url(); // with its own key it goes on
   });
 });
 

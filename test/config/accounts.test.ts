@@ -198,6 +198,28 @@ describe('stored accounts', () => {
       SealBroken,
     );
   });
+
+  it('go on without a project whose keys another key has sealed, and log it once', async () => {
+    await createProject('shop');
+    const logged: string[] = [];
+    const note = (event: string, fields?: object) => logged.push(`${event} ${JSON.stringify(fields)}`);
+    const log = { debug: note, info: note, warn: note, error: note };
+    const accounts = await StoredAccounts.open(store, sealer, clock, { isShared: true, log });
+    const other = { ...sealer, encryptionKey: randomBytes(32) };
+    const sealed = sealKeys(mintSigningKeys(randomBytes), other);
+    const { projectId: strange } = await store.projects.ensureProject({
+      ...{ name: 'strange', signingKeys: sealed, nowMs: 1 },
+    });
+    await store.projects.addToken({ tokenHash: 'of it', projectId: strange, scope: 'full', createdAtMs: 1 });
+    const { projectId: later, keys } = await createProject('later');
+    const before = accounts.version;
+    await accounts.refresh();
+    await accounts.refresh();
+    expect(accounts.signingKeysNow(later)).toEqual(keys);
+    expect(accounts.version).toBeGreaterThan(before); // or each heartbeat would read them again
+    expect([accounts.projectNamed('strange'), accounts.authenticate('of it')]).toEqual([undefined, undefined]);
+    expect(logged).toEqual([expect.stringMatching(/^keys_unreadable .*"project":"strange"/)]);
+  });
 });
 
 describe('the development accounts', () => {

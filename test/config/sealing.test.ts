@@ -11,7 +11,7 @@ const key = randomBytes(32);
 
 describe('sealing', () => {
   it('gives back what was sealed', () => {
-    expect(unseal(seal('sig_äöü', key, randomBytes), key)).toBe('sig_äöü');
+    expect(unseal(seal('sig_äöü', key, randomBytes), key, 'the keys')).toBe('sig_äöü');
   });
 
   it('seals the same text differently each time and shows nothing of it', () => {
@@ -22,7 +22,7 @@ describe('sealing', () => {
 
   it('refuses another key', () => {
     const sealed = seal('sig_secret', key, randomBytes);
-    expect(() => unseal(sealed, randomBytes(32))).toThrow(SealBroken);
+    expect(() => unseal(sealed, randomBytes(32), 'the keys')).toThrow(SealBroken);
   });
 
   it('refuses a text in which any byte was changed', () => {
@@ -30,14 +30,14 @@ describe('sealing', () => {
     for (let at = 0; at < bytes.length; at++) {
       const changed = Buffer.from(bytes);
       changed.writeUInt8(bytes.readUInt8(at) ^ 1, at);
-      expect(() => unseal(`v1.${changed.toString('base64url')}`, key)).toThrow(SealBroken);
+      expect(() => unseal(`v1.${changed.toString('base64url')}`, key, 'the keys')).toThrow(SealBroken);
     }
   });
 
   it.each(['', 'v1.', 'v1.AAAA', 'v2.AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA', 'sig_plain'])(
     'refuses %j',
     (text) => {
-      expect(() => unseal(text, key)).toThrow(SealBroken);
+      expect(() => unseal(text, key, 'the keys')).toThrow(SealBroken);
     },
   );
 });

@@ -1,5 +1,5 @@
 /** Carries out what the operator asks for, on an open store. */
-import { mintSigningKeys, type Sealer, sealKeys, unsealKeys } from '../../accounts/accounts.ts';
+import { checkSealer, mintSigningKeys, type Sealer, sealKeys, unsealKeys } from '../../accounts/accounts.ts';
 import { isDevelopmentProject } from '../../config/development.ts';
 import type { Project, ProjectStore, SealedKeys, Token } from '../../engine/accounts/store.ts';
 import type { CellId } from '../../engine/model.ts';
@@ -57,18 +57,19 @@ export class StoredAdministration implements Administration {
     return this.ensureProject(name);
   }
 
-  /** The project and its keys; made when it is missing. */
+  /** The project and its keys; made when it is missing. Throws `SealBroken`. */
   async ensureProject(name: string): Promise<CreatedProject> {
     checkProjectName(name);
     const { store, clock, sealer: openSealer, accounts, chooseCell } = this.#options;
     const cellId = (await this.#findProject(name)) ? undefined : await chooseCell?.();
     const sealer = openSealer();
+    await checkSealer(store, sealer);
     const minted = sealKeys(mintSigningKeys(sealer.randomBytes), sealer);
     const project = { name, signingKeys: minted, nowMs: clock.wallMs(), ...(cellId !== undefined && { cellId }) };
     const { projectId } = await store.projects.ensureProject(project);
     const sealed = await store.projects.signingKeys({ projectId });
     accounts?.learnProject({ projectId, name }, sealed);
-    return { name, signingKeys: unsealKeys(sealed, sealer) };
+    return { name, signingKeys: unsealKeys(sealed, name, sealer) };
   }
 
   async listTokens({ project: name }: { project?: string }): Promise<TokenEntry[]> {

@@ -346,7 +346,7 @@ export class ServedCell implements CellState {
   }
 
   #url(): string {
-    return unseal(this.cell.sealedUrl, this.#options.sealer.encryptionKey);
+    return unseal(this.cell.sealedUrl, this.#options.sealer.encryptionKey, `the URL of the cell "${this.name}"`);
   }
 
   async #adopt(): Promise<void> {

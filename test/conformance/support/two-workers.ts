@@ -2,7 +2,7 @@
 import type { Credentials } from '../../../src/accounts/open-accounts.ts';
 import type { Config } from '../../../src/config/table.ts';
 import type { EventLog, Machine } from '../../../src/engine/ports.ts';
-import { joinStore, openSealer, openStore } from '../../../src/operations/open-store.ts';
+import { ensureSealer, joinStore, openStore } from '../../../src/operations/open-store.ts';
 import { connectAll, OtherThreads } from '../../../src/server/threads/other-threads.ts';
 import { type RunningWorker, startWorker } from '../../../src/server/worker.ts';
 import { createSystemRandomness } from '../../../src/system/system.ts';
@@ -26,7 +26,7 @@ export async function startTwoWorkers(
   { log, credentials, onFatal, clock }: Needs,
 ): Promise<TwoWorkers> {
   const shared = await openStore(config, { onFatal, create: true, log, heldClock: clock });
-  const sealer = openSealer(config, createSystemRandomness(), { create: true });
+  const sealer = await ensureSealer(config, createSystemRandomness(), shared);
   const closing: (() => Promise<unknown>)[] = [() => shared.close()];
   const stop = async (): Promise<void> => {
     for (const close of closing.reverse()) await close();
