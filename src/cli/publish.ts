@@ -1,6 +1,7 @@
 /** `waypost publish` and its relatives: hand a message over. */
 import { CommandFailed, EXIT } from './command.ts';
 import { BODY, bodyOf } from './http/body.ts';
+import { checkHeader } from './http/server.ts';
 import { type Call, commandOf, show, type Verb } from './http/verb.ts';
 
 const MESSAGE = {
@@ -91,6 +92,7 @@ function headerOf(text: string): [string, string] {
   const name = text.slice(0, at).trim();
   if (at < 1 || !/^[\w!#$%&'*+.^`|~-]+$/.test(name))
     throw new CommandFailed(`--header: name:value is needed, not ${JSON.stringify(text)}`, EXIT.usage);
+  checkHeader('--header', text);
   const isOurs = /^(upstash-|waypost-|content-type$)/i.test(name);
   return [isOurs ? name : `Upstash-Forward-${name}`, text.slice(at + 1).trim()];
 }

@@ -9,6 +9,7 @@ import { appliedMigrations, MIGRATIONS, MoveUnfinished, UNFINISHED_MOVE } from '
 import { type CopyOptions, copyStore } from '../store/move/copy.ts';
 import { type Census, takeCensus } from '../store/operations/invariants.ts';
 import { CannotStart } from '../system/cannot-start.ts';
+import { isDenied } from '../system/folder.ts';
 import { systemClock } from '../system/system.ts';
 import { type Database, messageOf } from './open-store.ts';
 import { openPostgresDriver, storedDatabaseOf } from './store-end.ts';
@@ -35,9 +36,10 @@ export const STEPS = ['copy', 'count', 'check'] as const;
  */
 export async function backUp(config: Config, to: string, { onStep, onProgress }: BackupProgress): Promise<Backup> {
   const store = storedDatabaseOf(config);
-  const file = fileFor(to);
-  const part = `${file}.part`;
+  let part: string | undefined;
   try {
+    const file = fileFor(to);
+    part = `${file}.part`;
     onStep('copy');
     if (store.kind === 'sqlite') snapshot(store.path, part);
     else await copyInto(store, part, onProgress);
@@ -48,8 +50,10 @@ export async function backUp(config: Config, to: string, { onStep, onProgress }:
     putInPlace(part, file);
     return { file, bytes: statSync(file).size, census };
   } catch (error) {
-    removeDatabase(part);
-    throw error instanceof CannotStart ? error : new CannotStart(`no backup: ${messageOf(error)}`, { cause: error });
+    if (part !== undefined) removeDatabase(part);
+    if (error instanceof CannotStart) throw error;
+    const remedy = isDenied(error) ? ': run this as a user that may write there' : '';
+    throw new CannotStart(`no backup: ${messageOf(error)}${remedy}`, { cause: error });
   }
 }
 

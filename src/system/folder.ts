@@ -1,4 +1,4 @@
-/** How is a folder made that only its owner may read? */
+/** How is a folder made that only its owner may read, and what may this user not do? */
 import { existsSync, mkdirSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 
@@ -16,4 +16,10 @@ export function makeFolder(path: string): void {
     // Another process was faster.
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
   }
+}
+
+/** Whether the system has refused something to this user, or to everybody. */
+export function isDenied(error: unknown): boolean {
+  const { code } = error as NodeJS.ErrnoException;
+  return code === 'EACCES' || code === 'EPERM' || code === 'EROFS';
 }

@@ -2,7 +2,7 @@
  * Backups and restores as an operator meets them, by calling the commands. As processes of their own, with servers that go on from
  * there, and moves between databases: move.full.test.ts.
  */
-import {
+import fs, {
   copyFileSync,
   existsSync,
   mkdirSync,
@@ -12,8 +12,9 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { DatabaseSync } from 'node:sqlite';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
 import { MIGRATIONS, migrate } from '../../src/store/migrations/index.ts';
 import { freshDatabase } from '../support/postgres/shared.ts';
@@ -45,6 +46,25 @@ describe('waypost backup', () => {
     const missing = await giveCommand(['backup', '--data-dir', folderOf('nothing'), '--to', folderOf('b.db')]);
     expect(missing).toMatchObject({ code: 1, stderr: expect.stringContaining('there is no database') });
     expect(existsSync(folderOf('nothing'))).toBe(false);
+  });
+
+  it('says what to do where this user may not write', async () => {
+    await init('first');
+    vi.spyOn(fs, 'statSync').mockImplementation((path) => {
+      throw Object.assign(new Error(`EACCES: permission denied, stat '${path}'`), { code: 'EACCES' });
+    });
+    syncBuiltinESMExports();
+    try {
+      const answer = await giveCommand(['backup', '--data-dir', folderOf('first'), '--to', '/backups']);
+      expect(answer).toMatchObject({
+        code: 1,
+        stderr:
+          "waypost: no backup: EACCES: permission denied, stat '/backups': run this as a user that may write there\n",
+      });
+    } finally {
+      vi.restoreAllMocks();
+      syncBuiltinESMExports();
+    }
   });
 
   it('shows whoever looks on how far it is', async () => {

@@ -1,7 +1,8 @@
 /** Which servers has "waypost login" been told of? They and their tokens are kept in one file that only its owner can read. */
-import { chmodSync, closeSync, fstatSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { chmodSync, closeSync, fstatSync, openSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Environment } from '../../config/parse.ts';
+import { makeFolder } from '../../system/folder.ts';
 import { CommandFailed, EXIT } from '../command.ts';
 
 export interface Profile {
@@ -31,17 +32,27 @@ export function readProfiles(env: Environment): Map<string, Profile> {
   }
 }
 
-/** Replaces what is kept. Throws `CommandFailed` where there is no home to keep it in. */
+/** Replaces what is kept. Throws `CommandFailed` where it cannot be kept. */
 export function saveProfiles(env: Environment, profiles: ReadonlyMap<string, Profile>): string {
   const file = profilesFileOf(env);
   if (file === undefined)
     throw new CommandFailed('there is no home to keep a profile in: set HOME or XDG_CONFIG_HOME', EXIT.usage);
-  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  try {
+    writeOwn(file, `${JSON.stringify(Object.fromEntries(profiles), null, 2)}\n`);
+  } catch (error) {
+    throw new CommandFailed(
+      `cannot keep the profile: ${(error as Error).message}; set XDG_CONFIG_HOME to a folder of yours, or use QSTASH_URL and QSTASH_TOKEN`,
+    );
+  }
+  return file;
+}
+
+function writeOwn(file: string, text: string): void {
+  makeFolder(dirname(file));
   chmodSync(dirname(file), 0o700); // also a folder that was there
   const fresh = `${file}.${process.pid}`;
-  writeFileSync(fresh, `${JSON.stringify(Object.fromEntries(profiles), null, 2)}\n`, { mode: 0o600, flag: 'wx' });
+  writeFileSync(fresh, text, { mode: 0o600, flag: 'wx' });
   renameSync(fresh, file);
-  return file;
 }
 
 /** The mode is that of the very file which is read. Windows has none: there a home is its owner's alone. */

@@ -40,13 +40,19 @@ export interface Given {
 
 /** Options win over the environment, and both over the default profile. */
 export function serverOf(given: Given, env: Environment): Server {
-  const { url: named, token, profile } = accessOf(given, env);
+  const { url: named, token: found, profile } = accessOf(given, env);
+  const token = found?.trim();
   const url = (named ?? DEFAULT_URL).replace(/\/+$/, '');
   if (!/^https?:\/\//i.test(url) || !URL.canParse(url)) {
     const origin =
       profile !== undefined ? `profile ${profile}` : given.server === undefined ? 'QSTASH_URL' : '--server';
     throw new CommandFailed(`${origin}: an http or https address is needed, not ${JSON.stringify(url)}`, EXIT.usage);
   }
+
+  checkToken(
+    token,
+    profile !== undefined ? `profile ${profile}` : given.token === undefined ? 'QSTASH_TOKEN' : '--token',
+  );
 
   async function send(
     operationId: string,
@@ -91,6 +97,23 @@ export function serverOf(given: Given, env: Environment): Server {
       return body;
     },
   };
+}
+
+/** What a header cannot hold is found here, and never shown. Throws `CommandFailed`. */
+function checkToken(token: string | undefined, origin: string): void {
+  if (token === undefined || /^[!-~]*$/.test(token)) return;
+  throw new CommandFailed(
+    `${origin}: has a line break or a character that a token does not have; copy it again`,
+    EXIT.usage,
+  );
+}
+
+/** Throws `CommandFailed` for a value that no header can hold. `flag`: what it was given with. */
+export function checkHeader(flag: string, value: string): void {
+  const wrong = [...value.trim()].find((char) => char > 'ÿ' || (char < ' ' && char !== '\t'));
+  if (wrong === undefined) return;
+  const what = wrong > 'ÿ' ? 'characters beyond Latin-1' : 'line breaks and control characters';
+  throw new CommandFailed(`${flag}: ${what} cannot be sent in a header`, EXIT.usage);
 }
 
 /** An address and a token of a profile stay together: no token goes where it was not meant for. */

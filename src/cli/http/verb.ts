@@ -4,7 +4,7 @@ import { type Command, CommandFailed, EXIT, entryOf, printJson, type Terminal, u
 import { plain } from '../plain.ts';
 import { type Known, readArguments } from './arguments.ts';
 import { flagOf, operationOf } from './operations.ts';
-import { type Server, serverOf } from './server.ts';
+import { checkHeader, type Server, serverOf } from './server.ts';
 
 export interface Verb {
   /** The words that follow it: `<id>...`, in brackets what may be left out. */
@@ -130,7 +130,9 @@ function callOf(named: string, verb: Verb, args: readonly string[], terminal: Te
     const [filter, setting] = [filters.get(flag), settings.get(flag)];
     for (const value of values) {
       if (filter !== undefined) call.query.append(filter, filter.endsWith('Date') ? timeIn(flag, value) : value);
-      if (setting !== undefined) call.headers.push([setting, value]);
+      if (setting === undefined) continue;
+      checkHeader(`--${flag}`, value);
+      call.headers.push([setting, value]);
     }
   }
   return call;

@@ -354,6 +354,35 @@ it('status says which server answers, and to whom', async () => {
   expect(lines.slice(0, 2)).toEqual([`server      ${server.url}`, 'project     defaultUser, with a full token']);
 });
 
+describe('what no header can hold', () => {
+  const secret = 'eyJhIjoi\nYiJ9';
+
+  it.each([
+    ['QSTASH_TOKEN', { QSTASH_TOKEN: secret }, []],
+    ['QSTASH_TOKEN', { QSTASH_TOKEN: '“eyJhIjoiYiJ9”' }, []],
+    ['--token', {}, ['--token', secret]],
+  ])('is named and not shown when it is the token: %s', async (origin, env, options) => {
+    expect(await giveCommand(['status', '--server', server.url, ...options], env)).toEqual({
+      ...{ code: 2, stdout: '' },
+      stderr: `waypost: ${origin}: has a line break or a character that a token does not have; copy it again\n`,
+    });
+  });
+
+  it.each([
+    [['--label', '日本'], '--label: characters beyond Latin-1 cannot be sent in a header'],
+    [['--label', 'a\nb'], '--label: line breaks and control characters cannot be sent in a header'],
+    [['-H', 'X: ✓'], '--header: characters beyond Latin-1 cannot be sent in a header'],
+  ])('is a wrong option: %j', async (options, complaint) => {
+    const answer = await waypost('publish', there, ...options);
+    expect(answer).toEqual({ code: 2, stdout: '', stderr: `waypost: ${complaint}\n` });
+  });
+
+  it('goes without the white space around it', async () => {
+    const env = { ...server.env, QSTASH_TOKEN: `${server.env.QSTASH_TOKEN}\r\n` };
+    expect(await giveCommand(['status'], env)).toMatchObject({ code: 0 });
+  });
+});
+
 it('says how it went by its exit code, and what is missing where nothing is named', async () => {
   const token = DEVELOPMENT_ACCOUNTS[0].token;
   const gave = await Promise.all([

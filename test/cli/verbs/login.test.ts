@@ -45,6 +45,17 @@ describe('login', () => {
     expect(nobody).toEqual({ code: 2, stdout: '', stderr: 'waypost: login: --token <token> is missing\n' });
   });
 
+  it('says what to do where it can keep nothing', async () => {
+    const env = { XDG_CONFIG_HOME: '/proc/waypost' };
+    const { code, stderr } = await giveCommand(['login', '--server', server.url, '--token', first], env);
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringMatching(
+        /^waypost: cannot keep the profile: E[A-Z]+: .*; set XDG_CONFIG_HOME to a folder of yours, or use QSTASH_URL and QSTASH_TOKEN\n$/,
+      ),
+    ]);
+  });
+
   it('keeps nothing that the server does not take', async () => {
     expect((await waypost('login', '--server', server.url, '--token', 'nobody')).code).toBe(5);
     expect((await waypost('login', '--server', NOBODY, '--token', first)).code).toBe(4);
