@@ -11,7 +11,7 @@ import { type Census, takeCensus } from '../store/operations/invariants.ts';
 import { CannotStart } from '../system/cannot-start.ts';
 import { isDenied } from '../system/folder.ts';
 import { systemClock } from '../system/system.ts';
-import { type Database, messageOf } from './open-store.ts';
+import { checkThere, type Database, messageOf } from './open-store.ts';
 import { openPostgresDriver, storedDatabaseOf } from './store-end.ts';
 
 export interface Backup {
@@ -71,7 +71,7 @@ function fileFor(to: string): string {
 }
 
 function snapshot(path: string, part: string): void {
-  if (!existsSync(path)) throw new CannotStart(`there is no database ${path}`);
+  checkThere(path);
   writeSnapshot(path, part);
 }
 

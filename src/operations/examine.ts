@@ -1,5 +1,4 @@
 /** What `waypost doctor` does: reads a store, of a running server or a stopped one, and says whether it is sound. */
-import { existsSync } from 'node:fs';
 import type { Config } from '../config/table.ts';
 import { FIRST_CELL } from '../engine/model.ts';
 import { StoreUnavailable } from '../engine/store-errors.ts';
@@ -13,7 +12,7 @@ import { CannotStart } from '../system/cannot-start.ts';
 import { createSystemRandomness, systemClock } from '../system/system.ts';
 import { urlOf } from './cells.ts';
 import { examineCell, examineDirectory } from './examine-cells.ts';
-import { databaseOf, messageOf, openSealer } from './open-store.ts';
+import { checkThere, databaseOf, messageOf, openSealer } from './open-store.ts';
 
 /** Long, because the examination walks through all that is stored. */
 const EXAMINATION_LIMIT_MS = 30 * 60_000;
@@ -37,7 +36,7 @@ export async function examineStore(config: Config): Promise<Examination> {
   if (database.kind === 'postgres') return examineServer(database.url, config);
   const { path } = database;
   if (path === ':memory:') throw new CannotStart('a store in memory cannot be examined from outside its server');
-  if (!existsSync(path)) throw new CannotStart(`there is no database ${path}`);
+  checkThere(path);
   try {
     const driver = new SqliteDriver({ path, readOnly: true });
     return await examineWith(driver).finally(() => driver.close());

@@ -1,5 +1,4 @@
 /** Which database, with which encryption key? For the server and for `waypost init`. */
-import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Sealer } from '../accounts/accounts.ts';
 import { keepOutOfGit } from '../config/data-folder.ts';
@@ -20,6 +19,7 @@ import { StoreInUse } from '../store/drivers/sqlite/lock.ts';
 import type { DatabasePorts } from '../store/drivers/sqlite/messages.ts';
 import { openSqliteStore, openSqliteStoreHere, type SharedSqliteStore } from '../store/drivers/sqlite/open.ts';
 import { CannotStart } from '../system/cannot-start.ts';
+import { isDenied, isThere } from '../system/folder.ts';
 import { createSystemRandomness, endOfTurn, pause, systemClock } from '../system/system.ts';
 
 /** A file of this machine, or a server that any number of workers share. */
@@ -98,22 +98,30 @@ async function openFile(
   limits: StoreLimits,
   { onFatal, create, isInline = false, waits = false, log, watchBatches: watch }: OpenOptions,
 ): Promise<OpenedStore> {
-  if (!create && path !== ':memory:' && !existsSync(path)) {
-    throw new CannotStart(`there is no database ${path}: run "waypost init" first`);
-  }
+  if (!create && path !== ':memory:') checkThere(path);
   const open = isInline ? openSqliteStoreHere : openSqliteStore;
   for (let triesLeft = waits ? TRIES : 1; ; triesLeft -= 1) {
     try {
       return await open({ path, onFatal, limits, batch: { endOfTurn, watch } });
     } catch (error) {
       if (!(error instanceof StoreInUse)) {
-        throw new CannotStart(`cannot open the database ${path}: ${messageOf(error)}`, { cause: error });
+        const remedy =
+          create && isDenied(error) ? ': make the folder first, and give it to the user that Waypost runs as' : '';
+        throw new CannotStart(`cannot open the database ${path}: ${messageOf(error)}${remedy}`, { cause: error });
       }
       if (triesLeft === 1) throw new CannotStart(error.message, { cause: error });
       if (triesLeft === TRIES) log?.info('waiting_for_database', { reason: error.message });
       await pause(BETWEEN_TRIES_MS);
     }
   }
+}
+
+/** Throws `CannotStart` when there is no such file of a database, or none that this user may read. */
+export function checkThere(path: string): void {
+  if (isThere(path)) return;
+  throw new CannotStart(
+    `there is no database ${path}: --data-dir or DATABASE_URL name where it is; "waypost init" makes a new one`,
+  );
 }
 
 async function openServer(

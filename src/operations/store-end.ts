@@ -1,5 +1,4 @@
 /** One end of a move: which database does a URL name, and how does the move get it for itself alone? */
-import { existsSync } from 'node:fs';
 import { type Config, SETTINGS } from '../config/table.ts';
 import type { Driver } from '../store/driver.ts';
 import { PostgresDriver } from '../store/drivers/postgres/driver.ts';
@@ -11,7 +10,7 @@ import { StoreInUse } from '../store/drivers/sqlite/lock.ts';
 import type { CopyOptions } from '../store/move/copy.ts';
 import { CannotStart } from '../system/cannot-start.ts';
 import { systemClock } from '../system/system.ts';
-import { type Database, databaseAt, databaseOf, messageOf, nameOf } from './open-store.ts';
+import { checkThere, type Database, databaseAt, databaseOf, messageOf, nameOf } from './open-store.ts';
 
 /** An open database that no server has. */
 export interface StoreEnd {
@@ -62,7 +61,7 @@ export async function openEnd(database: Database, { create }: { create: boolean 
 }
 
 function openFile(givenPath: string, create: boolean): StoreEnd {
-  if (!create && !existsSync(givenPath)) throw new CannotStart(`there is no database ${givenPath}`);
+  if (!create) checkThere(givenPath);
   const { path, lock } = takeFile(givenPath);
   try {
     createForOwner(path);

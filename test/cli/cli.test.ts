@@ -1,10 +1,11 @@
 /** The command line as its users meet it: as a process, and as what that calls where the words alone are looked at. */
 import { execFile } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import fs, { mkdtempSync, rmSync } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { serveHere } from '../support/server-here.ts';
 import { giveCommand } from '../support/waypost-command.ts';
 import { runWaypost } from '../support/waypost-process.ts';
@@ -170,8 +171,48 @@ describe('waypost', () => {
   it('refuses to serve before init', async () => {
     const { code, stdout, stderr } = await runWaypost(['serve', '--port', '0', '--data-dir', folder]);
     expect(code).toBe(1);
-    expect(stderr).toContain('run "waypost init" first');
+    expect(stderr).toBe(
+      `waypost: there is no database ${join(folder, 'waypost.db')}: --data-dir or DATABASE_URL name where it is; "waypost init" makes a new one\n`,
+    );
     expect(stdout).toBe('');
+  });
+
+  it.each([['serve'], ['doctor'], ['projects'], ['backup', '--to', '/tmp'], ['restore', '--from', '/tmp/backup.db']])(
+    'does not call missing what this user may not read: %s',
+    async (...args) => {
+      vi.spyOn(fs, 'accessSync').mockImplementation((path) => {
+        throw Object.assign(new Error(`EACCES: permission denied, access '${path}'`), { code: 'EACCES' });
+      });
+      syncBuiltinESMExports();
+      try {
+        const { code, stderr } = await giveCommand([...args, '--data-dir', folder]);
+        expect(code).toBe(1);
+        expect(stderr).toMatch(
+          /^waypost: \S+\.db cannot be read \(EACCES\): run this as the user that the server runs as\n$/,
+        );
+      } finally {
+        vi.restoreAllMocks();
+        syncBuiltinESMExports();
+      }
+    },
+  );
+
+  it('says who must make a folder that "waypost init" may not make', async () => {
+    const denied = Object.assign(new Error("EACCES: permission denied, mkdir '/var/lib/waypost'"), { code: 'EACCES' });
+    vi.spyOn(fs, 'mkdirSync').mockImplementation(() => {
+      throw denied;
+    });
+    syncBuiltinESMExports();
+    try {
+      const { code, stderr } = await giveCommand(['init', '--data-dir', join(folder, 'waypost')]);
+      expect([code, stderr]).toEqual([
+        1,
+        `waypost: cannot open the database ${join(folder, 'waypost', 'waypost.db')}: ${denied.message}: make the folder first, and give it to the user that Waypost runs as\n`,
+      ]);
+    } finally {
+      vi.restoreAllMocks();
+      syncBuiltinESMExports();
+    }
   });
 
   it('refuses to serve from memory', async () => {

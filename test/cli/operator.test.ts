@@ -262,6 +262,6 @@ it('the commands of docs/projects.md work as they stand', async () => {
 it('there is nothing to work on before init', async () => {
   expect(await operate('tokens')).toMatchObject({
     code: 1,
-    stderr: expect.stringContaining('run "waypost init" first'),
+    stderr: expect.stringContaining('"waypost init" makes a new one'),
   });
 });
