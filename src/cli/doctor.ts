@@ -10,7 +10,8 @@ export const doctor: Command = {
     `Usage: waypost doctor [--json] [options]
 
 Reads the database and checks what must hold between its rows: that nothing is orphaned, that no queue or flow-control
-key holds a message back without a reason. Does so in every cell, and checks that each has the projects that the directory
+key holds a message back without a reason; that this version may work with the store, and that the encryption key opens
+the signing keys. Does so in every cell, and checks that each has the projects that the directory
 puts there and that no move of a project is stuck. Changes nothing. Ends with ${EXIT.failed} when something is wrong.
 
   --json

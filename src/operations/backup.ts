@@ -5,7 +5,7 @@ import type { Config } from '../config/table.ts';
 import { SqliteDriver } from '../store/drivers/sqlite/driver.ts';
 import { createForOwner, putInPlace, removeDatabase } from '../store/drivers/sqlite/file.ts';
 import { checkSound, makeOneFile, writeSnapshot } from '../store/drivers/sqlite/snapshot.ts';
-import { appliedMigrations, MIGRATIONS, MoveUnfinished, UNFINISHED_MOVE } from '../store/migrations/index.ts';
+import { appliedMigrations, isStore, MIGRATIONS, MoveUnfinished, UNFINISHED_MOVE } from '../store/migrations/index.ts';
 import { type CopyOptions, copyStore } from '../store/move/copy.ts';
 import { type Census, takeCensus } from '../store/operations/invariants.ts';
 import { CannotStart } from '../system/cannot-start.ts';
@@ -103,8 +103,7 @@ export async function look(path: string): Promise<Census | undefined> {
   const driver = new SqliteDriver({ path, readOnly: true });
   try {
     return await driver.read(async (queries) => {
-      const [schema] = await queries.query("select 1 from sqlite_schema where name = 'migrations'");
-      if (schema === undefined) throw new Error(`${path} is no store of Waypost`);
+      if (!(await isStore(driver, queries))) throw new Error(`${path} is no store of Waypost`);
       const applied = await appliedMigrations(queries);
       if (applied.some(({ number }) => number === UNFINISHED_MOVE)) throw new MoveUnfinished();
       return applied.length < MIGRATIONS.length ? undefined : takeCensus(queries);

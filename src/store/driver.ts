@@ -78,6 +78,8 @@ export interface SqlDialect {
   logsByDay: readonly string[];
   /** Tables in which retention deletes row by row: all log tables, or only those outside the tables of days. */
   looseLogs: { logs: string; details: string };
+  /** A query with a row where the database has a table `migrations`, which makes it a store. */
+  isStore: string;
   /** A statement that keeps other programs from migrating at the same time; null where no other program can. */
   migrationLock: string | null;
 }

@@ -77,6 +77,11 @@ export function appliedMigrations(queries: Queries): Promise<AppliedMigration[]>
   return queries.query<AppliedMigration>('select number, name, breaking from migrations order by number');
 }
 
+/** Whether somebody has made the database a store of Waypost. */
+export async function isStore(driver: Pick<Driver, 'dialect'>, queries: Queries): Promise<boolean> {
+  return (await queries.query(driver.dialect.isStore)).length > 0;
+}
+
 /** Throws `SchemaTooNew` when a newer program has changed the database too much for this one. */
 export async function checkSchema(queries: Queries): Promise<void> {
   const breaking = await queries.query<AppliedMigration>(

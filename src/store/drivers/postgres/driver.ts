@@ -51,6 +51,7 @@ const DIALECT: SqlDialect = {
   passing: PASSING,
   logsByDay: LOGS_BY_DAY,
   looseLogs: { logs: 'logs_default', details: 'log_details_default' },
+  isStore: "select 1 as found where to_regclass('migrations') is not null",
   migrationLock: 'select pg_advisory_xact_lock(8732155911)',
 };
 

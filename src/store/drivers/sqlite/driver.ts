@@ -35,6 +35,7 @@ const DIALECT: SqlDialect = {
   passing: '',
   logsByDay: [],
   looseLogs: { logs: 'logs', details: 'log_details' },
+  isStore: "select 1 as found from sqlite_schema where name = 'migrations'",
   migrationLock: null,
 };
 
