@@ -16,6 +16,7 @@ import {
   explain,
   explainKey,
   explainLine,
+  isRetrying,
 } from './messages/explain.ts';
 import { dlqIdIn, explainFinished } from './messages/explain-finished.ts';
 import type { Intake } from './messages/intake.ts';
@@ -240,7 +241,7 @@ export class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
   async explainMessage(projectId: ProjectId, id: MessageId): Promise<Explanation | undefined> {
     const { store, clock } = this.#deps;
     const live = await store.messages.findLive(projectId, id, clock.nowMs());
-    if (live) return this.#explain(live);
+    if (live) return this.#explain(live, await this.#failureOf(projectId, live));
     const page = { count: EXPLAINED_EVENTS_MAX, order: 'latestFirst' } as const;
     const log = (await store.logs.listLogs({ projectId, filter: { messageId: [id] }, page })).items;
     const dlqId = dlqIdIn(log);
@@ -248,9 +249,18 @@ export class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
     return explainFinished(log, { isInDlq });
   }
 
-  #explain(live: LiveMessage): Explanation {
+  /** What its latest retry is for. */
+  async #failureOf(projectId: ProjectId, live: LiveMessage): Promise<string | undefined> {
+    const { store, clock } = this.#deps;
+    if (!isRetrying(live, clock.nowMs())) return undefined;
+    const filter = { messageId: [live.message.id], state: ['ERROR' as const] };
+    const page = { count: 1, order: 'latestFirst' } as const;
+    return (await store.logs.listLogs({ projectId, filter, page })).items[0]?.detail?.error;
+  }
+
+  #explain(live: LiveMessage, failure?: string): Explanation {
     const held = live.state.kind === 'origin' ? this.#dispatcher.whatHolds(live.message) : undefined;
-    return explain(live, this.#deps.clock.nowMs(), held);
+    return explain(live, this.#deps.clock.nowMs(), { held, failure });
   }
 
   async listUnfinished(

@@ -36,7 +36,7 @@ test.for<[title: string, history: RunHistory, reason: string, part: string]>([
     'attempting',
     'The delivery after step 1 (s1): ',
   ],
-  ['a retry', new Journal().initial().step(1, {}, RETRYING).history(), 'retrying', 'retry 1'],
+  ['a retry', new Journal().initial().step(1, {}, RETRYING).history(), 'retrying', 'Z: 500 Internal Server Error.'],
   ['a delayed start', new Journal().initial(dueIn(9_000)).history(), 'delayed', 'Its first delivery: '],
   [
     'a sleep',

@@ -17,7 +17,7 @@ test.for([
 ] as const)('one in the line of its origin, which the share of its %s holds, is explained', ([held, reason, part]) => {
   const state = { kind: 'origin', dueAtMs: NOW_MS } as const;
   const live: LiveMessage = { message: message(), retried: 1, cancelRequested: false, state };
-  const explanation = explain(live, NOW_MS, held);
+  const explanation = explain(live, NOW_MS, { held });
   expect(explanation).toMatchObject({ reason, dueAtMs: NOW_MS, retried: 1 });
   expect(explanation.sentence).toContain(part);
   expect(explanation.sentence).toContain('https://a.example');
@@ -43,6 +43,14 @@ test.for([
   expect(explanation.reason).toBe(reason);
   expect(explanation.sentence).toContain(part);
   expect(explanation.sentence).toMatch(/^[A-Z].*\.$/);
+});
+
+test('a planned retry says why the last attempt failed', () => {
+  const state = { kind: 'due', dueAtMs: SOON_MS } as const;
+  const live: LiveMessage = { message: message(), retried: 1, cancelRequested: false, state };
+  expect(explain(live, NOW_MS, { failure: 'connection refused' }).sentence).toBe(
+    'Waits for retry 1, planned for 2026-01-01T00:01:00.000Z: connection refused.',
+  );
 });
 
 const QUEUED = { kind: 'queue', dueAtMs: NOW_MS, isPaused: false, hasSlot: false, ahead: 2, parallelism: 3 } as const;

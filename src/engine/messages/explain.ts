@@ -9,7 +9,7 @@ import type { Backlog, KeyLine, Line, LiveMessage, QueueLine, UnfinishedMessage 
 export const UNFINISHED_REASONS = [
   /** Its publisher or its schedule asked for the delay. Remedy: none is needed; `waypost messages retry <id>` does not wait. */
   'delayed',
-  /** An attempt failed. Remedy: mend what the log says of the attempt; then `waypost messages retry <id>` does not wait for the time. */
+  /** An attempt failed, of what the sentence ends with. Remedy: mend that; then `waypost messages retry <id>` does not wait for the time. */
   'retrying',
   /**
    * The code of its workflow no longer fits the steps that its run has in its journal. Remedy: deploy code that does, and the run goes on by
@@ -68,15 +68,24 @@ export interface Explanation {
 
 type Reason = Omit<Explanation, 'retried'>;
 
-/**
- * Says what `live` waits for at `nowMs`; `held`: what keeps the messages of its line from starting, as this worker
- * knows it.
- */
-export function explain(live: LiveMessage, nowMs: Millis, held?: Held): Explanation {
-  return { ...reasonOf(live, nowMs, held), retried: live.retried };
+interface Known {
+  /** What keeps the messages of its line from starting, as this worker knows it. */
+  held?: Held | undefined;
+  /** What came of its last attempt that failed. */
+  failure?: string | undefined;
 }
 
-function reasonOf(live: LiveMessage, nowMs: Millis, held: Held | undefined): Reason {
+/** Says what `live` waits for at `nowMs`. */
+export function explain(live: LiveMessage, nowMs: Millis, known: Known = {}): Explanation {
+  return { ...reasonOf(live, nowMs, known), retried: live.retried };
+}
+
+/** Whether it waits for a retry, so that its last failure belongs to the explanation. */
+export function isRetrying({ state, retried, isParked }: LiveMessage, nowMs: Millis): boolean {
+  return (state.kind === 'due' || state.kind === 'flow') && retried > 0 && !isParked && state.dueAtMs > nowMs;
+}
+
+function reasonOf(live: LiveMessage, nowMs: Millis, { held, failure }: Known): Reason {
   const { state, message } = live;
   switch (state.kind) {
     case 'claimed':
@@ -84,12 +93,12 @@ function reasonOf(live: LiveMessage, nowMs: Millis, held: Held | undefined): Rea
     case 'origin':
       return { ...explainLine(message.origin, held), dueAtMs: state.dueAtMs };
     case 'due':
-      return { ...explainDueTime(live, state.dueAtMs, nowMs), dueAtMs: state.dueAtMs };
+      return { ...explainDueTime(live, state.dueAtMs, nowMs, failure), dueAtMs: state.dueAtMs };
     case 'queue':
       return { ...explainQueue(live, state), dueAtMs: state.dueAtMs };
     case 'flow': {
       const isReady = state.dueAtMs <= nowMs;
-      const reason = isReady ? explainKey(state.key, nowMs) : explainDueTime(live, state.dueAtMs, nowMs);
+      const reason = isReady ? explainKey(state.key, nowMs) : explainDueTime(live, state.dueAtMs, nowMs, failure);
       return { ...reason, dueAtMs: state.dueAtMs, flowControlKey: state.key.key };
     }
     case 'project':
@@ -130,7 +139,12 @@ function explainAttempt({ cancelRequested }: LiveMessage, sinceMs: Millis): Reas
   return { reason: 'cancelling', sentence, sinceMs };
 }
 
-function explainDueTime({ retried, isParked }: LiveMessage, dueAtMs: Millis, nowMs: Millis): Reason {
+function explainDueTime(
+  { retried, isParked }: LiveMessage,
+  dueAtMs: Millis,
+  nowMs: Millis,
+  failure: string | undefined,
+): Reason {
   const due = new Date(dueAtMs).toISOString();
   if (dueAtMs <= nowMs)
     return { reason: 'due', sentence: `Is due since ${due} and goes out as soon as a worker has room.` };
@@ -138,7 +152,11 @@ function explainDueTime({ retried, isParked }: LiveMessage, dueAtMs: Millis, now
     const sentence = `Is parked, since the code of its workflow has changed, and is tried again at ${due}.`;
     return { reason: 'parked', sentence };
   }
-  if (retried > 0) return { reason: 'retrying', sentence: `Waits for retry ${retried}, planned for ${due}.` };
+  if (retried > 0) {
+    const retry = `Waits for retry ${retried}, planned for ${due}`;
+    const sentence = failure ? `${retry}: ${failure}.` : `${retry}.`;
+    return { reason: 'retrying', sentence };
+  }
   return { reason: 'delayed', sentence: `Is delayed until ${due}, as its publisher asked.` };
 }
 

@@ -101,7 +101,9 @@ function stuckCause(): Cause {
 }
 
 function causeOfMessage(entry: HistoryEntry, info: StepInfo | undefined, live: LiveMessage, nowMs: Millis): Cause {
-  const { reason, sentence, retried, sinceMs, dueAtMs, flowControlKey } = explain(live, nowMs);
+  const { reason, sentence, retried, sinceMs, dueAtMs, flowControlKey } = explain(live, nowMs, {
+    failure: entry.failures.at(-1)?.error,
+  });
   const why = reason === 'parked' && entry.parked ? `${entry.parked.error} ${sentence}` : sentence;
   const cause: Cause = { ...stepOf(info), reason, sentence: `${subjectOf(entry, info)}: ${why}`, retried };
   cause.messageId = entry.message.id;

@@ -142,6 +142,13 @@ describe('messages', () => {
     await done('messages', 'cancel', id, '--yes');
   });
 
+  it('that failed are explained with why', async () => {
+    const id = (await done('publish', `${NOBODY}/refused`)).trim();
+    const retry = /^Waits for retry 1, planned for \S+Z: connection refused\.\n$/;
+    await eventually('the reason', async () => retry.test(await done('explain', id)));
+    await waypost('messages', 'cancel', id, '--yes');
+  });
+
   it('says that there are more than it shows', async () => {
     for (let n = 0; n < 21; n += 1) await delayed('--label', 'many');
     expect(await waypost('messages', '--label', 'many')).toMatchObject({
