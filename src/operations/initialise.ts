@@ -1,12 +1,14 @@
 /** What `waypost init` does: it makes an encryption key, a project and a token for it. */
 import { orTellOfKey } from '../accounts/open-accounts.ts';
 import type { SigningKeys } from '../api/accounts.ts';
+import { isDevelopmentProject } from '../config/development.ts';
 import type { Config } from '../config/table.ts';
 import type { TokenScope } from '../engine/accounts/store.ts';
+import type { Store } from '../engine/stores.ts';
 import { CannotStart } from '../system/cannot-start.ts';
 import { createSystemRandomness, systemClock } from '../system/system.ts';
 import { emptiestCell } from './measure-cells.ts';
-import { ensureSealer, openStore } from './open-store.ts';
+import { databaseOf, ensureSealer, openStore } from './open-store.ts';
 import { Refused } from './socket/commands.ts';
 import { StoredAdministration } from './socket/stored.ts';
 
@@ -16,7 +18,10 @@ export interface Initialised {
   signingKeys: SigningKeys;
 }
 
-/** Throws `CannotStart` when the project has a token and `addToken` does not ask for another. */
+/**
+ * Throws `CannotStart` when the project has a token and `addToken` does not ask for another, or when the store is one of
+ * development with something that would go on.
+ */
 export async function initialise(
   config: Config,
   { project: name, addToken, scope }: { project: string; addToken: boolean; scope: TokenScope },
@@ -28,6 +33,7 @@ export async function initialise(
   };
   const store = await openStore(config, { onFatal, create: true, isInline: true });
   try {
+    await checkNotDevelopment(config, store);
     const sealer = await ensureSealer(config, randomness, store);
     const administration = new StoredAdministration({
       ...{ store, clock: systemClock, randomness, sealer: () => sealer },
@@ -45,5 +51,22 @@ export async function initialise(
     throw failure ?? error;
   } finally {
     await store.close();
+  }
+}
+
+/** The projects of development are nobody's in production, where no token could stop what they have. */
+async function checkNotDevelopment(config: Config, store: Store): Promise<void> {
+  const projects = await store.projects.listProjects();
+  if (!projects.every(({ name }) => isDevelopmentProject(name))) return;
+  for (const { projectId } of projects) {
+    const schedules = await store.schedules.listSchedules({ projectId });
+    const nowMs = systemClock.wallMs();
+    const messages = await store.messages.listUnfinished({ projectId, filter: {}, page: { count: 1 }, nowMs });
+    if (schedules.length + messages.items.length === 0) continue;
+    const place = databaseOf(config).kind === 'sqlite' ? 'folder' : 'database';
+    const another = place === 'folder' ? '--data-dir' : 'DATABASE_URL';
+    throw new CannotStart(
+      `this ${place} has messages or schedules of "waypost dev", which would go on: choose another ${another}`,
+    );
   }
 }

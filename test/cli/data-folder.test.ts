@@ -3,6 +3,8 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { DEVELOPMENT_TOKEN } from '../../bench/waypost-process.ts';
+import { serveHere } from '../support/server-here.ts';
 import { Servers } from '../support/servers.ts';
 import { giveCommand } from '../support/waypost-command.ts';
 
@@ -30,6 +32,27 @@ describe('a data folder', () => {
     const folder = join(dataDir, '..');
     execFileSync('git', ['init', '--quiet', folder]);
     expect(execFileSync('git', ['-C', folder, 'status', '--porcelain'], { encoding: 'utf8' })).toBe('');
+  });
+
+  it.each([
+    ['a schedule', '/v2/schedules/http://127.0.0.1:9/', { 'upstash-cron': '* * * * *' }],
+    ['a message', '/v2/publish/http://127.0.0.1:9/', { 'upstash-delay': '1h' }],
+  ])('with %s of a development server is none for production', async (_, path, headers) => {
+    const dev = await serveHere(['dev', '--data-dir', dataDir]);
+    const authorization = `Bearer ${DEVELOPMENT_TOKEN}`;
+    const made = await fetch(`${dev.url}${path}`, { method: 'POST', headers: { authorization, ...headers } });
+    expect(made.ok).toBe(true);
+    await dev.stop();
+    expect(await giveCommand(['init', '--data-dir', dataDir])).toEqual({
+      ...{ code: 1, stdout: '' },
+      stderr:
+        'waypost: this folder has messages or schedules of "waypost dev", which would go on: choose another --data-dir\n',
+    });
+  });
+
+  it('of a development server that has nothing left can be used for production', async () => {
+    await (await serveHere(['dev', '--data-dir', dataDir])).stop();
+    await init();
   });
 
   it('that an older version made gets it at the next start', async () => {
