@@ -25,7 +25,10 @@ async function explained(call: Call): Promise<Explained> {
       ? await of('explainMessage', dead?.messageId ?? id)
       : await of('explainWorkflowRun', dead.workflowRunId);
   if (found) return found;
-  throw new CommandFailed(`nothing is known of ${JSON.stringify(id)}`, EXIT.notFound);
+  throw new CommandFailed(
+    `nothing is known of ${JSON.stringify(id)} at ${call.server.url}: it is of another server or project, or older than the logs are kept`,
+    EXIT.notFound,
+  );
 }
 
 export const explain = commandOf('explain', {

@@ -76,6 +76,7 @@ function nameOf({ values }: Call): string {
 }
 
 async function answered({ ask }: Terminal, question: string, option: 'server' | 'token'): Promise<string> {
-  if (ask === undefined) throw new CommandFailed(`login: --${option} <${option}> is missing`, EXIT.usage);
+  if (ask === undefined)
+    throw new CommandFailed(`login: --${option} <${option === 'server' ? 'address' : option}> is missing`, EXIT.usage);
   return (await ask(question, option === 'token' ? 'secret' : undefined)).trim();
 }

@@ -52,7 +52,8 @@ async function list(call: Call): Promise<number> {
   const entries = await readList<Entry>(call, 'listEvents', 'events', PAGE_MAX);
   if (call.query.get('order') !== 'earliestFirst') entries.reverse();
   if (call.isJson) call.terminal.print(jsonLines(entries));
-  else if (entries.length > 0) call.terminal.print(columns(entries.map((entry) => cellsOf(entry, call))));
+  else if (entries.length === 0) call.terminal.complain('No entries.\n');
+  else call.terminal.print(columns(entries.map((entry) => cellsOf(entry, call))));
   return EXIT.ok;
 }
 

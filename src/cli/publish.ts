@@ -69,12 +69,20 @@ export const createSchedule: Verb = {
   headersOf: 'createSchedule',
   options: MESSAGE,
   example: `schedules create https://example.com/report --cron "CRON_TZ=Europe/Berlin 0 7 * * *" --schedule-id nightly`,
-  run: (call) => hand(call, 'createSchedule'),
+  async run(call) {
+    const headers = headersOf(call);
+    if (!headers.some(([name]) => /^(upstash|waypost)-cron$/i.test(name)))
+      throw new CommandFailed('schedules create: --cron <expression> is missing', EXIT.usage);
+    return hand(call, 'createSchedule', headers);
+  },
 };
 
-async function hand(call: Call, operationId: string): Promise<number> {
+function headersOf(call: Call): [string, string][] {
+  return [...call.headers, ...call.values('header').concat(call.values('H')).map(headerOf)];
+}
+
+async function hand(call: Call, operationId: string, headers = headersOf(call)): Promise<number> {
   const body = await bodyOf(call);
-  const headers = [...call.headers, ...call.values('header').concat(call.values('H')).map(headerOf)];
   if (!headers.some(([name]) => name.toLowerCase() === 'content-type') && body !== undefined) {
     headers.push(['content-type', isJson(body) ? 'application/json' : 'text/plain; charset=utf-8']);
   }

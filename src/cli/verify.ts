@@ -36,7 +36,11 @@ async function givenIn(call: Call): Promise<{ signature: string; body: string; u
   const request = call.values('request').length > 0 ? requestIn(content) : { headers: [], body: content };
   const sent = request.headers.find(([name]) => name.toLowerCase() === 'upstash-signature');
   const signature = call.values('signature').at(-1) ?? sent?.[1].trim();
-  if (signature === undefined) throw new CommandFailed('verify: --signature <text> is missing', EXIT.usage);
+  if (signature === undefined) {
+    const isRequest = call.values('request').length > 0;
+    const missing = isRequest ? 'the request has no header Upstash-Signature' : '--signature <text> is missing';
+    throw new CommandFailed(`verify: ${missing}`, EXIT.usage);
+  }
   const url = call.values('url').at(-1) ?? request.url;
   return { signature, body: request.body, ...(url !== undefined && { url }) };
 }

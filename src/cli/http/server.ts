@@ -49,10 +49,13 @@ export function serverOf(given: Given, env: Environment): Server {
     throw new CommandFailed(`${origin}: an http or https address is needed, not ${JSON.stringify(url)}`, EXIT.usage);
   }
 
-  checkToken(
-    token,
-    profile !== undefined ? `profile ${profile}` : given.token === undefined ? 'QSTASH_TOKEN' : '--token',
-  );
+  const tokenFrom =
+    profile !== undefined
+      ? `the token of the profile ${profile}`
+      : given.token === undefined
+        ? 'QSTASH_TOKEN'
+        : '--token';
+  checkToken(token, tokenFrom);
 
   async function send(
     operationId: string,
@@ -82,8 +85,12 @@ export function serverOf(given: Given, env: Environment): Server {
     if (response.ok) return response;
     const said = (parsed(await response.text(), url) as { error?: unknown } | undefined)?.error;
     const text = typeof said === 'string' ? plain(said) : `the server answered with status ${response.status}`;
-    const advice = response.status === 401 && token === undefined ? '; set QSTASH_TOKEN, or see "waypost login"' : '';
-    throw new CommandFailed(`${text}${advice}`, exitCodeOf(response.status));
+    throw new CommandFailed(response.status === 401 ? `${text}${adviceOn401()}` : text, exitCodeOf(response.status));
+  }
+
+  function adviceOn401(): string {
+    if (token === undefined) return '; set QSTASH_TOKEN, or see "waypost login"';
+    return ` at ${url}: ${tokenFrom} is of another server, revoked, or has quotes around it`;
   }
 
   return {

@@ -358,7 +358,29 @@ it('signing keys are shown and rotated, and say what is wrong with a signature',
 
 it('status says which server answers, and to whom', async () => {
   const lines = (await done('status')).split('\n');
-  expect(lines.slice(0, 2)).toEqual([`server      ${server.url}`, 'project     defaultUser, with a full token']);
+  expect(lines.slice(0, 3)).toEqual([
+    `server      ${server.url}`,
+    'project     defaultUser, with a full token',
+    'ready       yes',
+  ]);
+});
+
+it('status says that a server is not ready, and why', async () => {
+  const none = { count: 0, isAtLeast: false };
+  const counted = { unfinished: none, waiting: none, active: 0, held: none };
+  const about = { project: 'shop', scope: 'full', ...counted, dlq: { messages: none, workflowRuns: none } };
+  const full = createServer(({ url }, response) => {
+    const isReadiness = url === '/readyz';
+    response.writeHead(isReadiness ? 503 : 200);
+    response.end(JSON.stringify(isReadiness ? { error: 'the store does not save' } : about));
+  });
+  full.listen(0, '127.0.0.1');
+  await once(full, 'listening');
+  const url = `http://127.0.0.1:${(full.address() as AddressInfo).port}`;
+  const { code, stdout } = await giveCommand(['status'], { QSTASH_URL: url });
+  full.closeAllConnections();
+  full.close();
+  expect([code, stdout]).toEqual([0, expect.stringMatching(/^ready +no: the store does not save$/m)]);
 });
 
 describe('what no header can hold', () => {
@@ -401,16 +423,22 @@ it('says how it went by its exit code, and what is missing where nothing is name
     giveCommand(['status'], { QSTASH_URL: 'nowhere' }),
     waypost('publish'),
     waypost('publish', there, '--body'),
+    waypost('schedules', 'create', there),
+    giveCommand(['verify', '--request', '-f', '-'], server.env, undefined, 'X-Other: 1\n\nbody'),
+    waypost('logs', '--message-id', 'msg_unknown'),
   ]);
   expect(gave.map(({ code, stderr }) => `${code} ${stderr}`)).toEqual([
     '3 waypost: message msg_unknown not found\n',
-    '3 waypost: nothing is known of "nothing"\n',
+    `3 waypost: nothing is known of "nothing" at ${server.url}: it is of another server or project, or older than the logs are kept\n`,
     expect.stringMatching(/^[13] waypost: .+\n$/),
     expect.stringMatching(/^4 waypost: no server answers at http:\/\/127\.0\.0\.1:9: .+\n$/),
-    '5 waypost: unable to authenticate: invalid token\n',
+    `5 waypost: unable to authenticate: invalid token at ${server.url}: QSTASH_TOKEN is of another server, revoked, or has quotes around it\n`,
     '2 waypost: QSTASH_URL: an http or https address is needed, not "nowhere"\n',
     '2 waypost: publish: <destination> is missing\n',
     '2 waypost: --body: needs a value\n',
+    '2 waypost: schedules create: --cron <expression> is missing\n',
+    '2 waypost: verify: the request has no header Upstash-Signature\n',
+    '0 No entries.\n',
   ]);
 });
 

@@ -43,6 +43,7 @@ describe('login', () => {
     expect(asking).toMatchObject({ code: 0, stderr: 'Token: (unseen)' });
     const nobody = await giveCommand(['login', '--server', server.url], { HOME: home });
     expect(nobody).toEqual({ code: 2, stdout: '', stderr: 'waypost: login: --token <token> is missing\n' });
+    expect((await waypost('login')).stderr).toBe('waypost: login: --server <address> is missing\n');
   });
 
   it('says what to do where it can keep nothing', async () => {

@@ -144,7 +144,7 @@ it('says what is wrong: no such run, no server there, a token that nobody has, a
   expect(problems.map(({ code, stderr }) => `${code} ${stderr}`)).toEqual([
     '3 waypost: there is no run "wfr_unknown", or nothing of it is kept\n',
     expect.stringMatching(/^4 waypost: no server answers at http:\/\/127\.0\.0\.1:9: /),
-    '5 waypost: unable to authenticate: invalid token\n',
+    `5 waypost: unable to authenticate: invalid token at ${server.url}: --token is of another server, revoked, or has quotes around it\n`,
     '2 waypost: --state: must be active, success, failed, canceled, parked, not "odd"\n',
     '2 waypost: --count: a whole number of at least 1 is needed\n',
     '2 waypost: runs list: what is "more"? See waypost runs list --help\n',
