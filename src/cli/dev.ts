@@ -37,10 +37,11 @@ ${settingsHelp(true)}`,
     }
     const signalled = nextSignal(); // heard from now on: the next line takes a while
     const { runServer } = await import('./run-server.ts');
+    const { keptIn } = await import('../operations/open-store.ts');
     return runServer(config, terminal, {
       credentials: 'development',
       signalled,
-      announce: (server) => welcome(server, config.memory, isVirtual),
+      announce: (server) => welcome(server, keptIn(config), isVirtual),
       ...(virtual && { start: virtual.startVirtual }),
     });
   },
@@ -51,11 +52,11 @@ function isLoopback(host: string): boolean {
 }
 
 /** Lines to paste into the `.env` of the app that publishes and receives. */
-function welcome({ url, development }: RunningServer, memory: boolean, isVirtual: boolean): string {
+function welcome({ url, development }: RunningServer, place: string | undefined, isVirtual: boolean): string {
   if (development === undefined) throw new Error('a development server has development credentials');
   const { token, signingKeys } = development;
   return `
-Waypost is ready for development${memory ? '; nothing will survive its end' : ''}. For your app's .env:
+Waypost is ready for development${place === undefined ? '; nothing will survive its end' : ''}. For your app's .env:
 
 QSTASH_URL=${url}
 QSTASH_TOKEN=${token}
@@ -63,6 +64,6 @@ QSTASH_CURRENT_SIGNING_KEY=${signingKeys.current}
 QSTASH_NEXT_SIGNING_KEY=${signingKeys.next}
 
 Console: ${url}/console
-${isVirtual ? `Time stands still until POST ${url}/v2/waypost/time/advance lets it pass.\n` : ''}
+${place === undefined ? '' : `Kept in: ${place}\n`}${isVirtual ? `Time stands still until POST ${url}/v2/waypost/time/advance lets it pass.\n` : ''}
 `;
 }

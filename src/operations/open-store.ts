@@ -10,6 +10,7 @@ import type { EventLog, Machine, Randomness } from '../engine/ports.ts';
 import type { Store, StoreLimits } from '../engine/stores.ts';
 import { randomBase58 } from '../protocol/ids.ts';
 import type { GroupCommitOptions } from '../store/batches/group-commit.ts';
+import { PostgresDriver } from '../store/drivers/postgres/driver.ts';
 import { openPostgresStore } from '../store/drivers/postgres/open.ts';
 import { placeOf } from '../store/drivers/postgres/pool.ts';
 import { Servers } from '../store/drivers/postgres/servers.ts';
@@ -18,6 +19,7 @@ import { joinSqliteStore } from '../store/drivers/sqlite/join.ts';
 import { StoreInUse } from '../store/drivers/sqlite/lock.ts';
 import type { DatabasePorts } from '../store/drivers/sqlite/messages.ts';
 import { openSqliteStore, openSqliteStoreHere, type SharedSqliteStore } from '../store/drivers/sqlite/open.ts';
+import { isStore } from '../store/migrations/index.ts';
 import { CannotStart } from '../system/cannot-start.ts';
 import { isDenied, isThere } from '../system/folder.ts';
 import { createSystemRandomness, endOfTurn, pause, systemClock } from '../system/system.ts';
@@ -128,7 +130,7 @@ async function openServer(
   url: string,
   { databaseListenUrl, databasePoolMax, databasePrepare, databaseTimeoutMs }: Config,
   limits: StoreLimits,
-  { onFatal, log, heldClock, watchBatches: watch }: OpenOptions,
+  { onFatal, create, log, heldClock, watchBatches: watch }: OpenOptions,
 ): Promise<OpenedStore> {
   const randomness = createSystemRandomness();
   const servers = new Servers({ connectionsMax: databasePoolMax, timeoutMs: databaseTimeoutMs, clock: systemClock });
@@ -155,10 +157,38 @@ async function openServer(
     openPostgresStore({ ...shared, ...placesOf(given), onFatal: onFatalOfCell });
   const watchCell: WatchCell = (given) => watchPostgresStore({ ...shared, ...placesOf(given) });
   try {
+    if (!create) await checkIsStore(url, databaseTimeoutMs);
     return Object.assign(await openPostgresStore({ ...shared, url, listenUrl, onFatal }), { openCell, watchCell });
   } catch (error) {
-    throw new CannotStart(`cannot open the database ${nameOf(url)}: ${messageOf(error)}`, { cause: error });
+    if (error instanceof CannotStart) throw error;
+    const isTaken = (error as { code?: unknown }).code === RELATION_EXISTS;
+    const remedy = isTaken
+      ? ': this database has tables of another program; name another one, or add ?schema=waypost'
+      : '';
+    throw new CannotStart(`cannot open the database ${nameOf(url)}: ${messageOf(error)}${remedy}`, { cause: error });
   }
+}
+
+/** What PostgreSQL answers to who makes a table whose name is taken. */
+const RELATION_EXISTS = '42P07';
+
+/** Opening a database makes it a store: one that a command was given by mistake is left as it is. Throws `CannotStart`. */
+async function checkIsStore(url: string, timeoutMs: number): Promise<void> {
+  const driver = new PostgresDriver({ url, connectionsMax: 1, timeoutMs, prepares: false, clock: systemClock });
+  try {
+    if (await driver.read((queries) => isStore(driver, queries))) return;
+  } finally {
+    await driver.close();
+  }
+  throw new CannotStart(`there is no store of Waypost in ${nameOf(url)}: "waypost init" makes one`);
+}
+
+/** Where a server keeps what it has accepted, for whoever started it. */
+export function keptIn(config: Config): string | undefined {
+  const database = databaseOf(config);
+  if (database.kind === 'postgres') return `the database ${nameOf(database.url)} (DATABASE_URL)`;
+  if (config.memory) return undefined;
+  return config.databaseUrl === '' ? config.dataDir : database.path;
 }
 
 /** `given` is a URL, or the schema of a cell that is in the same database as the first one. */

@@ -5,7 +5,9 @@ import { syncBuiltinESMExports } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { freshDatabase } from '../support/postgres/shared.ts';
 import { serveHere } from '../support/server-here.ts';
 import { giveCommand } from '../support/waypost-command.ts';
 import { runWaypost } from '../support/waypost-process.ts';
@@ -196,6 +198,41 @@ describe('waypost', () => {
       }
     },
   );
+
+  it.each([['serve', '--port', '0'], ['projects'], ['tokens']])(
+    'makes no store of a PostgreSQL database that it was given by mistake: %s',
+    async (...args) => {
+      const url = await freshDatabase();
+      const { code, stderr } = await giveCommand([...args, '--data-dir', folder], {
+        ...{ DATABASE_URL: url, WAYPOST_ENCRYPTION_KEY: Buffer.alloc(32).toString('base64') },
+      });
+      const { host, pathname } = new URL(url);
+      expect([code, stderr]).toEqual([
+        1,
+        `waypost: there is no store of Waypost in ${pathname.slice(1)} on ${host}: "waypost init" makes one\n`,
+      ]);
+      const client = new pg.Client({ connectionString: url });
+      await client.connect();
+      const { rows } = await client.query("select 1 from pg_tables where schemaname = 'public'");
+      await client.end();
+      expect(rows).toEqual([]);
+    },
+  );
+
+  it('names a way out of a PostgreSQL database that has tables of another program', async () => {
+    const url = await freshDatabase();
+    const client = new pg.Client({ connectionString: url });
+    await client.connect();
+    await client.query('create table messages (id integer)');
+    await client.end();
+    const { code, stderr } = await giveCommand(['init', '--data-dir', folder], { DATABASE_URL: url });
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringMatching(
+        /already exists: this database has tables of another program; name another one, or add \?schema=waypost\n$/,
+      ),
+    ]);
+  });
 
   it('says who must make a folder that "waypost init" may not make', async () => {
     const denied = Object.assign(new Error("EACCES: permission denied, mkdir '/var/lib/waypost'"), { code: 'EACCES' });

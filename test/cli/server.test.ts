@@ -52,6 +52,11 @@ describe('a server process', () => {
     expect(server.events().map(({ event }) => event)).toEqual(['listening', 'draining', 'stopped']);
   });
 
+  it('says to people where it keeps what it accepts', async () => {
+    const server = servers.run(['dev', '--port', '0', '--data-dir', dataDir]);
+    await eventually('the place', () => server.stdout.includes(`\nKept in: ${dataDir}\n`));
+  });
+
   it('prints lines for .env to people, with the address it really has, and leaves nothing behind with --memory', async () => {
     const server = servers.run(['dev', '--port', '0', '--memory', '--data-dir', dataDir]);
     const [, url] = await eventually('the lines', () =>
