@@ -102,13 +102,11 @@ export class Reference {
   }
 
   saveQueue(name: string, parallelism: number, isPaused: boolean): void {
-    this.#queue(name).parallelism = parallelism;
-    this.pauseQueue(name, isPaused);
+    Object.assign(this.#queue(name), { parallelism, isPaused });
   }
 
   pauseQueue(name: string, isPaused: boolean): 'saved' | 'missing' {
     const queue = this.queues.get(name);
-    if (queue?.isPaused && !isPaused) for (const item of this.items) if (item.queue === queue) this.#letGo(item);
     if (queue) queue.isPaused = isPaused;
     return queue ? 'saved' : 'missing';
   }
@@ -235,16 +233,9 @@ export class Reference {
       if (!next || queue.isPaused) continue;
       if (ofQueue.filter(({ hasSlot }) => hasSlot).length >= queue.parallelism) continue;
       next.hasSlot = true;
-      this.#letGo(next);
       return true;
     }
     return false;
-  }
-
-  /** Its queue lets it start: it stands behind those that were ready before for its key. */
-  #letGo(item: Item): void {
-    const nowTick = this.#isDueTime ? this.tick : this.tick - EARLIER * this.tick;
-    if (item.hasSlot && item.wish.key) item.dueTick = Math.max(item.dueTick, nowTick);
   }
 
   #startOne(): boolean {

@@ -235,39 +235,6 @@ function queueCases(open: OpenStore): void {
     expect((await world().claim()).claimed).toHaveLength(1);
   });
 
-  describe('a message whose queue lets it go starts behind those that were ready before for its flow-control key', () => {
-    const flowControl = { key: 'k', parallelism: 1, periodS: 1 };
-    const ready = () => world().accept({ createdAtMs: T0 + 10, settings: { flowControl } });
-    const started = async () => keysOf(await world().claim({}, T0 + 20));
-
-    it('when it gets its turn', async () => {
-      const { message: first, claimToken } = await world().acceptClaimed(inQueue());
-      await world().accept(inQueue({ settings: { flowControl } }));
-      const before = await ready();
-      await world().store.messages.settle(settlement(first, claimToken, delivered(T0 + 20)), T0 + 20);
-      expect(await started()).toEqual([before.key]);
-    });
-
-    it('when its queue is resumed', async () => {
-      await world().accept(inQueue({ settings: { flowControl } }));
-      const pause = (isPaused: boolean, nowMs: number) =>
-        world().store.queues.setQueuePaused({ projectId: PROJECT, name: 'q', isPaused, nowMs });
-      await pause(true, T0 + 5);
-      const before = await ready();
-      await pause(false, T0 + 20);
-      expect(await started()).toEqual([before.key]);
-    });
-
-    it('when its queue is deleted, and a run goes on without it', async () => {
-      await world().acceptClaimed(inQueue());
-      await begin(world(), { id: 'a', settings: { queueName: 'q', flowControl } });
-      const before = await ready();
-      const deleted = await world().store.queues.deleteQueue({ projectId: PROJECT, name: 'q', nowMs: T0 + 20 });
-      if (deleted) await world().store.queues.emptyQueue({ ...deleted, count: 9, nowMs: T0 + 20 });
-      expect(await started()).toEqual([before.key]);
-    });
-  });
-
   it('starts nothing of a deleted queue that was never emptied, not even what had been started', async () => {
     const { message, claimToken } = await world().acceptClaimed(inQueue());
     await world().store.messages.settle(settlement(message, claimToken, retrying(T0, T0 + 10, 1)), T0);

@@ -16,17 +16,6 @@ export function lineBehindQueue(flowKey: string | null): number {
 }
 
 /**
- * From when on a message counts as due once its queue lets it go, at `nowMs`. In the list of a key it stands behind those that were
- * ready before that (contract M 16.5).
- */
-export function dueBehindQueue(
-  { flow_key, due_at_ms }: { flow_key: string | null; due_at_ms: number },
-  nowMs: number,
-): number {
-  return flow_key === null ? due_at_ms : Math.max(due_at_ms, nowMs);
-}
-
-/**
  * Of a run that is over no message is claimed, though more of it may be left than was cancelled with its end. What tells of
  * its failure has no position in its journal, and goes out.
  */

@@ -6,7 +6,7 @@ import type { WriteContext } from '../logs/log-writer.ts';
 import { cancel } from '../messages/cancel.ts';
 import { longRead, write } from '../operation.ts';
 import { flowRefsOf } from './flow-lanes.ts';
-import { dueBehindQueue, LINE, lineBehindQueue } from './lines.ts';
+import { LINE, lineBehindQueue } from './lines.ts';
 import { countQueues, insertQueue, type QueueRef } from './queue-lanes.ts';
 import { releaseNext } from './release-next.ts';
 
@@ -99,10 +99,9 @@ async function resume(context: WriteContext, queue: QueueRef, nowMs: number): Pr
     [projectId, queueId],
   );
   await context.tx.send(
-    `update messages set line = case when flow_key is null then ${LINE.due} else ${LINE.flow} end,
-       due_at_ms = case when flow_key is null or due_at_ms > ? then due_at_ms else ? end
+    `update messages set line = case when flow_key is null then ${LINE.due} else ${LINE.flow} end
      where project_id = ? and queue_id = ? and queue_slot = key and claim_token is null and line = ${LINE.queue}`,
-    [nowMs, nowMs, projectId, queueId], // as `dueBehindQueue` says
+    [projectId, queueId],
   );
   for (const { due_at_ms, flow_key } of started) if (flow_key === null) context.due.note(due_at_ms);
   await releaseNext(context, { queues: [queue], flowKeys: flowRefsOf(started) }, nowMs);
@@ -182,11 +181,9 @@ async function letRunsLeave(context: WriteContext, keys: readonly number[], nowM
   await tx.updateMany(
     'messages',
     'key',
-    ['queue_id', 'queue_position', 'queue_slot', 'line', 'due_at_ms'],
-    leaving.map((row): SqlValue[] => {
-      const waits = row.line === LINE.queue;
-      const line = waits ? lineBehindQueue(row.flow_key) : row.line;
-      return [row.key, null, null, null, line, waits ? dueBehindQueue(row, nowMs) : row.due_at_ms];
+    ['queue_id', 'queue_position', 'queue_slot', 'line'],
+    leaving.map(({ key, flow_key, line }): SqlValue[] => {
+      return [key, null, null, null, line === LINE.queue ? lineBehindQueue(flow_key) : line];
     }),
   );
   for (const { due_at_ms, flow_key, line } of leaving) {

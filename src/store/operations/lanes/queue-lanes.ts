@@ -5,7 +5,7 @@
 import type { ProjectId } from '../../../engine/model.ts';
 import type { Queries, SqlValue, Transaction } from '../../driver.ts';
 import { byProject } from '../by-project.ts';
-import { dueBehindQueue, LINE, lineBehindQueue, NOT_ENDING } from './lines.ts';
+import { LINE, lineBehindQueue, NOT_ENDING } from './lines.ts';
 
 export interface QueueRef {
   projectId: ProjectId;
@@ -173,7 +173,7 @@ export async function queuesById(tx: Transaction, refs: readonly QueueRef[]): Pr
 }
 
 /** Gives free slots to the messages that have waited longest, and returns those. A paused queue gives none. */
-export async function advance(tx: Transaction, queues: Iterable<QueueStateRow>, nowMs: number): Promise<QueueHead[]> {
+export async function advance(tx: Transaction, queues: Iterable<QueueStateRow>): Promise<QueueHead[]> {
   const heads: QueueHead[] = [];
   for (const { project_id, id, parallelism, paused, slots_taken, first_position } of queues) {
     const free = parallelism - slots_taken;
@@ -191,8 +191,8 @@ export async function advance(tx: Transaction, queues: Iterable<QueueStateRow>, 
   await tx.updateMany(
     'messages',
     'key',
-    ['queue_slot', 'line', 'due_at_ms'],
-    heads.map((head): SqlValue[] => [head.key, head.key, lineBehindQueue(head.flow_key), dueBehindQueue(head, nowMs)]),
+    ['queue_slot', 'line'],
+    heads.map((head): SqlValue[] => [head.key, head.key, lineBehindQueue(head.flow_key)]),
   );
   return heads;
 }

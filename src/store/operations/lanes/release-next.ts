@@ -30,7 +30,7 @@ export async function releaseNext(
 ): Promise<void> {
   const { tx, limits, due } = context;
   const gate = new ProjectGate(tx, limits.parallelismMax);
-  const heads = await advance(tx, (await queuesById(tx, freed.queues ?? [])).values(), nowMs);
+  const heads = await advance(tx, (await queuesById(tx, freed.queues ?? [])).values());
   const sentOn = await releaseHeld(tx, gate, freed.projects ?? []);
   const flows = new FlowLanes(tx, nowMs);
   const onTheirWay = [...heads, ...sentOn];
