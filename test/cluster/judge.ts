@@ -26,7 +26,8 @@ export async function judge(world: World): Promise<Judgement> {
   const verdict = books.ledger.judge(view);
   const callbacks = books.callbacks.judge(view, books.ledger.tags());
   const lanes = judgeLanes(LANES, books.lanes.events());
-  const examination = await examineStore(parseConfig({ DATABASE_URL: world.databaseUrl }, []));
+  const { databaseUrl, dataDir } = world;
+  const examination = await examineStore(parseConfig({ DATABASE_URL: databaseUrl }, ['--data-dir', dataDir]));
   const findings = inWords({
     ...offendersIn({ verdict, callbacks, lanes }),
     'made twice': repeats.madeTwice(books.ledger),

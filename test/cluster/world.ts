@@ -72,6 +72,8 @@ export class World {
   readonly pace: Pace;
   /** Between the servers and the database, if there is one. */
   readonly pooler: Pooler | undefined;
+  /** What the servers keep beside their database. */
+  readonly dataDir: string;
   readonly #endpoints: Endpoints;
   readonly #load: Load;
   readonly #lanes: LaneLoad;
@@ -90,15 +92,17 @@ export class World {
     books: Books;
     endpoints: Endpoints;
     pooler: Pooler | undefined;
+    dataDir: string;
     close: () => Promise<void>;
   }) {
-    const { cluster, databaseUrl, workers, random, books, endpoints, pooler, close } = parts;
+    const { cluster, databaseUrl, workers, random, books, endpoints, pooler, dataDir, close } = parts;
     this.#cluster = cluster;
     this.#databaseUrl = databaseUrl;
     this.workers = workers;
     this.random = random;
     this.books = books;
     this.pooler = pooler;
+    this.dataDir = dataDir;
     this.#endpoints = endpoints;
     this.#close = close;
     this.client = new BalancedClient(workers, random);
@@ -277,7 +281,8 @@ export async function openWorld(options: WorldOptions): Promise<World> {
     await workers.close();
     rmSync(dataDir, { recursive: true, force: true });
   };
-  return new World({ cluster, databaseUrl, workers, random: new SeededRandom(seed), books, endpoints, pooler, close });
+  const random = new SeededRandom(seed);
+  return new World({ cluster, databaseUrl, workers, random, books, endpoints, pooler, dataDir, close });
 }
 
 /** Here a new incarnation is a moment of a fault, not a server that knows of every pause before its start. */

@@ -1,5 +1,5 @@
 /** Runs the real server under load with the recorder between it and its files, and returns what was recorded. */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buildShim } from '../../bench/preload/build.ts';
@@ -14,6 +14,8 @@ export interface Recording {
   records: DiskRecord[];
   /** The database's name among the recorded files. */
   databaseFile: string;
+  /** What the operator has apart from it. */
+  encryptionKey: Uint8Array;
   acknowledged: number;
 }
 
@@ -66,7 +68,8 @@ export async function recordRun(messages: number, seed: number): Promise<Recordi
     if (endpoint.refusals.length > 0) throw new Error(endpoint.refusals[0]);
     const databaseFile = databaseName(dataDir);
     if (databaseFile === undefined) throw new Error('the server made no database');
-    return { records: readRecordLog(logPath), databaseFile, acknowledged };
+    const encryptionKey = readFileSync(join(dataDir, 'encryption.key'));
+    return { records: readRecordLog(logPath), databaseFile, encryptionKey, acknowledged };
   } finally {
     await endpoint.close();
     shim.remove();

@@ -50,7 +50,7 @@ export async function replayCuts(
       if (record.op === 'acknowledged') acknowledged.push(record.id);
     }
     played = moment;
-    const finding = await lookAfterCut(disk, recording.databaseFile, acknowledged, random, report);
+    const finding = await lookAfterCut(disk, recording, acknowledged, random, report);
     if (finding !== undefined) report.firstFinding ??= `cut after record ${moment}: ${finding}`;
   }
   return report;
@@ -58,7 +58,7 @@ export async function replayCuts(
 
 async function lookAfterCut(
   disk: ForgetfulDisk,
-  databaseFile: string,
+  { databaseFile, encryptionKey }: Recording,
   acknowledged: string[],
   random: SeededRandom,
   report: CutReport,
@@ -66,6 +66,7 @@ async function lookAfterCut(
   const folder = mkdtempSync(join(tmpdir(), 'waypost-cut-'));
   try {
     for (const [name, content] of disk.cut(random)) writeFileSync(join(folder, name), content);
+    writeFileSync(join(folder, 'encryption.key'), encryptionKey);
     const stored = readStoredMessages(join(folder, databaseFile));
     if (stored.integrity.join() !== 'ok') {
       report.cutsWithCorruption += 1;
