@@ -256,6 +256,12 @@ function onTime(driver: Driver, clock: SimulatedClock): Driver {
   };
 }
 
+/** The database while it cannot be reached. */
+function away(driver: Driver): Driver {
+  const refuse = () => Promise.reject(new StoreUnavailable('away'));
+  return { dialect: driver.dialect, transaction: refuse, read: refuse, close: () => driver.close() };
+}
+
 it('with few cells each worker opens all of them, and lets them rest while nothing is to be done', async () => {
   const at = await Installation.open(5);
   await at.start(2);
@@ -411,16 +417,32 @@ it('a cell whose worker died with an attempt under way is opened by those who se
   expect(at.sent.get('under way')).toMatchObject({ times: 1 });
 });
 
+it('a worker that does not serve a cell looks again for the first request after the cell was away', async () => {
+  const at = await Installation.open(41);
+  const workers = await at.start(4, 8);
+  await at.clock.advanceBy(QUIET_MS);
+  for (const { calls } of workers) calls.clear();
+  await at.clock.advanceBy(QUIET_MS);
+  const stranger = workers.find(({ calls }) => !calls.has(2)) as Worker;
+  const publish = async (body: string) => {
+    stranger.engine.checkAdmission(2);
+    await stranger.publish(2, body, 0);
+  };
+  const alive = at.databases[1] as Driver;
+  at.databases[1] = away(alive);
+  await expect(publish('refused')).rejects.toThrow(StoreUnavailable);
+  await at.clock.advanceBy(2 * QUIET_MS);
+  at.databases[1] = alive;
+  await publish('accepted');
+  await at.clock.advanceBy(SECOND_MS);
+  expect([...at.sent.keys()]).toEqual(['accepted']);
+});
+
 it('goes on with the workers that it knew while the directory is away', async () => {
   const at = await Installation.open(41);
   const workers = await at.start(4, 8);
   await at.clock.advanceBy(QUIET_MS);
-  const away = at.databases[0] as Driver;
-  at.databases[0] = {
-    ...{ dialect: away.dialect, close: () => away.close() },
-    transaction: () => Promise.reject(new StoreUnavailable('away')),
-    read: () => Promise.reject(new StoreUnavailable('away')),
-  };
+  at.databases[0] = away(at.databases[0] as Driver);
   expect(workers).toHaveLength(4);
   for (let project = 2; project <= 41; project += 1)
     await workers[project % 4]?.publish(project, `${project}`, SECOND_MS);

@@ -61,7 +61,7 @@ export class ServedCell implements CellState {
   /** Being opened, or closed. */
   #changing: Promise<void> | undefined;
   #isServed = false;
-  /** Whether it could not be opened when that was last tried. */
+  /** Whether it could not be opened when that was last tried, and is to be tried again. */
   #isAway = false;
   #againMs = AGAIN_MS.first;
   #timer: Timer | undefined;
@@ -267,7 +267,10 @@ export class ServedCell implements CellState {
     await store.close();
   }
 
-  /** Only as long as this worker serves it, or was asked for it a while ago. */
+  /**
+   * Only as long as this worker serves it, or was asked for it a while ago. After that nobody here knows whether it is
+   * still away: the next request finds out.
+   */
   #tryAgain(): void {
     if (this.#isClosed) return;
     this.#timer = this.#options.clock.startTimer(
@@ -275,6 +278,7 @@ export class ServedCell implements CellState {
       () => {
         this.#timer = undefined;
         if (this.#isServed || !this.#isQuiet) this.#wake();
+        else this.#isAway = false;
       },
       'outside',
     );
