@@ -18,12 +18,12 @@ afterEach(() => driver.close());
 
 const reserve = (count: number) => driver.transaction((tx) => tx.reserve('keys and tokens', count));
 
-/** What a standby holds that was promoted before it heard of `count` numbers of its primary's. */
-async function failOverWithout(count: number): Promise<void> {
+/** What a standby holds that was promoted when it had heard of the numbers below `next`. */
+async function failOver(next: number): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   try {
-    await client.query("update numbers set next = next - $1, server = 'the primary, which is gone'", [count]);
+    await client.query("update numbers set next = $1, server = 'the primary, which is gone'", [next]);
   } finally {
     await client.end();
   }
@@ -37,10 +37,19 @@ it('follow each other without a gap while one server gives them', async () => {
 
 it('are given out by no other server again, although it has not heard of them', async () => {
   const lost = await reserve(20_000);
-  await failOverWithout(20_000);
+  await failOver(lost);
   const next = await reserve(10);
   expect(next).toBeGreaterThanOrEqual(lost + 20_000);
   expect(await reserve(10)).toBe(next + 10);
+});
+
+it('are given out by no third server again, which has heard neither of them nor of the second server', async () => {
+  const known = await reserve(1);
+  await failOver(known);
+  const bySecond = await reserve(10);
+  await failOver(known);
+  const byThird = await reserve(10);
+  expect(Math.abs(byThird - bySecond)).toBeGreaterThanOrEqual(10);
 });
 
 it('are nobody’s where the transaction that took them is undone', async () => {

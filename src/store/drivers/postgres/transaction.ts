@@ -12,7 +12,7 @@ import type { BulkStatement, BulkStatements } from './bulk.ts';
 import type { Connections } from './connections.ts';
 import { eachStatement } from './each.ts';
 import { isConsequence } from './failures.ts';
-import { RESERVE, RESERVE_AT } from './numbers.ts';
+import { CHOOSE_SKIPPED, RESERVE, RESERVE_AT } from './numbers.ts';
 import type { Session, TransactionName } from './session.ts';
 
 /** What a transaction gets from its driver. */
@@ -87,9 +87,12 @@ export class PostgresTransaction implements Transaction {
 
   reserve(sequence: NumberSequence, count: number): Promise<number> {
     if (!this.#session.isRouted) return takeNumbers(this, RESERVE, sequence, count);
-    // Citus changes a row by no function that it would have to compute elsewhere: the server is a value.
+    // Citus changes a row by no function that it would have to compute elsewhere: the server and what is skipped are values.
     const given: Queries = {
-      query: async (text, params = []) => this.query(text, [await this.#server(), ...params]),
+      query: async (text, params = []) => {
+        const [chosen] = await this.query<{ skipped: number }>(CHOOSE_SKIPPED);
+        return this.query(text, [await this.#server(), chosen?.skipped ?? null, ...params]);
+      },
     };
     return takeNumbers(given, RESERVE_AT, sequence, count);
   }
