@@ -2,7 +2,8 @@ import pg from 'pg';
 import { expect, it } from 'vitest';
 import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
 import { systemClock } from '../../src/system/system.ts';
-import { freshDatabase } from '../support/postgres/shared.ts';
+import { eventually } from '../support/eventually.ts';
+import { freshDatabase, migratedDatabase } from '../support/postgres/shared.ts';
 
 const NEWER = 900;
 
@@ -63,3 +64,31 @@ it('is migrated once by workers that start together', async () => {
   expect(await Promise.all(stores.map((store) => store.messages.reserveNumbers(1)))).toHaveLength(4);
   for (const store of stores) await store.close();
 });
+
+it('is opened without a wait for others while nothing is to be migrated', async () => {
+  const url = await migratedDatabase();
+  const other = new pg.Client({ connectionString: url });
+  await other.connect();
+  await other.query('begin');
+  await other.query('select pg_advisory_xact_lock(8732155911)');
+  let isOpen = false;
+  const opening = openPostgresStore({ url, listenUrl: '', clock: systemClock, sender: 'one', onFatal: () => {} });
+  void opening.then(() => {
+    isOpen = true;
+  });
+  await eventually('the worker to be there, or to wait', async () => isOpen || (await isLockAwaited(url)));
+  expect(isOpen).toBe(true);
+  await other.end();
+  await (await opening).close();
+});
+
+async function isLockAwaited(url: string): Promise<boolean> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  const { rowCount } = await client.query(
+    `select 1 from pg_locks join pg_database d on d.oid = database
+     where locktype = 'advisory' and not granted and datname = current_database()`,
+  );
+  await client.end();
+  return rowCount === 1;
+}

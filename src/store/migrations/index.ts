@@ -99,23 +99,24 @@ function refuseNewer(applied: readonly AppliedMigration[], known: ReadonlySet<nu
  * Applies all missing migrations in one transaction. Throws `SchemaTooNew`; throws `MoveUnfinished` unless the caller
  * is the move itself (`forMove`). It has then changed nothing.
  */
-export function migrate(
+export async function migrate(
   driver: Driver,
   migrations: readonly Migration[] = MIGRATIONS,
   { forMove = false }: { forMove?: boolean } = {},
 ): Promise<void> {
-  return driver.transaction(async (tx) => {
-    if (driver.dialect.migrationLock !== null) await tx.query(driver.dialect.migrationLock);
+  const { migrationLock } = driver.dialect;
+  const readMissing = async (queries: Queries) => missing(await appliedMigrations(queries), migrations, forMove);
+  // Most programs that start find nothing to do: they do not wait for the lock, which another one may have for long.
+  const isCurrent = await driver.read(
+    async (queries) => (await isStore(driver, queries)) && (await readMissing(queries)).length === 0,
+  );
+  if (isCurrent) return;
+  await driver.transaction(async (tx) => {
+    if (migrationLock !== null) await tx.query(migrationLock);
     await tx.run(
       'create table if not exists migrations (number integer primary key, name text not null, breaking integer not null)',
     );
-    const applied = await appliedMigrations(tx);
-    const known = new Set([UNFINISHED_MOVE, ...migrations.map((migration) => migration.number)]);
-    if (!forMove && applied.some(({ number }) => number === UNFINISHED_MOVE)) throw new MoveUnfinished();
-    refuseNewer(applied, known);
-    const done = new Set(applied.map((row) => row.number));
-    for (const migration of migrations) {
-      if (done.has(migration.number)) continue;
+    for (const migration of await readMissing(tx)) {
       for (const statement of migration.statements(driver.dialect)) await tx.run(statement);
       await tx.insertMany(
         'migrations',
@@ -124,4 +125,16 @@ export function migrate(
       );
     }
   });
+}
+
+/** As `migrate` throws. */
+function missing(
+  applied: readonly AppliedMigration[],
+  migrations: readonly Migration[],
+  forMove: boolean,
+): readonly Migration[] {
+  if (!forMove && applied.some(({ number }) => number === UNFINISHED_MOVE)) throw new MoveUnfinished();
+  refuseNewer(applied, new Set([UNFINISHED_MOVE, ...migrations.map(({ number }) => number)]));
+  const done = new Set(applied.map(({ number }) => number));
+  return migrations.filter(({ number }) => !done.has(number));
 }

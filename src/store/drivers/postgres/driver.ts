@@ -51,7 +51,8 @@ const DIALECT: SqlDialect = {
   passing: PASSING,
   logsByDay: LOGS_BY_DAY,
   looseLogs: { logs: 'logs_default', details: 'log_details_default' },
-  isStore: "select 1 as found where to_regclass('migrations') is not null",
+  // Where the table would be made: one in a later schema of the search path does not count.
+  isStore: "select 1 as found where to_regclass(quote_ident(current_schema()) || '.migrations') is not null",
   migrationLock: 'select pg_advisory_xact_lock(8732155911)',
 };
 
