@@ -4,6 +4,7 @@ import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
 import { systemClock } from '../../src/system/system.ts';
 import { eventually } from '../support/eventually.ts';
 import { freshDatabase, migratedDatabase } from '../support/postgres/shared.ts';
+import { TcpProxy } from '../support/tcp-proxy.ts';
 
 const NEWER = 900;
 
@@ -76,18 +77,44 @@ it('is opened without a wait for others while nothing is to be migrated', async 
   void opening.then(() => {
     isOpen = true;
   });
-  await eventually('the worker to be there, or to wait', async () => isOpen || (await isLockAwaited(url)));
+  await eventually(
+    'the worker to be there, or to wait',
+    async () => isOpen || (await isAdvisoryLock(url, 'waited for')),
+  );
   expect(isOpen).toBe(true);
   await other.end();
   await (await opening).close();
 });
 
-async function isLockAwaited(url: string): Promise<boolean> {
+it('is migrated by another worker while one hangs that has begun to, which opens it when it goes on', async () => {
+  const url = await freshDatabase();
+  const before = new pg.Client({ connectionString: url });
+  await before.connect();
+  await before.query('begin');
+  await before.query('create table migrations (number integer)'); // the worker waits for the end of this
+  const proxy = await TcpProxy.open(Number(new URL(url).port));
+  const open = (through: string, sender: string) =>
+    openPostgresStore({ url: through, listenUrl: '', clock: systemClock, sender, onFatal: () => {} });
+  const hanging = open(proxy.through(url), 'hanging');
+  await eventually('the worker to have begun', () => isAdvisoryLock(url, 'had'));
+  proxy.stall();
+  await before.end();
+  const store = await open(url, 'healthy');
+  expect(await store.messages.reserveNumbers(1)).toBeGreaterThan(0);
+  proxy.flow();
+  await (await hanging).close();
+  await store.close();
+  await proxy.close();
+});
+
+/** Of somebody who is at the database. */
+async function isAdvisoryLock(url: string, state: 'had' | 'waited for'): Promise<boolean> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   const { rowCount } = await client.query(
     `select 1 from pg_locks join pg_database d on d.oid = database
-     where locktype = 'advisory' and not granted and datname = current_database()`,
+     where locktype = 'advisory' and granted = $1 and datname = current_database()`,
+    [state === 'had'],
   );
   await client.end();
   return rowCount === 1;

@@ -59,6 +59,8 @@ const LOOKED_IN_MS = 20;
 
 /** Changing a large table takes its time. */
 const MIGRATION_LIMIT_MS = 30 * 60_000;
+/** But a worker that hangs between two statements keeps others from starting no longer than this; a statement that runs does not count. */
+const MIGRATION_IDLE_MS = 2_000;
 /** As `server_version_num`. */
 const OLDEST_VERSION = 140_000;
 
@@ -83,7 +85,7 @@ async function openOn({ pool, listening, preparing }: Server, options: PostgresS
   const { url, clock, onFatal, limits, batch, sender, nowMs, onNotDurable = () => {} } = options;
   const { connectionsMax = CONNECTIONS_MAX, timeoutMs = TIMEOUT_MS, prepares = true } = options;
   await checkAnswers(pool);
-  const patient = { url, connectionsMax: 2, timeoutMs: MIGRATION_LIMIT_MS, prepares, clock };
+  const patient = { url, connectionsMax: 2, timeoutMs: MIGRATION_LIMIT_MS, idleMs: MIGRATION_IDLE_MS, prepares, clock };
   await preparing.inTurn(() => prepareDatabase(patient, onNotDurable));
   const driver = new PostgresDriver({
     url,
