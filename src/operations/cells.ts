@@ -111,9 +111,6 @@ export function urlOf(
   return sealedUrl === '' ? url : cellUrlOf(unseal(sealedUrl, encryptionKey, `the URL of the cell "${name}"`), url);
 }
 
-/** A command that was stopped in the middle of a transaction is out of it before another one takes over. */
-const IDLE_MS = 2_000;
-
 /** Connections to one of the cells, for a move. Not yet connected. `timeoutMs`: of one statement. */
 export function openCellDriver(
   directory: Pick<Directory, 'url' | 'encryptionKey'>,
@@ -122,7 +119,7 @@ export function openCellDriver(
   timeoutMs?: Millis,
 ): Driver {
   const cell = cells.find((each) => each.cellId === cellId && cellId !== FIRST_CELL);
-  return openPostgresDriver(cell ? urlOf(directory, cell) : directory.url, IDLE_MS, timeoutMs);
+  return openPostgresDriver(cell ? urlOf(directory, cell) : directory.url, timeoutMs);
 }
 
 async function openedCell({ openCell, url: firstUrl }: Directory, url: string): Promise<Store> {

@@ -26,6 +26,8 @@ export interface StoreEnd {
 const CONNECTIONS = 2;
 /** Emptying a large table is one statement. */
 const TIMEOUT_MS = 10 * 60_000;
+/** A command that was stopped in the middle of a transaction is out of it before another one takes over. */
+const IDLE_MS = 2_000;
 
 /**
  * The database that a URL names. `flag` is the flag it was given with. Throws `CannotStart`, whose message never
@@ -97,10 +99,10 @@ async function openPostgres(url: string): Promise<StoreEnd> {
   return { driver, afterPiece: () => {}, makeRoom: (logs) => logDays.makeFor(logs), close: () => driver.close() };
 }
 
-/** Not yet connected. `idleMs`: see `PostgresDriverOptions`. */
-export function openPostgresDriver(url: string, idleMs = TIMEOUT_MS, timeoutMs = TIMEOUT_MS): PostgresDriver {
+/** Not yet connected. `timeoutMs`: of one statement. */
+export function openPostgresDriver(url: string, timeoutMs = TIMEOUT_MS): PostgresDriver {
   return new PostgresDriver({
-    ...{ url, idleMs, timeoutMs },
+    ...{ url, timeoutMs, idleMs: IDLE_MS },
     connectionsMax: CONNECTIONS,
     prepares: false, // works through every pooler; there are few statements
     clock: systemClock,

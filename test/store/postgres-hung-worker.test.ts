@@ -3,6 +3,7 @@ import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import type { Store, StoreLimits } from '../../src/engine/stores.ts';
+import { openPostgresDriver } from '../../src/operations/store-end.ts';
 import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
 import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
 import { systemClock } from '../../src/system/system.ts';
@@ -175,4 +176,19 @@ describe('a transaction whose program is silent', () => {
       expect(await colleague.read((queries) => queries.query('select n from counted'))).toEqual([{ n: 11 }]);
     },
   );
+
+  it('is ended also if the program is a command that copies stores', async () => {
+    const command = openPostgresDriver(url);
+    const [begun, silence] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const copy = command.transaction(async (tx) => {
+      await tx.query('select n from counted for update');
+      begun.resolve();
+      await silence.promise;
+    });
+    await begun.promise;
+    await colleague.transaction((tx) => tx.run('update counted set n = n * 10'));
+    silence.resolve();
+    await copy;
+    await command.close();
+  });
 });
