@@ -54,7 +54,7 @@ export const PLANTED_BUGS: Record<string, PlantedBug> = {
   'the messages of a full origin are forgotten': { promise: 'P2', sabotage: () => altered(forgettingLines) },
   'an outcome is given up when the store refuses it': {
     promise: 'P7',
-    seed: 65,
+    seed: 8,
     steps: 100,
     sabotage: () => altered(givingUpOutcomes),
   },

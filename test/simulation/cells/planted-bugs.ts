@@ -29,13 +29,13 @@ export const CELL_BUGS: Record<string, PlantedBug> = {
   },
   'a heartbeat finds projects that have left': {
     promise: 'P4',
-    seed: 444,
+    seed: 120,
     steps: 160,
     sabotage: () => altered(findingAll),
   },
   'a project stays refused whose move was killed in its pause': {
     promise: 'P9',
-    seed: 141,
+    seed: 175,
     sabotage: () => ({ leavesPauses: true }),
   },
   'a cell is read that the project has left': { promise: 'P3', seed: 2, sabotage: () => altered(readingWithoutFence) },
@@ -45,7 +45,7 @@ export const CELL_BUGS: Record<string, PlantedBug> = {
 export const CELL_RUN_BUGS: Record<string, PlantedBug> = {
   'what a step needs of its run is read where the run was': {
     promise: 'P14',
-    seed: 29,
+    seed: 3,
     sabotage: () => altered(readingRunsWithoutFence),
   },
 };
