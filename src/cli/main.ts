@@ -38,9 +38,9 @@ async function ask(question: string, isSecret?: 'secret'): Promise<string> {
   const { Writable } = await import('node:stream');
   // What is typed is shown by whoever writes to the output: a secret is written to nothing.
   const unseen = new Writable({ write: (_chunk, _encoding, done) => done() });
-  if (isSecret) process.stderr.write(question);
   const output = isSecret ? unseen : process.stderr;
   const lines = createInterface({ input: process.stdin, output, terminal: true });
+  if (isSecret) process.stderr.write(question); // only now, when the terminal itself shows nothing any more
   lines.on('SIGINT', () => {
     lines.close();
     process.stderr.write('\n');
