@@ -166,9 +166,14 @@ export class CellsWorld {
     );
   }
 
-  /** Resolves once `/readyz` of each worker that is up says that these cells are away, and no others. */
+  /**
+   * Resolves once `/readyz` of each worker that is up says that these cells are away, and no others. Of a cell that is at rest, in which
+   * nobody lives, it need not know.
+   */
   async readyWithout(cells: readonly Cell[]): Promise<void> {
-    for (const worker of this.workers.up()) await readyWithout(worker, cells);
+    const homes = new Set(this.#homes.values());
+    const inUse = cells.filter((cell) => homes.has(cell));
+    for (const worker of this.workers.up()) await readyWithout(worker, { cells, inUse });
   }
 
   until(needs: readonly Need[]): Promise<void> {
@@ -234,15 +239,18 @@ export class CellsWorld {
   }
 }
 
-async function readyWithout(worker: Pick<Worker, 'url' | 'name'>, cells: readonly Cell[]): Promise<void> {
-  const expected = JSON.stringify(cells.map(({ name }) => name).toSorted());
-  let said = '';
+async function readyWithout(
+  worker: Pick<Worker, 'url' | 'name'>,
+  { cells, inUse }: { cells: readonly Cell[]; inUse: readonly Cell[] },
+): Promise<void> {
+  const namesOf = (some: readonly Cell[]) => some.map(({ name }) => name).toSorted();
+  let away: string[] = [];
   await eventually(
-    () => `${worker.name} to say that ${expected} are away; it says ${said}`,
+    () =>
+      `${worker.name} to say that ${namesOf(inUse).join()} are away, of ${namesOf(cells).join()}; it says ${away.join()}`,
     async () => {
-      const { away = [] } = (await (await fetch(`${worker.url}/readyz`)).json()) as { away?: string[] };
-      said = JSON.stringify(away.toSorted());
-      return said === expected;
+      ({ away = [] } = (await (await fetch(`${worker.url}/readyz`)).json()) as { away?: string[] });
+      return namesOf(inUse).every((name) => away.includes(name)) && away.every((name) => namesOf(cells).includes(name));
     },
     60_000,
   );
