@@ -1,23 +1,18 @@
 /** The name of a step of `context.call`, which comes back in a header with the answer. */
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { stepOfCallResult } from '../../packages/workflow/src/call-result.ts';
 import { Client } from '../../packages/workflow/src/index.ts';
 import { serve } from '../../packages/workflow/src/node.ts';
 import type { Waypost } from '../../src/testing/types.ts';
-import { startWaypost } from '../../src/testing/waypost.ts';
-import { Endpoints } from './endpoints.ts';
+import type { Endpoints } from './endpoints.ts';
+import { eachWorld } from './world.ts';
 
 const NAMES = ['plain', 'envoyé', '送信', 'Ã©', ' leading', 'trailing ', ' ', 'a\tb', '100%', '50%25'];
 
 let waypost: Waypost;
 let endpoints: Endpoints;
-beforeEach(async () => {
-  endpoints = new Endpoints();
-  waypost = await startWaypost();
-});
-afterEach(async () => {
-  endpoints.close();
-  await waypost.stop();
+eachWorld((world) => {
+  ({ waypost, endpoints } = world);
 });
 
 describe.each([

@@ -1,22 +1,16 @@
 /** A run that is cancelled, by its own function or by somebody else. Its endpoint has no token of the account. */
-import { afterEach, beforeEach, expect, it } from 'vitest';
-import { Client, type WorkflowContext } from '../../packages/workflow/src/index.ts';
+import { expect, it } from 'vitest';
+import type { Client, WorkflowContext } from '../../packages/workflow/src/index.ts';
 import { serve } from '../../packages/workflow/src/node.ts';
 import type { Waypost } from '../../src/testing/types.ts';
-import { startWaypost } from '../../src/testing/waypost.ts';
-import { Endpoints } from './endpoints.ts';
+import type { Endpoints } from './endpoints.ts';
+import { eachWorld } from './world.ts';
 
 let waypost: Waypost;
 let client: Client;
 let endpoints: Endpoints;
-beforeEach(async () => {
-  endpoints = new Endpoints();
-  waypost = await startWaypost();
-  client = new Client({ baseUrl: waypost.url, token: waypost.token });
-});
-afterEach(async () => {
-  endpoints.close();
-  await waypost.stop();
+eachWorld((world) => {
+  ({ waypost, client, endpoints } = world);
 });
 
 /** Serves `program`, triggers it, and waits for its end; answers the state of the run, and how often it was called. */

@@ -1,24 +1,19 @@
 /** Headers that a client has for all: they are with every message of a run, as with the official library. */
 import { text } from 'node:stream/consumers';
 import { Client as QstashClient } from '@upstash/qstash';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { Client, type WorkflowContext } from '../../packages/workflow/src/index.ts';
 import { createWorkflow, serve, serveMany } from '../../packages/workflow/src/node.ts';
 import type { Waypost } from '../../src/testing/types.ts';
-import { startWaypost } from '../../src/testing/waypost.ts';
-import { Endpoints } from './endpoints.ts';
+import type { Endpoints } from './endpoints.ts';
+import { eachWorld } from './world.ts';
 
 const HEADERS = { 'Upstash-Forward-X-Bypass': 'secret', 'X-Plain': 'yes' };
 
 let waypost: Waypost;
 let endpoints: Endpoints;
-beforeEach(async () => {
-  endpoints = new Endpoints();
-  waypost = await startWaypost();
-});
-afterEach(async () => {
-  endpoints.close();
-  await waypost.stop();
+eachWorld((world) => {
+  ({ waypost, endpoints } = world);
 });
 
 /** Serves by `handlerOf` what is told the URL; and what was delivered, as path and headers. */

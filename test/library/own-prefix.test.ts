@@ -1,21 +1,16 @@
 /** Runs that are begun with headers in the server's own prefix, whose deliveries have it too. */
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { Client, type WorkflowContext, type WorkflowServeOptions } from '../../packages/workflow/src/index.ts';
 import { serve } from '../../packages/workflow/src/node.ts';
 import { inBothDialects } from '../../packages/workflow/src/wire.ts';
 import type { Waypost } from '../../src/testing/types.ts';
-import { startWaypost } from '../../src/testing/waypost.ts';
-import { Endpoints } from './endpoints.ts';
+import type { Endpoints } from './endpoints.ts';
+import { eachWorld } from './world.ts';
 
 let waypost: Waypost;
 let endpoints: Endpoints;
-beforeEach(async () => {
-  endpoints = new Endpoints();
-  waypost = await startWaypost();
-});
-afterEach(async () => {
-  endpoints.close();
-  await waypost.stop();
+eachWorld((world) => {
+  ({ waypost, endpoints } = world);
 });
 
 /** Serves `program`, which checks signatures, begins it with such headers, and waits for its end; answers all runs. */

@@ -1,20 +1,15 @@
 /** Run ids with characters that mean something in a URL: what a call asks about its own run is asked about that one. */
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { Client, type WorkflowContext } from '../../packages/workflow/src/index.ts';
 import { serve } from '../../packages/workflow/src/node.ts';
 import type { Waypost } from '../../src/testing/types.ts';
-import { startWaypost } from '../../src/testing/waypost.ts';
-import { Endpoints } from './endpoints.ts';
+import type { Endpoints } from './endpoints.ts';
+import { eachWorld } from './world.ts';
 
 let waypost: Waypost;
 let endpoints: Endpoints;
-beforeEach(async () => {
-  endpoints = new Endpoints();
-  waypost = await startWaypost();
-});
-afterEach(async () => {
-  endpoints.close();
-  await waypost.stop();
+eachWorld((world) => {
+  ({ waypost, endpoints } = world);
 });
 
 describe.each(['orders/42', 'a,b', '50% c', 'é'])('the run %s', (id) => {

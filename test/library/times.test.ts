@@ -1,23 +1,17 @@
 /** Times as workflows and those who begin them give them, and what the server makes of them. */
-import { afterEach, beforeEach, expect, it } from 'vitest';
-import { Client } from '../../packages/workflow/src/index.ts';
+import { expect, it } from 'vitest';
+import type { Client } from '../../packages/workflow/src/index.ts';
 import { serve } from '../../packages/workflow/src/node.ts';
 import type { RouteFunction } from '../../packages/workflow/src/workflow.ts';
 import type { Waypost } from '../../src/testing/types.ts';
-import { startWaypost } from '../../src/testing/waypost.ts';
-import { Endpoints } from './endpoints.ts';
+import type { Endpoints } from './endpoints.ts';
+import { eachWorld } from './world.ts';
 
 let waypost: Waypost;
 let endpoints: Endpoints;
 let client: Client;
-beforeEach(async () => {
-  endpoints = new Endpoints();
-  waypost = await startWaypost();
-  client = new Client({ baseUrl: waypost.url, token: waypost.token });
-});
-afterEach(async () => {
-  endpoints.close();
-  await waypost.stop();
+eachWorld((world) => {
+  ({ waypost, client, endpoints } = world);
 });
 
 async function begin(workflow: RouteFunction<unknown, unknown>, notBefore?: number): Promise<string> {
