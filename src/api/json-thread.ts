@@ -46,26 +46,26 @@ export class JsonThread {
 
   /** As `parseJson`, for JSON with few values: they come back in one piece. */
   value(bytes: Uint8Array, valuesMax: number): Promise<unknown> {
-    return this.#take(async () => {
-      const reply = await this.#ask({ kind: 'value', bytes, valuesMax });
-      if (reply.kind === 'value') return reply.value;
-      throw errorOf(reply);
-    });
+    return this.#valueOf({ kind: 'value', bytes, valuesMax });
   }
 
   /** The value of `parseCheckpoint`. The buffer of `bytes` moves to the thread and cannot be used afterwards. */
   checkpoint(bytes: Uint8Array<ArrayBuffer>, othersMax: number): Promise<unknown> {
-    return this.#take(async () => {
-      const reply = await this.#ask({ kind: 'checkpoint', bytes, othersMax }, bytes.buffer);
-      if (reply.kind === 'value') return reply.value;
-      throw errorOf(reply);
-    });
+    return this.#valueOf({ kind: 'checkpoint', bytes, othersMax }, bytes.buffer);
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#idle?.cancel();
     await this.#worker?.terminate();
+  }
+
+  #valueOf(job: JsonJob, ...handedOver: ArrayBuffer[]): Promise<unknown> {
+    return this.#take(async () => {
+      const reply = await this.#ask(job, ...handedOver);
+      if (reply.kind === 'value') return reply.value;
+      throw errorOf(reply);
+    });
   }
 
   async #take<T>(job: () => Promise<T>): Promise<T> {
