@@ -10,8 +10,8 @@ const DELAY_MAX_MS = 86_400_000;
 const LENGTH_MAX = 64;
 
 /**
- * Units of Go's durations in milliseconds, and `d`, which the official workflow library writes (contract W 11). The micro sign has two Unicode forms, which may also arrive as UTF-8 bytes
- * read as Latin-1.
+ * Units of Go's durations in milliseconds, and `d`, which the official workflow library writes (contract W 11). The micro
+ * sign has two Unicode forms, which may also arrive as UTF-8 bytes read as Latin-1.
  */
 const MS_BY_UNIT = new Map([
   ['ns', 1e-6],
