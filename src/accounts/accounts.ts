@@ -21,7 +21,11 @@ export function sealKeys(keys: SigningKeys, { encryptionKey, randomBytes }: Seal
 }
 
 /** Throws `SealBroken` when they were sealed with another encryption key. `project`: whose they are. */
-export function unsealKeys(sealed: SealedKeys, project: string, { encryptionKey }: Sealer): SigningKeys {
+export function unsealKeys(
+  sealed: SealedKeys,
+  project: string,
+  { encryptionKey }: Pick<Sealer, 'encryptionKey'>,
+): SigningKeys {
   const what = `the signing keys of the project "${project}"`;
   return { current: unseal(sealed.current, encryptionKey, what), next: unseal(sealed.next, encryptionKey, what) };
 }

@@ -2,8 +2,9 @@
 import { existsSync, mkdtempSync, realpathSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { unsealKeys } from '../accounts/accounts.ts';
 import { readEncryptionKey } from '../config/encryption-key.ts';
-import { SealBroken, unseal } from '../config/sealing.ts';
+import { SealBroken } from '../config/sealing.ts';
 import type { Config } from '../config/table.ts';
 import type { Driver, Queries } from '../store/driver.ts';
 import { SqliteDriver } from '../store/drivers/sqlite/driver.ts';
@@ -176,7 +177,7 @@ async function keyVerdict(queries: Queries, config: Config): Promise<Restored['k
   const key = readEncryptionKey(config);
   if (key === undefined) return 'missing';
   try {
-    unseal((await signingKeys(queries, project)).current, key, project.name);
+    unsealKeys(await signingKeys(queries, project), project.name, { encryptionKey: key });
     return 'fits';
   } catch (error) {
     if (error instanceof SealBroken) return 'other';
