@@ -102,8 +102,9 @@ class Edge {
     try {
       const answered = browsers.answer(request, response, match);
       const hangUp = (): AbortSignal => hangUpOf(response);
+      const leaving = (): AbortSignal => connection.leaving;
       const ignored = new Ignored();
-      const given = answered ?? (await this.#answer(request, match, { body, hangUp, ignored }));
+      const given = answered ?? (await this.#answer(request, match, { body, hangUp, leaving, ignored }));
       if (route) this.#ignoredLog.note(route, ignored);
       respond(exchange, ignored.nameIn(given), clock);
     } catch (error) {
@@ -124,7 +125,7 @@ class Edge {
   #answer(
     request: IncomingMessage,
     match: Match,
-    rest: Pick<Call, 'body' | 'hangUp' | 'ignored'>,
+    rest: Pick<Call, 'body' | 'hangUp' | 'leaving' | 'ignored'>,
     looksAgain = true,
   ): Answer | Promise<Answer> {
     const { method = '', headers, rawHeaders } = request;
@@ -163,7 +164,7 @@ class Edge {
     const calledUrl = (): CalledUrl => this.#calledUrl(request);
     const readmit = (): Promise<number> => this.#readmit(request, match, projectId);
     const runKey = claim ? claim.runKey : undefined;
-    const { body, hangUp, ignored } = rest;
+    const { body, hangUp, leaving, ignored } = rest;
     body.countFor(projectId);
     const call: Call = {
       projectId,
@@ -184,6 +185,7 @@ class Edge {
       calledUrl,
       body,
       hangUp,
+      leaving,
       ignored,
     };
     const slices = this.#slices();

@@ -28,7 +28,7 @@ export function checkpointRoutes(services: Services): Route[] {
 
   const othersMax = Math.max(OTHER_VALUES.least, limits.batchItemsMax * OTHER_VALUES.perItem);
 
-  async function checkpoint({ rawHeaders, body, callerIp, hangUp }: Call): Promise<Answer> {
+  async function checkpoint({ rawHeaders, body, callerIp, leaving }: Call): Promise<Answer> {
     const authorization = headerOf(rawHeaders, 'authorization');
     const caller = claimOfCaller(accounts, authorization);
     if (!caller) throw unauthenticated();
@@ -41,21 +41,21 @@ export function checkpointRoutes(services: Services): Route[] {
     const sent: SentCheckpoint = { caller, token: bearerToken(authorization) ?? '', body: bytes, callerIp };
     // Only the worker that makes the call can let it go on. Without that one it is saved here.
     const isElsewhere = others && caller.worker !== others.own;
-    const answered = isElsewhere && (await others.carryOut(caller.worker, sent, hangUp()));
-    return answered || carryOut(sent, { hangUp, saved: () => body.release() });
+    const answered = isElsewhere && (await others.carryOut(caller.worker, sent, leaving()));
+    return answered || carryOut(sent, { leaving, saved: () => body.release() });
   }
 
   /** What another worker was sent about a call of this one. */
-  async function carryOutForOther(sent: SentCheckpoint, hangUp: AbortSignal): Promise<Answer | undefined> {
+  async function carryOutForOther(sent: SentCheckpoint, leaving: AbortSignal): Promise<Answer | undefined> {
     if (!engine.hasCall(sent.caller.claimToken)) return undefined;
-    return carryOut(sent, { hangUp: () => hangUp, saved: () => {} }).catch((error: unknown) =>
+    return carryOut(sent, { leaving: () => leaving, saved: () => {} }).catch((error: unknown) =>
       answerToError(error, log, PATH),
     );
   }
 
   async function carryOut(
     { caller, token: own, body, callerIp }: SentCheckpoint,
-    { hangUp, saved }: { hangUp: () => AbortSignal; saved: () => void },
+    { leaving, saved }: { leaving: () => AbortSignal; saved: () => void },
   ): Promise<Answer> {
     const bodyHash = hash('sha256', body, 'base64url');
     const given = await readCheckpoint(() => parse(body), services);
@@ -69,7 +69,7 @@ export function checkpointRoutes(services: Services): Route[] {
     if (given.failed.length > 0) {
       command.failed = given.failed.map(({ token, outcome }, at) => ({ ...claimOf(token, `failed[${at}]`), outcome }));
     }
-    if (lingerMs !== undefined) Object.assign(command, { lingerMs, hangUp: hangUp() });
+    if (lingerMs !== undefined) Object.assign(command, { lingerMs, hangUp: leaving() });
     const answered = await engine.checkpoint(projectId, command);
     if (answered.kind === 'saved') {
       // While the call stays, others may have the memory.

@@ -39,6 +39,7 @@ export class Connection {
   #isEnding = false;
   #input: PacedInput | undefined;
   #whenAnswered: (() => void) | undefined;
+  #leaving: AbortController | undefined;
 
   constructor(socket: Socket) {
     this.#socket = socket;
@@ -61,6 +62,20 @@ export class Connection {
   /** Whether the last answer is being sent. Later input is ignored. */
   get isEnding(): boolean {
     return this.#isEnding;
+  }
+
+  /**
+   * Aborts once the client has closed its side: it may have left, or it only sends nothing more. An answer that waits for
+   * something optional is then sent at once.
+   */
+  get leaving(): AbortSignal {
+    if (this.#leaving) return this.#leaving.signal;
+    const leaving = new AbortController();
+    this.#leaving = leaving;
+    const abort = (): void => leaving.abort();
+    if (this.#socket.readableEnded || this.#socket.destroyed) abort();
+    else this.#socket.once('end', abort).once('close', abort);
+    return leaving.signal;
   }
 
   /** Call it for each request when it arrives. */

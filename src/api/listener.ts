@@ -137,6 +137,8 @@ function createBounded(limits: Readonly<ApiLimits>): Server {
   server.maxRequestsPerSocket = REQUESTS_PER_SOCKET_MAX;
   server.maxHeadersCount = HEADER_LINES_MAX + 1;
   server.maxConnections = limits.connectionsMax;
+  // A client may close its side after its last request, and still gets all its answers.
+  Object.assign(server, { httpAllowHalfOpen: true });
   // Without these listeners Node would tell every client to send its body, and refuse other expectations without JSON.
   server.on('checkContinue', (request, response) => server.emit('request', request, response));
   server.on('checkExpectation', (request, response) => {

@@ -61,26 +61,42 @@ interface Paced {
 export class PacedInput {
   readonly #socket: Socket & { _paused?: boolean };
   readonly #parse: (bytes: Buffer) => void;
+  readonly #finish: () => void;
   readonly #connection: Paced;
   readonly #pacer: Pacer;
   #waiting: Buffer = NOTHING;
+  /** Whether the client has closed its side, and the parser has not been told so. */
+  #isFinishing = false;
   /** Lower bound of the next bytes that belong to the body of the latest request. */
   #bodyBytesLeast = 0;
 
   /** `undefined` for a socket that is no network socket. */
   static of(socket: Socket, connection: Paced, pacer: Pacer): PacedInput | undefined {
-    // The HTTP server's own listener, which hands bytes to its parser.
-    const [parse] = socket.listeners('data');
-    return parse && new PacedInput(socket, parse as (bytes: Buffer) => void, connection, pacer);
+    // The HTTP server's own listeners, which hand bytes to its parser and tell it of their end.
+    const parse = socket.listeners('data').at(-1) as ((bytes: Buffer) => void) | undefined;
+    const finish = socket.listeners('end').at(-1) as (() => void) | undefined;
+    return parse && finish && new PacedInput(socket, { parse, finish }, connection, pacer);
   }
 
-  private constructor(socket: Socket, parse: (bytes: Buffer) => void, connection: Paced, pacer: Pacer) {
+  private constructor(
+    socket: Socket,
+    { parse, finish }: { parse: (bytes: Buffer) => void; finish: () => void },
+    connection: Paced,
+    pacer: Pacer,
+  ) {
     this.#socket = socket;
     this.#parse = parse;
+    this.#finish = finish;
     this.#connection = connection;
     this.#pacer = pacer;
-    socket.off('data', parse);
+    socket.off('data', parse).off('end', finish);
     socket.on('data', (bytes: Buffer) => this.#receive(bytes));
+    socket.on('end', () => {
+      this.#isFinishing = true;
+      // The last requests of a client that has closed its side may still wait here.
+      if (this.#waiting.length === 0) this.#tellEnd();
+      else this.#pacer.add(this);
+    });
     socket.on('resume', () => {
       // Reading a body resumes its socket. Input that waits here must be parsed first.
       if (this.#waiting.length > 0) this.#hold();
@@ -112,8 +128,15 @@ export class PacedInput {
       if (connection.underWay >= UNDER_WAY_MAX || this.#socket._paused) return false;
       this.#give();
     }
-    if (!this.#socket._paused && !isFull(connection.receiving)) this.#socket.resume();
+    if (this.#isFinishing) this.#tellEnd();
+    else if (!this.#socket._paused && !isFull(connection.receiving)) this.#socket.resume();
     return false;
+  }
+
+  /** The server then closes the connection after the answer to the latest request, or ends an incomplete request. */
+  #tellEnd(): void {
+    this.#isFinishing = false;
+    if (!this.#socket.destroyed) this.#finish();
   }
 
   #give(): void {

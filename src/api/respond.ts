@@ -54,7 +54,10 @@ function beginStream(
 ): void {
   if (response.closed) return sent?.();
   if (sent) response.once('close', sent);
+  if (connection.leaving.aborted) return void response.destroy();
   connection.end();
+  // Most clients that close their side have left, which would show only when something is written.
+  connection.leaving.addEventListener('abort', () => response.destroy());
   response.setTimeout(STALLED_MS, () => response.destroy());
   response.writeHead(status, { ...headers, 'content-type': stream.contentType, connection: 'close' });
   stream.begin(response);

@@ -85,6 +85,8 @@ export interface Call {
   callerIp: string | undefined;
   /** Aborts once the client has closed the connection without an answer; for what may take long. */
   hangUp: () => AbortSignal;
+  /** As `Connection.leaving`. */
+  leaving: () => AbortSignal;
   /** Parts of the request that the server ignores; the answer names them. */
   ignored: Ignored;
   /** The URL that the request was sent to, as the client wrote it. Throws `ApiError` 400 when it is not a valid URL. */

@@ -1,4 +1,5 @@
 /** What only bytes on a socket can say: odd targets, odd framing, slow and oversize requests (contract M 1.1). */
+import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { mintCheckpointToken } from '../../src/protocol/workflow/checkpoints.ts';
@@ -360,6 +361,64 @@ it('holds no memory for a caller that leaves while its destination is looked up'
   const { status } = await exchange(busyPort, `${head}${CLOSE}\r\n${'x'.repeat(40_000)}`);
   expect(status).toBe(200);
   await busy.close();
+});
+
+describe('a client that closes its side after its requests', () => {
+  /** Publishes that are under way until `look` is called. */
+  async function openPatient() {
+    const { promise, resolve } = Promise.withResolvers<undefined>();
+    const patient = await openWorld({ checkDestination: () => () => promise });
+    const halfClosed = new Promise<void>((tell) => {
+      patient.app.server.on('connection', (socket) => socket.once('end', () => tell()));
+    });
+    const { port: patientPort } = await patient.listen();
+    const client = new RawConnection(patientPort);
+    return { patient, client, halfClosed, look: () => resolve(undefined) };
+  }
+  const publish = `POST /v2/publish/https://slow.example/ HTTP/1.1\r\n${HEAD}Content-Length: 2\r\n\r\nok`;
+  const statuses = (received: string): string[] => received.match(/HTTP\/1\.1 \d+/g) ?? [];
+
+  it('gets the answer, and then the end of the connection', async () => {
+    const { patient, client, halfClosed, look } = await openPatient();
+    client.send(publish);
+    client.socket.end();
+    await halfClosed;
+    look();
+    await client.closed;
+    expect(client.received).toMatch(/^HTTP\/1\.1 200.*"messageId"/s);
+    await patient.close();
+  });
+
+  it('gets the answers to all of them, also of those that the server has not looked at yet', async () => {
+    const { patient, client, look } = await openPatient();
+    client.send(publish.repeat(500));
+    client.socket.end();
+    await once(client.socket, 'finish');
+    look();
+    await client.closed;
+    expect(statuses(client.received)).toEqual(Array(500).fill('HTTP/1.1 200'));
+    await patient.close();
+  });
+
+  it('gets the answers to the complete ones, and a refusal of one that is cut off', async () => {
+    const { patient, client, halfClosed, look } = await openPatient();
+    client.send(`${publish}${publish.slice(0, -1)}`);
+    client.socket.end();
+    await halfClosed;
+    look();
+    await client.closed;
+    expect(statuses(client.received)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 400']);
+    await patient.close();
+  });
+
+  it('is closed at once when it waits for no answer', async () => {
+    const client = new RawConnection(port);
+    client.send(`GET /healthz HTTP/1.1\r\n${HEAD}\r\n`);
+    await client.until((received) => received.includes('}'));
+    client.socket.end();
+    await client.closed;
+    expect(client.error).toBeUndefined();
+  });
 });
 
 describe('requests that follow each other without waiting', () => {

@@ -2,6 +2,7 @@
 import type { Section } from '../support/statement.ts';
 import { callbacks } from './callbacks.ts';
 import { cancel } from './cancel.ts';
+import { connections } from './connections.ts';
 import { deadLetters } from './dead-letters.ts';
 import { deduplication } from './deduplication.ts';
 import { delivery } from './delivery.ts';
@@ -35,4 +36,5 @@ export const MESSAGING: readonly Section[] = [
   flowControl,
   limits,
   forward,
+  connections,
 ];
