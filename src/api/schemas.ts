@@ -353,8 +353,11 @@ export const CreatedTokenSchema = exactly(
   'CreatedToken',
 );
 
-/** `away`: cells that cannot be reached, if there are some. */
-export const HealthSchema = exactly({ status: Text, away: Type.Optional(Type.Array(Text)) }, 'Health');
+/** `away`: cells that do not read and save, if there are some; `reasons`: why, by the name of the cell. */
+export const HealthSchema = exactly(
+  { status: Text, away: Type.Optional(Type.Array(Text)), reasons: Type.Optional(Type.Record(Type.String(), Text)) },
+  'Health',
+);
 
 /** The body of a batch; unknown members are ignored. */
 const itemMembers = {

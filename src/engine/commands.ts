@@ -24,6 +24,13 @@ export interface CellState {
   readTotals(): Promise<Totals>;
 }
 
+/** A cell that does not read and save now. */
+export interface CellAway {
+  name: string;
+  /** As `StoreUnavailable.reason`. */
+  reason: string;
+}
+
 export interface Engine extends WorkflowCommands {
   /** Commands and reads that need only the store. */
   readonly storeOf: (projectId: ProjectId) => ProjectStore;
@@ -96,9 +103,9 @@ export interface Engine extends WorkflowCommands {
 
   /**
    * Resolves when the store reads and saves, as far as is known; rejects with `StoreUnavailable` when it does not. With
-   * several cells one is enough; it answers the names of those that do not.
+   * several cells one is enough; it answers those that do not.
    */
-  ping(): Promise<readonly string[]>;
+  ping(): Promise<readonly CellAway[]>;
   /** Whether this worker has the message of this claim. */
   holds(claimToken: ClaimToken): boolean;
   /**

@@ -1,6 +1,6 @@
 /** What does each command do, beyond the store? Those about runs are in `runs/workflows.ts`. */
 import { dailyLimitReached } from '../protocol/rate-limits.ts';
-import type { CellState, Engine } from './commands.ts';
+import type { CellAway, CellState, Engine } from './commands.ts';
 import type { EngineDeps } from './deps.ts';
 import type { DueLoop } from './due-loop.ts';
 import type { AttributeFilter } from './filters.ts';
@@ -223,7 +223,7 @@ export class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
     return this.#heartbeat?.others ?? [];
   }
 
-  async ping(): Promise<readonly string[]> {
+  async ping(): Promise<readonly CellAway[]> {
     this.#health.check();
     await this.#deps.store.ping();
     return [];

@@ -3,10 +3,22 @@ import type { ProjectId } from './model.ts';
 
 /** The store could not write now (disk full, busy, closing); nothing of the command was saved, unless it is `CommitUnknown`. */
 export class StoreUnavailable extends Error {
-  constructor(reason: string, options?: ErrorOptions) {
-    super(reason, options);
+  /** The message without the database's own words, which may name hosts and users: anybody may read it at `/readyz`. */
+  readonly reason: string;
+  /** The database's own words. */
+  readonly detail: string | undefined;
+
+  constructor(reason: string, { detail, ...options }: ErrorOptions & { detail?: string | undefined } = {}) {
+    super(detail === undefined ? reason : `${reason}: ${detail}`, options);
     this.name = 'StoreUnavailable';
+    this.reason = reason;
+    this.detail = detail;
   }
+}
+
+/** For `/readyz`; see `StoreUnavailable.reason`. */
+export function publicReason(error: unknown): string {
+  return error instanceof StoreUnavailable ? error.reason : 'it fails in a way that the log describes';
 }
 
 /**

@@ -11,7 +11,7 @@ import type { Store, StoreLimits } from '../engine/stores.ts';
 import { randomBase58 } from '../protocol/ids.ts';
 import type { GroupCommitOptions } from '../store/batches/group-commit.ts';
 import { PostgresDriver } from '../store/drivers/postgres/driver.ts';
-import { openPostgresStore } from '../store/drivers/postgres/open.ts';
+import { openPostgresStore, type PostgresStoreOptions } from '../store/drivers/postgres/open.ts';
 import { placeOf } from '../store/drivers/postgres/pool.ts';
 import { Servers } from '../store/drivers/postgres/servers.ts';
 import { type CellWatch, watchPostgresStore } from '../store/drivers/postgres/watch.ts';
@@ -65,7 +65,11 @@ export type OpenedStore = Store &
  * Opens the store of another cell over the same connections, where it is on the same server. `url`: of its database, or
  * only `?schema=...` for one in the same database. Throws when it cannot be opened now.
  */
-export type OpenCell = (url: string, onFatal: (error: Error) => void) => Promise<Store>;
+export type OpenCell = (
+  url: string,
+  onFatal: (error: Error) => void,
+  options?: Pick<PostgresStoreOptions, 'mustExist'>,
+) => Promise<Store>;
 
 /** For a look at a cell that is not open. */
 export type WatchCell = (url: string) => CellWatch;
@@ -153,8 +157,8 @@ async function openServer(
     const isBeside = placeOf(cellUrl).url === placeOf(url).url;
     return { url: cellUrl, listenUrl: isBeside || databaseListenUrl === 'off' ? listenUrl : cellUrl };
   };
-  const openCell: OpenCell = (given, onFatalOfCell) =>
-    openPostgresStore({ ...shared, ...placesOf(given), onFatal: onFatalOfCell });
+  const openCell: OpenCell = (given, onFatalOfCell, ofCell) =>
+    openPostgresStore({ ...shared, ...placesOf(given), onFatal: onFatalOfCell, ...ofCell });
   const watchCell: WatchCell = (given) => watchPostgresStore({ ...shared, ...placesOf(given) });
   try {
     if (!create) await checkIsStore(url, databaseTimeoutMs);

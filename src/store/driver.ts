@@ -91,8 +91,8 @@ export interface TransactionOptions {
 
 /**
  * All methods throw one of three: `StoreUnavailable` (nothing was written, try again), `StoreFatal` (do not trust this
- * database connection any more), or the database's own error (a constraint or a bad statement: the command is at
- * fault).
+ * database connection any more), or the database's own error (a violated constraint or a malformed statement: a defect
+ * of this program).
  */
 export interface Driver {
   readonly dialect: SqlDialect;
@@ -109,12 +109,13 @@ export interface Driver {
 }
 
 /** The transaction waited too long for a lock that another one holds. Nothing was written. */
-export class LockNotFree extends StoreUnavailable {
-  constructor(reason: string, options?: ErrorOptions) {
-    super(reason, options);
-    this.name = 'LockNotFree';
-  }
-}
+export class LockNotFree extends StoreUnavailable {}
+
+/**
+ * The database refuses a statement for a reason that this program does not know. Perhaps it refuses everything, perhaps
+ * only the rows of one command.
+ */
+export class StatementRefused extends StoreUnavailable {}
 
 /**
  * The database failed in such a way that its state on disk is unknown, as after a failed fsync. The only safe way on is

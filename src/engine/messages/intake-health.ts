@@ -1,4 +1,5 @@
 /** Is what clients publish saved, or refused? */
+import type { Millis } from '../model.ts';
 import type { Clock } from '../ports.ts';
 import { StoreUnavailable } from '../store-errors.ts';
 
@@ -15,7 +16,7 @@ const REMEMBERED_MS = 3_000;
 
 export class IntakeHealth {
   readonly #clock: Pick<Clock, 'elapsedMs'>;
-  #refusedAtMs = -Infinity;
+  #refused: { atMs: Millis; error: StoreUnavailable } | undefined;
   #savedSince = PROOF;
 
   constructor(clock: Pick<Clock, 'elapsedMs'>) {
@@ -29,13 +30,15 @@ export class IntakeHealth {
   /** `error`: why a publish was not saved. It counts only when the store could not save it. */
   noteFailure(error: unknown): void {
     if (!(error instanceof StoreUnavailable)) return;
-    this.#refusedAtMs = this.#clock.elapsedMs;
+    this.#refused = { atMs: this.#clock.elapsedMs, error };
     this.#savedSince = 0;
   }
 
   /** Throws `StoreUnavailable` while the store refuses what is published. */
   check(): void {
-    if (this.#savedSince >= PROOF || this.#clock.elapsedMs > this.#refusedAtMs + REMEMBERED_MS) return;
-    throw new StoreUnavailable('what was published last could not be saved');
+    if (!this.#refused || this.#savedSince >= PROOF || this.#clock.elapsedMs > this.#refused.atMs + REMEMBERED_MS)
+      return;
+    const { reason, detail } = this.#refused.error;
+    throw new StoreUnavailable(`what was published last could not be saved: ${reason}`, { detail });
   }
 }

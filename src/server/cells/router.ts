@@ -1,9 +1,9 @@
 /** One engine for the API over those of all cells: each command goes to the cell of its project. */
-import type { CellState, Engine } from '../../engine/commands.ts';
+import type { CellAway, CellState, Engine } from '../../engine/commands.ts';
 import type { ProjectId } from '../../engine/model.ts';
 import type { Clock } from '../../engine/ports.ts';
 import type { ProjectStore } from '../../engine/project-store.ts';
-import { ProjectAway, StoreUnavailable } from '../../engine/store-errors.ts';
+import { ProjectAway, publicReason, StoreUnavailable } from '../../engine/store-errors.ts';
 import { within } from '../../engine/within.ts';
 import type { Cells } from './cells.ts';
 
@@ -130,29 +130,32 @@ async function inCellOf<T>(cells: Cells, projectId: ProjectId, work: (engine: En
   }
 }
 
-/** The names of the cells that cannot be reached. Throws `StoreUnavailable` when none can. */
-async function ping(cells: Cells, clock: Clock): Promise<readonly string[]> {
+/** The cells that do not read and save. Throws `StoreUnavailable` when none does. */
+async function ping(cells: Cells, clock: Clock): Promise<readonly CellAway[]> {
   const others = [...cells.others];
   if (others.length === 0) return cells.first.ping();
-  const away: string[] = [];
+  const away: CellAway[] = [];
   const note = async (name: string, engine: Engine): Promise<void> => {
-    if (!(await isSaving(engine, clock))) away.push(name);
+    const reason = await failureOf(engine, clock);
+    if (reason !== undefined) away.push({ name, reason });
   };
   const pings = [note(cells.firstName, cells.first)];
-  for (const { name, opened, isAway } of others) {
+  for (const { name, opened, isAway, awayBecause } of others) {
     if (opened) pings.push(note(name, opened.engine));
-    else if (isAway) away.push(name);
+    else if (isAway) away.push({ name, reason: awayBecause });
   }
   await Promise.all(pings);
-  if (away.length === others.length + 1) throw new StoreUnavailable('no cell can be reached');
+  if (away.length === others.length + 1) {
+    const reasons = away.map(({ name, reason }) => `${name}: ${reason}`).join('; ');
+    throw new StoreUnavailable(`no cell reads and saves (${reasons})`);
+  }
   return away;
 }
 
-/** Whether it saves, and says so in time. */
-async function isSaving(engine: Engine, clock: Clock): Promise<boolean> {
-  const saves = engine.ping().then(
-    () => true,
-    () => false,
+/** Why it does not save, or does not say in time that it does; undefined: it does. */
+function failureOf(engine: Engine, clock: Clock): Promise<string | undefined> {
+  const answered = engine.ping().then(() => '', publicReason);
+  return within(clock, PING_MS, answered).then(
+    (reason = `it does not answer within ${PING_MS} ms`) => reason || undefined,
   );
-  return (await within(clock, PING_MS, saves)) ?? false;
 }

@@ -9,7 +9,7 @@ import type { Cell, Project } from '../../engine/accounts/store.ts';
 import type { CellState, Engine } from '../../engine/commands.ts';
 import type { Millis, ProjectId, WorkerId } from '../../engine/model.ts';
 import type { Clock, EventLog, Timer } from '../../engine/ports.ts';
-import { StoreUnavailable } from '../../engine/store-errors.ts';
+import { publicReason, StoreUnavailable } from '../../engine/store-errors.ts';
 import type { Store } from '../../engine/stores.ts';
 import type { Totals } from '../../engine/unfinished.ts';
 import { within } from '../../engine/within.ts';
@@ -63,6 +63,8 @@ export class ServedCell implements CellState {
   #isServed = false;
   /** Whether it could not be opened when that was last tried, and is to be tried again. */
   #isAway = false;
+  /** Why it was away when that was last tried. */
+  #awayBecause = 'it is being opened';
   #againMs = AGAIN_MS.first;
   #timer: Timer | undefined;
   #watch: ReturnType<WatchCell> | undefined;
@@ -94,6 +96,11 @@ export class ServedCell implements CellState {
   /** Whether its projects are refused, as far as is known. */
   get isAway(): boolean {
     return this.#isAway || (this.#isServed && !this.#opened && this.#restsSinceMs === undefined);
+  }
+
+  /** As `StoreUnavailable.reason`. */
+  get awayBecause(): string {
+    return this.#awayBecause;
   }
 
   get isServed(): boolean {
@@ -228,7 +235,7 @@ export class ServedCell implements CellState {
     let store: Store | undefined;
     try {
       await this.#lookAway();
-      store = await openCell(this.#url(), (error) => this.#lose(error));
+      store = await openCell(this.#url(), (error) => this.#lose(error), { mustExist: true });
       const found = await store.cells.readCellId();
       if (found !== cellId) throw new StoreUnavailable(`its database is ${found ?? 'not yet'} cell ${cellId}`);
       store.guardProjects();
@@ -241,6 +248,7 @@ export class ServedCell implements CellState {
     } catch (error) {
       await store?.close();
       this.#isAway = true;
+      this.#awayBecause = publicReason(error);
       log.warn('cell_not_opened', { cell: name, reason: messageOf(error) });
       this.#tryAgain();
     }
@@ -253,6 +261,7 @@ export class ServedCell implements CellState {
     const lost = this.#opened;
     this.#opened = undefined;
     this.#isAway = true;
+    this.#awayBecause = publicReason(error);
     for (const onLost of this.#lossListeners) onLost();
     if (!lost || this.#isClosed) return;
     this.#change(

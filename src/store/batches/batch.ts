@@ -3,7 +3,14 @@ import type { OriginLine } from '../../engine/lanes/origin-line.ts';
 import type { ProjectId } from '../../engine/model.ts';
 import { CommitUnknown, StoreFull, StoreUnavailable } from '../../engine/store-errors.ts';
 import type { StoreLimits } from '../../engine/stores.ts';
-import { type Driver, LockNotFree, StoreFatal, type Transaction, type TransactionOptions } from '../driver.ts';
+import {
+  type Driver,
+  LockNotFree,
+  StatementRefused,
+  StoreFatal,
+  type Transaction,
+  type TransactionOptions,
+} from '../driver.ts';
 import { accountsVersion } from '../operations/accounts/version.ts';
 import { type Answer, runMerged, runSingle, type WriteCommand } from '../operations/all.ts';
 import { DueTimes, earlier } from '../operations/due-times.ts';
@@ -20,7 +27,14 @@ const NONE_RESERVED: WriteContext['reserved'] = new Map();
 export type WriteResult =
   | { kind: 'answer'; answer: Answer }
   /** Nothing was saved, as far as is known; the caller may try again. See `CommitUnknown` and `StoreFull`. */
-  | { kind: 'unavailable'; reason: string; isCommitUnknown: boolean; isFull?: boolean }
+  | {
+      kind: 'unavailable';
+      reason: string;
+      /** As for `StoreUnavailable`. */
+      detail?: string | undefined;
+      isCommitUnknown: boolean;
+      isFull?: boolean;
+    }
   /** Nothing was done: another worker has this project locked, and may not release it soon. */
   | Blocked
   /** Nothing was done: see `ProjectAway`. */
@@ -116,15 +130,16 @@ export class BatchRunner {
       // The database does not tell which lock was not free. Now each lock is taken only if it is free.
       if (error instanceof LockNotFree && suspects !== SUSPECT_ALL)
         return this.#run(commands, { ...care, suspects: SUSPECT_ALL });
-      const reason = error instanceof Error ? error.message : String(error);
-      if (error instanceof StoreUnavailable) {
-        const isCommitUnknown = error instanceof CommitUnknown;
-        const isFull = error instanceof StoreFull;
-        return nothingDone(commands.map(() => ({ kind: 'unavailable', reason, isCommitUnknown, isFull })));
+      const mayBeOfOne = error instanceof StatementRefused && commands.length > 1;
+      if (error instanceof StoreUnavailable && !mayBeOfOne) {
+        const result = unavailableFor(error);
+        return nothingDone(commands.map(() => result));
       }
       // Perhaps rows of a project that is not here stand in the way, such as those of a move that goes on.
       if (this.#isGuarded && !isFencedFirst) return this.#run(commands, { ...care, isFencedFirst: true });
-      if (commands.length === 1) return nothingDone([{ kind: 'rejected', reason }]);
+      if (commands.length === 1) {
+        return nothingDone([{ kind: 'rejected', reason: error instanceof Error ? error.message : String(error) }]);
+      }
       return this.#runEach(commands, care);
     }
   }
@@ -215,7 +230,7 @@ export class BatchRunner {
     }
   }
 
-  /** One of them is at fault: each gets a transaction of its own, so that only that one fails. */
+  /** Perhaps one of them is at fault: each gets a transaction of its own, so that only that one fails. */
   async #runEach(commands: readonly WriteCommand[], care: Care): Promise<BatchOutcome> {
     const whole = nothingDone([]);
     for (const command of commands) {
@@ -266,6 +281,16 @@ async function runBut(
     const result = aside.get(command) ?? results.next().value;
     return result ?? { kind: 'rejected', reason: 'the store gave no answer' };
   });
+}
+
+function unavailableFor(error: StoreUnavailable): WriteResult {
+  return {
+    kind: 'unavailable',
+    reason: error.reason,
+    detail: error.detail,
+    isCommitUnknown: error instanceof CommitUnknown,
+    isFull: error instanceof StoreFull,
+  };
 }
 
 function nothingDone(results: WriteResult[]): BatchOutcome {

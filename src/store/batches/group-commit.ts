@@ -287,7 +287,7 @@ function settleCaller({ resolve, reject }: Waiting, result: WriteResult | undefi
   else if (result.kind === 'answer') resolve(result.answer as never);
   else if (result.kind === 'unavailable') {
     const Reason = result.isCommitUnknown ? CommitUnknown : result.isFull ? StoreFull : StoreUnavailable;
-    reject(new Reason(result.reason));
+    reject(new Reason(result.reason, { detail: result.detail }));
   } else if (result.kind === 'away') reject(new ProjectAway(result.projectId, result.isGone));
   else if (result.kind === 'accountsChanged') reject(new AccountsChanged());
   else if (result.kind === 'rejected') {

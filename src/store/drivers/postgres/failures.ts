@@ -1,40 +1,75 @@
 /** What does an error of the client library or of the server mean for the caller? */
 import pg from 'pg';
 import { StoreFull, StoreUnavailable } from '../../../engine/store-errors.ts';
-import { LockNotFree, StoreFatal } from '../../driver.ts';
+import { LockNotFree, StatementRefused, StoreFatal } from '../../driver.ts';
 
 // Classes and codes of https://www.postgresql.org/docs/current/errcodes-appendix.html.
-const FATAL = new Set(['XX001', 'XX002']); // corrupted data, corrupted index
 /** The server has ended the connection: it heard nothing within a transaction for too long. */
 const IDLE = '25P03';
 // Serialization failure, deadlock, a row that another transaction inserted after this one looked for it, a silent
 // transaction.
 const AGAIN = new Set(['40001', '40P01', '23505', IDLE]);
 const FULL = '53100';
-const INTERNAL = 'XX000';
 /** A lock was not free in time. */
 const LOCKED = '55P03';
-const UNAVAILABLE_CLASSES = new Set([
+/**
+ * What no state of a database makes a correct program send: these are defects of this program. All else is of the
+ * database, by whatever name it goes: it may be damaged, locked, moved or set in ways that nobody has listed.
+ */
+const DEFECT_CLASSES = new Set([
+  '21', // more rows than the statement allows
+  '22', // a value that cannot be what it is used as
+  '23', // a violated constraint
+]);
+const DEFECTS = new Set([
+  '42601', // malformed, as are those below
+  '42701',
+  '42702',
+  '42703', // no such column, though the schema was verified when the store was opened
+  '42712',
+  '42725',
+  '42803',
+  '42804',
+  '42P02',
+  '42P08',
+  '42P09',
+  '42P18',
+]);
+/** In classes of defects, but due to the encoding that the database was made with. */
+const OF_ENCODING = '22P05';
+
+/** What the operator reads in the log and at `/readyz`. Others are named by their code alone. */
+const MEANINGS = new Map([
+  ['25006', 'it is read-only'],
+  ['28000', 'it refuses the login'],
+  ['28P01', 'it refuses the password'],
+  ['3D000', 'it does not exist'],
+  ['3F000', 'a schema is missing'],
+  ['42501', 'a privilege is missing'],
+  ['42P01', 'a table is missing'],
+  ['53300', 'it has no connection left'],
+  ['55000', 'it accepts no connections'],
+  ['57P03', 'it is starting or shutting down'],
+  ['XX001', 'its data is corrupted'],
+  ['XX002', 'an index is corrupted'],
+]);
+/** Whoever gets one of these would get it for any command: that need not be tried. */
+const OF_THE_WHOLE = new Set([
   '08', // connection
+  '25', // the state of the transaction
+  '28', // the login
+  '3D', // the database
+  '3F', // the schema
   '40', // rolled back, not by us
+  '42', // tables, privileges, functions
   '53', // out of memory, disk, connections
+  '55', // accepts no connections
   '57', // shut down, cancelled, still starting
   '58', // the operating system
-]);
-const UNAVAILABLE = new Set([
-  '25006', // read only: a standby, or a primary that no longer is one
-  IDLE,
-  '25P04', // it took longer than the server allows any transaction
-  '28000', // refused to log in, as while roles are changed
-  '28P01',
-  '3D000', // the database is being restored or renamed
 ]);
 
 // A pooler mixes connections: a prepared statement belongs to another connection, or exists already.
 const ELSEWHERE = new Set(['26000', '42P05']);
-
-/** What Citus says, as an internal error, when its server is killed under it. */
-const KILLED = /^postmaster was shut down/;
 
 /** The server's code of `error`; undefined when it did not come from the server. */
 function sqlStateOf(error: unknown): string | undefined {
@@ -65,30 +100,35 @@ export function isAnswer(error: unknown): boolean {
   return state !== undefined && !state.startsWith('57') && !state.startsWith('08');
 }
 
-/** Says what an error means. Returns errors that are the command's own fault unchanged. */
+/** Says what an error means. Returns defects of this program unchanged. */
 export function classify(error: unknown): unknown {
   if (error instanceof StoreUnavailable || error instanceof StoreFatal) return error;
   const state = sqlStateOf(error);
+  const options = { cause: error, detail: detailOf(error) };
   if (state === undefined) {
-    // All errors of the client library itself are about the connection; the others are bugs in this program.
-    return isOfConnection(error)
-      ? new StoreUnavailable(`the database cannot be reached: ${reasonOf(error)}`, { cause: error })
-      : error;
+    // All errors of the client library itself are about the connection; the others are defects of this program.
+    return isOfConnection(error) ? new StoreUnavailable('the database cannot be reached', options) : error;
   }
-  if (FATAL.has(state)) return new StoreFatal(`the database failed: ${reasonOf(error)}`, { cause: error });
-  if (state === LOCKED) return new LockNotFree(`another worker has it locked: ${reasonOf(error)}`, { cause: error });
+  if (isDefect(state)) return error;
+  if (state === LOCKED) return new LockNotFree('another worker has it locked', options);
+  if (state === FULL) return new StoreFull('the disk of the database is full', options);
   if (ELSEWHERE.has(state)) {
     const reason = 'a pooler mixes up prepared statements: WAYPOST_DATABASE_PREPARE=false goes without';
-    return new StoreUnavailable(`${reason} (${reasonOf(error)})`, { cause: error });
+    return new StoreUnavailable(reason, options);
   }
-  if (state === FULL) return new StoreFull(`the disk of the database is full: ${reasonOf(error)}`, { cause: error });
-  if (state === INTERNAL && KILLED.test(reasonOf(error))) {
-    return new StoreUnavailable(`the database was killed: ${reasonOf(error)}`, { cause: error });
-  }
-  if (UNAVAILABLE.has(state) || UNAVAILABLE_CLASSES.has(state.slice(0, 2))) {
-    return new StoreUnavailable(`the database is not available (${state}): ${reasonOf(error)}`, { cause: error });
-  }
-  return error;
+  const meaning = MEANINGS.get(state);
+  const reason = `the database is not available (${meaning === undefined ? '' : `${meaning}, `}SQLSTATE ${state})`;
+  return OF_THE_WHOLE.has(classOf(state))
+    ? new StoreUnavailable(reason, options)
+    : new StatementRefused(reason, options);
+}
+
+function isDefect(state: string): boolean {
+  return DEFECTS.has(state) || (DEFECT_CLASSES.has(classOf(state)) && state !== OF_ENCODING);
+}
+
+function classOf(state: string): string {
+  return state.slice(0, 2);
 }
 
 function isOfConnection(error: unknown): boolean {
@@ -98,7 +138,7 @@ function isOfConnection(error: unknown): boolean {
   return /connection|timeout|terminated|client (was|has)|calling end/i.test(error.message);
 }
 
-function reasonOf(error: unknown): string {
-  if (error instanceof AggregateError) return error.errors.map(reasonOf).join('; ');
+function detailOf(error: unknown): string {
+  if (error instanceof AggregateError) return error.errors.map(detailOf).join('; ');
   return error instanceof Error ? error.message : String(error);
 }

@@ -157,8 +157,8 @@ export class LogDays {
     } catch (error) {
       if (error instanceof StoreFatal) throw error;
       this.#restUntilMs = nowMs + REST_MS;
-      const reason = error instanceof Error ? error.message : String(error);
-      throw new StoreUnavailable(`the days of the logs could not be changed: ${reason}`, { cause: error });
+      const detail = error instanceof Error ? error.message : String(error);
+      throw new StoreUnavailable('the days of the logs could not be changed', { cause: error, detail });
     }
   }
 }

@@ -4,7 +4,7 @@ import { StoreUnavailable } from '../../../engine/store-errors.ts';
 import type { Store, StoreLimits } from '../../../engine/stores.ts';
 import type { GroupCommitOptions } from '../../batches/group-commit.ts';
 import { createStore } from '../../create.ts';
-import { migrate } from '../../migrations/index.ts';
+import { isStore, migrate } from '../../migrations/index.ts';
 import { PostgresDriver, type PostgresDriverOptions } from './driver.ts';
 import { classify } from './failures.ts';
 import { LogDays } from './log-days.ts';
@@ -28,6 +28,11 @@ export interface PostgresStoreOptions {
   clock: Clock;
   /** Default: the server's clock; see `PostgresDriverOptions`. */
   nowMs?: () => number;
+  /**
+   * Whether a database without a store is refused instead of made one: where the tables of an existing store are not
+   * found, new ones must not take their place.
+   */
+  mustExist?: boolean;
   /** Told why acknowledged messages might not survive a crash: the server was configured for speed instead. */
   onNotDurable?: (reason: string) => void;
   /** Told once when the database cannot be trusted any more. */
@@ -82,11 +87,11 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
 }
 
 async function openOn({ pool, listening, preparing }: Server, options: PostgresStoreOptions): Promise<Store> {
-  const { url, clock, onFatal, limits, batch, sender, nowMs, onNotDurable = () => {} } = options;
+  const { url, clock, onFatal, limits, batch, sender, nowMs, mustExist = false, onNotDurable = () => {} } = options;
   const { connectionsMax = CONNECTIONS_MAX, timeoutMs = TIMEOUT_MS, prepares = true } = options;
   await checkAnswers(pool);
   const patient = { url, connectionsMax: 2, timeoutMs: MIGRATION_LIMIT_MS, idleMs: MIGRATION_IDLE_MS, prepares, clock };
-  await preparing.inTurn(() => prepareDatabase(patient, onNotDurable));
+  await preparing.inTurn(() => prepareDatabase(patient, { mustExist, onNotDurable }));
   const driver = new PostgresDriver({
     url,
     pool,
@@ -144,13 +149,19 @@ async function makeDays(driver: PostgresDriver, logDays: LogDays): Promise<void>
 }
 
 /** Brings the schema up to date if it is not, and checks whether the server's settings make commits durable. */
-async function prepareDatabase(options: PostgresDriverOptions, onNotDurable: (reason: string) => void): Promise<void> {
+async function prepareDatabase(
+  options: PostgresDriverOptions,
+  { mustExist, onNotDurable }: Required<Pick<PostgresStoreOptions, 'mustExist' | 'onNotDurable'>>,
+): Promise<void> {
   const driver = new PostgresDriver(options);
   try {
     const [server] = await driver.read((queries) =>
       queries.query<{ version: number }>("select cast(current_setting('server_version_num') as bigint) as version"),
     );
     if (server && server.version < OLDEST_VERSION) throw new Error('PostgreSQL 14 or later is needed');
+    if (mustExist && !(await driver.read((queries) => isStore(driver, queries)))) {
+      throw new StoreUnavailable('the database has no store where its tables are looked for');
+    }
     await makeSchema(driver, placeOf(options.url).schema);
     await migrate(driver);
     // Of the server that has the rows: with Citus it may be another one.

@@ -1,5 +1,6 @@
 /** How do callers get numbers that no other caller gets, and does the store answer at all? */
 import type { Queries } from '../../driver.ts';
+import { MOVED_TABLES } from '../../move/tables.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { read, write } from '../operation.ts';
 
@@ -10,4 +11,7 @@ export const reserveNumbers = write(
     reserved.get(args) ?? (await tx.reserve('keys and tokens', args.count)),
 );
 
-export const ping = read((queries: Queries) => queries.query('select 1 as one'));
+/** Fails where a table is missing, or may not be read. */
+const EVERY_TABLE = MOVED_TABLES.map(({ name }) => `select 1 as one from ${name} where 1 = 0`).join(' union all ');
+
+export const ping = read((queries: Queries) => queries.query(EVERY_TABLE));

@@ -1,0 +1,210 @@
+/** A database that answers, but refuses what the store needs: it costs its own projects their service, and nobody else. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { eventually } from '../support/eventually.ts';
+import { freshDatabase } from '../support/postgres/shared.ts';
+import { type ServerHere, serveHere } from '../support/server-here.ts';
+import { giveCommand } from '../support/waypost-command.ts';
+
+interface Place {
+  role: string;
+  database: string;
+  /** As an administrator, in the database. */
+  execute(text: string): Promise<void>;
+  /** As an administrator, from outside the database. */
+  executeOutside(text: string): Promise<void>;
+}
+
+interface Breakage {
+  name: string;
+  spoil(place: Place): Promise<void>;
+  repair(place: Place): Promise<void>;
+  /** What `/readyz` and the log say. */
+  reason: string;
+}
+
+const endSessions = ({ executeOutside, database }: Place) =>
+  executeOutside(`select pg_terminate_backend(pid) from pg_stat_activity where datname = '${database}'`);
+
+const BREAKAGES: Breakage[] = [
+  {
+    name: 'a database that allows no connections',
+    spoil: async (place) => {
+      await place.executeOutside(`alter database ${place.database} allow_connections false`);
+      await endSessions(place);
+    },
+    repair: (place) => place.executeOutside(`alter database ${place.database} allow_connections true`),
+    reason: 'it accepts no connections, SQLSTATE 55000',
+  },
+  {
+    name: 'a database to which the role may not connect',
+    spoil: async (place) => {
+      await place.executeOutside(`revoke connect on database ${place.database} from public`);
+      await endSessions(place);
+    },
+    repair: (place) => place.executeOutside(`grant connect on database ${place.database} to public`),
+    reason: 'a privilege is missing, SQLSTATE 42501',
+  },
+  {
+    name: 'tables that the role may not use',
+    spoil: ({ execute, role }) => execute(`revoke all on all tables in schema kept from ${role}`),
+    repair: ({ execute, role }) => execute(`grant all on all tables in schema kept to ${role}`),
+    reason: 'a privilege is missing, SQLSTATE 42501',
+  },
+  {
+    name: 'a missing table',
+    spoil: ({ execute }) => execute('alter table kept.messages rename to gone'),
+    repair: ({ execute }) => execute('alter table kept.gone rename to messages'),
+    reason: 'a table is missing, SQLSTATE 42P01',
+  },
+];
+
+/** Which schema a store is in is settled when it is opened. */
+const WRONG_PATH: Breakage = {
+  name: 'a search path that leads elsewhere',
+  spoil: ({ execute, role, database }) =>
+    execute(`create schema elsewhere authorization ${role};
+             alter role ${role} in database ${database} set search_path = elsewhere`),
+  repair: ({ execute, role, database }) => execute(`alter role ${role} in database ${database} set search_path = kept`),
+  reason: 'the database has no store where its tables are looked for',
+};
+
+let folder: string;
+let env: Record<string, string>;
+let place: Place;
+/** Of the database that is broken, for a role that is no superuser. */
+let url: string;
+const servers: ServerHere[] = [];
+
+async function executeAt(connectionString: string, text: string): Promise<void> {
+  const client = new pg.Client({ connectionString });
+  await client.connect();
+  try {
+    await client.query(text);
+  } finally {
+    await client.end();
+  }
+}
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'waypost-broken-'));
+  const admin = await freshDatabase();
+  const outside = new URL(admin);
+  const database = outside.pathname.slice(1);
+  outside.pathname = '/postgres';
+  const role = `user_of_${database}`;
+  const own = new URL(admin);
+  own.username = role;
+  url = own.href;
+  place = {
+    role,
+    database,
+    execute: (text) => executeAt(admin, text),
+    executeOutside: (text) => executeAt(outside.href, text),
+  };
+  await place.execute(`create role ${role} login; create schema kept authorization ${role};
+    alter role ${role} in database ${database} set search_path = kept`);
+  env = { WAYPOST_DATA_DIR: folder, WAYPOST_ALLOW_DESTINATIONS: '127.0.0.1' };
+});
+
+afterEach(async () => {
+  await Promise.all(servers.splice(0).map((server) => server.stop()));
+  await place.execute(`drop owned by ${place.role}; drop role ${place.role}`);
+  rmSync(folder, { recursive: true, force: true });
+});
+
+async function done(...args: string[]): Promise<string> {
+  const { code, stdout, stderr } = await giveCommand(args, env);
+  expect([code, code === 0 ? '' : stderr]).toEqual([0, '']);
+  return stdout;
+}
+
+async function projectWithToken(name: string): Promise<string> {
+  await done('projects', 'create', name);
+  const { token } = JSON.parse(await done('tokens', 'create', '--project', name, '--scope', 'full', '--json'));
+  return token;
+}
+
+async function serve(): Promise<ServerHere> {
+  const server = await serveHere(['serve'], env);
+  servers.push(server);
+  return server;
+}
+
+async function publish({ url: at }: ServerHere, token: string): Promise<number> {
+  const headers = { authorization: `Bearer ${token}`, 'upstash-delay': '1h' };
+  return (await fetch(`${at}/v2/publish/http://127.0.0.1:1/`, { method: 'POST', headers })).status;
+}
+
+async function readiness({ url: at }: ServerHere): Promise<{ status: number; reason?: string | undefined }> {
+  const response = await fetch(`${at}/readyz`);
+  const body = (await response.json()) as { error?: string; reasons?: Record<string, string> };
+  return { status: response.status, reason: response.status === 200 ? body.reasons?.['second'] : body.error };
+}
+
+const logged = (server: ServerHere, reason: string) =>
+  eventually('the log says why', () =>
+    server.events.some(({ level, ...fields }) => level === 'warn' && String(fields['reason']).includes(reason)),
+  );
+
+describe.each(BREAKAGES)('$name', ({ spoil, repair, reason }) => {
+  it('makes the only cell unavailable, without ending its worker, until that is repaired', async () => {
+    env['WAYPOST_DATABASE_URL'] = url;
+    await done('init');
+    const token = await projectWithToken('shop');
+    const server = await serve();
+    expect(await publish(server, token)).toBe(200);
+    await spoil(place);
+    expect(await publish(server, token)).toBe(503);
+    await eventually('the worker is not ready, and says why', async () => {
+      const { status, reason: told } = await readiness(server);
+      return status === 503 && told?.includes(reason);
+    });
+    await logged(server, reason);
+    await repair(place);
+    await eventually('the worker is ready again', async () => (await readiness(server)).status === 200);
+    expect(await publish(server, token)).toBe(200);
+  });
+});
+
+describe.each(BREAKAGES)('one of two cells with $name', ({ spoil, repair, reason }) => {
+  it('costs only its own projects their service, until that is repaired', async () => {
+    const { server, first, second } = await serveTwo();
+    await opened(server);
+    expect(await publish(server, second)).toBe(200);
+    await spoil(place);
+    expect([await publish(server, second), await publish(server, first)]).toEqual([503, 200]);
+    await eventually('/readyz says why', async () => (await readiness(server)).reason?.includes(reason));
+    await logged(server, reason);
+    await repair(place);
+    await eventually('its projects are served again', async () => (await publish(server, second)) === 200);
+    await eventually('/readyz names it no more', async () => (await readiness(server)).reason === undefined);
+  });
+});
+
+describe.each([...BREAKAGES, WRONG_PATH])('one of two cells that has $name at first', ({ spoil, repair, reason }) => {
+  it('is opened once that is repaired, and keeps no worker from its start', async () => {
+    const { server, first, second } = await serveTwo(() => spoil(place));
+    expect([await publish(server, second), await publish(server, first)]).toEqual([503, 200]);
+    await eventually('/readyz says why', async () => (await readiness(server)).reason?.includes(reason));
+    await logged(server, reason);
+    await repair(place);
+    await eventually('its projects are served', async () => (await publish(server, second)) === 200);
+  });
+});
+
+async function serveTwo(before = async () => {}): Promise<{ server: ServerHere; first: string; second: string }> {
+  env['WAYPOST_DATABASE_URL'] = await freshDatabase();
+  await done('init');
+  const first = await projectWithToken('in-first');
+  await done('cells', 'add', 'second', '--url', url);
+  const second = await projectWithToken('in-second');
+  await before();
+  return { server: await serve(), first, second };
+}
+
+const opened = (server: ServerHere) =>
+  eventually('the worker opens the cell', () => server.events.some(({ event }) => event === 'cell_opened'));
