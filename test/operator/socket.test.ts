@@ -1,7 +1,8 @@
 /** The operator's socket: what goes over it, and what it makes of those who do not speak its language. */
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
@@ -86,6 +87,20 @@ it.each([
 ])('refuses %s and goes on', async (_what, text) => {
   expect(JSON.parse(await say(text))).toHaveProperty('refused');
   expect(await remote.listProjects()).toEqual([]);
+});
+
+it('answers commands while a thousand clients are connected and send nothing, and ends the oldest of more', async () => {
+  const silent: Socket[] = [];
+  for (let round = 0; round < 12; round += 1) {
+    const more = Array.from({ length: 100 }, () => connect(path).on('error', () => {}));
+    await Promise.all(more.map((client) => once(client, 'connect')));
+    silent.push(...more);
+    expect(await remote.listProjects()).toEqual([]);
+  }
+  const [oldest, ...others] = silent;
+  if (oldest && !oldest.closed) await once(oldest, 'close');
+  expect(others.at(-1)?.closed).toBe(false);
+  for (const client of silent) client.destroy();
 });
 
 it('tells nobody but its log why a command failed', async () => {

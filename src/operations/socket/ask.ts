@@ -1,5 +1,6 @@
 /** Asks the running server to carry out the operator's commands. */
 import { connect } from 'node:net';
+import { pause } from '../../system/system.ts';
 import {
   type Administration,
   type CreatedProject,
@@ -14,6 +15,9 @@ import { type CommandName, LINE_BYTES_MAX, readAnswer } from './wire.ts';
 
 /** Longer than a server with a slow disk takes, shorter than an operator's patience. */
 const ANSWER_MS = 30_000;
+/** For a server that has more new connections than the system queues: it accepts them within milliseconds. */
+const AGAIN_MS = 50;
+const TRIES = 100;
 
 /** Nobody listens at the socket. */
 export class NobodyListens extends Error {
@@ -62,8 +66,22 @@ export class RemoteAdministration implements Administration {
   }
 }
 
+/** The system has queued as many connections as the server allows. Nothing was sent. */
+class QueueFull extends Refused {}
+
 /** Sends one line and resolves to all that comes back. */
-function exchange(path: string, line: string): Promise<string> {
+async function exchange(path: string, line: string): Promise<string> {
+  for (let triesLeft = TRIES; ; triesLeft -= 1) {
+    try {
+      return await exchangeNow(path, line);
+    } catch (error) {
+      if (!(error instanceof QueueFull) || triesLeft === 1) throw error;
+      await pause(AGAIN_MS);
+    }
+  }
+}
+
+function exchangeNow(path: string, line: string): Promise<string> {
   if (unusablePath(path) !== undefined) return Promise.reject(new NobodyListens());
   return new Promise((resolve, reject) => {
     let text = '';
@@ -87,6 +105,7 @@ function explain(error: NodeJS.ErrnoException, isConnected: boolean): Error {
   // Once connected, the server may have received the command: to run it elsewhere too could do it twice.
   if (isConnected) return new Refused(`the running server was cut off (${error.code}): look whether it was done`);
   // A server that was killed left its socket behind, or there is no socket at all.
+  if (error.code === 'EAGAIN') return new QueueFull('the running server accepts no connection (EAGAIN)');
   if (['ENOENT', 'ENOTDIR', 'ECONNREFUSED'].includes(error.code ?? '')) return new NobodyListens({ cause: error });
   return new Refused(`cannot ask the running server (${error.code}): run this as the user that it runs as`);
 }

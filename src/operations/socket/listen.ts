@@ -13,7 +13,8 @@ export interface OperatorSocket {
 
 /** An operator's command is sent in one go. */
 const IDLE_MS = 10_000;
-const CONNECTIONS_MAX = 16;
+/** Connections that have not sent a command yet. One more ends the oldest of them: whoever sends nothing keeps nobody out. */
+const SILENT_MAX = 1_000;
 
 /**
  * Listens at `path`. It asks for no token: a user who can open the socket can also read the database and the encryption
@@ -49,6 +50,8 @@ class OperatorListener {
   readonly #log: EventLog;
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
+  /** Those of them that have not sent a command yet, oldest first. */
+  readonly #silent = new Set<Socket>();
   /** The command before this one. Commands run one at a time, because two at once would not see each other's names. */
   #last: Promise<unknown> = Promise.resolve();
 
@@ -56,13 +59,12 @@ class OperatorListener {
     this.#administration = administration;
     this.#log = log;
     this.#server = createServer((socket) => this.#serve(socket));
-    this.#server.maxConnections = CONNECTIONS_MAX;
   }
 
   listen(path: string): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#server.once('error', reject);
-      this.#server.listen(path, () => {
+      this.#server.listen({ path, backlog: SILENT_MAX }, () => {
         this.#server.off('error', reject);
         this.#server.on('error', (error) => this.#log.warn('operator_socket_failed', { reason: error.message }));
         resolve();
@@ -79,16 +81,23 @@ class OperatorListener {
 
   #serve(socket: Socket): void {
     this.#sockets.add(socket);
+    this.#silent.add(socket);
+    const [oldest] = this.#silent;
+    if (this.#silent.size > SILENT_MAX) oldest?.destroy();
     let text = '';
     socket.setEncoding('utf8');
     socket.setTimeout(IDLE_MS, () => socket.destroy());
     socket.on('error', () => socket.destroy()); // the operator went away
-    socket.on('close', () => this.#sockets.delete(socket));
+    socket.on('close', () => {
+      this.#sockets.delete(socket);
+      this.#silent.delete(socket);
+    });
     const read = (chunk: string): void => {
       text += chunk;
       const end = text.indexOf('\n');
       if (end < 0 && text.length <= LINE_BYTES_MAX) return;
       socket.off('data', read);
+      this.#silent.delete(socket);
       socket.setTimeout(0); // now the client waits for this server
       this.#last = this.#last.then(async () => {
         socket.end(`${JSON.stringify(await this.#answer(end < 0 ? '' : text.slice(0, end)))}\n`);
