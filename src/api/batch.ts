@@ -19,7 +19,7 @@ import { messageLimit } from './limits.ts';
 import { publishedJson, publishedListJson } from './publish.ts';
 import { bodyTooLarge } from './request-body.ts';
 import type { Call, CheckDestination, Route, Services } from './route.ts';
-import { refuseRun, withInvocation } from './run-publish.ts';
+import { refuseRun, withBodyOfRun } from './run-publish.ts';
 import { refuseCron } from './schedule-creation.ts';
 import { BatchItemsSchema, BatchSchema } from './schemas.ts';
 
@@ -113,7 +113,7 @@ export function batchRoutes(services: Services): Route[] {
     const shared: Omit<PublishCommand, 'url'> = { body, options };
     if (callerIp !== undefined) shared.callerIp = callerIp;
     if (destination.kind === 'url') {
-      const command = await withInvocation({ ...shared, url: destination.url }, services, nowMs);
+      const command = await withBodyOfRun({ ...shared, url: destination.url }, services, nowMs);
       return { kind: 'message', isSentByRun, commands: [command] };
     }
     if (group) return { kind: 'group', group, commands: groupCommands(group, shared, budget) };

@@ -7,14 +7,14 @@ import { ApiError, quotaExceeded } from '../protocol/errors.ts';
 import { headerMapFromRaw, shown } from '../protocol/headers.ts';
 import { objectOf } from '../protocol/json-objects.ts';
 import { checkName } from '../protocol/names.ts';
-import { itemRawHeaders, readPublishOptions } from '../protocol/options.ts';
+import { checkDelay, itemRawHeaders, readPublishOptions } from '../protocol/options.ts';
 import { refusedInRun } from '../protocol/workflow/refusals.ts';
 import { placeOf, readStep } from '../workflow/steps.ts';
 import { shapeOf } from './given-items.ts';
 import { HEADER_LINES_MAX, messageLimit } from './limits.ts';
 import { bodyTooLarge } from './request-body.ts';
 import type { Services } from './route.ts';
-import { withInvocation } from './run-publish.ts';
+import { withBodyOfRun } from './run-publish.ts';
 import { stepMember, timeoutMember, timeoutMsOf } from './wait-request.ts';
 
 /** Longer than this, an answer is no matter of a moment: proxies give it up, and the slot is for others. */
@@ -119,13 +119,12 @@ function stepOf(members: Record<string, unknown>, { quotas, clock, limits }: Rea
   const place = read && placeOf(read);
   if (!place) throw invalid('step must have a stepId of at least 1, or stepId 0 and a targetStep');
   const { delay, notBefore } = members;
-  const { delayMsMax } = quotas;
   const nowMs = clock.nowMs();
   const appended: Appended = { kind: 'step', body, place };
   let aheadMs = 0;
   if (notBefore !== undefined && notBefore !== null) {
     if (!Number.isSafeInteger(notBefore) || Number(notBefore) < 0) throw invalid('notBefore must be Unix seconds');
-    appended.notBeforeMs = Number(notBefore) * 1000;
+    appended.notBeforeMs = Math.max(Number(notBefore) * 1000, read.sleepUntilMs ?? 0);
     aheadMs = appended.notBeforeMs - nowMs;
   } else if (delay !== undefined && delay !== null) {
     const delayMs = parseDurationMs(typeof delay === 'number' ? `${delay}s` : String(delay));
@@ -133,7 +132,7 @@ function stepOf(members: Record<string, unknown>, { quotas, clock, limits }: Rea
     appended.delayMs = delayMs;
     aheadMs = delayMs;
   }
-  if (delayMsMax > 0 && aheadMs > delayMsMax) throw quotaExceeded('maxDelay', Math.floor(delayMsMax / 1000));
+  checkDelay(aheadMs, quotas);
   if (!isTime(nowMs + aheadMs)) throw invalid('the step is too far ahead');
   return appended;
 }
@@ -158,7 +157,7 @@ function callOf(value: unknown, services: ReadServices): Appended {
 }
 
 async function invocationOf(value: unknown, services: ReadServices): Promise<Appended> {
-  const command = await withInvocation(readMessage(value, services), services, services.clock.nowMs());
+  const command = await withBodyOfRun(readMessage(value, services), services, services.clock.nowMs());
   if (!command.invocation) {
     throw invalid('an invocation needs Upstash-Workflow-Init: true and Upstash-Workflow-Invoke: true');
   }

@@ -17,7 +17,7 @@ import { checkAddress, checkCallbacks, checkEndpoints, groupNotFound } from './d
 import { GroupBudget, groupCommands } from './group-publish.ts';
 import { messageLimit } from './limits.ts';
 import type { Call, Route, Services } from './route.ts';
-import { refuseRun, withInvocation } from './run-publish.ts';
+import { refuseRun, withBodyOfRun } from './run-publish.ts';
 import { scheduleCreation } from './schedule-creation.ts';
 import { PublishSchema } from './schemas.ts';
 
@@ -55,8 +55,8 @@ export function publishRoutes(services: Services): Route[] {
       if (callbackLookUp !== undefined) await callbackLookUp;
       const command: PublishCommand = { url, body: await call.body.read(bodyLimit), options };
       if (callerIp !== undefined) command.callerIp = callerIp;
-      const invoking = withInvocation(command, services, clock.nowMs());
-      const outcomes = await publishFor(engine, call, [invoking instanceof Promise ? await invoking : invoking]);
+      const complete = withBodyOfRun(command, services, clock.nowMs());
+      const outcomes = await publishFor(engine, call, [complete instanceof Promise ? await complete : complete]);
       const [published] = publishedOf(outcomes);
       if (!published) throw new Error('the engine answered a publish with nothing');
       return { status: published.deduplicated ? 202 : 200, json: publishedJson(published) };

@@ -3,20 +3,26 @@ import type { PublishCommand } from '../engine/messages/publish-command.ts';
 import type { Millis } from '../engine/model.ts';
 import { prefixOf } from '../protocol/dialect.ts';
 import { ApiError } from '../protocol/errors.ts';
+import { checkDelay } from '../protocol/options.ts';
 import type { PublishOptions } from '../protocol/settings.ts';
 import { readInvocation } from '../protocol/workflow/invocation.ts';
+import { readStep } from '../workflow/steps.ts';
 import { JSON_HERE_BYTES_MAX } from './json-body.ts';
 import { VALUES_PER_ITEM_MAX } from './limits.ts';
 import { parseJson } from './parse-json.ts';
 import type { Services } from './route.ts';
 
-/** For an invocation: the command with the payload of the invoked run as its body. Throws `ApiError`. */
-export function withInvocation(
+/**
+ * The command with what its body says: for an invocation the payload of the invoked run, for a sleep its exact end. Throws
+ * `ApiError`.
+ */
+export function withBodyOfRun(
   command: PublishCommand,
   { quotas, json }: Pick<Services, 'quotas' | 'json'>,
   nowMs: Millis,
 ): PublishCommand | Promise<PublishCommand> {
   const { run, settings } = command.options;
+  if (run?.kind === 'append' && run.callType === 'step') return withEndOfSleep(command, quotas, nowMs);
   if (run?.kind !== 'start' || !run.isInvoke) return command;
   const invoking = (body: unknown): PublishCommand => {
     const { payload, ...invocation } = readInvocation(body, settings.dialect, quotas, nowMs);
@@ -25,6 +31,16 @@ export function withInvocation(
   };
   if (command.body.length > JSON_HERE_BYTES_MAX) return json.value(command.body, VALUES_PER_ITEM_MAX).then(invoking);
   return invoking(parseJson(command.body, VALUES_PER_ITEM_MAX));
+}
+
+/** Libraries round `Upstash-Not-Before` to whole seconds, also down; a sleep must not end early (contract W 14.3). */
+function withEndOfSleep(command: PublishCommand, quotas: Services['quotas'], nowMs: Millis): PublishCommand {
+  const { options, body } = command;
+  const { notBeforeMs } = options;
+  const sleepUntilMs = notBeforeMs === undefined ? undefined : readStep(body)?.sleepUntilMs;
+  if (notBeforeMs === undefined || sleepUntilMs === undefined || sleepUntilMs <= notBeforeMs) return command;
+  checkDelay(sleepUntilMs - nowMs, quotas);
+  return { ...command, options: { ...options, notBeforeMs: sleepUntilMs } };
 }
 
 /**

@@ -5,10 +5,10 @@ import { hasConfigPrefix, readConfigName } from '../protocol/config-names.ts';
 import { checkUrl, withoutFragment } from '../protocol/destination.ts';
 import { prefixOf } from '../protocol/dialect.ts';
 import { isTime, parseDurationMs } from '../protocol/durations.ts';
-import { ApiError, invalidBody, quotaExceeded } from '../protocol/errors.ts';
+import { ApiError, invalidBody } from '../protocol/errors.ts';
 import { addHeader, canonicalHeaderName, newHeaderMap, shown } from '../protocol/headers.ts';
 import { objectOf } from '../protocol/json-objects.ts';
-import { itemRawHeaders, type OptionsInput, type Quotas, readPublishOptions } from '../protocol/options.ts';
+import { checkDelay, itemRawHeaders, type OptionsInput, type Quotas, readPublishOptions } from '../protocol/options.ts';
 import type { Dialect, HeaderMap, PublishOptions, RunAppend } from '../protocol/settings.ts';
 import { readResultPart } from '../protocol/workflow/result-part.ts';
 
@@ -108,12 +108,12 @@ export function timeoutMember(value: unknown): string {
   return value;
 }
 
-export function timeoutMsOf(timeout: string, { quotas: { delayMsMax }, nowMs }: WaitContext): Millis {
+export function timeoutMsOf(timeout: string, { quotas, nowMs }: WaitContext): Millis {
   const timeoutMs = parseDurationMs(timeout);
   if (timeoutMs === undefined || !isTime(nowMs + timeoutMs)) {
     throw invalidBody(`timeout must be a duration such as 20s or 7d, not ${shown(timeout)}`);
   }
-  if (delayMsMax > 0 && timeoutMs > delayMsMax) throw quotaExceeded('maxDelay', Math.floor(delayMsMax / 1000));
+  checkDelay(timeoutMs, quotas);
   return timeoutMs;
 }
 

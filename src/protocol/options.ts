@@ -43,6 +43,11 @@ export interface Quotas {
  */
 export type OptionsContext = 'publish' | 'enqueue' | 'schedule' | 'trigger' | 'result';
 
+/** Throws `ApiError` 412 for a message that is due later than the quota allows. */
+export function checkDelay(delayMs: number, { delayMsMax }: Pick<Quotas, 'delayMsMax'>): void {
+  if (delayMsMax > 0 && delayMs > delayMsMax) throw quotaExceeded('maxDelay', Math.floor(delayMsMax / 1000));
+}
+
 const CALLBACK_DEPTH_MAX = 3;
 
 /**

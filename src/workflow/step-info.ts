@@ -1,12 +1,12 @@
 /** What does a message of a run say about the step that it carries (contract W 20)? The same in both views of the log. */
 import { Buffer } from 'node:buffer';
-import { isTime, parseDurationMs } from '../protocol/durations.ts';
+import { parseDurationMs } from '../protocol/durations.ts';
 import { isObject } from '../protocol/json-objects.ts';
 import type { CallType, HeaderMap, Redaction } from '../protocol/settings.ts';
 import { entryKeyOfInvocation, entryKeyOfWait } from './entry-keys.ts';
 import type { Answered, KnownMessage } from './history.ts';
 import { memberJson, scalarMembers } from './scalar-members.ts';
-import { readStep, stepIdOfCall } from './steps.ts';
+import { readStep, sleepUntilMsOf, stepIdOfCall } from './steps.ts';
 
 export interface StepInfo {
   /** 0 for the initial step, and for a message that is no step. */
@@ -154,7 +154,8 @@ function readSleep({ sleepFor, sleepUntil }: Record<string, unknown>, info: Part
     const ms = parseDurationMs(String(sleepFor));
     if (ms !== undefined) info.sleepForMs = ms;
   }
-  if (typeof sleepUntil === 'number' && isTime(sleepUntil * 1000)) info.sleepUntilMs = Math.round(sleepUntil * 1000);
+  const sleepUntilMs = sleepUntilMsOf(sleepUntil);
+  if (sleepUntilMs !== undefined) info.sleepUntilMs = sleepUntilMs;
 }
 
 function readWait({ waitEventId, waitTimeout, timeout }: Record<string, unknown>, info: Partial<StepInfo>): void {

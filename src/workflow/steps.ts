@@ -1,5 +1,6 @@
 /** Which step of its run does a message carry, and which entry key of the journal is that step's (P8)? */
 import { contentHash } from '../protocol/deduplication.ts';
+import { isTime } from '../protocol/durations.ts';
 import type { CallType, HeaderMap, MessageSettings } from '../protocol/settings.ts';
 import { entryKeyOfCall, entryKeyOfContent, entryKeyOfPlan, entryKeyOfResult } from './entry-keys.ts';
 import { scalarMembers } from './scalar-members.ts';
@@ -13,9 +14,13 @@ export interface Step {
   concurrent?: number;
   /** In a plan: the id that its result will have. */
   targetStep?: number;
+  /** When a sleep ends, to the millisecond: the header of its message has whole seconds only (contract W 14.3). */
+  sleepUntilMs?: number;
 }
 
-const MEMBERS: ReadonlySet<string> = new Set(['stepId', 'stepName', 'stepType', 'concurrent', 'targetStep']);
+const MEMBERS: ReadonlySet<string> = new Set([
+  ...['stepId', 'stepName', 'stepType', 'concurrent', 'targetStep', 'sleepUntil'],
+]);
 
 /**
  * Reads a published step; `undefined` when the body holds none. Members of another type than expected are left out. What a
@@ -28,13 +33,15 @@ export function readStep(body: Uint8Array): Step | undefined {
 
 /** The same of a step that is parsed already. */
 export function stepIn(members: Readonly<Record<string, unknown>>): Step | undefined {
-  const { stepId, stepName, stepType, concurrent, targetStep } = members;
+  const { stepId, stepName, stepType, concurrent, targetStep, sleepUntil } = members;
   if (!isCount(stepId)) return undefined;
   const step: Step = { stepId };
   if (typeof stepName === 'string') step.stepName = stepName;
   if (typeof stepType === 'string') step.stepType = stepType;
   if (isCount(concurrent)) step.concurrent = concurrent;
   if (isCount(targetStep) && targetStep > 0) step.targetStep = targetStep;
+  const sleepUntilMs = sleepUntilMsOf(sleepUntil);
+  if (sleepUntilMs !== undefined) step.sleepUntilMs = sleepUntilMs;
   return step;
 }
 
@@ -88,6 +95,16 @@ export function stepIdOfCall(header: HeaderMap): number | undefined {
   const text = header['Upstash-Workflow-Stepid']?.[0] ?? header['Waypost-Workflow-Stepid']?.[0];
   const stepId = text === undefined ? Number.NaN : Number(text);
   return isCount(stepId) && stepId > 0 ? stepId : undefined;
+}
+
+/**
+ * The first millisecond that is not before `sleepUntil`, in Unix seconds. Microseconds are the finest that a number of
+ * seconds of our days can express.
+ */
+export function sleepUntilMsOf(sleepUntil: unknown): number | undefined {
+  if (typeof sleepUntil !== 'number') return undefined;
+  const ms = Math.ceil(Math.round(sleepUntil * 1_000_000) / 1000);
+  return isTime(ms) ? ms : undefined;
 }
 
 function isCount(value: unknown): value is number {

@@ -24,7 +24,7 @@ const PARTS: readonly Part[] = [
   },
   {
     title: 'Workflow checklist',
-    about: 'W1 to W110 are the statements of contract W 26 (`docs/contract/workflow.md`), under their numbers there.',
+    about: 'W1 to W111 are the statements of contract W 26 (`docs/contract/workflow.md`), under their numbers there.',
     sections: WORKFLOW,
   },
   {

@@ -36,6 +36,23 @@ it.each([0.1 + 0.2 - 0.3, 0.1 + 0.2, 1e-9])('a sleep of %d s is over after its t
   expect(await stateOf(workflowRunId)).toBe('RUN_SUCCESS');
 });
 
+it.each([
+  ['a number of seconds', (ms: number) => ms / 1_000],
+  ['a date', (ms: number) => new Date(ms)],
+])('a sleep until %s between two seconds ends at that millisecond', async (_given, timeOf) => {
+  const untilMs = Math.ceil(waypost.now().getTime() / 1_000) * 1_000 + 3_400;
+  let wokenMs: number | undefined;
+  const workflowRunId = await begin(async (context) => {
+    await context.sleepUntil('until then', timeOf(untilMs));
+    await context.run('note the time', () => {
+      wokenMs = waypost.now().getTime();
+    });
+  });
+  await waypost.advance('1m');
+  expect(await stateOf(workflowRunId)).toBe('RUN_SUCCESS');
+  expect(wokenMs).toBe(untilMs);
+});
+
 it('a run begins at the nearest second to a time between two', async () => {
   const notBefore = waypost.now().getTime() / 1_000 + 60.6;
   const workflowRunId = await begin((context) => context.run('step', () => 1), notBefore);

@@ -33,6 +33,16 @@ describe('reading a step', () => {
   });
 });
 
+test.for([
+  [1730000000, 1730000000000],
+  [1730000000.123, 1730000000123],
+  [1730000000.1234, 1730000000124],
+  [1e300, undefined],
+  ['1730000000', undefined],
+])('a sleep until %s is over at %s ms', ([sleepUntil, ms]) => {
+  expect(readStep(bytes(JSON.stringify({ stepId: 1, sleepUntil })))?.sleepUntilMs).toBe(ms);
+});
+
 describe('the entry key of a message', () => {
   test('is that of the step whose result it is, whatever the result', () => {
     expect(entryKeyOfBody('{"stepId":4,"out":"1"}')).toBe('s4');

@@ -70,7 +70,7 @@ export class CallContext<TInitialPayload = unknown> extends WorkflowContext<TIni
   }
 
   sleepUntil(stepName: string, datetime: Date | string | number): Promise<void> {
-    const sleepUntil = typeof datetime === 'number' ? datetime : Math.round(new Date(datetime).getTime() / 1000);
+    const sleepUntil = typeof datetime === 'number' ? datetime : new Date(datetime).getTime() / 1000;
     if (!Number.isFinite(sleepUntil))
       throw new WorkflowError(`'${stepName}' cannot sleep until ${String(datetime)}: that is no time.`);
     return this.#add(sleepStep(stepName, 'SleepUntil', { sleepUntil }));

@@ -58,7 +58,8 @@ export function planOf(lazy: LazyStep, targetStep: number, concurrent: number): 
 /** `step` as an entry that the server delivers once the sleep is over. */
 export function asleep(step: Step): Append {
   const { sleepFor, sleepUntil } = step;
-  if (sleepUntil !== undefined) return { step, notBefore: Math.round(sleepUntil) };
+  // Whole seconds, and never later than the step says: the server adds what is missing.
+  if (sleepUntil !== undefined) return { step, notBefore: Math.floor(sleepUntil) };
   if (sleepFor !== undefined) return { step, delay: durationOf(sleepFor) };
   return { step };
 }

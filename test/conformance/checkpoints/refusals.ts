@@ -60,6 +60,7 @@ export const refusals: Section = {
           [422, { step: { stepName: 'no id' } }],
           [422, { ...good, delay: 'soon' }],
           [412, { ...good, delay: '1000d' }],
+          [412, { step: { ...runStep(1), sleepUntil: server.clock.nowMs() / 1000 + 1_000 * 86_400 }, notBefore: 0 }],
           [422, { wait: { eventId: 'a:b', step: waitStep(1) } }],
           [422, { wait: { eventId: 'e', timeout: 'soon', step: waitStep(1) } }],
           [422, { call: { destination: server.destination('/third') } }],

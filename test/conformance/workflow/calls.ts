@@ -184,3 +184,38 @@ export const calls: Section = {
     }),
   ],
 };
+
+export const exactSleeps: Section = {
+  title: 'Exact sleeps',
+  statements: [
+    statement(
+      'W111',
+      'A sleep until a time between two seconds never ends early, however the header rounds it.',
+      async (server) => {
+        const run = await startAndDeliver(server);
+        const wholeS = Math.ceil(server.clock.nowMs() / 1000) + 10;
+        const until = { stepId: 1, stepName: 'u', stepType: 'SleepUntil', sleepUntil: wholeS + 0.4, concurrent: 1 };
+        await run.step(until, { 'upstash-not-before': String(wholeS) });
+        server.clock.advanceTo(wholeS * 1000 + 399);
+        await run.lastDelivery(1);
+        server.clock.advance(1);
+        expect((await run.delivery(2)).step).toEqual(until);
+
+        const plan = (targetStep: number, sleepUntil: number): Json =>
+          run.stepItems([{ stepId: 0, stepType: 'SleepUntil', sleepUntil, concurrent: 2, targetStep }], {
+            'upstash-not-before': String(Math.round(sleepUntil)),
+          })[0];
+        const [roundedDown, roundedUp] = [wholeS + 20.25, wholeS + 29.75];
+        await server.post('/v2/batch', [plan(2, roundedDown), plan(3, roundedUp)]);
+        server.clock.advanceTo(roundedDown * 1000 - 1);
+        await run.lastDelivery(2);
+        server.clock.advance(1);
+        expect((await run.delivery(3)).step).toMatchObject({ targetStep: 2 });
+        server.clock.advanceTo(Math.round(roundedUp) * 1000 - 1);
+        await run.lastDelivery(3);
+        server.clock.advance(1);
+        expect((await run.delivery(4)).step).toMatchObject({ targetStep: 3 });
+      },
+    ),
+  ],
+};

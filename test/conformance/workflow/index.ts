@@ -1,6 +1,6 @@
 /** The checklist of workflows (contract W 26). */
 import type { Section } from '../support/statement.ts';
-import { calls } from './calls.ts';
+import { calls, exactSleeps } from './calls.ts';
 import { configuration } from './configuration.ts';
 import { deadLetters } from './dead-letters.ts';
 import { detection } from './detection.ts';
@@ -28,4 +28,5 @@ export const WORKFLOW: readonly Section[] = [
   deadLetters,
   dialects,
   stepSettings,
+  exactSleeps,
 ];
