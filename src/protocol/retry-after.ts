@@ -27,19 +27,32 @@ const MS_BY_UNIT = new Map([
   ['d', 86_400_000],
 ]);
 
+/** No wait is that long: what is larger is a Unix time, which `X-RateLimit-Reset` has in some interfaces. */
+const UNIX_TIME_S_MIN = 1_000_000_000;
+
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
-const RFC_1123 = /^[A-Za-z]{3}, (\d{2}) ([A-Z][a-z]{2}) (\d{4}) (\d{2}):(\d{2}):(\d{2}) GMT$/;
+const TIME = String.raw`(?<hour>\d{2}):(?<minute>\d{2}):(?<second>\d{2})`;
+const MONTH = '(?<month>[A-Z][a-z]{2})';
+/**
+ * The three forms of RFC 9110 5.6.7: `Sun, 06 Nov 1994 08:49:37 GMT`, `Sunday, 06-Nov-94 08:49:37 GMT`, `Sun Nov  6 08:49:37 1994`.
+ * The weekday is not checked, since senders get it wrong, as in an official example.
+ */
+const DATES = [
+  new RegExp(String.raw`^[A-Za-z]{3}, (?<day>\d{2}) ${MONTH} (?<year>\d{4}) ${TIME} GMT$`),
+  new RegExp(String.raw`^[A-Za-z]{3,6}day, (?<day>\d{2})-${MONTH}-(?<year>\d{2}) ${TIME} GMT$`),
+  new RegExp(String.raw`^[A-Za-z]{3} ${MONTH} (?<day>[ \d]\d) ${TIME} (?<year>\d{4})$`),
+];
 
 /**
- * The delay that the answer to a failed attempt asks for, in milliseconds from `nowMs`. `undefined` when no header
- * gives a usable value; then the back-off applies (contract M 8.4). Negative values, unreadable values and values over
- * a day are unusable, and so is an epoch time in `X-RateLimit-Reset`. A date in the past means at once.
+ * The delay that the answer to a failed attempt asks for, in milliseconds from `nowMs`, at most a day. `undefined` when no
+ * header gives a usable value; then the ordinary delay applies (contract M 8.4). Unusable are negative and unreadable
+ * values, an epoch time, 0 and a date in the past: an endpoint whose clock is slow would use up all retries at once.
  */
 export function retryAfterMs(header: HeaderMap, nowMs: number): number | undefined {
   for (const name of HEADERS) {
     for (const value of header[name] ?? []) {
       const delayMs = delayOf(trimBlanks(value), nowMs);
-      if (delayMs !== undefined && delayMs <= DELAY_MAX_MS) return delayMs;
+      if (delayMs !== undefined && delayMs > 0) return Math.min(delayMs, DELAY_MAX_MS);
     }
   }
   return undefined;
@@ -47,26 +60,33 @@ export function retryAfterMs(header: HeaderMap, nowMs: number): number | undefin
 
 function delayOf(value: string, nowMs: number): number | undefined {
   if (value.length > LENGTH_MAX) return undefined;
-  if (isDecimal(value)) return Math.round(Number(value) * 1000);
-  const dateMs = timeOfDate(value);
-  if (dateMs !== undefined) return Math.max(0, dateMs - nowMs);
+  if (isDecimal(value)) return Number(value) < UNIX_TIME_S_MIN ? Math.round(Number(value) * 1000) : undefined;
+  const dateMs = timeOfDate(value, nowMs);
+  if (dateMs !== undefined) return dateMs - nowMs;
   const durationMs = sumOfParts(value, MS_BY_UNIT);
   return durationMs === undefined ? undefined : Math.round(durationMs);
 }
 
-/**
- * Unix ms of `Sun, 27 Jun 2024 12:16:24 GMT`. The weekday is not checked, since senders get it wrong, as in this
- * official example.
- */
-function timeOfDate(text: string): number | undefined {
-  const parts = RFC_1123.exec(text);
-  if (parts === null) return undefined;
-  const [, day, monthName = '', year, hour, minute, second] = parts;
-  const month = MONTHS.indexOf(monthName);
-  const atMidnight = Date.UTC(Number(year), month, Number(day));
+/** Unix ms of an HTTP date. */
+function timeOfDate(text: string, nowMs: number): number | undefined {
+  const parts = DATES.map((form) => form.exec(text)?.groups).find((groups) => groups !== undefined);
+  if (parts === undefined) return undefined;
+  const [day = 0, hour = 0, minute = 0, second = 0] = ['day', 'hour', 'minute', 'second'].map((name) =>
+    Number(parts[name]),
+  );
+  const month = MONTHS.indexOf(parts['month'] ?? '');
+  const year = fullYear(parts['year'] ?? '', nowMs);
   // JavaScript turns the 31st of a month with 30 days into the 1st of the next month.
-  const isRealDay = month >= 0 && new Date(atMidnight).getUTCDate() === Number(day);
+  const isRealDay = month >= 0 && new Date(Date.UTC(year, month, day)).getUTCDate() === day;
   // Second 60 is a leap second; it counts as the first second of the next minute.
-  if (!isRealDay || Number(hour) > 23 || Number(minute) > 59 || Number(second) > 60) return undefined;
-  return atMidnight + Number(hour) * 3_600_000 + Number(minute) * 60_000 + Number(second) * 1000;
+  if (!isRealDay || hour > 23 || minute > 59 || second > 60) return undefined;
+  return Date.UTC(year, month, day, hour, minute, second);
+}
+
+/** Two digits stand for the year of this century, or of the last one if that is more than 50 years ahead (RFC 9110 5.6.7). */
+function fullYear(digits: string, nowMs: number): number {
+  if (digits.length === 4) return Number(digits);
+  const thisYear = new Date(nowMs).getUTCFullYear();
+  const year = thisYear - (thisYear % 100) + Number(digits);
+  return year - thisYear > 50 ? year - 100 : year;
 }

@@ -77,13 +77,13 @@ describe('how long the wait before a retry is', () => {
     ['an expression without a finite result falls back to the default', '1 / retried', 0, {}, 12_000],
     ['a negative result means at once', '0 - 5', 0, {}, 0],
     ['Retry-After in seconds before the expression', '1000', 0, { 'Retry-After': ['7'] }, 7_000],
-    ['Retry-After: 0 means at once', undefined, 0, { 'Retry-After': ['0'] }, 0],
+    ['Retry-After: 0 leaves the back-off', undefined, 0, { 'Retry-After': ['0'] }, 12_000],
     ['a date counts from now', undefined, 0, { 'Retry-After': ['Thu, 01 Jan 2026 00:01:00 GMT'] }, 60_000],
-    ['a date in the past means at once', undefined, 0, { 'Retry-After': ['Wed, 31 Dec 2025 00:00:00 GMT'] }, 0],
+    ['a date in the past leaves the expression', '500', 0, { 'Retry-After': ['Wed, 31 Dec 2025 00:00:00 GMT'] }, 500],
     ['a duration as Go writes it', undefined, 0, { 'X-Ratelimit-Reset': ['6m5s'] }, 365_000],
     ['the first usable header of the family', '1', 0, { 'Retry-After': ['soon'], 'X-Ratelimit-Reset': ['3'] }, 3_000],
-    ['a wish of more than a day is no wish', '500', 0, { 'Retry-After': ['86401'] }, 500],
-    ['an epoch time is no wish', undefined, 0, { 'X-Ratelimit-Reset': ['1767225600'] }, 12_000],
+    ['more than a day means a day', '500', 0, { 'Retry-After': ['86401'] }, 86_400_000],
+    ['an epoch time asks for nothing', undefined, 0, { 'X-Ratelimit-Reset': ['1767225600'] }, 12_000],
   ] as const)('%s', ([, expression, retried, header, expected]) => {
     const settings = expression === undefined ? {} : { retryDelayExpression: expression };
     const of = claimedWith({ ...settings, maxRetries: 10 }, retried);

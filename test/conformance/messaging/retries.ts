@@ -28,6 +28,24 @@ async function delays(server: Subject, { headers = {}, reply = {}, retries = 1 }
   return delays;
 }
 
+/** `Sun, 06 Nov 1994 08:49:37 GMT`, in parts: weekday, day, month, year, time. */
+function partsOf(date: Date): string[] {
+  return date.toUTCString().replace(',', '').split(' ');
+}
+
+const imfDate = (date: Date): string => date.toUTCString();
+
+function rfc850Date(date: Date): string {
+  const [, day, month, year = '', time] = partsOf(date);
+  const weekday = date.toLocaleDateString('en', { weekday: 'long', timeZone: 'UTC' });
+  return `${weekday}, ${day}-${month}-${year.slice(2)} ${time} GMT`;
+}
+
+function asctimeDate(date: Date): string {
+  const [weekday, day, month, year, time] = partsOf(date);
+  return `${weekday} ${month} ${String(Number(day)).padStart(2)} ${time} ${year}`;
+}
+
 const DEFAULT_S = [12, 148, 1808, 22_026, 86_400];
 
 export const retries: Section = {
@@ -92,19 +110,26 @@ export const retries: Section = {
       expect((await server.get(`/v2/messages/${id}`)).retryDelayExpression).toBe('1000*  retried');
     }),
 
-    statement('M58', 'Retry-After: 0 is an immediate retry.', async (server) => {
-      server.endpoint.replies('/a', { status: 503, headers: { 'Retry-After': '0' } }, { status: 200 });
-      const id = await server.publish('/a');
-      expect((await server.finished(id)).at(-1)).toBe('DELIVERED'); // no time has passed
-    }),
+    statement(
+      'M58',
+      'Retry-After: 0, and a date in the past, leave the delay that is planned anyway.',
+      async (server) => {
+        const after = (value: string): Reply => ({ headers: { 'Retry-After': value } });
+        expect(await delays(server, { reply: after('0'), retries: 2 })).toEqual([12_000, 148_000]);
+        const past = after(new Date(server.clock.nowMs() - 3_600_000).toUTCString());
+        expect(await delays(server, { reply: past, headers: { 'Upstash-Retry-Delay': '500' } })).toEqual([500]);
+      },
+    ),
 
-    statement('M59', 'Retry-After may be seconds, a duration or a date.', async (server) => {
+    statement('M59', 'Retry-After may be seconds, a duration or a date of any form that HTTP has.', async (server) => {
       const after = (value: string): Failure => ({ reply: { headers: { 'Retry-After': value } } });
       expect(await delays(server, after('5'))).toEqual([5000]);
       expect(await delays(server, after('5s'))).toEqual([5000]);
-      const [untilDate = 0] = await delays(server, after(new Date(server.clock.nowMs() + 5000).toUTCString()));
-      expect(untilDate).toBeGreaterThan(3999); // a date has whole seconds
-      expect(untilDate).toBeLessThanOrEqual(5000);
+      for (const form of [imfDate, rfc850Date, asctimeDate]) {
+        const [untilDate = 0] = await delays(server, after(form(new Date(server.clock.nowMs() + 5000))));
+        expect(untilDate, form.name).toBeGreaterThan(3999); // a date has whole seconds
+        expect(untilDate, form.name).toBeLessThanOrEqual(5000);
+      }
     }),
 
     statement('M60', 'The three rate limit headers work like Retry-After.', async (server) => {
@@ -113,8 +138,8 @@ export const retries: Section = {
       }
     }),
 
-    statement('M61', 'A Retry-After beyond a day is ignored.', async (server) => {
-      expect(await delays(server, { reply: { headers: { 'Retry-After': '172800' } } })).toEqual([12_000]);
+    statement('M61', 'A Retry-After beyond a day means a day.', async (server) => {
+      expect(await delays(server, { reply: { headers: { 'Retry-After': '172800' } } })).toEqual([86_400_000]);
     }),
 
     statement('M62', 'Status 489 with the header of its kind ends in the DLQ after one attempt.', async (server) => {
