@@ -4,7 +4,7 @@ import type { Millis, ProjectId } from '../engine/model.ts';
 import type { Slices } from '../engine/slices.ts';
 import type { UrlGroup } from '../engine/url-groups.ts';
 import { quotaExceeded } from '../protocol/errors.ts';
-import { checkName } from '../protocol/names.ts';
+import { checkNewName } from '../protocol/names.ts';
 import { readPublishOptions } from '../protocol/options.ts';
 import type { PlainHeaders } from '../protocol/trace-context.ts';
 import { publishFor } from './admitted-publish.ts';
@@ -105,7 +105,7 @@ export function batchRoutes(services: Services): Route[] {
     const source = { rawHeaders, queryConfig: [], tokenInQuery: true, proxyHeaders, plainHeaders };
     const input = { ...source, groupDefaults: group?.headers };
     const options = readPublishOptions(input, queue === '' ? 'publish' : 'enqueue', quotas, nowMs);
-    if (queue !== '') checkName('queue name', queue);
+    if (queue !== '') checkNewName('queue name', queue);
     refuseCron(options, 'in a batch');
     if (destination.kind === 'group') refuseRun(options, 'for URL groups');
     if (queue !== '') options.settings.queueName = queue;

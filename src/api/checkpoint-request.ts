@@ -6,7 +6,7 @@ import { isTime, parseDurationMs } from '../protocol/durations.ts';
 import { ApiError, quotaExceeded } from '../protocol/errors.ts';
 import { headerMapFromRaw, shown } from '../protocol/headers.ts';
 import { objectOf } from '../protocol/json-objects.ts';
-import { checkName } from '../protocol/names.ts';
+import { checkNewName } from '../protocol/names.ts';
 import { checkDelay, itemRawHeaders, readPublishOptions } from '../protocol/options.ts';
 import { refusedInRun } from '../protocol/workflow/refusals.ts';
 import { placeOf, readStep } from '../workflow/steps.ts';
@@ -141,7 +141,7 @@ function waitOf(value: unknown, { quotas, clock }: ReadServices): Appended {
   const members = objectOf(value, 'wait must be an object');
   const { eventId } = members;
   if (typeof eventId !== 'string') throw invalid('wait.eventId must be a string');
-  checkName('event id', eventId);
+  checkNewName('event id', eventId);
   const timeout = timeoutMember(members['timeout']);
   const timeoutMs = timeoutMsOf(timeout, { quotas, nowMs: clock.nowMs() });
   return { kind: 'wait', eventId, timeout, timeoutMs, ...stepMember(members['step']) };

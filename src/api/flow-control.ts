@@ -2,7 +2,7 @@
 import type { FlowKey, FlowPin } from '../engine/lanes/lanes.ts';
 import { ApiError } from '../protocol/errors.ts';
 import { PERIOD_MAX_S } from '../protocol/flow-control.ts';
-import { checkName, isName } from '../protocol/names.ts';
+import { checkName, checkNewName, isName } from '../protocol/names.ts';
 import { type Answer, answer, NO_BODY } from './answer.ts';
 import { FLOW_KEYS_PAGE_MAX } from './limits.ts';
 import { amount, CURSOR, flagInAnyCase, pageCount, text } from './parameter-kinds.ts';
@@ -52,13 +52,15 @@ export function flowControlRoutes({ engine: { storeOf }, limits }: Services): Ro
   }
 
   async function setPaused({ projectId, id: key }: Call, isPaused: boolean): Promise<Answer> {
-    checkKey(key);
+    // A pause creates the key if there is none.
+    if (isPaused) checkNewKey(key);
+    else checkKey(key);
     await storeOf(projectId).keys.setKeyPaused({ key, isPaused });
     return NO_BODY;
   }
 
   async function pin({ projectId, id: key, rawQuery }: Call): Promise<Answer> {
-    checkKey(key);
+    checkNewKey(key);
     await storeOf(projectId).keys.pinKey({ key, pin: pinOf(readQuery(rawQuery, PIN_QUERY)) });
     return NO_BODY;
   }
@@ -182,6 +184,10 @@ function flowKeyView({ key, waitListSize, parallelism, inFlight, rate, periodS, 
 
 function checkKey(key: string): void {
   checkName('flow control key', key);
+}
+
+function checkNewKey(key: string): void {
+  checkNewName('flow control key', key);
 }
 
 /** Opaque to clients. The key that it names may be gone. */

@@ -5,7 +5,7 @@
 import type { PublishCommand, Published, PublishOutcome } from '../engine/messages/publish-command.ts';
 import { readDestination } from '../protocol/destination.ts';
 import { quotaExceeded } from '../protocol/errors.ts';
-import { checkName } from '../protocol/names.ts';
+import { checkNewName } from '../protocol/names.ts';
 import { readPublishOptions } from '../protocol/options.ts';
 import { type SplitQuery, splitQuery } from '../protocol/request-target.ts';
 import type { HeaderMap, PublishOptions } from '../protocol/settings.ts';
@@ -29,7 +29,7 @@ export function publishRoutes(services: Services): Route[] {
   const createSchedule = scheduleCreation(services);
 
   async function enqueue(call: Call): Promise<Answer> {
-    checkName('queue name', call.id);
+    checkNewName('queue name', call.id);
     return publish(call, call.id);
   }
 

@@ -3,7 +3,7 @@ import type { Queue } from '../engine/lanes/lanes.ts';
 import type { ProjectId } from '../engine/model.ts';
 import { ApiError, invalidBody, quotaExceeded } from '../protocol/errors.ts';
 import { objectOf } from '../protocol/json-objects.ts';
-import { checkName } from '../protocol/names.ts';
+import { checkName, checkNewName } from '../protocol/names.ts';
 import { type Answer, answer, NO_BODY } from './answer.ts';
 import { readJson } from './json-body.ts';
 import { SMALL_JSON_LIMIT } from './limits.ts';
@@ -149,7 +149,7 @@ function queueView({ name, createdAtMs, updatedAtMs, parallelism, isPaused, lag 
 function settingsOf(body: unknown): QueueSettings {
   const { queueName, parallelism, paused } = objectOf(body, 'an object is needed');
   if (typeof queueName !== 'string') throw invalidBody('queueName must be a string');
-  checkName('queue name', queueName);
+  checkNewName('queue name', queueName);
   return { name: queueName, parallelism: parallelismOf(parallelism), isPaused: pausedOf(paused) };
 }
 

@@ -8,11 +8,12 @@ import { REASONS, UNFINISHED_REASONS } from '../engine/messages/explain.ts';
 import { LOG_STATES, RUN_LOG_STATES } from '../engine/model.ts';
 import { STANDINGS } from '../engine/unfinished.ts';
 import { MethodSchema } from '../protocol/config-options.ts';
+import { NEW_NAME_PATTERN } from '../protocol/names.ts';
 import { SIGNATURE_CHECKS } from '../protocol/signature.ts';
 
 export const Ms = Type.Integer({ minimum: 0, description: 'Unix time in milliseconds' });
 export const Text = Type.String({ minLength: 1 });
-const Name = Type.String({ maxLength: 255, pattern: '^[A-Za-z0-9_.-]+$' });
+const Name = Type.String({ maxLength: 255, pattern: NEW_NAME_PATTERN });
 const AtLeastOne = Type.Integer({ minimum: 1 });
 export const HeaderMapSchema = Type.Record(Type.String(), Type.Array(Type.String(), { minItems: 1 }), {
   $id: 'HeaderMap',

@@ -6,7 +6,7 @@ import { withoutFragment } from '../protocol/destination.ts';
 import { invalidBody, invalidHeader, quotaExceeded } from '../protocol/errors.ts';
 import { headerMapFromRaw, trimBlanks } from '../protocol/headers.ts';
 import { objectOf } from '../protocol/json-objects.ts';
-import { checkName } from '../protocol/names.ts';
+import { checkName, checkNewName } from '../protocol/names.ts';
 import { itemRawHeaders, readPublishOptions } from '../protocol/options.ts';
 import { redactDefaults } from '../protocol/redaction.ts';
 import type { HeaderMap } from '../protocol/settings.ts';
@@ -36,7 +36,7 @@ export function urlGroupRoutes(services: Services): Route[] {
   const groupLimits = { groupsMax: limits.urlGroupsMax, endpointsMax: limits.urlGroupEndpointsMax };
 
   async function add({ projectId, id: name, body }: Call): Promise<Answer> {
-    checkName('topic name', name);
+    checkNewName('topic name', name);
     const endpoints = selectorsOf(await readJson(body, SMALL_JSON_LIMIT)).map(endpointOf);
     await checkEndpoints(endpoints, checkDestination(projectId));
     switch (await storeOf(projectId).urlGroups.addEndpoints({ name, endpoints, limits: groupLimits })) {

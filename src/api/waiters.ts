@@ -1,6 +1,6 @@
 /** Waits of runs, and their notification (contract W 14.6, 14.7). */
 import { ApiError } from '../protocol/errors.ts';
-import { checkName } from '../protocol/names.ts';
+import { checkName, checkNewName } from '../protocol/names.ts';
 import { splitQuery } from '../protocol/request-target.ts';
 import { refusedInRun } from '../protocol/workflow/refusals.ts';
 import { type Answer, answer } from './answer.ts';
@@ -18,7 +18,7 @@ export function waiterRoutes({ engine, clock, quotas, proxyHeaders, limits }: Se
   async function wait(call: Call): Promise<Answer> {
     const { projectId, callerIp, rawHeaders, isTokenInHeader } = call;
     const command = await inRun(async () => {
-      checkName('event id', call.id);
+      checkNewName('event id', call.id);
       const queryConfig = splitQuery(call.rawQuery).config;
       const input = { rawHeaders, queryConfig, tokenInQuery: !isTokenInHeader, proxyHeaders };
       return readWait(call.id, input, await readJson(call.body, SMALL_JSON_LIMIT), { quotas, nowMs: clock.nowMs() });

@@ -6,6 +6,7 @@
 import { type TSchema, Type } from '@sinclair/typebox';
 import type { Given, Scope } from './config-scopes.ts';
 import { parseLabels } from './labels.ts';
+import { NEW_NAME_PATTERN } from './names.ts';
 import {
   booleanOf,
   callbackUrlOf,
@@ -14,7 +15,7 @@ import {
   durationOf,
   METHODS,
   methodOf,
-  nameOf,
+  newNameOf,
   notBeforeOf,
   RUN_ID_LENGTH_MAX,
   runIdOf,
@@ -77,7 +78,7 @@ const Duration = Type.String({
   examples: ['30s', '1d10h30m'],
 });
 const Flag = Type.Union([Type.Literal('true'), Type.Literal('false')], { examples: ['true'] });
-const Name = { maxLength: 255, pattern: '^[A-Za-z0-9_.-]+$' };
+const Name = { maxLength: 255, pattern: NEW_NAME_PATTERN };
 const Url = Type.String({ pattern: '^[Hh][Tt][Tt][Pp][Ss]?://', examples: ['https://example.com/done'] });
 export const MethodSchema = Type.Union(
   METHODS.map((name) => Type.Literal(name)),
@@ -165,13 +166,13 @@ export const OPTIONS = {
     'Upstash-Schedule-Id',
     'Id of the schedule; one with this id is replaced.',
     Type.String({ ...Name, examples: ['nightly-report'] }),
-    (given) => nameOf(given, 'schedule id'),
+    (given) => newNameOf(given, 'schedule id'),
   ),
   queueName: option(
     'Upstash-Queue-Name',
     'Queue that the messages of the schedule are enqueued to.',
     Type.String({ ...Name, examples: ['reports'] }),
-    (given) => nameOf(given, 'queue name'),
+    (given) => newNameOf(given, 'queue name'),
   ),
   scheduleCatchUp: choice(
     'Waypost-Schedule-Catch-Up',

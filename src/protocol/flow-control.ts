@@ -1,7 +1,7 @@
 import { parseDurationMs } from './durations.ts';
 import { ApiError, invalidHeader } from './errors.ts';
 import { shown, trimBlanks } from './headers.ts';
-import { checkName } from './names.ts';
+import { checkNewName } from './names.ts';
 import type { FlowControl } from './settings.ts';
 
 const PERIOD_DEFAULT_S = 1;
@@ -18,7 +18,7 @@ export function parseFlowControl(
   valueHeader = 'Upstash-Flow-Control-Value',
   keyHeader = 'Upstash-Flow-Control-Key',
 ): FlowControl {
-  checkName('flow control key', key, keyHeader);
+  checkNewName('flow control key', key, keyHeader);
   const items = readItems(value, valueHeader);
   const flowControl: FlowControl = { key, periodS: periodOf(items.get('period'), valueHeader) };
   const parallelism = items.get('parallelism');

@@ -4,7 +4,7 @@ import { parseUrl, withoutFragment } from './destination.ts';
 import { parseDurationMs } from './durations.ts';
 import { ApiError, invalidHeader } from './errors.ts';
 import { isHeaderValue, shown, UNSENDABLE_VALUE } from './headers.ts';
-import { checkName, type NameKind } from './names.ts';
+import { checkNewName, isDotSegment, type NameKind } from './names.ts';
 import { textOfWire } from './percent-encoding.ts';
 import type { HttpMethod } from './settings.ts';
 
@@ -106,8 +106,8 @@ export function callbackUrlOf(given: Given | undefined): string | undefined {
   return url;
 }
 
-export function nameOf(given: Given | undefined, kind: NameKind): string | undefined {
-  if (given !== undefined) checkName(kind, given.value, given.header);
+export function newNameOf(given: Given | undefined, kind: Exclude<NameKind, 'label'>): string | undefined {
+  if (given !== undefined) checkNewName(kind, given.value, given.header);
   return given?.value;
 }
 
@@ -120,8 +120,8 @@ export function runIdOf(given: Given | undefined): string | undefined {
   return value;
 }
 
-/** What a URL takes for something else when a text with it is written into its path unescaped. */
-const CHANGED_IN_PATH = /[?#\\\t]|%[0-9a-f]{2}/i;
+/** What a URL parser does not read as part of one segment when a text is written into a path unescaped. */
+const CHANGED_IN_PATH = /[?#/\\\t]|%[0-9a-f]{2}/i;
 
 /**
  * As `runIdOf`, for a run that begins: libraries write the id into paths as it is, and with such characters they would
@@ -129,9 +129,10 @@ const CHANGED_IN_PATH = /[?#\\\t]|%[0-9a-f]{2}/i;
  */
 export function newRunIdOf(given: Given | undefined): string | undefined {
   const runId = runIdOf(given);
-  if (given === undefined || runId === undefined || !CHANGED_IN_PATH.test(runId)) return runId;
+  if (given === undefined || runId === undefined) return runId;
+  if (!CHANGED_IN_PATH.test(runId) && !isDotSegment(runId)) return runId;
   throw invalidHeader(
     given.header,
-    'the id of a run must be without ?, #, \\, a tab, and % before two hexadecimal digits',
+    'the id of a run must be without ?, #, /, \\, a tab, and % before two hexadecimal digits, and not . or ..',
   );
 }

@@ -19,12 +19,12 @@ const CHECKLISTS = {
 const PARTS: readonly Part[] = [
   {
     title: 'Messaging checklist',
-    about: 'M1 to M153 are the statements of contract M 29 (`docs/contract/messaging.md`), under their numbers there.',
+    about: `M1 to M${CHECKLISTS.M} are the statements of contract M 29 (\`docs/contract/messaging.md\`), under their numbers there.`,
     sections: MESSAGING,
   },
   {
     title: 'Workflow checklist',
-    about: 'W1 to W111 are the statements of contract W 26 (`docs/contract/workflow.md`), under their numbers there.',
+    about: `W1 to W${CHECKLISTS.W} are the statements of contract W 26 (\`docs/contract/workflow.md\`), under their numbers there.`,
     sections: WORKFLOW,
   },
   {

@@ -5,6 +5,7 @@ import { CommandFailed, EXIT } from '../command.ts';
 import { plain } from '../plain.ts';
 import { operationOf, pathOf } from './operations.ts';
 import { DEFAULT_PROFILE, readProfiles } from './profiles.ts';
+import { fetchVerbatim, isDotSegment } from './verbatim-path.ts';
 
 export const DEFAULT_URL = 'http://127.0.0.1:8080';
 
@@ -69,12 +70,16 @@ export function serverOf(given: Given, env: Environment): Server {
     const content = json === undefined ? body : JSON.stringify(json);
     let response: Response;
     try {
-      response = await fetch(`${url}${pathOf(operation, words)}${search}`, {
-        method: operation.method,
-        headers: sent,
-        ...(content !== undefined && { body: content }),
-        ...(signal && { signal }),
-      });
+      const path = `${pathOf(operation, words)}${search}`;
+      const { method } = operation;
+      response = words.some(isDotSegment)
+        ? await fetchVerbatim(url, path, { method, headers: sent })
+        : await fetch(`${url}${path}`, {
+            method,
+            headers: sent,
+            ...(content !== undefined && { body: content }),
+            ...(signal && { signal }),
+          });
     } catch (error) {
       const advice =
         named === undefined

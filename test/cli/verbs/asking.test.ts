@@ -304,6 +304,13 @@ describe('logs', () => {
   });
 });
 
+it('names that URL parsers remove from a path reach the server as they are', async () => {
+  expect(await done('queues', 'delete', '..', '--yes')).toBe('Deleted ...\n');
+  await waypost('queues', 'delete', '..', '--yes', '--server', there);
+  await waypost('schedules', 'delete', '.', '--yes', '--server', `${there}/behind/a/proxy`);
+  expect(arrived.map(({ url }) => url)).toEqual(['/v2/queues/..', '/behind/a/proxy/v2/schedules/.']);
+});
+
 it('queues, keys, schedules and groups are shown and changed', async () => {
   expect(await done('queues', 'save', 'q', '--parallelism', '3')).toBe('Saved q.\n');
   expect(await done('queues', 'pause', 'q')).toBe('Paused q.\n');

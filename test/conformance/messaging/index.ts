@@ -11,13 +11,13 @@ import { flowControl } from './flow-control.ts';
 import { groups } from './groups.ts';
 import { limits } from './limits.ts';
 import { logs } from './logs.ts';
+import { names } from './names.ts';
 import { publish } from './publish.ts';
 import { queues } from './queues.ts';
 import { forward, retries } from './retries.ts';
 import { schedules } from './schedules.ts';
 import { signatures } from './signatures.ts';
 import { transport } from './transport.ts';
-
 export const MESSAGING: readonly Section[] = [
   transport,
   destinations,
@@ -37,4 +37,5 @@ export const MESSAGING: readonly Section[] = [
   limits,
   forward,
   connections,
+  names,
 ];

@@ -10,6 +10,7 @@ import { failures } from './failures.ts';
 import { invocations } from './invocations.ts';
 import { journal } from './journal.ts';
 import { logs } from './logs.ts';
+import { runIds } from './run-ids.ts';
 import { starting } from './starting.ts';
 import { stepSettings } from './step-settings.ts';
 import { waits } from './waits.ts';
@@ -29,4 +30,5 @@ export const WORKFLOW: readonly Section[] = [
   dialects,
   stepSettings,
   exactSleeps,
+  runIds,
 ];

@@ -41,26 +41,34 @@ describe('a message that begins a run', () => {
     expect(read(['Upstash-Workflow-Init', 'true', 'Upstash-Workflow-RunId', runId]).run).toMatchObject({ runId });
   });
 
-  it.each(['wfr_x#y', 'wfr_x?y', 'wfr_x%20y', 'wfr_x%aFy', 'wfr_x\\y', 'wfr_x\ty'])(
-    'has no id that libraries could not write into a path as it is: %s (contract W 2)',
-    (runId) => {
-      const start = ['Upstash-Workflow-Init', 'true', 'upstash-workflow-runid', runId];
-      expect(refusalOf(() => read(start))).toMatchObject({
-        status: 400,
-        message:
-          'invalid Upstash-Workflow-Runid: the id of a run must be without ?, #, \\, a tab, and % before two hexadecimal digits',
-      });
-      // A run that began before is known by its id, whatever that is.
-      for (const known of [
-        ['Upstash-Workflow-Init', 'false'],
-        [...start, 'Upstash-Workflow-trigger-by-sdk', 'true'],
-      ]) {
-        expect(read([...known, 'Upstash-Workflow-RunId', runId]).run).toMatchObject({ runId });
-      }
-    },
-  );
+  it.each([
+    'wfr_x#y',
+    'wfr_x?y',
+    'wfr_x%20y',
+    'wfr_x%aFy',
+    'wfr_x\\y',
+    'wfr_x\ty',
+    'orders/42',
+    'x/../wfr_y',
+    '.',
+    '..',
+  ])('has no id that libraries could not write into a path as it is: %s (contract W 2)', (runId) => {
+    const start = ['Upstash-Workflow-Init', 'true', 'upstash-workflow-runid', runId];
+    expect(refusalOf(() => read(start))).toMatchObject({
+      status: 400,
+      message:
+        'invalid Upstash-Workflow-Runid: the id of a run must be without ?, #, /, \\, a tab, and % before two hexadecimal digits, and not . or ..',
+    });
+    // A run that began before is known by its id, whatever that is.
+    for (const known of [
+      ['Upstash-Workflow-Init', 'false'],
+      [...start, 'Upstash-Workflow-trigger-by-sdk', 'true'],
+    ]) {
+      expect(read([...known, 'Upstash-Workflow-RunId', runId]).run).toMatchObject({ runId });
+    }
+  });
 
-  it.each(['50%', 'orders/42', 'my order', 'a,b', 'a%zz', 'a+b:c@d'])('may have the id %s', (runId) => {
+  it.each(['50%', 'a..b', '...', 'my order', 'a,b', 'a%zz', 'a+b:c@d'])('may have the id %s', (runId) => {
     expect(read(['Upstash-Workflow-Init', 'true', 'Upstash-Workflow-RunId', runId]).run).toMatchObject({ runId });
   });
 

@@ -1,0 +1,30 @@
+/**
+ * How does a path with a segment `.` or `..` reach the server? `fetch`, like every URL parser, removes such segments. No
+ * new name consists of one, but those of older versions can be looked up and deleted.
+ */
+import { request } from 'node:http';
+import { request as requestOverTls } from 'node:https';
+import { text } from 'node:stream/consumers';
+
+export function isDotSegment(word: string): boolean {
+  return word === '.' || word === '..';
+}
+
+/** As `fetch(base + path)`, for requests without a body. */
+export function fetchVerbatim(
+  base: string,
+  path: string,
+  { method, headers }: { method: string; headers: Headers },
+): Promise<Response> {
+  const { protocol, hostname, port, pathname } = new URL(base);
+  const whole = `${pathname.replace(/\/$/, '')}${path}`;
+  const options = { protocol, port, path: whole, method, headers: Object.fromEntries(headers), agent: false } as const;
+  return new Promise((resolve, reject) => {
+    const sent = protocol === 'https:' ? requestOverTls : request;
+    sent({ ...options, hostname: hostname.replace(/^\[|\]$/g, '') }, (response) => {
+      text(response).then((body) => resolve(new Response(body, { status: response.statusCode ?? 500 })), reject);
+    })
+      .on('error', reject)
+      .end();
+  });
+}
