@@ -20,8 +20,8 @@ const OFFSET_MS_MAX = 15 * HOUR_MS;
  * The first time after `afterMs` (Unix ms), `undefined` when there is none. An interval counts from `anchorMs`, which
  * is one of its times or its beginning, and it has no earlier times. Without `anchorMs` it counts from `afterMs`.
  *
- * A local time that the zone's clocks skip does not occur. Of a local time that they show twice, only the first counts
- * (contract M 15.2).
+ * A local time that the zone's clocks skip does not occur. Of a local time that they show twice, only the first counts,
+ * unless the expression runs by the hour (contract M 15.2).
  */
 export function nextCronTime(cron: Cron, afterMs: number, anchorMs = afterMs): number | undefined {
   if (cron.kind === 'calendar') return nextCalendarTime(cron, afterMs);
@@ -41,22 +41,45 @@ export function checkCron(text: string, nowMs: number): string {
 }
 
 function nextCalendarTime(cron: CalendarCron, afterMs: number): number | undefined {
+  const { zone, isHourly } = cron;
   // Local times are counted as if they were UTC.
-  const localAfterMs = afterMs + cron.zone.offsetMsAt(afterMs);
+  const localAfterMs = afterMs + zone.offsetMsAt(afterMs);
   for (const dayMs of matchingDays(cron, localAfterMs)) {
-    const offsets = offsetsAround(dayMs, cron.zone);
-    for (const hour of cron.hours) {
-      const hourMs = dayMs + hour * HOUR_MS;
-      if (hourMs + HOUR_MS <= localAfterMs) continue;
-      for (const minute of cron.minutes) {
-        const localMs = hourMs + minute * MINUTE_MS;
-        if (localMs <= localAfterMs) continue;
-        const timeMs = firstTimeOf(localMs, offsets, cron.zone);
-        if (timeMs !== undefined && timeMs > afterMs) return timeMs;
-      }
+    const offsets = offsetsAround(dayMs, zone);
+    if (isHourly && offsets.length > 1) {
+      const timeMs = nextHourlyTime(cron, dayMs, afterMs);
+      if (timeMs !== undefined) return timeMs;
+      continue;
+    }
+    for (const localMs of localTimesOf(cron, dayMs, localAfterMs)) {
+      const timeMs = firstTimeOf(localMs, offsets, zone);
+      if (timeMs !== undefined && timeMs > afterMs) return timeMs;
     }
   }
   return undefined;
+}
+
+/** The first time of a local day on which clocks are set: whatever they show counts, also again. */
+function nextHourlyTime(cron: CalendarCron, dayMs: number, afterMs: number): number | undefined {
+  const { before, after, atMs } = changeAround(dayMs, cron.zone);
+  for (const localMs of localTimesOf(cron, dayMs, afterMs + before)) {
+    if (localMs - before < atMs) return localMs - before;
+    break; // all later ones come after the change, too
+  }
+  for (const localMs of localTimesOf(cron, dayMs, Math.max(afterMs, atMs - 1) + after)) return localMs - after;
+  return undefined;
+}
+
+/** The local times of a local day that come after `localAfterMs`. */
+function* localTimesOf({ hours, minutes }: CalendarCron, dayMs: number, localAfterMs: number): Generator<number> {
+  for (const hour of hours) {
+    const hourMs = dayMs + hour * HOUR_MS;
+    if (hourMs + HOUR_MS <= localAfterMs) continue;
+    for (const minute of minutes) {
+      const localMs = hourMs + minute * MINUTE_MS;
+      if (localMs > localAfterMs) yield localMs;
+    }
+  }
 }
 
 /** Local midnights of the matching days, from the day of `fromMs` on. */
@@ -81,6 +104,20 @@ function fitsDay({ daysOfMonth, daysOfWeek, needsBothDays }: CalendarCron, day: 
   const fitsMonth = daysOfMonth.has(day);
   const fitsWeek = daysOfWeek.has(weekday);
   return needsBothDays ? fitsMonth && fitsWeek : fitsMonth || fitsWeek;
+}
+
+/** When the clocks are set on a local day or beside it, which has two offsets. */
+function changeAround(dayMs: number, zone: TimeZone): { before: number; after: number; atMs: number } {
+  let earlierMs = dayMs - OFFSET_MS_MAX;
+  let atMs = dayMs + DAY_MS + OFFSET_MS_MAX;
+  const before = zone.offsetMsAt(earlierMs);
+  const after = zone.offsetMsAt(atMs);
+  while (atMs - earlierMs > 1) {
+    const middleMs = Math.floor((earlierMs + atMs) / 2);
+    if (zone.offsetMsAt(middleMs) === before) earlierMs = middleMs;
+    else atMs = middleMs;
+  }
+  return { before, after, atMs };
 }
 
 /** The offsets that a local day may have: one, or two when its clocks are changed, the larger first. */

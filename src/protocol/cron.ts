@@ -17,6 +17,8 @@ export interface CalendarCron {
   /** Ascending, as are the hours. */
   minutes: readonly number[];
   hours: readonly number[];
+  /** Whether it runs by the hour, so that an hour that the clocks show again counts again (contract M 15.2). */
+  isHourly: boolean;
   daysOfMonth: ReadonlySet<number>;
   /** 1 is January. */
   months: ReadonlySet<number>;
@@ -39,13 +41,21 @@ interface Bounds {
   min: number;
   max: number;
   names?: ReadonlyMap<string, number>;
+  /** What explains a value that is out of bounds. */
+  hint?: string;
 }
 
 const MINUTES: Bounds = { min: 0, max: 59 };
 const HOURS: Bounds = { min: 0, max: 23 };
 const DAYS_OF_MONTH: Bounds = { min: 1, max: 31 };
 const MONTHS: Bounds = { min: 1, max: 12, names: numbered('jan feb mar apr may jun jul aug sep oct nov dec', 1) };
-const DAYS_OF_WEEK: Bounds = { min: 0, max: 6, names: numbered('sun mon tue wed thu fri sat', 0) };
+const DAYS_OF_WEEK: Bounds = {
+  min: 0,
+  max: 6,
+  names: numbered('sun mon tue wed thu fri sat', 0),
+  // Other implementations of cron take 7 for Sunday, too.
+  hint: '; Sunday is 0',
+};
 
 const MACROS = new Map([
   ['@yearly', '0 0 1 1 *'],
@@ -102,11 +112,13 @@ function parseFields(spec: string, zone: TimeZone): CalendarCron {
     throw invalidCron(`expected exactly 5 fields, found ${fields.length}: [${cut(fields.join(' '))}]`);
   }
   const [minute = '', hour = '', dayOfMonth = '', month = '', dayOfWeek = ''] = fields;
+  const hours = [...parseList(hour, HOURS)].sort((a, b) => a - b);
   return {
     kind: 'calendar',
     zone,
     minutes: [...parseList(minute, MINUTES)].sort((a, b) => a - b),
-    hours: [...parseList(hour, HOURS)].sort((a, b) => a - b),
+    hours,
+    isHourly: /[*?/]/.test(hour) || hours.length === 24,
     daysOfMonth: parseList(dayOfMonth, DAYS_OF_MONTH),
     months: parseList(month, MONTHS),
     daysOfWeek: parseList(dayOfWeek, DAYS_OF_WEEK),
@@ -137,7 +149,9 @@ function addRange(values: Set<number>, range: string, bounds: Bounds): void {
   if (start < bounds.min) {
     throw invalidCron(`beginning of range (${start}) below minimum (${bounds.min}): ${cut(range)}`);
   }
-  if (end > bounds.max) throw invalidCron(`end of range (${end}) above maximum (${bounds.max}): ${cut(range)}`);
+  if (end > bounds.max) {
+    throw invalidCron(`end of range (${end}) above maximum (${bounds.max}): ${cut(range)}${bounds.hint ?? ''}`);
+  }
   if (start > end) throw invalidCron(`beginning of range (${start}) beyond end of range (${end}): ${cut(range)}`);
   if (step === 0) throw invalidCron(`step of range should be a positive number: ${cut(range)}`);
   for (let value = start; value <= end; value += step) values.add(value);

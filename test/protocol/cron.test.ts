@@ -96,14 +96,27 @@ describe('zones', () => {
     ]);
   });
 
-  it('runs local times that occur twice once, the first time', () => {
+  it('runs a fixed hour once where the clocks show it twice, the first time', () => {
     const from = Date.UTC(2026, 10, 1, 4);
     expect(times('CRON_TZ=America/New_York 30 1 * * *', 2, from)).toEqual(['2026-11-01T05:30', '2026-11-02T06:30']);
-    expect(times('CRON_TZ=America/New_York 0,30 * * * *', 4, from)).toEqual([
-      '2026-11-01T04:30',
+    expect(times('CRON_TZ=America/New_York 0 0,1,2 * * *', 3, from)).toEqual([
       '2026-11-01T05:00',
-      '2026-11-01T05:30',
-      '2026-11-01T07:00', // the hour from 1 to 2 passes a second time
+      '2026-11-01T07:00',
+      '2026-11-02T05:00',
+    ]);
+  });
+
+  it.each(['*', '?', '*/1', '0-23', '0/1'])('runs in each real hour when the hours are %s', (hours) => {
+    const from = Date.UTC(2026, 10, 1, 4);
+    expect(times(`CRON_TZ=America/New_York 0 ${hours} * * *`, 4, from)).toEqual([
+      '2026-11-01T05:00',
+      '2026-11-01T06:00', // the clocks show 1 o'clock a second time
+      '2026-11-01T07:00',
+      '2026-11-01T08:00',
+    ]);
+    expect(times(`CRON_TZ=America/New_York 0 ${hours} * * *`, 2, Date.UTC(2026, 2, 8, 6, 30))).toEqual([
+      '2026-03-08T07:00', // 3 o'clock there; 2 o'clock was skipped
+      '2026-03-08T08:00',
     ]);
   });
 });
@@ -118,7 +131,8 @@ describe('a refusal', () => {
     ['* 24 * * *', 'end of range (24) above maximum (23): 24'],
     ['* * 0 * *', 'beginning of range (0) below minimum (1): 0'],
     ['* * * 13 *', 'end of range (13) above maximum (12): 13'],
-    ['* * * * 7', 'end of range (7) above maximum (6): 7'],
+    ['* * * * 7', 'end of range (7) above maximum (6): 7; Sunday is 0'],
+    ['* * * * 5-7', 'end of range (7) above maximum (6): 5-7; Sunday is 0'],
     ['* * * * SUNDAY', 'failed to parse int from SUNDAY'],
     ['* * * * 5#2', 'failed to parse int from 5#2'],
     ['* * L * *', 'failed to parse int from L'],
