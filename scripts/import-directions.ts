@@ -17,15 +17,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   delivery: ['engine', 'workflow', 'protocol', 'undici', 'ipaddr.js', 'node:dns', 'node:net'],
   api: [
-    'engine',
-    'workflow',
-    'protocol',
-    '@sinclair/typebox',
-    'ipaddr.js',
-    'node:crypto',
-    'node:http',
-    'node:net',
-    'node:worker_threads',
+    ...['engine', 'workflow', 'protocol', '@sinclair/typebox', 'ipaddr.js'],
+    ...['node:crypto', 'node:http', 'node:net', 'node:util', 'node:worker_threads', 'node:zlib'],
   ],
   config: ['system', 'engine', 'protocol', 'node:crypto', 'node:fs', 'node:path'],
   telemetry: [

@@ -10,7 +10,7 @@ import { parseCheckpoint } from './checkpoint-json.ts';
 import { readCheckpoint } from './checkpoint-request.ts';
 import { JSON_HERE_BYTES_MAX, JSON_MEMORY_PER_BYTE } from './json-body.ts';
 import type { SentCheckpoint } from './other-workers.ts';
-import type { Call, Route, Services } from './route.ts';
+import { type Call, headerOf, type Route, type Services } from './route.ts';
 import { CheckpointSavedSchema, CheckpointSchema } from './schemas.ts';
 
 const PATH = '/v2/waypost/checkpoints';
@@ -149,11 +149,4 @@ export function claimOfCaller(
   return token === undefined
     ? undefined
     : readCheckpointToken(token, (projectId) => accounts.signingKeysKnown(projectId));
-}
-
-function headerOf(rawHeaders: readonly string[], wanted: string): string | undefined {
-  for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
-    if (rawHeaders[at]?.toLowerCase() === wanted) return rawHeaders[at + 1];
-  }
-  return undefined;
 }

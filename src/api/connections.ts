@@ -2,6 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { PacedInput, Pacer } from './paced-input.ts';
+import { PacedOutput } from './paced-output.ts';
 
 /** A connection is closed after this many wrong tokens in a row, so that guessing costs a new connection each time. */
 const REFUSALS_MAX = 16;
@@ -16,13 +17,13 @@ export class Connections {
 
   /** Call it for each accepted socket, after the HTTP server has set it up. */
   open(socket: Socket): void {
-    this.of(socket).pace(this.#pacer);
+    this.of(socket).pace();
   }
 
   of(socket: Socket): Connection {
     let connection = this.#bySocket.get(socket);
     if (connection === undefined) {
-      connection = new Connection(socket);
+      connection = new Connection(socket, this.#pacer);
       this.#bySocket.set(socket, connection);
     }
     return connection;
@@ -31,8 +32,11 @@ export class Connections {
 
 export class Connection {
   readonly #socket: Socket;
+  readonly #pacer: Pacer;
   /** In order of arrival. */
   readonly #unanswered = new Map<ServerResponse, IncomingMessage>();
+  /** Those whose bodies are written in pieces. */
+  readonly #writing = new Set<ServerResponse>();
   #latest: ServerResponse | undefined;
   #begun = 0;
   #refusals = 0;
@@ -41,8 +45,9 @@ export class Connection {
   #whenAnswered: (() => void) | undefined;
   #leaving: AbortController | undefined;
 
-  constructor(socket: Socket) {
+  constructor(socket: Socket, pacer: Pacer) {
     this.#socket = socket;
+    this.#pacer = pacer;
   }
 
   get begun(): number {
@@ -57,6 +62,10 @@ export class Connection {
   get receiving(): IncomingMessage | undefined {
     const request = this.#latest?.req;
     return request?.complete === false ? request : undefined;
+  }
+
+  get isWriting(): boolean {
+    return this.#writing.size > 0;
   }
 
   /** Whether the last answer is being sent. Later input is ignored. */
@@ -85,6 +94,7 @@ export class Connection {
     this.#latest = response;
     response.once('close', () => {
       this.#unanswered.delete(response);
+      this.#writing.delete(response);
       this.#input?.resume();
       this.#whenAnswered?.();
     });
@@ -101,14 +111,21 @@ export class Connection {
     return true;
   }
 
+  /** Writes a large body in pieces, and reads no further request meanwhile. `written`: as for `PacedOutput`. */
+  write(response: ServerResponse, body: string | Uint8Array, written: () => void): void {
+    if (response.closed) return;
+    this.#writing.add(response);
+    new PacedOutput(response, body, this.#pacer, written);
+  }
+
   /** All later input is ignored. */
   end(): void {
     this.#isEnding = true;
   }
 
   /** Reads the connection in turns with others, and no faster than its requests are answered. */
-  pace(pacer: Pacer): void {
-    this.#input = PacedInput.of(this.#socket, this, pacer);
+  pace(): void {
+    this.#input = PacedInput.of(this.#socket, this, this.#pacer);
   }
 
   /**

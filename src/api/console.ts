@@ -5,19 +5,10 @@
 import type { IncomingMessage } from 'node:http';
 import { pathAndQueryOf } from '../protocol/request-target.ts';
 import { type Answer, answer, refusal } from './answer.ts';
-
-/** A file of the console, as it is sent. */
-export interface ConsoleFile {
-  contentType: string;
-  bytes: Uint8Array;
-  /** The same compressed; absent when that saves nothing. */
-  gzip?: Uint8Array;
-  /** Changes with the content; the same for both forms. */
-  etag: string;
-}
+import { answerPrepared, type Prepared } from './prepared.ts';
 
 /** By name, such as `index.html` and `assets/index-B1x2.js`. No other file is served. */
-export type ConsoleFiles = ReadonlyMap<string, ConsoleFile>;
+export type ConsoleFiles = ReadonlyMap<string, Prepared>;
 
 export interface ConsoleOptions {
   version: string;
@@ -55,14 +46,14 @@ export class Console {
   }
 
   /** The answer to a request for `/` or the console; `undefined` when it asks for something else. */
-  answer({ method, url = '', headers }: IncomingMessage): Answer | Promise<Answer> | undefined {
+  answer({ method, url = '', headers, rawHeaders }: IncomingMessage): Answer | Promise<Answer> | undefined {
     if (method !== 'GET' && method !== 'HEAD') return undefined;
     const [path = ''] = pathAndQueryOf(url).split('?', 1);
     if (path === '/') return acceptsHtml(headers) ? toHome() : this.#self();
     if (path === '/console') return toHome();
     if (!path.startsWith(HOME)) return undefined;
     const name = path.slice(HOME.length);
-    return name === 'environment.json' ? this.#environment() : this.#file(name, headers);
+    return name === 'environment.json' ? this.#environment() : this.#file(name, rawHeaders);
   }
 
   /** What a program that calls `/` learns. */
@@ -79,26 +70,15 @@ export class Console {
     return { ...answer(200, environment), headers: { ...HEADERS, 'cache-control': 'no-store' } };
   }
 
-  async #file(name: string, requested: IncomingMessage['headers']): Promise<Answer> {
+  async #file(name: string, rawHeaders: readonly string[]): Promise<Answer> {
     const files = this.#files ?? (await this.#read());
     if (files === undefined) return notBuilt();
     // The application finds its screens by the path, so every path that is no file leads to it.
     const isHashed = name.startsWith(HASHED);
     const file = files.get(name) ?? (isHashed ? undefined : files.get('index.html'));
     if (file === undefined) return refusal(404, 'not found');
-    const { contentType, bytes, gzip, etag } = file;
-    const headers = {
-      ...HEADERS,
-      'cache-control': isHashed ? `public, max-age=${A_YEAR_S}, immutable` : 'no-cache',
-      etag,
-      vary: 'Origin, Accept-Encoding',
-    };
-    if (requested['if-none-match']?.includes(etag)) return { status: 304, json: '', headers };
-    if (gzip === undefined || !acceptsGzip(requested)) {
-      return { status: 200, json: '', content: { type: contentType, body: bytes }, headers };
-    }
-    const content = { type: contentType, body: gzip };
-    return { status: 200, json: '', content, headers: { ...headers, 'content-encoding': 'gzip' } };
+    const cacheControl = isHashed ? `public, max-age=${A_YEAR_S}, immutable` : 'no-cache';
+    return answerPrepared(file, rawHeaders, { ...HEADERS, 'cache-control': cacheControl });
   }
 
   /** Not before the first request: a server that nobody looks at keeps none of it in memory. */
@@ -116,10 +96,6 @@ function toHome(): Answer {
 
 function acceptsHtml({ accept = '' }: IncomingMessage['headers']): boolean {
   return /\btext\/html\b/i.test(accept);
-}
-
-function acceptsGzip({ 'accept-encoding': accepted = '' }: IncomingMessage['headers']): boolean {
-  return /\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))/i.test(String(accepted));
 }
 
 function notBuilt(): Answer {

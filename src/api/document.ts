@@ -2,14 +2,17 @@
  * Serves the interface document and its HTML page. Neither needs a token, since they contain no data of any project.
  */
 import { hash } from 'node:crypto';
-import { answer } from './answer.ts';
 import { DOCS_STYLE, docsPage } from './docs-page.ts';
 import { writeOpenApi } from './openapi.ts';
+import { answerPrepared, prepare } from './prepared.ts';
 import type { Route } from './route.ts';
 import { DocumentSchema, PageSchema } from './schemas.ts';
 
+const HEADERS = { 'cache-control': 'no-cache' };
+
 /** As the console's: scripts of this server only, requests to this server only, and the page's own style. */
 const PAGE_HEADERS = {
+  ...HEADERS,
   'content-security-policy': [
     `default-src 'none'; script-src 'self'; connect-src 'self'; style-src 'sha256-${hash('sha256', DOCS_STYLE, 'base64')}'`,
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -18,11 +21,12 @@ const PAGE_HEADERS = {
   'x-content-type-options': 'nosniff',
 };
 
-/** `others` are all other routes of the interface. Both texts are written on the first request. */
+/** `others` are all other routes of the interface. Both texts are prepared on the first request. */
 export function documentRoutes(others: readonly Route[]): Route[] {
   const readDocument = once(() => writeOpenApi([...others, ...routes]));
-  const readJson = once(() => answer(200, readDocument()));
-  const readPage = once(() => docsPage(readDocument()));
+  const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
+  const readJson = once(() => prepare('application/json', encode(JSON.stringify(readDocument()))));
+  const readPage = once(() => prepare('text/html; charset=utf-8', encode(docsPage(readDocument()))));
   const routes: Route[] = [
     {
       method: 'GET',
@@ -31,7 +35,7 @@ export function documentRoutes(others: readonly Route[]): Route[] {
       access: 'public',
       summary: 'This interface as an OpenAPI document.',
       answers: { 200: DocumentSchema },
-      handle: () => readJson(),
+      handle: async ({ rawHeaders }) => answerPrepared(await readJson(), rawHeaders, HEADERS),
     },
     {
       method: 'GET',
@@ -40,18 +44,13 @@ export function documentRoutes(others: readonly Route[]): Route[] {
       access: 'public',
       summary: 'The same as a page to read, to search and to try.',
       answers: { 200: PageSchema },
-      handle: () => ({
-        status: 200,
-        json: '',
-        content: { type: 'text/html; charset=utf-8', body: readPage() },
-        headers: PAGE_HEADERS,
-      }),
+      handle: async ({ rawHeaders }) => answerPrepared(await readPage(), rawHeaders, PAGE_HEADERS),
     },
   ];
   return routes;
 }
 
-function once<T extends object | string>(make: () => T): () => T {
+function once<T extends object>(make: () => T): () => T {
   let made: T | undefined;
   return () => (made ??= make());
 }

@@ -17,19 +17,25 @@ const PIECE_BYTES = 512;
 
 const NOTHING = Buffer.alloc(0);
 
+/** Reads or writes something when it is its turn. Returns whether it needs another turn at once. */
+interface InTurn {
+  turn(): boolean;
+}
+
 /**
- * Gives each connection with input a turn: one connection per turn of the event loop, so that others lose little time.
+ * Gives each connection with input, and each large answer, a turn: one per turn of the event loop, so that others lose
+ * little time.
  */
 export class Pacer {
   readonly #endOfTurn: () => Promise<void>;
-  readonly #ready = new Set<PacedInput>();
+  readonly #ready = new Set<InTurn>();
   #isGoing = false;
 
   constructor(endOfTurn: () => Promise<void>) {
     this.#endOfTurn = endOfTurn;
   }
 
-  add(input: PacedInput): void {
+  add(input: InTurn): void {
     this.#ready.add(input);
     if (!this.#isGoing) void this.#go();
   }
@@ -39,7 +45,7 @@ export class Pacer {
     await this.#endOfTurn(); // never in the middle of parsing
     for (const input of this.#ready) {
       this.#ready.delete(input);
-      if (input.take(TOGETHER_MAX)) this.#ready.add(input); // behind those that wait
+      if (input.turn()) this.#ready.add(input); // behind those that wait
       await this.#endOfTurn();
     }
     this.#isGoing = false;
@@ -53,6 +59,8 @@ interface Paced {
   readonly underWay: number;
   /** The latest request, while its body is incomplete. */
   readonly receiving: IncomingMessage | undefined;
+  /** Whether an answer is being written in pieces. */
+  readonly isWriting: boolean;
   /** Whether the last answer of the connection is being sent. */
   readonly isEnding: boolean;
 }
@@ -108,6 +116,10 @@ export class PacedInput {
     if (this.#waiting.length > 0) this.#pacer.add(this);
   }
 
+  turn(): boolean {
+    return this.take(TOGETHER_MAX);
+  }
+
   /**
    * Gives the parser enough bytes to begin `requestsMax` requests, or a few more. Returns whether more could follow at
    * once.
@@ -125,7 +137,7 @@ export class PacedInput {
       }
       if (connection.begun >= enough && !receiving) return true;
       // `_paused` is set by the server while too many bytes of answers wait. It resumes the socket later.
-      if (connection.underWay >= UNDER_WAY_MAX || this.#socket._paused) return false;
+      if (connection.underWay >= UNDER_WAY_MAX || connection.isWriting || this.#socket._paused) return false;
       this.#give();
     }
     if (this.#isFinishing) this.#tellEnd();

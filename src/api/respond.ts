@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../engine/ports.ts';
 import type { Answer, AnswerStream } from './answer.ts';
 import type { Connection } from './connections.ts';
+import { PIECE_LENGTH } from './paced-output.ts';
 import { expectsContinue } from './request-body.ts';
 
 /** One request, its response and its connection. */
@@ -34,16 +35,25 @@ export function respond({ request, response, connection }: Exchange, given: Answ
   const isLeft = isBodyLeft(request) || (status === 401 && hasBody(request));
   if (isLeft) connection.end();
   const isLast = connection.answer(response, status) || isLeft;
+  const bytes = Buffer.byteLength(body);
   response.writeHead(status, {
     ...headers,
-    ...(body.length === 0 ? undefined : { 'content-type': type }),
+    ...(bytes === 0 ? undefined : { 'content-type': type }),
     // A 304 is about a body that the client has, and whose length is not 0.
-    ...(status === 304 ? undefined : { 'content-length': Buffer.byteLength(body) }),
+    ...(status === 304 ? undefined : { 'content-length': bytes }),
     ...(isLast ? { connection: 'close' } : undefined),
   });
   // A client that waits for `100 Continue` has sent no body, so nothing must be dropped first.
-  if (isLeft && !isAwaitingContinue(request)) closeAfter(request, response, body, clock);
-  else response.end(body);
+  const isDropping = isLeft && !isAwaitingContinue(request);
+  const end = (): void => (isDropping ? closeAfter(request, response, clock) : void response.end());
+  if (bytes > PIECE_LENGTH && request.method !== 'HEAD') {
+    connection.write(response, body, end);
+  } else {
+    // One write less than `write` and `end`.
+    if (!isDropping) return void response.end(body);
+    response.write(body);
+    end();
+  }
 }
 
 /** The connection is closed after it: nobody could say when the client may send another request. */
@@ -83,10 +93,10 @@ function isAwaitingContinue(request: IncomingMessage): boolean {
 }
 
 /**
- * Answers at once, but closes only when the client has stopped sending, or after a limit of time and bytes. Closing a
+ * Ends the answer only when the client has stopped sending, or after a limit of time and bytes. Closing a
  * socket while data arrives resets it, and a client that is still sending would lose the answer.
  */
-function closeAfter(request: IncomingMessage, response: ServerResponse, body: string | Uint8Array, clock: Clock): void {
+function closeAfter(request: IncomingMessage, response: ServerResponse, clock: Clock): void {
   let bytes = 0;
   let isOver = false;
   const finish = (): void => {
@@ -102,7 +112,6 @@ function closeAfter(request: IncomingMessage, response: ServerResponse, body: st
     if (bytes > LINGER_BYTES_MAX) finish();
   };
   const timer = clock.startTimer(LINGER_MS, finish, 'outside');
-  response.write(body);
   request.on('data', drop);
   request.once('end', finish);
   request.once('close', finish);

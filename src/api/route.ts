@@ -148,3 +148,11 @@ export interface Services {
   /** Aborted when the listener closes: an answer without an end then ends. */
   closing: AbortSignal;
 }
+
+/** The first header of that name, which is in lower case. */
+export function headerOf(rawHeaders: readonly string[], wanted: string): string | undefined {
+  for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
+    if (rawHeaders[at]?.toLowerCase() === wanted) return rawHeaders[at + 1];
+  }
+  return undefined;
+}

@@ -1,11 +1,9 @@
 /** Reads the built console into memory, each file as it is sent. */
-import { hash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { extname, join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
-import { gzip } from 'node:zlib';
-import type { ConsoleFile, ConsoleFiles } from '../api/console.ts';
+import type { ConsoleFiles } from '../api/console.ts';
+import { type Prepared, prepare } from '../api/prepared.ts';
 
 /** Two folders up from the sources and from the compiled files alike. */
 const BUILT = fileURLToPath(new URL('../../dist/console', import.meta.url));
@@ -26,7 +24,7 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
 export async function readConsole(folder: string = BUILT): Promise<ConsoleFiles | undefined> {
   const names = await namesBelow(folder);
   if (!names.includes('index.html')) return undefined;
-  const read = async (name: string): Promise<[string, ConsoleFile]> => [name, await readOne(join(folder, name))];
+  const read = async (name: string): Promise<[string, Prepared]> => [name, await readOne(join(folder, name))];
   return new Map(await Promise.all(names.map(read)));
 }
 
@@ -41,13 +39,6 @@ async function namesBelow(folder: string): Promise<string[]> {
   }
 }
 
-async function readOne(path: string): Promise<ConsoleFile> {
-  const bytes = await readFile(path);
-  const compressed = await promisify(gzip)(bytes, { level: 9 });
-  return {
-    contentType: CONTENT_TYPES[extname(path)] ?? 'application/octet-stream',
-    bytes,
-    ...(compressed.length < bytes.length && { gzip: compressed }),
-    etag: `W/"${hash('sha256', bytes, 'base64url').slice(0, 22)}"`,
-  };
+async function readOne(path: string): Promise<Prepared> {
+  return prepare(CONTENT_TYPES[extname(path)] ?? 'application/octet-stream', await readFile(path));
 }

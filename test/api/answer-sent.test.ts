@@ -4,8 +4,12 @@ import { createServer, get, type IncomingMessage, type Server, type ServerRespon
 import { type AddressInfo, connect } from 'node:net';
 import { afterEach, expect, it } from 'vitest';
 import { Connection } from '../../src/api/connections.ts';
+import { Pacer } from '../../src/api/paced-input.ts';
 import { respond } from '../../src/api/respond.ts';
+import { endOfTurn } from '../../src/system/system.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
+
+const PACER = new Pacer(endOfTurn);
 
 let server: Server | undefined;
 afterEach(() => server?.close());
@@ -19,7 +23,7 @@ async function serving(
   const { promise: sent, resolve } = Promise.withResolvers<void>();
   server = createServer(async (request, response) => {
     await begin(response);
-    const connection = new Connection(request.socket);
+    const connection = new Connection(request.socket, PACER);
     respond(
       { request, response, connection },
       { status: 200, json: 'x'.repeat(bytes), sent: resolve, cutOff },
@@ -87,7 +91,7 @@ it('when its client is cut off while it stands behind an answer of another kind'
   server = createServer((request, response) => {
     const isSecond = request.url === '/second';
     const given = { status: 200, json, ...(isSecond && { sent: resolve, cutOff: cutOff.signal }) };
-    respond({ request, response, connection: new Connection(request.socket) }, given, new SimulatedClock());
+    respond({ request, response, connection: new Connection(request.socket, PACER) }, given, new SimulatedClock());
     if (!isSecond) return;
     cutOff.abort();
     tell(request.socket.destroyed);

@@ -267,6 +267,22 @@ describe('filters', () => {
   });
 });
 
+it('is sent compressed, and not again to whoever has it; its page too', async () => {
+  const { port } = await world.listen();
+  for (const path of ['/docs', '/openapi.json']) {
+    const url = `http://127.0.0.1:${port}${path}`;
+    const plain = await fetch(url, { headers: { 'accept-encoding': 'identity' } });
+    const text = await plain.text();
+    const etag = plain.headers.get('etag') ?? '';
+    expect([plain.headers.get('content-encoding'), plain.headers.get('cache-control')]).toEqual([null, 'no-cache']);
+    const compressed = await fetch(url, { headers: { 'accept-encoding': 'gzip' } });
+    expect([compressed.headers.get('content-encoding'), compressed.headers.get('etag')]).toEqual(['gzip', etag]);
+    expect(await compressed.text()).toBe(text);
+    const again = await fetch(url, { headers: { 'if-none-match': etag } });
+    expect([again.status, await again.text()]).toEqual([304, '']);
+  }
+});
+
 describe('the page', () => {
   it('has every operation and every shape, and of the network asks only for the script of this server', async () => {
     const { status, headers, text } = await world.ask({ method: 'GET', url: '/docs', headers: { authorization: '' } });
