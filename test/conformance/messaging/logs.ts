@@ -23,11 +23,17 @@ export const logs: Section = {
       expect(statuses.toSorted()).toEqual([202, undefined, undefined]);
     }),
 
-    statement('M66', 'A failure without retries writes CREATED, ACTIVE, ERROR and FAILED.', async (server) => {
-      server.endpoint.replies('/a', { status: 500 });
-      const id = await server.publish('/a', { 'Upstash-Retries': '0' });
-      expect(await server.finished(id)).toEqual(['CREATED', 'ACTIVE', 'ERROR', 'FAILED']);
-    }),
+    statement(
+      'M66',
+      'A failure without retries writes CREATED, ACTIVE, ERROR and FAILED, with its error.',
+      async (server) => {
+        server.endpoint.replies('/a', { status: 500 });
+        const id = await server.publish('/a', { 'Upstash-Retries': '0' });
+        expect(await server.finished(id)).toEqual(['CREATED', 'ACTIVE', 'ERROR', 'FAILED']);
+        const { logs } = await server.get('/v2/logs?state=FAILED');
+        expect(logs).toMatchObject([{ messageId: id, error: 'the endpoint answered with status 500' }]);
+      },
+    ),
 
     statement('M67', 'RETRY says when the next attempt is due, in milliseconds.', async (server) => {
       server.endpoint.replies('/a', { status: 500 });

@@ -38,7 +38,7 @@ export function liveLogsConformance(open: OpenStore): void {
       { ...at, timeMs: T0, state: 'CREATED' },
       { ...at, timeMs: T0, state: 'ACTIVE' },
       { ...at, timeMs: T0 + 7, state: 'ERROR', error: 'status 500', responseStatus: 500 },
-      { ...at, timeMs: T0 + 7, state: 'FAILED' },
+      { ...at, timeMs: T0 + 7, state: 'FAILED', error: 'status 500' },
     ]);
   });
 

@@ -3,7 +3,17 @@ import type { LogFilter } from '../../../src/engine/filters.ts';
 import type { LogEvent } from '../../../src/engine/model.ts';
 import type { LogEntry } from '../../../src/engine/stores.ts';
 import { ApiError } from '../../../src/protocol/errors.ts';
-import { bytes, delivered, eachWorld, type OpenStore, OTHER_PROJECT, PROJECT, settlement, T0 } from './world.ts';
+import {
+  buried,
+  bytes,
+  delivered,
+  eachWorld,
+  type OpenStore,
+  OTHER_PROJECT,
+  PROJECT,
+  settlement,
+  T0,
+} from './world.ts';
 
 type Order = 'latestFirst' | 'earliestFirst';
 
@@ -123,6 +133,15 @@ export function logsConformance(open: OpenStore): void {
     expect(await walk({}, 'latestFirst', 10)).toEqual([]);
     expect(await walk({ messageId: [theirs.id] }, 'latestFirst', 10)).toEqual([]);
     expect(await world().statesOf(theirs)).toEqual(['CREATED']);
+  });
+
+  it('gives FAILED the error of the last attempt, also where a filter leaves out the other entries', async () => {
+    const { message, claimToken } = await world().acceptClaimed();
+    await world().store.messages.settle(settlement(message, claimToken, buried(T0 + 7)), T0 + 7);
+    const filter = { state: ['FAILED' as const] };
+    const page = { count: 5, order: 'latestFirst' as const };
+    const { items } = await world().store.logs.listLogs({ projectId: PROJECT, filter, page });
+    expect(items.map(({ detail }) => detail)).toEqual([{ error: 'status 500' }]);
   });
 
   it('fills pages over a long stretch of entries that do not match', async () => {

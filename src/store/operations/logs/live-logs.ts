@@ -3,7 +3,7 @@ import type { MessageId, ProjectId } from '../../../engine/model.ts';
 import type { LiveEntry, LogPosition } from '../../../engine/stores.ts';
 import type { HttpMethod } from '../../../protocol/settings.ts';
 import type { Queries } from '../../driver.ts';
-import { anyLogStateOf } from '../messages/rows.ts';
+import { anyLogStateOf, codeOfLogState } from '../messages/rows.ts';
 import { longRead } from '../operation.ts';
 
 interface LiveRow extends LogPosition {
@@ -22,22 +22,24 @@ interface LiveRow extends LogPosition {
   response_status: number | null;
 }
 
+const FAILED = codeOfLogState('FAILED');
+
 export const listLogsAfter = longRead(
   (
     queries: Queries,
     args: { projectId: ProjectId; after: LogPosition; toMs: number; except: number[]; count: number },
   ): Promise<LiveRow[]> =>
     queries.query<LiveRow>(
-      // The index has all that the inner part asks for. The time alone tells PostgreSQL which days it need not look at.
+      // FAILED has the error of the entry before it, as in `listLogs`. The index has all that the inner part asks for. The time alone tells PostgreSQL which days it need not look at.
       `select w.at_ms as "timeMs", w.seq as n, w.state, c.id, c.url, c.method, c.topic_name, c.queue_name, c.schedule_id,
          c.flow_control_key, c.labels, r.id as run_id, d.error, d.next_delivery_at_ms,
-         coalesce(d.response_status, w.response_status) as response_status
+         case when w.state <> ${FAILED} then coalesce(d.response_status, w.response_status) end as response_status
        from (select at_ms, seq, message_key, state, run_key, response_status from logs
          where project_id = ? and at_ms >= ? and (at_ms, seq) > (?, ?) and at_ms <= ? and seq not in (??)
          order by at_ms, seq limit ?) w
        lookup contents c on (c.key = w.message_key)
        left lookup runs r on (r.key = w.run_key)
-       left lookup log_details d on (d.seq = w.seq and d.at_ms = w.at_ms)
+       left lookup log_details d on (d.seq = case when w.state = ${FAILED} then w.seq - 1 else w.seq end and d.at_ms = w.at_ms)
        order by w.at_ms, w.seq`,
       [args.projectId, args.after.timeMs, args.after.timeMs, args.after.n, args.toMs, args.except, args.count],
     ),

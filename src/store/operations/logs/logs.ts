@@ -3,7 +3,7 @@ import type { AttributeFilter } from '../../../engine/filters.ts';
 import type { MessageId, MessageKey, ProjectId } from '../../../engine/model.ts';
 import type { Queries } from '../../driver.ts';
 import { also, contentConditions } from '../filter.ts';
-import { type ContentRow, DETAIL_COLUMNS, type DetailRow } from '../messages/rows.ts';
+import { type ContentRow, codeOfLogState, DETAIL_COLUMNS, type DetailRow } from '../messages/rows.ts';
 import { longRead } from '../operation.ts';
 import {
   contentsOf,
@@ -39,6 +39,8 @@ export interface LogRows extends PageRows<LogRow> {
   bytes: number;
 }
 
+const FAILED = codeOfLogState('FAILED');
+
 export const listLogs = longRead(async (queries: Queries, args: ListLogsArgs): Promise<LogRows> => {
   const found = args.messages ? await ofMessages(queries, args, args.messages) : await ofProject(queries, args);
   const page = await cutByBytes(queries, found, DETAIL_SIZES, args.slice.bytesMax);
@@ -47,8 +49,20 @@ export const listLogs = longRead(async (queries: Queries, args: ListLogsArgs): P
     `select seq, ${DETAIL_COLUMNS.join(', ')} from log_details where seq in (??)`,
     [page.rows.map(({ n }) => n)],
   );
-  return { ...page, contents, details };
+  return { ...page, contents, details: [...details, ...(await errorsOfFailed(queries, page.rows))] };
 });
+
+/** FAILED has no detail of its own. It has the error of the entry before it: both are appended together, always. */
+async function errorsOfFailed(queries: Queries, rows: readonly LogRow[]): Promise<LogRows['details']> {
+  const failed = rows.flatMap(({ state, n }) => (state === FAILED ? n - 1 : []));
+  if (failed.length === 0) return [];
+  const errors = await queries.query<{ seq: number; error: string | null }>(
+    'select seq, error from log_details where seq in (??)',
+    [failed],
+  );
+  const none = { next_delivery_at_ms: null, response_status: null, response_header: null, response_body: null };
+  return errors.map(({ seq, error }) => ({ ...none, seq: seq + 1, error }));
+}
 
 /** Reads along the list, one window at a time. */
 function ofProject(
