@@ -11,6 +11,7 @@ import { amount, text } from './parameter-kinds.ts';
 import { readQuery } from './parameters.ts';
 import type { Call, Route, Services } from './route.ts';
 import { QueueListSchema, QueueSchema, QueueSettingsSchema } from './schemas.ts';
+import { blockerView } from './views.ts';
 
 const PARALLELISM_DEFAULT = 1;
 
@@ -140,9 +141,10 @@ export function queueRoutes({ engine, limits }: Services): Route[] {
   ];
 }
 
-/** All six members are always there: clients require them. */
-function queueView({ name, createdAtMs, updatedAtMs, parallelism, isPaused, lag }: Queue) {
-  return { name, createdAt: createdAtMs, updatedAt: updatedAtMs, parallelism, paused: isPaused, lag };
+/** The first six members are always there: clients require them. The last is our own addition. */
+function queueView({ name, createdAtMs, updatedAtMs, parallelism, isPaused, lag, blockedBy }: Queue) {
+  const queue = { name, createdAt: createdAtMs, updatedAt: updatedAtMs, parallelism, paused: isPaused, lag };
+  return { ...queue, blockedBy: blockerView(blockedBy) };
 }
 
 /** An update replaces both settings, so what is absent or null takes its default. Throws 400. */

@@ -80,6 +80,8 @@ export const CellName = Type.Optional(
   Type.String({ minLength: 1, description: 'where the project lives, if there are several cells' }),
 );
 
+const QueueBlockerSchema = Type.Optional(exactly({ messageId: Text, due: Ms }));
+
 export const ExplanationSchema = exactly(
   {
     ...explanation,
@@ -88,6 +90,7 @@ export const ExplanationSchema = exactly(
     dlqId: Type.Optional(Text),
     queueName: Type.Optional(Text),
     ahead: Type.Optional(Type.Integer({ minimum: 0, description: 'messages of its queue that go before it' })),
+    blockedBy: QueueBlockerSchema,
     flowControlKey: Type.Optional(Text),
     cell: CellName,
   },
@@ -220,6 +223,7 @@ export const QueueSchema = exactly(
     parallelism: AtLeastOne,
     paused: Type.Boolean(),
     lag: Type.Integer({ minimum: 0, description: 'messages that are not finished, running ones included' }),
+    blockedBy: QueueBlockerSchema,
   },
   'Queue',
 );

@@ -3,6 +3,7 @@
  * members are absent, since `JSON.stringify` drops `undefined`. Where clients read different spellings of one field,
  * both are present and equal.
  */
+import type { QueueBlocker } from '../engine/lanes/lanes.ts';
 import type { ExplainedMessage, Explanation } from '../engine/messages/explain.ts';
 import type { FailureCallbackState, LogDetail, Message } from '../engine/model.ts';
 import type { DeadRun, FailureCallback } from '../engine/runs/dead-run-store.ts';
@@ -45,9 +46,14 @@ export function messageView(message: Message): View {
 
 /** Our own addition: why a message waits, in one sentence and in fields. */
 export function explanationView({ sentence, sinceMs, dueAtMs, atMs, ...fields }: Explanation): View {
-  const { reason, retried, queueName, ahead, flowControlKey, dlqId } = fields;
-  const lane = { queueName, ahead, flowControlKey };
+  const { reason, retried, queueName, ahead, blockedBy, flowControlKey, dlqId } = fields;
+  const lane = { queueName, ahead, blockedBy: blockerView(blockedBy), flowControlKey };
   return { reason, explanation: sentence, retried, since: sinceMs, due: dueAtMs, at: atMs, dlqId, ...lane };
+}
+
+/** Our own addition: the message that blocks a queue. */
+export function blockerView(blocker: QueueBlocker | undefined): View | undefined {
+  return blocker && { messageId: blocker.messageId, due: blocker.dueAtMs };
 }
 
 /** Our own addition: a message in a list of what is unfinished. It says how long its body is instead of the body. */

@@ -1,6 +1,6 @@
 /** What is a list of a project's unfinished messages, and what is their sum? */
 import type { AttributeFilter } from './filters.ts';
-import type { FlowKey, FlowKeyState } from './lanes/lanes.ts';
+import type { FlowKey, FlowKeyState, QueueBlocker } from './lanes/lanes.ts';
 import type { Message, MessageId, Millis } from './model.ts';
 import type { WaitState } from './wait-state.ts';
 
@@ -17,7 +17,15 @@ export interface LiveMessage {
      * `ahead` messages go before it; absent: they were not counted. `hasSlot`: it was started already, and waits because
      * the queue is paused.
      */
-    | { kind: 'queue'; dueAtMs: Millis; isPaused: boolean; hasSlot: boolean; ahead?: number; parallelism: number }
+    | {
+        kind: 'queue';
+        dueAtMs: Millis;
+        isPaused: boolean;
+        hasSlot: boolean;
+        ahead?: number;
+        parallelism: number;
+        blockedBy?: QueueBlocker;
+      }
     | { kind: 'flow'; dueAtMs: Millis; key: FlowKeyState & Partial<FlowKey> };
   cancelRequested: boolean;
 }

@@ -199,10 +199,11 @@ describe('messages of a queue', () => {
     await pass(5);
     expect(await explain(others[1] ?? '')).toMatchObject({
       reason: 'queued',
-      explanation: 'Waits in queue q behind 2 messages; the queue works on 1 at a time.',
+      explanation: expect.stringContaining('Waits in queue q behind 2 messages; the queue works on 1 at a time.'),
       queueName: 'q',
       ahead: 2,
     });
+    expect(await queue('q')).toMatchObject({ lag: 3, blockedBy: { messageId: first } });
     await pass(60);
     expect(world.starts()).toEqual(['a@0', 'a@11', 'a@22', 'b@23', 'c@24']);
     expect(await statesOf(first)).toEqual(

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import type { FlowKey } from '../../src/engine/lanes/lanes.ts';
 import { explain } from '../../src/engine/messages/explain.ts';
 import { dlqIdIn, explainFinished } from '../../src/engine/messages/explain-finished.ts';
-import type { LogDetail, LogState } from '../../src/engine/model.ts';
+import type { LogDetail, LogState, MessageId } from '../../src/engine/model.ts';
 import type { LogEntry } from '../../src/engine/stores.ts';
 import type { LiveMessage } from '../../src/engine/unfinished.ts';
 import { message, NOW_MS } from './fixtures.ts';
@@ -54,6 +54,14 @@ test('a planned retry says why the last attempt failed', () => {
 });
 
 const QUEUED = { kind: 'queue', dueAtMs: NOW_MS, isPaused: false, hasSlot: false, ahead: 2, parallelism: 3 } as const;
+
+test('one in a blocked queue names the message that blocks it', () => {
+  const blockedBy = { messageId: 'msg_1' as MessageId, dueAtMs: SOON_MS };
+  const live: LiveMessage = { message: message(), retried: 0, cancelRequested: false, state: { ...QUEUED, blockedBy } };
+  const { sentence, ...fields } = explain(live, NOW_MS);
+  expect(fields).toMatchObject({ reason: 'queued', ahead: 2, blockedBy });
+  expect(sentence).toContain('It is blocked until 2026-01-01T00:01:00.000Z, when msg_1 is due.');
+});
 
 test.for([
   [QUEUED, 'queued', 'Waits in queue q behind 2 messages; the queue works on 3 at a time.'],

@@ -61,7 +61,7 @@ async function withOneMoreSlot(store: Store, { settings }: Message, nowMs: numbe
   const queue =
     settings.queueName === undefined
       ? undefined
-      : await store.queues.findQueue({ projectId: PROJECT, name: settings.queueName });
+      : await store.queues.findQueue({ projectId: PROJECT, name: settings.queueName, nowMs });
   if (!queue) return;
   await store.queues.saveQueue({ projectId: PROJECT, ...queue, parallelism: queue.parallelism + 1, nowMs });
   await store.queues.saveQueue({ projectId: PROJECT, ...queue, nowMs });

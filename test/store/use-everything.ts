@@ -244,8 +244,8 @@ export async function useLanes(world: World): Promise<void> {
   for (const { id } of [waiting, queued]) await store.messages.findLive(PROJECT, id, T0);
   await store.queues.setQueuePaused({ projectId: PROJECT, name: 'q', isPaused: true, nowMs: T0 });
   await store.queues.setQueuePaused({ projectId: PROJECT, name: 'q', isPaused: false, nowMs: T0 });
-  await store.queues.findQueue({ projectId: PROJECT, name: 'q' });
-  await store.queues.listQueues({ projectId: PROJECT });
+  await store.queues.findQueue({ projectId: PROJECT, name: 'q', nowMs: T0 });
+  await store.queues.listQueues({ projectId: PROJECT, nowMs: T0 });
   const handoff = { worker: 'w1', claimToken: world.number(), bytesMax: 1_000 };
   await store.messages.settle(settlement(running.message, running.claimToken, delivered()), T0, handoff);
   await world.claim({ limit: 10 });

@@ -2,7 +2,7 @@
  * Lanes: lines in which messages wait because something limits them, a queue or a flow-control key (contract M 14, 16).
  * Here are their types and the rules that need no store.
  */
-import type { Millis } from '../model.ts';
+import type { MessageId, Millis } from '../model.ts';
 
 export interface Queue {
   name: string;
@@ -13,6 +13,13 @@ export interface Queue {
   isPaused: boolean;
   /** Unfinished messages, running ones included. */
   lag: number;
+  blockedBy?: QueueBlocker;
+}
+
+/** While every slot of a queue is held by a message that waits for a retry or a delay: the one that is due first. */
+export interface QueueBlocker {
+  messageId: MessageId;
+  dueAtMs: Millis;
 }
 
 /** The present state of a flow-control key (contract M 22.30). */

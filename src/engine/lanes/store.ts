@@ -16,9 +16,9 @@ export interface QueueStore {
   deleteQueue(args: InProjectAt & { name: string }): Promise<DeletedQueue | undefined>;
   /** Cancels a piece of the messages of a deleted queue; answers whether more may be left. */
   emptyQueue(args: DeletedQueue & { count: number; nowMs: Millis }): Promise<boolean>;
-  findQueue(args: InProject & { name: string }): Promise<Queue | undefined>;
+  findQueue(args: InProjectAt & { name: string }): Promise<Queue | undefined>;
   /** Ordered by name: up to `count` (all) of those after `after`. */
-  listQueues(args: InProject & { after?: string; count?: number }): Promise<Queue[]>;
+  listQueues(args: InProjectAt & { after?: string; count?: number }): Promise<Queue[]>;
 }
 
 export interface DeletedQueue extends InProject {

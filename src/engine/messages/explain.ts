@@ -1,6 +1,6 @@
 /** Why an unfinished message waits (finished ones: `explain-finished.ts`), in one sentence and in fields (P14). Pure. */
 import type { Held } from '../lanes/in-flight.ts';
-import type { FlowKey, FlowKeyState } from '../lanes/lanes.ts';
+import type { FlowKey, FlowKeyState, QueueBlocker } from '../lanes/lanes.ts';
 import { startsLeft } from '../lanes/lanes.ts';
 import type { Millis } from '../model.ts';
 import type { Backlog, KeyLine, Line, LiveMessage, QueueLine, UnfinishedMessage } from '../unfinished.ts';
@@ -24,7 +24,10 @@ export const UNFINISHED_REASONS = [
   'endpoint_unproven',
   /** Its project has its share of the attempts of this server. Remedy: answer sooner, or add workers. */
   'project_busy',
-  /** Others of its queue are before it. Remedy: give the queue more parallelism, or the message none. */
+  /**
+   * Other messages of its queue are ahead of it. Remedy: where the sentence names a message that blocks the queue, fix what that failed of, then
+   * `waypost messages retry <id>`, or cancel it; otherwise raise the queue's parallelism.
+   */
   'queued',
   /** Somebody paused its queue. Remedy: `waypost queues resume <name>`. */
   'queue_paused',
@@ -63,6 +66,8 @@ export interface Explanation {
   queueName?: string;
   /** Messages of its queue that go before it, for `queued`. */
   ahead?: number;
+  /** Which message blocks its queue, for `queued`. */
+  blockedBy?: QueueBlocker;
   flowControlKey?: string;
 }
 
@@ -162,7 +167,7 @@ function explainDueTime(
 
 function explainQueue(
   { message }: LiveMessage,
-  { isPaused, hasSlot, ahead, parallelism }: Extract<LiveMessage['state'], { kind: 'queue' }>,
+  { isPaused, hasSlot, ahead, parallelism, blockedBy }: Extract<LiveMessage['state'], { kind: 'queue' }>,
 ): Reason {
   const queueName = message.settings.queueName ?? '';
   const before = ahead === undefined ? 'others' : ahead === 1 ? '1 message' : `${ahead} messages`;
@@ -172,7 +177,10 @@ function explainQueue(
     return { reason: 'queue_paused', sentence: `Its queue ${queueName} is paused${position}.`, ...place };
   }
   const sentence = `Waits in queue ${queueName} behind ${before}; the queue works on ${parallelism} at a time.`;
-  return { reason: 'queued', sentence, ...place };
+  if (!blockedBy) return { reason: 'queued', sentence, ...place };
+  const until = new Date(blockedBy.dueAtMs).toISOString();
+  const blocked = `${sentence} It is blocked until ${until}, when ${blockedBy.messageId} is due.`;
+  return { reason: 'queued', sentence: blocked, blockedBy, ...place };
 }
 
 /** Why the messages of a key that are due wait. */

@@ -4,6 +4,7 @@ import type { Millis } from '../../engine/model.ts';
 import type { LiveMessage, UnfinishedMessage } from '../../engine/unfinished.ts';
 import { decodeFlowKey, decodeFlowState } from '../operations/lanes/flow-commands.ts';
 import { LINE } from '../operations/lanes/lines.ts';
+import { decodeBlocker } from '../operations/lanes/queue-blocker.ts';
 import type { ClaimedRow } from '../operations/messages/claimed-rows.ts';
 import type { LiveRow, LiveRows } from '../operations/messages/find.ts';
 import { decodeMessage } from '../operations/messages/rows.ts';
@@ -51,7 +52,7 @@ function stateOf(message: LiveRow, { queue, key }: Partial<LiveRows>, nowMs: Mil
   const { due_at_ms: dueAtMs, claimed_at_ms: claimedAtMs } = message;
   if (claimedAtMs !== null) return { kind: 'claimed', claimedAtMs };
   if (queue) {
-    const { paused, ahead, parallelism } = queue;
+    const { paused, ahead, parallelism, blocker_id = null, blocked_until_ms = null } = queue;
     return {
       kind: 'queue',
       dueAtMs,
@@ -59,6 +60,7 @@ function stateOf(message: LiveRow, { queue, key }: Partial<LiveRows>, nowMs: Mil
       hasSlot: message.queue_slot !== null,
       ...(ahead !== undefined && { ahead }),
       parallelism,
+      ...decodeBlocker({ blocker_id, blocked_until_ms }),
     };
   }
   if (key)

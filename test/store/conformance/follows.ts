@@ -88,7 +88,9 @@ export function followsConformance(open: OpenStore): void {
     const [callback, failureCallback] = follows as [NewMessage, NewMessage];
     await world().store.messages.settle(settlement(message, claimToken, { ...buried(T0), follows }), T0);
     expect((await world().claim()).claimed).toEqual([]);
-    expect(await world().store.queues.findQueue({ projectId: PROJECT, name: 'q' })).toMatchObject({ lag: 1 });
+    expect(await world().store.queues.findQueue({ projectId: PROJECT, name: 'q', nowMs: T0 })).toMatchObject({
+      lag: 1,
+    });
     await world().store.messages.settle(settlement(callback.message, tokens[0], delivered(T0 + 1)), T0 + 1);
     const retry = settlement(failureCallback.message, tokens[1], retrying(T0 + 1, T0 + 50, 1));
     await world().store.messages.settle(retry, T0 + 1);

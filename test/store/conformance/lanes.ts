@@ -34,7 +34,7 @@ function queueCases(open: OpenStore): void {
   const inQueue = (options: MessageOptions = {}) => ({ ...options, settings: { queueName: 'q', ...options.settings } });
   const save = (parallelism: number, isPaused = false) =>
     world().store.queues.saveQueue({ projectId: PROJECT, name: 'q', parallelism, isPaused, nowMs: T0 });
-  const queue = () => world().store.queues.findQueue({ projectId: PROJECT, name: 'q' });
+  const queue = () => world().store.queues.findQueue({ projectId: PROJECT, name: 'q', nowMs: T0 });
   const handoff = (bytesMax = 1_000) => ({ worker: 'w1', claimToken: world().number(), bytesMax });
   const stateOf = async (id: string, nowMs = T0) => (await world().store.messages.findLive(PROJECT, id, nowMs))?.state;
 
@@ -100,6 +100,23 @@ function queueCases(open: OpenStore): void {
     expect((await queue())?.lag).toBe(2);
     await world().store.messages.cancelById(PROJECT, [message.id], T0);
     expect((await queue())?.lag).toBe(1);
+  });
+
+  it('names the message that blocks it while what holds its slots waits for a later time', async () => {
+    await save(2);
+    const running = [await world().acceptClaimed(inQueue()), await world().acceptClaimed(inQueue())];
+    const behind = await world().accept(inQueue());
+    const retry = async (index: number, dueAtMs: number) => {
+      const { message, claimToken } = running[index] as NonNullable<(typeof running)[number]>;
+      await world().store.messages.settle(settlement(message, claimToken, retrying(T0, dueAtMs, 1)), T0);
+    };
+    await retry(0, T0 + 2_000);
+    expect((await queue())?.blockedBy).toBeUndefined();
+    await retry(1, T0 + 1_000);
+    const blockedBy = { messageId: running[1]?.message.id, dueAtMs: T0 + 1_000 };
+    expect(await queue()).toMatchObject({ blockedBy });
+    expect(await stateOf(behind.id)).toMatchObject({ kind: 'queue', ahead: 2, blockedBy });
+    expect(await stateOf(behind.id, T0 + 1_000)).not.toHaveProperty('blockedBy');
   });
 
   it('starts nothing while it is paused, no retry either, and goes on with the earliest unfinished message', async () => {
@@ -291,7 +308,9 @@ function queueCases(open: OpenStore): void {
           nowMs: T0,
         }),
       ).toBe('tooManyQueues');
-      expect((await limited.queues.listQueues({ projectId: PROJECT })).map(({ name }) => name)).toEqual(['q']);
+      expect((await limited.queues.listQueues({ projectId: PROJECT, nowMs: T0 })).map(({ name }) => name)).toEqual([
+        'q',
+      ]);
     } finally {
       await limited.close();
     }

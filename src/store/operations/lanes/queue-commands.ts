@@ -7,6 +7,7 @@ import { cancel } from '../messages/cancel.ts';
 import { longRead, write } from '../operation.ts';
 import { flowRefsOf } from './flow-lanes.ts';
 import { LINE, lineBehindQueue } from './lines.ts';
+import { BLOCKER_FIELDS, type BlockerRow, decodeBlocker } from './queue-blocker.ts';
 import { countQueues, insertQueue, type QueueRef } from './queue-lanes.ts';
 import { releaseNext } from './release-next.ts';
 
@@ -211,7 +212,7 @@ export function deletedQueues(queries: Queries, limit: number): Promise<{ projec
   );
 }
 
-export interface QueueRow {
+export interface QueueRow extends BlockerRow {
   name: string;
   parallelism: number;
   paused: number;
@@ -221,20 +222,24 @@ export interface QueueRow {
 }
 
 /**
- * Counts the messages in the queue's line, in its index alone, and those that have a slot and are not in the line.
+ * The first parameter is the present. Counts the messages in the queue's line, in its index alone, and those that have a slot and are not in the line.
  * Callbacks are not counted: their slot has the key of another message.
  */
 const QUEUE_FIELDS = `q.name, q.parallelism, q.paused, q.created_at_ms, q.updated_at_ms,
   (select count(*) from messages m
    where m.project_id = q.project_id and m.queue_id = q.id and m.claim_token is null and m.line = ${LINE.queue})
   + (select count(case when m.queue_slot = m.key and not (m.claim_token is null and m.line = ${LINE.queue}) then 1 end)
-   from messages m where m.project_id = q.project_id and m.queue_id = q.id and m.queue_slot is not null) as lag`;
+   from messages m where m.project_id = q.project_id and m.queue_id = q.id and m.queue_slot is not null) as lag,
+  ${BLOCKER_FIELDS}`;
 
 export const findQueue = longRead(
-  async (queries: Queries, { projectId, name }: QueuePlace): Promise<QueueRow | undefined> => {
+  async (
+    queries: Queries,
+    { projectId, name, nowMs }: QueuePlace & { nowMs: number },
+  ): Promise<QueueRow | undefined> => {
     const [row] = await queries.query<QueueRow>(
       `select ${QUEUE_FIELDS} from queues q where q.project_id = ? and q.deleted = 0 and q.name = ?`,
-      [projectId, name],
+      [nowMs, projectId, name],
     );
     return row;
   },
@@ -245,18 +250,19 @@ export interface ListQueuesArgs {
   projectId: ProjectId;
   after?: string;
   count?: number;
+  nowMs: number;
 }
 
 /** Ordered by name. */
 export const listQueues = longRead(
   (
     queries: Queries,
-    { projectId, after = '', count = Number.MAX_SAFE_INTEGER }: ListQueuesArgs,
+    { projectId, after = '', count = Number.MAX_SAFE_INTEGER, nowMs }: ListQueuesArgs,
   ): Promise<QueueRow[]> => {
     return queries.query<QueueRow>(
       `select ${QUEUE_FIELDS} from queues q where q.project_id = ? and q.deleted = 0 and q.name > ?
      order by q.name limit ?`,
-      [projectId, after, count],
+      [nowMs, projectId, after, count],
     );
   },
   (rows) => rows.map(decodeQueue),
@@ -270,6 +276,7 @@ export function decodeQueue(row: QueueRow): Queue {
     parallelism: row.parallelism,
     isPaused: row.paused === 1,
     lag: row.lag,
+    ...decodeBlocker(row),
   };
 }
 

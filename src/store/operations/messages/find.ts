@@ -5,6 +5,7 @@ import type { Queries } from '../../driver.ts';
 import { also, contentConditions } from '../filter.ts';
 import { type FlowKeyView, type FlowStateView, findKey } from '../lanes/flow-commands.ts';
 import { LINE } from '../lanes/lines.ts';
+import { BLOCKER_FIELDS, type BlockerRow } from '../lanes/queue-blocker.ts';
 import { longRead, read } from '../operation.ts';
 import { keysOfWindow, type WindowKeys } from '../windows.ts';
 import { CONTENT_FIELDS, type ContentRow, codeOfLogState } from './rows.ts';
@@ -45,7 +46,7 @@ export interface LiveRow extends ContentRow {
 /** An unfinished message, and the lane whose line it waits in. */
 export interface LiveRows {
   message: LiveRow;
-  queue?: { parallelism: number; paused: number; ahead?: number };
+  queue?: { parallelism: number; paused: number; ahead?: number } & Partial<BlockerRow>;
   key?: FlowStateView | FlowKeyView;
 }
 
@@ -65,23 +66,24 @@ export const findLive = longRead(
     if (!message) return null;
     const { line, flow_key, claimed_at_ms } = message;
     if (claimed_at_ms !== null) return { message };
-    if (line === LINE.queue) return { message, ...(await queueBefore(queries, message)) };
+    if (line === LINE.queue) return { message, ...(await queueBefore(queries, message, args.nowMs)) };
     if (line !== LINE.flow || flow_key === null) return { message };
     const key = await findKey(queries, { projectId: args.projectId, key: flow_key, nowMs: args.nowMs });
     return key ? { message, key } : { message };
   },
 );
 
-async function queueBefore(queries: Queries, message: LiveRow): Promise<Pick<LiveRows, 'queue'>> {
-  const [queue] = await queries.query<{ parallelism: number; paused: number; ahead: number }>(
+async function queueBefore(queries: Queries, message: LiveRow, nowMs: number): Promise<Pick<LiveRows, 'queue'>> {
+  const [queue] = await queries.query<{ parallelism: number; paused: number; ahead: number } & BlockerRow>(
     `select q.parallelism, q.paused,
        (select count(*) from messages m
         where m.project_id = q.project_id and m.queue_id = q.id and m.claim_token is null and m.line = ${LINE.queue}
           and m.queue_slot is null and m.queue_position < ?)
        + (select count(distinct m.queue_slot) from messages m
-        where m.project_id = q.project_id and m.queue_id = q.id and m.queue_slot is not null and m.queue_slot <> ?) as ahead
+        where m.project_id = q.project_id and m.queue_id = q.id and m.queue_slot is not null and m.queue_slot <> ?) as ahead,
+       ${BLOCKER_FIELDS}
      from queues q where q.project_id = ? and q.id = ?`,
-    [message.queue_position, message.key, message.project_id, message.queue_id],
+    [message.queue_position, message.key, nowMs, message.project_id, message.queue_id],
   );
   return queue ? { queue } : {};
 }
