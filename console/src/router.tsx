@@ -1,15 +1,17 @@
 /** Every screen and its address. What a screen shows stands in its address, so that a link shows the same. */
 import {
+  type AsyncRouteComponent,
   createRootRoute,
   createRoute,
   createRouter,
-  lazyRouteComponent,
   type RouteComponent,
   redirect,
 } from '@tanstack/react-router';
+import { lazy } from 'react';
 import { Screen as Overview } from './screens/overview/screen.tsx';
 import { Layout } from './shell/layout.tsx';
 import { NoScreen } from './shell/no-screen.tsx';
+import { ScreenFailed } from './shell/screen-failed.tsx';
 
 export type Search = Record<string, string | undefined>;
 
@@ -28,9 +30,15 @@ function screen<Path extends string>(path: Path, component: RouteComponent) {
   return createRoute({ getParentRoute: () => root, path, validateSearch: readSearch, component });
 }
 
-/** A screen that is read when somebody goes there. */
+/** A screen whose script is loaded on demand. The router's own way reloads the page when that fails, also while the server is down. */
 function later<Path extends string>(path: Path, load: () => Promise<{ Screen: React.ComponentType }>) {
-  return screen(path, lazyRouteComponent(load, 'Screen'));
+  const Screen = lazy(async () => ({ default: (await load()).Screen }));
+  const preload = () =>
+    load().then(
+      () => {},
+      () => {}, // what opens the screen reports it
+    );
+  return screen(path, Object.assign(() => <Screen />, { preload }) as AsyncRouteComponent<object>);
 }
 
 const home = createRoute({
@@ -61,6 +69,7 @@ const routeTree = root.addChildren([
 export const router = createRouter({
   routeTree,
   basepath: '/console',
+  defaultErrorComponent: ScreenFailed,
   defaultPreload: 'intent',
   parseSearch: (text) => Object.fromEntries(new URLSearchParams(text)),
   stringifySearch: (search) => {

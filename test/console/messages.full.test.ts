@@ -119,6 +119,8 @@ describe.skipIf(obstacle !== undefined)(`messages${obstacle === undefined ? '' :
     await page.getByRole('button', { name: 'Retry now' }).click();
     await page.waitForURL(/\/messages\/msg_/);
     await page.getByText('Failed for good').waitFor();
+    await page.getByRole('status').getByRole('link', { name: 'msg_' }).click();
+    await page.waitForURL(/\/messages\/msg_[^?]*$/);
     expect(visit.faults).toEqual([]);
     await visit.close();
   });

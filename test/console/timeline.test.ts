@@ -112,9 +112,12 @@ describe('a run of single steps', () => {
     expect(stretches('ask nobody')).toEqual(
       expect.arrayContaining(['failed 510-557', 'waits 557-1058', 'failed 1058-1079']),
     );
-    expect(bar('ask nobody').attempts.map(({ error }) => error)).toEqual(
-      expect.arrayContaining(['connection refused', 'connection refused']),
-    );
+    expect(bar('ask nobody').attempts.map(({ purpose, number, error }) => [purpose, number, error])).toEqual([
+      ['step', 1, undefined],
+      ['request', 1, 'connection refused'],
+      ['request', 2, 'connection refused'],
+      ['response', 1, undefined],
+    ]);
   });
 
   it('hatches the time for which an invoked run runs, and names the run', () => {

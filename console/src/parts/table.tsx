@@ -1,5 +1,9 @@
+/** Columns without a name hold buttons, which stay in sight in a narrow window. */
+const ACTIONS = 'max-md:sticky max-md:right-0 max-md:bg-panel max-md:*:flex-col';
+
 /** A plain table for lists of some hundred rows; long ones are windowed (`long-list.tsx`). */
 export interface Column<Row> {
+  /** Empty for a column of buttons. */
   name: string;
   cell: (row: Row) => React.ReactNode;
   /** Classes of the cells; `text-right` for numbers. */
@@ -31,7 +35,7 @@ export function Table<Row>({ label, columns, rows, keyOf }: Props<Row>) {
           {rows.map((row) => (
             <tr key={keyOf(row)} className="border-b border-line align-baseline last:border-0 hover:bg-raised">
               {columns.map(({ name, cell, className = '' }) => (
-                <td key={name} className={`px-4 py-2 ${className}`}>
+                <td key={name} className={`px-4 py-2 ${className} ${name === '' ? ACTIONS : ''}`}>
                   {cell(row)}
                 </td>
               ))}

@@ -88,8 +88,8 @@ export function headOf(run: RunView, { nowMs, color }: { nowMs: number; color: b
       `   in the DLQ as ${run.dlqId}${failure === undefined ? '' : `, failure callback ${failureWord(failure)}`}`,
     );
   }
-  if (run.predecessor) head.push(`   takes the place of ${plain(run.predecessor.workflowRunId)}`);
-  if (run.successor) head.push(`   started again as ${plain(run.successor.workflowRunId)}`);
+  if (run.predecessor) head.push(`   retry of ${plain(run.predecessor.workflowRunId)}`);
+  if (run.successor) head.push(`   retried as ${plain(run.successor.workflowRunId)}`);
   return [...head, ...endOf(run).map((line) => `   ${line}`)];
 }
 

@@ -69,8 +69,8 @@ it('cancels, resumes and restarts by the name of a run', async () => {
   });
   await failed('wfr_d');
   const [, resumed = ''] = /^Resumed as (wfr_[\w-]+)\.\n$/.exec((await runs('resume', 'wfr_d')).stdout) ?? [];
-  expect((await runs('show', 'wfr_d')).stdout).toContain(`\n   started again as ${resumed}\n`);
-  expect((await runs('show', resumed)).stdout).toContain('\n   takes the place of wfr_d\n');
+  expect((await runs('show', 'wfr_d')).stdout).toContain(`\n   retried as ${resumed}\n`);
+  expect((await runs('show', resumed)).stdout).toContain('\n   retry of wfr_d\n');
   const dlqId = await failed('wfr_e');
   expect((await runs('restart', dlqId)).stdout).toMatch(/^Restarted as wfr_\w+\.\n$/);
   expect(await runs('resume', 'wfr_e')).toMatchObject({

@@ -118,7 +118,7 @@ describe('the timeline of a run', () => {
 
   it('names the run that has taken its place, and the one whose place it has', () => {
     const run = runOf({ predecessor: { workflowRunId: 'wfr_before' }, successor: { workflowRunId: 'wfr_after' } });
-    expect(shown(run)).toContain('   takes the place of wfr_before\n   started again as wfr_after\n');
+    expect(shown(run)).toContain('   retry of wfr_before\n   retried as wfr_after\n');
   });
 
   it('says what has changed in the code of a run that is parked, and when it is tried again', () => {

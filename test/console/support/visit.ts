@@ -22,6 +22,11 @@ const OVERFULL = `[...document.querySelectorAll('[role=row], [role=cell], dialog
   .filter((place) => getComputedStyle(place).overflowX !== 'hidden' && place.scrollWidth > place.clientWidth + 1)
   .map(({ role, localName, textContent }) => (role ?? localName) + ' too narrow for ' + textContent.slice(0, 160))`;
 
+/** For the page. A table may be wider than the window, but its buttons stay in sight. */
+const OUT_OF_SIGHT = `[...document.querySelectorAll('table button')]
+  .filter((button) => button.getBoundingClientRect().right > innerWidth + 1)
+  .map(({ textContent }) => 'out of sight: ' + textContent)`;
+
 export const SIZES = { wide: { width: 1440, height: 900 }, narrow: { width: 390, height: 844 } } as const;
 
 /** Why there is no browser here; undefined when there is. Only a machine without apt may go without. */
@@ -87,6 +92,7 @@ export class Visit {
       ...faults,
       ...(overflow > 0 ? [`${overflow} px wider than the window`] : []),
       ...(await this.#overfull()),
+      ...(await this.page.evaluate<string[]>(OUT_OF_SIGHT)),
       ...(await this.#barriers()),
     ];
   }

@@ -1,5 +1,4 @@
 /** The dead letter queue: what failed for good and why, to retry or to delete. */
-import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import { type AnswerOf, useChange } from '../../api/client.ts';
 import { onEndOf, usePages, useRows } from '../../api/pages.ts';
@@ -16,6 +15,7 @@ import { Facts, Page, Panel } from '../../parts/panel.tsx';
 import { Answered, Empty, Failure } from '../../parts/states.tsx';
 import { exactTime, Time } from '../../parts/time.tsx';
 import { contentOf } from '../message/content.ts';
+import { useShowRepeated } from '../message/sent-again.tsx';
 import { MessageLink, Opener, Target } from '../messages/cells.tsx';
 import { deadJob } from './bulk.ts';
 import { RetryDialog } from './retry-dialog.tsx';
@@ -190,10 +190,9 @@ function messagesOf({ messages }: AnswerOf<'listDlqMessages'>): readonly Dead[] 
 function Detail({ dead }: { dead: Dead }) {
   const { dlqId, messageId, url, responseStatus, responseBody, responseBodyBase64, responseHeader = {} } = dead;
   const [isEdited, setIsEdited] = useState(false);
-  const navigate = useNavigate();
   const retry = useChange('retryDlqMessage');
   const remove = useChange('deleteDlqMessage');
-  const show = (id: string): void => void navigate({ to: '/messages/$messageId', params: { messageId: id } });
+  const show = useShowRepeated(messageId);
   const error = retry.error ?? remove.error;
   return (
     <div className="flex flex-col gap-3">

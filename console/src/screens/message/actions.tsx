@@ -1,5 +1,4 @@
 /** What can be done about a message. */
-import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import { useChange } from '../../api/client.ts';
 import { Action } from '../../parts/action.tsx';
@@ -8,6 +7,7 @@ import { Failure } from '../../parts/states.tsx';
 import { RetryDialog } from '../dlq/retry-dialog.tsx';
 import { type Content, isRedacted } from './content.ts';
 import { PublishAgain } from './publish-again.tsx';
+import { useShowRepeated } from './sent-again.tsx';
 
 interface Props {
   messageId: string;
@@ -21,10 +21,9 @@ interface Props {
 
 export function Actions({ messageId, content, isOver, waits, dlqId }: Props) {
   const [open, setOpen] = useState<'publish' | 'retry'>();
-  const navigate = useNavigate();
   const cancel = useChange('cancelMessage');
   const retry = useChange('retryDlqMessage');
-  const show = (id: string): void => void navigate({ to: '/messages/$messageId', params: { messageId: id } });
+  const show = useShowRepeated(messageId);
   const error = cancel.error ?? retry.error;
   const whyNot = whyNotAgain(content);
   return (

@@ -16,7 +16,7 @@ const TONES: Partial<Record<Explanation['reason'], Tone>> = {
 };
 
 export function Explained({
-  explanation: { reason, explanation, due, since, ahead, dlqId },
+  explanation: { reason, explanation, due, since, ahead, blockedBy, dlqId },
 }: {
   explanation: Explanation;
 }) {
@@ -41,6 +41,15 @@ export function Explained({
           </span>
         )}
         {ahead !== undefined && <span>{ahead.toLocaleString()} ahead of it</span>}
+        {blockedBy && (
+          <Link
+            to="/messages/$messageId"
+            params={{ messageId: blockedBy.messageId }}
+            className="text-accent hover:underline"
+          >
+            Blocked by
+          </Link>
+        )}
         {dlqId !== undefined && (
           <Link to="/dlq" search={{ dlqIds: dlqId }} className="text-accent hover:underline">
             In the DLQ

@@ -13,6 +13,7 @@ import { type Content, contentOf, contentOfEntry } from './content.ts';
 import { Explained } from './explained.tsx';
 import { type Entry, lifeOf } from './life.ts';
 import { Sent } from './sent.tsx';
+import { SentAgain } from './sent-again.tsx';
 import { Timeline } from './timeline.tsx';
 
 const ENDINGS: readonly string[] = ['DELIVERED', 'FAILED', 'CANCELED'];
@@ -73,6 +74,7 @@ export function Screen() {
         )
       }
     >
+      <SentAgain />
       {explained.data && <Explained explanation={explained.data} />}
       {log.error && <Failure error={log.error} retry={() => void log.refetch()} />}
       {content === undefined && log.isFetched && !log.error && (

@@ -1,3 +1,4 @@
+import { Link } from '@tanstack/react-router';
 import { type AnswerOf, useCall } from '../../api/client.ts';
 import { Action } from '../../parts/action.tsx';
 import { Badge } from '../../parts/badge.tsx';
@@ -14,13 +15,29 @@ const COLUMNS: readonly Column<Queue>[] = [
   { name: 'Queue', cell: ({ name }) => <Name>{name}</Name> },
   {
     name: 'State',
-    cell: ({ paused }) => (paused ? <Badge tone="warn">paused</Badge> : <Badge tone="good">runs</Badge>),
+    cell: (queue) => <State queue={queue} />,
   },
   { name: 'Waiting', className: 'text-right tabular-nums', cell: ({ lag }) => lag.toLocaleString() },
   { name: 'Parallelism', className: 'text-right tabular-nums', cell: ({ parallelism }) => parallelism },
   { name: 'Changed', cell: ({ updatedAt }) => <Time atMs={updatedAt} /> },
   { name: '', className: 'text-right', cell: (queue) => <Actions queue={queue} /> },
 ];
+
+function State({ queue: { paused, blockedBy } }: { queue: Queue }) {
+  if (paused) return <Badge tone="warn">paused</Badge>;
+  if (!blockedBy) return <Badge tone="good">running</Badge>;
+  return (
+    <span className="flex flex-wrap items-baseline gap-x-2">
+      <Badge tone="warn">blocked</Badge>
+      <span className="text-quiet">
+        until <Time atMs={blockedBy.due} />, by{' '}
+        <Link to="/messages/$messageId" params={{ messageId: blockedBy.messageId }} className="text-accent underline">
+          a message
+        </Link>
+      </span>
+    </span>
+  );
+}
 
 export function Screen() {
   const queues = useCall('listQueues');

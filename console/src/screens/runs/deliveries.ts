@@ -1,7 +1,13 @@
-/** What became of each message of a run: its attempts, and when the next one is due. Pure. */
+/** The attempts to deliver each message of a run, and when the next one is due. Pure. */
 import type { RunEvent } from '../../generated/interface.ts';
 
+/** A step that calls a URL takes three messages: the app executes the step, the server sends the request, the app gets the response. */
+export type Purpose = 'step' | 'request' | 'response';
+
 export interface Attempt {
+  purpose: Purpose;
+  /** Counts from 1 for each message. */
+  number: number;
   fromMs: number;
   /** Absent: it still runs. */
   toMs?: number;
@@ -13,6 +19,7 @@ export interface Attempt {
 
 export interface Delivery {
   messageId: string;
+  purpose: Purpose;
   createdMs: number;
   /** When its first attempt could begin. */
   dueMs: number;
@@ -48,7 +55,8 @@ export function deliveriesOf(events: readonly RunEvent[]): Deliveries {
 function add(event: RunEvent, info: NonNullable<RunEvent['stepInfo']>, all: Deliveries): void {
   const { messageId, stepId, callType, targetStep } = info;
   const dueMs = event.state === 'CREATED' ? (event.nextDeliveryTime ?? event.time) : event.time;
-  const delivery: Delivery = { messageId, createdMs: event.time, dueMs, attempts: [], isOver: false };
+  const purpose = callType === 'toCallback' ? 'request' : callType === 'fromCallback' ? 'response' : 'step';
+  const delivery: Delivery = { messageId, purpose, createdMs: event.time, dueMs, attempts: [], isOver: false };
   all.byId.set(messageId, delivery);
   follow(delivery, event);
   if (stepId === undefined) return;
@@ -63,7 +71,7 @@ function follow(delivery: Delivery, event: RunEvent): void {
   const open = delivery.attempts.findLast(({ toMs }) => toMs === undefined);
   switch (event.state) {
     case 'ACTIVE':
-      delivery.attempts.push({ fromMs: event.time });
+      delivery.attempts.push({ purpose: delivery.purpose, number: delivery.attempts.length + 1, fromMs: event.time });
       break;
     case 'ERROR':
     case 'STEP_PARKED':

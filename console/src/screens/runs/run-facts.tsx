@@ -24,11 +24,11 @@ export function RunFacts({ run }: { run: Run }) {
             ],
             [endedMs === undefined ? 'Runs for' : 'Took', duration((endedMs ?? nowMs) - beganMs)],
             [
-              'Goes on with',
+              'Retry of',
               predecessor && <RunLink id={predecessor.workflowRunId} createdAtMs={predecessor.workflowRunCreatedAt} />,
             ],
             [
-              'Started again as',
+              'Retried as',
               successor && <RunLink id={successor.workflowRunId} createdAtMs={successor.workflowRunCreatedAt} />,
             ],
             [

@@ -111,14 +111,15 @@ function Labelled({ label, children }: { label: string; children: React.ReactNod
 
 function Attempts({ attempts }: { attempts: readonly Attempt[] }) {
   if (attempts.length === 0) return null;
+  const isCall = attempts.some(({ purpose }) => purpose !== 'step');
   return (
     <div className="flex flex-col gap-1">
       <h4 className="text-xs font-medium text-quiet">Attempts</h4>
       <ol className="flex flex-col gap-1">
-        {attempts.map(({ fromMs, toMs, error, response }, index) => (
-          <li key={fromMs} className="rounded-md border border-line px-2 py-1">
+        {attempts.map(({ purpose, number, fromMs, toMs, error, response }) => (
+          <li key={`${purpose} ${number}`} className="rounded-md border border-line px-2 py-1">
             <p className="flex flex-wrap gap-x-2">
-              <span className="text-quiet">{index + 1}</span>
+              <span className="text-quiet">{isCall ? `${purpose} ${number}` : number}</span>
               <span className={error === undefined ? 'text-good' : 'break-words text-bad'}>
                 {error ?? (toMs === undefined ? 'runs' : 'done')}
               </span>

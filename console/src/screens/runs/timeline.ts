@@ -188,7 +188,9 @@ function failureBar(failure: FailureFunction, { byId }: Deliveries, nowMs: numbe
 /** From the errors alone, each of which has only its end. */
 function told({ errors = [] }: Pick<NextStep, 'errors'>): Part {
   const attempts = errors.map(
-    ({ time, error, status, body }): Attempt => ({
+    ({ time, error, status, body }, index): Attempt => ({
+      purpose: 'step',
+      number: index + 1,
       fromMs: time,
       toMs: time,
       error,
