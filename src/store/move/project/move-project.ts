@@ -195,11 +195,14 @@ async function copyAndSwitch(options: MoveProjectOptions): Promise<MovedProject>
 
 /** Copies what has piled up, until little is left; answers from when on it may have changed. */
 async function copyWhileInUse(aligner: Aligner, { clock }: MoveProjectOptions): Promise<Millis> {
+  let sinceMs = 0;
   for (let pass = 1; ; pass += 1) {
     const [begunMs, begunAtMs] = [clock.elapsedMs, clock.wallMs()];
-    for (const sheet of HISTORY) await aligner.alignHistory(sheet);
+    // What was appended before the last pass began is compared once more in the pause: not in each pass.
+    for (const sheet of HISTORY) await aligner.alignHistory(sheet, sheet.isAppended ? sinceMs : 0);
     for (const sheet of PRESENT) if (sheet.table.name !== 'messages') await aligner.alignPresent(sheet);
-    if (clock.elapsedMs - begunMs <= SHORT_MS || pass === PASSES_MAX) return begunAtMs - LATE_MS;
+    sinceMs = begunAtMs - LATE_MS;
+    if (clock.elapsedMs - begunMs <= SHORT_MS || pass === PASSES_MAX) return sinceMs;
   }
 }
 

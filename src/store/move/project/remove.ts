@@ -24,18 +24,26 @@ export async function removeStretch(
   contents: Contents,
   afterPiece = () => {},
 ): Promise<number> {
+  // Each piece begins behind the one before. From the beginning, the database would go through all that it has deleted and
+  // not yet vacuumed, again for each piece.
+  let { after } = stretch;
+  let reached = after;
   for (let removed = 0; ; ) {
     const count = await driver.transaction(async (tx) => {
-      const { condition, params } = within(sheet, projectId, stretch);
+      const rest = { ...stretch, after };
+      const { condition, params } = within(sheet, projectId, rest);
       const rows = await tx.query<Row>(
         `select ${ownersOf(sheet).join(', ')} from ${sheet.table.name} where ${condition} order by ${sheet.order.join(', ')} limit ?`,
         [...params, ROWS_MAX],
       );
       const last = rows.at(-1);
-      if (last)
-        await removeRows(tx, sheet, projectId, { ...stretch, upTo: valuesOf(last, sheet.order) }, rows, contents);
+      if (last === undefined) return 0;
+      const upTo = valuesOf(last, sheet.order);
+      await removeRows(tx, sheet, projectId, { ...rest, upTo }, rows, contents);
+      reached = upTo;
       return rows.length;
     });
+    after = reached;
     removed += count;
     if (count > 0) afterPiece();
     if (count < ROWS_MAX) return removed;

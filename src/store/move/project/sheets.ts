@@ -26,6 +26,8 @@ export interface Sheet {
    * first column of `order` is a time. Both sides are then compared range by range, without reading rows.
    */
   readonly digest?: string;
+  /** Of a sheet with a digest: whether its rows never change, and new ones have times of about now. */
+  readonly isAppended?: true;
 }
 
 export interface Part {
@@ -63,8 +65,9 @@ export const HISTORY: readonly Sheet[] = [
     content: 'message_key',
     parts: [part('log_details', 'seq', 'seq')],
     digest: `seq % ${DIGESTS}`,
+    isAppended: true,
   }),
-  sheet('dead', { order: ['failed_at_ms', 'key'], content: 'key', digest: `key % ${DIGESTS}` }),
+  sheet('dead', { order: ['failed_at_ms', 'key'], content: 'key', digest: `key % ${DIGESTS}`, isAppended: true }),
   sheet('runs', {
     order: ['created_at_ms', 'key'],
     content: 'key',
