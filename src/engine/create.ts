@@ -1,9 +1,11 @@
 /** Puts the engine together: recovery first, then its loops, then it takes commands. */
 import type { Engine } from './commands.ts';
 import type { EngineDeps } from './deps.ts';
+import { DueLoop } from './due-loop.ts';
 import { LINES_READ, readLines } from './lanes/read-lines.ts';
 import { Dispatcher } from './messages/dispatcher.ts';
 import { MinuteCounter } from './minutes/counter.ts';
+import type { ClaimToken } from './model.ts';
 import { OperatorEvents } from './operator-events/events.ts';
 import { NO_PROJECT, type OperatorEventsOptions } from './operator-events/model.ts';
 import { StoreWatch } from './operator-events/store-watch.ts';
@@ -12,13 +14,14 @@ import { RetentionLoop } from './retention.ts';
 import { RunningEngine } from './running-engine.ts';
 import { JournalBodies } from './runs/journal-bodies.ts';
 import { leftLoop } from './runs/left-loop.ts';
+import { StoreFull } from './store-errors.ts';
 import { ALWAYS_OPEN } from './workers/fence.ts';
 import { Heartbeat } from './workers/heartbeat.ts';
 import { Numbers } from './workers/numbers.ts';
 
 /** Releases what dead workers had in flight (P7) and starts delivering. Throws `StoreUnavailable`. */
 export async function createEngine(deps: EngineDeps): Promise<Engine> {
-  const heartbeat = await recover(deps);
+  const { heartbeat, release } = await recover(deps);
   const fence = heartbeat?.fence ?? ALWAYS_OPEN;
   const isShared = (deps.recovery?.kind ?? 'releaseAll') !== 'releaseAll';
   const numbers = new Numbers(deps.store, { isShared });
@@ -53,7 +56,7 @@ export async function createEngine(deps: EngineDeps): Promise<Engine> {
       isTurn: () => (deps.dropsExpired ?? true) && (heartbeat?.isFirst ?? true),
     });
   const parts = { numbers, dispatcher, left, retention, bodies, reports, minutes, heartbeat, operatorEvents, watch };
-  const engine = new RunningEngine(deps, parts);
+  const engine = new RunningEngine(deps, { ...parts, release });
   engine.startLoops();
   return Object.assign(engine, engine.workflows.commands);
 }
@@ -70,14 +73,14 @@ async function addLines(
   }
 }
 
-async function recover(deps: EngineDeps): Promise<Heartbeat | undefined> {
+/** Answers the heartbeats, or a release that waits for space on the disk. */
+async function recover(deps: EngineDeps): Promise<{ heartbeat?: Heartbeat; release?: DueLoop | undefined }> {
   const { store, recovery = { kind: 'releaseAll' } } = deps;
   switch (recovery.kind) {
     case 'releaseAll':
-      await releaseAll(deps);
-      return undefined;
+      return { release: await releaseAll(deps) };
     case 'none':
-      return undefined;
+      return {};
     case 'heartbeat': {
       const { kind: _, ...own } = recovery;
       const tellsLost = deps.operatorEvents?.thresholds.worker_lost !== undefined;
@@ -85,22 +88,41 @@ async function recover(deps: EngineDeps): Promise<Heartbeat | undefined> {
       store.onCommitUnknown(() => heartbeat.noteCommitUnknown());
       store.onAccountsChanged(() => heartbeat.noteAccounts());
       await heartbeat.begin();
-      return heartbeat;
+      return { heartbeat };
     }
   }
 }
 
-/** Releases all that is in flight in a store that no other worker uses (P7). Throws `StoreUnavailable`. */
-export async function releaseAll({
-  store,
-  clock,
-  log,
-  operatorEvents,
-}: Pick<EngineDeps, 'store' | 'clock' | 'log'> & {
+type ReleaseNeeds = Pick<EngineDeps, 'store' | 'clock' | 'log'> & {
   operatorEvents?: Pick<OperatorEventsOptions, 'thresholds'> | undefined;
-}): Promise<void> {
+};
+
+/**
+ * Releases all that is in flight in a store that no other worker uses (P7). On a full disk that has to wait: then the answer
+ * is the loop that does it once there is space, which the caller stops at the end. Throws `StoreUnavailable`.
+ */
+export async function releaseAll(needs: ReleaseNeeds): Promise<DueLoop | undefined> {
+  const { store, clock, log } = needs;
+  try {
+    await releaseUpTo(needs);
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof StoreFull)) throw error;
+  }
+  // What is claimed from now on is this process's.
+  const upToToken = await store.messages.lastClaim();
+  const doPiece = async () => {
+    await releaseUpTo(needs, upToToken);
+    return Infinity;
+  };
+  const loop = new DueLoop({ clock, log, failure: 'recovery_failed', doPiece });
+  loop.wake();
+  return loop;
+}
+
+async function releaseUpTo({ store, clock, log, operatorEvents }: ReleaseNeeds, upToToken?: ClaimToken): Promise<void> {
   const nowMs = clock.nowMs();
-  const released = await store.messages.releaseAll(nowMs);
+  const released = await store.messages.releaseAll(nowMs, upToToken);
   if (released === 0) return;
   log.info('recovered', { count: released });
   if (operatorEvents?.thresholds.worker_lost === undefined) return;

@@ -58,6 +58,8 @@ interface Parts {
   numbers: Numbers;
   dispatcher: Dispatcher;
   left: DueLoop;
+  /** Present while claims of an earlier process are still to be released. */
+  release: DueLoop | undefined;
   retention: RetentionLoop;
   bodies: JournalBodies;
   reports: Reports;
@@ -74,6 +76,7 @@ export class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
   readonly #numbers: Numbers;
   readonly #dispatcher: Dispatcher;
   readonly #left: DueLoop;
+  readonly #release: DueLoop | undefined;
   readonly #retention: RetentionLoop;
   readonly #schedules: DueLoop;
   readonly #minutes: MinuteCounter;
@@ -100,6 +103,7 @@ export class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
     this.#numbers = numbers;
     this.#dispatcher = dispatcher;
     this.#left = left;
+    this.#release = parts.release;
     this.#retention = retention;
     this.#minutes = minutes;
     this.#heartbeat = heartbeat;
@@ -383,6 +387,7 @@ export class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
       this.#schedules.stop(),
       this.workflows.waiters.stop(),
       this.#left.stop(),
+      this.#release?.stop(),
       this.#operatorEvents?.stop(),
       this.#watch?.stop(),
     ]);

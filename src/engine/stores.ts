@@ -123,8 +123,13 @@ export interface MessageStore {
   checkpoint(checkpoint: Checkpoint, nowMs: Millis): Promise<Checkpointed>;
   /** Gives claims back uncounted, due at once: the end of a worker is not the endpoint's failure. Stale ones are skipped. */
   release(claims: ClaimRef[], nowMs: Millis): Promise<void>;
-  /** Gives back what every worker of an earlier process held (P7, embedded). Returns how many. */
-  releaseAll(nowMs: Millis): Promise<number>;
+  /**
+   * Gives back what every worker of an earlier process held (P7, embedded). Returns how many. `upToToken`: the last claim of those
+   * processes; absent: all claims are theirs.
+   */
+  releaseAll(nowMs: Millis, upToToken?: ClaimToken): Promise<number>;
+  /** The highest token of a claim: no later claim has it or a lower one. 0 without any. */
+  lastClaim(): Promise<ClaimToken>;
   /**
    * Where projects have no limit any more, lets some of those messages go on that wait for one: returns how many. Locks their
    * projects.

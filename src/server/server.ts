@@ -175,7 +175,7 @@ async function startThreads(config: Config, needs: WorkersNeeds): Promise<Worker
   const { encryptionKey } = sealer;
   const { connect } = store;
   // Once for all threads, before the first of them claims a message.
-  if (connect) await releaseAll({ store, clock: systemClock, log, operatorEvents: toldBy(config) });
+  const release = connect && (await releaseAll({ store, clock: systemClock, log, operatorEvents: toldBy(config) }));
   const threads = await Threads.start(config, {
     credentials,
     encryptionKey,
@@ -189,7 +189,10 @@ async function startThreads(config: Config, needs: WorkersNeeds): Promise<Worker
     refreshAccounts: () => threads.refreshAccounts(),
     listen: () => threads.listen(),
     readMetrics: () => threads.readMetrics(),
-    stop: (limitMs) => threads.stop(limitMs),
+    stop: async (limitMs) => {
+      await release?.stop();
+      await threads.stop(limitMs);
+    },
   };
 }
 

@@ -1,7 +1,7 @@
 /*
  * A disk that breaks when it is told to. While the folder BROKEN_DISK holds a file of that name:
  *   sync-fails   fsync and fdatasync answer EIO, as after a lost write
- *   disk-full    pwrite answers ENOSPC
+ *   disk-full    pwrite answers ENOSPC, but for the file -shm of SQLite, which keeps its blocks
  *   wal-full     pwrite into a write-ahead log of SQLite does
  */
 #define _GNU_SOURCE
@@ -35,17 +35,18 @@ static int sync_or_fail(const char *name, int fd) {
 int fsync(int fd) { return sync_or_fail("fsync", fd); }
 int fdatasync(int fd) { return sync_or_fail("fdatasync", fd); }
 
-static int is_wal(int fd) {
+static int ends_in(int fd, const char *suffix) {
   char link[64], path[PATH_MAX];
   snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
   ssize_t length = readlink(link, path, sizeof path);
-  return length > 4 && memcmp(path + length - 4, "-wal", 4) == 0;
+  return length > 4 && memcmp(path + length - 4, suffix, 4) == 0;
 }
 
 ssize_t pwrite64(int fd, const void *data, size_t length, off64_t offset) {
   static ssize_t (*real)(int, const void *, size_t, off64_t);
   if (!real) real = (ssize_t (*)(int, const void *, size_t, off64_t))dlsym(RTLD_NEXT, "pwrite64");
-  if (!is_told("disk-full") && !(is_told("wal-full") && is_wal(fd))) return real(fd, data, length, offset);
+  int is_full = is_told("disk-full") ? !ends_in(fd, "-shm") : is_told("wal-full") && ends_in(fd, "-wal");
+  if (!is_full) return real(fd, data, length, offset);
   errno = ENOSPC;
   return -1;
 }

@@ -43,24 +43,42 @@ describeBrokenDisk('a full disk', (prepared) => {
   });
 
   it.each([
-    ['disk-full', '--workers=1', 'cannot open the database .*: database or disk is full'],
-    ['wal-full', '--workers=1', 'the disk is full'],
-    ['wal-full', '--workers=2', 'the disk is full'],
-  ])('ends a start in one line (%s, %s)', { timeout: 60_000 }, async (fault, workers, reason) => {
-    const run = prepared();
-    await run.start();
-    const silent = createServer();
-    silent.listen(0, '127.0.0.1');
-    await once(silent, 'listening');
-    const connected = once(silent, 'connection');
-    await run.client().publish(`http://127.0.0.1:${(silent.address() as AddressInfo).port}`, 'to be given back');
-    await connected;
-    writeFileSync(join(run.folder, fault), '');
-    const { code, stdout, stderr } = await run.startInVain(workers);
-    silent.close();
-    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
-    expect(stderr).toMatch(new RegExp(`^waypost: ${reason}\\n$`));
-  });
+    ['disk-full', '--workers=1'],
+    ['wal-full', '--workers=1'],
+    ['wal-full', '--workers=2'],
+  ])(
+    'lets a server start, answer reads and refuse writes, until there is space (%s, %s)',
+    {
+      timeout: 60_000,
+    },
+    async (fault, workers) => {
+      const run = prepared();
+      const before = await run.start();
+      await run.publishAccepted(9);
+      const silent = createServer();
+      silent.listen(0, '127.0.0.1');
+      await once(silent, 'listening');
+      const interrupted = once(silent, 'connection');
+      await run.client().publish(`http://127.0.0.1:${(silent.address() as AddressInfo).port}`, 'to be given back');
+      await interrupted;
+      await before.end('SIGKILL');
+      await run.endpoints.nextIncarnation();
+      writeFileSync(join(run.folder, fault), '');
+      await run.start(workers);
+      expect(await run.readyStatus()).toBe(503);
+      expect(await run.publish()).toMatchObject({ kind: 'refused', status: 503 });
+      expect(await run.client().call('GET', '/v2/logs')).toMatchObject({
+        kind: 'ok',
+        json: { events: expect.any(Array) },
+      });
+      const givenBack = once(silent, 'connection');
+      rmSync(join(run.folder, fault));
+      await eventually('the server to be ready', async () => (await run.readyStatus()) === 200, 30_000);
+      await run.publishAccepted(3);
+      await givenBack;
+      silent.close();
+    },
+  );
 });
 
 const FILESYSTEM_MEBIBYTES = 16;
@@ -110,6 +128,29 @@ describe.skipIf(mountObstacle !== undefined)(
       expect(told()).toEqual(['store_filling', 'store_full']);
       rmSync(filler);
       await recover(run, server.exited);
+      expect(await run.verdict()).toMatchObject(SOUND);
+    });
+
+    it('lets a server that was stopped in order start when it is full, and serve again once there is space', {
+      timeout: 60_000,
+    }, async (context) => {
+      if (!isMounted) context.skip('root may not mount here');
+      const server = await run.start();
+      await run.publishAccepted(10);
+      await server.end('SIGTERM');
+      await run.endpoints.nextIncarnation();
+      const filler = join(run.dataDir, 'filler');
+      const { bavail, bsize } = statfsSync(run.dataDir);
+      writeFileSync(filler, Buffer.alloc(bavail * bsize));
+      await run.start();
+      expect(await run.publish({}, 10_000)).toMatchObject({ kind: 'refused', status: 503 });
+      expect(await run.client().call('GET', '/v2/logs')).toMatchObject({
+        kind: 'ok',
+        json: { events: expect.any(Array) },
+      });
+      rmSync(filler);
+      await eventually('the server to be ready', async () => (await run.readyStatus()) === 200, 30_000);
+      await run.publishAccepted(3);
       expect(await run.verdict()).toMatchObject(SOUND);
     });
   },

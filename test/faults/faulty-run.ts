@@ -12,7 +12,6 @@ import { type Endpoints, openEndpoints } from '../crash/endpoints.ts';
 import { readFinalView } from '../crash/final-view.ts';
 import type { Ledger, Verdict } from '../crash/ledger.ts';
 import { untilSettled } from '../crash/settling.ts';
-import { type Ended, runWaypost } from '../support/waypost-process.ts';
 
 export class FaultyRun {
   readonly folder: string;
@@ -40,17 +39,11 @@ export class FaultyRun {
     return new FaultyRun(folder, await openEndpoints(books), books.ledger, env(folder));
   }
 
-  async start(): Promise<ListeningProcess> {
-    this.#server = await startWaypost({ dataDir: this.dataDir, env: this.env });
+  async start(...flags: string[]): Promise<ListeningProcess> {
+    this.#server = await startWaypost({ dataDir: this.dataDir, env: this.env, flags });
     await this.#client?.close();
     this.#client = new Client(this.#server.url);
     return this.#server;
-  }
-
-  /** A start that is to fail. */
-  async startInVain(...flags: string[]): Promise<Ended> {
-    await this.#server?.end('SIGKILL');
-    return runWaypost(['dev', '--port', '0', '--data-dir', this.dataDir, ...flags], this.env);
   }
 
   async readyStatus(): Promise<number> {

@@ -20,6 +20,7 @@ export async function useEverything(world: World): Promise<void> {
   await world.claim({ turns: { after: PROJECT }, hasLines: true });
   await world.claim({ roomByOrigin: {}, defaultRoom: 0 });
   await store.messages.releaseAll(T0);
+  await store.messages.lastClaim();
   await store.messages.release([{ key: waiting.key, projectId: PROJECT, claimToken: 1 }], T0);
   await world.lines();
   await store.messages.find(PROJECT, waiting.id, T0);

@@ -67,8 +67,12 @@ export function messagesOver(connection: Connection): MessageStore {
       return connection.write('release', { claims, nowMs });
     },
 
-    releaseAll(nowMs) {
-      return connection.write('releaseAll', { nowMs });
+    releaseAll(nowMs, upToToken = Number.MAX_SAFE_INTEGER) {
+      return connection.write('releaseAll', { upToToken, nowMs });
+    },
+
+    lastClaim() {
+      return connection.read('lastClaim', {});
     },
 
     sendHeldOn(nowMs) {

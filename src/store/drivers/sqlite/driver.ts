@@ -302,10 +302,14 @@ const CORRUPT = 11;
 const FULL = 13;
 const CANNOT_OPEN = 14;
 const NOT_A_DATABASE = 26;
+/** Extended: SQLITE_IOERR_SHMSIZE. */
+const NO_ROOM_FOR_INDEX = 4874;
 
 /** Says what an error of the database means for the caller; leaves all others as they are. */
 function classify(error: unknown): unknown {
   if (!(error instanceof Error) || !('errcode' in error) || typeof error.errcode !== 'number') return error;
+  // The index of the write-ahead log cannot grow. Nothing was written.
+  if (error.errcode === NO_ROOM_FOR_INDEX) return new StoreFull('the disk is full', { cause: error });
   switch (error.errcode & 0xff) {
     case FULL:
       return new StoreFull('the disk is full', { cause: error });

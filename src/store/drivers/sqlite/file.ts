@@ -1,5 +1,5 @@
 /** How does a program take a database file for itself, and how does it put one on disk for certain? */
-import { closeSync, openSync, realpathSync, renameSync, rmSync, statSync } from 'node:fs';
+import { closeSync, openSync, realpathSync, renameSync, rmSync, statSync, writeSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { syncToDisk } from '../../../system/disk.ts';
 import { makeFolder } from '../../../system/folder.ts';
@@ -28,6 +28,25 @@ export function createForOwner(path: string): void {
     closeSync(openSync(path, 'wx', 0o600));
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+  }
+}
+
+const WAL_INDEX_BYTES = 32 * 1024;
+
+/**
+ * SQLite cannot open a database without its file `-shm`, which it removes when it closes the database. The file is made
+ * again at once: otherwise a disk that is full by the next start would have no room for it. SQLite overwrites whatever is in it. The
+ * caller has closed the database, and holds its lock.
+ */
+export function reserveWalIndex(path: string): void {
+  let handle: number | undefined;
+  try {
+    handle = openSync(`${path}-shm`, 'wx', 0o600);
+    writeSync(handle, Buffer.alloc(WAL_INDEX_BYTES));
+  } catch {
+    // Another process reads the database, such as a backup, and has made it; or there is no room for it now either.
+  } finally {
+    if (handle !== undefined) closeSync(handle);
   }
 }
 

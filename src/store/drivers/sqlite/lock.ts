@@ -23,7 +23,8 @@ export function lockFile(path: string): FileLock {
   // Only SQLite may open the lock file: closing any other handle on it would drop the process's lock.
   const lock = new DatabaseSync(`${path}.lock`, { timeout: 0 });
   try {
-    lock.exec('begin exclusive');
+    // The file stays empty. A journal of it would need space, which a full disk does not have.
+    lock.exec('pragma journal_mode = memory; begin exclusive');
   } catch (error) {
     lock.close();
     if (isBusy(error)) throw new StoreInUse(path, describeOwner(`${path}.owner`));
@@ -38,8 +39,11 @@ export function lockFile(path: string): FileLock {
     writeFileSync(`${path}.owner.new`, `${process.pid}\n`, { mode: 0o600 });
     renameSync(`${path}.owner.new`, `${path}.owner`);
   } catch (error) {
-    release();
-    throw error;
+    if (!isFull(error)) {
+      release();
+      throw error;
+    }
+    rmSync(`${path}.owner.new`, { force: true }); // only people read it
   }
   return { release };
 }
@@ -53,6 +57,10 @@ function describeOwner(ownerPath: string): string {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
     return 'another process';
   }
+}
+
+function isFull(error: unknown): boolean {
+  return ['ENOSPC', 'EDQUOT'].includes((error as NodeJS.ErrnoException).code ?? '');
 }
 
 const SQLITE_BUSY = 5;

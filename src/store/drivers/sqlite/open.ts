@@ -9,7 +9,7 @@ import { migrate } from '../../migrations/index.ts';
 import { isLongRead } from '../../operations/all.ts';
 import { type SqlStore, storeOver } from '../../store.ts';
 import { SqliteDriver, walBytes } from './driver.ts';
-import { createForOwner, takeFile } from './file.ts';
+import { createForOwner, reserveWalIndex, takeFile } from './file.ts';
 import type { FileLock } from './lock.ts';
 import type { DatabasePorts, ThreadOptions } from './messages.ts';
 import { DatabaseThread } from './thread.ts';
@@ -94,6 +94,7 @@ async function openThreads(
       await queue.close();
       await lister?.close();
       await writer.close();
+      if (lock) reserveWalIndex(path);
       lock?.release();
     },
   };
@@ -168,7 +169,16 @@ export async function openSqliteStoreHere(options: SqliteStoreOptions): Promise<
     createForOwner(path);
     const store = await openInlineSqliteStore({ ...options, path });
     const close = store.close.bind(store);
-    return Object.assign(store, { close: () => close().finally(() => lock.release()) });
+    return Object.assign(store, {
+      close: async () => {
+        try {
+          await close();
+          reserveWalIndex(path);
+        } finally {
+          lock.release();
+        }
+      },
+    });
   } catch (error) {
     lock.release();
     throw error;

@@ -1,13 +1,13 @@
 /** What happens to claims whose attempt will never report an outcome, because the worker drains or its process died? */
 import type { ClaimRef } from '../../../engine/model.ts';
-import type { SqlValue } from '../../driver.ts';
+import type { Queries, SqlValue } from '../../driver.ts';
 import { leavingOut } from '../fence.ts';
 import { flowRefsOf } from '../lanes/flow-lanes.ts';
 import { LINE, lineBehindQueue } from '../lanes/lines.ts';
 import { projectsWithHeld } from '../lanes/project-gate.ts';
 import { releaseNext } from '../lanes/release-next.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
-import { write } from '../operation.ts';
+import { read, write } from '../operation.ts';
 import { cancelAtOnce, ENDING_FIELDS, type EndingRow } from './cancel.ts';
 import { lineToWaitIn, pausedQueuesOf } from './settle.ts';
 
@@ -39,15 +39,27 @@ export const release = write(
  * For a store with a single worker: it locks no project. It reads only the index of claimed messages, so a million
  * waiting messages cost a start nothing.
  */
-export const releaseAll = write(async (context: WriteContext, { nowMs }: { nowMs: number }): Promise<number> => {
-  const rows = await context.tx.query<EndingRow>(
-    `select ${ENDING_FIELDS} from messages m where claim_token is not null order by project_id, key for update`,
+export const releaseAll = write(
+  async (context: WriteContext, { upToToken, nowMs }: { upToToken: number; nowMs: number }): Promise<number> => {
+    const rows = await context.tx.query<EndingRow>(
+      `select ${ENDING_FIELDS} from messages m where claim_token is not null and claim_token <= ?
+       order by project_id, key for update`,
+      [upToToken],
+    );
+    await giveBack(context, rows, nowMs);
+    // Since messages went into the lines of projects, the limit may have been raised or removed.
+    await releaseNext(context, { projects: await projectsWithHeld(context.tx) }, nowMs);
+    while ((await sendOn(context, { nowMs })) > 0);
+    return rows.length;
+  },
+);
+
+/** The highest token of a claim, 0 without any. */
+export const lastClaim = read(async (queries: Queries): Promise<number> => {
+  const [row] = await queries.query<{ token: number | null }>(
+    'select max(claim_token) as token from messages where claim_token is not null',
   );
-  await giveBack(context, rows, nowMs);
-  // Since messages went into the lines of projects, the limit may have been raised or removed.
-  await releaseNext(context, { projects: await projectsWithHeld(context.tx) }, nowMs);
-  while ((await sendOn(context, { nowMs })) > 0);
-  return rows.length;
+  return row?.token ?? 0;
 });
 
 /** Messages that `sendHeldOn` sends on at a time. */
