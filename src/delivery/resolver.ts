@@ -40,6 +40,13 @@ const KNOWN_MAX = 10_000;
  * it. Names that have resolved lately wait for none. The others wait for a place. Projects take turns, and one that has as many
  * places as are left gets no more, so that there is one for the next project that asks.
  */
+const LOOPBACK: readonly ResolvedAddress[] = [
+  { address: '127.0.0.1', family: 4 },
+  { address: '::1', family: 6 },
+];
+/** Names that mean this machine wherever they are asked for (RFC 6761 6.3); few resolvers know more than `localhost`. */
+const IS_LOOPBACK = /(?:^localhost\.|\.localhost\.?)$/i;
+
 export class Resolver {
   readonly #lookUp: LookUp;
   readonly #known = new LeastRecent<true>(KNOWN_MAX);
@@ -58,7 +65,8 @@ export class Resolver {
   ask(hostname: string, projectId: ProjectId): Asked {
     const { promise: begun, resolve: asker } = Promise.withResolvers<Begun>();
     const running = this.#running.get(hostname);
-    if (running) asker(running);
+    if (IS_LOOPBACK.test(hostname)) asker({ answer: Promise.resolve([...LOOPBACK]) });
+    else if (running) asker(running);
     else if (this.#known.get(hostname)) asker(this.#begin(hostname));
     else {
       this.#wait(hostname, projectId, asker);

@@ -131,3 +131,23 @@ describe('a project with a thousand names without an answer', () => {
     expect(lookedUp).toEqual(silent(20));
   });
 });
+
+describe('a name of this machine', () => {
+  it.each(['app.localhost', 'a.b.LOCALHOST', 'localhost.', 'app.localhost.'])(
+    '%s is loopback, without a look-up',
+    async (name) => {
+      const { ask, lookedUp } = byHand();
+      expect(await addresses(ask(name))).toEqual([
+        { address: '127.0.0.1', family: 4 },
+        { address: '::1', family: 6 },
+      ]);
+      expect(lookedUp).toEqual([]);
+    },
+  );
+
+  it.each(['localhost', 'notlocalhost', 'localhost.example', 'localhost.example.'])('is not %s', (name) => {
+    const { ask, lookedUp } = byHand();
+    ask(name);
+    expect(lookedUp).toEqual([name]);
+  });
+});
