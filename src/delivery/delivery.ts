@@ -170,12 +170,12 @@ class HttpDelivery implements Delivery {
   }
 
   /** Called as the request goes out, so that a wait for a connection does not shorten the signature's lifetime. */
-  #signedHead(claimed: Claimed, { hostname, authorization }: Destination): string[] {
+  #signedHead(claimed: Claimed, { hostname, authorization, requestedUrl }: Destination): string[] {
     const { message, claimToken } = claimed;
     const { key, projectId, settings } = message;
     const signingKey = this.#options.signingKey(projectId);
     const signature = signDelivery({
-      url: message.url,
+      url: requestedUrl,
       body: bodyOf(claimed),
       signingKey,
       nowS: Math.floor(this.#options.clock.wallMs() / 1_000),

@@ -1,4 +1,5 @@
 /** What a destination URL says about one request: where to connect, which path to ask for, with which credentials. */
+import { withoutFragment } from '../protocol/destination.ts';
 
 export interface Destination {
   /** Scheme, host and port. */
@@ -7,6 +8,8 @@ export interface Destination {
   hostname: string;
   /** What goes into the request line: path and query. */
   path: string;
+  /** The URL as the receiver sees it, which the signature names: without user info, and in characters of HTTP. */
+  requestedUrl: string;
   /** `Basic …` made of the URL's user info, if it has any (contract M 5.2.4). */
   authorization?: string;
 }
@@ -22,17 +25,26 @@ const PLAIN_URL = /^https?:\/\/([^/?#@\\\s]+)([/?][!"$-~]*)?(?:#.*)?$/i;
 export function readDestination(url: string, origin: string): Destination {
   const plain = PLAIN_URL.exec(url);
   const hostname = hostnameOf(origin);
-  if (plain !== null) return { origin, hostname, path: withSlash(plain[2] ?? '/') };
+  if (plain !== null) {
+    const path = withSlash(plain[2] ?? '/');
+    return { origin, hostname, path, requestedUrl: isAscii(plain[1]) ? withoutFragment(url) : `${origin}${path}` };
+  }
   const parsed = new URL(url);
   const authorization = basicAuthorization(parsed);
   const path = verbatimPath(url) ?? `${parsed.pathname}${parsed.search}`;
-  return { origin, hostname, path, ...(authorization === undefined ? {} : { authorization }) };
+  const requestedUrl = `${origin}${path}`;
+  return { origin, hostname, path, requestedUrl, ...(authorization === undefined ? {} : { authorization }) };
 }
 
 /** The path of a URL with user info, if its text can go on the wire as it is. */
 function verbatimPath(url: string): string | undefined {
   const match = /^https?:\/\/[^/?#\\\s]+([/?][!"$-~]*)?(?:#.*)?$/i.exec(url);
   return match === null ? undefined : withSlash(match[1] ?? '/');
+}
+
+/** A host with other characters is asked for in Punycode. */
+function isAscii(authority: string | undefined): boolean {
+  return authority !== undefined && /^[!-~]*$/.test(authority);
 }
 
 function withSlash(pathAndQuery: string): string {

@@ -7,7 +7,7 @@ import type { Dialect } from './settings.ts';
 
 /** The parts of an attempt that its signature covers (contract M 10.1). */
 export interface SignedDelivery {
-  /** The message's `url`, verbatim. */
+  /** As it is requested. */
   url: string;
   /** The bytes that are sent. */
   body: Uint8Array;

@@ -149,6 +149,19 @@ describe('the request', () => {
     expect(endpoint.received.map((one) => one.url)).toEqual([sent]);
   });
 
+  it.each([
+    ['http://127.0.0.1:PORT/é?q=ü', 'http://127.0.0.1:PORT/%C3%A9?q=%C3%BC'],
+    ['http://user:secret@127.0.0.1:PORT/x', 'http://127.0.0.1:PORT/x'],
+    ['http://127.0.0.1:PORT/a/../b%2f', 'http://127.0.0.1:PORT/a/../b%2f'],
+    ['http://127.0.0.1:PORT', 'http://127.0.0.1:PORT'],
+  ])('signs the URL as it is requested: %s', async (written, signed) => {
+    const endpoint = await startEndpoint();
+    const urlOf = (text: string) => text.replace('PORT', String(endpoint.port));
+    await openDelivery().attempt(claimOf(urlOf(written)), untouched());
+    const [, claims = ''] = String(endpoint.received[0]?.headers['upstash-signature']).split('.');
+    expect(JSON.parse(Buffer.from(claims, 'base64url').toString()).sub).toBe(urlOf(signed));
+  });
+
   it.each(['Transfer-Encoding', 'Expect', 'Upgrade', 'Keep-Alive'])(
     'reports a header that cannot be sent: %s',
     async (name) => {
