@@ -15,6 +15,9 @@ const TOGETHER_MAX = 8;
 /** Bytes given to the parser at a time: about ten of the shortest requests. */
 const PIECE_BYTES = 512;
 
+/** Bytes of heads that the parser is given in one turn of a connection: more than most requests have. */
+const HEAD_BYTES_TOGETHER = 4096;
+
 const NOTHING = Buffer.alloc(0);
 
 /** Reads or writes something when it is its turn. Returns whether it needs another turn at once. */
@@ -121,12 +124,13 @@ export class PacedInput {
   }
 
   /**
-   * Gives the parser enough bytes to begin `requestsMax` requests, or a few more. Returns whether more could follow at
-   * once.
+   * Gives the parser enough bytes to begin `requestsMax` requests, or a few more, and no more than a few KiB of a head
+   * without an end. Returns whether more could follow at once.
    */
   take(requestsMax: number): boolean {
     const connection = this.#connection;
     const enough = connection.begun + requestsMax;
+    let headBytes = 0;
     while (this.#waiting.length > 0) {
       const { receiving } = connection;
       // The parser of a closed socket may already serve another socket. After the last answer, only the rest of a body
@@ -135,10 +139,11 @@ export class PacedInput {
         this.#waiting = NOTHING;
         return false;
       }
-      if (connection.begun >= enough && !receiving) return true;
+      if ((connection.begun >= enough || headBytes >= HEAD_BYTES_TOGETHER) && !receiving) return true;
       // `_paused` is set by the server while too many bytes of answers wait. It resumes the socket later.
       if (connection.underWay >= UNDER_WAY_MAX || connection.isWriting || this.#socket._paused) return false;
-      this.#give();
+      const given = this.#give();
+      if (!receiving) headBytes += given;
     }
     if (this.#isFinishing) this.#tellEnd();
     else if (!this.#socket._paused && !isFull(connection.receiving)) this.#socket.resume();
@@ -151,7 +156,8 @@ export class PacedInput {
     if (!this.#socket.destroyed) this.#finish();
   }
 
-  #give(): void {
+  /** Returns the number of bytes given. */
+  #give(): number {
     const piece = this.#waiting.subarray(0, Math.max(PIECE_BYTES, this.#bodyBytesLeast));
     const { begun } = this.#connection;
     this.#waiting = this.#waiting.subarray(piece.length);
@@ -159,6 +165,7 @@ export class PacedInput {
     const isNew = this.#connection.begun > begun;
     const left = isNew ? declaredBytes(this.#connection.receiving) : this.#bodyBytesLeast;
     this.#bodyBytesLeast = Math.max(0, left - piece.length);
+    return piece.length;
   }
 
   #receive(bytes: Buffer): void {

@@ -137,6 +137,24 @@ it('reads no more of a body than fits, as long as nobody asks for it', async () 
   expect(uploader.received).toContain('HTTP/1.1 200');
 });
 
+it('reads a head without an end in turns with others', async () => {
+  const flooder = new RawConnection(port);
+  connections.push(flooder);
+  const paused = new Promise((resolve) => {
+    world.app.server.once('connection', (socket) => socket.once('pause', resolve));
+  });
+  flooder.send(`GET / HTTP/1.1\r\nHost: h\r\n${`X-A: ${'b'.repeat(90)}\r\n`.repeat(2_000)}`);
+  await paused;
+  expect((await exchange(port, SHORT.replace('\r\n\r\n', `\r\n${CLOSE}\r\n`))).status).toBe(200);
+  let turnsTaken = 0;
+  while (!flooder.received.includes('431')) {
+    await Promise.race([nextTurn(), flooder.until((received) => received.includes('431'))]);
+    turnsTaken += 1;
+  }
+  // The limit of a head is above 64 KiB, of which a turn has 4 KiB.
+  expect(turnsTaken).toBeGreaterThanOrEqual(15);
+});
+
 it('hears nothing more of a connection whose last answer is out', async () => {
   await flood(1, `POST /v2/batch HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer nope\r\nContent-Length: 2\r\n\r\n[]`);
   await turnsUntil(connections[0]?.closed);
