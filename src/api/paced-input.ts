@@ -15,8 +15,8 @@ const TOGETHER_MAX = 8;
 /** Bytes given to the parser at a time: about ten of the shortest requests. */
 const PIECE_BYTES = 512;
 
-/** Bytes of heads that the parser is given in one turn of a connection: more than most requests have. */
-const HEAD_BYTES_TOGETHER = 4096;
+/** Bytes of heads that the parser is given in one turn of a connection: most requests have less. */
+const HEAD_BYTES_TOGETHER = 2048;
 
 const NOTHING = Buffer.alloc(0);
 
@@ -124,7 +124,7 @@ export class PacedInput {
   }
 
   /**
-   * Gives the parser enough bytes to begin `requestsMax` requests, or a few more, and no more than a few KiB of a head
+   * Gives the parser enough bytes to begin `requestsMax` requests, or a few more, and no more than 2 KiB of a head
    * without an end. Returns whether more could follow at once.
    */
   take(requestsMax: number): boolean {
