@@ -30,8 +30,7 @@ COPY bin bin/
 COPY deploy/container/health-check.js ./
 COPY --from=packages /app/node_modules node_modules/
 COPY --from=build /build/dist dist/
-# The limits of the allocator are as the first line of bin/waypost.js has them: memory that is freed goes back to the machine.
-ENV NODE_ENV=production WAYPOST_HOST=0.0.0.0 WAYPOST_DATA_DIR=/data MALLOC_MMAP_THRESHOLD_=131072 MALLOC_TRIM_THRESHOLD_=131072
+ENV NODE_ENV=production WAYPOST_HOST=0.0.0.0 WAYPOST_DATA_DIR=/data
 # The user "node" of the base image, by number, so that a cluster can see that it is not root. What is in /app belongs to
 # root: the server can change nothing but /data, and the root file system may be read-only.
 USER 1000:1000
@@ -40,6 +39,5 @@ EXPOSE 8080
 # The first signal drains: give the container longer than WAYPOST_DRAIN_LIMIT before it is killed.
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 CMD ["node", "/app/health-check.js"]
-# As the first line of bin/waypost.js has it.
-ENTRYPOINT ["node", "--max-semi-space-size=32", "/app/bin/waypost.js"]
+ENTRYPOINT ["node", "/app/bin/waypost.js"]
 CMD ["serve"]

@@ -6,10 +6,6 @@ import { type ListeningProcess, type StartOptions, startListening } from './chil
 /** The published development token (contract M 2.3). */
 export const DEVELOPMENT_TOKEN = 'eyJVc2VySUQiOiJkZWZhdWx0VXNlciIsIlBhc3N3b3JkIjoiZGVmYXVsdFBhc3N3b3JkIn0=';
 
-/** As the command's first line, `npm start` and the image have it. */
-const HEAP = '--max-semi-space-size=32';
-/** As the command's first line, the image and the systemd unit have it. */
-const ALLOCATOR = { MALLOC_MMAP_THRESHOLD_: '131072', MALLOC_TRIM_THRESHOLD_: '131072' };
 const CHECKOUT = fileURLToPath(new URL('..', import.meta.url));
 
 export interface WaypostOptions extends StartOptions {
@@ -29,7 +25,7 @@ export function startWaypost(options: WaypostOptions): Promise<ListeningProcess>
   const { dataDir, port = 0, command = 'dev', flags = [], program = CHECKOUT, ...start } = options;
   const cli = join(program, 'bin/waypost.js');
   return startListening(
-    [HEAP, cli, command, '--port', String(port), '--data-dir', dataDir, '--log-format', 'json', ...flags],
-    { ...start, env: { ...ALLOCATOR, ...start.env } },
+    [cli, command, '--port', String(port), '--data-dir', dataDir, '--log-format', 'json', ...flags],
+    start,
   );
 }

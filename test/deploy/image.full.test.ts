@@ -37,11 +37,8 @@ describe('the Dockerfile', () => {
     expect(only(image, 'HEALTHCHECK')).toMatch(/--timeout=\d+s .*CMD \["node", /);
   });
 
-  it('starts Node with the options that the command has', () => {
-    const [shebang = ''] = readFileSync(join(ROOT, 'bin/waypost.js'), 'utf8').split('\n');
-    const words = shebang.split(' ');
-    const options = words.slice(words.indexOf('node') + 1);
-    expect(execForm(only(image, 'ENTRYPOINT'))).toEqual(['node', ...options, '/app/bin/waypost.js']);
+  it('starts the command, which gives Node its options', () => {
+    expect(execForm(only(image, 'ENTRYPOINT'))).toEqual(['node', '/app/bin/waypost.js']);
   });
 });
 

@@ -50,7 +50,7 @@ describe.each(workloads)('$name', (workload) => {
     const known = new Set(
       listSettings().flatMap(({ name, setting }) => [variableOf(name), ...(setting.alias ? [setting.alias] : [])]),
     );
-    const named = Object.keys(workload.env).filter((variable) => variable !== 'NODE_ENV' && !/^MALLOC_/.test(variable));
+    const named = Object.keys(workload.env).filter((variable) => variable !== 'NODE_ENV');
     expect(named.filter((variable) => !known.has(variable))).toEqual([]);
     expect(configOf(workload)).toBeDefined();
   });
@@ -70,38 +70,19 @@ describe.each(workloads)('$name', (workload) => {
   });
 });
 
-describe('the young generation of the heap', () => {
-  it('may grow as far however the server is started', () => {
-    const sizesOf = (path: string) => [...readText(path).matchAll(/--max-semi-space-size=\d+/g)].map(String);
-    const wanted = sizesOf('bin/waypost.js');
-    expect(wanted).toHaveLength(1);
-    for (const path of ['Dockerfile', 'package.json', 'bench/waypost-process.ts'])
-      expect(sizesOf(path)).toEqual(wanted);
-    for (const path of ['compose.yaml', 'compose.postgres.yaml', UNIT, ...manifestFiles])
-      expect(sizesOf(path)).toEqual([]);
+describe('memory settings of the process', () => {
+  it('are those that the command gives itself, and no others', () => {
+    const settings = /MALLOC_|--max-semi-space-size/;
+    const paths = ['Dockerfile', 'package.json', 'compose.yaml', 'compose.postgres.yaml', UNIT, ...manifestFiles];
+    expect(readText('bin/waypost.js')).toMatch(settings);
+    for (const path of paths) expect(readText(path), path).not.toMatch(settings);
   });
 
-  it('is what the files that start the image or the command leave as it is', () => {
+  it('are not passed by: everything starts the image or the command', () => {
     for (const path of ['compose.yaml', 'compose.postgres.yaml'])
       expect(serviceOf(readCompose(path), 'waypost').entrypoint).toBeUndefined();
     for (const { manifest } of servers) expect(manifest.spec.template.spec.containers[0]?.command).toBeUndefined();
     expect(readUnit(UNIT).get('ExecStart')).toBe('/usr/local/bin/waypost serve');
-  });
-});
-
-describe('the memory allocator', () => {
-  const thresholdsOf = (text: string) => [...text.matchAll(/\bMALLOC_\w+=\d+/g)].map(String);
-
-  it('gives back what is freed, however the server is started', () => {
-    const wanted = thresholdsOf(readText('bin/waypost.js').split('\n', 1)[0] ?? '');
-    expect(wanted.map((assignment) => assignment.split('=')[0])).toEqual([
-      'MALLOC_MMAP_THRESHOLD_',
-      'MALLOC_TRIM_THRESHOLD_',
-    ]);
-    for (const path of ['Dockerfile', UNIT]) expect(thresholdsOf(readText(path))).toEqual(wanted);
-    // These start the image, and have its environment.
-    for (const path of ['compose.yaml', 'compose.postgres.yaml', ...manifestFiles])
-      expect(readText(path)).not.toMatch(/MALLOC_/);
   });
 });
 

@@ -21,10 +21,15 @@ export class WaypostProcess {
 
   /**
    * `env` replaces the whole environment, so that a setting of the developer's own shell changes no test. `output`: an open file
-   * that gets what the process prints, in place of the test.
+   * that gets what the process prints, instead of the test. `nodeOptions` are options of Node itself.
    */
-  constructor(args: readonly string[], env: Record<string, string> = {}, output?: number) {
-    this.#child = spawn(process.execPath, [MAIN, ...args], {
+  constructor(
+    args: readonly string[],
+    env: Record<string, string> = {},
+    output?: number,
+    nodeOptions: readonly string[] = [],
+  ) {
+    this.#child = spawn(process.execPath, [...nodeOptions, MAIN, ...args], {
       stdio: ['ignore', output ?? 'pipe', 'pipe'],
       env: { PATH: process.env['PATH'] ?? '', ...env },
     });
@@ -35,6 +40,10 @@ export class WaypostProcess {
       this.stderr += chunk.toString('utf8');
     });
     this.#closed = once(this.#child, 'close') as Promise<[number | null, NodeJS.Signals | null]>;
+  }
+
+  get pid(): number {
+    return this.#child.pid ?? 0;
   }
 
   /** The events of the JSON log so far. */
