@@ -228,7 +228,15 @@ const DELIVERY_SETTINGS = {
     min: 1,
     max: 1_000_000,
     meaning:
-      'Attempts in flight at a time, shared among projects; half of them are only for endpoints that have answered lately.',
+      'Delivery slots: attempts that are being sent or about to be answered, shared among projects; half are only for endpoints that have answered lately.',
+  },
+  silentMax: {
+    type: 'integer',
+    default: 16_384, // seven eighths of these, which one project may have, are 14,336
+    min: 1,
+    max: 1_000_000,
+    meaning:
+      'Attempts without an answer for two seconds, which give up their delivery slots, at a time, shared among projects. Each takes a connection and about 20 KiB.',
   },
   inFlightPerOriginMax: {
     type: 'integer',

@@ -2,10 +2,12 @@
 import type { Millis } from './model.ts';
 
 export interface EngineSettings {
-  /** Attempts in flight at most, over all origins. */
+  /** Delivery slots: attempts at most that are being sent or about to be answered, over all origins. */
   inFlightMax: number;
   /** Attempts in flight at most to one origin. */
   inFlightPerOriginMax: number;
+  /** Attempts at most that have had no outcome for two seconds, beside those of `inFlightMax`. Default: eight times these. */
+  silentMax?: number;
   /** Body bytes of messages in flight at most. */
   inFlightBytesMax: number;
   /** How long a deduplication id is remembered. */

@@ -30,6 +30,7 @@ import { PausedMoves } from '../operations/paused-moves.ts';
 import { untilAllKnow } from '../operations/socket/everywhere.ts';
 import { randomBase58 } from '../protocol/ids.ts';
 import { CannotStart } from '../system/cannot-start.ts';
+import { openFilesMax } from '../system/open-files.ts';
 import { createSystemRandomness, endOfTurn, systemClock } from '../system/system.ts';
 import { readVersion } from '../system/version.ts';
 import type { Reading } from '../telemetry/metrics/instruments.ts';
@@ -40,6 +41,7 @@ import { openCells } from './cells/open.ts';
 import { readConsole } from './console-files.ts';
 import { type Bound, type ListenAt, listen } from './listen.ts';
 import { openOperatorEvents } from './operator-events.ts';
+import { silentMaxWithin } from './silent-max.ts';
 import { openTraces } from './traces.ts';
 
 export interface WorkerOptions {
@@ -143,7 +145,7 @@ export async function startWorker(config: Config, options: WorkerOptions): Promi
       operatorEvents: events && { ...events, projectName },
       spans,
       tellsAll,
-      settings: config,
+      settings: { ...config, silentMax: silentMaxWithin(openFilesMax(), config) },
       worker: id,
       dropsExpired: isShared || rank === 'first',
       endOfTurn,

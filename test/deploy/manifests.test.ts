@@ -24,6 +24,8 @@ const UNIT = 'deploy/systemd/waypost.service';
 const MIB = 1024 ** 2;
 /** A worker that is busy, without the bodies that its settings bound (docs/performance.md). */
 const PROCESS_BYTES = 400 * MIB;
+/** An attempt that waits for its answer, without its body. */
+const SILENT_ATTEMPT_BYTES = 20 * 1024;
 /** The last answers, the database and the end of the process. */
 const END_S = 5;
 
@@ -62,10 +64,10 @@ describe.each(workloads)('$name', (workload) => {
 
   it('has memory for what its settings let in', () => {
     if (workload.memoryLimitBytes === undefined) return expect(workload.name).toContain(UNIT);
-    const { requestMemoryBytesMax, inFlightBytesMax } = configOf(workload);
+    const { requestMemoryBytesMax, inFlightBytesMax, silentMax } = configOf(workload);
     // Bodies that are sent, and as many of the answers.
     expect(workload.memoryLimitBytes).toBeGreaterThanOrEqual(
-      PROCESS_BYTES + requestMemoryBytesMax + 2 * inFlightBytesMax,
+      PROCESS_BYTES + requestMemoryBytesMax + 2 * inFlightBytesMax + silentMax * SILENT_ATTEMPT_BYTES,
     );
   });
 });

@@ -91,11 +91,13 @@ describe('when it asks the store', () => {
   test('not while it is full, and for no more than there is room', async () => {
     const { clock, store, network, dispatcher } = bench({ settings: { inFlightMax: 4, inFlightPerOriginMax: 2 } });
     for (const letter of ['a', 'b']) setReply(network, `https://${letter}.example`, { kind: 'silence' });
-    for (const [index, letter] of ['a', 'b', 'a', 'b'].entries()) store.add(to(letter, index + 1));
+    for (const [index, letter] of ['a', 'b', 'a', 'b', 'a', 'b'].entries()) store.add(to(letter, index + 1));
     dispatcher.wake();
     await clock.advanceBy(1_000);
-    const asked = store.claims.length;
     expect(network.attempts.length).toBe(2);
+    await clock.advanceBy(5_000);
+    const asked = store.claims.length;
+    expect(network.attempts.length).toBe(4);
     await clock.advanceBy(60_000);
     expect(store.claims.length).toBe(asked);
   });
@@ -368,7 +370,38 @@ describe('P9: the limits', () => {
       await clock.advanceBy(1_000);
       sent.push(network.attempts.length);
     }
-    expect(sent).toEqual([8, 16, 16, 16, 16]);
+    expect(sent).toEqual([4, 8, 8, 16, 16]);
+  });
+
+  test('a message that was not to go out before gets the slot of an attempt that has become silent', async () => {
+    const { clock, store, network, dispatcher, sent } = bench({ settings: { inFlightMax: 1 } });
+    setReply(network, 'https://hangs.example', { kind: 'silence' });
+    store.add(to('hangs', 1));
+    dispatcher.wake();
+    await clock.advanceBy(1_000);
+    store.add(to('a', 2));
+    dispatcher.noteDue(NOW_MS);
+    await clock.advanceBy(900);
+    expect(sent()).toEqual([1]);
+    await clock.advanceBy(200);
+    expect(sent()).toEqual([1, 2]);
+  });
+
+  test('a shutdown waits for attempts that have no slot any more, and gives them back at its limit', async () => {
+    const { clock, store, network, dispatcher } = bench({ settings: { inFlightMax: 1 } });
+    setReply(network, 'https://hangs.example', { kind: 'silence' });
+    for (let key = 1; key <= 3; key += 1) store.add(to('hangs', key));
+    dispatcher.wake();
+    await clock.advanceBy(10_000);
+    expect([network.attempts.length, dispatcher.attempts.count]).toEqual([3, 3]);
+    let isOver = false;
+    void dispatcher.drain(5_000).then(() => {
+      isOver = true;
+    });
+    await clock.advanceBy(4_900);
+    expect([isOver, store.released.length]).toEqual([false, 0]);
+    await clock.advanceBy(200);
+    expect([isOver, store.released.length]).toEqual([true, 3]);
   });
 
   test('a line of one project waits for no other project’s line before the same origin', async () => {

@@ -3,6 +3,7 @@
 import { describe, expect, test } from 'vitest';
 import { InFlight, type Offer } from '../../src/engine/lanes/in-flight.ts';
 import { lineOf, type OriginLine, readLine } from '../../src/engine/lanes/origin-line.ts';
+import type { Sent } from '../../src/engine/lanes/sent-attempts.ts';
 import { ClaimRooms } from '../../src/store/operations/messages/claim-rooms.ts';
 import { fc } from '../support/fast-check.ts';
 
@@ -17,15 +18,20 @@ function linesOf(projectId: number, count: number): OriginLine[] {
 }
 
 /** One that knows that `lines` answer. */
-function proven(limits: typeof LIMITS, lines: OriginLine[]): InFlight {
+function proven(limits: typeof LIMITS & { silentMax?: number }, lines: OriginLine[]): InFlight {
   const inFlight = new InFlight(limits);
   for (const line of lines) answer(inFlight, line, 0);
   return inFlight;
 }
 
 function answer(inFlight: InFlight, line: OriginLine, atMs: number): void {
-  inFlight.noteSent(line, atMs);
+  inFlight.noteOver(inFlight.noteSent(line, atMs));
   inFlight.noteAnswer(line, atMs);
+}
+
+function send(inFlight: InFlight, line: OriginLine, atMs: number, bytes = 0): Sent {
+  inFlight.enter(line, bytes);
+  return inFlight.noteSent(line, atMs);
 }
 
 /** Starts what may start, by turns, one attempt at a time; returns how many. */
@@ -146,45 +152,46 @@ describe('lines that have not answered lately', () => {
     for (const line of lines) inFlight.enter(line, 0);
     const unproven = () => inFlight.roomsOfProject(1).unproven;
     expect(unproven()).toBe(350);
-    for (const line of lines) inFlight.noteNoAnswer(line);
+    for (const line of lines) inFlight.noteNoAnswer(line, true);
     expect(unproven()).toBe(250);
     for (const line of lines) inFlight.leave(line, 0);
     expect(unproven()).toBe(350);
   });
 
-  test('are those whose latest attempt ended without an answer', () => {
-    const inFlight = proven(limits, [A]);
-    inFlight.noteSent(A, 0);
-    inFlight.noteNoAnswer(A);
-    expect(inFlight.isProven(A)).toBe(false);
+  test('are those whose latest attempt timed out, and not those where it was refused', () => {
+    const inFlight = proven(limits, [A, B]);
+    inFlight.noteNoAnswer(A, true);
+    inFlight.noteNoAnswer(B, false);
+    expect([inFlight.isProven(A), inFlight.isProven(B)]).toEqual([false, true]);
   });
 
   test('are those that keep an attempt waiting for two seconds in which none is answered', () => {
     const inFlight = proven(limits, [A, B]);
-    for (const line of [A, B, B]) inFlight.noteSent(line, 1_000);
+    send(inFlight, A, 1_000);
+    send(inFlight, B, 1_000);
+    inFlight.noteOver(send(inFlight, B, 1_000));
     inFlight.noteAnswer(B, 2_500);
     inFlight.findSilent(2_999);
     expect([inFlight.isProven(A), inFlight.isProven(B)]).toEqual([true, true]);
+    send(inFlight, B, 3_000);
     inFlight.findSilent(3_000);
     expect([inFlight.isProven(A), inFlight.isProven(B)]).toEqual([false, true]);
-    inFlight.findSilent(4_500);
+    inFlight.findSilent(5_000);
     expect(inFlight.isProven(B)).toBe(false);
   });
 
   test('are those that keep their first attempt waiting, however many follow, and although others are interrupted', () => {
     const inFlight = proven(limits, [A, B]);
-    for (const atMs of [1_000, 1_000, 1_000]) inFlight.noteSent(B, atMs);
-    for (const atMs of [1_000, 2_900]) inFlight.noteSent(A, atMs);
-    for (let nth = 0; nth < 2; nth += 1) inFlight.noteInterrupted(B);
+    const [first, second] = [1_000, 1_000, 1_000].map((atMs) => send(inFlight, B, atMs));
+    for (const atMs of [1_000, 2_900]) send(inFlight, A, atMs);
+    for (const sent of [first, second]) if (sent) inFlight.noteOver(sent);
     inFlight.findSilent(3_000);
     expect([inFlight.isProven(A), inFlight.isProven(B)]).toEqual([false, false]);
   });
 
   test('are not those whose attempts we have ended, or whose outcome is still being saved', () => {
     const inFlight = proven(limits, [A, B]);
-    for (const line of [A, B]) inFlight.enter(line, 0);
-    for (const line of [A, B]) inFlight.noteSent(line, 0);
-    inFlight.noteInterrupted(A);
+    for (const sent of [A, B].map((line) => send(inFlight, line, 0))) inFlight.noteOver(sent);
     inFlight.noteAnswer(B, 10);
     inFlight.findSilent(1e9);
     expect([inFlight.isProven(A), inFlight.isProven(B)]).toEqual([true, true]);
@@ -194,6 +201,98 @@ describe('lines that have not answered lately', () => {
     const lines = linesOf(1, 3_000);
     const inFlight = proven(limits, lines);
     expect(lines.filter((line) => inFlight.isProven(line))).toEqual(lines.slice(-2_048));
+  });
+});
+
+describe('an attempt without an outcome for two seconds', () => {
+  const limits = { inFlightMax: 160, inFlightPerOriginMax: 100, inFlightBytesMax: 8_000, silentMax: 800 };
+  const hanging = linesOf(1, 700);
+
+  /** Sends what may be sent, two seconds later again, until nothing more may; returns when. */
+  function hang(inFlight: InFlight, lines: OriginLine[]): number {
+    let nowMs = 0;
+    for (let before = -1; before !== inFlight.count; nowMs += 2_000) {
+      before = inFlight.count;
+      inFlight.findSilent(nowMs);
+      for (const line of lines)
+        if (inFlight.roomOf(line) > 0 && inFlight.countOf(line) === 0) send(inFlight, line, nowMs);
+    }
+    inFlight.findSilent(nowMs);
+    return nowMs;
+  }
+
+  test('gives up its slot, and counts for its origin, project and the memory as before', () => {
+    const inFlight = new InFlight({ ...limits, inFlightPerOriginMax: 1 });
+    send(inFlight, A, 0, 500);
+    inFlight.findSilent(1_999);
+    expect(inFlight.freeSlots).toBe(159);
+    inFlight.findSilent(2_000);
+    expect([inFlight.freeSlots, inFlight.freeBytes, inFlight.roomOfNew(A)]).toEqual([160, 7_500, 0]);
+    expect([inFlight.count, inFlight.countOf(A), inFlight.countOfProject(1), inFlight.busiest(1)]).toEqual([
+      1,
+      1,
+      1,
+      [[1, 1]],
+    ]);
+  });
+
+  test('leaves the slots to a new endpoint of its project, seven eighths of as many as may be silent', () => {
+    const inFlight = new InFlight(limits);
+    const nowMs = hang(inFlight, hanging);
+    expect([inFlight.count, nowMs]).toEqual([700, 22_000]);
+    expect([inFlight.freeSlots, inFlight.roomsOfProject(1)]).toEqual([160, { all: 140, unproven: 0 }]);
+    const others = new InFlight(limits);
+    hang(others, hanging.slice(0, 600));
+    expect([others.freeSlots, others.roomsOfProject(1).unproven, others.roomOfNew(A)]).toEqual([160, 70, 70]);
+  });
+
+  test('leaves the slots to endpoints that answer, and places to other projects, however many hang', () => {
+    const inFlight = proven(limits, [A]);
+    hang(inFlight, linesOf(1, 2_000));
+    expect([inFlight.count, inFlight.roomOfNew(A), inFlight.roomOfNew(lineOf(2, 'b'))]).toEqual([700, 100, 70]);
+  });
+
+  test('is one of no more than its project may add, when its line has many that wait', () => {
+    const inFlight = new InFlight({ ...limits, inFlightPerOriginMax: 1_000 });
+    const lines = linesOf(1, 6);
+    for (let nowMs = 0; nowMs <= 60_000; nowMs += 2_000) {
+      inFlight.findSilent(nowMs);
+      for (let before = -1; before !== inFlight.count; ) {
+        before = inFlight.count;
+        for (const line of lines) if (inFlight.roomOfNew(line) > 0) send(inFlight, line, nowMs);
+      }
+    }
+    expect(lines.map((line) => inFlight.countOf(line))).toEqual([100, 100, 100, 100, 100, 100]);
+    expect([inFlight.freeSlots, inFlight.roomOfNew(A)]).toEqual([160, 70]);
+  });
+
+  test('keeps its slot while its line answers others and there is no place among those that are silent', () => {
+    const inFlight = proven({ ...limits, silentMax: 1 }, [A]);
+    send(inFlight, A, 0);
+    send(inFlight, A, 0);
+    inFlight.noteAnswer(A, 1_000);
+    inFlight.findSilent(2_000);
+    expect([inFlight.freeSlots, inFlight.isProven(A)]).toEqual([159, true]);
+  });
+
+  test('needs no slot again while its outcome is saved', () => {
+    const inFlight = new InFlight(limits);
+    const sent = [1, 2, 3].map(() => send(inFlight, A, 0));
+    inFlight.findSilent(2_000);
+    for (const each of sent) inFlight.noteOver(each);
+    send(inFlight, A, 2_000);
+    expect(inFlight.freeSlots).toBe(159);
+    inFlight.leave(A, 0);
+    expect([inFlight.freeSlots, inFlight.count]).toEqual([159, 3]);
+    for (let nth = 0; nth < 3; nth += 1) inFlight.leave(A, 0);
+    expect([inFlight.freeSlots, inFlight.count]).toEqual([160, 0]);
+  });
+
+  test('is not named to a claim with others like it: a thousand names would cost more than what they bring', () => {
+    const inFlight = new InFlight(limits);
+    hang(inFlight, hanging.slice(0, 600));
+    const { roomByOrigin, roomByLine } = inFlight.offer(64);
+    expect([Object.keys(roomByOrigin), roomByLine]).toEqual([[], {}]);
   });
 });
 
@@ -444,6 +543,7 @@ const limits = fc.record({
   inFlightMax: fc.integer({ min: 1, max: 40 }),
   inFlightPerOriginMax: fc.integer({ min: 1, max: 20 }),
   inFlightBytesMax: fc.integer({ min: 1, max: 1_000 }),
+  silentMax: fc.integer({ min: 1, max: 40 }),
 });
 const lines = fc
   .tuple(fc.integer({ min: 1, max: 3 }), fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f'))
@@ -456,6 +556,7 @@ const steps = fc.array(
     fc.record({ do: fc.constant('hear' as const), nth: fc.nat(2) }),
     fc.record({ do: fc.constantFrom('answer' as const, 'fail' as const), nth: fc.nat(40) }),
     fc.record({ do: fc.constant('wait' as const) }),
+    fc.record({ do: fc.constant('save' as const), nth: fc.nat(40) }),
   ),
   { maxLength: 120 },
 );
@@ -484,6 +585,13 @@ function takeFrom({ shares: _, slots, ...rest }: Offer, wanted: OriginLine[]): O
 interface Attempt {
   line: OriginLine;
   bytes: number;
+  sent?: Sent;
+  isOver?: true;
+}
+
+/** Those that hold a slot for sure. */
+function withSlots(running: readonly Attempt[]): Attempt[] {
+  return running.filter(({ sent }) => !sent?.isSilent);
 }
 
 /** Plays `todo`; `look` is called after each step with what is in flight, `started` if that was started by an accept. */
@@ -497,7 +605,7 @@ function play(
   let nowMs = 0;
   const start = (attempt: Attempt) => {
     inFlight.enter(attempt.line, attempt.bytes);
-    inFlight.noteSent(attempt.line, nowMs);
+    attempt.sent = inFlight.noteSent(attempt.line, nowMs);
     running.push(attempt);
   };
   for (const step of todo) {
@@ -518,11 +626,20 @@ function play(
       for (const line of claim?.taken ?? []) start({ line, bytes: 0 });
       if (claim) inFlight.endOffer(claim.offer);
     } else if (step.do === 'wait') nowMs += 1_000;
-    else {
-      const [ended] = running.splice(step.nth, 1);
-      if (ended && step.do === 'answer') inFlight.noteAnswer(ended.line, nowMs);
-      if (ended && step.do === 'fail') inFlight.noteNoAnswer(ended.line);
-      if (ended) inFlight.leave(ended.line, ended.bytes);
+    else if (step.do === 'save') {
+      const ended = running.filter(({ isOver }) => isOver)[step.nth];
+      if (ended) {
+        running.splice(running.indexOf(ended), 1);
+        inFlight.leave(ended.line, ended.bytes);
+      }
+    } else {
+      const ended = running.filter(({ isOver }) => !isOver)[step.nth];
+      if (ended?.sent) {
+        ended.isOver = true;
+        inFlight.noteOver(ended.sent);
+        if (step.do === 'answer') inFlight.noteAnswer(ended.line, nowMs);
+        else inFlight.noteNoAnswer(ended.line, step.nth % 2 === 0);
+      }
     }
     look(running, started);
   }
@@ -542,7 +659,9 @@ test('accepts and claims together never exceed a limit, in whatever order they c
       const inFlight = new InFlight(given);
       play(inFlight, todo, (running) => {
         expect(inFlight.count).toBe(running.length);
-        expect(running.length).toBeLessThanOrEqual(given.inFlightMax);
+        expect(withSlots(running).length).toBeLessThanOrEqual(given.inFlightMax);
+        expect(inFlight.freeSlots).toBeGreaterThanOrEqual(0);
+        expect(running.length - withSlots(running).length).toBeLessThanOrEqual(given.silentMax);
         for (const origin of ['a', 'b', 'c', 'd', 'e', 'f']) {
           const count = running.filter(({ line }) => line.endsWith(origin)).length;
           expect(count).toBeLessThanOrEqual(given.inFlightPerOriginMax);
@@ -558,7 +677,7 @@ test('what has not answered lately never starts while it has half of the slots',
       const inFlight = new InFlight(given);
       play(inFlight, todo, (running, started) => {
         if (!started || inFlight.isProven(started.line)) return;
-        const unproven = running.filter(({ line }) => !inFlight.isProven(line)).length;
+        const unproven = withSlots(running).filter(({ line }) => !inFlight.isProven(line)).length;
         expect(unproven).toBeLessThanOrEqual(Math.ceil(given.inFlightMax / 2));
       });
     }),
@@ -572,8 +691,9 @@ test('no project starts another attempt while it has seven times what is free', 
       play(inFlight, todo, (running, started) => {
         if (!started) return;
         const [project] = started.line.split(' ');
-        const others = running.filter(({ line }) => line.split(' ')[0] === project).length - 1;
-        expect(others).toBeLessThan(7 * (given.inFlightMax - running.length + 1));
+        const holding = withSlots(running);
+        const others = holding.filter(({ line }) => line.split(' ')[0] === project).length - 1;
+        expect(others).toBeLessThan(7 * (given.inFlightMax - holding.length + 1));
       });
     }),
   );
@@ -619,7 +739,8 @@ test('when all have ended, everything is free again', () => {
   fc.assert(
     fc.property(limits, steps, (given, todo) => {
       const inFlight = new InFlight(given);
-      for (const { line, bytes } of play(inFlight, todo, () => {})) {
+      for (const { line, bytes, sent, isOver } of play(inFlight, todo, () => {})) {
+        if (sent && !isOver) inFlight.noteOver(sent);
         inFlight.noteAnswer(line, 0);
         inFlight.leave(line, bytes);
       }
@@ -652,11 +773,8 @@ describe('messages that wait for an origin', () => {
   const limits = { inFlightMax: 1_000, inFlightPerOriginMax: 64, inFlightBytesMax: 1_000 };
 
   /** Starts what may start of what waits; returns how many attempts the line has then. */
-  function start(inFlight: InFlight): number {
-    while (inFlight.roomOf(A) > 0) {
-      inFlight.enter(A, 0);
-      inFlight.noteSent(A, 0);
-    }
+  function start(inFlight: InFlight, nowMs = 0): number {
+    while (inFlight.roomOf(A) > 0) send(inFlight, A, nowMs);
     return inFlight.countOf(A);
   }
 
@@ -691,13 +809,13 @@ describe('messages that wait for an origin', () => {
     expect(inFlight.roomOf(A)).toBe(16);
   });
 
-  test('are twice as many with each second in which it neither answers nor fails', () => {
+  test('are twice as many each time the latest have become silent', () => {
     const inFlight = new InFlight(limits);
-    const counts = [0, 999, 1_000, 2_000, 3_000, 4_000, 5_000].map((nowMs) => {
+    const counts = [0, 1_999, 2_000, 4_000, 6_000, 8_000, 10_000].map((nowMs) => {
       inFlight.findSilent(nowMs);
-      return start(inFlight);
+      return start(inFlight, nowMs);
     });
-    expect([counts, inFlight.isRising]).toEqual([[4, 4, 8, 16, 32, 64, 64], false]);
+    expect(counts).toEqual([4, 4, 8, 16, 32, 64, 64]);
   });
 
   test('are as many as it has at its first answer, when those have waited behind nobody', () => {

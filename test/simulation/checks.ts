@@ -359,7 +359,7 @@ function checkDelays({ world, attemptsById }: Evidence): void {
 /** Longer than refusals of the store and endpoints that never answer keep a message from its place. */
 const CROWDED_MS: Millis = 600_000;
 
-/** With as few places as there are here, five endpoints that never answer may hold them all: a newcomer takes the last one. */
+/** With as few slots as there are here, five endpoints that never answer may hold them all: a newcomer takes the last one. */
 function isFullAt({ starts, settings }: World, atMs: Millis): boolean {
   const latest = starts.findLast((start) => start.atMs <= atMs);
   return latest !== undefined && latest.running.length >= settings.inFlightMax;

@@ -2,18 +2,21 @@
 
 import { type OriginLine, readLine } from '../../src/engine/lanes/origin-line.ts';
 import type { ClaimRequest } from '../../src/engine/messages/claims.ts';
+import type { EngineSettings } from '../../src/engine/settings.ts';
 import type { Store } from '../../src/engine/stores.ts';
 import type { StoreMethods } from '../support/altered-store.ts';
+import { ISOLATED } from './isolation.ts';
 import { altered } from './planted-bugs.ts';
 import type { Sabotage } from './world.ts';
 
-export const ISOLATION_BUGS: Record<string, () => Sabotage> = {
+export const ISOLATION_BUGS: Record<string, () => Sabotage & { settings?: Partial<EngineSettings> }> = {
+  'attempts that hang have no more places than slots': () => ({ settings: { silentMax: ISOLATED.inFlightMax / 2 } }),
   'a claim ignores how many attempts may hang': () =>
     claimingWith(({ unproven: _, roomByLine: __, ...request }) => request),
   'a claim takes every endpoint for one that answers': () =>
     claimingWith((request) => ({
       ...request,
-      ...(request.unproven && { unproven: { ...request.unproven, places: 1e9, defaultRoom: 1e9, roomByProject: {} } }),
+      ...(request.unproven && { unproven: { ...request.unproven, slots: 1e9, defaultRoom: 1e9, roomByProject: {} } }),
     })),
   'the lines of all projects but one are taken for empty': () => altered(servingOne),
 };

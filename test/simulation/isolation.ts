@@ -1,8 +1,12 @@
 /**
  * Two projects, of which one sends to hundreds of endpoints that never answer, at once and later, and floods one that both
- * use: whatever it does, the other's messages go out promptly, and so do its own to endpoints that answer (P9).
+ * use: whatever it does, the other's messages go out promptly, and so do its own to endpoints that answer. Once all of these
+ * attempts hang, so do its own to endpoints that are new, or were refused once, and its retries (P9).
  */
+
+import { SILENT_AFTER_MS } from '../../src/engine/lanes/in-flight.ts';
 import type { PublishCommand } from '../../src/engine/messages/publish-command.ts';
+import type { Claimed } from '../../src/engine/model.ts';
 import type { EngineSettings } from '../../src/engine/settings.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
 import type { Attempt } from '../support/simulated-network.ts';
@@ -14,6 +18,7 @@ const OTHER = 2;
 const HANGING_ORIGINS = 300;
 const FLOOD = 200;
 const PROBES = 200;
+const LATER_PROBES = 60;
 /** Between a message's due time and its attempt: the time of a few transactions. */
 const PROMPT_MS = 500;
 /** How long the endpoint that both use takes. */
@@ -21,6 +26,7 @@ const SHARED_MS = 1_000;
 
 export const ISOLATED: EngineSettings = {
   inFlightMax: 40,
+  silentMax: 400, // seven eighths of these are more than hang
   inFlightPerOriginMax: 10,
   inFlightBytesMax: 10_000_000,
   deduplicationWindowMs: 600_000,
@@ -33,19 +39,26 @@ export const ISOLATED: EngineSettings = {
 };
 
 const SHARED = 'https://shared.example';
+const REFUSED = 'https://refused-once.example';
+const RETRY_DELAY_MS = 3_000;
 
 interface Probe {
   messageId: string;
   dueAtMs: number;
   promptMs: number;
   text: string;
+  /** Of this attempt; absent: the first. */
+  retried?: number;
 }
 
 /** Plays it from `seed`; answers the promises that were broken. */
-export async function simulateIsolation(seed: number, sabotage: Sabotage = {}): Promise<Violation[]> {
+export async function simulateIsolation(
+  seed: number,
+  { settings: altered = {}, ...sabotage }: Sabotage & { settings?: Partial<EngineSettings> } = {},
+): Promise<Violation[]> {
   const random = new SeededRandom(seed);
   const driver = await openDatabase();
-  const world = new World({ random, drivers: [driver], settings: ISOLATED, sabotage });
+  const world = new World({ random, drivers: [driver], settings: { ...ISOLATED, ...altered }, sabotage });
   const { clock, network } = world;
   try {
     void world.start();
@@ -63,7 +76,12 @@ export async function simulateIsolation(seed: number, sabotage: Sabotage = {}): 
       const [messageId] = await publish(world, projectId, [command(origin, { delayMs })]);
       if (messageId) probes.push({ messageId, dueAtMs, promptMs, text: `project ${projectId} to ${origin}` });
     };
-    await send(ATTACKER, answering(ATTACKER), PROMPT_MS); // it is known to answer
+    let isRefused = false;
+    network.setEndpoint(REFUSED, () =>
+      isRefused ? { kind: 'reset', afterMs: 0 } : { kind: 'answer', status: 200, afterMs: 20 },
+    );
+    // These are known to answer.
+    for (const origin of [answering(ATTACKER), REFUSED]) await send(ATTACKER, origin, PROMPT_MS);
     await clock.advanceBy(5_000);
 
     const attack = Array.from({ length: HANGING_ORIGINS }, (_, index) =>
@@ -84,6 +102,23 @@ export async function simulateIsolation(seed: number, sabotage: Sabotage = {}): 
       if (lot === 1) await send(OTHER, SHARED, PROMPT_MS + SHARED_MS);
       else if (lot === 2) await send(OTHER, newcomer(world, nth), PROMPT_MS);
       else await send(projectId, answering(projectId), PROMPT_MS);
+      await clock.advanceBy(random.int(1, 300));
+    }
+    await clock.advanceBy(HANGING_ORIGINS * 150);
+    checkAllHang(world);
+    isRefused = true;
+    const refusedAtMs = clock.elapsedMs;
+    const [messageId] = await publish(world, ATTACKER, [
+      command(REFUSED, { delayMs: 0, retryDelayMs: RETRY_DELAY_MS }),
+    ]);
+    await clock.advanceBy(1_000);
+    isRefused = false;
+    const dueAtMs = refusedAtMs + RETRY_DELAY_MS;
+    if (messageId)
+      probes.push({ messageId, dueAtMs, promptMs: PROMPT_MS, text: 'the retry of what was refused', retried: 1 });
+    for (let nth = 0; nth < LATER_PROBES; nth += 1) {
+      const origin = random.choose([REFUSED, newcomer(world, PROBES + nth)]);
+      await send(random.choose([ATTACKER, OTHER]), origin, PROMPT_MS);
       await clock.advanceBy(random.int(1, 300));
     }
     await clock.advanceBy(10_000);
@@ -113,9 +148,14 @@ function newcomer({ network }: World, nth: number): string {
 
 export function command(
   origin: string,
-  { delayMs, timeoutMs }: { delayMs: number; timeoutMs?: number },
+  { delayMs, timeoutMs, retryDelayMs }: { delayMs: number; timeoutMs?: number; retryDelayMs?: number },
 ): PublishCommand {
-  const settings = { dialect: 'upstash' as const, maxRetries: 0, ...(timeoutMs !== undefined && { timeoutMs }) };
+  const settings = {
+    dialect: 'upstash' as const,
+    maxRetries: 0,
+    ...(timeoutMs !== undefined && { timeoutMs }),
+    ...(retryDelayMs !== undefined && { maxRetries: 1, retryDelayExpression: String(retryDelayMs) }),
+  };
   const options = { method: 'POST' as const, header: {}, explicitHeader: {}, settings };
   return { url: `${origin}/hook`, body: new Uint8Array(10), options: { ...options, ...(delayMs > 0 && { delayMs }) } };
 }
@@ -131,27 +171,39 @@ export async function publish(world: World, projectId: number, commands: Publish
 }
 
 function checkPromptness(world: World, probes: readonly Probe[]): void {
-  const firstById = new Map<string, Attempt>();
+  const byName = new Map<string, Attempt>();
   for (const attempt of world.network.attempts) {
-    if (!firstById.has(attempt.messageId)) firstById.set(attempt.messageId, attempt);
+    const name = `${attempt.messageId} ${attempt.retried}`;
+    if (!byName.has(name)) byName.set(name, attempt);
   }
-  for (const { messageId, dueAtMs, promptMs, text } of probes) {
-    const attempt = firstById.get(messageId);
+  for (const { messageId, dueAtMs, promptMs, text, retried = 0 } of probes) {
+    const attempt = byName.get(`${messageId} ${retried}`);
     const startedAtMs = attempt ? (world.startOf.get(attempt)?.atMs ?? Infinity) : Infinity;
     if (startedAtMs - dueAtMs > promptMs)
       world.violate('P9', `${text} went out ${startedAtMs - dueAtMs} ms late`, messageId);
   }
 }
 
-/** Those that never answered have half of the places together, and their project nearly all of these while it is alone. */
+/** Those that never answered have half of the slots together, and their project nearly all of these while it is alone. */
 function checkHanging(world: World): void {
   const half = ISOLATED.inFlightMax / 2;
   const most = Math.max(
-    ...world.starts.map(
-      ({ running }) => running.filter(({ message }) => message.origin.startsWith('https://hanging')).length,
-    ),
+    ...world.starts.map(({ running, atMs }) => {
+      const recent = world.starts.filter((start) => start.atMs <= atMs && atMs - start.atMs < SILENT_AFTER_MS);
+      const holding = new Set(recent.map(({ attempt }) => attempt.claimed));
+      return running.filter((claimed) => isHanging(claimed) && holding.has(claimed)).length;
+    }),
   );
-  if (most > half) world.violate('P9', `${most} attempts in flight to endpoints that never answered`);
-  if (most < Math.floor((half * 7) / 8))
-    world.violate('P9', `only ${most} attempts in flight while nobody else wanted places`);
+  if (most > half) world.violate('P9', `${most} slots for endpoints that never answered`);
+  if (most < Math.floor((half * 7) / 8)) world.violate('P9', `only ${most} slots used while nobody else wanted any`);
+}
+
+/** Each of the endpoints that never answer has its request. */
+function checkAllHang(world: World): void {
+  const hang = world.starts.at(-1)?.running.filter(isHanging).length ?? 0;
+  if (hang < HANGING_ORIGINS) world.violate('P9', `only ${hang} attempts hang at a time`);
+}
+
+function isHanging({ message }: Claimed): boolean {
+  return message.origin.startsWith('https://hanging');
 }

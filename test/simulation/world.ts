@@ -8,6 +8,7 @@
 import type { Handover } from '../../src/engine/calls/commands.ts';
 import type { Engine } from '../../src/engine/commands.ts';
 import { createEngine } from '../../src/engine/create.ts';
+import { SILENT_AFTER_MS } from '../../src/engine/lanes/in-flight.ts';
 import type { CellId, Claimed, MessageId, Millis } from '../../src/engine/model.ts';
 import { FIRST_CELL } from '../../src/engine/model.ts';
 import type { Clock, Machine } from '../../src/engine/ports.ts';
@@ -691,7 +692,12 @@ export class World {
       this.settings.inFlightPerOriginMax * engines,
       this.settings.inFlightBytesMax * engines,
     ];
-    if (running.length > inFlightMax) this.violate('P9', `${running.length} attempts in flight`, messageId);
+    const silentMax = (this.settings.silentMax ?? 8 * this.settings.inFlightMax) * engines;
+    const atMs = this.clock.elapsedMs;
+    // Those that are older may be silent, and have no slot then.
+    const young = running.filter((attempt) => atMs - (this.startOf.get(attempt)?.atMs ?? atMs) < SILENT_AFTER_MS);
+    if (young.length > inFlightMax) this.violate('P9', `${young.length} attempts with slots`, messageId);
+    if (running.length > inFlightMax + silentMax) this.violate('P9', `${running.length} attempts in flight`, messageId);
     const toOrigin = running.filter((attempt) => attempt.origin === origin).length;
     if (toOrigin > inFlightPerOriginMax) this.violate('P9', `${toOrigin} attempts in flight to ${origin}`, messageId);
     const bytes = running.map((attempt) => attempt.bodyBytes);

@@ -16,11 +16,11 @@ export interface Arrival {
 }
 
 export class Lingers {
-  readonly #clock: Pick<Clock, 'startTimer' | 'elapsedMs'>;
+  readonly #clock: Pick<Clock, 'startTimer'>;
   readonly #inFlight: InFlight;
   readonly #byRun = new Map<RunKey, Set<Linger>>();
 
-  constructor(clock: Pick<Clock, 'startTimer' | 'elapsedMs'>, inFlight: InFlight) {
+  constructor(clock: Pick<Clock, 'startTimer'>, inFlight: InFlight) {
     this.#clock = clock;
     this.#inFlight = inFlight;
   }
@@ -37,11 +37,9 @@ export class Lingers {
       if (ofRun.size === 0) this.#byRun.delete(runKey);
       timer.cancel();
       hangUp?.removeEventListener('abort', end);
-      this.#inFlight.noteSent(linger.line, this.#clock.elapsedMs);
     });
     hangUp?.addEventListener('abort', end);
     ofRun.add(linger);
-    this.#inFlight.noteInterrupted(linger.line);
     return linger;
   }
 

@@ -2,9 +2,12 @@
  * How many attempts may be in flight, in all, of one project and to one origin: the fair, bounded share of promise P9.
  *
  * One rule (`Pool`) shares delivery slots and body bytes among projects. Half of them are only for lines that have
- * answered lately; all other lines share the other half, again by that rule. So endpoints that hang, however many they
- * are and however long their timeouts, leave half of the slots to endpoints that answer, and some to those that may
- * answer.
+ * answered lately; all other lines share the other half, again by that rule.
+ *
+ * A slot is for an attempt that is being sent or about to be answered. An attempt without an outcome after two seconds is
+ * silent: it gives up its slot, and keeps its body bytes and a place among those that are silent. That allowance is larger and
+ * shared by the same rule. A line that is not proven has a place there from the start of each attempt, so that no slot is held for
+ * longer: endpoints that hang, however many they are and however long their timeouts, take places there and no slots.
  *
  * Within its project, a line may start another attempt while it has fewer attempts and bytes in flight than the project
  * may still add. So one slow origin leaves half to the others, and a thousand slow origins shrink to a few slots each.
@@ -17,12 +20,19 @@ import type { EngineSettings } from '../settings.ts';
 import { AnsweringLines } from './answering-lines.ts';
 import { type OriginLine, readLine } from './origin-line.ts';
 import { half, Pool, type PoolOffer, type Size } from './pool.ts';
+import { type Sent, SentAttempts } from './sent-attempts.ts';
 import { FIRST_COUNT_MAX, SlowStart } from './slow-start.ts';
 
 /** Attempts in flight that every origin may have, even one that never answers: we must notice soon when it comes back. */
 const UNANSWERED_COUNT_MAX = 4;
 /** Origins that are remembered for not answering, the latest ones: together they fill all slots once. */
 const UNANSWERED_ORIGINS_MAX = 512;
+/** So long after it was sent, an attempt without an outcome is silent. */
+export const SILENT_AFTER_MS = 2_000;
+/** Silent attempts at most, if no number is given: as many times the slots. */
+const SILENT_TIMES_SLOTS = 8;
+/** Lines that are known to a claim for their bytes have at least this share of all. */
+const HEAVY_SHARE = 1 / 64;
 /** Origins without attempts that a claim is told the room of. */
 const IDLE_NAMED_MAX = 32;
 
@@ -32,14 +42,30 @@ export interface Offer
   slots: number;
   bytes: number;
   /** What it has of each pool. */
-  shares: { all: PoolOffer; unproven: PoolOffer };
+  shares: { all: PoolOffer; unproven: PoolOffer; silent: PoolOffer };
 }
 
 const NOTHING: Readonly<Size> = { count: 0, bytes: 0 };
 
-interface LineShare extends Size {
+/** What has attempts, those of them that have no slot any more included. */
+interface Share {
+  count: number;
+  /** Of these, attempts that have a place among the silent ones instead of a slot. */
+  silent: number;
+}
+
+interface LineShare extends Size, Share {
   projectId: ProjectId;
   origin: string;
+  /** Of the silent ones, those that have an outcome, which is being saved. */
+  over: number;
+}
+
+const NO_SHARE: Readonly<Share & Size> = { count: 0, bytes: 0, silent: 0 };
+
+/** What a project may still add: slots, bytes, and places among the silent attempts. */
+interface Addable extends Size {
+  places: number;
 }
 
 /** Why a line may start no more attempts (P14). */
@@ -50,9 +76,13 @@ export class InFlight {
   readonly #all: Pool;
   /** The part of `#all` that lines use which have not answered lately. */
   readonly #unproven: Pool;
+  /** Silent attempts, and those of unproven lines, which may become silent. Their bytes count in the other pools. */
+  readonly #silent: Pool;
+  readonly #sent = new SentAttempts();
+  readonly #heavyBytes: number;
   readonly #answering: AnsweringLines;
   readonly #shareByLine = new Map<OriginLine, LineShare>();
-  readonly #countByOrigin = new Map<string, number>();
+  readonly #shareByOrigin = new Map<string, Share>();
   /** The maximum of each origin that has a lower one, because its attempts ended without an answer. */
   readonly #reducedMaxByOrigin = new Map<string, number>();
   readonly #slowStart: SlowStart;
@@ -61,7 +91,7 @@ export class InFlight {
 
   /** Calls `onProof` when a line becomes proven, and when it is proven no more. */
   constructor(
-    settings: Pick<EngineSettings, 'inFlightMax' | 'inFlightPerOriginMax' | 'inFlightBytesMax'>,
+    settings: Pick<EngineSettings, 'inFlightMax' | 'inFlightPerOriginMax' | 'inFlightBytesMax' | 'silentMax'>,
     onProof: (line: OriginLine, isProven: boolean) => void = () => {},
   ) {
     const { inFlightMax: count, inFlightBytesMax: bytes } = settings;
@@ -69,21 +99,30 @@ export class InFlight {
     this.#slowStart = new SlowStart(settings.inFlightPerOriginMax);
     this.#all = new Pool({ count, bytes });
     this.#unproven = new Pool({ count: half(count), bytes: half(bytes) });
+    this.#silent = new Pool({ count: settings.silentMax ?? SILENT_TIMES_SLOTS * count, bytes });
+    this.#heavyBytes = bytes * HEAVY_SHARE;
     this.#answering = new AnsweringLines((line, isProven) => {
       const share = this.#shareByLine.get(line);
-      if (share && isProven) this.#unproven.leave(share.projectId, share);
-      else if (share) this.#unproven.enter(share.projectId, share);
+      if (share) {
+        const sign = isProven ? -1 : 1;
+        const withSlots = sign * (share.count - share.silent);
+        this.#unproven.enter(share.projectId, { count: withSlots, bytes: sign * share.bytes });
+        this.#silent.enter(share.projectId, { count: withSlots, bytes: 0 });
+      }
       onProof(line, isProven);
     });
   }
 
+  /** All attempts, with and without slots. */
   get count(): number {
-    return this.#all.count;
+    return this.#all.count + this.#silent.count - this.#unproven.count;
   }
 
   /** The `count` projects with the most attempts, and how many those are. */
   busiest(count: number): [ProjectId, number][] {
-    return this.#all.busiest(count);
+    const projects = new Set([...this.#all.projects, ...this.#silent.projects]);
+    const all = [...projects].map((projectId): [ProjectId, number] => [projectId, this.countOfProject(projectId)]);
+    return all.toSorted(([, a], [, b]) => b - a).slice(0, count);
   }
 
   /** Whether there is no slot, or no byte, for another attempt. */
@@ -105,6 +144,10 @@ export class InFlight {
   }
 
   countOfProject(projectId: ProjectId): number {
+    return this.slotsOfProject(projectId) + this.#silent.countOf(projectId) - this.#unproven.countOf(projectId);
+  }
+
+  slotsOfProject(projectId: ProjectId): number {
     return this.#all.countOf(projectId);
   }
 
@@ -114,8 +157,9 @@ export class InFlight {
 
   /** How many attempts the project may still start, and how many of these in lines that have not answered lately. */
   roomsOfProject(projectId: ProjectId): { all: number; unproven: number } {
-    const all = this.#addableBy(projectId, true, NOTHING).count;
-    return { all, unproven: this.#addableBy(projectId, false, NOTHING).count };
+    const { count: all } = this.#addableBy(projectId, true, NOTHING);
+    const { count, places } = this.#addableBy(projectId, false, NOTHING);
+    return { all, unproven: Math.min(count, places) };
   }
 
   /** How many more attempts of what waits `line` may start now. */
@@ -129,9 +173,9 @@ export class InFlight {
     return this.#roomBeside(line, NOTHING);
   }
 
-  /** Whether an origin may start more as time passes, though nothing else happens. */
-  get isRising(): boolean {
-    return this.#slowStart.isRising;
+  /** When the next attempt may become silent, as elapsed time. */
+  get silentAtMs(): Millis | undefined {
+    return this.#sent.first?.lookAtMs;
   }
 
   /**
@@ -169,15 +213,16 @@ export class InFlight {
     const defaultRoom = Math.min(most, FIRST_COUNT_MAX);
     const roomByOrigin: Record<string, number> = Object.create(null);
     const served = new Set(lines.map((line) => readLine(line).origin));
-    for (const origin of this.#knownOrigins(served)) {
+    for (const origin of this.#knownOrigins(served, defaultRoom)) {
       const room = Math.min(slots, this.#roomOfStart(origin), half(this.#roomOfOrigin(origin, NOTHING)));
-      const isBusy = (this.#countByOrigin.get(origin) ?? FIRST_COUNT_MAX) >= FIRST_COUNT_MAX;
+      const isBusy = (this.#shareByOrigin.get(origin)?.count ?? FIRST_COUNT_MAX) >= FIRST_COUNT_MAX;
       const isMore = room > defaultRoom && (isBusy || served.has(origin));
       if (isMore || room < Math.min(slots, defaultRoom)) roomByOrigin[origin] = room;
     }
     const roomByLine: Record<OriginLine, number> = {};
-    const addable = new Map<string, Size>();
+    const addable = new Map<string, Addable>();
     for (const [line, share] of this.#shareByLine) {
+      if (isQuiet(share) && share.bytes < this.#heavyBytes) continue;
       const isProven = this.isProven(line);
       const name = `${share.projectId} ${isProven}`;
       const ofProject = addable.get(name) ?? this.#addableBy(share.projectId, isProven, NOTHING);
@@ -186,11 +231,16 @@ export class InFlight {
       if (room < (roomByOrigin[share.origin] ?? Math.min(slots, defaultRoom))) roomByLine[line] = room;
     }
     const bytes = half(this.freeBytes);
-    const shares = { all: this.#all.offer(slotsMax), unproven: this.#unproven.offer(slotsMax) };
+    const shares = {
+      all: this.#all.offer(slotsMax),
+      unproven: this.#unproven.offer(slotsMax),
+      silent: this.#silent.offer(slotsMax),
+    };
+    const unproven = smaller(shares.unproven, shares.silent);
     const offer: Offer = { slots, bytes, roomByOrigin, roomByLine, defaultRoom, shares };
     if (isLess(shares.all, slots)) offer.projects = roomsOf(shares.all);
-    if (isLess(shares.unproven, slots)) {
-      offer.unproven = { ...roomsOf(shares.unproven), slots: shares.unproven.slots, proven: this.#answering.all };
+    if (isLess(unproven, slots)) {
+      offer.unproven = { ...roomsOf(unproven), slots: unproven.slots, proven: this.#answering.all };
     }
     this.#offers.add(offer);
     return offer;
@@ -201,6 +251,7 @@ export class InFlight {
     this.#offers.delete(offer);
     this.#all.endOffer(offer.shares.all);
     this.#unproven.endOffer(offer.shares.unproven);
+    this.#silent.endOffer(offer.shares.silent);
   }
 
   /** Sets up to `bytesMax` more bytes aside, in addition to those of the messages in flight; returns how many. */
@@ -217,7 +268,8 @@ export class InFlight {
 
   /** Whether one more message of `bytes` fits. One always fits when nothing is in flight. */
   hasSpace(bytes: number): boolean {
-    return this.#all.isEmpty || (this.freeSlots > 0 && bytes <= this.freeBytes);
+    const isEmpty = this.#shareByLine.size === 0 && this.#offers.size === 0;
+    return isEmpty || (this.freeSlots > 0 && bytes <= this.freeBytes);
   }
 
   enter(line: OriginLine, bytes: number): void {
@@ -225,13 +277,22 @@ export class InFlight {
   }
 
   leave(line: OriginLine, bytes: number): void {
+    const share = this.#shareByLine.get(line);
+    // Which attempt of the line leaves makes no difference. Without a slot left, it is a silent one.
+    if (share && (share.over > 0 || share.silent === share.count)) this.#takeSlot(line, share);
     this.#add(line, { count: -1, bytes: -bytes });
   }
 
-  /** An attempt goes out. Times are elapsed ones. */
-  noteSent(line: OriginLine, atMs: Millis): void {
-    this.#answering.noteSent(line, atMs);
-    this.#slowStart.noteSent(readLine(line).origin, atMs);
+  /** An attempt goes out. Times are elapsed ones. `noteOver` must follow, before its outcome is noted. */
+  noteSent(line: OriginLine, atMs: Millis): Sent {
+    return this.#sent.add(line, atMs, atMs + SILENT_AFTER_MS);
+  }
+
+  /** The attempt has an outcome. If it is silent, it needs no slot again until that is saved. */
+  noteOver(sent: Sent): void {
+    this.#sent.delete(sent);
+    const share = sent.isSilent ? this.#shareByLine.get(sent.line) : undefined;
+    if (share && share.over < share.silent) share.over += 1;
   }
 
   /** An attempt goes on, and its endpoint shows that it is at work. */
@@ -245,8 +306,9 @@ export class InFlight {
   noteAnswer(line: OriginLine, atMs: Millis, status = 200): void {
     this.#answering.noteAnswer(line, atMs);
     const { origin } = readLine(line);
-    if (status >= 500 || status === 429) this.#slowStart.noteBadAnswer(origin);
-    else this.#slowStart.noteAnswer(origin, this.#countByOrigin.get(origin) ?? 0);
+    // Otherwise it says that it is too much, or that the origin does not work: no more than before.
+    const isGood = status < 500 && status !== 429;
+    if (isGood) this.#slowStart.noteAnswer(origin, this.#originOf(origin).count);
     const reduced = this.#reducedMaxByOrigin.get(origin);
     if (reduced === undefined) return;
     if (reduced + 1 < this.#countPerOriginMax) this.#reducedMaxByOrigin.set(origin, reduced + 1);
@@ -254,8 +316,8 @@ export class InFlight {
   }
 
   /** An attempt ended without an answer: half as many at a time. True when the origin has now reached the fewest. */
-  noteNoAnswer(line: OriginLine): boolean {
-    this.#answering.noteNoAnswer(line);
+  noteNoAnswer(line: OriginLine, isTimeout = false): boolean {
+    if (isTimeout) this.#answering.noteTimeout(line);
     const { origin } = readLine(line);
     this.#slowStart.noteNoAnswer(origin);
     const max = this.#maxOf(origin);
@@ -269,55 +331,86 @@ export class InFlight {
     return reduced === UNANSWERED_COUNT_MAX;
   }
 
-  /** We ended the attempt, or let its endpoint wait, until the next `noteSent`. */
-  noteInterrupted(line: OriginLine): void {
-    this.#answering.noteInterrupted(line);
+  /** Call it before slots are given out: attempts that have become silent give up theirs. */
+  findSilent(nowMs: Millis): void {
+    for (let sent = this.#sent.first; sent !== undefined && sent.lookAtMs <= nowMs; sent = this.#sent.first) {
+      this.#answering.noteSilent(sent.line, sent.atMs);
+      if (this.#giveUpSlot(sent.line)) {
+        this.#sent.delete(sent);
+        sent.isSilent = true;
+      } else {
+        this.#sent.moveToEnd(sent, nowMs + SILENT_AFTER_MS);
+      }
+    }
   }
 
-  /**
-   * Call it before slots are given out. Once enough time has passed, a silent line is not proven any more, and an origin that
-   * has neither answered nor failed may have more.
-   */
-  findSilent(nowMs: Millis): void {
-    this.#answering.findSilent(nowMs);
-    this.#slowStart.rise(nowMs);
+  /** False when there is no place among the silent attempts, or the call of the attempt has no slot any more. */
+  #giveUpSlot(line: OriginLine): boolean {
+    const share = this.#shareByLine.get(line);
+    if (!share || share.silent === share.count) return false;
+    const isProven = this.isProven(line);
+    const hasPlace = isProven ? share.silent < this.#silent.roomOf(share.projectId).count : !this.#silent.isExceeded;
+    if (hasPlace) this.#moveSlots(line, share, -1);
+    return hasPlace;
+  }
+
+  #takeSlot(line: OriginLine, share: LineShare): void {
+    this.#moveSlots(line, share, 1);
+    share.over = Math.max(0, share.over - 1);
+  }
+
+  /** Adds so many slots to those of the line, in exchange for places among the silent attempts. */
+  #moveSlots(line: OriginLine, share: LineShare, count: number): void {
+    const { projectId, origin } = share;
+    share.silent -= count;
+    const ofOrigin = this.#shareByOrigin.get(origin);
+    if (ofOrigin) ofOrigin.silent -= count;
+    this.#all.enter(projectId, { count, bytes: 0 });
+    // One that is not proven has its place in any case.
+    if (this.isProven(line)) this.#silent.leave(projectId, { count, bytes: 0 });
+    else this.#unproven.enter(projectId, { count, bytes: 0 });
   }
 
   #add(line: OriginLine, size: Size): void {
     let share = this.#shareByLine.get(line);
     if (!share) {
-      share = { ...readLine(line), count: 0, bytes: 0 };
+      share = { ...readLine(line), count: 0, bytes: 0, silent: 0, over: 0 };
       this.#shareByLine.set(line, share);
     }
     const { projectId, origin } = share;
     this.#all.enter(projectId, size);
-    if (!this.isProven(line)) this.#unproven.enter(projectId, size);
+    if (!this.isProven(line)) {
+      this.#unproven.enter(projectId, size);
+      this.#silent.enter(projectId, { count: size.count, bytes: 0 });
+    }
     share.count += size.count;
     share.bytes += size.bytes;
     if (share.count === 0) this.#shareByLine.delete(line);
-    const ofOrigin = (this.#countByOrigin.get(origin) ?? 0) + size.count;
-    if (ofOrigin === 0) this.#countByOrigin.delete(origin);
-    else this.#countByOrigin.set(origin, ofOrigin);
+    const ofOrigin = this.#shareByOrigin.get(origin);
+    if (!ofOrigin) this.#shareByOrigin.set(origin, { count: size.count, silent: 0 });
+    else if (ofOrigin.count + size.count === 0) this.#shareByOrigin.delete(origin);
+    else ofOrigin.count += size.count;
   }
 
   /** How many more attempts `line` may start once `ended`, which is its own, is over. */
   #roomBeside(line: OriginLine, ended: Size): number {
     const { projectId, origin } = readLine(line);
     const addable = this.#addableBy(projectId, this.isProven(line), ended);
-    const share = this.#shareByLine.get(line) ?? NOTHING;
+    const share = this.#shareByLine.get(line) ?? NO_SHARE;
     return Math.min(this.#roomOfOrigin(origin, ended), roomWithin(addable, share, ended));
   }
 
   /** What the project may still add, once `ended` is over. */
-  #addableBy(projectId: ProjectId, isProven: boolean, ended: Size): Size {
+  #addableBy(projectId: ProjectId, isProven: boolean, ended: Size): Addable {
     const all = this.#all.roomOf(projectId, ended);
-    if (isProven) return all;
+    if (isProven) return { ...all, places: Infinity };
     const unproven = this.#unproven.roomOf(projectId, ended);
-    return { count: Math.min(all.count, unproven.count), bytes: Math.min(all.bytes, unproven.bytes) };
+    const { count: places } = this.#silent.roomOf(projectId, { count: ended.count, bytes: 0 });
+    return { count: Math.min(all.count, unproven.count), bytes: Math.min(all.bytes, unproven.bytes), places };
   }
 
   #roomOfOrigin(origin: string, ended: Size): number {
-    const count = (this.#countByOrigin.get(origin) ?? 0) - ended.count;
+    const count = this.#originOf(origin).count - ended.count;
     return Math.max(0, this.#maxOf(origin) - this.#offeredTo(origin) - count);
   }
 
@@ -327,18 +420,27 @@ export class InFlight {
 
   /** How many more attempts of what waits the slow start of the origin leaves it. */
   #roomOfStart(origin: string): number {
-    return Math.max(0, this.#slowStart.maxOf(origin) - (this.#countByOrigin.get(origin) ?? 0));
+    const { count, silent } = this.#originOf(origin);
+    return Math.max(0, Math.max(this.#slowStart.maxOf(origin), silent) - (count - silent));
+  }
+
+  #originOf(origin: string): Readonly<Share> {
+    return this.#shareByOrigin.get(origin) ?? NO_SHARE;
   }
 
   /**
    * Origins whose room may differ from the default. One that may have more than a few, and has less, is named only when it is
    * served, or while such origins are few: a thousand names would cost more than what they bring. It gets a few, and is named
-   * when it is busy with these.
+   * when it is busy with these. So are those whose few attempts are all silent, where each may have the default besides.
    */
-  #knownOrigins(served: ReadonlySet<string>): ReadonlySet<string> {
-    const offered = [...this.#offers].flatMap(({ roomByOrigin }) => Object.keys(roomByOrigin));
-    const idle = this.#slowStart.origins(IDLE_NAMED_MAX);
-    return new Set([...this.#countByOrigin.keys(), ...this.#reducedMaxByOrigin.keys(), ...offered, ...idle, ...served]);
+  #knownOrigins(served: ReadonlySet<string>, defaultRoom: number): ReadonlySet<string> {
+    const known = new Set([...this.#offers].flatMap(({ roomByOrigin }) => Object.keys(roomByOrigin)));
+    const isAmple = half(this.#countPerOriginMax - this.#offeredToEach() - FIRST_COUNT_MAX) >= defaultRoom;
+    for (const [origin, share] of this.#shareByOrigin) if (!isAmple || !isQuiet(share)) known.add(origin);
+    for (const origin of this.#reducedMaxByOrigin.keys()) known.add(origin);
+    for (const origin of this.#slowStart.origins(IDLE_NAMED_MAX)) known.add(origin);
+    for (const origin of served) known.add(origin);
+    return known;
   }
 
   /** Slots that the claims under way offer to each origin that they do not name. */
@@ -358,10 +460,27 @@ export class InFlight {
 }
 
 /** How many more attempts a line with `share` may start, when its project may still add `addable`. */
-function roomWithin(addable: Size, share: Size, ended: Size): number {
+function roomWithin(addable: Addable, share: Share & Size, ended: Size): number {
   const count = share.count - ended.count;
   if (count > 0 && share.bytes - ended.bytes >= addable.bytes) return 0;
-  return Math.max(0, addable.count - count);
+  return Math.max(0, Math.min(addable.count - Math.max(0, count - share.silent), addable.places - count));
+}
+
+/** Whether all its attempts are silent, and few. There may be as many of these as there are silent attempts. */
+function isQuiet({ count, silent }: Share): boolean {
+  return count === silent && count < FIRST_COUNT_MAX;
+}
+
+/** What is offered of both pools. */
+function smaller(a: PoolOffer, b: PoolOffer): PoolOffer {
+  const roomByProject: Record<ProjectId, number> = {};
+  for (const key of Object.keys({ ...a.roomByProject, ...b.roomByProject })) {
+    const projectId = Number(key);
+    const rooms = [a, b].map((offer) => offer.roomByProject[projectId] ?? offer.defaultRoom);
+    roomByProject[projectId] = Math.min(...rooms);
+  }
+  const defaultRoom = Math.min(a.defaultRoom, b.defaultRoom);
+  return { roomByProject, defaultRoom, slots: Math.min(a.slots, b.slots), bytes: a.bytes };
 }
 
 function roomsOf({ roomByProject, defaultRoom }: PoolOffer): Pick<PoolOffer, 'roomByProject' | 'defaultRoom'> {

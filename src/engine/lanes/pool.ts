@@ -49,19 +49,17 @@ export class Pool {
     return free;
   }
 
-  /** Whether nothing is in flight or set aside. */
-  get isEmpty(): boolean {
-    return this.#used.count === 0 && this.#offers.size === 0;
+  /** Whether more is used than there is. */
+  get isExceeded(): boolean {
+    return this.#used.count > this.#max.count;
+  }
+
+  get projects(): Iterable<ProjectId> {
+    return this.#usedByProject.keys();
   }
 
   countOf(projectId: ProjectId): number {
     return this.#usedByProject.get(projectId)?.count ?? 0;
-  }
-
-  /** The `count` projects with the most attempts in flight, and how many those are. */
-  busiest(count: number): [ProjectId, number][] {
-    const all = [...this.#usedByProject].map(([projectId, used]): [ProjectId, number] => [projectId, used.count]);
-    return all.toSorted(([, a], [, b]) => b - a).slice(0, count);
   }
 
   /**
@@ -70,7 +68,7 @@ export class Pool {
    */
   roomOf(projectId: ProjectId, ended: Readonly<Size> = NONE): Size {
     const used = this.#usedByProject.get(projectId) ?? NONE;
-    const isEmpty = this.#used.count === ended.count;
+    const isEmpty = this.#used.count === ended.count && this.#used.bytes === ended.bytes;
     const count = untilThreshold(this.freeSlots + ended.count, used.count - ended.count + this.#offeredTo(projectId));
     const bytes = isEmpty ? this.#max.bytes : untilThreshold(this.freeBytes + ended.bytes, used.bytes - ended.bytes);
     return { count: bytes === 0 ? 0 : count, bytes };

@@ -12,6 +12,11 @@ import { LINES_READ } from './read-lines.ts';
 
 /** Lines of a project that are in memory at most, the proven ones not counted: about a megabyte. */
 const LINES_MAX = 10_000;
+/**
+ * Lines with attempts that one call of `next` looks at: thousands may have silent ones. Those that may start none are looked at
+ * last by the next call.
+ */
+const EXAMINED_MAX = 500;
 /** Projects that may go first at a time. */
 const FRESH_MAX = 4;
 
@@ -52,6 +57,7 @@ export class WaitingLines {
   readonly #linesMax: number;
   #turns = 0;
   #isTurnOfFresh = false;
+  #isCut = false;
 
   constructor(inFlight: InFlight, linesMax = LINES_MAX) {
     this.#inFlight = inFlight;
@@ -60,6 +66,11 @@ export class WaitingLines {
 
   get isEmpty(): boolean {
     return this.#byProject.size === 0 && this.#left.isEmpty;
+  }
+
+  /** Whether the latest call of `next` has not looked at all lines, though it found fewer than may start. */
+  get isCut(): boolean {
+    return this.#isCut;
   }
 
   /** Whether messages may wait in the line. One that is proven is never only in the store. */
@@ -150,12 +161,13 @@ export class WaitingLines {
 
   /**
    * Up to `max` lines that may start an attempt, without those of `skipped`. Every other time a line of each project comes first that is
-   * not far behind. Projects take turns, those with the fewest attempts in flight first, and of these the one that was served
+   * not far behind. Projects take turns, those with the fewest slots first, and of these the one that was served
    * first. Costs about as many steps as there are attempts in flight and projects with lines, however many lines there are.
    */
   next(max: number, skipped: ReadonlySet<OriginLine>): NextLines {
+    this.#isCut = false;
     const projects = [...this.#byProject].filter(([projectId]) => this.#inFlight.roomsOfProject(projectId).all > 0);
-    projects.sort(([a], [b]) => this.#inFlight.countOfProject(a) - this.#inFlight.countOfProject(b));
+    projects.sort(([a], [b]) => this.#inFlight.slotsOfProject(a) - this.#inFlight.slotsOfProject(b));
     this.#isTurnOfFresh = !this.#isTurnOfFresh;
     const freshMax = this.#isTurnOfFresh ? FRESH_MAX : 0;
     const farthestMs = Math.max(...projects.map(([, { lagMs }]) => lagMs));
@@ -190,16 +202,23 @@ export class WaitingLines {
       .map(({ line }) => line);
   }
 
-  #leastBusy(lines: ReadonlyMap<OriginLine, number>, max: number, skipped: ReadonlySet<OriginLine>): Waiting[] {
+  #leastBusy(lines: Map<OriginLine, number>, max: number, skipped: ReadonlySet<OriginLine>): Waiting[] {
     if (max === 0) return [];
     const found: Waiting[] = [];
+    const held: [OriginLine, number][] = [];
     let idle = 0;
     for (const [line, turn] of lines) {
-      if (skipped.has(line) || this.#inFlight.roomOf(line) === 0) continue;
       const count = this.#inFlight.countOf(line);
-      found.push({ line, turn, count });
-      if (count === 0) idle += 1;
+      if (skipped.has(line) || this.#inFlight.roomOf(line) === 0) held.push([line, turn]);
+      else {
+        found.push({ line, turn, count });
+        if (count === 0) idle += 1;
+      }
       if (idle === max) break;
+      if (found.length - idle + held.length < EXAMINED_MAX) continue;
+      this.#isCut ||= found.length < max && lines.size > EXAMINED_MAX;
+      for (const [each, itsTurn] of held) moveToEnd(lines, each, itsTurn);
+      break;
     }
     return found.toSorted(byTurn).slice(0, max);
   }
@@ -236,6 +255,11 @@ export class WaitingLines {
     this.#turns += 1;
     return this.#turns;
   }
+}
+
+function moveToEnd(lines: Map<OriginLine, number>, line: OriginLine, turn: number): void {
+  lines.delete(line);
+  lines.set(line, turn);
 }
 
 function byTurn(a: Waiting, b: Waiting): number {

@@ -9,7 +9,6 @@ import type { Lingers } from '../calls/lingers.ts';
 import type { InFlight, Offer } from '../lanes/in-flight.ts';
 import { leastBehindFirst } from '../lanes/lag.ts';
 import { lineTo, type OriginLine } from '../lanes/origin-line.ts';
-import { SILENT_MS } from '../lanes/slow-start.ts';
 import { type LinesToRead, type NextLines, NO_LINES, WaitingLines } from '../lanes/waiting-lines.ts';
 import type { Claimed, ClaimToken, Millis, WorkerId } from '../model.ts';
 import type { Clock, EventLog } from '../ports.ts';
@@ -30,6 +29,8 @@ const CLAIM_MAX_APART = 128;
 const CLAIMS_MAX = 3;
 /** Lines asked for in one claim; the other lines have their turn in the next. */
 const LINES_MAX = 64;
+/** Slots that silent attempts give up are found together with those of the next moment. */
+const SILENCE_LOOK_MS = 100;
 /** Pause after the store refused a claim. */
 const STORE_RETRY_MS = 5_000;
 
@@ -80,8 +81,8 @@ export class ClaimLoop {
   readonly #deps: ClaimLoopDeps & ClaimLoopParts;
   readonly #claims = new Set<ClaimUnderWay>();
   readonly #alarm: Alarm;
-  /** For lines of origins that may have more once they have been silent for a while. */
-  readonly #riseAlarm: Alarm;
+  /** For what waits until attempts that become silent give up their slots. */
+  readonly #silenceAlarm: Alarm;
   /** For lines that are only in the store, and could not be read. */
   readonly #linesAlarm: Alarm;
 
@@ -100,7 +101,7 @@ export class ClaimLoop {
     this.lines = new WaitingLines(deps.inFlight, deps.settings.linesMax);
     this.pace = new ClaimPace(deps.clock, () => this.wake());
     this.#alarm = new Alarm(deps.clock, () => this.wake());
-    this.#riseAlarm = new Alarm(deps.clock, () => this.wake());
+    this.#silenceAlarm = new Alarm(deps.clock, () => this.wake());
     this.#linesAlarm = new Alarm(deps.clock, () => this.wake());
   }
 
@@ -120,7 +121,7 @@ export class ClaimLoop {
   stop(): void {
     this.#stopped = true;
     this.#alarm.cancel();
-    this.#riseAlarm.cancel();
+    this.#silenceAlarm.cancel();
     this.#linesAlarm.cancel();
     this.pace.stop();
   }
@@ -195,7 +196,7 @@ export class ClaimLoop {
     const { lines: linesToServe, fresh: freshLines } = full ? NO_LINES : this.#linesToServe();
     if (full || (!due && linesToServe.length === 0)) {
       if (!due) this.#alarm.setAt(this.#nextDueAtMs);
-      this.awaitRise();
+      this.awaitSilence();
       return 'none'; // a full worker is woken by the next free slot
     }
     this.pace.noteClaim();
@@ -205,10 +206,13 @@ export class ClaimLoop {
     return 'claimed';
   }
 
-  /** Looks again when origins that are silent may have more of what waits for them. */
-  awaitRise(): void {
-    if (this.lines.isEmpty || this.#stopped || this.#riseAlarm.isSet || !this.#deps.inFlight.isRising) return;
-    this.#riseAlarm.setIn(SILENT_MS);
+  /** Looks again when attempts that become silent give up their slots, if something waits. */
+  awaitSilence(): void {
+    const { clock, inFlight } = this.#deps;
+    if (this.#stopped || this.#silenceAlarm.isSet) return;
+    if (this.lines.isEmpty && this.#nextDueAtMs > clock.nowMs()) return;
+    const atMs = this.lines.isCut ? 0 : inFlight.silentAtMs;
+    if (atMs !== undefined) this.#silenceAlarm.setIn(Math.max(SILENCE_LOOK_MS, atMs - clock.elapsedMs));
   }
 
   /** Lines that no claim under way serves; only when there are none, those that are served already. */

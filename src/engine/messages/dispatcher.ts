@@ -343,8 +343,8 @@ export class Dispatcher implements CallSlots {
     if (end.aborted || !fence.mayBegin(claimed.message.projectId, askedAtMs)) return { kind: 'interrupted' };
     const line = lineTo(claimed.message);
     const sentAtMs = clock.elapsedMs;
-    this.#inFlight.noteSent(line, sentAtMs);
-    this.#claims.awaitRise();
+    const sent = this.#inFlight.noteSent(line, sentAtMs);
+    this.#claims.awaitSilence();
     if (spans) {
       const trace = traceWithin(spanOfAttempt(claimed), claimed.message.settings.trace);
       if (trace) claimed.trace = trace;
@@ -354,9 +354,12 @@ export class Dispatcher implements CallSlots {
     const endedAtMs = clock.elapsedMs;
     claimed.durationMs = endedAtMs - sentAtMs;
     reports.attempted(claimed, outcome, clock.nowMs());
+    this.#inFlight.noteOver(sent);
     if (outcome.kind === 'answered') this.#inFlight.noteAnswer(line, endedAtMs, outcome.status);
-    else if (outcome.kind === 'interrupted') this.#inFlight.noteInterrupted(line);
-    else if (this.#inFlight.noteNoAnswer(line)) reports.heldBack(claimed.message.origin);
+    else if (outcome.kind === 'unreachable') {
+      const isNowHeldBack = this.#inFlight.noteNoAnswer(line, outcome.reason === 'timeout');
+      if (isNowHeldBack) reports.heldBack(claimed.message.origin);
+    }
     return outcome;
   }
 

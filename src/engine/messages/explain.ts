@@ -20,7 +20,7 @@ export const UNFINISHED_REASONS = [
   'due',
   /** Its endpoint has as many attempts as it may. Remedy: answer sooner, or raise `WAYPOST_IN_FLIGHT_PER_ORIGIN_MAX`. */
   'endpoint_busy',
-  /** Its endpoint did not answer lately, and others like it have their share. Remedy: mend the endpoint. */
+  /** Its endpoint did not answer lately, and others like it have their share. Remedy: fix the endpoint, or raise `WAYPOST_SILENT_MAX`. */
   'endpoint_unproven',
   /** Its project has its share of the attempts of this server. Remedy: answer sooner, or add workers. */
   'project_busy',
