@@ -1,24 +1,30 @@
 /**
  * What do endpoints that take a request and never answer cost everybody else, thousands of them, all of one project? The
- * latency of another project, and of the same project's endpoints that answer, beside that of an idle server.
+ * latency of another project, and of the same project's endpoints: one that answers, one that is new, and one that was refused once;
+ * beside that of an idle server.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer, type Server, type Socket } from 'node:net';
+import { connect, createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { DEVELOPMENT_ACCOUNTS } from '../src/config/development.ts';
 import { storeInBatches } from './batches.ts';
 import { type ListeningProcess, residentMebibytes } from './child-process.ts';
 import type { Figure } from './figure.ts';
-import type { LoadTarget } from './load.ts';
+import { type LoadTarget, publishPaced } from './load.ts';
+import { startDatabase } from './postgres/database.ts';
 import { probeThrice } from './probe.ts';
 import { type Receiver, startReceiver } from './receiver-process.ts';
+import { arrivalDelaysMs } from './statistics.ts';
 import { DEVELOPMENT_TOKEN, startWaypost } from './waypost-process.ts';
 
 export interface HostileOptions {
   /** Each measured with a server of its own: how many origins hang, and for how long their messages let them. */
   attacks: { origins: number; timeout: string }[];
   probeMessages: number;
+  /** Whether the worker is on PostgreSQL. */
+  isPostgres?: boolean;
   onFigure?: (figure: Figure) => void;
 }
 
@@ -30,10 +36,14 @@ export const DEFAULT_HOSTILE: HostileOptions = {
   probeMessages: 1_000,
 };
 
+/** Longer than it takes for all to hang that may. */
+const HANG_LIMIT_MS = 60_000;
+const RETRY_DELAY_MS = 1_000;
+
 export async function measureHostile(options: HostileOptions): Promise<Figure[]> {
   const figures: Figure[] = [];
   for (const attack of options.attacks) {
-    for (const figure of await measureAttack(attack, options.probeMessages)) {
+    for (const figure of await measureAttack(attack, options)) {
       figures.push(figure);
       options.onFigure?.(figure);
     }
@@ -41,27 +51,43 @@ export async function measureHostile(options: HostileOptions): Promise<Figure[]>
   return figures;
 }
 
-async function measureAttack({ origins, timeout }: HostileOptions['attacks'][number], messages: number) {
+async function measureAttack(
+  { origins, timeout }: HostileOptions['attacks'][number],
+  { probeMessages: messages, isPostgres = false }: HostileOptions,
+) {
   const dataDir = mkdtempSync(join(tmpdir(), 'waypost-hostile-'));
-  const server = await startWaypost({ dataDir, flags: ['--drain-limit', '0s'] });
+  const database = isPostgres ? await startDatabase() : undefined;
+  const server = await startWaypost({
+    dataDir,
+    flags: ['--drain-limit', '0s'],
+    env: database?.env ?? {},
+    startLimitMs: 120_000,
+  });
   const hanging = new HangingOrigins();
-  const [own, other, late] = [
+  const [own, other, late, unknown, behindDoor] = [
+    await startReceiver('ordinary'),
+    await startReceiver('ordinary'),
     await startReceiver('ordinary'),
     await startReceiver('ordinary'),
     await startReceiver('ordinary'),
   ];
+  const door = new Door(Number(new URL(behindDoor.url).port));
+  await door.open();
   try {
     const token = DEVELOPMENT_ACCOUNTS.find((account) => account.token !== DEVELOPMENT_TOKEN)?.token ?? '';
     const theirs: LoadTarget = { ...target(server, other), token };
     const ours = target(server, own);
+    const oursRefused = { ...ours, destination: `${door.url}/` };
     for (const [receiver, to] of [
       [own, ours],
       [other, theirs],
+      [behindDoor, oursRefused],
     ] as const)
       await probeThrice(receiver, to, messages);
     const idle = await probeThrice(other, theirs, messages);
     const idleMebibytes = residentMebibytes(server.pid);
     await hanging.open(origins);
+    const startedAt = performance.now();
     await storeInBatches(server, origins, (index) => ({
       destination: hanging.urls[index % hanging.urls.length] ?? '',
       headers: { 'Upstash-Timeout': timeout, 'Upstash-Retries': '0' },
@@ -70,6 +96,11 @@ async function measureAttack({ origins, timeout }: HostileOptions['attacks'][num
     const beside = await probeThrice(other, theirs, messages);
     const answering = await probeThrice(own, ours, messages);
     const fresh = await probeThrice(late, { ...target(server, late), token }, messages);
+    while (hanging.connections < origins && performance.now() - startedAt < HANG_LIMIT_MS) await sleep(10);
+    const hangMs = hanging.lastAtMs - startedAt;
+    const ownNew = await probeThrice(unknown, target(server, unknown), messages);
+    const retryLateMs = await measureRetry(door, behindDoor, oursRefused);
+    const refused = await probeThrice(behindDoor, oursRefused, messages);
     const held = hanging.connections;
     const crowd = `${origins} hanging origins (${timeout}) beside it`;
     const quiet = { name: 'idle', value: idle.arrivalP99Ms };
@@ -78,8 +109,22 @@ async function measureAttack({ origins, timeout }: HostileOptions['attacks'][num
       { name: `p99 of another project's new endpoint, ${crowd}`, value: fresh.arrivalP99Ms, unit: 'ms', beside: quiet },
       { name: `p99 of the same project, ${crowd}`, value: answering.arrivalP99Ms, unit: 'ms', beside: quiet },
       {
+        name: `p99 of a new endpoint of the same project, ${crowd}`,
+        value: ownNew.arrivalP99Ms,
+        unit: 'ms',
+        beside: quiet,
+      },
+      {
+        name: `p99 of an endpoint of the same project that was refused once, ${crowd}`,
+        value: refused.arrivalP99Ms,
+        unit: 'ms',
+        beside: quiet,
+      },
+      { name: `after its time, the retry of what was refused, ${crowd}`, value: retryLateMs, unit: 'ms' },
+      { name: 'until all hang, or as many as may', value: hangMs / 1_000, unit: 's' },
+      {
         name: 'probes that never arrived',
-        value: idle.missing + beside.missing + answering.missing + fresh.missing,
+        value: [idle, beside, answering, fresh, ownNew, refused].reduce((sum, { missing }) => sum + missing, 0),
         unit: 'messages',
       },
       { name: 'attempts that hang at a time', value: held, unit: 'messages' },
@@ -91,46 +136,104 @@ async function measureAttack({ origins, timeout }: HostileOptions['attacks'][num
       },
     ] satisfies Figure[];
   } finally {
-    for (const receiver of [own, other, late]) await receiver.end();
+    await door.shut();
+    for (const receiver of [own, other, late, unknown, behindDoor]) await receiver.end();
     await server.end('SIGTERM');
+    await database?.end();
     await hanging.close();
     rmSync(dataDir, { recursive: true, force: true });
   }
 }
 
-/** Origins without end: each a loopback address of its own, with a listener that reads and says nothing. */
+/** How long after its time the retry of a message arrives that was refused. */
+async function measureRetry(door: Door, receiver: Receiver, to: LoadTarget): Promise<number> {
+  await door.shut();
+  await receiver.expect(1);
+  const { sentNs } = await publishPaced({ ...to, headers: { 'Upstash-Retry-Delay': String(RETRY_DELAY_MS) } }, 1, 100);
+  await sleep(RETRY_DELAY_MS / 2);
+  await door.open();
+  await receiver.complete(60_000);
+  const { arrivalsNs } = await receiver.report();
+  return (arrivalDelaysMs(sentNs, arrivalsNs)[0] ?? Number.NaN) - RETRY_DELAY_MS;
+}
+
+/** The way to a receiver; while it is shut, connections are refused. */
+class Door {
+  readonly #port: number;
+  readonly #sockets = new Set<Socket>();
+  #server: Server | undefined;
+  #ownPort = 0;
+
+  constructor(port: number) {
+    this.#port = port;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.#ownPort}`;
+  }
+
+  async open(): Promise<void> {
+    const server = createServer((outside) => {
+      const inside = connect(this.#port, '127.0.0.1');
+      for (const [socket, other] of [
+        [outside, inside],
+        [inside, outside],
+      ] as const) {
+        this.#sockets.add(socket);
+        socket.setNoDelay(true);
+        socket.on('error', () => other.destroy()).on('close', () => this.#sockets.delete(socket));
+        socket.pipe(other);
+      }
+    });
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject).listen(this.#ownPort, '127.0.0.1', resolve);
+    });
+    const address = server.address();
+    if (address !== null && typeof address !== 'string') this.#ownPort = address.port;
+    this.#server = server;
+  }
+
+  async shut(): Promise<void> {
+    const closed = new Promise((resolve) => this.#server?.close(resolve));
+    for (const socket of this.#sockets) socket.destroy();
+    await closed;
+  }
+}
+
+/** Origins without end: each a loopback address of its own; the one listener reads and says nothing. */
 class HangingOrigins {
   readonly urls: string[] = [];
-  readonly #servers: Server[] = [];
   readonly #sockets = new Set<Socket>();
+  readonly #server = createServer({ noDelay: true }, (socket) => {
+    this.#sockets.add(socket);
+    this.lastAtMs = performance.now();
+    socket
+      .on('error', () => undefined)
+      .on('close', () => this.#sockets.delete(socket))
+      .resume();
+  });
+  /** When the latest connection came. */
+  lastAtMs = 0;
 
   get connections(): number {
     return this.#sockets.size;
   }
 
   async open(count: number): Promise<void> {
+    await new Promise<void>((resolve, reject) => {
+      this.#server.once('error', reject).listen({ port: 0, host: '0.0.0.0', backlog: 4_096 }, resolve);
+    });
+    const address = this.#server.address();
+    if (address === null || typeof address === 'string') throw new Error('a listener has no port');
     for (let index = 0; index < count; index += 1) {
       const host = `127.${1 + (index >> 16)}.${(index >> 8) & 255}.${index & 255}`;
-      const server = createServer((socket) => {
-        this.#sockets.add(socket);
-        socket
-          .on('error', () => undefined)
-          .on('close', () => this.#sockets.delete(socket))
-          .resume();
-      });
-      await new Promise<void>((resolve, reject) => {
-        server.once('error', reject).listen(0, host, resolve);
-      });
-      const address = server.address();
-      if (address === null || typeof address === 'string') throw new Error('a listener has no port');
-      this.#servers.push(server);
       this.urls.push(`http://${host}:${address.port}/`);
     }
   }
 
   async close(): Promise<void> {
     for (const socket of this.#sockets) socket.destroy();
-    await Promise.all(this.#servers.map((server) => new Promise((resolve) => server.close(resolve))));
+    await new Promise((resolve) => this.#server.close(resolve));
   }
 }
 

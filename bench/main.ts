@@ -94,6 +94,7 @@ npm run bench -- loop [requests|floods] [options]    the longest that heavy requ
   --seconds <n>          seconds of each flood (${DEFAULT_FLOOD.seconds})
 npm run bench -- hostile [options]    thousands of endpoints that hang, beside those that answer
   --messages <n>         how many hang; default: 10000 for 15 minutes, then 3000 for one
+  --postgres             on PostgreSQL
 npm run bench -- overload [options]   publishers on 64 to 1,500 connections, as fast as they can
   --rounds <n>           rounds of each number of connections, in turns (${DEFAULT_OVERLOAD.rounds})
   --seconds <n>          of each round (${DEFAULT_OVERLOAD.seconds})
@@ -300,6 +301,7 @@ async function runHostile(): Promise<void> {
   const figures = await measureHostile({
     ...DEFAULT_HOSTILE,
     ...(attacks && { attacks }),
+    isPostgres: values.postgres,
     onFigure: (figure) => progress(figureLine(figure)),
   });
   process.stdout.write(`${values.json ? JSON.stringify(figures) : figures.map(figureLine).join('\n')}\n`);
