@@ -87,6 +87,7 @@ function drawSettings(random: SeededRandom): EngineSettings {
   return {
     inFlightMax,
     linesMax: linesMaxBeside(inFlightMax),
+    silentMax: silentMaxBeside(inFlightMax),
     inFlightPerOriginMax: random.int(1, 5),
     inFlightBytesMax: random.chance(0.7) ? random.int(16, 32) * BODY_BYTES_MAX : random.int(1, 4) * BODY_BYTES_MAX,
     deduplicationWindowMs: 10 * 60 * SECOND_MS,
@@ -97,6 +98,11 @@ function drawSettings(random: SeededRandom): EngineSettings {
     publishDelayTargetMs: random.int(20, 200),
     lazyFetchBytes: 3 * 1024 * 1024,
   };
+}
+
+/** With a third of the seeds, attempts that hang fill all places that there are for silent ones. It is not drawn either. */
+function silentMaxBeside(inFlightMax: number): number {
+  return inFlightMax % 3 === 0 ? Math.ceil(inFlightMax / 2) : 8 * inFlightMax;
 }
 
 /** With half of the seeds a project's second line is only in the store. It is not drawn: so seeds that are known stay as they were. */
