@@ -21,6 +21,7 @@ import { AnsweringLines } from './answering-lines.ts';
 import { type OriginLine, readLine } from './origin-line.ts';
 import { half, Pool, type PoolOffer, type Size } from './pool.ts';
 import { type Sent, SentAttempts } from './sent-attempts.ts';
+import { type Share, Shares } from './shares.ts';
 import { FIRST_COUNT_MAX, SlowStart } from './slow-start.ts';
 
 /** Attempts in flight that every origin may have, even one that never answers: we must notice soon when it comes back. */
@@ -46,13 +47,6 @@ export interface Offer
 }
 
 const NOTHING: Readonly<Size> = { count: 0, bytes: 0 };
-
-/** What has attempts, those of them that have no slot any more included. */
-interface Share {
-  count: number;
-  /** Of these, attempts that have a place among the silent ones instead of a slot. */
-  silent: number;
-}
 
 interface LineShare extends Size, Share {
   projectId: ProjectId;
@@ -81,8 +75,8 @@ export class InFlight {
   readonly #sent = new SentAttempts();
   readonly #heavyBytes: number;
   readonly #answering: AnsweringLines;
-  readonly #shareByLine = new Map<OriginLine, LineShare>();
-  readonly #shareByOrigin = new Map<string, Share>();
+  readonly #lines = new Shares<OriginLine, LineShare>();
+  readonly #origins = new Shares<string, Share>();
   /** The maximum of each origin that has a lower one, because its attempts ended without an answer. */
   readonly #reducedMaxByOrigin = new Map<string, number>();
   readonly #slowStart: SlowStart;
@@ -102,7 +96,7 @@ export class InFlight {
     this.#silent = new Pool({ count: settings.silentMax ?? SILENT_TIMES_SLOTS * count, bytes });
     this.#heavyBytes = bytes * HEAVY_SHARE;
     this.#answering = new AnsweringLines((line, isProven) => {
-      const share = this.#shareByLine.get(line);
+      const share = this.#lines.find(line);
       if (share) {
         const sign = isProven ? -1 : 1;
         const withSlots = sign * (share.count - share.silent);
@@ -140,7 +134,7 @@ export class InFlight {
   }
 
   countOf(line: OriginLine): number {
-    return this.#shareByLine.get(line)?.count ?? 0;
+    return this.#lines.find(line)?.count ?? 0;
   }
 
   countOfProject(projectId: ProjectId): number {
@@ -215,14 +209,13 @@ export class InFlight {
     const served = new Set(lines.map((line) => readLine(line).origin));
     for (const origin of this.#knownOrigins(served, defaultRoom)) {
       const room = Math.min(slots, this.#roomOfStart(origin), half(this.#roomOfOrigin(origin, NOTHING)));
-      const isBusy = (this.#shareByOrigin.get(origin)?.count ?? FIRST_COUNT_MAX) >= FIRST_COUNT_MAX;
+      const isBusy = (this.#origins.find(origin)?.count ?? FIRST_COUNT_MAX) >= FIRST_COUNT_MAX;
       const isMore = room > defaultRoom && (isBusy || served.has(origin));
       if (isMore || room < Math.min(slots, defaultRoom)) roomByOrigin[origin] = room;
     }
     const roomByLine: Record<OriginLine, number> = {};
     const addable = new Map<string, Addable>();
-    for (const [line, share] of this.#shareByLine) {
-      if (isQuiet(share) && share.bytes < this.#heavyBytes) continue;
+    for (const [line, share] of this.#lines.busy) {
       const isProven = this.isProven(line);
       const name = `${share.projectId} ${isProven}`;
       const ofProject = addable.get(name) ?? this.#addableBy(share.projectId, isProven, NOTHING);
@@ -268,7 +261,7 @@ export class InFlight {
 
   /** Whether one more message of `bytes` fits. One always fits when nothing is in flight. */
   hasSpace(bytes: number): boolean {
-    const isEmpty = this.#shareByLine.size === 0 && this.#offers.size === 0;
+    const isEmpty = this.#lines.isEmpty && this.#offers.size === 0;
     return isEmpty || (this.freeSlots > 0 && bytes <= this.freeBytes);
   }
 
@@ -277,7 +270,7 @@ export class InFlight {
   }
 
   leave(line: OriginLine, bytes: number): void {
-    const share = this.#shareByLine.get(line);
+    const share = this.#lines.find(line);
     // Which attempt of the line leaves makes no difference. Without a slot left, it is a silent one.
     if (share && (share.over > 0 || share.silent === share.count)) this.#takeSlot(line, share);
     this.#add(line, { count: -1, bytes: -bytes });
@@ -291,7 +284,7 @@ export class InFlight {
   /** The attempt has an outcome. If it is silent, it needs no slot again until that is saved. */
   noteOver(sent: Sent): void {
     this.#sent.delete(sent);
-    const share = sent.isSilent ? this.#shareByLine.get(sent.line) : undefined;
+    const share = sent.isSilent ? this.#lines.find(sent.line) : undefined;
     if (share && share.over < share.silent) share.over += 1;
   }
 
@@ -346,7 +339,7 @@ export class InFlight {
 
   /** False when there is no place among the silent attempts, or the call of the attempt has no slot any more. */
   #giveUpSlot(line: OriginLine): boolean {
-    const share = this.#shareByLine.get(line);
+    const share = this.#lines.find(line);
     if (!share || share.silent === share.count) return false;
     const isProven = this.isProven(line);
     const hasPlace = isProven ? share.silent < this.#silent.roomOf(share.projectId).count : !this.#silent.isExceeded;
@@ -363,8 +356,9 @@ export class InFlight {
   #moveSlots(line: OriginLine, share: LineShare, count: number): void {
     const { projectId, origin } = share;
     share.silent -= count;
-    const ofOrigin = this.#shareByOrigin.get(origin);
-    if (ofOrigin) ofOrigin.silent -= count;
+    const ofOrigin = this.#origins.find(origin) ?? { count: 0, silent: 0 };
+    ofOrigin.silent -= count;
+    this.#keep(line, share, ofOrigin);
     this.#all.enter(projectId, { count, bytes: 0 });
     // One that is not proven has its place in any case.
     if (this.isProven(line)) this.#silent.leave(projectId, { count, bytes: 0 });
@@ -372,10 +366,9 @@ export class InFlight {
   }
 
   #add(line: OriginLine, size: Size): void {
-    let share = this.#shareByLine.get(line);
+    let share = this.#lines.find(line);
     if (!share) {
       share = { ...readLine(line), count: 0, bytes: 0, silent: 0, over: 0 };
-      this.#shareByLine.set(line, share);
     }
     const { projectId, origin } = share;
     this.#all.enter(projectId, size);
@@ -385,18 +378,21 @@ export class InFlight {
     }
     share.count += size.count;
     share.bytes += size.bytes;
-    if (share.count === 0) this.#shareByLine.delete(line);
-    const ofOrigin = this.#shareByOrigin.get(origin);
-    if (!ofOrigin) this.#shareByOrigin.set(origin, { count: size.count, silent: 0 });
-    else if (ofOrigin.count + size.count === 0) this.#shareByOrigin.delete(origin);
-    else ofOrigin.count += size.count;
+    const ofOrigin = this.#origins.find(origin) ?? { count: 0, silent: 0 };
+    ofOrigin.count += size.count;
+    this.#keep(line, share, ofOrigin);
+  }
+
+  #keep(line: OriginLine, share: LineShare, ofOrigin: Share): void {
+    this.#lines.keep(line, share, share.bytes >= this.#heavyBytes);
+    this.#origins.keep(share.origin, ofOrigin);
   }
 
   /** How many more attempts `line` may start once `ended`, which is its own, is over. */
   #roomBeside(line: OriginLine, ended: Size): number {
     const { projectId, origin } = readLine(line);
     const addable = this.#addableBy(projectId, this.isProven(line), ended);
-    const share = this.#shareByLine.get(line) ?? NO_SHARE;
+    const share = this.#lines.find(line) ?? NO_SHARE;
     return Math.min(this.#roomOfOrigin(origin, ended), roomWithin(addable, share, ended));
   }
 
@@ -425,7 +421,7 @@ export class InFlight {
   }
 
   #originOf(origin: string): Readonly<Share> {
-    return this.#shareByOrigin.get(origin) ?? NO_SHARE;
+    return this.#origins.find(origin) ?? NO_SHARE;
   }
 
   /**
@@ -436,7 +432,8 @@ export class InFlight {
   #knownOrigins(served: ReadonlySet<string>, defaultRoom: number): ReadonlySet<string> {
     const known = new Set([...this.#offers].flatMap(({ roomByOrigin }) => Object.keys(roomByOrigin)));
     const isAmple = half(this.#countPerOriginMax - this.#offeredToEach() - FIRST_COUNT_MAX) >= defaultRoom;
-    for (const [origin, share] of this.#shareByOrigin) if (!isAmple || !isQuiet(share)) known.add(origin);
+    for (const origin of this.#origins.busy.keys()) known.add(origin);
+    if (!isAmple) for (const origin of this.#origins.quiet.keys()) known.add(origin);
     for (const origin of this.#reducedMaxByOrigin.keys()) known.add(origin);
     for (const origin of this.#slowStart.origins(IDLE_NAMED_MAX)) known.add(origin);
     for (const origin of served) known.add(origin);
@@ -464,11 +461,6 @@ function roomWithin(addable: Addable, share: Share & Size, ended: Size): number 
   const count = share.count - ended.count;
   if (count > 0 && share.bytes - ended.bytes >= addable.bytes) return 0;
   return Math.max(0, Math.min(addable.count - Math.max(0, count - share.silent), addable.places - count));
-}
-
-/** Whether all its attempts are silent, and few. There may be as many of these as there are silent attempts. */
-function isQuiet({ count, silent }: Share): boolean {
-  return count === silent && count < FIRST_COUNT_MAX;
 }
 
 /** What is offered of both pools. */

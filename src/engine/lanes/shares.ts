@@ -1,0 +1,41 @@
+/** What has each line, or each origin, of the attempts in flight? */
+import { FIRST_COUNT_MAX } from './slow-start.ts';
+
+export interface Share {
+  /** Attempts, with and without a slot. */
+  count: number;
+  /** Of these, attempts that have a place among the silent ones instead of a slot. */
+  silent: number;
+}
+
+/** Shares of few attempts, all of them silent, are kept apart: there may be thousands, and no claim is told of them. */
+export class Shares<Name extends string, S extends Share> {
+  readonly #busy = new Map<Name, S>();
+  readonly #quiet = new Map<Name, S>();
+
+  /** All others. */
+  get busy(): ReadonlyMap<Name, S> {
+    return this.#busy;
+  }
+
+  get quiet(): ReadonlyMap<Name, S> {
+    return this.#quiet;
+  }
+
+  get isEmpty(): boolean {
+    return this.#busy.size + this.#quiet.size === 0;
+  }
+
+  find(name: Name): S | undefined {
+    return this.#busy.get(name) ?? this.#quiet.get(name);
+  }
+
+  /** To be called after each change of a share. Without attempts it is forgotten. */
+  keep(name: Name, share: S, isHeavy = false): void {
+    const isQuiet = share.silent === share.count && share.count < FIRST_COUNT_MAX && !isHeavy;
+    if (isQuiet) this.#busy.delete(name);
+    else this.#quiet.delete(name);
+    if (share.count === 0) this.#quiet.delete(name);
+    else (isQuiet ? this.#quiet : this.#busy).set(name, share);
+  }
+}
