@@ -138,8 +138,9 @@ export function publishRoutes(services: Services): Route[] {
 }
 
 /** The object of contract M 22.1. Ids are plain ASCII without quotes, so only the URL needs escaping. */
-export function publishedJson({ messageId, url, deduplicated }: Published): string {
-  const end = deduplicated ? ',"deduplicated":true}' : '}';
+export function publishedJson({ messageId, url, deduplicated, state }: Published): string {
+  const lost = state === undefined ? '' : `,"state":"${state}"`;
+  const end = deduplicated ? `,"deduplicated":true${lost}}` : '}';
   return `{"messageId":"${messageId}","url":${JSON.stringify(url)}${end}`;
 }
 

@@ -154,6 +154,11 @@ const PublishedSchema = exactly(
     messageId: attributes.messageId,
     url: Text,
     deduplicated: Type.Optional(Type.Literal(true)),
+    state: Type.Optional(
+      Type.Union([Type.Literal('FAILED'), Type.Literal('CANCELED')], {
+        description: 'with deduplicated: that earlier message is never delivered',
+      }),
+    ),
   },
   'Published',
 );

@@ -3,7 +3,7 @@ import { dailyLimitReached } from '../protocol/rate-limits.ts';
 import type { CellAway, CellState, Engine } from './commands.ts';
 import type { EngineDeps } from './deps.ts';
 import type { DueLoop } from './due-loop.ts';
-import type { AttributeFilter } from './filters.ts';
+import type { AttributeFilter, LogFilter } from './filters.ts';
 import { LiveFeeds } from './live/feed.ts';
 import type { AcceptContext, Draft } from './messages/accept.ts';
 import { type Accepted, savedOf } from './messages/accepted.ts';
@@ -24,7 +24,17 @@ import { IntakeHealth } from './messages/intake-health.ts';
 import type { PublishCommand, Published, PublishOutcome } from './messages/publish-command.ts';
 import { PublishGate } from './messages/publish-gate.ts';
 import type { MinuteCounter } from './minutes/counter.ts';
-import type { ClaimToken, MadeDue, Message, MessageId, Millis, NewMessage, ProjectId, WorkerId } from './model.ts';
+import type {
+  ClaimToken,
+  LogState,
+  MadeDue,
+  Message,
+  MessageId,
+  Millis,
+  NewMessage,
+  ProjectId,
+  WorkerId,
+} from './model.ts';
 import type { OperatorEvents } from './operator-events/events.ts';
 import type { StoreWatch } from './operator-events/store-watch.ts';
 import type { Page, PageRequest } from './page.ts';
@@ -168,12 +178,32 @@ export class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
       this.#health.noteSaved();
       const [first] = accepted;
       if (first?.kind === 'overDayLimit') throw dailyLimitReached(first.limit, first.remaining, context.nowMs);
-      return drafts.map((draft, index) => publishedAs(draft, accepted[index]));
+      return await this.#withLostDuplicates(
+        projectId,
+        drafts.map((draft, index) => publishedAs(draft, accepted[index])),
+      );
     } catch (error) {
       this.#health.noteFailure(error);
       this.#watch?.noteFailure(error);
       throw error;
     }
+  }
+
+  /** A publisher that repeats a publish must learn that the first one has come to nothing, and nothing was made now. */
+  async #withLostDuplicates(projectId: ProjectId, outcomes: PublishOutcome[]): Promise<PublishOutcome[]> {
+    const duplicates = [...new Set(outcomes.flatMap((each) => (isDuplicate(each) ? [each.messageId] : [])))];
+    const states = new Map<MessageId, LogState>();
+    for (let at = 0; at < duplicates.length; at += IDS_PER_READ) {
+      const messageId = duplicates.slice(at, at + IDS_PER_READ);
+      const filter: LogFilter = { messageId, state: ['FAILED', 'CANCELED'] };
+      const page = { count: messageId.length, order: 'latestFirst' } as const;
+      const { items } = await this.#deps.store.logs.listLogs({ projectId, filter, page });
+      for (const { message, state } of items) states.set(message.id, state);
+    }
+    return outcomes.map((each) => {
+      const state = isDuplicate(each) ? states.get(each.messageId) : undefined;
+      return isDuplicate(each) && (state === 'FAILED' || state === 'CANCELED') ? { ...each, state } : each;
+    });
   }
 
   async saveEvent(_: ProjectId, message: Message, hash: string): Promise<void> {
@@ -405,6 +435,14 @@ export class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
 /** A step of a run, a run that another run has invoked, or the second phase of a trigger. */
 function continuesRun({ options: { run }, invocation }: PublishCommand): boolean {
   return invocation !== undefined || run?.kind === 'append' || run?.isBySdk === true;
+}
+
+/** As a filter of logs takes them. */
+const IDS_PER_READ = 1_000;
+
+/** A run's own duplicates are the library's matter. */
+function isDuplicate(outcome: PublishOutcome): outcome is Published {
+  return outcome !== 'tooManyQueues' && outcome.deduplicated && outcome.run === undefined;
 }
 
 function publishedAs({ message, run }: Draft, accepted: Accepted | undefined): PublishOutcome {

@@ -31,6 +31,8 @@ export interface Published {
   run?: { id: string; createdAtMs: Millis };
   /** True when an earlier message with the same deduplication id stands for this one. */
   deduplicated: boolean;
+  /** That earlier message will never be delivered. */
+  state?: 'FAILED' | 'CANCELED';
 }
 
 /** `tooManyQueues`: its queue does not exist, and the project has as many as it may; nothing was made. */

@@ -117,3 +117,24 @@ export const deduplication: Section = {
     }),
   ],
 };
+
+export const lostDuplicates: Section = {
+  title: 'Duplicates of what is never delivered',
+  statements: [
+    statement(
+      'M155',
+      'A duplicate of a message that has died or was cancelled is still a duplicate, and says so.',
+      async (server) => {
+        const publish = async (id: string) => (await post(server, '/a', { 'Upstash-Deduplication-Id': id })).json;
+        const buried = await server.bury('/a', { 'Upstash-Deduplication-Id': 'dead' });
+        const cancelled = await server.publish('/a', { 'Upstash-Deduplication-Id': 'gone', 'Upstash-Delay': '1h' });
+        await server.delete(`/v2/messages/${cancelled}`);
+        const duplicate = { url: server.destination('/a'), deduplicated: true };
+        expect(await publish('dead')).toEqual({ ...duplicate, messageId: buried.messageId, state: 'FAILED' });
+        expect(await publish('gone')).toEqual({ ...duplicate, messageId: cancelled, state: 'CANCELED' });
+        const waiting = await server.publish('/a', { 'Upstash-Deduplication-Id': 'due', 'Upstash-Delay': '1h' });
+        expect(await publish('due')).toEqual({ ...duplicate, messageId: waiting });
+      },
+    ),
+  ],
+};

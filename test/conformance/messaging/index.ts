@@ -4,7 +4,7 @@ import { callbacks } from './callbacks.ts';
 import { cancel } from './cancel.ts';
 import { connections } from './connections.ts';
 import { deadLetters } from './dead-letters.ts';
-import { deduplication } from './deduplication.ts';
+import { deduplication, lostDuplicates } from './deduplication.ts';
 import { delivery } from './delivery.ts';
 import { destinations } from './destinations.ts';
 import { flowControl } from './flow-control.ts';
@@ -38,4 +38,5 @@ export const MESSAGING: readonly Section[] = [
   forward,
   connections,
   names,
+  lostDuplicates,
 ];
