@@ -321,7 +321,7 @@ const TokenScopeSchema = Type.Union(
 export const SignatureCheckSchema = Type.Object({
   signature: Type.String({ description: 'the value of the header Upstash-Signature' }),
   body: Type.String({ description: 'the body that came with it' }),
-  url: Type.Optional(Type.String({ description: 'the destination as it was published; absent: not checked' })),
+  url: Type.Optional(Type.String({ description: 'the URL as it was requested; absent: not checked' })),
 });
 export const SignatureVerdictSchema = exactly(
   {

@@ -17,7 +17,7 @@ export const verify = commandOf('verify', {
     options: {
       '--signature <text>': 'Value of the header Upstash-Signature.',
       ...BODY,
-      '--url <address>': 'The destination as it was published. Without it that of the curl line, or it is not checked.',
+      '--url <address>': 'The URL as it was requested. Without it that of the curl line, or it is not checked.',
       '--request': 'Take signature and body from the request in the file.',
     },
     example: 'verify -f request.http --request --url https://example.com/orders',
