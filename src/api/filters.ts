@@ -70,7 +70,7 @@ function table(amount: Amount | undefined) {
     row(DLQ, statuses('responseStatus', "Status of the destination's last answer.")),
     row(EVERYWHERE, into('fromMs', time('fromDate', 'Not before this Unix time in milliseconds.'))),
     row(EVERYWHERE, into('toMs', time('toDate', 'Not after this Unix time in milliseconds.'))),
-    row(EVERYWHERE, amount ? counted(amount) : COUNT_IGNORED),
+    row(EVERYWHERE, amount ? counted(amount) : CANCEL_COUNT),
     row([...DLQ, 'logs', 'unfinished'], CURSOR),
     row(['dlqList', 'logs'], ORDER),
   ];
@@ -106,14 +106,16 @@ export function counted({ countDefault, countMax }: Amount): Parameter<'count', 
   );
 }
 
-/** Official clients send it with everything that they cancel, and promise that all that matches is. */
-const COUNT_IGNORED = parameter(
+/** Official clients send this count with every cancel unasked, and the newest promises that all that match are cancelled. */
+const SENT_UNASKED = 100;
+
+const CANCEL_COUNT = parameter(
   'count',
-  'Means nothing: everything that matches is cancelled.',
+  `How many at most, oldest first. Without it, and with ${SENT_UNASKED}, which clients send unasked: all that match.`,
   Type.Integer({ minimum: 1, deprecated: true }),
   (given): number | undefined => {
-    countIn(given);
-    return undefined;
+    const count = countIn(given);
+    return count === SENT_UNASKED ? undefined : count;
   },
 );
 

@@ -8,7 +8,6 @@ import type { Call, Route, Services } from './route.ts';
 import { CancelledSchema, ExplanationSchema, MessageSchema } from './schemas.ts';
 import { explanationView, messageView } from './views.ts';
 
-/** All that match are cancelled (contract M 21.4). */
 const CANCELLED = messageFilters('cancel');
 
 export function messageRoutes({ engine }: Services): Route[] {
@@ -43,8 +42,8 @@ export function messageRoutes({ engine }: Services): Route[] {
     return answer(200, { cancelled: await cancel(projectId, filters) });
   }
 
-  function cancel(projectId: number, { ids, attributes }: Filters): Promise<number> {
-    return ids ? engine.cancelMessages(projectId, ids) : engine.cancelMatching(projectId, attributes);
+  function cancel(projectId: number, { ids, attributes, count }: Filters): Promise<number> {
+    return ids ? engine.cancelMessages(projectId, ids) : engine.cancelMatching(projectId, attributes, count);
   }
 
   return [

@@ -82,7 +82,7 @@ export interface Engine extends WorkflowCommands {
   /** Makes a message due that waits for its delay or its next attempt. Queues, flow control and origins still hold it back. */
   attemptNow(projectId: ProjectId, id: MessageId): Promise<MadeDue>;
   /** Cancels up to `count` matching messages, all when absent, in pieces that do not stall the store. */
-  cancelMatching(projectId: ProjectId, filter: AttributeFilter): Promise<number>;
+  cancelMatching(projectId: ProjectId, filter: AttributeFilter, count?: number): Promise<number>;
 
   /**
    * Publishes each entry anew and removes it, in the order given. `undefined`, with nothing done, when one of them does

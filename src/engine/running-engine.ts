@@ -333,12 +333,13 @@ export class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
     return this.#deps.store.messages.makeDue(projectId, id, this.#deps.clock.nowMs());
   }
 
-  async cancelMatching(projectId: ProjectId, filter: AttributeFilter): Promise<number> {
+  async cancelMatching(projectId: ProjectId, filter: AttributeFilter, count = Infinity): Promise<number> {
     const { store, clock } = this.#deps;
     let cancelled = 0;
     let part: CancelledPart = { cancelled: 0, nextAfterKey: -1 };
-    while (part.nextAfterKey !== undefined) {
-      part = await store.messages.cancelMatching(projectId, filter, part.nextAfterKey, clock.nowMs());
+    while (part.nextAfterKey !== undefined && cancelled < count) {
+      const left = count - cancelled;
+      part = await store.messages.cancelMatching(projectId, filter, part.nextAfterKey, clock.nowMs(), left);
       cancelled += part.cancelled;
     }
     return cancelled;

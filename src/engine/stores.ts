@@ -154,14 +154,15 @@ export interface MessageStore {
    */
   cancelById(projectId: ProjectId, ids: MessageId[], nowMs: Millis): Promise<number>;
   /**
-   * The same for matching messages after `afterKey`, oldest first, in one limited part of them. It skips those that are
-   * marked already.
+   * The same for matching messages after `afterKey`, oldest first, in one limited part of them, `limit` at most. It skips
+   * those that are marked already.
    */
   cancelMatching(
     projectId: ProjectId,
     filter: AttributeFilter,
     afterKey: MessageKey,
     nowMs: Millis,
+    limit?: number,
   ): Promise<CancelledPart>;
   /** Makes a message due that waits for its delay or its next attempt. What holds it back otherwise goes on to do so. */
   makeDue(projectId: ProjectId, id: MessageId, nowMs: Millis): Promise<MadeDue>;

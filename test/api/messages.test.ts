@@ -78,9 +78,17 @@ describe('cancelling many messages', () => {
     expect((await cancel('?label=a')).json).toEqual({ cancelled: 1 });
   });
 
-  it('takes all that match, also of a client that sends a count with it', async () => {
-    for (let n = 0; n < 3; n += 1) await world.publish('https://slow.example/', LATER);
-    expect((await cancel('?count=1')).json).toEqual({ cancelled: 3 });
+  it('takes the oldest of all that match when a count is asked for (contract M 21.4)', async () => {
+    const ids: string[] = [];
+    for (let n = 0; n < 4; n += 1) ids.push(await world.publish('https://slow.example/', LATER));
+    const isLeft = async () =>
+      Promise.all(
+        ids.map(async (id) => (await world.ask({ method: 'GET', url: `/v2/messages/${id}` })).status === 200),
+      );
+    expect((await cancel('?count=1')).json).toEqual({ cancelled: 1 });
+    expect(await isLeft()).toEqual([false, true, true, true]);
+    expect((await cancel('', { count: 2 })).json).toEqual({ cancelled: 2 });
+    expect(await isLeft()).toEqual([false, false, false, true]);
   });
 
   it('lets the query win over the body, name by name (contract M 21.3)', async () => {

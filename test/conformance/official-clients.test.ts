@@ -80,6 +80,25 @@ describe('the newest official client', () => {
     expect(await client.messages.cancel({ all: true })).toEqual({ cancelled: 0 });
   });
 
+  it('cancels all that match in one call, as many as it asks for, and in a loop that ends', async () => {
+    const url = server.destination('/cancelled');
+    const publish = (count: number) => client.batch(Array.from({ length: count }, () => ({ url, body: 'a', ...HOUR })));
+    await Promise.all([publish(125), publish(125)]);
+    expect(await client.messages.cancel({ all: true })).toEqual({ cancelled: 250 });
+    const [oldest = { messageId: '' }] = await publish(150);
+    expect(await client.messages.cancel({ filter: { url }, count: 1 })).toEqual({ cancelled: 1 });
+    await expect(client.messages.get(oldest.messageId)).rejects.toThrow('not found');
+    const cancelled: number[] = [];
+    do cancelled.push((await client.messages.cancel({ filter: { url }, count: 60 })).cancelled);
+    while (cancelled.at(-1) !== 0);
+    expect(cancelled).toEqual([60, 60, 29, 0]);
+    await publish(120);
+    const unasked: number[] = [];
+    do unasked.push((await client.messages.cancel({ filter: { url } })).cancelled);
+    while (unasked.at(-1) !== 0);
+    expect(unasked).toEqual([120, 0]);
+  });
+
   it('reads logs', async () => {
     const { messageId } = await client.publish({ url: server.destination('/logged') });
     await server.finished(messageId);

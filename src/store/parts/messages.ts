@@ -129,8 +129,8 @@ export function messagesOver(connection: Connection): MessageStore {
     },
 
     /** Searches outside the writer's transactions, which delays no other work, and cancels what is still unfinished. */
-    async cancelMatching(projectId, filter, afterKey, nowMs) {
-      const args = { projectId, filter, afterKey, limit: LOOKED_FOR };
+    async cancelMatching(projectId, filter, afterKey, nowMs, limit = LOOKED_FOR) {
+      const args = { projectId, filter, afterKey, limit: Math.min(limit, LOOKED_FOR) };
       const { keys, nextAfterKey } = await connection.read('findCandidates', args);
       let cancelled = 0;
       for (let at = 0; at < keys.length; at += CANCELLED_TOGETHER) {

@@ -45,7 +45,7 @@ export const cancel: Section = {
 
     statement(
       'M94',
-      'Values of one filter are alternatives, filters restrict one another, count bounds nothing.',
+      'Values of one filter are alternatives, filters restrict one another, and a count takes the oldest; 100 takes all.',
       async (server) => {
         const a = await waiting(server, '/x', { 'Upstash-Label': 'a' });
         const b = await waiting(server, '/x', { 'Upstash-Label': 'b' });
@@ -54,7 +54,15 @@ export const cancel: Section = {
         const url = encodeURIComponent(server.destination('/x'));
         expect(await server.delete(`/v2/messages?label=a&label=b&url=${url}`)).toEqual({ cancelled: 2 });
         for (const id of [a, b]) expect((await server.ask('GET', `/v2/messages/${id}`)).status).toBe(404);
-        expect(await server.delete('/v2/messages?count=1')).toEqual({ cancelled: 2 });
+        expect(await server.delete('/v2/messages?count=1')).toEqual({ cancelled: 1 });
+        await server.post(
+          '/v2/batch',
+          Array.from({ length: 149 }, () => ({
+            destination: server.destination('/x'),
+            headers: { 'Upstash-Delay': '1h' },
+          })),
+        );
+        expect(await server.delete('/v2/messages?count=100')).toEqual({ cancelled: 150 });
       },
     ),
 

@@ -86,6 +86,14 @@ export function cancelConformance(open: OpenStore): void {
     expect(await world().store.messages.cancelMatching(PROJECT, {}, last ?? -1, T0)).toEqual({ cancelled: 1 });
   });
 
+  it('takes the oldest up to a limit', async () => {
+    const [first, second] = [await world().accept({ notBeforeMs: T0 + 9_000 }), await world().accept({})];
+    const part = await world().store.messages.cancelMatching(PROJECT, {}, -1, T0, 1);
+    expect(part).toEqual({ cancelled: 1, nextAfterKey: first.key });
+    expect(await world().find(first)).toBeUndefined();
+    expect(await world().find(second)).toEqual(second);
+  });
+
   it('leaves the messages of other projects alone', async () => {
     const theirs = await world().accept({ projectId: OTHER_PROJECT });
     expect(await cancelMatching({})).toBe(0);
