@@ -58,7 +58,7 @@ export function blockerView(blocker: QueueBlocker | undefined): View | undefined
 
 /** Our own addition: a message in a list of what is unfinished. It says how long its body is instead of the body. */
 export function unfinishedView({ message, standing, bodyBytes, explanation }: ExplainedMessage): View {
-  return { ...messageView(message), bodyBytes, state: standing, ...explanationView(explanation) };
+  return { ...explanationView(explanation), ...messageView(message), bodyBytes, state: standing };
 }
 
 /** The message's object and the result of its last attempt. */
