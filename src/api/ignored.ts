@@ -4,7 +4,7 @@
  */
 import type { EventLog } from '../engine/ports.ts';
 import { type ConfigName, hasConfigPrefix, readConfigName } from '../protocol/config-names.ts';
-import { isConnectionHeader } from '../protocol/headers.ts';
+import { isConnectionHeader, trimBlanks } from '../protocol/headers.ts';
 import { memo } from '../protocol/memo.ts';
 import { queryParameters } from '../protocol/request-target.ts';
 import type { Answer } from './answer.ts';
@@ -49,8 +49,8 @@ export class Ignored {
     this.#add(token, item);
   }
 
-  /** A header that the client wants forwarded, but that belongs to a connection. */
-  addOfConnection(name: string, item?: number): void {
+  /** A header that the client wants forwarded, but that the endpoint does not receive. */
+  addDropped(name: string, item?: number): void {
     this.#add(tokenOf(name), item);
   }
 
@@ -76,9 +76,10 @@ function tokenOf(name: string): string {
 /** What is known of a header by its name. */
 type Verdict =
   | { kind: 'none' }
-  | { kind: 'option' | 'ofConnection'; name: string }
-  /** It makes the message one of a run. */
-  | { kind: 'run' };
+  /** `dropped` has no effect; `forwarded` has one unless its value is empty. */
+  | { kind: 'option' | 'dropped' | 'forwarded'; name: string }
+  /** `run` makes the message one of a run; `forwardsAll` forwards the other headers of the request when it is true. */
+  | { kind: 'run' | 'forwardsAll' };
 
 const NONE: Verdict = { kind: 'none' };
 
@@ -98,38 +99,61 @@ export class KnownHeaders {
     this.#judge = memo((name) => this.#verdictOn(name));
   }
 
-  /** Adds the ignored headers of a flat list of names and values. An empty value counts as absent. */
+  /**
+   * Adds the ignored headers of a flat list of names and values. An option without a value counts as absent; a header
+   * that would be forwarded is named, since an empty one is not sent.
+   */
   look(rawHeaders: readonly string[], ignored: Ignored, item?: number): void {
     if (ignored.isFull) return;
-    const ofConnection: string[] = [];
+    const dropped: string[] = [];
     let isOfRun = false;
+    let isEncoded = false;
+    let isEncodingForwarded = !this.#own.has('forward');
     for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
       const name = rawHeaders[at] ?? '';
-      if (!mayBeConfig(name) || rawHeaders[at + 1] === '') continue;
+      const value = rawHeaders[at + 1] ?? '';
+      isEncoded ||= isContentEncoding(name) && value !== '';
+      if (!mayBeConfig(name)) continue;
       const verdict = this.#judge(name);
-      if (verdict.kind === 'option') ignored.addOption(verdict.name, item);
-      else if (verdict.kind === 'ofConnection') ofConnection.push(verdict.name);
+      const isEmpty = value === '' || trimBlanks(value) === '';
+      if (verdict.kind === 'dropped' || (verdict.kind === 'forwarded' && isEmpty)) dropped.push(verdict.name);
+      else if (isEmpty) continue;
+      else if (verdict.kind === 'option') ignored.addOption(verdict.name, item);
+      else if (verdict.kind === 'forwarded') isEncodingForwarded ||= isContentEncoding(verdict.name);
+      else if (verdict.kind === 'forwardsAll') isEncodingForwarded ||= value.toLowerCase() === 'true';
       else isOfRun ||= verdict.kind === 'run';
     }
+    if (isEncoded && !isEncodingForwarded) dropped.push('Content-Encoding');
     // A workflow library forwards all headers that its run began with, and knows which of them are dropped
     // (contract W 9.4).
-    if (!isOfRun) for (const name of ofConnection) ignored.addOfConnection(name, item);
+    if (!isOfRun) for (const name of dropped) ignored.addDropped(name, item);
   }
 
-  knows({ path, option }: ConfigName): boolean {
+  #knows({ path, option }: ConfigName): boolean {
     return (path.length === 0 ? this.#own : this.#ofCallbacks).has(option);
   }
 
   #verdictOn(name: string): Verdict {
     if (!hasConfigPrefix(name)) return NONE;
     const config = readConfigName(name);
-    if (!this.knows(config)) return { kind: 'option', name: config.display };
+    if (!this.#knows(config)) return { kind: 'option', name: config.display };
     const { path, option, forwardedName } = config;
-    if (option === 'forward' && isConnectionHeader(forwardedName.toLowerCase())) {
-      return { kind: 'ofConnection', name: forwardedName };
-    }
-    return path.length === 0 && option === 'workflow-init' ? { kind: 'run' } : NONE;
+    if (option === 'forward') return { kind: isDropped(forwardedName) ? 'dropped' : 'forwarded', name: forwardedName };
+    if (path.length > 0) return NONE;
+    if (option === 'workflow-init') return { kind: 'run' };
+    return option === 'header-forward' ? { kind: 'forwardsAll' } : NONE;
   }
+}
+
+/** Every delivery asks for an answer without compression (contract M 7.2). */
+function isDropped(forwardedName: string): boolean {
+  const lowerName = forwardedName.toLowerCase();
+  return lowerName === 'accept-encoding' || isConnectionHeader(lowerName);
+}
+
+/** A body is delivered as it came, so that without this header the endpoint cannot know how to read it. */
+function isContentEncoding(name: string): boolean {
+  return name.length === 16 && name.toLowerCase() === 'content-encoding';
 }
 
 /** A quick first check: only names that begin with a u or a w can be config headers. */
@@ -155,20 +179,15 @@ export class KnownOptions {
 
   /** Adds the ignored options of a request. */
   look(rawHeaders: readonly string[], rawQuery: string, ignored: Ignored): void {
-    this.#headers.look(rawHeaders, ignored);
-    if (rawQuery === '') return;
-    for (const name of queryParameters(rawQuery).keys()) {
-      if (name !== '' && name.toLowerCase() !== 'qstash_token') this.#lookAt(name, ignored);
+    const config: string[] = [];
+    const unknown: string[] = [];
+    for (const [name, values] of rawQuery === '' ? [] : queryParameters(rawQuery)) {
+      if (name === '' || name.toLowerCase() === 'qstash_token') continue;
+      if (this.#isConfiguredByQuery && hasConfigPrefix(name)) config.push(name, values.join(''));
+      else if (!this.#hasDestination && !this.#parameters.has(name)) unknown.push(name);
     }
-  }
-
-  #lookAt(name: string, ignored: Ignored): void {
-    if (this.#isConfiguredByQuery && hasConfigPrefix(name)) {
-      const config = readConfigName(name);
-      if (!this.#headers.knows(config)) ignored.addOption(config.display);
-    } else if (!this.#hasDestination && !this.#parameters.has(name)) {
-      ignored.addOption(name);
-    }
+    this.#headers.look(config.length === 0 ? rawHeaders : [...rawHeaders, ...config], ignored);
+    for (const name of unknown) ignored.addOption(name);
   }
 }
 

@@ -96,6 +96,31 @@ describe('an answer names', () => {
     expect((await get(`/v2/messages/${reply.json.messageId}`)).json.header).toEqual({ X: ['y'] });
   });
 
+  it('what was to be forwarded and is not, for its value or its name', async () => {
+    const headers = { 'upstash-forward-accept-encoding': 'gzip', 'upstash-forward-x': '', 'upstash-forward-y': 'y' };
+    const callback = { 'upstash-callback': 'https://told.example', 'upstash-callback-forward-z': '' };
+    const reply = await post(TO, { ...LATER, ...headers, ...callback });
+    expect(ignored(reply)).toBe('Accept-Encoding, X, Z');
+    expect((await get(`/v2/messages/${reply.json.messageId}`)).json.header).toMatchObject({ Y: ['y'] });
+    expect(ignored(await post(`${TO}?upstash-delay=1h&upstash-forward-x=&upstash-forward-host=a`))).toBe('X, Host');
+    const items = [{ destination: 'https://slow.example/', headers: { ...LATER, 'Upstash-Forward-X': ' ' } }];
+    expect(ignored(await post('/v2/batch', {}, items))).toBe('X;item=0');
+  });
+
+  it('the encoding of a body that is delivered without it', async () => {
+    const encoded = { ...LATER, 'content-encoding': 'gzip' };
+    expect(ignored(await post(TO, encoded))).toBe('Content-Encoding');
+    expect(ignored(await post('/v2/enqueue/q/https://slow.example/', { 'content-encoding': 'gzip' }))).toBe(
+      'Content-Encoding',
+    );
+    for (const forwarded of [{ 'upstash-forward-content-encoding': 'gzip' }, { 'upstash-header-forward': 'True' }]) {
+      const reply = await post(TO, { ...encoded, ...forwarded });
+      expect(ignored(reply)).toBeUndefined();
+      const { json } = await get(`/v2/messages/${reply.json.messageId}`);
+      expect(json.header).toMatchObject({ 'Content-Encoding': ['gzip'] });
+    }
+  });
+
   it('nothing of a connection to a library, which forwards all that its run was begun with', async () => {
     const run = { 'upstash-workflow-init': 'true', 'upstash-workflow-runid': 'wfr_a', 'upstash-forward-host': 'a' };
     expect(ignored(await post(TO, { ...LATER, ...run }))).toBeUndefined();

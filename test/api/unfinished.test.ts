@@ -44,6 +44,12 @@ describe('the list of unfinished messages', () => {
     expect(json.cursor).toBeUndefined();
   });
 
+  it('shows the queue of a message that something else holds, or nothing does', async () => {
+    const active = (await world.ask({ method: 'POST', url: '/v2/enqueue/free/https://slow.example/' })).json.messageId;
+    const { json } = await list('?queueName=free');
+    expect(json.messages).toMatchObject([{ messageId: active, reason: 'attempting', queueName: 'free' }]);
+  });
+
   it('does not show what is finished', async () => {
     await world.bury('https://fail.example/');
     expect((await list()).json).toEqual({ messages: [] });

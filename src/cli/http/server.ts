@@ -89,7 +89,7 @@ export function serverOf(given: Given, env: Environment): Server {
     }
     if (response.ok) return response;
     const said = (parsed(await response.text(), url) as { error?: unknown } | undefined)?.error;
-    const text = typeof said === 'string' ? plain(said) : `the server answered with status ${response.status}`;
+    const text = typeof said === 'string' ? inOurWords(plain(said)) : `the server answered with status ${response.status}`;
     throw new CommandFailed(response.status === 401 ? `${text}${adviceOn401()}` : text, exitCodeOf(response.status));
   }
 
@@ -109,6 +109,11 @@ export function serverOf(given: Given, env: Environment): Server {
       return body;
     },
   };
+}
+
+/** On the wire a URL group is a topic, and clients compare these texts (contract M 13, 25). */
+function inOurWords(text: string): string {
+  return text.replace(/^(invalid )?topic /, '$1URL group ');
 }
 
 /** What a header cannot hold is found here, and never shown. Throws `CommandFailed`. */

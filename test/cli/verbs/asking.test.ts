@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { EXIT } from '../../../src/cli/command.ts';
 import { DEVELOPMENT_ACCOUNTS } from '../../../src/config/development.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type Answer, giveCommand } from '../../support/waypost-command.ts';
@@ -302,6 +303,14 @@ describe('logs', () => {
       stderr: 'waypost: --follow: goes without the filter fromDate\n',
     });
   });
+});
+
+it('errors say URL group, as the commands do, where the interface says topic', async () => {
+  for (const args of [['groups', 'show', 'nobodys'], ['publish', 'nobodys']]) {
+    const { code, stderr } = await waypost(...args);
+    expect([code, stderr]).toEqual([EXIT.notFound, 'waypost: URL group nobodys not found\n']);
+  }
+  expect((await waypost('groups', 'show', 'a b')).stderr).toContain('invalid URL group name a b');
 });
 
 it('names that URL parsers remove from a path reach the server as they are', async () => {
