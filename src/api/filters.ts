@@ -132,12 +132,20 @@ export interface MessageFilters {
   countDefault: number | undefined;
   /** Whether the request changes all messages that match; then the filters may also come in the body. */
   isBulk: boolean;
+  /** The parameters that still have an effect when ids are given. */
+  readsByIds: ReadonlySet<string>;
 }
 
 /** Without an amount the request is for everything that matches. */
 export function messageFilters(use: FilterUse, amount?: Amount): MessageFilters {
   const rows = table(amount).flatMap(({ uses, filter }) => (uses.includes(use) ? filter : []));
-  return { use, rows, countDefault: amount?.countDefault, isBulk: use === 'cancel' || use === 'dlqBulk' };
+  return {
+    use,
+    rows,
+    countDefault: amount?.countDefault,
+    isBulk: use === 'cancel' || use === 'dlqBulk',
+    readsByIds: isLong(use) ? PAGING : NOTHING,
+  };
 }
 
 /** The messages that a list or a bulk action selects. When `ids` is there, the attributes are ignored. */
@@ -166,7 +174,7 @@ export function readFilters(
     rows.filter(({ isIds }) => isIds),
     given,
   );
-  if (named && use !== 'logs' && use !== 'unfinished') return { ids: named, attributes: {}, order: 'latestFirst' };
+  if (named && !isLong(use)) return { ids: named, attributes: {}, order: 'latestFirst' };
   // A list by ids can still be longer than a page.
   const read = named ? rows.filter(({ name }) => PAGING.has(name)) : rows;
   const { ids: _, count = countDefault, cursor, order = 'latestFirst', ...attributes } = valuesOf(read, given);
@@ -180,6 +188,12 @@ export function readFilters(
 }
 
 const PAGING: ReadonlySet<string> = new Set(['count', 'cursor', 'order']);
+const NOTHING: ReadonlySet<string> = new Set();
+
+/** Whether a request by ids can have more results than a page holds. */
+function isLong(use: FilterUse): boolean {
+  return use === 'logs' || use === 'unfinished';
+}
 
 /** In a body, an empty list of message ids selects everything, but an empty list of DLQ ids selects nothing. */
 function meansIds({ values, from }: Given, isBulk: boolean): boolean {

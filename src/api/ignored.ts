@@ -166,13 +166,18 @@ function mayBeConfig(name: string): boolean {
 export class KnownOptions {
   readonly #headers: KnownHeaders;
   readonly #parameters: ReadonlySet<string>;
+  readonly #ids: ReadonlySet<string>;
+  readonly #readsByIds: ReadonlySet<string>;
   readonly #hasDestination: boolean;
   readonly #isConfiguredByQuery: boolean;
 
   constructor({ path, takes = {} }: { path: string; takes?: Takes }) {
     const { configHeaders = [], isConfiguredByQuery = false, filters, query = [] } = takes;
     this.#headers = new KnownHeaders(configHeaders);
-    this.#parameters = new Set([...(filters?.rows ?? []), ...query].map(({ name }) => name));
+    const parameters = [...(filters?.rows ?? []), ...query];
+    this.#parameters = new Set(parameters.map(({ name }) => name));
+    this.#ids = new Set(parameters.flatMap(({ name, isIds }) => (isIds ? name : [])));
+    this.#readsByIds = filters?.readsByIds ?? new Set();
     this.#hasDestination = path.endsWith('*');
     this.#isConfiguredByQuery = isConfiguredByQuery || this.#hasDestination;
   }
@@ -181,13 +186,20 @@ export class KnownOptions {
   look(rawHeaders: readonly string[], rawQuery: string, ignored: Ignored): void {
     const config: string[] = [];
     const unknown: string[] = [];
+    const beside: string[] = [];
+    let isById = false;
     for (const [name, values] of rawQuery === '' ? [] : queryParameters(rawQuery)) {
       if (name === '' || name.toLowerCase() === 'qstash_token') continue;
       if (this.#isConfiguredByQuery && hasConfigPrefix(name)) config.push(name, values.join(''));
-      else if (!this.#hasDestination && !this.#parameters.has(name)) unknown.push(name);
+      else if (this.#ids.has(name)) isById ||= values.some((value) => value !== '');
+      else if (!this.#parameters.has(name)) {
+        if (!this.#hasDestination) unknown.push(name);
+      } else if (!this.#readsByIds.has(name)) beside.push(name);
     }
     this.#headers.look(config.length === 0 ? rawHeaders : [...rawHeaders, ...config], ignored);
     for (const name of unknown) ignored.addOption(name);
+    // Ids alone select (contract M 21.2).
+    if (isById) for (const name of beside) ignored.addDropped(name);
   }
 }
 

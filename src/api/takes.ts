@@ -7,7 +7,7 @@ import type { Parameter } from './parameters.ts';
 /** What a request may hold. Handlers read it by the same rows that the interface document shows. */
 export interface Takes {
   /** Filters in the query; bulk actions read them from a JSON object in the body too (contract M 21.3). */
-  filters?: Pick<MessageFilters, 'rows' | 'isBulk'>;
+  filters?: Pick<MessageFilters, 'rows' | 'isBulk' | 'readsByIds'>;
   /** Parameters of the query besides filters. */
   query?: readonly Parameter[];
   configHeaders?: readonly ConfigHeader[];

@@ -67,6 +67,17 @@ describe('an answer names', () => {
     expect(ignored(await get('/v2/queues?upstash-retries=1'))).toBe('upstash-retries');
   });
 
+  it('filters beside ids, which select alone, and nothing that pages through them', async () => {
+    expect(ignored(await get('/v2/dlq?dlqIds=1-1&label=a&count=5'))).toBe('label, count');
+    expect(ignored(await get('/v2/logs?messageIds=msg_a&label=a&count=5'))).toBe('label');
+    expect(ignored(await get('/v2/workflows/dlq?dlqIds=1-1&host=a&label=a'))).toBe('host, label');
+    for (const target of ['messages?messageIds=msg_a&label=a', 'workflows/runs?workflowRunIds=wfr_a&label=a']) {
+      const { status, headers } = await world.ask({ method: 'DELETE', url: `/v2/${target}` });
+      expect([status, headers['waypost-ignored']]).toEqual([200, 'label']);
+    }
+    expect(ignored(await get('/v2/logs?messageIds=&label=a'))).toBeUndefined();
+  });
+
   it('each item of a batch whose options are none', async () => {
     const destination = 'https://slow.example/';
     const items = [

@@ -306,7 +306,10 @@ describe('logs', () => {
 });
 
 it('errors say URL group, as the commands do, where the interface says topic', async () => {
-  for (const args of [['groups', 'show', 'nobodys'], ['publish', 'nobodys']]) {
+  for (const args of [
+    ['groups', 'show', 'nobodys'],
+    ['publish', 'nobodys'],
+  ]) {
     const { code, stderr } = await waypost(...args);
     expect([code, stderr]).toEqual([EXIT.notFound, 'waypost: URL group nobodys not found\n']);
   }
