@@ -126,6 +126,8 @@ interface Ground {
   randomness: Randomness;
   delivery: Delivery;
   settings: Partial<EngineSettings>;
+  /** Stands between the interface and the engine. */
+  between: (engine: Engine) => Engine;
   /** 0: any number. */
   messagesPerDayMax: number;
 }
@@ -163,7 +165,8 @@ export async function openWorld(changes: Partial<ApiOptions> = {}, ground: Parti
   const accounts = new MemoryAccounts(first, second, store);
   await accounts.save(clock.nowMs());
   const randomBytes = (count: number): Uint8Array => randomness.bytes(count);
-  const engine = await createEngine({ ...deps, settings: { ...ENGINE_SETTINGS, ...ground.settings } });
+  const { between = (direct: Engine) => direct } = ground;
+  const engine = between(await createEngine({ ...deps, settings: { ...ENGINE_SETTINGS, ...ground.settings } }));
   const options: ApiOptions = {
     engine,
     accounts,
