@@ -89,7 +89,8 @@ export function serverOf(given: Given, env: Environment): Server {
     }
     if (response.ok) return response;
     const said = (parsed(await response.text(), url) as { error?: unknown } | undefined)?.error;
-    const text = typeof said === 'string' ? inOurWords(plain(said)) : `the server answered with status ${response.status}`;
+    const text =
+      typeof said === 'string' ? inOurWords(plain(said)) : `the server answered with status ${response.status}`;
     throw new CommandFailed(response.status === 401 ? `${text}${adviceOn401()}` : text, exitCodeOf(response.status));
   }
 
