@@ -106,6 +106,32 @@ describe.skipIf(obstacle !== undefined)(
       }
     });
 
+    it('a transaction has none of the settings that another program has left in its connection', async () => {
+      const [world] = await openWorlds(1);
+      const client = new pg.Client({ connectionString: url });
+      await client.connect();
+      await client.query('create schema other');
+      const others = {
+        bytea_output: 'escape',
+        search_path: 'other',
+        standard_conforming_strings: 'off',
+        TimeZone: 'Asia/Kathmandu',
+      };
+      for (const [name, value] of Object.entries(others)) await client.query(`set ${name} = '${value}'`);
+      try {
+        const body = new TextEncoder().encode('{"hello":"\\\\world"}');
+        await world?.accept({ body });
+        const reopened = await open('later'); // looks for its tables anew
+        const { claimed } = await (await World.open(async () => reopened)).claim();
+        expect(claimed.map(({ message }) => message.body)).toEqual([body]);
+        const { rows } = await client.query('show bytea_output'); // what this proves, with one connection for all
+        expect(rows).toEqual([{ bytea_output: 'escape' }]);
+      } finally {
+        await client.query('discard all');
+        await client.end();
+      }
+    });
+
     it('a commit whose answer is lost is looked up over another connection', async () => {
       directUrl = await freshDatabase();
       const proxy = await TcpProxy.open(pooler.port);

@@ -7,6 +7,7 @@ import { LogDays } from '../../src/store/drivers/postgres/log-days.ts';
 import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
 import { systemClock } from '../../src/system/system.ts';
 import type { PostgresVersion } from '../support/postgres/binaries.ts';
+import { makeHostile } from '../support/postgres/hostile.ts';
 import { migratedDatabase } from '../support/postgres/shared.ts';
 import { storeConformance } from './conformance/index.ts';
 import { type OpenStore, T0 } from './conformance/world.ts';
@@ -89,7 +90,16 @@ async function deletesFrom(client: pg.Client): Promise<string> {
 async function connect(connectionString: string): Promise<pg.Client> {
   const client = new pg.Client({ connectionString });
   await client.connect();
+  // Whatever the defaults of the database are. On Citus the URL names the schema.
+  await client.query(
+    "select set_config(name, '0', false) from pg_settings where name ~ '^(statement|lock|transaction)_timeout$'",
+  );
+  if (!new URL(connectionString).searchParams.has('schema')) await client.query('set search_path = public');
   return client;
+}
+
+export async function hostileDatabase(): Promise<string> {
+  return makeHostile(await migratedDatabase());
 }
 
 export function conformanceOn(version: PostgresVersion): void {

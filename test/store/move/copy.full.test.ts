@@ -10,6 +10,7 @@ import { MoveRefused } from '../../../src/store/move/progress.ts';
 import { MOVED_TABLES } from '../../../src/store/move/tables.ts';
 import { examine } from '../../../src/store/operations/invariants.ts';
 import { systemClock } from '../../../src/system/system.ts';
+import { makeHostile } from '../../support/postgres/hostile.ts';
 import { freshDatabase } from '../../support/postgres/shared.ts';
 import { SeededRandom } from '../../support/seeded-random.ts';
 import { fillRandomly, playWorkflows } from './filled.ts';
@@ -26,17 +27,14 @@ function keep<D extends Driver>(driver: D): D {
 
 const KINDS: Record<string, () => Promise<Driver>> = {
   SQLite: async () => keep(new SqliteDriver({ path: ':memory:' })),
-  PostgreSQL: async () =>
-    keep(
-      new PostgresDriver({
-        url: await freshDatabase(),
-        connectionsMax: 3,
-        timeoutMs: 10_000,
-        prepares: true,
-        clock: systemClock,
-      }),
-    ),
+  PostgreSQL: async () => postgresAt(await freshDatabase()),
+  'PostgreSQL with hostile defaults': async () => postgresAt(await makeHostile(await freshDatabase())),
 };
+
+function postgresAt(url: string): PostgresDriver {
+  return keep(new PostgresDriver({ url, connectionsMax: 3, timeoutMs: 10_000, prepares: true, clock: systemClock }));
+}
+
 const openSqlite = KINDS['SQLite'] as () => Promise<Driver>;
 
 /** So small that every table takes several of them. */

@@ -1,5 +1,6 @@
 /** How a store uses its connections: what they bind and read, and what they prepare. */
 import type pg from 'pg';
+import { StoreUnavailable } from '../../../engine/store-errors.ts';
 import type { SqlParam } from '../../driver.ts';
 import { ConnectionPool, type PoolOptions, placeOf } from './pool.ts';
 import { streamOf } from './stream.ts';
@@ -19,29 +20,62 @@ const DEFINITION = /^\s*(create|alter|drop)\b/;
 /** The server ends statements this share of `timeoutMs` earlier than this program gives them up. */
 const GRACE_SHARE = 0.1;
 
-const OID = { bool: 16, bytea: 17, int8: 20, int2: 21, int4: 23, text: 25, name: 19, varchar: 1043, numeric: 1700 };
-
 type Parse = (text: string) => unknown;
 
-/** Reads values as `SqlValue`s: whole numbers, texts, bytes. A truth value becomes 0 or 1, as in SQLite. */
+/**
+ * Reads values as `SqlValue`s: whole numbers, texts, bytes. A truth value becomes 0 or 1, as in SQLite. Each transaction
+ * pins the settings that change how the server writes these (session.ts). What is written otherwise all the same, as by a
+ * server that does not know the setting, is refused: stored bytes are never guessed.
+ */
 const PARSERS = new Map<number, Parse>([
-  [OID.bool, (text) => (text === 't' ? 1 : 0)],
-  [OID.bytea, parseBytes],
-  [OID.int8, Number],
-  [OID.int2, Number],
-  [OID.int4, Number],
-  [OID.numeric, Number],
-  [OID.text, unescapeText],
-  [OID.name, unescapeText],
-  [OID.varchar, unescapeText],
+  [16, parseTruth], // bool
+  [17, parseBytes], // bytea
+  [20, parseWhole], // int8
+  [21, parseWhole], // int2
+  [23, parseWhole], // int4
+  [1700, parseNumber], // numeric
+  [19, unescapeText], // name
+  [25, unescapeText], // text
+  [1043, unescapeText], // varchar
+  [2278, (text) => text], // void
+  [3220, (text) => text], // pg_lsn
 ]);
 
+function parseTruth(text: string): 0 | 1 {
+  if (text === 't') return 1;
+  if (text === 'f') return 0;
+  throw unreadable('a truth value');
+}
+
 function parseBytes(text: string): Uint8Array {
-  const { buffer, byteOffset, byteLength } = Buffer.from(text.slice(2), 'hex');
+  const { buffer, byteOffset, byteLength } = Buffer.from(text.slice(2), 'hex'); // ends at the first that is no digit
+  if (!text.startsWith('\\x') || text.length !== 2 + byteLength * 2) throw unreadable('bytes');
   return new Uint8Array(buffer, byteOffset, byteLength);
 }
 
-const types = { getTypeParser: (oid: number): Parse => PARSERS.get(oid) ?? ((text) => text) };
+function parseWhole(text: string): number {
+  const number = Number(text);
+  if (text === '' || !Number.isSafeInteger(number)) throw unreadable('a whole number');
+  return number;
+}
+
+function parseNumber(text: string): number {
+  const number = Number(text);
+  if (text === '' || !Number.isFinite(number)) throw unreadable('a number');
+  return number;
+}
+
+function unreadable(what: string): StoreUnavailable {
+  return new StoreUnavailable(`the database wrote ${what} in a form that cannot be read: its settings have no effect`);
+}
+
+const types = {
+  getTypeParser: (oid: number): Parse =>
+    PARSERS.get(oid) ??
+    (() => {
+      throw unreadable(`a value of type ${oid}`);
+    }),
+};
 
 /** A text of the store, translated for PostgreSQL. */
 interface Translated {

@@ -51,7 +51,7 @@ const DIALECT: SqlDialect = {
   passing: PASSING,
   logsByDay: LOGS_BY_DAY,
   looseLogs: { logs: 'logs_default', details: 'log_details_default' },
-  // Where the table would be made: one in a later schema of the search path does not count.
+  // Where the table would be made. The search path of a transaction has one schema (session.ts).
   isStore: "select 1 as found where to_regclass(quote_ident(current_schema()) || '.migrations') is not null",
   migrationLock: 'select pg_advisory_xact_lock(8732155911)',
 };
@@ -63,6 +63,8 @@ const LOOK_AGAIN_MS = 50;
 /** How long the last look may take after the time of the transaction is over: a server that works answers sooner. */
 const LAST_LOOK_MS = 1_000;
 
+/** With its isolation: a database may have another default. */
+const BEGIN = 'begin isolation level read committed';
 /** Citus passes a warning of a node on as a message for developers. */
 const HEAR_NODES = "select set_config('client_min_messages', 'debug1', true)";
 /** The code of messages that are not even a warning. */
@@ -112,8 +114,11 @@ export class PostgresDriver implements Driver {
   async read<T>(work: (queries: Queries) => Promise<T>): Promise<T> {
     const { client, session } = await this.#take();
     try {
+      this.#connections.hold(client);
       const begun = lastOf(this.#sendAll(client, 'begin isolation level repeatable read read only', session.beginRead));
-      const result = await withOthers(begun, work({ query: (text, params) => this.#query(client, text, params) }));
+      const answer = work({ query: (text, params) => this.#query(client, text, params) });
+      this.#connections.release(client);
+      const result = await withOthers(begun, answer);
       await client.query('commit');
       client.release();
       return result;
@@ -206,9 +211,7 @@ export class PostgresDriver implements Driver {
     try {
       tx.hold();
       const values = [String(lockWaitMs)];
-      const beginning = tx.noteBegin(
-        this.#sendAll(client, 'begin isolation level read committed', session.begin, values),
-      );
+      const beginning = tx.noteBegin(this.#sendAll(client, BEGIN, session.begin, values));
       result = await withOthers(
         beginning,
         work(tx).finally(() => tx.hasBegun || tx.flush()), // what was written leaves with the commit, if that can be sent at once
@@ -284,7 +287,7 @@ export class PostgresDriver implements Driver {
       const client = await this.#connections.take();
       try {
         const [, { rows }, , { tag, warning }] = await Promise.all([
-          client.query('begin'),
+          client.query(BEGIN),
           this.#connections.sendOwn<{ same: number; status: string | null }>(client, lookUp, [xid, server]),
           isRouted ? this.#connections.sendOwn(client, HEAR_NODES, []) : undefined,
           commitOn(client),

@@ -156,9 +156,14 @@ async function prepareDatabase(
   const driver = new PostgresDriver(options);
   try {
     const [server] = await driver.read((queries) =>
-      queries.query<{ version: number }>("select cast(current_setting('server_version_num') as bigint) as version"),
+      queries.query<{ version: number; encoding: string }>(
+        `select cast(current_setting('server_version_num') as bigint) as version,
+         current_setting('server_encoding') as encoding`,
+      ),
     );
     if (server && server.version < OLDEST_VERSION) throw new Error('PostgreSQL 14 or later is needed');
+    if (server && server.encoding !== 'UTF8')
+      throw new Error(`the encoding of the database is ${server.encoding}: UTF8 is needed, for texts of all languages`);
     if (mustExist && !(await driver.read((queries) => isStore(driver, queries)))) {
       throw new StoreUnavailable('the database has no store where its tables are looked for');
     }
@@ -184,5 +189,5 @@ async function prepareDatabase(
 async function makeSchema(driver: PostgresDriver, schema: string | undefined): Promise<void> {
   if (schema === undefined) return;
   const found = await driver.read((queries) => queries.query('select 1 from pg_namespace where nspname = ?', [schema]));
-  if (found.length === 0) await driver.execute(`create schema if not exists "${schema}"`, []);
+  if (found.length === 0) await driver.transaction((tx) => tx.run(`create schema if not exists "${schema}"`));
 }

@@ -1,11 +1,14 @@
 /**
- * What is a server told when a transaction begins, and which server is asked: the one that this program is connected to,
- * or the one that has the rows? With Citus they may be two, and a setting or a transaction id of one says nothing of the
+ * Which settings does a transaction begin with, and which server executes it: the one that this program is connected to,
+ * or the one that has the rows? With Citus these may be two, and a setting or a transaction id of one is unknown to the
  * other.
+ *
+ * Every setting is made for the transaction alone, by the statement that begins it. A pooler in transaction mode may run
+ * each transaction in another session: it refuses or ignores start parameters, and a `set` would be lost, or leak to other
+ * programs (docs/decisions/047-each-transaction-pins-its-settings.md).
  */
 import type pg from 'pg';
 import type { Connections } from './connections.ts';
-import { SERVER } from './numbers.ts';
 
 /** How the server names a transaction that has begun. */
 export interface TransactionName {
@@ -58,8 +61,22 @@ const PLANNER: Readonly<Record<string, string>> = {
 const SYNCHRONOUS = `set_config('synchronous_commit', case current_setting('synchronous_commit')
   when 'off' then 'on' else current_setting('synchronous_commit') end, true)`;
 
-/** P1: a commit that is on one disk only is told of with a warning. */
-const WARNINGS = `set_config('client_min_messages', 'warning', true)`;
+/**
+ * Settings that change how a statement is understood, or how a value is written or read. A database, a role or a pooler may
+ * have others as its defaults.
+ */
+const PINNED: Readonly<Record<string, string>> = {
+  client_encoding: 'UTF8',
+  standard_conforming_strings: 'on',
+  bytea_output: 'hex',
+  DateStyle: 'ISO, MDY',
+  IntervalStyle: 'postgres',
+  TimeZone: 'UTC',
+  extra_float_digits: '1',
+  quote_all_identifiers: 'off',
+  // P1: the server reports a commit that is on one disk only with a warning.
+  client_min_messages: 'warning',
+};
 
 const LOCK_TIMEOUT = `set_config('lock_timeout', $1, true)`;
 
@@ -69,8 +86,8 @@ const LOCK_TIMEOUT = `set_config('lock_timeout', $1, true)`;
  */
 const AT_THE_ROWS = 'from migrations where number = 1';
 
-/** Sessions of several nodes may have several time zones. */
-const SERVER_OF_ROWS = 'extract(epoch from pg_postmaster_start_time())::text';
+/** Identifies one start of a server. The statement that sets the time zone may read this before. */
+const SERVER = 'extract(epoch from pg_postmaster_start_time())::text';
 
 /** The number that PostgreSQL has for this mode. */
 const SHARE_LOCK = 5;
@@ -81,34 +98,68 @@ const CLOCK = 'select cast(floor(extract(epoch from clock_timestamp()) * 1000) a
  * What is known of the database that a URL leads to. `unborn`: on Citus, before the schema or the first migration. `gateId`: the number
  * that Citus has for the first of the store's tables.
  */
-type Place = { kind: 'here' } | { kind: 'routed'; gateId: number } | { kind: 'unborn' };
+type Place = ({ kind: 'here' } | { kind: 'routed'; gateId: number } | { kind: 'unborn' }) & { schema: string };
+
+interface Found {
+  schema: string;
+  hasTransactionTimeout: number;
+  citus: number;
+}
+
+const DEFAULT_SCHEMA = 'public';
+
+/** What a new session would look tables up in: a pooler may hand over one in which another program has set its own. */
+const DEFAULT_PATH = `set_config('search_path', reset_val, true) from pg_settings where name = 'search_path'`;
+
+/**
+ * `$1` names the schema, or is empty: then it is the first one of the search path, unless only the default schema has a
+ * store: a changed search path would otherwise hide it, and an empty one would be made elsewhere.
+ */
+const FIND = `select case
+    when $1 <> '' then $1
+    when to_regclass(quote_ident(at.first) || '.migrations') is not null then at.first
+    when to_regclass('${DEFAULT_SCHEMA}.migrations') is not null or at.first is null then '${DEFAULT_SCHEMA}'
+    else at.first end as schema,
+  exists (select 1 from pg_settings where name = 'transaction_timeout') as "hasTransactionTimeout",
+  to_regclass('pg_catalog.pg_dist_schema') is not null as citus
+  from (select nullif(current_schema()::text, 'pg_catalog') as first) at`;
 
 export async function askSession(
   connections: Connections,
   client: pg.ClientBase,
   options: SessionOptions,
 ): Promise<Session> {
-  return sessionAt(await findPlace(connections, client, options), options);
+  const ask = async <Row extends object>(text: string, values: string[] = []): Promise<Row | undefined> =>
+    (await connections.sendOwn<Row>(client, text, values)).rows[0];
+  const settings = setting({ ...PINNED, ...limits(options, options.statementTimeoutMs), lock_timeout: '0' });
+  connections.hold(client); // defaults end a transaction that hears nothing after its begin
+  const answers = [
+    client.query('begin isolation level read committed'),
+    ...[settings, DEFAULT_PATH].map((text) => ask(`select ${text}`)),
+  ];
+  connections.release(client);
+  await Promise.all(answers);
+  const found = await ask<Found>(FIND, [options.schema ?? '']);
+  if (!found) throw new Error('the database did not answer which schema it has');
+  const place = await findPlace(found, ask);
+  await client.query('commit');
+  return sessionAt(place, found.hasTransactionTimeout === 1, options);
 }
 
-async function findPlace(connections: Connections, client: pg.ClientBase, { schema }: SessionOptions): Promise<Place> {
-  const ask = async (text: string, values: string[] = []): Promise<Record<string, number | null>> =>
-    (await connections.sendOwn<Record<string, number | null>>(client, text, values)).rows[0] ?? {};
-  const { citus } = await ask(`select to_regclass('pg_catalog.pg_dist_schema') is not null as citus`);
-  if (citus !== 1) return { kind: 'here' };
-  const {
-    isThere,
-    routed,
-    gateId = null,
-  } = await ask(
+type Ask = <Row extends object>(text: string, values?: string[]) => Promise<Row | undefined>;
+
+async function findPlace({ schema, citus }: Found, ask: Ask): Promise<Place> {
+  if (citus !== 1) return { kind: 'here', schema };
+  const found = await ask<{ isThere: number; routed: number; gateId: number | null }>(
     `select to_regnamespace(at.name) is not null as "isThere",
        exists (select 1 from pg_dist_schema where schemaid = to_regnamespace(at.name)) as routed,
        (select shardid from pg_dist_shard where logicalrelid = to_regclass(at.name || '.migrations')) as "gateId"
-     from (select quote_ident(coalesce(nullif($1, ''), current_schema())) as name) at`,
-    [schema ?? ''],
+     from (select quote_ident($1) as name) at`,
+    [schema],
   );
-  if (isThere === 1 && routed !== 1) return { kind: 'here' };
-  return gateId === null ? { kind: 'unborn' } : { kind: 'routed', gateId };
+  if (found?.isThere === 1 && found.routed !== 1) return { kind: 'here', schema };
+  const gateId = found?.gateId ?? null;
+  return gateId === null ? { kind: 'unborn', schema } : { kind: 'routed', gateId, schema };
 }
 
 /**
@@ -120,23 +171,23 @@ function gateAt(id: number): string {
   return `lock_shard_metadata(${SHARE_LOCK}, array[${id}])`;
 }
 
-function sessionAt(place: Place, { schema, statementTimeoutMs, mayIdleMs }: SessionOptions): Session {
-  const path = schema === undefined ? {} : { search_path: `"${schema}"` };
-  // The last limit is for a program that is stopped or cut off while an answer is sent to it: no other limit ends that.
-  const limits = (idleMs: number) => ({
-    statement_timeout: String(statementTimeoutMs),
-    idle_in_transaction_session_timeout: String(idleMs),
-    tcp_user_timeout: String(statementTimeoutMs),
-  });
-  const [writing, reading] = [limits(mayIdleMs), limits(statementTimeoutMs)];
-  const forWrites = `${SYNCHRONOUS}, ${WARNINGS}, ${LOCK_TIMEOUT}`;
-  const named = (server: string) => `select pg_current_xact_id()::text as xid, ${server} as server, ${forWrites}`;
+function sessionAt(place: Place, hasTransactionTimeout: boolean, options: SessionOptions): Session {
+  const pinned: Record<string, string> = {
+    ...PINNED,
+    // The limits below end a transaction that hangs. This one would end a change of the schema too.
+    ...(hasTransactionTimeout && { transaction_timeout: '0' }),
+    search_path: quoted(place.schema),
+  };
+  const writing = { ...pinned, ...limits(options, options.mayIdleMs) };
+  const reading = { ...pinned, ...limits(options, options.statementTimeoutMs), lock_timeout: '0' };
+  const forWrites = `${SYNCHRONOUS}, ${LOCK_TIMEOUT}`;
+  const named = `select pg_current_xact_id()::text as xid, ${SERVER} as server, ${forWrites}`;
   if (place.kind === 'here') {
-    const plans = { ...path, ...PLANNER, plan_cache_mode: 'force_generic_plan' };
+    const plans = { ...PLANNER, plan_cache_mode: 'force_generic_plan' };
     return {
-      begin: [`${named(SERVER)}, ${setting({ ...writing, ...plans })}`],
+      begin: [`${named}, ${setting({ ...writing, ...plans })}`],
       beginRead: [`select ${setting({ ...reading, ...plans })}`],
-      lookUp: lookUpAt(SERVER),
+      lookUp: lookUpWith(writing),
       clock: CLOCK,
       isRouted: false,
       isNamed: true,
@@ -144,29 +195,47 @@ function sessionAt(place: Place, { schema, statementTimeoutMs, mayIdleMs }: Sess
   }
   // No generic plans: Citus has none for most statements, since it must know the values to find the node.
   const unborn: Session = {
-    begin: [`select ${forWrites}, ${setting({ ...writing, ...path })}`],
-    beginRead: [`select ${setting({ ...reading, ...path })}`],
-    lookUp: `${lookUpAt(SERVER_OF_ROWS)} ${AT_THE_ROWS}`,
+    begin: [`select ${forWrites}, ${setting(writing)}`],
+    beginRead: [`select ${setting(reading)}`],
+    lookUp: `${lookUpWith(writing)} ${AT_THE_ROWS}`,
     clock: CLOCK,
     isRouted: true,
     isNamed: false,
   };
   if (place.kind === 'unborn') return unborn;
-  const atTheRows = `${named(SERVER_OF_ROWS)}, ${setting({ ...writing, ...PLANNER })} ${AT_THE_ROWS}`;
+  const atTheRows = `${named}, ${setting({ ...ofNode(writing), ...PLANNER })} ${AT_THE_ROWS}`;
   return {
     ...unborn,
     begin: [...unborn.begin.map((begin) => `${begin}, ${gateAt(place.gateId)}`), atTheRows],
-    beginRead: [...unborn.beginRead, `select ${setting({ ...reading, ...PLANNER })} ${AT_THE_ROWS}`],
+    beginRead: [...unborn.beginRead, `select ${setting({ ...ofNode(reading), ...PLANNER })} ${AT_THE_ROWS}`],
     clock: `${CLOCK} ${AT_THE_ROWS}`,
     insertsIf: `exists (select 1 ${AT_THE_ROWS})`,
     isNamed: true,
   };
 }
 
+/** The last limit is for a program that is stopped or cut off while it receives an answer: no other limit ends that. */
+function limits({ statementTimeoutMs }: SessionOptions, idleMs: number): Record<string, string> {
+  return {
+    statement_timeout: String(statementTimeoutMs),
+    idle_in_transaction_session_timeout: String(idleMs),
+    tcp_user_timeout: String(statementTimeoutMs),
+  };
+}
+
+/** Citus chooses the encoding of its own connections, and names the schema in every statement that it sends. */
+function ofNode({ client_encoding, search_path, ...others }: Record<string, string>): Record<string, string> {
+  return others;
+}
+
+function quoted(identifier: string): string {
+  return `"${identifier.replaceAll('"', '""')}"`;
+}
+
 /** Sets each until the end of the transaction. */
 function setting(values: Readonly<Record<string, string>>): string {
   return Object.entries(values)
-    .map(([name, value]) => `set_config('${name}', '${value}', true)`)
+    .map(([name, value]) => `set_config('${name}', '${value.replaceAll("'", "''")}', true)`)
     .join(', ');
 }
 
@@ -174,7 +243,7 @@ function setting(values: Readonly<Record<string, string>>): string {
  * No one reads the message that this emits. It makes this a transaction that writes, so its commit waits until
  * everything before it is as durable as commits must be, on synchronous standbys too.
  */
-function lookUpAt(server: string): string {
-  return `select ${server} = $2 as same, case when ${server} = $2 then pg_xact_status(cast($1 as text)::xid8) end as status,
-  pg_logical_emit_message(true, 'waypost', ''), ${WARNINGS}`;
+function lookUpWith(settings: Readonly<Record<string, string>>): string {
+  return `select ${SERVER} = $2 as same, case when ${SERVER} = $2 then pg_xact_status(cast($1 as text)::xid8) end as status,
+  pg_logical_emit_message(true, 'waypost', ''), ${setting(settings)}`;
 }

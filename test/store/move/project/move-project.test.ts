@@ -13,6 +13,7 @@ import {
   moveProject,
 } from '../../../../src/store/move/project/move-project.ts';
 import { systemClock } from '../../../../src/system/system.ts';
+import { makeHostile } from '../../../support/postgres/hostile.ts';
 import { migratedDatabase } from '../../../support/postgres/shared.ts';
 import { SeededRandom } from '../../../support/seeded-random.ts';
 import { begin, beginning } from '../../conformance/run-world.ts';
@@ -51,11 +52,14 @@ const KINDS: Record<string, () => Promise<Driver>> = {
     await migrate(driver);
     return driver;
   },
-  PostgreSQL: async () => {
-    const options = { connectionsMax: 4, timeoutMs: 10_000, prepares: true, clock: systemClock };
-    return keep(new PostgresDriver({ url: await migratedDatabase(), ...options }));
-  },
+  PostgreSQL: async () => postgresAt(await migratedDatabase()),
+  'PostgreSQL with hostile defaults': async () => postgresAt(await makeHostile(await migratedDatabase())),
 };
+
+function postgresAt(url: string): PostgresDriver {
+  const options = { connectionsMax: 4, timeoutMs: 10_000, prepares: true, clock: systemClock };
+  return keep(new PostgresDriver({ url, ...options }));
+}
 
 async function cellsOn(kind: string): Promise<Cells> {
   const openDriver = KINDS[kind] as () => Promise<Driver>;
