@@ -12,8 +12,8 @@ import { randomBase58 } from '../protocol/ids.ts';
 import type { GroupCommitOptions } from '../store/batches/group-commit.ts';
 import { PostgresDriver } from '../store/drivers/postgres/driver.ts';
 import { openPostgresStore, type PostgresStoreOptions } from '../store/drivers/postgres/open.ts';
-import { placeOf } from '../store/drivers/postgres/pool.ts';
 import { Servers } from '../store/drivers/postgres/servers.ts';
+import { clientOptions, placeOf } from '../store/drivers/postgres/url.ts';
 import { type CellWatch, watchPostgresStore } from '../store/drivers/postgres/watch.ts';
 import { joinSqliteStore } from '../store/drivers/sqlite/join.ts';
 import { StoreInUse } from '../store/drivers/sqlite/lock.ts';
@@ -34,9 +34,15 @@ export function databaseOf({ memory, databaseUrl, dataDir }: Config): Database {
   return databaseAt(databaseUrl);
 }
 
-/** `url` is of the form that the setting `databaseUrl` must have. */
+/** `url` is of the form that the setting `databaseUrl` must have. Throws `CannotStart` for a parameter that cannot be followed. */
 export function databaseAt(url: string): Database {
-  return url.startsWith('sqlite:') ? { kind: 'sqlite', path: url.slice('sqlite:'.length) } : { kind: 'postgres', url };
+  if (url.startsWith('sqlite:')) return { kind: 'sqlite', path: url.slice('sqlite:'.length) };
+  try {
+    clientOptions(url, 0);
+  } catch (error) {
+    throw new CannotStart(`cannot use the URL of the database: ${messageOf(error)}`, { cause: error });
+  }
+  return { kind: 'postgres', url };
 }
 
 interface OpenOptions {

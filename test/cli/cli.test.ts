@@ -179,6 +179,19 @@ describe('waypost', () => {
     expect(stdout).toBe('');
   });
 
+  it.each([
+    ['doctor'],
+    ['init'],
+    ['backup', '--to', '/tmp'],
+    ['migrate-store', '--from', 'sqlite:/x', '--to', 'DATABASE_URL'],
+  ])('refuses a parameter of the URL that cannot be followed, by its name: %s', async (...words) => {
+    const url = 'postgres://somebody:hunter2@127.0.0.1:1/waypost?sslmode=bogus';
+    const args = words.map((word) => (word === 'DATABASE_URL' ? url : word));
+    const { code, stderr } = await giveCommand(args, { DATABASE_URL: url });
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/^waypost: .*sslmode must be one of .* not "bogus"\n$/)]);
+    expect(stderr).not.toContain('hunter2');
+  });
+
   it.each([['serve'], ['doctor'], ['projects'], ['backup', '--to', '/tmp'], ['restore', '--from', '/tmp/backup.db']])(
     'does not call missing what this user may not read: %s',
     async (...args) => {

@@ -2,9 +2,10 @@
 import type pg from 'pg';
 import { StoreUnavailable } from '../../../engine/store-errors.ts';
 import type { SqlParam } from '../../driver.ts';
-import { ConnectionPool, type PoolOptions, placeOf } from './pool.ts';
+import { ConnectionPool, type PoolOptions } from './pool.ts';
 import { streamOf } from './stream.ts';
 import { type Sized, toParameter, toPostgres, unescapeText } from './text.ts';
+import { placeOf } from './url.ts';
 
 export interface ConnectionOptions extends PoolOptions {
   /** False behind a pooler that changes connections between transactions and mixes up prepared statements. */

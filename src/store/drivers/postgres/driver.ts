@@ -18,9 +18,9 @@ import { BulkStatements } from './bulk.ts';
 import { type ConnectionOptions, Connections } from './connections.ts';
 import { classify, isAnswer, isConflict, isIdleEnd } from './failures.ts';
 import { HOT, LOGS_BY_DAY, PASSING } from './layout.ts';
-import { placeOf } from './pool.ts';
 import { askSession, type Session, type SessionOptions, type TransactionName } from './session.ts';
 import { PostgresTransaction } from './transaction.ts';
+import { placeOf } from './url.ts';
 
 interface Begun {
   session: Session;

@@ -1,8 +1,9 @@
 /** A connection that listens for notifications, for all stores of this worker on one server. */
 import pg from 'pg';
 import type { Clock, Timer } from '../../../engine/ports.ts';
-import { clientOptions } from './pool.ts';
+import { BoundClient } from './channel-binding.ts';
 import { cutUnlessEnded } from './stream.ts';
+import { type ClientOptions, clientOptions } from './url.ts';
 
 export interface ListeningOptions {
   /** Not of a pooler that changes connections between transactions. */
@@ -21,15 +22,17 @@ const RECONNECT_MS = { first: 200, max: 10_000 };
 
 /** It connects when the first channel is added, and ends with the last. */
 export class Listening {
-  readonly #options: ListeningOptions;
+  readonly #clock: Clock;
+  readonly #of: ClientOptions;
   readonly #ears = new Map<string, Ear>();
   #client: pg.Client | undefined;
   #isConnected = false;
   #reconnectMs = RECONNECT_MS.first;
   #timer: Timer | undefined;
 
-  constructor(options: ListeningOptions) {
-    this.#options = options;
+  constructor({ url, timeoutMs, clock }: ListeningOptions) {
+    this.#clock = clock;
+    this.#of = clientOptions(url, timeoutMs);
   }
 
   /** `channel` is a name that needs no quotes. */
@@ -51,14 +54,15 @@ export class Listening {
     this.#timer = undefined;
     this.#forget();
     if (!client) return;
-    cutUnlessEnded(client, this.#options.clock);
+    cutUnlessEnded(client, this.#clock);
     await client.end().catch(() => {});
   }
 
   async #connect(): Promise<void> {
     this.#timer = undefined;
-    const { url, timeoutMs } = this.#options;
-    const client = new pg.Client(clientOptions(url, timeoutMs));
+    const { config, encryption, isBound } = this.#of;
+    const { ssl } = encryption;
+    const client = new (isBound ? BoundClient : pg.Client)({ ...config, ssl });
     client.on('error', () => {}); // the event `end` follows
     client.on('end', () => this.#reconnect(client));
     client.on('notification', ({ channel, payload = '' }) => this.#ears.get(channel)?.hear(payload));
@@ -68,7 +72,8 @@ export class Listening {
       if (this.#client !== client) return;
       this.#isConnected = true;
       if (await this.#listen(client, [...this.#ears.keys()])) this.#reconnectMs = RECONNECT_MS.first;
-    } catch {
+    } catch (error) {
+      encryption.noteFailure(ssl, error);
       await client.end().catch(() => {});
       this.#reconnect(client);
     }
@@ -89,7 +94,7 @@ export class Listening {
   #reconnect(client: pg.Client): void {
     if (this.#client !== client) return;
     this.#forget();
-    this.#timer = this.#options.clock.startTimer(this.#reconnectMs, () => void this.#connect());
+    this.#timer = this.#clock.startTimer(this.#reconnectMs, () => void this.#connect());
     this.#reconnectMs = Math.min(this.#reconnectMs * 2, RECONNECT_MS.max);
   }
 

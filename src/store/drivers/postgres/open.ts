@@ -9,8 +9,9 @@ import { PostgresDriver, type PostgresDriverOptions } from './driver.ts';
 import { classify } from './failures.ts';
 import { LogDays } from './log-days.ts';
 import { Notices } from './notices.ts';
-import { type ConnectionPool, placeOf } from './pool.ts';
+import type { ConnectionPool } from './pool.ts';
 import { listenAtOf, type Server, Servers } from './servers.ts';
+import { placeOf } from './url.ts';
 
 export interface PostgresStoreOptions {
   /** `postgres://user:password@host:port/database?sslmode=...`. */
@@ -66,6 +67,8 @@ const LOOKED_IN_MS = 20;
 const MIGRATION_LIMIT_MS = 30 * 60_000;
 /** But a worker that hangs between two statements keeps others from starting no longer than this; a statement that runs does not count. */
 const MIGRATION_IDLE_MS = 2_000;
+/** Those that keep every character; a message with another one could never be stored. */
+const ENCODINGS = ['UTF8', 'SQL_ASCII'];
 /** As `server_version_num`. */
 const OLDEST_VERSION = 140_000;
 
@@ -162,7 +165,7 @@ async function prepareDatabase(
       ),
     );
     if (server && server.version < OLDEST_VERSION) throw new Error('PostgreSQL 14 or later is needed');
-    if (server && server.encoding !== 'UTF8')
+    if (server && !ENCODINGS.includes(server.encoding))
       throw new Error(`the encoding of the database is ${server.encoding}: UTF8 is needed, for texts of all languages`);
     if (mustExist && !(await driver.read((queries) => isStore(driver, queries)))) {
       throw new StoreUnavailable('the database has no store where its tables are looked for');

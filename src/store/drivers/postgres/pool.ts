@@ -1,11 +1,14 @@
 /** Connections to one database of a PostgreSQL server, for all stores of this worker that are there. */
 import pg from 'pg';
 import type { Clock } from '../../../engine/ports.ts';
+import { BoundClient } from './channel-binding.ts';
+import type { Encryption } from './encryption.ts';
 import { Shares } from './shares.ts';
 import { cutUnlessEnded, streamOf } from './stream.ts';
+import { clientOptions } from './url.ts';
 
 export interface PoolOptions {
-  /** `postgres://user:password@host:port/database?sslmode=...`; see `placeOf`. */
+  /** `postgres://user:password@host:port/database?sslmode=...`; see url.ts. */
   url: string;
   /** The most connections open at once. */
   connectionsMax: number;
@@ -20,6 +23,7 @@ export class ConnectionPool {
   readonly timeoutMs: number;
   readonly plannedAtMs = new WeakMap<pg.ClientBase, number>();
   readonly #pool: pg.Pool;
+  readonly #encryption: Encryption;
   readonly #clock: Clock;
   readonly #open = new Set<pg.ClientBase>();
   /** By whom. */
@@ -34,8 +38,11 @@ export class ConnectionPool {
     this.timeoutMs = timeoutMs;
     this.#clock = clock;
     this.#shares = new Shares({ connectionsMax, timeoutMs, clock });
+    const { config, encryption, isBound } = clientOptions(url, timeoutMs);
+    this.#encryption = encryption;
     this.#pool = new pg.Pool({
-      ...clientOptions(url, timeoutMs),
+      ...config,
+      ...(isBound && { Client: BoundClient as new () => BoundClient }),
       query_timeout: timeoutMs,
       max: connectionsMax,
       idleTimeoutMillis: IDLE_MS,
@@ -63,7 +70,10 @@ export class ConnectionPool {
   async take(user: object): Promise<pg.PoolClient> {
     await this.#shares.take(user);
     try {
-      const client = await this.#pool.connect();
+      const client = await this.#encryption.connect((ssl) => {
+        this.#pool.options.ssl = ssl; // of connections that the pool makes from now on
+        return this.#pool.connect();
+      });
       this.#taken.set(client, user);
       return client;
     } catch (error) {
@@ -110,38 +120,4 @@ export class ConnectionPool {
   #noteEnd(client: pg.ClientBase, error: Error): void {
     if (!this.#ends.has(client)) this.#ends.set(client, error);
   }
-}
-
-/** Where a store is: a database, and perhaps a schema in it. */
-export interface Place {
-  /** As the client library knows it. */
-  url: string;
-  /** Absent: where the server looks for tables by itself. */
-  schema?: string;
-}
-
-/** Names that need no quotes, with room for what the names of prepared statements add. */
-const SCHEMA = /^[a-z_][a-z0-9_]{0,39}$/;
-
-/** `?schema=` in the URL names the schema. Throws when that cannot be one. */
-export function placeOf(given: string): Place {
-  const url = new URL(given);
-  const schema = url.searchParams.get('schema');
-  if (schema === null) return { url: given };
-  if (!SCHEMA.test(schema)) {
-    throw new Error(`schema ${JSON.stringify(schema)}: 1 to 40 small letters, digits and "_" can be one`);
-  }
-  url.searchParams.delete('schema');
-  return { url: url.href, schema };
-}
-
-/** Options that all connections share. Keep-alive notices a server that went away silently. */
-export function clientOptions(url: string, timeoutMs: number): pg.ClientConfig {
-  return {
-    connectionString: placeOf(url).url,
-    connectionTimeoutMillis: timeoutMs,
-    keepAlive: true,
-    keepAliveInitialDelayMillis: 10_000,
-    fallback_application_name: 'waypost',
-  };
 }

@@ -1,8 +1,9 @@
 /** What the stores of one worker share: connections to each of their servers. */
 import type { Clock } from '../../../engine/ports.ts';
 import { Listening } from './listening.ts';
-import { ConnectionPool, placeOf } from './pool.ts';
+import { ConnectionPool } from './pool.ts';
 import { Shares } from './shares.ts';
+import { placeOf } from './url.ts';
 
 export interface ServersOptions {
   /** Of each server. */

@@ -5,8 +5,8 @@ import { readTotals } from '../../operations/totals.ts';
 import { look } from '../../operations/workers/glance.ts';
 import { PostgresDriver, type PostgresDriverOptions } from './driver.ts';
 import { channelOf } from './notices.ts';
-import { placeOf } from './pool.ts';
 import { listenAtOf, type Servers } from './servers.ts';
+import { placeOf } from './url.ts';
 
 export interface WatchOptions extends Omit<PostgresDriverOptions, 'pool'> {
   servers: Servers;
