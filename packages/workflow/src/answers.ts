@@ -6,8 +6,9 @@ import { HEADER, PROTOCOL_VERSION, SDK } from './wire.ts';
 
 const OF_LIBRARY = { [HEADER.sdkVersion]: PROTOCOL_VERSION, [HEADER.sdk]: SDK };
 
-const REFUSED =
-  'Failed to authenticate Workflow request: the workflow returned before its first step. Steps that depend on what changes from call to call must not decide about it.';
+/** Apps compare this text, in answers and in what a failure function is given, so it is the official library's (contract W 10). */
+export const REFUSED =
+  'Failed to authenticate Workflow request. If this is unexpected, see the caveat https://upstash.com/docs/workflow/basics/caveats#avoid-non-deterministic-code-outside-context-run';
 
 type Finish =
   | 'success'
@@ -49,11 +50,6 @@ function endAnswer(token: Token, lastStep: End['lastStep'], result: string): Rep
 /** The failure function has run, and returned `result`. */
 export function failureAnswer(result: string | undefined): Reply {
   return respond(200, JSON.stringify({ result }));
-}
-
-/** The request claims to be what it is not. */
-export function refusal(message: string): Reply {
-  return respond(400, JSON.stringify({ message }));
 }
 
 /** Nothing is served at this URL. */

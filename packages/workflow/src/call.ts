@@ -63,6 +63,9 @@ export interface CallLimits {
   lastStepBytesMax: number;
 }
 
+/** Hears which entries the server has kept for `append`. */
+type OnKept = (append: readonly Append[], entries: readonly Entry[]) => Promise<void>;
+
 /** What is due at the end of a linger still has to be claimed. */
 const LINGER_GRACE_MS = 250;
 export const LINGER_MS_MAX = 10_000;
@@ -86,6 +89,7 @@ export function isRefused(error: unknown): boolean {
 
 export class Call {
   readonly #server: Server;
+  readonly #onKept: OnKept;
   readonly #abort = new AbortController();
   readonly #endsAtMs: number;
   /** How long it stays for what comes next; 0: it does not. */
@@ -100,9 +104,10 @@ export class Call {
   /** Nothing is told any more, but by the answer. */
   #isClosed = false;
 
-  constructor(server: Server, token: Token, limits: CallLimits) {
+  constructor(server: Server, token: Token, limits: CallLimits, onKept: OnKept) {
     const { budgetMs = Number.POSITIVE_INFINITY, lingerMs, lastStepBytesMax } = limits;
     this.#server = server;
+    this.#onKept = onKept;
     this.#delivered = token;
     this.#held = [token];
     this.#endsAtMs = performance.now() + budgetMs;
@@ -212,6 +217,7 @@ export class Call {
     const kept = JSON.parse(text) as Kept;
     const gained = [...kept.entries, ...(kept.next ? [kept.next] : [])].flatMap(({ token }) => token ?? []);
     this.#held = [...this.#held.filter((token) => !named.includes(token)), ...gained];
+    await this.#onKept(told.append ?? [], kept.entries);
     return kept;
   }
 }

@@ -44,7 +44,8 @@ export class StepFound extends WorkflowAbort {
 }
 
 export class CallContext<TInitialPayload = unknown> extends WorkflowContext<TInitialPayload> {
-  readonly #invokeCount: number;
+  /** Apps read `invokeCount` from here, although the official context declares this member private. */
+  protected readonly executor: { readonly invokeCount: number };
   readonly #server: Server;
   readonly #execution: Execution | undefined;
 
@@ -56,7 +57,7 @@ export class CallContext<TInitialPayload = unknown> extends WorkflowContext<TIni
     signal: AbortSignal = new AbortController().signal,
   ) {
     super(facts, signal);
-    this.#invokeCount = facts.invokeCount;
+    this.executor = { invokeCount: facts.invokeCount };
     this.#server = server;
     this.#execution = execution;
   }
@@ -95,7 +96,7 @@ export class CallContext<TInitialPayload = unknown> extends WorkflowContext<TIni
       callStep<TResult>(stepName, (step) => ({
         destination,
         headers: this.#server.headersWith(
-          callHeaders({ workflowRunId, url: this.url, invokeCount: this.#invokeCount }, step, rest),
+          callHeaders({ workflowRunId, url: this.url, invokeCount: this.executor.invokeCount }, step, rest),
         ),
         ...bodyMember(settings.body),
       })),
@@ -136,14 +137,16 @@ export class CallContext<TInitialPayload = unknown> extends WorkflowContext<TIni
             url,
             failureUrl: url,
             userHeaders: new Headers(headers),
-            invokeCount: this.#invokeCount + 1,
+            invokeCount: this.executor.invokeCount + 1,
             ...(workflow.useJSONContent && { contentType: 'application/json' }),
           }),
           [HEADER.invoke]: 'true',
         }),
         body: JSON.stringify({
           ...bodyMember(body),
-          headers: listed(this.#server.headersWith(stepHeaders(this.workflowRunId, this.url, this.#invokeCount))),
+          headers: listed(
+            this.#server.headersWith(stepHeaders(this.workflowRunId, this.url, this.executor.invokeCount)),
+          ),
           workflowRunId: this.workflowRunId,
           workflowRunCreatedAt: this.workflowRunCreatedAt,
           workflowUrl: this.url,

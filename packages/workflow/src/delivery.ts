@@ -1,7 +1,9 @@
 /** One request of the server, read, and what serves it. */
+import { answer, REFUSED } from './answers.ts';
 import type { Handover } from './call.ts';
 import { CallContext, StepFound } from './context.ts';
 import { WorkflowError, WorkflowNonRetryableError, WorkflowRetryAfterError } from './errors.ts';
+import type { Reply } from './http.ts';
 import type { Middlewares } from './middleware.ts';
 import type { Endpoint } from './options.ts';
 import type { RawStep } from './types.ts';
@@ -88,4 +90,10 @@ const NOT_OF_USER =
 /** What the user gave for the run. */
 export function userHeadersOf(headers: Headers): Headers {
   return new Headers([...headers].filter(([name]) => !NOT_OF_USER.test(name)));
+}
+
+/** The workflow has returned before its first step, or the request is none of the server's. */
+export async function refused(workflowRunId: string, middlewares: Middlewares): Promise<Reply> {
+  await middlewares.debug('onError', { error: new Error(REFUSED) });
+  return answer(workflowRunId, 'auth-fail');
 }

@@ -16,6 +16,8 @@ import type { Step } from './types.ts';
 export interface Watcher {
   beforeExecution(stepName: string): Promise<void>;
   afterExecution(stepName: string, result: unknown): Promise<void>;
+  /** A call of the official library would end here, and the next begin. */
+  continued(): Promise<void>;
 }
 
 /** Why a call ends in the middle of the workflow, which is not asked whether it agrees. */
@@ -205,11 +207,13 @@ export class Execution {
   async #single(step: LazyStep, id: number): Promise<unknown> {
     const known = this.#journal.results.get(id);
     if (known) return this.#read(step, known);
+    if (!step.execute) await this.#watcher.beforeExecution(step.name);
     if (!step.execute) return this.#leave(this.#held, [requestOf(step, resultOf(step, id, 1))], this.#isSoon([step]));
     const result = await this.#execute(step, id, 1);
     const { lastStepBytesMax, isLate } = this.#call;
     if (lastStepBytesMax > 0 && this.#underWay.size === 1 && !isLate) this.#saveSoon(result);
     else if (!(await this.#save(result))) return this.#end();
+    await this.#watcher.continued();
     return this.#finished(step, result);
   }
 
@@ -283,6 +287,7 @@ export class Execution {
     this.#held = keeper.held;
     // The delivery of the last result, on its own, finds the group complete.
     if (!keeper.holdsLast) return this.#leave(this.#held, [], true);
+    await this.#watcher.continued();
     return Promise.all(steps.map((step, index) => this.#finished(step, results[index] as Step)));
   }
 
@@ -317,6 +322,7 @@ export class Execution {
 
   /** What brings the result of one step of a group: its execution, or a request to whoever it waits for. */
   async #broughtBy(step: LazyStep, id: number, size: number): Promise<Append> {
+    if (!step.execute) await this.#watcher.beforeExecution(step.name);
     const result = step.execute ? await this.#execute(step, id, size) : resultOf(step, id, size);
     return step.request?.(result) ?? { step: result };
   }

@@ -5,6 +5,7 @@ import { CallContext } from './context.ts';
 import { type Delivery, findsStep, type Workflow } from './delivery.ts';
 import { WorkflowError } from './errors.ts';
 import type { Reply } from './http.ts';
+import { INFO } from './middleware.ts';
 import type { FailureFunctionPayload } from './types.ts';
 
 interface Failure {
@@ -20,10 +21,13 @@ interface Failure {
 
 export async function handleFailure<TInitialPayload, TResult>(
   workflow: Workflow<TInitialPayload, TResult>,
-  { endpoint, facts: delivered, body }: Delivery<TInitialPayload>,
+  { endpoint, facts: delivered, body, middlewares }: Delivery<TInitialPayload>,
 ): Promise<Reply> {
   const { failureFunction } = workflow.options;
-  if (!failureFunction) return answer(delivered.workflowRunId, 'failure-callback-undefined');
+  if (!failureFunction) {
+    await middlewares.info(INFO.noFailureFunction);
+    return answer(delivered.workflowRunId, 'failure-callback-undefined');
+  }
   const failure = JSON.parse(body) as Failure;
   const payload = failure.sourceBody ? decodeBase64(failure.sourceBody) : '';
   const facts = {
@@ -33,7 +37,7 @@ export async function handleFailure<TInitialPayload, TResult>(
     url: failure.url,
   };
   if (!(await findsStep(workflow, { endpoint, facts }, () => endpoint.payloadOf(payload))))
-    throw new WorkflowError('The workflow returns before its first step, and so refuses the failure function.');
+    throw new WorkflowError('Not authorized to run the failure function.'); // apps compare the text
   const { message, stack } = errorOf(failure);
   const result = await failureFunction({
     context: new CallContext({ ...facts, requestPayload: endpoint.payloadOf(payload) }, endpoint.server),
@@ -42,6 +46,7 @@ export async function handleFailure<TInitialPayload, TResult>(
     failHeaders: failure.header,
     failStack: stack,
   });
+  await middlewares.info(INFO.failureHandled);
   return failureAnswer(typeof result === 'string' ? result : undefined);
 }
 

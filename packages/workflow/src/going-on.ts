@@ -7,11 +7,12 @@ import { decodeBase64 } from './base64.ts';
 import { Call, CallOver, type Handover } from './call.ts';
 import { stepOfCallResult } from './call-result.ts';
 import { CallContext } from './context.ts';
-import { type Delivery, fetchEntries, findsStep, handoverOf, tokenOf, type Workflow } from './delivery.ts';
+import { type Delivery, fetchEntries, findsStep, handoverOf, refused, tokenOf, type Workflow } from './delivery.ts';
 import { CodeChangedError, WorkflowCancelAbort, WorkflowError, WorkflowNonRetryableError } from './errors.ts';
 import { Execution } from './execution.ts';
 import type { Reply } from './http.ts';
 import { readJournal, upTo } from './journal.ts';
+import { INFO, submissionsOf } from './middleware.ts';
 import { messageOf } from './server.ts';
 import type { RawStep } from './types.ts';
 import { HEADER, inBothDialects } from './wire.ts';
@@ -44,10 +45,14 @@ class CallUnderWay<TInitialPayload, TResult> {
     this.#workflow = workflow;
     this.#delivery = delivery;
     const { lingerMs, options } = workflow;
-    const { server } = delivery.endpoint;
-    const lastStepBytesMax = Number(delivery.headers.get(HEADER.endStep) ?? 0);
+    const { endpoint, headers, middlewares } = delivery;
+    // A middleware is told that a step is over once its result is on disk, so the last one cannot wait for the end of the run.
+    const lastStepBytesMax = middlewares.isEmpty ? Number(headers.get(HEADER.endStep) ?? 0) : 0;
     const limits = { lingerMs, budgetMs: options.callBudgetMs, lastStepBytesMax };
-    this.#call = new Call(server, tokenOf(delivery.headers), limits);
+    this.#call = new Call(endpoint.server, tokenOf(headers), limits, async (append, entries) => {
+      if (middlewares.isEmpty) return;
+      for (const info of submissionsOf(append, entries)) await middlewares.info(info);
+    });
   }
 
   take(handed: Handover): Promise<Turn> {
@@ -61,7 +66,7 @@ class CallUnderWay<TInitialPayload, TResult> {
     const isDelivered = token === tokenOf(this.#delivery.headers);
     // The workflow is asked with the answer itself, as by the official library: it is none of its payloads.
     if (isDelivered && !(await findsStep(this.#workflow, this.#delivery, () => JSON.parse(text))))
-      return this.#answered('auth-fail');
+      return this.#refused();
     const values = inBothDialects(Object.entries(headers).map(([name, [value = '']]) => [name, value]));
     const step = stepOfCallResult((name) => values.get(name.toLowerCase()) ?? '', text);
     const answered = this.#answered('fromCallback');
@@ -80,6 +85,7 @@ class CallUnderWay<TInitialPayload, TResult> {
   /** Runs the workflow from the journal up to the message. */
   async #runFrom(handed: Handover): Promise<Turn> {
     const { endpoint, facts, middlewares } = this.#delivery;
+    await middlewares.taken();
     const entries = await this.#entriesUpTo(handed);
     if (!entries) return this.#answered('workflow-already-ended');
     const journal = readJournal(entries);
@@ -91,6 +97,10 @@ class CallUnderWay<TInitialPayload, TResult> {
     const execution = new Execution(journal, call, handed.token, {
       beforeExecution: (stepName) => middlewares.life('beforeExecution', { stepName }),
       afterExecution: (stepName, result) => middlewares.life('afterExecution', { stepName, result }),
+      continued: async () => {
+        await middlewares.info(INFO.executed);
+        await middlewares.taken();
+      },
     });
     const requestPayload = endpoint.payloadOf(journal.initialPayload);
     const known = { ...facts, retried: handed.retried, requestPayload };
@@ -102,14 +112,17 @@ class CallUnderWay<TInitialPayload, TResult> {
       const ended = await Promise.race([running, execution.suspended]);
       if (!('result' in ended)) {
         if (ended.over) throw ended.over;
-        return { ...this.#answered('success'), next: ended.next };
+        return { ...(await this.#executed()), next: ended.next };
       }
       if (execution.changeAtReturn) throw execution.changeAtReturn;
-      if (execution.count === 0) return this.#answered('auth-fail');
+      if (execution.count === 0) return this.#refused();
       const { result } = ended;
       await middlewares.life('runCompleted', { result });
       const end = await execution.end();
-      if (!end) return this.#answered('success');
+      if (!end) return this.#executed();
+      await middlewares.info(INFO.ending(facts.workflowRunId));
+      await middlewares.info(INFO.ended(facts.workflowRunId));
+      await middlewares.info(INFO.executed);
       return { reply: answer(facts.workflowRunId, 'ended', { ...end, result }) };
     } catch (error) {
       return this.#thrown(error, execution);
@@ -123,7 +136,7 @@ class CallUnderWay<TInitialPayload, TResult> {
       if (error instanceof CallOver || error instanceof WorkflowCancelAbort) await execution.saved();
       else {
         const next = await execution.settled();
-        if (next) return { ...this.#answered('success'), next };
+        if (next) return { ...(await this.#executed()), next };
       }
     } catch (notSaved) {
       cause = notSaved;
@@ -136,7 +149,7 @@ class CallUnderWay<TInitialPayload, TResult> {
     if (error instanceof CallOver && error.reason === 'ended') return this.#answered('workflow-already-ended');
     if (error instanceof WorkflowCancelAbort) {
       await this.#cancel();
-      return this.#answered('success');
+      return this.#executed();
     }
     await this.#delivery.middlewares.debug('onError', {
       error: error instanceof Error ? error : new Error(String(error)),
@@ -177,6 +190,16 @@ class CallUnderWay<TInitialPayload, TResult> {
     const entry = entries.find((each) => each.messageId === messageId);
     if (!entry) throw new WorkflowError('The journal does not have the result of the call that was delivered.');
     return decodeBase64(entry.body);
+  }
+
+  async #executed(): Promise<Turn> {
+    await this.#delivery.middlewares.info(INFO.executed);
+    return this.#answered('success');
+  }
+
+  async #refused(): Promise<Turn> {
+    const { facts, middlewares } = this.#delivery;
+    return { reply: await refused(facts.workflowRunId, middlewares) };
   }
 
   #answered(finish: Parameters<typeof answer>[1]): Turn {

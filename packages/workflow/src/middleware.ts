@@ -1,11 +1,51 @@
 /** Tells the middlewares of a workflow what happens in a call. */
+import type { Append, Entry } from './call.ts';
+import type { Step } from './types.ts';
+import { HEADER } from './wire.ts';
 import { type DebugEvents, type LifeCycleEvents, type WorkflowContext, WorkflowMiddleware } from './workflow.ts';
+
+/** The texts for `onInfo`. Apps compare them, so they are the official library's. */
+export const INFO = {
+  received: 'Received request for workflow execution.',
+  identified: (isFirst: boolean, isUnknown: boolean) =>
+    `Run id identified. isFirstInvocation: ${isFirst}, unknownSdk: ${isUnknown}`,
+  begun: (url: string) => `Workflow run started successfully with URL ${url}.`,
+  submitted: (stepName: string, messageId: string) => `Submitted step "${stepName}" with messageId: ${messageId}.`,
+  planned: (messageIds: readonly string[]) =>
+    `Submitted ${messageIds.length} parallel steps. messageIds: ${messageIds.join(', ')}.`,
+  ending: (workflowRunId: string) => `Deleting workflow run ${workflowRunId} from QStash.`,
+  ended: (workflowRunId: string) => `Workflow run ${workflowRunId} deleted from QStash successfully.`,
+  executed: 'Workflow endpoint execution completed successfully.',
+  failureHandled: 'Handled failure callback.',
+  noFailureFunction: 'Failure callback invoked but no failure function defined.',
+} as const;
+
+/** What of `append` has become messages that bring results, in the words of `onInfo`. */
+export function submissionsOf(append: readonly Append[], entries: readonly Entry[]): string[] {
+  const ids = entries.map(({ messageId }) => messageId);
+  if (append.length > 1 && append.every((each) => 'step' in each && each.step.stepId === 0)) return [INFO.planned(ids)];
+  return append.flatMap((each, index) => {
+    const name = nameOf(each);
+    return name === undefined ? [] : [INFO.submitted(name, ids[index] ?? '')];
+  });
+}
+
+/** `undefined`: the official library tells nothing of it either. */
+function nameOf(append: Append): string | undefined {
+  if ('wait' in append) return undefined;
+  if ('call' in append)
+    return decodeURIComponent(append.call.headers[`Upstash-Callback-Forward-${HEADER.callbackStepNameEncoded}`] ?? '');
+  if ('invoke' in append) return (JSON.parse(append.invoke.body ?? '') as { step: Step }).step.stepName;
+  const { stepId, stepName, stepType } = append.step;
+  const isAnswerOfCall = stepType === 'Call' && stepId !== 0;
+  return isAnswerOfCall ? undefined : stepName;
+}
 
 /** The middlewares of one call. What one of them throws is written to the console, and stops nothing. */
 export class Middlewares {
   // biome-ignore lint/suspicious/noExplicitAny: each has the types of its own workflow
   readonly #all: readonly WorkflowMiddleware<any, any>[];
-  workflowRunId = '';
+  workflowRunId: string | undefined;
   // biome-ignore lint/suspicious/noExplicitAny: as above
   context: WorkflowContext<any> | undefined;
 
@@ -14,12 +54,25 @@ export class Middlewares {
     this.#all = all;
   }
 
+  get isEmpty(): boolean {
+    return this.#all.length === 0;
+  }
+
+  /** Another message is taken that carries on the run. */
+  taken(): Promise<void> {
+    return this.info(INFO.identified(false, false));
+  }
+
+  info(info: string): Promise<void> {
+    return this.debug('onInfo', { info });
+  }
+
   async life<K extends keyof LifeCycleEvents<unknown>>(event: K, params: LifeCycleEvents<unknown>[K]): Promise<void> {
     if (this.context) await this.#dispatch(event, { ...params, context: this.context });
   }
 
   debug<K extends keyof DebugEvents>(event: K, params: DebugEvents[K]): Promise<void> {
-    return this.#dispatch(event, { ...params, workflowRunId: this.workflowRunId });
+    return this.#dispatch(event, { ...params, ...(this.workflowRunId && { workflowRunId: this.workflowRunId }) });
   }
 
   async #dispatch(event: keyof LifeCycleEvents<unknown> | keyof DebugEvents, params: object): Promise<void> {

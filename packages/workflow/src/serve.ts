@@ -1,12 +1,13 @@
 /** Serves a workflow: takes a request of the server, goes on with the run, and answers (contract W 9, 10). */
 
-import { answer, errorAnswer, refusal } from './answers.ts';
+import { answer, errorAnswer } from './answers.ts';
 import {
   type Delivery,
   fetchEntries,
   findsStep,
   handoverOf,
   isOfServer,
+  refused,
   userHeadersOf,
   type Workflow,
 } from './delivery.ts';
@@ -17,7 +18,7 @@ import { startHeaders } from './headers.ts';
 import { answerWeb, type Handler, type Incoming, type Reply } from './http.ts';
 import { runIdOf } from './ids.ts';
 import { readJournal } from './journal.ts';
-import { loggingMiddleware, Middlewares } from './middleware.ts';
+import { INFO, loggingMiddleware, Middlewares } from './middleware.ts';
 import { endpointOf, lingerMsOf } from './options.ts';
 import { HEADER, inBothDialects, PROTOCOL_VERSION } from './wire.ts';
 import type { RouteFunction, WorkflowServeOptions } from './workflow.ts';
@@ -68,6 +69,7 @@ async function deliver<TInitialPayload, TResult>(
   workflow: Workflow<TInitialPayload, TResult>,
   middlewares: Middlewares,
 ): Promise<Reply> {
+  await middlewares.info(INFO.received);
   const { url, env } = incoming;
   const headers = new Headers([...inBothDialects(incoming.headers)]);
   const endpoint = endpointOf(url, env ? { env, ...workflow.options } : workflow.options);
@@ -82,10 +84,10 @@ async function deliver<TInitialPayload, TResult>(
       `The server speaks version ${version} of the protocol; this library speaks ${PROTOCOL_VERSION}.`,
     );
   const isPlain = version === null && !isUnknown && !isFailure && !isCallResult;
-  const workflowRunId = isPlain ? runIdOf() : headers.get(HEADER.runId);
-  if (isCallResult && !isOfServer(headers))
-    return refusal('The request claims to be the result of a call, and is none.');
-  if (!workflowRunId) throw new WorkflowError(`The delivery has no ${HEADER.runId}.`);
+  const workflowRunId = isPlain ? runIdOf() : (headers.get(HEADER.runId) ?? '');
+  if (isCallResult && !isOfServer(headers)) return refused('no-workflow-id', middlewares);
+  // The body of a failure names its run as well, and who has no right to report one is told so.
+  if (!workflowRunId && !isFailure) throw new WorkflowError(`The delivery has no ${HEADER.runId}.`);
   middlewares.workflowRunId = workflowRunId;
   const delivery: Delivery<TInitialPayload> = {
     endpoint,
@@ -104,6 +106,8 @@ async function deliver<TInitialPayload, TResult>(
       qstashClient: endpoint.client,
     },
   };
+  // What carries on a run, `goOn` tells.
+  if (isFailure || isPlain || isUnknown) await middlewares.info(INFO.identified(isPlain, isUnknown));
   if (isFailure) return handleFailure(workflow, delivery);
   if (isPlain) return begin(workflow, delivery, body, false);
   if (!isUnknown) return goOn(workflow, delivery);
@@ -115,13 +119,13 @@ async function deliver<TInitialPayload, TResult>(
 /** Begins a run with what came as a plain request, or with what came for a library that the server did not know yet. */
 async function begin<TInitialPayload, TResult>(
   workflow: Workflow<TInitialPayload, TResult>,
-  { endpoint, facts, headers }: Delivery<TInitialPayload>,
+  { endpoint, facts, headers, middlewares }: Delivery<TInitialPayload>,
   body: string,
   isUnknown: boolean,
 ): Promise<Reply> {
   const { workflowRunId } = facts;
   if (!(await findsStep(workflow, { endpoint, facts }, () => endpoint.payloadOf(body))))
-    return answer(isUnknown ? workflowRunId : 'no-workflow-id', 'auth-fail');
+    return refused(isUnknown ? workflowRunId : 'no-workflow-id', middlewares);
   const contentType = workflow.useJSONContent ? 'application/json' : headers.get('content-type');
   await endpoint.server.json({
     method: 'POST',
@@ -146,5 +150,7 @@ async function begin<TInitialPayload, TResult>(
     ]),
     isRepeatable: true,
   });
+  await middlewares.info(INFO.begun(facts.url));
+  await middlewares.info(INFO.executed);
   return answer(workflowRunId, 'success');
 }
