@@ -5,6 +5,13 @@ import { join } from 'node:path';
 const page = readFileSync(new URL('../../docs/testing.md', import.meta.url), 'utf8');
 const testKit = new URL('../../src/testing/waypost.ts', import.meta.url).href;
 
+/** All examples of TypeScript, as a reader would save them; a fragment uses the server of the first one. */
+export function typeScriptExamples(): string[] {
+  return [...page.matchAll(/^```(?:ts|typescript)\n(.*?)^```$/gms)].map(([, code = '']) =>
+    code.includes("'waypost/testing'") ? code : `declare const waypost: import('waypost/testing').Waypost;\n${code}`,
+  );
+}
+
 export function exampleFor(framework: string): string {
   const [, code] = new RegExp(`^\`\`\`\\w+\n(?://|#) ${framework}\n(.*?)^\`\`\`$`, 'ms').exec(page) ?? [];
   if (code === undefined) throw new Error(`docs/testing.md has no example for ${framework}`);
