@@ -32,7 +32,10 @@ export type AddressClass =
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
 type Network = [Address, number];
 
-/** First match decides, so single addresses stand before the networks that contain them. */
+/**
+ * The first match decides, so single addresses are listed before the networks that contain them. No block of IANA's
+ * Special-Purpose Address Registries is public, not even those that are globally reachable: none holds an endpoint.
+ */
 const IPV4_CLASSES = networks([
   ['metadata', '169.254.169.254/32', '169.254.170.2/32', '168.63.129.16/32', '100.100.100.200/32', '192.0.0.192/32'],
   ['unspecified', '0.0.0.0/8'],
@@ -40,8 +43,8 @@ const IPV4_CLASSES = networks([
   ['link-local', '169.254.0.0/16'],
   ['private', '10.0.0.0/8', '100.64.0.0/10', '172.16.0.0/12', '192.168.0.0/16'],
   ['multicast', '224.0.0.0/4'],
-  ['reserved', '192.0.0.0/24', '192.0.2.0/24', '192.88.99.0/24', '198.18.0.0/15', '198.51.100.0/24'],
-  ['reserved', '203.0.113.0/24', '240.0.0.0/4'],
+  ['reserved', '192.0.0.0/24', '192.0.2.0/24', '192.31.196.0/24', '192.52.193.0/24', '192.88.99.0/24'],
+  ['reserved', '192.175.48.0/24', '198.18.0.0/15', '198.51.100.0/24', '203.0.113.0/24', '240.0.0.0/4'],
 ]);
 
 const IPV6_CLASSES = networks([
@@ -51,9 +54,10 @@ const IPV6_CLASSES = networks([
   ['link-local', 'fe80::/10'],
   ['private', 'fc00::/7', 'fec0::/10'],
   ['multicast', 'ff00::/8'],
-  // Forms that carry an IPv4 address (compatible, NAT64, Teredo, 6to4), then discard-only and documentation.
-  ['reserved', '::/96', '64:ff9b::/96', '64:ff9b:1::/48', '2001::/32', '2002::/16', '100::/64', '2001:db8::/32'],
-  ['reserved', '3fff::/20', '5f00::/16', '::ffff:0:0:0/96'],
+  // IETF protocol assignments (Teredo and ORCHID among them), documentation, 6to4, AS112.
+  ['reserved', '2001::/23', '2001:db8::/32', '2002::/16', '2620:4f:8000::/48', '3fff::/20'],
+  // All but 2000::/3, the only global unicast space: IPv4-compatible and NAT64 addresses, discard-only, segment routing.
+  ['reserved', '::/3', '4000::/2', '8000::/1'],
 ]);
 
 /** Most messages go to a few addresses. */
