@@ -2,6 +2,7 @@
  * What is told of messages, attempts and runs once it is saved: by the log, to an operator and to the developer of an app,
  * by the counts of each minute and by metrics?
  */
+import { withoutRedirectPath } from '../protocol/redirects.ts';
 import type { MinuteCounter } from './minutes/counter.ts';
 import type { Change, Claimed, Message, Millis, NewMessage, Outcome } from './model.ts';
 import type { EndedRun, EventLog, Metrics, Observer } from './ports.ts';
@@ -67,8 +68,9 @@ export class Reports {
       this.#log.warn('run_parked', { runId: run.id, messageId: message.id, ...why });
       return;
     }
-    const reason = change.events.find(({ state }) => state === 'ERROR')?.detail?.error;
-    if (reason === undefined) return;
+    const error = change.events.find(({ state }) => state === 'ERROR')?.detail?.error;
+    if (error === undefined) return;
+    const reason = this.#tellsAll ? error : withoutRedirectPath(error);
     const about = { messageId: message.id, ...this.#where(message), reason, attempts: retried + 1 };
     if (change.ending && run) this.#log.warn('run_failed', { runId: run.id, ...about });
     else if (change.deadLetter) this.#log.warn('message_buried', about);

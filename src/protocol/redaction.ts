@@ -78,7 +78,8 @@ export function redactHeaderMap(map: HeaderMap, redaction: Redaction | undefined
   return redacted;
 }
 
-function hides({ headers }: Redaction, name: string): boolean {
+/** Whether views hide the values of the header `name` (canonical). */
+export function hides({ headers }: Redaction, name: string): boolean {
   return headers === 'all' || headers.includes(name);
 }
 

@@ -80,17 +80,12 @@ describe('a special-purpose address block', () => {
 });
 
 describe('an IPv6 address', () => {
-  it.each([
-    '1::1',
-    '1fff:ffff::1',
-    '4000::1',
-    '7fff::1',
-    '8000::1',
-    'c000::1',
-    'fe00::1',
-  ])('outside global unicast (2000::/3), such as %s, is not public', (address) => {
-    expect(addressClassOf(address)).toBe('reserved');
-  });
+  it.each(['1::1', '1fff:ffff::1', '4000::1', '7fff::1', '8000::1', 'c000::1', 'fe00::1'])(
+    'outside global unicast (2000::/3), such as %s, is not public',
+    (address) => {
+      expect(addressClassOf(address)).toBe('reserved');
+    },
+  );
 
   it.each(['2001:200::1', '2003::1', '2620:4f:7fff::1', '2620:4f:8001::1', '3ffe::1', '3fff:1000::1'])(
     'of global unicast beside the registered blocks, such as %s, is public',

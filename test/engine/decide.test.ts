@@ -50,6 +50,56 @@ describe('what an answer means', () => {
   });
 });
 
+describe('the error of a redirect', () => {
+  function errorOf(status: number, header: HeaderMap, changes: Parameters<typeof message>[0] = {}): string | undefined {
+    const { change } = settlementOf(claimed({ message: message(changes) }), answered(status, header));
+    return change.events.find(({ state }) => state === 'ERROR')?.detail?.error;
+  }
+  const START = 'the endpoint answered with status 308, a redirect';
+
+  test.for([
+    ['another host', 'https://www.a.example/hook', 'https://www.a.example/hook'],
+    ['a path of the same host', '/hook/', 'https://a.example/hook/'],
+    ['a path beside the destination', 'other', 'https://a.example/other'],
+    ['a host of the same scheme', '//b.example', 'https://b.example/'],
+    ['letters in UTF-8', Buffer.from('/Zoë').toString('latin1'), 'https://a.example/Zo%C3%AB'],
+    ['letters in Latin-1', '/Zoë', 'https://a.example/Zo%C3%AB'],
+  ] as const)('names the address for %s', ([, location, address]) => {
+    expect(errorOf(308, { Location: [location] })).toBe(`${START} to ${address}; redirects are not followed`);
+  });
+
+  test('names neither credentials nor a query, which may be secret', () => {
+    const location = 'https://user:secret@b.example/login?token=secret#secret';
+    expect(errorOf(308, { Location: [location] })).toBe(
+      `${START} to https://b.example/login?…; redirects are not followed`,
+    );
+  });
+
+  test.for([
+    ['is absent', {}],
+    ['is no URL', { Location: ['https://['] }],
+    ['is no address for HTTP', { Location: ['javascript:alert(1)'] }],
+  ] as const)('names no address when Location %s', ([, header]) => {
+    expect(errorOf(308, header as unknown as HeaderMap)).toBe(`${START}; redirects are not followed`);
+  });
+
+  test('names no address when the message hides the header', () => {
+    const redact = { body: false, headers: ['Location'] };
+    const settings = { dialect: 'upstash', maxRetries: 3, redact } as const;
+    expect(errorOf(308, { Location: ['/secret'] }, { settings })).toBe(`${START}; redirects are not followed`);
+  });
+
+  test('is bounded, whatever the length of the address', () => {
+    const error = errorOf(308, { Location: [`/${'a'.repeat(15_000)}`] });
+    expect(error?.length).toBeLessThan(1_100);
+    expect(error).toMatch(/a…; redirects are not followed$/);
+  });
+
+  test.for([201, 304, 404])('is not given for status %i, which redirects nothing', (status) => {
+    expect(errorOf(status, { Location: ['/elsewhere'] }) ?? '').not.toContain('redirect');
+  });
+});
+
 describe('how many retries there are', () => {
   test.for([
     ['none are allowed', 0, 0, 'dead'],

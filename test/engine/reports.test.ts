@@ -64,6 +64,13 @@ describe('what a server in production tells', () => {
     ]);
   });
 
+  it('names the host that a redirect names, without its path', () => {
+    const [line] = told(answered(308, { Location: ['https://www.a.example/hooks/secret/?token=secret'] }), {}, LAST);
+    expect(line?.['reason']).toBe(
+      'the endpoint answered with status 308, a redirect to https://www.a.example; redirects are not followed',
+    );
+  });
+
   it('tells of an attempt that is followed by another only at the level of details', () => {
     const [line] = told(REFUSED);
     expect(line).toMatchObject({ level: 'debug', event: 'attempt_failed', reason: 'connection refused' });

@@ -4,6 +4,7 @@
  */
 import { defaultBackOffMs } from '../../protocol/back-off.ts';
 import { parseDelayExpression, retryDelayMs } from '../../protocol/delay-expression.ts';
+import { redirectText } from '../../protocol/redirects.ts';
 import { retryAfterMs } from '../../protocol/retry-after.ts';
 import type { HeaderMap } from '../../protocol/settings.ts';
 import { isSuccess } from '../../protocol/success.ts';
@@ -151,7 +152,11 @@ function isNonRetryable(status: number, header: HeaderMap): boolean {
 
 function retry(claimed: Claimed, failure: Ended, { atMs, leadMs }: End): Decision {
   const dueAtMs = atMs + delayBeforeRetryMs(claimed, failure, atMs - leadMs);
-  const error: LogEvent = { atMs, state: 'ERROR', detail: { ...describe(failure), nextDeliveryTimeMs: dueAtMs } };
+  const error: LogEvent = {
+    atMs,
+    state: 'ERROR',
+    detail: { ...describe(claimed, failure), nextDeliveryTimeMs: dueAtMs },
+  };
   return settle(
     claimed,
     failure,
@@ -160,7 +165,7 @@ function retry(claimed: Claimed, failure: Ended, { atMs, leadMs }: End): Decisio
       next: { kind: 'waiting', dueAtMs, retried: claimed.retried + 1 },
       events: [error, { atMs, state: 'RETRY', detail: { nextDeliveryTimeMs: dueAtMs } }],
     },
-    cancelled(failure, atMs),
+    cancelled(claimed, failure, atMs),
   );
 }
 
@@ -173,7 +178,7 @@ function park(claimed: Claimed, answer: Answered, atMs: Millis): Decision {
     next: { kind: 'waiting', dueAtMs, retried: claimed.retried, parkings },
     events: [{ atMs, state: 'STEP_PARKED', detail }],
   };
-  return settle(claimed, answer, atMs, change, cancelled(answer, atMs));
+  return settle(claimed, answer, atMs, change, cancelled(claimed, answer, atMs));
 }
 
 /** First what the answer asks for, then the publisher's expression, then the default back-off (contract M 8.2 to 8.4). */
@@ -191,11 +196,11 @@ function toDeadLetters(
   failure: Ended,
   atMs: Millis,
   error?: string,
-  otherwise: Pick<FailedRun, 'changeIfOver' | 'ifLastAt'> = { changeIfOver: cancelled(failure, atMs) },
+  otherwise: Pick<FailedRun, 'changeIfOver' | 'ifLastAt'> = { changeIfOver: cancelled(claimed, failure, atMs) },
 ): Decision {
   const change: Change = {
     next: { kind: 'finished' },
-    events: lastEvents(failure, atMs, 'FAILED', error),
+    events: lastEvents(claimed, failure, atMs, 'FAILED', error),
     deadLetter: deadLetterOf(claimed, failure, atMs),
   };
   if (!claimed.message.settings.run) return settle(claimed, failure, atMs, change);
@@ -205,18 +210,24 @@ function toDeadLetters(
 
 /** Failed for good, but without a dead letter. */
 function giveUp(claimed: Claimed, failure: Ended, atMs: Millis, more: Pick<Change, 'failureCallback'>): Decision {
-  const change: Change = { next: { kind: 'finished' }, events: lastEvents(failure, atMs, 'FAILED'), ...more };
-  return settle(claimed, failure, atMs, change, cancelled(failure, atMs));
+  const change: Change = { next: { kind: 'finished' }, events: lastEvents(claimed, failure, atMs, 'FAILED'), ...more };
+  return settle(claimed, failure, atMs, change, cancelled(claimed, failure, atMs));
 }
 
 /** The change for a message that was cancelled during an attempt that failed. */
-function cancelled(failure: Ended, atMs: Millis): Change {
-  return { next: { kind: 'finished' }, events: lastEvents(failure, atMs, 'CANCELED') };
+function cancelled(claimed: Claimed, failure: Ended, atMs: Millis): Change {
+  return { next: { kind: 'finished' }, events: lastEvents(claimed, failure, atMs, 'CANCELED') };
 }
 
 /** The events of the last attempt's failure and of the message's end. `error` replaces the description of the failure. */
-function lastEvents(failure: Ended, atMs: Millis, end: 'FAILED' | 'CANCELED', error?: string): LogEvent[] {
-  const detail = { ...describe(failure), ...(error !== undefined && { error }) };
+function lastEvents(
+  claimed: Claimed,
+  failure: Ended,
+  atMs: Millis,
+  end: 'FAILED' | 'CANCELED',
+  error?: string,
+): LogEvent[] {
+  const detail = { ...describe(claimed, failure), ...(error !== undefined && { error }) };
   return [
     { atMs, state: 'ERROR', detail },
     { atMs, state: end },
@@ -231,18 +242,21 @@ function deadLetterOf(claimed: Claimed, failure: Ended, failedAtMs: Millis): Dea
   return { ...common, responseStatus: failure.status, responseHeader: failure.header, responseBody: failure.body };
 }
 
-function describe(failure: Ended): LogDetail {
+function describe({ message }: Claimed, failure: Ended): LogDetail {
   if (failure.kind === 'unreachable') return { error: failure.error };
   const { status, body, isCut } = failure;
   const cut = isCut ? `; of its body only the first ${body.length} bytes are kept` : '';
-  return { error: `${answeredWith(status)}${cut}`, response: responseOf(failure) };
+  const redirect = redirectText(failure, message.url, message.settings.redact);
+  return { error: `${answeredWith(status)}${redirect}${cut}`, response: responseOf(failure) };
 }
 
 /**
- * How the error text for a failing answer begins, which is one that is not 2xx. The rest of the text does not depend on the status.
+ * How the error text for a failing answer begins, which is one that is not 2xx. The text for a redirect also names the address in `Location`,
+ * without its query.
  * Remedy: read the body of the answer, which the log, the DLQ and the console show, and the log of the app. 401 or 403 often means that the app checks the
- * [signature](receiving.md#when-a-signature-is-refused) and refuses it; 404 and 405, that the path or the method is another; 3xx, that the
- * destination has moved: redirects are not followed. A failure that repeating cannot mend may say so with 489
+ * [signature](receiving.md#when-a-signature-is-refused) and refuses it; 404 and 405, that the path or the method is another. 3xx means that the
+ * endpoint has another address, often with or without `www.` or a slash at the end, or with https: publish to the address that the error names, since
+ * redirects are not followed. A failure that repeating cannot mend may say so with 489
  * ([receiving](receiving.md)).
  */
 export function answeredWith(status: number): string {

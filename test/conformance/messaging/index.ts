@@ -14,6 +14,7 @@ import { logs } from './logs.ts';
 import { names } from './names.ts';
 import { publish } from './publish.ts';
 import { queues } from './queues.ts';
+import { redirects } from './redirects.ts';
 import { forward, retries } from './retries.ts';
 import { schedules } from './schedules.ts';
 import { signatures } from './signatures.ts';
@@ -39,4 +40,5 @@ export const MESSAGING: readonly Section[] = [
   connections,
   names,
   lostDuplicates,
+  redirects,
 ];
