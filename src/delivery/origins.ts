@@ -84,8 +84,9 @@ export class Connection {
     this.#gate.headRead();
   }
 
-  /** Gives the connection back after an answer was read to its end. */
+  /** Gives the connection back after an answer was read to its end; closes it after one with a repaired head. */
   release(): void {
+    if (this.#gate.wasRepaired) return this.discard();
     this.answersRead += 1;
     this.#line.takeBack(this);
   }

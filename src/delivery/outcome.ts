@@ -42,7 +42,7 @@ const REASON_BY_CODE: Readonly<Record<string, UnreachableReason>> = {
   UND_ERR_SOCKET: 'reset',
   ETIMEDOUT: 'timeout',
   UND_ERR_CONNECT_TIMEOUT: 'timeout',
-  WAYPOST_HEAD_TOO_LARGE: 'malformed',
+  WAYPOST_MALFORMED_ANSWER: 'malformed',
   UND_ERR_HEADERS_OVERFLOW: 'malformed',
   UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'malformed',
   HTTPParserError: 'malformed', // a name: not every parser error of undici has a code
@@ -115,9 +115,7 @@ function textOf(reason: UnreachableReason, code: string, error: Error, progress:
     case 'timeout':
       return 'timeout: the connection gave no answer';
     case 'malformed':
-      return code === 'WAYPOST_HEAD_TOO_LARGE' || code === 'UND_ERR_HEADERS_OVERFLOW'
-        ? 'malformed answer: its headers are too large'
-        : 'malformed answer: not valid HTTP/1.1';
+      return `malformed answer: ${defectOf(code, error)}`;
     case 'unsendable':
       return unsendable(error).error;
     case 'reset':
@@ -125,6 +123,24 @@ function textOf(reason: UnreachableReason, code: string, error: Error, progress:
       return progress.headRead
         ? 'connection closed in the middle of the answer'
         : 'connection closed before an answer came';
+  }
+}
+
+/** The parser names only the rule that is broken, nothing of the answer. */
+function defectOf(code: string, error: Error): string {
+  switch (code) {
+    case 'WAYPOST_MALFORMED_ANSWER':
+      return error.message;
+    case 'UND_ERR_HEADERS_OVERFLOW':
+      return 'its headers are too large';
+    case 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH':
+      return 'its body has not the length that Content-Length gives';
+    case 'UND_ERR_SOCKET':
+      return 'its headers are incomplete';
+    default: {
+      const [, rule] = /\(([ -~]+)\)$/.exec(error.message) ?? [];
+      return rule === undefined ? 'not valid HTTP/1.1' : `not valid HTTP/1.1 (${rule})`;
+    }
   }
 }
 

@@ -153,8 +153,8 @@ export type UnreachableReason =
    */
   | 'timeout'
   /**
-   * What came back is not HTTP/1.1, or its head is larger than is read.
-   * Remedy: check the port: something else than the app may answer there.
+   * The answer is not HTTP/1.1, or its head is larger than is read. Defects that common clients accept, such as a folded header line, are accepted.
+   * Remedy: read what the text says is wrong, and check the port: another program than the app may answer there.
    */
   | 'malformed'
   /**

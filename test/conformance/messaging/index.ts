@@ -5,6 +5,7 @@ import { cancel } from './cancel.ts';
 import { connections } from './connections.ts';
 import { deadLetters } from './dead-letters.ts';
 import { deduplication, lostDuplicates } from './deduplication.ts';
+import { defectiveAnswers } from './defective-answers.ts';
 import { delivery } from './delivery.ts';
 import { destinations } from './destinations.ts';
 import { flowControl } from './flow-control.ts';
@@ -41,4 +42,5 @@ export const MESSAGING: readonly Section[] = [
   names,
   lostDuplicates,
   redirects,
+  defectiveAnswers,
 ];
