@@ -15,7 +15,10 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     ...['system', 'engine', 'workflow', 'protocol', 'pg'],
     ...['node:crypto', 'node:fs', 'node:path', 'node:sqlite', 'node:stream', 'node:worker_threads'],
   ],
-  delivery: ['engine', 'workflow', 'protocol', 'undici', 'ipaddr.js', 'node:dns', 'node:net'],
+  delivery: [
+    ...['engine', 'workflow', 'protocol', 'undici', 'ipaddr.js'],
+    ...['node:dns', 'node:net', 'node:stream', 'node:zlib'],
+  ],
   api: [
     ...['engine', 'workflow', 'protocol', '@sinclair/typebox', 'ipaddr.js'],
     ...['node:crypto', 'node:http', 'node:net', 'node:util', 'node:worker_threads', 'node:zlib'],

@@ -8,7 +8,7 @@ import type { LogDetail } from '../engine/model.ts';
 import type { RunExplanation } from '../engine/runs/explain.ts';
 import type { RunEvent } from '../engine/runs/log-store.ts';
 import { bodyText } from '../protocol/bodies.ts';
-import { joinRedactions, redactedText, redactHeaderMap } from '../protocol/redaction.ts';
+import { joinRedactions, redactedText, shownHeaderMap } from '../protocol/redaction.ts';
 import type { HeaderMap, Redaction } from '../protocol/settings.ts';
 import { isSuccess } from '../protocol/success.ts';
 import type { Answered, Failure, FailureFunction } from '../workflow/history.ts';
@@ -211,7 +211,7 @@ function failureView({ atMs, error, response }: Failure, shown: Shown): View {
   return {
     error: errorText(error, response),
     body: bodyView(response?.body, shown) ?? '',
-    headers: redactHeaderMap(response?.header ?? {}, shown.redact),
+    headers: shownHeaderMap(response?.header ?? {}, shown.redact),
     status: response?.status,
     time: atMs,
   };
@@ -246,7 +246,7 @@ function failureFunctionView(
     state: FAILURE_CALLBACK_STATES[state],
     failStatus: failure?.response?.status ?? 0,
     failResponse: bodyView(failure?.response?.body, cutTo(FAIL_RESPONSE_BYTES_MAX, shown)) ?? '',
-    failHeaders: redactHeaderMap(failure?.response?.header ?? {}, shown.redact),
+    failHeaders: shownHeaderMap(failure?.response?.header ?? {}, shown.redact),
     dlqId,
     maxRetries: message.settings.maxRetries,
     responseStatus: last?.status,
@@ -285,5 +285,5 @@ function bodyView(bytes: Uint8Array | undefined, { redact, bodyBytesMax }: Shown
 }
 
 function headerView(header: HeaderMap, { redact }: Shown): HeaderMap | undefined {
-  return nonEmpty(redactHeaderMap(header, redact));
+  return nonEmpty(shownHeaderMap(header, redact));
 }

@@ -12,7 +12,7 @@ import type { ScheduleView } from '../engine/schedules/store.ts';
 import type { DeadMessage, LiveEntry, LogEntry } from '../engine/stores.ts';
 import { base64OfBytes, textOrBase64 } from '../protocol/bodies.ts';
 import { encodeCursor } from '../protocol/cursor.ts';
-import { joinRedactions, redactedText, redactHeaderMap } from '../protocol/redaction.ts';
+import { joinRedactions, redactedText, shownHeaderMap } from '../protocol/redaction.ts';
 import type { CallbackSettings, FlowControl, HeaderMap, MessageSettings, Redaction } from '../protocol/settings.ts';
 
 export type View = Record<string, unknown>;
@@ -67,7 +67,7 @@ export function deadMessageView({ dlqId, message, deadLetter }: DeadMessage): Vi
     ...messageView(message),
     dlqId,
     responseStatus: deadLetter.responseStatus,
-    responseHeader: deadLetter.responseHeader && nonEmpty(deadLetter.responseHeader),
+    responseHeader: deadLetter.responseHeader && nonEmpty(shownHeaderMap(deadLetter.responseHeader)),
     ...responseBodyView(deadLetter.responseBody, undefined),
   };
 }
@@ -100,7 +100,7 @@ export function deadRunView({ dlqId, run, message, deadLetter, payload, failureC
     workflowUrl: run.url,
     workflowCreatedAt: run.createdAtMs,
     responseStatus: deadLetter.responseStatus,
-    responseHeader: deadLetter.responseHeader && nonEmpty(redactHeaderMap(deadLetter.responseHeader, redact)),
+    responseHeader: deadLetter.responseHeader && nonEmpty(shownHeaderMap(deadLetter.responseHeader, redact)),
     ...responseBodyView(deadLetter.responseBody, redact),
     failureCallbackInfo: state && failureCallbackInfo(state, failureCallback?.answer, redact),
     failureFunctionState: state,
@@ -113,7 +113,7 @@ function failureCallbackInfo(state: string, answered: FailureCallback['answer'],
     state,
     responseStatus: answered?.status,
     responseBody: shown && ('responseBody' in shown ? shown['responseBody'] : shown['responseBodyBase64']),
-    responseHeaders: answered && nonEmpty(redactHeaderMap(answered.header, redact)),
+    responseHeaders: answered && nonEmpty(shownHeaderMap(answered.header, redact)),
   };
 }
 
@@ -227,7 +227,7 @@ function destinationView({ url, settings }: Message): View {
 }
 
 function headerView(header: HeaderMap, settings: MessageSettings): HeaderMap | undefined {
-  return nonEmpty(redactHeaderMap(header, settings.redact));
+  return nonEmpty(shownHeaderMap(header, settings.redact));
 }
 
 /** Header redaction also applies to the callbacks' headers (contract M 19.3), besides the callback's own redaction. */
@@ -241,7 +241,7 @@ function callbackHeaderMaps(settings: MessageSettings): Record<'callback' | 'fai
 
 function callbackHeaderView({ header, redact }: CallbackSettings, settings: MessageSettings): HeaderMap | undefined {
   const joined = redact ? joinRedactions(settings.redact, redact) : settings.redact;
-  return nonEmpty(redactHeaderMap(header, joined));
+  return nonEmpty(shownHeaderMap(header, joined));
 }
 
 export function nonEmpty(map: HeaderMap): HeaderMap | undefined {
@@ -264,13 +264,14 @@ function loggedBody({ body, settings }: Message): string {
 function detailView(detail: LogDetail | undefined): View {
   if (!detail) return {};
   const { error, nextDeliveryTimeMs, response } = detail;
+  const responseHeader = response && shownHeaderMap(response.header);
   return {
     error,
     nextDeliveryTime: nextDeliveryTimeMs,
     responseStatus: response?.status,
     responseBody: response && response.body.length > 0 ? base64OfBytes(response.body) : undefined,
-    responseHeaders: response?.header,
-    responseHeader: response?.header,
+    responseHeaders: responseHeader,
+    responseHeader,
   };
 }
 

@@ -3,7 +3,7 @@
 /**
  * The first version without a fault that an endpoint or a client could use. 24.22.1 repairs three more: in decoding
  * Brotli, in names with a NUL byte, and in certificates of oddly written addresses. None of them can be reached from
- * outside: answers are kept as they came, and hosts are written as the URL standard says
+ * outside: Brotli is decoded from that version on only, and hosts are written as the URL standard says
  * (`test/delivery/node-faults.test.ts`).
  */
 const SAFE_VERSION = '24.21.0';

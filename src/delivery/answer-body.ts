@@ -40,6 +40,11 @@ export class AnswerBody {
     return this.#bytesTaken > 0;
   }
 
+  /** Bytes that are kept. */
+  get length(): number {
+    return this.#keptLength;
+  }
+
   /** Whether more bytes came than are kept. */
   get isCut(): boolean {
     return this.#isCut;

@@ -12,10 +12,19 @@ import type { HttpMethod } from '../protocol/settings.ts';
 import { END_NAME_LENGTH, isEndHeader } from '../protocol/workflow/checkpoints.ts';
 import { AnswerBody } from './answer-body.ts';
 import type { AnswerMemory } from './answer-memory.ts';
+import { decode, decoderFor } from './content-encoding.ts';
 import type { Destination } from './destination.ts';
 import type { Interruptible } from './interruption.ts';
 import type { Connection, Lessee, Origins } from './origins.ts';
-import { isHangUp, type Progress, timedOut, tooManyInterimAnswers, unreachable, unsendable } from './outcome.ts';
+import {
+  compressedBomb,
+  isHangUp,
+  type Progress,
+  timedOut,
+  tooManyInterimAnswers,
+  unreachable,
+  unsendable,
+} from './outcome.ts';
 
 /** Interim answers are skipped. No endpoint needs more than a few; a flood of them is an attack on our CPU. */
 const INTERIM_ANSWERS_MAX = 16;
@@ -64,6 +73,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Lessee, UnderWay, I
   #interimAnswers = 0;
   #status = 0;
   #rawHeaders: RawHeaders;
+  #bytesMax = 0;
   #body: AnswerBody | undefined;
 
   constructor(request: ExchangeRequest, ports: ExchangePorts, settle: (outcome: Outcome) => void) {
@@ -134,18 +144,21 @@ export class Exchange implements Dispatcher.DispatchHandler, Lessee, UnderWay, I
     const isFailure = status > 299;
     const keep = keepSuccess || isFailure || (mayEndRun && endsRun(controller.rawHeaders));
     this.#rawHeaders = keep ? controller.rawHeaders : undefined;
-    this.#body = new AnswerBody(isFailure ? failureBytesMax : answerBytesMax, keep, this.#ports.answerMemory);
+    this.#bytesMax = isFailure ? failureBytesMax : answerBytesMax;
+    this.#body = new AnswerBody(this.#bytesMax, keep, this.#ports.answerMemory);
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, piece: Uint8Array): void {
     if (this.#ended || this.#body === undefined) return;
     // The limit is passed: the answer counts as it is, and the socket is closed with the rest of it.
-    if (!this.#body.add(piece)) this.#giveUp(this.#answered(this.#body));
+    if (this.#body.add(piece)) return;
+    this.#answered(this.#body);
+    this.#connection?.discard();
   }
 
   onResponseEnd(): void {
     if (this.#ended || this.#body === undefined) return;
-    this.#end(this.#answered(this.#body));
+    this.#answered(this.#body);
     this.#connection?.release();
   }
 
@@ -204,12 +217,21 @@ export class Exchange implements Dispatcher.DispatchHandler, Lessee, UnderWay, I
     this.#settle(outcome);
   }
 
-  #answered(body: AnswerBody): Outcome {
+  /** The answer has ended. It is settled once its body is decoded, which nothing interrupts. */
+  #answered(received: AnswerBody): void {
     const header = headerMapFromRaw(latin1Lines(this.#rawHeaders));
-    const answered: Outcome = { kind: 'answered', status: this.#status, header, body: body.bytes() };
-    if (body.isCut) answered.isCut = true;
-    if (body.holdsMemory) answered.release = () => body.release();
-    return answered;
+    const settle = (body: AnswerBody | 'bomb'): void => {
+      if (body === 'bomb') return this.#end(compressedBomb(this.#bytesMax));
+      const answered: Outcome = { kind: 'answered', status: this.#status, header, body: body.bytes() };
+      if (received.isCut || body.isCut) answered.isCut = true;
+      if (body.holdsMemory) answered.release = () => body.release();
+      this.#end(answered);
+    };
+    const decoder = decoderFor(header, received.bytes());
+    if (decoder === undefined) return settle(received);
+    this.#ended = true;
+    this.#deadline?.cancel();
+    decode(decoder, received, new AnswerBody(this.#bytesMax, true, this.#ports.answerMemory), settle);
   }
 
   #progress(): Progress {

@@ -72,6 +72,11 @@ export function tooManyInterimAnswers(): Unreachable {
   return { kind: 'unreachable', reason: 'malformed', error: 'malformed answer: too many 1xx answers' };
 }
 
+export function compressedBomb(bytesMax: number): Unreachable {
+  const error = `malformed answer: its compressed body expands to more than ${bytesMax} bytes`;
+  return { kind: 'unreachable', reason: 'malformed', error };
+}
+
 /** The request could not be built or handed over. */
 export function unsendable(error: unknown): Unreachable {
   const detail = error instanceof Error ? error.message : 'unknown reason';

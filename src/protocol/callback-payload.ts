@@ -1,6 +1,8 @@
 /** The body of a callback (contract M 9.3). */
 import { Buffer } from 'node:buffer';
 import { base64BytesOf } from './bodies.ts';
+import { isHeaderValue, newHeaderMap } from './headers.ts';
+import { textOfWire } from './percent-encoding.ts';
 import type { HeaderMap, HttpMethod } from './settings.ts';
 
 /** One attempt and its message. The member names are those of the wire; times are Unix milliseconds. */
@@ -30,8 +32,19 @@ export interface CallbackReport {
   workflowCreatedAt?: number | undefined;
 }
 
-/** The report as JSON. It is put together as bytes, since the two bodies can be longer than a string can be. */
-export function encodeCallbackPayload({ body, sourceBody, ...rest }: CallbackReport): Uint8Array {
+/**
+ * The report as JSON. It is put together as bytes, since the two bodies can be longer than a string can be. Header values
+ * are text, except that those `forWorkflow` stay characters that HTTP can carry: the libraries make `Headers` of them.
+ */
+export function encodeCallbackPayload(
+  { body, sourceBody, header, sourceHeader, ...others }: CallbackReport,
+  { forWorkflow = false } = {},
+): Uint8Array {
+  const textOf = (value: string): string => {
+    const text = textOfWire(value);
+    return forWorkflow && !isHeaderValue(text) ? value : text;
+  };
+  const rest = { ...others, header: mapped(header, textOf), sourceHeader: mapped(sourceHeader, textOf) };
   return Buffer.concat([
     Buffer.from('{"body":"'),
     base64BytesOf(body),
@@ -39,4 +52,10 @@ export function encodeCallbackPayload({ body, sourceBody, ...rest }: CallbackRep
     base64BytesOf(sourceBody),
     Buffer.from(`",${JSON.stringify(rest).slice(1)}`),
   ]);
+}
+
+function mapped(map: HeaderMap, textOf: (value: string) => string): HeaderMap {
+  const texts = newHeaderMap();
+  for (const [name, values] of Object.entries(map)) texts[name] = values.map(textOf);
+  return texts;
 }

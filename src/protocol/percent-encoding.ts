@@ -21,8 +21,8 @@ export function formDecode(text: string): string | undefined {
 }
 
 /**
- * The text that a client wrote into its request target. Node reads targets as Latin-1, but clients that do not escape
- * characters send UTF-8.
+ * The text of a request target or a header value, which hold one character for each byte: UTF-8 where the bytes are
+ * valid UTF-8, else Latin-1.
  */
 export function textOfWire(latin1: string): string {
   if (!BEYOND_ASCII.test(latin1)) return latin1;

@@ -3,6 +3,7 @@ import { hash } from 'node:crypto';
 import { hasConfigPrefix, readConfigName } from './config-names.ts';
 import { invalidHeader } from './errors.ts';
 import { canonicalHeaderName, isHeaderName, newHeaderMap, shown } from './headers.ts';
+import { textOfWire } from './percent-encoding.ts';
 import type { HeaderMap, Redaction } from './settings.ts';
 
 const ONE_HEADER = /^headers?\[([^\]]*)\]$/;
@@ -44,7 +45,7 @@ export function redactedText(bytes: Uint8Array): string {
 
 /**
  * Saved default config headers, as views show them. A header to be forwarded is hidden when a message made with it
- * would hide it: a reader of the defaults may also read the message. Without `Redact-Fields` among them, `map` itself.
+ * would hide it: a reader of the defaults may also read the message.
  */
 export function redactDefaults(map: HeaderMap): HeaderMap {
   let redaction: Redaction | undefined;
@@ -55,32 +56,28 @@ export function redactDefaults(map: HeaderMap): HeaderMap {
   return redactConfigHeaders(map, redaction);
 }
 
-/**
- * Config headers as views show them, when messages made with them have `redaction`; without a redaction, `map` itself.
- */
+/** Config headers as views show them, when messages made with them have `redaction`. */
 export function redactConfigHeaders(map: HeaderMap, redaction: Redaction | undefined): HeaderMap {
-  if (redaction === undefined) return map;
   const shownMap = newHeaderMap();
   for (const [name, values] of Object.entries(map)) {
     const delivered = hasConfigPrefix(name) ? readConfigName(name).forwardedName : name;
-    shownMap[name] = delivered !== '' && hides(redaction, delivered) ? values.map(redactedHeader) : values;
+    shownMap[name] = values.map(delivered !== '' && hides(redaction, delivered) ? redactedHeader : textOfWire);
   }
   return shownMap;
 }
 
-/** `map` as views show it: each hidden value replaced separately, names kept. Without a redaction, `map` itself. */
-export function redactHeaderMap(map: HeaderMap, redaction: Redaction | undefined): HeaderMap {
-  if (redaction === undefined || redaction.headers.length === 0) return map;
-  const redacted = newHeaderMap();
+/** `map` as views show it: each value as text, or redacted. Names are kept. */
+export function shownHeaderMap(map: HeaderMap, redaction?: Redaction): HeaderMap {
+  const shownMap = newHeaderMap();
   for (const [name, values] of Object.entries(map)) {
-    redacted[name] = hides(redaction, name) ? values.map(redactedHeader) : values;
+    shownMap[name] = values.map(hides(redaction, name) ? redactedHeader : textOfWire);
   }
-  return redacted;
+  return shownMap;
 }
 
 /** Whether views hide the values of the header `name` (canonical). */
-export function hides({ headers }: Redaction, name: string): boolean {
-  return headers === 'all' || headers.includes(name);
+export function hides(redaction: Redaction | undefined, name: string): boolean {
+  return redaction !== undefined && (redaction.headers === 'all' || redaction.headers.includes(name));
 }
 
 /** Header values are Latin-1 text: one character is one byte on the wire. */

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { Receiver } from '@upstash/qstash';
 import { describe, expect, it } from 'vitest';
 import { verifySignature } from '../../src/protocol/signature.ts';
@@ -272,6 +273,25 @@ describe('the answer', () => {
         outcome.kind === 'answered' ? String.fromCharCode(...outcome.body) : '',
       ),
     ).toEqual(['', 'ok']);
+  });
+
+  it.each([
+    ['gzip', gzipSync],
+    ['X-GZIP', gzipSync],
+    ['deflate', deflateSync],
+    ['deflate', deflateRawSync],
+    ['zstd', zstdCompressSync],
+  ] as const)('is expanded when the endpoint compresses it in spite of the request: %s', async (coding, compress) => {
+    const text = '{"city":"Łódź"}'.repeat(2_000);
+    const endpoint = await startEndpoint((response) =>
+      response.writeHead(200, { 'content-encoding': coding }).end(compress(text)),
+    );
+    const delivery = openDelivery();
+    const outcome = await delivery.attempt(claimOf(endpoint.origin, KEEPS_BODY), untouched());
+    if (outcome.kind !== 'answered') throw new Error(outcome.kind);
+    expect(Buffer.from(outcome.body).toString() === text).toBe(true);
+    expect(outcome.header['Content-Encoding']).toEqual([coding]);
+    expect(delivery.stats()).toMatchObject({ inFlight: 0 });
   });
 
   it.each([301, 302, 307, 308])('follows no redirect: %i', async (status) => {

@@ -55,7 +55,7 @@ describe('origins', () => {
 
 it('serves those who wait even when all before them fail at once', async () => {
   const endpoint = await startEndpoint();
-  const delivery = openDelivery({ connectionsPerOriginMax: 1 });
+  const delivery = openDelivery({ connectionsPerOriginMax: 1, timeoutMsMax: 60_000 });
   const bad = { header: { Expect: ['x'] } };
   const outcomes = await Promise.all(
     Array.from({ length: 5_001 }, (_, nth) => {

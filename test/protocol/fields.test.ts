@@ -14,7 +14,7 @@ import {
   redactConfigHeaders,
   redactDefaults,
   redactedText,
-  redactHeaderMap,
+  shownHeaderMap,
 } from '../../src/protocol/redaction.ts';
 import { fc } from '../support/fast-check.ts';
 import { headerMap, onlyRefuses, refusalOf } from './refusal.ts';
@@ -171,13 +171,17 @@ describe('redaction', () => {
   it('hides each value of the named headers, or of all', () => {
     const map = headerMap({ 'X-A': ['hello', 'b'], 'X-B': ['\u00e9'] });
     const hidden = redactedText(bytes('hello'));
-    expect(redactHeaderMap(map, { body: true, headers: ['X-A'] })).toEqual(
+    expect(shownHeaderMap(map, { body: true, headers: ['X-A'] })).toEqual(
       headerMap({ 'X-A': [hidden, redactedText(bytes('b'))], 'X-B': ['\u00e9'] }),
     );
-    expect(redactHeaderMap(map, { body: false, headers: 'all' })['X-B']).toEqual([redactedText(Uint8Array.of(0xe9))]);
-    expect(redactHeaderMap(map, { body: true, headers: [] })).toBe(map);
-    expect(redactHeaderMap(map, undefined)).toBe(map);
+    expect(shownHeaderMap(map, { body: false, headers: 'all' })['X-B']).toEqual([redactedText(Uint8Array.of(0xe9))]);
+    for (const none of [{ body: true, headers: [] }, undefined]) expect(shownHeaderMap(map, none)).toEqual(map);
     expect(map['X-A']).toEqual(['hello', 'b']);
+  });
+
+  it('shows a header value as UTF-8 where its bytes are that, and as Latin-1 otherwise', () => {
+    const map = headerMap({ 'X-Name': ['Zo\xc3\xab', 'Zo\xeb', '\xe2\x82\xac', 'plain'] });
+    expect(shownHeaderMap(map)).toEqual(headerMap({ 'X-Name': ['Zoë', 'Zoë', '€', 'plain'] }));
   });
 
   it('joined with another hides what either of them hides', () => {
@@ -214,7 +218,7 @@ describe('redaction', () => {
         'X-B': [there],
       }),
     );
-    expect(redactConfigHeaders(map, undefined)).toBe(map);
+    expect(redactConfigHeaders(map, undefined)).toEqual(map);
   });
 
   it('hides in defaults what any of their own lists names, the one for callbacks too', () => {
@@ -231,7 +235,7 @@ describe('redaction', () => {
       headerMap({ ...defaults, 'Upstash-Forward-X-A': [hidden], 'Upstash-Forward-X-B': [hidden] }),
     );
     const open = headerMap({ 'Upstash-Forward-X-A': ['hello'], 'Upstash-Retries': ['1'] });
-    expect(redactDefaults(open)).toBe(open);
+    expect(redactDefaults(open)).toEqual(open);
   });
 });
 

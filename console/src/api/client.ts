@@ -55,7 +55,7 @@ export async function send<Id extends OperationId>(
     headers: {
       Authorization: `Bearer ${token() ?? ''}`,
       ...(isJson && { 'Content-Type': 'application/json' }),
-      ...headers,
+      ...Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, bytesOfValue(value)])),
     },
     ...(body !== undefined && { body: isJson ? JSON.stringify(body) : (body as string | Uint8Array<ArrayBuffer>) }),
     ...(signal && { signal }),
@@ -65,6 +65,11 @@ export async function send<Id extends OperationId>(
   if (response.ok) return response;
   if (response.status === 401) setToken(undefined);
   throw new Refusal(response.status, errorIn(await response.text()) ?? `The server answers ${response.status}.`);
+}
+
+/** `fetch` takes header values with one character for each byte. Text is sent as UTF-8, as curl does. */
+function bytesOfValue(text: string): string {
+  return /^[\0-\x7f]*$/.test(text) ? text : String.fromCharCode(...new TextEncoder().encode(text));
 }
 
 function targetOf(template: string, path: object, query: object): string {

@@ -64,7 +64,8 @@ export function serverOf(given: Given, env: Environment): Server {
   ): Promise<Response> {
     const operation = operationOf(operationId);
     const search = query === undefined || query.size === 0 ? '' : `?${query}`;
-    const sent = new Headers(headers.map(([name, value]): [string, string] => [name, value]));
+    // A terminal has text; `Headers` takes a character for each byte.
+    const sent = new Headers(headers.map(([name, value]) => [name, Buffer.from(value, 'utf8').toString('latin1')]));
     sent.set('authorization', `Bearer ${token ?? DEVELOPMENT_ACCOUNTS[0].token}`);
     if (json !== undefined) sent.set('content-type', 'application/json');
     const content = json === undefined ? body : JSON.stringify(json);

@@ -20,11 +20,14 @@ export function callResultsOf({ message, retried }: Claimed, ended: Ended, atMs:
   const report = reportOf({ message, retried }, ended);
   const hasSucceeded = ended.kind === 'answered' && isSuccess(ended.status);
   // After a failure with retries left, a library waits for another result. This is the last one, so it shows none left.
-  const body = encodeCallbackPayload({
-    ...report,
-    status: ended.kind === 'answered' ? ended.status : statusWithoutAnswer(ended),
-    retried: hasSucceeded ? retried : settings.maxRetries,
-  });
+  const body = encodeCallbackPayload(
+    {
+      ...report,
+      status: ended.kind === 'answered' ? ended.status : statusWithoutAnswer(ended),
+      retried: hasSucceeded ? retried : settings.maxRetries,
+    },
+    { forWorkflow: true },
+  );
   const { url, method, header, features, maxRetries = RETRIES_DEFAULT, callback: _nested, ...own } = callback;
   const resultSettings: MessageSettings = {
     ...own,

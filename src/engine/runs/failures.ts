@@ -61,15 +61,18 @@ async function failureCallbackOf(
   const showsPayload = wantsPayloadOnly(features);
   const [initial] = showsPayload ? await store.runs.readJournal(run.projectId, run.key, { toPosition: 0 }) : [];
   const report = reportOf(claimed, ended);
-  const body = encodeCallbackPayload({
-    ...report,
-    // The workflow would take a text of ours for the endpoint's answer.
-    body: ended.kind === 'answered' ? report.body : new Uint8Array(0),
-    sourceBody: showsPayload ? (initial?.body ?? new Uint8Array(0)) : (claimed.deliveredBody ?? message.body),
-    dlqId: dlqIdOf(atMs, message.key),
-    workflowRunId: run.id,
-    workflowCreatedAt: run.createdAtMs,
-  });
+  const body = encodeCallbackPayload(
+    {
+      ...report,
+      // The workflow would take a text of ours for the endpoint's answer.
+      body: ended.kind === 'answered' ? report.body : new Uint8Array(0),
+      sourceBody: showsPayload ? (initial?.body ?? new Uint8Array(0)) : (claimed.deliveredBody ?? message.body),
+      dlqId: dlqIdOf(atMs, message.key),
+      workflowRunId: run.id,
+      workflowCreatedAt: run.createdAtMs,
+    },
+    { forWorkflow: true },
+  );
   const { url, method } = callback;
   const settings = settingsOf(callback, run, message, { features });
   return followUpOf(message, { url, method, header: headerOf(callback, run), body, settings }, atMs);

@@ -1,5 +1,6 @@
 /** The sections of the checklist, in its order. */
 import type { Section } from '../support/statement.ts';
+import { answers } from './answers.ts';
 import { callbacks } from './callbacks.ts';
 import { cancel } from './cancel.ts';
 import { connections } from './connections.ts';
@@ -43,4 +44,5 @@ export const MESSAGING: readonly Section[] = [
   lostDuplicates,
   redirects,
   defectiveAnswers,
+  answers,
 ];
