@@ -2,6 +2,7 @@
 import { Type } from '@sinclair/typebox';
 import type { ListedWaiter, WaiterPosition } from '../engine/runs/stores.ts';
 import { isName } from '../protocol/names.ts';
+import { shownUrl } from '../protocol/shown-url.ts';
 import { type Answer, answer } from './answer.ts';
 import { CURSOR, pageCount, text } from './parameter-kinds.ts';
 import { invalidParameter, readQuery } from './parameters.ts';
@@ -72,7 +73,7 @@ function view({ eventId, messageId, runId, runUrl, runCreatedAtMs, sinceMs, dead
     eventId,
     messageId,
     workflowRunId: runId,
-    workflowUrl: runUrl,
+    workflowUrl: shownUrl(runUrl),
     workflowCreatedAt: runCreatedAtMs,
     since: sinceMs,
     deadline: deadlineMs,

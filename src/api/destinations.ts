@@ -5,6 +5,7 @@ import { prefixOf } from '../protocol/dialect.ts';
 import { ApiError, invalidHeader } from '../protocol/errors.ts';
 import { shown } from '../protocol/headers.ts';
 import type { CallbackSettings, MessageSettings } from '../protocol/settings.ts';
+import { shownUrl } from '../protocol/shown-url.ts';
 import type { CheckDestination } from './route.ts';
 
 /** Throws `ApiError` 400 with the reason: at once, or through a promise when a host name must be looked up. */
@@ -21,7 +22,7 @@ export async function checkEndpoints(endpoints: readonly Endpoint[], check: Chec
         await checkAddress(url, check);
       } catch (error) {
         if (!(error instanceof ApiError)) throw error;
-        throw new ApiError(error.code, `${error.message} (endpoint ${shown(name ?? url)})`);
+        throw new ApiError(error.code, `${error.message} (endpoint ${shown(name ?? shownUrl(url))})`);
       }
     }),
   );

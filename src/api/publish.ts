@@ -9,6 +9,7 @@ import { checkNewName } from '../protocol/names.ts';
 import { readPublishOptions } from '../protocol/options.ts';
 import { type SplitQuery, splitQuery } from '../protocol/request-target.ts';
 import type { HeaderMap, PublishOptions } from '../protocol/settings.ts';
+import { shownUrl } from '../protocol/shown-url.ts';
 import { isSentByRun, isSentBySdk, publishRefusedInRun } from '../protocol/workflow/refusals.ts';
 import { publishFor } from './admitted-publish.ts';
 import type { Answer } from './answer.ts';
@@ -141,7 +142,7 @@ export function publishRoutes(services: Services): Route[] {
 export function publishedJson({ messageId, url, deduplicated, state }: Published): string {
   const lost = state === undefined ? '' : `,"state":"${state}"`;
   const end = deduplicated ? `,"deduplicated":true${lost}}` : '}';
-  return `{"messageId":"${messageId}","url":${JSON.stringify(url)}${end}`;
+  return `{"messageId":"${messageId}","url":${JSON.stringify(shownUrl(url))}${end}`;
 }
 
 /** The answer for a URL group: a bare array in the order of its endpoints, also for one (contract M 5.3). */

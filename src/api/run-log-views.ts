@@ -10,6 +10,7 @@ import type { RunEvent } from '../engine/runs/log-store.ts';
 import { bodyText } from '../protocol/bodies.ts';
 import { joinRedactions, redactedText, shownHeaderMap } from '../protocol/redaction.ts';
 import type { HeaderMap, Redaction } from '../protocol/settings.ts';
+import { shownUrl } from '../protocol/shown-url.ts';
 import { isSuccess } from '../protocol/success.ts';
 import type { Answered, Failure, FailureFunction } from '../workflow/history.ts';
 import type { RunLink } from '../workflow/model.ts';
@@ -44,14 +45,14 @@ export function runEventView(event: RunEvent): View {
     time: atMs,
     state,
     workflowRunId: run.id,
-    workflowUrl: run.url,
+    workflowUrl: shownUrl(run.url),
     workflowCreatedAt: run.createdAtMs,
     stepInfo: info && stepInfoView(info, shown),
     ...detailView(detail, shown),
     nextDeliveryTime: nextDeliveryTime(event),
     headers: state === 'ERROR' && message ? headerView(message.header, shown) : undefined,
     invokerWorkflowRunId: run.invoker?.id,
-    invokerWorkflowUrl: run.invoker?.url,
+    invokerWorkflowUrl: run.invoker && shownUrl(run.invoker.url),
     invokerWorkflowCreatedAt: run.invoker?.createdAtMs,
     workflowRunResponse: bodyView(run.response, shown),
     dlqId: run.dlqId,
@@ -70,7 +71,7 @@ export function runLogView({ run, groups, next, failureFunction, failure }: RunL
   }));
   return {
     workflowRunId: run.id,
-    workflowUrl: run.url,
+    workflowUrl: shownUrl(run.url),
     workflowState: run.state,
     workflowRunCreatedAt: run.createdAtMs,
     workflowRunCompletedAt: run.completedAtMs,
@@ -79,7 +80,7 @@ export function runLogView({ run, groups, next, failureFunction, failure }: RunL
     workflowRunResponse: bodyView(run.response, shown),
     invoker: invoker && {
       workflowRunId: invoker.id,
-      workflowUrl: invoker.url,
+      workflowUrl: shownUrl(invoker.url),
       workflowRunCreatedAt: invoker.createdAtMs,
     },
     failureFunction: failureFunction && failureFunctionView(failureFunction, failure, run.dlqId, shown),
@@ -171,7 +172,7 @@ interface Retrying {
 
 function callView({ url, method, header, body, response }: Partial<CallInfo>, shown: Shown): View {
   return {
-    callUrl: url,
+    callUrl: url && shownUrl(url),
     callMethod: method,
     callHeaders: header && headerView(header, shown),
     callBody: bodyView(body, shown),
@@ -195,7 +196,7 @@ function invokedView({ runId, url, createdAtMs, first }: InvokedInfo, parentShow
   const shown = withRedaction(parentShown, first?.settings.redact);
   return {
     invokedWorkflowRunId: runId,
-    invokedWorkflowUrl: url,
+    invokedWorkflowUrl: shownUrl(url),
     invokedWorkflowCreatedAt: createdAtMs,
     invokedWorkflowRunBody: bodyView(first?.body, shown),
     invokedWorkflowRunHeaders: first && headerView(first.header, shown),
@@ -242,7 +243,7 @@ function failureFunctionView(
   const isRetrying = pending && !pending.isInFlight && failures.length > 0;
   return {
     messageId: message.id,
-    url: message.url,
+    url: shownUrl(message.url),
     state: FAILURE_CALLBACK_STATES[state],
     failStatus: failure?.response?.status ?? 0,
     failResponse: bodyView(failure?.response?.body, cutTo(FAIL_RESPONSE_BYTES_MAX, shown)) ?? '',

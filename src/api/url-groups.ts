@@ -10,6 +10,7 @@ import { checkName, checkNewName } from '../protocol/names.ts';
 import { itemRawHeaders, readPublishOptions } from '../protocol/options.ts';
 import { redactDefaults } from '../protocol/redaction.ts';
 import type { HeaderMap } from '../protocol/settings.ts';
+import { shownUrl } from '../protocol/shown-url.ts';
 import { type Answer, answer, NO_BODY } from './answer.ts';
 import { PUBLISH_HEADERS } from './config-headers.ts';
 import { checkCallbacks, checkEndpoints, groupNotFound } from './destinations.ts';
@@ -168,7 +169,8 @@ export function urlGroupRoutes(services: Services): Route[] {
 
 function groupView({ name, createdAtMs, updatedAtMs, endpoints, headers }: UrlGroup) {
   const shownHeaders = headers && redactDefaults(headers);
-  return { name, createdAt: createdAtMs, updatedAt: updatedAtMs, endpoints, headers: shownHeaders };
+  const shownEndpoints = endpoints.map((endpoint) => ({ ...endpoint, url: shownUrl(endpoint.url) }));
+  return { name, createdAt: createdAtMs, updatedAt: updatedAtMs, endpoints: shownEndpoints, headers: shownHeaders };
 }
 
 /** The elements of `endpoints`, each with a URL, a name or both. Throws `invalid_body` (400). */

@@ -14,6 +14,7 @@ import { base64OfBytes, textOrBase64 } from '../protocol/bodies.ts';
 import { encodeCursor } from '../protocol/cursor.ts';
 import { joinRedactions, redactedText, shownHeaderMap } from '../protocol/redaction.ts';
 import type { CallbackSettings, FlowControl, HeaderMap, MessageSettings, Redaction } from '../protocol/settings.ts';
+import { shownUrl } from '../protocol/shown-url.ts';
 
 export type View = Record<string, unknown>;
 
@@ -30,9 +31,9 @@ export function messageView(message: Message): View {
     maxRetries: settings.maxRetries,
     notBefore: message.notBeforeMs,
     createdAt: message.createdAtMs,
-    callback: settings.callback?.url,
+    callback: settings.callback && shownUrl(settings.callback.url),
     callbackHeader: callbacks.callback,
-    failureCallback: settings.failureCallback?.url,
+    failureCallback: settings.failureCallback && shownUrl(settings.failureCallback.url),
     failureCallbackHeader: callbacks.failureCallback,
     queueName: settings.queueName,
     scheduleId: settings.scheduleId,
@@ -97,7 +98,7 @@ export function deadRunView({ dlqId, run, message, deadLetter, payload, failureC
     ...messageView({ ...message, body: payload, settings }),
     dlqId,
     workflowRunId: run.id,
-    workflowUrl: run.url,
+    workflowUrl: shownUrl(run.url),
     workflowCreatedAt: run.createdAtMs,
     responseStatus: deadLetter.responseStatus,
     responseHeader: deadLetter.responseHeader && nonEmpty(shownHeaderMap(deadLetter.responseHeader, redact)),
@@ -143,9 +144,9 @@ export function logEntryView({ atMs, state, message, detail, responseStatus }: L
     scheduleId: settings.scheduleId,
     queueName: settings.queueName,
     timeout: settings.timeoutMs,
-    callback: settings.callback?.url,
+    callback: settings.callback && shownUrl(settings.callback.url),
     callbackHeaders: callbacks.callback,
-    failureCallback: settings.failureCallback?.url,
+    failureCallback: settings.failureCallback && shownUrl(settings.failureCallback.url),
     failureCallbackHeaders: callbacks.failureCallback,
     retryDelayExpression: settings.retryDelayExpression,
     retryDelayExpr: settings.retryDelayExpression,
@@ -164,7 +165,7 @@ export function liveEntryView(entry: LiveEntry): View {
     time: timeMs,
     messageId,
     state,
-    url,
+    url: shownUrl(url),
     method,
     topicName,
     queueName,
@@ -196,16 +197,16 @@ export function scheduleView({ schedule, lastMessages }: ScheduleView): View {
     scheduleId: id,
     cron: plan.cron,
     createdAt: createdAtMs,
-    destination: destination.kind === 'url' ? destination.url : destination.name,
+    destination: destination.kind === 'url' ? shownUrl(destination.url) : destination.name,
     method: plan.method,
     header: headerView(plan.header, settings),
     ...bodyView(plan),
     retries: settings.maxRetries,
     delay: plan.delayMs === undefined ? undefined : Math.ceil(plan.delayMs / 1000),
     timeout: settings.timeoutMs,
-    callback: settings.callback?.url,
+    callback: settings.callback && shownUrl(settings.callback.url),
     callbackHeader: callbacks.callback,
-    failureCallback: settings.failureCallback?.url,
+    failureCallback: settings.failureCallback && shownUrl(settings.failureCallback.url),
     failureCallbackHeader: callbacks.failureCallback,
     queueName: settings.queueName,
     ...callerIpView(plan),
@@ -223,7 +224,7 @@ export function scheduleView({ schedule, lastMessages }: ScheduleView): View {
 }
 
 function destinationView({ url, settings }: Message): View {
-  return { url, topicName: settings.topicName, endpointName: settings.endpointName };
+  return { url: shownUrl(url), topicName: settings.topicName, endpointName: settings.endpointName };
 }
 
 function headerView(header: HeaderMap, settings: MessageSettings): HeaderMap | undefined {

@@ -2,6 +2,7 @@
 import type { Notified } from '../engine/runs/run-commands.ts';
 import type { Waiter } from '../engine/runs/stores.ts';
 import { redactConfigHeaders, redactedText } from '../protocol/redaction.ts';
+import { shownUrl } from '../protocol/shown-url.ts';
 
 type View = Record<string, unknown>;
 
@@ -11,10 +12,10 @@ export function waiterView({ deadlineMs, record }: Waiter): View {
   if (!wait) throw new Error(`the record ${record.key} is not of a wait`);
   const { notified, timedOut, headers, timeoutHeaders, timeoutBody } = wait;
   return {
-    url: notified.url,
+    url: shownUrl(notified.url),
     headers: redactConfigHeaders(headers, redact),
     deadline: Math.floor(deadlineMs / 1000),
-    timeoutUrl: timedOut.url,
+    timeoutUrl: shownUrl(timedOut.url),
     timeoutBody:
       timeoutBody !== undefined && redact?.body ? redactedText(Buffer.from(timeoutBody, 'base64')) : timeoutBody,
     timeoutHeaders: redactConfigHeaders(timeoutHeaders, redact),

@@ -1,5 +1,6 @@
 /** URL groups: named lists of endpoints; one publish to a group goes to all of them (contract M 13). */
 import type { HeaderMap } from '../protocol/settings.ts';
+import { shownUrl } from '../protocol/shown-url.ts';
 import type { PublishCommand } from './messages/publish-command.ts';
 import type { Millis } from './model.ts';
 
@@ -62,6 +63,8 @@ export function publishesToGroup(group: UrlGroup, shared: Omit<PublishCommand, '
   });
 }
 
+/** A URL with a masked password means every endpoint that is shown as this URL. */
 function means({ url, name }: EndpointSelector, endpoint: Endpoint): boolean {
-  return (url === undefined || url === endpoint.url) && (name === undefined || name === endpoint.name);
+  const isUrl = url === undefined || url === endpoint.url || url === shownUrl(endpoint.url);
+  return isUrl && (name === undefined || name === endpoint.name);
 }

@@ -4,6 +4,7 @@ import { base64BytesOf } from './bodies.ts';
 import { isHeaderValue, newHeaderMap } from './headers.ts';
 import { textOfWire } from './percent-encoding.ts';
 import type { HeaderMap, HttpMethod } from './settings.ts';
+import { shownUrl } from './shown-url.ts';
 
 /** One attempt and its message. The member names are those of the wire; times are Unix milliseconds. */
 export interface CallbackReport {
@@ -37,14 +38,19 @@ export interface CallbackReport {
  * are text, except that those `forWorkflow` stay characters that HTTP can carry: the libraries make `Headers` of them.
  */
 export function encodeCallbackPayload(
-  { body, sourceBody, header, sourceHeader, ...others }: CallbackReport,
+  { body, sourceBody, url, header, sourceHeader, ...others }: CallbackReport,
   { forWorkflow = false } = {},
 ): Uint8Array {
   const textOf = (value: string): string => {
     const text = textOfWire(value);
     return forWorkflow && !isHeaderValue(text) ? value : text;
   };
-  const rest = { ...others, header: mapped(header, textOf), sourceHeader: mapped(sourceHeader, textOf) };
+  const rest = {
+    url: shownUrl(url),
+    ...others,
+    header: mapped(header, textOf),
+    sourceHeader: mapped(sourceHeader, textOf),
+  };
   return Buffer.concat([
     Buffer.from('{"body":"'),
     base64BytesOf(body),

@@ -2,8 +2,9 @@ import { ApiError } from './errors.ts';
 import { memo } from './memo.ts';
 import { isName } from './names.ts';
 import { percentDecode, textOfWire } from './percent-encoding.ts';
+import { isMasked } from './shown-url.ts';
 
-/** The destination of a publish. `url` is stored, signed and shown verbatim. */
+/** The destination of a publish. `url` is stored verbatim; `shownUrl` shows it. */
 export type Destination = { kind: 'url'; url: string } | { kind: 'group'; name: string };
 
 /** 16 KiB: common clients and servers accept at most 8 KiB. */
@@ -77,6 +78,7 @@ export const parseUrl: (url: string) => URL | string = memo((url) => {
   if (scheme === null) return WRONG_SCHEME;
   if (url.length > URL_LENGTH_MAX) return `endpoint is longer than ${URL_LENGTH_MAX} characters`;
   if (REMOVED_BY_URL.test(url)) return 'endpoint has a control character or begins or ends with a blank';
+  if (isMasked(url)) return 'endpoint has *** as its password, which only stands for one: give the password itself';
   // `new URL` reads "http:///x" as the host x.
   const hostStart = url[scheme[0].length];
   if (hostStart === undefined || '/\\?#'.includes(hostStart)) return 'endpoint has no host';

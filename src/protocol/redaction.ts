@@ -5,6 +5,7 @@ import { invalidHeader } from './errors.ts';
 import { canonicalHeaderName, isHeaderName, newHeaderMap, shown } from './headers.ts';
 import { textOfWire } from './percent-encoding.ts';
 import type { HeaderMap, Redaction } from './settings.ts';
+import { shownUrl } from './shown-url.ts';
 
 const ONE_HEADER = /^headers?\[([^\]]*)\]$/;
 
@@ -61,7 +62,7 @@ export function redactConfigHeaders(map: HeaderMap, redaction: Redaction | undef
   const shownMap = newHeaderMap();
   for (const [name, values] of Object.entries(map)) {
     const delivered = hasConfigPrefix(name) ? readConfigName(name).forwardedName : name;
-    shownMap[name] = values.map(delivered !== '' && hides(redaction, delivered) ? redactedHeader : textOfWire);
+    shownMap[name] = values.map(delivered !== '' && hides(redaction, delivered) ? redactedHeader : shownValue);
   }
   return shownMap;
 }
@@ -70,7 +71,7 @@ export function redactConfigHeaders(map: HeaderMap, redaction: Redaction | undef
 export function shownHeaderMap(map: HeaderMap, redaction?: Redaction): HeaderMap {
   const shownMap = newHeaderMap();
   for (const [name, values] of Object.entries(map)) {
-    shownMap[name] = values.map(hides(redaction, name) ? redactedHeader : textOfWire);
+    shownMap[name] = values.map(hides(redaction, name) ? redactedHeader : shownValue);
   }
   return shownMap;
 }
@@ -78,6 +79,11 @@ export function shownHeaderMap(map: HeaderMap, redaction?: Redaction): HeaderMap
 /** Whether views hide the values of the header `name` (canonical). */
 export function hides(redaction: Redaction | undefined, name: string): boolean {
   return redaction !== undefined && (redaction.headers === 'all' || redaction.headers.includes(name));
+}
+
+/** The URLs of callbacks and workflows are header values, too. */
+function shownValue(value: string): string {
+  return shownUrl(textOfWire(value));
 }
 
 /** Header values are Latin-1 text: one character is one byte on the wire. */

@@ -1,4 +1,5 @@
 /** Why a run that is not over does not go on (ended ones: `explain-ended.ts`), in one sentence and in fields (P14). Pure. */
+import { shownUrl } from '../../protocol/shown-url.ts';
 import type { HistoryEntry, KnownRun, RunHistory } from '../../workflow/history.ts';
 import { groupEntries, type StepEntries } from '../../workflow/records.ts';
 import type { StepInfo } from '../../workflow/step-info.ts';
@@ -110,7 +111,7 @@ function causeOfMessage(entry: HistoryEntry, info: StepInfo | undefined, live: L
   if (sinceMs !== undefined) cause.sinceMs = sinceMs;
   if (dueAtMs !== undefined) cause.dueAtMs = dueAtMs;
   if (flowControlKey !== undefined) cause.flowControlKey = flowControlKey;
-  if (entry.kind === 'toCallback') cause.url = entry.message.url;
+  if (entry.kind === 'toCallback') cause.url = shownUrl(entry.message.url);
   const isSleep = info?.sleepForMs !== undefined || info?.sleepUntilMs !== undefined;
   if (isSleep && reason !== 'parked' && dueAtMs !== undefined && dueAtMs > nowMs && entry.failures.length === 0) {
     return {
@@ -129,7 +130,7 @@ function subjectOf({ kind, message }: HistoryEntry, info: StepInfo | undefined):
     case 'plan':
       return `The delivery that is to execute ${named(info)}`;
     case 'toCallback':
-      return `The call of ${named(info)} to ${message.url}`;
+      return `The call of ${named(info)} to ${shownUrl(message.url)}`;
     case 'fromCallback':
       return `The delivery of what the call of ${named(info)} was answered`;
     default:
@@ -143,12 +144,13 @@ function causeOfRecord({ info, by }: StepEntries): Cause | undefined {
   if (by.wait) return causeOfWait(info, by.wait);
   const { invoked } = info;
   if (!by.invoke || !invoked) return undefined;
+  const url = shownUrl(invoked.url);
   return {
     ...stepOf(info),
     reason: 'invoked',
-    sentence: `Waits in ${named(info)} for the end of run ${invoked.runId}, served by ${invoked.url}.`,
+    sentence: `Waits in ${named(info)} for the end of run ${invoked.runId}, served by ${url}.`,
     messageId: by.invoke.message.id,
-    url: invoked.url,
+    url,
     invokedRunId: invoked.runId,
   };
 }

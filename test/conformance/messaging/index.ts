@@ -14,6 +14,7 @@ import { groups } from './groups.ts';
 import { limits } from './limits.ts';
 import { logs } from './logs.ts';
 import { names } from './names.ts';
+import { passwords } from './passwords.ts';
 import { publish } from './publish.ts';
 import { queues } from './queues.ts';
 import { redirects } from './redirects.ts';
@@ -45,4 +46,5 @@ export const MESSAGING: readonly Section[] = [
   redirects,
   defectiveAnswers,
   answers,
+  passwords,
 ];
