@@ -53,6 +53,12 @@ describe('a filter of what comes live', () => {
   ])('%j of %j', (filter, given, isOfIt) => {
     expect(matches(given, filter as Record<string, string>)).toBe(isOfIt);
   });
+
+  it('is filtered by the whole URL, though the password in it is masked', () => {
+    const given = entry('a', 'CREATED', 10, { url: 'https://ann:***@app.example/' });
+    expect(matches(given, { url: 'https://ann:secret@app.example/' })).toBe(true);
+    expect(matches(given, { url: 'https://eve:secret@app.example/' })).toBe(false);
+  });
 });
 
 describe('a selection', () => {

@@ -56,11 +56,14 @@ describe('a schedule that is made again with a change', () => {
     expect(bodyOf({ ...SCHEDULE, body: undefined, bodyBase64: 'AP8=' } as never)).toEqual(Uint8Array.of(0, 255));
   });
 
-  it('is known by a part that only its hash is shown of', () => {
+  it('is redacted where one of its values is not shown as it is', () => {
     expect(isRedacted(GIVEN)).toBe(false);
     const hash = `REDACTED:${'0a'.repeat(32)}`;
     expect(isRedacted({ ...SCHEDULE, body: hash } as never)).toBe(true);
     expect(isRedacted({ ...SCHEDULE, header: { 'X-Key': [hash] } } as never)).toBe(true);
+    for (const member of ['destination', 'callback', 'failureCallback']) {
+      expect(isRedacted({ ...SCHEDULE, [member]: 'https://ann:***@app.example/' } as never), member).toBe(true);
+    }
   });
 });
 

@@ -1,6 +1,7 @@
 /** What a message was sent as, wherever it is still kept: as a message, in the DLQ, or in its log. Pure. */
 import type { Sending } from '../../api/as-code.ts';
 import type { AnswerOf } from '../../api/client.ts';
+import { isHidden } from '../../api/hidden.ts';
 import type { Entry } from './life.ts';
 
 export type Content = Omit<AnswerOf<'getMessage'>, 'body' | 'bodyBase64' | 'notBefore' | 'createdAt'> & {
@@ -35,14 +36,11 @@ export function textOrBytes(base64: string): { text: string } | { base64: string
   }
 }
 
-const REDACTED = /^REDACTED:[0-9a-f]{64}$/;
-
 /** What nobody is shown cannot be sent again from here. */
-export function isRedacted({ header = {}, body }: Content): boolean {
-  const values = Object.values(header).flat();
-  return (
-    values.some((value) => REDACTED.test(value)) || (body !== undefined && 'text' in body && REDACTED.test(body.text))
-  );
+export function isRedacted({ header = {}, body, url, callback, failureCallback }: Content): boolean {
+  const text = body !== undefined && 'text' in body ? body.text : undefined;
+  const values = [...Object.values(header).flat(), text, url, callback, failureCallback];
+  return values.some((value) => value !== undefined && isHidden(value));
 }
 
 export function sendingOf(content: Content): Sending {

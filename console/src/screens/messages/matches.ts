@@ -1,4 +1,5 @@
 /** Whether an entry that comes live is one of the filtered list, by the rules of the server. Pure. */
+import { shownUrl } from '../../../../src/protocol/shown-url.ts';
 import type { LiveEntry } from '../../api/live.ts';
 
 const IN_PROGRESS: readonly string[] = ['ACTIVE', 'RETRY', 'ERROR'];
@@ -21,8 +22,9 @@ function matchesOne(entry: LiveEntry, name: string, value: string): boolean {
       return entry.time >= Number(value);
     case 'toDate':
       return entry.time <= Number(value);
-    case 'messageId':
     case 'url':
+      return entry.url === shownUrl(value);
+    case 'messageId':
     case 'topicName':
     case 'queueName':
     case 'scheduleId':

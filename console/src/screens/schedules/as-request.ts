@@ -1,14 +1,19 @@
 /** A schedule as the request that makes it again: what it shows is all that it has, unless a part is redacted. */
 import { headersOf, type Sending } from '../../api/as-code.ts';
 import type { AnswerOf } from '../../api/client.ts';
+import { isHidden } from '../../api/hidden.ts';
 
 type Schedule = AnswerOf<'getSchedule'>;
 type HeaderMap = NonNullable<Schedule['header']>;
 
-/** True when a value is shown only as its hash: it cannot be sent again. */
-export function isRedacted({ header = {}, callbackHeader = {}, failureCallbackHeader = {}, body }: Schedule): boolean {
+/** True when a value is not shown as it is: it cannot be sent again. */
+export function isRedacted(schedule: Schedule): boolean {
+  const { header = {}, callbackHeader = {}, failureCallbackHeader = {} } = schedule;
+  const { body, destination, callback, failureCallback } = schedule;
   const values = [header, callbackHeader, failureCallbackHeader].flatMap((map) => Object.values(map).flat());
-  return [...values, body].some((value) => value !== undefined && /^REDACTED:[0-9a-f]{64}$/.test(value));
+  return [...values, body, destination, callback, failureCallback].some(
+    (value) => value !== undefined && isHidden(value),
+  );
 }
 
 /** The message that each of its times makes. */

@@ -1,3 +1,4 @@
+import { isMasked } from '../../../../src/protocol/shown-url.ts';
 import { useCall } from '../../api/client.ts';
 
 /** Of how many of the latest attempts it is told. */
@@ -8,7 +9,7 @@ const REFRESH_MS = 15_000;
 export function EndpointHealth({ url }: { url: string }) {
   const { data } = useCall(
     'listEvents',
-    { query: { url: [url], state: ['DELIVERED', 'ERROR', 'FAILED'], count: ATTEMPTS } },
+    { query: { ...filterFor(url), state: ['DELIVERED', 'ERROR', 'FAILED'], count: ATTEMPTS } },
     { refreshMs: REFRESH_MS },
   );
   if (data === undefined) return <span className="text-quiet">…</span>;
@@ -20,4 +21,11 @@ export function EndpointHealth({ url }: { url: string }) {
       {delivered} of {data.events.length} delivered
     </span>
   );
+}
+
+/** A filter by URL needs its password, which is not shown. */
+function filterFor(url: string): { url: string[] } | { host: string[]; path: string[] } {
+  if (!isMasked(url)) return { url: [url] };
+  const { host, pathname } = new URL(url);
+  return { host: [host], path: [pathname] };
 }

@@ -1,5 +1,6 @@
 import { Link } from '@tanstack/react-router';
 import { type FormEvent, useState } from 'react';
+import { isMasked } from '../../../../src/protocol/shown-url.ts';
 import { type AnswerOf, useCall, useChange } from '../../api/client.ts';
 import { Action } from '../../parts/action.tsx';
 import { Button } from '../../parts/button.tsx';
@@ -70,14 +71,18 @@ function GroupPanel({ group: { name, endpoints, headers = {} } }: { group: Group
           {
             name: '',
             className: 'text-right',
-            cell: ({ url }) => (
+            cell: ({ url, ...rest }) => (
               <span className="inline-flex items-center gap-2">
-                <Link to="/messages" search={{ url }} className="text-accent hover:underline">
+                <Link
+                  to="/messages"
+                  search={isMasked(url) ? { host: new URL(url).host } : { url }}
+                  className="text-accent hover:underline"
+                >
                   Messages
                 </Link>
                 <Action
                   operation="removeUrlGroupEndpoints"
-                  input={{ path: { name }, body: { endpoints: [{ url }] } }}
+                  input={{ path: { name }, body: { endpoints: [{ url, ...rest }] } }}
                   question={`Removes ${url} from ${name}.`}
                   kind="danger"
                 >
