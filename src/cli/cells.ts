@@ -5,7 +5,7 @@ import { parseConfig } from '../config/parse.ts';
 import type { Config } from '../config/table.ts';
 import type { Balanced, BalancePlan } from '../operations/balance-cells.ts';
 import type { CellEntry } from '../operations/list-cells.ts';
-import { columns, minuteOf, timeOf } from './columns.ts';
+import { columns, inZone, isoOf, minuteOf } from './columns.ts';
 import {
   actionsOf,
   type Command,
@@ -89,7 +89,7 @@ async function list(settings: readonly string[], terminal: Terminal, json: boole
     ]),
   );
   if (moves.length > 0) {
-    terminal.print(`\n${columns([['PROJECT', 'FROM', 'TO', 'PHASE', 'SINCE (UTC)', 'STATE'], ...moves])}`);
+    terminal.print(`\n${columns([['PROJECT', 'FROM', 'TO', 'PHASE', inZone('SINCE'), 'STATE'], ...moves])}`);
   }
   return EXIT.ok;
 }
@@ -222,13 +222,13 @@ function begunAgainOf({ totals }: NonNullable<CellEntry['load']>): number {
 function view({ name, place, projects, load, isDraining, awayReason, addedAtMs, moves }: CellEntry): object {
   return {
     ...{ name, place, projects, isDraining },
-    ...(addedAtMs !== undefined && { addedAt: timeOf(addedAtMs) }),
+    ...(addedAtMs !== undefined && { addedAt: isoOf(addedAtMs) }),
     ...(load
       ? {
           ...{ unfinished: begunAgainOf(load), due: load.totals.due, messagesPerMinute: load.messagesPerMinute },
           ...{ bytes: load.totals.storage.bytes, share: load.share },
         }
       : { isAway: true, reason: awayReason }),
-    moves: moves.map(({ begunAtMs, ...move }) => ({ ...move, begunAt: timeOf(begunAtMs) })),
+    moves: moves.map(({ begunAtMs, ...move }) => ({ ...move, begunAt: isoOf(begunAtMs) })),
   };
 }

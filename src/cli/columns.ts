@@ -16,12 +16,35 @@ export function columns(rows: readonly (readonly string[])[]): string {
   return `${lines.join('\n')}\n`;
 }
 
-/** `2026-01-31 13:05`, in UTC. */
+/** `2026-01-31 13:05`, in the zone of whoever reads it. */
 export function minuteOf(ms: number): string {
   return timeOf(ms).slice(0, 16).replace('T', ' ');
 }
 
-/** `2026-01-31T13:05:09.123Z` */
+/** The heading of a column of `minuteOf`: `CREATED (Europe/Berlin)`. */
+export function inZone(heading: string): string {
+  return `${heading} (${zone()})`;
+}
+
+/** The time zone of the machine, or of the variable `TZ`: `Europe/Berlin`. */
+export function zone(): string {
+  return Intl.DateTimeFormat().resolvedOptions().timeZone;
+}
+
+/** `2026-01-31T14:05:09.123+01:00` in the zone of whoever reads it; with `Z` for UTC. */
 export function timeOf(ms: number): string {
+  const offsetMinutes = -new Date(ms).getTimezoneOffset();
+  if (offsetMinutes === 0) return isoOf(ms);
+  const local = isoOf(ms + offsetMinutes * 60_000).slice(0, -1);
+  const [hours, minutes] = [Math.floor(Math.abs(offsetMinutes) / 60), Math.abs(offsetMinutes) % 60];
+  return `${local}${offsetMinutes < 0 ? '-' : '+'}${twoDigits(hours)}:${twoDigits(minutes)}`;
+}
+
+/** `2026-01-31T13:05:09.123Z`, for what programs read. */
+export function isoOf(ms: number): string {
   return new Date(ms).toISOString();
+}
+
+function twoDigits(value: number): string {
+  return String(value).padStart(2, '0');
 }

@@ -3,7 +3,6 @@
  * what happens to them. It uses the official clients. With `--keep` the server goes on, for its console.
  */
 import { DEVELOPMENT_ACCOUNTS } from '../config/development.ts';
-import { settingsHelp } from '../config/page.ts';
 import { parseConfig } from '../config/parse.ts';
 import type { Machine } from '../engine/ports.ts';
 import { type Command, CommandFailed, EXIT, type Terminal, takeSwitch } from './command.ts';
@@ -25,9 +24,10 @@ they should.
       Do not end: go on publishing, leave some messages and runs waiting and some failed, and print the address of the
       console, until Ctrl-C.
 
-Example: waypost demo --keep
+The settings of "waypost dev" are taken too; "waypost dev --help" lists them.
 
-${settingsHelp(true)}`,
+Example: waypost demo --keep
+`,
   async run(args, terminal) {
     const { given: keeps, rest } = takeSwitch(args, '--keep');
     const { Client, WorkflowClient } = await loadClients();

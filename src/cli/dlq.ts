@@ -1,5 +1,5 @@
 /** `waypost dlq`: what could not be delivered, and how to try it again. */
-import { minuteOf } from './columns.ts';
+import { inZone, minuteOf } from './columns.ts';
 import { actOnMany, BULK } from './http/bulk.ts';
 import { readList, sumPages } from './http/pages.ts';
 import { read } from './http/simple.ts';
@@ -25,7 +25,7 @@ const list: Verb = {
     showTable(call, await readList<Dead>(call, 'listDlqMessages', 'messages', PAGE_MAX), [
       ['DLQ ID', ({ dlqId }) => dlqId],
       ['MESSAGE', ({ messageId, workflowRunId }) => messageId ?? workflowRunId],
-      ['CREATED (UTC)', ({ createdAt }) => (createdAt === undefined ? '' : minuteOf(createdAt))],
+      [inZone('CREATED'), ({ createdAt }) => (createdAt === undefined ? '' : minuteOf(createdAt))],
       ['STATUS', ({ responseStatus }) => responseStatus || '-'],
       ['URL', ({ url, workflowUrl }) => url ?? workflowUrl],
     ]),

@@ -14,6 +14,9 @@ key holds a message back without a reason; that this version may work with the s
 the signing keys. Does so in every cell, and checks that each has the projects that the directory
 puts there and that no move of a project is stuck. Changes nothing. Ends with ${EXIT.failed} when something is wrong.
 
+The store is the one that these options and the variables of "waypost serve" name, and not that of the server that QSTASH_URL
+and "waypost login" name. The first line says which.
+
   --json
       Print the findings as one JSON object.
 ${storeSettingsHelp()}
@@ -22,16 +25,17 @@ Example: waypost doctor --data-dir /var/lib/waypost
   async run(args, terminal) {
     const { given: asJson, rest } = takeSwitch(args, '--json');
     const { examineCells, examineStore } = await import('../operations/examine.ts');
+    const { keptIn } = await import('../operations/open-store.ts');
     const config = parseConfig(terminal.env, rest);
     const examination = await examineStore(config);
     const { firstName, others } = await examineCells(config);
     const isSound = [examination, ...others.map((cell) => cell.examination)].every(isSoundBy);
     if (asJson) {
       const cells = firstName !== undefined && { cell: firstName, cells: others.map(cellView) };
-      terminal.print(`${JSON.stringify({ isSound, ...examination, ...cells })}\n`);
+      terminal.print(`${JSON.stringify({ store: keptIn(config), isSound, ...examination, ...cells })}\n`);
     } else {
       const first = firstName === undefined ? report(examination) : reportOf({ name: firstName, examination });
-      terminal.print([first, ...others.map(reportOf)].join('\n'));
+      terminal.print([`store: ${keptIn(config)}\n`, first, ...others.map(reportOf)].join('\n'));
     }
     return isSound ? EXIT.ok : EXIT.failed;
   },

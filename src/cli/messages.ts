@@ -1,5 +1,5 @@
 /** `waypost messages`: what is not finished, how to stop it, and how to have it attempted now. */
-import { minuteOf } from './columns.ts';
+import { inZone, minuteOf } from './columns.ts';
 import { CommandFailed, EXIT } from './command.ts';
 import { retryDead } from './dlq.ts';
 import { actOnMany, BULK, YES } from './http/bulk.ts';
@@ -25,7 +25,7 @@ const list: Verb = {
     showTable(call, await readList<Unfinished>(call, 'listUnfinishedMessages', 'messages', PAGE_MAX), [
       ['MESSAGE', ({ messageId }) => messageId],
       ['STATE', ({ state }) => state],
-      ['CREATED (UTC)', ({ createdAt }) => minuteOf(createdAt)],
+      [inZone('CREATED'), ({ createdAt }) => minuteOf(createdAt)],
       ['URL', ({ url }) => url],
       ['WHY', ({ explanation }) => explanation],
     ]),

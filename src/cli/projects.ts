@@ -1,7 +1,7 @@
 /** `waypost projects`: lists and makes projects, also while a server runs. */
 import { storeSettingsHelp } from '../config/page.ts';
 import { parseConfig } from '../config/parse.ts';
-import { columns, minuteOf, timeOf } from './columns.ts';
+import { columns, inZone, isoOf, minuteOf } from './columns.ts';
 import {
   actionsOf,
   type Command,
@@ -56,11 +56,11 @@ async function list(settings: readonly string[], terminal: Terminal, json: boole
   if (json) {
     printJson(
       terminal,
-      entries.map(({ name, createdAtMs, tokens }) => ({ name, createdAt: timeOf(createdAtMs), tokens })),
+      entries.map(({ name, createdAtMs, tokens }) => ({ name, createdAt: isoOf(createdAtMs), tokens })),
     );
   } else {
     const rows = entries.map(({ name, createdAtMs, tokens }) => [name, minuteOf(createdAtMs), String(tokens)]);
-    terminal.print(columns([['PROJECT', 'CREATED (UTC)', 'TOKENS'], ...rows]));
+    terminal.print(columns([['PROJECT', inZone('CREATED'), 'TOKENS'], ...rows]));
   }
   return EXIT.ok;
 }

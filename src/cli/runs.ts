@@ -1,5 +1,5 @@
 /** `waypost runs`: shows workflow runs of a running server, follows and cancels them, and starts failed ones again. */
-import { columns } from './columns.ts';
+import { columns, inZone } from './columns.ts';
 import { CommandFailed, EXIT, entryOf, printJson } from './command.ts';
 import { actOnMany, BULK } from './http/bulk.ts';
 import { countOf, readItems, sumPages, sumPieces } from './http/pages.ts';
@@ -42,7 +42,7 @@ const list: Verb = {
     if (call.isJson) printJson(terminal, found);
     else {
       const nowMs = Date.now();
-      const headings = ['RUN', 'STATE', 'BEGAN (UTC)', 'TOOK', 'STEPS', 'WORKFLOW'];
+      const headings = ['RUN', 'STATE', inZone('BEGAN'), 'TOOK', 'STEPS', 'WORKFLOW'];
       terminal.print(columns([headings, ...found.map((run) => rowOf(run, nowMs))]));
     }
     return EXIT.ok;

@@ -1,5 +1,5 @@
 /** `waypost schedules`: messages that are published again and again. */
-import { minuteOf } from './columns.ts';
+import { inZone, minuteOf } from './columns.ts';
 import { action, listed, read } from './http/simple.ts';
 import { commandOf } from './http/verb.ts';
 import { createSchedule } from './publish.ts';
@@ -16,7 +16,7 @@ export const schedules = commandOf('schedules', {
   list: listed<Schedule>('schedules', 'listSchedules', [
     ['SCHEDULE', ({ scheduleId }) => scheduleId],
     ['CRON', ({ cron }) => cron],
-    ['NEXT (UTC)', ({ isPaused, nextScheduleTime }) => (isPaused ? 'paused' : minuteOf(nextScheduleTime))],
+    [inZone('NEXT'), ({ isPaused, nextScheduleTime }) => (isPaused ? 'paused' : minuteOf(nextScheduleTime))],
     ['DESTINATION', ({ destination }) => destination],
   ]),
   show: read('schedules', 'getSchedule', '<schedule id>'),

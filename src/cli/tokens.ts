@@ -2,7 +2,7 @@
 import { storeSettingsHelp } from '../config/page.ts';
 import { TOKEN_SCOPES, type TokenScope } from '../engine/accounts/store.ts';
 import type { CreateTokenRequest, TokenEntry } from '../operations/socket/commands.ts';
-import { columns, minuteOf, timeOf } from './columns.ts';
+import { columns, inZone, isoOf, minuteOf } from './columns.ts';
 import {
   actionsOf,
   type Command,
@@ -60,7 +60,7 @@ async function list(args: readonly string[], terminal: Terminal, json: boolean):
     const lastUsed = lastUsedAtMs === undefined ? 'never' : minuteOf(lastUsedAtMs);
     return [id, owner, scope, minuteOf(createdAtMs), lastUsed, name];
   });
-  terminal.print(columns([['ID', 'PROJECT', 'SCOPE', 'CREATED (UTC)', 'LAST USED (UTC)', 'NAME'], ...rows]));
+  terminal.print(columns([['ID', 'PROJECT', 'SCOPE', inZone('CREATED'), inZone('LAST USED'), 'NAME'], ...rows]));
   return EXIT.ok;
 }
 
@@ -106,7 +106,7 @@ function view({ id, project, scope, name, createdAtMs, lastUsedAtMs }: TokenEntr
     project,
     scope,
     name,
-    createdAt: timeOf(createdAtMs),
-    lastUsedAt: lastUsedAtMs === undefined ? undefined : timeOf(lastUsedAtMs),
+    createdAt: isoOf(createdAtMs),
+    lastUsedAt: lastUsedAtMs === undefined ? undefined : isoOf(lastUsedAtMs),
   };
 }

@@ -22,6 +22,12 @@ function alter(statement: string): void {
   database.close();
 }
 
+it('names the store that it reads', async () => {
+  expect((await doctor()).stdout).toMatch(`store: ${folder}\n`);
+  const { stdout } = await giveCommand(['doctor', '--json', '--data-dir', folder]);
+  expect(JSON.parse(stdout)).toMatchObject({ store: folder });
+});
+
 it('names a store of an older version, and what to do', async () => {
   alter('delete from migrations where number = (select max(number) from migrations)');
   expect(await doctor()).toEqual({

@@ -249,7 +249,7 @@ it('the commands of docs/projects.md work as they stand', async () => {
   await operate('init');
   await serve();
   const page = readFileSync(new URL('../../docs/projects.md', import.meta.url), 'utf8');
-  const lines = [...page.matchAll(/^npx waypost (.*)$/gm)].map(([, line = '']) => line);
+  const lines = [...page.matchAll(/^waypost (.*)$/gm)].map(([, line = '']) => line);
   expect(lines.length).toBeGreaterThan(4);
   for (const line of lines) {
     const [first] = await asked<TokenView[]>('tokens');

@@ -43,7 +43,7 @@ it('runs the example for Jest, which is installed from npm', async () => {
   writeFileSync(join(folder, 'package.json'), '{ "type": "module" }');
   symlinkSync(`${root}node_modules`, join(folder, 'node_modules'));
   const code = exampleFor('vitest').replace(/^import .* from 'vitest';\n/m, '');
-  writeFileSync(join(folder, 'trial.test.js'), code);
+  writeFileSync(join(folder, 'trial.test.ts'), code);
   writeFileSync(
     join(folder, 'strip-types.mjs'),
     `import { stripTypeScriptTypes } from 'node:module';

@@ -164,7 +164,7 @@ it('brings one event to all receivers, whichever of them is down', async () => {
   answer = () => 200;
   calls.length = 0;
   const retry = blocks.find(({ code }) => code.includes('dlq retry'))?.code ?? '';
-  const words = reader.here(retry).trim().split(' ').slice(2);
+  const words = reader.here(retry).trim().split(' ').slice(1);
   expect(await giveCommand(words, { ...project.env() })).toMatchObject({ code: 0 });
   await waypost.runUntilIdle();
   expect(paths()).toEqual(['/stock']);

@@ -21,7 +21,7 @@ describe('whoever imports the package', () => {
   it('is told that it is a command, and what to do instead', () => {
     const { status, stderr } = importing('waypost');
     expect(status).toBe(1);
-    expect(stderr).toContain('waypost is a command, not a library: run "npx waypost dev"');
+    expect(stderr).toContain('waypost is a command, not a library: run "waypost dev"');
   });
 
   it('cannot reach into it', () => {

@@ -1,5 +1,5 @@
 /** Prints a run in a terminal: one line for each step, with a bar beside parallel steps. */
-import { minuteOf, timeOf } from '../columns.ts';
+import { minuteOf, timeOf, zone } from '../columns.ts';
 import { excerpt, plain } from '../plain.ts';
 import { endOf } from './end.ts';
 import type { RunView, StepView } from './view.ts';
@@ -74,7 +74,7 @@ function took(ms: number | undefined): string {
 export function headOf(run: RunView, { nowMs, color }: { nowMs: number; color: boolean }): string[] {
   const { workflowRunCreatedAt: beganMs, workflowRunCompletedAt: endedMs } = run;
   const took = `${endedMs === undefined ? 'for' : 'took'} ${span((endedMs ?? nowMs) - beganMs)}`;
-  const about = [`began ${minuteOf(beganMs)} UTC`, took];
+  const about = [`began ${minuteOf(beganMs)} ${zone()}`, took];
   if (run.labels) about.push(`labels ${run.labels.map(plain).join(', ')}`);
   if (run.invoker) about.push(`invoked by ${plain(run.invoker.workflowRunId)}`);
   const head = [

@@ -465,7 +465,7 @@ it('the commands of docs/command-line.md work as they stand', async () => {
   server.account = 1;
   const ids: Record<string, string> = { msg_42: await delayed() };
   const page = readFileSync(new URL('../../../docs/command-line.md', import.meta.url), 'utf8');
-  const lines = [...page.matchAll(/^npx waypost ([^#<>\n]*)/gm)].map(([, line = '']) => line);
+  const lines = [...page.matchAll(/^waypost ([^#<>\n]*)/gm)].map(([, line = '']) => line);
   expect(lines.length).toBeGreaterThan(20);
   for (const line of lines) {
     const words = wordsOf(line);
@@ -483,8 +483,8 @@ it('the commands of docs/command-line.md work as they stand', async () => {
 
 it('the commands of docs/troubleshooting.md are understood', async () => {
   const page = readFileSync(new URL('../../../docs/troubleshooting.md', import.meta.url), 'utf8');
-  const inBlocks = [...page.matchAll(/^npx waypost ([^#\n]*)/gm)];
-  const inLines = [...page.matchAll(/`npx waypost ([^`]*)`/g)];
+  const inBlocks = [...page.matchAll(/^waypost ([^#\n]*)/gm)];
+  const inLines = [...page.matchAll(/`waypost ([^`]*)`/g)];
   const lines = [...inBlocks, ...inLines].map(([, line = '']) => line.trim());
   expect(lines.length).toBeGreaterThan(15);
   // Those that work on the machine of the server have tests of their own.

@@ -33,7 +33,7 @@ A server tells [Prometheus](https://prometheus.io), and whatever else reads its 
 address; [settings](settings.md) has the details.
 
 \`\`\`sh
-WAYPOST_METRICS_ADDRESS=9464 npx waypost serve
+WAYPOST_METRICS_ADDRESS=9464 waypost serve
 \`\`\`
 
 \`\`\`sh
