@@ -2,8 +2,9 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { SimulatedClock } from '../support/simulated-clock.ts';
 import { exchange, RawConnection } from './support/raw-http.ts';
-import { LIMITS, openWorld, TOKEN, type World } from './support/world.ts';
+import { LIMITS, openWorld, PATIENT, TOKEN, type World } from './support/world.ts';
 
 const HEAD = `Host: waypost\r\nAuthorization: Bearer ${TOKEN}\r\n`;
 const CLOSE = 'Connection: close\r\n';
@@ -29,15 +30,15 @@ beforeEach(async () => {
   begun = new Map();
   lookedUp = Promise.resolve(undefined);
   connections = [];
-  world = await openWorld({
-    limits: { ...LIMITS, messageBytesMax: 10_000_000, requestMemoryBytesMax: 20_000_000 },
-    checkDestination: () => () => lookedUp,
-    endOfTurn: () =>
-      new Promise((resolve) => {
-        turns.push(resolve);
-        onTurn();
-      }),
-  });
+  const endOfTurn = (): Promise<void> =>
+    new Promise((resolve) => {
+      turns.push(resolve);
+      onTurn();
+    });
+  const limits = { ...LIMITS, ...PATIENT, messageBytesMax: 10_000_000, requestMemoryBytesMax: 20_000_000 };
+  // The interface's clock stands still. With the real one, a request on a slow machine needs turns for slices of work.
+  const clock = new SimulatedClock();
+  world = await openWorld({ limits, clock, checkDestination: () => () => lookedUp, endOfTurn });
   world.app.server.prependListener('request', ({ socket }: IncomingMessage) => {
     begun.set(socket, (begun.get(socket) ?? 0) + 1);
   });

@@ -9,7 +9,7 @@ import { prepare } from '../../src/api/prepared.ts';
 import { respond } from '../../src/api/respond.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
 import { RawConnection } from './support/raw-http.ts';
-import { LIMITS, openWorld, TOKEN, type World } from './support/world.ts';
+import { LIMITS, openWorld, PATIENT, TOKEN, type World } from './support/world.ts';
 
 const PIECE_BYTES = 64 * 1024;
 /** Upper bound of the head of an answer. */
@@ -33,11 +33,13 @@ let connections: RawConnection[];
 beforeEach(async () => {
   [turns, sockets, responses, connections, isHeld] = [[], [], [], [], false];
   const large = await prepare('text/html; charset=utf-8', Buffer.alloc(400_000, 'large '));
-  world = await openWorld({
-    limits: { ...LIMITS, batchItemsMax: 300 },
-    console: { version: '1.2.3', readFiles: async () => new Map([['large.txt', large]]) },
-    endOfTurn: () => (isHeld ? new Promise((resolve) => turns.push(resolve)) : new Promise(setImmediate)),
-  });
+  const limits = { ...LIMITS, ...PATIENT, batchItemsMax: 300 };
+  const console = { version: '1.2.3', readFiles: async () => new Map([['large.txt', large]]) };
+  const endOfTurn = (): Promise<void> =>
+    new Promise((resolve) => (isHeld ? turns.push(resolve) : setImmediate(resolve)));
+  // The interface's clock stands still, so that turns are for answers only, and none for slices of work.
+  const clock = new SimulatedClock();
+  world = await openWorld({ limits, clock, console, endOfTurn });
   world.app.server.on('connection', (socket) => sockets.push(socket));
   world.app.server.on('request', (_request, response) => responses.push(response));
   ({ port } = await world.listen());

@@ -49,6 +49,9 @@ export const LIMITS: ApiLimits = {
   schedulesMax: 5,
 };
 
+/** For tests that end turns of the event loop themselves: a slow machine must not run into limits of real time. */
+export const PATIENT = { headersTimeoutMs: 3_600_000, requestTimeoutMs: 3_600_000, keepAliveTimeoutMs: 3_600_000 };
+
 const DAY_MS = 86_400_000;
 
 const ENGINE_SETTINGS: EngineSettings = {
