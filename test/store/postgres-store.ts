@@ -13,6 +13,8 @@ import { storeConformance } from './conformance/index.ts';
 import { type OpenStore, T0 } from './conformance/world.ts';
 
 const DAY = 86_400_000;
+/** On a busy machine, a case with tens of thousands of messages needs longer than a server would wait. */
+const TIMEOUT_MS = 120_000;
 
 const onFatal = (error: Error) => {
   throw error;
@@ -41,7 +43,7 @@ export function openShared(makeUrl: () => Promise<string>): OpenStore {
     driver ??= new PostgresDriver({
       url: connectionString,
       connectionsMax: 1,
-      timeoutMs: 10_000,
+      timeoutMs: TIMEOUT_MS,
       prepares: true,
       clock: systemClock,
     });
@@ -55,6 +57,7 @@ export function openShared(makeUrl: () => Promise<string>): OpenStore {
       openPostgresStore({
         url: connectionString,
         listenUrl: '',
+        timeoutMs: TIMEOUT_MS,
         clock: systemClock,
         onFatal,
         sender: `w${count}`,
