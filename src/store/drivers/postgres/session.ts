@@ -5,7 +5,7 @@
  *
  * Every setting is made for the transaction alone, by the statement that begins it. A pooler in transaction mode may run
  * each transaction in another session: it refuses or ignores start parameters, and a `set` would be lost, or leak to other
- * programs (docs/decisions/047-each-transaction-pins-its-settings.md).
+ * programs (docs/decisions/045-each-transaction-pins-its-settings.md).
  */
 import type pg from 'pg';
 import type { Connections } from './connections.ts';
