@@ -171,7 +171,8 @@ async function openServer(
     return Object.assign(await openPostgresStore({ ...shared, url, listenUrl, onFatal }), { openCell, watchCell });
   } catch (error) {
     if (error instanceof CannotStart) throw error;
-    const isTaken = (error as { code?: unknown }).code === RELATION_EXISTS;
+    const { cause = error } = error as { cause?: unknown };
+    const isTaken = (cause as { code?: unknown }).code === RELATION_EXISTS;
     const remedy = isTaken
       ? ': this database has tables of another program; name another one, or add ?schema=waypost'
       : '';
