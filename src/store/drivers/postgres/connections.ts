@@ -38,6 +38,7 @@ const PARSERS = new Map<number, Parse>([
   [19, unescapeText], // name
   [25, unescapeText], // text
   [1043, unescapeText], // varchar
+  [114, (text) => text], // json, of a plan
   [2278, (text) => text], // void
   [3220, (text) => text], // pg_lsn
 ]);
