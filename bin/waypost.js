@@ -21,9 +21,8 @@ if (major < 22 || (major === 22 && minor < 19)) {
 const ALLOCATOR = { MALLOC_MMAP_THRESHOLD_: '131072', MALLOC_TRIM_THRESHOLD_: '131072' };
 const HEAP = '--max-semi-space-size';
 const SERVERS = ['serve', 'dev', 'demo'];
-const isPrepared =
-  Object.keys(ALLOCATOR).every((name) => name in process.env) &&
-  process.execArgv.some((argument) => argument.startsWith(HEAP));
+const isHeapSet = [...process.execArgv, process.env.NODE_OPTIONS ?? ''].some((options) => options.includes(HEAP));
+const isPrepared = isHeapSet && Object.keys(ALLOCATOR).every((name) => name in process.env);
 if (SERVERS.includes(process.argv[2] ?? '') && !isPrepared && isMainThread && !process.connected) restart();
 
 /** Replaces the program of this process. Its id, signals, terminal, streams and exit code stay. */
@@ -33,7 +32,7 @@ function restart() {
   const { emitWarning } = process;
   process.emitWarning = () => {};
   try {
-    const args = [`${HEAP}=32`, ...process.execArgv, ...process.argv.slice(1)];
+    const args = [...(isHeapSet ? [] : [`${HEAP}=32`]), ...process.execArgv, ...process.argv.slice(1)];
     process.execve(process.execPath, [process.argv0, ...args], { ...ALLOCATOR, ...process.env });
   } catch {
     // The server runs all the same, and takes more memory.

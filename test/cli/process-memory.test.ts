@@ -38,6 +38,12 @@ describe.runIf(process.platform === 'linux')('a server', () => {
     ]);
   });
 
+  it('keeps a size of the heap that NODE_OPTIONS has', async () => {
+    server = new WaypostProcess(DEV, { ...OWN, NODE_OPTIONS: '--max-semi-space-size=16' });
+    await server.url();
+    expect(settingsOf(server)).toEqual(['MALLOC_MMAP_THRESHOLD_=65536', 'MALLOC_TRIM_THRESHOLD_=65536']);
+  });
+
   it('that cannot start ends with the exit code that says so, and no warning of Node', async () => {
     const { code, stderr } = await runWaypost([...DEV, '--parallelism', 'many']);
     expect(code).toBe(2);
