@@ -27,13 +27,16 @@ export function projectsConformance(open: OpenStore): void {
     const before = await backlog.readStorage({ projectId });
     expect(before.isShared).toBe(false);
     const body = new Uint8Array(1024 * 1024).map((_, index) => (index * 7919) % 251);
-    await messages.accept([world().message({ body })], T0);
     await projects.ensureProject({ name: 'q', signingKeys: keys('q'), nowMs: T0 });
-    const after = await backlog.readStorage({ projectId });
-    expect(after.isShared).toBe(true);
-    // What an earlier test has left unused is used first.
+    expect((await backlog.readStorage({ projectId })).isShared).toBe(true);
     const usedOf = ({ bytes, unusedBytes = 0 }: Storage): number => bytes - unusedBytes;
-    expect(usedOf(after)).toBeGreaterThan(usedOf(before));
+    let used = usedOf(before);
+    // Space that earlier tests have left is used first, and PostgreSQL does not say how much that is.
+    for (let megabytes = 0; megabytes < 64 && used <= usedOf(before); megabytes += 1) {
+      await messages.accept([world().message({ body })], T0);
+      used = usedOf(await backlog.readStorage({ projectId }));
+    }
+    expect(used).toBeGreaterThan(usedOf(before));
   });
 
   it('keeps tokens by their hash; adding one that exists changes nothing', async () => {
