@@ -9,6 +9,7 @@ import { altered, type PlantedBug } from '../planted-bugs.ts';
 export const CELL_BUGS: Record<string, PlantedBug> = {
   'no fence keeps a batch from committing behind the copy': {
     promise: 'P1',
+    seed: 2,
     sabotage: () => altered(() => ({ guardProjects: () => {} })),
   },
   'the directory is switched before the copy is complete': {
