@@ -197,7 +197,8 @@ export class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
       const messageId = duplicates.slice(at, at + IDS_PER_READ);
       const filter: LogFilter = { messageId, state: ['FAILED', 'CANCELED'] };
       const page = { count: messageId.length, order: 'latestFirst' } as const;
-      const { items } = await this.#deps.store.logs.listLogs({ projectId, filter, page });
+      // The transaction is committed. When the store cannot be read now, an error would say that nothing was accepted.
+      const { items } = await this.#deps.store.logs.listLogs({ projectId, filter, page }).catch(() => ({ items: [] }));
       for (const { message, state } of items) states.set(message.id, state);
     }
     return outcomes.map((each) => {
