@@ -99,7 +99,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Lessee, UnderWay, I
     this.#deadline?.cancel();
   }
 
-  /** Our own shutdown: not the endpoint's failure. */
+  /** Our own shutdown, or a cancel: not the endpoint's failure. */
   interrupt(): void {
     this.#giveUp({ kind: 'interrupted' });
   }

@@ -42,6 +42,7 @@ export async function createEngine(deps: EngineDeps): Promise<Engine> {
   });
   await addLines(dispatcher, deps, heartbeat);
   deps.store.onDue((dueAtMs) => dispatcher.noteDue(dueAtMs));
+  deps.store.onCancelled((claimTokens) => dispatcher.endCancelled(claimTokens));
   deps.store.onWaitingLine((line) => dispatcher.noteWaitingLine(line));
   const retention = new RetentionLoop(deps);
   dispatcher.wake();

@@ -55,6 +55,8 @@ export interface UnderWay {
   extend(): void;
   /** Its time limit stands still until `extend`: the endpoint waits for us. */
   pause(): void;
+  /** Ends it as `interrupted`, unless it has ended. */
+  interrupt(): void;
 }
 
 /** Makes attempts. Never decides what they mean and never throws: each failure is an outcome. */

@@ -340,6 +340,11 @@ export interface Store {
   onWaitingLine(listener: (line: OriginLine) => void): void;
   /** From now on calls `listener` when other workers have changed projects, tokens or keys. Heartbeats show this too. */
   onAccountsChanged(listener: () => void): void;
+  /**
+   * From now on calls `listener` with claims whose messages were cancelled, also by other workers, also claims that others have.
+   * It may not be told of all.
+   */
+  onCancelled(listener: (claimTokens: ClaimToken[]) => void): void;
   /** From now on calls `listener` when a command failed that may have been saved all the same. */
   onCommitUnknown(listener: () => void): void;
   /**

@@ -1,6 +1,6 @@
 /** What does the store see of a database, in its own thread or in another? */
 import type { OriginLine } from '../engine/lanes/origin-line.ts';
-import type { Millis } from '../engine/model.ts';
+import type { ClaimToken, Millis } from '../engine/model.ts';
 import type { ReadMethod, Reads, WriteMethod, Writes } from './operations/all.ts';
 
 export interface Connection {
@@ -22,6 +22,8 @@ export interface Connection {
   dropTables?: (bounds: { logsBeforeMs: Millis; nowMs: Millis; rowsMax: number }) => Promise<boolean>;
   /** From now on `listener` is told when others have changed projects, tokens or keys. Absent if there are none. */
   listenForAccounts?: (listener: () => void) => void;
+  /** From now on `listener` is told of claims whose messages were cancelled, by this worker or by others. */
+  listenForCancelled(listener: (claimTokens: ClaimToken[]) => void): void;
   /** From now on `listener` is told when a batch was refused whose commit may have succeeded. */
   listenForCommitUnknown(listener: () => void): void;
   /** From now on nothing is saved of projects that are not here. Absent where the database cannot be one of several cells. */

@@ -1,4 +1,5 @@
 /** The store over one driver in the caller's own thread. */
+import type { ClaimToken } from '../engine/model.ts';
 import type { StoreLimits } from '../engine/stores.ts';
 import { BatchRunner } from './batches/batch.ts';
 import { GroupCommit, type GroupCommitOptions } from './batches/group-commit.ts';
@@ -18,6 +19,8 @@ export interface CreateStoreOptions {
     listen(listener: (dueAtMs: number) => void): void;
     tellOfAccounts(): void;
     listenForAccounts(listener: () => void): void;
+    tellOfCancelled(claimTokens: readonly ClaimToken[]): void;
+    listenForCancelled(listener: (claimTokens: ClaimToken[]) => void): void;
     close(): Promise<void>;
   };
   dropTables?: Connection['dropTables'];
@@ -38,6 +41,7 @@ export function createStore(driver: Driver, options: CreateStoreOptions = {}): S
       const outcome = await runner.run(commands, suspects);
       if (commands.some((command) => traitsOf(command).changesAccounts)) options.notices?.tellOfAccounts();
       if (outcome.othersDueAtMs !== null) options.notices?.tell(outcome.othersDueAtMs);
+      if (outcome.cancelledClaims.length > 0) options.notices?.tellOfCancelled(outcome.cancelledClaims);
       try {
         options.afterBatch?.();
       } catch (error) {
@@ -62,6 +66,10 @@ export function createStore(driver: Driver, options: CreateStoreOptions = {}): S
     listenForWaitingLines: () => {}, // the lines of other processes are read with each heartbeat, see `Heartbeat`
     ...(options.dropTables && { dropTables: options.dropTables }),
     listenForAccounts: (listener) => options.notices?.listenForAccounts(listener),
+    listenForCancelled: (listener) => {
+      for (const each of all) each.listenForCancelled(listener);
+      options.notices?.listenForCancelled(listener);
+    },
     listenForCommitUnknown: (listener) => {
       for (const each of all) each.listenForCommitUnknown(listener);
     },

@@ -62,6 +62,7 @@ export function storeOver(connection: Connection): SqlStore {
     onDue: (listener) => connection.listen(listener),
     onWaitingLine: (listener) => connection.listenForWaitingLines(listener),
     onAccountsChanged: (listener) => connection.listenForAccounts?.(listener),
+    onCancelled: (listener) => connection.listenForCancelled(listener),
     onCommitUnknown: (listener) => connection.listenForCommitUnknown(listener),
     guardProjects() {
       if (!connection.guardProjects) throw new Error('this store cannot be one of several cells');

@@ -87,6 +87,7 @@ export class Attempts implements Delivery {
             count(true);
             attempt.pause();
           },
+          interrupt: () => attempt.interrupt(),
         }),
       );
     } finally {

@@ -757,3 +757,28 @@ describe('claims that it holds', () => {
     expect(dispatcher.holds(token)).toBe(false);
   });
 });
+
+describe('a cancel of a message that is claimed', () => {
+  test('ends its attempt, and frees the slot at once', async () => {
+    const { clock, store, network, dispatcher } = bench();
+    setReply(network, 'https://a.example', { kind: 'silence' });
+    store.add(to('a', 1));
+    dispatcher.wake();
+    await clock.advanceBy(1_000);
+    expect(dispatcher.attempts.count).toBe(1);
+    dispatcher.endCancelled([network.attempts[0]?.claimToken ?? -1]);
+    await clock.advanceBy(0);
+    expect([network.attempts[0]?.outcome, dispatcher.attempts.count]).toEqual([{ kind: 'interrupted' }, 0]);
+  });
+
+  test('ends nothing of other claims', async () => {
+    const { clock, store, network, dispatcher } = bench();
+    setReply(network, 'https://a.example', { kind: 'silence' });
+    store.add(to('a', 1));
+    dispatcher.wake();
+    await clock.advanceBy(1_000);
+    dispatcher.endCancelled([999]);
+    await clock.advanceBy(0);
+    expect(dispatcher.attempts.count).toBe(1);
+  });
+});

@@ -46,6 +46,7 @@ export function storeOver(
     close: () => commits.close(),
     listen: (listener) => commits.listen(listener),
     listenForWaitingLines: () => {},
+    listenForCancelled: (listener) => commits.listenForCancelled(listener),
     listenForCommitUnknown: (listener) => commits.listenForCommitUnknown(listener),
     counts: () => commits.counts,
     guardProjects: () => runner.guardProjects(),

@@ -17,6 +17,8 @@ const open: OpenStore = async () => {
       listen: () => {},
       tellOfAccounts: () => {},
       listenForAccounts: () => {},
+      tellOfCancelled: () => {},
+      listenForCancelled: () => {},
       close: async () => {},
     },
   });

@@ -32,7 +32,7 @@ beforeEach(() => {
   commits = new GroupCommit({
     flush: (commands, suspects) =>
       new Promise<BatchOutcome>((resolve) => {
-        const none = { dueAtMs: null, othersDueAtMs: null, waitingLines: [] };
+        const none = { dueAtMs: null, othersDueAtMs: null, waitingLines: [], cancelledClaims: [] };
         flushes.push({
           commands,
           suspected: [7, 8].map((id) => suspects.has(id)),
@@ -266,6 +266,7 @@ describe('the callers of a large batch', () => {
         dueAtMs: null,
         othersDueAtMs: null,
         waitingLines: [],
+        cancelledClaims: [],
       }),
       onFatal: () => {},
       endOfTurn: () => new Promise<void>((resolve) => turns.push(resolve)),

@@ -4,7 +4,7 @@ import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import type { BatchOutcome, WriteResult } from '../../src/store/batches/batch.ts';
 import { GroupCommit } from '../../src/store/batches/group-commit.ts';
 
-const NOTHING = { dueAtMs: null, othersDueAtMs: null, waitingLines: [] };
+const NOTHING = { dueAtMs: null, othersDueAtMs: null, waitingLines: [], cancelledClaims: [] };
 const UNAVAILABLE: WriteResult = { kind: 'unavailable', reason: 'no answer', isCommitUnknown: false };
 const SAVED: WriteResult = { kind: 'answer', answer: null };
 

@@ -88,6 +88,15 @@ describe('a database with two more threads', () => {
     expect(heard).toEqual([line, line]);
   });
 
+  it('tells the other which claims one has cancelled', async () => {
+    const heard: number[] = [];
+    other.store.onCancelled((claimTokens) => heard.push(...claimTokens));
+    const { message, claimToken } = await other.acceptClaimed();
+    await one.store.messages.cancelById(PROJECT, [message.id], T0);
+    await other.store.ping();
+    expect(heard).toEqual([claimToken]);
+  });
+
   it('goes on for the one when the other has closed', async () => {
     await other.store.close();
     await expect(other.accept()).rejects.toThrow(StoreUnavailable);
@@ -123,7 +132,7 @@ describe('the batcher of a database thread', () => {
     runs.length = 0;
     replies.length = 0;
     arriving = [];
-    left = { dueAtMs: null, othersDueAtMs: null, waitingLines: [] };
+    left = { dueAtMs: null, othersDueAtMs: null, waitingLines: [], cancelledClaims: [] };
     batcher = new Batcher({
       run: async (commands) => {
         runs.push(commands.length);
@@ -195,7 +204,7 @@ describe('the batcher of a database thread', () => {
 
   it('tells one that was alone only of what its lanes let go: it has asked for the rest', async () => {
     const [a] = [callerNamed('a'), callerNamed('b')];
-    left = { dueAtMs: 30, othersDueAtMs: 20, waitingLines: ['1 https://x.example'] };
+    left = { ...left, dueAtMs: 30, othersDueAtMs: 20, waitingLines: ['1 https://x.example'] };
     await batcher.take({ client: a, id: 1, commands: small(1) });
     expect(replies).toEqual(['a 1: 0 due 30', 'b left 20,1 https://x.example']);
   });

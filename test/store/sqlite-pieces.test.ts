@@ -66,7 +66,7 @@ describe('a batch on its way to the thread', () => {
     requests.receive({
       kind: 'outcome',
       id: batch.id,
-      outcome: { results: [], dueAtMs: null, othersDueAtMs: null, waitingLines: [] },
+      outcome: { results: [], dueAtMs: null, othersDueAtMs: null, waitingLines: [], cancelledClaims: [] },
     });
     await done;
   });

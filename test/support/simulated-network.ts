@@ -147,7 +147,7 @@ export class SimulatedSender implements Delivery {
       };
       timers.push({ cancel: () => limit?.cancel() });
       extend();
-      begun?.({ extend, pause: () => limit?.cancel() });
+      begun?.({ extend, pause: () => limit?.cancel(), interrupt: onAbort });
       // What was sent arrives, even when its sender has given up.
       this.#network.carry(attempt, (reply) => {
         const afterMs = reply.kind === 'answer' || reply.kind === 'reset' ? reply.afterMs : 0;

@@ -13,7 +13,7 @@ import { type Held, InFlight } from '../lanes/in-flight.ts';
 import { lineTo, type OriginLine } from '../lanes/origin-line.ts';
 import type { Claimed, ClaimToken, Message, Millis, Outcome, ProjectId, WorkerId } from '../model.ts';
 import type { OperatorEvents } from '../operator-events/events.ts';
-import type { Delivery, Observer, Randomness } from '../ports.ts';
+import type { Delivery, Observer, Randomness, UnderWay } from '../ports.ts';
 import type { Reports } from '../reports.ts';
 import type { JournalBodies } from '../runs/journal-bodies.ts';
 import type { RunStore } from '../runs/stores.ts';
@@ -35,6 +35,15 @@ const SUCCESSOR_BYTES_MAX = 16 * 1024;
  * code that is not compiled yet: 64 of them would keep all else waiting for 150 ms.
  */
 const SEND_SLICE_MS = 1;
+/** A claim that this worker works on. */
+interface OwnClaim {
+  /** When it asked for the claim, as `elapsedMs` counts. */
+  readonly askedAtMs: Millis;
+  /** Its attempt, once the request is being sent. */
+  attempt?: UnderWay;
+  isCancelled?: boolean;
+}
+
 interface DispatcherDeps extends ClaimLoopDeps {
   store: {
     messages: Pick<MessageStore, 'claim' | 'settle' | 'release' | 'waitingLines'>;
@@ -63,10 +72,9 @@ export class Dispatcher implements CallSlots {
   readonly #inFlight: InFlight;
   readonly #claims: ClaimLoop;
   /**
-   * Claims that this worker works on, or that are being saved, and when it asked for each, as `elapsedMs` counts. Others in its
-   * name are left over from a lost answer.
+   * Claims that this worker works on, or that are being saved. Others in its name are left over from a lost answer.
    */
-  readonly #tokens = new Map<ClaimToken, Millis>();
+  readonly #tokens = new Map<ClaimToken, OwnClaim>();
   readonly #ends = new AttemptEnds();
 
   #draining = false;
@@ -100,7 +108,7 @@ export class Dispatcher implements CallSlots {
     if (this.#claims.lines.has(line) || !this.#inFlight.hasSpace(bytes) || this.#inFlight.roomOfNew(line) === 0)
       return 'wait';
     this.#inFlight.enter(line, bytes);
-    this.#tokens.set(claimToken, this.#deps.clock.elapsedMs);
+    this.#tokens.set(claimToken, { askedAtMs: this.#deps.clock.elapsedMs });
     return 'reserved';
   }
 
@@ -110,7 +118,7 @@ export class Dispatcher implements CallSlots {
     this.#inFlight.leave(line, bytesOf(done));
     const isRoom = this.#inFlight.hasSpace(bytes) && this.#inFlight.roomOfNew(line) > 0;
     this.#inFlight.enter(line, isRoom ? bytes : bytesOf(done));
-    if (isRoom) this.#tokens.set(claimToken, this.#deps.clock.elapsedMs);
+    if (isRoom) this.#tokens.set(claimToken, { askedAtMs: this.#deps.clock.elapsedMs });
     return isRoom;
   }
 
@@ -243,6 +251,19 @@ export class Dispatcher implements CallSlots {
     this.#ends.interrupt(projectId);
   }
 
+  /**
+   * Ends the attempts of messages that were cancelled, which gives up their slots and lanes now. Claims of other workers are
+   * ignored, and so is an attempt that has ended: its outcome counts.
+   */
+  endCancelled(claimTokens: readonly ClaimToken[]): void {
+    for (const token of claimTokens) {
+      const own = this.#tokens.get(token);
+      if (!own) continue;
+      own.isCancelled = true;
+      own.attempt?.interrupt();
+    }
+  }
+
   /** Of which projects this worker has more to deliver than it comes to. */
   get backlog(): Backlog {
     return this.#claims.backlog;
@@ -285,7 +306,7 @@ export class Dispatcher implements CallSlots {
     const { clock, endOfTurn } = this.#deps;
     const begun = claimed.map((each) => {
       this.#inFlight.enter(lineTo(each.message), bytesOf(each));
-      this.#tokens.set(each.claimToken, askedAtMs);
+      this.#tokens.set(each.claimToken, { askedAtMs });
       return { claimed: each, together: this.#ends.enter(each.message.projectId) };
     });
     const slices = new Slices(clock, endOfTurn, SEND_SLICE_MS);
@@ -339,8 +360,9 @@ export class Dispatcher implements CallSlots {
   async #deliver(claimed: Claimed, call: Call | undefined, end: AbortSignal): Promise<Outcome> {
     const { clock, delivery, fence, reports, spans } = this.#deps;
     if (claimed.journal && !(await this.#readBody(claimed))) return { kind: 'interrupted' };
-    const askedAtMs = this.#tokens.get(claimed.claimToken) ?? clock.elapsedMs;
-    if (end.aborted || !fence.mayBegin(claimed.message.projectId, askedAtMs)) return { kind: 'interrupted' };
+    const own = this.#tokens.get(claimed.claimToken) ?? { askedAtMs: clock.elapsedMs };
+    const mayBegin = !end.aborted && !own.isCancelled && fence.mayBegin(claimed.message.projectId, own.askedAtMs);
+    if (!mayBegin) return { kind: 'interrupted' };
     const line = lineTo(claimed.message);
     const sentAtMs = clock.elapsedMs;
     const sent = this.#inFlight.noteSent(line, sentAtMs);
@@ -349,7 +371,10 @@ export class Dispatcher implements CallSlots {
       const trace = traceWithin(spanOfAttempt(claimed), claimed.message.settings.trace);
       if (trace) claimed.trace = trace;
     }
-    const outcome = await delivery.attempt(claimed, end, (attempt) => call?.begun(attempt));
+    const outcome = await delivery.attempt(claimed, end, (attempt) => {
+      own.attempt = attempt;
+      call?.begun(attempt);
+    });
     call?.endLinger();
     const endedAtMs = clock.elapsedMs;
     claimed.durationMs = endedAtMs - sentAtMs;
@@ -376,7 +401,7 @@ export class Dispatcher implements CallSlots {
     const mayHandOff = !this.#draining && !this.#deps.fence.isClosed && this.#inFlight.mayHandOff(line, bytes);
     if (isWaitedFor || !mayHandOff) return undefined;
     const claimToken = await this.#deps.numbers.take(1);
-    this.#tokens.set(claimToken, this.#deps.clock.elapsedMs);
+    this.#tokens.set(claimToken, { askedAtMs: this.#deps.clock.elapsedMs });
     const bytesSetAside = this.#inFlight.setAside(SUCCESSOR_BYTES_MAX - bytes);
     return { worker: this.#deps.worker, claimToken, bytesMax: bytes + bytesSetAside };
   }

@@ -1,6 +1,6 @@
 /** How do the commands of many callers become one transaction, and each still gets its own answer? */
 import type { OriginLine } from '../../engine/lanes/origin-line.ts';
-import type { ProjectId } from '../../engine/model.ts';
+import type { ClaimToken, ProjectId } from '../../engine/model.ts';
 import { CommitUnknown, StoreFull, StoreUnavailable } from '../../engine/store-errors.ts';
 import type { StoreLimits } from '../../engine/stores.ts';
 import {
@@ -54,6 +54,8 @@ export interface BatchOutcome {
   othersDueAtMs: number | null;
   /** The lines into which this batch has put messages. */
   waitingLines: OriginLine[];
+  /** Claims whose messages this batch cancelled: their attempts are to end. */
+  cancelledClaims: ClaimToken[];
 }
 
 /**
@@ -117,8 +119,8 @@ export class BatchRunner {
       const options = suspects === SUSPECT_ALL ? {} : { lockWaitMs: LOCK_WAIT_MS };
       const work = (tx: Transaction) => this.#runIn({ tx, due, reserved }, commands, care);
       const results = await this.#withNumbers(work, options);
-      const { earliestMs: dueAtMs, earliestForOthersMs: othersDueAtMs, waitingLines } = due;
-      return { results, dueAtMs, othersDueAtMs, waitingLines };
+      const { earliestMs: dueAtMs, earliestForOthersMs: othersDueAtMs, waitingLines, cancelledClaims } = due;
+      return { results, dueAtMs, othersDueAtMs, waitingLines, cancelledClaims };
     } catch (error) {
       this.#logs.forget();
       if (error instanceof StoreFatal) throw error;
@@ -234,11 +236,12 @@ export class BatchRunner {
   async #runEach(commands: readonly WriteCommand[], care: Care): Promise<BatchOutcome> {
     const whole = nothingDone([]);
     for (const command of commands) {
-      const { results, dueAtMs, othersDueAtMs, waitingLines } = await this.#run([command], care);
+      const { results, dueAtMs, othersDueAtMs, waitingLines, cancelledClaims } = await this.#run([command], care);
       whole.results.push(...results);
       whole.dueAtMs = earlier(whole.dueAtMs, dueAtMs);
       whole.othersDueAtMs = earlier(whole.othersDueAtMs, othersDueAtMs);
       whole.waitingLines.push(...waitingLines);
+      whole.cancelledClaims.push(...cancelledClaims);
     }
     return whole;
   }
@@ -293,8 +296,8 @@ function unavailableFor(error: StoreUnavailable): WriteResult {
   };
 }
 
-function nothingDone(results: WriteResult[]): BatchOutcome {
-  return { results, dueAtMs: null, othersDueAtMs: null, waitingLines: [] };
+export function nothingDone(results: WriteResult[]): BatchOutcome {
+  return { results, dueAtMs: null, othersDueAtMs: null, waitingLines: [], cancelledClaims: [] };
 }
 
 async function runAll(context: WriteContext, commands: readonly WriteCommand[]): Promise<WriteResult[]> {

@@ -3,7 +3,7 @@
  * while a transaction commits form the next one. So an idle store adds no delay, a busy one shares its fsyncs, and no
  * command waits for a timer.
  */
-import type { Millis } from '../../engine/model.ts';
+import type { ClaimToken, Millis } from '../../engine/model.ts';
 import {
   AccountsChanged,
   CommitUnknown,
@@ -71,6 +71,7 @@ export class GroupCommit {
   readonly #watch: GroupCommitOptions['watch'];
   #onDue: (dueAtMs: number) => void = () => {};
   #onCommitUnknown: () => void = () => {};
+  #onCancelled: (claimTokens: ClaimToken[]) => void = () => {};
   readonly #waiting: BatchLine<Waiting>;
   /** The batches under way. */
   readonly #flushing = new Set<{ begunAtMs: Millis }>();
@@ -115,6 +116,11 @@ export class GroupCommit {
   /** From now on `listener` is told from when on something is due that a batch released and no command asked for. */
   listen(listener: (dueAtMs: number) => void): void {
     this.#onDue = listener;
+  }
+
+  /** From now on `listener` is told of claims whose messages a batch has cancelled. */
+  listenForCancelled(listener: (claimTokens: ClaimToken[]) => void): void {
+    this.#onCancelled = listener;
   }
 
   /** From now on `listener` is told when a batch was refused because the answer to its commit was lost. */
@@ -204,9 +210,11 @@ export class GroupCommit {
       const end = this.#watch?.(batch.length);
       try {
         const commands = batch.map(({ command }) => command);
-        const { results, dueAtMs } = await this.#flush(commands, this.#aside.length > 0 ? this.#aside : NOBODY);
+        const outcome = await this.#flush(commands, this.#aside.length > 0 ? this.#aside : NOBODY);
+        const { results, dueAtMs, cancelledClaims } = outcome;
         end?.();
         if (dueAtMs !== null) this.#onDue(dueAtMs);
+        if (cancelledClaims.length > 0) this.#onCancelled(cancelledClaims);
         if (results.some((result) => result.kind === 'unavailable' && result.isCommitUnknown)) this.#onCommitUnknown();
         this.#batches += 1;
         this.#commands += batch.length;

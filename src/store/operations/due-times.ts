@@ -1,10 +1,12 @@
-/** What has a batch left waiting, from when on may it be claimed, and who does not know of it yet? */
+/** What must workers learn of a batch that they did not ask for: messages that wait, and claims that were cancelled? */
 import type { OriginLine } from '../../engine/lanes/origin-line.ts';
+import type { ClaimToken } from '../../engine/model.ts';
 
 export class DueTimes {
   #earliestMs: number | null = null;
   #earliestForOthersMs: number | null = null;
   readonly #waitingLines = new Set<OriginLine>();
+  readonly #cancelledClaims = new Set<ClaimToken>();
 
   /** A lane releases something that no command of the batch asked for: no worker knows of it yet. */
   note(dueAtMs: number): void {
@@ -22,6 +24,11 @@ export class DueTimes {
     this.#waitingLines.add(line);
   }
 
+  /** The message of this claim was cancelled: whichever worker has the claim ends its attempt. */
+  noteCancelled(claimToken: ClaimToken): void {
+    this.#cancelledClaims.add(claimToken);
+  }
+
   /** The earliest time of what no worker knows of; null when there is none. */
   get earliestMs(): number | null {
     return this.#earliestMs;
@@ -34,6 +41,10 @@ export class DueTimes {
 
   get waitingLines(): OriginLine[] {
     return [...this.#waitingLines];
+  }
+
+  get cancelledClaims(): ClaimToken[] {
+    return [...this.#cancelledClaims];
   }
 }
 

@@ -3,6 +3,7 @@ import type { Section } from '../support/statement.ts';
 import { answers } from './answers.ts';
 import { callbacks } from './callbacks.ts';
 import { cancel } from './cancel.ts';
+import { cancelInFlight } from './cancel-in-flight.ts';
 import { connections } from './connections.ts';
 import { deadLetters } from './dead-letters.ts';
 import { deduplication, lostDuplicates } from './deduplication.ts';
@@ -47,4 +48,5 @@ export const MESSAGING: readonly Section[] = [
   defectiveAnswers,
   answers,
   passwords,
+  cancelInFlight,
 ];

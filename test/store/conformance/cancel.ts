@@ -30,6 +30,18 @@ export function cancelConformance(open: OpenStore): void {
     expect(await world().find(message)).toEqual(message);
   });
 
+  it('names the claims of messages in flight that are cancelled, once saved, and again when asked again', async () => {
+    const named: number[] = [];
+    world().store.onCancelled((claimTokens) => named.push(...claimTokens));
+    const { message, claimToken } = await world().acceptClaimed();
+    const waiting = await world().accept();
+    await world().store.messages.cancelById(PROJECT, [waiting.id], T0);
+    expect(named).toEqual([]);
+    await world().store.messages.cancelById(PROJECT, [message.id, waiting.id], T0);
+    await cancelMatching({});
+    expect(named).toEqual([claimToken, claimToken]);
+  });
+
   it('skips ids that are unknown, finished, cancelled or another project’s', async () => {
     const theirs = await world().accept({ projectId: OTHER_PROJECT });
     const { message: done, claimToken } = await world().acceptClaimed();

@@ -1,10 +1,11 @@
 /**
- * How do workers tell each other that something is due sooner than they expect, or that accounts have changed?
+ * How do workers tell each other that something is due sooner than they expect, that accounts have changed, or that messages in flight were cancelled?
  *
  * By a notification of the database, outside the transactions: inside, each commit would wait for all others that
  * notify. Nothing depends on it. If a notice is lost, or the server has none, the worker learns of it at its next
- * heartbeat.
+ * heartbeat; an attempt whose message was cancelled then goes on until it ends by itself.
  */
+import type { ClaimToken } from '../../../engine/model.ts';
 import type { Clock } from '../../../engine/ports.ts';
 import type { Listening } from './listening.ts';
 
@@ -28,6 +29,10 @@ export function channelOf(schema: string | undefined): string {
 }
 /** Sent instead of a time. Programs that do not know it ignore it. */
 const ACCOUNTS = 'accounts';
+/** Followed by claim tokens. */
+const CANCELLED = 'cancelled';
+/** Claims in one notice, whose payload is at most 8,000 bytes. */
+const CANCELLED_MAX = 400;
 /** At most one notice in this time: a worker that hears one looks at all that is due. */
 const PAUSE_MS = 20;
 /** A worker learns of what is due later from a heartbeat. */
@@ -37,6 +42,7 @@ export class Notices {
   readonly #options: NoticesOptions;
   #listener: (dueAtMs: number) => void = () => {};
   #onAccounts: () => void = () => {};
+  #onCancelled: (claimTokens: ClaimToken[]) => void = () => {};
   #toSendMs = Infinity;
   #sending = false;
   #isClosed = false;
@@ -69,6 +75,19 @@ export class Notices {
     void this.#send(`${this.#options.sender} ${ACCOUNTS}`);
   }
 
+  /** From now on `listener` is told of claims whose messages others have cancelled. */
+  listenForCancelled(listener: (claimTokens: ClaimToken[]) => void): void {
+    this.#onCancelled = listener;
+  }
+
+  /** Tells the others, one of which may have these claims, that their messages were cancelled. */
+  tellOfCancelled(claimTokens: readonly ClaimToken[]): void {
+    for (let at = 0; at < claimTokens.length; at += CANCELLED_MAX) {
+      const tokens = claimTokens.slice(at, at + CANCELLED_MAX);
+      void this.#send(`${this.#options.sender} ${CANCELLED} ${tokens.join(' ')}`);
+    }
+  }
+
   /** Tells the others that something unclaimed is due at `dueAtMs`. */
   tell(dueAtMs: number): void {
     if (this.#isClosed || dueAtMs > this.#options.clock.nowMs() + SOON_MS) return;
@@ -98,10 +117,11 @@ export class Notices {
   }
 
   #hear(payload: string): void {
-    const [sender, what] = payload.split(' ');
+    const [sender, what, ...claimTokens] = payload.split(' ');
     if (sender === this.#options.sender) return;
     const dueAtMs = Number(what);
     if (what === ACCOUNTS) this.#onAccounts();
+    else if (what === CANCELLED) this.#onCancelled(claimTokens.map(Number));
     else if (Number.isSafeInteger(dueAtMs)) this.#listener(dueAtMs);
   }
 }

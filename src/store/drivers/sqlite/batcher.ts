@@ -5,7 +5,7 @@
  * threads share their fsyncs, as the clients of one thread do.
  */
 import type { OriginLine } from '../../../engine/lanes/origin-line.ts';
-import type { BatchOutcome, WriteResult } from '../../batches/batch.ts';
+import { type BatchOutcome, nothingDone, type WriteResult } from '../../batches/batch.ts';
 import { BatchLine } from '../../batches/batch-line.ts';
 import { StoreFatal } from '../../driver.ts';
 import type { WriteCommand, Writes } from '../../operations/all.ts';
@@ -64,13 +64,13 @@ export class Client {
   }
 
   /** Tells this thread what it does not know. What is due after its next look it learns from its own claims. */
-  tell(dueAtMs: number | null, waitingLines: readonly OriginLine[]): void {
+  tell({ othersDueAtMs: dueAtMs, waitingLines, cancelledClaims }: Omit<BatchOutcome, 'results'>): void {
     const isSooner = dueAtMs !== null && dueAtMs < this.#looksAtMs;
     const unknown = waitingLines.filter((line) => !this.#lines.has(line));
-    if (!isSooner && unknown.length === 0) return;
+    if (!isSooner && unknown.length === 0 && cancelledClaims.length === 0) return;
     if (isSooner) this.#looksAtMs = dueAtMs;
     this.noteKnown(unknown);
-    this.reply({ kind: 'left', dueAtMs: isSooner ? dueAtMs : null, waitingLines: unknown });
+    this.reply({ kind: 'left', dueAtMs: isSooner ? dueAtMs : null, waitingLines: unknown, cancelledClaims });
   }
 }
 
@@ -85,7 +85,7 @@ class Order {
   readonly client: Client;
   readonly #id: number;
   #missing: number;
-  readonly #outcome: BatchOutcome = { results: [], dueAtMs: null, othersDueAtMs: null, waitingLines: [] };
+  readonly #outcome: BatchOutcome = nothingDone([]);
 
   constructor({ client, id, commands }: Batch) {
     this.client = client;
@@ -102,11 +102,12 @@ class Order {
   }
 
   /** A transaction with commands of this batch is over: answers the batch once no result is missing. */
-  close({ dueAtMs, othersDueAtMs, waitingLines }: BatchOutcome): void {
+  close({ dueAtMs, othersDueAtMs, waitingLines, cancelledClaims }: BatchOutcome): void {
     const outcome = this.#outcome;
     outcome.dueAtMs = earlier(outcome.dueAtMs, dueAtMs);
     outcome.othersDueAtMs = earlier(outcome.othersDueAtMs, othersDueAtMs);
     outcome.waitingLines.push(...waitingLines);
+    outcome.cancelledClaims.push(...cancelledClaims);
     if (this.#missing === 0) this.client.reply({ kind: 'outcome', id: this.#id, outcome });
   }
 }
@@ -173,7 +174,7 @@ export class Batcher {
     const only = clients.size === 1 ? first : undefined;
     only?.noteKnown(outcome.waitingLines);
     for (const client of this.#clients) {
-      if (client !== only) client.tell(outcome.othersDueAtMs, outcome.waitingLines);
+      if (client !== only) client.tell(outcome);
     }
   }
 }

@@ -1,6 +1,7 @@
 /** The embedded store in a thread that has not opened it: over ports to the database's threads. */
 import type { MessagePort } from 'node:worker_threads';
 import type { OriginLine } from '../../../engine/lanes/origin-line.ts';
+import type { ClaimToken } from '../../../engine/model.ts';
 import type { Store } from '../../../engine/stores.ts';
 import { GroupCommit } from '../../batches/group-commit.ts';
 import type { Connection } from '../../connection.ts';
@@ -20,10 +21,12 @@ export function joinSqliteStore(
 ): Store {
   let onDue: (dueAtMs: number) => void = () => {};
   let onWaitingLine: (line: OriginLine) => void = () => {};
+  let onCancelled: (claimTokens: ClaimToken[]) => void = () => {};
   const fail = (error: Error): void => queue.fail(error);
-  const onLeft: OnLeft = ({ dueAtMs, waitingLines }) => {
+  const onLeft: OnLeft = ({ dueAtMs, waitingLines, cancelledClaims }) => {
     if (dueAtMs !== null) onDue(dueAtMs);
     for (const line of waitingLines) onWaitingLine(line);
+    if (cancelledClaims.length > 0) onCancelled(cancelledClaims);
   };
   const endOfTurn = batch?.endOfTurn && { endOfTurn: batch.endOfTurn };
   const writer = talkOver(ports.writer, { onFatal: fail, onLeft, ...endOfTurn });
@@ -39,6 +42,10 @@ export function joinSqliteStore(
     },
     listenForWaitingLines: (listener) => {
       onWaitingLine = listener;
+    },
+    listenForCancelled: (listener) => {
+      onCancelled = listener;
+      queue.listenForCancelled(listener);
     },
     listenForCommitUnknown: (listener) => queue.listenForCommitUnknown(listener),
     counts: () => queue.counts,

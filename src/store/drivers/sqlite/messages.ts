@@ -1,6 +1,7 @@
 /** What do the server's threads and a database thread send each other? One message each way per flush or read. */
 import type { MessagePort } from 'node:worker_threads';
 import type { OriginLine } from '../../../engine/lanes/origin-line.ts';
+import type { ClaimToken } from '../../../engine/model.ts';
 import type { StoreLimits } from '../../../engine/stores.ts';
 import type { BatchOutcome } from '../../batches/batch.ts';
 import type { ReadMethod, Reads, WriteCommand } from '../../operations/all.ts';
@@ -37,8 +38,8 @@ export type Reply =
   | { kind: 'answer'; id: number; answer: Reads[ReadMethod]['answer'] }
   | { kind: 'failed'; id: number; failure: 'unavailable' | 'rejected'; reason: string }
   | { kind: 'done'; id: number }
-  /** Sent unasked: other threads left something waiting, sooner or in another line than this one knows. */
-  | { kind: 'left'; dueAtMs: number | null; waitingLines: OriginLine[] }
+  /** Sent unasked: other threads left something waiting, sooner or in another line than this one knows, or have cancelled something. */
+  | { kind: 'left'; dueAtMs: number | null; waitingLines: OriginLine[]; cancelledClaims: ClaimToken[] }
   /** Nothing more will be answered. */
   | { kind: 'fatal'; reason: string };
 

@@ -88,6 +88,7 @@ async function openThreads(
     },
     listen: (listener) => queue.listen(listener),
     listenForWaitingLines: () => {}, // the thread that opened it treats itself as the only one
+    listenForCancelled: (listener) => queue.listenForCancelled(listener),
     listenForCommitUnknown: (listener) => queue.listenForCommitUnknown(listener),
     counts: () => queue.counts,
     close: async () => {

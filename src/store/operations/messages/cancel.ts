@@ -49,6 +49,8 @@ export const cancel = write(
       (row) => row.project_id === projectId && row.run_key === null && (!wanted || wanted.has(row.id)),
     );
     await cancelOrMark(context, rows, { nowMs });
+    // Also of those that were marked before: a worker may not have heard of it.
+    for (const { claim_token } of rows) if (claim_token !== null) context.due.noteCancelled(claim_token);
     return countMarked ? rows.length : rows.filter((row) => !isMarked(row)).length;
   },
 );
