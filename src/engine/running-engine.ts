@@ -46,6 +46,7 @@ import type { Publisher } from './runs/publish.ts';
 import { type WorkflowCommands, Workflows } from './runs/workflows.ts';
 import { ScheduleCommands } from './schedules/commands.ts';
 import { scheduleLoop } from './schedules/loop.ts';
+import { StoreUnavailable } from './store-errors.ts';
 import type { CancelledPart } from './stores.ts';
 import type { LiveMessage, Totals, UnfinishedFilter } from './unfinished.ts';
 import type { Heartbeat } from './workers/heartbeat.ts';
@@ -197,8 +198,11 @@ export class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
       const messageId = duplicates.slice(at, at + IDS_PER_READ);
       const filter: LogFilter = { messageId, state: ['FAILED', 'CANCELED'] };
       const page = { count: messageId.length, order: 'latestFirst' } as const;
-      // The transaction is committed. When the store cannot be read now, an error would say that nothing was accepted.
-      const { items } = await this.#deps.store.logs.listLogs({ projectId, filter, page }).catch(() => ({ items: [] }));
+      const { items } = await this.#deps.store.logs.listLogs({ projectId, filter, page }).catch((error: unknown) => {
+        // What was published is saved: an error would tell the client otherwise.
+        if (error instanceof StoreUnavailable) return { items: [] };
+        throw error;
+      });
       for (const { message, state } of items) states.set(message.id, state);
     }
     return outcomes.map((each) => {

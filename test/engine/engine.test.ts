@@ -176,6 +176,17 @@ describe('publishing', () => {
     expect(again[0]?.messageId).toBe(first[0]?.messageId);
   });
 
+  test('a duplicate is answered although the state of the first message cannot be read', async () => {
+    const { engine, store } = await bench();
+    const twin = command({ deduplication: { by: 'id', id: 'x' } });
+    const [first] = await publish(engine, [twin]);
+    store.logs.listLogs = async () => {
+      throw new StoreUnavailable('the database is away');
+    };
+    const [second] = await publish(engine, [twin]);
+    expect(second).toEqual({ messageId: first?.messageId, url: twin.url, deduplicated: true });
+  });
+
   test('twins in one batch are one message, and the second one’s place is free again', async () => {
     const { engine, network, clock } = await bench({ settings: { inFlightMax: 6 } });
     const twin = command({ deduplication: { by: 'id', id: 'x' } });
