@@ -31,6 +31,7 @@ import type { Figure } from './figure.ts';
 import { DEFAULT_HOSTILE, measureHostile } from './hostile.ts';
 import { DEFAULT_LANES, measureLanes } from './lanes.ts';
 import type { Peers } from './load.ts';
+import { DEFAULT_ANSWERS, measureAnswers } from './loop/answers.ts';
 import { DEFAULT_FLOOD, measureFloods } from './loop/floods.ts';
 import { HELD_MS_MAX, measureLoop } from './loop/requests-held.ts';
 import { DEFAULT_WORKLOAD } from './measure.ts';
@@ -90,8 +91,9 @@ npm run bench -- lanes [options]      queues, flow-control keys, schedules, a bu
   --messages <n>         messages to cancel at once (1000000)
 npm run bench -- memory [options]     resident memory after a storm of hostile endpoints
   --messages <n>         hostile endpoints, with a message each (${DEFAULT_MEMORY.origins})
-npm run bench -- loop [requests|floods] [options]    the longest that heavy requests hold the event loop; publishes during floods
-  --seconds <n>          seconds of each flood (${DEFAULT_FLOOD.seconds})
+npm run bench -- loop [requests|floods|answers] [options]    the longest that heavy requests hold the event loop; publishes during floods;
+                         GET /healthz while 200 connections ask for large answers
+  --seconds <n>          seconds of each flood (${DEFAULT_FLOOD.seconds}; of answers ${DEFAULT_ANSWERS.seconds})
 npm run bench -- hostile [options]    thousands of endpoints that hang, beside those that answer
   --messages <n>         how many hang; default: 10000 for 15 minutes, then 3000 for one
   --postgres             on PostgreSQL
@@ -280,6 +282,8 @@ async function runBefore(program: string): Promise<void> {
   if (figures.some(({ unit, value }) => unit === 'messages' && value !== 0)) process.exitCode = 1;
 }
 
+const LOOP_PARTS: readonly string[] = ['requests', 'floods', 'answers'];
+
 async function runLoop(parts: readonly string[]): Promise<void> {
   const figures: Figure[] = [];
   const note = (figure: Figure) => {
@@ -293,6 +297,8 @@ async function runLoop(parts: readonly string[]): Promise<void> {
   }
   const flood = { ...DEFAULT_FLOOD, seconds: count('seconds', DEFAULT_FLOOD.seconds) };
   if (parts.includes('floods')) await measureFloods(flood, note);
+  const answers = { ...DEFAULT_ANSWERS, seconds: count('seconds', DEFAULT_ANSWERS.seconds) };
+  if (parts.includes('answers')) await measureAnswers(answers, note);
   process.stdout.write(`${values.json ? JSON.stringify(figures) : figures.map(figureLine).join('\n')}\n`);
 }
 
@@ -581,9 +587,9 @@ else if (area === 'traces' && part === undefined) await runTraces();
 else if (area === 'before' && part !== undefined && more.length === 0) await runBefore(part);
 else if (area === 'hostile' && part === undefined) await runHostile();
 else if (area === 'test-kit' && part === undefined) await runTestKit();
-else if (area === 'loop' && more.length === 0 && (part === undefined || part === 'requests' || part === 'floods')) {
-  await runLoop(part === undefined ? ['requests', 'floods'] : [part]);
-} else if (area === 'overload' && part === undefined) await runOverload();
+else if (area === 'loop' && part === undefined) await runLoop(LOOP_PARTS);
+else if (area === 'loop' && more.length === 0 && part !== undefined && LOOP_PARTS.includes(part)) await runLoop([part]);
+else if (area === 'overload' && part === undefined) await runOverload();
 else if (area === 'outage' && part === undefined) await runOutage();
 else if (area === 'console' && part === undefined) await runConsole(CONSOLE_PARTS);
 else if (area === 'console' && more.length === 0 && part !== undefined && isConsolePart(part)) await runConsole([part]);

@@ -1,23 +1,31 @@
-/** A process that sends pipelined requests over many connections, as fast as they are taken, and opens anew what is closed. */
+/**
+ * A process that sends pipelined requests over many connections, as fast as they are taken, and replaces closed connections. With
+ * a fourth argument each connection sends that many requests, once.
+ */
 import { connect } from 'node:net';
 
-const [port = '', connections = '', request = ''] = process.argv.slice(2);
+const [port = '', connections = '', request = '', once] = process.argv.slice(2);
 /** What one connection writes at a time. */
 const BURST_BYTES = 256 * 1024;
 /** Between the end of one connection and the begin of the next in its place. */
 const PAUSE_MS = 5;
 
 const one = Buffer.from(request, 'latin1');
-const burst = Buffer.concat(Array.from({ length: Math.ceil(BURST_BYTES / one.length) }, () => one));
+const burst = Buffer.concat(
+  Array.from({ length: once ? Number(once) : Math.ceil(BURST_BYTES / one.length) }, () => one),
+);
 let bytes = 0;
 
 function flood(): void {
   const socket = connect(Number(port), '127.0.0.1');
   const write = (): void => {
-    while (!socket.destroyed && socket.write(burst)) bytes += burst.length;
+    while (!socket.destroyed && socket.write(burst)) {
+      bytes += burst.length;
+      if (once) return;
+    }
   };
   socket.on('connect', write);
-  socket.on('drain', write);
+  if (!once) socket.on('drain', write);
   socket.on('data', () => {});
   socket.on('error', () => {});
   socket.on('close', () => setTimeout(flood, PAUSE_MS));

@@ -12,8 +12,10 @@ const UNDER_WAY_MAX = 16;
 /** Requests of one connection that may begin in one turn. */
 const TOGETHER_MAX = 8;
 
-/** Bytes given to the parser at a time: about ten of the shortest requests. */
+/** Bytes given to the parser at a time, and no more than one head. */
 const PIECE_BYTES = 512;
+
+const END_OF_HEAD = '\r\n\r\n';
 
 /** Bytes of heads that the parser is given in one turn of a connection: most requests have less. */
 const HEAD_BYTES_TOGETHER = 2048;
@@ -124,8 +126,8 @@ export class PacedInput {
   }
 
   /**
-   * Gives the parser enough bytes to begin `requestsMax` requests, or a few more, and no more than 2 KiB of a head
-   * without an end. Returns whether more could follow at once.
+   * Gives the parser enough bytes to begin `requestsMax` requests, and no more than 2 KiB of a head without an end. Returns
+   * whether more could follow at once.
    */
   take(requestsMax: number): boolean {
     const connection = this.#connection;
@@ -158,13 +160,14 @@ export class PacedInput {
 
   /** Returns the number of bytes given. */
   #give(): number {
-    const piece = this.#waiting.subarray(0, Math.max(PIECE_BYTES, this.#bodyBytesLeast));
-    const { begun } = this.#connection;
+    const { begun, receiving } = this.#connection;
+    const headBytes = receiving ? undefined : headLength(this.#waiting);
+    const piece = this.#waiting.subarray(0, headBytes ?? (this.#bodyBytesLeast || PIECE_BYTES));
     this.#waiting = this.#waiting.subarray(piece.length);
     this.#parse(piece);
     const isNew = this.#connection.begun > begun;
     const left = isNew ? declaredBytes(this.#connection.receiving) : this.#bodyBytesLeast;
-    this.#bodyBytesLeast = Math.max(0, left - piece.length);
+    this.#bodyBytesLeast = isNew && headBytes !== undefined ? left : Math.max(0, left - piece.length);
     return piece.length;
   }
 
@@ -182,6 +185,12 @@ export class PacedInput {
     this.#socket.pause();
     this.#pacer.add(this);
   }
+}
+
+/** Bytes up to the end of the first head: otherwise the parser would begin many short requests at once. `undefined`: too many. */
+function headLength(bytes: Buffer): number | undefined {
+  const end = bytes.subarray(0, PIECE_BYTES).indexOf(END_OF_HEAD);
+  return end === -1 ? undefined : end + END_OF_HEAD.length;
 }
 
 /** Length of the body that is arriving; 0 when there is none, or when its head does not give a length. */
