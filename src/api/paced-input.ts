@@ -12,6 +12,9 @@ const UNDER_WAY_MAX = 16;
 /** Requests of one connection that may begin in one turn. */
 const TOGETHER_MAX = 8;
 
+/** Connections that may begin a request without waiting, in one turn of the event loop: a flood of new ones waits in turns. */
+const AT_ONCE_MAX = 32;
+
 /** Bytes given to the parser at a time, and no more than one head. */
 const PIECE_BYTES = 512;
 
@@ -35,6 +38,8 @@ export class Pacer {
   readonly #endOfTurn: () => Promise<void>;
   readonly #ready = new Set<InTurn>();
   #isGoing = false;
+  /** Connections that have begun a request in this turn without waiting. */
+  #atOnce = 0;
 
   constructor(endOfTurn: () => Promise<void>) {
     this.#endOfTurn = endOfTurn;
@@ -45,15 +50,28 @@ export class Pacer {
     if (!this.#isGoing) void this.#go();
   }
 
+  /** Whether a connection that has nothing unanswered may begin a request now. */
+  mayBeginAtOnce(): boolean {
+    if (this.#atOnce >= AT_ONCE_MAX) return false;
+    this.#atOnce += 1;
+    if (!this.#isGoing) void this.#go();
+    return true;
+  }
+
   async #go(): Promise<void> {
     this.#isGoing = true;
-    await this.#endOfTurn(); // never in the middle of parsing
+    await this.#nextTurn(); // never in the middle of parsing
     for (const input of this.#ready) {
       this.#ready.delete(input);
       if (input.turn()) this.#ready.add(input); // behind those that wait
-      await this.#endOfTurn();
+      await this.#nextTurn();
     }
     this.#isGoing = false;
+  }
+
+  async #nextTurn(): Promise<void> {
+    await this.#endOfTurn();
+    this.#atOnce = 0;
   }
 }
 
@@ -177,7 +195,7 @@ export class PacedInput {
     this.#waiting = isFirst ? bytes : Buffer.concat([this.#waiting, bytes]);
     // A client that waits for each answer is read at once; a client that sends more is read in turns.
     const { underWay, receiving } = this.#connection;
-    if (isFirst && (underWay === 0 || receiving)) this.take(1);
+    if (isFirst && (receiving || (underWay === 0 && this.#pacer.mayBeginAtOnce()))) this.take(1);
     if (this.#waiting.length > 0) this.#hold();
   }
 

@@ -38,7 +38,7 @@ export function cancelConformance(open: OpenStore): void {
     await world().store.messages.cancelById(PROJECT, [waiting.id], T0);
     expect(named).toEqual([]);
     await world().store.messages.cancelById(PROJECT, [message.id, waiting.id], T0);
-    await cancelMatching({});
+    await world().store.messages.cancelById(PROJECT, [message.id], T0);
     expect(named).toEqual([claimToken, claimToken]);
   });
 

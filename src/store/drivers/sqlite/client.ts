@@ -27,6 +27,9 @@ export class DatabaseClient<R extends OwnerRequest> {
   readonly #options: DatabaseClientOptions<R>;
   readonly #pending = new Map<number, Pending>();
   readonly #whenAnswered: (() => void)[] = [];
+  /** Answers of reads that wait for another turn. */
+  readonly #answers: (() => void)[] = [];
+  #isPassingOn = false;
   #lastId = 0;
   #failure: Error | undefined;
   #closing = false;
@@ -85,11 +88,26 @@ export class DatabaseClient<R extends OwnerRequest> {
     const pending = this.#pending.get(reply.id);
     this.#pending.delete(reply.id);
     if (reply.kind === 'outcome') pending?.resolve(reply.outcome as never);
-    else if (reply.kind === 'answer') pending?.resolve(reply.answer as never);
+    else if (reply.kind === 'answer') void this.#passOn(() => pending?.resolve(reply.answer as never));
     else if (reply.kind === 'done') pending?.resolve(undefined as never);
     else if (reply.failure === 'unavailable') pending?.reject(new StoreUnavailable(reply.reason));
     else pending?.reject(new Error(`the store refused to read: ${reply.reason}`));
     if (this.#pending.size === 0) this.#tellWhoWaits();
+  }
+
+  /**
+   * One in each turn of the event loop: decoding it and writing the response may take ten milliseconds, and many that arrive
+   * together would hold everybody else up until the last is written.
+   */
+  async #passOn(answer: () => void): Promise<void> {
+    this.#answers.push(answer);
+    if (this.#isPassingOn) return;
+    this.#isPassingOn = true;
+    for (let next = this.#answers.shift(); next; next = this.#answers.shift()) {
+      next();
+      await this.#options.endOfTurn?.();
+    }
+    this.#isPassingOn = false;
   }
 
   /** No more answers will come. After a close this is normal. */

@@ -30,7 +30,7 @@ export function joinSqliteStore(
   };
   const endOfTurn = batch?.endOfTurn && { endOfTurn: batch.endOfTurn };
   const writer = talkOver(ports.writer, { onFatal: fail, onLeft, ...endOfTurn });
-  const lister = ports.lister ? talkOver(ports.lister, { onFatal: fail }) : writer;
+  const lister = ports.lister ? talkOver(ports.lister, { onFatal: fail, ...endOfTurn }) : writer;
   const queue = new GroupCommit({ flush: (commands) => writer.run(commands), onFatal, ...batch });
   const connection: Connection = {
     write: (method, args) => queue.run(method, args),

@@ -76,7 +76,7 @@ async function openThreads(
     batch?.endOfTurn,
   );
   // A database in memory belongs to its connection, so there the writer does everything.
-  const lister = path === ':memory:' ? undefined : new LateThread({ path, role: 'reader' }, fail);
+  const lister = path === ':memory:' ? undefined : new LateThread({ path, role: 'reader' }, fail, batch?.endOfTurn);
   const queue = new GroupCommit({ flush: (commands) => writer.run(commands), onFatal, ...batch });
   commits = queue;
   const connection: Connection = {
@@ -110,11 +110,13 @@ async function openThreads(
 class LateThread {
   readonly #options: ThreadOptions;
   readonly #onFatal: (error: Error) => void;
+  readonly #endOfTurn: (() => Promise<void>) | undefined;
   #started: Promise<DatabaseThread> | undefined;
 
-  constructor(options: ThreadOptions, onFatal: (error: Error) => void) {
+  constructor(options: ThreadOptions, onFatal: (error: Error) => void, endOfTurn?: () => Promise<void>) {
     this.#options = options;
     this.#onFatal = onFatal;
+    this.#endOfTurn = endOfTurn;
   }
 
   /** Throws `StoreUnavailable` when it cannot be started now; the next call tries again. */
@@ -125,7 +127,7 @@ class LateThread {
 
   async #start(): Promise<DatabaseThread> {
     try {
-      return await DatabaseThread.start(this.#options, this.#onFatal);
+      return await DatabaseThread.start(this.#options, this.#onFatal, this.#endOfTurn);
     } catch (error) {
       this.#started = undefined;
       const reason = error instanceof Error ? error.message : String(error);
