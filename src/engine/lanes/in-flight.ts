@@ -11,23 +11,18 @@
  *
  * Within its project, a line may start another attempt while it has fewer attempts and bytes in flight than the project
  * may still add. So one slow origin leaves half to the others, and a thousand slow origins shrink to a few slots each.
- * Each origin also has a maximum of its own. It falls when attempts end without an answer, and rises with each answer.
- * Of what waits, an origin that has not answered yet gets a few at once, and more with each answer (`slow-start.ts`).
+ * Each origin also has windows of its own, which its answers open and its failures halve (`endpoint-windows.ts`).
  */
 import type { ClaimRequest } from '../messages/claims.ts';
 import type { Millis, ProjectId } from '../model.ts';
 import type { EngineSettings } from '../settings.ts';
 import { AnsweringLines } from './answering-lines.ts';
+import { EndpointWindows, FEW } from './endpoint-windows.ts';
 import { type OriginLine, readLine } from './origin-line.ts';
 import { half, Pool, type PoolOffer, type Size } from './pool.ts';
 import { type Sent, SentAttempts } from './sent-attempts.ts';
 import { type Share, Shares } from './shares.ts';
-import { FIRST_COUNT_MAX, SlowStart } from './slow-start.ts';
 
-/** Attempts in flight that every origin may have, even one that never answers: we must notice soon when it comes back. */
-const UNANSWERED_COUNT_MAX = 4;
-/** Origins that are remembered for not answering, the latest ones: together they fill all slots once. */
-const UNANSWERED_ORIGINS_MAX = 512;
 /** So long after it was sent, an attempt without an outcome is silent. */
 export const SILENT_AFTER_MS = 2_000;
 /** Silent attempts at most, if no number is given: as many times the slots. */
@@ -77,9 +72,7 @@ export class InFlight {
   readonly #answering: AnsweringLines;
   readonly #lines = new Shares<OriginLine, LineShare>();
   readonly #origins = new Shares<string, Share>();
-  /** The maximum of each origin that has a lower one, because its attempts ended without an answer. */
-  readonly #reducedMaxByOrigin = new Map<string, number>();
-  readonly #slowStart: SlowStart;
+  readonly #windows: EndpointWindows;
   readonly #offers = new Set<Offer>();
   #bytesSetAside = 0;
 
@@ -90,7 +83,7 @@ export class InFlight {
   ) {
     const { inFlightMax: count, inFlightBytesMax: bytes } = settings;
     this.#countPerOriginMax = settings.inFlightPerOriginMax;
-    this.#slowStart = new SlowStart(settings.inFlightPerOriginMax);
+    this.#windows = new EndpointWindows(settings.inFlightPerOriginMax);
     this.#all = new Pool({ count, bytes });
     this.#unproven = new Pool({ count: half(count), bytes: half(bytes) });
     this.#silent = new Pool({ count: settings.silentMax ?? SILENT_TIMES_SLOTS * count, bytes });
@@ -193,7 +186,7 @@ export class InFlight {
 
   /** Whether the attempts to `origin` ended without an answer so often that it may have only the fewest at a time. */
   isHeldBack(origin: string): boolean {
-    return (this.#reducedMaxByOrigin.get(origin) ?? Infinity) <= UNANSWERED_COUNT_MAX;
+    return this.#windows.isHeldBack(origin);
   }
 
   /**
@@ -204,12 +197,12 @@ export class InFlight {
   offer(slotsMax: number, lines: readonly OriginLine[] = []): Offer {
     const slots = Math.min(slotsMax, half(this.freeSlots));
     const most = half(Math.min(this.#countPerOriginMax - this.#offeredToEach(), this.freeSlots));
-    const defaultRoom = Math.min(most, FIRST_COUNT_MAX);
+    const defaultRoom = Math.min(most, FEW);
     const roomByOrigin: Record<string, number> = Object.create(null);
     const served = new Set(lines.map((line) => readLine(line).origin));
     for (const origin of this.#knownOrigins(served, defaultRoom)) {
       const room = Math.min(slots, this.#roomOfStart(origin), half(this.#roomOfOrigin(origin, NOTHING)));
-      const isBusy = (this.#origins.find(origin)?.count ?? FIRST_COUNT_MAX) >= FIRST_COUNT_MAX;
+      const isBusy = (this.#origins.find(origin)?.count ?? FEW) >= FEW;
       const isMore = room > defaultRoom && (isBusy || served.has(origin));
       if (isMore || room < Math.min(slots, defaultRoom)) roomByOrigin[origin] = room;
     }
@@ -299,29 +292,13 @@ export class InFlight {
   noteAnswer(line: OriginLine, atMs: Millis, status = 200): void {
     this.#answering.noteAnswer(line, atMs);
     const { origin } = readLine(line);
-    // Otherwise it says that it is too much, or that the origin does not work: no more than before.
-    const isGood = status < 500 && status !== 429;
-    if (isGood) this.#slowStart.noteAnswer(origin, this.#originOf(origin).count);
-    const reduced = this.#reducedMaxByOrigin.get(origin);
-    if (reduced === undefined) return;
-    if (reduced + 1 < this.#countPerOriginMax) this.#reducedMaxByOrigin.set(origin, reduced + 1);
-    else this.#reducedMaxByOrigin.delete(origin);
+    this.#windows.noteAnswer(origin, status < 500 && status !== 429, this.#originOf(origin).count);
   }
 
   /** An attempt ended without an answer: half as many at a time. True when the origin has now reached the fewest. */
   noteNoAnswer(line: OriginLine, isTimeout = false): boolean {
     if (isTimeout) this.#answering.noteTimeout(line);
-    const { origin } = readLine(line);
-    this.#slowStart.noteNoAnswer(origin);
-    const max = this.#maxOf(origin);
-    if (max <= UNANSWERED_COUNT_MAX) return false;
-    const [oldest] = this.#reducedMaxByOrigin.keys();
-    if (this.#reducedMaxByOrigin.size >= UNANSWERED_ORIGINS_MAX && oldest !== undefined) {
-      this.#reducedMaxByOrigin.delete(oldest);
-    }
-    const reduced = Math.max(UNANSWERED_COUNT_MAX, Math.floor(max / 2));
-    this.#reducedMaxByOrigin.set(origin, reduced);
-    return reduced === UNANSWERED_COUNT_MAX;
+    return this.#windows.noteNoAnswer(readLine(line).origin);
   }
 
   /** Call it before slots are given out: attempts that have become silent give up theirs. */
@@ -407,17 +384,16 @@ export class InFlight {
 
   #roomOfOrigin(origin: string, ended: Size): number {
     const count = this.#originOf(origin).count - ended.count;
-    return Math.max(0, this.#maxOf(origin) - this.#offeredTo(origin) - count);
+    return Math.max(0, this.#windows.maxOf(origin) - this.#offeredTo(origin) - count);
   }
 
-  #maxOf(origin: string): number {
-    return this.#reducedMaxByOrigin.get(origin) ?? this.#countPerOriginMax;
-  }
-
-  /** How many more attempts of what waits the slow start of the origin leaves it. */
+  /**
+   * Backlogged attempts that slow start still allows this endpoint. It counts no silent ones, and allows as many as are silent: an
+   * endpoint that takes a minute for each answer gets twice as many each time its latest attempts have become silent.
+   */
   #roomOfStart(origin: string): number {
     const { count, silent } = this.#originOf(origin);
-    return Math.max(0, Math.max(this.#slowStart.maxOf(origin), silent) - (count - silent));
+    return Math.max(0, Math.max(this.#windows.startOf(origin), silent) - (count - silent));
   }
 
   #originOf(origin: string): Readonly<Share> {
@@ -431,11 +407,10 @@ export class InFlight {
    */
   #knownOrigins(served: ReadonlySet<string>, defaultRoom: number): ReadonlySet<string> {
     const known = new Set([...this.#offers].flatMap(({ roomByOrigin }) => Object.keys(roomByOrigin)));
-    const isAmple = half(this.#countPerOriginMax - this.#offeredToEach() - FIRST_COUNT_MAX) >= defaultRoom;
+    const isAmple = half(this.#countPerOriginMax - this.#offeredToEach() - FEW) >= defaultRoom;
     for (const origin of this.#origins.busy.keys()) known.add(origin);
     if (!isAmple) for (const origin of this.#origins.quiet.keys()) known.add(origin);
-    for (const origin of this.#reducedMaxByOrigin.keys()) known.add(origin);
-    for (const origin of this.#slowStart.origins(IDLE_NAMED_MAX)) known.add(origin);
+    for (const origin of this.#windows.origins(IDLE_NAMED_MAX)) known.add(origin);
     for (const origin of served) known.add(origin);
     return known;
   }

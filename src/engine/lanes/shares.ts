@@ -1,5 +1,5 @@
 /** What has each line, or each origin, of the attempts in flight? */
-import { FIRST_COUNT_MAX } from './slow-start.ts';
+import { FEW } from './endpoint-windows.ts';
 
 export interface Share {
   /** Attempts, with and without a slot. */
@@ -32,7 +32,7 @@ export class Shares<Name extends string, S extends Share> {
 
   /** To be called after each change of a share. Without attempts it is forgotten. */
   keep(name: Name, share: S, isHeavy = false): void {
-    const isQuiet = share.silent === share.count && share.count < FIRST_COUNT_MAX && !isHeavy;
+    const isQuiet = share.silent === share.count && share.count < FEW && !isHeavy;
     if (isQuiet) this.#busy.delete(name);
     else this.#quiet.delete(name);
     if (share.count === 0) this.#quiet.delete(name);
