@@ -169,7 +169,7 @@ function examineWith(driver: Driver, isExpiringIn: IsExpiringIn = async () => fa
   });
 }
 
-/** Throws `CannotStart` for a store that has not all that is examined. */
+/** Throws `CannotStart` for a store that has not all that is examined, and `SchemaUnreleased`. */
 async function examineVersion(queries: Queries): Promise<Finding> {
   const applied = await appliedMigrations(queries);
   const numbers = new Set(applied.map(({ number }) => number));

@@ -74,8 +74,11 @@ export interface SqlDialect {
   hot: string;
   /** Added to the definition of a table whose rows are written once and removed after a while, many at a time. */
   passing: string;
-  /** Statements that divide the logs so that old entries can be dropped together; empty: rows are deleted. */
-  logsByDay: readonly string[];
+  /**
+   * How the logs are divided by day, so that old entries can be dropped together: what is added to the definitions of both
+   * tables, and the tables that are made beside them. Null: rows are deleted.
+   */
+  logDays: { partitioned: string; tables: readonly string[] } | null;
   /** Tables in which retention deletes row by row: all log tables, or only those outside the tables of days. */
   looseLogs: { logs: string; details: string };
   /** A query with a row where the database has a table `migrations`, which makes it a store. */

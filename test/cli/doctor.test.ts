@@ -37,6 +37,11 @@ it('names a store of an older version, and what to do', async () => {
   });
 });
 
+it('names a store that no release has made', async () => {
+  alter("update migrations set name = 'messages' where number = 1");
+  expect(await doctor()).toMatchObject({ code: 1, stderr: expect.stringContaining('made before Waypost 0.1.0') });
+});
+
 it('finds that a newer version has changed the store too much', async () => {
   alter("insert into migrations (number, name, breaking) values (999, 'future', 1)");
   const { code, stdout } = await doctor();

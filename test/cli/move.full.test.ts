@@ -143,8 +143,8 @@ describe('waypost migrate-store', () => {
     await client.connect();
     // As a server that works on it does.
     await client.query(
-      `insert into workers (id, started_at_ms, beat_at_ms, timeout_ms, leaving)
-       select 'w', 1, extract(epoch from clock_timestamp()) * 1000, 60000, 0`,
+      `insert into workers (id, started_at_ms, beat_at_ms, timeout_ms, leaving, accounts_version)
+       select 'w', 1, extract(epoch from clock_timestamp()) * 1000, 60000, 0, 0`,
     );
     const commands = [
       ['migrate-store', '--overwrite', '--from', `sqlite:${database('first')}`, '--to', url],

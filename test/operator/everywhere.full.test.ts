@@ -79,15 +79,14 @@ it('a worker that lives and does not say that it knows is named, and the token i
   const { id } = await makeToken();
   const client = new pg.Client({ connectionString: url });
   await client.connect();
-  // As a program of an earlier version sends heartbeats.
   await client.query(
-    `insert into workers (id, started_at_ms, beat_at_ms, timeout_ms, leaving)
-     values ('old', 0, (extract(epoch from clock_timestamp()) * 1000)::bigint, 600000, 0)`,
+    `insert into workers (id, started_at_ms, beat_at_ms, timeout_ms, leaving, accounts_version)
+     values ('late', 0, (extract(epoch from clock_timestamp()) * 1000)::bigint, 600000, 0, 0)`,
   );
   await client.end();
   expect(await operate('tokens', 'revoke', id)).toMatchObject({
     code: 1,
-    stderr: expect.stringMatching(/is revoked in the database, but these workers have not said .*: old\n$/),
+    stderr: expect.stringMatching(/is revoked in the database, but these workers have not said .*: late\n$/),
   });
   await eventually('the token to be gone', async () => !(await operate('tokens', '--json')).stdout.includes(id));
 });

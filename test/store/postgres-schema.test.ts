@@ -57,6 +57,23 @@ it('is given up by a worker under which a newer program has broken with its sche
   await store.close();
 });
 
+it('is left unchanged, and opened by no worker, where no release has made it', async () => {
+  const url = await freshDatabase();
+  await execute(
+    url,
+    `create table migrations (number integer primary key, name text not null, breaking integer not null);
+     insert into migrations values (1, 'messages', 1), (2, 'url groups', 0), (3, 'lanes', 1)`,
+  );
+  const opening = openPostgresStore({ url, listenUrl: '', clock: systemClock, sender: 'one', onFatal: () => {} });
+  await expect(opening).rejects.toMatchObject({ name: 'SchemaUnreleased' });
+  await expect(opening).rejects.toThrow(/^the database was made before Waypost 0\.1\.0/);
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  const { rows } = await client.query("select tablename from pg_tables where schemaname = 'public'");
+  await client.end();
+  expect(rows).toEqual([{ tablename: 'migrations' }]);
+});
+
 it('is migrated once by workers that start together', async () => {
   const url = await freshDatabase();
   const open = (sender: string) =>

@@ -2,8 +2,7 @@
 import pg from 'pg';
 import { expect, it } from 'vitest';
 import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
-import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
-import { MIGRATIONS, migrate } from '../../src/store/migrations/index.ts';
+import { migrate } from '../../src/store/migrations/index.ts';
 import { systemClock } from '../../src/system/system.ts';
 import { freshDatabase } from '../support/postgres/shared.ts';
 
@@ -76,30 +75,6 @@ it.each([18, 14] as const)('is the one of schema.postgres.sql on PostgreSQL %i',
   await client.end();
   await expect(schema.join('\n').replaceAll('public.', '')).toMatchFileSnapshot('./schema.postgres.sql');
 });
-
-it.each(['SQLite', 'PostgreSQL'] as const)(
-  'gives the details of entries that are there already the time of their entry on %s',
-  async (kind) => {
-    const open = async () =>
-      kind === 'SQLite' ? new SqliteDriver({ path: ':memory:' }) : openDriver(await freshDatabase());
-    const driver = await open();
-    await migrate(
-      driver,
-      MIGRATIONS.filter(({ number }) => number < 8),
-    );
-    await driver.transaction(async (tx) => {
-      await tx.run(
-        `insert into logs (project_id, at_ms, seq, message_key, state) values (1, 500, 7, 70, 1), (1, 600, 8, 80, 1)`,
-      );
-      await tx.run(`insert into log_details (seq, error) values (8, 'late')`);
-    });
-    await migrate(driver);
-    const rows = (text: string) => driver.read((queries) => queries.query<Record<string, unknown>>(text));
-    expect(await rows('select seq, at_ms, error from log_details')).toEqual([{ seq: 8, at_ms: 600, error: 'late' }]);
-    expect(await rows('select seq from logs order by seq')).toEqual([{ seq: 7 }, { seq: 8 }]);
-    await driver.close();
-  },
-);
 
 function openDriver(url: string): PostgresDriver {
   return new PostgresDriver({ url, connectionsMax: 1, timeoutMs: 10_000, prepares: true, clock: systemClock });

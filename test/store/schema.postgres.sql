@@ -38,11 +38,11 @@ create table dead (
   project_id bigint not null,
   failed_at_ms bigint not null,
   key bigint not null,
+  run_key bigint,
   retried bigint not null,
   response_status bigint not null,
   response_header text collate "C",
-  response_body bytea,
-  run_key bigint
+  response_body bytea
 ) with (
   autovacuum_vacuum_scale_factor=0.03,
   autovacuum_vacuum_threshold=1000,
@@ -127,24 +127,24 @@ CREATE UNIQUE INDEX journal_slot ON journal USING btree (run_key, slot);
 
 create table log_details (
   seq bigint not null,
+  at_ms bigint not null,
   error text collate "C",
   next_delivery_at_ms bigint,
   response_status bigint,
   response_header text collate "C",
-  response_body bytea,
-  at_ms bigint not null
+  response_body bytea
 ) partition by range (at_ms);
 CREATE UNIQUE INDEX log_details_pkey ON ONLY log_details USING btree (seq, at_ms); -- primary key
 
 -- partition of log_details: default
 create table log_details_default (
   seq bigint not null,
+  at_ms bigint not null,
   error text collate "C",
   next_delivery_at_ms bigint,
   response_status bigint,
   response_header text collate "C",
-  response_body bytea,
-  at_ms bigint not null
+  response_body bytea
 ) with (
   autovacuum_vacuum_scale_factor=0.03,
   autovacuum_vacuum_threshold=1000,
@@ -187,8 +187,8 @@ create table logs_default (
   autovacuum_vacuum_threshold=1000
 );
 CREATE UNIQUE INDEX logs_default_pkey ON logs_default USING btree (project_id, at_ms, seq); -- primary key
-CREATE INDEX logs_default_message ON logs_default USING btree (message_key);
-CREATE INDEX logs_default_run ON logs_default USING btree (run_key, at_ms, seq) WHERE (run_key IS NOT NULL);
+CREATE INDEX logs_default_message_key_idx ON logs_default USING btree (message_key);
+CREATE INDEX logs_default_run_key_at_ms_seq_idx ON logs_default USING btree (run_key, at_ms, seq) WHERE (run_key IS NOT NULL);
 
 create table mail (
   key bigint not null,
@@ -218,10 +218,10 @@ create table messages (
   due_at_ms bigint not null,
   bytes bigint not null,
   retried bigint not null,
+  line smallint not null,
   claimed_at_ms bigint,
   claim_token bigint,
   worker text collate "C",
-  line smallint not null,
   cancel_requested_at_ms bigint,
   queue_id bigint,
   queue_position bigint,
@@ -309,8 +309,8 @@ CREATE INDEX minutes_at ON minutes USING btree (at_ms, project_id);
 create table numbers (
   name text collate "C" not null,
   next bigint not null,
-  server text collate "C",
-  until bigint
+  until bigint,
+  server text collate "C"
 ) with (
   fillfactor=70,
   autovacuum_vacuum_scale_factor=0.01,
@@ -364,8 +364,8 @@ create table project_moves (
   to_cell bigint not null,
   phase text collate "C" not null,
   begun_at_ms bigint not null,
-  mover text collate "C" not null default ''::text,
-  seen_at_ms bigint not null default 0
+  mover text collate "C" not null,
+  seen_at_ms bigint not null
 );
 CREATE UNIQUE INDEX project_moves_pkey ON project_moves USING btree (project_id); -- primary key
 
@@ -412,14 +412,14 @@ create table runs (
   created_at_ms bigint not null,
   state smallint not null,
   version bigint not null,
-  config text collate "C" not null,
   entries bigint not null,
   journal_bytes bigint not null,
   completed_at_ms bigint,
-  response bytea,
   dead_key bigint,
   failure_key bigint,
-  failure_state smallint
+  failure_state smallint,
+  config text collate "C" not null,
+  response bytea
 ) with (
   fillfactor=70,
   autovacuum_vacuum_scale_factor=0.01,
@@ -482,8 +482,8 @@ create table tokens (
   hash text collate "C" not null,
   project_id bigint not null,
   scope text collate "C" not null,
-  created_at_ms bigint not null,
   name text collate "C",
+  created_at_ms bigint not null,
   last_used_at_ms bigint
 );
 CREATE UNIQUE INDEX tokens_pkey ON tokens USING btree (hash); -- primary key
@@ -528,7 +528,7 @@ create table workers (
   beat_at_ms bigint not null,
   timeout_ms bigint not null,
   leaving smallint not null,
-  accounts_version bigint
+  accounts_version bigint not null
 ) with (
   fillfactor=70,
   autovacuum_vacuum_scale_factor=0.01,

@@ -1,5 +1,32 @@
 CREATE TABLE migrations (number integer primary key, name text not null, breaking integer not null);
 
+CREATE TABLE projects (
+  id integer primary key,
+  name text not null unique,
+  signing_current text not null,
+  signing_next text not null,
+  created_at_ms integer not null,
+  cell integer not null default 1,
+  presence integer not null default 0
+);
+
+CREATE INDEX projects_moving on projects (id) where presence in (1, 2, 3);
+
+CREATE TABLE tokens (
+  hash text primary key,
+  project_id integer not null,
+  scope text not null,
+  name text,
+  created_at_ms integer not null,
+  last_used_at_ms integer
+);
+
+CREATE TABLE numbers (
+  name text primary key,
+  next integer not null,
+  until integer
+);
+
 CREATE TABLE messages (
   key integer primary key,
   project_id integer not null,
@@ -7,12 +34,45 @@ CREATE TABLE messages (
   due_at_ms integer not null,
   bytes integer not null,
   retried integer not null,
+  line integer not null,
   claimed_at_ms integer,
   claim_token integer,
   worker text,
-  line integer not null,
-  cancel_requested_at_ms integer
-, queue_id integer, queue_position integer, queue_slot integer, flow_key text, run_key integer, journal_position integer, parkings integer);
+  cancel_requested_at_ms integer,
+  queue_id integer,
+  queue_position integer,
+  queue_slot integer,
+  flow_key text,
+  run_key integer,
+  journal_position integer,
+  parkings integer
+);
+
+CREATE INDEX messages_due on messages (due_at_ms, key) where claim_token is null and line = 0;
+
+CREATE INDEX messages_due_of_project on messages (project_id, due_at_ms, key) where claim_token is null and line = 0;
+
+CREATE INDEX messages_lines on messages (project_id, origin, due_at_ms, key) where claim_token is null and line = 1;
+
+CREATE INDEX messages_flow on messages (project_id, flow_key, due_at_ms, key) where claim_token is null and line = 2;
+
+CREATE INDEX messages_queued on messages (project_id, queue_id, queue_position) where claim_token is null and line = 3;
+
+CREATE INDEX messages_held on messages (project_id, due_at_ms, key) where claim_token is null and line = 4;
+
+CREATE INDEX messages_claimed on messages (project_id, key) where claim_token is not null;
+
+CREATE INDEX messages_flow_slots on messages (project_id, flow_key) where claim_token is not null and flow_key is not null;
+
+CREATE INDEX messages_queue_slots on messages (project_id, queue_id, queue_slot) where queue_slot is not null;
+
+CREATE INDEX messages_flow_let_go on messages (project_id, flow_key) where claim_token is null and line in (1, 4) and flow_key is not null;
+
+CREATE INDEX messages_flow_queued on messages (project_id, flow_key) where claim_token is null and line = 3 and flow_key is not null;
+
+CREATE INDEX messages_run on messages (run_key, key) where run_key is not null;
+
+CREATE INDEX messages_of_parked_runs on messages (project_id, run_key, key) where parkings is not null;
 
 CREATE TABLE contents (
   key integer primary key,
@@ -35,38 +95,21 @@ CREATE TABLE contents (
   body blob
 );
 
-CREATE TABLE logs (
-  project_id integer not null,
-  at_ms integer not null,
-  seq integer not null,
-  message_key integer not null,
-  state integer not null, run_key integer, response_status integer,
-  primary key (project_id, at_ms, seq)
-) without rowid;
-
-CREATE INDEX logs_message on logs (message_key);
-
-CREATE TABLE log_details (
-  seq integer primary key,
-  error text,
-  next_delivery_at_ms integer,
-  response_status integer,
-  response_header text,
-  response_body blob
-, at_ms integer);
-
 CREATE TABLE dead (
   project_id integer not null,
   failed_at_ms integer not null,
   key integer not null,
+  run_key integer,
   retried integer not null,
   response_status integer not null,
   response_header text,
-  response_body blob, run_key integer,
+  response_body blob,
   primary key (project_id, failed_at_ms, key)
 );
 
 CREATE INDEX dead_key on dead (key);
+
+CREATE INDEX dead_runs on dead (project_id, failed_at_ms, key) where run_key is not null;
 
 CREATE TABLE deduplications (
   project_id integer not null,
@@ -77,62 +120,6 @@ CREATE TABLE deduplications (
 ) without rowid;
 
 CREATE INDEX deduplications_expiry on deduplications (expires_at_ms);
-
-CREATE TABLE projects (
-  id integer primary key,
-  name text not null unique,
-  signing_current text not null,
-  signing_next text not null,
-  created_at_ms integer not null
-, cell integer not null default 1, presence integer not null default 0);
-
-CREATE TABLE tokens (
-  hash text primary key,
-  project_id integer not null,
-  scope text not null,
-  created_at_ms integer not null
-, name text, last_used_at_ms integer);
-
-CREATE TABLE numbers (
-  name text primary key,
-  next integer not null
-, until integer);
-
-CREATE TABLE url_groups (
-  project_id integer not null,
-  name text not null,
-  created_at_ms integer not null,
-  updated_at_ms integer not null,
-  headers text,
-  primary key (project_id, name)
-) without rowid;
-
-CREATE TABLE url_group_endpoints (
-  project_id integer not null,
-  group_name text not null,
-  position integer not null,
-  url text not null,
-  name text,
-  primary key (project_id, group_name, position)
-) without rowid;
-
-CREATE INDEX messages_due on messages (due_at_ms, key) where claim_token is null and line = 0;
-
-CREATE INDEX messages_flow on messages (project_id, flow_key, due_at_ms, key) where claim_token is null and line = 2;
-
-CREATE INDEX messages_queued on messages (project_id, queue_id, queue_position) where claim_token is null and line = 3;
-
-CREATE INDEX messages_held on messages (project_id, due_at_ms, key) where claim_token is null and line = 4;
-
-CREATE INDEX messages_claimed on messages (project_id, key) where claim_token is not null;
-
-CREATE INDEX messages_flow_slots on messages (project_id, flow_key) where claim_token is not null and flow_key is not null;
-
-CREATE INDEX messages_flow_let_go on messages (project_id, flow_key) where claim_token is null and line in (1, 4) and flow_key is not null;
-
-CREATE INDEX messages_flow_queued on messages (project_id, flow_key) where claim_token is null and line = 3 and flow_key is not null;
-
-CREATE INDEX messages_queue_slots on messages (project_id, queue_id, queue_slot) where queue_slot is not null;
 
 CREATE TABLE queues (
   project_id integer not null,
@@ -171,6 +158,50 @@ CREATE INDEX flow_keys_wake on flow_keys (wake_at_ms, project_id, key) where wak
 
 CREATE INDEX flow_keys_used on flow_keys (used_at_ms);
 
+CREATE TABLE logs (
+  project_id integer not null,
+  at_ms integer not null,
+  seq integer not null,
+  message_key integer not null,
+  state integer not null,
+  run_key integer,
+  response_status integer,
+  primary key (project_id, at_ms, seq)
+) without rowid;
+
+CREATE TABLE log_details (
+  seq integer,
+  at_ms integer not null,
+  error text,
+  next_delivery_at_ms integer,
+  response_status integer,
+  response_header text,
+  response_body blob,
+  primary key (seq)
+);
+
+CREATE INDEX logs_message on logs (message_key);
+
+CREATE INDEX logs_run on logs (run_key, at_ms, seq) where run_key is not null;
+
+CREATE TABLE url_groups (
+  project_id integer not null,
+  name text not null,
+  created_at_ms integer not null,
+  updated_at_ms integer not null,
+  headers text,
+  primary key (project_id, name)
+) without rowid;
+
+CREATE TABLE url_group_endpoints (
+  project_id integer not null,
+  group_name text not null,
+  position integer not null,
+  url text not null,
+  name text,
+  primary key (project_id, group_name, position)
+) without rowid;
+
 CREATE TABLE schedules (
   key integer primary key,
   project_id integer not null,
@@ -207,13 +238,6 @@ CREATE TABLE schedule_plans (
   body blob
 );
 
-CREATE TABLE message_counts (
-  project_id integer not null,
-  day integer not null,
-  messages integer not null,
-  primary key (project_id, day)
-) without rowid;
-
 CREATE TABLE runs (
   key integer primary key,
   project_id integer not null,
@@ -222,14 +246,14 @@ CREATE TABLE runs (
   created_at_ms integer not null,
   state integer not null,
   version integer not null,
-  config text not null,
   entries integer not null,
   journal_bytes integer not null,
   completed_at_ms integer,
-  response blob,
   dead_key integer,
   failure_key integer,
-  failure_state integer
+  failure_state integer,
+  config text not null,
+  response blob
 );
 
 CREATE UNIQUE INDEX runs_active on runs (project_id, id) where state = 1;
@@ -241,6 +265,11 @@ CREATE INDEX runs_created on runs (project_id, created_at_ms, key);
 CREATE INDEX runs_completed on runs (completed_at_ms, key) where completed_at_ms is not null and dead_key is null;
 
 CREATE INDEX runs_failed on runs (completed_at_ms, key) where dead_key is not null;
+
+CREATE TABLE ending_runs (
+  key integer primary key,
+  project_id integer not null
+);
 
 CREATE TABLE journal (
   run_key integer not null,
@@ -287,21 +316,12 @@ CREATE TABLE mail (
 
 CREATE INDEX mail_run on mail (run_key, event_id, key);
 
-CREATE INDEX messages_run on messages (run_key, key) where run_key is not null;
-
-CREATE INDEX dead_runs on dead (project_id, failed_at_ms, key) where run_key is not null;
-
-CREATE INDEX logs_run on logs (run_key, at_ms, seq) where run_key is not null;
-
-CREATE TABLE workers (
-  id text primary key,
-  started_at_ms integer not null,
-  beat_at_ms integer not null,
-  timeout_ms integer not null,
-  leaving integer not null
-, accounts_version integer);
-
-CREATE INDEX messages_lines on messages (project_id, origin, due_at_ms, key) where claim_token is null and line = 1;
+CREATE TABLE message_counts (
+  project_id integer not null,
+  day integer not null,
+  messages integer not null,
+  primary key (project_id, day)
+) without rowid;
 
 CREATE TABLE minutes (
   project_id integer not null,
@@ -366,13 +386,13 @@ CREATE TABLE operator_events (
 
 CREATE INDEX operator_events_due on operator_events (due_at_ms) where due_at_ms is not null;
 
-CREATE INDEX messages_of_parked_runs on messages (project_id, run_key, key) where parkings is not null;
-
-CREATE INDEX messages_due_of_project on messages (project_id, due_at_ms, key) where claim_token is null and line = 0;
-
-CREATE TABLE ending_runs (
-  key integer primary key,
-  project_id integer not null
+CREATE TABLE workers (
+  id text primary key,
+  started_at_ms integer not null,
+  beat_at_ms integer not null,
+  timeout_ms integer not null,
+  leaving integer not null,
+  accounts_version integer not null
 );
 
 CREATE TABLE cells (
@@ -383,12 +403,12 @@ CREATE TABLE cells (
   draining integer not null
 );
 
-CREATE INDEX projects_moving on projects (id) where presence in (1, 2, 3);
-
 CREATE TABLE project_moves (
   project_id integer primary key,
   from_cell integer not null,
   to_cell integer not null,
   phase text not null,
-  begun_at_ms integer not null
-, mover text not null default '', seen_at_ms integer not null default 0);
+  begun_at_ms integer not null,
+  mover text not null,
+  seen_at_ms integer not null
+);

@@ -375,6 +375,23 @@ describe('migrations', () => {
     await driver.close();
   });
 
+  it('refuse a store that no release has made, and leave it unchanged', async () => {
+    const path = newPath();
+    const before = new DatabaseSync(path);
+    before.exec(
+      `create table migrations (number integer primary key, name text not null, breaking integer not null);
+       insert into migrations values (1, 'messages', 1), (2, 'url groups', 0), (3, 'lanes', 1);
+       create table messages (key integer primary key)`,
+    );
+    const dump = () => before.prepare('select sql from sqlite_schema').all();
+    const tables = dump();
+    const opening = openSqliteStore({ path, onFatal });
+    await expect(opening).rejects.toMatchObject({ name: 'SchemaUnreleased' });
+    await expect(opening).rejects.toThrow(/^the database was made before Waypost 0\.1\.0/);
+    expect(dump()).toEqual(tables);
+    before.close();
+  });
+
   it('refuse over a thread with the same words', async () => {
     const path = newPath();
     const driver = new SqliteDriver({ path });

@@ -1,53 +1,25 @@
-/** Brings a database to this program's schema, or refuses one that a newer program has changed too much. */
+/** Brings a database to this program's schema, or refuses one that this program cannot work with. */
 import { type Driver, type Queries, StoreFatal } from '../driver.ts';
-import { messages } from './001-messages.ts';
-import { urlGroups } from './002-url-groups.ts';
-import { lanes } from './003-lanes.ts';
-import { schedules } from './004-schedules.ts';
-import { tokens } from './005-tokens.ts';
-import { runs } from './006-runs.ts';
-import { workers } from './007-workers.ts';
-import { logDays } from './008-log-days.ts';
-import { serversOfNumbers } from './009-servers-of-numbers.ts';
-import { linesOfProjects } from './010-lines-of-projects.ts';
-import { accountsOfWorkers } from './011-accounts-of-workers.ts';
-import { minutes } from './012-minutes.ts';
-import { statusOfDelivered } from './013-status-of-delivered.ts';
-import { operatorEvents } from './014-operator-events.ts';
-import { parkedRuns } from './015-parked-runs.ts';
-import { turnsOfProjects } from './016-turns-of-projects.ts';
-import { endingRuns } from './017-ending-runs.ts';
-import { cells } from './018-cells.ts';
-import { movers } from './019-movers.ts';
+import { baseline } from './001-baseline.ts';
 import type { Migration } from './migration.ts';
 
-export const MIGRATIONS: readonly Migration[] = [
-  messages,
-  urlGroups,
-  lanes,
-  schedules,
-  tokens,
-  runs,
-  workers,
-  logDays,
-  serversOfNumbers,
-  linesOfProjects,
-  accountsOfWorkers,
-  minutes,
-  statusOfDelivered,
-  operatorEvents,
-  parkedRuns,
-  turnsOfProjects,
-  endingRuns,
-  cells,
-  movers,
-];
+export const MIGRATIONS: readonly Migration[] = [baseline];
 
 /** The database was written by a newer Waypost in a way that this one cannot work with. */
 export class SchemaTooNew extends StoreFatal {
   constructor(name: string) {
     super(`the database was changed by a newer Waypost (migration "${name}"); start that version or a later one`);
     this.name = 'SchemaTooNew';
+  }
+}
+
+/** The database has a schema that no release has had: it cannot be brought to that of one. */
+class SchemaUnreleased extends StoreFatal {
+  constructor(name: string) {
+    super(
+      `the database was made before Waypost 0.1.0, by a version that was never released (migration "${name}"); no release can open it: use an empty database`,
+    );
+    this.name = 'SchemaUnreleased';
   }
 }
 
@@ -73,8 +45,18 @@ export interface AppliedMigration {
   breaking: number;
 }
 
-export function appliedMigrations(queries: Queries): Promise<AppliedMigration[]> {
-  return queries.query<AppliedMigration>('select number, name, breaking from migrations order by number');
+/** Throws `SchemaUnreleased` where a number of `known` has another name: until 0.1.0 numbers began at 1, too. */
+export async function appliedMigrations(
+  queries: Queries,
+  known: readonly Migration[] = MIGRATIONS,
+): Promise<AppliedMigration[]> {
+  const applied = await queries.query<AppliedMigration>(
+    'select number, name, breaking from migrations order by number',
+  );
+  const names = new Map(known.map(({ number, name }) => [number, name]));
+  const other = applied.find(({ number, name }) => (names.get(number) ?? name) !== name);
+  if (other) throw new SchemaUnreleased(other.name);
+  return applied;
 }
 
 /** Whether somebody has made the database a store of Waypost. */
@@ -82,12 +64,9 @@ export async function isStore(driver: Pick<Driver, 'dialect'>, queries: Queries)
   return (await queries.query(driver.dialect.isStore)).length > 0;
 }
 
-/** Throws `SchemaTooNew` when a newer program has changed the database too much for this one. */
+/** Throws `SchemaTooNew` when a newer program has changed the database too much for this one, or `SchemaUnreleased`. */
 export async function checkSchema(queries: Queries): Promise<void> {
-  const breaking = await queries.query<AppliedMigration>(
-    'select number, name, breaking from migrations where breaking = 1 order by number',
-  );
-  refuseNewer(breaking, new Set(MIGRATIONS.map(({ number }) => number)));
+  refuseNewer(await appliedMigrations(queries), new Set(MIGRATIONS.map(({ number }) => number)));
 }
 
 function refuseNewer(applied: readonly AppliedMigration[], known: ReadonlySet<number>): void {
@@ -96,8 +75,8 @@ function refuseNewer(applied: readonly AppliedMigration[], known: ReadonlySet<nu
 }
 
 /**
- * Applies all missing migrations in one transaction. Throws `SchemaTooNew`; throws `MoveUnfinished` unless the caller
- * is the move itself (`forMove`). It has then changed nothing.
+ * Applies all missing migrations in one transaction. Throws `SchemaTooNew` or `SchemaUnreleased`; throws `MoveUnfinished`
+ * unless the caller is the move itself (`forMove`). It has then changed nothing.
  */
 export async function migrate(
   driver: Driver,
@@ -105,7 +84,8 @@ export async function migrate(
   { forMove = false }: { forMove?: boolean } = {},
 ): Promise<void> {
   const { migrationLock } = driver.dialect;
-  const readMissing = async (queries: Queries) => missing(await appliedMigrations(queries), migrations, forMove);
+  const readMissing = async (queries: Queries) =>
+    missing(await appliedMigrations(queries, migrations), migrations, forMove);
   // Most programs that start find nothing to do: they do not wait for the lock, which another one may have for long.
   const isCurrent = await driver.read(
     async (queries) => (await isStore(driver, queries)) && (await readMissing(queries)).length === 0,
@@ -127,7 +107,7 @@ export async function migrate(
   });
 }
 
-/** As `migrate` throws. */
+/** Throws `SchemaTooNew` or `MoveUnfinished`. */
 function missing(
   applied: readonly AppliedMigration[],
   migrations: readonly Migration[],

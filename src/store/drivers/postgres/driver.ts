@@ -17,7 +17,7 @@ import { lastOf, withOthers } from './answers.ts';
 import { BulkStatements } from './bulk.ts';
 import { type ConnectionOptions, Connections } from './connections.ts';
 import { classify, isAnswer, isConflict, isIdleEnd } from './failures.ts';
-import { HOT, LOGS_BY_DAY, PASSING } from './layout.ts';
+import { HOT, LOG_DAYS, PASSING } from './layout.ts';
 import { askSession, type Session, type SessionOptions, type TransactionName } from './session.ts';
 import { PostgresTransaction } from './transaction.ts';
 import { placeOf } from './url.ts';
@@ -49,7 +49,7 @@ const DIALECT: SqlDialect = {
   clustered: '',
   hot: HOT,
   passing: PASSING,
-  logsByDay: LOGS_BY_DAY,
+  logDays: LOG_DAYS,
   looseLogs: { logs: 'logs_default', details: 'log_details_default' },
   // Where the table would be made. The search path of a transaction has one schema (session.ts).
   isStore: "select 1 as found where to_regclass(quote_ident(current_schema()) || '.migrations') is not null",

@@ -30,36 +30,23 @@ export const PASSING = withSettings({
 
 /**
  * The logs, in one partition for each day (log-days.ts). Entries without such a partition, as after a clock jumps, go
- * to the default one, which is the former table. `log_expiry` has one row. The worker that has locked it maintains the
- * partitions. The row says how far the day that is being dropped has been walked through.
+ * to the default one. `log_expiry` has one row. The worker that has locked it maintains the partitions. The row says how
+ * far the day that is being dropped has been walked through.
  */
-export const LOGS_BY_DAY: readonly string[] = [
-  'alter table logs rename to logs_default',
-  'alter index logs_pkey rename to logs_default_pkey',
-  'alter index logs_message rename to logs_default_message',
-  'alter index logs_run rename to logs_default_run',
-  'create table logs (like logs_default, primary key (project_id, at_ms, seq)) partition by range (at_ms)',
-  'create index logs_message on logs (message_key)',
-  'create index logs_run on logs (run_key, at_ms, seq) where run_key is not null',
-  'alter table logs attach partition logs_default default',
-
-  `alter table logs_default set${PASSING.slice(' with'.length)}`,
-  `alter table log_details set${PASSING.slice(' with'.length)}`,
-
-  'alter table log_details drop constraint log_details_pkey',
-  'alter table log_details rename to log_details_default',
-  'alter table log_details_default add primary key (seq, at_ms)',
-  'create table log_details (like log_details_default, primary key (seq, at_ms)) partition by range (at_ms)',
-  'alter table log_details attach partition log_details_default default',
-
-  `create table log_expiry (
+export const LOG_DAYS = {
+  partitioned: ' partition by range (at_ms)',
+  tables: [
+    `create table logs_default partition of logs default${PASSING}`,
+    `create table log_details_default partition of log_details default${PASSING}`,
+    `create table log_expiry (
   id smallint primary key,
   project_id bigint not null,
   at_ms bigint not null,
   seq bigint not null
 )`,
-  'insert into log_expiry (id, project_id, at_ms, seq) values (1, -1, 0, 0)',
-];
+    'insert into log_expiry (id, project_id, at_ms, seq) values (1, -1, 0, 0)',
+  ],
+};
 
 function withSettings(settings: Readonly<Record<string, string | number>>): string {
   const list = Object.entries(settings).map(([name, value]) => `${name} = ${value}`);

@@ -33,7 +33,7 @@ const DIALECT: SqlDialect = {
   clustered: ' without rowid',
   hot: '',
   passing: '',
-  logsByDay: [],
+  logDays: null,
   looseLogs: { logs: 'logs', details: 'log_details' },
   isStore: "select 1 as found from sqlite_schema where name = 'migrations'",
   migrationLock: null,

@@ -38,7 +38,7 @@ export interface AddCellArgs {
   firstName: string;
 }
 
-/** Answers the cell of this name if there is one. Programs that do not know cells cannot use the store any more. */
+/** Answers the cell of this name if there is one. */
 export const addCell = write(
   { changesAccounts: true },
   async ({ tx }: WriteContext, { name, sealedUrl, nowMs, firstName }: AddCellArgs): Promise<Cell> => {
@@ -49,7 +49,6 @@ export const addCell = write(
     if (cells.length === 0) {
       await tx.insertMany('cells', columns, [[FIRST_CELL, firstName, '', nowMs, 0]]);
       await tx.send(`update numbers set until = ? where ${IN_RANGE}`, [rangeOf(FIRST_CELL).until]);
-      await tx.send('update migrations set breaking = 1 where number = 18');
     }
     const cellId = Math.max(FIRST_CELL, ...cells.map((cell) => cell.cellId)) + 1;
     await tx.insertMany('cells', columns, [[cellId, name, sealedUrl, nowMs, 0]]);

@@ -40,7 +40,7 @@ export interface ListRunEventsArgs {
   slice: Slice;
 }
 
-/** State codes from here on are of runs; such an event refers to the run's first message (migration 006). */
+/** State codes from here on are of runs; such an event refers to the run's first message (migrations/001-baseline.ts). */
 const RUN_STATES_FROM = codeOfLogState('RUN_STARTED');
 const RUN_SUCCESS = codeOfLogState('RUN_SUCCESS');
 

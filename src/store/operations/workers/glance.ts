@@ -17,7 +17,7 @@ export interface Glance {
   hasClaims: 0 | 1;
   /** Whether any run that is over has messages left. */
   hasEnding: 0 | 1;
-  accountsVersion: number | null;
+  accountsVersion: number;
 }
 
 /** Each part takes one step in an index. It is asked where the rows are: every store has the first migration. */

@@ -74,7 +74,7 @@ export const heartbeat = write(
       hasLines: seen.hasLines === 1,
       hasClaims: seen.hasClaims === 1,
       hasEnding: seen.hasEnding === 1,
-      accountsVersion: seen.accountsVersion ?? 0,
+      accountsVersion: seen.accountsVersion,
     };
   },
 );
@@ -129,8 +129,7 @@ export const workersBehind = write(
     const version = wanted ?? (await accountsVersion(tx));
     const rows = await tx.query<{ id: string }>(
       `select id from workers where timeout_ms >= 0 and beat_at_ms + timeout_ms >= ?
-       and (accounts_version is null or accounts_version < ?)
-     order by id`,
+       and accounts_version < ? order by id`,
       [await tx.nowMs(), version],
     );
     return { accountsVersion: version, behind: rows.map(({ id }) => id) };

@@ -1,0 +1,447 @@
+/** The schema of version 0.1.0, by subject. Later versions change it in steps of their own. */
+import type { SqlDialect } from '../driver.ts';
+import type { Migration } from './migration.ts';
+
+export const baseline: Migration = {
+  number: 1,
+  name: 'baseline',
+  breaking: true,
+  statements: (dialect: SqlDialect) => [
+    ...accounts(dialect),
+    ...messages(dialect),
+    ...lanes(dialect),
+    ...logs(dialect),
+    ...urlGroups(dialect),
+    ...schedules(dialect),
+    ...runs(dialect),
+    ...counts(dialect),
+    ...operatorEvents(dialect),
+    ...workers(dialect),
+    ...cells(dialect),
+  ],
+};
+
+const accounts = ({ bigint, smallint }: SqlDialect): string[] => [
+  // `cell`, in the directory: the cell in which the project lives.
+  // `presence`, in each cell: whether the project may be written to there (operations/fence.ts).
+  `create table projects (
+  id ${bigint} primary key,
+  name text not null unique,
+  signing_current text not null,
+  signing_next text not null,
+  created_at_ms ${bigint} not null,
+  cell ${bigint} not null default 1,
+  presence ${smallint} not null default 0
+)`,
+  'create index projects_moving on projects (id) where presence in (1, 2, 3)',
+  `create table tokens (
+  hash text primary key,
+  project_id ${bigint} not null,
+  scope text not null,
+  name text,
+  created_at_ms ${bigint} not null,
+  last_used_at_ms ${bigint}
+)`,
+];
+
+/**
+ * The direct way of a message (accepted as claimed, then delivered) touches `messages` by key, `contents` once and
+ * `logs` three times. Of the partial indexes it touches only those of claimed messages, which are as small as the number of
+ * messages in flight.
+ */
+const messages = ({ bigint, smallint, bytes, clustered, hot, passing, manyWriters }: SqlDialect): string[] => [
+  // Sequences. `until`: the end of the range that a cell takes its numbers from; null: it is the only one.
+  // `server`: the server that gave the last numbers; the next server may not know all of them.
+  `create table numbers (
+  name text primary key,
+  next ${bigint} not null,
+  until ${bigint}${manyWriters ? ',\n  server text' : ''}
+)${hot}`,
+  `insert into numbers (name, next) values
+  ('keys and tokens', 1), ('log entries', 1), ('queues', 1), ('accounts', 1)`,
+
+  // Only unfinished messages, and only what dispatching needs of them.
+  // `line`: which line an unclaimed message waits in (operations/lanes/lines.ts).
+  // `queue_position`: the order of acceptance within the queue.
+  // `queue_slot`: the key of the message that took the slot: its own, or, for a callback, that of the message it reports on.
+  // `parkings`: how often in a row a message of a run was parked, since the code of its workflow has changed; null: its last
+  // attempt had another outcome. 0: somebody has asked for the next attempt.
+  `create table messages (
+  key ${bigint} primary key,
+  project_id ${bigint} not null,
+  origin text not null,
+  due_at_ms ${bigint} not null,
+  bytes ${bigint} not null,
+  retried ${bigint} not null,
+  line ${smallint} not null,
+  claimed_at_ms ${bigint},
+  claim_token ${bigint},
+  worker text,
+  cancel_requested_at_ms ${bigint},
+  queue_id ${bigint},
+  queue_position ${bigint},
+  queue_slot ${bigint},
+  flow_key text,
+  run_key ${bigint},
+  journal_position ${bigint},
+  parkings ${bigint}
+)${hot}`,
+  // A message that waits for a lane is in the index of that lane and not in a due index, so that many of them delay no
+  // other message. Each project has its own indexes, so that one project's backlog is not read to find another's.
+  'create index messages_due on messages (due_at_ms, key) where claim_token is null and line = 0',
+  'create index messages_due_of_project on messages (project_id, due_at_ms, key) where claim_token is null and line = 0',
+  'create index messages_lines on messages (project_id, origin, due_at_ms, key) where claim_token is null and line = 1',
+  'create index messages_flow on messages (project_id, flow_key, due_at_ms, key) where claim_token is null and line = 2',
+  'create index messages_queued on messages (project_id, queue_id, queue_position) where claim_token is null and line = 3',
+  'create index messages_held on messages (project_id, due_at_ms, key) where claim_token is null and line = 4',
+  // The holders of slots are derived from these three, never counted up and down (P4). With the first, a start releases
+  // what was in flight without reading the messages that wait.
+  'create index messages_claimed on messages (project_id, key) where claim_token is not null',
+  'create index messages_flow_slots on messages (project_id, flow_key) where claim_token is not null and flow_key is not null',
+  'create index messages_queue_slots on messages (project_id, queue_id, queue_slot) where queue_slot is not null',
+  // Messages that their key has released and that wait for their origin or project: they will hold the key's next slots.
+  'create index messages_flow_let_go on messages (project_id, flow_key) where claim_token is null and line in (1, 4) and flow_key is not null',
+  // Together with the two above and `messages_flow`, this covers every place where a message of a key waits. With one
+  // index for all of them, the planner would use it for the counts too, and each count would walk the whole wait list.
+  'create index messages_flow_queued on messages (project_id, flow_key) where claim_token is null and line = 3 and flow_key is not null',
+  'create index messages_run on messages (run_key, key) where run_key is not null',
+  'create index messages_of_parked_runs on messages (project_id, run_key, key) where parkings is not null',
+
+  // What never changes after publish: shared by the message, its DLQ entry and its logs, never rewritten.
+  `create table contents (
+  key ${bigint} primary key,
+  project_id ${bigint} not null,
+  id text not null,
+  url text not null,
+  origin text not null,
+  path text not null,
+  method text not null,
+  header text,
+  created_at_ms ${bigint} not null,
+  not_before_ms ${bigint} not null,
+  caller_ip text,
+  topic_name text,
+  queue_name text,
+  schedule_id text,
+  flow_control_key text,
+  labels text,
+  settings text not null,
+  body ${bytes}
+)${passing}`,
+
+  `create table dead (
+  project_id ${bigint} not null,
+  failed_at_ms ${bigint} not null,
+  key ${bigint} not null,
+  run_key ${bigint},
+  retried ${bigint} not null,
+  response_status ${bigint} not null,
+  response_header text,
+  response_body ${bytes},
+  primary key (project_id, failed_at_ms, key)
+)${passing}`,
+  'create index dead_key on dead (key)',
+  'create index dead_runs on dead (project_id, failed_at_ms, key) where run_key is not null',
+
+  `create table deduplications (
+  project_id ${bigint} not null,
+  hash text not null,
+  message_id text not null,
+  expires_at_ms ${bigint} not null,
+  primary key (project_id, hash)
+)${clustered}${passing}`,
+  'create index deduplications_expiry on deduplications (expires_at_ms)',
+];
+
+/** Queues and flow-control keys; the messages that wait for them are found by the indexes of `messages`. */
+const lanes = ({ bigint, smallint, clustered, hot }: SqlDialect): string[] => [
+  `create table queues (
+  project_id ${bigint} not null,
+  id ${bigint} not null,
+  name text not null,
+  parallelism ${bigint} not null,
+  paused ${smallint} not null,
+  next_position ${bigint} not null,
+  created_at_ms ${bigint} not null,
+  updated_at_ms ${bigint} not null,
+  deleted ${smallint} not null,
+  primary key (project_id, id)
+)${hot}`,
+  'create unique index queues_name on queues (project_id, name) where deleted = 0',
+  'create index queues_deleted on queues (project_id, id) where deleted = 1',
+
+  `create table flow_keys (
+  project_id ${bigint} not null,
+  key text not null,
+  parallelism ${bigint},
+  rate ${bigint},
+  period_s ${bigint} not null,
+  parallelism_pinned ${smallint} not null,
+  rate_pinned ${smallint} not null,
+  paused ${smallint} not null,
+  window_started_at_ms ${bigint},
+  window_count ${bigint} not null,
+  used_at_ms ${bigint} not null,
+  wake_at_ms ${bigint},
+  primary key (project_id, key)
+)${clustered}${hot}`,
+  // Keys whose wait list must be looked at, and when.
+  'create index flow_keys_wake on flow_keys (wake_at_ms, project_id, key) where wake_at_ms is not null',
+  'create index flow_keys_used on flow_keys (used_at_ms)',
+];
+
+const logs = ({ bigint, smallint, bytes, clustered, logDays }: SqlDialect): string[] => [
+  // `seq` is unique over all logs. Events of a run itself name its first message.
+  // `response_status`: of a delivered message; that of an error is in `log_details`.
+  `create table logs (
+  project_id ${bigint} not null,
+  at_ms ${bigint} not null,
+  seq ${bigint} not null,
+  message_key ${bigint} not null,
+  state ${smallint} not null,
+  run_key ${bigint},
+  response_status ${smallint},
+  primary key (project_id, at_ms, seq)
+)${clustered}${logDays?.partitioned ?? ''}`,
+  // Only of events that say more than their state. They have the time of the entry too, so that both can be stored by
+  // the day.
+  `create table log_details (
+  seq ${bigint},
+  at_ms ${bigint} not null,
+  error text,
+  next_delivery_at_ms ${bigint},
+  response_status ${bigint},
+  response_header text,
+  response_body ${bytes},
+  primary key (${logDays ? 'seq, at_ms' : 'seq'})
+)${logDays?.partitioned ?? ''}`,
+  ...(logDays?.tables ?? []),
+  'create index logs_message on logs (message_key)',
+  'create index logs_run on logs (run_key, at_ms, seq) where run_key is not null',
+];
+
+const urlGroups = ({ bigint, clustered }: SqlDialect): string[] => [
+  `create table url_groups (
+  project_id ${bigint} not null,
+  name text not null,
+  created_at_ms ${bigint} not null,
+  updated_at_ms ${bigint} not null,
+  headers text,
+  primary key (project_id, name)
+)${clustered}`,
+  `create table url_group_endpoints (
+  project_id ${bigint} not null,
+  group_name text not null,
+  position ${bigint} not null,
+  url text not null,
+  name text,
+  primary key (project_id, group_name, position)
+)${clustered}`,
+];
+
+const schedules = ({ bigint, smallint, bytes, hot }: SqlDialect): string[] => [
+  // What changes with each trigger. The body is in another table, so that a trigger does not write it again.
+  `create table schedules (
+  key ${bigint} primary key,
+  project_id ${bigint} not null,
+  id text not null,
+  created_at_ms ${bigint} not null,
+  bytes ${bigint} not null,
+  version ${bigint} not null,
+  paused ${smallint} not null,
+  next_at_ms ${bigint} not null,
+  passed_until_ms ${bigint},
+  last_at_ms ${bigint},
+  last_message_key ${bigint},
+  last_message_count ${bigint},
+  error text
+)${hot}`,
+  'create unique index schedules_id on schedules (project_id, id)',
+  'create index schedules_due on schedules (next_at_ms, key) where paused = 0',
+  `create table schedule_plans (
+  key ${bigint} primary key,
+  cron text not null,
+  destination text not null,
+  is_group ${smallint} not null,
+  method text not null,
+  header text,
+  settings text not null,
+  delay_ms ${bigint},
+  caller_ip text,
+  catch_up text,
+  overlap text,
+  kept text,
+  body ${bytes}
+)`,
+];
+
+/** The entries of a journal are contents, as those of any message; the journal only lists them in order. */
+const runs = ({ bigint, smallint, bytes, clustered, hot, passing }: SqlDialect): string[] => [
+  // The key of a run is the key of its first message. The content of that message has the URL, labels and flow-control
+  // key by which runs are filtered.
+  `create table runs (
+  key ${bigint} primary key,
+  project_id ${bigint} not null,
+  id text not null,
+  url text not null,
+  created_at_ms ${bigint} not null,
+  state ${smallint} not null,
+  version ${bigint} not null,
+  entries ${bigint} not null,
+  journal_bytes ${bigint} not null,
+  completed_at_ms ${bigint},
+  dead_key ${bigint},
+  failure_key ${bigint},
+  failure_state ${smallint},
+  config text not null,
+  response ${bytes}
+)${hot}`,
+  // At most one run of an id is active.
+  'create unique index runs_active on runs (project_id, id) where state = 1',
+  'create index runs_id on runs (project_id, id, created_at_ms, key)',
+  'create index runs_created on runs (project_id, created_at_ms, key)',
+  // What retention looks for. A run with an entry in the DLQ is kept for as long as that may be resumed.
+  'create index runs_completed on runs (completed_at_ms, key) where completed_at_ms is not null and dead_key is null',
+  'create index runs_failed on runs (completed_at_ms, key) where dead_key is not null',
+  // Runs that are over and have more messages left than one transaction cancels. The others follow in pieces; none of
+  // them is claimed any more.
+  `create table ending_runs (
+  key ${bigint} primary key,
+  project_id ${bigint} not null
+)${passing}`,
+
+  `create table journal (
+  run_key ${bigint} not null,
+  position ${bigint} not null,
+  kind ${smallint} not null,
+  key ${bigint} not null,
+  slot text not null,
+  at_ms ${bigint} not null,
+  primary key (run_key, position)
+)${clustered}${passing}`,
+  'create unique index journal_slot on journal (run_key, slot)',
+  'create index journal_key on journal (key)',
+
+  // Which invocations (keys of their records) wait for the end of a run.
+  `create table invocations (
+  run_key ${bigint} not null,
+  key ${bigint} not null,
+  parent_key ${bigint} not null,
+  primary key (run_key, key)
+)${clustered}${passing}`,
+
+  // The key is that of the wait's record.
+  `create table waiters (
+  key ${bigint} primary key,
+  project_id ${bigint} not null,
+  run_key ${bigint} not null,
+  event_id text not null,
+  deadline_ms ${bigint} not null
+)${passing}`,
+  'create index waiters_event on waiters (project_id, event_id, key)',
+  'create index waiters_run on waiters (run_key, event_id, key)',
+  'create index waiters_deadline on waiters (deadline_ms, key)',
+
+  `create table mail (
+  key ${bigint} primary key,
+  project_id ${bigint} not null,
+  run_key ${bigint} not null,
+  event_id text not null,
+  body ${bytes}
+)${passing}`,
+  'create index mail_run on mail (run_key, event_id, key)',
+];
+
+const COUNTS = [
+  'accepted',
+  'delivered',
+  'failed_attempts',
+  'dead',
+  'runs_started',
+  'runs_succeeded',
+  'runs_failed',
+  'runs_canceled',
+];
+const BUCKETS = Array.from({ length: 12 }, (_, index) => index);
+
+const counts = ({ bigint, clustered, hot }: SqlDialect): string[] => [
+  // Written only while there is a limit; days of the Unix time.
+  `create table message_counts (
+  project_id ${bigint} not null,
+  day ${bigint} not null,
+  messages ${bigint} not null,
+  primary key (project_id, day)
+)${clustered}`,
+  // What is counted of a project's messages and runs in each minute. The buckets of the two histograms are columns, so
+  // that workers can add to them without reading.
+  `create table minutes (
+  project_id ${bigint} not null,
+  at_ms ${bigint} not null,
+${[...COUNTS, ...BUCKETS.map((index) => `latency_${index}`), ...BUCKETS.map((index) => `lag_${index}`)]
+  .map((name) => `  ${name} ${bigint} not null,`)
+  .join('\n')}
+  primary key (project_id, at_ms)
+)${clustered}${hot}`,
+  'create index minutes_at on minutes (at_ms, project_id)',
+];
+
+/** Facts that are not counted yet, and what is counted of each kind and project. */
+const operatorEvents = ({ bigint, clustered, hot }: SqlDialect): string[] => [
+  `create table operator_facts (
+  key ${bigint} primary key,
+  kind text not null,
+  project_id ${bigint} not null,
+  at_ms ${bigint} not null,
+  example text not null
+)${hot}`,
+  `create table operator_events (
+  kind text not null,
+  project_id ${bigint} not null,
+  facts ${bigint} not null,
+  first_at_ms ${bigint} not null,
+  last_at_ms ${bigint} not null,
+  example text not null,
+  quiet_until_ms ${bigint} not null,
+  told_example text,
+  due_at_ms ${bigint},
+  primary key (kind, project_id)
+)${clustered}${hot}`,
+  'create index operator_events_due on operator_events (due_at_ms) where due_at_ms is not null',
+];
+
+/** The workers that share the database. */
+const workers = ({ bigint, smallint, hot }: SqlDialect): string[] => [
+  // By the database's clock. If a worker sends no heartbeat for its own `timeout_ms`, any other worker may expire it.
+  // `accounts_version`: of the accounts by which the worker admits callers and signs.
+  `create table workers (
+  id text primary key,
+  started_at_ms ${bigint} not null,
+  beat_at_ms ${bigint} not null,
+  timeout_ms ${bigint} not null,
+  leaving ${smallint} not null,
+  accounts_version ${bigint} not null
+)${hot}`,
+];
+
+/** In the directory: the cells, and the projects that are being moved between them. */
+const cells = ({ bigint, smallint }: SqlDialect): string[] => [
+  // Every cell but the first, which is in the same place.
+  `create table cells (
+  id ${bigint} primary key,
+  name text not null unique,
+  url text not null,
+  added_at_ms ${bigint} not null,
+  draining ${smallint} not null
+)`,
+  // How far each move has come, which command moves the project, and when that last said so: another one takes over only
+  // once it is silent. In the other cells the row says only whose the move is (move/project/mover.ts).
+  `create table project_moves (
+  project_id ${bigint} primary key,
+  from_cell ${bigint} not null,
+  to_cell ${bigint} not null,
+  phase text not null,
+  begun_at_ms ${bigint} not null,
+  mover text not null,
+  seen_at_ms ${bigint} not null
+)`,
+];
