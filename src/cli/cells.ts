@@ -35,8 +35,7 @@ cell, and knows the others. Running workers serve a new cell at once; a new proj
       Every cell: its projects, unfinished messages, those of them that are due, messages a minute in the last hour, bytes of
       its schema or database, and its part of all load. Then the projects that are on their way, and which of these moves are stuck.
   add <name>
-      Makes an empty database a cell, or a schema, which is made if it is missing. An earlier version of Waypost that still runs on the first
-      database ends.
+      Makes an empty database a cell, or a schema, which is made if it is missing.
   drain <name>, undrain <name>
       Lets no new project live in the cell, or lets them again. Those that live there stay until the cells are balanced.
   balance

@@ -217,7 +217,7 @@ export interface LogEntry {
   state: LogState;
   message: Message;
   detail?: LogDetail;
-  /** Of a delivered message. Absent: an earlier version has written the entry. */
+  /** Of a delivered message. */
   responseStatus?: number;
 }
 

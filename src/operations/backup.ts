@@ -5,7 +5,7 @@ import type { Config } from '../config/table.ts';
 import { SqliteDriver } from '../store/drivers/sqlite/driver.ts';
 import { createForOwner, putInPlace, removeDatabase } from '../store/drivers/sqlite/file.ts';
 import { checkSound, makeOneFile, writeSnapshot } from '../store/drivers/sqlite/snapshot.ts';
-import { appliedMigrations, isStore, MIGRATIONS, MoveUnfinished, UNFINISHED_MOVE } from '../store/migrations/index.ts';
+import { appliedMigrations, isStore, MoveUnfinished, UNFINISHED_MOVE } from '../store/migrations/index.ts';
 import { type CopyOptions, copyStore } from '../store/move/copy.ts';
 import { type Census, takeCensus } from '../store/operations/invariants.ts';
 import { CannotStart } from '../system/cannot-start.ts';
@@ -17,8 +17,7 @@ import { openPostgresDriver, storedDatabaseOf } from './store-end.ts';
 export interface Backup {
   file: string;
   bytes: number;
-  /** Undefined: the store has the schema of an older version, in which not all that is counted exists. */
-  census: Census | undefined;
+  census: Census;
 }
 
 export interface BackupProgress {
@@ -95,18 +94,15 @@ async function copyInto(
   makeOneFile(part);
 }
 
-/**
- * Counts what is in a file; undefined for a file of an older version. Throws when the file is no whole store of
- * Waypost.
- */
-export async function look(path: string): Promise<Census | undefined> {
+/** Counts what is in a file. Throws when the file is no whole store of Waypost. */
+export async function look(path: string): Promise<Census> {
   const driver = new SqliteDriver({ path, readOnly: true });
   try {
     return await driver.read(async (queries) => {
       if (!(await isStore(driver, queries))) throw new Error(`${path} is no store of Waypost`);
       const applied = await appliedMigrations(queries);
       if (applied.some(({ number }) => number === UNFINISHED_MOVE)) throw new MoveUnfinished();
-      return applied.length < MIGRATIONS.length ? undefined : takeCensus(queries);
+      return takeCensus(queries);
     });
   } finally {
     await driver.close();

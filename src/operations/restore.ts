@@ -1,17 +1,15 @@
 /** What `waypost restore` does: a backup becomes the store, whole or not at all. */
-import { existsSync, mkdtempSync, realpathSync, rmSync, statSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { existsSync, realpathSync, statSync } from 'node:fs';
 import { unsealKeys } from '../accounts/accounts.ts';
 import { readEncryptionKey } from '../config/encryption-key.ts';
 import { SealBroken } from '../config/sealing.ts';
 import type { Config } from '../config/table.ts';
-import type { Driver, Queries } from '../store/driver.ts';
+import type { Queries } from '../store/driver.ts';
 import { SqliteDriver } from '../store/drivers/sqlite/driver.ts';
 import { putInPlace, removeDatabase, takeFile } from '../store/drivers/sqlite/file.ts';
 import { StoreInUse } from '../store/drivers/sqlite/lock.ts';
 import { checkSound, hasRows, isDamage, makeOneFile, writeSnapshot } from '../store/drivers/sqlite/snapshot.ts';
-import { appliedMigrations, checkSchema, MIGRATIONS, migrate } from '../store/migrations/index.ts';
+import { checkSchema } from '../store/migrations/index.ts';
 import { type CopyOptions, copyStore } from '../store/move/copy.ts';
 import { listProjects, signingKeys } from '../store/operations/accounts/projects.ts';
 import { type Census, takeCensus } from '../store/operations/invariants.ts';
@@ -30,8 +28,7 @@ export interface RestoreRequest {
 }
 
 export interface Restored {
-  /** Undefined: the backup is of an older version; the first start of a server brings it to this one. */
-  census: Census | undefined;
+  census: Census;
   /** Whether the encryption key in force is the one that the signing keys in the store are encrypted with. */
   key: 'fits' | 'missing' | 'other' | 'not needed';
 }
@@ -118,12 +115,13 @@ async function restoreInto(
   from: string,
   { overwrite, onProgress }: Pick<RestoreRequest, 'overwrite' | 'onProgress'>,
 ): Promise<void> {
-  const source = await openBackup(from);
+  await look(from);
+  const source = new SqliteDriver({ path: from, readOnly: true });
   try {
     const target = await openEnd(store, { create: true });
     try {
       const { driver, afterPiece, makeRoom } = target;
-      await copyStore(source.driver, driver, { overwrite, onProgress, afterPiece, ...(makeRoom && { makeRoom }) });
+      await copyStore(source, driver, { overwrite, onProgress, afterPiece, ...(makeRoom && { makeRoom }) });
     } finally {
       await target.close();
     }
@@ -132,40 +130,14 @@ async function restoreInto(
   }
 }
 
-/** A backup of an older version is brought to this program's schema in a copy. */
-async function openBackup(from: string): Promise<{ driver: Driver; close(): Promise<void> }> {
-  await look(from);
-  const driver = new SqliteDriver({ path: from, readOnly: true });
-  const applied = await driver.read(appliedMigrations);
-  if (applied.length >= MIGRATIONS.length) return { driver, close: () => driver.close() };
-  await driver.close();
-  const folder = mkdtempSync(join(tmpdir(), 'waypost-restore-'));
-  try {
-    const path = join(folder, 'backup.db');
-    writeSnapshot(from, path);
-    const copy = new SqliteDriver({ path });
-    await migrate(copy);
-    return {
-      driver: copy,
-      close: async () => {
-        await copy.close();
-        rmSync(folder, { recursive: true });
-      },
-    };
-  } catch (error) {
-    rmSync(folder, { recursive: true });
-    throw error;
-  }
-}
-
 async function examineRestored(store: Database, config: Config): Promise<Restored> {
   const driver =
     store.kind === 'sqlite' ? new SqliteDriver({ path: store.path, readOnly: true }) : openPostgresDriver(store.url);
   try {
-    return await driver.read(async (queries) => {
-      const isCurrent = (await appliedMigrations(queries)).length >= MIGRATIONS.length;
-      return { census: isCurrent ? await takeCensus(queries) : undefined, key: await keyVerdict(queries, config) };
-    });
+    return await driver.read(async (queries) => ({
+      census: await takeCensus(queries),
+      key: await keyVerdict(queries, config),
+    }));
   } finally {
     await driver.close();
   }

@@ -55,7 +55,7 @@ describe('a data folder', () => {
     await init();
   });
 
-  it('that an older version made gets it at the next start', async () => {
+  it('gets the rules at the next start where they are missing', async () => {
     await init();
     rmSync(ignoreFile);
     await giveCommand(['init', '--data-dir', dataDir, '--add-token']);

@@ -19,8 +19,8 @@ const GRACE_MS = 2_000;
 
 /**
  * Resolves with an empty list when all live workers have confirmed the change. Otherwise it resolves, after the time in
- * which a silent worker expires, with the workers that have not confirmed it. Those live but have not read the
- * accounts, or they run an earlier version, which never confirms. Throws `StoreUnavailable`.
+ * which a silent worker expires, with the workers that have not confirmed it: they live but have not read the accounts.
+ * Throws `StoreUnavailable`.
  */
 export async function untilAllKnow({ store, clock, workerTimeoutMs, self }: EverywhereOptions): Promise<WorkerId[]> {
   const untilMs = clock.elapsedMs + workerTimeoutMs + GRACE_MS;

@@ -47,10 +47,9 @@ export class BulkStatements {
     return statement;
   }
 
-  /** If a column is not known yet, those of the table are read again: migrations add columns. */
   async #typesOf(table: string, columns: readonly string[], queries: Queries): Promise<ColumnType[]> {
     let types = this.#typesByTable.get(table);
-    if (!types || !columns.every((column) => types?.has(column))) {
+    if (!types) {
       types = await readTypes(table, queries);
       this.#typesByTable.set(table, types);
     }

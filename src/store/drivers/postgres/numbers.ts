@@ -2,18 +2,10 @@
 
 /**
  * Identifies one start of one server: a promoted standby was started at another time. After a failover or a restore,
- * the server gives the same transaction ids again. Without care it would also give the same numbers again.
+ * the server gives the same transaction ids again. Without care it would also give the same numbers again. As text: the
+ * transaction has set the time zone (session.ts).
  */
-const SERVER = 'pg_postmaster_start_time()';
-
-/** A time as PostgreSQL writes it in style ISO, with its offset. */
-const TIME = '^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:.]+[+-][0-9:]+$';
-
-/**
- * Whether the last numbers were taken from this start of this server. Older versions write the time in the time zone of
- * their session: taken for another server, each of their turns would skip numbers.
- */
-const IS_SAME = `case when server is null then true when server ~ '${TIME}' then cast(server as timestamptz) = ${SERVER} else false end`;
+const SERVER = 'pg_postmaster_start_time()::text';
 
 /**
  * The fewest numbers that are skipped when another server answers than the last time. A promoted standby may not know the last
@@ -30,8 +22,8 @@ const SKIPPED = `cast(${SKIPPED_MIN} + floor(random() * ${SKIPPED_MIN}) as bigin
 
 /** For `takeNumbers`. */
 export const RESERVE = `update numbers set
-  server = case when ${IS_SAME} then coalesce(server, ${SERVER}::text) else ${SERVER}::text end,
-  next = next + cast(? as bigint) + case when ${IS_SAME} then 0 else ${SKIPPED} end
+  server = ${SERVER},
+  next = next + cast(? as bigint) + case when coalesce(server, ${SERVER}) = ${SERVER} then 0 else ${SKIPPED} end
   where name = ? returning next, until`;
 
 /** What the next statement is given, since Citus changes a row by no function of chance. */
