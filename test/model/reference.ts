@@ -46,7 +46,6 @@ export interface Item {
   queue: Queue | undefined;
   hasSlot: boolean;
   endTick: number;
-  cancelRequested: boolean;
 }
 
 /** The window of deduplication. */
@@ -83,7 +82,6 @@ export class Reference {
       queue,
       hasSlot: false,
       endTick: Infinity,
-      cancelRequested: false,
     };
     this.items.push(item);
     if (wish.key) this.#follow(wish.key);
@@ -94,11 +92,7 @@ export class Reference {
   }
 
   cancel(item: Item): void {
-    if (item.state === 'waiting') this.#end(item, 'QX');
-    else if (item.state === 'inFlight' && !item.cancelRequested) {
-      item.cancelRequested = true;
-      item.letters += 'Q';
-    }
+    if (item.state === 'waiting' || item.state === 'inFlight') this.#end(item, 'QX');
   }
 
   saveQueue(name: string, parallelism: number, isPaused: boolean): void {
@@ -147,8 +141,7 @@ export class Reference {
   restart(): void {
     for (const item of this.items) {
       if (item.state !== 'inFlight') continue;
-      if (item.cancelRequested) this.#end(item, 'X');
-      else Object.assign(item, { state: 'waiting', dueTick: this.tick + AFTER_RESTART, endTick: Infinity });
+      Object.assign(item, { state: 'waiting', dueTick: this.tick + AFTER_RESTART, endTick: Infinity });
     }
   }
 

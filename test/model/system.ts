@@ -244,7 +244,7 @@ const REASONS_OF_ENDS: Readonly<Record<string, Explanation['reason']>> = { D: 'd
 
 function reasonOf(reference: Reference, item: Item): Explanation['reason'] | undefined {
   const { state, queue, hasSlot, wish } = item;
-  if (state === 'inFlight') return item.cancelRequested ? 'cancelling' : 'attempting';
+  if (state === 'inFlight') return 'attempting';
   if (state !== 'waiting') return REASONS_OF_ENDS[item.letters.at(-1) ?? ''];
   if (queue?.isPaused) return 'queue_paused';
   if (queue && !hasSlot) return 'queued';
