@@ -374,13 +374,13 @@ describe('a run that takes the place of a failed one', () => {
     ];
     const pieces = piecesFrom(entries, {}, { entriesMax: 2 });
     expect(
-      pieces.map(({ isFirst, isLast, sentBefore, journal, waiters }) => {
-        return [isFirst, isLast, sentBefore, journal.map(({ kind }) => kind), waiters.length];
+      pieces.map(({ isFirst, isLast, journal, waiters }) => {
+        return [isFirst, isLast, journal.map(({ kind }) => kind), waiters.length];
       }),
     ).toEqual([
-      [true, false, 0, ['record', 'record'], 0],
-      [false, false, 0, ['message', 'shared'], 0],
-      [false, true, 1, ['message'], 1],
+      [true, false, ['record', 'record'], 0],
+      [false, false, ['message', 'shared'], 0],
+      [false, true, ['message'], 1],
     ]);
     expect(new Set(pieces.map(({ runKey, run }) => `${runKey} ${run.id}`)).size).toBe(1);
   });

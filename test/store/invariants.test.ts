@@ -84,10 +84,14 @@ const DAMAGE: Record<string, { sql: string; found: RegExp }> = {
     found: /^message \d+$/,
   },
   'A run that is ending is over.': {
-    sql: 'insert into ending_runs (key, project_id) select key, project_id from runs where state = 1',
+    sql: 'insert into ending_runs (key, project_id, cancel_at_ms) select key, project_id, 0 from runs where state = 1',
     found: /^run \d+$/,
   },
-  'A run is active or has a time at which it ended.': {
+  'Nothing is claimed of a run that is being revived.': {
+    sql: 'update runs set state = 5 where state = 1',
+    found: /^run sleeping$/,
+  },
+  'A run is active, or being revived, or has a time at which it ended.': {
     sql: 'update runs set completed_at_ms = 1',
     found: /^run sleeping$/,
   },

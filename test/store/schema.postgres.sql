@@ -67,7 +67,8 @@ CREATE INDEX deduplications_expiry ON deduplications USING btree (expires_at_ms)
 
 create table ending_runs (
   key bigint not null,
-  project_id bigint not null
+  project_id bigint not null,
+  cancel_at_ms bigint not null
 ) with (
   autovacuum_vacuum_scale_factor=0.03,
   autovacuum_vacuum_threshold=1000

@@ -268,7 +268,8 @@ CREATE INDEX runs_failed on runs (completed_at_ms, key) where dead_key is not nu
 
 CREATE TABLE ending_runs (
   key integer primary key,
-  project_id integer not null
+  project_id integer not null,
+  cancel_at_ms integer not null
 );
 
 CREATE TABLE journal (

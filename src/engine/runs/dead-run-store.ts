@@ -80,8 +80,6 @@ export interface RunRetry<M = NewMessage> {
   isFirst: boolean;
   /** Whether it has the last one. Then the rest comes with it: nothing of a run may happen before the run is whole. */
   isLast: boolean;
-  /** How many messages the pieces before it have. */
-  sentBefore: number;
   /** What the run waits for. `key`: that of the record. */
   waiters: { key: MessageKey; eventId: string; deadlineMs: Millis }[];
   /** Its records that wait for the end of another run. */

@@ -97,15 +97,13 @@ export function* retryOf(
         return { kind: 'message', message: sent(message, entry, making) };
     }
   };
-  let sentBefore = 0;
   for (let from = 0; from < journal.length; from += entriesMax) {
     const entries = journal.slice(from, from + entriesMax).map(made);
     const isLast = from + entriesMax >= journal.length;
     yield {
       ...{ projectId: failed.projectId, dlqId, run, runKey: head.key, journal: entries },
-      ...{ isFirst: from === 0, isLast, sentBefore, ...(isLast ? rest : NOTHING_YET) },
+      ...{ isFirst: from === 0, isLast, ...(isLast ? rest : NOTHING_YET) },
     };
-    sentBefore += entries.filter(({ kind }) => kind === 'message').length;
   }
 }
 

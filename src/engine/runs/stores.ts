@@ -61,7 +61,7 @@ export interface RunStore {
    */
   endRuns(endings: { ending: RunEnding; follows: NewMessage[] }[], nowMs: Millis): Promise<EndedAs[]>;
   /**
-   * Cancels a piece of what is left of runs that are over, and of those that were not made whole in time (`retryRun`).
+   * Cancels a piece of what is left of runs that are over, and of those whose revival stopped (`retryRun`).
    * Answers whether there may be more, or when to look again: `Infinity` for never.
    */
   cancelLeft(nowMs: Millis): Promise<'more' | Millis>;

@@ -303,11 +303,13 @@ const runs = ({ bigint, smallint, bytes, clustered, hot, passing }: SqlDialect):
   // What retention looks for. A run with an entry in the DLQ is kept for as long as that may be resumed.
   'create index runs_completed on runs (completed_at_ms, key) where completed_at_ms is not null and dead_key is null',
   'create index runs_failed on runs (completed_at_ms, key) where dead_key is not null',
-  // Runs that are over and have more messages left than one transaction cancels. The others follow in pieces; none of
-  // them is claimed any more.
+  // Runs of which nothing is claimed. `cancel_at_ms`: from then on what is left of them is cancelled, in pieces. 0: the run
+  // is over, and has more messages left than one transaction cancels; otherwise it is being revived, and waits until then
+  // for its next piece.
   `create table ending_runs (
   key ${bigint} primary key,
-  project_id ${bigint} not null
+  project_id ${bigint} not null,
+  cancel_at_ms ${bigint} not null
 )${passing}`,
 
   `create table journal (

@@ -58,7 +58,7 @@ export const MOVED_TABLES: readonly MovedTable[] = [
   table('deduplications', 'project_id hash', 'message_id expires_at_ms'),
   table('invocations', 'run_key key', 'parent_key'),
   table('waiters', 'key', 'project_id run_key event_id deadline_ms'),
-  table('ending_runs', 'key', 'project_id'),
+  table('ending_runs', 'key', 'project_id cancel_at_ms'),
   table('mail', 'key', 'project_id run_key event_id', 'body'),
   table(
     'runs',

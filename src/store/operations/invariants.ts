@@ -5,7 +5,7 @@
 import type { Queries } from '../driver.ts';
 import { LINE, notEnding, PAST_LANES } from './lanes/lines.ts';
 import { PRESENCE } from './presence.ts';
-import { RUN_STATE } from './runs/run-rows.ts';
+import { REVIVING, RUN_STATE } from './runs/run-rows.ts';
 
 export interface Invariant {
   /** A sentence that is true of a sound database. */
@@ -180,9 +180,14 @@ export const INVARIANTS: readonly Invariant[] = [
       where exists lookup (select 1 from runs r where r.key = e.key and r.state = ${RUN_STATE.RUN_STARTED}) limit ?`,
   },
   {
-    statement: 'A run is active or has a time at which it ended.',
+    statement: 'Nothing is claimed of a run that is being revived.',
     offenders: `select 'run ' || r.id as name from runs r
-      where (r.state = ${RUN_STATE.RUN_STARTED}) <> (r.completed_at_ms is null) limit ?`,
+      where r.state = ${REVIVING} and not exists lookup (select 1 from ending_runs e where e.key = r.key) limit ?`,
+  },
+  {
+    statement: 'A run is active, or being revived, or has a time at which it ended.',
+    offenders: `select 'run ' || r.id as name from runs r
+      where (r.state in (${RUN_STATE.RUN_STARTED}, ${REVIVING})) <> (r.completed_at_ms is null) limit ?`,
   },
   {
     statement: 'Every endpoint belongs to a URL group, and every URL group has one.',

@@ -256,7 +256,7 @@ export function deadRunsConformance(open: OpenStore): void {
       const journal: RetriedEntry[] = [begun, ...shared, { kind: 'message', message: sent }];
       const revival: RunRetry = {
         ...{ projectId: PROJECT, dlqId: failed.dlqId, run, runKey: message.key, journal },
-        ...{ isFirst: true, isLast: true, sentBefore: 0, waiters: [], invocations: [], children: [] },
+        ...{ isFirst: true, isLast: true, waiters: [], invocations: [], children: [] },
       };
       return { revival, sent };
     }
@@ -379,7 +379,7 @@ export function deadRunsConformance(open: OpenStore): void {
       const begun: RetriedEntry = { kind: 'record', record: { message, entry } };
       return [[begun, ...sent.slice(0, 2)], ...sent.slice(2).map((each) => [each])].map((journal, index, all) => ({
         ...{ projectId: PROJECT, dlqId, run, runKey, journal, isFirst: index === 0, isLast: index === all.length - 1 },
-        ...{ sentBefore: index === 0 ? 0 : index + 1, waiters: [], invocations: [], children: [] },
+        ...{ waiters: [], invocations: [], children: [] },
       }));
     }
 

@@ -10,9 +10,8 @@ import { projectOf, projectsSharedBy, weightOf } from '../messages/new-messages.
 import type { StoredNewMessage } from '../messages/rows.ts';
 import { merged, write } from '../operation.ts';
 import { type StoredEnding, timesOf } from './ending-rows.ts';
-import { cutOff, heldUntilMs, IS_LEFT, leftAt } from './held.ts';
 import { eventOfRun } from './journal-rows.ts';
-import { FAILURE_STATE, RUN_STATE, runStateOf } from './run-rows.ts';
+import { FAILURE_STATE, REVIVING, RUN_STATE, runStateOf } from './run-rows.ts';
 
 export interface EndRunsArgs {
   endings: { ending: StoredEnding; follows: StoredNewMessage[] }[];
@@ -25,6 +24,8 @@ const DROPPED: Saved = { state: 'dropped' };
 const CANCELLED_TOGETHER = 200;
 /** Ending runs looked at in one piece. */
 const RUNS_TOGETHER = 20;
+/** How long a run that is being revived waits for its next piece: longer than a transaction can wait for anything. */
+export const PIECE_WAIT_MS = 30_000;
 
 /** Ends the runs of all `commands` in a handful of statements. */
 export const endRuns = merged(
@@ -97,8 +98,8 @@ export async function judge(
 }
 
 /**
- * Cancels a piece of what is left of runs that are over (see `writeEndings`), or not whole in time (`hold`). Answers
- * whether there may be more, for which it should be called again, or when.
+ * Cancels a piece of what is left of runs that are over (see `writeEndings`), or whose revival stopped. Answers whether
+ * there may be more, for which it should be called again, or when.
  */
 export const cancelLeft = write(
   {
@@ -112,8 +113,8 @@ export const cancelLeft = write(
     const found = await endingRuns(tx, nowMs);
     // One that ended only after the projects were locked comes with the next piece.
     const runs = found.filter(({ project_id }) => locked.has(project_id));
-    if (runs.length === 0) return found.length > 0 ? 'more' : heldUntilMs(tx);
-    await cutOff(
+    if (runs.length === 0) return found.length > 0 ? 'more' : nextCancelAtMs(tx, nowMs);
+    await giveUp(
       context,
       runs.map(({ run_key }) => run_key),
       nowMs,
@@ -121,9 +122,42 @@ export const cancelLeft = write(
     const isMoreLeft = await cancelPiece(context, runs, nowMs);
     if (isMoreLeft) return 'more';
     await tx.send('delete from ending_runs where key in (??)', [runs.map(({ run_key }) => run_key)]);
-    return found.length === RUNS_TOGETHER || runs.length < found.length ? 'more' : heldUntilMs(tx);
+    return found.length === RUNS_TOGETHER || runs.length < found.length ? 'more' : nextCancelAtMs(tx, nowMs);
   },
 );
+
+async function nextCancelAtMs(tx: Transaction, nowMs: number): Promise<number> {
+  const [row] = await tx.query<{ at_ms: number | null }>(
+    'select min(cancel_at_ms) as at_ms from ending_runs where cancel_at_ms > ?',
+    [nowMs],
+  );
+  return row?.at_ms ?? Infinity;
+}
+
+/** Makes those of the runs that are being revived cancelled ones; `cancelLeft` does the rest. */
+export async function giveUp({ tx, logs }: WriteContext, runKeys: readonly number[], nowMs: number): Promise<void> {
+  if (runKeys.length === 0) return;
+  const reviving = await tx.query<{ key: number }>(`select key from runs where key in (??) and state = ${REVIVING}`, [
+    runKeys,
+  ]);
+  if (reviving.length === 0) return;
+  const times = await timesOf(
+    tx,
+    reviving.map(({ key }) => ({ runKey: key, atMs: nowMs })),
+  );
+  const ended = [...times];
+  await tx.updateMany(
+    'runs',
+    'key',
+    ['state', 'completed_at_ms'],
+    ended.map(([runKey, { atMs }]) => [runKey, RUN_STATE.RUN_CANCELED, atMs]),
+  );
+  await tx.send('update ending_runs set cancel_at_ms = 0 where key in (??)', [ended.map(([runKey]) => runKey)]);
+  await logs.append(
+    tx,
+    ended.map(([runKey, { projectId, atMs }]) => eventOfRun({ projectId, runKey, state: 'RUN_CANCELED', atMs })),
+  );
+}
 
 /** A run that is over, of which something is left. */
 interface EndingRun {
@@ -133,13 +167,13 @@ interface EndingRun {
   state: number | null;
 }
 
-/** The first of them. */
+/** The first of them. A run with a time further ahead than the wait for a piece was given it by a clock that was set back. */
 async function endingRuns(queries: Queries, nowMs: number): Promise<EndingRun[]> {
   const { and, params } = leavingOut(await projectsMoving(queries), 'e.project_id');
   return queries.query<EndingRun>(
     `select e.key as run_key, e.project_id, r.state from ending_runs e left lookup runs r on (r.key = e.key)
-     where ${IS_LEFT}${and} order by e.key limit ?`,
-    [...leftAt(nowMs), ...params, RUNS_TOGETHER],
+     where (e.cancel_at_ms <= ? or e.cancel_at_ms > ?)${and} order by e.key limit ?`,
+    [nowMs, nowMs + PIECE_WAIT_MS, ...params, RUNS_TOGETHER],
   );
 }
 
@@ -189,8 +223,8 @@ export async function writeEndings(
   if (isMoreLeft) {
     await tx.insertMany(
       'ending_runs',
-      ['key', 'project_id'],
-      [...ended].map(([runKey, { projectId }]) => [runKey, projectId]),
+      ['key', 'project_id', 'cancel_at_ms'],
+      [...ended].map(([runKey, { projectId }]) => [runKey, projectId, 0]),
     );
   }
   return isMoreLeft;
@@ -210,7 +244,8 @@ async function cancelPiece(
     [runs.map(({ run_key }) => run_key), max + 1],
   );
   const piece = left.slice(0, max).sort((a, b) => a.key - b.key);
-  const asked = new Set(runs.filter(({ state }) => state === RUN_STATE.RUN_CANCELED).map(({ run_key }) => run_key));
+  const isCancelled = (state: number | null) => state === RUN_STATE.RUN_CANCELED || state === REVIVING;
+  const asked = new Set(runs.filter(({ state }) => isCancelled(state)).map(({ run_key }) => run_key));
   for (const isUnasked of [false, true]) {
     const rows = piece.filter((row) => asked.has(row.run_key) !== isUnasked);
     await cancelOrMark(context, rows, { nowMs, isUnasked });

@@ -1,9 +1,15 @@
-/** How does a failed run leave the DLQ, and how does a new run begin with its journal (contract W 21.3)? */
+/**
+ * How does a failed run leave the DLQ, and how does a new run begin with its journal (contract W 21.3)? A long journal comes
+ * in pieces, each in a transaction of its own; until the last one the run is REVIVING.
+ */
+import { lineOf } from '../../../engine/lanes/origin-line.ts';
 import type { ProjectId } from '../../../engine/model.ts';
 import type { RetriedAs, RunRetry } from '../../../engine/runs/dead-run-store.ts';
 import type { RunConfig } from '../../../workflow/model.ts';
 import type { Transaction } from '../../driver.ts';
 import { Entry } from '../lanes/entry.ts';
+import { FlowLanes, flowRefsOf } from '../lanes/flow-lanes.ts';
+import { LINE } from '../lanes/lines.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { savedAt } from '../messages/accept.ts';
 import { CONTENT_AT } from '../messages/columns.ts';
@@ -12,9 +18,9 @@ import { weightOf } from '../messages/new-messages.ts';
 import type { StoredNewMessage } from '../messages/rows.ts';
 import { write } from '../operation.ts';
 import type { Position } from '../page.ts';
-import { countWaiting, cutOff, hold, isHeld, letGo } from './held.ts';
+import { giveUp, PIECE_WAIT_MS } from './end.ts';
 import { Journals } from './journals.ts';
-import { RUN_STATE, type StoredEntry, type StoredRecord, type StoredRun } from './run-rows.ts';
+import { REVIVING, RUN_STATE, type StoredEntry, type StoredRecord, type StoredRun } from './run-rows.ts';
 
 export type StoredRetriedEntry =
   | { kind: 'shared'; key: number; entry: StoredEntry }
@@ -22,7 +28,7 @@ export type StoredRetriedEntry =
   | { kind: 'message'; message: StoredNewMessage };
 
 export interface RetryRunArgs
-  extends Pick<RunRetry, 'projectId' | 'runKey' | 'isFirst' | 'isLast' | 'sentBefore' | 'waiters' | 'invocations'> {
+  extends Pick<RunRetry, 'projectId' | 'runKey' | 'isFirst' | 'isLast' | 'waiters' | 'invocations'> {
   place: Position;
   run: StoredRun;
   journal: StoredRetriedEntry[];
@@ -43,13 +49,10 @@ export const retryRun = write(
     const failedKey = await deadRunKey(tx, projectId, place);
     const isRefused = failedKey === undefined || (await isActive(tx, projectId, run.id));
     if (isRefused) {
-      if (!isFirst) await cutOff(context, [runKey], nowMs);
+      if (!isFirst) await giveUp(context, [runKey], nowMs);
       return { kind: failedKey === undefined ? 'missing' : 'idTaken' };
     }
-    if (!isFirst && !(await isComplete(tx, args))) {
-      await cutOff(context, [runKey], nowMs);
-      return { kind: 'lost' };
-    }
+    if (!isFirst && !(await isReviving(tx, runKey))) return { kind: 'lost' };
     const journals = isFirst ? begun(context, args) : await Journals.of(context, runKey);
     const sent = messagesIn(journal);
     const messages = [...sent, ...children];
@@ -71,10 +74,10 @@ export const retryRun = write(
       children: saved.slice(sent.length),
     };
     if (!isLast) {
-      await hold(tx, args, place.n);
+      await awaitNextPiece(tx, args);
       return answer;
     }
-    if (!isFirst) await letGo(context, args);
+    if (!isFirst) await startRevived(context, args);
     await addWaiters(tx, args);
     await nameSuccessor(tx, failedKey, run);
     // Only now: at every moment, one of the two runs must refer to the contents that they share.
@@ -104,10 +107,37 @@ function begun(context: WriteContext, { projectId, runKey, run, journal: [first]
   return journals;
 }
 
-/** Whether the pieces before this one are still there. */
-async function isComplete(tx: Transaction, { runKey, isLast, sentBefore }: RetryRunArgs): Promise<boolean> {
-  if (!(await isHeld(tx, runKey))) return false;
-  return !isLast || (await countWaiting(tx, runKey)) === sentBefore;
+async function awaitNextPiece(tx: Transaction, { projectId, runKey, isFirst, nowMs }: RetryRunArgs): Promise<void> {
+  const untilMs = nowMs + PIECE_WAIT_MS;
+  if (!isFirst) {
+    await tx.send('update ending_runs set cancel_at_ms = ? where key = ?', [untilMs, runKey]);
+    return;
+  }
+  await tx.send(`update runs set state = ${REVIVING} where key = ?`, [runKey]);
+  await tx.insertMany('ending_runs', ['key', 'project_id', 'cancel_at_ms'], [[runKey, projectId, untilMs]]);
+}
+
+async function isReviving(tx: Transaction, runKey: number): Promise<boolean> {
+  const rows = await tx.query(`select 1 as one from runs where key = ? and state = ${REVIVING}`, [runKey]);
+  return rows.length > 0;
+}
+
+/** From now on the messages of the run may be claimed. */
+async function startRevived(context: WriteContext, { projectId, runKey, nowMs }: RetryRunArgs): Promise<void> {
+  const { tx, due } = context;
+  await tx.send(`update runs set state = ${RUN_STATE.RUN_STARTED} where key = ?`, [runKey]);
+  await tx.send('delete from ending_runs where key = ?', [runKey]);
+  const places = await tx.query<{ origin: string; line: number; flow_key: string | null; due_at_ms: number }>(
+    'select origin, line, flow_key, min(due_at_ms) as due_at_ms from messages where run_key = ? group by origin, line, flow_key',
+    [runKey],
+  );
+  for (const { origin, line, due_at_ms } of places) {
+    if (line === LINE.origin) due.noteWaitingLine(lineOf(projectId, origin));
+    else if (line === LINE.due) due.note(due_at_ms);
+  }
+  const flows = new FlowLanes(tx, nowMs);
+  await flows.load(flowRefsOf(places.map(({ flow_key }) => ({ project_id: projectId, flow_key }))));
+  await flows.save(due);
 }
 
 async function addWaiters(tx: Transaction, { projectId, runKey, waiters }: RetryRunArgs): Promise<void> {

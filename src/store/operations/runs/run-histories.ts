@@ -8,7 +8,6 @@ import { longRead } from '../operation.ts';
 import { cutBySizes, cutPage, type PageRows, type Position, type Slice, sliceSql } from '../page.ts';
 import { pageOfWindow, RUNS } from '../windows.ts';
 import { childrenOf } from './children.ts';
-import { IS_HELD } from './held.ts';
 import {
   affordable,
   type InvokerRow,
@@ -20,7 +19,7 @@ import {
   showsAll,
 } from './known-runs.ts';
 import { runConditions } from './run-filter.ts';
-import { ENTRY_KIND } from './run-rows.ts';
+import { ENTRY_KIND, REVIVING } from './run-rows.ts';
 
 export interface ListHistoriesArgs {
   projectId: ProjectId;
@@ -193,7 +192,7 @@ async function cutByBytes(
 ): Promise<PageRows<Position> & { bytes: number }> {
   const sizes = await queries.query<{ key: number; journal_bytes: number; entries: number; response: number | null }>(
     `select r.key, r.journal_bytes, r.entries, length(r.response) as response from runs r
-     where r.key in (??) and not ${IS_HELD}`,
+     where r.key in (??) and r.state <> ${REVIVING}`,
     [page.rows.map(({ n }) => n)],
   );
   const sizeByKey = new Map(

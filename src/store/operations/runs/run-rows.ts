@@ -34,6 +34,13 @@ export const RUN_STATE: Readonly<Record<RunState, number>> = {
   RUN_CANCELED: 4,
 };
 
+/**
+ * A run that is being revived in several transactions (retry.ts). The first of them puts it into this state; the last one
+ * makes it RUN_STARTED, and if the next one does not come in time, it becomes RUN_CANCELED. Meanwhile it is in `ending_runs`:
+ * nothing of it is claimed.
+ */
+export const REVIVING = 5;
+
 export const FAILURE_STATE: Readonly<Record<FailureCallbackState, number>> = {
   inProgress: 1,
   success: 2,
@@ -43,7 +50,8 @@ export const FAILURE_STATE: Readonly<Record<FailureCallbackState, number>> = {
 };
 
 const ENTRY_KINDS = byCode(ENTRY_KIND);
-const RUN_STATES = byCode(RUN_STATE);
+/** Outside the store, a run that may still be given up is a cancelled one. */
+const RUN_STATES = byCode(RUN_STATE).set(REVIVING, 'RUN_CANCELED');
 const FAILURE_STATES = byCode(FAILURE_STATE);
 
 export function entryKindOf(code: number): EntryKind {

@@ -43,7 +43,7 @@ export async function twoCells([first, second]: readonly [Driver, Driver]): Prom
   await fill(cells.first.world);
   await first.transaction(async (tx) => {
     await tx.insertMany('message_counts', ['project_id', 'day', 'messages'], [[1, 20_000, 5]]);
-    await tx.insertMany('ending_runs', ['key', 'project_id'], [[9_999, 1]]);
+    await tx.insertMany('ending_runs', ['key', 'project_id', 'cancel_at_ms'], [[9_999, 1, 0]]);
   });
   await cells.first.world.accept({ projectId: 2 });
   for (let count = 0; count < 5; count += 1) await cells.second.world.accept({ projectId: 3 });

@@ -227,7 +227,7 @@ describe('a move', () => {
     const retry: RunRetry = {
       ...{ projectId: PROJECT, dlqId: `${T0}-${failed.key}`, run, runKey: message.key },
       ...{ journal: [{ kind: 'record', record: { message, entry } }], waiters: [], invocations: [], children: [] },
-      ...{ isFirst: true, isLast: true, sentBefore: 0 },
+      ...{ isFirst: true, isLast: true },
     };
     expect(await store.deadRuns.retryRun(retry, T0)).toMatchObject({ kind: 'retried' });
     await moveProject(there(cells));
