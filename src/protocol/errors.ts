@@ -47,7 +47,7 @@ const STATUS_BY_CODE = {
   /**
    * The name of a queue, a URL group, a flow-control key, a schedule, an event or a label has characters that names do not have.
    * Remedy: use 1 to 255 of the letters A to Z and a to z, digits, hyphen, period and underscore; `.` and `..` are possible only as a
-   * label.
+   * label. What an older version has created under such a name `waypost queues delete ..` deletes, and likewise for groups and schedules.
    */
   invalid_name: 400,
   /**

@@ -1,10 +1,13 @@
-/** The names `.` and `..`, which URL parsers remove from paths. */
+/** The names `.` and `..`, which URL parsers remove from paths: refused where they begin, reached where they exist. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { ProjectId } from '../../src/engine/model.ts';
 import { exchange } from './support/raw-http.ts';
 import { openWorld, TOKEN, type World } from './support/world.ts';
 
 let world: World;
 let port: number;
+/** The first of two projects. */
+const PROJECT = 1 as ProjectId;
 
 beforeAll(async () => {
   world = await openWorld();
@@ -57,5 +60,32 @@ describe.each(['.', '..'])('the name %s', (name) => {
 
   it('is fine as a label, which no path has', async () => {
     expect(await ask('POST publish/https://ok.example/', { 'Upstash-Label': name })).toMatchObject({ status: 200 });
+  });
+});
+
+describe('what an older version has named ..', () => {
+  it('is a queue that can be read, paused and deleted', async () => {
+    const store = world.engine.storeOf(PROJECT);
+    await store.queues.saveQueue({ name: '..', parallelism: 1, isPaused: false });
+    expect((await ask('GET queues/..')).status).toBe(200);
+    expect((await ask('POST queues/../pause')).status).toBe(200);
+    expect((await ask('DELETE queues/..')).status).toBe(200);
+    expect(await store.queues.listQueues({})).toEqual([]);
+  });
+
+  it('is a URL group that can be read and deleted', async () => {
+    const store = world.engine.storeOf(PROJECT);
+    const limits = { groupsMax: 0, endpointsMax: 0 };
+    await store.urlGroups.addEndpoints({ name: '..', endpoints: [{ url: 'https://ok.example/' }], limits });
+    expect((await ask('GET topics/..')).status).toBe(200);
+    expect((await ask('DELETE topics/..')).status).toBe(200);
+    expect(await store.urlGroups.listUrlGroups()).toEqual([]);
+  });
+
+  it('is a flow-control key that can be read, resumed and released from its limits', async () => {
+    await world.engine.storeOf(PROJECT).keys.pinKey({ key: '..', pin: { parallelism: 1 } });
+    expect((await ask('GET flowControl/..')).status).toBe(200);
+    expect((await ask('POST flowControl/../resume')).status).toBe(200);
+    expect((await ask('POST flowControl/../unpin?parallelism=true')).status).toBe(200);
   });
 });

@@ -1,6 +1,6 @@
 /**
- * How does a path with a segment `.` or `..` reach the server? `fetch`, like every URL parser, removes such segments: a
- * command for one thing could become one for all of its kind.
+ * How does a path with a segment `.` or `..` reach the server? `fetch`, like every URL parser, removes such segments. No
+ * new name consists of one, but those of older versions can be looked up and deleted.
  */
 import { request } from 'node:http';
 import { request as requestOverTls } from 'node:https';
