@@ -11,7 +11,6 @@ COPY package.json package-lock.json ./
 RUN npm ci --ignore-scripts --no-audit --no-fund
 COPY tsconfig.json tsconfig.build.json ./
 COPY scripts/build.ts scripts/build-console.ts scripts/console-types.ts scripts/declarations.ts scripts/
-COPY test/api/openapi.json test/api/
 COPY console console/
 COPY src src/
 RUN node scripts/build.ts

@@ -1,10 +1,11 @@
 /**
- * `npm run build`: makes dist/ for the published package, from nothing: src/ compiled, with the files tsc does not copy,
- * and the console.
+ * `npm run build`: makes dist/ for the published package, from nothing: src/ compiled,
+ * the operations that the command line knows, and the console.
  */
 import { spawnSync } from 'node:child_process';
-import { cpSync, rmSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { deriveOperations } from '../src/cli/http/derived-operations.ts';
 import { declareTesting } from './declarations.ts';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -12,7 +13,7 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 rmSync(`${root}dist`, { recursive: true, force: true });
 run(`${root}node_modules/.bin/tsc`, ['-p', 'tsconfig.build.json']);
 run(`${root}node_modules/.bin/tsc`, declareTesting('dist/testing'));
-cpSync(`${root}src`, `${root}dist`, { recursive: true, filter: (path) => !path.endsWith('.ts') });
+writeFileSync(`${root}dist/cli/http/operations.json`, JSON.stringify(deriveOperations()));
 run(process.execPath, ['scripts/build-console.ts']);
 
 function run(program: string, args: string[]): void {

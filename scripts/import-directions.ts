@@ -50,7 +50,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   testing: ['config', 'delivery', 'engine', 'operations', 'protocol', 'server', 'system', 'node:buffer'],
   cli: [
-    ...['accounts', 'config', 'engine', 'operations', 'server', 'system', 'telemetry', 'testing'],
+    ...['accounts', 'api', 'config', 'engine', 'operations', 'server', 'system', 'telemetry', 'testing'],
     ...['node:*', '@upstash/qstash', '@upstash/workflow', '@upstash/workflow/cloudflare'],
   ],
 };

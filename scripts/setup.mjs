@@ -17,7 +17,7 @@ const CONSOLE_SOURCES = [
   'console',
   'src/api/example-request.ts',
   'scripts/console-types.ts',
-  'test/api/openapi.json',
+  'test/api/openapi.digest',
   'package-lock.json',
 ];
 /** From which sources dist/console was built. */

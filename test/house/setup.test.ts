@@ -94,7 +94,7 @@ describe('scripts/setup.mjs', () => {
       write('package-lock.json', JSON.stringify({ packages: locked }));
       write('node_modules/.package-lock.json', JSON.stringify({ packages: locked }));
       for (const path of ['console/index.html', 'console/src/main.tsx', 'scripts/console-types.ts']) write(path, 'x');
-      write('test/api/openapi.json', '{}');
+      write('test/api/openapi.digest', 'x');
       write('src/api/example-request.ts', 'x');
       // Stands in for the build: makes what the build does, and counts.
       write(
@@ -130,7 +130,7 @@ describe('scripts/setup.mjs', () => {
         'console/src/main.tsx',
         'console/new.css',
         'src/api/example-request.ts',
-        'test/api/openapi.json',
+        'test/api/openapi.digest',
         'scripts/console-types.ts',
       ];
       for (const [index, path] of sources.entries()) {

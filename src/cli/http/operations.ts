@@ -1,22 +1,12 @@
-/**
- * The operations of the interface, as the route table declares them: `operations.json` is made from it by
- * `npm test -- test/api/openapi.test.ts --update`. Reading this costs a millisecond, loading the routes a tenth of a second.
- */
-import { readFileSync } from 'node:fs';
+/** The operations of the interface, as the route table declares them. */
+import { existsSync, readFileSync } from 'node:fs';
+import type { Operation, Operations } from './derived-operations.ts';
 
-export interface Operation {
-  method: string;
-  /** With `{names}` for what belongs there. */
-  path: string;
-  /** What each parameter of the query means, by its name. */
-  query?: Readonly<Record<string, string>>;
-  /** What each option of a message means, by the name of its header. */
-  headers?: Readonly<Record<string, string>>;
-}
-
-const OPERATIONS = JSON.parse(readFileSync(new URL('./operations.json', import.meta.url), 'utf8')) as Readonly<
-  Record<string, Operation>
->;
+/** Only the package has this file: reading it takes a millisecond, loading the routes a tenth of a second. */
+const BUILT = new URL('./operations.json', import.meta.url);
+const OPERATIONS: Operations = existsSync(BUILT)
+  ? JSON.parse(readFileSync(BUILT, 'utf8'))
+  : (await import('./derived-operations.ts')).deriveOperations();
 
 export function operationOf(id: string): Operation {
   const operation = OPERATIONS[id];
