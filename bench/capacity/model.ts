@@ -2,13 +2,14 @@
  * What would a machine do that is not here? The engine and the group commit that Waypost has, in simulated time, on simulated
  * cores: each piece of work takes what was measured of it. Each cell is a store of its own on the same PostgreSQL.
  */
+
 import type { Engine } from '../../src/engine/commands.ts';
 import { createEngine } from '../../src/engine/create.ts';
 import type { Claimed, Millis, Outcome } from '../../src/engine/model.ts';
 import type { Delivery } from '../../src/engine/ports.ts';
 import type { EngineSettings } from '../../src/engine/settings.ts';
-import type { Store } from '../../src/engine/stores.ts';
 import type { Driver } from '../../src/store/driver.ts';
+import type { Store } from '../../src/store/store.ts';
 import { openDatabase, storeOver } from '../../test/simulation/database.ts';
 import { SETTINGS as OVERLOADED } from '../../test/simulation/overload.ts';
 import { SeededRandom } from '../../test/support/seeded-random.ts';

@@ -1,9 +1,10 @@
 /** A store without a server, and due messages in it, by the store's own methods. */
+
 import { randomBytes } from 'node:crypto';
 import type { NewMessage } from '../../src/engine/model.ts';
-import type { Store } from '../../src/engine/stores.ts';
 import { mintMessageId } from '../../src/protocol/ids.ts';
 import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
+import type { Store } from '../../src/store/store.ts';
 import { endOfTurn, systemClock } from '../../src/system/system.ts';
 
 /** As a server opens it. Ends the process when the database cannot be trusted. */

@@ -1,11 +1,13 @@
 /** Who may call, and with which keys are deliveries signed? The store's answer, kept in memory. */
+
 import type { Accounts, Caller, SigningKeys } from '../api/accounts.ts';
 import { SealBroken, seal, unseal } from '../config/sealing.ts';
-import type { Cell, Project, ProjectStore, SealedKeys, Token, TokenScope } from '../engine/accounts/store.ts';
+import type { Cell, Project, SealedKeys, Token, TokenScope } from '../engine/accounts/store.ts';
 import { type CellId, FIRST_CELL, type Millis, type ProjectId } from '../engine/model.ts';
 import type { Clock, EventLog } from '../engine/ports.ts';
 import { STALE, untilCurrent } from '../engine/until-current.ts';
 import { mintSigningKey } from '../protocol/ids.ts';
+import type { Store } from '../store/store.ts';
 
 /** What turns signing keys into what the store keeps, and back. */
 export interface Sealer {
@@ -34,7 +36,7 @@ export function unsealKeys(
  * Throws `SealBroken` when the store's projects have keys that were sealed with another encryption key. Whoever seals
  * something new asks this first: no server starts on a store with keys of two kinds.
  */
-export async function checkSealer(store: { projects: ProjectStore }, sealer: Sealer): Promise<void> {
+export async function checkSealer(store: { projects: Store['projects'] }, sealer: Sealer): Promise<void> {
   const [project] = await store.projects.listProjects();
   if (project) unsealKeys(await store.projects.signingKeys(project), project.name, sealer);
 }
@@ -74,7 +76,7 @@ const USE_NOTED_EVERY_MS = 3_600_000;
 const STRANGERS_EVERY_MS = 1_000;
 
 export class StoredAccounts implements Accounts {
-  readonly #store: { projects: ProjectStore };
+  readonly #store: { projects: Store['projects'] };
   readonly #sealer: Sealer;
   readonly #clock: Clock;
   readonly #admittedByTokenHash = new Map<string, Admitted>();
@@ -103,7 +105,7 @@ export class StoredAccounts implements Accounts {
   #look: { atMs: Millis; done: Promise<void>; isUnderWay: boolean } | undefined;
 
   private constructor(
-    store: { projects: ProjectStore },
+    store: { projects: Store['projects'] },
     sealer: Sealer,
     clock: Clock,
     { isShared = false, log }: AccountsOptions,
@@ -117,7 +119,7 @@ export class StoredAccounts implements Accounts {
 
   /** Reads all tokens and keys. Throws `SealBroken` when the encryption key is not the one of this store. */
   static async open(
-    store: { projects: ProjectStore },
+    store: { projects: Store['projects'] },
     sealer: Sealer,
     clock: Clock,
     options: AccountsOptions = {},

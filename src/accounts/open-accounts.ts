@@ -1,13 +1,14 @@
 /**
  * Which credentials does this server take: the published ones of development, or its own, which `waypost init` begins?
  */
+
 import type { SigningKeys } from '../api/accounts.ts';
 import { DEVELOPMENT_ACCOUNTS, isDevelopmentProject, isDevelopmentToken } from '../config/development.ts';
 import { wrongKey } from '../config/encryption-key.ts';
 import { SealBroken } from '../config/sealing.ts';
-import type { ProjectStore } from '../engine/accounts/store.ts';
 import type { Clock, EventLog } from '../engine/ports.ts';
 import { hashToken } from '../protocol/token.ts';
+import type { Store } from '../store/store.ts';
 import { CannotStart } from '../system/cannot-start.ts';
 import { checkSealer, type Sealer, StoredAccounts, sealKeys } from './accounts.ts';
 
@@ -22,7 +23,7 @@ export interface DevelopmentAccess {
 
 /** Throws `CannotStart` when the store does not fit the credentials that are asked for. */
 export async function checkTokens(
-  store: { projects: ProjectStore },
+  store: { projects: Store['projects'] },
   credentials: Credentials,
   log: EventLog,
 ): Promise<void> {
@@ -54,7 +55,7 @@ interface Opening {
 
 /** Throws `CannotStart` when the encryption key is not the one of this store. */
 export function openAccounts(
-  store: { projects: ProjectStore },
+  store: { projects: Store['projects'] },
   sealer: Sealer,
   { credentials, clock, isShared, log, dataDir }: Opening,
 ): Promise<StoredAccounts> {
@@ -66,7 +67,7 @@ export function openAccounts(
 }
 
 /** Before a server seals anything of its own. Throws `CannotStart` when the encryption key is not the one of this store. */
-export function checkKey(store: { projects: ProjectStore }, sealer: Sealer, dataDir: string): Promise<void> {
+export function checkKey(store: { projects: Store['projects'] }, sealer: Sealer, dataDir: string): Promise<void> {
   return orTellOfKey(dataDir, () => checkSealer(store, sealer));
 }
 
@@ -84,7 +85,7 @@ export async function orTellOfKey<T>(dataDir: string, work: () => Promise<T>): P
  * The published tokens live in memory only, so that they are not valid in production on a data folder from development.
  */
 async function openDevelopmentAccounts(
-  store: { projects: ProjectStore },
+  store: { projects: Store['projects'] },
   sealer: Sealer,
   clock: Clock,
 ): Promise<StoredAccounts> {

@@ -1,12 +1,14 @@
 /** The tokens that a project's own full tokens make and revoke over HTTP (docs/decisions/029). */
+
 import type { CreatedToken, ProjectTokens } from '../api/accounts.ts';
 import { unauthenticated } from '../api/authentication.ts';
-import type { InProjectByToken, ProjectStore, Token, TokenScope } from '../engine/accounts/store.ts';
+import type { InProjectByToken, Token, TokenScope } from '../engine/accounts/store.ts';
 import type { ProjectId } from '../engine/model.ts';
 import type { Clock, EventLog } from '../engine/ports.ts';
 import { StoreUnavailable } from '../engine/store-errors.ts';
 import { ApiError, quotaExceeded } from '../protocol/errors.ts';
 import { hashToken, mintRandomToken, tokenIdOf } from '../protocol/token.ts';
+import type { Store } from '../store/store.ts';
 import type { StoredAccounts } from './accounts.ts';
 
 /**
@@ -16,7 +18,7 @@ import type { StoredAccounts } from './accounts.ts';
 const TOKENS_MAX = 100;
 
 export interface StoredTokensOptions {
-  store: { projects: ProjectStore };
+  store: { projects: Store['projects'] };
   /** What is in memory. */
   accounts: Pick<StoredAccounts, 'projectName' | 'refresh' | 'forget' | 'tellOthers' | 'sharedVersion'>;
   clock: Clock;

@@ -2,10 +2,9 @@
  * What the API asks of the store directly, because the engine has nothing to decide: for one project, at the current
  * time.
  */
+import type { Store } from '../store/store.ts';
 import type { InProjectAt, ProjectId } from './model.ts';
 import type { Clock } from './ports.ts';
-import type { WaiterListStore } from './runs/stores.ts';
-import type { Store } from './stores.ts';
 
 /** The methods of a part of the store, without the arguments that a `ProjectStore` fills in: project and time. */
 type OfProject<Part> = {
@@ -26,7 +25,7 @@ export interface ProjectStore {
   readonly minutes: OfProject<Pick<Store['minutes'], 'listMinutes'>>;
   readonly runs: OfProject<Pick<Store['runs'], 'journalBytes'>>;
   readonly deadRuns: OfProject<Pick<Store['deadRuns'], 'listDeadRuns' | 'findDeadRuns' | 'deleteDeadRuns'>>;
-  readonly waiters: OfProject<WaiterListStore>;
+  readonly waiters: OfProject<Pick<Store['waiters'], 'listAllWaiters'>>;
   readonly runLogs: OfProject<Pick<Store['runLogs'], 'listRunEvents'>>;
 }
 

@@ -1,9 +1,9 @@
 /** Drops what is past its retention time, in pieces so small that no publish notices them (P13). */
+import type { Store } from '../store/store.ts';
 import { Alarm } from './alarm.ts';
 import type { Clock, EventLog } from './ports.ts';
 import type { EngineSettings } from './settings.ts';
 import { StoreUnavailable } from './store-errors.ts';
-import type { RetentionStore } from './stores.ts';
 
 /** Rows dropped in one transaction: a few milliseconds of work. */
 const PIECE_ROWS = 500;
@@ -15,7 +15,7 @@ const KEYS_REMEMBERED_MS = 25 * 3_600_000;
 const MINUTES_KEPT_MS = 30 * 24 * 3_600_000;
 
 interface RetentionDeps {
-  store: { retention: RetentionStore };
+  store: { retention: Store['retention'] };
   clock: Clock;
   log: EventLog;
   settings: Pick<EngineSettings, 'logRetentionMs' | 'dlqRetentionMs' | 'retentionIntervalMs'>;

@@ -1,13 +1,14 @@
 /** What the operator does with cells, on the databases themselves: workers learn of it from the directory. */
+
 import { checkSealer } from '../accounts/accounts.ts';
 import { orTellOfKey } from '../accounts/open-accounts.ts';
 import { seal, unseal } from '../config/sealing.ts';
 import type { Config } from '../config/table.ts';
 import type { Cell } from '../engine/accounts/store.ts';
 import { type CellId, FIRST_CELL, type Millis } from '../engine/model.ts';
-import type { Store } from '../engine/stores.ts';
 import { isName } from '../protocol/names.ts';
 import type { Driver } from '../store/driver.ts';
+import type { Store } from '../store/store.ts';
 import { CannotStart } from '../system/cannot-start.ts';
 import { createSystemRandomness, systemClock } from '../system/system.ts';
 import { cellUrlOf, databaseOf, messageOf, nameOf, type OpenCell, openSealer, openStore } from './open-store.ts';

@@ -1,10 +1,11 @@
 /** What `waypost init` does: it makes an encryption key, a project and a token for it. */
+
 import { orTellOfKey } from '../accounts/open-accounts.ts';
 import type { SigningKeys } from '../api/accounts.ts';
 import { isDevelopmentProject } from '../config/development.ts';
 import type { Config } from '../config/table.ts';
 import type { TokenScope } from '../engine/accounts/store.ts';
-import type { Store } from '../engine/stores.ts';
+import type { Store } from '../store/store.ts';
 import { CannotStart } from '../system/cannot-start.ts';
 import { createSystemRandomness, systemClock } from '../system/system.ts';
 import { emptiestCell } from './measure-cells.ts';

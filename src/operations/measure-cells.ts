@@ -1,14 +1,15 @@
 /** How much does each cell have and do? One that is away, or hangs, is waited for a few seconds only. */
+
 import type { Sealer } from '../accounts/accounts.ts';
 import type { Config } from '../config/table.ts';
 import type { Cell, ProjectMove } from '../engine/accounts/store.ts';
 import { type CellId, FIRST_CELL, type ProjectId } from '../engine/model.ts';
-import type { Store } from '../engine/stores.ts';
 import type { Totals } from '../engine/unfinished.ts';
 import { PostgresDriver } from '../store/drivers/postgres/driver.ts';
 import { readCellId } from '../store/operations/accounts/cells.ts';
 import { readLoads, type StoredLoad } from '../store/operations/loads.ts';
-import { readTotals } from '../store/operations/totals.ts';
+import { decodeTotals, readTotals } from '../store/operations/totals.ts';
+import type { Store } from '../store/store.ts';
 import { CannotStart } from '../system/cannot-start.ts';
 import { systemClock } from '../system/system.ts';
 import { emptiestOf, type LoadedCell, type ProjectLoad, sharesOf } from './balance-plan.ts';
@@ -126,7 +127,7 @@ function ask(directory: Reachable, cell: MeasuredCell['cell']): Promise<Answer> 
   return withCell(directory, cell, async (driver) => {
     const rows = await driver.read((queries) => readTotals(queries, { nowMs }));
     const loads = await driver.read((queries) => readLoads(queries, { nowMs }));
-    return { totals: readTotals.decode(rows, { nowMs }), loads };
+    return { totals: decodeTotals(rows, { nowMs }), loads };
   });
 }
 

@@ -1,13 +1,13 @@
 /** Which database, with which encryption key? For the server and for `waypost init`. */
+
 import { join } from 'node:path';
 import type { Sealer } from '../accounts/accounts.ts';
 import { keepOutOfGit } from '../config/data-folder.ts';
 import { ensureEncryptionKey, missingKey, readEncryptionKey } from '../config/encryption-key.ts';
 import { ENCRYPTION_KEY_BYTES } from '../config/sealing.ts';
 import type { Config } from '../config/table.ts';
-import type { ProjectStore } from '../engine/accounts/store.ts';
 import type { EventLog, Machine, Randomness } from '../engine/ports.ts';
-import type { Store, StoreLimits } from '../engine/stores.ts';
+import type { StoreLimits } from '../engine/stores.ts';
 import { randomBase58 } from '../protocol/ids.ts';
 import type { GroupCommitOptions } from '../store/batches/group-commit.ts';
 import { PostgresDriver } from '../store/drivers/postgres/driver.ts';
@@ -20,6 +20,7 @@ import { StoreInUse } from '../store/drivers/sqlite/lock.ts';
 import type { DatabasePorts } from '../store/drivers/sqlite/messages.ts';
 import { openSqliteStore, openSqliteStoreHere, type SharedSqliteStore } from '../store/drivers/sqlite/open.ts';
 import { isStore } from '../store/migrations/index.ts';
+import type { Store } from '../store/store.ts';
 import { CannotStart } from '../system/cannot-start.ts';
 import { isDenied, isThere } from '../system/folder.ts';
 import { createSystemRandomness, endOfTurn, pause, systemClock } from '../system/system.ts';
@@ -230,7 +231,7 @@ export function openSealer(config: Config, randomness: Randomness): Sealer {
 export async function ensureSealer(
   config: Config,
   randomness: Randomness,
-  store: { projects: Pick<ProjectStore, 'listProjects'> },
+  store: { projects: Pick<Store['projects'], 'listProjects'> },
 ): Promise<Sealer> {
   const isNew = (await store.projects.listProjects()).length === 0;
   const sealer = sealerOf(config, randomness, isNew ? ensureEncryptionKey : readEncryptionKey);

@@ -1,4 +1,5 @@
 /** Operator events as the server is configured for them: of which kinds, in which project, about which disk? */
+
 import { statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { mintSigningKeys, type Sealer, sealKeys } from '../accounts/accounts.ts';
@@ -8,16 +9,16 @@ import { parseThresholds } from '../config/operator-event-settings.ts';
 import type { Config } from '../config/table.ts';
 import { AddressGuard, type AddressPolicy } from '../delivery/address-guard.ts';
 import { checkDestination } from '../delivery/destination-check.ts';
-import type { ProjectStore } from '../engine/accounts/store.ts';
 import { FIRST_CELL } from '../engine/model.ts';
 import type { OperatorEventsOptions } from '../engine/operator-events/model.ts';
 import type { Machine } from '../engine/ports.ts';
 import { databaseOf, messageOf } from '../operations/open-store.ts';
 import { isName } from '../protocol/names.ts';
+import type { Store } from '../store/store.ts';
 import { CannotStart } from '../system/cannot-start.ts';
 
 interface Needs {
-  store: { projects: Pick<ProjectStore, 'ensureProject'> };
+  store: { projects: Pick<Store['projects'], 'ensureProject'> };
   sealer: Sealer;
   credentials: Credentials;
   addresses: AddressPolicy;

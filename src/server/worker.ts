@@ -1,4 +1,5 @@
 /** One worker: accepts messages over HTTP and delivers them, on a store that its caller has opened. */
+
 import { hostname } from 'node:os';
 import type { Sealer, StoredAccounts } from '../accounts/accounts.ts';
 import { type Credentials, openAccounts } from '../accounts/open-accounts.ts';
@@ -21,7 +22,6 @@ import type { Recovery } from '../engine/deps.ts';
 import type { Millis, ProjectId, WorkerId } from '../engine/model.ts';
 import type { Clock, Delivery, EventLog, Machine, Randomness } from '../engine/ports.ts';
 import { StoreUnavailable } from '../engine/store-errors.ts';
-import type { Store } from '../engine/stores.ts';
 import { DatabaseClock } from '../engine/workers/database-clock.ts';
 import { byTheWall, SteadyClock } from '../engine/workers/steady-clock.ts';
 import { openCellDriver } from '../operations/cells.ts';
@@ -29,6 +29,7 @@ import { databaseOf, messageOf, type OpenedStore } from '../operations/open-stor
 import { PausedMoves } from '../operations/paused-moves.ts';
 import { untilAllKnow } from '../operations/socket/everywhere.ts';
 import { randomBase58 } from '../protocol/ids.ts';
+import type { Store } from '../store/store.ts';
 import { CannotStart } from '../system/cannot-start.ts';
 import { openFilesMax } from '../system/open-files.ts';
 import { createSystemRandomness, endOfTurn, systemClock } from '../system/system.ts';

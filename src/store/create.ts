@@ -4,9 +4,10 @@ import type { StoreLimits } from '../engine/stores.ts';
 import { BatchRunner } from './batches/batch.ts';
 import { GroupCommit, type GroupCommitOptions } from './batches/group-commit.ts';
 import type { Connection } from './connection.ts';
+import { storeOver } from './derive.ts';
 import type { Driver } from './driver.ts';
 import { runRead, traitsOf } from './operations/all.ts';
-import { type SqlStore, storeOver } from './store.ts';
+import type { SqlStore } from './store.ts';
 
 export interface CreateStoreOptions {
   /** Told once when the database cannot be trusted any more; all commands are refused from then on. */
@@ -59,18 +60,18 @@ export function createStore(driver: Driver, options: CreateStoreOptions = {}): S
   const connection: Connection = {
     write: (method, args) => (method === 'claim' ? claims : commits).run(method, args),
     read: (method, args) => runRead(driver, method, args, runner),
-    listen: (listener) => {
+    onDue: (listener) => {
       for (const each of all) each.listen(listener);
       options.notices?.listen(listener);
     },
-    listenForWaitingLines: () => {}, // the lines of other processes are read with each heartbeat, see `Heartbeat`
+    onWaitingLine: () => {}, // the lines of other processes are read with each heartbeat, see `Heartbeat`
     ...(options.dropTables && { dropTables: options.dropTables }),
-    listenForAccounts: (listener) => options.notices?.listenForAccounts(listener),
-    listenForCancelled: (listener) => {
+    onAccountsChanged: (listener) => options.notices?.listenForAccounts(listener),
+    onCancelled: (listener) => {
       for (const each of all) each.listenForCancelled(listener);
       options.notices?.listenForCancelled(listener);
     },
-    listenForCommitUnknown: (listener) => {
+    onCommitUnknown: (listener) => {
       for (const each of all) each.listenForCommitUnknown(listener);
     },
     counts: () => sumOf(all.map(({ counts }) => counts)),

@@ -14,7 +14,7 @@ import type { Driver, Queries, Transaction, TransactionOptions } from '../../src
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
 import { migrate } from '../../src/store/migrations/index.ts';
 import { moveProject } from '../../src/store/move/project/move-project.ts';
-import { readTotals } from '../../src/store/operations/totals.ts';
+import { decodeTotals, readTotals } from '../../src/store/operations/totals.ts';
 import { look } from '../../src/store/operations/workers/glance.ts';
 import { SETTINGS } from '../engine/fixtures.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
@@ -169,7 +169,7 @@ class Worker {
         readTotals: () =>
           this.#connect(Number(url)).read(async (queries) => {
             const args = { nowMs: clock.wallMs() };
-            return readTotals.decode(await readTotals(queries, args), args);
+            return decodeTotals(await readTotals(queries, args), args);
           }),
         listen: () => {}, // nothing may rest on a notice
         close: async () => {},

@@ -4,9 +4,9 @@ import { mintSigningKeys, type Sealer, StoredAccounts, sealKeys } from '../../sr
 import { DEVELOPMENT_ACCOUNTS, isDevelopmentToken } from '../../src/config/development.ts';
 import { SealBroken } from '../../src/config/sealing.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
-import type { Store } from '../../src/engine/stores.ts';
 import { hashToken, userIdOfToken } from '../../src/protocol/token.ts';
 import { openInlineSqliteStore } from '../../src/store/drivers/sqlite/open.ts';
+import type { Store } from '../../src/store/store.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
 
 const clock = new SimulatedClock();

@@ -1,13 +1,14 @@
 /** What is changed over HTTP counts on all workers, or the answer says that it may not yet. */
+
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { mintSigningKeys, StoredAccounts, sealKeys } from '../../src/accounts/accounts.ts';
 import { StoredTokens } from '../../src/accounts/project-tokens.ts';
 import type { ProjectId } from '../../src/engine/model.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
-import type { Store } from '../../src/engine/stores.ts';
 import { hashToken, tokenIdOf } from '../../src/protocol/token.ts';
 import { openInlineSqliteStore } from '../../src/store/drivers/sqlite/open.ts';
+import type { Store } from '../../src/store/store.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
 
 const clock = new SimulatedClock();

@@ -1,4 +1,5 @@
 /** What the engine makes of commands, over a real store in memory, with time and network simulated. */
+
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Engine } from '../../src/engine/commands.ts';
 import { createEngine } from '../../src/engine/create.ts';
@@ -8,10 +9,10 @@ import type { LogState } from '../../src/engine/model.ts';
 import type { Clock } from '../../src/engine/ports.ts';
 import type { EngineSettings } from '../../src/engine/settings.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
-import type { Store } from '../../src/engine/stores.ts';
 import { DatabaseClock } from '../../src/engine/workers/database-clock.ts';
 import { SteadyClock } from '../../src/engine/workers/steady-clock.ts';
 import { Overloaded } from '../../src/protocol/rate-limits.ts';
+import type { Store } from '../../src/store/store.ts';
 import { openDatabase, storeOver } from '../simulation/database.ts';
 import { World } from '../store/conformance/world.ts';
 import { SeededRandom } from '../support/seeded-random.ts';

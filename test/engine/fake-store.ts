@@ -3,10 +3,10 @@
 import { lineOf, type OriginLine } from '../../src/engine/lanes/origin-line.ts';
 import type { ClaimAnswer, ClaimedDue, ClaimRequest } from '../../src/engine/messages/claims.ts';
 import type { ClaimToken, Message, MessageKey, Millis, NewMessage, Settlement } from '../../src/engine/model.ts';
-import type { RunStore } from '../../src/engine/runs/stores.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
-import type { MessageStore, Settled } from '../../src/engine/stores.ts';
+import type { Settled } from '../../src/engine/stores.ts';
 import { ClaimRooms } from '../../src/store/operations/messages/claim-rooms.ts';
+import type { Store } from '../../src/store/store.ts';
 
 interface Row {
   message: Message;
@@ -16,8 +16,8 @@ interface Row {
   claimToken?: ClaimToken;
 }
 
-type DispatcherStore = Pick<MessageStore, 'claim' | 'settle' | 'release' | 'reserveNumbers' | 'waitingLines'> &
-  Pick<RunStore, 'findRun' | 'findRecords' | 'readJournal'>;
+type DispatcherStore = Pick<Store['messages'], 'claim' | 'settle' | 'release' | 'reserveNumbers' | 'waitingLines'> &
+  Pick<Store['runs'], 'findRun' | 'findRecords' | 'readJournal'>;
 
 export class FakeStore implements DispatcherStore {
   readonly messages = this;

@@ -1,4 +1,5 @@
 /** When does a worker send heartbeats, what does it make of what it hears, and when does it give up by itself? */
+
 import { describe, expect, test } from 'vitest';
 import { lineOf, type OriginLine } from '../../src/engine/lanes/origin-line.ts';
 import type { ClaimRef, ClaimToken, Millis, ProjectId, WorkerId } from '../../src/engine/model.ts';
@@ -6,7 +7,8 @@ import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import { DatabaseClock } from '../../src/engine/workers/database-clock.ts';
 import { Heartbeat, type Listeners, type SharedAccounts } from '../../src/engine/workers/heartbeat.ts';
 import { ProjectFence } from '../../src/engine/workers/project-fence.ts';
-import type { HeartbeatAnswer, WorkerState, WorkerStore } from '../../src/engine/workers/store.ts';
+import type { HeartbeatAnswer, WorkerState } from '../../src/engine/workers/store.ts';
+import type { Store } from '../../src/store/store.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
 
@@ -28,7 +30,7 @@ const QUIET: Omit<HeartbeatAnswer, 'wallMs'> = {
 };
 
 /** As much of a store as the heartbeat sees. */
-class FakeWorkers implements Omit<WorkerStore, 'workersBehind'> {
+class FakeWorkers implements Omit<Store['workers'], 'workersBehind'> {
   readonly workers = this;
   readonly messages = this;
   /** What the next heartbeats answer. */

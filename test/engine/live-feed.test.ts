@@ -1,16 +1,18 @@
 /** What are those who watch a log told of it? Over a log that is in memory, in simulated time. */
+
 import { beforeEach, expect, it } from 'vitest';
 import { LiveFeeds, type LogWatcher, READ_MAX } from '../../src/engine/live/feed.ts';
 import { REMEMBERED_MAX } from '../../src/engine/live/window.ts';
 import { ProjectAway, StoreUnavailable } from '../../src/engine/store-errors.ts';
-import type { LiveEntry, LogPosition, LogStore } from '../../src/engine/stores.ts';
+import type { LiveEntry, LogPosition } from '../../src/engine/stores.ts';
+import type { Store } from '../../src/store/store.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
 
 const DAY_MS = 86_400_000;
 
 /** A log of one project, in the order of its commits. */
-class MemoryLog implements Pick<LogStore, 'listLogsAfter' | 'newestLogs'> {
+class MemoryLog implements Pick<Store['logs'], 'listLogsAfter' | 'newestLogs'> {
   readonly entries: LiveEntry[] = [];
   reads = 0;
   away: StoreUnavailable | undefined;
@@ -27,14 +29,14 @@ class MemoryLog implements Pick<LogStore, 'listLogsAfter' | 'newestLogs'> {
     }
   }
 
-  listLogsAfter: LogStore['listLogsAfter'] = async ({ after, toMs, except, count }) => {
+  listLogsAfter: Store['logs']['listLogsAfter'] = async ({ after, toMs, except, count }) => {
     const known = new Set(except);
     return this.#between(after, toMs)
       .filter(({ n }) => !known.has(n))
       .slice(0, count);
   };
 
-  newestLogs: LogStore['newestLogs'] = async ({ toMs, count, after }) => ({
+  newestLogs: Store['logs']['newestLogs'] = async ({ toMs, count, after }) => ({
     positions: this.#between({ timeMs: -1, n: -1 }, toMs).toReversed().slice(0, count),
     countAfter: after ? this.#between(after, toMs).length : 0,
   });

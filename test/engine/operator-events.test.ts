@@ -1,4 +1,5 @@
 /** When is an operator told, of what, and how often? Over a real store in memory, with time and network simulated. */
+
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Engine } from '../../src/engine/commands.ts';
 import { createEngine } from '../../src/engine/create.ts';
@@ -7,7 +8,7 @@ import { OPERATOR_EVENTS, type OperatorEventKind } from '../../src/engine/operat
 import type { OperatorEventsOptions } from '../../src/engine/operator-events/model.ts';
 import type { ScheduleCommand } from '../../src/engine/schedules/commands.ts';
 import { StoreFull, StoreUnavailable } from '../../src/engine/store-errors.ts';
-import type { Store } from '../../src/engine/stores.ts';
+import type { Store } from '../../src/store/store.ts';
 import { openDatabase, storeOver } from '../simulation/database.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';

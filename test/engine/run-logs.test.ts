@@ -1,10 +1,11 @@
 /** Which runs are found by the state of their steps, and what is looked up to explain one. */
+
 import { expect, test } from 'vitest';
 import type { PageRequest } from '../../src/engine/page.ts';
 import type { Clock } from '../../src/engine/ports.ts';
-import type { RunFilter, RunLogStore } from '../../src/engine/runs/log-store.ts';
+import type { RunFilter } from '../../src/engine/runs/log-store.ts';
 import { RunLogs } from '../../src/engine/runs/logs.ts';
-import type { MessageStore } from '../../src/engine/stores.ts';
+import type { Store } from '../../src/store/store.ts';
 import type { RunHistory } from '../../src/workflow/history.ts';
 import type { StepState } from '../../src/workflow/records.ts';
 import { IN_FLIGHT, Journal, NOW, RETRYING } from '../workflow/histories.ts';
@@ -22,7 +23,7 @@ function logsOver(
 ): { logs: RunLogs; asked: Asked[]; lookedUp: string[] } {
   const asked: Asked[] = [];
   const lookedUp: string[] = [];
-  const runLogs: RunLogStore = {
+  const runLogs: Store['runLogs'] = {
     listRunEvents: () => Promise.resolve({ items: [] }),
     listRunHistories({ filter, page }) {
       asked.push({ filter, page });
@@ -32,7 +33,7 @@ function logsOver(
       return Promise.resolve(next < histories.length ? { items, cursor: String(next) } : { items });
     },
   };
-  const messages: Pick<MessageStore, 'findLive'> = {
+  const messages: Pick<Store['messages'], 'findLive'> = {
     findLive(_projectId, id) {
       lookedUp.push(id);
       const state = { kind: 'due', dueAtMs: NOW + 5 } as const;

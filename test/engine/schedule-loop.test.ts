@@ -1,12 +1,13 @@
 /** Schedules over a real store in memory, with time, network and crashes simulated. */
+
 import { expect, onTestFinished, test } from 'vitest';
 import type { Engine } from '../../src/engine/commands.ts';
 import { createEngine } from '../../src/engine/create.ts';
 import type { ScheduleCommand } from '../../src/engine/schedules/commands.ts';
 import type { ScheduleView } from '../../src/engine/schedules/store.ts';
 import type { EngineSettings } from '../../src/engine/settings.ts';
-import type { Store } from '../../src/engine/stores.ts';
 import type { Driver } from '../../src/store/driver.ts';
+import type { Store } from '../../src/store/store.ts';
 import { openDatabase, storeOver } from '../simulation/database.ts';
 import { type CrashPoint, FaultyDriver } from '../simulation/faulty-driver.ts';
 import { SeededRandom } from '../support/seeded-random.ts';

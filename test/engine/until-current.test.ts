@@ -1,12 +1,13 @@
 /** What is saved only if nothing has changed since it was read: how often is it tried, and what does a client hear? */
+
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Engine } from '../../src/engine/commands.ts';
 import { createEngine } from '../../src/engine/create.ts';
 import type { PublishCommand } from '../../src/engine/messages/publish-command.ts';
 import type { WaitCommand } from '../../src/engine/runs/run-commands.ts';
 import type { ScheduleCommand } from '../../src/engine/schedules/commands.ts';
-import type { Store } from '../../src/engine/stores.ts';
 import { STALE, untilCurrent } from '../../src/engine/until-current.ts';
+import type { Store } from '../../src/store/store.ts';
 import { openDatabase, storeOver } from '../simulation/database.ts';
 import { altered } from '../simulation/planted-bugs.ts';
 import { SeededRandom } from '../support/seeded-random.ts';

@@ -1,4 +1,5 @@
 /** Waits, notifications and time-outs against a store that others change between what is read and what is saved. */
+
 import { describe, expect, test } from 'vitest';
 import type { DueLoop } from '../../src/engine/due-loop.ts';
 import type { OriginLine } from '../../src/engine/lanes/origin-line.ts';
@@ -9,18 +10,12 @@ import type { NewMessage } from '../../src/engine/model.ts';
 import { NUMBERS_OF_CELL } from '../../src/engine/model.ts';
 import { ActiveRuns } from '../../src/engine/runs/active-runs.ts';
 import type { Notified, WaitCommand } from '../../src/engine/runs/run-commands.ts';
-import type {
-  NewWaiter,
-  PendingEvent,
-  PendingEventLimits,
-  Waiter,
-  WaiterStore,
-  Waiting,
-} from '../../src/engine/runs/stores.ts';
+import type { NewWaiter, PendingEvent, PendingEventLimits, Waiter, Waiting } from '../../src/engine/runs/stores.ts';
 import { waiterLoop } from '../../src/engine/runs/waiter-loop.ts';
 import { RunWaits } from '../../src/engine/runs/waits.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import { Numbers } from '../../src/engine/workers/numbers.ts';
+import type { Store } from '../../src/store/store.ts';
 import type { Run } from '../../src/workflow/model.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
@@ -54,6 +49,8 @@ function run(key: number): Run {
     invokers: [],
   };
 }
+
+type WaiterStore = Omit<Store['waiters'], 'listAllWaiters'>;
 
 /** Journals as lists of slots, waiters and pending events, with the answers that the interface promises. */
 class MemoryStore implements WaiterStore {

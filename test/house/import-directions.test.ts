@@ -71,6 +71,7 @@ describe('the import directions', () => {
   it.each([
     ['src/store/x.ts', "export type { Message } from '../engine/model.ts';"],
     ['src/store/drivers/x.ts', "import { a } from '../driver.ts';"],
+    ['src/engine/x.ts', "import type { Store } from '../store/store.ts';"],
     ['src/engine/x.ts', "import { createHash } from 'node:crypto';"],
     ['src/cli/x.ts', "import { readFileSync } from 'node:fs';"],
     ['src/server/worker.ts', "import { a } from './delivery/delivery.ts';"],

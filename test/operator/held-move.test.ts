@@ -1,11 +1,11 @@
 /** Of several commands that move the same project, one does, and another takes over when it is gone. */
+
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import type { ProjectMoveStore } from '../../src/engine/accounts/store.ts';
 import { HeldMove, isStuck } from '../../src/operations/held-move.ts';
 import { createStore } from '../../src/store/create.ts';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
 import { migrate } from '../../src/store/migrations/index.ts';
-import type { SqlStore } from '../../src/store/store.ts';
+import type { SqlStore, Store } from '../../src/store/store.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
 
 const PROJECT = 1;
@@ -25,7 +25,7 @@ beforeEach(async () => {
 afterEach(() => store.close());
 
 /** No time passes until the store has answered. */
-const heldKeep: ProjectMoveStore['keepMove'] = (args) => clock.hold(store.moves.keepMove(args));
+const heldKeep: Store['moves']['keepMove'] = (args) => clock.hold(store.moves.keepMove(args));
 const take = (mover: string): Promise<HeldMove> =>
   HeldMove.take({ moves: { ...store.moves, keepMove: heldKeep }, projectId: PROJECT, mover, clock });
 const found = () => store.moves.findMove({ projectId: PROJECT });

@@ -1,4 +1,5 @@
 /** The operator's socket: what goes over it, and what it makes of those who do not speak its language. */
+
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -7,12 +8,12 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { EventLog } from '../../src/engine/ports.ts';
-import type { Store } from '../../src/engine/stores.ts';
 import { NobodyListens, RemoteAdministration } from '../../src/operations/socket/ask.ts';
 import { listenForOperator, type OperatorSocket } from '../../src/operations/socket/listen.ts';
 import { socketPathOf, unusablePath } from '../../src/operations/socket/socket-path.ts';
 import { StoredAdministration } from '../../src/operations/socket/stored.ts';
 import { openInlineSqliteStore } from '../../src/store/drivers/sqlite/open.ts';
+import type { Store } from '../../src/store/store.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
 
 let folder: string;

@@ -1,13 +1,15 @@
 /** The simulated world's database, and the store that one process has over its own connection to it. */
-import type { Store, StoreLimits } from '../../src/engine/stores.ts';
+
+import type { StoreLimits } from '../../src/engine/stores.ts';
 import { BatchRunner } from '../../src/store/batches/batch.ts';
 import { GroupCommit } from '../../src/store/batches/group-commit.ts';
-import type { Connection } from '../../src/store/connection.ts';
+import { ALONE, type Connection } from '../../src/store/connection.ts';
+import { storeOver as storeOfConnection } from '../../src/store/derive.ts';
 import type { Driver } from '../../src/store/driver.ts';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
 import { migrate } from '../../src/store/migrations/index.ts';
 import { runRead } from '../../src/store/operations/all.ts';
-import { storeOver as storeOfConnection } from '../../src/store/store.ts';
+import type { Store } from '../../src/store/store.ts';
 
 /** A database that has the one project, and nothing else. */
 export async function openDatabase(driver: Driver = new SqliteDriver({ path: ':memory:' })): Promise<Driver> {
@@ -44,10 +46,11 @@ export function storeOver(
     write: (method, args) => commits.run(method, args),
     read: (method, args) => runRead(driver, method, args, runner),
     close: () => commits.close(),
-    listen: (listener) => commits.listen(listener),
-    listenForWaitingLines: () => {},
-    listenForCancelled: (listener) => commits.listenForCancelled(listener),
-    listenForCommitUnknown: (listener) => commits.listenForCommitUnknown(listener),
+    ...ALONE,
+    onDue: (listener) => commits.listen(listener),
+    onWaitingLine: () => {},
+    onCancelled: (listener) => commits.listenForCancelled(listener),
+    onCommitUnknown: (listener) => commits.listenForCommitUnknown(listener),
     counts: () => commits.counts,
     guardProjects: () => runner.guardProjects(),
   };

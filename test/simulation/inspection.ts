@@ -4,10 +4,9 @@ import type { Queries } from '../../src/store/driver.ts';
 import { examine } from '../../src/store/operations/invariants.ts';
 import { decodeFlowKey, listKeys } from '../../src/store/operations/lanes/flow-commands.ts';
 import { decodeQueue, listQueues } from '../../src/store/operations/lanes/queue-commands.ts';
-import { findLive } from '../../src/store/operations/messages/find.ts';
+import { decodeLive, findLive } from '../../src/store/operations/messages/find.ts';
 import { decodeScheduleViews } from '../../src/store/operations/schedules/schedule-rows.ts';
 import { listSchedules } from '../../src/store/operations/schedules/schedules.ts';
-import { decodeLive } from '../../src/store/parts/decode-lanes.ts';
 import { isQuietSince, PROMPT_MS } from './disturbances.ts';
 import { HEALTHY_ORIGIN } from './endpoints.ts';
 import { triggersByMessage } from './schedule-stories.ts';
@@ -91,11 +90,11 @@ async function compareTriggers(world: World, queries: Queries): Promise<void> {
 /** P14: each unfinished message is told a reason that can be true. */
 async function askForReasons(world: World, queries: Queries): Promise<void> {
   const nowMs = world.nowMs;
-  const rows = await queries.query<{ key: number; id: string; projectId: number }>(
-    'select c.key, c.id, m.project_id as "projectId" from messages m join contents c on c.key = m.key',
+  const rows = await queries.query<{ id: string; projectId: number }>(
+    'select c.id, m.project_id as "projectId" from messages m join contents c on c.key = m.key',
   );
-  for (const { key, id, projectId } of rows) {
-    const live = await findLive(queries, { projectId, key, id, nowMs });
+  for (const { id, projectId } of rows) {
+    const live = await findLive(queries, { projectId, id, nowMs });
     if (!live) {
       world.violate('P14', 'nothing is known of an unfinished message', id);
       continue;

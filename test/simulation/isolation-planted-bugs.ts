@@ -3,7 +3,7 @@
 import { type OriginLine, readLine } from '../../src/engine/lanes/origin-line.ts';
 import type { ClaimRequest } from '../../src/engine/messages/claims.ts';
 import type { EngineSettings } from '../../src/engine/settings.ts';
-import type { Store } from '../../src/engine/stores.ts';
+import type { Store } from '../../src/store/store.ts';
 import type { StoreMethods } from '../support/altered-store.ts';
 import { ISOLATED } from './isolation.ts';
 import { altered } from './planted-bugs.ts';

@@ -1,6 +1,7 @@
 /** Bugs that queues, limits and pauses have had elsewhere, put between the engine and its store as in `planted-bugs.ts`. */
+
 import type { Message, NewMessage, Settlement } from '../../src/engine/model.ts';
-import type { Store } from '../../src/engine/stores.ts';
+import type { Store } from '../../src/store/store.ts';
 import type { StoreMethods } from '../support/altered-store.ts';
 import { altered, type PlantedBug } from './planted-bugs.ts';
 import { PROJECT, type Sabotage } from './world.ts';

@@ -1,7 +1,8 @@
 /** More is published than can be saved (P18): what holds all the same, and that the simulation would see it if it did not. */
+
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Engine } from '../../src/engine/commands.ts';
-import type { Store } from '../../src/engine/stores.ts';
+import type { Store } from '../../src/store/store.ts';
 import type { StoreMethods } from '../support/altered-store.ts';
 import { type OverloadBug, type OverloadSeen, playOverload, SAVED_MAX } from './overload.ts';
 

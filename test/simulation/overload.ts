@@ -2,13 +2,14 @@
  * An overload to the millisecond: many clients of one project publish as fast as they are answered, on a database that
  * commits a few rows at a time. Beside them are another project, and a workflow run that goes on step by step.
  */
+
 import type { Engine } from '../../src/engine/commands.ts';
 import { createEngine } from '../../src/engine/create.ts';
 import type { PublishCommand } from '../../src/engine/messages/publish-command.ts';
 import type { Millis, ProjectId } from '../../src/engine/model.ts';
 import type { EngineSettings } from '../../src/engine/settings.ts';
-import type { Store } from '../../src/engine/stores.ts';
 import { Overloaded } from '../../src/protocol/rate-limits.ts';
+import type { Store } from '../../src/store/store.ts';
 import { alteredStore, type StoreMethods } from '../support/altered-store.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';

@@ -2,12 +2,13 @@
  * Bugs that queues of this kind have had, put between the engine and its store, so that a test can prove that the
  * simulation would catch each.
  */
+
 import type { Accepted } from '../../src/engine/messages/accepted.ts';
 import type { Claimed, ClaimToken, MessageId, MessageKey, Millis, NewMessage } from '../../src/engine/model.ts';
 import type { Clock, Machine } from '../../src/engine/ports.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
-import type { Store } from '../../src/engine/stores.ts';
 import { byTheWall, SteadyClock } from '../../src/engine/workers/steady-clock.ts';
+import type { Store } from '../../src/store/store.ts';
 import { alteredStore, type StoreMethods } from '../support/altered-store.ts';
 import type { SimulationOptions, SimulationReport } from './simulate.ts';
 import type { Sabotage } from './world.ts';

@@ -1,8 +1,8 @@
 /** Bugs that several workers on one database can have, put where a test can prove that the simulation would catch each. */
 
-import type { Store } from '../../src/engine/stores.ts';
 import { DatabaseClock } from '../../src/engine/workers/database-clock.ts';
 import type { HeartbeatAnswer } from '../../src/engine/workers/store.ts';
+import type { Store } from '../../src/store/store.ts';
 import type { StoreMethods } from '../support/altered-store.ts';
 import { altered, PLANTED_BUGS, type PlantedBug } from './planted-bugs.ts';
 import { SCHEDULE_BUGS } from './schedule-planted-bugs.ts';

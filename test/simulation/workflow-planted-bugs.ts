@@ -1,7 +1,8 @@
 /** Bugs that engines for workflows have had, put between the engine and its store (see planted-bugs.ts). */
+
 import type { Accepted, Saved } from '../../src/engine/messages/accepted.ts';
 import type { EntryKind, Message, NewMessage, RunEnding, Settlement } from '../../src/engine/model.ts';
-import type { Store } from '../../src/engine/stores.ts';
+import type { Store } from '../../src/store/store.ts';
 import type { StoreMethods } from '../support/altered-store.ts';
 import { altered, type PlantedBug } from './planted-bugs.ts';
 import { FAILED_WITHIN } from './workflow-call.ts';

@@ -5,6 +5,7 @@
  * There is one process at a time, which has the database for itself; or several workers share it, each with a clock that
  * may be wrong. Where there are several databases, each is a cell, and each worker serves all of them.
  */
+
 import type { Handover } from '../../src/engine/calls/commands.ts';
 import type { Engine } from '../../src/engine/commands.ts';
 import { createEngine } from '../../src/engine/create.ts';
@@ -14,13 +15,14 @@ import { FIRST_CELL } from '../../src/engine/model.ts';
 import type { Clock, Machine } from '../../src/engine/ports.ts';
 import type { EngineSettings } from '../../src/engine/settings.ts';
 import { CommitUnknown, StoreUnavailable } from '../../src/engine/store-errors.ts';
-import type { Store, StoreLimits } from '../../src/engine/stores.ts';
+import type { StoreLimits } from '../../src/engine/stores.ts';
 import { DatabaseClock } from '../../src/engine/workers/database-clock.ts';
 import { SteadyClock } from '../../src/engine/workers/steady-clock.ts';
 import { ApiError } from '../../src/protocol/errors.ts';
 import type { Driver, Queries } from '../../src/store/driver.ts';
 import type { MoveProjectOptions } from '../../src/store/move/project/move-project.ts';
 import { anyLogStateOf } from '../../src/store/operations/messages/rows.ts';
+import type { Store } from '../../src/store/store.ts';
 import { accountsKnown } from '../support/accounts-known.ts';
 import { alteredStore } from '../support/altered-store.ts';
 import type { SeededRandom } from '../support/seeded-random.ts';

@@ -2,14 +2,16 @@
  * Several stores on one PostgreSQL at once: what one database thread makes impossible on SQLite must hold here by locks.
  * Each worker accepts, claims, settles, retries, cancels and pauses at random; whoever reads sees limits kept at all times.
  */
+
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { OriginLine } from '../../src/engine/lanes/origin-line.ts';
 import type { Claimed, NewMessage } from '../../src/engine/model.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
-import type { Store, StoreLimits } from '../../src/engine/stores.ts';
+import type { StoreLimits } from '../../src/engine/stores.ts';
 import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
 import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
 import { examine } from '../../src/store/operations/invariants.ts';
+import type { Store } from '../../src/store/store.ts';
 import { systemClock } from '../../src/system/system.ts';
 import { migratedDatabase } from '../support/postgres/shared.ts';
 import { SeededRandom } from '../support/seeded-random.ts';

@@ -1,10 +1,11 @@
 /** A store that is one of several cells saves nothing of a project that is not here, and works on for all others. */
+
 import { afterEach, describe, expect, it } from 'vitest';
 import { lineOf } from '../../src/engine/lanes/origin-line.ts';
 import type { ProjectId } from '../../src/engine/model.ts';
 import type { Schedule } from '../../src/engine/schedules/schedules.ts';
 import { ProjectAway } from '../../src/engine/store-errors.ts';
-import type { Store, StoreLimits } from '../../src/engine/stores.ts';
+import type { StoreLimits } from '../../src/engine/stores.ts';
 import { createStore } from '../../src/store/create.ts';
 import type { Driver, Transaction } from '../../src/store/driver.ts';
 import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
@@ -12,6 +13,7 @@ import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
 import { migrate } from '../../src/store/migrations/index.ts';
 import { awaitBatches, setPresence } from '../../src/store/operations/fence.ts';
 import type { Presence } from '../../src/store/operations/presence.ts';
+import type { Store } from '../../src/store/store.ts';
 import { systemClock } from '../../src/system/system.ts';
 import { eventually } from '../support/eventually.ts';
 import { migratedDatabase } from '../support/postgres/shared.ts';

@@ -6,7 +6,7 @@ import { GroupCommit } from '../../src/store/batches/group-commit.ts';
 
 const NOTHING = { dueAtMs: null, othersDueAtMs: null, waitingLines: [], cancelledClaims: [] };
 const UNAVAILABLE: WriteResult = { kind: 'unavailable', reason: 'no answer', isCommitUnknown: false };
-const SAVED: WriteResult = { kind: 'answer', answer: null };
+const SAVED: WriteResult = { kind: 'answer', answer: undefined };
 
 /** Two commands in a batch, and a third that comes while it is under way: what becomes of the third. */
 async function behind(results: WriteResult[], tookMs: number): Promise<string> {

@@ -1,9 +1,10 @@
 /** What becomes of messages that a project's limit held when the next start has another one? */
+
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import type { Store } from '../../src/engine/stores.ts';
 import { createStore } from '../../src/store/create.ts';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
 import { migrate } from '../../src/store/migrations/index.ts';
+import type { Store } from '../../src/store/store.ts';
 import { PROJECT, T0, World } from './conformance/world.ts';
 
 const IN_LANE = { settings: { flowControl: { key: 'k', parallelism: 10, periodS: 1 } } };

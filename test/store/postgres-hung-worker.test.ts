@@ -1,11 +1,13 @@
 /** A worker that hangs in the middle of a batch, stopped or cut off, keeps nobody from what it has not locked, and that not for long. */
+
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
-import type { Store, StoreLimits } from '../../src/engine/stores.ts';
+import type { StoreLimits } from '../../src/engine/stores.ts';
 import { openPostgresDriver } from '../../src/operations/store-end.ts';
 import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
 import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
+import type { Store } from '../../src/store/store.ts';
 import { systemClock } from '../../src/system/system.ts';
 import { eventually } from '../support/eventually.ts';
 import { migratedDatabase } from '../support/postgres/shared.ts';

@@ -3,15 +3,17 @@
  * meanwhile. With the locks both come to what one after the other would have come to; without them they do not, so that a
  * lock that is taken away is noticed here.
  */
+
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { lineOf } from '../../src/engine/lanes/origin-line.ts';
 import type { Message, NewMessage } from '../../src/engine/model.ts';
 import type { Schedule, ScheduleChange } from '../../src/engine/schedules/schedules.ts';
-import type { Store, StoreLimits } from '../../src/engine/stores.ts';
+import type { StoreLimits } from '../../src/engine/stores.ts';
 import { createStore } from '../../src/store/create.ts';
 import type { Driver, Queries, Transaction } from '../../src/store/driver.ts';
 import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
+import type { Store } from '../../src/store/store.ts';
 import { systemClock } from '../../src/system/system.ts';
 import { eventually } from '../support/eventually.ts';
 import { migratedDatabase } from '../support/postgres/shared.ts';

@@ -1,9 +1,11 @@
 /** What workers on one PostgreSQL tell each other at once. */
+
 import { expect, it, onTestFinished } from 'vitest';
 import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
 import { systemClock } from '../../src/system/system.ts';
 import { eventually } from '../support/eventually.ts';
 import { freshDatabase } from '../support/postgres/shared.ts';
+import { cancelMatching } from './cancel-matching.ts';
 import { World } from './conformance/world.ts';
 
 it('tells the others which claims one has cancelled, also when they are more than a notice holds', async () => {
@@ -25,7 +27,7 @@ it('tells the others which claims one has cancelled, also when they are more tha
     for (const token of claimTokens) heard.add(token);
   });
   const claimed = await Promise.all(Array.from({ length: 450 }, () => other.acceptClaimed()));
-  expect((await one.store.messages.cancelMatching(1, {}, -1, systemClock.nowMs())).cancelled).toBe(450);
+  expect((await cancelMatching(one.store, 1, {}, -1, systemClock.nowMs())).cancelled).toBe(450);
   await eventually('all to be heard of', () => heard.size === 450);
   expect([...heard].toSorted((a, b) => a - b)).toEqual(
     claimed.map((each) => each.claimToken).toSorted((a, b) => a - b),

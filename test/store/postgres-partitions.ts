@@ -1,12 +1,13 @@
 /** Logs that go by the day: where entries land, and what is left of a day at each step of its way out. */
+
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
-import type { Store } from '../../src/engine/stores.ts';
 import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
 import { isExpiring, LogDays } from '../../src/store/drivers/postgres/log-days.ts';
 import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
 import { examine } from '../../src/store/operations/invariants.ts';
+import type { Store } from '../../src/store/store.ts';
 import { systemClock } from '../../src/system/system.ts';
 import { eventually } from '../support/eventually.ts';
 import type { PostgresVersion } from '../support/postgres/binaries.ts';

@@ -1,11 +1,12 @@
 /** Workers behind a pooler that gives each transaction whatever connection is free: PgBouncer, in transaction mode. */
+
 import { readFileSync } from 'node:fs';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
-import type { Store } from '../../src/engine/stores.ts';
 import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
 import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
+import type { Store } from '../../src/store/store.ts';
 import { systemClock } from '../../src/system/system.ts';
 import { obstacleTo } from '../support/debian.ts';
 import { eventually } from '../support/eventually.ts';

@@ -1,10 +1,11 @@
 /** Several stores in one database, each in a schema of its own, over the same connections. */
+
 import pg from 'pg';
 import { afterEach, expect, it } from 'vitest';
-import type { Store } from '../../src/engine/stores.ts';
 import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
 import { Servers } from '../../src/store/drivers/postgres/servers.ts';
 import { placeOf } from '../../src/store/drivers/postgres/url.ts';
+import type { Store } from '../../src/store/store.ts';
 import { systemClock } from '../../src/system/system.ts';
 import { eventually } from '../support/eventually.ts';
 import { freshDatabase } from '../support/postgres/shared.ts';

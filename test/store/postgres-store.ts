@@ -1,10 +1,11 @@
 /** The store on PostgreSQL: the specification, on a version of it. */
+
 import pg from 'pg';
 import { afterAll } from 'vitest';
-import type { Store } from '../../src/engine/stores.ts';
 import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
 import { LogDays } from '../../src/store/drivers/postgres/log-days.ts';
 import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
+import type { Store } from '../../src/store/store.ts';
 import { systemClock } from '../../src/system/system.ts';
 import type { PostgresVersion } from '../support/postgres/binaries.ts';
 import { makeHostile } from '../support/postgres/hostile.ts';

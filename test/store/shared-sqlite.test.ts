@@ -1,11 +1,11 @@
 /** One embedded database under several threads: what they have in common, and what each hears of the others. */
+
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { lineOf } from '../../src/engine/lanes/origin-line.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
-import type { Store } from '../../src/engine/stores.ts';
 import type { BatchOutcome } from '../../src/store/batches/batch.ts';
 import { Batcher, Client } from '../../src/store/drivers/sqlite/batcher.ts';
 import { joinSqliteStore } from '../../src/store/drivers/sqlite/join.ts';
@@ -13,6 +13,7 @@ import type { Reply } from '../../src/store/drivers/sqlite/messages.ts';
 import { openSqliteStore, type SharedSqliteStore } from '../../src/store/drivers/sqlite/open.ts';
 import type { WriteCommand } from '../../src/store/operations/all.ts';
 import type { StoredNewMessage } from '../../src/store/operations/messages/rows.ts';
+import type { Store } from '../../src/store/store.ts';
 import { eventually } from '../support/eventually.ts';
 import { delivered, PROJECT, settlement, T0, World } from './conformance/world.ts';
 

@@ -1,12 +1,14 @@
 /** Calls everything that a store can do at least once, so that what it sends to its database can be looked at. */
+
 import { lineOf } from '../../src/engine/lanes/origin-line.ts';
 import { emptyMinute } from '../../src/engine/minutes/minute.ts';
 import type { MessageId } from '../../src/engine/model.ts';
 import type { RunFilter } from '../../src/engine/runs/log-store.ts';
 import type { Schedule } from '../../src/engine/schedules/schedules.ts';
-import type { Store } from '../../src/engine/stores.ts';
 import type { Standing, UnfinishedFilter } from '../../src/engine/unfinished.ts';
 import { mintMessageId } from '../../src/protocol/ids.ts';
+import type { Store } from '../../src/store/store.ts';
+import { cancelMatching } from './cancel-matching.ts';
 import { appended, begin, beginning, ending, invoked, waiter } from './conformance/run-world.ts';
 import { buried, bytes, delivered, PROJECT, settlement, T0, type World } from './conformance/world.ts';
 
@@ -29,8 +31,8 @@ export async function useEverything(world: World): Promise<void> {
   await store.messages.makeDue(PROJECT, (await world.accept({ notBeforeMs: T0 + 1 })).id, T0);
   await store.messages.cancelById(PROJECT, [waiting.id], T0);
   await world.acceptClaimed();
-  await store.messages.cancelMatching(PROJECT, { label: ['x'], fromMs: T0, toMs: T0 }, -1, T0);
-  await store.messages.cancelMatching(PROJECT, {}, -1, T0);
+  await cancelMatching(store, PROJECT, { label: ['x'], fromMs: T0, toMs: T0 }, -1, T0);
+  await cancelMatching(store, PROJECT, {}, -1, T0);
   const dead = [await world.bury(T0), await world.bury(T0)];
   const orders = ['latestFirst', 'earliestFirst'] as const;
   const filters = [{}, { label: ['x'] }, { messageId: [message.id] }, { fromMs: T0, toMs: T0, url: ['u'] }];

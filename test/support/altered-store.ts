@@ -1,5 +1,5 @@
 /** How does a test make one method of a store do something else, and leave the rest as it is? */
-import type { Store } from '../../src/engine/stores.ts';
+import type { Store } from '../../src/store/store.ts';
 
 type Parts = { [P in keyof Store]: Store[P] extends (...args: never[]) => unknown ? never : P }[keyof Store];
 

@@ -3,8 +3,10 @@
  * is settled as by the end of an attempt, and what enters the journal follows from it as callbacks do: in one transaction,
  * fenced by the claims. A message that is saved as claimed is not sent: the call goes on with it.
  */
+
 import { ApiError, quotaExceeded } from '../../protocol/errors.ts';
 import { dailyLimitReached } from '../../protocol/rate-limits.ts';
+import type { Store } from '../../store/store.ts';
 import type { Run, RunKey } from '../../workflow/model.ts';
 import { lineOf } from '../lanes/origin-line.ts';
 import type { Draft } from '../messages/accept.ts';
@@ -18,8 +20,7 @@ import type { ActiveRuns } from '../runs/active-runs.ts';
 import type { DraftContext } from '../runs/drafts.ts';
 import type { Publisher } from '../runs/publish.ts';
 import type { WaiterCommands } from '../runs/run-commands.ts';
-import type { RunStore } from '../runs/stores.ts';
-import type { Checkpointed, MessageStore } from '../stores.ts';
+import type { Checkpointed } from '../stores.ts';
 import { STALE, untilCurrent } from '../until-current.ts';
 import type { Numbers } from '../workers/numbers.ts';
 import type { Around, Call, Calls, Given } from './calls.ts';
@@ -30,8 +31,8 @@ import { CheckpointSlots, heldOf } from './places.ts';
 
 export interface CheckpointDeps {
   store: {
-    messages: Pick<MessageStore, 'checkpoint'>;
-    runs: Pick<RunStore, 'findRun' | 'findRecords'>;
+    messages: Pick<Store['messages'], 'checkpoint'>;
+    runs: Pick<Store['runs'], 'findRun' | 'findRecords'>;
   };
   /** With the calls that are under way here. */
   dispatcher: StayingSlots & { readonly calls: Calls; readonly intake: Intake };

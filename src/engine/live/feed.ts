@@ -2,11 +2,12 @@
  * How does a project's log reach those who watch it? While somebody does, one read in each half second finds what is
  * new, whichever worker wrote it, and all watchers of the project are told of it. While nobody does, nothing is read.
  */
+import type { Store } from '../../store/store.ts';
 import { Alarm } from '../alarm.ts';
 import type { Millis, ProjectId } from '../model.ts';
 import type { Clock } from '../ports.ts';
 import { ProjectAway, StoreUnavailable } from '../store-errors.ts';
-import type { LiveEntry, LogPosition, LogStore } from '../stores.ts';
+import type { LiveEntry, LogPosition } from '../stores.ts';
 import { LiveWindow, REMEMBERED_MAX } from './window.ts';
 
 /** From the end of one read to the next. */
@@ -29,7 +30,7 @@ export interface LogWatcher {
 }
 
 interface FeedDeps {
-  store: { logs: Pick<LogStore, 'listLogsAfter' | 'newestLogs'> };
+  store: { logs: Pick<Store['logs'], 'listLogsAfter' | 'newestLogs'> };
   clock: Clock;
 }
 

@@ -4,6 +4,7 @@
  * It sleeps until the earliest due time it knows of and asks the store nothing meanwhile (P12). It is woken when a
  * message becomes due earlier, or when a slot is freed while messages wait for one.
  */
+import type { Store } from '../../store/store.ts';
 import { Alarm } from '../alarm.ts';
 import type { Lingers } from '../calls/lingers.ts';
 import type { InFlight, Offer } from '../lanes/in-flight.ts';
@@ -14,7 +15,6 @@ import type { Claimed, ClaimToken, Millis, WorkerId } from '../model.ts';
 import type { Clock, EventLog } from '../ports.ts';
 import type { EngineSettings } from '../settings.ts';
 import { StoreUnavailable } from '../store-errors.ts';
-import type { MessageStore } from '../stores.ts';
 import type { Fence } from '../workers/fence.ts';
 import type { Numbers } from '../workers/numbers.ts';
 import { Backlog, CLAIM_MANY } from './backlog.ts';
@@ -35,7 +35,7 @@ const SILENCE_LOOK_MS = 100;
 const STORE_RETRY_MS = 5_000;
 
 export interface ClaimLoopDeps {
-  store: { messages: Pick<MessageStore, 'claim' | 'waitingLines'> };
+  store: { messages: Pick<Store['messages'], 'claim' | 'waitingLines'> };
   numbers: Numbers;
   clock: Clock;
   log: EventLog;

@@ -2,6 +2,7 @@
  * Brings claimed messages and free slots together: makes the attempts, and has their outcomes settled. What is claimed, and
  * when, is up to `ClaimLoop`.
  */
+import type { Store } from '../../store/store.ts';
 import type { RunKey } from '../../workflow/model.ts';
 import { type Call, Calls } from '../calls/calls.ts';
 import type { Failed } from '../calls/commands.ts';
@@ -16,11 +17,10 @@ import type { OperatorEvents } from '../operator-events/events.ts';
 import type { Delivery, Observer, Randomness, UnderWay } from '../ports.ts';
 import type { Reports } from '../reports.ts';
 import type { JournalBodies } from '../runs/journal-bodies.ts';
-import type { RunStore } from '../runs/stores.ts';
 import type { EngineSettings } from '../settings.ts';
 import { Slices } from '../slices.ts';
 import { spanOfAttempt, traceWithin } from '../spans.ts';
-import type { Handoff, MessageStore } from '../stores.ts';
+import type { Handoff } from '../stores.ts';
 import { AttemptEnds } from './attempt-ends.ts';
 import type { Backlog } from './backlog.ts';
 import { ClaimLoop, type ClaimLoopDeps } from './claim-loop.ts';
@@ -46,8 +46,8 @@ interface OwnClaim {
 
 interface DispatcherDeps extends ClaimLoopDeps {
   store: {
-    messages: Pick<MessageStore, 'claim' | 'settle' | 'release' | 'waitingLines'>;
-    runs: Pick<RunStore, 'findRun' | 'findRecords' | 'readJournal'>;
+    messages: Pick<Store['messages'], 'claim' | 'settle' | 'release' | 'waitingLines'>;
+    runs: Pick<Store['runs'], 'findRun' | 'findRecords' | 'readJournal'>;
   };
   bodies: JournalBodies;
   /** Cancels what is left of runs. */

@@ -1,5 +1,7 @@
 /** How is what has become of a claim saved, however often the store refuses at first? */
+
 import { takesCheckpoints } from '../../protocol/workflow/checkpoints.ts';
+import type { Store } from '../../store/store.ts';
 import type { RunKey } from '../../workflow/model.ts';
 import type { Change, Claimed, Message, Millis, NewMessage, Settlement } from '../model.ts';
 import type { OperatorEvents } from '../operator-events/events.ts';
@@ -7,9 +9,8 @@ import type { Clock, EventLog } from '../ports.ts';
 import type { Reports } from '../reports.ts';
 import { failRun } from '../runs/failures.ts';
 import { returnRun } from '../runs/returns.ts';
-import type { RunStore } from '../runs/stores.ts';
 import { StoreUnavailable } from '../store-errors.ts';
-import type { Handoff, MessageStore, Settled } from '../stores.ts';
+import type { Handoff, Settled } from '../stores.ts';
 import type { Saved } from './accepted.ts';
 import type { Settling } from './decide.ts';
 import type { Intake } from './intake.ts';
@@ -19,8 +20,8 @@ const STORE_RETRY_MS = { first: 100, max: 5_000 };
 
 interface SettlerDeps {
   store: {
-    messages: Pick<MessageStore, 'settle' | 'release'>;
-    runs: Pick<RunStore, 'findRun' | 'findRecords' | 'readJournal'>;
+    messages: Pick<Store['messages'], 'settle' | 'release'>;
+    runs: Pick<Store['runs'], 'findRun' | 'findRecords' | 'readJournal'>;
   };
   clock: Clock;
   log: EventLog;

@@ -2,11 +2,11 @@
  * Counts by the minute what becomes of each project's messages and runs. It counts in memory, and adds what it has to the
  * store from time to time: a crash loses the last seconds. While nothing happens, it saves nothing (P12).
  */
+import type { Store } from '../../store/store.ts';
 import { Alarm } from '../alarm.ts';
 import { type Change, type Claimed, firstDueAtMs, type Millis, type NewMessage, type ProjectId } from '../model.ts';
 import type { Clock, EventLog } from '../ports.ts';
 import { CommitUnknown, StoreUnavailable } from '../store-errors.ts';
-import type { MinuteStore } from '../stores.ts';
 import { addTo, emptyMinute, type Minute, minuteOf } from './minute.ts';
 
 /** From the first count to when it is saved, and what a crash can lose. */
@@ -16,7 +16,7 @@ const SAVE_AFTER_MS = 10_000;
 const UNSAVED_MAX = 60;
 
 interface CounterDeps {
-  store: { minutes: Pick<MinuteStore, 'addMinutes'> };
+  store: { minutes: Pick<Store['minutes'], 'addMinutes'> };
   clock: Pick<Clock, 'nowMs' | 'isHeld' | 'startTimer'>;
   log: EventLog;
 }

@@ -3,7 +3,9 @@
  * this worker heard of one, it counts them all and saves the messages that tell of them. So a crash loses none, and of
  * several workers one tells.
  */
+
 import { mintMessageId } from '../../protocol/ids.ts';
+import type { Store } from '../../store/store.ts';
 import { DueLoop } from '../due-loop.ts';
 import type { Intake } from '../messages/intake.ts';
 import type { Change, Message, MessageKey, Millis } from '../model.ts';
@@ -12,13 +14,7 @@ import { LATE_MS, type Schedule } from '../schedules/schedules.ts';
 import { StoreUnavailable } from '../store-errors.ts';
 import type { Numbers } from '../workers/numbers.ts';
 import type { OperatorEventKind } from './kinds.ts';
-import {
-  NO_PROJECT,
-  type OperatorEventStore,
-  type OperatorEventsOptions,
-  type OperatorFact,
-  type Tally,
-} from './model.ts';
+import { NO_PROJECT, type OperatorEventsOptions, type OperatorFact, type Tally } from './model.ts';
 import { eventBody, type ToldTally } from './text.ts';
 
 /** What happens together is told together. */
@@ -30,7 +26,7 @@ const RETRIES = 5;
 const TIMEOUT_MS = 30_000;
 
 export interface OperatorEventsDeps {
-  store: { operatorEvents: OperatorEventStore };
+  store: { operatorEvents: Store['operatorEvents'] };
   clock: Clock;
   randomness: Randomness;
   log: EventLog;
@@ -169,4 +165,4 @@ function hashOf({ kind, projectId, count, firstAtMs, quietUntilMs }: Tally, cell
   return ['operator event', cell, kind, projectId, count, firstAtMs, quietUntilMs].join(' ');
 }
 
-type NewMessageOf = Parameters<OperatorEventStore['tellTally']>[0]['message'];
+type NewMessageOf = Parameters<Store['operatorEvents']['tellTally']>[0]['message'];

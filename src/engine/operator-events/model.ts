@@ -1,6 +1,4 @@
-/** The words of operator events (docs/operator-events.md): what happens, what is counted of it, and what is told. */
-import type { Saved } from '../messages/accepted.ts';
-import type { InProjectAt, Message, Millis, NewMessage, ProjectId } from '../model.ts';
+import type { Message, Millis, ProjectId } from '../model.ts';
 import type { OperatorEventKind } from './kinds.ts';
 
 /** In place of a project: it concerns the whole server. */
@@ -64,21 +62,3 @@ export interface OperatorEventsOptions extends OperatorEventRules {
  * Saves a message in the cell of the operator's project, once for each `hash`. Throws `StoreUnavailable` while that cell is away.
  */
 export type SaveElsewhere = (message: Message, hash: string) => Promise<void>;
-
-export interface OperatorEventStore {
-  /** Saves facts that nothing else saves. */
-  noteFacts(args: { facts: readonly OperatorFact[] }): Promise<void>;
-  /**
-   * Counts up to `factsMax` facts. Answers whether there may be more, what is due to be told, and when something is.
-   */
-  gatherFacts(
-    args: OperatorEventRules & { factsMax: number; nowMs: Millis },
-  ): Promise<{ hasMore: boolean; due: Tally[]; nextAtMs: Millis | undefined }>;
-  /**
-   * Saves the message that tells of `tally` and begins to count anew, in one transaction. `stale`, with nothing done:
-   * another worker has told of it, or more is counted by now. `projectId`: the operator's.
-   */
-  tellTally(args: InProjectAt & { tally: Tally; message: NewMessage; quietUntilMs: Millis }): Promise<Saved | 'stale'>;
-  /** Begins to count anew, as `tellTally`: the message is saved in another cell. */
-  noteTold(args: { tally: Tally; quietUntilMs: Millis }): Promise<void>;
-}

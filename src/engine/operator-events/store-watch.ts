@@ -2,12 +2,13 @@
  * Looks at the store now and then: does it fill up, is it full? A full store takes no message, so the operator is told of
  * it by a request that is kept nowhere.
  */
+
 import { isSuccess } from '../../protocol/success.ts';
+import type { Store } from '../../store/store.ts';
 import { Alarm } from '../alarm.ts';
 import type { Claimed, Message, Millis } from '../model.ts';
 import type { Clock, Delivery, EventLog } from '../ports.ts';
 import { StoreFull, StoreUnavailable } from '../store-errors.ts';
-import type { BacklogStore, Store } from '../stores.ts';
 import type { OperatorEvents } from './events.ts';
 import { NO_PROJECT, type OperatorEventsOptions } from './model.ts';
 
@@ -15,7 +16,7 @@ import { NO_PROJECT, type OperatorEventsOptions } from './model.ts';
 const PAUSES_MS = [0, 10_000, 60_000, 600_000];
 
 export interface StoreWatchDeps {
-  store: { backlog: Pick<BacklogStore, 'readStorage'>; ping: Store['ping'] };
+  store: { backlog: Pick<Store['backlog'], 'readStorage'>; ping: Store['ping'] };
   clock: Clock;
   log: EventLog;
   delivery: Delivery;

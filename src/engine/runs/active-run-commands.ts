@@ -1,14 +1,14 @@
 /** What clients do with active runs: end them and read their journals. */
+import type { Store } from '../../store/store.ts';
 import type { EndState, JournalEntry, RunKey } from '../../workflow/model.ts';
 import type { Millis, ProjectId } from '../model.ts';
 import { STALE, untilCurrent } from '../until-current.ts';
 import { type EndingDeps, endRuns } from './endings.ts';
 import { isOf } from './publish.ts';
 import type { ActiveRun, RunCommands, WhichRun } from './run-commands.ts';
-import type { RunStore } from './stores.ts';
 
 export interface RunCommandDeps extends EndingDeps {
-  store: { runs: RunStore };
+  store: { runs: Store['runs'] };
 }
 
 export class ActiveRunCommands implements RunCommands {

@@ -3,18 +3,18 @@
  * trigger fixed never changes, so reading it again is mostly needless. A remembered run may be out of date, which does no
  * harm: the transaction that relies on it checks its version and state.
  */
+import type { Store } from '../../store/store.ts';
 import type { Run } from '../../workflow/model.ts';
 import { LeastRecent } from '../least-recent.ts';
 import type { ProjectId } from '../model.ts';
-import type { RunStore } from './stores.ts';
 
 const RUNS_MAX = 2_000;
 
 export class ActiveRuns {
-  readonly #store: { runs: Pick<RunStore, 'findActiveRun'> };
+  readonly #store: { runs: Pick<Store['runs'], 'findActiveRun'> };
   readonly #runs = new LeastRecent<Run>(RUNS_MAX);
 
-  constructor(store: { runs: Pick<RunStore, 'findActiveRun'> }) {
+  constructor(store: { runs: Pick<Store['runs'], 'findActiveRun'> }) {
     this.#store = store;
   }
 

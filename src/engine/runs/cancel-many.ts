@@ -1,10 +1,10 @@
 /** Cancels many runs, each with what follows for its parents, in pieces that do not stall the store (contract W 17.2). */
+import type { Store } from '../../store/store.ts';
 import type { Run, RunKey } from '../../workflow/model.ts';
 import type { ProjectId } from '../model.ts';
 import { STALE, untilCurrent } from '../until-current.ts';
-import type { ActiveRunFilter, DeadRunCommands, DeadRunStore } from './dead-run-store.ts';
+import type { ActiveRunFilter, DeadRunCommands } from './dead-run-store.ts';
 import { type EndingDeps, endRuns } from './endings.ts';
-import type { RunStore } from './stores.ts';
 
 /** Runs looked for at a time. */
 const LOOKED_FOR = 500;
@@ -12,7 +12,7 @@ const LOOKED_FOR = 500;
 const ENDED_TOGETHER = 20;
 
 export interface CancelDeps extends EndingDeps {
-  store: { runs: RunStore; deadRuns: Pick<DeadRunStore, 'activeRunKeys'> };
+  store: { runs: Store['runs']; deadRuns: Pick<Store['deadRuns'], 'activeRunKeys'> };
 }
 
 export class RunCanceller implements Pick<DeadRunCommands, 'cancelRuns' | 'cancelRunsMatching'> {
@@ -33,7 +33,7 @@ export class RunCanceller implements Pick<DeadRunCommands, 'cancelRuns' | 'cance
     let afterKey: RunKey | undefined = -1;
     while (afterKey !== undefined && cancelled < count) {
       const page = { afterKey, limit: Math.min(LOOKED_FOR, count - cancelled) };
-      const found: Awaited<ReturnType<DeadRunStore['activeRunKeys']>> = await store.deadRuns.activeRunKeys(
+      const found: Awaited<ReturnType<Store['deadRuns']['activeRunKeys']>> = await store.deadRuns.activeRunKeys(
         projectId,
         filter,
         page,

@@ -7,7 +7,6 @@ import type {
   DeadLetter,
   EntryKind,
   FailureCallbackState,
-  InProject,
   Message,
   MessageKey,
   Millis,
@@ -17,7 +16,6 @@ import type {
   NewRun,
   ProjectId,
 } from '../model.ts';
-import type { Page, PageRequest } from '../page.ts';
 
 /** A run that has failed, as the DLQ shows it. */
 export interface DeadRun {
@@ -107,43 +105,6 @@ export type RetriedAs =
   | { kind: 'idTaken' }
   /** What the pieces before have saved was given up: see `retryRun`. */
   | { kind: 'lost' };
-
-export interface DeadRunStore {
-  /** Keys of active runs that match, oldest first, of those after `afterKey`; `nextAfterKey`: there may be more. */
-  activeRunKeys(
-    projectId: ProjectId,
-    filter: ActiveRunFilter,
-    page: { afterKey: RunKey; limit: number },
-  ): Promise<{ keys: RunKey[]; nextAfterKey?: RunKey }>;
-  listDeadRuns(args: InProject & { filter: DeadRunFilter; page: PageRequest }): Promise<Page<DeadRun>>;
-  /** Those that exist, in the order of `dlqIds`. */
-  findDeadRuns(args: InProject & { dlqIds: string[] }): Promise<DeadRun[]>;
-  /** Returns how many existed. */
-  deleteDeadRuns(args: InProject & { dlqIds: string[] }): Promise<number>;
-  /** All entries of a journal in order, waits and invocations included. */
-  outlineJournal(projectId: ProjectId, runKey: RunKey): Promise<OutlinedEntry[]>;
-  /**
-   * Removes the entry from the DLQ and begins the run, or changes nothing. Of a run in pieces it is the last one that
-   * does this. Until then nothing of the run goes out, and lists do not show it. If the next piece does not come, or is
-   * refused, the run is cancelled (`cancelLeft`), and the entry stays in the DLQ.
-   */
-  retryRun(retry: RunRetry, nowMs: Millis): Promise<RetriedAs>;
-  /** The failure callback of a run; `undefined` when there was none, or when it is not kept any more. */
-  findFailureCallback(projectId: ProjectId, dlqId: string): Promise<Message | undefined>;
-  /** Saves the failure callback once more, if the last one has failed. */
-  repeatFailureCallback(
-    projectId: ProjectId,
-    dlqId: string,
-    message: NewMessage,
-    nowMs: Millis,
-  ): Promise<Saved | 'missing' | 'notFailed'>;
-  /** Cancels the failure callback. */
-  cancelFailureCallback(
-    projectId: ProjectId,
-    dlqId: string,
-    nowMs: Millis,
-  ): Promise<'canceled' | 'missing' | 'notInProgress'>;
-}
 
 /** What a resumed or restarted run changes compared with the failed one. */
 export interface RunOverride

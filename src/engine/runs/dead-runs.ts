@@ -1,7 +1,9 @@
 /**
  * What clients do with failed runs (contract W 21): resume them, restart them, repeat or cancel their failure callback.
  */
+
 import { mintMessageId } from '../../protocol/ids.ts';
+import type { Store } from '../../store/store.ts';
 import type { RunKey } from '../../workflow/model.ts';
 import type { OriginLine } from '../lanes/origin-line.ts';
 import type { Draft } from '../messages/accept.ts';
@@ -16,7 +18,6 @@ import type { Numbers } from '../workers/numbers.ts';
 import { begunAgainOf } from './begun-again.ts';
 import type {
   DeadRunCommands,
-  DeadRunStore,
   NotRetried,
   OutlinedEntry,
   RetriedAs,
@@ -26,10 +27,9 @@ import type {
 } from './dead-run-store.ts';
 import type { DraftContext } from './drafts.ts';
 import { type Beginning, type Remains, retryOf } from './run-retry.ts';
-import type { RunStore } from './stores.ts';
 
 export interface DeadRunDeps {
-  store: { deadRuns: DeadRunStore; runs: Pick<RunStore, 'findRecords' | 'findRun'> };
+  store: { deadRuns: Store['deadRuns']; runs: Pick<Store['runs'], 'findRecords' | 'findRun'> };
   numbers: Numbers;
   intake: Intake;
   clock: Clock;

@@ -2,6 +2,7 @@
  * What follows from the end of a run: the results of the invocations that wait for it. When a message that failed for
  * good ends the run, this is saved with the settle of the message. Every other ending is saved here, by `endRuns`.
  */
+import type { Store } from '../../store/store.ts';
 import type { EndState, Run, RunKey } from '../../workflow/model.ts';
 import { invokeResult } from '../../workflow/results.ts';
 import type { Intake } from '../messages/intake.ts';
@@ -10,7 +11,7 @@ import type { Clock } from '../ports.ts';
 import type { Reports } from '../reports.ts';
 import type { ActiveRuns } from './active-runs.ts';
 import { resultOf } from './record-results.ts';
-import type { EndedAs, RunStore } from './stores.ts';
+import type { EndedAs } from './stores.ts';
 
 export interface RunEnd {
   state: EndState;
@@ -26,7 +27,7 @@ interface Ending {
 }
 
 export interface EndingDeps {
-  store: { runs: Pick<RunStore, 'endRuns' | 'findRecords'> };
+  store: { runs: Pick<Store['runs'], 'endRuns' | 'findRecords'> };
   clock: Clock;
   intake: Intake;
   active: ActiveRuns;
@@ -36,7 +37,11 @@ export interface EndingDeps {
 }
 
 /** The ending of `run` as it is now, and what follows from it. */
-export async function endingOf(store: { runs: Pick<RunStore, 'findRecords'> }, run: Run, end: RunEnd): Promise<Ending> {
+export async function endingOf(
+  store: { runs: Pick<Store['runs'], 'findRecords'> },
+  run: Run,
+  end: RunEnd,
+): Promise<Ending> {
   const ending: RunEnding = { projectId: run.projectId, runKey: run.key, runVersion: run.version, ...end };
   if (run.invokers.length === 0) return { ending, follows: [] };
   const records = await store.runs.findRecords(run.projectId, run.invokers);

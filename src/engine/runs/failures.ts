@@ -2,6 +2,7 @@
  * What follows when a message of a run has failed for good: the run's end and its failure callback (contract W 12.3,
  * 13).
  */
+
 import { encodeCallbackPayload } from '../../protocol/callback-payload.ts';
 import { dlqIdOf } from '../../protocol/cursor.ts';
 import { prefixOf } from '../../protocol/dialect.ts';
@@ -9,6 +10,7 @@ import { newHeaderMap } from '../../protocol/headers.ts';
 import { joinRedactions } from '../../protocol/redaction.ts';
 import type { CallbackSettings, HeaderMap, MessageSettings, RunPart } from '../../protocol/settings.ts';
 import { wantsPayloadOnly } from '../../protocol/workflow/generations.ts';
+import type { Store } from '../../store/store.ts';
 import { withHeaders } from '../../workflow/configuration.ts';
 import type { Run } from '../../workflow/model.ts';
 import { reportOf, withContentType } from '../messages/callbacks.ts';
@@ -16,7 +18,6 @@ import type { FailedRun, Settling } from '../messages/decide.ts';
 import { followUpOf } from '../messages/follow-up.ts';
 import type { Claimed, FollowUp, Message } from '../model.ts';
 import { endingOf } from './endings.ts';
-import type { RunStore } from './stores.ts';
 
 /**
  * The same decision with the end of the run in it. When the run is over already, or has gone on, the decision to save
@@ -24,7 +25,7 @@ import type { RunStore } from './stores.ts';
  * Call it again when the store answers that the run has changed meanwhile. Throws `StoreUnavailable`.
  */
 export async function failRun(
-  store: { runs: Pick<RunStore, 'findRun' | 'findRecords' | 'readJournal'> },
+  store: { runs: Pick<Store['runs'], 'findRun' | 'findRecords' | 'readJournal'> },
   claimed: Claimed,
   decision: Settling & { failsRun: FailedRun },
 ): Promise<Settling> {
@@ -50,7 +51,7 @@ function hasGoneOn({ entries }: Run, { ifLastAt }: FailedRun): boolean {
 }
 
 async function failureCallbackOf(
-  store: { runs: Pick<RunStore, 'readJournal'> },
+  store: { runs: Pick<Store['runs'], 'readJournal'> },
   run: Run,
   callback: CallbackSettings,
   claimed: Claimed,

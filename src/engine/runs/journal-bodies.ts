@@ -3,10 +3,10 @@
  * always just saved it, and has delivered the one before. So the latest journals stay in memory, encoded, up to a limit
  * for all of them together. Only what is missing is read.
  */
+import type { Store } from '../../store/store.ts';
 import { encodeEntry, joinEntries } from '../../workflow/journal.ts';
 import type { JournalEntry, RunKey } from '../../workflow/model.ts';
 import type { Claimed, ProjectId } from '../model.ts';
-import type { RunStore } from './stores.ts';
 
 /** Bytes of encoded entries that are kept. */
 const BYTES_MAX = 32 * 1024 * 1024;
@@ -38,12 +38,12 @@ const EMPTY = new Uint8Array(0);
 const NOTHING: Journal = { entries: [], upTo: -1, bytes: JOURNAL_OVERHEAD };
 
 export class JournalBodies {
-  readonly #store: { runs: Pick<RunStore, 'readJournal'> };
+  readonly #store: { runs: Pick<Store['runs'], 'readJournal'> };
   /** The one used last comes last. */
   readonly #journals = new Map<RunKey, Journal>();
   #bytes = 0;
 
-  constructor(store: { runs: Pick<RunStore, 'readJournal'> }) {
+  constructor(store: { runs: Pick<Store['runs'], 'readJournal'> }) {
     this.#store = store;
   }
 

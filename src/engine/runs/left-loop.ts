@@ -3,12 +3,12 @@
  * others waiting. The same becomes of a run that a crash has kept from being made whole (dead-runs.ts). Its first piece
  * finishes what a crash interrupted.
  */
+import type { Store } from '../../store/store.ts';
 import { DueLoop } from '../due-loop.ts';
 import type { Clock, EventLog } from '../ports.ts';
-import type { RunStore } from './stores.ts';
 
 interface LeftLoopDeps {
-  store: { runs: Pick<RunStore, 'cancelLeft'> };
+  store: { runs: Pick<Store['runs'], 'cancelLeft'> };
   clock: Clock;
   log: EventLog;
 }

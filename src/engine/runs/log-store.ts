@@ -1,8 +1,7 @@
 /** What the engine asks of a store about the logs of workflow runs; the rules of `stores.ts` hold. */
-import type { KnownMessage, KnownRun, RunHistory } from '../../workflow/history.ts';
+import type { KnownMessage, KnownRun } from '../../workflow/history.ts';
 import type { RunState } from '../../workflow/model.ts';
-import type { InProject, LogDetail, LogState, MessageId, Millis, RunLogState } from '../model.ts';
-import type { Page, PageRequest } from '../page.ts';
+import type { LogDetail, LogState, MessageId, Millis, RunLogState } from '../model.ts';
 
 /** Several values of one name are alternatives; a run must match every name that is given. */
 export interface RunAttributes {
@@ -49,16 +48,4 @@ export interface RunFilter extends RunAttributes {
   /** The time when the run was created, as for `toMs`. */
   fromMs?: Millis;
   toMs?: Millis;
-}
-
-export interface RunLogStore {
-  listRunEvents(args: InProject & { filter: RunEventFilter; page: PageRequest }): Promise<Page<RunEvent>>;
-  /**
-   * Runs in the order of their creation, each with its whole journal. A page ends early when it would hold very many
-   * bytes. With `bodyBytesMax` a body may be cut to that length and one byte more. When there are very many answers to
-   * failed attempts, or payloads of invoked runs, some of them come without their bodies.
-   */
-  listRunHistories(
-    args: InProject & { filter: RunFilter; page: PageRequest; bodyBytesMax?: number | undefined },
-  ): Promise<Page<RunHistory>>;
 }

@@ -1,4 +1,5 @@
 /** What can be said of runs: what happened to them, which steps they have, and why they do not go on. */
+import type { Store } from '../../store/store.ts';
 import { cutLog } from '../../workflow/cut-log.ts';
 import type { RunState } from '../../workflow/model.ts';
 import type { StepState } from '../../workflow/records.ts';
@@ -6,10 +7,9 @@ import { hasStepIn, type RunLog, runLogOf } from '../../workflow/run-log.ts';
 import type { ProjectId } from '../model.ts';
 import type { Page, PageRequest } from '../page.ts';
 import type { Clock } from '../ports.ts';
-import type { MessageStore } from '../stores.ts';
 import { explainRun, liveEntriesOf, type RunExplanation } from './explain.ts';
 import { explainEnded } from './explain-ended.ts';
-import type { RunFilter, RunLogStore } from './log-store.ts';
+import type { RunFilter } from './log-store.ts';
 import type { RunLogCommands } from './run-commands.ts';
 
 /** Runs that one request reads in search of steps in certain states; after these the page may be short. */
@@ -25,10 +25,10 @@ const RUN_STATES_BY_STEP: Partial<Record<StepState, readonly RunState[]>> = {
 };
 
 export class RunLogs implements RunLogCommands {
-  readonly #store: { runLogs: RunLogStore; messages: Pick<MessageStore, 'findLive'> };
+  readonly #store: { runLogs: Store['runLogs']; messages: Pick<Store['messages'], 'findLive'> };
   readonly #clock: Clock;
 
-  constructor(store: { runLogs: RunLogStore; messages: Pick<MessageStore, 'findLive'> }, clock: Clock) {
+  constructor(store: { runLogs: Store['runLogs']; messages: Pick<Store['messages'], 'findLive'> }, clock: Clock) {
     this.#store = store;
     this.#clock = clock;
   }

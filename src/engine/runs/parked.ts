@@ -1,15 +1,14 @@
 /** Has parked runs attempted at once: code that fits their journals may have been deployed (contract K 7.5). */
+import type { Store } from '../../store/store.ts';
 import type { RunKey } from '../../workflow/model.ts';
 import type { ProjectId } from '../model.ts';
 import type { Clock } from '../ports.ts';
-import type { MessageStore } from '../stores.ts';
-import type { RunStore } from './stores.ts';
 
 /** Messages made due at a time, each in a small transaction. */
 const TOGETHER = 100;
 
 interface ParkedDeps {
-  store: { runs: Pick<RunStore, 'findActiveRun' | 'findParked'>; messages: Pick<MessageStore, 'makeDue'> };
+  store: { runs: Pick<Store['runs'], 'findActiveRun' | 'findParked'>; messages: Pick<Store['messages'], 'makeDue'> };
   clock: Clock;
 }
 

@@ -1,15 +1,16 @@
 /**
  * Makes and saves publishes. Reads the workflow runs that they are for, and saves them only if these have not changed.
  */
+
 import { quotaExceeded, runOver } from '../../protocol/errors.ts';
 import type { RunRequest } from '../../protocol/settings.ts';
+import type { Store } from '../../store/store.ts';
 import { FIRST_VERSION, type Run } from '../../workflow/model.ts';
 import { type Draft, draftOf, slowDeduplicationHashOf } from '../messages/accept.ts';
 import { type Accepted, savedOf } from '../messages/accepted.ts';
 import type { Intake } from '../messages/intake.ts';
 import type { PublishCommand } from '../messages/publish-command.ts';
 import type { Message, NewMessage, ProjectId } from '../model.ts';
-import type { MessageStore } from '../stores.ts';
 import { STALE, untilCurrent } from '../until-current.ts';
 import type { Numbers } from '../workers/numbers.ts';
 import type { ActiveRuns } from './active-runs.ts';
@@ -17,7 +18,7 @@ import { type DraftContext, draftOfAdoption, draftOfAppend, draftOfStart } from 
 import type { JournalBodies } from './journal-bodies.ts';
 
 interface PublisherDeps {
-  store: { messages: Pick<MessageStore, 'accept'> };
+  store: { messages: Pick<Store['messages'], 'accept'> };
   active: ActiveRuns;
   bodies: JournalBodies;
   numbers: Numbers;

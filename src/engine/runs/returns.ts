@@ -1,4 +1,5 @@
 /** What follows when the endpoint answers a call with the result of its run (contract K 5.1, 5.7)? */
+import type { Store } from '../../store/store.ts';
 import type { Run } from '../../workflow/model.ts';
 import { stepPartsOf } from '../calls/drafts.ts';
 import type { LastStep } from '../calls/ends.ts';
@@ -7,14 +8,13 @@ import { followUpOf } from '../messages/follow-up.ts';
 import type { Intake } from '../messages/intake.ts';
 import type { Claimed, LogEvent, Message, Millis, NewMessage } from '../model.ts';
 import { endingOf } from './endings.ts';
-import type { RunStore } from './stores.ts';
 
 /**
  * The same decision with the end of the run in it; without it when the run is over already. Call it again when the store
  * answers that the run has changed meanwhile. Throws `StoreUnavailable`.
  */
 export async function returnRun(
-  store: { runs: Pick<RunStore, 'findRun' | 'findRecords'> },
+  store: { runs: Pick<Store['runs'], 'findRun' | 'findRecords'> },
   intake: Pick<Intake, 'draftsOf'>,
   { message }: Claimed,
   decision: Settling & { returns: ReturnedRun },

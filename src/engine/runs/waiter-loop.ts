@@ -1,7 +1,7 @@
 /** Ends waits whose deadline has come. If a notification comes at the same time, only one of the two is recorded. */
+import type { Store } from '../../store/store.ts';
 import { DueLoop } from '../due-loop.ts';
 import type { EventLog } from '../ports.ts';
-import type { WaiterStore } from './stores.ts';
 import { timedOutResult } from './wait-results.ts';
 import { type WakeDeps, wake } from './wakes.ts';
 
@@ -9,7 +9,7 @@ import { type WakeDeps, wake } from './wakes.ts';
 const PIECE = 200;
 
 interface WaiterLoopDeps extends WakeDeps {
-  store: { waiters: Pick<WaiterStore, 'dueWaiters' | 'resolveWaiters'> };
+  store: { waiters: Pick<Store['waiters'], 'dueWaiters' | 'resolveWaiters'> };
   log: EventLog;
 }
 

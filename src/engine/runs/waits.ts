@@ -3,8 +3,10 @@
  * it was read, the store saves nothing and says so, and the data is read again. So a wait and a notification that come
  * at the same time always find each other.
  */
+
 import { quotaExceeded, runOver } from '../../protocol/errors.ts';
 import { mintMessageId } from '../../protocol/ids.ts';
+import type { Store } from '../../store/store.ts';
 import type { Run, RunKey } from '../../workflow/model.ts';
 import type { OriginLine } from '../lanes/origin-line.ts';
 import { DeferredSlots } from '../messages/deferred-slots.ts';
@@ -25,7 +27,7 @@ import type { Numbers } from '../workers/numbers.ts';
 import type { ActiveRuns } from './active-runs.ts';
 import { isOf } from './publish.ts';
 import type { Notified, WaitCommand, WaiterCommands } from './run-commands.ts';
-import type { NewWaiter, PendingEvent, PendingEventLimits, Waiter, WaiterStore, Waiting } from './stores.ts';
+import type { NewWaiter, PendingEvent, PendingEventLimits, Waiter, Waiting } from './stores.ts';
 import { waiterOf } from './wait-records.ts';
 import { notifiedResult } from './wait-results.ts';
 import { type WakeDeps, type Woken, wake } from './wakes.ts';
@@ -48,7 +50,7 @@ const LIST_MAX = { waiters: 1_000, reads: 4 };
 const PENDING_EVENTS_MAX: PendingEventLimits = { events: 1_000, bytes: 32 * 1024 * 1024 };
 
 export interface WaitDeps extends WakeDeps {
-  store: { waiters: WaiterStore };
+  store: { waiters: Omit<Store['waiters'], 'listAllWaiters'> };
   active: ActiveRuns;
   numbers: Numbers;
   randomness: Randomness;

@@ -1,14 +1,15 @@
 /** How waiters are woken, by a notification or by their deadline: each only once, even when both come. */
+import type { Store } from '../../store/store.ts';
 import type { Saved } from '../messages/accepted.ts';
 import type { Intake } from '../messages/intake.ts';
 import type { DeliverySlots } from '../messages/placement.ts';
 import type { FollowUp, Message, Millis, NewMessage } from '../model.ts';
 import type { Clock } from '../ports.ts';
 import type { Reports } from '../reports.ts';
-import type { Waiter, WaiterStore } from './stores.ts';
+import type { Waiter } from './stores.ts';
 
 export interface WakeDeps {
-  store: { waiters: Pick<WaiterStore, 'resolveWaiters'> };
+  store: { waiters: Pick<Store['waiters'], 'resolveWaiters'> };
   clock: Clock;
   intake: Intake;
   reports: Pick<Reports, 'woken'>;

@@ -1,4 +1,5 @@
 /** Puts together the engine's parts for workflow runs, and the commands about runs that clients may give. */
+import type { Store } from '../../store/store.ts';
 import { type CheckpointDeps, Checkpoints } from '../calls/checkpoints.ts';
 import type { CheckpointCommands } from '../calls/commands.ts';
 import type { DueLoop } from '../due-loop.ts';
@@ -9,7 +10,6 @@ import type { Millis, ProjectId } from '../model.ts';
 import type { Clock, EventLog, Randomness } from '../ports.ts';
 import type { Reports } from '../reports.ts';
 import type { EngineSettings } from '../settings.ts';
-import type { Store } from '../stores.ts';
 import type { Numbers } from '../workers/numbers.ts';
 import { ActiveRunCommands } from './active-run-commands.ts';
 import { ActiveRuns } from './active-runs.ts';

@@ -1,14 +1,15 @@
 /** Creates, overwrites, pauses and resumes schedules (contract M 15.3, 15.4, 22.13, 22.17). */
+
 import type { Destination } from '../../protocol/destination.ts';
 import { mintScheduleId } from '../../protocol/ids.ts';
 import type { MessageSettings, PublishOptions } from '../../protocol/settings.ts';
 import type { KeptHeaders } from '../../protocol/trigger-options.ts';
+import type { Store } from '../../store/store.ts';
 import type { Millis, ProjectId } from '../model.ts';
 import type { Clock, Randomness } from '../ports.ts';
 import { STALE, untilCurrent } from '../until-current.ts';
 import type { Numbers } from '../workers/numbers.ts';
 import { firstTimeOf, type Schedule, type SchedulePlan, type ScheduleState } from './schedules.ts';
-import type { ScheduleStore } from './store.ts';
 
 /** A schedule to be created, or to replace the one with its id. */
 export interface ScheduleCommand {
@@ -22,7 +23,7 @@ export interface ScheduleCommand {
 }
 
 interface ScheduleCommandsDeps {
-  store: { schedules: Pick<ScheduleStore, 'saveSchedule' | 'changeSchedules' | 'findSchedule'> };
+  store: { schedules: Pick<Store['schedules'], 'saveSchedule' | 'changeSchedules' | 'findSchedule'> };
   clock: Clock;
   randomness: Randomness;
   numbers: Numbers;

@@ -3,7 +3,9 @@
  * and only if the schedule has not changed meanwhile. So each time makes its messages once, despite crashes and with
  * any number of workers.
  */
+
 import { ApiError } from '../../protocol/errors.ts';
+import type { Store } from '../../store/store.ts';
 import { DueLoop } from '../due-loop.ts';
 import { type AcceptContext, type Draft, draftOf } from '../messages/accept.ts';
 import type { Saved } from '../messages/accepted.ts';
@@ -12,7 +14,6 @@ import type { PublishCommand } from '../messages/publish-command.ts';
 import type { Millis, NewMessage, ProjectId } from '../model.ts';
 import type { OperatorEvents } from '../operator-events/events.ts';
 import type { Clock, EventLog, Metrics } from '../ports.ts';
-import type { UrlGroupStore } from '../stores.ts';
 import type { UrlGroup } from '../url-groups.ts';
 import type { Numbers } from '../workers/numbers.ts';
 import { byTheWall } from '../workers/steady-clock.ts';
@@ -27,7 +28,7 @@ import {
   type Trigger,
   triggerOf,
 } from './schedules.ts';
-import type { DueSchedule, ScheduleStore } from './store.ts';
+import type { DueSchedule } from './store.ts';
 
 /** Schedules read together, and the bytes of their bodies. */
 const PIECE = { limit: 200, bytesMax: 4 * 1024 * 1024 };
@@ -38,8 +39,8 @@ const TRIGGER_MAX = { messages: 10_000, bytes: 100 * 1024 * 1024 };
 
 interface ScheduleLoopDeps {
   store: {
-    schedules: Pick<ScheduleStore, 'dueSchedules' | 'strandedSchedules' | 'changeSchedules'>;
-    urlGroups: Pick<UrlGroupStore, 'findUrlGroup'>;
+    schedules: Pick<Store['schedules'], 'dueSchedules' | 'strandedSchedules' | 'changeSchedules'>;
+    urlGroups: Pick<Store['urlGroups'], 'findUrlGroup'>;
   };
   clock: Clock;
   log: EventLog;

@@ -4,6 +4,7 @@
  *
  * Each heartbeat also brings the database's time, and what lost notifications would have brought.
  */
+import type { Store } from '../../store/store.ts';
 import { Alarm } from '../alarm.ts';
 import type { Millis, ProjectId, WorkerId } from '../model.ts';
 import type { Randomness, Timer } from '../ports.ts';
@@ -11,7 +12,7 @@ import { StoreUnavailable } from '../store-errors.ts';
 import { type Fence, fenceLimitMs, HeartbeatFence } from './fence.ts';
 import type { ProjectFence } from './project-fence.ts';
 import { Rescue, type RescueDeps, type RescueListeners } from './rescue.ts';
-import type { HeartbeatAnswer, WorkerStore } from './store.ts';
+import type { HeartbeatAnswer } from './store.ts';
 
 /** Heartbeats of which at least one must be answered in time. */
 const HEARTBEATS_PER_TIMEOUT = 3;
@@ -28,7 +29,7 @@ const NO_ACCOUNTS = 0;
 const LEAVE_WAIT_MS = 1_000;
 
 export interface HeartbeatDeps extends RescueDeps {
-  store: RescueDeps['store'] & { workers: Omit<WorkerStore, 'workersBehind'> };
+  store: RescueDeps['store'] & { workers: Omit<Store['workers'], 'workersBehind'> };
   randomness: Randomness;
   /** Without a heartbeat for so long, the others may expire this worker. */
   timeoutMs: Millis;

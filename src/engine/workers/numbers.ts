@@ -2,13 +2,13 @@
  * Numbers that no worker ever gives out twice: message keys and claim tokens. They are taken from the store in
  * blocks, so that most calls need no trip to the store. What is left of a block at a crash is never used.
  */
-import type { MessageStore } from '../stores.ts';
+import type { Store } from '../../store/store.ts';
 
 /** Enough for about a second at full speed. */
 const BLOCK = 20_000;
 
 export class Numbers {
-  readonly #reserve: MessageStore['reserveNumbers'];
+  readonly #reserve: Store['messages']['reserveNumbers'];
   readonly #isShared: boolean;
   #next = 0;
   #end = 0;
@@ -17,7 +17,7 @@ export class Numbers {
 
   /** `isShared`: other workers take numbers from the same store. */
   constructor(
-    store: { messages: Pick<MessageStore, 'reserveNumbers'> },
+    store: { messages: Pick<Store['messages'], 'reserveNumbers'> },
     { isShared = false }: { isShared?: boolean } = {},
   ) {
     this.#reserve = (count) => store.messages.reserveNumbers(count);

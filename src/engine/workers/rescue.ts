@@ -2,13 +2,13 @@
  * What does a worker do for others that are gone, and for what a lost answer has left over? It expires late workers, gives back
  * claims that nobody works on, and learns of lines that perhaps nobody serves, after heartbeats that say that there are such.
  */
+import type { Store } from '../../store/store.ts';
 import type { OriginLine } from '../lanes/origin-line.ts';
 import { readLines } from '../lanes/read-lines.ts';
 import type { ClaimRef, ClaimToken, WorkerId } from '../model.ts';
 import type { EventLog } from '../ports.ts';
-import type { MessageStore } from '../stores.ts';
 import type { DatabaseClock } from './database-clock.ts';
-import type { HeartbeatAnswer, WorkerStore } from './store.ts';
+import type { HeartbeatAnswer } from './store.ts';
 
 /** Heartbeats between two looks for claims that are left over, when there is no special reason to look. */
 const LOOK_EVERY = 3;
@@ -19,8 +19,8 @@ const LINES_PIECE = 500;
 
 export interface RescueDeps {
   store: {
-    workers: Pick<WorkerStore, 'expireWorkers' | 'orphanedClaims' | 'claimsOf'>;
-    messages: Pick<MessageStore, 'release' | 'sendHeldOn' | 'waitingLines'>;
+    workers: Pick<Store['workers'], 'expireWorkers' | 'orphanedClaims' | 'claimsOf'>;
+    messages: Pick<Store['messages'], 'release' | 'sendHeldOn' | 'waitingLines'>;
   };
   clock: DatabaseClock;
   log: EventLog;

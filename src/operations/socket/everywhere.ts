@@ -1,10 +1,11 @@
 /** When do all workers on the database know of a change to its projects, tokens or keys? */
+
 import type { Millis, WorkerId } from '../../engine/model.ts';
 import type { Clock } from '../../engine/ports.ts';
-import type { WorkerStore } from '../../engine/workers/store.ts';
+import type { Store } from '../../store/store.ts';
 
 export interface EverywhereOptions {
-  store: { workers: Pick<WorkerStore, 'workersBehind'> };
+  store: { workers: Pick<Store['workers'], 'workersBehind'> };
   clock: Clock;
   /** A worker that is silent for this long has expired, and admits no request before it has heard of the change. */
   workerTimeoutMs: Millis;

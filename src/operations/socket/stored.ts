@@ -1,11 +1,13 @@
 /** Carries out what the operator asks for, on an open store. */
+
 import { checkSealer, mintSigningKeys, type Sealer, sealKeys, unsealKeys } from '../../accounts/accounts.ts';
 import { isDevelopmentProject } from '../../config/development.ts';
-import type { Project, ProjectStore, SealedKeys, Token } from '../../engine/accounts/store.ts';
+import type { Project, SealedKeys, Token } from '../../engine/accounts/store.ts';
 import type { CellId } from '../../engine/model.ts';
 import type { Clock, Randomness } from '../../engine/ports.ts';
 import { isName } from '../../protocol/names.ts';
 import { hashToken, isTokenName, mintRandomToken, TOKEN_NAME_RULE, tokenIdOf } from '../../protocol/token.ts';
+import type { Store } from '../../store/store.ts';
 import {
   type Administration,
   type CreatedProject,
@@ -24,7 +26,7 @@ export interface AccountsInMemory {
 }
 
 export interface StoredAdministrationOptions {
-  store: { projects: ProjectStore };
+  store: { projects: Store['projects'] };
   clock: Clock;
   randomness: Randomness;
   /** Asked for only when keys are made or shown. */

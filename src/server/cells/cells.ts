@@ -3,15 +3,16 @@
  * is away keeps nobody waiting but its own projects. The first one is always open. Of the others a worker serves its share,
  * and opens any for a request.
  */
+
 import type { StoredAccounts } from '../../accounts/accounts.ts';
 import { Alarm } from '../../engine/alarm.ts';
 import type { Engine } from '../../engine/commands.ts';
 import type { LogWatcher } from '../../engine/live/feed.ts';
 import { type CellId, type ClaimToken, FIRST_CELL, type Millis, type ProjectId } from '../../engine/model.ts';
 import { StoreUnavailable } from '../../engine/store-errors.ts';
-import type { Store } from '../../engine/stores.ts';
 import type { ProjectFence } from '../../engine/workers/project-fence.ts';
 import type { PausedMoves } from '../../operations/paused-moves.ts';
+import type { Store } from '../../store/store.ts';
 import { followed } from './followed.ts';
 import { type Opened, ServedCell, type ServedCellOptions } from './served-cell.ts';
 import { CELLS_OF_WORKER, cellsServed } from './share.ts';

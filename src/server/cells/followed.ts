@@ -2,9 +2,10 @@
  * The store of a cell as its engine sees it. An attempt that was under way when its project moved has been moved as one that
  * this worker has: what it still needs, and what becomes of it, is where the project lives now.
  */
+
 import type { Change, ProjectId, Settlement } from '../../engine/model.ts';
 import { ProjectAway } from '../../engine/store-errors.ts';
-import type { Store } from '../../engine/stores.ts';
+import type { Store } from '../../store/store.ts';
 
 /** Does it in the store of the cell in which the project lives. Throws `StoreUnavailable`. */
 export type InCellOf = <T>(projectId: ProjectId, work: (store: Store) => Promise<T>) => Promise<T>;

@@ -1,4 +1,5 @@
 /** The cells of an installation on PostgreSQL behind one engine. */
+
 import type { StoredAccounts } from '../../accounts/accounts.ts';
 import type { Engine } from '../../engine/commands.ts';
 import { createEngine } from '../../engine/create.ts';
@@ -7,10 +8,10 @@ import { FIRST_CELL } from '../../engine/model.ts';
 import type { OperatorEventsOptions } from '../../engine/operator-events/model.ts';
 import type { Machine } from '../../engine/ports.ts';
 import { StoreUnavailable } from '../../engine/store-errors.ts';
-import type { Store } from '../../engine/stores.ts';
 import { DatabaseClock } from '../../engine/workers/database-clock.ts';
 import { fenceLimitMs } from '../../engine/workers/fence.ts';
 import { ProjectFence } from '../../engine/workers/project-fence.ts';
+import type { Store } from '../../store/store.ts';
 import { logWith } from '../../telemetry/log-with.ts';
 import { Cells, type CellsOptions } from './cells.ts';
 import { engineOver } from './router.ts';

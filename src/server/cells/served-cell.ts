@@ -3,6 +3,7 @@
  * there, and at rest when it has been quiet for a while. A worker whose turn it is looks at a cell at rest as often as it
  * would send heartbeats there. Any other leaves it alone until somebody asks for one of its projects.
  */
+
 import type { Sealer } from '../../accounts/accounts.ts';
 import { unseal } from '../../config/sealing.ts';
 import type { Cell, Project } from '../../engine/accounts/store.ts';
@@ -10,10 +11,10 @@ import type { CellState, Engine } from '../../engine/commands.ts';
 import type { Millis, ProjectId, WorkerId } from '../../engine/model.ts';
 import type { Clock, EventLog, Timer } from '../../engine/ports.ts';
 import { publicReason, StoreUnavailable } from '../../engine/store-errors.ts';
-import type { Store } from '../../engine/stores.ts';
 import type { Totals } from '../../engine/unfinished.ts';
 import { within } from '../../engine/within.ts';
 import { messageOf, type OpenCell, type WatchCell } from '../../operations/open-store.ts';
+import type { Store } from '../../store/store.ts';
 
 export interface ServedCellOptions {
   sealer: Sealer;

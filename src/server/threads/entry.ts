@@ -2,11 +2,12 @@
  * Entry of a worker's thread. The worker is the same as in a process of its own; messages tell it when to listen and to
  * stop.
  */
+
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import type { EventLog } from '../../engine/ports.ts';
 import { StoreUnavailable } from '../../engine/store-errors.ts';
-import type { Store } from '../../engine/stores.ts';
 import { joinStore, messageOf, openStore } from '../../operations/open-store.ts';
+import type { Store } from '../../store/store.ts';
 import { CannotStart } from '../../system/cannot-start.ts';
 import { keepMemory } from '../../system/memory.ts';
 import { createSystemRandomness, systemClock } from '../../system/system.ts';

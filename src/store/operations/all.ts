@@ -5,16 +5,16 @@ import type { Driver, Queries } from '../driver.ts';
 import * as cells from './accounts/cells.ts';
 import * as moves from './accounts/moves.ts';
 
-import * as projects from './accounts/projects.ts';
+import * as allProjects from './accounts/projects.ts';
 import * as tokens from './accounts/tokens.ts';
-import * as backlog from './backlog.ts';
+import * as unfinishedWork from './backlog.ts';
 import { isReadHere } from './fence.ts';
 import * as flowKeys from './lanes/flow-commands.ts';
 import * as projectGate from './lanes/project-gate.ts';
 import * as queues from './lanes/queue-commands.ts';
 import * as liveLogs from './logs/live-logs.ts';
 import type { WriteContext } from './logs/log-writer.ts';
-import * as logs from './logs/logs.ts';
+import * as messageLogs from './logs/logs.ts';
 import * as accept from './messages/accept.ts';
 import * as cancel from './messages/cancel.ts';
 import * as checkpoint from './messages/checkpoint.ts';
@@ -32,13 +32,13 @@ import type { CommandClass, MergedWrite, Write, WriteTraits } from './operation.
 import * as operatorEvents from './operator-events.ts';
 import * as retention from './retention.ts';
 import * as activeRuns from './runs/active.ts';
-import * as deadRuns from './runs/dead-runs.ts';
+import * as failedRuns from './runs/dead-runs.ts';
 import * as endings from './runs/end.ts';
 import * as failureCallbacks from './runs/failure-callbacks.ts';
-import * as runs from './runs/find.ts';
+import * as anyRuns from './runs/find.ts';
 import * as runRetry from './runs/retry.ts';
 import * as histories from './runs/run-histories.ts';
-import * as runLogs from './runs/run-logs.ts';
+import * as runEvents from './runs/run-logs.ts';
 import * as schedules from './schedules/schedules.ts';
 import * as storage from './storage.ts';
 import * as totals from './totals.ts';
@@ -46,61 +46,74 @@ import * as urlGroups from './url-groups.ts';
 import * as allWaiters from './waiters/all-waiters.ts';
 import * as pendingEvents from './waiters/pending-events.ts';
 import * as register from './waiters/register.ts';
-import * as waiters from './waiters/waiters.ts';
+import * as registered from './waiters/waiters.ts';
 import * as numbers from './workers/numbers.ts';
 import * as workers from './workers/workers.ts';
 
-/** Merged operations run in this order: new messages, outcomes of attempts, checkpoints, what is left of a run. */
-const ALL = {
+const messages = {
   ...accept,
   ...settle,
   ...checkpoint,
-  ...endings,
   ...cancel,
-  ...makeDue,
-  ...backlog,
-  ...totals,
   ...claim,
-  ...waitingLines,
-  ...dead,
   ...find,
-  ...parked,
-  ...logs,
-  ...liveLogs,
-  ...minutes,
+  ...makeDue,
   ...numbers,
-  ...operatorEvents,
-  ...projects,
-  ...cells,
-  ...moves,
-  ...tokens,
   ...release,
-  ...retention,
-  ...flowKeys,
-  ...projectGate,
-  ...queues,
-  ...schedules,
-  ...storage,
   ...unfinished,
-  ...urlGroups,
-  ...workers,
-  ...activeRuns,
-  ...allWaiters,
-  ...deadRuns,
-  ...failureCallbacks,
-  ...histories,
-  ...pendingEvents,
-  ...register,
-  ...runRetry,
-  ...runLogs,
-  ...runs,
-  ...waiters,
+  ...waitingLines,
+};
+const runs = { ...endings, ...parked, ...anyRuns };
+const backlog = { ...unfinishedWork, ...storage, ...totals };
+const logs = { ...messageLogs, ...liveLogs };
+const deadRuns = { ...activeRuns, ...failedRuns, ...failureCallbacks, ...runRetry };
+const runLogs = { ...histories, ...runEvents };
+const waiters = { ...allWaiters, ...pendingEvents, ...register, ...registered };
+const keys = { ...flowKeys, ...projectGate };
+const projects = { ...allProjects, ...tokens };
+
+/** By what they are about. Merged operations run in this order: new messages, outcomes of attempts, checkpoints, what is left of a run. */
+export const NOUNS = {
+  messages,
+  runs,
+  dead,
+  backlog,
+  logs,
+  minutes,
+  deadRuns,
+  runLogs,
+  waiters,
+  schedules,
+  retention,
+  keys,
+  queues,
+  urlGroups,
+  projects,
+  cells,
+  moves,
+  workers,
+  operatorEvents,
 };
 
-type Kind = 'single' | 'merged' | 'read';
+type Nouns = typeof NOUNS;
+
+type Intersection<Union> = (Union extends unknown ? (each: Union) => void : never) extends (all: infer All) => void
+  ? All
+  : never;
+
+type All = Intersection<{ [Noun in keyof Nouns]: OperationsIn<Nouns[Noun]> }[keyof Nouns]>;
+
+/** The operations among what files export. */
+export type OperationsIn<Files> = {
+  [M in keyof Files as Files[M] extends { kind: Kind } ? M : never]: Files[M];
+};
+
+const ALL: All = Object.assign({}, ...Object.values(NOUNS));
+
+type Kind = 'single' | 'merged' | 'read' | 'paged';
 
 type OfKind<K extends Kind> = {
-  [M in keyof typeof ALL as (typeof ALL)[M] extends { kind: K } ? M : never]: (typeof ALL)[M];
+  [M in keyof All as All[M] extends { kind: K } ? M : never]: All[M];
 };
 
 const MERGED = Object.entries<unknown>(ALL).filter(isMerged);
@@ -112,7 +125,7 @@ function isMerged(entry: [string, unknown]): entry is [string, MergedWrite<objec
 
 type Single = OfKind<'single'>;
 type Merged = OfKind<'merged'>;
-type ReadTable = OfKind<'read'>;
+type ReadTable = OfKind<'read' | 'paged'>;
 
 /** The arguments and the answer of each command. */
 export type Writes = {

@@ -28,7 +28,10 @@ const ADD = `insert into minutes (project_id, at_ms, ${ADDED.join(', ')}) values
 const LIST = `select at_ms, ${ADDED.join(', ')} from minutes
   where project_id = ? and at_ms >= ? and at_ms <= ? order by at_ms limit ?`;
 
-/** It goes behind all that moves messages on, and takes turns with new ones. */
+/**
+ * Adds what `minutes` count to what is counted of them already. It goes behind all that moves messages on, and takes
+ * turns with new ones.
+ */
 export const addMinutes = write(
   { class: () => 'accept', weight: ({ minutes }) => ({ rows: minutes.length }) },
   async ({ tx }: WriteContext, { projectId, minutes }: InProject & { minutes: readonly Minute[] }): Promise<void> => {
@@ -41,6 +44,7 @@ export const addMinutes = write(
 
 type MinuteRow = Record<string, number>;
 
+/** The first `count` of the minutes that begin from `fromMs` to `toMs` and have something in them, oldest first. */
 export const listMinutes = longRead(
   (
     queries: Queries,

@@ -45,31 +45,54 @@ export interface WriteTraits<Args> {
   changesAccounts: boolean;
 }
 
+/**
+ * How values of the engine become plain rows and back, in the caller's thread; for a long list `pause` gives other work a
+ * turn. Default: unchanged.
+ */
+export interface Codec<Args, Answer, Given extends unknown[], Told> {
+  readonly encode: ((given: Given, pause: Pause) => Args | Promise<Args>) | undefined;
+  readonly decode: ((answer: Answer, args: Args, pause: Pause) => Told | Promise<Told>) | undefined;
+}
+
+export type Pause = () => Promise<void> | undefined;
+
 /** A part of a transaction. Its arguments and its answer are plain data that can pass to another thread. */
-export type Write<Args, Answer, Given = Args> = WriteTraits<Args> & {
-  readonly kind: 'single';
-  /** Turns what the engine gives into plain rows, in the caller's thread. Default: unchanged. */
-  readonly encode: (given: Given) => Args;
-  (context: WriteContext, args: Args): Promise<Answer>;
-};
+export type Write<Args, Answer, Given extends unknown[] = [Args], Told = Answer> = WriteTraits<Args> &
+  Codec<Args, Answer, Given, Told> & {
+    readonly kind: 'single';
+    (context: WriteContext, args: Args): Promise<Answer>;
+  };
 
 /** A write that runs all its commands of a batch together, before the others. It answers them in their order. */
-export type MergedWrite<Args, Answer> = WriteTraits<Args> & {
-  readonly kind: 'merged';
-  (context: WriteContext, commands: readonly Args[]): Promise<Answer[]>;
-};
+export type MergedWrite<Args, Answer, Given extends unknown[] = [Args], Told = Answer> = WriteTraits<Args> &
+  Codec<Args, Answer, Given, Told> & {
+    readonly kind: 'merged';
+    (context: WriteContext, commands: readonly Args[]): Promise<Answer[]>;
+  };
 
 /** A read on one snapshot, outside the writer's transactions. */
-export type Read<Args, Answer, Told = Answer> = {
+export type Read<Args, Answer, Told = Answer, Given extends unknown[] = [Args]> = Codec<Args, Answer, Given, Told> & {
   readonly kind: 'read';
   /** See `longRead`. */
   readonly isLong: boolean;
   /** Its project may live in another cell: it asks the directory. */
   readonly isOfDirectory: boolean;
-  /** Turns the answer into what the engine gets, in the caller's thread. Default: unchanged. */
-  readonly decode: (answer: Answer, args: Args) => Told;
   (queries: Queries, args: Args): Promise<Answer>;
 };
+
+/** A long read of one window of a list; its caller gets a page, which may take several of them. */
+export type PagedRead<Args, Answer, Given, Item> = Omit<Read<Args, Answer>, 'decode' | 'encode' | 'kind'> & {
+  readonly kind: 'paged';
+  readonly pages: Pages<Args, Answer, Given, Item>;
+  (queries: Queries, args: Args): Promise<Answer>;
+};
+
+export interface Pages<Args, Answer, Given, Item> {
+  /** All but the slice, for the first window or a later one. */
+  readonly encode: (given: Given, window: number) => Omit<Args, 'slice'>;
+  readonly decode: (answer: Answer, args: Args, pause: Pause) => Item[] | Promise<Item[]>;
+  readonly windowsMax?: number;
+}
 
 /** The arguments of an operation without arguments. */
 type None = Record<never, never>;
@@ -83,52 +106,66 @@ const DEFAULTS: WriteTraits<object> = {
 
 type RunOne<Args, Answer> = (context: WriteContext, args: Args) => Promise<Answer>;
 
-type Encode<Args> = ((given: never) => Args) | undefined;
+type Encode<Args, Given> = (given: Given, pause: Pause) => Args | Promise<Args>;
+
+type Decode<Args, Answer, Told> = (answer: Answer, args: Args, pause: Pause) => Told | Promise<Told>;
 
 /** Traits that are left out have the defaults of `WriteTraits`. */
 export function write<Args extends object, Answer>(run: RunOne<Args, Answer>): Write<Args, Answer>;
-export function write<Args extends object, Answer, Given = Args>(
+export function write<Args extends object, Answer, Given extends unknown[] = [Args], Told = Answer>(
   traits: Partial<WriteTraits<Args>>,
   run: RunOne<Args, Answer>,
-  encode?: (given: Given) => Args,
-): Write<Args, Answer, Given>;
-export function write<Args extends object, Answer>(
-  ...given: [RunOne<Args, Answer>] | [Partial<WriteTraits<Args>>, RunOne<Args, Answer>, Encode<Args>?]
-): Write<Args, Answer, never> {
-  const [traits, run, encode = same] = given.length === 1 ? [{}, given[0]] : given;
-  return Object.assign(run, { kind: 'single' as const, encode, ...DEFAULTS, ...traits });
+  encode?: Encode<Args, Given>,
+  decode?: Decode<Args, Answer, Told>,
+): Write<Args, Answer, Given, Told>;
+export function write(
+  first: RunOne<never, unknown> | Partial<WriteTraits<never>>,
+  second?: RunOne<never, unknown>,
+  encode?: Encode<never, never>,
+  decode?: Decode<never, unknown, unknown>,
+): Write<never, unknown, never, unknown> {
+  const [traits, run] = typeof first === 'function' ? [{}, first] : [first, second as RunOne<never, unknown>];
+  return Object.assign(run, { kind: 'single' as const, encode, decode, ...DEFAULTS, ...traits });
 }
 
-export function merged<Args extends object, Answer>(
+export function merged<Args extends object, Answer, Given extends unknown[] = [Args], Told = Answer>(
   traits: Partial<WriteTraits<Args>>,
   run: (context: WriteContext, commands: readonly Args[]) => Promise<Answer[]>,
-): MergedWrite<Args, Answer> {
-  return Object.assign(run, { kind: 'merged' as const, ...DEFAULTS, ...traits });
+  encode?: Encode<Args, Given>,
+  decode?: Decode<Args, Answer, Told>,
+): MergedWrite<Args, Answer, Given, Told> {
+  return Object.assign(run, { kind: 'merged' as const, encode, decode, ...DEFAULTS, ...traits });
 }
 
 type RunRead<Args, Answer> = (queries: Queries, args: Args) => Promise<Answer>;
 
 /** Looks up a row or two. */
-export function read<Answer, Args extends object = None, Told = Answer>(
+export function read<Answer, Args extends object = None, Told = Answer, Given extends unknown[] = [Args]>(
   run: RunRead<Args, Answer>,
-  decode: (answer: Answer, args: Args) => Told = same,
-): Read<Args, Answer, Told> {
-  return Object.assign(run, { kind: 'read' as const, isLong: false, isOfDirectory: false, decode });
+  decode?: Decode<Args, Answer, Told>,
+  encode?: Encode<Args, Given>,
+): Read<Args, Answer, Told, Given> {
+  return Object.assign(run, { kind: 'read' as const, isLong: false, isOfDirectory: false, decode, encode });
 }
 
 /** A read that may look at many rows, even if only to count what waits, or that may return many bodies. */
-export function longRead<Answer, Args extends object = None, Told = Answer>(
+export function longRead<Answer, Args extends object = None, Told = Answer, Given extends unknown[] = [Args]>(
   run: RunRead<Args, Answer>,
-  decode: (answer: Answer, args: Args) => Told = same,
-): Read<Args, Answer, Told> {
-  return Object.assign(run, { kind: 'read' as const, isLong: true, isOfDirectory: false, decode });
+  decode?: Decode<Args, Answer, Told>,
+  encode?: Encode<Args, Given>,
+): Read<Args, Answer, Told, Given> {
+  return Object.assign(read(run, decode, encode), { isLong: true });
+}
+
+/** A read of one window of a long list; see `readPage`. */
+export function pagedRead<Answer, Args extends object, Given, Item>(
+  run: RunRead<Args, Answer>,
+  pages: Pages<Args, Answer, Given, Item>,
+): PagedRead<Args, Answer, Given, Item> {
+  return Object.assign(run, { kind: 'paged' as const, isLong: true, isOfDirectory: false, pages });
 }
 
 /** A read of what the directory says of a project. */
 export function directoryRead<Answer, Args extends object>(run: RunRead<Args, Answer>): Read<Args, Answer> {
   return Object.assign(read(run), { isOfDirectory: true });
-}
-
-function same<Answer, Told>(answer: Answer): Told {
-  return answer as unknown as Told;
 }

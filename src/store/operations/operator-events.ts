@@ -38,6 +38,7 @@ export function insertFacts(tx: Transaction, facts: readonly OperatorFact[]): Pr
   return tx.insertMany('operator_facts', FACT_COLUMNS, rows);
 }
 
+/** Saves facts that nothing else saves. */
 export const noteFacts = write(
   { class: () => 'accept', weight: ({ facts }) => ({ rows: facts.length }) },
   ({ tx }: WriteContext, { facts }: { facts: readonly OperatorFact[] }): Promise<void> => insertFacts(tx, facts),
@@ -94,7 +95,10 @@ export interface TellArgs {
   nowMs: Millis;
 }
 
-/** Saves the message that tells of the tally, and begins to count anew. `stale`, with nothing done: it has changed. */
+/**
+ * Saves the message that tells of `tally` and begins to count anew, in one transaction. `stale`, with nothing done:
+ * another worker has told of it, or more is counted by now. `projectId`: the operator's.
+ */
 export const tellTally = write(
   { class: () => 'accept', weight: ({ message }) => weightOf([message]) },
   async (context: WriteContext, { tally, message, quietUntilMs, nowMs }: TellArgs): Promise<Saved | 'stale'> => {
@@ -103,12 +107,13 @@ export const tellTally = write(
     if (saved === undefined) throw new Error('the message that tells of an event was not saved');
     return saved;
   },
-  ({ message, ...args }: Omit<TellArgs, 'message'> & { message: NewMessage }) => ({
+  ([{ message, ...args }]: [Omit<TellArgs, 'message'> & { message: NewMessage }]) => ({
     ...args,
     message: encodeNewMessage(message),
   }),
 );
 
+/** Begins to count anew, as `tellTally`: the message is saved in another cell. */
 export const noteTold = write(
   { class: () => 'accept' },
   async ({ tx }: WriteContext, { tally, quietUntilMs }: { tally: Tally; quietUntilMs: Millis }): Promise<void> => {

@@ -23,7 +23,10 @@ const ALL_LOGS = { logs: 'logs', details: 'log_details' };
 /** Deleted queues looked at in one piece. */
 const QUEUES_MAX = 16;
 
-/** Drops up to about `rowsMax` rows; answers whether more may be left. */
+/**
+ * Drops a bounded piece (at most about `rowsMax` rows) of what is past its time. Call again at once while it answers
+ * true.
+ */
 export const dropExpired = write(
   {
     weight: ({ rowsMax }) => ({ rows: rowsMax }),

@@ -10,6 +10,7 @@ interface StorageRow {
   shared: number;
 }
 
+/** Takes a few milliseconds at most. */
 export const readStorage = read(
   async (queries: Queries, { projectId }: { projectId: ProjectId }): Promise<StorageRow> => {
     const [row] = await queries.query<StorageRow>(

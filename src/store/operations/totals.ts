@@ -55,7 +55,7 @@ export const readTotals = longRead(async (queries: Queries, { nowMs }: { nowMs: 
   return { counts: Object.fromEntries(counts) as Rows['counts'], storage };
 }, decodeTotals);
 
-function decodeTotals({ counts, storage }: Rows, { nowMs }: { nowMs: Millis }): Totals {
+export function decodeTotals({ counts, storage }: Rows, { nowMs }: { nowMs: Millis }): Totals {
   const dueMs = Object.values(counts).flatMap((row) => row?.first_due_at_ms ?? []);
   const counted = Object.entries(counts).map(([name, row]) => [name, row?.counted ?? 0]);
   return {

@@ -28,6 +28,10 @@ interface GroupPlace {
   name: string;
 }
 
+/**
+ * Adds or updates endpoints by the rule of `withEndpoints`, and makes the group when it is missing. Past a limit it
+ * changes nothing and answers which. A command that adds neither a group nor an endpoint is never refused.
+ */
 export const addEndpoints = write(
   { weight: ({ endpoints }) => ({ rows: endpoints.length }) },
   async (
@@ -56,6 +60,7 @@ export const addEndpoints = write(
   },
 );
 
+/** Selectors that match nothing are skipped; with its last endpoint the group goes, default headers included. */
 export const removeEndpoints = write(
   async (
     { tx }: WriteContext,
@@ -70,6 +75,7 @@ export const removeEndpoints = write(
   },
 );
 
+/** Replaces the default headers; an empty map clears them. */
 export const setGroupHeaders = write(
   async (
     { tx }: WriteContext,
@@ -83,6 +89,7 @@ export const setGroupHeaders = write(
   },
 );
 
+/** Deleting one that does not exist changes nothing. */
 export const deleteUrlGroup = write(async ({ tx }: WriteContext, place: GroupPlace): Promise<void> => {
   await removeGroup(tx, place);
 });

@@ -1,4 +1,5 @@
 /** The whole interface over a real engine and an in-memory store; only the endpoints are made up. */
+
 import { text as textOf } from 'node:stream/consumers';
 import { Value } from '@sinclair/typebox/value';
 import inject, { type InjectOptions } from 'light-my-request';
@@ -19,10 +20,10 @@ import type { Millis, Outcome, ProjectId } from '../../../src/engine/model.ts';
 import type { Page, PageRequest } from '../../../src/engine/page.ts';
 import type { Clock, Delivery, EventLog, Randomness } from '../../../src/engine/ports.ts';
 import type { EngineSettings } from '../../../src/engine/settings.ts';
-import type { Store } from '../../../src/engine/stores.ts';
 import { newHeaderMap } from '../../../src/protocol/headers.ts';
 import { hashToken, userIdOfToken } from '../../../src/protocol/token.ts';
 import { openInlineSqliteStore } from '../../../src/store/drivers/sqlite/open.ts';
+import type { Store } from '../../../src/store/store.ts';
 import { createSystemRandomness, endOfTurn, systemClock } from '../../../src/system/system.ts';
 
 export const TOKEN = 'eyJVc2VySUQiOiJkZWZhdWx0VXNlciIsIlBhc3N3b3JkIjoiZGVmYXVsdFBhc3N3b3JkIn0=';

@@ -1,14 +1,15 @@
 /** The engine of one simulated worker over several cells, put together as a server does it. */
+
 import { type Sealer, StoredAccounts } from '../../../src/accounts/accounts.ts';
 import { seal } from '../../../src/config/sealing.ts';
 import type { Engine } from '../../../src/engine/commands.ts';
 import type { EngineDeps, Recovery } from '../../../src/engine/deps.ts';
 import type { CellId } from '../../../src/engine/model.ts';
 import type { Machine } from '../../../src/engine/ports.ts';
-import type { Store } from '../../../src/engine/stores.ts';
 import { PausedMoves } from '../../../src/operations/paused-moves.ts';
 import { openCells } from '../../../src/server/cells/open.ts';
 import type { Driver } from '../../../src/store/driver.ts';
+import type { Store } from '../../../src/store/store.ts';
 
 /** What is random does not matter: it is never sent. */
 export const SEALER: Sealer = { encryptionKey: new Uint8Array(32), randomBytes: (count) => new Uint8Array(count) };

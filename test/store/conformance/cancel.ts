@@ -2,13 +2,14 @@ import { expect, it } from 'vitest';
 import type { AttributeFilter } from '../../../src/engine/filters.ts';
 import type { Message } from '../../../src/engine/model.ts';
 import { mintMessageId } from '../../../src/protocol/ids.ts';
+import { cancelMatching as cancelPart } from '../cancel-matching.ts';
 import { delivered, eachWorld, type OpenStore, OTHER_PROJECT, PROJECT, retrying, settlement, T0 } from './world.ts';
 
 export function cancelConformance(open: OpenStore): void {
   const world = eachWorld(open);
   const cancelled = ['CREATED', 'CANCEL_REQUESTED', 'CANCELED'];
   const cancelMatching = async (filter: AttributeFilter, afterKey = -1) =>
-    (await world().store.messages.cancelMatching(PROJECT, filter, afterKey, T0)).cancelled;
+    (await cancelPart(world().store, PROJECT, filter, afterKey, T0)).cancelled;
 
   it('removes delayed, inLine and retry-waiting messages at once', async () => {
     const delayed = await world().accept({ notBeforeMs: T0 + 9_000 });
@@ -93,14 +94,14 @@ export function cancelConformance(open: OpenStore): void {
     const messages = [];
     for (let index = 0; index < 501; index++) messages.push(await world().accept({ notBeforeMs: T0 + 9_000 }));
     const last = messages.at(-2)?.key;
-    const part = await world().store.messages.cancelMatching(PROJECT, {}, -1, T0);
+    const part = await cancelPart(world().store, PROJECT, {}, -1, T0);
     expect(part).toEqual({ cancelled: 500, nextAfterKey: last });
-    expect(await world().store.messages.cancelMatching(PROJECT, {}, last ?? -1, T0)).toEqual({ cancelled: 1 });
+    expect(await cancelPart(world().store, PROJECT, {}, last ?? -1, T0)).toEqual({ cancelled: 1 });
   });
 
   it('takes the oldest up to a limit', async () => {
     const [first, second] = [await world().accept({ notBeforeMs: T0 + 9_000 }), await world().accept({})];
-    const part = await world().store.messages.cancelMatching(PROJECT, {}, -1, T0, 1);
+    const part = await cancelPart(world().store, PROJECT, {}, -1, T0, 1);
     expect(part).toEqual({ cancelled: 1, nextAfterKey: first.key });
     expect(await world().find(first)).toBeUndefined();
     expect(await world().find(second)).toEqual(second);

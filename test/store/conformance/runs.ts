@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { NewMessage } from '../../../src/engine/model.ts';
+import { cancelMatching } from '../cancel-matching.ts';
 import {
   activeRun,
   append,
@@ -541,7 +542,7 @@ export function runsConformance(open: OpenStore): void {
       ).toHaveLength(1);
       expect(await world().logsOf(first)).toEqual([]);
       expect(await world().store.messages.cancelById(PROJECT, [first.id, plain.id], T0)).toBe(1);
-      expect(await world().store.messages.cancelMatching(PROJECT, {}, -1, T0)).toEqual({ cancelled: 0 });
+      expect(await cancelMatching(world().store, PROJECT, {}, -1, T0)).toEqual({ cancelled: 0 });
       expect(await world().find(first)).toEqual(first);
     });
 

@@ -1,4 +1,5 @@
 /** What the cases share: an open store, messages to put into it, and short ways to look at what became of them. */
+
 import { afterEach, beforeEach } from 'vitest';
 import type { OriginLine } from '../../../src/engine/lanes/origin-line.ts';
 import type { ClaimAnswer, ClaimRequest } from '../../../src/engine/messages/claims.ts';
@@ -12,9 +13,10 @@ import type {
   NewMessageState,
   Settlement,
 } from '../../../src/engine/model.ts';
-import type { LogEntry, Store, StoreLimits } from '../../../src/engine/stores.ts';
+import type { LogEntry, StoreLimits } from '../../../src/engine/stores.ts';
 import { mintMessageId } from '../../../src/protocol/ids.ts';
 import type { MessageSettings } from '../../../src/protocol/settings.ts';
+import type { Store } from '../../../src/store/store.ts';
 
 /** Without limits unless some are given. */
 export type OpenStore = (limits?: StoreLimits) => Promise<Store>;

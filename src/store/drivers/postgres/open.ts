@@ -1,10 +1,12 @@
 /** Opens the store on PostgreSQL: one of many workers, each with connections of its own. */
+
 import type { Clock } from '../../../engine/ports.ts';
 import { StoreUnavailable } from '../../../engine/store-errors.ts';
-import type { Store, StoreLimits } from '../../../engine/stores.ts';
+import type { StoreLimits } from '../../../engine/stores.ts';
 import type { GroupCommitOptions } from '../../batches/group-commit.ts';
 import { createStore } from '../../create.ts';
 import { isStore, migrate } from '../../migrations/index.ts';
+import type { Store } from '../../store.ts';
 import { PostgresDriver, type PostgresDriverOptions } from './driver.ts';
 import { classify } from './failures.ts';
 import { LogDays } from './log-days.ts';

@@ -1,7 +1,7 @@
 /** A look from time to time at a store that is not open, over the connections of those that are. */
 import type { CellLook } from '../../../engine/stores.ts';
 import type { Totals } from '../../../engine/unfinished.ts';
-import { readTotals } from '../../operations/totals.ts';
+import { decodeTotals, readTotals } from '../../operations/totals.ts';
 import { look } from '../../operations/workers/glance.ts';
 import { PostgresDriver, type PostgresDriverOptions } from './driver.ts';
 import { channelOf } from './notices.ts';
@@ -36,7 +36,7 @@ export function watchPostgresStore({ servers, listenUrl, ...options }: WatchOpti
     look: () => looking.inTurn(() => driver.readNow(look)),
     readTotals: () =>
       looking.inTurn(() =>
-        driver.readNow(async (queries, nowMs) => readTotals.decode(await readTotals(queries, { nowMs }), { nowMs })),
+        driver.readNow(async (queries, nowMs) => decodeTotals(await readTotals(queries, { nowMs }), { nowMs })),
       ),
     listen(listener) {
       isListening = true;

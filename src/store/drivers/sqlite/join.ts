@@ -1,13 +1,14 @@
 /** The embedded store in a thread that has not opened it: over ports to the database's threads. */
+
 import type { MessagePort } from 'node:worker_threads';
 import type { OriginLine } from '../../../engine/lanes/origin-line.ts';
 import type { ClaimToken } from '../../../engine/model.ts';
-import type { Store } from '../../../engine/stores.ts';
 import { GroupCommit } from '../../batches/group-commit.ts';
-import type { Connection } from '../../connection.ts';
+import { ALONE, type Connection } from '../../connection.ts';
+import { storeOver } from '../../derive.ts';
 import { StoreFatal } from '../../driver.ts';
 import { isLongRead } from '../../operations/all.ts';
-import { storeOver } from '../../store.ts';
+import type { Store } from '../../store.ts';
 import { DatabaseClient, type DatabaseClientOptions } from './client.ts';
 import type { DatabasePorts, Reply, Request } from './messages.ts';
 import type { SqliteStoreOptions } from './open.ts';
@@ -33,21 +34,22 @@ export function joinSqliteStore(
   const lister = ports.lister ? talkOver(ports.lister, { onFatal: fail, ...endOfTurn }) : writer;
   const queue = new GroupCommit({ flush: (commands) => writer.run(commands), onFatal, ...batch });
   const connection: Connection = {
+    ...ALONE,
     write: (method, args) => queue.run(method, args),
     ...endOfTurn,
     read: (method, args) => (isLongRead(method) ? lister : writer).read(method, args),
-    listen: (listener) => {
+    onDue: (listener) => {
       onDue = listener;
       queue.listen(listener);
     },
-    listenForWaitingLines: (listener) => {
+    onWaitingLine: (listener) => {
       onWaitingLine = listener;
     },
-    listenForCancelled: (listener) => {
+    onCancelled: (listener) => {
       onCancelled = listener;
       queue.listenForCancelled(listener);
     },
-    listenForCommitUnknown: (listener) => queue.listenForCommitUnknown(listener),
+    onCommitUnknown: (listener) => queue.listenForCommitUnknown(listener),
     counts: () => queue.counts,
     close: async () => {
       await queue.close();

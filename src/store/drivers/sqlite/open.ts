@@ -1,13 +1,15 @@
 /** Opens the embedded store: over threads for a server, in the caller's own thread for a simulation. */
+
 import { statSync } from 'node:fs';
 import { StoreUnavailable } from '../../../engine/store-errors.ts';
-import type { Store, StoreLimits } from '../../../engine/stores.ts';
+import type { StoreLimits } from '../../../engine/stores.ts';
 import { GroupCommit, type GroupCommitOptions } from '../../batches/group-commit.ts';
-import type { Connection } from '../../connection.ts';
+import { ALONE, type Connection } from '../../connection.ts';
 import { createStore } from '../../create.ts';
+import { storeOver } from '../../derive.ts';
 import { migrate } from '../../migrations/index.ts';
 import { isLongRead } from '../../operations/all.ts';
-import { type SqlStore, storeOver } from '../../store.ts';
+import type { SqlStore, Store } from '../../store.ts';
 import { SqliteDriver, walBytes } from './driver.ts';
 import { createForOwner, reserveWalIndex, takeFile } from './file.ts';
 import type { FileLock } from './lock.ts';
@@ -80,16 +82,17 @@ async function openThreads(
   const queue = new GroupCommit({ flush: (commands) => writer.run(commands), onFatal, ...batch });
   commits = queue;
   const connection: Connection = {
+    ...ALONE,
     write: (method, args) => queue.run(method, args),
     ...(batch?.endOfTurn && { endOfTurn: batch.endOfTurn }),
     read: async (method, args) => {
       const thread = lister && isLongRead(method) ? await lister.thread() : writer;
       return thread.read(method, args);
     },
-    listen: (listener) => queue.listen(listener),
-    listenForWaitingLines: () => {}, // the thread that opened it treats itself as the only one
-    listenForCancelled: (listener) => queue.listenForCancelled(listener),
-    listenForCommitUnknown: (listener) => queue.listenForCommitUnknown(listener),
+    onDue: (listener) => queue.listen(listener),
+    onWaitingLine: () => {}, // the thread that opened it treats itself as the only one
+    onCancelled: (listener) => queue.listenForCancelled(listener),
+    onCommitUnknown: (listener) => queue.listenForCommitUnknown(listener),
     counts: () => queue.counts,
     close: async () => {
       await queue.close();

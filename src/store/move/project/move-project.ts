@@ -9,12 +9,13 @@
  * served by its former cell again at first, and what is copied already is found to be equal.
  */
 
-import type { ProjectMove, ProjectMoveStore } from '../../../engine/accounts/store.ts';
+import type { ProjectMove } from '../../../engine/accounts/store.ts';
 import type { CellId, Millis, ProjectId } from '../../../engine/model.ts';
 import { StoreUnavailable } from '../../../engine/store-errors.ts';
 import type { Driver, Queries } from '../../driver.ts';
 import { awaitBatches, presenceOf, setPresence } from '../../operations/fence.ts';
 import { PRESENCE, type Presence } from '../../operations/presence.ts';
+import type { Store } from '../../store.ts';
 import type { CopiedTable } from '../copy.ts';
 import type { PieceLimits } from '../pieces.ts';
 import { MoveRefused } from '../progress.ts';
@@ -31,7 +32,7 @@ export interface MoveProjectOptions {
   /** Tells this command from others that would move the project too. */
   mover: string;
   /** Of the first cell. */
-  directory: ProjectMoveStore;
+  directory: Store['moves'];
   source: Driver;
   target: Driver;
   clock: { wallMs(): Millis; readonly elapsedMs: Millis };

@@ -72,7 +72,7 @@ export const readCellId = read(async (queries: Queries): Promise<CellId | undefi
   return row?.next;
 });
 
-/** Makes this store, which nobody uses yet, a cell. Doing it again changes nothing. */
+/** Makes the store, which nobody uses yet, a cell, and answers which one it is: perhaps it was another before. */
 export const beginCell = write(async ({ tx }: WriteContext, { cellId }: { cellId: CellId }): Promise<CellId> => {
   const own = await readCellId(tx, {});
   if (own !== undefined) return own;

@@ -25,6 +25,7 @@ export const findMove = directoryRead(
 /** Accounts are unfenced, and so are moves: the row of the project that they lock is the directory's. */
 const ofAccounts = { changesAccounts: true };
 
+/** Answers the move of the project, which may be another one that has begun before; undefined: it lives elsewhere. */
 export const beginMove = write(
   ofAccounts,
   async ({ tx }: WriteContext, move: Omit<ProjectMove, 'phase' | 'seenAtMs'>): Promise<ProjectMove | undefined> => {
@@ -43,6 +44,10 @@ export const beginMove = write(
   },
 );
 
+/**
+ * Says that `mover` goes on, and takes over from a command that has said so before `goneBeforeMs` last. False: another
+ * command moves the project, or none does.
+ */
 export const keepMove = write(
   ofAccounts,
   async (
@@ -68,6 +73,10 @@ export const setMovePhase = write(
   },
 );
 
+/**
+ * From now on the project lives in the new cell. False: it is not paused by this command, since another one has taken
+ * over or cancelled.
+ */
 export const switchMove = write(
   ofAccounts,
   async ({ tx }: WriteContext, { projectId, mover }: InMove): Promise<boolean> => {
@@ -85,6 +94,7 @@ export const switchMove = write(
   },
 );
 
+/** Forgets a move that is done, or cancelled. */
 export const endMove = write(ofAccounts, async ({ tx }: WriteContext, { projectId, mover }: InMove): Promise<void> => {
   await tx.send("delete from project_moves where project_id = ? and mover = ? and phase in ('switched', 'cancelled')", [
     projectId,

@@ -18,6 +18,10 @@ export interface EnsureProjectArgs {
 
 const PROJECT_FIELDS = 'id as "projectId", name, created_at_ms as "createdAtMs"';
 
+/**
+ * Creates the project or finds it by name. `signingKeys` are kept only when it is new. They come sealed. A new one
+ * lives in the cell `cellId`; in the one with the fewest, where that is not given.
+ */
 export const ensureProject = write(
   { changesAccounts: true },
   async ({ tx }: WriteContext, args: EnsureProjectArgs): Promise<Project> => {
@@ -73,6 +77,7 @@ export interface ReplaceSigningKeysArgs {
   next: SealedKeys;
 }
 
+/** Replaces the pair only while it still is `expected`; answers what is in force afterwards. */
 export const replaceSigningKeys = write(
   { changesAccounts: true },
   async ({ tx }: WriteContext, args: ReplaceSigningKeysArgs): Promise<SealedKeys> => {

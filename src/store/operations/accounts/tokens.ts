@@ -18,6 +18,7 @@ interface TokenRow {
 
 const FIELDS = 'hash, project_id, scope, name, created_at_ms, last_used_at_ms';
 
+/** Adding one that exists changes nothing. */
 export const addToken = write({ changesAccounts: true }, async ({ tx }: WriteContext, token: Token): Promise<void> => {
   const added = await tx.run(
     `insert into tokens (${FIELDS}) values (?, ?, ?, ?, ?, ?)
@@ -27,11 +28,13 @@ export const addToken = write({ changesAccounts: true }, async ({ tx }: WriteCon
   if (added > 0) await noteChange(tx);
 });
 
+/** By project, then in the order in which they were made. */
 export const listTokens = read(async (queries: Queries): Promise<Token[]> => {
   const rows = await queries.query<TokenRow>(`select ${FIELDS} from tokens order by project_id, created_at_ms, hash`);
   return rows.map(decode);
 });
 
+/** Those of one project, in the order in which they were made. */
 export const listTokensOf = directoryRead(
   async (queries: Queries, { projectId }: { projectId: ProjectId }): Promise<Token[]> => {
     const rows = await queries.query<TokenRow>(
@@ -42,6 +45,7 @@ export const listTokensOf = directoryRead(
   },
 );
 
+/** False when there is no such token. */
 export const removeToken = write(
   { changesAccounts: true },
   async ({ tx }: WriteContext, { tokenHash }: { tokenHash: string }): Promise<boolean> => {
@@ -51,6 +55,7 @@ export const removeToken = write(
 
 type MakeTokenArgs = InProjectByToken & { token: Omit<Token, 'projectId'>; tokensMax: number };
 
+/** `revoked`: the token `by` is gone. `tooMany`: the project has `tokensMax` tokens already. */
 export const makeToken = write(
   { changesAccounts: true },
   async (context: WriteContext, { projectId, by, token, tokensMax }: MakeTokenArgs) => {
@@ -62,6 +67,10 @@ export const makeToken = write(
   },
 );
 
+/**
+ * Removes a token by its id, and answers its hash. `revoked`: the token `by` is gone. `lastFull`: the project would
+ * have no full token left; of several removals at once, the last one gets this.
+ */
 export const revokeToken = write(
   { changesAccounts: true },
   async ({ tx }: WriteContext, { projectId, by, tokenId }: InProjectByToken & { tokenId: string }) => {

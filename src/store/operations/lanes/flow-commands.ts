@@ -103,7 +103,7 @@ export interface ListKeysArgs {
   nowMs: number;
 }
 
-/** Ordered by key. */
+/** Ordered by key: up to `count` of those after `after` that contain `search`. */
 export const listKeys = longRead(
   (queries: Queries, args: ListKeysArgs): Promise<FlowKeyView[]> => {
     const { projectId, search, after, count, nowMs } = args;

@@ -58,6 +58,7 @@ export class ProjectGate {
   }
 }
 
+/** Attempts of the project in flight, of all workers. */
 export const countInFlight = read(
   async (queries: Queries, { projectId }: { projectId: ProjectId }): Promise<number> => {
     const [row] = await queries.query<{ count: number }>(

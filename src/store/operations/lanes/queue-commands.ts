@@ -3,7 +3,7 @@ import type { Queue } from '../../../engine/lanes/lanes.ts';
 import type { ProjectId } from '../../../engine/model.ts';
 import type { Queries, SqlValue } from '../../driver.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
-import { cancel } from '../messages/cancel.ts';
+import { cancelCandidates } from '../messages/cancel.ts';
 import { longRead, write } from '../operation.ts';
 import { flowRefsOf } from './flow-lanes.ts';
 import { LINE, lineBehindQueue } from './lines.ts';
@@ -108,7 +108,11 @@ async function resume(context: WriteContext, queue: QueueRef, nowMs: number): Pr
   await releaseNext(context, { queues: [queue], flowKeys: flowRefsOf(started) }, nowMs);
 }
 
-/** The queue is hidden at once; call `emptyQueue` afterwards. `undefined`: there is no such queue. */
+/**
+ * The queue is hidden at once; the caller then cancels its messages with `emptyQueue`. `undefined`: there is no such
+ * queue. If the caller crashes before it is done, `dropExpired` does the rest: a worker that notices the crash calls it
+ * at once.
+ */
 export const deleteQueue = write(
   async (
     context: WriteContext,
@@ -151,7 +155,7 @@ export const emptyQueue = write(
     );
     const keys = [...new Set([...rows, ...started].map(({ key }) => key))];
     if (keys.length > 0) {
-      await cancel(context, { projectId, keys, countMarked: false, nowMs });
+      await cancelCandidates(context, { projectId, keys, nowMs });
       await letRunsLeave(context, keys, nowMs);
     }
     if (rows.length === count || started.length === count) return true;
@@ -253,7 +257,7 @@ export interface ListQueuesArgs {
   nowMs: number;
 }
 
-/** Ordered by name. */
+/** Ordered by name: up to `count` (all) of those after `after`. */
 export const listQueues = longRead(
   (
     queries: Queries,

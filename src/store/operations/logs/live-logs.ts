@@ -24,6 +24,7 @@ interface LiveRow extends LogPosition {
 
 const FAILED = codeOfLogState('FAILED');
 
+/** The first `count` entries, also those of runs, after `after` and up to `toMs`, without those numbered `except`. */
 export const listLogsAfter = longRead(
   (
     queries: Queries,
@@ -46,6 +47,7 @@ export const listLogsAfter = longRead(
   (rows) => rows.map(decode),
 );
 
+/** Where the last `count` entries up to `toMs` are, newest first; and how many there are after `after`, if given. */
 export const newestLogs = longRead(
   async (
     queries: Queries,

@@ -1,20 +1,32 @@
 /** What happened, in order: the log entries of a project (contract M 18.2). */
-import type { AttributeFilter } from '../../../engine/filters.ts';
-import type { MessageId, MessageKey, ProjectId } from '../../../engine/model.ts';
+import type { AttributeFilter, LogFilter } from '../../../engine/filters.ts';
+import type { InProject, Message, MessageId, MessageKey, ProjectId } from '../../../engine/model.ts';
+import type { PageRequest } from '../../../engine/page.ts';
+import type { LogEntry } from '../../../engine/stores.ts';
 import type { Queries } from '../../driver.ts';
 import { also, contentConditions } from '../filter.ts';
-import { type ContentRow, codeOfLogState, DETAIL_COLUMNS, type DetailRow } from '../messages/rows.ts';
-import { longRead } from '../operation.ts';
+import {
+  type ContentRow,
+  codeOfLogState,
+  DETAIL_COLUMNS,
+  type DetailRow,
+  decodeDetail,
+  decodeMessage,
+  logStateOf,
+} from '../messages/rows.ts';
+import { type Pause, pagedRead } from '../operation.ts';
 import {
   contentsOf,
   cutByBytes,
   cutPage,
   DETAIL_SIZES,
+  messageOf,
   type PageRows,
   type Position,
   type Slice,
   sliceSql,
 } from '../page.ts';
+import { messagesNamed, TOGETHER } from '../read-page.ts';
 import { LOGS, pageOfWindow } from '../windows.ts';
 
 export interface ListLogsArgs {
@@ -41,7 +53,7 @@ export interface LogRows extends PageRows<LogRow> {
 
 const FAILED = codeOfLogState('FAILED');
 
-export const listLogs = longRead(async (queries: Queries, args: ListLogsArgs): Promise<LogRows> => {
+async function windowOf(queries: Queries, args: ListLogsArgs): Promise<LogRows> {
   const found = args.messages ? await ofMessages(queries, args, args.messages) : await ofProject(queries, args);
   const page = await cutByBytes(queries, found, DETAIL_SIZES, args.slice.bytesMax);
   const contents = await contentsOf(queries, page.rows);
@@ -50,7 +62,38 @@ export const listLogs = longRead(async (queries: Queries, args: ListLogsArgs): P
     [page.rows.map(({ n }) => n)],
   );
   return { ...page, contents, details: [...details, ...(await errorsOfFailed(queries, page.rows))] };
+}
+
+export const listLogs = pagedRead(windowOf, {
+  encode: ({
+    projectId,
+    filter: { messageId, state, ...filter },
+  }: InProject & { filter: LogFilter; page: PageRequest }) => ({
+    ...{ projectId, filter },
+    ...(messageId && { messages: messagesNamed(messageId) }),
+    ...(state && { states: state.map(codeOfLogState) }),
+  }),
+  decode,
 });
+
+async function decode({ rows, contents, details }: LogRows, _: ListLogsArgs, pause: Pause): Promise<LogEntry[]> {
+  const messageByKey = new Map<MessageKey, Message>();
+  for (const content of contents) {
+    messageByKey.set(content.key, decodeMessage(content));
+    if (messageByKey.size % TOGETHER === 0) await pause();
+  }
+  const detailBySeq = new Map(details.map((detail) => [detail.seq, decodeDetail(detail)]));
+  return rows.map((row): LogEntry => {
+    const detail = detailBySeq.get(row.n);
+    return {
+      atMs: row.timeMs,
+      state: logStateOf(row.state),
+      message: messageOf(messageByKey, row.message_key),
+      ...(row.response_status !== null && { responseStatus: row.response_status }),
+      ...(detail && { detail }),
+    };
+  });
+}
 
 /** FAILED has no detail of its own. It has the error of the entry before it: both are appended together, always. */
 async function errorsOfFailed(queries: Queries, rows: readonly LogRow[]): Promise<LogRows['details']> {

@@ -1,17 +1,18 @@
 /** How do published messages enter the store, each at most once per deduplication id? */
 import type { Accepted, Saved } from '../../../engine/messages/accepted.ts';
-import type { JournalPlace, MessageId } from '../../../engine/model.ts';
+import type { JournalPlace, MessageId, Millis, NewMessage } from '../../../engine/model.ts';
 import type { Transaction } from '../../driver.ts';
 import { byProject } from '../by-project.ts';
 import { Entry, type EntryState } from '../lanes/entry.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
-import { merged } from '../operation.ts';
+import { merged, type Pause } from '../operation.ts';
+import { TOGETHER } from '../read-page.ts';
 import { Journals } from '../runs/journals.ts';
 import type { Taken } from '../runs/taken-entry-keys.ts';
 import { CONTENT_AT, MESSAGE_AT } from './columns.ts';
 import { DayBudgets } from './message-counts.ts';
 import { projectOf, projectsSharedBy, weightOf } from './new-messages.ts';
-import type { StoredNewMessage } from './rows.ts';
+import { encodeNewMessage, type StoredNewMessage } from './rows.ts';
 
 export interface AcceptArgs {
   messages: StoredNewMessage[];
@@ -20,7 +21,12 @@ export interface AcceptArgs {
   accountsVersion?: number;
 }
 
-/** Saves the messages of all `commands` in a few statements, except duplicates and those above the limit of queues. */
+/**
+ * Saves the messages of each command, all of one project, and answers in their order. A duplicate is not saved: its answer names
+ * the first message. A message whose queue would be one too many is not saved either. All others are saved together or not at
+ * all. Nothing is saved when the project has fewer messages left today than are given, duplicates included. Only saved messages
+ * count for the day.
+ */
 export const accept = merged(
   {
     class: ({ messages }) => (messages.every(continuesRun) ? 'onward' : 'accept'),
@@ -83,7 +89,26 @@ export const accept = merged(
     };
     return answers.map((answer) => answer.map((as) => as ?? { kind: 'accepted', ...nextSaved() }));
   },
+  encodeAccept,
 );
+
+type AcceptGiven = [messages: NewMessage[], nowMs: Millis, accountsVersion?: number | undefined];
+
+/** Few messages are encoded without a pause, so that calls one after another are written in their order. */
+function encodeAccept([messages, nowMs, version]: AcceptGiven, pause: Pause): AcceptArgs | Promise<AcceptArgs> {
+  const rest = { nowMs, ...(version !== undefined && { accountsVersion: version }) };
+  if (messages.length < TOGETHER) return { messages: messages.map(encodeNewMessage), ...rest };
+  return encodeInTurns(messages, pause).then((encoded) => ({ messages: encoded, ...rest }));
+}
+
+async function encodeInTurns(messages: readonly NewMessage[], pause: Pause): Promise<StoredNewMessage[]> {
+  const encoded: StoredNewMessage[] = [];
+  for (const message of messages) {
+    encoded.push(encodeNewMessage(message));
+    if (encoded.length % TOGETHER === 0) await pause();
+  }
+  return encoded;
+}
 
 /**
  * Saves messages that nothing refuses; a missing queue is made, whatever the project's limit. Only an entry for a

@@ -1,22 +1,19 @@
 /** What does a cancel do to a message that waits, and to one that is in flight (contract M 6.3.7 and 6.3.8)? */
-import type { MessageId, MessageKey, ProjectId } from '../../../engine/model.ts';
+import type { InProjectAt, MessageId, MessageKey, Millis, ProjectId } from '../../../engine/model.ts';
 import { flowRefsOf } from '../lanes/flow-lanes.ts';
 import { LINE } from '../lanes/lines.ts';
 import { releaseNext } from '../lanes/release-next.ts';
 import { lastEventTimes, type WriteContext } from '../logs/log-writer.ts';
-import { write } from '../operation.ts';
+import { type WriteTraits, write } from '../operation.ts';
+import { messagesNamed } from '../read-page.ts';
 import { fieldsOf } from '../table.ts';
 import type { MessageRow } from './columns.ts';
 import { codeOfLogState, type StoredEvent } from './rows.ts';
 
-export interface CancelArgs {
-  projectId: ProjectId;
+interface CancelArgs extends InProjectAt {
   keys: MessageKey[];
   /** Only messages with one of these ids; absent: the keys say enough. */
   ids?: MessageId[];
-  /** Whether a message in flight that was marked before counts again. */
-  countMarked: boolean;
-  nowMs: number;
 }
 
 const ENDING = [
@@ -30,30 +27,49 @@ export type EndingRow = Pick<MessageRow, (typeof ENDING)[number]>;
 /** The select list of an `EndingRow` from `messages m`. */
 export const ENDING_FIELDS = fieldsOf('m', ENDING);
 
-/** Returns how many were cancelled or marked. */
-export const cancel = write(
-  {
-    weight: ({ keys }) => ({ rows: keys.length }),
-    touches: ({ projectId, keys }) => ({ messages: keys, writes: [projectId] }),
-  },
-  async (context: WriteContext, args: CancelArgs): Promise<number> => {
-    const { projectId, keys, ids, countMarked, nowMs } = args;
-    const found = await context.tx.query<EndingRow & { id: string }>(
-      `select ${ENDING_FIELDS}, c.id
-     from messages m lookup contents c on (c.key = m.key) where m.key in (??) order by m.key for update of m`,
-      [keys],
-    );
-    const wanted = ids && new Set(ids);
-    // A message of a workflow run is not cancelled alone: only the run as a whole can be cancelled.
-    const rows = found.filter(
-      (row) => row.project_id === projectId && row.run_key === null && (!wanted || wanted.has(row.id)),
-    );
-    await cancelOrMark(context, rows, { nowMs });
-    // Also of those that were marked before: a worker may not have heard of it.
-    for (const { claim_token } of rows) if (claim_token !== null) context.due.noteCancelled(claim_token);
-    return countMarked ? rows.length : rows.filter((row) => !isMarked(row)).length;
-  },
+const OF_CANCEL: Partial<WriteTraits<CancelArgs>> = {
+  weight: ({ keys }) => ({ rows: keys.length }),
+  touches: ({ projectId, keys }) => ({ messages: keys, writes: [projectId] }),
+};
+
+/**
+ * Cancels waiting messages at once and marks those in flight. Returns how many were cancelled or marked, also those that were
+ * marked before.
+ */
+export const cancelById = write(
+  OF_CANCEL,
+  async (context: WriteContext, args: CancelArgs): Promise<number> => (await cancelKnown(context, args)).length,
+  ([projectId, ids, nowMs]: [projectId: ProjectId, ids: MessageId[], nowMs: Millis]) => ({
+    ...messagesNamed(ids),
+    ...{ projectId, nowMs },
+  }),
 );
+
+/** The same for messages that `findCandidates` has found. Returns how many were cancelled or marked now. */
+export const cancelCandidates = write(
+  OF_CANCEL,
+  async (context: WriteContext, args: Omit<CancelArgs, 'ids'>): Promise<number> =>
+    (await cancelKnown(context, args)).filter((row) => !isMarked(row)).length,
+);
+
+/** Returns them as they were before. */
+async function cancelKnown(context: WriteContext, args: CancelArgs): Promise<EndingRow[]> {
+  const { projectId, keys, ids, nowMs } = args;
+  const found = await context.tx.query<EndingRow & { id: string }>(
+    `select ${ENDING_FIELDS}, c.id
+     from messages m lookup contents c on (c.key = m.key) where m.key in (??) order by m.key for update of m`,
+    [keys],
+  );
+  const wanted = ids && new Set(ids);
+  // A message of a workflow run is not cancelled alone: only the run as a whole can be cancelled.
+  const rows = found.filter(
+    (row) => row.project_id === projectId && row.run_key === null && (!wanted || wanted.has(row.id)),
+  );
+  await cancelOrMark(context, rows, { nowMs });
+  // Also of those that were marked before: a worker may not have heard of it.
+  for (const { claim_token } of rows) if (claim_token !== null) context.due.noteCancelled(claim_token);
+  return rows;
+}
 
 export interface CancelOptions {
   nowMs: number;

@@ -2,6 +2,7 @@
  * What does a checkpoint save? Messages that are delivered with it, and what enters the journal of their run: together, and
  * only while the call still owns each of these messages (P6, P8).
  */
+import type { Checkpoint, Millis } from '../../../engine/model.ts';
 import type { Checkpointed } from '../../../engine/stores.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { merged } from '../operation.ts';
@@ -9,7 +10,7 @@ import { Journals } from '../runs/journals.ts';
 import { insertMessages } from './accept.ts';
 import { DayBudgets } from './message-counts.ts';
 import { projectOf, projectsSharedBy, weightOf } from './new-messages.ts';
-import type { StoredNewMessage, StoredSettlement } from './rows.ts';
+import { encodeNewMessage, encodeSettlement, type StoredNewMessage, type StoredSettlement } from './rows.ts';
 import { findSaved, type Owned, releaseNextOf, type SettleArgs, withSlotOf, writeAll } from './settle.ts';
 
 export interface CheckpointArgs {
@@ -27,6 +28,7 @@ interface OwnedCheckpoint {
   follows: StoredNewMessage[];
 }
 
+/** Settles all of `done` and saves `follows` in the journal of their run, or does nothing. */
 export const checkpoint = merged(
   {
     weight: ({ done, follows }) => {
@@ -70,6 +72,11 @@ export const checkpoint = merged(
     }
     return commands.map((command) => answers.get(command) ?? { kind: 'stale' });
   },
+  ([{ done, follows }, nowMs]: [checkpoint: Checkpoint, nowMs: Millis]) => ({
+    done: done.map(encodeSettlement),
+    follows: follows.map(encodeNewMessage),
+    nowMs,
+  }),
 );
 
 /** Those of `commands` of which no message was claimed anew, or is gone. */

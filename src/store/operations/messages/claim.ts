@@ -1,7 +1,7 @@
 /** Which messages does a worker get, and which wait in the line of their busy origin? */
 import { type OriginLine, readLine } from '../../../engine/lanes/origin-line.ts';
-import type { ClaimRequest, Turns } from '../../../engine/messages/claims.ts';
-import type { ProjectId } from '../../../engine/model.ts';
+import type { ClaimAnswer, ClaimRequest, Turns } from '../../../engine/messages/claims.ts';
+import type { Millis, ProjectId } from '../../../engine/model.ts';
 import type { StoreLimits } from '../../../engine/stores.ts';
 import type { Queries } from '../../driver.ts';
 import { leavingOut } from '../fence.ts';
@@ -11,7 +11,7 @@ import { projectsWithHeld } from '../lanes/project-gate.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { write } from '../operation.ts';
 import { type Candidate, Round } from './claim-round.ts';
-import { type ClaimedRow, own } from './claimed-rows.ts';
+import { type ClaimedRow, decodeClaimed, own } from './claimed-rows.ts';
 import { LinesInTurn } from './lines-in-turn.ts';
 import { type ProjectsInTurn, projectsInTurn } from './projects-in-turn.ts';
 
@@ -40,6 +40,7 @@ export interface ClaimRows {
   turns?: Turns | undefined;
 }
 
+/** Claims due messages, each under a token that no earlier claim had. */
 export const claim = write(
   {
     weight: ({ request }) => ({ rows: request.limit }),
@@ -68,6 +69,12 @@ export const claim = write(
       turns,
     };
   },
+  ([request, nowMs]: [request: ClaimRequest, nowMs: Millis]) => ({ request, nowMs }),
+  ({ claimed, nextDueAtMs: dueAtMs, ...rest }): ClaimAnswer => ({
+    ...rest,
+    claimed: claimed.map(decodeClaimed),
+    nextDueAtMs: dueAtMs ?? undefined,
+  }),
 );
 
 /** The projects whose shared state a claim may touch. Messages of other projects stay where they are. */

@@ -1,9 +1,10 @@
 /** How does a message become a worker's own, and what is read of it then? */
+import type { ClaimedDue } from '../../../engine/messages/claims.ts';
 import type { SqlValue } from '../../driver.ts';
 import { LINE } from '../lanes/lines.ts';
 import { lastEventTimes, type WriteContext } from '../logs/log-writer.ts';
 import type { MessageRow } from './columns.ts';
-import { CONTENT_FIELDS, type ContentRow, codeOfLogState } from './rows.ts';
+import { CONTENT_FIELDS, type ContentRow, codeOfLogState, decodeMessage } from './rows.ts';
 
 type ReadWithContent = 'queue_id' | 'flow_key' | 'run_key' | 'journal_position' | 'bytes' | 'retried' | 'parkings';
 
@@ -72,5 +73,19 @@ export async function own(
       floorMs: row.claimed_at_ms,
     })),
   );
+  return claimed;
+}
+
+export function decodeClaimed(row: ClaimedRow): ClaimedDue {
+  const claimed: ClaimedDue = {
+    message: decodeMessage(row),
+    retried: row.retried,
+    claimToken: row.claim_token,
+    claimedAtMs: row.claimed_at_ms,
+    dueAtMs: row.due_at_ms,
+  };
+  if (row.queue_id === null && row.flow_key === null && row.run_key === null) claimed.isAlone = true;
+  if (row.parkings !== null) claimed.parkings = row.parkings;
+  if (row.journal_position !== null) claimed.journal = { position: row.journal_position, bytes: row.bytes };
   return claimed;
 }

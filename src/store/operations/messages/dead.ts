@@ -1,13 +1,14 @@
 /** What lies in the DLQ, and how does it leave (contract M 17)? */
-import type { AttributeFilter } from '../../../engine/filters.ts';
+import type { AttributeFilter, DeadFilter } from '../../../engine/filters.ts';
 import type { Saved } from '../../../engine/messages/accepted.ts';
-import type { InProject, MessageId, MessageKey, NewMessage, ProjectId } from '../../../engine/model.ts';
+import type { InProject, InProjectAt, MessageId, MessageKey, NewMessage, ProjectId } from '../../../engine/model.ts';
+import type { PageRequest } from '../../../engine/page.ts';
 import type { DeadMessage } from '../../../engine/stores.ts';
 import { dlqIdOf } from '../../../protocol/cursor.ts';
 import type { Queries, SqlParam, Transaction } from '../../driver.ts';
 import { also, contentConditions } from '../filter.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
-import { longRead, read, write } from '../operation.ts';
+import { longRead, pagedRead, read, write } from '../operation.ts';
 import {
   contentsOf,
   cutByBytes,
@@ -20,6 +21,7 @@ import {
   type Slice,
   sliceSql,
 } from '../page.ts';
+import { messagesNamed } from '../read-page.ts';
 import { dropUnreferencedContents } from '../retention.ts';
 import { DEAD, pageOfWindow } from '../windows.ts';
 import { insertMessages } from './accept.ts';
@@ -54,10 +56,22 @@ export interface DeadRows extends PageRows<DeadRow> {
 const DEAD_FIELDS =
   'd.failed_at_ms as "timeMs", d.key as n, d.key as message_key, d.failed_at_ms, d.retried, d.response_status, d.response_header, d.response_body';
 
-export const listDead = longRead(async (queries: Queries, args: ListDeadArgs): Promise<DeadRows> => {
+async function windowOf(queries: Queries, args: ListDeadArgs): Promise<DeadRows> {
   const found = args.messages ? await placesOfMessages(queries, args, args.messages) : await places(queries, args);
   const page = await cutByBytes(queries, found, DEAD_SIZES, args.slice.bytesMax);
   return { ...page, ...(await deadAt(queries, { projectId: args.projectId, places: page.rows })) };
+}
+
+export const listDead = pagedRead(windowOf, {
+  encode: ({
+    projectId,
+    filter: { messageId, responseStatus, ...filter },
+  }: InProject & { filter: DeadFilter; page: PageRequest }) => ({
+    ...{ projectId, filter },
+    ...(messageId && { messages: messagesNamed(messageId) }),
+    ...(responseStatus && { responseStatus }),
+  }),
+  decode: decodeDead,
 });
 
 /** The entries at `places` that exist, in the order of `places`. */
@@ -77,7 +91,7 @@ async function deadAt(
   return { rows, contents: await contentsOf(queries, rows) };
 }
 
-export function decodeDead({ rows, contents }: Pick<DeadRows, 'rows' | 'contents'>): DeadMessage[] {
+function decodeDead({ rows, contents }: Pick<DeadRows, 'rows' | 'contents'>): DeadMessage[] {
   const messageByKey = new Map(contents.map((content) => [content.key, decodeMessage(content)]));
   return rows.map((row) => ({
     dlqId: dlqIdOf(row.timeMs, row.n),
@@ -92,13 +106,14 @@ export const findDead = longRead(
   (found) => decodeDead(found)[0],
 );
 
+/** Those that exist, in the order of `dlqIds`. */
 export const findDeadMany = longRead(
   (queries: Queries, { projectId, dlqIds }: InProject & { dlqIds: readonly string[] }) =>
     deadAt(queries, { projectId, places: placesOf(dlqIds) }),
   decodeDead,
 );
 
-/** How many exist, without reading their contents. */
+/** How many of them exist. Does not read their contents. */
 export const countDead = read(
   async (queries: Queries, { projectId, dlqIds }: InProject & { dlqIds: readonly string[] }): Promise<number> => {
     const wanted = placesOf(dlqIds);
@@ -175,7 +190,7 @@ export interface RetryDeadArgs {
   nowMs: number;
 }
 
-/** Where each retried message stands; `missing`: an entry is gone, and nothing was done. */
+/** Removes the entries and saves their successors; answers where those stand. `missing`: an entry is gone, and nothing was done. */
 export const retryDead = write(
   { weight: ({ retries }) => weightOf(retries.map(({ successor }) => successor)) },
   async (context: WriteContext, args: RetryDeadArgs): Promise<Saved[] | 'missing'> => {
@@ -188,7 +203,7 @@ export const retryDead = write(
       args.nowMs,
     );
   },
-  ({ retries, ...args }: Omit<RetryDeadArgs, 'retries'> & { retries: { dlqId: string; successor: NewMessage }[] }) => ({
+  ([{ retries, ...args }]: [InProjectAt & { retries: { dlqId: string; successor: NewMessage }[] }]) => ({
     ...args,
     retries: retries.map(({ dlqId, successor }) => ({ dlqId, successor: encodeNewMessage(successor) })),
   }),

@@ -1,33 +1,48 @@
 /** Which messages are there to be read: one by its id, or those that a bulk cancel means? */
 import type { AttributeFilter } from '../../../engine/filters.ts';
-import type { MessageId, MessageKey, ProjectId } from '../../../engine/model.ts';
+import type { Message, MessageId, MessageKey, Millis, ProjectId } from '../../../engine/model.ts';
+import type { LiveMessage } from '../../../engine/unfinished.ts';
+import { keyOfMessageId } from '../../../protocol/ids.ts';
 import type { Queries } from '../../driver.ts';
 import { also, contentConditions } from '../filter.ts';
-import { type FlowKeyView, type FlowStateView, findKey } from '../lanes/flow-commands.ts';
+import {
+  decodeFlowKey,
+  decodeFlowState,
+  type FlowKeyView,
+  type FlowStateView,
+  findKey,
+} from '../lanes/flow-commands.ts';
 import { LINE } from '../lanes/lines.ts';
-import { BLOCKER_FIELDS, type BlockerRow } from '../lanes/queue-blocker.ts';
+import { BLOCKER_FIELDS, type BlockerRow, decodeBlocker } from '../lanes/queue-blocker.ts';
 import { longRead, read } from '../operation.ts';
 import { keysOfWindow, type WindowKeys } from '../windows.ts';
-import { CONTENT_FIELDS, type ContentRow, codeOfLogState } from './rows.ts';
+import { CONTENT_FIELDS, type ContentRow, codeOfLogState, decodeMessage } from './rows.ts';
 
-export interface FindArgs {
+interface FindArgs {
   projectId: ProjectId;
-  key: MessageKey;
   id: MessageId;
-  deliveredSinceMs: number;
+  deliveredSinceMs: Millis;
 }
 
 /** A message that is unfinished, or was delivered at `deliveredSinceMs` or later. */
-export const find = read(async (queries: Queries, args: FindArgs): Promise<ContentRow | null> => {
-  const [row] = await queries.query<ContentRow>(
-    `select ${CONTENT_FIELDS} from contents c
+export const find = read(
+  async (queries: Queries, { projectId, id, deliveredSinceMs }: FindArgs): Promise<ContentRow | undefined> => {
+    const key = keyOfMessageId(id);
+    if (key === undefined) return undefined;
+    const [row] = await queries.query<ContentRow>(
+      `select ${CONTENT_FIELDS} from contents c
      where c.key = ? and c.project_id = ? and c.id = ?
        and ((select 1 from messages m where m.key = c.key) is not null
          or (select 1 from logs l where l.message_key = c.key and l.state = ? and l.at_ms >= ? limit 1) is not null)`,
-    [args.key, args.projectId, args.id, codeOfLogState('DELIVERED'), args.deliveredSinceMs],
-  );
-  return row ?? null;
-});
+      [key, projectId, id, codeOfLogState('DELIVERED'), deliveredSinceMs],
+    );
+    return row;
+  },
+  (row): Message | undefined => row && decodeMessage(row),
+  ([projectId, id, deliveredSinceMs]: [projectId: ProjectId, id: MessageId, deliveredSinceMs: Millis]) => ({
+    ...{ projectId, id, deliveredSinceMs },
+  }),
+);
 
 export interface LiveRow extends ContentRow {
   retried: number;
@@ -43,6 +58,12 @@ export interface LiveRow extends ContentRow {
   cancel_requested_at_ms: number | null;
 }
 
+interface FindLiveArgs {
+  projectId: ProjectId;
+  id: MessageId;
+  nowMs: Millis;
+}
+
 /** An unfinished message, and the lane whose line it waits in. */
 export interface LiveRows {
   message: LiveRow;
@@ -50,27 +71,28 @@ export interface LiveRows {
   key?: FlowStateView | FlowKeyView;
 }
 
-/** An unfinished message with what it waits for. */
+/** An unfinished message with what it waits for (P14). `undefined` once it is finished. */
 export const findLive = longRead(
-  async (
-    queries: Queries,
-    args: { projectId: ProjectId; key: MessageKey; id: MessageId; nowMs: number },
-  ): Promise<LiveRows | null> => {
+  async (queries: Queries, { projectId, id, nowMs }: FindLiveArgs): Promise<LiveRows | undefined> => {
+    const messageKey = keyOfMessageId(id);
+    if (messageKey === undefined) return undefined;
     const [message] = await queries.query<LiveRow>(
       `select ${CONTENT_FIELDS}, m.retried, m.parkings, m.due_at_ms, m.line, m.queue_id, m.queue_position, m.queue_slot, m.flow_key,
        m.claimed_at_ms, m.cancel_requested_at_ms
      from messages m lookup contents c on (c.key = m.key)
      where m.key = ? and m.project_id = ? and c.id = ?`,
-      [args.key, args.projectId, args.id],
+      [messageKey, projectId, id],
     );
-    if (!message) return null;
+    if (!message) return undefined;
     const { line, flow_key, claimed_at_ms } = message;
     if (claimed_at_ms !== null) return { message };
-    if (line === LINE.queue) return { message, ...(await queueBefore(queries, message, args.nowMs)) };
+    if (line === LINE.queue) return { message, ...(await queueBefore(queries, message, nowMs)) };
     if (line !== LINE.flow || flow_key === null) return { message };
-    const key = await findKey(queries, { projectId: args.projectId, key: flow_key, nowMs: args.nowMs });
+    const key = await findKey(queries, { projectId, key: flow_key, nowMs });
     return key ? { message, key } : { message };
   },
+  (rows, { nowMs }) => rows && decodeLive(rows, nowMs),
+  ([projectId, id, nowMs]: [projectId: ProjectId, id: MessageId, nowMs: Millis]) => ({ projectId, id, nowMs }),
 );
 
 async function queueBefore(queries: Queries, message: LiveRow, nowMs: number): Promise<Pick<LiveRows, 'queue'>> {
@@ -86,6 +108,42 @@ async function queueBefore(queries: Queries, message: LiveRow, nowMs: number): P
     [message.queue_position, message.key, nowMs, message.project_id, message.queue_id],
   );
   return queue ? { queue } : {};
+}
+
+export function decodeLive(rows: LiveRows, nowMs: Millis): LiveMessage {
+  const { message } = rows;
+  return {
+    message: decodeMessage(message),
+    retried: message.retried,
+    state: stateOf(message, rows, nowMs),
+    cancelRequested: message.cancel_requested_at_ms !== null,
+    ...(message.parkings && { isParked: true }),
+  };
+}
+
+function stateOf(message: LiveRow, { queue, key }: Partial<LiveRows>, nowMs: Millis): LiveMessage['state'] {
+  const { due_at_ms: dueAtMs, claimed_at_ms: claimedAtMs } = message;
+  if (claimedAtMs !== null) return { kind: 'claimed', claimedAtMs };
+  if (queue) {
+    const { paused, ahead, parallelism, blocker_id = null, blocked_until_ms = null } = queue;
+    return {
+      kind: 'queue',
+      dueAtMs,
+      isPaused: paused === 1,
+      hasSlot: message.queue_slot !== null,
+      ...(ahead !== undefined && { ahead }),
+      parallelism,
+      ...decodeBlocker({ blocker_id, blocked_until_ms }),
+    };
+  }
+  if (key)
+    return {
+      kind: 'flow',
+      dueAtMs,
+      key: 'wait_list_size' in key ? decodeFlowKey(key, nowMs) : decodeFlowState(key, nowMs),
+    };
+  if (message.line === LINE.origin) return { kind: 'origin', dueAtMs };
+  return { kind: message.line === LINE.project ? 'project' : 'due', dueAtMs };
 }
 
 interface CandidatesArgs {

@@ -1,14 +1,16 @@
 /** What makes a message that waits for its time due at once? */
-import type { MadeDue, MessageId, MessageKey, ProjectId } from '../../../engine/model.ts';
+import type { MadeDue, MessageId, MessageKey, Millis, ProjectId } from '../../../engine/model.ts';
 import { flowRefsOf } from '../lanes/flow-lanes.ts';
 import { LINE } from '../lanes/lines.ts';
 import { releaseNext } from '../lanes/release-next.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { write } from '../operation.ts';
+import { keysOf } from '../read-page.ts';
 
 export interface MakeDueArgs {
   projectId: ProjectId;
-  key: MessageKey;
+  /** None if this server cannot have made the id. */
+  keys: MessageKey[];
   id: MessageId;
   nowMs: number;
 }
@@ -26,20 +28,23 @@ interface WaitingRow {
 
 /** Its queue, its flow-control key and its origin still hold it back. If it is parked again, that counts as the first time. */
 export const makeDue = write(
-  { touches: ({ projectId, key }) => ({ messages: [key], writes: [projectId] }) },
-  async (context: WriteContext, { projectId, key, id, nowMs }: MakeDueArgs): Promise<MadeDue> => {
+  { touches: ({ projectId, keys }) => ({ messages: keys, writes: [projectId] }) },
+  async (context: WriteContext, { projectId, keys, id, nowMs }: MakeDueArgs): Promise<MadeDue> => {
     const [row] = await context.tx.query<WaitingRow>(
       `select m.key, m.project_id, c.id, m.claim_token, m.due_at_ms, m.flow_key, m.parkings, m.line
        from messages m lookup contents c on (c.key = m.key) where m.key in (??) for update of m`,
-      [[key]],
+      [keys],
     );
     if (!row || row.project_id !== projectId || row.id !== id) return 'missing';
     if (row.claim_token !== null) return 'attempting';
     if (row.due_at_ms <= nowMs) return 'due';
     const parkings = row.parkings === null ? null : 0;
-    await context.tx.send('update messages set due_at_ms = ?, parkings = ? where key = ?', [nowMs, parkings, key]);
+    await context.tx.send('update messages set due_at_ms = ?, parkings = ? where key = ?', [nowMs, parkings, row.key]);
     if (row.line === LINE.due) context.due.note(nowMs);
     if (row.line === LINE.flow) await releaseNext(context, { flowKeys: flowRefsOf([row]) }, nowMs);
     return 'due';
   },
+  ([projectId, id, nowMs]: [projectId: ProjectId, id: MessageId, nowMs: Millis]) => ({
+    ...{ projectId, keys: keysOf([id]), id, nowMs },
+  }),
 );

@@ -12,7 +12,7 @@ interface FindParkedArgs {
   limit: number;
 }
 
-/** By run, then by age. */
+/** The first `limit` messages after `after` that are parked, by run, then by key: of one run, or of all. */
 export const findParked = longRead(
   (queries: Queries, { projectId, runKey, after, limit }: FindParkedArgs): Promise<ParkedMessage[]> => {
     const ofRun = runKey === undefined ? '' : 'and m.run_key = ?';

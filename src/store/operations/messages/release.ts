@@ -1,5 +1,5 @@
 /** What happens to claims whose attempt will never report an outcome, because the worker drains or its process died? */
-import type { ClaimRef } from '../../../engine/model.ts';
+import type { ClaimRef, ClaimToken, Millis } from '../../../engine/model.ts';
 import type { Queries, SqlValue } from '../../driver.ts';
 import { leavingOut } from '../fence.ts';
 import { flowRefsOf } from '../lanes/flow-lanes.ts';
@@ -16,6 +16,7 @@ export interface ReleaseArgs {
   nowMs: number;
 }
 
+/** Gives claims back uncounted, due at once: the end of a worker is not the endpoint's failure. Stale ones are skipped. */
 export const release = write(
   {
     weight: ({ claims }) => ({ rows: claims.length }),
@@ -33,13 +34,16 @@ export const release = write(
     const own = rows.filter((row) => tokens.get(row.key) === row.claim_token);
     await giveBack(context, own, nowMs);
   },
+  ([claims, nowMs]: [claims: ClaimRef[], nowMs: Millis]) => ({ claims, nowMs }),
 );
 
 /**
- * For a store with a single worker: it locks no project. It reads only the index of claimed messages, so a million
+ * Gives back what every worker of an earlier process held (P7, embedded). Returns how many. `upToToken`: the last claim of those
+ * processes; absent: all claims are theirs. For a store with a single worker: it locks no project. It reads only the index of claimed messages, so a million
  * waiting messages cost a start nothing.
  */
 export const releaseAll = write(
+  {},
   async (context: WriteContext, { upToToken, nowMs }: { upToToken: number; nowMs: number }): Promise<number> => {
     const rows = await context.tx.query<EndingRow>(
       `select ${ENDING_FIELDS} from messages m where claim_token is not null and claim_token <= ?
@@ -52,9 +56,12 @@ export const releaseAll = write(
     while ((await sendOn(context, { nowMs })) > 0);
     return rows.length;
   },
+  ([nowMs, upToToken = Number.MAX_SAFE_INTEGER]: [nowMs: Millis, upToToken?: ClaimToken | undefined]) => ({
+    ...{ upToToken, nowMs },
+  }),
 );
 
-/** The highest token of a claim, 0 without any. */
+/** The highest token of a claim: no later claim has it or a lower one. 0 without any. */
 export const lastClaim = read(async (queries: Queries): Promise<number> => {
   const [row] = await queries.query<{ token: number | null }>(
     'select max(claim_token) as token from messages where claim_token is not null',
@@ -67,11 +74,12 @@ const SENT_ON = 500;
 
 /**
  * Where projects have no limit any more, lets some of those messages go on that wait for one: returns how many. With a limit,
- * claims do so while there is room.
+ * claims do so while there is room. Locks their projects.
  */
 export const sendHeldOn = write(
   { weight: () => ({ rows: SENT_ON }), touches: () => ({ find: projectsWithHeld }) },
   sendOn,
+  ([nowMs]: [nowMs: Millis]) => ({ nowMs }),
 );
 
 async function sendOn(context: WriteContext, { nowMs }: { nowMs: number }): Promise<number> {

@@ -1,8 +1,9 @@
 /** What does the outcome of an attempt change, provided that the attempt still owns its message? */
 import type { Saved } from '../../../engine/messages/accepted.ts';
+import type { Millis, Settlement } from '../../../engine/model.ts';
 import type { OperatorEventKind } from '../../../engine/operator-events/kinds.ts';
 import type { OperatorFact } from '../../../engine/operator-events/model.ts';
-import type { Settled } from '../../../engine/stores.ts';
+import type { Handoff, Settled } from '../../../engine/stores.ts';
 import { dlqIdOf } from '../../../protocol/cursor.ts';
 import type { SqlValue } from '../../driver.ts';
 import { flowRefsOf } from '../lanes/flow-lanes.ts';
@@ -17,11 +18,12 @@ import { judge, writeEndings } from '../runs/end.ts';
 import { LastSteps } from '../runs/last-steps.ts';
 import { insertMessages } from './accept.ts';
 import { ENDING_FIELDS, type EndingRow } from './cancel.ts';
-import type { ClaimedRow } from './claimed-rows.ts';
+import { type ClaimedRow, decodeClaimed } from './claimed-rows.ts';
 import { MESSAGE_AT, type MessageRow, type NewMessageRow } from './columns.ts';
 import { bytesOf, projectsSharedBy, weightOf } from './new-messages.ts';
 import {
   DEAD_LETTER_COLUMNS,
+  encodeSettlement,
   type StoredChange,
   type StoredEvent,
   type StoredNewMessage,
@@ -31,8 +33,7 @@ import {
 export interface SettleArgs {
   settlement: StoredSettlement;
   nowMs: number;
-  /** The delivery slot that becomes free may be used by the next message of the same lane. */
-  handoff?: { worker: string; claimToken: number; bytesMax: number };
+  handoff?: Handoff;
 }
 
 export type OwnerRow = EndingRow & Pick<MessageRow, 'origin' | 'claimed_at_ms'>;
@@ -44,7 +45,10 @@ export interface Owned {
   change: StoredChange;
 }
 
-/** Saves all settlements whose token is still their message's. */
+/**
+ * Saves a decision with what follows from it, provided that the token still is the message's, and frees the slots of its
+ * message. The next one may take the `handoff`.
+ */
 export const settle = merged(
   {
     weight: ({ settlement: { change } }) => {
@@ -84,6 +88,16 @@ export const settle = merged(
         ...(isMoreLeft && done.change.ending && { isMoreLeft }),
       };
     });
+  },
+  ([settlement, nowMs, handoff]: [settlement: Settlement, nowMs: Millis, handoff?: Handoff | undefined]) => ({
+    settlement: encodeSettlement(settlement),
+    nowMs,
+    ...(handoff && { handoff }),
+  }),
+  (answer): Settled => {
+    if (answer.kind !== 'saved') return answer;
+    const { next, ...settled } = answer;
+    return next ? { ...settled, next: decodeClaimed(next) } : settled;
   },
 );
 

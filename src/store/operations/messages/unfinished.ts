@@ -1,14 +1,16 @@
 /** Which messages of a project are not finished, newest first, and what does each of them wait for? */
 import type { AttributeFilter } from '../../../engine/filters.ts';
-import type { MessageId, MessageKey, ProjectId } from '../../../engine/model.ts';
-import type { Standing } from '../../../engine/unfinished.ts';
+import type { InProjectAt, MessageId, MessageKey, Millis, ProjectId } from '../../../engine/model.ts';
+import type { PageRequest } from '../../../engine/page.ts';
+import type { Standing, UnfinishedFilter, UnfinishedMessage } from '../../../engine/unfinished.ts';
 import type { Queries, SqlParam } from '../../driver.ts';
 import { also, type Conditions, contentConditions } from '../filter.ts';
 import { type FlowStateView, flowStatesOf } from '../lanes/flow-commands.ts';
 import { LINE } from '../lanes/lines.ts';
-import { longRead } from '../operation.ts';
+import { pagedRead } from '../operation.ts';
 import { cutBySizes, cutPage, type PageRows, type Position, type Slice } from '../page.ts';
-import type { LiveRow } from './find.ts';
+import { messagesNamed } from '../read-page.ts';
+import { decodeLive, type LiveRow } from './find.ts';
 import { CONTENT_FIELDS, type ContentRow } from './rows.ts';
 
 /**
@@ -47,10 +49,14 @@ const READ =
 const SELECTED = `0 as "timeMs", w.key as n, w.project_id, w.bytes, w.retried, w.due_at_ms, w.line, w.queue_id,
   w.queue_position, w.queue_slot, w.flow_key, w.claimed_at_ms, w.cancel_requested_at_ms`;
 
+/** Unfinished messages looked at for a page: first few, since most pages are full then, and then as many as a page may cost. */
+const FIRST_WINDOW = 1_000;
+const WINDOW = 10_000;
+
 /** Bodies stay where they are. */
 const FIELDS_WITHOUT_BODY = CONTENT_FIELDS.replace('c.body', 'null as body');
 
-export const listUnfinished = longRead(async (queries: Queries, args: ListUnfinishedArgs): Promise<UnfinishedRows> => {
+async function unfinishedOf(queries: Queries, args: ListUnfinishedArgs): Promise<UnfinishedRows> {
   const { projectId, slice } = args;
   const found = await statesOf(queries, args);
   const contents = await queries.query<ContentRow>(
@@ -79,7 +85,42 @@ export const listUnfinished = longRead(async (queries: Queries, args: ListUnfini
     ]),
     keys: await flowStatesOf(queries, { projectId, keys: [...new Set(keys)] }),
   };
+}
+
+/**
+ * Those that belong to no run, newest first, without their bodies. A page is short when few of many messages match.
+ */
+export const listUnfinished = pagedRead(unfinishedOf, {
+  windowsMax: 2,
+  encode: (
+    {
+      projectId,
+      filter: { messageId, standing, ...filter },
+      page,
+      nowMs,
+    }: InProjectAt & { filter: UnfinishedFilter; page: Omit<PageRequest, 'order'> },
+    window,
+  ) => ({
+    ...{ projectId, filter, nowMs },
+    window: window === 0 ? Math.max(page.count + 1, FIRST_WINDOW) : WINDOW,
+    ...(messageId && { messages: messagesNamed(messageId) }),
+    ...(standing && { standings: standing }),
+  }),
+  decode: (rows, { nowMs }) => decodeUnfinished(rows, nowMs),
 });
+
+/** Each row with its queue or its key, whichever it waits for. */
+function decodeUnfinished({ rows, queues, keys }: UnfinishedRows, nowMs: Millis): UnfinishedMessage[] {
+  const queueById = new Map(queues.map((queue) => [queue.id, queue]));
+  const keyByName = new Map(keys.map((key) => [key.key, key]));
+  return rows.map((message) => {
+    const { line, queue_id, flow_key, standing, bytes } = message;
+    const queue = line === LINE.queue ? queueById.get(queue_id ?? -1) : undefined;
+    const key = line === LINE.flow ? keyByName.get(flow_key ?? '') : undefined;
+    const live = decodeLive({ message, ...(queue && { queue }), ...(key && { key }) }, nowMs);
+    return { ...live, standing, bodyBytes: bytes };
+  });
+}
 
 async function statesOf(queries: Queries, args: ListUnfinishedArgs): Promise<PageRows<StateRow>> {
   const { slice, window, nowMs } = args;

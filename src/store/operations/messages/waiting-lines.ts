@@ -5,7 +5,10 @@ import { projectsMoving } from '../fence.ts';
 import { LINE } from '../lanes/lines.ts';
 import { read } from '../operation.ts';
 
-/** Lines that have messages. Each takes one step in the index, however many messages wait there. */
+/**
+ * Lines with messages, by project, then origin: the first `limit` after `after`. Each takes one step in the index,
+ * however many messages wait there.
+ */
 export const waitingLines = read(
   async (
     queries: Queries,

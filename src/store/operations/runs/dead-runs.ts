@@ -1,6 +1,9 @@
 /** Which runs lie in the DLQ, and what is known of each (contract W 21.1)? */
-import type { InProject, ProjectId } from '../../../engine/model.ts';
-import type { DeadRunFilter } from '../../../engine/runs/dead-run-store.ts';
+import type { InProject, Message, ProjectId } from '../../../engine/model.ts';
+import type { PageRequest } from '../../../engine/page.ts';
+import type { DeadRun, DeadRunFilter, FailureCallback, OutlinedEntry } from '../../../engine/runs/dead-run-store.ts';
+import { dlqIdOf } from '../../../protocol/cursor.ts';
+import type { RunKey } from '../../../workflow/model.ts';
 import type { Queries } from '../../driver.ts';
 import { also } from '../filter.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
@@ -12,11 +15,15 @@ import {
   DETAIL_COLUMNS,
   type DeadLetterRow,
   type DetailRow,
+  decodeDeadLetter,
+  decodeDetail,
+  decodeMessage,
 } from '../messages/rows.ts';
-import { longRead, read, write } from '../operation.ts';
-import { cutByBytes, DEAD_SIZES, type PageRows, type Position, placesOf, type Slice } from '../page.ts';
+import { longRead, pagedRead, read, write } from '../operation.ts';
+import { cutByBytes, DEAD_SIZES, type PageRows, type Position, placeOf, placesOf, type Slice } from '../page.ts';
 import { DEAD, pageOfWindow } from '../windows.ts';
 import { runConditions } from './active.ts';
+import { decodeConfig, entryKindOf, FAILURE_STATE, failureStateOf } from './run-rows.ts';
 
 export interface ListDeadRunsArgs {
   projectId: ProjectId;
@@ -50,11 +57,21 @@ export interface DeadRunRows {
 
 type Place = Position & { message_key: number };
 
-export const listDeadRuns = longRead(
+export const listDeadRuns = pagedRead(
   async (queries: Queries, args: ListDeadRunsArgs): Promise<PageRows<DeadRunRow> & DeadRunRows & { bytes: number }> => {
     const found = await places(queries, args);
     const page = await cutByBytes(queries, found, DEAD_SIZES, args.slice.bytesMax);
-    return { ...page, ...(await deadRunsAt(queries, { projectId: args.projectId, places: page.rows })) };
+    return { ...page, ...(await deadRunsAt(queries, args.projectId, page.rows)) };
+  },
+  {
+    encode: ({
+      projectId,
+      filter: { failureCallback, ...filter },
+    }: InProject & { filter: DeadRunFilter; page: PageRequest }) => ({
+      ...{ projectId, filter },
+      ...(failureCallback && { failureStates: failureCallback.map((state) => FAILURE_STATE[state]) }),
+    }),
+    decode: decodeDeadRuns,
   },
 );
 
@@ -86,13 +103,9 @@ function places(
 }
 
 /** The entries at `places` that exist and are of runs, in the order of `places`. */
-export const deadRunsAt = longRead(
-  async (
-    queries: Queries,
-    { projectId, places: wanted }: { projectId: ProjectId; places: readonly Position[] },
-  ): Promise<DeadRunRows> => {
-    const found = await queries.query<DeadRunRow>(
-      `select d.failed_at_ms as "timeMs", d.key as n, d.key as message_key, d.failed_at_ms, d.retried, d.response_status,
+async function deadRunsAt(queries: Queries, projectId: ProjectId, wanted: readonly Position[]): Promise<DeadRunRows> {
+  const found = await queries.query<DeadRunRow>(
+    `select d.failed_at_ms as "timeMs", d.key as n, d.key as message_key, d.failed_at_ms, d.retried, d.response_status,
        d.response_header, d.response_body, r.key as run_key, r.project_id as run_project_id, r.id as run_id,
        r.url as run_url, r.created_at_ms as run_created_at_ms, r.config as run_config, r.failure_key, r.failure_state,
        p.body as payload
@@ -101,26 +114,71 @@ export const deadRunsAt = longRead(
      lookup journal j on (j.run_key = r.key and j.position = 0)
      lookup contents p on (p.key = j.key)
      where d.key in (??) and d.project_id = ?`,
-      [wanted.map(({ n }) => n), projectId],
-    );
-    const byKey = new Map(found.map((row) => [row.n, row]));
-    const rows = wanted.flatMap(({ n, timeMs }) => {
-      const row = byKey.get(n);
-      return row?.timeMs === timeMs ? [row] : [];
-    });
-    return {
-      rows,
-      contents: await contentsWithoutBodies(
-        queries,
-        rows.map(({ n }) => n),
-      ),
-      answers: await answersOf(
-        queries,
-        rows.flatMap(({ failure_key }) => failure_key ?? []),
-      ),
-    };
-  },
+    [wanted.map(({ n }) => n), projectId],
+  );
+  const byKey = new Map(found.map((row) => [row.n, row]));
+  const rows = wanted.flatMap(({ n, timeMs }) => {
+    const row = byKey.get(n);
+    return row?.timeMs === timeMs ? [row] : [];
+  });
+  return {
+    rows,
+    contents: await contentsWithoutBodies(
+      queries,
+      rows.map(({ n }) => n),
+    ),
+    answers: await answersOf(
+      queries,
+      rows.flatMap(({ failure_key }) => failure_key ?? []),
+    ),
+  };
+}
+
+/** Those that exist, in the order of `dlqIds`. */
+export const findDeadRuns = longRead(
+  (queries: Queries, { projectId, dlqIds }: InProject & { dlqIds: readonly string[] }) =>
+    deadRunsAt(queries, projectId, placesOf(dlqIds)),
+  decodeDeadRuns,
 );
+
+function decodeDeadRuns({ rows, contents, answers }: DeadRunRows): DeadRun[] {
+  const messages = new Map(contents.map((content) => [content.key, decodeMessage(content)]));
+  const answerByKey = new Map(answers.map((row) => [row.message_key, decodeDetail(row).response]));
+  return rows.map((row) => {
+    const message = messages.get(row.n);
+    if (!message) throw new Error(`message ${row.n} has no content`);
+    const told = failureCallbackOf(row, answerByKey);
+    return decodeDeadRun(row, message, told);
+  });
+}
+
+function decodeDeadRun(row: DeadRunRow, message: Message, failureCallback: FailureCallback | undefined): DeadRun {
+  const dead: DeadRun = {
+    dlqId: dlqIdOf(row.timeMs, row.n),
+    run: {
+      key: row.run_key,
+      projectId: row.run_project_id,
+      id: row.run_id,
+      url: row.run_url,
+      createdAtMs: row.run_created_at_ms,
+      config: decodeConfig(row.run_config),
+    },
+    message,
+    deadLetter: decodeDeadLetter(row),
+    payload: row.payload ?? new Uint8Array(0),
+  };
+  if (failureCallback) dead.failureCallback = failureCallback;
+  return dead;
+}
+
+function failureCallbackOf(
+  { failure_key: key, failure_state: state }: DeadRunRow,
+  answerByKey: ReadonlyMap<number, FailureCallback['answer']>,
+): FailureCallback | undefined {
+  if (key === null || state === null) return undefined;
+  const answer = answerByKey.get(key);
+  return { state: failureStateOf(state), ...(answer && { answer }) };
+}
 
 /** Without bodies: the failed message is a step, but the body that is shown is the one the run was started with. */
 function contentsWithoutBodies(queries: Queries, keys: readonly number[]): Promise<ContentRow[]> {
@@ -137,19 +195,20 @@ function answersOf(queries: Queries, keys: readonly number[]): Promise<(DetailRo
   );
 }
 
-/** The latest message that reported the failure. */
+/** The failure callback of a run; `undefined` when there was none, or when it is not kept any more. */
 export const findFailureCallback = read(
-  async (
-    queries: Queries,
-    { projectId, place }: { projectId: ProjectId; place: Position },
-  ): Promise<ContentRow | null> => {
+  async (queries: Queries, { projectId, dlqId }: InProject & { dlqId: string }): Promise<ContentRow | undefined> => {
+    const place = placeOf(dlqId);
+    if (!place) return undefined;
     const [row] = await queries.query<ContentRow>(
       `select ${CONTENT_FIELDS} from dead d lookup runs r on (r.key = d.run_key) lookup contents c on (c.key = r.failure_key)
      where d.key = ? and d.failed_at_ms = ? and d.project_id = ?`,
       [place.n, place.timeMs, projectId],
     );
-    return row ?? null;
+    return row;
   },
+  (row): Message | undefined => row && decodeMessage(row),
+  ([projectId, dlqId]: [projectId: ProjectId, dlqId: string]) => ({ projectId, dlqId }),
 );
 
 export interface OutlineRow {
@@ -160,7 +219,7 @@ export interface OutlineRow {
   body_bytes: number | null;
 }
 
-/** All entries of a journal in order, without their bodies. */
+/** All entries of a journal in order, waits and invocations included, without their bodies. */
 export const outlineJournal = longRead(
   (queries: Queries, { runKey }: InProject & { runKey: number }): Promise<OutlineRow[]> => {
     return queries.query<OutlineRow>(
@@ -169,7 +228,14 @@ export const outlineJournal = longRead(
       [runKey],
     );
   },
+  (rows): OutlinedEntry[] => rows.map(decodeOutline),
+  ([projectId, runKey]: [projectId: ProjectId, runKey: RunKey]) => ({ projectId, runKey }),
 );
+
+function decodeOutline(row: OutlineRow): OutlinedEntry {
+  const { position, kind, key, entryKey, body_bytes: bytes } = row;
+  return { position, kind: entryKindOf(kind), key, entryKey, bodyBytes: bytes ?? 0 };
+}
 
 /** Returns how many existed. */
 export const deleteDeadRuns = write(

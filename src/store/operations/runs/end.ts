@@ -1,5 +1,6 @@
 /** How does a run end: once, with everything that is left of it, and with the messages that follow (contract W 12)? */
 import type { Saved } from '../../../engine/messages/accepted.ts';
+import type { Millis, NewMessage, RunEnding } from '../../../engine/model.ts';
 import type { EndedAs } from '../../../engine/runs/stores.ts';
 import type { Queries, SqlValue, Transaction } from '../../driver.ts';
 import { leavingOut, projectsMoving } from '../fence.ts';
@@ -7,9 +8,9 @@ import type { WriteContext } from '../logs/log-writer.ts';
 import { insertMessages } from '../messages/accept.ts';
 import { cancelOrMark, ENDING_FIELDS, type EndingRow } from '../messages/cancel.ts';
 import { projectOf, projectsSharedBy, weightOf } from '../messages/new-messages.ts';
-import type { StoredNewMessage } from '../messages/rows.ts';
+import { encodeNewMessage, type StoredNewMessage } from '../messages/rows.ts';
 import { merged, write } from '../operation.ts';
-import { type StoredEnding, timesOf } from './ending-rows.ts';
+import { encodeEnding, type StoredEnding, timesOf } from './ending-rows.ts';
 import { eventOfRun } from './journal-rows.ts';
 import { FAILURE_STATE, REVIVING, RUN_STATE, runStateOf } from './run-rows.ts';
 
@@ -27,7 +28,11 @@ const RUNS_TOGETHER = 20;
 /** How long a run that is being revived waits for its next piece: longer than a transaction can wait for anything. */
 export const PIECE_WAIT_MS = 30_000;
 
-/** Ends the runs of all `commands` in a handful of statements. */
+/**
+ * Ends each run that has not changed since its ending was made: cancels its waiting messages, marks those in flight,
+ * removes its waiters and its pending events, and saves `follows`. A message for the journal of a run that is over is
+ * not saved; only the result of an invocation of a failed run is kept for its log.
+ */
 export const endRuns = merged(
   {
     weight: ({ endings }) => {
@@ -70,6 +75,13 @@ export const endRuns = merged(
       }),
     );
   },
+  ([endings, nowMs]: [endings: { ending: RunEnding; follows: NewMessage[] }[], nowMs: Millis]) => ({
+    endings: endings.map(({ ending, follows }) => ({
+      ending: encodeEnding(ending),
+      follows: follows.map(encodeNewMessage),
+    })),
+    nowMs,
+  }),
 );
 
 /** Which of `endings` find their run unchanged. If two are for one run, only the first can. */
@@ -99,7 +111,7 @@ export async function judge(
 
 /**
  * Cancels a piece of what is left of runs that are over (see `writeEndings`), or whose revival stopped. Answers whether
- * there may be more, for which it should be called again, or when.
+ * there may be more, for which it should be called again, or when to look again: `Infinity` for never.
  */
 export const cancelLeft = write(
   {
@@ -124,6 +136,7 @@ export const cancelLeft = write(
     await tx.send('delete from ending_runs where key in (??)', [runs.map(({ run_key }) => run_key)]);
     return found.length === RUNS_TOGETHER || runs.length < found.length ? 'more' : nextCancelAtMs(tx, nowMs);
   },
+  ([nowMs]: [nowMs: Millis]) => ({ nowMs }),
 );
 
 async function nextCancelAtMs(tx: Transaction, nowMs: number): Promise<number> {

@@ -1,20 +1,18 @@
 /** Sends a failure callback again, and cancels one (contract W 13.3, 21.5). */
 import type { Saved } from '../../../engine/messages/accepted.ts';
-import type { ProjectId } from '../../../engine/model.ts';
+import type { InProjectAt, Millis, NewMessage, ProjectId } from '../../../engine/model.ts';
 import type { Transaction } from '../../driver.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { insertMessages } from '../messages/accept.ts';
 import { cancelOrMark, ENDING_FIELDS, type EndingRow } from '../messages/cancel.ts';
 import { MESSAGE_AT } from '../messages/columns.ts';
-import type { StoredNewMessage } from '../messages/rows.ts';
+import { encodeNewMessage, type StoredNewMessage } from '../messages/rows.ts';
 import { write } from '../operation.ts';
-import type { Position } from '../page.ts';
+import { placeOf } from '../page.ts';
 import { FAILURE_STATE } from './run-rows.ts';
 
-export interface FailureCallbackArgs {
-  projectId: ProjectId;
-  place: Position;
-  nowMs: number;
+interface FailureCallbackArgs extends InProjectAt {
+  dlqId: string;
 }
 
 interface ToldRow {
@@ -23,7 +21,9 @@ interface ToldRow {
   failure_state: number | null;
 }
 
-async function toldOf(tx: Transaction, { projectId, place }: FailureCallbackArgs): Promise<ToldRow | undefined> {
+async function toldOf(tx: Transaction, { projectId, dlqId }: FailureCallbackArgs): Promise<ToldRow | undefined> {
+  const place = placeOf(dlqId);
+  if (!place) return undefined;
   const [row] = await tx.query<ToldRow>(
     `select r.key as run_key, r.failure_key, r.failure_state from dead d lookup runs r on (r.key = d.run_key)
      where d.key = ? and d.failed_at_ms = ? and d.project_id = ? for update`,
@@ -32,7 +32,9 @@ async function toldOf(tx: Transaction, { projectId, place }: FailureCallbackArgs
   return row;
 }
 
+/** Saves the failure callback once more, if the last one has failed. */
 export const repeatFailureCallback = write(
+  {},
   async (
     context: WriteContext,
     args: FailureCallbackArgs & { message: StoredNewMessage },
@@ -50,10 +52,15 @@ export const repeatFailureCallback = write(
     if (saved === undefined) throw new Error('a failure callback was not saved');
     return saved;
   },
+  ([projectId, dlqId, message, nowMs]: [projectId: ProjectId, dlqId: string, message: NewMessage, nowMs: Millis]) => ({
+    ...{ projectId, dlqId, nowMs },
+    message: encodeNewMessage(message),
+  }),
 );
 
-/** An attempt that is under way may still succeed; the callback then counts as delivered. */
+/** Cancels the failure callback. An attempt that is under way may still succeed; the callback then counts as delivered. */
 export const cancelFailureCallback = write(
+  {},
   async (context: WriteContext, args: FailureCallbackArgs): Promise<'canceled' | 'missing' | 'notInProgress'> => {
     const { tx } = context;
     const told = await toldOf(tx, args);
@@ -66,4 +73,5 @@ export const cancelFailureCallback = write(
     await cancelOrMark(context, rows, { nowMs: args.nowMs });
     return 'canceled';
   },
+  ([projectId, dlqId, nowMs]: [projectId: ProjectId, dlqId: string, nowMs: Millis]) => ({ projectId, dlqId, nowMs }),
 );

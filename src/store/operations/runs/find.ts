@@ -1,10 +1,19 @@
 /** Finds runs by their name or key, what their journals show, and what was stored of waits and invocations. */
-import type { InProject, ProjectId } from '../../../engine/model.ts';
-import type { RunKey } from '../../../workflow/model.ts';
+import type { InProject, Message, MessageKey, ProjectId } from '../../../engine/model.ts';
+import type { JournalEntry, Run, RunKey } from '../../../workflow/model.ts';
 import type { Queries } from '../../driver.ts';
-import { CONTENT_FIELDS, type ContentRow } from '../messages/rows.ts';
+import { CONTENT_FIELDS, type ContentRow, decodeMessage } from '../messages/rows.ts';
 import { longRead, read } from '../operation.ts';
-import { type JournalRow, RUN_FIELDS, RUN_STATE, type RunRow, SHOWN_KINDS, type WholeRunRow } from './run-rows.ts';
+import {
+  decodeJournalEntry,
+  decodeRun,
+  type JournalRow,
+  RUN_FIELDS,
+  RUN_STATE,
+  type RunRow,
+  SHOWN_KINDS,
+  type WholeRunRow,
+} from './run-rows.ts';
 
 type FoundRow = RunRow & { message_id: string; caller_ip: string | null };
 
@@ -13,23 +22,36 @@ const FOUND = `select ${RUN_FIELDS}, c.id as message_id, t.caller_ip
   from runs r lookup journal j on (j.run_key = r.key and j.position = 0) lookup contents c on (c.key = j.key)
   lookup contents t on (t.key = r.key)`;
 
+/** The run with this id that has not ended. */
 export const findActiveRun = read(
-  async (queries: Queries, { projectId, id }: { projectId: ProjectId; id: string }): Promise<WholeRunRow | null> => {
+  async (
+    queries: Queries,
+    { projectId, id }: { projectId: ProjectId; id: string },
+  ): Promise<WholeRunRow | undefined> => {
     const [row] = await queries.query<FoundRow>(
       `${FOUND} where r.project_id = ? and r.id = ? and r.state = ${RUN_STATE.RUN_STARTED}`,
       [projectId, id],
     );
-    return row ? withInvokers(queries, row) : null;
+    return row && withInvokers(queries, row);
   },
+  (row): Run | undefined => row && decodeRun(row),
+  ([projectId, id]: [projectId: ProjectId, id: string]) => ({ projectId, id }),
 );
 
+/** By its key, ended or not. */
 export const findRun = read(
-  async (queries: Queries, { projectId, key }: { projectId: ProjectId; key: RunKey }): Promise<WholeRunRow | null> => {
+  async (
+    queries: Queries,
+    { projectId, key }: { projectId: ProjectId; key: RunKey },
+  ): Promise<WholeRunRow | undefined> => {
     const [row] = await queries.query<FoundRow>(`${FOUND} where r.key = ? and r.project_id = ?`, [key, projectId]);
-    return row ? withInvokers(queries, row) : null;
+    return row && withInvokers(queries, row);
   },
+  (row): Run | undefined => row && decodeRun(row),
+  ([projectId, key]: [projectId: ProjectId, key: RunKey]) => ({ projectId, key }),
 );
 
+/** Bytes of the journal, as deliveries show it, of the run with this id that has not ended. */
 export const journalBytes = read(
   async (queries: Queries, { projectId, id }: { projectId: ProjectId; id: string }): Promise<number | undefined> => {
     const [row] = await queries.query<{ journal_bytes: number }>(
@@ -44,6 +66,12 @@ interface OfRun extends InProject {
   runKey: RunKey;
 }
 
+interface JournalRange {
+  afterPosition?: number;
+  toPosition?: number;
+}
+
+/** What deliveries show of the journal, in order: after `afterPosition` (default: from the start) up to `toPosition`. */
 export const readJournal = longRead(
   (
     queries: Queries,
@@ -55,8 +83,14 @@ export const readJournal = longRead(
       [runKey, afterPosition, toPosition],
     );
   },
+  (rows): JournalEntry[] => rows.map(decodeJournalEntry),
+  ([projectId, runKey, range = {}]: [projectId: ProjectId, runKey: RunKey, range?: JournalRange | undefined]) => ({
+    ...{ projectId, runKey, afterPosition: -1, toPosition: Number.MAX_SAFE_INTEGER },
+    ...range,
+  }),
 );
 
+/** The waits, invocations and other entries that are kept, in the order of `keys`; missing ones are left out. */
 export const findRecords = read(
   async (queries: Queries, { projectId, keys }: { projectId: ProjectId; keys: number[] }): Promise<ContentRow[]> => {
     const rows = await queries.query<ContentRow>(
@@ -66,6 +100,8 @@ export const findRecords = read(
     const byKey = new Map(rows.map((row) => [row.key, row]));
     return keys.flatMap((key) => byKey.get(key) ?? []);
   },
+  (rows): Message[] => rows.map(decodeMessage),
+  ([projectId, keys]: [projectId: ProjectId, keys: MessageKey[]]) => ({ projectId, keys }),
 );
 
 async function withInvokers(queries: Queries, row: FoundRow): Promise<WholeRunRow> {

@@ -3,8 +3,8 @@
  * in pieces, each in a transaction of its own; until the last one the run is REVIVING.
  */
 import { lineOf } from '../../../engine/lanes/origin-line.ts';
-import type { ProjectId } from '../../../engine/model.ts';
-import type { RetriedAs, RunRetry } from '../../../engine/runs/dead-run-store.ts';
+import type { Millis, ProjectId } from '../../../engine/model.ts';
+import type { RetriedAs, RetriedEntry, RunRetry } from '../../../engine/runs/dead-run-store.ts';
 import type { RunConfig } from '../../../workflow/model.ts';
 import type { Transaction } from '../../driver.ts';
 import { Entry } from '../lanes/entry.ts';
@@ -15,27 +15,40 @@ import { savedAt } from '../messages/accept.ts';
 import { CONTENT_AT } from '../messages/columns.ts';
 import { removeDead } from '../messages/dead.ts';
 import { weightOf } from '../messages/new-messages.ts';
-import type { StoredNewMessage } from '../messages/rows.ts';
+import { encodeNewMessage, type StoredNewMessage } from '../messages/rows.ts';
 import { write } from '../operation.ts';
-import type { Position } from '../page.ts';
+import { type Position, placeOf } from '../page.ts';
 import { giveUp, PIECE_WAIT_MS } from './end.ts';
 import { Journals } from './journals.ts';
-import { REVIVING, RUN_STATE, type StoredEntry, type StoredRecord, type StoredRun } from './run-rows.ts';
+import {
+  encodeEntry,
+  encodeRecord,
+  encodeRun,
+  REVIVING,
+  RUN_STATE,
+  type StoredEntry,
+  type StoredRecord,
+  type StoredRun,
+} from './run-rows.ts';
 
 export type StoredRetriedEntry =
   | { kind: 'shared'; key: number; entry: StoredEntry }
   | { kind: 'record'; record: StoredRecord; event?: 'WAITER_ADDED' | 'INVOKED' }
   | { kind: 'message'; message: StoredNewMessage };
 
-export interface RetryRunArgs
-  extends Pick<RunRetry, 'projectId' | 'runKey' | 'isFirst' | 'isLast' | 'waiters' | 'invocations'> {
-  place: Position;
+interface RetryRunArgs
+  extends Pick<RunRetry, 'projectId' | 'dlqId' | 'runKey' | 'isFirst' | 'isLast' | 'waiters' | 'invocations'> {
   run: StoredRun;
   journal: StoredRetriedEntry[];
   children: StoredNewMessage[];
   nowMs: number;
 }
 
+/**
+ * Removes the entry from the DLQ and begins the run, or changes nothing. Of a run in pieces it is the last one that
+ * does this. Until then nothing of the run goes out, and lists do not show it. If the next piece does not come, or is
+ * refused, the run is cancelled (`cancelLeft`), and the entry stays in the DLQ.
+ */
 export const retryRun = write(
   {
     weight: ({ journal, children }) => {
@@ -45,7 +58,9 @@ export const retryRun = write(
   },
   async (context: WriteContext, args: RetryRunArgs): Promise<RetriedAs> => {
     const { tx } = context;
-    const { projectId, place, runKey, run, journal, children, isFirst, isLast, nowMs } = args;
+    const { projectId, dlqId, runKey, run, journal, children, isFirst, isLast, nowMs } = args;
+    const place = placeOf(dlqId);
+    if (!place) return { kind: 'missing' };
     const failedKey = await deadRunKey(tx, projectId, place);
     const isRefused = failedKey === undefined || (await isActive(tx, projectId, run.id));
     if (isRefused) {
@@ -84,7 +99,25 @@ export const retryRun = write(
     await removeDead(tx, [place.n]);
     return answer;
   },
+  ([{ run, journal, children, ...rest }, nowMs]: [retry: RunRetry, nowMs: Millis]) => ({
+    ...rest,
+    run: encodeRun(run),
+    journal: journal.map(encodeRetriedEntry),
+    children: children.map(encodeNewMessage),
+    nowMs,
+  }),
 );
+
+function encodeRetriedEntry(entry: RetriedEntry): StoredRetriedEntry {
+  switch (entry.kind) {
+    case 'shared':
+      return { kind: 'shared', key: entry.key, entry: encodeEntry(entry.entry) };
+    case 'message':
+      return { kind: 'message', message: encodeNewMessage(entry.message) };
+    case 'record':
+      return { ...entry, record: encodeRecord(entry.record) };
+  }
+}
 
 function messagesIn(journal: readonly StoredRetriedEntry[]): StoredNewMessage[] {
   return journal.flatMap((entry) => (entry.kind === 'message' ? [entry.message] : []));

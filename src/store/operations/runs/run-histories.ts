@@ -1,25 +1,19 @@
 /** Runs with their journals and with what became of each message of them (contract W 18.1). */
-import type { MessageId, MessageKey, ProjectId } from '../../../engine/model.ts';
+import type { InProject, MessageId, MessageKey, ProjectId } from '../../../engine/model.ts';
+import type { PageRequest } from '../../../engine/page.ts';
 import type { RunFilter } from '../../../engine/runs/log-store.ts';
 import type { Queries } from '../../driver.ts';
 import { also, type Conditions } from '../filter.ts';
 import { CONTENT_FIELDS, type ContentRow, codeOfLogState, DETAIL_COLUMNS, type DetailRow } from '../messages/rows.ts';
-import { longRead } from '../operation.ts';
+import { pagedRead } from '../operation.ts';
 import { cutBySizes, cutPage, type PageRows, type Position, type Slice, sliceSql } from '../page.ts';
+import { messagesNamed } from '../read-page.ts';
 import { pageOfWindow, RUNS } from '../windows.ts';
 import { childrenOf } from './children.ts';
-import {
-  affordable,
-  type InvokerRow,
-  invokersOf,
-  type KnownRunRow,
-  knownRuns,
-  type ResponseRow,
-  responsesOf,
-  showsAll,
-} from './known-runs.ts';
+import { affordable, invokersOf, knownRuns, responsesOf, showsAll } from './known-runs.ts';
 import { runConditions } from './run-filter.ts';
-import { ENTRY_KIND, REVIVING } from './run-rows.ts';
+import { type CourseRow, decodeHistories, type HistoryRows, type JournalRow, type PendingRow } from './run-log-rows.ts';
+import { ENTRY_KIND, REVIVING, RUN_STATE } from './run-rows.ts';
 
 export interface ListHistoriesArgs {
   projectId: ProjectId;
@@ -33,40 +27,6 @@ export interface ListHistoriesArgs {
   bodyBytesMax?: number;
 }
 
-export interface JournalRow extends ContentRow {
-  run_key: number;
-  position: number;
-  kind: number;
-  entryKey: string;
-}
-
-export interface PendingRow {
-  key: number;
-  due_at_ms: number;
-  claimed_at_ms: number | null;
-}
-
-export interface CourseRow {
-  seq: number;
-  at_ms: number;
-  message_key: number;
-  state: number;
-}
-
-export interface HistoryRows extends PageRows<Position> {
-  runs: KnownRunRow[];
-  journal: JournalRow[];
-  pending: PendingRow[];
-  /** Failures, parkings and ends of messages, oldest first. */
-  courses: CourseRow[];
-  details: (DetailRow & { seq: number })[];
-  failureCalls: ContentRow[];
-  responses: ResponseRow[];
-  invokers: InvokerRow[];
-  children: ContentRow[];
-  bytes: number;
-}
-
 /** About the size of an entry without its body. */
 const ENTRY_BYTES = 512;
 
@@ -75,7 +35,7 @@ const EXTRA_BYTES_MIN = 1024 * 1024;
 
 const COURSE_STATES = (['DELIVERED', 'ERROR', 'STEP_PARKED', 'FAILED', 'CANCELED'] as const).map(codeOfLogState);
 
-export const listHistories = longRead(async (queries: Queries, args: ListHistoriesArgs): Promise<HistoryRows> => {
+async function windowOf(queries: Queries, args: ListHistoriesArgs): Promise<HistoryRows> {
   const found = await find(queries, args);
   const page = await cutByBytes(queries, found, args.slice.bytesMax);
   const keys = page.rows.map(({ n }) => n);
@@ -108,6 +68,25 @@ export const listHistories = longRead(async (queries: Queries, args: ListHistori
       extraBytes,
     ),
   };
+}
+
+/**
+ * Runs in the order of their creation, each with its whole journal. A page ends early when it would hold very many
+ * bytes. With `bodyBytesMax` a body may be cut to that length and one byte more. When there are very many answers to
+ * failed attempts, or payloads of invoked runs, some of them come without their bodies.
+ */
+export const listRunHistories = pagedRead(windowOf, {
+  encode: ({
+    projectId,
+    filter: { messageId, state, ...filter },
+    bodyBytesMax,
+  }: InProject & { filter: RunFilter; page: PageRequest; bodyBytesMax?: number | undefined }) => ({
+    ...{ projectId, filter },
+    ...(messageId && { messages: messagesNamed(messageId) }),
+    ...(state && { states: state.map((name) => RUN_STATE[name]) }),
+    ...(bodyBytesMax !== undefined && { bodyBytesMax }),
+  }),
+  decode: decodeHistories,
 });
 
 function find(queries: Queries, args: ListHistoriesArgs): Promise<PageRows<Position>> {

@@ -1,11 +1,12 @@
 /** What happened to runs and to their messages, event by event (contract W 18.2). */
-import type { MessageId, MessageKey, ProjectId } from '../../../engine/model.ts';
-import type { RunAttributes } from '../../../engine/runs/log-store.ts';
+import type { InProject, MessageId, MessageKey, ProjectId } from '../../../engine/model.ts';
+import type { PageRequest } from '../../../engine/page.ts';
+import type { RunAttributes, RunEventFilter } from '../../../engine/runs/log-store.ts';
 import { recordEntryKeyOf } from '../../../workflow/step-info.ts';
 import type { Queries, SqlParam } from '../../driver.ts';
 import { also } from '../filter.ts';
 import { type ContentRow, codeOfLogState, DETAIL_COLUMNS, type DetailRow } from '../messages/rows.ts';
-import { longRead } from '../operation.ts';
+import { pagedRead } from '../operation.ts';
 import {
   CONTENT_SIZES,
   contentsOf,
@@ -13,22 +14,16 @@ import {
   cutPage,
   DETAIL_SIZES,
   type PageRows,
-  type Position,
   type Slice,
   sizesOf,
   sliceSql,
 } from '../page.ts';
+import { messagesNamed } from '../read-page.ts';
 import { LOGS, pageOfWindow } from '../windows.ts';
 import { childrenOf, type RecordRow, recordsIn } from './children.ts';
-import {
-  type InvokerRow,
-  invokersOf,
-  type KnownRunRow,
-  knownRuns,
-  type ResponseRow,
-  responsesOf,
-} from './known-runs.ts';
+import { invokersOf, knownRuns, responsesOf } from './known-runs.ts';
 import { runConditions, selectRuns } from './run-filter.ts';
+import { decodeRunEvents, RUN_STATES_FROM, type RunLogRow, type RunLogRows } from './run-log-rows.ts';
 
 export interface ListRunEventsArgs {
   projectId: ProjectId;
@@ -40,39 +35,12 @@ export interface ListRunEventsArgs {
   slice: Slice;
 }
 
-/** State codes from here on are of runs; such an event refers to the run's first message (migrations/001-baseline.ts). */
-const RUN_STATES_FROM = codeOfLogState('RUN_STARTED');
 const RUN_SUCCESS = codeOfLogState('RUN_SUCCESS');
 
 /** Bytes of payloads of invoked runs that are read even for a page that is full. */
 const CHILD_BYTES_MIN = 1024 * 1024;
 
-export interface RunLogRow extends Position {
-  run_key: number;
-  message_key: number;
-  state: number;
-}
-
-/** Whether the event is one of the run and not of a message of it. */
-export function isOfRun({ state }: RunLogRow): boolean {
-  return state >= RUN_STATES_FROM;
-}
-
-export interface RunLogRows extends PageRows<RunLogRow> {
-  contents: ContentRow[];
-  details: (DetailRow & { seq: number })[];
-  runs: KnownRunRow[];
-  responses: ResponseRow[];
-  invokers: InvokerRow[];
-  /** For each result on the page: the entry key of its wait or invocation. */
-  entryKeyByKey: Map<number, string>;
-  /** Waits and invocations of which results are on the page, and the first messages of the runs that were invoked. */
-  records: RecordRow[];
-  children: ContentRow[];
-  bytes: number;
-}
-
-export const listRunEvents = longRead(async (queries: Queries, args: ListRunEventsArgs): Promise<RunLogRows> => {
+async function windowOf(queries: Queries, args: ListRunEventsArgs): Promise<RunLogRows> {
   const found = await find(queries, args);
   const page = await cutByBytes(queries, found, args.slice.bytesMax);
   const runKeys = [...new Set(page.rows.map(({ run_key }) => run_key))];
@@ -98,6 +66,18 @@ export const listRunEvents = longRead(async (queries: Queries, args: ListRunEven
     responses: await responsesOf(queries, succeeded),
     invokers: await invokersOf(queries, runKeys),
   };
+}
+
+export const listRunEvents = pagedRead(windowOf, {
+  encode: ({
+    projectId,
+    filter: { messageId, state, ...filter },
+  }: InProject & { filter: RunEventFilter; page: PageRequest }) => ({
+    ...{ projectId, filter },
+    ...(messageId && { messages: messagesNamed(messageId) }),
+    ...(state && { states: state.map(codeOfLogState) }),
+  }),
+  decode: decodeRunEvents,
 });
 
 /** Only the results of waits and invocations have a record in another entry key. */

@@ -1,6 +1,7 @@
 /** Which schedules are there, which are due, and how does one move on together with the messages of its triggers? */
 import type { Saved } from '../../../engine/messages/accepted.ts';
-import type { ProjectId } from '../../../engine/model.ts';
+import type { Millis, ProjectId } from '../../../engine/model.ts';
+import type { Schedule, ScheduleChange } from '../../../engine/schedules/schedules.ts';
 import type { DueSchedule } from '../../../engine/schedules/store.ts';
 import type { Queries, SqlValue, Transaction } from '../../driver.ts';
 import { leavingOut, projectsMoving } from '../fence.ts';
@@ -14,6 +15,8 @@ import { fieldsOf } from '../table.ts';
 import {
   decodeSchedule,
   decodeScheduleViews,
+  encodeSchedule,
+  encodeScheduleChange,
   PLAN_COLUMNS,
   SCHEDULE_COLUMNS,
   type ScheduleRow,
@@ -41,6 +44,13 @@ export interface SaveScheduleArgs {
   schedulesMax: number;
 }
 
+type SaveScheduleGiven = [schedule: Schedule, fromVersion: number | undefined, schedulesMax: number];
+
+/**
+ * Creates the schedule, or replaces the one with its key, which must have `fromVersion`; `undefined`: there must be
+ * none. Answers `'stale'`, with nothing written, when this is not so. A project that has `schedulesMax` schedules (0:
+ * any number) gets no more.
+ */
 export const saveSchedule = write(
   {
     weight: ({ schedule }) => ({ rows: 2, bytes: bytesOf(schedule.plan.at(-1)) }),
@@ -61,6 +71,10 @@ export const saveSchedule = write(
     await tx.insertMany('schedule_plans', PLAN_COLUMNS, [schedule.plan]);
     return 'saved';
   },
+  ([schedule, fromVersion, schedulesMax]: SaveScheduleGiven) => ({
+    schedule: encodeSchedule(schedule),
+    ...{ fromVersion: fromVersion ?? null, schedulesMax },
+  }),
 );
 
 export interface ChangeSchedulesArgs {
@@ -69,7 +83,8 @@ export interface ChangeSchedulesArgs {
 }
 
 /**
- * Where the messages of each change stand, or that the change was not made. It takes a few statements, however many
+ * Makes each change and answers how its messages were saved. `'stale'`, with nothing of that change done, when the
+ * schedule is gone or has another version by now. A missing queue is made. It takes a few statements, however many
  * changes there are: thousands of schedules may be due in the same minute.
  */
 export const changeSchedules = write(
@@ -110,15 +125,19 @@ export const changeSchedules = write(
       return entered.slice(taken - change.messages.length, taken);
     });
   },
+  ([changes, nowMs]: [changes: ScheduleChange[], nowMs: Millis]) => ({
+    changes: changes.map(encodeScheduleChange),
+    nowMs,
+  }),
 );
 
-export const deleteSchedule = write(async ({ tx }: WriteContext, { projectId, id }: SchedulePlace): Promise<null> => {
+/** Deleting one that does not exist changes nothing. */
+export const deleteSchedule = write(async ({ tx }: WriteContext, { projectId, id }: SchedulePlace): Promise<void> => {
   const [present] = await tx.query<{ key: number }>('select key from schedules where project_id = ? and id = ?', [
     projectId,
     id,
   ]);
   if (present) await remove(tx, present.key);
-  return null;
 });
 
 export const findSchedule = read(
@@ -171,6 +190,10 @@ export interface DueRows {
   nextAtMs: number | undefined;
 }
 
+/**
+ * Up to `limit` schedules that are due, earliest first, with up to about `bytesMax` bytes, but at least one. When none
+ * is due, `nextAtMs` is the earliest time at which one will be.
+ */
 export const dueSchedules = read(
   async (
     queries: Queries,
@@ -200,7 +223,7 @@ export const dueSchedules = read(
 
 /**
  * Schedules that a clock which ran ahead has moved too far. Their next times are just as far ahead, so the index of
- * those finds them.
+ * those finds them. `limit`: about how many at most.
  */
 export const strandedSchedules = read(
   async (
@@ -220,6 +243,11 @@ export const strandedSchedules = read(
       [someOf(candidates, bytesMax)],
     );
   },
+  (rows): Schedule[] => rows.map(decodeSchedule),
+  ([passedAfterMs, piece]: [passedAfterMs: Millis, piece: { limit: number; bytesMax: number }]) => ({
+    passedAfterMs,
+    ...piece,
+  }),
 );
 
 /** The first keys whose rows fit into `bytesMax` together; at least one. */

@@ -14,6 +14,10 @@ interface ListAllWaitersArgs {
   count: number;
 }
 
+/**
+ * By event id, then in order of registration: the first `count` after `after` whose event ids begin with `prefix`,
+ * which may be empty.
+ */
 export const listAllWaiters = longRead(async (queries: Queries, args: ListAllWaitersArgs): Promise<ListedWaiter[]> => {
   const { projectId, prefix, after, count } = args;
   const from = after !== undefined && after.eventId >= prefix ? after : { eventId: prefix, key: -1 };

@@ -1,8 +1,10 @@
 /** Which notifications are saved for waits that a run has not begun yet? */
-import { NUMBERS_OF_CELL } from '../../../engine/model.ts';
-import type { PendingEventLimits } from '../../../engine/runs/stores.ts';
+import { NUMBERS_OF_CELL, type ProjectId } from '../../../engine/model.ts';
+import type { PendingEvent, PendingEventLimits } from '../../../engine/runs/stores.ts';
+import type { RunKey } from '../../../workflow/model.ts';
 import type { Queries, Transaction } from '../../driver.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
+import { encodeBytes } from '../messages/content-rows.ts';
 import { bytesOf } from '../messages/new-messages.ts';
 import { read, write } from '../operation.ts';
 import { RUN_STATE } from '../runs/run-rows.ts';
@@ -21,15 +23,17 @@ interface PendingEventPlace {
 const OLDEST_FIRST = `order by case when key > (select until - ${NUMBERS_OF_CELL} from numbers where name = 'keys and tokens')
   and key <= (select until from numbers where name = 'keys and tokens') then 1 else 0 end, key`;
 
-/** The oldest for an event. */
+/** The oldest of a run for an event. */
 export const nextPendingEvent = read(
-  async (queries: Queries, { runKey, eventId }: PendingEventPlace): Promise<PendingEventRow | null> => {
+  async (queries: Queries, { runKey, eventId }: PendingEventPlace): Promise<PendingEventRow | undefined> => {
     const [row] = await queries.query<PendingEventRow>(
       `select key, body from mail where run_key = ? and event_id = ? ${OLDEST_FIRST} limit 1`,
       [runKey, eventId],
     );
-    return row ?? null;
+    return row;
   },
+  (row): PendingEvent | undefined => row && { key: row.key, body: row.body ?? new Uint8Array(0) },
+  ([runKey, eventId]: [runKey: RunKey, eventId: string]) => ({ runKey, eventId }),
 );
 
 /** Its key only, without the body. */
@@ -55,6 +59,15 @@ export interface SavePendingEventArgs extends PendingEventPlace {
   limits: PendingEventLimits;
 }
 
+type SavePendingEventGiven = [
+  projectId: ProjectId,
+  runKey: RunKey,
+  eventId: string,
+  pendingEvent: PendingEvent,
+  limits: PendingEventLimits,
+];
+
+/** Keeps an event for a run that has no waiter for it, within `limits`. */
 export const savePendingEvent = write(
   { weight: ({ body }) => ({ rows: 1, bytes: bytesOf(body) }) },
   async (
@@ -85,4 +98,7 @@ export const savePendingEvent = write(
     );
     return 'saved';
   },
+  ([projectId, runKey, eventId, { key, body }, limits]: SavePendingEventGiven) => ({
+    ...{ projectId, runKey, eventId, key, body: encodeBytes(body), limits },
+  }),
 );

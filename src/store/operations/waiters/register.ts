@@ -1,17 +1,20 @@
 /** How does a wait enter the journal of its run: as a waiter, or with the result that it took from the run's pending events? */
-import type { Waiting } from '../../../engine/runs/stores.ts';
+import type { Millis, NewMessage } from '../../../engine/model.ts';
+import type { NewWaiter, Waiting } from '../../../engine/runs/stores.ts';
+import { entryKeyOfResult } from '../../../workflow/entry-keys.ts';
+import { readStep } from '../../../workflow/steps.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { insertMessages } from '../messages/accept.ts';
 import type { NewMessageRow } from '../messages/columns.ts';
 import { weightOf } from '../messages/new-messages.ts';
-import type { StoredNewMessage } from '../messages/rows.ts';
+import { encodeNewMessage, type StoredNewMessage } from '../messages/rows.ts';
 import { write } from '../operation.ts';
 import type { ForRun } from '../runs/batch-runs.ts';
 import { Journals } from '../runs/journals.ts';
-import type { StoredRecord } from '../runs/run-rows.ts';
+import { encodeRecord, type StoredRecord } from '../runs/run-rows.ts';
 import { deletePendingEvent, nextPendingEventKey } from './pending-events.ts';
 
-export interface StoredWait {
+interface StoredWait {
   projectId: number;
   record: StoredRecord;
   /** The entry key that its result will have. */
@@ -27,6 +30,15 @@ export interface AddWaiterArgs {
   nowMs: number;
 }
 
+type AddWaiterGiven = [
+  waiter: NewWaiter,
+  taken: { pendingEventKey: number; result: NewMessage } | undefined,
+  nowMs: Millis,
+];
+
+/**
+ * Registers the wait if there is no pending event for it. With `taken`: takes that event, if it is the oldest, and saves `result`.
+ */
 export const addWaiter = write(
   {
     weight: ({ wait, taken }) => ({ ...weightOf(taken ? [wait.record, taken.result] : [wait.record]), rows: 2 }),
@@ -59,7 +71,25 @@ export const addWaiter = write(
     const [saved = { state: 'dropped' as const }] = await insertMessages(context, [taken.result], nowMs);
     return { kind: 'answered', saved };
   },
+  ([waiter, taken, nowMs]: AddWaiterGiven) => ({
+    wait: encodeWait(waiter),
+    taken: taken ? { pendingEventKey: taken.pendingEventKey, result: encodeNewMessage(taken.result) } : null,
+    nowMs,
+  }),
 );
+
+function encodeWait({ record, eventId, deadlineMs }: NewWaiter): StoredWait {
+  const { key, projectId, body } = record.message;
+  const step = readStep(body);
+  if (!step) throw new Error(`the record ${key} names no step`);
+  return {
+    projectId,
+    record: encodeRecord(record),
+    resultEntryKey: entryKeyOfResult(step.stepId),
+    eventId,
+    deadlineMs,
+  };
+}
 
 /** Only for a message that begins a run is the row read. */
 const NO_ROW = [] as unknown as NewMessageRow;

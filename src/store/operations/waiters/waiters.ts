@@ -1,12 +1,20 @@
 /** Which runs wait for which event, which waits have reached their deadline, and what ends a wait? */
 import type { Saved } from '../../../engine/messages/accepted.ts';
+import type { MessageKey, Millis, NewMessage, ProjectId } from '../../../engine/model.ts';
 import type { Waiter } from '../../../engine/runs/stores.ts';
+import type { RunKey } from '../../../workflow/model.ts';
 import type { Queries } from '../../driver.ts';
 import { leavingOut, projectsMoving } from '../fence.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { insertMessages } from '../messages/accept.ts';
 import { projectOf, weightOf } from '../messages/new-messages.ts';
-import { CONTENT_FIELDS, type ContentRow, decodeMessage, type StoredNewMessage } from '../messages/rows.ts';
+import {
+  CONTENT_FIELDS,
+  type ContentRow,
+  decodeMessage,
+  encodeNewMessage,
+  type StoredNewMessage,
+} from '../messages/rows.ts';
 import { longRead, read, write } from '../operation.ts';
 
 /** Bytes of the contents with which the waiters of one page were registered. */
@@ -17,7 +25,7 @@ export interface WaiterRow extends ContentRow {
   deadline_ms: number;
 }
 
-export function decodeWaiter(row: WaiterRow): Waiter {
+function decodeWaiter(row: WaiterRow): Waiter {
   return { eventId: row.event_id, deadlineMs: row.deadline_ms, record: decodeMessage(row) };
 }
 
@@ -38,8 +46,25 @@ export interface ListWaitersArgs {
   count: number;
 }
 
-/** In order of registration: up to `count` after `afterKey`, and at least one. */
-export const listWaiters = longRead(async (queries: Queries, args: ListWaitersArgs): Promise<WaiterRow[]> => {
+type ListWaitersGiven = [
+  projectId: ProjectId,
+  eventId: string,
+  page: { runKey?: RunKey; afterKey?: MessageKey; count: number },
+];
+
+/**
+ * In order of registration; those of one run when `runKey` is given. Up to `count` after `afterKey`, and up to about 4 MiB of what
+ * they were registered with, but at least one if there is any.
+ */
+export const listWaiters = longRead(
+  waitersFor,
+  (rows): Waiter[] => rows.map(decodeWaiter),
+  ([projectId, eventId, { runKey, afterKey = -1, count }]: ListWaitersGiven) => ({
+    ...{ projectId, eventId, runKey: runKey ?? null, afterKey, count },
+  }),
+);
+
+async function waitersFor(queries: Queries, args: ListWaitersArgs): Promise<WaiterRow[]> {
   const { projectId, eventId, runKey, afterKey, count } = args;
   const candidates =
     runKey === null
@@ -52,7 +77,7 @@ export const listWaiters = longRead(async (queries: Queries, args: ListWaitersAr
           [runKey, eventId, afterKey, projectId, count],
         );
   return readWaiters(queries, candidates);
-});
+}
 
 export interface DueWaiterRows {
   due: WaiterRow[];
@@ -60,7 +85,7 @@ export interface DueWaiterRows {
   nextAtMs: number | undefined;
 }
 
-/** Earliest first. */
+/** Waiters whose deadline has come, earliest first, as many as `listWaiters` answers. When none is due: the earliest deadline. */
 export const dueWaiters = read(
   async (queries: Queries, { nowMs, limit }: { nowMs: number; limit: number }): Promise<DueWaiterRows> => {
     const { and, params } = leavingOut(await projectsMoving(queries), 'w.project_id');
@@ -107,7 +132,7 @@ export interface ResolveWaitersArgs {
   nowMs: number;
 }
 
-/** How the result of each waiter was saved, or that it was gone already. */
+/** Removes each waiter that is still registered and saves its result. `'gone'`: it was not, and nothing was done for it. */
 export const resolveWaiters = write(
   {
     weight: ({ resolutions }) => weightOf(resolutions.map(({ result }) => result)),
@@ -130,4 +155,8 @@ export const resolveWaiters = write(
     let next = 0;
     return isResolved.map((resolved) => (resolved ? (saved[next++] ?? { state: 'dropped' }) : 'gone'));
   },
+  ([resolutions, nowMs]: [resolutions: { waiterKey: MessageKey; result: NewMessage }[], nowMs: Millis]) => ({
+    resolutions: resolutions.map(({ waiterKey, result }) => ({ waiterKey, result: encodeNewMessage(result) })),
+    nowMs,
+  }),
 );

@@ -4,11 +4,15 @@ import { MOVED_TABLES } from '../../move/tables.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { read, write } from '../operation.ts';
 
-/** The first of `count` numbers for keys and claim tokens. With many writers they were taken before. */
+/**
+ * Reserves `count` consecutive numbers for keys and claim tokens, and returns the first: no number is given out twice, also after
+ * a restart. With many writers they were taken before.
+ */
 export const reserveNumbers = write(
   { class: () => 'urgent' },
   async ({ tx, reserved }: WriteContext, args: { count: number }): Promise<number> =>
     reserved.get(args) ?? (await tx.reserve('keys and tokens', args.count)),
+  ([count]: [count: number]) => ({ count }),
 );
 
 /** Fails where a table is missing, or may not be read. */

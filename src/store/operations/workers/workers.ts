@@ -25,6 +25,12 @@ interface WorkerRow {
   leaving: number;
 }
 
+/**
+ * Says that `worker` lives. When `timeoutMs` have passed since its last heartbeat, in the time that all workers share,
+ * any other may expire it. `isLeaving`: it finishes what it has and begins nothing. `accountsVersion`: of the accounts
+ * by which it admits callers and signs. `known`: that time and its lead as the worker has them; absent before the first
+ * heartbeat.
+ */
 export const heartbeat = write(
   { class: () => 'urgent' },
   async ({ tx, fence }: WriteContext, args: HeartbeatArgs): Promise<HeartbeatAnswer> => {
@@ -80,8 +86,9 @@ export const heartbeat = write(
 );
 
 /**
- * Removes the workers that are late; from then on no worker owns their claims. If several workers call this, only one
- * of them gets each id.
+ * Removes the workers that are late or have left, and answers which; from then on no worker owns their claims. If
+ * several workers call this, only one of them gets each id. `isTold`: of those that are late it saves that the operator
+ * is to be told.
  */
 export const expireWorkers = write(
   { class: () => 'urgent' },
@@ -120,7 +127,10 @@ export const leave = write(
   },
 );
 
-/** See `WorkerStore`. */
+/**
+ * Workers that are not late and have not reported yet that they use accounts as new as `accountsVersion`. Default: the
+ * present version, which is answered.
+ */
 export const workersBehind = write(
   async (
     { tx }: WriteContext,
@@ -142,7 +152,10 @@ interface ClaimRow {
   claim_token: number;
 }
 
-/** Reads the index of claimed messages, which is as small as what is in flight. */
+/**
+ * Up to `limit` claims of workers that the store does not know, or knows no more. Reads the index of claimed messages,
+ * which is as small as what is in flight.
+ */
 export const orphanedClaims = read(async (queries: Queries, { limit }: { limit: number }): Promise<ClaimRef[]> => {
   const { and, params } = leavingOut(await projectsMoving(queries));
   const rows = await queries.query<ClaimRow>(

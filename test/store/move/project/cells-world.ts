@@ -1,7 +1,7 @@
 /** Two cells, with a project of which there is something in every table, and another one beside it in each. */
+
 import { emptyMinute } from '../../../../src/engine/minutes/minute.ts';
 import type { ProjectId } from '../../../../src/engine/model.ts';
-import type { Store } from '../../../../src/engine/stores.ts';
 import { createStore } from '../../../../src/store/create.ts';
 import type { Driver, SqlValue } from '../../../../src/store/driver.ts';
 import type { MoveProjectOptions } from '../../../../src/store/move/project/move-project.ts';
@@ -9,6 +9,7 @@ import { OTHER_TABLES } from '../../../../src/store/move/project/sheets.ts';
 import { MOVED_TABLES } from '../../../../src/store/move/tables.ts';
 import { presenceOf } from '../../../../src/store/operations/fence.ts';
 import { examine } from '../../../../src/store/operations/invariants.ts';
+import type { Store } from '../../../../src/store/store.ts';
 import { systemClock } from '../../../../src/system/system.ts';
 import { begin, NO_LIMITS, waiter } from '../../conformance/run-world.ts';
 import { bytes, delivered, retrying, settlement, T0, World } from '../../conformance/world.ts';

@@ -1,11 +1,12 @@
 /** A move that is killed before or after any of its transactions has the project in exactly one cell, and goes on. */
+
 import { expect, it } from 'vitest';
-import type { ProjectMoveStore } from '../../../../src/engine/accounts/store.ts';
 import { PausedMoves } from '../../../../src/operations/paused-moves.ts';
 import type { Driver } from '../../../../src/store/driver.ts';
 import { SqliteDriver } from '../../../../src/store/drivers/sqlite/driver.ts';
 import { migrate } from '../../../../src/store/migrations/index.ts';
 import { type MoveProjectOptions, moveProject } from '../../../../src/store/move/project/move-project.ts';
+import type { Store } from '../../../../src/store/store.ts';
 import {
   type Cells,
   FIRST,
@@ -237,10 +238,10 @@ abstract class Between {
     };
   }
 
-  ofMoves(moves: ProjectMoveStore): ProjectMoveStore {
+  ofMoves(moves: Store['moves']): Store['moves'] {
     return new Proxy(moves, {
       get: (target, name) => {
-        const method = target[name as keyof ProjectMoveStore] as (args: unknown) => Promise<unknown>;
+        const method = target[name as keyof Store['moves']] as (args: unknown) => Promise<unknown>;
         return (args: unknown) => this.pass(() => method(args));
       },
     });

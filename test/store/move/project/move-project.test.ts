@@ -1,6 +1,6 @@
 /** A project moves to another cell while both are in use, and is in exactly one of them, whatever interrupts the move. */
+
 import { afterEach, describe, expect, it } from 'vitest';
-import type { ProjectMoveStore } from '../../../../src/engine/accounts/store.ts';
 import type { RunRetry } from '../../../../src/engine/runs/dead-run-store.ts';
 import type { Driver } from '../../../../src/store/driver.ts';
 import { PostgresDriver } from '../../../../src/store/drivers/postgres/driver.ts';
@@ -12,6 +12,7 @@ import {
   type MoveProjectOptions,
   moveProject,
 } from '../../../../src/store/move/project/move-project.ts';
+import type { Store } from '../../../../src/store/store.ts';
 import { systemClock } from '../../../../src/system/system.ts';
 import { makeHostile } from '../../../support/postgres/hostile.ts';
 import { migratedDatabase } from '../../../support/postgres/shared.ts';
@@ -243,7 +244,7 @@ describe('a move', () => {
       await use.publish(T0 - 3_600_000);
     };
     const { directory } = there(cells);
-    const setMovePhase: ProjectMoveStore['setMovePhase'] = async (args) => {
+    const setMovePhase: Store['moves']['setMovePhase'] = async (args) => {
       if (args.phase === 'paused') await late();
       await directory.setMovePhase(args);
     };

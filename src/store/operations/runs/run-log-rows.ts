@@ -1,20 +1,90 @@
-/** How do the rows of run logs become values of the engine? Runs in the caller's thread. */
-import type { LogDetail, Message } from '../../engine/model.ts';
-import type { RunEvent } from '../../engine/runs/log-store.ts';
-import { dlqIdOf } from '../../protocol/cursor.ts';
-import type { Course, Failure, FailureFunction, HistoryEntry, KnownRun, RunHistory } from '../../workflow/history.ts';
+/** What do the lists of runs read, and how does it become values of the engine? */
+import type { LogDetail, Message } from '../../../engine/model.ts';
+import type { RunEvent } from '../../../engine/runs/log-store.ts';
+import { dlqIdOf } from '../../../protocol/cursor.ts';
+import type {
+  Course,
+  Failure,
+  FailureFunction,
+  HistoryEntry,
+  KnownRun,
+  RunHistory,
+} from '../../../workflow/history.ts';
 import {
   anyLogStateOf,
   type ContentRow,
+  codeOfLogState,
   type DetailRow,
   decodeDetail,
   decodeMessage,
   logStateOf,
-} from '../operations/messages/rows.ts';
-import type { InvokerRow, KnownRunRow } from '../operations/runs/known-runs.ts';
-import type { CourseRow, HistoryRows, JournalRow } from '../operations/runs/run-histories.ts';
-import { isOfRun, type RunLogRow, type RunLogRows } from '../operations/runs/run-logs.ts';
-import { decodeConfig, entryKindOf, failureStateOf, runStateOf } from '../operations/runs/run-rows.ts';
+} from '../messages/rows.ts';
+import type { PageRows, Position } from '../page.ts';
+import type { RecordRow } from './children.ts';
+import type { InvokerRow, KnownRunRow, ResponseRow } from './known-runs.ts';
+import { decodeConfig, entryKindOf, failureStateOf, runStateOf } from './run-rows.ts';
+
+/** State codes from here on are of runs; such an event refers to the run's first message (migrations/001-baseline.ts). */
+export const RUN_STATES_FROM = codeOfLogState('RUN_STARTED');
+
+export interface RunLogRow extends Position {
+  run_key: number;
+  message_key: number;
+  state: number;
+}
+
+/** Whether the event is one of the run and not of a message of it. */
+function isOfRun({ state }: RunLogRow): boolean {
+  return state >= RUN_STATES_FROM;
+}
+
+export interface RunLogRows extends PageRows<RunLogRow> {
+  contents: ContentRow[];
+  details: (DetailRow & { seq: number })[];
+  runs: KnownRunRow[];
+  responses: ResponseRow[];
+  invokers: InvokerRow[];
+  /** For each result on the page: the entry key of its wait or invocation. */
+  entryKeyByKey: Map<number, string>;
+  /** Waits and invocations of which results are on the page, and the first messages of the runs that were invoked. */
+  records: RecordRow[];
+  children: ContentRow[];
+  bytes: number;
+}
+
+export interface JournalRow extends ContentRow {
+  run_key: number;
+  position: number;
+  kind: number;
+  entryKey: string;
+}
+
+export interface PendingRow {
+  key: number;
+  due_at_ms: number;
+  claimed_at_ms: number | null;
+}
+
+export interface CourseRow {
+  seq: number;
+  at_ms: number;
+  message_key: number;
+  state: number;
+}
+
+export interface HistoryRows extends PageRows<Position> {
+  runs: KnownRunRow[];
+  journal: JournalRow[];
+  pending: PendingRow[];
+  /** Failures, parkings and ends of messages, oldest first. */
+  courses: CourseRow[];
+  details: (DetailRow & { seq: number })[];
+  failureCalls: ContentRow[];
+  responses: ResponseRow[];
+  invokers: InvokerRow[];
+  children: ContentRow[];
+  bytes: number;
+}
 
 /** Leaves out events of a run that is gone and of which no message is stored. */
 export function decodeRunEvents(rows: RunLogRows): RunEvent[] {

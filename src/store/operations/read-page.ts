@@ -4,7 +4,7 @@ import type { Page, PageRequest } from '../../engine/page.ts';
 import { decodeCursor, encodeCursor } from '../../protocol/cursor.ts';
 import { ApiError } from '../../protocol/errors.ts';
 import { keyOfMessageId } from '../../protocol/ids.ts';
-import type { PageRows, Position, Slice } from '../operations/page.ts';
+import type { PageRows, Position, Slice } from './page.ts';
 
 /**
  * Windows that one page may look through for matching rows, so that it takes a tenth of a second at most. A window has
@@ -53,6 +53,10 @@ function positionOfCursor(cursor: string, order: PageRequest['order']): Position
     throw new ApiError('invalid_query', `invalid query parameter cursor: ${JSON.stringify(cursor)} is not a cursor`);
   const wholeMs = order === 'latestFirst' ? Number.MAX_SAFE_INTEGER : -1;
   return { timeMs: place.ms, n: place.n ?? wholeMs };
+}
+
+export function messagesNamed(ids: MessageId[]): { ids: MessageId[]; keys: MessageKey[] } {
+  return { ids, keys: keysOf(ids) };
 }
 
 /** Ids that this server cannot have made have no key. */

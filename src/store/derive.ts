@@ -1,0 +1,82 @@
+/** How do the operations become the methods of a store, over a queue of commands and a reader? Everything here runs in the caller's thread. */
+import type { PageRequest } from '../engine/page.ts';
+import type { Connection } from './connection.ts';
+import { NOUNS, type ReadMethod, type WriteMethod } from './operations/all.ts';
+import type { MergedWrite, PagedRead, Read, Write } from './operations/operation.ts';
+import type { PageRows, Slice } from './operations/page.ts';
+import { readPage } from './operations/read-page.ts';
+import type { Operations, SqlStore } from './store.ts';
+
+export function storeOver({ dropTables, ...connection }: Connection): SqlStore {
+  const nouns = Object.entries(NOUNS).map(([noun, files]) => [noun, derive(connection, files)]);
+  const operations = Object.fromEntries(nouns) as Operations;
+  const { retention } = operations;
+  const { read, write, endOfTurn: _, ...upkeep } = connection;
+  return {
+    ...operations,
+    ...upkeep,
+    retention: {
+      /** Also by whole tables, where the database keeps data in those. */
+      async dropExpired(bounds) {
+        const mayLeaveRows = await retention.dropExpired(bounds);
+        const mayLeaveTables = (await dropTables?.(bounds)) ?? false;
+        return mayLeaveRows || mayLeaveTables;
+      },
+    },
+    async ping() {
+      // It writes: a transaction without writes would succeed even on a full disk.
+      await Promise.all([read('ping', {}), write('reserveNumbers', { count: 1 })]);
+    },
+  };
+}
+
+type Operation =
+  | Write<unknown, unknown, unknown[], unknown>
+  | MergedWrite<unknown, unknown, unknown[], unknown>
+  | Read<unknown, unknown, unknown, unknown[]>
+  | PagedRead<unknown, unknown, PagedGiven, unknown>;
+
+type PagedGiven = { page: PageRequest; filter: object };
+
+type Method = (...given: unknown[]) => Promise<unknown>;
+
+function derive(connection: Connection, files: object): Record<string, Method> {
+  const operations = Object.entries<unknown>({ ...files }).filter(isOperation);
+  return Object.fromEntries(operations.map(([name, operation]) => [name, methodOf(connection, name, operation)]));
+}
+
+function isOperation(entry: [string, unknown]): entry is [string, Operation] {
+  const [, value] = entry;
+  return typeof value === 'function' && 'kind' in value;
+}
+
+/** Without a codec, or with one that does not pause, the command is in line when the method returns. */
+function methodOf(connection: Connection, name: string, operation: Operation): Method {
+  const pause = () => connection.endOfTurn?.();
+  if (operation.kind === 'paged') {
+    const { encode, decode, windowsMax } = operation.pages;
+    return (given) => {
+      const { filter, page } = given as PagedGiven;
+      const readWindow = async (slice: Slice, window: number) => {
+        const args = { ...encode(given as PagedGiven, window), slice };
+        const rows: PageRows<unknown> & { bytes: number } = (await connection.read(
+          name as ReadMethod,
+          args as never,
+        )) as never;
+        return { ...rows, items: await decode(rows, args, pause) };
+      };
+      return readPage(filter, page, readWindow, windowsMax);
+    };
+  }
+  const { encode, decode, kind } = operation;
+  const run =
+    kind === 'read'
+      ? (args: unknown = {}): Promise<unknown> => connection.read(name as ReadMethod, args as never)
+      : (args: unknown): Promise<unknown> => connection.write(name as WriteMethod, args as never);
+  const ask = decode ? (args: unknown) => run(args).then((answer) => decode(answer, args, pause)) : run;
+  if (!encode) return ask;
+  return (...given) => {
+    const args = encode(given, pause);
+    return args instanceof Promise ? args.then(ask) : ask(args);
+  };
+}
