@@ -26,8 +26,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   config: ['system', 'engine', 'protocol', 'node:crypto', 'node:fs', 'node:path'],
   telemetry: [
-    ...['engine', 'workflow', 'protocol', 'pino', 'prom-client', 'undici'],
-    ...['node:fs', 'node:perf_hooks', 'node:util', 'node:v8', 'node:zlib'],
+    ...['engine', 'workflow', 'protocol', 'pino', 'prom-client', '@opentelemetry/otlp-transformer'],
+    ...['@opentelemetry/otlp-exporter-base/node-http', 'node:fs', 'node:perf_hooks', 'node:v8'],
   ],
   system: ['engine', 'node:crypto', 'node:fs', 'node:path', 'node:perf_hooks', 'node:v8', 'node:vm'],
   accounts: ['system', 'api', 'config', 'engine', 'protocol', 'src/store/store.ts'],

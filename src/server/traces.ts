@@ -23,7 +23,7 @@ export async function openTraces(
   try {
     return new SpanRecorder({
       sender: { version, resource: resourceOf({ instance, version }, environment) },
-      collector: new Collector(collectorOf(endpoint, environment), systemClock),
+      collector: new Collector(collectorOf(endpoint, environment)),
       machine: systemClock,
       onDropped: (reason, count) => log.warn('spans_dropped', { reason, count }),
     });

@@ -3,7 +3,7 @@ import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { gunzipSync } from 'node:zlib';
-import proto from '@opentelemetry/otlp-transformer/build/src/generated/root.js';
+import protobuf from 'protobufjs';
 import { eventually } from './eventually.ts';
 
 export interface CollectedSpan {
@@ -55,23 +55,25 @@ export class Collector {
   }
 }
 
-/** Read by the code that OpenTelemetry makes from its definitions; later versions of the package only write. */
-const { ExportTraceServiceRequest } = (proto as unknown as Definitions).opentelemetry.proto.collector.trace.v1;
-
-interface Definitions {
-  opentelemetry: { proto: { collector: { trace: { v1: { ExportTraceServiceRequest: Decoder } } } } };
-}
-
-interface Decoder {
-  decode(bytes: Uint8Array): object;
-  toObject(decoded: object, options: { longs: typeof String }): Request;
-}
+/** The fields of `opentelemetry/proto/trace/v1/trace.proto` that Waypost sets. */
+const REQUEST = protobuf
+  .parse(`syntax = "proto3";
+    message Request { repeated ResourceSpans resource_spans = 1; }
+    message ResourceSpans { Resource resource = 1; repeated ScopeSpans scope_spans = 2; }
+    message Resource { repeated KeyValue attributes = 1; }
+    message ScopeSpans { repeated Span spans = 2; }
+    message Span {
+      bytes trace_id = 1; bytes span_id = 2; bytes parent_span_id = 4; string name = 5; int32 kind = 6;
+      fixed64 start_time_unix_nano = 7; fixed64 end_time_unix_nano = 8; repeated KeyValue attributes = 9; Status status = 15;
+    }
+    message KeyValue { string key = 1; AnyValue value = 2; }
+    message AnyValue { oneof value { string string_value = 1; int64 int_value = 3; } }
+    message Status { string message = 2; int32 code = 3; }`)
+  .root.lookupType('Request');
 
 /** Throws for what is no request of spans. */
 export function spansIn(body: Uint8Array): CollectedSpan[] {
-  const request = ExportTraceServiceRequest.toObject(ExportTraceServiceRequest.decode(body), {
-    longs: String,
-  });
+  const request: Request = REQUEST.toObject(REQUEST.decode(body), { longs: String, defaults: true });
   return (request.resourceSpans ?? []).flatMap(({ resource, scopeSpans }) =>
     (scopeSpans ?? []).flatMap(({ spans }) =>
       (spans ?? []).map((span) => ({

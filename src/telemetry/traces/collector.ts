@@ -1,108 +1,51 @@
-/** Who gets the spans: a collector of OpenTelemetry, over HTTP. */
-import { promisify } from 'node:util';
-import { gzip } from 'node:zlib';
-import { Agent, request } from 'undici';
-import type { Machine, Timer } from '../../engine/ports.ts';
+/** Sends encoded spans to a collector over HTTP by OpenTelemetry's exporter, which compresses, retries and times out. */
+import { createOtlpHttpExportDelegate, httpAgentFactoryFromOptions } from '@opentelemetry/otlp-exporter-base/node-http';
+import { ProtobufTraceSerializer } from '@opentelemetry/otlp-transformer';
+
+type HttpOptions = Parameters<typeof createOtlpHttpExportDelegate>[0];
 
 export interface CollectorOptions {
   url: string;
   headers: Readonly<Record<string, string>>;
   /** For one request with all its tries. */
   timeoutMs: number;
-  isCompressed: boolean;
+  compression: 'gzip' | 'none';
   tls: { ca?: Buffer | undefined; cert?: Buffer | undefined; key?: Buffer | undefined };
 }
 
-/** What OTLP says may be sent again. */
-const PASSING = new Set([429, 502, 503, 504]);
-const FIRST_PAUSE_MS = 1_000;
-const PAUSE_GROWTH = 1.5;
-
-const compress = promisify(gzip);
+/** Requests are encoded before they wait for the collector: so much memory is counted exactly. */
+const ENCODED = { ...ProtobufTraceSerializer, serializeRequest: (body: Uint8Array) => body };
+const UNCOUNTED = { name: 'span', countItems: () => 0 } as const;
 
 export class Collector {
-  readonly #options: CollectorOptions;
-  readonly #machine: Pick<Machine, 'startTimer'>;
-  readonly #agent: Agent;
-  readonly #closing = new AbortController();
+  readonly #exporter: ReturnType<typeof createOtlpHttpExportDelegate<Uint8Array, unknown>>;
+  readonly #closed = Promise.withResolvers<string>();
 
-  constructor(options: CollectorOptions, machine: Pick<Machine, 'startTimer'>) {
-    this.#options = options;
-    this.#machine = machine;
-    this.#agent = new Agent({ connect: options.tls });
+  constructor({ url, headers, timeoutMs, compression, tls }: CollectorOptions) {
+    const options: HttpOptions = {
+      ...{ url, userAgent: 'waypost', concurrencyLimit: 2, timeoutMillis: timeoutMs },
+      headers: async () => ({ 'Content-Type': 'application/x-protobuf', ...headers }),
+      compression: compression as HttpOptions['compression'],
+      agentFactory: httpAgentFactoryFromOptions({ keepAlive: true, ...tls }),
+    };
+    this.#exporter = createOtlpHttpExportDelegate(options, ENCODED, 'otlp_http_span_exporter', UNCOUNTED, undefined);
   }
 
-  /** Resolves to why the collector has not got it; `undefined`: it has. Never rejects. */
-  async send(body: Buffer): Promise<string | undefined> {
-    const timeUp = new AbortController();
-    const timer = this.#machine.startTimer(this.#options.timeoutMs, () => timeUp.abort());
-    const signal = AbortSignal.any([timeUp.signal, this.#closing.signal]);
-    try {
-      const sent = this.#options.isCompressed ? await compress(body) : body;
-      for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs *= PAUSE_GROWTH) {
-        const result = await this.#try(sent, signal);
-        if (result === 'taken') return undefined;
-        if (!result.mayPass || signal.aborted) return result.failure;
-        await this.#pause(result.retryAfterMs ?? pauseMs, signal);
-        if (signal.aborted) return result.failure;
-      }
-    } finally {
-      timer.cancel();
-    }
-  }
-
-  /** Breaks off what is under way; what is given from now on fails at once. */
-  async close(): Promise<void> {
-    this.#closing.abort();
-    await this.#agent.destroy();
-  }
-
-  async #try(body: Buffer, signal: AbortSignal): Promise<'taken' | Failure> {
-    try {
-      const {
-        statusCode,
-        headers,
-        body: answer,
-      } = await request(this.#options.url, {
-        method: 'POST',
-        headers: {
-          ...{ 'content-type': 'application/x-protobuf', 'user-agent': 'waypost' },
-          ...(this.#options.isCompressed && { 'content-encoding': 'gzip' }),
-          ...this.#options.headers,
-        },
-        ...{ body, signal, dispatcher: this.#agent },
-      });
-      await answer.dump();
-      if (statusCode >= 200 && statusCode < 300) return 'taken';
-      const seconds = Number(headers['retry-after'] ?? Number.NaN);
-      return {
-        failure: `the collector answered ${statusCode}`,
-        mayPass: PASSING.has(statusCode),
-        ...(seconds >= 0 && { retryAfterMs: seconds * 1000 }),
-      };
-    } catch (error) {
-      const { code, message } = error as NodeJS.ErrnoException;
-      return { failure: signal.aborted ? 'the collector did not answer in time' : (code ?? message), mayPass: true };
-    }
-  }
-
-  #pause(ms: number, signal: AbortSignal): Promise<void> {
-    if (signal.aborted) return Promise.resolve();
-    return new Promise((resolve) => {
-      let timer: Timer | undefined;
-      const end = (): void => {
-        timer?.cancel();
-        signal.removeEventListener('abort', end);
-        resolve();
-      };
-      timer = this.#machine.startTimer(ms, end);
-      signal.addEventListener('abort', end);
+  /** Resolves to the reason why the collector does not have it, `undefined` when it does. Never rejects. One at a time. */
+  send(body: Uint8Array): Promise<string | undefined> {
+    const sent = new Promise<string | undefined>((resolve) => {
+      this.#exporter.export(body, ({ code, error }) => resolve(code === 0 ? undefined : reasonOf(error)));
     });
+    return Promise.race([sent, this.#closed.promise]);
+  }
+
+  /** A request in progress fails at once; the exporter gives it up by its own timeout. */
+  close(): void {
+    this.#closed.resolve('the collector did not answer before the end');
   }
 }
 
-interface Failure {
-  failure: string;
-  mayPass: boolean;
-  retryAfterMs?: number;
+function reasonOf(error: (Error & { code?: number | string }) | undefined): string {
+  const { code, message } = error ?? { message: 'unknown' };
+  return typeof code === 'number' ? `the collector answered ${code}` : (code ?? message);
 }

@@ -34,7 +34,7 @@ export function collectorOf(endpoint: string, environment: Environment): Collect
     url: `${endpoint.replace(/\/+$/, '')}/v1/traces`,
     headers: pairsOf(headers, headersVariable),
     timeoutMs: Number(timeout),
-    isCompressed: compression === 'gzip',
+    compression,
     tls: { ca: readPem('CERTIFICATE'), cert: readPem('CLIENT_CERTIFICATE'), key: readPem('CLIENT_KEY') },
   };
 }

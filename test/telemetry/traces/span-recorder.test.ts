@@ -26,7 +26,6 @@ function open() {
       close() {
         isClosed = true;
         answer('closed');
-        return Promise.resolve();
       },
     },
     onDropped: (reason, total) => warnings.push({ reason, total }),
