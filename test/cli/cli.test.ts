@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { deriveOperations } from '../../src/cli/http/derived-operations.ts';
 import { freshDatabase } from '../support/postgres/shared.ts';
 import { serveHere } from '../support/server-here.ts';
 import { giveCommand } from '../support/waypost-command.ts';
@@ -27,10 +28,16 @@ describe('waypost', () => {
   });
 
   it('answers no help by loading a server, or a package', async () => {
+    // The package has the operations in a file; a checkout would load the routes to derive them.
+    const built = `export const deriveOperations = () => (${JSON.stringify(deriveOperations())})`;
     const script = `
       import { registerHooks } from 'node:module';
       const loaded = new Set();
-      registerHooks({ resolve(name, context, next) { const found = next(name, context); loaded.add(found.url); return found; } });
+      const built = { url: ${JSON.stringify(`data:text/javascript,${encodeURIComponent(built)}`)}, shortCircuit: true };
+      registerHooks({ resolve(name, context, next) {
+        if (name === './derived-operations.ts') return built;
+        const found = next(name, context); loaded.add(found.url); return found;
+      } });
       const { runCommandLine } = await import(${JSON.stringify(new URL('../../src/cli/command-line.ts', import.meta.url))});
       let names = '';
       const terminal = { env: {}, print: (text) => void (names += text), complain() {}, isInteractive: false, color: false };
