@@ -24,7 +24,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     ...['engine', 'workflow', 'protocol', '@sinclair/typebox', 'ipaddr.js'],
     ...['node:crypto', 'node:http', 'node:net', 'node:util', 'node:worker_threads', 'node:zlib'],
   ],
-  config: ['system', 'engine', 'protocol', 'node:crypto', 'node:fs', 'node:path'],
+  config: ['system', 'engine', 'protocol', 'node:crypto', 'node:fs', 'node:path', 'node:util'],
   telemetry: [
     ...['engine', 'workflow', 'protocol', 'pino', 'prom-client', '@opentelemetry/otlp-transformer'],
     ...['@opentelemetry/otlp-exporter-base/node-http', 'node:fs', 'node:perf_hooks', 'node:v8'],

@@ -1,28 +1,20 @@
 /** `waypost cells`: lists the databases among which projects are divided, adds one, and divides projects anew, also while servers run. */
 
-import { storeSettingsHelp } from '../config/page.ts';
 import { parseConfig } from '../config/parse.ts';
 import type { Config } from '../config/table.ts';
 import type { Balanced, BalancePlan } from '../operations/balance-cells.ts';
 import type { CellEntry } from '../operations/list-cells.ts';
 import { columns, inZone, isoOf, minuteOf } from './columns.ts';
-import {
-  actionsOf,
-  type Command,
-  CommandFailed,
-  EXIT,
-  printJson,
-  required,
-  type Terminal,
-  takeSwitch,
-  takeValue,
-  takeWord,
-} from './command.ts';
+import { CommandFailed, EXIT, printJson, type Terminal } from './command.ts';
+import { configured, type Given } from './configured.ts';
 import { progressOf } from './progress.ts';
 
-export const cells: Command = {
-  help: () =>
-    `Usage: waypost cells [list] [--json] [options]
+const NAME = "the cell's name";
+
+export const cells = configured(
+  'cells',
+  {
+    about: `Usage: waypost cells [list] [--json] [options]
        waypost cells add <name> --url <url> [options]
        waypost cells add <name> --schema <schema> [options]
        waypost cells drain|undrain <name> [options]
@@ -41,32 +33,31 @@ cell, and knows the others. Running workers serve a new cell at once; a new proj
   balance
       Prints which projects would move: all of cells that drain, and few of the cells that have more than their part of the load.
       A cell that cannot be reached is left out. With --yes it moves them, one after the other, as "waypost projects move" does.
-      When it was interrupted, call it again: it finishes what was begun, and makes the plan anew.
-  --yes
-      Carry out the plan.
-  --url <url>
-      postgres://user:password@host:port/database, with ?schema=<schema> for a schema of it. It is kept encrypted.
-  --schema <schema>
-      A schema of the first cell's database.
-  --json
-      Print JSON.
-${storeSettingsHelp()}
-Example: waypost cells add second --url postgres://waypost@db2.internal/waypost
-`,
-  ...actionsOf('cells', {
+      When it was interrupted, call it again: it finishes what was begun, and makes the plan anew.`,
+    options: {
+      '--yes': 'Carry out the plan.',
+      '--url <url>':
+        'postgres://user:password@host:port/database, with ?schema=<schema> for a schema of it. It is kept encrypted.',
+      '--schema <schema>': "A schema of the first cell's database.",
+      '--json': 'Print JSON.',
+    },
+    settings: 'store',
+    example: 'cells add second --url postgres://waypost@db2.internal/waypost',
+  },
+  {
     list: ['Every cell, with what it has and does.', list],
-    add: ['Makes an empty database, or a schema of one, a cell.', add],
-    drain: ['Lets no new project live in a cell.', (args, terminal) => drain(args, terminal, 'drain')],
-    undrain: ['Lets new projects live there again.', (args, terminal) => drain(args, terminal, 'undrain')],
+    add: ['Makes an empty database, or a schema of one, a cell.', add, NAME],
+    drain: ['Lets no new project live in a cell.', (given, terminal) => drain(given, terminal, 'drain'), NAME],
+    undrain: ['Lets new projects live there again.', (given, terminal) => drain(given, terminal, 'undrain'), NAME],
     balance: ['Moves projects, so that the fullest cell comes down and those that drain become empty.', balance],
-  }),
-};
+  },
+);
 
-async function list(settings: readonly string[], terminal: Terminal, json: boolean): Promise<number> {
-  const config = configOf(settings, terminal);
+async function list(given: Given, terminal: Terminal): Promise<number> {
+  const config = configOf(given, terminal);
   const { listCells } = await import('../operations/list-cells.ts');
   const entries = await listCells(config);
-  if (json) {
+  if (given.has('json')) {
     printJson(terminal, entries.map(view));
     return EXIT.ok;
   }
@@ -93,16 +84,14 @@ async function list(settings: readonly string[], terminal: Terminal, json: boole
   return EXIT.ok;
 }
 
-async function add(args: readonly string[], terminal: Terminal): Promise<number> {
-  const { word, rest } = takeWord(args);
-  const name = required(word, "cells add: the cell's name");
-  const { value: given, rest: afterUrl } = takeValue(rest, '--url');
-  const { value: schema, rest: settings } = takeValue(afterUrl, '--schema');
-  if ((given === undefined) === (schema === undefined)) {
+async function add(given: Given, terminal: Terminal): Promise<number> {
+  const name = given.word;
+  const schema = given.value('schema');
+  if (given.has('url') === given.has('schema')) {
     throw new CommandFailed('cells add: give --url or --schema', EXIT.usage);
   }
-  const url = given ?? `?${new URLSearchParams({ schema: schema ?? '' })}`;
-  const config = configOf(settings, terminal);
+  const url = given.value('url') ?? `?${new URLSearchParams({ schema: schema ?? '' })}`;
+  const config = configOf(given, terminal);
   const { addCell } = await operations();
   await addCell(config, { name, url });
   terminal.complain(
@@ -111,21 +100,20 @@ async function add(args: readonly string[], terminal: Terminal): Promise<number>
   return EXIT.ok;
 }
 
-async function drain(args: readonly string[], terminal: Terminal, action: 'drain' | 'undrain'): Promise<number> {
-  const { word, rest } = takeWord(args);
-  const name = required(word, `cells ${action}: the cell's name`);
-  const config = configOf(rest, terminal);
+async function drain(given: Given, terminal: Terminal, action: 'drain' | 'undrain'): Promise<number> {
+  const name = given.word;
+  const config = configOf(given, terminal);
   const { drainCell } = await operations();
   await drainCell(config, { name, isDraining: action === 'drain' });
   if (action === 'drain') terminal.complain(`"waypost cells balance --yes" moves what lives in "${name}" elsewhere.\n`);
   return EXIT.ok;
 }
 
-async function balance(args: readonly string[], terminal: Terminal, json: boolean): Promise<number> {
-  const { given: isCarriedOut, rest: settings } = takeSwitch(args, '--yes');
-  const config = configOf(settings, terminal);
+async function balance(given: Given, terminal: Terminal): Promise<number> {
+  const json = given.has('json');
+  const config = configOf(given, terminal);
   const { balanceCells, planCells } = await import('../operations/balance-cells.ts');
-  if (!isCarriedOut) {
+  if (!given.has('yes')) {
     const plan = await planCells(config);
     if (json) printJson(terminal, plan);
     else printPlan(plan, terminal);
@@ -204,7 +192,7 @@ function shareOf(share: number): string {
   return `${Math.round(share * 100)} %`;
 }
 
-function configOf(settings: readonly string[], { env }: Terminal): Config {
+function configOf({ settings }: Given, { env }: Terminal): Config {
   return parseConfig(env, settings);
 }
 

@@ -1,12 +1,10 @@
 /** The command line: finds the command, runs it, and turns an error into one line and an exit code. */
 import { nearest } from '../config/nearest.ts';
 import { ConfigError } from '../config/parse.ts';
-import { flagOf } from '../config/setting.ts';
-import { listSettings } from '../config/table.ts';
 import { StoreUnavailable } from '../engine/store-errors.ts';
 import { CannotStart } from '../system/cannot-start.ts';
 import { readVersion } from '../system/version.ts';
-import { type Command, CommandFailed, type Entry, EXIT, entryOf, nextStep, type Terminal } from './command.ts';
+import { CommandFailed, type Entry, EXIT, entryOf, nextStep, type Terminal } from './command.ts';
 import { COMMANDS, OF_A_SERVER, ON_A_SERVER } from './commands.ts';
 
 const HELP_WORDS = new Set(['--help', '-h', 'help']);
@@ -38,28 +36,7 @@ async function run(args: readonly string[], terminal: Terminal): Promise<number>
     terminal.print(command.help(rest));
     return EXIT.ok;
   }
-  if (command.hasSettings !== false) refuseUnknownOptions(rest, command);
   return command.run(rest, terminal);
-}
-
-/**
- * Runs before the command takes out its own options. A mistyped option is named first, since it explains a missing one.
- * Throws `ConfigError`. The help names each option of only this command, in its first lines or on a line of its own.
- */
-function refuseUnknownOptions(args: readonly string[], command: Command): void {
-  const own = [...command.help([]).matchAll(/(?:^ {2}|[[ ])--([a-z-]+)/gm)].flatMap(([, name = '']) => name);
-  const settings = listSettings().flatMap(({ name, setting }) => {
-    const option = flagOf(name).slice(2);
-    return setting.type === 'boolean' ? [option, `no-${option}`] : [option];
-  });
-  const known = new Set([...own, ...settings]);
-  const problems = args.flatMap((arg) => {
-    const option = /^--([^=]+)/.exec(arg)?.[1];
-    if (option === undefined || known.has(option)) return [];
-    const meant = nearest(option, known);
-    return `--${option}: there is no such option${meant === undefined ? '' : `; did you mean --${meant}?`}`;
-  });
-  if (problems.length > 0) throw new ConfigError(problems);
 }
 
 function overview(): string {

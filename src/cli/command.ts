@@ -1,6 +1,7 @@
 /** A command, and how it talks to the person who typed it. */
 import { nearest } from '../config/nearest.ts';
 import type { Environment } from '../config/parse.ts';
+import type { Options } from './options.ts';
 import { plainJson } from './plain.ts';
 
 export interface Terminal {
@@ -22,8 +23,8 @@ export interface Terminal {
 export interface Command {
   /** The words that may come first, each with what it does; absent where there are none. */
   verbs?: Readonly<Record<string, string>>;
-  /** Whether every setting of a server is an option of it too. */
-  hasSettings?: false;
+  /** The options behind the words `args`, as far as the help lists them. */
+  options(args: readonly string[]): Options;
   /** What `--help` prints behind the words `args`. */
   help(args: readonly string[]): string;
   /** Resolves to the exit code. Throws `CommandFailed`, `ConfigError` and `CannotStart` with what the user must know. */
@@ -66,28 +67,6 @@ export function nextStep(meant: string | undefined, help: string): string {
   return meant === undefined ? `see ${help}` : `did you mean "${meant}"? See ${help}`;
 }
 
-/** The first argument, if it is a word (an action or a name), and the other arguments. */
-export function takeWord(args: readonly string[]): { word: string | undefined; rest: readonly string[] } {
-  const [word, ...rest] = args;
-  return word === undefined || word.startsWith('--') ? { word: undefined, rest: args } : { word, rest };
-}
-
-/** Takes `--name` out of the arguments that are not settings. */
-export function takeSwitch(args: readonly string[], flag: string): { given: boolean; rest: string[] } {
-  return { given: args.includes(flag), rest: args.filter((arg) => arg !== flag) };
-}
-
-/** Takes `--name <value>` or `--name=<value>` out. Throws `CommandFailed` when the value is missing. */
-export function takeValue(args: readonly string[], flag: string): { value: string | undefined; rest: string[] } {
-  const at = args.findIndex((arg) => arg === flag || arg.startsWith(`${flag}=`));
-  const arg = args[at];
-  if (arg === undefined) return { value: undefined, rest: [...args] };
-  if (arg !== flag) return { value: arg.slice(flag.length + 1), rest: args.toSpliced(at, 1) };
-  const value = args[at + 1];
-  if (value === undefined) throw new CommandFailed(`${flag}: needs a value`, EXIT.usage);
-  return { value, rest: args.toSpliced(at, 2) };
-}
-
 export function printJson(terminal: Terminal, value: unknown): void {
   terminal.print(`${plainJson(value, 2)}\n`);
 }
@@ -101,25 +80,6 @@ export function entryOf<T>(table: Readonly<Record<string, T>>, word: string): T 
 export function unknownAction(command: string, action: string, actions: readonly string[]): never {
   const hint = nextStep(nearest(action, actions), `waypost ${command} --help`);
   throw new CommandFailed(`${command}: there is no "${action}"; ${hint}`, EXIT.usage);
-}
-
-/** What an action does, and how: `args` follow its word, without `--json`. */
-export type Action = readonly [
-  meaning: string,
-  run: (args: readonly string[], terminal: Terminal, json: boolean) => Promise<number>,
-];
-
-/** Of the command `name`, whose first word is the name of an action, or missing for `list`. */
-export function actionsOf(name: string, actions: Readonly<Record<string, Action>>): Pick<Command, 'verbs' | 'run'> {
-  return {
-    verbs: Object.fromEntries(Object.entries(actions).map(([word, [meaning]]) => [word, meaning])),
-    async run(args, terminal) {
-      const { given: json, rest: afterJson } = takeSwitch(args, '--json');
-      const { word = 'list', rest } = takeWord(afterJson);
-      const action = entryOf(actions, word);
-      return action === undefined ? unknownAction(name, word, Object.keys(actions)) : action[1](rest, terminal, json);
-    },
-  };
 }
 
 /** Throws `CommandFailed` when a required part of the command line is missing. */

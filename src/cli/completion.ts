@@ -1,10 +1,11 @@
-/** `waypost completion`: what makes a shell complete commands, verbs and options. Made of the same table and texts as the help. */
+/** `waypost completion`: what makes a shell complete commands, verbs and options. From the same definitions as the help. */
 import { type Command, type Entry, EXIT } from './command.ts';
 import { bashScript } from './completion/bash.ts';
 import { fishScript } from './completion/fish.ts';
 import type { Place, Word } from './completion/places.ts';
 import { zshScript } from './completion/zsh.ts';
 import { commandOf, type Verb } from './http/verb.ts';
+import { namesOf, type Options } from './options.ts';
 
 /** `commands`: the table that this command is in. */
 export function completionOf(commands: Readonly<Record<string, Entry>>): Command {
@@ -32,12 +33,12 @@ async function placesIn(commands: Readonly<Record<string, Entry>>): Promise<Plac
     const command = await load();
     const verbs = Object.entries(command.verbs ?? {});
     if (verbs.length === 0) {
-      places.push({ patterns: [name, `${name} *`], words: optionsIn(command.help([])) });
+      places.push({ patterns: [name, `${name} *`], words: wordsOf(command.options([])) });
       continue;
     }
     // As when it is run: without a word a command is its list, or its first verb.
     const own = verbs.some(([word]) => word === 'list') ? 'list' : verbs[0]?.[0];
-    const optionsOf = (word: string) => optionsIn(command.help([word]));
+    const optionsOf = (word: string) => wordsOf(command.options([word]));
     const words = verbs.map(([text, meaning]) => ({ text, meaning }));
     places.push({ patterns: [name], words: [...words, ...optionsOf(own ?? '')] });
     for (const [word] of verbs)
@@ -46,12 +47,10 @@ async function placesIn(commands: Readonly<Record<string, Entry>>): Promise<Plac
   return places;
 }
 
-/** Each spelling of each option that a help names. */
-function optionsIn(help: string): Word[] {
-  const named = [...help.matchAll(/^ {2}(-\S.*)\n {6}(.*)$/gm)].flatMap(([, usage = '', meaning = '']) =>
-    [...usage.matchAll(/(?:^|, )(--?[\w-]+)/g)].map(
-      ([, text = '']): Word => ({ text, meaning, hasValue: usage.includes('<') }),
-    ),
+/** Each name of each option. */
+function wordsOf(options: Options): Word[] {
+  const named = namesOf(options).map(
+    ({ name, ...about }): Word => ({ text: name.length === 1 ? `-${name}` : `--${name}`, ...about }),
   );
   return [...named, { text: '--help', meaning: 'Say more.' }];
 }

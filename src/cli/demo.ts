@@ -5,33 +5,35 @@
 import { DEVELOPMENT_ACCOUNTS } from '../config/development.ts';
 import { parseConfig } from '../config/parse.ts';
 import type { Machine } from '../engine/ports.ts';
-import { type Command, CommandFailed, EXIT, type Terminal, takeSwitch } from './command.ts';
+import { CommandFailed, EXIT, type Terminal } from './command.ts';
+import { configured } from './configured.ts';
 import { nextSignal } from './signal.ts';
 
 const MINUTE_MS = 60_000;
 /** About as long as the scenes before the schedule take. */
 const UNTIL_MINUTE_MS = 8_000;
 
-export const demo: Command = {
-  help: () =>
-    `Usage: waypost demo [--keep] [options]
+export const demo = configured(
+  'demo',
+  {
+    about: `Usage: waypost demo [--keep] [options]
 
 Starts a server in memory and small endpoints, all on free ports of this machine, publishes messages and triggers
 workflows with the official clients, and prints each state and step they go through. The exit code is 0 when all ended as
 they should.
 
-  --keep
-      Do not end: go on publishing, leave some messages and runs waiting and some failed, and print the address of the
-      console, until Ctrl-C.
-
-The settings of "waypost dev" are taken too; "waypost dev --help" lists them.
-
-Example: waypost demo --keep
-`,
-  async run(args, terminal) {
-    const { given: keeps, rest } = takeSwitch(args, '--keep');
+The settings of "waypost dev" are taken too; "waypost dev --help" lists them.`,
+    options: {
+      '--keep': `Do not end: go on publishing, leave some messages and runs waiting and some failed, and print the address of the
+        console, until Ctrl-C.`,
+    },
+    settings: 'unlisted',
+    example: 'demo --keep',
+  },
+  async (given, terminal) => {
+    const keeps = given.has('keep');
     const { Client, WorkflowClient } = await loadClients();
-    const config = parseConfig({ ...terminal.env, PORT: '0' }, [...rest, '--memory'], { dev: true });
+    const config = parseConfig({ ...terminal.env, PORT: '0' }, [...given.settings, '--memory'], { dev: true });
     const { startServer } = await import('../server/server.ts');
     const { systemClock } = await import('../system/system.ts');
     const { createEventLog } = await import('../telemetry/event-log.ts');
@@ -75,7 +77,7 @@ Example: waypost demo --keep
       await app.close();
     }
   },
-};
+);
 
 interface Clients {
   Client: typeof import('@upstash/qstash').Client;

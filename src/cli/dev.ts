@@ -1,35 +1,33 @@
 /**
  * `waypost dev`: the production engine on a local file, with the published credentials that clients have as default.
  */
-import { settingsHelp } from '../config/page.ts';
 import { parseConfig } from '../config/parse.ts';
 import type { RunningServer } from '../server/server.ts';
-import { type Command, CommandFailed, EXIT, takeSwitch } from './command.ts';
+import { CommandFailed, EXIT } from './command.ts';
+import { configured } from './configured.ts';
 import { nextSignal } from './signal.ts';
 
-export const dev: Command = {
-  help: () =>
-    `Usage: waypost dev [--force] [--virtual-time] [options]
+export const dev = configured(
+  'dev',
+  {
+    about: `Usage: waypost dev [--force] [--virtual-time] [options]
 
 Starts a server whose credentials everybody knows and that may deliver to this machine. Prints lines for your .env.
-What it accepts survives a restart, in the data folder; with --memory nothing does.
-
-  --force
-      Listen on an address that others can reach, although they know the credentials.
-
-  --virtual-time
-      Time stands still until a request lets it pass, for tests that skip a week: POST /v2/waypost/time/advance with
-      {"duration":"7d"}, or /v2/waypost/time/run-until-idle. Keeps everything in memory.
-
-Example: waypost dev --port 9000 --memory
-
-${settingsHelp(true)}`,
-  async run(args, terminal) {
-    const { given: force, rest: others } = takeSwitch(args, '--force');
-    const { given: isVirtual, rest } = takeSwitch(others, '--virtual-time');
+What it accepts survives a restart, in the data folder; with --memory nothing does.`,
+    options: {
+      '--force': 'Listen on an address that others can reach, although they know the credentials.',
+      '--virtual-time': `Time stands still until a request lets it pass, for tests that skip a week: POST /v2/waypost/time/advance with
+        {"duration":"7d"}, or /v2/waypost/time/run-until-idle. Keeps everything in memory.`,
+    },
+    settings: 'dev',
+    example: 'dev --port 9000 --memory',
+  },
+  async (given, terminal) => {
+    const { settings } = given;
+    const isVirtual = given.has('virtual-time');
     const virtual = isVirtual ? await import('./virtual-time.ts') : undefined;
-    const config = virtual?.virtualConfig(terminal.env, rest) ?? parseConfig(terminal.env, rest, { dev: true });
-    if (!isLoopback(config.host) && !force) {
+    const config = virtual?.virtualConfig(terminal.env, settings) ?? parseConfig(terminal.env, settings, { dev: true });
+    if (!isLoopback(config.host) && !given.has('force')) {
       throw new CommandFailed(
         `dev listens on loopback addresses only, not on ${config.host}: everybody knows its credentials; use "waypost serve", or --force`,
         EXIT.usage,
@@ -45,7 +43,7 @@ ${settingsHelp(true)}`,
       ...(virtual && { start: virtual.startVirtual }),
     });
   },
-};
+);
 
 function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);

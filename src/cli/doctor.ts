@@ -1,13 +1,14 @@
 /** `waypost doctor`: checks that the data in a store is consistent. */
-import { storeSettingsHelp } from '../config/page.ts';
 import { parseConfig } from '../config/parse.ts';
 import type { Examination, ExaminedCell } from '../operations/examine.ts';
 import { censusLine } from './census.ts';
-import { type Command, EXIT, takeSwitch } from './command.ts';
+import { EXIT } from './command.ts';
+import { configured } from './configured.ts';
 
-export const doctor: Command = {
-  help: () =>
-    `Usage: waypost doctor [--json] [options]
+export const doctor = configured(
+  'doctor',
+  {
+    about: `Usage: waypost doctor [--json] [options]
 
 Reads the database and checks what must hold between its rows: that nothing is orphaned, that no queue or flow-control
 key holds a message back without a reason; that this version may work with the store, and that the encryption key opens
@@ -15,22 +16,21 @@ the signing keys. Does so in every cell, and checks that each has the projects t
 puts there and that no move of a project is stuck. Changes nothing. Ends with ${EXIT.failed} when something is wrong.
 
 The store is the one that these options and the variables of "waypost serve" name, and not that of the server that QSTASH_URL
-and "waypost login" name. The first line says which.
-
-  --json
-      Print the findings as one JSON object.
-${storeSettingsHelp()}
-Example: waypost doctor --data-dir /var/lib/waypost
-`,
-  async run(args, terminal) {
-    const { given: asJson, rest } = takeSwitch(args, '--json');
+and "waypost login" name. The first line says which.`,
+    options: {
+      '--json': 'Print the findings as one JSON object.',
+    },
+    settings: 'store',
+    example: 'doctor --data-dir /var/lib/waypost',
+  },
+  async (given, terminal) => {
     const { examineCells, examineStore } = await import('../operations/examine.ts');
     const { keptIn } = await import('../operations/open-store.ts');
-    const config = parseConfig(terminal.env, rest);
+    const config = parseConfig(terminal.env, given.settings);
     const examination = await examineStore(config);
     const { firstName, others } = await examineCells(config);
     const isSound = [examination, ...others.map((cell) => cell.examination)].every(isSoundBy);
-    if (asJson) {
+    if (given.has('json')) {
       const cells = firstName !== undefined && { cell: firstName, cells: others.map(cellView) };
       terminal.print(`${JSON.stringify({ store: keptIn(config), isSound, ...examination, ...cells })}\n`);
     } else {
@@ -39,7 +39,7 @@ Example: waypost doctor --data-dir /var/lib/waypost
     }
     return isSound ? EXIT.ok : EXIT.failed;
   },
-};
+);
 
 /** A cell that cannot be reached is not known to be sound. */
 function isSoundBy(examination: Examination | undefined): boolean {

@@ -1,12 +1,14 @@
 /** `waypost migrate-store`: copies a stopped store into another database. */
 import type { moveStore } from '../operations/move-store.ts';
 import { columns } from './columns.ts';
-import { type Command, CommandFailed, EXIT, printJson, required, takeSwitch, takeValue } from './command.ts';
+import { EXIT, printJson, required } from './command.ts';
+import { configured } from './configured.ts';
 import { reportCopy } from './progress.ts';
 
-export const migrateStore: Command = {
-  help: () =>
-    `Usage: waypost migrate-store --from <url> --to <url> [--overwrite] [--json]
+export const migrateStore = configured(
+  'migrate-store',
+  {
+    about: `Usage: waypost migrate-store --from <url> --to <url> [--overwrite] [--json]
 
 Copies everything, in pieces, and then reads both sides and compares them. When it is cut short, the same command goes on
 where it stopped; until it is complete, no server starts on the target. The source is left as it was, with the schema of this
@@ -15,38 +17,29 @@ version: do not start a server on it again, or what waits is delivered twice.
 The encryption key does not lie in the database: the servers on the target need that of the source, which is
 WAYPOST_ENCRYPTION_KEY or encryption.key in its data folder.
 
-  --from <url>
-      sqlite:<path> or postgres://<user>@<host>/<database>. No server may run on it.
-  --to <url>
-      The same. Empty, or the target of a move that was cut short.
-  --overwrite
-      Replace what the target has, and begin anew what was cut short.
-  --json
-      Print JSON.
-
-Passwords can be left out of the URLs: PGPASSWORD and .pgpass are read.
-
-Example: waypost migrate-store --from sqlite:.waypost/waypost.db --to postgres://waypost@localhost/waypost
-`,
-  async run(args, terminal) {
-    const { given: json, rest: afterJson } = takeSwitch(args, '--json');
-    const { given: overwrite, rest: afterOverwrite } = takeSwitch(afterJson, '--overwrite');
-    const { value: from, rest: afterFrom } = takeValue(afterOverwrite, '--from');
-    const { value: to, rest } = takeValue(afterFrom, '--to');
-    if (rest[0] !== undefined) throw new CommandFailed(`${rest[0]}: not expected here`, EXIT.usage);
+Passwords can be left out of the URLs: PGPASSWORD and .pgpass are read.`,
+    options: {
+      '--from <url>': 'sqlite:<path> or postgres://<user>@<host>/<database>. No server may run on it.',
+      '--to <url>': 'The same. Empty, or the target of a move that was cut short.',
+      '--overwrite': 'Replace what the target has, and begin anew what was cut short.',
+      '--json': 'Print JSON.',
+    },
+    example: 'migrate-store --from sqlite:.waypost/waypost.db --to postgres://waypost@localhost/waypost',
+  },
+  async (given, terminal) => {
     const { onProgress, end } = reportCopy(terminal);
     const { moveStore } = await import('../operations/move-store.ts');
     const tables = await moveStore({
-      from: required(from, 'migrate-store: --from <url>'),
-      to: required(to, 'migrate-store: --to <url>'),
-      overwrite,
+      from: required(given.value('from'), 'migrate-store: --from <url>'),
+      to: required(given.value('to'), 'migrate-store: --to <url>'),
+      overwrite: given.has('overwrite'),
       onProgress,
     }).finally(end);
-    if (json) printJson(terminal, { tables });
+    if (given.has('json')) printJson(terminal, { tables });
     else terminal.print(report(tables));
     return EXIT.ok;
   },
-};
+);
 
 function report(tables: Awaited<ReturnType<typeof moveStore>>): string {
   const rows = tables.map(({ table, rows: count, checksum }) => [table, String(count), checksum]);

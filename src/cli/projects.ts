@@ -1,25 +1,15 @@
 /** `waypost projects`: lists and makes projects, also while a server runs. */
-import { storeSettingsHelp } from '../config/page.ts';
 import { parseConfig } from '../config/parse.ts';
 import { columns, inZone, isoOf, minuteOf } from './columns.ts';
-import {
-  actionsOf,
-  type Command,
-  CommandFailed,
-  EXIT,
-  printJson,
-  required,
-  type Terminal,
-  takeSwitch,
-  takeValue,
-  takeWord,
-} from './command.ts';
+import { CommandFailed, EXIT, printJson, type Terminal } from './command.ts';
+import { configured, type Given } from './configured.ts';
 import { operate } from './operate.ts';
 import { progressOf } from './progress.ts';
 
-export const projects: Command = {
-  help: () =>
-    `Usage: waypost projects [list] [--json] [options]
+export const projects = configured(
+  'projects',
+  {
+    about: `Usage: waypost projects [list] [--json] [options]
        waypost projects create <name> [--json] [options]
        waypost projects move <name> --to <cell> [--json] [options]
        waypost projects move <name> --cancel [options]
@@ -34,26 +24,25 @@ folder, or on the database of DATABASE_URL, whether a server runs on it or not.
       makes the token to publish with.
   move <name>
       Copies what the project has while servers run, then lets it wait for a moment: what is sent to it is refused with 503. What
-      was interrupted goes on when it is called again; until the project lives there, it can be cancelled.
-  --to <cell>
-      The cell's name; "waypost cells" lists them.
-  --cancel
-      End a move that was interrupted, and remove what was copied.
-  --json
-      Print JSON.
-${storeSettingsHelp()}
-Example: waypost projects create shop
-`,
-  ...actionsOf('projects', {
+      was interrupted goes on when it is called again; until the project lives there, it can be cancelled.`,
+    options: {
+      '--to <cell>': 'The name of the cell; "waypost cells" lists them.',
+      '--cancel': 'End a move that was interrupted, and remove what was copied.',
+      '--json': 'Print JSON.',
+    },
+    settings: 'store',
+    example: 'projects create shop',
+  },
+  {
     list: ['Every project.', list],
-    create: ['Makes a project and prints its signing keys.', create],
-    move: ['Moves a project to another cell, while servers run.', move],
-  }),
-};
+    create: ['Makes a project and prints its signing keys.', create, "the project's name"],
+    move: ['Moves a project to another cell, while servers run.', move, "the project's name"],
+  },
+);
 
-async function list(settings: readonly string[], terminal: Terminal, json: boolean): Promise<number> {
-  const entries = await operate(settings, terminal, (on) => on.listProjects());
-  if (json) {
+async function list(given: Given, terminal: Terminal): Promise<number> {
+  const entries = await operate(given.settings, terminal, (on) => on.listProjects());
+  if (given.has('json')) {
     printJson(
       terminal,
       entries.map(({ name, createdAtMs, tokens }) => ({ name, createdAt: isoOf(createdAtMs), tokens })),
@@ -65,11 +54,10 @@ async function list(settings: readonly string[], terminal: Terminal, json: boole
   return EXIT.ok;
 }
 
-async function create(args: readonly string[], terminal: Terminal, json: boolean): Promise<number> {
-  const { word, rest } = takeWord(args);
-  const name = required(word, "projects create: the project's name");
-  const { signingKeys } = await operate(rest, terminal, (on) => on.createProject({ name }));
-  if (json) {
+async function create(given: Given, terminal: Terminal): Promise<number> {
+  const name = given.word;
+  const { signingKeys } = await operate(given.settings, terminal, (on) => on.createProject({ name }));
+  if (given.has('json')) {
     printJson(terminal, { name, signingKeys });
   } else {
     terminal.complain(`The project "${name}" is made. Its endpoints verify deliveries with these keys:\n\n`);
@@ -78,13 +66,12 @@ async function create(args: readonly string[], terminal: Terminal, json: boolean
   return EXIT.ok;
 }
 
-async function move(args: readonly string[], terminal: Terminal, json: boolean): Promise<number> {
-  const { word, rest } = takeWord(args);
-  const project = required(word, "projects move: the project's name");
-  const { value: to, rest: afterTo } = takeValue(rest, '--to');
-  const { given: isCancelled, rest: settings } = takeSwitch(afterTo, '--cancel');
-  if ((to === undefined) !== isCancelled) throw new CommandFailed('projects move: give --to or --cancel', EXIT.usage);
-  const config = parseConfig(terminal.env, settings);
+async function move(given: Given, terminal: Terminal): Promise<number> {
+  const project = given.word;
+  const to = given.value('to');
+  if ((to === undefined) !== given.has('cancel'))
+    throw new CommandFailed('projects move: give --to or --cancel', EXIT.usage);
+  const config = parseConfig(terminal.env, given.settings);
   const { cancelMoveOf, moveProjectTo } = await import('../operations/move-project.ts');
   if (to === undefined) {
     await cancelMoveOf(config, { project });
@@ -105,7 +92,8 @@ async function move(args: readonly string[], terminal: Terminal, json: boolean):
       progress.tell(rows, undefined, 'rows');
     },
   }).finally(progress.end);
-  if (json) printJson(terminal, { project, cell: to, ...(pausedMs !== undefined && { pausedMs }), tables });
+  if (given.has('json'))
+    printJson(terminal, { project, cell: to, ...(pausedMs !== undefined && { pausedMs }), tables });
   else {
     const lines = tables
       .filter(({ rows: count }) => count > 0)

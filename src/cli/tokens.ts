@@ -1,24 +1,15 @@
 /** `waypost tokens`: lists, makes and revokes tokens, also while a server runs. */
-import { storeSettingsHelp } from '../config/page.ts';
 import { TOKEN_SCOPES, type TokenScope } from '../engine/accounts/store.ts';
 import type { CreateTokenRequest, TokenEntry } from '../operations/socket/commands.ts';
 import { columns, inZone, isoOf, minuteOf } from './columns.ts';
-import {
-  actionsOf,
-  type Command,
-  CommandFailed,
-  EXIT,
-  printJson,
-  required,
-  type Terminal,
-  takeValue,
-  takeWord,
-} from './command.ts';
+import { CommandFailed, EXIT, printJson, required, type Terminal } from './command.ts';
+import { configured, type Given } from './configured.ts';
 import { operate } from './operate.ts';
 
-export const tokens: Command = {
-  help: () =>
-    `Usage: waypost tokens [list] [--project <name>] [--json] [options]
+export const tokens = configured(
+  'tokens',
+  {
+    about: `Usage: waypost tokens [list] [--project <name>] [--json] [options]
        waypost tokens create --project <name> --scope <scope> [--name <text>] [--json] [options]
        waypost tokens revoke <id> [--json] [options]
 
@@ -29,30 +20,29 @@ Works on the data folder, or on the database of DATABASE_URL, whether a server r
   create
       Makes a token and prints it, once.
   revoke <id>
-      Ends a token: nobody gets in with it from then on.
-  --project <name>
-      The project that the token belongs to.
-  --scope <scope>
-      full: everything. publish-only: publish, enqueue, batch and trigger. read-only: look at everything but the signing keys.
-  --name <text>
-      What to call the token in lists, such as who has it.
-  --json
-      Print JSON.
-${storeSettingsHelp()}
-Example: waypost tokens create --project shop --scope publish-only
-`,
-  ...actionsOf('tokens', {
+      Ends a token: nobody gets in with it from then on.`,
+    options: {
+      '--project <name>': 'The project that the token belongs to.',
+      '--scope <scope>':
+        'full: everything. publish-only: publish, enqueue, batch and trigger. read-only: look at everything but the signing keys.',
+      '--name <text>': 'What to call the token in lists, such as who has it.',
+      '--json': 'Print JSON.',
+    },
+    settings: 'store',
+    example: 'tokens create --project shop --scope publish-only',
+  },
+  {
     list: ['Every token by its id.', list],
     create: ['Makes a token and prints it, once.', create],
-    revoke: ['Ends a token.', revoke],
-  }),
-};
+    revoke: ['Ends a token.', revoke, "the token's id"],
+  },
+);
 
-async function list(args: readonly string[], terminal: Terminal, json: boolean): Promise<number> {
-  const { value: project, rest } = takeValue(args, '--project');
+async function list(given: Given, terminal: Terminal): Promise<number> {
+  const project = given.value('project');
   const request = project === undefined ? {} : { project };
-  const entries = await operate(rest, terminal, (on) => on.listTokens(request));
-  if (json) {
+  const entries = await operate(given.settings, terminal, (on) => on.listTokens(request));
+  if (given.has('json')) {
     printJson(terminal, entries.map(view));
     return EXIT.ok;
   }
@@ -64,17 +54,15 @@ async function list(args: readonly string[], terminal: Terminal, json: boolean):
   return EXIT.ok;
 }
 
-async function create(args: readonly string[], terminal: Terminal, json: boolean): Promise<number> {
-  const { value: project, rest: afterProject } = takeValue(args, '--project');
-  const { value: scope, rest: afterScope } = takeValue(afterProject, '--scope');
-  const { value: name, rest } = takeValue(afterScope, '--name');
+async function create(given: Given, terminal: Terminal): Promise<number> {
   const request: CreateTokenRequest = {
-    project: required(project, 'tokens create: --project <name>'),
-    scope: scopeOf(required(scope, 'tokens create: --scope <scope>')),
+    project: required(given.value('project'), 'tokens create: --project <name>'),
+    scope: scopeOf(required(given.value('scope'), 'tokens create: --scope <scope>')),
   };
+  const name = given.value('name');
   if (name !== undefined) request.name = name;
-  const { token, ...entry } = await operate(rest, terminal, (on) => on.createToken(request));
-  if (json) {
+  const { token, ...entry } = await operate(given.settings, terminal, (on) => on.createToken(request));
+  if (given.has('json')) {
     printJson(terminal, { ...view(entry), token });
   } else {
     terminal.complain(`The token ${entry.id} is shown only now. Keep it where your app and nobody else reads it:\n\n`);
@@ -83,11 +71,9 @@ async function create(args: readonly string[], terminal: Terminal, json: boolean
   return EXIT.ok;
 }
 
-async function revoke(args: readonly string[], terminal: Terminal, json: boolean): Promise<number> {
-  const { word, rest } = takeWord(args);
-  const id = required(word, "tokens revoke: the token's id");
-  const entry = await operate(rest, terminal, (on) => on.revokeToken({ id }));
-  if (json) printJson(terminal, view(entry));
+async function revoke(given: Given, terminal: Terminal): Promise<number> {
+  const entry = await operate(given.settings, terminal, (on) => on.revokeToken({ id: given.word }));
+  if (given.has('json')) printJson(terminal, view(entry));
   else terminal.print(`Revoked ${entry.id}, a ${entry.scope} token of the project "${entry.project}".\n`);
   return EXIT.ok;
 }

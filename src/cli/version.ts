@@ -1,11 +1,13 @@
 /** `waypost version`: prints the release. */
 import { readVersion } from '../system/version.ts';
-import { type Command, EXIT } from './command.ts';
+import { EXIT } from './command.ts';
+import { configured } from './configured.ts';
 
-export const version: Command = {
-  help: () => 'Usage: waypost version\n\nExample: waypost version\n',
-  async run(_args, terminal) {
+export const version = configured(
+  'version',
+  { about: 'Usage: waypost version', example: 'version' },
+  async (_given, terminal) => {
     terminal.print(`${readVersion()}\n`);
     return EXIT.ok;
   },
-};
+);

@@ -22,23 +22,31 @@ export function settingsHelp(dev: boolean): string {
   for (const { name, setting } of listSettings()) {
     if (setting.group !== group) lines.push('', `${setting.group}:`);
     group = setting.group;
-    lines.push(...helpOf(name, setting, dev));
+    const [usage, meaning] = optionOf(name, setting, dev);
+    lines.push(`  ${usage}`, `      ${meaning}`);
   }
   return `${lines.join('\n').trimStart()}\n`;
 }
 
+/** The usage and meaning of each setting that the help of `command` lists. */
+export function settingOptions(command: 'store' | 'serve' | 'dev'): Record<string, string> {
+  const rows = listSettings().filter(({ name }) => command !== 'store' || STORE_SETTINGS.includes(name));
+  return Object.fromEntries(rows.map(({ name, setting }) => optionOf(name, setting, command === 'dev')));
+}
+
 /** The options part of the help of commands that work on a store without serving requests. */
 export function storeSettingsHelp(): string {
-  const lines = listSettings()
-    .filter(({ name }) => STORE_SETTINGS.includes(name))
-    .flatMap(({ name, setting }) => helpOf(name, setting, false));
+  const lines = Object.entries(settingOptions('store')).flatMap(([usage, meaning]) => [
+    `  ${usage}`,
+    `      ${meaning}`,
+  ]);
   return `${lines.join('\n')}\n\nThe other settings of "waypost serve" are taken too. On PostgreSQL give those that begin with database, and\nthe worker timeout, the values that the workers have; the rest means nothing here.\n`;
 }
 
-function helpOf(name: SettingName, setting: Setting, dev: boolean): string[] {
+function optionOf(name: SettingName, setting: Setting, dev: boolean): [usage: string, meaning: string] {
   const value = format(setting, defaultOf(setting, dev));
   const hint = value === '' ? '' : ` [${value}]`;
-  return [`  ${flagOf(name)}${argumentOf(setting)}`, `      ${setting.meaning}${hint}`];
+  return [`${flagOf(name)}${argumentOf(setting)}`, `${setting.meaning}${hint}`];
 }
 
 function argumentOf(setting: Setting): string {

@@ -4,6 +4,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { parseDurationMs } from '../protocol/durations.ts';
+import { type Known, readArguments } from './arguments.ts';
 import { flagOf, isSecret, type Setting, type SettingValue, variableOf } from './setting.ts';
 import { type Config, listSettings, type SettingName } from './table.ts';
 import { formatBytes, formatDuration, parseBytes } from './units.ts';
@@ -47,28 +48,29 @@ interface Given {
   as: string;
 }
 
+/** The settings as options. */
+export function knownSettings(): Known {
+  const known = new Map<string, 'needed' | 'attached'>();
+  for (const { name, setting } of listSettings()) {
+    const option = flagOf(name).slice(2);
+    const isSwitch = setting.type === 'boolean';
+    known.set(option, isSwitch ? 'attached' : 'needed');
+    if (isSwitch) known.set(`no-${option}`, 'attached');
+  }
+  return known;
+}
+
 /** The values of the flags, by setting. Reports every argument that belongs to no setting. */
 function readFlags(args: readonly string[], problems: string[]): Map<SettingName, Given> {
-  const byFlag = new Map(listSettings().map((row) => [flagOf(row.name), row]));
+  const rows = new Map(listSettings().map((row) => [flagOf(row.name).slice(2), row]));
   const given = new Map<SettingName, Given>();
-  const rest = [...args];
-  for (let arg = rest.shift(); arg !== undefined; arg = rest.shift()) {
-    const [, flag = arg, inline] = /^(--[^=]+)=(.*)$/s.exec(arg) ?? [];
-    const negated = byFlag.get(flag.replace(/^--no-/, '--'));
-    const row = byFlag.get(flag) ?? (negated?.setting.type === 'boolean' ? negated : undefined);
-    if (row === undefined) {
-      problems.push(arg.startsWith('--') ? `${flag}: there is no such option` : `${arg}: not expected here`);
-      continue;
-    }
+  const found = readArguments(args, knownSettings());
+  problems.push(...found.problems, ...found.words.map((word) => `${word}: not expected here`));
+  for (const { name, flag, value = 'true' } of found.options) {
+    const row = rows.get(name) ?? rows.get(name.replace(/^no-/, ''));
+    if (row === undefined) continue;
     if (given.has(row.name)) problems.push(`${flag}: given more than once`);
-    if (row.setting.type === 'boolean') {
-      const text = inline ?? 'true';
-      given.set(row.name, { text: flag === flagOf(row.name) ? text : opposite(text), as: flag });
-    } else {
-      const text = inline ?? rest.shift();
-      if (text === undefined) problems.push(`${flag}: needs a value`);
-      else given.set(row.name, { text, as: flag });
-    }
+    given.set(row.name, { text: rows.has(name) ? value : opposite(value), as: flag });
   }
   return given;
 }

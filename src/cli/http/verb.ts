@@ -1,8 +1,10 @@
 /** What is a verb that asks a server, and how do several of them make one command? */
+import { readArguments } from '../../config/arguments.ts';
+import { ConfigError } from '../../config/parse.ts';
 import { columns } from '../columns.ts';
 import { type Command, CommandFailed, EXIT, entryOf, printJson, type Terminal, unknownAction } from '../command.ts';
+import { knownOf, type Options, optionsHelp, wrapped } from '../options.ts';
 import { plain } from '../plain.ts';
-import { type Known, readArguments } from './arguments.ts';
 import { flagOf, operationOf } from './operations.ts';
 import { checkHeader, type Server, serverOf } from './server.ts';
 
@@ -16,7 +18,7 @@ export interface Verb {
   /** The operation whose message options are options of the verb. */
   headersOf?: string;
   /** Its own options with what they mean: `--body <text>`, or `--all` without a value. */
-  options?: Readonly<Record<string, string>>;
+  options?: Options;
   /** It asks no server: it has only its own options. */
   isLocal?: true;
   /** A command line that works, without the program's name. */
@@ -39,7 +41,7 @@ export interface Call {
   terminal: Terminal;
 }
 
-const OF_ALL: Readonly<Record<string, string>> = {
+const OF_ALL: Options = {
   '--json': 'Print JSON.',
   '--server <address>':
     'Address of the server. Environment: QSTASH_URL. Without both the default profile, or the development server of this machine.',
@@ -61,10 +63,13 @@ export function commandOf(name: string, verbs: Readonly<Record<string, Verb>>): 
     return { ...(verb && { verb }), named: `${name} ${word}`, rest: isWord ? rest : args };
   };
   return {
-    hasSettings: false,
     ...(!('' in verbs) && {
       verbs: Object.fromEntries(Object.entries(verbs).map(([word, { meaning }]) => [word, meaning])),
     }),
+    options(args) {
+      const { verb } = found(args);
+      return verb === undefined ? {} : usagesOf(verb);
+    },
     help(args) {
       const isNamed = names.includes(args[0] ?? '') || '' in verbs;
       const { verb, named } = found(args);
@@ -105,12 +110,16 @@ export function showTable<Item>(
 function callOf(named: string, verb: Verb, args: readonly string[], terminal: Terminal): Call {
   const filters = flagsOf(verb.filtersOf && operationOf(verb.filtersOf).query);
   const settings = flagsOf(verb.headersOf && operationOf(verb.headersOf).headers);
-  const known: Known = new Map(
-    Object.keys(usagesOf(verb)).flatMap((usage) =>
-      namesIn(usage).map((flag) => [flag, { hasValue: usage.includes('<') }] as const),
-    ),
-  );
-  const { words, options } = readArguments(args, known);
+  const known = new Map(knownOf(usagesOf(verb)));
+  const flagByHeader = new Map([...settings].map(([flag, header]) => [header, flag]));
+  for (const header of flagByHeader.keys()) known.set(header, 'needed');
+  const { words, options: given, problems } = readArguments(args, known);
+  if (problems.length > 0) throw new ConfigError(problems);
+  const options = new Map<string, string[]>();
+  for (const { name, value = '' } of given) {
+    const flag = flagByHeader.get(name) ?? name;
+    options.set(flag, [...(options.get(flag) ?? []), value]);
+  }
   checkWords(named, verb, words);
   const last = (name: string) => options.get(name)?.at(-1);
   let server: Server | undefined;
@@ -139,7 +148,7 @@ function callOf(named: string, verb: Verb, args: readonly string[], terminal: Te
 }
 
 /** Each option with what it means, as the help has them. What a verb says of an option of all counts. */
-function usagesOf({ options, filtersOf, headersOf, isLocal }: Verb): Readonly<Record<string, string>> {
+function usagesOf({ options, filtersOf, headersOf, isLocal }: Verb): Options {
   const taken = [filtersOf && operationOf(filtersOf).query, headersOf && operationOf(headersOf).headers];
   const valued = taken.flatMap((rows) =>
     [...flagsOf(rows)].map(([flag, name]) => [`--${flag} <value>`, (rows || undefined)?.[name] ?? ''] as const),
@@ -152,11 +161,6 @@ function flagsOf(rows: Readonly<Record<string, string>> | '' | undefined): Map<s
   const flags = new Map<string, string>();
   for (const name of Object.keys(rows || {})) if (!flags.has(flagOf(name))) flags.set(flagOf(name), name);
   return flags;
-}
-
-/** `-H, --header <name:value>` as `H` and `header`. */
-function namesIn(usage: string): string[] {
-  return [...usage.matchAll(/(?:^|, )--?([\w-]+)/g)].map(([, name = '']) => name);
 }
 
 /** Milliseconds, from a number of them or from a time as people write it. */
@@ -190,7 +194,7 @@ function overviewOf(name: string, verbs: Readonly<Record<string, Verb>>): string
     ...usages,
     '',
     ...meanings,
-    ...(entries.every(([, { isLocal }]) => isLocal) ? [] : optionsOf(OF_ALL)),
+    ...(entries.every(([, { isLocal }]) => isLocal) ? [] : optionsHelp(OF_ALL)),
     '',
     `Example: waypost ${example?.[1].example}`,
     `"waypost ${name} <verb> --help" names the options of each.`,
@@ -203,7 +207,7 @@ function helpOf(named: string, verb: Verb): string {
     '',
     ...wrapped(verb.meaning, ''),
     '',
-    ...optionsOf(usagesOf(verb)),
+    ...optionsHelp(usagesOf(verb)),
     ...(Object.keys(usagesOf(verb)).length > 0 ? [''] : []),
     `Example: waypost ${verb.example}`,
   ]);
@@ -212,21 +216,6 @@ function helpOf(named: string, verb: Verb): string {
 function usageOf(named: string, verb: Verb): string {
   const hasOptions = Object.keys(usagesOf(verb)).length > 0;
   return [named, verb.words, hasOptions ? '[options]' : undefined].filter((part) => part !== undefined).join(' ');
-}
-
-function optionsOf(options: Readonly<Record<string, string>>): string[] {
-  return Object.entries(options).flatMap(([usage, meaning]) => [`  ${usage}`, ...wrapped(meaning)]);
-}
-
-/** Lines of at most 120 characters. */
-function wrapped(text: string, indent = '      '): string[] {
-  const found: string[] = [];
-  for (const word of text.split(' ')) {
-    const last = found.at(-1);
-    if (last !== undefined && last.length + word.length < 120) found[found.length - 1] = `${last} ${word}`;
-    else found.push(`${indent}${word}`);
-  }
-  return found;
 }
 
 function lines(texts: readonly string[]): string {

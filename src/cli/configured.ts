@@ -1,0 +1,84 @@
+/** Commands that are a server or work on its store: they take its settings as options besides their own. */
+import { readArguments } from '../config/arguments.ts';
+import { settingOptions, settingsHelp, storeSettingsHelp } from '../config/page.ts';
+import { ConfigError, knownSettings } from '../config/parse.ts';
+import { type Command, entryOf, required, type Terminal, unknownAction } from './command.ts';
+import { knownOf, type Options, optionsHelp } from './options.ts';
+
+interface Definition {
+  /** The part of the help above the options. */
+  about: string;
+  options?: Options;
+  /** The settings that the help lists: those of a store, or all with their defaults. Absent: it takes none. */
+  settings?: 'store' | 'serve' | 'dev' | 'unlisted';
+  /** A command line that works, without the program's name. */
+  example: string;
+}
+
+/** The arguments of a command. */
+export interface Given {
+  /** The word that an action requires; `''` where it requires none. */
+  word: string;
+  has(option: string): boolean;
+  value(option: string): string | undefined;
+  /** Arguments for `parseConfig`, which reports unexpected words too. */
+  settings: string[];
+}
+
+type Run = (given: Given, terminal: Terminal) => Promise<number>;
+
+/** `word` describes the word that must follow the name of the action. */
+export type Action = readonly [meaning: string, run: Run, word?: string];
+
+/** The command `name`. With several actions its first word names one, `list` if it is missing. */
+export function configured(name: string, definition: Definition, run: Run | Readonly<Record<string, Action>>): Command {
+  return {
+    ...(typeof run === 'object' && {
+      verbs: Object.fromEntries(Object.entries(run).map(([verb, [meaning]]) => [verb, meaning])),
+    }),
+    options: () => ({ ...definition.options, ...listedSettings(definition.settings) }),
+    help: () => helpOf(definition),
+    async run(args, terminal) {
+      const { words, given } = read(args, definition);
+      if (typeof run === 'function') return run(withWord('', words, given), terminal);
+      const [verb = 'list', ...others] = words;
+      const action = entryOf(run, verb) ?? unknownAction(name, verb, Object.keys(run));
+      const word = action[2] === undefined ? '' : required(others.shift(), `${name} ${verb}: ${action[2]}`);
+      return action[1](withWord(word, others, given), terminal);
+    },
+  };
+}
+
+/** Throws `ConfigError`. A mistyped option is reported first, since it explains a missing one. */
+function read(args: readonly string[], { options = {}, settings }: Definition) {
+  const own = knownOf(options);
+  const found = readArguments(args, settings ? new Map([...knownSettings(), ...own]) : own);
+  const values = new Map<string, string | undefined>();
+  const rest: string[] = [];
+  const { words, problems } = found;
+  for (const { name, flag, value } of found.options) {
+    if (!own.has(name)) rest.push(value === undefined ? flag : `${flag}=${value}`);
+    else if (values.has(name)) problems.push(`${flag}: given more than once`);
+    else values.set(name, value);
+  }
+  if (!settings) problems.push(...words.map((word) => `${word}: not expected here`));
+  if (problems.length > 0) throw new ConfigError(problems);
+  const has = (option: string) => values.has(option);
+  return { words, given: { has, value: (option: string) => values.get(option), settings: rest } };
+}
+
+function withWord(word: string, others: readonly string[], given: Omit<Given, 'word'>): Given {
+  return { ...given, word, settings: [...others, ...given.settings] };
+}
+
+function listedSettings(settings: Definition['settings']): Options {
+  return settings === undefined || settings === 'unlisted' ? {} : settingOptions(settings);
+}
+
+function helpOf({ about, options = {}, settings, example }: Definition): string {
+  const isStore = settings === 'store';
+  const listed = settings === 'serve' || settings === 'dev' ? `\n${settingsHelp(settings === 'dev')}` : '';
+  const own = optionsHelp(options).map((line) => `${line}\n`);
+  const all = `${own.join('')}${isStore ? storeSettingsHelp() : ''}`;
+  return `${about}\n\n${all}${all === '' ? '' : '\n'}Example: waypost ${example}\n${listed}`;
+}

@@ -1,0 +1,59 @@
+/** Reads words and options of a command line. Options may stand anywhere; after `--` everything is a word. */
+import { parseArgs } from 'node:util';
+import { nearest } from './nearest.ts';
+
+/** Whether an option needs a value, takes none, or takes one only behind `=`; by its name without dashes. */
+export type Known = ReadonlyMap<string, 'needed' | 'none' | 'attached'>;
+
+interface Given {
+  name: string;
+  /** As it was typed, with its dashes. */
+  flag: string;
+  value: string | undefined;
+}
+
+export interface Arguments {
+  words: string[];
+  options: Given[];
+  /** One line for each mistake. */
+  problems: string[];
+}
+
+/** `--queueName`, as the interface has the name, is understood as `--queue-name`. */
+export function readArguments(args: readonly string[], known: Known): Arguments {
+  const types = [...known].flatMap(([name, value]) => {
+    const type: 'string' | 'boolean' = value === 'needed' ? 'string' : 'boolean';
+    const option = name.length === 1 ? { type, short: name } : { type };
+    const inCamelCase = name.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
+    return [[name, option] as const, [inCamelCase, option] as const];
+  });
+  const config = { options: Object.fromEntries(types), strict: false, allowPositionals: true, tokens: true } as const;
+  const { tokens } = parseArgs({ args: [...args], ...config });
+  const words: string[] = [];
+  const options: Given[] = [];
+  const problems = new Set<string>();
+  for (const token of tokens) {
+    if (token.kind === 'positional') words.push(token.value);
+    if (token.kind !== 'option') continue;
+    const { rawName, value, index } = token;
+    const name = known.has(token.name) ? token.name : inKebabCase(token.name);
+    const rule = known.get(name);
+    // Without this, `-f=path` would name the file `=path`.
+    const text = token.inlineValue && !rawName.startsWith('--') ? value?.replace(/^=/, '') : value;
+    if (rule === undefined) problems.add(unknown(args[index] ?? rawName, known));
+    else if (rule === 'needed' && text === undefined) problems.add(`${rawName}: needs a value`);
+    else if (rule === 'none' && text !== undefined) problems.add(`${rawName}: takes no value`);
+    else options.push({ name, flag: rawName, value: text });
+  }
+  return { words, options, problems: [...problems] };
+}
+
+function unknown(arg: string, known: Known): string {
+  const [flag = ''] = arg.split('=', 1);
+  const meant = nearest(inKebabCase(flag.replace(/^--?/, '')), known.keys());
+  return `${flag}: there is no such option${meant === undefined ? '' : `; did you mean --${meant}?`}`;
+}
+
+function inKebabCase(name: string): string {
+  return name.replace(/([a-z])([A-Z])/g, '$1-$2').toLowerCase();
+}
