@@ -8,14 +8,14 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
  * some start has processes of its own, which end with them.
  */
 const SHARING = [
-  ...['api', 'config', 'conformance', 'delivery', 'engine', 'model', 'protocol', 'simulation', 'store', 'telemetry'],
-  ...['cli/verbs', 'guides', 'testing', 'workflow', 'workflows'],
+  ...['api', 'config', 'conformance', 'delivery', 'engine', 'model', 'operator', 'protocol', 'simulation', 'store'],
+  ...['cli/verbs', 'guides', 'telemetry', 'testing', 'workflow', 'workflows'],
 ].map((folder) => `test/${folder}/**/*.test.ts`);
 
 /** As those above. Long proofs of theirs load the machine, and have workers of their own. */
 const SHARING_UNLESS_LONG = [
-  ...['bench', 'console', 'crash', 'deploy', 'docs', 'examples', 'house', 'library', 'overload', 'powercut', 'support'],
-  ...['threads', 'upgrades'],
+  ...['bench', 'cells', 'cli', 'console', 'crash', 'deploy', 'docs', 'examples', 'house', 'library', 'overload'],
+  ...['powercut', 'support', 'threads', 'upgrades'],
 ].map((folder) => `test/${folder}/**/!(*.full).test.ts`);
 
 /**
@@ -38,7 +38,6 @@ const WORKERS = Math.ceil(availableParallelism() * (namesPlaces ? 1.5 : 2));
 const LONG = [
   'console/console',
   'threads/threads',
-  'crash/crash',
   'planted-bugs',
   'postgres-14',
   'simulation',

@@ -5,23 +5,31 @@ import { type AddressInfo, createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { freshDatabase } from '../support/postgres/shared.ts';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { copyOf, freshDatabase } from '../support/postgres/shared.ts';
 import { TcpProxy } from '../support/tcp-proxy.ts';
 import { type Answer, giveCommand } from '../support/waypost-command.ts';
 
 let folder: string;
 let databaseUrl: string;
 let env: Record<string, string>;
+/** A database with two cells: each case has a copy of it. */
+let prepared: string;
 
-beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'waypost-operate-'));
-  databaseUrl = await freshDatabase();
+function goTo(url: string): void {
+  databaseUrl = url;
   env = { WAYPOST_DATABASE_URL: databaseUrl, WAYPOST_DATA_DIR: folder, WAYPOST_DATABASE_TIMEOUT: '2s' };
+}
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'waypost-operate-'));
+  prepared = await freshDatabase();
+  goTo(prepared);
   await done('init', '--project', 'one');
   await done('cells', 'add', 'second', '--schema', 'second');
 });
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
+beforeEach(async () => goTo(await copyOf(prepared)));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const give = (...args: string[]): Promise<Answer> => giveCommand(args, env);
 

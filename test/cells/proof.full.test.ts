@@ -1,31 +1,35 @@
 /**
- * Six cells on three servers, three workers, and a project in each cell under mixed load, while projects move, moves and workers and
+ * Four cells on two servers, three workers, and a project in each cell under mixed load, while projects move, moves and workers and
  * servers are killed or hang, and the directory is away. One world goes through all of it, and is judged once: nothing that was answered is
  * lost, runs come to the right end once, limits hold, and nothing is in two cells.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { judge } from './proof/judge.ts';
-import { MOVE_TRIALS, SERVER_TRIALS } from './proof/trials.ts';
-import { type CellsWorld, openCellsWorld, threeServers } from './proof/world.ts';
+import { MOVE_TRIALS, MOVE_TRIALS_BY_HAND, SERVER_TRIALS, SERVER_TRIALS_BY_HAND } from './proof/trials.ts';
+import { type CellsWorld, openCellsWorld, twoServers } from './proof/world.ts';
 
 // Another number explores other moments; a failure prints the one it had.
 const SEED = Number(process.env['CELLS_PROOF_SEED'] ?? 20_261_123);
+// A run by hand, of more rounds, has the trials as well that the others contain in part.
+const isByHand = process.env['CELLS_PROOF_ROUNDS'] !== undefined;
+const moveTrials = { ...MOVE_TRIALS, ...(isByHand && MOVE_TRIALS_BY_HAND) };
+const serverTrials = { ...SERVER_TRIALS, ...(isByHand && SERVER_TRIALS_BY_HAND) };
 
-describe(`six cells on three servers (seed ${SEED})`, () => {
+describe(`four cells on two servers (seed ${SEED})`, () => {
   let world: CellsWorld;
 
   beforeAll(async () => {
-    world = await openCellsWorld(SEED, await threeServers());
+    world = await openCellsWorld(SEED, await twoServers());
     await world.begin();
   });
   afterAll(() => world?.close());
   // The client library tells of each answer that was none.
   beforeEach(() => void vi.spyOn(console, 'error').mockReturnValue());
 
-  it.each(Object.entries(MOVE_TRIALS))('go on while projects %s', async (_, trial) => {
+  it.each(Object.entries(moveTrials))('go on while projects %s', async (_, trial) => {
     await trial(world);
   });
-  it.each(Object.entries(SERVER_TRIALS))('go on when the server %s', async (_, trial) => {
+  it.each(Object.entries(serverTrials))('go on when the server %s', async (_, trial) => {
     await trial(world);
   });
 
@@ -33,7 +37,7 @@ describe(`six cells on three servers (seed ${SEED})`, () => {
     await world.calmDown();
     const { findings, acked, succeeded } = await judge(world);
     expect(findings.join('\n')).toBe('');
-    expect(acked).toBeGreaterThan(500);
-    expect(succeeded).toBeGreaterThan(20);
+    expect(acked).toBeGreaterThan(200);
+    expect(succeeded).toBeGreaterThan(10);
   });
 });

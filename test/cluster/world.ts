@@ -45,7 +45,7 @@ const DATABASE_TIMEOUT_MS = 2_000;
 /** Operations of the mixed load under way at a time. */
 const LOAD_WORKERS = 6;
 /** So that a fault that takes its time finds load all along, and leaves no mountain of logs to be read in the end. */
-const PAUSE_MS = 40;
+const PAUSE_MS = 80;
 /** Lanes are paused half of the time, and must keep up nevertheless. */
 const LANES_SLOWNESS = 16;
 /** While something is broken, what arrived in one moment may arrive again in a later one. */
@@ -53,7 +53,7 @@ const MOMENT_MS = 20;
 /** Moments after a pause in which what was claimed before it may still arrive. */
 const ON_ITS_WAY = 100;
 /** Things done that show that the load is under way; so many that every part of it has had a turn. */
-const SOME = 60;
+const SOME = 40;
 /** Answers of a worker that show that it works again. */
 const A_FEW = 5;
 
@@ -211,7 +211,7 @@ export class World {
   async untilEnoughHasHappened(): Promise<void> {
     const { ledger, callbacks, lanes } = this.books;
     await this.#until([
-      { what: 'acknowledged', count: () => ledger.acks, atLeast: 500 },
+      { what: 'acknowledged', count: () => ledger.acks, atLeast: 300 },
       { what: 'callbacks taken', count: () => callbacks.taken, atLeast: 30 },
       { what: 'callbacks that nobody takes', count: () => callbacks.refusedForGood, atLeast: 1 },
       { what: 'deduplication ids', count: () => this.repeats.count, atLeast: 50 },

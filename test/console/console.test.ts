@@ -1,5 +1,5 @@
 /**
- * What every screen keeps to, and what each is for, done as its user does it: in a real browser, with one server. All looks:
+ * What each screen is for, done as its user does it: in a real browser, with one server. What every screen keeps to:
  * screens.full.test.ts. Longer tasks, and those of large amounts: tasks.full.test.ts.
  */
 import type { Locator, Page } from 'playwright-core';
@@ -10,13 +10,8 @@ import { startInProcess } from '../support/server-in-process.ts';
 import { giveCommand } from '../support/waypost-command.ts';
 import { LONG_NAME } from './support/hostile.ts';
 import { askerOf } from './support/populate.ts';
-import { type Look, SCREENS, Scene } from './support/screens.ts';
+import { Scene } from './support/screens.ts';
 import { browserObstacle, SIZES, Visit } from './support/visit.ts';
-
-const LOOKS: readonly Look[] = [
-  { size: 'wide', theme: 'light' },
-  { size: 'narrow', theme: 'dark' },
-];
 
 const obstacle = browserObstacle();
 const reason = obstacle === undefined ? '' : ` (skipped: ${obstacle})`;
@@ -27,24 +22,6 @@ beforeAll(async () => {
   if (obstacle === undefined) scene = await Scene.open();
 });
 afterAll(() => scene?.close());
-
-describe.skipIf(obstacle !== undefined)(`each screen of the console${reason}`, () => {
-  it.each(LOOKS)(
-    'fits its $size window, shuts nobody out and breaks no rule of the browser, in $theme',
-    async (look) => {
-      const viewer = await scene.visit(look);
-      const screens = SCREENS.filter((_, index) => LOOKS[index % LOOKS.length] === look);
-      const found: Record<string, unknown> = {};
-      for (const [name, path, text] of screens) {
-        await viewer.goTo(path(scene.made), text);
-        const problems = await viewer.problems();
-        if (problems.length > 0) found[name] = problems;
-      }
-      expect(found).toEqual({});
-      await viewer.close();
-    },
-  );
-});
 
 describe.skipIf(obstacle !== undefined)(`in the console${reason}`, () => {
   let page: Page;

@@ -6,7 +6,7 @@ import { askerOf } from './support/populate.ts';
 import { Scene } from './support/screens.ts';
 import { browserObstacle, Visit } from './support/visit.ts';
 
-const MESSAGES = 10_000;
+const MESSAGES = 3_000;
 const BATCH = 500;
 const BODY_BYTES = 5 * 1024 * 1024;
 /** Of a page with a list of any length: far below one element for each row. */
@@ -36,7 +36,7 @@ describe.skipIf(obstacle !== undefined)(`the console${obstacle === undefined ? '
     await visit.close();
   });
 
-  it('scrolls through ten thousand messages, of which it holds those in sight', async () => {
+  it('scrolls through three thousand messages, of which it holds those in sight', async () => {
     const ask = askerOf(scene);
     const items = Array.from({ length: BATCH }, (_, index) => ({
       destination: `${scene.app.url}/ok?row=${index}`,

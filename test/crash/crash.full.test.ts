@@ -3,7 +3,7 @@ import { findingsOf, runKillLoop } from './kill-loop.ts';
 
 // Another number explores other moments; a failure prints the one it had.
 const SEED = Number(process.env['WAYPOST_CRASH_SEED'] ?? 20_261_121);
-const KILLS = Number(process.env['WAYPOST_CRASH_KILLS'] ?? 4);
+const KILLS = Number(process.env['WAYPOST_CRASH_KILLS'] ?? 3);
 
 // At a time: much of what each does is waiting, for a start or for the periods of a rate.
 describe.concurrent('the real server under mixed load', () => {

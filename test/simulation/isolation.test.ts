@@ -4,7 +4,7 @@ import { simulateIsolation } from './isolation.ts';
 import { ISOLATION_BUGS, OUTAGE_BUGS } from './isolation-planted-bugs.ts';
 import { simulateOutage } from './outage.ts';
 
-test.for([1, 2, 3, 4, 5])('P9: endpoints of one project that hang delay nothing of another (seed %i)', async (seed) => {
+test.for([1, 2])('P9: endpoints of one project that hang delay nothing of another (seed %i)', async (seed) => {
   expect(await simulateIsolation(seed)).toEqual([]);
 });
 
@@ -16,7 +16,7 @@ test.for(Object.entries(ISOLATION_BUGS))('catches that %s', async ([, sabotage])
   expect(promises).toContain('P9');
 });
 
-test.for([1, 2])('P9: after an outage nobody waits for the backlogs of others (seed %i)', async (seed) => {
+test.for([1])('P9: after an outage nobody waits for the backlogs of others (seed %i)', async (seed) => {
   expect(await simulateOutage(seed)).toEqual([]);
 });
 

@@ -26,7 +26,7 @@ export const LANE_BUGS: Record<string, PlantedBug> = {
   'a key has one more in flight than it may': { promise: 'P4', seed: 27, sabotage: () => altered(withOneMoreInFlight) },
   'the rate does not count retries': { promise: 'P4', sabotage: () => atRetry(withFreshWindow) },
   'a paused key goes on': { promise: 'P4', seed: 9, sabotage: () => altered(withoutKeyPause) },
-  'a pin changes nothing': { promise: 'P4', seed: 33, steps: 150, sabotage: () => altered(withoutPins) },
+  'a pin changes nothing': { promise: 'P4', seed: 28, sabotage: () => altered(withoutPins) },
 };
 
 type AfterSettle = (store: Store, message: Message, nowMs: number) => Promise<void>;

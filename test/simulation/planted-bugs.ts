@@ -77,12 +77,12 @@ export const PLANTED_BUGS: Record<string, PlantedBug> = {
   'callbacks are forgotten': { promise: 'P3', sabotage: () => altered(forgettingCallbacks) },
   'callbacks are saved though their settle is stale': {
     promise: 'P3',
-    seed: 12,
+    seed: 7,
     sabotage: () => altered(callbacksOfStale),
   },
   'callbacks are saved in a transaction of their own': {
     promise: 'P3',
-    seed: 49,
+    seed: 10,
     sabotage: () => altered(savingCallbacksApart),
   },
   'retention drops nothing': { promise: 'P13', sabotage: () => altered(withoutRetention) },

@@ -19,7 +19,7 @@ export const SCHEDULE_BUGS: Record<string, PlantedBug> = {
   },
   'a schedule moves on whatever its version': { promise: 'P16', seed: 9, sabotage: () => altered(withoutVersions) },
   'a paused schedule is triggered': { promise: 'P16', seed: 6, sabotage: () => altered(withoutPause) },
-  'a deleted schedule is triggered': { promise: 'P16', seed: 2, steps: 150, sabotage: () => altered(withoutDeletion) },
+  'a deleted schedule is triggered': { promise: 'P16', seed: 19, steps: 20, sabotage: () => altered(withoutDeletion) },
   'a clock that is set back has its times come again': {
     promise: 'P16',
     steps: 150,

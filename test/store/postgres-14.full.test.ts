@@ -1,8 +1,14 @@
 /** What may differ between versions of PostgreSQL, on the oldest that is promised to work. */
+
+import { migratedDatabase } from '../support/postgres/shared.ts';
+import { storeConformance } from './conformance/index.ts';
 import { partitionsOn } from './postgres-partitions.ts';
 import { plansOn } from './postgres-plans.ts';
-import { conformanceOn } from './postgres-store.ts';
+import { openShared } from './postgres-store.ts';
 
-conformanceOn(14);
+storeConformance(
+  'PostgreSQL 14',
+  openShared(() => migratedDatabase(14)),
+);
 plansOn(14);
 partitionsOn(14);

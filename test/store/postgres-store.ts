@@ -7,10 +7,8 @@ import { LogDays } from '../../src/store/drivers/postgres/log-days.ts';
 import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
 import type { Store } from '../../src/store/store.ts';
 import { systemClock } from '../../src/system/system.ts';
-import type { PostgresVersion } from '../support/postgres/binaries.ts';
 import { makeHostile } from '../support/postgres/hostile.ts';
 import { migratedDatabase } from '../support/postgres/shared.ts';
-import { storeConformance } from './conformance/index.ts';
 import { type OpenStore, T0 } from './conformance/world.ts';
 
 const DAY = 86_400_000;
@@ -104,11 +102,4 @@ async function connect(connectionString: string): Promise<pg.Client> {
 
 export async function hostileDatabase(): Promise<string> {
   return makeHostile(await migratedDatabase());
-}
-
-export function conformanceOn(version: PostgresVersion): void {
-  storeConformance(
-    `PostgreSQL ${version}`,
-    openShared(() => migratedDatabase(version)),
-  );
 }

@@ -1,4 +1,8 @@
-/** On the newest PostgreSQL; the oldest: postgres-14.full.test.ts. */
-import { conformanceOn } from './postgres-store.ts';
+/**
+ * The specification on the newest PostgreSQL, on a database whose defaults change how values are written and read. With its own
+ * defaults, on the oldest: postgres-14.full.test.ts.
+ */
+import { storeConformance } from './conformance/index.ts';
+import { hostileDatabase, openShared } from './postgres-store.ts';
 
-conformanceOn(18);
+storeConformance('PostgreSQL 18 with hostile defaults', openShared(hostileDatabase));

@@ -13,8 +13,8 @@ import type { SeededRandom } from '../../support/seeded-random.ts';
 
 /** Operations of the mixed load under way at a time. */
 const LOAD_WORKERS = 2;
-/** There are six projects, and each is to be alive all along. */
-const PAUSE_MS = 250;
+/** There are several projects, and each is to be alive all along. */
+const PAUSE_MS = 500;
 const LANES_SLOWNESS = 24;
 const DELETE_SLOWNESS = 24;
 const REPEAT_SLOWNESS = 24;

@@ -14,17 +14,6 @@ const ROUNDS = Number(process.env['CELLS_PROOF_ROUNDS'] ?? 1);
 const INTO_STEP_MS = 60;
 
 export const MOVE_TRIALS: Readonly<Record<string, Trial>> = {
-  'move from cell to cell, two at a time': async (world) => {
-    for (let count = 0; count < ROUNDS; count += 1) {
-      const moving = twoOf(world);
-      await world.survive([], () =>
-        world.unharmed(world.others(moving), async () => {
-          await Promise.all(moving.map((project) => world.move(project, world.cellFor(project))));
-        }),
-      );
-      await world.unharmed(moving, async () => {}); // all workers know where they live
-    }
-  },
   'are on their way when the move is killed, again and again, and goes on or is cancelled': async (world) => {
     const moving = twoOf(world);
     await world.survive([], () =>
@@ -69,6 +58,20 @@ export const MOVE_TRIALS: Readonly<Record<string, Trial>> = {
   },
 };
 
+export const MOVE_TRIALS_BY_HAND: Readonly<Record<string, Trial>> = {
+  'move from cell to cell, two at a time': async (world) => {
+    for (let count = 0; count < ROUNDS; count += 1) {
+      const moving = twoOf(world);
+      await world.survive([], () =>
+        world.unharmed(world.others(moving), async () => {
+          await Promise.all(moving.map((project) => world.move(project, world.cellFor(project))));
+        }),
+      );
+      await world.unharmed(moving, async () => {}); // all workers know where they live
+    }
+  },
+};
+
 async function moveAndKill(world: CellsWorld, project: Project): Promise<void> {
   const { random, mover } = world;
   for (let kill = 0; kill < ROUNDS; kill += 1) {
@@ -83,23 +86,24 @@ async function moveAndKill(world: CellsWorld, project: Project): Promise<void> {
 
 export const SERVER_TRIALS: Readonly<Record<string, Trial>> = {
   'is killed while projects move to it and away from it, and recovers': (world) =>
-    withoutServer(world, otherServer(world), {
-      take: (server) => server.kill(),
-      giveBack: (server) => server.start(),
-    }),
-  hangs: (world) => withoutServer(world, otherServer(world), HANGS),
-  'of the directory is killed, and recovers': (world) =>
-    withoutServer(world, world.directory, {
-      take: (server) => server.kill(),
-      giveBack: (server) => server.start(),
-    }),
+    withoutServer(world, otherServer(world), KILLED),
   'of the directory hangs': (world) => withoutServer(world, world.directory, HANGS),
+};
+
+export const SERVER_TRIALS_BY_HAND: Readonly<Record<string, Trial>> = {
+  hangs: (world) => withoutServer(world, otherServer(world), HANGS),
+  'of the directory is killed, and recovers': (world) => withoutServer(world, world.directory, KILLED),
 };
 
 interface Absence {
   take: (server: Cluster) => Promise<void>;
   giveBack: (server: Cluster) => Promise<void>;
 }
+
+const KILLED: Absence = {
+  take: (server) => server.kill(),
+  giveBack: (server) => server.start(),
+};
 
 const HANGS: Absence = {
   take: async (server) => server.freeze(),

@@ -38,7 +38,7 @@ const WORKER_TIMEOUT_MS = 6_000;
 const DATABASE_TIMEOUT_MS = 5_000;
 const WORKERS = 3;
 const DATABASE = 'cells';
-const SERVERS = 3;
+const SERVERS = 2;
 const CELLS_OF_SERVER = 2;
 /** While something is broken, what arrived in one moment may arrive again in a later one. */
 const MOMENT_MS = 20;
@@ -256,8 +256,8 @@ async function readyWithout(
   );
 }
 
-/** Three PostgreSQL servers with six cells, two schemas on each. */
-export async function threeServers(): Promise<Ground> {
+/** Two PostgreSQL servers with four cells, two schemas on each. */
+export async function twoServers(): Promise<Ground> {
   const servers = await Promise.all(Array.from({ length: SERVERS }, () => startCluster()));
   await Promise.all(servers.map((server) => server.createDatabase(DATABASE)));
   const cells = servers.flatMap((server, index) =>

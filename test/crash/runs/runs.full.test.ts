@@ -3,7 +3,7 @@ import { findingsOf, runRunKillLoop } from './run-kill-loop.ts';
 
 // Another number explores other moments; a failure prints the one it had.
 const SEED = Number(process.env['WAYPOST_CRASH_SEED'] ?? 20_261_121);
-const KILLS = Number(process.env['WAYPOST_CRASH_KILLS'] ?? 3);
+const KILLS = Number(process.env['WAYPOST_CRASH_KILLS'] ?? 2);
 
 describe.concurrent('runs in progress', () => {
   // The client library tells of each connection that a kill has cut.

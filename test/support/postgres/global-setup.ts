@@ -31,12 +31,14 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
     );
   });
   async function answer(path: string): Promise<unknown> {
-    const [, what, wanted] = path.split('/');
+    const [, what, wanted, name = ''] = path.split('/');
     const version = wanted === '14' ? 14 : 18;
     const shared = await cluster(version);
     switch (what) {
       case 'database':
         return { url: await shared.createDatabase() };
+      case 'copy':
+        return { url: await shared.copyDatabase(name) };
       case 'migrated':
         return { url: await shared.copyDatabase(await template(version)) };
       default:

@@ -28,6 +28,12 @@ export async function freshDatabase(version: PostgresVersion = 18): Promise<stri
   return url;
 }
 
+/** The URL of a copy of such a database, which nobody may use meanwhile. */
+export async function copyOf(databaseUrl: string): Promise<string> {
+  const { url } = await ask<{ url: string }>(`copy/18${new URL(databaseUrl).pathname}`);
+  return url;
+}
+
 /** As `freshDatabase`, with the schema, and nothing in it. */
 export async function migratedDatabase(version: PostgresVersion = 18): Promise<string> {
   const { url } = await ask<{ url: string }>(`migrated/${version}`);
