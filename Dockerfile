@@ -10,7 +10,7 @@ WORKDIR /build
 COPY package.json package-lock.json ./
 RUN npm ci --ignore-scripts --no-audit --no-fund
 COPY tsconfig.json tsconfig.build.json ./
-COPY scripts/build.ts scripts/build-console.ts scripts/console-types.ts scripts/declarations.ts scripts/
+COPY scripts/build.ts scripts/build-console.ts scripts/console-types.ts scripts/declarations.ts scripts/docs-page.ts scripts/
 COPY console console/
 COPY src src/
 RUN node scripts/build.ts

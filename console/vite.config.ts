@@ -16,7 +16,7 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     rolldownOptions: {
-      // The page of the interface, which the server writes, calls its script by this name.
+      // The page of the interface (scripts/docs-page.ts) loads its script by this name.
       input: {
         index: fileURLToPath(new URL('index.html', import.meta.url)),
         docs: fileURLToPath(new URL('src/docs/main.ts', import.meta.url)),

@@ -1,10 +1,18 @@
-/** Builds console/ to dist/console. `npm run console` and `npm start` run this when it is needed, see setup.mjs. */
+/** Builds console/ and the page of the interface to dist/console. `npm run console` and `npm start` run this when it is needed, see setup.mjs. */
+import { copyFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { build } from 'vite';
+import { describedRoutes } from '../src/api/interface.ts';
+import { writeOpenApi } from '../src/api/openapi.ts';
 import { writeConsoleTypes } from './console-types.ts';
+import { docsPage } from './docs-page.ts';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
 
 writeConsoleTypes();
 await build({
-  configFile: fileURLToPath(new URL('../console/vite.config.ts', import.meta.url)),
+  configFile: `${root}console/vite.config.ts`,
   logLevel: 'warn',
 });
+writeFileSync(`${root}dist/console/docs.html`, docsPage(writeOpenApi(describedRoutes())));
+copyFileSync(`${root}console/src/docs/style.css`, `${root}dist/console/docs.css`);

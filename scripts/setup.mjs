@@ -15,8 +15,8 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 /** What decides how the console looks and what it calls, and what the page of the interface does. */
 const CONSOLE_SOURCES = [
   'console',
-  'src/api/example-request.ts',
   'scripts/console-types.ts',
+  'scripts/docs-page.ts',
   'test/api/openapi.digest',
   'package-lock.json',
 ];

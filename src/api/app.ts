@@ -29,7 +29,7 @@ import type { Call, CalledUrl, Route, Services } from './route.ts';
 import { type Match, RouteFinder } from './route-finder.ts';
 import { createRoutes } from './routes.ts';
 
-export interface ApiOptions extends Omit<Services, 'json' | 'closing'> {
+export interface ApiOptions extends Omit<Services, 'json' | 'closing' | 'console'> {
   /** Addresses and CIDRs of proxies whose `X-Forwarded-For` is believed. */
   trustedProxies: readonly string[];
   browsers: Browsers;
@@ -43,8 +43,9 @@ export function createApi(options: ApiOptions): Listener {
   const json = new JsonThread(options.clock);
   const closing = new AbortController();
   const connections = new Connections(options.endOfTurn);
-  const routes = createRoutes({ ...options, json, closing: closing.signal });
-  const edge = new Edge(options, routes, connections);
+  const console = new Console(options.console);
+  const routes = createRoutes({ ...options, json, closing: closing.signal, console });
+  const edge = new Edge(options, { routes, console, connections });
   return new Listener({
     limits: options.limits,
     connections,
@@ -71,10 +72,13 @@ class Edge {
   readonly #known: ReadonlyMap<Route, KnownOptions>;
   readonly #ignoredLog: IgnoredLog;
 
-  constructor(options: ApiOptions, routes: readonly Route[], connections: Connections) {
+  constructor(
+    options: ApiOptions,
+    { routes, console, connections }: { routes: readonly Route[]; console: Console; connections: Connections },
+  ) {
     this.#options = options;
     this.#finder = new RouteFinder(routes);
-    this.#console = new Console(options.console);
+    this.#console = console;
     this.#connections = connections;
     // Third parties call the public routes, with headers and parameters of their own.
     const own = routes.filter(({ access }) => access !== 'public');

@@ -53,7 +53,7 @@ export class Console {
     if (path === '/console') return toHome();
     if (!path.startsWith(HOME)) return undefined;
     const name = path.slice(HOME.length);
-    return name === 'environment.json' ? this.#environment() : this.#file(name, rawHeaders);
+    return name === 'environment.json' ? this.#environment() : this.file(name, rawHeaders);
   }
 
   /** What a program that calls `/` learns. */
@@ -70,7 +70,8 @@ export class Console {
     return { ...answer(200, environment), headers: { ...HEADERS, 'cache-control': 'no-store' } };
   }
 
-  async #file(name: string, rawHeaders: readonly string[]): Promise<Answer> {
+  /** One of the built files; the application for any other name. */
+  async file(name: string, rawHeaders: readonly string[]): Promise<Answer> {
     const files = this.#files ?? (await this.#read());
     if (files === undefined) return notBuilt();
     // The application finds its screens by the path, so every path that is no file leads to it.
@@ -104,7 +105,7 @@ function notBuilt(): Answer {
 <head><meta charset="utf-8"><title>Waypost: the console is not built</title></head>
 <body><h1>The console is not built</h1>
 <p>A clone of the sources builds it with <code>npm run console</code>, and <code>npm start</code> does so by itself.
-Then load this page again. The server works without it: see <a href="/docs">its interface</a>.</p></body>
+Then load this page again. The server works without it: see <a href="/openapi.json">its interface</a>.</p></body>
 </html>
 `;
   const headers = { ...HEADERS, 'cache-control': 'no-store' };

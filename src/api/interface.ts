@@ -13,6 +13,7 @@ export function describedRoutes(): Route[] {
     virtualTime: {},
     limits: {},
     logsPageDefault: LOGS_PAGE_DEFAULT,
+    console: {},
     closing: new AbortController().signal,
   };
   return createRoutes(services as unknown as Services);

@@ -141,6 +141,7 @@ export interface Services {
   plainHeaders: PlainHeaders;
   /** Log entries on a page when the request has no `count`; at most 1,000. */
   logsPageDefault: number;
+  console: { file(name: string, rawHeaders: readonly string[]): Promise<Answer> };
   isReady: () => boolean;
   /** Resolves when every socket with input in this turn of the event loop has been read. */
   endOfTurn: () => Promise<void>;

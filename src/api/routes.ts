@@ -64,5 +64,5 @@ export function createRoutes(services: Services): Route[] {
     ...projectMetricRoutes(services),
     ...healthRoutes(services),
   ];
-  return [...routes, ...documentRoutes(routes)];
+  return [...routes, ...documentRoutes(routes, services)];
 }

@@ -59,9 +59,9 @@ describe('a page of another origin', () => {
     ).toBe(403);
   });
 
-  it('may link to the documentation', async () => {
+  it('may link to the interface document', async () => {
     const link = { 'Sec-Fetch-Site': 'cross-site', 'Sec-Fetch-Mode': 'navigate' };
-    expect((await send('GET', '/docs', link)).status).toBe(200);
+    expect((await send('GET', '/openapi.json', link)).status).toBe(200);
   });
 
   it('may call a webhook, whose URL is the secret', async () => {

@@ -12,9 +12,11 @@ import { exchange, parseAnswer, RawConnection } from './support/raw-http.ts';
 import { openWorld, type World } from './support/world.ts';
 
 const INDEX = `<!doctype html><title>Waypost</title>${'<p>the same again</p>'.repeat(20)}`;
+const PAGE = '<!doctype html><title>the interface</title>';
 const SCRIPT = `console.log(${'1 + '.repeat(200)}1);`;
 const FILES: Readonly<Record<string, string>> = {
   'index.html': INDEX,
+  'docs.html': PAGE,
   'icon.svg': '<svg xmlns="http://www.w3.org/2000/svg"/>',
   'assets/index-1a2b.js': SCRIPT,
   'assets/tiny-3c4d.css': 'a{}',
@@ -156,7 +158,7 @@ describe('the console', () => {
   });
 
   it('runs no code but its own, calls no other server, and is shown in no frame', async () => {
-    for (const path of ['/console/', '/console/assets/index-1a2b.js', '/console/environment.json', '/']) {
+    for (const path of ['/console/', '/console/assets/index-1a2b.js', '/console/environment.json', '/', '/docs']) {
       const { headers } = await get(path);
       expect(headers).toMatchObject({
         'content-security-policy':
@@ -203,6 +205,11 @@ it('says how it is built while it is not, and is there as soon as it is', async 
   build(built);
   expect((await get('/console/', {}, 'GET', at)).body.toString()).toBe(INDEX);
   await other.close();
+});
+
+it('serves the page of the interface at /docs, without a token', async () => {
+  const { status, headers, body } = await get('/docs');
+  expect([status, headers['content-type'], body.toString()]).toEqual([200, 'text/html; charset=utf-8', PAGE]);
 });
 
 describe('what the console must know before it can call', () => {

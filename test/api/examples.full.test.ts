@@ -2,7 +2,7 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
-import { curlOf, exampleRequest } from '../../src/api/example-request.ts';
+import { curlOf, exampleRequest } from '../../console/src/docs/example-request.ts';
 import type { OpenApiDocument } from '../../src/api/openapi.ts';
 import { openWorld, TOKEN } from './support/world.ts';
 

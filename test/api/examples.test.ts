@@ -2,7 +2,13 @@
 import { execFileSync } from 'node:child_process';
 import type { InjectOptions } from 'light-my-request';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { curlOf, type ExampleRequest, exampleRequest, headersOf, targetOf } from '../../src/api/example-request.ts';
+import {
+  curlOf,
+  type ExampleRequest,
+  exampleRequest,
+  headersOf,
+  targetOf,
+} from '../../console/src/docs/example-request.ts';
 import type { OpenApiDocument } from '../../src/api/openapi.ts';
 import { openWorld, type World } from './support/world.ts';
 

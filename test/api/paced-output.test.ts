@@ -20,7 +20,7 @@ const CONNECTIONS = 3;
 const REQUESTS = 40;
 
 /** One target of each kind of answer: prepared bytes, a file, a text that is written anew for each request. */
-const TARGETS = ['/docs', '/openapi.json', '/console/large.txt', '/v2/logs?count=1000'];
+const TARGETS = ['/openapi.json', '/console/large.txt', '/v2/logs?count=1000'];
 
 let world: World;
 let port: number;

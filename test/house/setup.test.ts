@@ -95,7 +95,7 @@ describe('scripts/setup.mjs', () => {
       write('node_modules/.package-lock.json', JSON.stringify({ packages: locked }));
       for (const path of ['console/index.html', 'console/src/main.tsx', 'scripts/console-types.ts']) write(path, 'x');
       write('test/api/openapi.digest', 'x');
-      write('src/api/example-request.ts', 'x');
+      write('scripts/docs-page.ts', 'x');
       // Stands in for the build: makes what the build does, and counts.
       write(
         'scripts/build-console.ts',
@@ -129,9 +129,9 @@ describe('scripts/setup.mjs', () => {
       const sources = [
         'console/src/main.tsx',
         'console/new.css',
-        'src/api/example-request.ts',
         'test/api/openapi.digest',
         'scripts/console-types.ts',
+        'scripts/docs-page.ts',
       ];
       for (const [index, path] of sources.entries()) {
         write(path, '{"changed":true}');

@@ -1,9 +1,10 @@
 /**
- * Makes a tool of the page of the interface (src/api/docs-page.ts): it searches, and what is typed beside a parameter
+ * Makes a tool of the page of the interface (scripts/docs-page.ts): it searches, and what is typed beside a parameter
  * goes into the example, which can be sent to this server. The page reads without it.
  */
-import { curlOf, type ExampleRequest } from '../../../src/api/example-request.ts';
+
 import { element } from './element.ts';
+import { curlOf, type ExampleRequest } from './example-request.ts';
 import { find } from './find.ts';
 import { send } from './send.ts';
 

@@ -1,6 +1,7 @@
 /** Sends a request to this server and shows the answer, head first. Whatever may change something asks before. */
-import { type ExampleRequest, headersOf, targetOf } from '../../../src/api/example-request.ts';
+
 import { element } from './element.ts';
+import { type ExampleRequest, headersOf, targetOf } from './example-request.ts';
 
 /** More would be slow to show, and nobody reads it here. */
 const SHOWN_LENGTH_MAX = 200_000;

@@ -8,9 +8,11 @@ import { StoredTokens } from '../../../src/accounts/project-tokens.ts';
 import type { Accounts, Caller, SigningKeys } from '../../../src/api/accounts.ts';
 import { type ApiOptions, createApi } from '../../../src/api/app.ts';
 import { Browsers } from '../../../src/api/browsers.ts';
+import { Console } from '../../../src/api/console.ts';
 import { JsonThread } from '../../../src/api/json-thread.ts';
 import type { ApiLimits } from '../../../src/api/limits.ts';
 import type { Listener } from '../../../src/api/listener.ts';
+import { prepare } from '../../../src/api/prepared.ts';
 import type { Route } from '../../../src/api/route.ts';
 import { createRoutes } from '../../../src/api/routes.ts';
 import { ErrorSchema } from '../../../src/api/schemas.ts';
@@ -25,6 +27,9 @@ import { hashToken, userIdOfToken } from '../../../src/protocol/token.ts';
 import { openInlineSqliteStore } from '../../../src/store/drivers/sqlite/open.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { createSystemRandomness, endOfTurn, systemClock } from '../../../src/system/system.ts';
+
+/** Stands in for the built page of the interface. */
+const PAGE = prepare('text/html; charset=utf-8', Buffer.from('<!doctype html>'));
 
 export const TOKEN = 'eyJVc2VySUQiOiJkZWZhdWx0VXNlciIsIlBhc3N3b3JkIjoiZGVmYXVsdFBhc3N3b3JkIn0=';
 export const READ_ONLY_TOKEN = 'read+only/token==';
@@ -184,7 +189,7 @@ export async function openWorld(changes: Partial<ApiOptions> = {}, ground: Parti
     proxyHeaders: ['x-forwarded-*', 'x-real-ip', 'forwarded', 'via'],
     plainHeaders: { cloudEvents: false, baggage: false },
     trustedProxies: [],
-    console: { version: '1.2.3', readFiles: async () => undefined },
+    console: { version: '1.2.3', readFiles: async () => new Map([['docs.html', await PAGE]]) },
     browsers: new Browsers({ origins: [], hosts: 'any' }),
     logsPageDefault: 1000,
     isReady: () => true,
@@ -197,7 +202,12 @@ export async function openWorld(changes: Partial<ApiOptions> = {}, ground: Parti
   const world: World = {
     app,
     get routes() {
-      return createRoutes({ ...options, json: new JsonThread(clock), closing: new AbortController().signal });
+      return createRoutes({
+        ...options,
+        json: new JsonThread(clock),
+        closing: new AbortController().signal,
+        console: new Console(options.console),
+      });
     },
     engine,
     logLines,

@@ -1,44 +1,9 @@
 /**
- * The interface document as one HTML page. It reads without its script, which adds a search and sends requests
- * (console/src/docs/main.ts, where the names of classes and of `data-` attributes are known too).
+ * The interface document as one HTML page, made when the console is built. It is readable without its script, which adds a search and
+ * sends requests (console/src/docs/main.ts, which relies on the same classes and `data-` attributes).
  */
-import { curlOf, exampleRequest } from './example-request.ts';
-import type { Content, JsonSchema, OpenApiDocument, Operation, Parameter } from './openapi.ts';
-
-/** Exported for its hash in the content security policy. */
-export const DOCS_STYLE = `
-:root { color-scheme: light dark; --line: light-dark(#d8dce2, #3a4049); --soft: light-dark(#f4f6f8, #1f2329);
-  --quiet: light-dark(#57606a, #9aa4b0); --accent: light-dark(#0b57d0, #8ab4f8); }
-* { box-sizing: border-box; }
-body { margin: 0 auto; padding: 1rem 1.25rem 4rem; max-width: 62rem; font: 1rem/1.5 system-ui, sans-serif;
-  background: light-dark(#fff, #16191d); color: light-dark(#1f2328, #e6e9ed); }
-a { color: var(--accent); }
-h2 { margin-top: 2.5rem; border-bottom: 1px solid var(--line); }
-h4 { margin: 1rem 0 .25rem; }
-nav ul { padding: 0; display: flex; flex-wrap: wrap; gap: .25rem 1rem; list-style: none; }
-code { font: .875em/1.4 ui-monospace, monospace; overflow-wrap: anywhere; }
-details { margin: .5rem 0; border: 1px solid var(--line); border-radius: .375rem; }
-summary { padding: .5rem .75rem; background: var(--soft); cursor: pointer; border-radius: .375rem; }
-details > div { padding: .25rem .75rem .75rem; scroll-margin-top: 3.5rem; }
-.method { display: inline-block; min-width: 4.5em; font-weight: 700; }
-.quiet { color: var(--quiet); }
-table { width: 100%; border-collapse: collapse; }
-th, td { padding: .25rem .75rem .25rem 0; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
-.scroll { overflow-x: auto; }
-pre { margin: .25rem 0; padding: .5rem .75rem; background: var(--soft); border-radius: .375rem;
-  white-space: pre-wrap; overflow-wrap: anywhere; font: .875em/1.4 ui-monospace, monospace; }
-.status { width: 5ch; font: .875em/1.7 ui-monospace, monospace; }
-[hidden] { display: none !important; }
-input, textarea, button { font: inherit; color: inherit; background: light-dark(#fff, #16191d);
-  border: 1px solid var(--quiet); border-radius: .375rem; padding: .125rem .5rem; }
-input, textarea { width: 100%; min-width: 8rem; }
-textarea { font: .875em/1.4 ui-monospace, monospace; }
-button { background: var(--soft); cursor: pointer; }
-#tools:not(:empty) { position: sticky; top: 0; z-index: 1; display: grid; grid-template-columns: 2fr 1fr auto; gap: .5rem 1rem;
-  align-items: end; padding: .75rem 0; background: light-dark(#fff, #16191d); }
-dialog { max-width: 40rem; color: inherit; background: light-dark(#fff, #16191d); border: 1px solid var(--quiet); border-radius: .375rem; }
-@media (max-width: 40rem) { #tools:not(:empty) { grid-template-columns: 1fr; position: static; } }
-`;
+import { curlOf, exampleRequest } from '../console/src/docs/example-request.ts';
+import type { Content, JsonSchema, OpenApiDocument, Operation, Parameter } from '../src/api/openapi.ts';
 
 /** Text that is already HTML; all other text is escaped when it is inserted. */
 class Html {
@@ -71,7 +36,7 @@ export function docsPage({ info, tags, paths, components }: OpenApiDocument): st
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${info.title}: the interface</title>
-<style>${new Html(DOCS_STYLE)}</style>
+<link rel="stylesheet" href="/console/docs.css">
 <script type="module" src="/console/docs.js"></script>
 </head>
 <body>

@@ -1,4 +1,4 @@
-/** The example of an operation as a request, and as a line for a shell. Pure: the page of the interface runs it in the browser too. */
+/** The example of an operation as a request, and as a line for a shell. The page of the interface is made with it and runs it too. */
 
 export interface ExampleRequest {
   method: string;
