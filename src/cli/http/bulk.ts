@@ -1,6 +1,6 @@
 /** Verbs that destroy, or act on many at once: they say how many and where, and ask first. */
 import { CommandFailed, EXIT } from '../command.ts';
-import { progressOf } from '../progress.ts';
+import { type Progress, progressOf } from '../progress.ts';
 import type { Count } from './pages.ts';
 import type { Call } from './verb.ts';
 
@@ -41,44 +41,52 @@ interface Bulk {
 }
 
 /** Counts, asks, acts. `done` says it in the past. */
-export async function actOnMany(
-  call: Call,
-  { ids, verb, noun, count: countAll, act }: Bulk,
-  done: string,
-): Promise<number> {
-  const { words, query, values, terminal, isJson } = call;
-  const [, many] = noun;
+export async function actOnMany(call: Call, bulk: Bulk, done: string): Promise<number> {
+  const { terminal, server, values, isJson } = call;
+  const { verb, noun, act } = bulk;
+  choose(call, bulk);
   const counted = (count: number) => `${count} ${noun[count === 1 ? 0 : 1]}`;
+  const report = (count: number, isDryRun: boolean, text: string): number => {
+    terminal.print(isJson ? `${JSON.stringify({ count, isDryRun })}\n` : `${text}\n`);
+    return EXIT.ok;
+  };
+  const progress = progressOf(terminal);
+  const isDryRun = values('dry-run').length > 0;
+  let expected: number | undefined;
+  if (isDryRun || values('yes').length === 0) {
+    expected = await countAll(call, bulk, progress);
+    if (isDryRun) return report(expected, true, `Would ${verb} ${counted(expected)} at ${server.title}.`);
+    refuseNone(expected, noun);
+    await agreeOn(call, `${verb} ${counted(expected)}`);
+  }
+  const count = await act(call, (acted) => progress.tell(acted, expected)).finally(() => progress.end());
+  refuseNone(count, noun);
+  return report(count, false, `${done} ${counted(count)}.`);
+}
+
+/** Adds the ids to the query. Throws `CommandFailed` unless the call names ids, filters or `--all`, and only one of these. */
+function choose({ words, query, values }: Call, { ids, noun: [, many] }: Bulk): void {
   const isAll = values('all').length > 0;
   const isFiltered = [...query.keys()].some((name) => !NO_FILTERS.has(name));
+  const isChosen = words.length > 0 || isFiltered;
   if (words.length > 0 && query.size > 0)
     throw new CommandFailed('ids and filters do not go together: ids alone would count', EXIT.usage);
-  const isChosen = words.length > 0 || isFiltered;
   if (!isChosen && !isAll)
     throw new CommandFailed(`which ${many}? Name their ids, filters, or --all for every one`, EXIT.usage);
   if (isChosen && isAll) throw new CommandFailed('--all: goes with no ids and no filters', EXIT.usage);
   for (const word of words) query.append(ids, word);
-  const say = (result: number, isDry: boolean): void => {
-    const text = isDry ? `Would ${verb} ${counted(result)} at ${call.server.title}.` : `${done} ${counted(result)}.`;
-    terminal.print(isJson ? `${JSON.stringify({ count: result, isDryRun: isDry })}\n` : `${text}\n`);
-  };
-  const isDry = values('dry-run').length > 0;
-  const isAsked = values('yes').length === 0;
-  const progress = progressOf(terminal);
+}
+
+/** Shows progress from the second page on. */
+function countAll(call: Call, { count, noun: [, many] }: Bulk, progress: Progress): Promise<number> {
   let isLong = false;
-  const counting = (done: number): void => {
-    if (isLong) progress.tell(done, undefined, `${many} counted`);
-    isLong = true; // from the second page on
+  const tell = (counted: number): void => {
+    if (isLong) progress.tell(counted, undefined, `${many} counted`);
+    isLong = true;
   };
-  const expected = isDry || isAsked ? await countAll(call, counting).finally(() => progress.end()) : undefined;
-  if (isDry) {
-    say(expected ?? 0, true);
-    return EXIT.ok;
-  }
-  if (expected === 0) throw new CommandFailed(`there are no such ${many}`, EXIT.notFound);
-  if (isAsked) await agreeOn(call, `${verb} ${counted(expected ?? 0)}`);
-  const result = await act(call, (done) => progress.tell(done, expected)).finally(() => progress.end());
-  if (result === 0) throw new CommandFailed(`there are no such ${many}`, EXIT.notFound);
-  say(result, false);
-  return EXIT.ok;
+  return count(call, tell).finally(() => progress.end());
+}
+
+function refuseNone(count: number, [, many]: Bulk['noun']): void {
+  if (count === 0) throw new CommandFailed(`there are no such ${many}`, EXIT.notFound);
 }
