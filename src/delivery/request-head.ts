@@ -39,60 +39,51 @@ export interface HeadInput {
  * server adds. A forwarded header is left out when the server adds one of the same name. Only for `User-Agent` and
  * `Content-Type` the forwarded one wins (contract M 4.4.6).
  */
-export function requestHead({
-  claimed,
-  signature,
-  authorization,
-  region,
-  mayHaveBaggage,
-  checkpoint,
-}: HeadInput): string[] {
-  const { message } = claimed;
-  const { settings } = message;
-  const names = NAMES[settings.dialect];
-
-  const added = [
-    names.signature,
-    signature,
-    names.messageId,
-    message.id,
-    names.retried,
-    String(claimed.retried),
-    // Answers are passed on as they come and never decompressed.
-    'Accept-Encoding',
-    'identity',
-  ];
-  if (settings.topicName !== undefined) added.push(names.topicName, settings.topicName);
-  if (settings.scheduleId !== undefined) added.push(names.scheduleId, settings.scheduleId);
-  if (message.callerIp !== undefined) added.push(names.callerIp, message.callerIp);
-  if (region !== undefined) added.push(names.region, region);
-  const { trace = settings.trace } = claimed;
-  if (trace) {
-    added.push('Traceparent', trace.parent);
-    if (trace.state !== undefined) added.push('Tracestate', trace.state);
-    if (trace.baggage !== undefined && mayHaveBaggage) added.push('Baggage', trace.baggage);
-  }
-  addWorkflowHeaders(added, { settings, retried: claimed.retried, checkpoint });
-
+export function requestHead(input: HeadInput): string[] {
+  const { header, settings } = input.claimed.message;
+  const added = addedHeaders(input);
   const head: string[] = [];
-  let hasUserAgent = false;
-  let hasAuthorization = false;
-  for (const name of Object.keys(message.header)) {
-    if (isAdded(added, name) || (settings.run !== undefined && isLeftOut(settings.run, name))) continue;
-    if (name === 'User-Agent') hasUserAgent = true;
-    else if (name === 'Authorization') hasAuthorization = true;
-    for (const value of message.header[name] ?? []) head.push(name, value);
+  for (const name of Object.keys(header)) {
+    if (isAmong(added, name) || (settings.run !== undefined && isLeftOut(settings.run, name))) continue;
+    for (const value of header[name] ?? []) head.push(name, value);
   }
-  if (!hasUserAgent) head.push('User-Agent', names.userAgent);
-  if (!hasAuthorization && authorization !== undefined) head.push('Authorization', authorization);
+  const { authorization } = input;
+  if (!isAmong(head, 'User-Agent')) head.push('User-Agent', NAMES[settings.dialect].userAgent);
+  if (authorization !== undefined && !isAmong(head, 'Authorization')) head.push('Authorization', authorization);
   head.push(...added);
   return head;
 }
 
+/** The headers of the server, which replace forwarded ones of the same name. */
+function addedHeaders({ claimed, signature, region, mayHaveBaggage, checkpoint }: HeadInput): string[] {
+  const { message, retried } = claimed;
+  const { settings } = message;
+  const names = NAMES[settings.dialect];
+  const { trace = settings.trace } = claimed;
+  const added: string[] = [];
+  const add = (name: string, value: string | undefined): void => {
+    if (value !== undefined) added.push(name, value);
+  };
+  add(names.signature, signature);
+  add(names.messageId, message.id);
+  add(names.retried, String(retried));
+  // Answers are passed on as they come and never decompressed.
+  add('Accept-Encoding', 'identity');
+  add(names.topicName, settings.topicName);
+  add(names.scheduleId, settings.scheduleId);
+  add(names.callerIp, message.callerIp);
+  add(names.region, region);
+  add('Traceparent', trace?.parent);
+  add('Tracestate', trace?.state);
+  if (mayHaveBaggage) add('Baggage', trace?.baggage);
+  addWorkflowHeaders(added, { settings, retried, checkpoint });
+  return added;
+}
+
 /** Names of a header map are canonical already (contract M 3.5), so equality is enough. */
-function isAdded(added: readonly string[], name: string): boolean {
-  for (let at = 0; at < added.length; at += 2) {
-    if (added[at] === name) return true;
+function isAmong(head: readonly string[], name: string): boolean {
+  for (let at = 0; at < head.length; at += 2) {
+    if (head[at] === name) return true;
   }
   return false;
 }
