@@ -3,7 +3,6 @@
  * target, authenticate the caller, call the handler, write its answer.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { TokenScope } from '../engine/accounts/store.ts';
 import type { Millis, ProjectId } from '../engine/model.ts';
 import { Slices } from '../engine/slices.ts';
 import { ApiError } from '../protocol/errors.ts';
@@ -25,7 +24,7 @@ import { Listener } from './listener.ts';
 import { MemoryBudget } from './memory-budget.ts';
 import { CallerGone, RequestBody } from './request-body.ts';
 import { type Exchange, respond } from './respond.ts';
-import type { Call, CalledUrl, Route, Services } from './route.ts';
+import type { Call, Route, Services } from './route.ts';
 import { type Match, RouteFinder } from './route-finder.ts';
 import { createRoutes } from './routes.ts';
 
@@ -56,6 +55,24 @@ export function createApi(options: ApiOptions): Listener {
 }
 
 const TOKEN_IN_QUERY = 'this needs the token in the header Authorization: queries are kept in logs and histories';
+
+/** The part of a call that the connection knows. */
+type Exchanged = Pick<Call, 'body' | 'hangUp' | 'leaving' | 'ignored'>;
+
+/** The part of a call that follows from the token. */
+type Caller = Required<
+  Pick<Call, 'projectId' | 'scope' | 'tokenName' | 'tokenHash' | 'isTokenInHeader' | 'accountsVersion' | 'runKey'>
+>;
+
+const NOBODY: Caller = {
+  projectId: 0,
+  scope: undefined,
+  tokenName: undefined,
+  tokenHash: '',
+  isTokenInHeader: false,
+  accountsVersion: undefined,
+  runKey: undefined,
+};
 
 /** Takes each request through the same steps. */
 class Edge {
@@ -126,77 +143,63 @@ class Edge {
     }
   }
 
-  #answer(
-    request: IncomingMessage,
-    match: Match,
-    rest: Pick<Call, 'body' | 'hangUp' | 'leaving' | 'ignored'>,
-    looksAgain = true,
-  ): Answer | Promise<Answer> {
-    const { method = '', headers, rawHeaders } = request;
+  #answer(request: IncomingMessage, match: Match, exchanged: Exchanged): Answer | Promise<Answer> {
     checkHead(request, this.#options.limits);
+    const caller = this.#admit(request, match);
+    if (!(caller instanceof Promise)) return this.#handle(request, match, caller, exchanged);
+    return caller.then((admitted) => this.#handle(request, match, admitted, exchanged));
+  }
+
+  /** Throws `ApiError` 401, 403 or 429. Waits only where the accounts here may be older than the token. */
+  #admit(request: IncomingMessage, match: Match, looksAgain = true): Caller | Promise<Caller> {
+    const { accounts, clock } = this.#options;
+    const { method = '', headers } = request;
     const route = match.routes.get(method);
-    let projectId = 0;
-    let scope: TokenScope | undefined;
-    let tokenName: string | undefined;
-    let tokenHash = '';
-    let isTokenInHeader = false;
-    let accountsVersion: number | undefined;
-    const claim = route?.isForItsRun && claimOfCaller(this.#options.accounts, headers.authorization);
-    if (claim) {
-      projectId = claim.projectId;
-    } else if (match.isProtected) {
-      const { accounts } = this.#options;
-      const admission = authenticate(accounts, headers.authorization, match.rawQuery);
-      const newer = accounts.catchUp?.(admission?.caller.projectId);
-      if (newer !== undefined) return newer.then(() => this.#answer(request, match, rest, looksAgain));
-      accountsVersion = accounts.sharedVersion;
-      if (!admission) {
-        const look = looksAgain ? accounts.lookAgain?.() : undefined;
-        if (look !== undefined) return look.then(() => this.#answer(request, match, rest, false));
-        throw unauthenticated();
-      }
-      authorize(admission.caller, method, route?.access);
-      ({ projectId, scope, tokenName } = admission.caller);
-      ({ tokenHash, isTokenInHeader } = admission);
-      if (route?.isTokenInHeaderOnly && !isTokenInHeader) throw new ApiError('forbidden', TOKEN_IN_QUERY);
-      if (route?.access !== 'publish') this.#burst.take(projectId, this.#options.clock.nowMs());
+    const claim = route?.isForItsRun && claimOfCaller(accounts, headers.authorization);
+    if (claim) return { ...NOBODY, projectId: claim.projectId, runKey: claim.runKey };
+    if (!match.isProtected) return NOBODY;
+    const admission = authenticate(accounts, headers.authorization, match.rawQuery);
+    const newer = accounts.catchUp?.(admission?.caller.projectId);
+    if (newer !== undefined) return newer.then(() => this.#admit(request, match, looksAgain));
+    const accountsVersion = accounts.sharedVersion;
+    if (!admission) {
+      const look = looksAgain ? accounts.lookAgain?.() : undefined;
+      if (look !== undefined) return look.then(() => this.#admit(request, match, false));
+      throw unauthenticated();
     }
-    if (!route) return this.#console.answer(request) ?? noRoute(match);
-    const forwardedFor = headers['x-forwarded-for'];
-    const callerIp = this.#callerIp(request.socket.remoteAddress, forwardedFor as string | undefined);
+    authorize(admission.caller, method, route?.access);
+    const { tokenHash, isTokenInHeader } = admission;
+    const { projectId, scope, tokenName } = admission.caller;
+    if (route?.isTokenInHeaderOnly && !isTokenInHeader) throw new ApiError('forbidden', TOKEN_IN_QUERY);
+    if (route?.access !== 'publish') this.#burst.take(projectId, clock.nowMs());
+    return { projectId, scope, tokenName, tokenHash, isTokenInHeader, accountsVersion, runKey: undefined };
+  }
+
+  #handle(request: IncomingMessage, match: Match, caller: Caller, exchanged: Exchanged): Answer | Promise<Answer> {
+    const { method = '', headers, rawHeaders } = request;
     const { ids, rawDestination, rawQuery } = match;
-    const calledUrl = (): CalledUrl => this.#calledUrl(request);
-    const readmit = (): Promise<number> => this.#readmit(request, match, projectId);
-    const runKey = claim ? claim.runKey : undefined;
-    const { body, hangUp, leaving, ignored } = rest;
-    body.countFor(projectId);
+    const { projectId } = caller;
+    const route = match.routes.get(method);
+    if (!route) return this.#console.answer(request) ?? noRoute(match);
+    exchanged.body.countFor(projectId);
     const call: Call = {
-      projectId,
-      scope,
-      tokenName,
-      tokenHash,
-      accountsVersion,
-      readmit,
-      isTokenInHeader,
-      callerIp,
-      runKey,
+      ...caller,
+      ...exchanged,
       method,
       ids,
       id: ids[0] ?? '',
       rawDestination,
       rawQuery,
       rawHeaders,
-      calledUrl,
-      body,
-      hangUp,
-      leaving,
-      ignored,
+      callerIp: this.#callerIp(request.socket.remoteAddress, headers['x-forwarded-for'] as string | undefined),
+      calledUrl: () => this.#calledUrl(request),
+      readmit: () => this.#readmit(request, match, projectId),
     };
     const slices = this.#slices();
-    this.#known.get(route)?.look(rawHeaders, rawQuery, ignored);
+    this.#known.get(route)?.look(rawHeaders, rawQuery, exchanged.ignored);
     const handle = (): Answer | Promise<Answer> =>
       route.isLong
-        ? this.#turns.hold(projectId, LONG_ANSWER_BYTES, hangUp(), () => route.handle(call))
+        ? this.#turns.hold(projectId, LONG_ANSWER_BYTES, call.hangUp(), () => route.handle(call))
         : route.handle(call);
     return slices.isOver ? slices.next().then(handle) : handle();
   }
