@@ -24,14 +24,14 @@ export function messageRoutes({ engine }: Services): Route[] {
   }
 
   async function retry({ projectId, id }: Call): Promise<Answer> {
-    const outcome = await engine.attemptNow(projectId, id);
+    const outcome = await engine.storeOf(projectId).messages.makeDue({ id });
     if (outcome === 'missing') throw notFound(id);
     if (outcome === 'attempting') throw new ApiError('not_found', `message ${id} is being attempted: it does not wait`);
     return NO_BODY;
   }
 
   async function cancelOne({ projectId, id }: Call): Promise<Answer> {
-    const cancelled = await engine.cancelMessages(projectId, [id]);
+    const cancelled = await engine.storeOf(projectId).messages.cancelById({ ids: [id] });
     if (cancelled === 0) throw notFound(id);
     return answer(200, { cancelled });
   }
@@ -43,7 +43,8 @@ export function messageRoutes({ engine }: Services): Route[] {
   }
 
   function cancel(projectId: number, { ids, attributes, count }: Filters): Promise<number> {
-    return ids ? engine.cancelMessages(projectId, ids) : engine.cancelMatching(projectId, attributes, count);
+    if (ids) return engine.storeOf(projectId).messages.cancelById({ ids });
+    return engine.cancelMatching(projectId, attributes, count);
   }
 
   return [

@@ -97,7 +97,7 @@ export function runDlqRoutes(services: Services): Route[] {
   }
 
   async function cancelCallback({ projectId, id }: Call): Promise<Answer> {
-    const outcome = await engine.cancelFailureCallback(projectId, checkedId(id));
+    const outcome = await engine.storeOf(projectId).deadRuns.cancelFailureCallback({ dlqId: checkedId(id) });
     if (outcome === 'missing') throw notFound(id);
     if (outcome === 'notInProgress') {
       throw new ApiError('invalid_request', `the failure callback of ${id} is not in progress`);

@@ -4,7 +4,7 @@ import type { LogWatcher } from './live/feed.ts';
 import type { DeadRetryOverride } from './messages/dead-retry.ts';
 import type { ExplainedBacklog, ExplainedMessage, Explanation } from './messages/explain.ts';
 import type { PublishCommand, PublishOutcome } from './messages/publish-command.ts';
-import type { ClaimToken, MadeDue, Message, MessageId, Millis, ProjectId, WorkerId } from './model.ts';
+import type { ClaimToken, Message, MessageId, Millis, ProjectId, WorkerId } from './model.ts';
 import type { Page, PageRequest } from './page.ts';
 import type { ProjectStore } from './project-store.ts';
 import type { WorkflowCommands } from './runs/workflows.ts';
@@ -78,9 +78,6 @@ export interface Engine extends WorkflowCommands {
   readBacklog(projectId: ProjectId): Promise<ExplainedBacklog>;
   /** Tells `watcher` of what is added to the log of the project, until the function that it returns is called. */
   watchLog(projectId: ProjectId, watcher: LogWatcher): () => void;
-  cancelMessages(projectId: ProjectId, ids: MessageId[]): Promise<number>;
-  /** Makes a message due that waits for its delay or its next attempt. Queues, flow control and origins still hold it back. */
-  attemptNow(projectId: ProjectId, id: MessageId): Promise<MadeDue>;
   /** Cancels up to `count` matching messages, all when absent, in pieces that do not stall the store. */
   cancelMatching(projectId: ProjectId, filter: AttributeFilter, count?: number): Promise<number>;
 

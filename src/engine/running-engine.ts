@@ -27,7 +27,6 @@ import type { MinuteCounter } from './minutes/counter.ts';
 import type {
   ClaimToken,
   LogState,
-  MadeDue,
   Message,
   MessageId,
   MessageKey,
@@ -334,14 +333,6 @@ export class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
         return reason === 'key_turn' || line.waiting.count === 0 ? [] : { ...line, reason };
       }),
     };
-  }
-
-  cancelMessages(projectId: ProjectId, ids: MessageId[]): Promise<number> {
-    return this.#deps.store.messages.cancelById(projectId, ids, this.#deps.clock.nowMs());
-  }
-
-  attemptNow(projectId: ProjectId, id: MessageId): Promise<MadeDue> {
-    return this.#deps.store.messages.makeDue(projectId, id, this.#deps.clock.nowMs());
   }
 
   async cancelMatching(projectId: ProjectId, filter: AttributeFilter, count = Infinity): Promise<number> {

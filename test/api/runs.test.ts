@@ -34,7 +34,8 @@ describe('the journal of a run (contract W 17.2)', () => {
     const { storeOf, readJournal } = world.engine;
     const journalBytes = async ({ id }: { id: string }) => (id === 'wfr_slow' ? 50 * 1024 * 1024 : 3);
     vi.spyOn(world.engine, 'storeOf').mockImplementation((projectId) => {
-      return { ...storeOf.call(world.engine, projectId), runs: { journalBytes } };
+      const own = storeOf.call(world.engine, projectId);
+      return { ...own, runs: { ...own.runs, journalBytes } };
     });
     const { promise: isOver, resolve: end } = Promise.withResolvers<void>();
     vi.spyOn(world.engine, 'readJournal').mockImplementation(async (...args) => {

@@ -122,7 +122,7 @@ export class System {
 
   /** Answers how many were cancelled. */
   cancel(item: Item): Promise<number> {
-    return this.ask((engine) => engine.cancelMessages(PROJECT, [this.#id(item)]));
+    return this.ask((engine) => engine.storeOf(PROJECT).messages.cancelById({ ids: [this.#id(item)] }));
   }
 
   /** The process dies and comes back before the tick is over. */

@@ -94,7 +94,7 @@ export function altered(alter: (store: Store, unguarded: () => Store) => Partial
 }
 
 function forgettingCancels(): Partial<StoreMethods> {
-  return { cancelById: async (_projectId, ids) => ids.length };
+  return { cancelById: async ({ ids }) => ids.length };
 }
 
 /** Every settle comes with the token that the store wants to see. It knows them by watching all claims. */

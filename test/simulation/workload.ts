@@ -165,7 +165,7 @@ export class Workload {
     await this.#world.call(
       call,
       `cancel of ${ids.join(' ')}`,
-      () => engine.cancelMessages(PROJECT, ids),
+      () => engine.storeOf(PROJECT).messages.cancelById({ ids }),
       (count) => {
         if (count > ids.length) this.#world.violate('P2', `${count} of ${ids.length} messages were cancelled`);
       },
@@ -181,7 +181,7 @@ export class Workload {
     await this.#world.call(
       call,
       `attempt of ${id} at once`,
-      () => engine.attemptNow(PROJECT, id),
+      () => engine.storeOf(PROJECT).messages.makeDue({ id }),
       () => {},
     );
   }

@@ -200,11 +200,17 @@ describe('what is named by its key', () => {
   it('is locked with its project when it is in a lane, or attempts are limited', async () => {
     const plain = await world.accept();
     const queued = await world.accept(IN_QUEUE);
-    expect(await lockedBy(() => world.store.messages.cancelById(PROJECT, [plain.id], T0))).toEqual([]);
-    expect(await lockedBy(() => world.store.messages.cancelById(PROJECT, [queued.id], T0))).toEqual([PROJECT]);
+    expect(
+      await lockedBy(() => world.store.messages.cancelById({ projectId: PROJECT, ids: [plain.id], nowMs: T0 })),
+    ).toEqual([]);
+    expect(
+      await lockedBy(() => world.store.messages.cancelById({ projectId: PROJECT, ids: [queued.id], nowMs: T0 })),
+    ).toEqual([PROJECT]);
     await reopen({ parallelismMax: 5 });
     const limited = await world.accept();
-    expect(await lockedBy(() => world.store.messages.cancelById(PROJECT, [limited.id], T0))).toEqual([PROJECT]);
+    expect(
+      await lockedBy(() => world.store.messages.cancelById({ projectId: PROJECT, ids: [limited.id], nowMs: T0 })),
+    ).toEqual([PROJECT]);
   });
 
   it('is locked with its project when its claim is given back', async () => {

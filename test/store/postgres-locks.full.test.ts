@@ -107,7 +107,7 @@ const RACES: Record<string, AnyRace> = {
       await makeQueue(1, false)(world);
       return { message: await world.accept(IN_QUEUE), next: world.message(IN_QUEUE) };
     },
-    first: ({ store }, { message }) => store.messages.cancelById(PROJECT, [message.id], T0),
+    first: ({ store }, { message }) => store.messages.cancelById({ projectId: PROJECT, ids: [message.id], nowMs: T0 }),
     second: (world, { next }) => accept(world, next),
     holds: (_, world, { next }) => claimsAll(world, next.message),
   }),
@@ -115,7 +115,7 @@ const RACES: Record<string, AnyRace> = {
     prepare: async (world) => {
       await makeQueue(1, false)(world);
       const { message, claimToken } = await world.acceptClaimed(IN_QUEUE);
-      await world.store.messages.cancelById(PROJECT, [message.id], T0);
+      await world.store.messages.cancelById({ projectId: PROJECT, ids: [message.id], nowMs: T0 });
       return { claim: { key: message.key, projectId: PROJECT, claimToken }, next: world.message(IN_QUEUE) };
     },
     first: ({ store }, { claim }) => store.messages.release([claim], T0),

@@ -93,7 +93,7 @@ describe('a database with two more threads', () => {
     const heard: number[] = [];
     other.store.onCancelled((claimTokens) => heard.push(...claimTokens));
     const { message, claimToken } = await other.acceptClaimed();
-    await one.store.messages.cancelById(PROJECT, [message.id], T0);
+    await one.store.messages.cancelById({ projectId: PROJECT, ids: [message.id], nowMs: T0 });
     await other.store.ping();
     expect(heard).toEqual([claimToken]);
   });

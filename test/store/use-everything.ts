@@ -28,8 +28,8 @@ export async function useEverything(world: World): Promise<void> {
   await store.messages.find(PROJECT, waiting.id, T0);
   await store.messages.findLive(PROJECT, waiting.id, T0);
   await readUnfinished(store, waiting.id);
-  await store.messages.makeDue(PROJECT, (await world.accept({ notBeforeMs: T0 + 1 })).id, T0);
-  await store.messages.cancelById(PROJECT, [waiting.id], T0);
+  await store.messages.makeDue({ projectId: PROJECT, id: (await world.accept({ notBeforeMs: T0 + 1 })).id, nowMs: T0 });
+  await store.messages.cancelById({ projectId: PROJECT, ids: [waiting.id], nowMs: T0 });
   await world.acceptClaimed();
   await cancelMatching(store, PROJECT, { label: ['x'], fromMs: T0, toMs: T0 }, -1, T0);
   await cancelMatching(store, PROJECT, {}, -1, T0);
@@ -232,7 +232,7 @@ async function useDeadRuns(world: World): Promise<void> {
   );
   await store.deadRuns.findFailureCallback(PROJECT, dlqId);
   await store.deadRuns.repeatFailureCallback(PROJECT, dlqId, world.message(), T0);
-  await store.deadRuns.cancelFailureCallback(PROJECT, dlqId, T0);
+  await store.deadRuns.cancelFailureCallback({ projectId: PROJECT, dlqId, nowMs: T0 });
 }
 
 export async function useLanes(world: World): Promise<void> {

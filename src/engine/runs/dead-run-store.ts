@@ -141,5 +141,4 @@ export interface DeadRunCommands {
   restartRun(projectId: ProjectId, dlqId: string, override: RunOverride): Promise<StartedRun | NotRetried>;
   /** Sends the failure callback once more. */
   repeatFailureCallback(projectId: ProjectId, dlqId: string): Promise<StartedRun | 'missing' | 'notFailed' | 'unknown'>;
-  cancelFailureCallback(projectId: ProjectId, dlqId: string): Promise<'canceled' | 'missing' | 'notInProgress'>;
 }

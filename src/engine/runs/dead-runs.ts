@@ -46,7 +46,7 @@ export interface DeadRunDeps {
 /** Entries that one transaction saves, or one read has the messages of. */
 const REVIVED_TOGETHER = 200;
 
-type Commands = Pick<DeadRunCommands, 'resumeRun' | 'restartRun' | 'repeatFailureCallback' | 'cancelFailureCallback'>;
+type Commands = Pick<DeadRunCommands, 'resumeRun' | 'restartRun' | 'repeatFailureCallback'>;
 
 /** Chooses the entries of the failed run with which the new journal begins, and those of them that are begun again. */
 type Choose = (journal: readonly OutlinedEntry[]) => Pick<Remains, 'journal' | 'unfinished'>;
@@ -86,10 +86,6 @@ export class DeadRuns implements Commands {
       (saved) => (typeof saved === 'string' ? [] : [saved]),
     );
     return typeof outcome === 'string' ? outcome : { runId: dead.run.id, createdAtMs: dead.run.createdAtMs };
-  }
-
-  cancelFailureCallback(projectId: ProjectId, dlqId: string): Promise<'canceled' | 'missing' | 'notInProgress'> {
-    return this.#deps.store.deadRuns.cancelFailureCallback(projectId, dlqId, this.#deps.contextOf(projectId).nowMs);
   }
 
   async #retry(

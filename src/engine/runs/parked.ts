@@ -41,7 +41,9 @@ export class ParkedRuns implements ParkedRunCommands {
     let latest = -1;
     for (let after = { runKey: -1, key: -1 }; ; ) {
       const found = await store.runs.findParked({ projectId, runKey, after, limit: TOGETHER });
-      const made = await Promise.all(found.map(({ id }) => store.messages.makeDue(projectId, id, clock.nowMs())));
+      const made = await Promise.all(
+        found.map(({ id }) => store.messages.makeDue({ projectId, id, nowMs: clock.nowMs() })),
+      );
       for (const [index, message] of found.entries()) {
         if (made[index] === 'due' && message.runKey !== latest) {
           latest = message.runKey;

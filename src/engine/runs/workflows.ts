@@ -91,7 +91,6 @@ export class Workflows {
       resumeRun: dead.resumeRun.bind(dead),
       restartRun: dead.restartRun.bind(dead),
       repeatFailureCallback: dead.repeatFailureCallback.bind(dead),
-      cancelFailureCallback: dead.cancelFailureCallback.bind(dead),
       hasCall: checkpoints.hasCall.bind(checkpoints),
       checkpoint: checkpoints.checkpoint.bind(checkpoints),
     };

@@ -2,7 +2,7 @@
 import type { CellAway, CellState, Engine } from '../../engine/commands.ts';
 import type { ProjectId } from '../../engine/model.ts';
 import type { Clock } from '../../engine/ports.ts';
-import type { ProjectStore } from '../../engine/project-store.ts';
+import { asked, type ProjectStore } from '../../engine/project-store.ts';
 import { ProjectAway, publicReason, StoreUnavailable } from '../../engine/store-errors.ts';
 import { within } from '../../engine/within.ts';
 import type { Cells } from './cells.ts';
@@ -25,8 +25,6 @@ const OF_PROJECT: Readonly<Record<OfProject, true>> = {
   explainMessage: true,
   listUnfinished: true,
   readBacklog: true,
-  cancelMessages: true,
-  attemptNow: true,
   cancelMatching: true,
   retryDead: true,
   createSchedule: true,
@@ -49,7 +47,6 @@ const OF_PROJECT: Readonly<Record<OfProject, true>> = {
   resumeRun: true,
   restartRun: true,
   repeatFailureCallback: true,
-  cancelFailureCallback: true,
   checkpoint: true,
 };
 
@@ -106,18 +103,8 @@ function carryOut(cells: Cells, name: OfProject): Command {
 
 /** The store of whichever cell the project lives in when it is asked; one at rest is opened. */
 function storeIn(cells: Cells, projectId: ProjectId): ProjectStore {
-  const partOf = (part: string | symbol): object =>
-    new Proxy(NOTHING, {
-      get: (_, method) => (args?: object) =>
-        inCellOf(cells, projectId, (engine) => {
-          const found = Reflect.get(engine.storeOf(projectId), part);
-          return Reflect.get(found, method)(args);
-        }),
-    });
-  return new Proxy(NOTHING, { get: (_, part) => partOf(part) }) as ProjectStore;
+  return asked((call) => inCellOf(cells, projectId, (engine) => call(engine.storeOf(projectId))));
 }
-
-const NOTHING = {};
 
 /** Once more when the project turns out to have moved: what this worker knows of that may be old. */
 async function inCellOf<T>(cells: Cells, projectId: ProjectId, work: (engine: Engine) => Promise<T>): Promise<T> {

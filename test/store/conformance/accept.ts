@@ -152,7 +152,7 @@ export function acceptConformance(open: OpenStore): void {
     const waiting = await world().accept({ notBeforeMs: T0 + 1 });
     const inLine = await world().accept({ state: { kind: 'origin', dueAtMs: T0 } });
     const { message: claimed } = await world().acceptClaimed();
-    await world().store.messages.cancelById(PROJECT, [claimed.id], T0);
+    await world().store.messages.cancelById({ projectId: PROJECT, ids: [claimed.id], nowMs: T0 });
     const states = await Promise.all(
       [waiting, inLine, claimed].map(async ({ id }) => {
         const live = await world().store.messages.findLive(PROJECT, id, T0);

@@ -16,7 +16,13 @@ export function cancelConformance(open: OpenStore): void {
     const inLine = await world().accept({ state: { kind: 'origin', dueAtMs: T0 } });
     const { message: failed, claimToken } = await world().acceptClaimed();
     await world().store.messages.settle(settlement(failed, claimToken, retrying(T0, T0 + 1_000, 1)), T0);
-    expect(await world().store.messages.cancelById(PROJECT, [delayed.id, inLine.id, failed.id], T0 + 1)).toBe(3);
+    expect(
+      await world().store.messages.cancelById({
+        projectId: PROJECT,
+        ids: [delayed.id, inLine.id, failed.id],
+        nowMs: T0 + 1,
+      }),
+    ).toBe(3);
     for (const message of [delayed, inLine, failed]) expect(await world().find(message)).toBeUndefined();
     expect(await world().statesOf(delayed)).toEqual(cancelled);
     expect((await world().statesOf(failed)).slice(-3)).toEqual(['RETRY', 'CANCEL_REQUESTED', 'CANCELED']);
@@ -25,8 +31,10 @@ export function cancelConformance(open: OpenStore): void {
 
   it('marks a message in flight; asked again it counts again and logs nothing more', async () => {
     const { message } = await world().acceptClaimed();
-    expect(await world().store.messages.cancelById(PROJECT, [message.id], T0 + 1)).toBe(1);
-    expect(await world().store.messages.cancelById(PROJECT, [message.id, message.id], T0 + 2)).toBe(1);
+    expect(await world().store.messages.cancelById({ projectId: PROJECT, ids: [message.id], nowMs: T0 + 1 })).toBe(1);
+    expect(
+      await world().store.messages.cancelById({ projectId: PROJECT, ids: [message.id, message.id], nowMs: T0 + 2 }),
+    ).toBe(1);
     expect(await world().statesOf(message)).toEqual(['CREATED', 'ACTIVE', 'CANCEL_REQUESTED']);
     expect(await world().find(message)).toEqual(message);
   });
@@ -36,10 +44,10 @@ export function cancelConformance(open: OpenStore): void {
     world().store.onCancelled((claimTokens) => named.push(...claimTokens));
     const { message, claimToken } = await world().acceptClaimed();
     const waiting = await world().accept();
-    await world().store.messages.cancelById(PROJECT, [waiting.id], T0);
+    await world().store.messages.cancelById({ projectId: PROJECT, ids: [waiting.id], nowMs: T0 });
     expect(named).toEqual([]);
-    await world().store.messages.cancelById(PROJECT, [message.id, waiting.id], T0);
-    await world().store.messages.cancelById(PROJECT, [message.id], T0);
+    await world().store.messages.cancelById({ projectId: PROJECT, ids: [message.id, waiting.id], nowMs: T0 });
+    await world().store.messages.cancelById({ projectId: PROJECT, ids: [message.id], nowMs: T0 });
     expect(named).toEqual([claimToken, claimToken]);
   });
 
@@ -48,11 +56,11 @@ export function cancelConformance(open: OpenStore): void {
     const { message: done, claimToken } = await world().acceptClaimed();
     await world().store.messages.settle(settlement(done, claimToken, delivered()), T0);
     const gone = await world().accept();
-    await world().store.messages.cancelById(PROJECT, [gone.id], T0);
+    await world().store.messages.cancelById({ projectId: PROJECT, ids: [gone.id], nowMs: T0 });
     const other = world().message().message;
     const ids = [theirs.id, done.id, gone.id, other.id, 'msg_nothing', ''];
-    expect(await world().store.messages.cancelById(PROJECT, ids, T0)).toBe(0);
-    expect(await world().store.messages.cancelById(PROJECT, [], T0)).toBe(0);
+    expect(await world().store.messages.cancelById({ projectId: PROJECT, ids, nowMs: T0 })).toBe(0);
+    expect(await world().store.messages.cancelById({ projectId: PROJECT, ids: [], nowMs: T0 })).toBe(0);
     expect(await world().find(theirs)).toEqual(theirs);
   });
 
@@ -62,7 +70,7 @@ export function cancelConformance(open: OpenStore): void {
     const alike = [waiting, running].map(({ key }) =>
       mintMessageId(key, (count) => new Uint8Array(count).fill(1 + (key % 200))),
     );
-    expect(await world().store.messages.cancelById(PROJECT, alike, T0)).toBe(0);
+    expect(await world().store.messages.cancelById({ projectId: PROJECT, ids: alike, nowMs: T0 })).toBe(0);
     expect(await world().find(waiting)).toEqual(waiting);
     expect(await world().statesOf(running)).toEqual(['CREATED', 'ACTIVE']);
   });
@@ -70,7 +78,9 @@ export function cancelConformance(open: OpenStore): void {
   it('is never logged before what came before it, whatever the clock says', async () => {
     const waiting = await world().accept();
     const { message: running, claimToken } = await world().acceptClaimed();
-    expect(await world().store.messages.cancelById(PROJECT, [waiting.id, running.id], T0 - 1_000)).toBe(2);
+    expect(
+      await world().store.messages.cancelById({ projectId: PROJECT, ids: [waiting.id, running.id], nowMs: T0 - 1_000 }),
+    ).toBe(2);
     const timesOf = async (message: Message) => (await world().logsOf(message)).map(({ atMs }) => atMs);
     expect(await timesOf(waiting)).toEqual([T0, T0, T0]);
     expect(await timesOf(running)).toEqual([T0, T0, T0]);

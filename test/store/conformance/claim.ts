@@ -449,7 +449,7 @@ export function claimConformance(open: OpenStore): void {
   it('cancels a released message whose cancel was asked for in flight', async () => {
     const { message, claimToken } = await world().acceptClaimed();
     const { message: other } = await world().acceptClaimed();
-    await world().store.messages.cancelById(PROJECT, [message.id, other.id], T0 + 1);
+    await world().store.messages.cancelById({ projectId: PROJECT, ids: [message.id, other.id], nowMs: T0 + 1 });
     await world().store.messages.release([{ key: message.key, projectId: PROJECT, claimToken }], T0 + 2);
     expect(await world().store.messages.releaseAll(T0 + 3)).toBe(1);
     for (const cancelled of [message, other]) {

@@ -541,8 +541,11 @@ export function deadRunsConformance(open: OpenStore): void {
 
     it('is given up while it is in progress: at once where it waits, with its attempt where one is under way', async () => {
       const failed = await fail('a');
-      const cancel = () => store().deadRuns.cancelFailureCallback(PROJECT, failed.dlqId, T0);
-      expect(await store().deadRuns.cancelFailureCallback(OTHER_PROJECT, failed.dlqId, T0)).toBe('missing');
+      const cancel = () =>
+        store().deadRuns.cancelFailureCallback({ projectId: PROJECT, dlqId: failed.dlqId, nowMs: T0 });
+      expect(
+        await store().deadRuns.cancelFailureCallback({ projectId: OTHER_PROJECT, dlqId: failed.dlqId, nowMs: T0 }),
+      ).toBe('missing');
       expect(await cancel()).toBe('canceled');
       expect(await cancel()).toBe('notInProgress');
       expect(await list({ failureCallback: ['canceled'] })).toEqual([failed.dlqId]);

@@ -135,7 +135,9 @@ export function followsConformance(open: OpenStore): void {
     const second = await world().accept({ settings });
     const callback = world().message({ state: { kind: 'due', dueAtMs: T0 + 1_000 } });
     await world().store.messages.settle(settlement(message, claimToken, { ...delivered(T0), follows: [callback] }), T0);
-    expect(await world().store.messages.cancelById(PROJECT, [callback.message.id], T0 + 1)).toBe(1);
+    expect(
+      await world().store.messages.cancelById({ projectId: PROJECT, ids: [callback.message.id], nowMs: T0 + 1 }),
+    ).toBe(1);
     expect((await world().claim({}, T0 + 1)).claimed.map((claimed) => claimed.message)).toEqual([second]);
   });
 
@@ -186,7 +188,7 @@ export function followsConformance(open: OpenStore): void {
 
   it('saves nothing that follows when a cancel takes effect, and says so by naming none', async () => {
     const { message, claimToken } = await world().acceptClaimed();
-    await world().store.messages.cancelById(PROJECT, [message.id], T0);
+    await world().store.messages.cancelById({ projectId: PROJECT, ids: [message.id], nowMs: T0 });
     const change = { ...retrying(T0, T0 + 1_000, 1), follows: threeFollows() };
     const changeIfCancelRequested: Change = { next: { kind: 'finished' }, events: [{ atMs: T0, state: 'CANCELED' }] };
     const answer = await world().store.messages.settle(
@@ -199,7 +201,7 @@ export function followsConformance(open: OpenStore): void {
 
   it('saves what follows from a delivery although a cancel was asked for', async () => {
     const { message, claimToken } = await world().acceptClaimed();
-    await world().store.messages.cancelById(PROJECT, [message.id], T0);
+    await world().store.messages.cancelById({ projectId: PROJECT, ids: [message.id], nowMs: T0 });
     const follows = threeFollows();
     expect(
       await world().store.messages.settle(settlement(message, claimToken, { ...delivered(T0), follows }), T0),

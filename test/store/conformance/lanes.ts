@@ -98,7 +98,7 @@ function queueCases(open: OpenStore): void {
     expect((await queue())?.lag).toBe(2);
     await world().store.messages.settle(settlement(message, claimToken, retrying(T0, T0 + 1_000, 1)), T0);
     expect((await queue())?.lag).toBe(2);
-    await world().store.messages.cancelById(PROJECT, [message.id], T0);
+    await world().store.messages.cancelById({ projectId: PROJECT, ids: [message.id], nowMs: T0 });
     expect((await queue())?.lag).toBe(1);
   });
 
@@ -156,8 +156,8 @@ function queueCases(open: OpenStore): void {
     ];
     await world().store.queues.setQueuePaused({ projectId: PROJECT, name: 'q', isPaused: false, nowMs: T0 });
     // First one that has no slot: it is not what lets the next one go.
-    await world().store.messages.cancelById(PROJECT, [third.id], T0);
-    await world().store.messages.cancelById(PROJECT, [first.id], T0);
+    await world().store.messages.cancelById({ projectId: PROJECT, ids: [third.id], nowMs: T0 });
+    await world().store.messages.cancelById({ projectId: PROJECT, ids: [first.id], nowMs: T0 });
     expect(keysOf(await world().claim())).toEqual([second.key]);
   });
 
@@ -627,14 +627,14 @@ function projectCases(open: OpenStore): void {
     const { message, claimToken } = await world().acceptClaimed();
     const [{ message: second }, { message: third }] = [await world().acceptClaimed(), await world().acceptClaimed()];
     await world().store.messages.settle(settlement(message, claimToken, delivered()), T0);
-    await world().store.messages.cancelById(PROJECT, [second.id], T0);
+    await world().store.messages.cancelById({ projectId: PROJECT, ids: [second.id], nowMs: T0 });
     expect(keysOf(await world().claim())).toEqual([third.key]);
   });
 
   it('goes on when the cancel of an attempt takes effect', async () => {
     const { message, claimToken } = await world().acceptClaimed();
     const { message: second } = await world().acceptClaimed();
-    await world().store.messages.cancelById(PROJECT, [message.id], T0);
+    await world().store.messages.cancelById({ projectId: PROJECT, ids: [message.id], nowMs: T0 });
     const changeIfCancelRequested: Change = { next: { kind: 'finished' }, events: [{ atMs: T0, state: 'CANCELED' }] };
     const retry = settlement(message, claimToken, retrying(T0, T0 + 60_000, 1));
     await world().store.messages.settle({ ...retry, changeIfCancelRequested }, T0);
@@ -646,7 +646,7 @@ function projectCases(open: OpenStore): void {
     const { message, claimToken } = await world().acceptClaimed();
     const { message: second } = await world().acceptClaimed({ settings });
     const { message: third } = await world().acceptClaimed({ settings });
-    await world().store.messages.cancelById(PROJECT, [second.id], T0);
+    await world().store.messages.cancelById({ projectId: PROJECT, ids: [second.id], nowMs: T0 });
     await world().store.messages.settle(settlement(message, claimToken, delivered()), T0);
     expect(keysOf(await world().claim())).toEqual([third.key]);
   });

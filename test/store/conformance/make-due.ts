@@ -17,7 +17,8 @@ const NOWHERE = { runKey: -1, key: -1 };
 
 export function makeDueConformance(open: OpenStore): void {
   const world = eachWorld(open);
-  const makeDue = (message: Message, nowMs = T0 + 1) => world().store.messages.makeDue(PROJECT, message.id, nowMs);
+  const makeDue = (message: Message, nowMs = T0 + 1) =>
+    world().store.messages.makeDue({ projectId: PROJECT, id: message.id, nowMs });
   const claimed = async (nowMs = T0 + 1) =>
     (await world().claim({}, nowMs)).claimed.map(({ message, retried }) => [message.id, retried]);
   /** The first message of a run, parked for the `parkings`-th time. */
@@ -129,7 +130,7 @@ export function makeDueConformance(open: OpenStore): void {
       'missing',
       'attempting',
     ]);
-    expect(await world().store.messages.makeDue(PROJECT, 'msg_nothing', T0)).toBe('missing');
+    expect(await world().store.messages.makeDue({ projectId: PROJECT, id: 'msg_nothing', nowMs: T0 })).toBe('missing');
     expect(await claimed()).toEqual([]);
   });
 }

@@ -138,7 +138,7 @@ export function operatorEventsConformance(open: OpenStore): void {
 
   it('saves no fact with a change that a cancel has replaced', async () => {
     const { message, claimToken } = await world().acceptClaimed();
-    await world().store.messages.cancelById(PROJECT, [message.id], T0);
+    await world().store.messages.cancelById({ projectId: PROJECT, ids: [message.id], nowMs: T0 });
     const change = { ...buried(T0), toldAs: 'message_buried' as const };
     const changeIfCancelRequested = {
       next: { kind: 'finished' as const },

@@ -85,7 +85,7 @@ export function retentionConformance(open: OpenStore): void {
     const { message: sent, claimToken } = await world().acceptClaimed();
     await world().store.messages.settle(settlement(sent, claimToken, delivered()), T0);
     const cancelled = await world().accept();
-    await world().store.messages.cancelById(PROJECT, [cancelled.id], T0);
+    await world().store.messages.cancelById({ projectId: PROJECT, ids: [cancelled.id], nowMs: T0 });
     const early = await world().bury(T0);
     const late = await world().bury(T0);
     await world().store.dead.deleteDead({ projectId: PROJECT, dlqIds: [early.dlqId] });

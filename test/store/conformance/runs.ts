@@ -541,7 +541,9 @@ export function runsConformance(open: OpenStore): void {
         (await world().store.logs.listLogs({ projectId: PROJECT, filter: { state: ['CREATED'] }, page: LATEST })).items,
       ).toHaveLength(1);
       expect(await world().logsOf(first)).toEqual([]);
-      expect(await world().store.messages.cancelById(PROJECT, [first.id, plain.id], T0)).toBe(1);
+      expect(
+        await world().store.messages.cancelById({ projectId: PROJECT, ids: [first.id, plain.id], nowMs: T0 }),
+      ).toBe(1);
       expect(await cancelMatching(world().store, PROJECT, {}, -1, T0)).toEqual({ cancelled: 0 });
       expect(await world().find(first)).toEqual(first);
     });

@@ -247,7 +247,7 @@ export function schedulesConformance(open: OpenStore): void {
     await store().schedules.changeSchedules([change(before, { lastTrigger }, messages)], T0);
     for (const { message } of messages) {
       expect(await isBusy()).toEqual([true]);
-      await store().messages.cancelById(PROJECT, [message.id], T0);
+      await store().messages.cancelById({ projectId: PROJECT, ids: [message.id], nowMs: T0 });
     }
     expect(await isBusy()).toEqual([false]);
   });

@@ -115,7 +115,7 @@ export function settleConformance(open: OpenStore): void {
     };
     const { message, claimToken } = await world().acceptClaimed();
     const { message: kept, claimToken: keptToken } = await world().acceptClaimed();
-    await world().store.messages.cancelById(PROJECT, [message.id], T0 + 1);
+    await world().store.messages.cancelById({ projectId: PROJECT, ids: [message.id], nowMs: T0 + 1 });
     const change = retrying(T0 + 5, T0 + 1_000, 1);
     const settle = (of: Message, token: number) =>
       world().store.messages.settle({ ...settlement(of, token, change), changeIfCancelRequested: canceled }, T0);
@@ -128,7 +128,7 @@ export function settleConformance(open: OpenStore): void {
 
   it('delivers a message although a cancel was asked for, when the endpoint took it', async () => {
     const { message, claimToken } = await world().acceptClaimed();
-    await world().store.messages.cancelById(PROJECT, [message.id], T0 + 1);
+    await world().store.messages.cancelById({ projectId: PROJECT, ids: [message.id], nowMs: T0 + 1 });
     expect(await world().store.messages.settle(settlement(message, claimToken, delivered(T0 + 2)), T0)).toMatchObject({
       kind: 'saved',
     });
@@ -143,7 +143,7 @@ export function settleConformance(open: OpenStore): void {
 
   it('never logs an event before the one that came before it, whatever the clock says', async () => {
     const { message, claimToken } = await world().acceptClaimed();
-    await world().store.messages.cancelById(PROJECT, [message.id], T0 + 500);
+    await world().store.messages.cancelById({ projectId: PROJECT, ids: [message.id], nowMs: T0 + 500 });
     await world().store.messages.settle(settlement(message, claimToken, delivered(T0 - 1_000)), T0);
     expect((await world().logsOf(message)).map(({ atMs }) => atMs)).toEqual([T0, T0, T0 + 500, T0 + 500]);
   });

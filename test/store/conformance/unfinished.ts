@@ -44,7 +44,7 @@ export function unfinishedConformance(open: OpenStore): void {
     const delayed = await world().accept({ notBeforeMs: T0 + 9 });
     const inLine = await world().accept({ state: { kind: 'origin', dueAtMs: T0 } });
     const { message: running } = await world().acceptClaimed();
-    await world().store.messages.cancelById(PROJECT, [running.id], T0);
+    await world().store.messages.cancelById({ projectId: PROJECT, ids: [running.id], nowMs: T0 });
     await world().store.queues.saveQueue({ ...paused, name: 'q', parallelism: 2 });
     const inQueue = await queued('q');
     await world().store.keys.setKeyPaused({ ...paused, key: 'k' });

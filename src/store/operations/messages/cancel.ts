@@ -1,5 +1,5 @@
 /** What does a cancel do to a message that waits, and to one that is in flight (contract M 6.3.7 and 6.3.8)? */
-import type { InProjectAt, MessageId, MessageKey, Millis, ProjectId } from '../../../engine/model.ts';
+import type { InProjectAt, MessageId, MessageKey } from '../../../engine/model.ts';
 import { flowRefsOf } from '../lanes/flow-lanes.ts';
 import { LINE } from '../lanes/lines.ts';
 import { releaseNext } from '../lanes/release-next.ts';
@@ -39,10 +39,7 @@ const OF_CANCEL: Partial<WriteTraits<CancelArgs>> = {
 export const cancelById = write(
   OF_CANCEL,
   async (context: WriteContext, args: CancelArgs): Promise<number> => (await cancelKnown(context, args)).length,
-  ([projectId, ids, nowMs]: [projectId: ProjectId, ids: MessageId[], nowMs: Millis]) => ({
-    ...messagesNamed(ids),
-    ...{ projectId, nowMs },
-  }),
+  ([{ ids, ...args }]: [InProjectAt & { ids: MessageId[] }]) => ({ ...args, ...messagesNamed(ids) }),
 );
 
 /** The same for messages that `findCandidates` has found. Returns how many were cancelled or marked now. */

@@ -1,5 +1,5 @@
 /** What makes a message that waits for its time due at once? */
-import type { MadeDue, MessageId, MessageKey, Millis, ProjectId } from '../../../engine/model.ts';
+import type { InProjectAt, MadeDue, MessageId, MessageKey, ProjectId } from '../../../engine/model.ts';
 import { flowRefsOf } from '../lanes/flow-lanes.ts';
 import { LINE } from '../lanes/lines.ts';
 import { releaseNext } from '../lanes/release-next.ts';
@@ -44,7 +44,5 @@ export const makeDue = write(
     if (row.line === LINE.flow) await releaseNext(context, { flowKeys: flowRefsOf([row]) }, nowMs);
     return 'due';
   },
-  ([projectId, id, nowMs]: [projectId: ProjectId, id: MessageId, nowMs: Millis]) => ({
-    ...{ projectId, keys: keysOf([id]), id, nowMs },
-  }),
+  ([args]: [InProjectAt & { id: MessageId }]) => ({ ...args, keys: keysOf([args.id]) }),
 );

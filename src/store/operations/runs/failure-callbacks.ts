@@ -60,7 +60,6 @@ export const repeatFailureCallback = write(
 
 /** Cancels the failure callback. An attempt that is under way may still succeed; the callback then counts as delivered. */
 export const cancelFailureCallback = write(
-  {},
   async (context: WriteContext, args: FailureCallbackArgs): Promise<'canceled' | 'missing' | 'notInProgress'> => {
     const { tx } = context;
     const told = await toldOf(tx, args);
@@ -73,5 +72,4 @@ export const cancelFailureCallback = write(
     await cancelOrMark(context, rows, { nowMs: args.nowMs });
     return 'canceled';
   },
-  ([projectId, dlqId, nowMs]: [projectId: ProjectId, dlqId: string, nowMs: Millis]) => ({ projectId, dlqId, nowMs }),
 );
