@@ -1,7 +1,7 @@
 /** How do the operations become the methods of a store, over a queue of commands and a reader? Everything here runs in the caller's thread. */
 import type { PageRequest } from '../engine/page.ts';
 import type { Connection } from './connection.ts';
-import { NOUNS, type ReadMethod, type WriteMethod } from './operations/all.ts';
+import { NOUNS } from './operations/all.ts';
 import type { MergedWrite, PagedRead, Read, Write } from './operations/operation.ts';
 import type { PageRows, Slice } from './operations/page.ts';
 import { readPage } from './operations/read-page.ts';
@@ -40,6 +40,8 @@ type PagedGiven = { page: PageRequest; filter: object };
 
 type Method = (...given: unknown[]) => Promise<unknown>;
 
+type Ask = (name: string, args: unknown) => Promise<unknown>;
+
 function derive(connection: Connection, files: object): Record<string, Method> {
   const operations = Object.entries<unknown>({ ...files }).filter(isOperation);
   return Object.fromEntries(operations.map(([name, operation]) => [name, methodOf(connection, name, operation)]));
@@ -52,6 +54,7 @@ function isOperation(entry: [string, unknown]): entry is [string, Operation] {
 
 /** Without a codec, or with one that does not pause, the command is in line when the method returns. */
 function methodOf(connection: Connection, name: string, operation: Operation): Method {
+  const { read, write } = connection as unknown as Record<'read' | 'write', Ask>;
   const pause = () => connection.endOfTurn?.();
   if (operation.kind === 'paged') {
     const { encode, decode, windowsMax } = operation.pages;
@@ -59,20 +62,14 @@ function methodOf(connection: Connection, name: string, operation: Operation): M
       const { filter, page } = given as PagedGiven;
       const readWindow = async (slice: Slice, window: number) => {
         const args = { ...encode(given as PagedGiven, window), slice };
-        const rows: PageRows<unknown> & { bytes: number } = (await connection.read(
-          name as ReadMethod,
-          args as never,
-        )) as never;
+        const rows = (await read(name, args)) as PageRows<unknown> & { bytes: number };
         return { ...rows, items: await decode(rows, args, pause) };
       };
       return readPage(filter, page, readWindow, windowsMax);
     };
   }
   const { encode, decode, kind } = operation;
-  const run =
-    kind === 'read'
-      ? (args: unknown = {}): Promise<unknown> => connection.read(name as ReadMethod, args as never)
-      : (args: unknown): Promise<unknown> => connection.write(name as WriteMethod, args as never);
+  const run = kind === 'read' ? read.bind(connection, name) : write.bind(connection, name);
   const ask = decode ? (args: unknown) => run(args).then((answer) => decode(answer, args, pause)) : run;
   if (!encode) return ask;
   return (...given) => {

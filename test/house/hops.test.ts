@@ -44,13 +44,13 @@ function onCall<T extends object>(object: T, method: keyof T & string, look: (ar
   endings.push(() => Object.assign(object, { [method]: original }));
 }
 
-it('fifteen from the router to the line for the next transaction', async () => {
+it('fourteen from the router to the line for the next transaction', async () => {
   let found: string[] = [];
   onCall(GroupCommit.prototype, 'run', ([method]) => {
     if (method === 'accept') found = hops(/Edge.serve/);
   });
   await world.publish('https://ok.example/', {}, 'x');
-  expect(found.length, found.join('\n')).toBe(15);
+  expect(found.length, found.join('\n')).toBe(14);
 });
 
 it('five from the commands of a batch to the statement', async () => {
