@@ -16,14 +16,17 @@ const SHARING = [
 const SHARING_UNLESS_LONG = [
   ...['bench', 'cells', 'cli', 'console', 'crash', 'deploy', 'docs', 'examples', 'house', 'library', 'overload'],
   ...['powercut', 'support', 'threads', 'upgrades'],
-].map((folder) => `test/${folder}/**/!(*.full).test.ts`);
+].map((folder) => `test/${folder}/**/!(*.full|*.hand).test.ts`);
 
 /**
  * Long proofs. A run of everything leaves them out, so that whoever changes something waits for minutes only; `npm run test:full` is
- * they alone. Whoever names a file or a folder below test gets all that is there.
+ * those named `full` alone, and `npm run test:hand` those named `hand`, which are no part of the gate. Whoever names a file or a folder
+ * below test gets all that is there.
  */
-const FULL = 'test/**/*.full.test.ts';
-const namesPlaces = process.argv.slice(2).some((argument) => /^test$|(^|[\\/])test[\\/]|\.full\b/.test(argument));
+const FULL = 'test/**/*.{full,hand}.test.ts';
+const namesPlaces = process.argv
+  .slice(2)
+  .some((argument) => /^test$|(^|[\\/])test[\\/]|\.(full|hand)\b/.test(argument));
 /** Needs an installation of Citus, which no package has: it is named by `CITUS_FOLDER`, and `npm run test:citus` names the folder. */
 const ON_CITUS = 'test/citus/**';
 const leftOut = [...(namesPlaces ? [] : [FULL]), ...(namesPlaces && process.env['CITUS_FOLDER'] ? [] : [ON_CITUS])];

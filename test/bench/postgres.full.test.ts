@@ -5,7 +5,6 @@ import { jobsTable, workersTable } from '../../bench/postgres/report.ts';
 import { drift } from '../../bench/postgres/sustained.ts';
 import { startWaypostOnPostgres } from '../../bench/postgres/webhooks/contestants.ts';
 import { measureWorkers } from '../../bench/postgres/workers.ts';
-import { measureWorkerPrice, priceTable } from '../../bench/worker-price.ts';
 
 // Tiny counts: these tests ask whether the benchmarks count right, never how fast anything is.
 describe('npm run bench -- postgres', () => {
@@ -48,27 +47,6 @@ describe('npm run bench -- postgres', () => {
     // Of each of the three loads, in one round.
     expect(other).toMatchObject({ contestant: 'a loser', missing: 3, repeated: 6 });
     expect(jobsTable(figures)).toContain('a loser');
-  });
-
-  it('sees every message arrive through each number of workers, and counts the batches that were committed', {
-    timeout: 60_000,
-  }, async () => {
-    const figures = await measureWorkerPrice({
-      ...{ databases: ['SQLite', 'PostgreSQL'], workers: [2], rates: [200, 0], rounds: 1 },
-      ...{ seconds: 0.5, burstMessages: 100, warmUpMessages: 50, limitMs: 20_000 },
-    });
-    expect(figures.map(({ database }) => database)).toEqual(['SQLite', 'SQLite', 'PostgreSQL', 'PostgreSQL']);
-    for (const { missing, batches, commandsPerBatch, arrivalP50Ms, deliveredPerSecond } of figures) {
-      expect(missing).toBe(0);
-      expect(arrivalP50Ms).toBeGreaterThan(0);
-      expect(deliveredPerSecond).toBeGreaterThan(0);
-      expect(commandsPerBatch).toBeGreaterThanOrEqual(1);
-      // A message is accepted and settled: two commands, and numbers are reserved now and then.
-      const commands = Math.round(batches * commandsPerBatch);
-      expect(commands).toBeGreaterThanOrEqual(2_000);
-      expect(commands).toBeLessThan(3_000);
-    }
-    expect(priceTable(figures)).toContain('PostgreSQL, 200/s, 2 workers');
   });
 
   it('takes the drift from the end against the begin, the cold first piece left out', () => {

@@ -14,7 +14,7 @@ import { giveCommand } from '../support/waypost-command.ts';
 import { runWaypost, WaypostProcess } from '../support/waypost-process.ts';
 
 const PROJECTS = ['one', 'a', 'b', 'c', 'd'];
-const KILLS = 4;
+const KILLS = 2;
 
 let folder: string;
 let env: Record<string, string>;

@@ -43,7 +43,7 @@ describe('a worker serves', () => {
           expect(share.size).toBeLessThan(165);
         }
       }),
-      { numRuns: 50 },
+      { numRuns: 20 },
     );
   });
 });
@@ -63,6 +63,6 @@ it('when a worker leaves, its cells go to others, and nobody gives one up', () =
         expect([...has].filter((cellId) => !(had.has(cellId) || orphans.has(cellId)))).toEqual([]);
       }
     }),
-    { numRuns: 50 },
+    { numRuns: 20 },
   );
 });

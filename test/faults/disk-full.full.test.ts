@@ -44,7 +44,6 @@ describeBrokenDisk('a full disk', (prepared) => {
 
   it.each([
     ['disk-full', '--workers=1'],
-    ['wal-full', '--workers=1'],
     ['wal-full', '--workers=2'],
   ])(
     'lets a server start, answer reads and refuse writes, until there is space (%s, %s)',

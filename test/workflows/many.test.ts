@@ -3,8 +3,8 @@ import { expect } from 'vitest';
 import { LIBRARY } from './support/library.ts';
 import { scenario } from './support/scenario.ts';
 
-const IN_A_ROW = 150;
-const AT_ONCE = 80;
+const IN_A_ROW = 60;
+const AT_ONCE = 40;
 
 scenario(`runs ${IN_A_ROW} steps one after another`, async ({ service }) => {
   const path = service.workflow(LIBRARY, '/row', async (context) => {

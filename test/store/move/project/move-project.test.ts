@@ -53,7 +53,6 @@ const KINDS: Record<string, () => Promise<Driver>> = {
     await migrate(driver);
     return driver;
   },
-  PostgreSQL: async () => postgresAt(await migratedDatabase()),
   'PostgreSQL with hostile defaults': async () => postgresAt(await makeHostile(await migratedDatabase())),
 };
 
