@@ -2,7 +2,7 @@
 import { Value } from '@sinclair/typebox/value';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { FlowKeyListSchema, FlowKeySchema } from '../../src/api/schemas.ts';
-import { openTimedWorld, type TimedWorld, to, toOther } from './support/timed-world.ts';
+import { openTimedWorld, type TimedWorld, to } from './support/timed-world.ts';
 import { type Json, LIMITS, OTHER_TOKEN } from './support/world.ts';
 
 let world: TimedWorld;
@@ -32,19 +32,6 @@ const explain = async (id: string): Promise<Json> => (await world.get(`messages/
 const pass = (seconds: number): Promise<void> => world.clock.advanceBy(seconds * SECOND);
 
 describe('messages of a key', () => {
-  it('never overlap with parallelism=1, whatever their destination', async () => {
-    await publishAll('k', 'parallelism=1', [to('a'), toOther('b'), to('c'), toOther('d')]);
-    await pass(10);
-    expect(world.starts()).toEqual(['a@0', 'b@1', 'c@2', 'd@3']);
-    expect(world.mostRunning()).toBe(1);
-  });
-
-  it('start as many a period as the rate says', async () => {
-    await publishAll('k', 'rate=1,period=5s', names('a', 'b', 'c'));
-    await pass(20);
-    expect(world.starts()).toEqual(['a@0', 'b@5', 'c@10']);
-  });
-
   it('obey both limits (the example of contract M 16.5)', async () => {
     const urls = Array.from({ length: 30 }, (_, n) => to(`m${n}`, 100));
     await publishAll('k', 'rate=10, period=1m, parallelism=20', urls);

@@ -1,7 +1,7 @@
 /** Queues over the whole interface, on simulated time (contract M 14, 22.2, 22.7 to 22.12). */
 import { Value } from '@sinclair/typebox/value';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { ExplanationSchema, QueueListSchema, QueueSchema } from '../../src/api/schemas.ts';
+import { ExplanationSchema, QueueListSchema } from '../../src/api/schemas.ts';
 import { openTimedWorld, type TimedWorld, to } from './support/timed-world.ts';
 import { type Json, LIMITS, OTHER_TOKEN, type Reply } from './support/world.ts';
 
@@ -46,16 +46,6 @@ const statesOf = async (id: string): Promise<string[]> =>
 const pass = (seconds: number): Promise<void> => world.clock.advanceBy(seconds * SECOND);
 
 describe('a queue', () => {
-  it('is made by its first message, with parallelism 1 and all six fields', async () => {
-    await enqueue('q', to('a'));
-    const { status, json } = await world.get('queues/q');
-    expect([status, json]).toEqual([
-      200,
-      { name: 'q', createdAt: expect.any(Number), updatedAt: json.createdAt, parallelism: 1, paused: false, lag: 1 },
-    ]);
-    expect(Value.Check(QueueSchema, json)).toBe(true);
-  });
-
   it('keeps its settings whatever is enqueued', async () => {
     await upsert('q', { parallelism: 3, paused: true });
     await enqueue('q', to('a'));
@@ -210,16 +200,6 @@ describe('messages of a queue', () => {
       'CREATED ACTIVE ERROR RETRY ACTIVE ERROR RETRY ACTIVE ERROR FAILED'.split(' '),
     );
     expect(await lag('q')).toBe(0);
-  });
-
-  it('run two at a time and never three with parallelism 2', async () => {
-    await upsert('q', { parallelism: 2 });
-    for (const [name, seconds] of [['a', 5], ['b', 1], ['c', 1], ['d', 1]] as const) {
-      await enqueue('q', to(name, seconds));
-    } // biome-ignore format: a table
-    await pass(10);
-    expect(world.starts()).toEqual(['a@0', 'b@0', 'c@1', 'd@2']);
-    expect(world.mostRunning()).toBe(2);
   });
 
   it('start at once when the parallelism is raised, and run on when it is lowered (contract M 14.2)', async () => {

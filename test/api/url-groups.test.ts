@@ -39,12 +39,6 @@ describe('endpoints of a URL group', () => {
     expect(Value.Check(UrlGroupSchema, json)).toBe(true);
   });
 
-  it('get a new URL when their name is sent again', async () => {
-    await add('g', [A, B]);
-    await add('g', [{ url: 'https://slow.example/new', name: A.name }]);
-    expect((await get('g')).json.endpoints).toEqual([{ url: 'https://slow.example/new', name: A.name }, B]);
-  });
-
   it('take the group with them when the last one is removed', async () => {
     await add('g', [A, B]);
     expect(await remove('g', [{ name: A.name }, { name: 'nobody' }])).toMatchObject({ status: 200, text: '' });
@@ -150,18 +144,6 @@ describe('a publish to a URL group', () => {
     expect(logs.logs).toHaveLength(2);
     const cancelled = await world.ask({ method: 'DELETE', url: '/v2/messages?topicName=g' });
     expect(cancelled.json).toEqual({ cancelled: 2 });
-  });
-
-  it('is delivered to each endpoint', async () => {
-    await add('g', [{ url: 'https://ok.example/1' }, { url: 'https://ok.example/2' }]);
-    await publish('g');
-    const find = () => world.ask({ method: 'GET', url: '/v2/logs?topicName=g&state=DELIVERED' });
-    let found = await find();
-    for (let turn = 0; turn < 1_000 && found.json.logs.length < 2; turn += 1) found = await find();
-    expect(found.json.logs.map(({ url }: Json) => url).sort()).toEqual([
-      'https://ok.example/1',
-      'https://ok.example/2',
-    ]);
   });
 
   it('answers an array for one endpoint too', async () => {
