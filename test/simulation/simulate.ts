@@ -186,9 +186,11 @@ async function schedulesPhase(world: World, workload: Workload): Promise<void> {
   let active = await activeSchedules(world);
   if (active.length > 0) await world.clock.advanceBy(QUIET_MS);
   await inspect(world);
-  for (; active.length > 0; active = await activeSchedules(world)) {
+  for (let leftMs = ENDED_WITHIN_MS; active.length > 0; active = await activeSchedules(world)) {
+    if (leftMs <= 0) return world.violate('P16', `nothing ends the schedules ${active.join()}`);
     void workload.schedules.endAll(active);
     await world.clock.advanceBy(SECOND_MS);
+    leftMs -= SECOND_MS;
   }
 }
 
@@ -197,6 +199,8 @@ async function activeSchedules(world: World): Promise<string[]> {
   return rows.map(({ id }) => id);
 }
 
+/** A row that a move left behind is of a project that lives elsewhere: no command reaches it. */
+const ENDED_WITHIN_MS: Millis = 60 * SECOND_MS;
 /** Enough for a few times of each schedule. */
 const QUIET_MS: Millis = 400 * SECOND_MS;
 
