@@ -33,7 +33,7 @@ const span: fc.Arbitrary<Span> = fc.record(
 it('encodes every field of every span, however many there are', () => {
   const request = new SpanRequest(SENDER);
   fc.assert(
-    fc.property(fc.array(span, { maxLength: 150 }), (spans) => {
+    fc.property(fc.array(span, { maxLength: 150, size: 'max' }), (spans) => {
       for (const each of spans) request.add(each);
       const { count, body } = request.take();
       expect(count).toBe(spans.length);
@@ -48,6 +48,6 @@ it('encodes every field of every span, however many there are', () => {
         })),
       );
     }),
-    { numRuns: 50 },
+    { numRuns: 30 },
   );
 });
