@@ -3,11 +3,11 @@ import pg from 'pg';
 import { beforeEach, expect, it, onTestFinished } from 'vitest';
 import type { CellLook } from '../../src/engine/stores.ts';
 import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
-import { Servers } from '../../src/store/drivers/postgres/servers.ts';
+import { Servers, type ServersOptions } from '../../src/store/drivers/postgres/servers.ts';
 import { type CellWatch, type WatchOptions, watchPostgresStore } from '../../src/store/drivers/postgres/watch.ts';
 import { systemClock } from '../../src/system/system.ts';
 import { eventually } from '../support/eventually.ts';
-import { freshDatabase, migratedDatabase } from '../support/postgres/shared.ts';
+import { freshDatabase } from '../support/postgres/shared.ts';
 import { World } from './conformance/world.ts';
 
 const HOUR_MS = 3_600_000;
@@ -16,7 +16,7 @@ const NOTHING: CellLook = { dueInMs: Infinity, eventInMs: Infinity, isNeglected:
 let world: World;
 let watch: CellWatch;
 
-let options: Omit<WatchOptions, 'prepares' | 'servers'>;
+let options: Omit<WatchOptions, 'prepares' | 'servers'> & ServersOptions;
 const onFatal = (error: Error) => {
   throw error;
 };
@@ -110,8 +110,10 @@ it('takes two connections, of many stores that are looked at together', async ()
   await client.connect();
   onTestFinished(() => client.end());
   // In a database of their own: the store of the others opens connections when it likes.
-  const url = await migratedDatabase();
-  const servers = new Servers(options);
+  const url = `${await freshDatabase()}?schema=cell`;
+  await (await openPostgresStore({ ...options, url, listenUrl: '', sender: 'another', onFatal })).close();
+  const { connectionsMax, timeoutMs, clock } = options;
+  const servers = new Servers({ connectionsMax, timeoutMs, clock });
   const watches = Array.from({ length: 8 }, () =>
     watchPostgresStore({ ...options, url, listenUrl: url, servers, prepares: true }),
   );
