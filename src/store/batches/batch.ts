@@ -236,12 +236,9 @@ export class BatchRunner {
   async #runEach(commands: readonly WriteCommand[], care: Care): Promise<BatchOutcome> {
     const whole = nothingDone([]);
     for (const command of commands) {
-      const { results, dueAtMs, othersDueAtMs, waitingLines, cancelledClaims } = await this.#run([command], care);
-      whole.results.push(...results);
-      whole.dueAtMs = earlier(whole.dueAtMs, dueAtMs);
-      whole.othersDueAtMs = earlier(whole.othersDueAtMs, othersDueAtMs);
-      whole.waitingLines.push(...waitingLines);
-      whole.cancelledClaims.push(...cancelledClaims);
+      const part = await this.#run([command], care);
+      whole.results.push(...part.results);
+      addNews(whole, part);
     }
     return whole;
   }
@@ -294,6 +291,14 @@ function unavailableFor(error: StoreUnavailable): WriteResult {
     isCommitUnknown: error instanceof CommitUnknown,
     isFull: error instanceof StoreFull,
   };
+}
+
+/** Adds to `whole` all that `part` says besides its results. */
+export function addNews(whole: BatchOutcome, part: Omit<BatchOutcome, 'results'>): void {
+  whole.dueAtMs = earlier(whole.dueAtMs, part.dueAtMs);
+  whole.othersDueAtMs = earlier(whole.othersDueAtMs, part.othersDueAtMs);
+  whole.waitingLines.push(...part.waitingLines);
+  whole.cancelledClaims.push(...part.cancelledClaims);
 }
 
 export function nothingDone(results: WriteResult[]): BatchOutcome {

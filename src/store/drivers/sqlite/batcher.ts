@@ -5,11 +5,10 @@
  * threads share their fsyncs, as the clients of one thread do.
  */
 import type { OriginLine } from '../../../engine/lanes/origin-line.ts';
-import { type BatchOutcome, nothingDone, type WriteResult } from '../../batches/batch.ts';
+import { addNews, type BatchOutcome, nothingDone, type WriteResult } from '../../batches/batch.ts';
 import { BatchLine } from '../../batches/batch-line.ts';
 import { StoreFatal } from '../../driver.ts';
 import type { WriteCommand, Writes } from '../../operations/all.ts';
-import { earlier } from '../../operations/due-times.ts';
 import type { Reply } from './messages.ts';
 import { joinPieces, type Piece } from './pieces.ts';
 
@@ -102,13 +101,9 @@ class Order {
   }
 
   /** A transaction with commands of this batch is over: answers the batch once no result is missing. */
-  close({ dueAtMs, othersDueAtMs, waitingLines, cancelledClaims }: BatchOutcome): void {
-    const outcome = this.#outcome;
-    outcome.dueAtMs = earlier(outcome.dueAtMs, dueAtMs);
-    outcome.othersDueAtMs = earlier(outcome.othersDueAtMs, othersDueAtMs);
-    outcome.waitingLines.push(...waitingLines);
-    outcome.cancelledClaims.push(...cancelledClaims);
-    if (this.#missing === 0) this.client.reply({ kind: 'outcome', id: this.#id, outcome });
+  close(ofTransaction: BatchOutcome): void {
+    addNews(this.#outcome, ofTransaction);
+    if (this.#missing === 0) this.client.reply({ kind: 'outcome', id: this.#id, outcome: this.#outcome });
   }
 }
 
