@@ -1,4 +1,4 @@
-/** Every screen and its address. What a screen shows stands in its address, so that a link shows the same. */
+/** Every screen and its address. */
 import {
   type AsyncRouteComponent,
   createRootRoute,
@@ -9,22 +9,12 @@ import {
 } from '@tanstack/react-router';
 import { lazy } from 'react';
 import { Screen as Overview } from './screens/overview/screen.tsx';
+import { readSearch } from './search.ts';
 import { Layout } from './shell/layout.tsx';
 import { NoScreen } from './shell/no-screen.tsx';
 import { ScreenFailed } from './shell/screen-failed.tsx';
 
-export type Search = Record<string, string | undefined>;
-
 const root = createRootRoute({ component: Layout, notFoundComponent: NoScreen });
-
-/** All values of an address are texts: a screen reads its own. */
-function readSearch(given: Record<string, unknown>): Search {
-  return Object.fromEntries(
-    Object.entries(given)
-      .filter(([, value]) => value !== '' && value !== null && value !== undefined && typeof value !== 'object')
-      .map(([name, value]) => [name, String(value)]),
-  );
-}
 
 function screen<Path extends string>(path: Path, component: RouteComponent) {
   return createRoute({ getParentRoute: () => root, path, validateSearch: readSearch, component });

@@ -15,14 +15,8 @@ export type NumberSequence = 'keys and tokens' | 'log entries' | 'queues';
 
 export interface Queries {
   /**
-   * Rows of one statement. Parameters are `?`, a list is `in (??)`, or `from list (??) l` with its numbers as
-   * `l.value`. The text must be fixed, never assembled from values. A statement that locks
-   * rows says `for update` or less, and a claim adds `skip locked`; a database with a single writer leaves both out.
-   *
-   * The text itself says where an index is used for each row, so that the planner's guesses about tables do not matter:
-   * `[left] lookup <table> <alias> on (<condition>)` is a join, and `exists lookup (select ...)` is a test. The values
-   * of `in list (select ...)` are computed first. `from database_size` has one row: the `bytes` of the database, and how
-   * many of them are `unused`, null where this is not known at once.
+   * The rows of one statement in the store's SQL dialect (docs/sql.md): parameters are `?`, lists are `in (??)` or
+   * `list (??)`, look-ups are `lookup`, `in list` and `exists lookup`. The text is constant, never assembled from values.
    */
   query<Row extends object>(text: string, params?: readonly SqlParam[]): Promise<Row[]>;
 }

@@ -3,66 +3,19 @@ import { constants, DatabaseSync } from 'node:sqlite';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { COUNTED_OF_ALL_MAX } from '../../src/engine/unfinished.ts';
 import { createStore } from '../../src/store/create.ts';
-import type { Driver, Queries } from '../../src/store/driver.ts';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
-import { toSqlite } from '../../src/store/drivers/sqlite/text.ts';
 import { MIGRATIONS, migrate } from '../../src/store/migrations/index.ts';
+import { toSqlite } from '../../src/store/sql/sqlite.ts';
 import { World } from './conformance/world.ts';
+import { RecordingDriver } from './recording-driver.ts';
 import { useEverything, useLanes, useRuns } from './use-everything.ts';
-
-/** Notes the text of each statement that passes. */
-class RecordingDriver implements Driver {
-  readonly texts = new Set<string>();
-  readonly dialect;
-  readonly #inner: Driver;
-
-  constructor(inner: Driver) {
-    this.#inner = inner;
-    this.dialect = inner.dialect;
-  }
-
-  transaction: Driver['transaction'] = (work) =>
-    this.#inner.transaction((tx) =>
-      work({
-        ...tx,
-        ...this.#recorded(tx),
-        queryEach: (text, given) => {
-          this.texts.add(text);
-          return tx.queryEach(text, given);
-        },
-        send: (text, params) => {
-          this.texts.add(text);
-          return tx.send(text, params);
-        },
-        run: (text, params) => {
-          this.texts.add(text);
-          return tx.run(text, params);
-        },
-      }),
-    );
-
-  read: Driver['read'] = (work) => this.#inner.read((queries) => work(this.#recorded(queries)));
-
-  close(): Promise<void> {
-    return this.#inner.close();
-  }
-
-  #recorded(queries: Queries): Queries {
-    return {
-      query: (text, params) => {
-        this.texts.add(text);
-        return queries.query(text, params);
-      },
-    };
-  }
-}
 
 /** The statements of everything that a store can do, and an empty database for them. */
 let everything: { texts: ReadonlySet<string>; db: DatabaseSync };
 beforeAll(async () => {
   const driver = new RecordingDriver(new SqliteDriver({ path: ':memory:' }));
   await migrate(driver);
-  driver.texts.clear();
+  driver.params.clear();
   const world = await World.open(async () =>
     createStore(driver, { limits: { queuesMax: 5, parallelismMax: 5, messagesPerDayMax: 1000, journalBytesMax: 0 } }),
   );
@@ -70,7 +23,7 @@ beforeAll(async () => {
   await world.store.close();
   const db = new DatabaseSync(':memory:');
   for (const statement of MIGRATIONS.flatMap((migration) => migration.statements(driver.dialect))) db.exec(statement);
-  everything = { texts: driver.texts, db };
+  everything = { texts: new Set(driver.params.keys()), db };
 });
 afterAll(() => everything.db.close());
 
@@ -113,7 +66,7 @@ it('prepares no statement anew to run it with other values', () => {
 it('counts who holds the slots of a lane without walking those who wait', async () => {
   const driver = new RecordingDriver(new SqliteDriver({ path: ':memory:' }));
   await migrate(driver);
-  driver.texts.clear();
+  driver.params.clear();
   const world = await World.open(async () => createStore(driver));
   await useLanes(world);
   await world.store.close();
@@ -135,7 +88,7 @@ it('counts who holds the slots of a lane without walking those who wait', async 
     ],
   ] as const;
   for (const [part, index] of holders) {
-    const users = [...driver.texts].filter((text) => text.replaceAll(/\s+/g, ' ').includes(part));
+    const users = [...driver.params.keys()].filter((text) => text.replaceAll(/\s+/g, ' ').includes(part));
     expect(users, part).not.toEqual([]);
     const from = part.includes('q.id') ? 'queues q' : 'flow_keys f';
     const steps = db.prepare(`explain query plan select ${part} from ${from}`).all() as { detail: string }[];
@@ -148,14 +101,14 @@ it('counts who holds the slots of a lane without walking those who wait', async 
 it('looks slots of journals up without walking the journals', async () => {
   const driver = new RecordingDriver(new SqliteDriver({ path: ':memory:' }));
   await migrate(driver);
-  driver.texts.clear();
+  driver.params.clear();
   const world = await World.open(async () => createStore(driver));
   await useRuns(world);
   await world.store.close();
   const db = new DatabaseSync(':memory:');
   const { dialect } = driver;
   for (const statement of MIGRATIONS.flatMap((migration) => migration.statements(dialect))) db.exec(statement);
-  const lookups = [...driver.texts].filter((text) => text.includes('j.slot in (??)'));
+  const lookups = [...driver.params.keys()].filter((text) => text.includes('j.slot in (??)'));
   for (const text of lookups) {
     const steps = db.prepare(`explain query plan ${toSqlite(text)}`).all() as { detail: string }[];
     const details = steps.map(({ detail }) => detail);

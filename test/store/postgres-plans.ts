@@ -59,7 +59,8 @@ export function plansOn(version: PostgresVersion): void {
       driver = new PostgresDriver(options);
       await keepStatisticsStale();
       const limits = { queuesMax: 5, parallelismMax: 5, messagesPerDayMax: 1000, journalBytesMax: 0 };
-      await useEverything(await World.open(async () => createStore(driver, { limits })));
+      const world = await World.open(async () => createStore(driver, { limits }));
+      await useEverything(world);
       return async () => {
         await client.end();
         await driver.close();

@@ -1,7 +1,7 @@
 /** That the planner has no choice left is shown in postgres-plans.test.ts; here is what each database is sent. */
 import { expect, it } from 'vitest';
-import { toPostgres } from '../../src/store/drivers/postgres/text.ts';
-import { toSqlite } from '../../src/store/drivers/sqlite/text.ts';
+import { toPostgres } from '../../src/store/sql/postgres.ts';
+import { toSqlite } from '../../src/store/sql/sqlite.ts';
 
 const TEXTS: readonly [title: string, text: string, postgres: string, sqlite: string][] = [
   [

@@ -1,4 +1,4 @@
-/** Calls everything that a store can do at least once, so that what it sends to its database can be looked at. */
+/** Calls everything that a store can do with messages and runs at least once, so that what it sends to its database can be looked at. */
 
 import { lineOf } from '../../src/engine/lanes/origin-line.ts';
 import { emptyMinute } from '../../src/engine/minutes/minute.ts';
@@ -22,6 +22,7 @@ export async function useEverything(world: World): Promise<void> {
   await world.claim({ turns: { after: PROJECT }, hasLines: true });
   await world.claim({ roomByOrigin: {}, defaultRoom: 0 });
   await store.messages.releaseAll(T0);
+  await store.messages.sendHeldOn(T0);
   await store.messages.lastClaim();
   await store.messages.release([{ key: waiting.key, projectId: PROJECT, claimToken: 1 }], T0);
   await world.lines();
@@ -51,7 +52,10 @@ export async function useEverything(world: World): Promise<void> {
   await store.logs.listLogsAfter({ projectId: PROJECT, after: place, toMs: T0, except: [1], count: 5 });
   await store.logs.newestLogs({ projectId: PROJECT, toMs: T0, count: 5, after: place });
   await readRunLogs(store);
-  const [first, second] = dead.map(({ dlqId }) => dlqId);
+  const dlqIds = dead.map(({ dlqId }) => dlqId);
+  await store.dead.countDead({ projectId: PROJECT, dlqIds });
+  await store.dead.findDeadMany({ projectId: PROJECT, dlqIds });
+  const [first, second] = dlqIds;
   await store.dead.findDead({ projectId: PROJECT, dlqId: first ?? '' });
   await store.dead.retryDead({
     projectId: PROJECT,
@@ -97,12 +101,14 @@ export async function useEverything(world: World): Promise<void> {
   await store.schedules.dueSchedules({ nowMs: T0, limit: 1, bytesMax: 1 });
   const messages = [world.message({ notBeforeMs: T0 + 60_000 })];
   await store.schedules.changeSchedules([{ key: schedule.key, fromVersion: 1, state: schedule.state, messages }], T0);
+  await store.schedules.strandedSchedules(T0, { limit: 10, bytesMax: 1 });
   await store.schedules.findSchedule({ projectId: PROJECT, id: 's' });
   await store.schedules.listSchedules({ projectId: PROJECT });
   await store.schedules.deleteSchedule({ projectId: PROJECT, id: 's' });
   await useLanes(world);
   await useRuns(world);
   await useDeadRuns(world);
+  await useWaiters(world);
   await store.minutes.addMinutes({ projectId: PROJECT, minutes: [emptyMinute(T0)] });
   await store.minutes.listMinutes({ projectId: PROJECT, fromMs: T0, toMs: T0, count: 1 });
   await useOperatorEvents(world);
@@ -173,6 +179,33 @@ export async function useRuns(world: World): Promise<void> {
   const late = appended(world, first, { entry: { entryKey: 's7' } });
   await store.runs.endRuns([{ ending: ending(others[0] ?? first), follows: [late] }], T0);
   await store.runs.endRuns([{ ending: ending(others[1] ?? first, { state: 'RUN_CANCELED' }), follows: [] }], T0);
+}
+
+async function useWaiters(world: World): Promise<void> {
+  const { messages, runs, waiters } = world.store;
+  const claimToken = world.number();
+  const run = await begin(world, { id: 'waiting', state: { kind: 'claimed', claimToken, worker: 'w1' } });
+  const made = waiter(world, run);
+  await waiters.addWaiter(made, undefined, T0);
+  await waiters.listWaiters(PROJECT, 'e', { count: 10 });
+  await waiters.dueWaiters({ nowMs: made.deadlineMs, limit: 10 });
+  const result = appended(world, run, { entry: { entryKey: 'w' } });
+  await waiters.resolveWaiters([{ waiterKey: made.record.message.key, result }], T0);
+  const pendingEvent = { key: world.number(), body: bytes('{}') };
+  await waiters.savePendingEvent(PROJECT, run.key, 'e', pendingEvent, { events: 1, bytes: 100 });
+  await waiters.nextPendingEvent(run.key, 'e');
+  await runs.journalBytes({ projectId: PROJECT, id: 'waiting' });
+  const follows = [appended(world, run, { entry: { entryKey: 's1' } })];
+  await messages.checkpoint({ done: [settlement(run, claimToken, delivered())], follows }, T0);
+  const { state: _, ...failed } = ending(run);
+  await runs.endRuns([{ ending: { ...failed, state: 'RUN_FAILED' }, follows: [] }], T0);
+  await runs.cancelLeft(T0);
+  const again = beginning(world, { id: 'again' });
+  if (!again.run || !again.entry) throw new Error('a first message begins a run');
+  const isWhole = { isFirst: true, isLast: true, waiters: [], invocations: [], children: [] };
+  const journal = [{ kind: 'record' as const, record: { message: again.message, entry: again.entry } }];
+  const revival = { projectId: PROJECT, dlqId: `${T0}-${run.key}`, run: again.run, runKey: again.message.key };
+  await world.store.deadRuns.retryRun({ ...revival, ...isWhole, journal }, T0);
 }
 
 async function readUnfinished(store: Store, id: MessageId): Promise<void> {

@@ -1,7 +1,7 @@
 /** A filter whose values stand in the address, so that a link shows the same list. */
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import { type FormEvent, useState } from 'react';
-import type { Search } from '../router.tsx';
+import type { Search } from '../search.ts';
 import { Button } from './button.tsx';
 import { Choice, TextField } from './field.tsx';
 

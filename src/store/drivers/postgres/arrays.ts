@@ -3,7 +3,7 @@
  * value is escaped or parsed, bodies are sent unchanged, and one prepared statement serves any number of rows.
  */
 import type { SqlValue } from '../../driver.ts';
-import { asBuffer, escapeText } from './text.ts';
+import { asBuffer, escapeText } from './values.ts';
 
 /** The types that columns of the store have. Smaller integers are sent as `int8` and fitted by the assignment. */
 export type ColumnType = 'int8' | 'text' | 'bytea';

@@ -2,10 +2,11 @@
 import type pg from 'pg';
 import { StoreUnavailable } from '../../../engine/store-errors.ts';
 import type { SqlParam } from '../../driver.ts';
+import { type SizeSource, toPostgres } from '../../sql/postgres.ts';
 import { ConnectionPool, type PoolOptions } from './pool.ts';
 import { streamOf } from './stream.ts';
-import { type Sized, toParameter, toPostgres, unescapeText } from './text.ts';
 import { placeOf } from './url.ts';
+import { toParameter, unescapeText } from './values.ts';
 
 export interface ConnectionOptions extends PoolOptions {
   /** False behind a pooler that changes connections between transactions and mixes up prepared statements. */
@@ -91,7 +92,7 @@ export class Connections {
   readonly #prepares: boolean;
   /** What the names of its prepared statements begin with: the same text means other tables in another schema. */
   readonly #prefix: string;
-  #sized: Sized;
+  #size: SizeSource;
   readonly #translated = new Map<string, Translated>();
   readonly #names: Map<string, string>;
 
@@ -100,7 +101,7 @@ export class Connections {
     this.#pool = (pool ?? new ConnectionPool(options)).join(this);
     const { schema } = placeOf(options.url);
     this.#names = this.#pool.namesIn(schema);
-    this.#sized = schema === undefined ? 'ofDatabase' : 'ofSchema';
+    this.#size = schema === undefined ? 'ofDatabase' : 'ofSchema';
     this.#prefix = schema === undefined ? 'waypost' : `waypost_${schema}`;
   }
 
@@ -167,7 +168,7 @@ export class Connections {
 
   /** The rows are on a node of Citus: from now on that is asked how large it is. */
   noteRouted(): void {
-    this.#sized = 'ofNode';
+    this.#size = 'ofNode';
   }
 
   close(): Promise<void> {
@@ -177,7 +178,7 @@ export class Connections {
   #translate(text: string): Translated {
     const known = this.#translated.get(text);
     if (known) return known;
-    const translated: Translated = { text: toPostgres(text, this.#sized) };
+    const translated: Translated = { text: toPostgres(text, this.#size) };
     const name = this.#nameOf(text);
     if (name !== undefined) translated.name = name;
     if (this.#translated.size < PREPARED_MAX && !DEFINITION.test(text)) this.#translated.set(text, translated);

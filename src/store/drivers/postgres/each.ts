@@ -1,15 +1,15 @@
 /**
- * How is one question asked for many values at once? As one statement that goes through arrays of the values: a statement for each would
- * cost this program and the server far more than its few rows.
+ * Runs one query for many sets of values as a single statement over arrays. One statement for each set would cost this
+ * program and the server far more than the few rows it returns.
  */
 import type { SqlValue } from '../../driver.ts';
+import { toPostgres } from '../../sql/postgres.ts';
 import type { ColumnType } from './arrays.ts';
 import type { BulkStatement } from './bulk.ts';
-import { toPostgres } from './text.ts';
 
 /**
- * `given` shows the types of the values. Each row of the answer has `nth`: of which of them it is, from 1. The rows of one are
- * in the order that `text` asks for, since what has a limit of its own runs once for each.
+ * The types follow from the values in `given`. Each row of the answer has `nth`, the number of its set of values, from 1. The
+ * rows of a set keep the order that `text` asks for, and a limit in `text` holds for each set.
  */
 export function eachStatement(text: string, given: readonly SqlValue[]): BulkStatement {
   const types = given.map((value): ColumnType => (typeof value === 'number' ? 'int8' : 'text'));

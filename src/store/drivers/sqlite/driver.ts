@@ -12,7 +12,7 @@ import {
   type Transaction,
 } from '../../driver.ts';
 import { takeNumbers } from '../../numbers.ts';
-import { toSqlite } from './text.ts';
+import { toSqlite } from '../../sql/sqlite.ts';
 
 export interface SqliteDriverOptions {
   /** A file, or `:memory:`. */

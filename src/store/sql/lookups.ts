@@ -1,22 +1,21 @@
 /**
- * How does PostgreSQL keep to the plan that a statement is written for?
+ * How is PostgreSQL kept to the plan that a statement is written for?
  *
- * The store writes the table with few rows first; the text says that the other tables are looked up from it by a key. A
- * planner with outdated statistics reverses that. It may take a table of a million rows for an empty one, because an
- * `analyze` ran while the first rows were written. It then begins with that table, and goes through everything else for
- * each of its rows. No setting forbids that. So each look-up of the text (`Queries` in ../../driver.ts) is sent in a
- * form that the planner can only run as a look-up:
+ * A statement names the table with few rows first and looks the others up from it by a key. With outdated statistics, the
+ * planner reverses that order: after an `analyze` that ran while the first rows were written, it takes a table of a million
+ * rows for an empty one, begins with it, and reads everything else for each of its rows. No setting forbids that. So each
+ * look-up (docs/sql.md) is sent in a form that can only run as a look-up:
  *
- * - `lookup contents c on (...)` as a lateral subquery of the columns of `c` that the text uses;
+ * - `lookup contents c on (...)` as a lateral subquery with the columns of `c` that the statement uses;
  * - `in list (select ...)` as an array that is computed first;
- * - `exists lookup (select ...)` as a subquery of its own for each row.
+ * - `exists lookup (select ...)` as a subquery that runs for each row.
  *
  * `offset 0` keeps the planner from merging them into the statement.
  */
 
 const LOOKUP = /\b(?:(left )?lookup (\w+) (\w+) on|(exists) lookup|in list) \(/;
 
-/** An alias means one table in all of `text`, and its columns are written `alias.column`. */
+/** An alias names one table in the whole `text`, and its columns are written `alias.column`. */
 export function spellLookups(text: string, part: string = text): string {
   const found = LOOKUP.exec(part);
   if (!found) return part;
@@ -34,13 +33,13 @@ export function spellLookups(text: string, part: string = text): string {
   return part.slice(0, found.index) + spelled + spellLookups(text, part.slice(end + 1));
 }
 
-/** Only the columns that are used: a statement that locks rows may keep whole rows, and would load their bodies. */
+/** Only the columns that are used: a statement that locks rows may keep whole rows in memory, bodies included. */
 function columnsOf(alias: string, text: string): string[] {
   const named = text.matchAll(new RegExp(`\\b${alias}\\.(\\w+)`, 'g'));
   return [...new Set(Array.from(named, ([name]) => name))];
 }
 
-/** The position of the parenthesis that closes the one opened before `start`. */
+/** The position of the parenthesis that closes the one before `start`. */
 function closingOf(text: string, start: number): number {
   let depth = 1;
   for (let at = start; at < text.length; at++) {

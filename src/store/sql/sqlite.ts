@@ -1,10 +1,11 @@
 /**
- * How is a text of the store written for SQLite? Lists become one JSON parameter. Look-ups become plain joins and
- * tests: the planner keeps no statistics that could mislead it. Rows need no locks, because there is one writer. The
- * planner reads a limit that is a bare parameter, and SQLite prepares such a statement anew for each run: hence the `+`.
+ * How is a statement of the store written for SQLite? Lists become one JSON parameter. Look-ups become plain joins and
+ * tests, since the planner keeps no statistics that could mislead it. Row locks are dropped, since there is one writer.
+ * SQLite prepares a statement again for each run when its limit is a bare parameter, hence the `+`. The dialect is
+ * described in docs/sql.md.
  */
 
-/** Both are in the header of the file. */
+/** Both figures are in the header of the file. */
 const DATABASE_SIZE = `(select page_count * page_size as bytes, freelist_count * page_size as unused
   from pragma_page_count(), pragma_page_size(), pragma_freelist_count())`;
 

@@ -1,0 +1,39 @@
+/**
+ * How is a statement of the store written for PostgreSQL? `?` becomes `$1` and so on, lists become arrays, and look-ups
+ * become subqueries that the planner cannot reorder (lookups.ts). The dialect is described in docs/sql.md.
+ */
+import { spellLookups } from './lookups.ts';
+
+const DEFINITION = /^\s*(create table|alter table)\b/;
+
+/**
+ * A store with a schema of its own may share the database with others. On Citus only the node could tell the size of a
+ * schema, table by table, so `ofNode` is the size of the node's whole database.
+ */
+const SIZE = {
+  ofDatabase: '(select pg_database_size(current_database()) as bytes, null::bigint as unused)',
+  // PostgreSQL has no index of tables by schema, but it has one of the objects that depend on the schema.
+  ofSchema: `(select coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint as bytes, null::bigint as unused
+    from pg_depend d lookup pg_class c on (c.oid = d.objid)
+    where d.refclassid = 'pg_namespace'::regclass and d.refobjid = current_schema()::regnamespace
+      and d.classid = 'pg_class'::regclass and c.relkind = 'r')`,
+  ofNode: `(select pg_database_size(current_database()) as bytes, null::bigint as unused
+    from migrations where number = 1)`,
+};
+
+/** What the size of the store is taken from. */
+export type SizeSource = keyof typeof SIZE;
+
+/** In table definitions, text columns get byte order. */
+export function toPostgres(text: string, size: SizeSource = 'ofDatabase'): string {
+  // Names and keys are compared as in SQLite, byte by byte, whatever the database's language.
+  if (DEFINITION.test(text)) return text.replaceAll(/\btext\b/g, 'text collate "C"');
+  let count = 0;
+  const withSize = text.replace('from database_size', `from ${SIZE[size]}`);
+  return spellLookups(withSize).replaceAll(/not in \(\?\?\)|in \(\?\?\)|list \(\?\?\) (\w+)|\?/g, (mark, list) => {
+    count += 1;
+    if (mark === '?') return `$${count}`;
+    if (list !== undefined) return `unnest($${count}::bigint[]) ${list}(value)`;
+    return mark === 'in (??)' ? `= any($${count})` : `<> all($${count})`;
+  });
+}
