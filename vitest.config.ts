@@ -65,7 +65,7 @@ class LongFirst extends BaseSequencer {
 const each = {
   // A test that waits for this long hangs, also on a machine that is busy with other things.
   testTimeout: 240_000,
-  hookTimeout: 60_000,
+  hookTimeout: 240_000,
   // The database's threads load sources that vitest does not transform: their types are stripped once, not in each thread.
   env: { NODE_COMPILE_CACHE: fileURLToPath(new URL('./node_modules/.cache/waypost', import.meta.url)) },
   // Node runs the sources as they are, as it does for users: vite's own way takes three times as long.
