@@ -2,9 +2,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
-import { chownSync, existsSync, mkdtempSync, readFileSync, realpathSync } from 'node:fs';
+import { chownSync, existsSync, mkdtempSync, readFileSync, realpathSync, statfsSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
+import { freemem, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { eventually } from '../eventually.ts';
@@ -211,7 +211,7 @@ export class Cluster {
 /** Starts a PostgreSQL on a random port of 127.0.0.1, with a superuser `postgres` who needs no password. */
 export async function startCluster(options: ClusterOptions = {}): Promise<Cluster> {
   const version = options.version ?? 18;
-  const folder = options.folder ?? makeFolder();
+  const folder = options.folder ?? makeFolder({ onDisk: options.settings?.['fsync'] === 'on' });
   const dataDir = options.dataDir ?? join(folder, 'data');
   const { finish } = guard(join(dataDir, 'postmaster.pid'), folder);
   try {
@@ -227,11 +227,25 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
   }
 }
 
-/** A new temporary folder that belongs to the user who will run PostgreSQL. */
-export function makeFolder(): string {
-  const folder = mkdtempSync(join(realpathSync(tmpdir()), 'waypost-postgres-'));
+const SHARED_MEMORY = '/dev/shm';
+/** Well above what the databases of a whole test run take. */
+const MEMORY_BYTES_MIN = 8 * 1024 ** 3;
+
+/**
+ * A new temporary folder that belongs to the user who will run PostgreSQL. It is in memory where there is enough of it, since
+ * tests make and delete hundreds of databases of hundreds of files each. With `onDisk` it never is.
+ */
+export function makeFolder({ onDisk = false } = {}): string {
+  const parent = !onDisk && hasSharedMemory() ? SHARED_MEMORY : realpathSync(tmpdir());
+  const folder = mkdtempSync(join(parent, 'waypost-postgres-'));
   if (RUN_AS !== undefined) chownSync(folder, RUN_AS.uid, RUN_AS.gid);
   return folder;
+}
+
+function hasSharedMemory(): boolean {
+  if (!existsSync(SHARED_MEMORY)) return false;
+  const { bavail, bsize } = statfsSync(SHARED_MEMORY);
+  return bavail * bsize >= MEMORY_BYTES_MIN && freemem() >= MEMORY_BYTES_MIN;
 }
 
 async function initialise(binaries: string, dataDir: string): Promise<void> {

@@ -40,7 +40,7 @@ export async function startPair({ version = 18, synchronous, settings = {} }: St
   };
   try {
     // A new cluster is copied fastest while it is down.
-    const folder = makeFolder();
+    const folder = makeFolder({ onDisk: true });
     const dataDir = join(folder, 'data');
     await primary.stop();
     copy(primary.dataDir, dataDir);
