@@ -71,25 +71,6 @@ describe('a callback', () => {
     expect(await logsOf({ messageId }, 3)).toHaveLength(3);
   });
 
-  it('tells of each attempt, and the failure callback of the death alone', async () => {
-    const messageId = await world.publish('https://fail.example/', {
-      'upstash-callback': CALLBACK,
-      'upstash-failure-callback': FAILURE_CALLBACK,
-      'upstash-retries': '2',
-      'upstash-retry-delay': '0',
-    });
-    const [death] = await told(FAILURE_CALLBACK, 1);
-    const attempts = await told(CALLBACK, 3);
-    expect(attempts.map(({ retried }) => retried)).toEqual([0, 1, 2]);
-    for (const attempt of attempts) {
-      expect(attempt).toMatchObject({ status: 500, body: 'broken', maxRetries: 2, sourceMessageId: messageId });
-      expect(attempt).not.toHaveProperty('dlqId');
-    }
-    expect(death).toMatchObject({ status: 500, retried: 2, sourceMessageId: messageId });
-    const { status, json } = await world.ask({ method: 'GET', url: `/v2/dlq/${death.dlqId}` });
-    expect([status, json.messageId]).toEqual([200, messageId]);
-  });
-
   it('has options that act on it alone', async () => {
     const url = 'https://slow.example/cb';
     const messageId = await world.publish('https://ok.example/', {

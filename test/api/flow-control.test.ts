@@ -71,21 +71,6 @@ describe('messages of a key', () => {
     expect(world.starts()).toEqual(['a@0', 'b@8', 'later@9']);
   });
 
-  it('show the key and the limits they were given, and are found by it (contract M 16.3)', async () => {
-    const [first = ''] = await publishAll('k', 'parallelism=2', [to('a', 100)]);
-    const [second = ''] = await publishAll('k', 'rate = 4 , period=1h30m3s', [to('b', 100, 500)]);
-    const shown = (await world.get(`messages/${first}`)).json;
-    expect(shown).toMatchObject({ flowControlKey: 'k', parallelism: 2, period: 1 });
-    expect(shown).not.toHaveProperty('rate');
-    expect((await world.get(`messages/${second}`)).json).toMatchObject({ rate: 4, period: 5403 });
-    await world.publish(to('c', 100));
-    const { logs } = (await world.get('logs?flowControlKey=k')).json;
-    expect(new Set(logs.map(({ messageId }: Json) => messageId))).toEqual(new Set([first, second]));
-    expect(logs.every(({ flowControlKey }: Json) => flowControlKey === 'k')).toBe(true);
-    const cancelled = await world.ask({ method: 'DELETE', url: '/v2/messages?flowControlKey=k' });
-    expect(cancelled.json).toEqual({ cancelled: 2 });
-  });
-
   it('go on under the limits of the latest one, while they wait (contract M 16.4)', async () => {
     const urls = ['a', 'b', 'c', 'd', 'e'].map((name) => to(name, 10));
     await publishAll('k', 'parallelism=1', urls);
@@ -232,20 +217,6 @@ describe('a key', () => {
     expect([status, json.error]).toEqual([404, 'flow control key k not found']);
   });
 
-  it('holds its messages while it is paused, also before its first one', async () => {
-    for (let n = 0; n < 2; n += 1) expect(await act('k', 'pause')).toMatchObject({ status: 200, text: '' });
-    await publishAll('k', 'parallelism=1', names('a', 'b'));
-    await pass(60);
-    expect([world.starts(), await keyOf('k')]).toEqual([
-      [],
-      expect.objectContaining({ isPaused: true, waitListSize: 2 }),
-    ]);
-    for (let n = 0; n < 2; n += 1) expect(await act('k', 'resume')).toMatchObject({ status: 200, text: '' });
-    await pass(10);
-    expect(world.starts()).toEqual(['a@60', 'b@61']);
-    expect(await keyOf('k')).toMatchObject({ isPaused: false });
-  });
-
   it('lets running attempts finish when it is paused, and its period go on', async () => {
     await publishAll('k', 'rate=1,period=10s', [to('a', 5), to('b')]);
     await pass(1);
@@ -255,21 +226,6 @@ describe('a key', () => {
     await act('k', 'resume');
     await pass(1);
     expect(world.starts()).toEqual(['a@0', 'b@12']);
-  });
-
-  it('keeps what is pinned against later messages; unpinning one part leaves the other', async () => {
-    expect(await act('k', 'pin?parallelism=2&rate=100&period=60')).toMatchObject({ status: 200, text: '' });
-    const pinned = { parallelismMax: 2, rateMax: 100, ratePeriod: 60, isPinnedParallelism: true, isPinnedRate: true };
-    expect(await keyOf('k')).toMatchObject(pinned);
-    await publishAll('k', 'parallelism=9,rate=9,period=9s', names('a'));
-    expect(await keyOf('k')).toMatchObject(pinned);
-    await act('k', 'unpin?parallelism=true&rate=False');
-    // The last value stays in force until the next message.
-    expect(await keyOf('k')).toMatchObject({ ...pinned, isPinnedParallelism: false });
-    await publishAll('k', 'parallelism=9,rate=9,period=9s', names('b'));
-    expect(await keyOf('k')).toMatchObject({ ...pinned, parallelismMax: 9, isPinnedParallelism: false });
-    await act('k', 'unpin');
-    expect(await keyOf('k')).toMatchObject({ isPinnedRate: true });
   });
 
   it('starts what its new limits allow at once, in a fresh period when a rate is pinned (contract M 16.7)', async () => {

@@ -8,21 +8,6 @@ import { openWorld, TOKEN, type World } from './support/world.ts';
 let world: World;
 afterEach(() => world.close());
 
-describe('signing keys', () => {
-  it('are read, and rotated on both paths', async () => {
-    world = await openWorld();
-    const read = await world.ask({ method: 'GET', url: '/v2/keys' });
-    const rotated = await world.ask({ method: 'POST', url: '/v2/keys/rotate' });
-    const again = await world.ask({ method: 'POST', url: '/v2/rotate' });
-    expect([read.json, rotated.json, again.json]).toEqual([
-      { current: 'sig_1', next: 'sig_2' },
-      { current: 'sig_2', next: 'sig_new1' },
-      { current: 'sig_new1', next: 'sig_new2' },
-    ]);
-    expect((await world.ask({ method: 'GET', url: '/V2/Keys//' })).json).toEqual(again.json);
-  });
-});
-
 describe('health', () => {
   it('needs no token', async () => {
     world = await openWorld();

@@ -83,64 +83,6 @@ describe('the log list', () => {
     await slow.close();
   });
 
-  it('tells an error with its answer, under both names of the header map', async () => {
-    await world.bury('https://fail.example/x');
-    const { json } = await logs('?state=ERROR');
-    expect(json.logs).toHaveLength(1);
-    expect(json.logs[0]).toMatchObject({
-      error: expect.any(String),
-      responseStatus: 500,
-      responseBody: Buffer.from('broken').toString('base64'),
-      responseHeaders: { 'Content-Type': ['text/plain'] },
-      responseHeader: { 'Content-Type': ['text/plain'] },
-    });
-  });
-
-  it('carries the retry expression on every entry under both names', async () => {
-    await world.bury('https://fail.example/x', { 'upstash-retry-delay': '1000' });
-    for (const entry of (await logs()).json.logs) {
-      expect(entry).toMatchObject({ retryDelayExpression: '1000', retryDelayExpr: '1000' });
-    }
-  });
-
-  it('is followed by cursors, each entry once, without a cursor at the end', async () => {
-    for (let i = 0; i < 3; i += 1) await world.publish('https://slow.example/', { 'upstash-delay': '1h' });
-    const all = (await logs()).json.logs;
-    const seen: Json[] = [];
-    let query = '?count=2';
-    for (;;) {
-      const { json } = await logs(query);
-      seen.push(...json.logs);
-      if (json.cursor === undefined) break;
-      query = `?count=2&cursor=${json.cursor}`;
-    }
-    expect(seen).toEqual(all);
-    expect((await logs('?order=earliestFirst')).json.logs).toEqual(all.toReversed());
-  });
-
-  it('filters', async () => {
-    const a = await world.publish('https://slow.example/a?x=1', { 'upstash-delay': '1h', 'upstash-label': 'a' });
-    const b = await world.publish('https://slow.example:8443/b', { 'upstash-delay': '1h', 'upstash-label': 'b,c' });
-    await world.bury('https://fail.example/x');
-    const found = async (query: string): Promise<string[]> =>
-      (await logs(query)).json.logs.map(({ messageId }: Json) => messageId);
-    expect(await found(`?messageId=${a}`)).toEqual([a]);
-    expect(await found(`?messageIds=${a},${b},msg_nope`)).toEqual([b, a]);
-    expect(await found('?label=a&label=c')).toEqual([b, a]);
-    expect(await found('?label=a,c&host=slow.example')).toEqual([a]);
-    expect(await found('?host=SLOW.example:8443&path=/b')).toEqual([b]);
-    expect(await found(`?url=${encodeURIComponent('https://slow.example/a?x=1')}`)).toEqual([a]);
-    const { time } = (await logs(`?messageId=${b}`)).json.logs[0];
-    expect(await found(`?fromDate=${time}&toDate=${time}&label=b`)).toEqual([b]);
-    expect(statesOf(await logs('?state=IN_PROGRESS'))).toEqual(['ERROR', 'ACTIVE']);
-    expect(statesOf(await logs('?state=CANCELLED,FAILED'))).toEqual(['FAILED']);
-  });
-
-  it('ignores parameters that it does not know', async () => {
-    await world.publish('https://slow.example/', { 'upstash-delay': '1h' });
-    expect((await logs('?trimBody=1&groupBy=x&lable=a&dlqIds=1&responseStatus=x')).json.logs).toHaveLength(1);
-  });
-
   it.each(['?count=0', '?count=1e3', '?state=DONE', '?toDate=-1', '?messageId=a,b', '?cursor=what'])(
     'refuses %s',
     async (query) => {

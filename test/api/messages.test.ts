@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { eventually } from '../support/eventually.ts';
-import { type Json, OTHER_TOKEN, openWorld, READ_ONLY_TOKEN, type Reply, type World } from './support/world.ts';
+import { OTHER_TOKEN, openWorld, READ_ONLY_TOKEN, type Reply, type World } from './support/world.ts';
 
 let world: World;
 beforeEach(async () => {
@@ -16,20 +16,6 @@ function cancel(query: string, body?: unknown): Promise<Reply> {
 }
 
 describe('cancelling one message', () => {
-  it('answers {"cancelled":1}; the message is then unknown', async () => {
-    const id = await world.publish('https://slow.example/', LATER);
-    const first = await cancel(`/${id}`);
-    const second = await cancel(`/${id}`);
-    expect([first.status, first.json]).toEqual([200, { cancelled: 1 }]);
-    expect([second.status, second.json.error]).toEqual([404, `message ${id} not found`]);
-    const logs = await world.ask({ method: 'GET', url: `/v2/logs?messageId=${id}` });
-    expect(logs.json.logs.map(({ state }: Json) => state)).toEqual(['CANCELED', 'CANCEL_REQUESTED', 'CREATED']);
-  });
-
-  it('answers 404 for an id that nobody knows', async () => {
-    expect((await cancel('/msg_unknown')).status).toBe(404);
-  });
-
   it('may be asked twice while the attempt is running', async () => {
     const id = await world.publish('https://slow.example/');
     for (let time = 0; time < 2; time += 1) expect((await cancel(`/${id}`)).json).toEqual({ cancelled: 1 });

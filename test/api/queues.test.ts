@@ -46,13 +46,6 @@ const statesOf = async (id: string): Promise<string[]> =>
 const pass = (seconds: number): Promise<void> => world.clock.advanceBy(seconds * SECOND);
 
 describe('a queue', () => {
-  it('keeps its settings whatever is enqueued', async () => {
-    await upsert('q', { parallelism: 3, paused: true });
-    await enqueue('q', to('a'));
-    await world.post('batch', [{ destination: to('b'), queue: 'q' }]);
-    expect(await queue('q')).toMatchObject({ parallelism: 3, paused: true, lag: 2 });
-  });
-
   it('gets its defaults for what an update leaves out (contract M 22.7)', async () => {
     await upsert('q', { parallelism: 3, paused: true });
     const { createdAt } = await queue('q');
@@ -238,17 +231,6 @@ describe('messages of a queue', () => {
     expect(world.starts()).toEqual(['a@0', 'a@61', 'b@63']);
   });
 
-  it('that wait for a retry when it is paused keep their turn', async () => {
-    await enqueue('q', to('a', 1, 500), { 'upstash-retries': '1', 'upstash-retry-delay': '30000' });
-    await enqueue('q', to('b'));
-    await pass(5);
-    await pause('q');
-    await pass(5);
-    await resume('q');
-    await pass(60);
-    expect(world.starts()).toEqual(['a@0', 'a@31', 'b@32']);
-  });
-
   it('go when they are deleted with it: waiting ones at once, running ones after their attempt (contract M 14.7)', async () => {
     const running = await enqueue('q', to('a', 10, 500), { 'upstash-retries': '3', 'upstash-retry-delay': '1000' });
     const waiting = await enqueueAll('q', ['b', 'c']);
@@ -368,14 +350,5 @@ describe('messages of a queue', () => {
     expect(await explain(head)).toMatchObject({ reason: 'key_full', flowControlKey: 'k' });
     await pass(60);
     expect(world.starts()).toEqual(['free@0', 'a@10', 'b@11']);
-  });
-
-  it('say which queue they are of, wherever they are shown, and are found by it', async () => {
-    const id = await enqueue('q', to('a', 1, 500), { 'upstash-retries': '0' });
-    await world.publish(to('b'));
-    expect((await world.get(`messages/${id}`)).json.queueName).toBe('q');
-    await pass(5);
-    const { logs } = (await world.get('logs?queueName=q')).json;
-    expect(logs.map(({ messageId, queueName }: Json) => [messageId, queueName])).toEqual(Array(4).fill([id, 'q']));
   });
 });

@@ -39,34 +39,6 @@ function breakWhen(when: (delivered: Delivered) => boolean): void {
 }
 
 describe('the dead letter queue of runs (contract W 21.1)', () => {
-  it('shows a failed run with what it began with and what was answered', async () => {
-    const dlqId = await world.fail('wfr_a', { headers: { 'upstash-label': 'x,y' }, payload: '{"a":1}' });
-    const { json } = await world.get(`workflows/dlq/${dlqId}`);
-    expect(json).toMatchObject({
-      dlqId,
-      messageId: world.of('wfr_a')[0]?.messageId,
-      workflowRunId: 'wfr_a',
-      workflowUrl: WORKFLOW,
-      workflowCreatedAt: expect.any(Number),
-      url: WORKFLOW,
-      method: 'POST',
-      body: '{"a":1}',
-      maxRetries: 0,
-      responseStatus: 500,
-      responseBody: 'broken',
-      responseHeader: { 'Content-Type': ['text/plain'] },
-      failureCallback: WORKFLOW,
-      label: 'x',
-      labels: ['x', 'y'],
-      failureFunctionState: 'CALLBACK_FAIL',
-      failureCallbackInfo: { state: 'CALLBACK_FAIL', responseStatus: 500, responseBody: 'broken' },
-    });
-    expect((await world.get('workflows/dlq')).json).toEqual({ messages: [json] });
-    expect((await world.get('dlq?source=workflow')).json).toEqual({ messages: [json] });
-    expect((await world.get(`dlq/${dlqId}`)).json).toEqual(json);
-    expect((await world.get('dlq')).json).toEqual({ messages: [] });
-  });
-
   it('says what the failure function returned, and nothing of one that there is not', async () => {
     world.answers(({ callType }) => (callType === 'failureCall' ? { status: 200, body: '{"result":1}' } : BROKEN));
     await world.trigger('wfr_a');
@@ -165,25 +137,6 @@ describe('a resumed run (contract W 21.3)', () => {
     await world.settled();
     return reply.json.workflowRunId;
   }
-
-  it('is delivered what it had recorded, from the failed step on', async () => {
-    await world.trigger('wfr_a');
-    await world.append('wfr_a', [{ step: result(1) }]);
-    breakWhen(({ callType }) => callType === 'step');
-    await world.append('wfr_a', [{ step: result(2) }]);
-    const runId = await resumed(await world.dlqIdOf('wfr_a'));
-    expect(runId).toMatch(/^wfr_.{21}$/);
-    const [delivered, ...more] = world.of(runId);
-    expect(more).toEqual([]);
-    expect(delivered?.entries[0]).toBe('payload');
-    expect(delivered && stepsOf(delivered)).toEqual(['s1', 's2']);
-    expect(delivered?.header['X-User']).toEqual(['u']);
-    const { json } = await world.get(`workflows/runs/${runId}`);
-    expect(json.at(-1).messageId).toBe(delivered?.messageId);
-    expect((await world.get('workflows/dlq')).json).toEqual({ messages: [] });
-    await world.append(runId, [{ step: result(3) }]);
-    expect(stepsOf(world.of(runId).at(-1) as Delivered)).toEqual(['s1', 's2', 's3']);
-  });
 
   it('is delivered the branches of a group that had no result, and no others', async () => {
     await world.trigger('wfr_a');
@@ -330,22 +283,6 @@ describe('a restarted run (contract W 21.4)', () => {
 });
 
 describe('the failure callback of a failed run (contract W 21.5)', () => {
-  it('is told again after it failed, and not otherwise', async () => {
-    const dlqId = await world.fail('wfr_a');
-    const { workflowCreatedAt } = (await world.get(`workflows/dlq/${dlqId}`)).json;
-    world.answers(() => ({ status: 200, body: 'seen' }));
-    const before = world.deliveries.length;
-    const again = await world.post(`workflows/dlq/callback/${dlqId}`);
-    expect([again.status, again.json]).toEqual([200, { workflowRunId: 'wfr_a', workflowCreatedAt }]);
-    await world.settled();
-    expect(world.deliveries.slice(before)).toMatchObject([{ callType: 'failureCall', runId: 'wfr_a' }]);
-    expect((await world.get(`workflows/dlq/${dlqId}`)).json).toMatchObject({
-      failureCallbackInfo: { state: 'CALLBACK_SUCCESS', responseBody: 'seen' },
-    });
-    expect((await world.post(`workflows/dlq/callback/${dlqId}`)).status).toBe(400);
-    expect((await world.post('workflows/dlq/callback/1-1')).status).toBe(404);
-  });
-
   it('is given up while it is in progress, and can then not be told again', async () => {
     const headers = { 'upstash-failure-callback': WORKFLOW, 'upstash-failure-callback-retries': '3' };
     const dlqId = await world.fail('wfr_a', { headers });

@@ -110,19 +110,6 @@ it('tells the story of a run of one step', async () => {
   ]);
 });
 
-it('shows runs newest first, at most ten, and goes on with a cursor', async () => {
-  for (let index = 1; index <= 12; index++) {
-    await start(`wfr_${index}`);
-    await world.clock.advanceBy(10);
-  }
-  const first = await world.get('workflows/logs?count=50');
-  expect(first.json.runs.map(({ workflowRunId }: Json) => workflowRunId).slice(0, 2)).toEqual(['wfr_12', 'wfr_11']);
-  expect(first.json.runs).toHaveLength(10);
-  const last = await world.get(`workflows/logs?cursor=${first.json.cursor}`);
-  expect(last.json.runs.map(({ workflowRunId }: Json) => workflowRunId)).toEqual(['wfr_2', 'wfr_1']);
-  expect(last.json).not.toHaveProperty('cursor');
-});
-
 it('shows parallel steps beside each other, sleeps and calls as what they are', async () => {
   await start('wfr_a');
   const plan = (targetStep: number) => ({
@@ -209,19 +196,6 @@ it('keeps a cancelled run with what it had yet to do', async () => {
   expect((await events()).slice(-3)).toEqual(['RUN_CANCELED', 'CANCEL_REQUESTED s1', 'CANCELED s1']);
 });
 
-it('finds all runs that ever had an id, and one of them by its time', async () => {
-  await start('wfr_a');
-  await world.engine.completeRun(PROJECT, 'wfr_a', Buffer.from(''));
-  await world.clock.advanceBy(10);
-  await start('wfr_a');
-  const both = await runs('workflowRunId=wfr_a');
-  expect(both.map(({ workflowState }: Json) => workflowState)).toEqual(['RUN_STARTED', 'RUN_SUCCESS']);
-  const createdAt = both[1].workflowRunCreatedAt;
-  expect(await runs(`workflowRunId=wfr_a&workflowCreatedAt=${createdAt}`)).toHaveLength(1);
-  expect(await runs(`workflowRuns=wfr_a@${createdAt}&state=nonsense`)).toHaveLength(1);
-  expect(await events(`workflowCreatedAt=${createdAt}&state=RUN_SUCCESS`)).toEqual(['RUN_SUCCESS']);
-});
-
 it('finds a run by one of its messages, and cuts bodies where that is asked for', async () => {
   await start('wfr_other');
   await start('wfr_a');
@@ -274,16 +248,4 @@ it('keeps events of runs out of the plain log, and of plain messages out of thos
   await world.publish(to('plain'));
   expect(new Set((await world.get('logs')).json.logs.map(({ url }: Json) => url))).toEqual(new Set([to('plain')]));
   expect(await events()).toEqual(['RUN_STARTED', 'CREATED init', 'ACTIVE init']);
-});
-
-it.each([
-  ['workflows/events?groupBy=label', 'groupBy'],
-  ['workflows/logs?state=DELIVERED', 'state'],
-  ['workflows/logs?workflowUrl=app.example', 'workflowUrl'],
-  ['workflows/logs?cursor=x', 'cursor'],
-  ['workflows/messageLogs?cursor=x', 'cursor'],
-  ['workflows/messageLogs?count=0', 'count'],
-])('refuses %s', async (path, name) => {
-  const reply = await world.get(path);
-  expect([reply.status, reply.json.error]).toEqual([400, expect.stringContaining(`invalid query parameter ${name}: `)]);
 });

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { openRunWorld, type RunWorld, stepHeaders, WORKFLOW } from './support/run-world.ts';
+import { openRunWorld, type RunWorld, WORKFLOW } from './support/run-world.ts';
 import { OTHER_TOKEN } from './support/world.ts';
 
 let world: RunWorld;
@@ -9,27 +9,8 @@ beforeEach(async () => {
 afterEach(() => world.close());
 
 const isActive = async (runId: string): Promise<boolean> => (await world.get(`workflows/runs/${runId}`)).status === 200;
-const result = { stepId: 1, stepName: 'one', stepType: 'Run', out: '"1"', concurrent: 1 };
 
 describe('the journal of a run (contract W 17.2)', () => {
-  it('is read while the run is active, each entry byte for byte', async () => {
-    await world.trigger('wfr_a', { payload: 'grüße' });
-    await world.append('wfr_a', [{ step: result }]);
-    const { status, json } = await world.get('workflows/runs/wfr_a');
-    expect(status).toBe(200);
-    expect(json).toEqual([
-      { messageId: expect.stringMatching(/^msg_/), body: Buffer.from('grüße').toString('base64'), callType: 'step' },
-      {
-        messageId: world.of('wfr_a')[1]?.messageId,
-        body: Buffer.from(JSON.stringify(result)).toString('base64'),
-        callType: 'step',
-      },
-    ]);
-    await world.delete('workflows/runs/wfr_a?cancel=false');
-    expect((await world.get('workflows/runs/wfr_a')).status).toBe(404);
-    expect((await world.get('workflows/runs/wfr_unknown')).status).toBe(404);
-  });
-
   it('is read while another project takes its time over large ones', async () => {
     const { storeOf, readJournal } = world.engine;
     const journalBytes = async ({ id }: { id: string }) => (id === 'wfr_slow' ? 50 * 1024 * 1024 : 3);
@@ -51,32 +32,6 @@ describe('the journal of a run (contract W 17.2)', () => {
 });
 
 describe('the end of a run (contract W 12)', () => {
-  it('is told by its endpoint, and may be told again', async () => {
-    await world.trigger('wfr_a');
-    for (let time = 0; time < 2; time += 1) {
-      const reply = await world.delete('workflows/runs/wfr_a?cancel=false', {}, '"done"');
-      expect([reply.status, reply.text]).toEqual([200, '']);
-    }
-    const late = await world.post(`publish/${WORKFLOW}`, stepHeaders('wfr_a'), JSON.stringify(result));
-    expect(late.status).toBe(400);
-    expect(late.json.error).toContain('can not append to a a cancelled workflow');
-  });
-
-  it('is a cancel without cancel=false, once', async () => {
-    await world.trigger('wfr_a');
-    expect((await world.delete('workflows/runs/wfr_a')).status).toBe(200);
-    expect((await world.delete('workflows/runs/wfr_a?cancel=true')).status).toBe(404);
-    expect((await world.delete('workflows/runs/wfr_a?cancel=false')).status).toBe(200);
-    expect((await world.delete('workflows/runs/wfr_a?cancel=perhaps')).status).toBe(400);
-  });
-
-  it('comes at once for a run that sleeps, which is then never delivered', async () => {
-    await world.trigger('wfr_a', { headers: { 'upstash-delay': '1h' } });
-    expect((await world.delete('workflows/runs/wfr_a')).status).toBe(200);
-    await world.clock.advanceBy(7_200_000);
-    expect(world.of('wfr_a')).toEqual([]);
-  });
-
   it.each(['upstash', 'waypost'])('concerns only the run that began then, where %s- names the time', async (prefix) => {
     await world.trigger('wfr_a');
     const created = (value: string) => ({ [`${prefix}-workflow-createdat`]: value });
@@ -101,13 +56,6 @@ describe('a bulk cancel (contract W 17.2)', () => {
     expect(reply.status, reply.text).toBe(200);
     return reply.json.cancelled;
   };
-
-  it('ends the named runs that are active, and passes over others', async () => {
-    await world.trigger('wfr_a');
-    await world.trigger('wfr_b', { headers: { 'upstash-delay': '1h' } });
-    expect(await cancel('?workflowRunIds=wfr_a&workflowRunIds=wfr_b&workflowRunIds=wfr_unknown')).toBe(2);
-    expect(await cancel('?workflowRunIds=wfr_a,wfr_b')).toBe(0);
-  });
 
   it('ends the run whose id has a comma, and not the one whose id is a part of it', async () => {
     await world.trigger('wfr_tenant7');
@@ -142,17 +90,6 @@ describe('a bulk cancel (contract W 17.2)', () => {
     expect(await cancel(`?toDate=${betweenMs}`)).toBe(1);
     expect(await isActive('wfr_b')).toBe(true);
     expect(await cancel(`?fromDate=${betweenMs}`)).toBe(1);
-  });
-
-  it.each([
-    ['{"workflowRunIds":["wfr_a"]}', 1],
-    [`{"workflowUrl":"${WORKFLOW}"}`, 2],
-    ['{}', 3],
-  ])('reads %s as older clients send it', async (payload, expected) => {
-    await world.trigger('wfr_a');
-    await world.trigger('wfr_b', { url: `${WORKFLOW}/deeper` });
-    await world.trigger('wfr_c', { url: 'https://other.example/' });
-    expect(await cancel('', payload)).toBe(expected);
   });
 
   it('refuses what nobody knows, and cancels nothing', async () => {

@@ -131,11 +131,6 @@ describe('a created schedule', () => {
     }
   });
 
-  it('is a schedule when a URL ends like an action', async () => {
-    const id = await create('https://ok.example/pause');
-    expect(await shown(id)).toMatchObject({ destination: 'https://ok.example/pause', isPaused: false });
-  });
-
   it('hides what is redacted, and delivers it', async () => {
     const id = await create(OK, { 'upstash-redact-fields': 'body, header', 'upstash-forward-x': 'secret' }, 'secret');
     const hash = '2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b';
@@ -210,14 +205,6 @@ describe('what is refused', () => {
     const defaults = { headers: { 'Waypost-Cron': '@daily' } };
     const group = world.ask({ method: 'PATCH', url: '/v2/topics/g', payload: defaults });
     await expectRefused(group, 400, 'Waypost-Cron is not supported as a default of a URL group');
-  });
-
-  it('is one schedule more than there may be, but not a change of one', async () => {
-    for (let n = 0; n < LIMITS.schedulesMax; n += 1) await create(OK, { 'upstash-schedule-id': `s${n}` });
-    const { status, json } = await post(OK, { 'upstash-cron': '@daily', 'upstash-schedule-id': 'new' });
-    expect([status, json.error]).toEqual([412, 'quota maxSchedules exceeded, current limit: 5']);
-    await create(SLOW, { 'upstash-schedule-id': 's1' });
-    expect((await shown('s1')).destination).toBe(SLOW);
   });
 });
 

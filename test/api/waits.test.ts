@@ -3,7 +3,6 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openTimedWorld, type TimedWorld, to } from './support/timed-world.ts';
 import { LIMITS, type Reply } from './support/world.ts';
 
-const HOUR_MS = 3_600_000;
 const URL_OF_RUN = to('wf');
 
 let world: TimedWorld;
@@ -56,95 +55,6 @@ async function later(ms = 2_000): Promise<void> {
   await world.clock.advanceBy(ms);
 }
 
-describe('a wait and a notification', () => {
-  it('keep a run still until the event comes, and deliver it then (26.81, 26.82)', async () => {
-    await begin('wfr_1');
-    await registered('e-1', 'wfr_1', { step: { ...STEP, targetStep: 1 } });
-    await later();
-    expect(world.starts()).toEqual(['wf@0']);
-    const [waiter] = (await world.get('waiters/e-1')).json;
-    expect(waiter).toMatchObject({ url: URL_OF_RUN, timeoutUrl: to('late') });
-    expect(waiter.deadline * 1_000).toBe(world.clock.nowMs() - 2_000 + HOUR_MS);
-    expect(waiter.headers['Upstash-Workflow-Runid']).toEqual(['wfr_1']);
-    expect(waiter.headers['Upstash-Workflow-Url']).toEqual([URL_OF_RUN]);
-
-    const reply = await world.post('notify/e-1', '{"a":1}');
-    expect(reply.status).toBe(201);
-    expect(reply.json).toEqual([
-      {
-        waiter,
-        messageId: expect.stringMatching(/^msg_/),
-        workflowRunId: 'wfr_1',
-        workflowCreatedAt: expect.any(Number),
-      },
-    ]);
-    await later();
-    expect(world.starts()).toEqual(['wf@0', 'wf@4']);
-    const out = Buffer.from('{"a":1}').toString('base64');
-    expect(lastSteps()).toEqual([{ ...STEP, targetStep: 1, waitEventId: 'e-1', waitTimeout: false, out }]);
-    expect((await world.get('waiters/e-1')).json).toEqual([]);
-  });
-
-  it.each([
-    ['a text', 'plain', { out: Buffer.from('plain').toString('base64') }],
-    ['nothing', '', {}],
-  ])('carry %s unchanged (26.83)', async (_name, event, out) => {
-    await begin('wfr_1');
-    await registered('e', 'wfr_1');
-    await world.post('notify/e', event);
-    await later();
-    expect(lastSteps()).toEqual([{ ...STEP, waitEventId: 'e', waitTimeout: false, ...out }]);
-  });
-
-  it('miss each other when nobody waits yet (26.84)', async () => {
-    await begin('wfr_1');
-    const reply = await world.post('notify/e', 'x');
-    expect([reply.status, reply.json]).toEqual([201, []]);
-    await registered('e', 'wfr_1');
-    await later();
-    expect(world.starts()).toEqual(['wf@0']);
-  });
-
-  it('find each other later when the run is named, in order (26.85)', async () => {
-    await begin('wfr_1');
-    const reply = await world.post('notify/wfr_1/e', 'first');
-    expect([reply.status, reply.json]).toEqual([
-      201,
-      { workflowRunId: 'wfr_1', workflowCreatedAt: expect.any(Number) },
-    ]);
-    await world.post('notify/wfr_1/e', 'second');
-    await registered('e', 'wfr_1');
-    await registered('e', 'wfr_1', { step: { ...STEP, stepId: 2 } });
-    await later();
-    expect(lastSteps().map(({ out }) => Buffer.from(String(out), 'base64').toString())).toEqual(['first', 'second']);
-  });
-
-  it('of a named run leave other runs waiting', async () => {
-    await begin('wfr_1');
-    await begin('wfr_2');
-    await registered('e', 'wfr_1');
-    await registered('e', 'wfr_2');
-    const reply = await world.post('notify/wfr_2/e', 'x');
-    expect(reply.json).toMatchObject({ workflowRunId: 'wfr_2', waiter: { url: URL_OF_RUN } });
-    const waiters: { headers: Record<string, string[]> }[] = (await world.get('waiters/e')).json;
-    expect(waiters.map(({ headers }) => headers['Upstash-Workflow-Runid'])).toEqual([['wfr_1']]);
-  });
-
-  it('answer 404 for a run that is not active', async () => {
-    expect((await world.post('notify/wfr_1/e', 'x')).status).toBe(404);
-  });
-
-  it('of an event wake all that wait for it, in one answer', async () => {
-    for (const runId of ['wfr_1', 'wfr_2', 'wfr_3']) {
-      await begin(runId);
-      await registered('e', runId);
-    }
-    const reply = await world.post('notify/e', 'x');
-    const told: { workflowRunId: string }[] = reply.json;
-    expect(told.map(({ workflowRunId }) => workflowRunId)).toEqual(['wfr_1', 'wfr_2', 'wfr_3']);
-  });
-});
-
 describe('a repeated wait', () => {
   it('is answered with the first one, also after it has ended (4.6)', async () => {
     await begin('wfr_1');
@@ -155,36 +65,6 @@ describe('a repeated wait', () => {
     await world.post('notify/e', 'x');
     expect(await again()).toEqual({ messageId, deduplicated: true });
     expect((await world.get('waiters/e')).json).toEqual([]);
-  });
-});
-
-describe('a time-out', () => {
-  it('ends the wait without an event, at the time-out URL (26.86)', async () => {
-    await begin('wfr_1');
-    await registered('e', 'wfr_1', { timeoutHeaders: { 'Upstash-Forward-X-Late': ['l'] } });
-    await later(HOUR_MS);
-    expect(world.starts().map((start) => start.split('@')[0])).toEqual(['wf', 'late']);
-    expect(lastSteps()).toEqual([{ ...STEP, waitEventId: 'e', waitTimeout: true }]);
-    expect(world.deliveries().at(-1)?.header).toMatchObject({ 'X-Late': ['l'], 'X-User': ['u'] });
-    expect((await world.get('waiters/e')).json).toEqual([]);
-    expect((await world.post('notify/e', 'x')).json).toEqual([]);
-  });
-});
-
-describe('the end of a run', () => {
-  it('takes its waiters with it (26.88), and further waits are told so', async () => {
-    await begin('wfr_1');
-    await registered('e', 'wfr_1');
-    await world.engine.cancelRun(1, 'wfr_1');
-    expect((await world.get('waiters/e')).json).toEqual([]);
-    expect((await world.post('notify/e', 'x')).json).toEqual([]);
-    const reply = await waitFor('e', 'wfr_1', { step: { ...STEP, stepId: 2 } });
-    expect([reply.status, reply.json.error]).toEqual([
-      400,
-      'failed to publish to url: can not append to a a cancelled workflow',
-    ]);
-    await later(HOUR_MS);
-    expect(world.starts()).toEqual(['wf@0']);
   });
 });
 
@@ -243,25 +123,6 @@ describe('a webhook', () => {
       headers: { authorization: '', host: 'hooks.example' },
       ...request,
     });
-
-  it('ends a wait with the request that was made, for which no token is asked (26.90)', async () => {
-    await begin('wfr_1');
-    await registered('evt_1', 'wfr_1', { step: { ...STEP, stepType: 'WaitForWebhook' } });
-    const headers = { authorization: '', host: 'hooks.example', 'content-type': 'application/json', 'x-many': '1' };
-    const reply = await call('first/wfr_1/evt_1?q=1', { method: 'PUT', headers, payload: '{"a":1}' });
-    expect(reply.status).toBe(200);
-    await later();
-    const [step] = lastSteps();
-    const event = JSON.parse(Buffer.from(String(step?.['out']), 'base64').toString());
-    expect(event).toMatchObject({
-      method: 'PUT',
-      body: Buffer.from('{"a":1}').toString('base64'),
-      proto: 'http',
-      host: 'hooks.example',
-      url: '/v2/workflows/hooks/first/wfr_1/evt_1?q=1',
-    });
-    expect(event.header).toMatchObject({ 'Content-Type': ['application/json'], 'X-Many': ['1'] });
-  });
 
   it('may be called before the run waits, and each call is for one wait (26.91)', async () => {
     await begin('wfr_1');

@@ -2,7 +2,6 @@
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Engine } from '../../src/engine/commands.ts';
 import type { PublishCommand, PublishOutcome } from '../../src/engine/messages/publish-command.ts';
-import { runOver } from '../../src/protocol/errors.ts';
 import { LIMITS, OTHER_TOKEN, openWorld, PUBLISH_ONLY_TOKEN, READ_ONLY_TOKEN, type World } from './support/world.ts';
 
 const BEGUN = { id: 'wfr_begun', createdAtMs: 1_700_000_000_123 };
@@ -57,31 +56,10 @@ async function refusals(destination: string, headers: Record<string, string>): P
 }
 
 describe('a publish of a workflow run', () => {
-  it('begins it, and is answered as any other', async () => {
-    const { status, json } = await publish(`${WORKFLOW}?x=1`, START, 'payload');
-    expect([status, json]).toEqual([200, { messageId: 'msg_0', url: `${WORKFLOW}?x=1` }]);
-    expect(commands).toMatchObject([
-      { url: `${WORKFLOW}?x=1`, body: Buffer.from('payload'), options: { run: { kind: 'start', runId: 'wfr_x' } } },
-    ]);
-  });
-
   it('is answered with a 2xx when the run is there already', async () => {
     answer = ({ url }) => ({ messageId: 'msg_first', url, deduplicated: true, run: BEGUN });
     const { status, json } = await publish(WORKFLOW, START);
     expect([status, json]).toEqual([202, { messageId: 'msg_first', url: WORKFLOW, deduplicated: true }]);
-  });
-
-  it('is answered in a batch with an array, in which only the duplicate is one', async () => {
-    answer = ({ url }, index) => ({ messageId: `msg_${index}`, url, deduplicated: index === 1, run: BEGUN });
-    const item = { destination: WORKFLOW, headers: START };
-    const { status, json } = await batch([item, item]);
-    expect([status, json]).toEqual([
-      200,
-      [
-        { messageId: 'msg_0', url: WORKFLOW },
-        { messageId: 'msg_1', url: WORKFLOW, deduplicated: true },
-      ],
-    ]);
   });
 
   it('keeps the bytes of a step as they are, also of a large one in a batch', async () => {
@@ -93,21 +71,6 @@ describe('a publish of a workflow run', () => {
       { options: { run: { kind: 'append' } } },
       { options: { run: { kind: 'append' } } },
     ]);
-  });
-
-  it('that is over is answered 400 in the words that libraries know, as a whole', async () => {
-    answer = () => {
-      throw runOver();
-    };
-    const error = 'failed to publish to url: can not append to a a cancelled workflow';
-    const item = { destination: WORKFLOW, headers: STEP };
-    for (const reply of [await publish(WORKFLOW, STEP), await batch([item, item])]) {
-      expect([reply.status, reply.json]).toEqual([400, { error }]);
-    }
-  });
-
-  it('that names no run is answered 400 (contract W 4.4)', async () => {
-    for (const [status] of await refusals(WORKFLOW, { 'upstash-workflow-init': 'false' })) expect(status).toBe(400);
   });
 
   it.each<[string, string, Record<string, string>, string | RegExp]>([
@@ -246,39 +209,6 @@ describe('a trigger', () => {
   const trigger = (destination: string, headers: Record<string, string> = {}, payload?: string) =>
     post(`/v2/trigger/${destination}`, headers, payload);
 
-  it('begins a run and answers which', async () => {
-    const { status, json } = await trigger(`${WORKFLOW}?a=b`, { 'upstash-forward-x': 'v' }, 'payload');
-    expect([status, json]).toEqual([200, { workflowRunId: 'wfr_begun', workflowCreatedAt: BEGUN.createdAtMs }]);
-    expect(commands).toMatchObject([
-      {
-        url: `${WORKFLOW}?a=b`,
-        body: Buffer.from('payload'),
-        callerIp: '127.0.0.1',
-        options: {
-          header: { X: ['v'], 'Upstash-Workflow-Sdk-Version': ['1'] },
-          run: { kind: 'start', isRest: true },
-        },
-      },
-    ]);
-  });
-
-  it('begins no run under an id that libraries could not write into a path', async () => {
-    const headers = { 'upstash-workflow-runid': 'wfr_x#y' };
-    const refused = expect.stringMatching(/invalid Upstash-Workflow-RunId: the id of a run must be without/i);
-    const items = JSON.stringify([{ destination: WORKFLOW, headers }]);
-    for (const reply of [await trigger(WORKFLOW, headers), await post('/v2/batch/trigger', {}, items)]) {
-      expect([reply.status, reply.json.error]).toEqual([400, refused]);
-    }
-    expect(commands).toEqual([]);
-  });
-
-  it('hands on the id that it is given, and says when it is taken', async () => {
-    answer = ({ url }) => ({ messageId: 'msg_first', url, deduplicated: true, run: { id: 'abc', createdAtMs: 5 } });
-    const { status, json } = await trigger(WORKFLOW, { 'upstash-workflow-runid': 'abc' });
-    expect([status, json]).toEqual([200, { workflowRunId: 'abc', workflowCreatedAt: 5, deduplicated: true }]);
-    expect(commands).toMatchObject([{ options: { run: { runId: 'abc' } } }]);
-  });
-
   it('takes options from the query, and leaves the rest of it to the workflow', async () => {
     await trigger(`${WORKFLOW}?a=b&upstash-retries=1&upstash-delay=10s`);
     expect(commands).toMatchObject([
@@ -313,28 +243,6 @@ describe('a trigger', () => {
     const reply = await trigger(destination, headers);
     expect([reply.status, reply.json.error]).toEqual([status, expect.stringMatching(error)]);
     expect(commands).toEqual([]);
-  });
-
-  it('for several workflows answers each in its place', async () => {
-    answer = ({ url }, index) => ({
-      messageId: 'msg_x',
-      url,
-      deduplicated: index === 1,
-      run: { id: `wfr_${index}`, createdAtMs: index },
-    });
-    const items = [{ destination: WORKFLOW, body: 'p', headers: { 'upstash-label': 'l' } }, { destination: WORKFLOW }];
-    const { status, json } = await post('/v2/batch/trigger', {}, JSON.stringify(items));
-    expect([status, json]).toEqual([
-      201,
-      [
-        { workflowRunId: 'wfr_0', workflowCreatedAt: 0, deduplicated: false },
-        { workflowRunId: 'wfr_1', workflowCreatedAt: 1, deduplicated: true },
-      ],
-    ]);
-    expect(commands).toMatchObject([
-      { body: new TextEncoder().encode('p'), options: { settings: { labels: ['l'] } } },
-      { body: new Uint8Array(0) },
-    ]);
   });
 
   it.each<[string, unknown, RegExp]>([

@@ -155,7 +155,10 @@ describe('the newest official client', () => {
     await queue.pause();
     await queue.enqueue({ url: server.destination('/queued?n=1') });
     await queue.enqueueJSON({ url: server.destination('/queued?n=2'), body: { n: 2 } });
-    expect(await queue.get()).toMatchObject({ name: 'queue', parallelism: 2, paused: true, lag: 2 });
+    await client.batchJSON([{ url: server.destination('/cancelled'), queueName: 'queue', body: 3, label: 'three' }]);
+    expect(await queue.get()).toMatchObject({ name: 'queue', parallelism: 2, paused: true, lag: 3 });
+    const filter = { queueName: 'queue', label: 'three' };
+    expect(await client.messages.cancel({ filter })).toEqual({ cancelled: 1 });
     expect(await queue.list()).toHaveLength(1);
     await queue.resume();
     await server.endpoint.arrival('/queued', 2);

@@ -22,6 +22,7 @@ export const callbacks: Section = {
       const common = { maxRetries: 1, sourceMessageId: id };
       const first = payloadOf(await server.endpoint.arrival('/callback', 1));
       expect(first).toMatchObject({ ...common, status: 500, body: base64('broken'), retried: 0 });
+      expect(first).not.toHaveProperty('dlqId');
       await server.retryPlanned(id);
       server.clock.advance(1000);
       const second = payloadOf(await server.endpoint.arrival('/callback', 2));

@@ -14,7 +14,8 @@ export const cancel: Section = {
       const id = await waiting(server);
       const { status, json } = await server.ask('DELETE', `/v2/messages/${id}`);
       expect([status, json]).toEqual([200, { cancelled: 1 }]);
-      expect((await server.ask('GET', `/v2/messages/${id}`)).status).toBe(404);
+      for (const method of ['GET', 'DELETE'])
+        expect((await server.ask(method, `/v2/messages/${id}`)).status, method).toBe(404);
       server.clock.advance(2 * 3_600_000);
       await server.quiet();
       expect(server.endpoint.to('/a')).toEqual([]);

@@ -63,7 +63,7 @@ export const deadLetters: Section = {
         labels: ['l'],
       });
       expect(await server.get('/v2/dlq?source=workflow')).toEqual(list);
-      expect(await server.get(`${DLQ}/${entry.dlqId}`)).toEqual(entry);
+      for (const list of [DLQ, '/v2/dlq']) expect(await server.get(`${list}/${entry.dlqId}`)).toEqual(entry);
       const plain = (await server.get('/v2/dlq')).messages.map(({ messageId }: Json) => messageId);
       expect(plain).toEqual([message.messageId]);
       for (const [filter, count] of [

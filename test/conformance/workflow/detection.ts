@@ -27,7 +27,7 @@ async function introduce(server: Subject, id: string): Promise<Json> {
     'upstash-forward-upstash-workflow-sdk-version': '1',
     'upstash-workflow-trigger-by-sdk': 'true',
     'upstash-feature-set': FEATURES,
-    'upstash-forward-x-user': 'u',
+    'upstash-forward-x-user': 'another',
     'upstash-method': 'POST',
     'content-type': 'application/json',
   };

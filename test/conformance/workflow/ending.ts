@@ -55,6 +55,7 @@ export const ending: Section = {
       expect((await run.shown()).workflowState).toBe('RUN_CANCELED');
       expect((await run.cancel()).status).toBe(404);
       const other = await startAndDeliver(server);
+      expect((await server.ask('DELETE', `${RUNS}/${other.id}?cancel=perhaps`)).status).toBe(400);
       expect((await server.ask('DELETE', `${RUNS}/${other.id}?cancel=true`)).status).toBe(200);
       expect((await server.ask('DELETE', `${RUNS}/wfr_unknown`)).status).toBe(404);
     }),
