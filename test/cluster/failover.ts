@@ -12,7 +12,7 @@ import { type Judgement, judge } from './judge.ts';
 import { type Databases, fateOf, storyOf } from './lost-messages.ts';
 import type { Recovery } from './pace.ts';
 import { type Fate, WalLedger } from './wal-ledger.ts';
-import { openWorld, type World } from './world.ts';
+import { ON_ITS_WAY, openWorld, type World } from './world.ts';
 
 export interface FailoverOptions {
   synchronous: boolean;
@@ -39,7 +39,7 @@ const LAG_MS = 700;
 export async function failOver({ synchronous, seed, version, recovery }: FailoverOptions): Promise<FailoverReport> {
   const pair = await startPair({ version, synchronous });
   try {
-    const ledger = new WalLedger();
+    const ledger = new WalLedger(ON_ITS_WAY);
     const world = await openWorld({ seed, cluster: pair.primary, ledger });
     try {
       const followed = ledger.follow(pair.primary);
@@ -97,12 +97,12 @@ async function leaveBehind({ primary, standby, link }: Pair): Promise<void> {
 }
 
 async function explain(
-  { verdict }: Judgement,
+  { broken }: Judgement,
   { synchronous, ledger, databases }: { synchronous: boolean; ledger: WalLedger; databases: Databases },
 ): Promise<Pick<FailoverReport, 'fates' | 'lostWithoutExcuse'>> {
   const fates: Record<Fate, number> = { replicated: 0, 'left behind': 0, unclear: 0 };
   const lostWithoutExcuse: string[] = [];
-  for (const id of verdict.lost) {
+  for (const id of broken['P1 lost']) {
     const fate = await fateOf(id, ledger, databases);
     fates[fate] += 1;
     if (synchronous || fate !== 'left behind') lostWithoutExcuse.push(await storyOf(id, ledger, databases));

@@ -41,7 +41,7 @@ const STORY = `select c.key, c.url, c.queue_name, c.flow_control_key, c.created_
 export async function storyOf(messageId: string, ledger: WalLedger, databases: Databases): Promise<string> {
   const { left, taken, database, position } = databases;
   const { above, atMost } = ledger.boundsOf(messageId);
-  const tag = ledger.tags().get(messageId);
+  const tag = ledger.message(messageId)?.tag;
   const arrivals = ledger.arrivals().filter((arrival) => arrival.tag === tag);
   return [
     `${messageId} (${tag})`,

@@ -20,7 +20,7 @@ import type { SeededRandom } from '../support/seeded-random.ts';
 import { type FailoverOptions, failOver } from './failover.ts';
 import { CONNECTION_FAULTS, type Fault, outage, POOLER_FAULTS, SERVER_FAULTS, WORKER_FAULTS } from './faults.ts';
 import { measureHungWorker } from './hung-worker.ts';
-import { judge } from './judge.ts';
+import { type Judgement, judge } from './judge.ts';
 import { PROMISED, type Recovery } from './pace.ts';
 import { openWorld } from './world.ts';
 
@@ -94,7 +94,8 @@ async function runFailovers(synchronous: boolean): Promise<void> {
   for (let round = 1; round <= Number(values.rounds); round += 1) {
     const options: FailoverOptions = { synchronous, seed: seed + round - 1, version, recovery };
     const { recoveredAfterMs, fates, lostWithoutExcuse, ...judgement } = await failOver(options);
-    const { acked, lost } = judgement.verdict;
+    const { acked } = judgement;
+    const lost = judgement.broken['P1 lost'];
     const how = Object.entries(fates).map(([fate, count]) => `${count} ${fate}`);
     say(`round ${round}: back at its pace ${recoveredAfterMs.toFixed(0)} ms after the primary died`);
     say(`round ${round}: of ${acked} acknowledged ${lost.length} lost: ${how.join(', ')}`);
@@ -123,8 +124,8 @@ function shuffled<T>(items: readonly T[], random: SeededRandom): T[] {
     .map(({ item }) => item);
 }
 
-function report({ verdict, findings }: Awaited<ReturnType<typeof judge>>): void {
-  const { acked, unknown, delivered, repeatedAfterCrash } = verdict;
+function report(judgement: Judgement): void {
+  const { acked, unknown, delivered, repeatedAfterCrash, findings } = judgement;
   say(`${acked} acknowledged, ${unknown} unknown, ${delivered} delivered, ${repeatedAfterCrash} attempts made again`);
   fail(findings);
 }

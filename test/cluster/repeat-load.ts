@@ -44,11 +44,7 @@ export class RepeatLoad {
   }
 
   async #publishOnce(client: Client): Promise<void> {
-    const {
-      books: { ledger },
-      endpoints,
-      random,
-    } = this.#load;
+    const { ledger, endpoints, random } = this.#load;
     const tag = newTag();
     const ids = new Set<string>();
     this.#ids.set(tag, ids);

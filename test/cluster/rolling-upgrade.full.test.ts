@@ -3,20 +3,20 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { openBooks } from '../crash/books.ts';
 import { Client, messageIdOf } from '../crash/client.ts';
 import { type Endpoints, openEndpoints } from '../crash/endpoints.ts';
+import { Ledger } from '../crash/ledger.ts';
 import { publishTagged } from '../crash/publishing.ts';
 import { eventually } from '../support/eventually.ts';
 import { freshDatabase } from '../support/postgres/shared.ts';
 import { makeNewerProgram } from './newer-program.ts';
 import { type Worker, Workers } from './workers.ts';
 
-const books = openBooks();
+const ledger = new Ledger();
 const dataDir = mkdtempSync(join(tmpdir(), 'waypost-upgrade-'));
 let endpoints: Endpoints;
 beforeAll(async () => {
-  endpoints = await openEndpoints(books);
+  endpoints = await openEndpoints(ledger);
 });
 afterAll(async () => {
   await endpoints.close();
@@ -28,15 +28,15 @@ async function publishTo(worker: Worker): Promise<string[]> {
   const client = new Client(worker.url);
   const path = `/v2/publish/${endpoints.ok}`;
   const ids = [
-    await publishTagged(books.ledger, client, { path }),
-    await publishTagged(books.ledger, client, { path, headers: { 'Upstash-Delay': '2s' } }),
+    await publishTagged(ledger, client, { path }),
+    await publishTagged(ledger, client, { path, headers: { 'Upstash-Delay': '2s' } }),
   ];
   await client.close();
   return ids.map((id) => messageIdOf({ messageId: id }));
 }
 
 async function untilDelivered(ids: readonly string[]): Promise<void> {
-  const delivered = () => new Set(books.ledger.arrivals().map(({ messageId }) => messageId));
+  const delivered = () => new Set(ledger.arrivals().map(({ messageId }) => messageId));
   await eventually('all to be delivered', () => ids.every((id) => delivered().has(id)));
 }
 

@@ -1,5 +1,5 @@
 /**
- * Books that know where in the primary's write-ahead log each acknowledgement stands, so that after a failover it can be said
+ * A ledger that knows where in the primary's write-ahead log each acknowledgement stands, so that after a failover it can be said
  * of each message that is gone whether the standby had been sent it. Positions are bytes since the log's beginning.
  *
  * Nobody tells a client the position of its commit, so it is enclosed: what was flushed when the request had not gone out is

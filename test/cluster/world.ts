@@ -1,5 +1,5 @@
 /**
- * Several real servers on one real PostgreSQL under mixed load, the books kept outside of them, and one question: what may
+ * Several real servers on one real PostgreSQL under mixed load, a ledger kept outside of them, and one question: what may
  * fail without anything being lost? A fault strikes while the load runs on (faults.ts); then all is left in peace and judged.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -7,12 +7,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { type Books, openBooks } from '../crash/books.ts';
 import { type Endpoints, openEndpoints } from '../crash/endpoints.ts';
 import { fullLanes, more, type Need, untilEnough } from '../crash/enough.ts';
-import { LaneBook, type LaneEvent } from '../crash/lane-book.ts';
 import { LANES, LaneLoad } from '../crash/lane-load.ts';
-import type { Ledger } from '../crash/ledger.ts';
+import { Ledger } from '../crash/ledger.ts';
 import { type Load, prepareMixedLoad, runMixedLoad } from '../crash/mixed-load.ts';
 import type { Cluster, Row } from '../support/postgres/cluster.ts';
 import type { Pooler } from '../support/postgres/pooler.ts';
@@ -51,7 +49,7 @@ const LANES_SLOWNESS = 16;
 /** While something is broken, what arrived in one moment may arrive again in a later one. */
 const MOMENT_MS = 20;
 /** Moments after a pause in which what was claimed before it may still arrive. */
-const ON_ITS_WAY = 100;
+export const ON_ITS_WAY = 100;
 /** Things done that show that the load is under way; so many that every part of it has had a turn. */
 const SOME = 40;
 /** Answers of a worker that show that it works again. */
@@ -66,7 +64,7 @@ export class World {
   readonly workers: Workers;
   readonly random: SeededRandom;
   readonly client: BalancedClient;
-  readonly books: Books;
+  readonly ledger: Ledger;
   readonly repeats: RepeatLoad;
   readonly schedules: ScheduleWatch;
   readonly pace: Pace;
@@ -89,26 +87,26 @@ export class World {
     databaseUrl: string;
     workers: Workers;
     random: SeededRandom;
-    books: Books;
+    ledger: Ledger;
     endpoints: Endpoints;
     pooler: Pooler | undefined;
     dataDir: string;
     close: () => Promise<void>;
   }) {
-    const { cluster, databaseUrl, workers, random, books, endpoints, pooler, dataDir, close } = parts;
+    const { cluster, databaseUrl, workers, random, ledger, endpoints, pooler, dataDir, close } = parts;
     this.#cluster = cluster;
     this.#databaseUrl = databaseUrl;
     this.workers = workers;
     this.random = random;
-    this.books = books;
+    this.ledger = ledger;
     this.pooler = pooler;
     this.dataDir = dataDir;
     this.#endpoints = endpoints;
     this.#close = close;
     this.client = new BalancedClient(workers, random);
     this.schedules = new ScheduleWatch();
-    this.pace = new Pace(books.ledger);
-    this.#load = { books, endpoints, random, workers: LOAD_WORKERS, pauseMs: PAUSE_MS };
+    this.pace = new Pace(ledger);
+    this.#load = { ledger, endpoints, random, workers: LOAD_WORKERS, pauseMs: PAUSE_MS };
     this.#lanes = new LaneLoad(this.#load, LANES_SLOWNESS);
     this.repeats = new RepeatLoad(this.#load);
   }
@@ -174,7 +172,7 @@ export class World {
 
   /** Resolves once so much more was acknowledged or has arrived, by whichever worker. */
   async goOn(things: number): Promise<void> {
-    await this.#until([more('things done', () => this.books.ledger.progress(), things)]);
+    await this.#until([more('things done', () => this.ledger.progress(), things)]);
   }
 
   /** Lets `fault` strike under load, and resolves once every worker does again what it is for. */
@@ -183,7 +181,7 @@ export class World {
     await this.disturb(() => fault(this));
     await this.#until([
       ...this.workers.all.map((worker) => more(`answers of ${worker.name}`, () => this.client.done(worker), A_FEW)),
-      more('attempts that arrive', () => this.books.ledger.arrivals().length, SOME),
+      more('attempts that arrive', () => this.ledger.arrivals().length, SOME),
     ]);
   }
 
@@ -209,13 +207,13 @@ export class World {
 
   /** Resolves once so much has happened that what is judged afterwards proves something. */
   async untilEnoughHasHappened(): Promise<void> {
-    const { ledger, callbacks, lanes } = this.books;
+    const { ledger } = this;
     await this.#until([
       { what: 'acknowledged', count: () => ledger.acks, atLeast: 300 },
-      { what: 'callbacks taken', count: () => callbacks.taken, atLeast: 30 },
-      { what: 'callbacks that nobody takes', count: () => callbacks.refusedForGood, atLeast: 1 },
+      { what: 'callbacks taken', count: () => ledger.taken, atLeast: 30 },
+      { what: 'callbacks that nobody takes', count: () => ledger.refusedForGood, atLeast: 1 },
       { what: 'deduplication ids', count: () => this.repeats.count, atLeast: 50 },
-      fullLanes(LANES, lanes),
+      fullLanes(LANES, ledger),
     ]);
   }
 
@@ -257,7 +255,7 @@ export class World {
 
 /** Starts everything but the load. */
 export async function openWorld(options: WorldOptions): Promise<World> {
-  const { seed, cluster, workers: count = 3, pooler, ledger } = options;
+  const { seed, cluster, workers: count = 3, pooler, ledger = patientLedger() } = options;
   const dataDir = mkdtempSync(join(tmpdir(), 'waypost-cluster-'));
   const flags = [
     ...['--worker-timeout', `${WORKER_TIMEOUT_MS}ms`],
@@ -272,8 +270,7 @@ export async function openWorld(options: WorldOptions): Promise<World> {
     const url = given[index % given.length] ?? databaseUrl;
     return pooler?.through(url) ?? url;
   });
-  const books = { ...openBooks(), lanes: new PatientLaneBook(), ...(ledger && { ledger }) };
-  const endpoints = await openEndpoints(books);
+  const endpoints = await openEndpoints(ledger);
   // A machine that stands still for seconds brings these about too, without any fault.
   const onDoubt = () => endpoints.beginIncarnation();
   const workers = await Workers.start({ databaseUrls, dataDir, flags, onDoubt });
@@ -282,13 +279,10 @@ export async function openWorld(options: WorldOptions): Promise<World> {
     rmSync(dataDir, { recursive: true, force: true });
   };
   const random = new SeededRandom(seed);
-  return new World({ cluster, databaseUrl, workers, random, books, endpoints, pooler, dataDir, close });
+  return new World({ cluster, databaseUrl, workers, random, ledger, endpoints, pooler, dataDir, close });
 }
 
 /** Here a new incarnation is a moment of a fault, not a server that knows of every pause before its start. */
-export class PatientLaneBook extends LaneBook {
-  override note(event: LaneEvent): void {
-    const isOrder = event.kind === 'paused' || event.kind === 'deleted';
-    super.note(isOrder ? { ...event, incarnation: event.incarnation + ON_ITS_WAY } : event);
-  }
+export function patientLedger(): Ledger {
+  return new Ledger(ON_ITS_WAY);
 }

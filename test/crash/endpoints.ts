@@ -1,14 +1,12 @@
 /**
  * The endpoints of a crash test: one that succeeds, one that fails first, one that is dead until the message was
- * retried from the DLQ; and the same for callbacks. Every arrival goes into the books under the incarnation of the server
+ * retried from the DLQ; and the same for callbacks. Every arrival goes into the ledger under the incarnation of the server
  * that sent it.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Books } from './books.ts';
-import { isLastTelling, type Telling } from './callback-book.ts';
-import type { Arrival } from './ledger.ts';
+import { type Arrival, isLastTelling, type Ledger, type Telling } from './ledger.ts';
 
 export interface Endpoints {
   /** Answers 200 a few milliseconds later. */
@@ -41,7 +39,7 @@ const FAILURES_OF_TOLD_TWICE = 1;
 // The kernel closes a killed process's connections at once; the rest is for a busy machine.
 const SENDER_GONE_LIMIT_MS = 10_000;
 
-export async function openEndpoints({ ledger, callbacks, lanes }: Books): Promise<Endpoints> {
+export async function openEndpoints(ledger: Ledger): Promise<Endpoints> {
   const revived = new Set<string>();
   const sockets = new Set<Socket>();
   let incarnation = 0;
@@ -68,18 +66,18 @@ export async function openEndpoints({ ledger, callbacks, lanes }: Books): Promis
   /** Returns what is to be noted when the answer is written. */
   function take(attempt: Arrival): () => void {
     ledger.arrived(attempt);
-    lanes.note({ kind: 'arrived', attempt, atMs: performance.now() });
-    return () => lanes.note({ kind: 'answered', attempt });
+    ledger.noteLane({ kind: 'arrived', attempt, atMs: performance.now() });
+    return () => ledger.noteLane({ kind: 'answered', attempt });
   }
 
   function hear(body: string, attempt: Omit<Arrival, 'tag'>): () => void {
     const { sourceMessageId, retried, dlqId } = JSON.parse(body) as Payload;
     const kind = dlqId === undefined ? 'callback' : 'failureCallback';
     const telling: Telling = { kind, sourceId: sourceMessageId, sourceRetried: retried, ...attempt };
-    callbacks.told(telling);
+    ledger.told(telling);
     const isCallbackOver = kind === 'callback' && isLastTelling(telling);
     return () => {
-      if (isCallbackOver) lanes.note({ kind: 'told', sourceId: sourceMessageId, sourceRetried: retried });
+      if (isCallbackOver) ledger.noteLane({ kind: 'told', sourceId: sourceMessageId, sourceRetried: retried });
     };
   }
 
@@ -143,7 +141,7 @@ export async function openEndpoints({ ledger, callbacks, lanes }: Books): Promis
   };
 }
 
-/** Of a callback's body (contract M 9.3), what the books need. */
+/** Of a callback's body (contract M 9.3), what the ledger needs. */
 interface Payload {
   sourceMessageId: string;
   retried: number;

@@ -3,8 +3,8 @@
  * machine only takes longer.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Lane, LaneBook } from './lane-book.ts';
 import { neverFull } from './lane-checks.ts';
+import type { Lane, Ledger } from './ledger.ts';
 
 export interface Need {
   /** Of what, in words. */
@@ -65,11 +65,11 @@ export async function untilNoneIsLeft(
 }
 
 /** That each lane was full once: what never came near its limit proves little. */
-export function fullLanes(lanes: readonly Lane[], book: LaneBook): Need {
+export function fullLanes(lanes: readonly Lane[], ledger: Ledger): Need {
   const limited = lanes.filter(({ parallelism }) => parallelism !== undefined);
   let open: readonly Lane[] = limited;
   const count = () => {
-    open = neverFull(open, book.events());
+    open = neverFull(open, ledger.laneEvents());
     return limited.length - open.length;
   };
   return { what: 'lanes that were full', count, atLeast: limited.length };

@@ -10,18 +10,15 @@ import { parseArgs } from 'node:util';
 import type { Exit, ListeningProcess } from '../../bench/child-process.ts';
 import { startWaypost } from '../../bench/waypost-process.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
-import { type Books, openBooks } from './books.ts';
 import { Client } from './client.ts';
 import { findingsOfDoctor, integrity, untilEmpty } from './database-file.ts';
 import { type Endpoints, openEndpoints } from './endpoints.ts';
 import { fullLanes, more, type Need, underLoad, untilEnough } from './enough.ts';
-import { readFinalView } from './final-view.ts';
-import { inWords, offendersIn, type Verdicts } from './findings.ts';
-import { judgeLanes } from './lane-checks.ts';
+import { inWords } from './findings.ts';
+import { type Judgement, judge } from './judge.ts';
 import { LANES, LaneLoad } from './lane-load.ts';
-import type { Ledger } from './ledger.ts';
+import { Ledger } from './ledger.ts';
 import { type Load, prepareMixedLoad, runMixedLoad } from './mixed-load.ts';
-import { busyLanes, untilSettled } from './settling.ts';
 
 export interface KillLoopOptions {
   /** How often the server is ended under load before it is left in peace. */
@@ -37,16 +34,12 @@ export interface KillLoopOptions {
   settleLimitMs?: number;
 }
 
-export interface KillLoopReport extends Verdicts {
+export interface KillLoopReport extends Judgement {
   seed: number;
   /** How each killed server ended. */
   exits: Exit[];
   /** How the server ended that was left in peace. */
   lastExit: Exit;
-  /** Messages that reached no end within the time given after the last restart. */
-  unsettled: string[];
-  /** Queues and keys that claim to have work after that. */
-  busyLanes: string[];
   /** From the last spawn to the first delivery after it, in milliseconds. */
   restartToDeliveryMs: number;
   /** What `PRAGMA integrity_check` says of the file that all this left behind. */
@@ -66,11 +59,11 @@ const LIFE = { min: 0, max: 150 };
 export async function runKillLoop(options: KillLoopOptions): Promise<KillLoopReport> {
   const { flags = [], life = LIFE } = options;
   const dataDir = mkdtempSync(join(tmpdir(), 'waypost-crash-'));
-  const books = openBooks();
-  const endpoints = await openEndpoints(books);
+  const ledger = new Ledger();
+  const endpoints = await openEndpoints(ledger);
   const random = new SeededRandom(options.seed);
   const load = new WholeLoad(
-    { books, endpoints, random, workers: WORKERS, pauseMs: PAUSE_MS },
+    { ledger, endpoints, random, workers: WORKERS, pauseMs: PAUSE_MS },
     flags.includes('--memory'),
   );
   let server: ListeningProcess | undefined;
@@ -88,26 +81,20 @@ export async function runKillLoop(options: KillLoopOptions): Promise<KillLoopRep
     const client = new Client(server.url);
     await load.prepare(client);
     const [restartToDeliveryMs] = await Promise.all([
-      untilDelivery(server, books.ledger, endpoints).then(() => performance.now() - restartedAt),
-      load.during(client, (assertSound) => untilEnough(enoughOf(books, options.kills, life), assertSound)),
+      untilDelivery(server, ledger, endpoints).then(() => performance.now() - restartedAt),
+      load.during(client, (assertSound) => untilEnough(enoughOf(ledger, options.kills, life), assertSound)),
     ]);
     await load.calmDown(client);
     await untilEmpty(dataDir, options.settleLimitMs);
-    const unsettled = await untilSettled(books.ledger, client, 0);
-    const view = await readFinalView(client);
-    const busy = await busyLanes(client);
+    const judgement = await judge(ledger, client);
     await client.close();
     const lastExit = await server.end('SIGTERM');
     doctor.push(...(await findingsOfDoctor(dataDir)));
     return {
+      ...judgement,
       seed: options.seed,
-      verdict: books.ledger.judge(view),
-      callbacks: books.callbacks.judge(view, books.ledger.tags()),
-      lanes: judgeLanes(LANES, books.lanes.events()),
       exits,
       lastExit,
-      unsettled,
-      busyLanes: busy,
       restartToDeliveryMs,
       integrity: integrity(dataDir),
       doctor,
@@ -135,7 +122,7 @@ class WholeLoad {
 
   /** Only grows. */
   progress(): number {
-    return this.#load.books.ledger.progress();
+    return this.#load.ledger.progress();
   }
 
   async prepare(client: Client): Promise<void> {
@@ -176,22 +163,20 @@ async function endUnderLoad(
 }
 
 /** What the last life goes on for: a run in which little happened proves little. */
-function enoughOf({ ledger, callbacks, lanes }: Books, kills: number, { max }: { max: number }): Need[] {
+function enoughOf(ledger: Ledger, kills: number, { max }: { max: number }): Need[] {
   return [
     { what: 'things done', count: () => ledger.progress(), atLeast: kills * max },
     { what: 'acknowledged', count: () => ledger.acks, atLeast: (kills * max) / 4 },
-    { what: 'callbacks taken', count: () => callbacks.taken, atLeast: 10 },
-    { what: 'callbacks that nobody takes', count: () => callbacks.refusedForGood, atLeast: 3 },
-    fullLanes(LANES, lanes),
+    { what: 'callbacks taken', count: () => ledger.taken, atLeast: 10 },
+    { what: 'callbacks that nobody takes', count: () => ledger.refusedForGood, atLeast: 3 },
+    fullLanes(LANES, ledger),
   ];
 }
 
 /** All that is wrong, in words; empty after a sound run. */
 export function findingsOf(report: KillLoopReport): string[] {
   return inWords({
-    ...offendersIn(report),
-    unsettled: report.unsettled,
-    'busy after all': report.busyLanes,
+    ...report.broken,
     doctor: report.doctor,
     integrity: report.integrity.filter((line) => line !== 'ok'),
   });

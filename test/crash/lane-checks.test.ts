@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { Lane, LaneEvent } from './lane-book.ts';
 import { judgeLanes } from './lane-checks.ts';
+import type { Lane, LaneEvent } from './ledger.ts';
 
 const QUEUE: Lane = { kind: 'queue', name: 'line', parallelism: 1 };
 const KEY: Lane = { kind: 'key', name: 'few', parallelism: 1 };

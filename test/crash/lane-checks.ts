@@ -2,8 +2,7 @@
  * Did the lanes keep their limits and their order (P4, P5), as the endpoints saw it? An endpoint sees an attempt later
  * than the server starts it and its answer earlier than the server hears it, so it never sees more at a time than there was.
  */
-import type { Entrant, Lane, LaneEvent } from './lane-book.ts';
-import type { Arrival } from './ledger.ts';
+import type { Arrival, Entrant, Lane, LaneEvent } from './ledger.ts';
 
 export interface LaneVerdict {
   /** First attempts of a queue that came before those of earlier messages. */

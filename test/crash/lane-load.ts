@@ -4,7 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client, Reply } from './client.ts';
-import type { Lane, LaneEvent } from './lane-book.ts';
+import type { Lane, LaneEvent } from './ledger.ts';
 import { callbackHeaders, DIES_SOON, FAST_RETRIES, type Load } from './mixed-load.ts';
 import { newTag, publishBatch, publishTagged } from './publishing.ts';
 
@@ -74,7 +74,7 @@ export class LaneLoad {
 
   /** One after the other, each when the one before has its answer: only so is there an order to be kept. */
   async #enqueue(client: Client, queue: LimitedQueue): Promise<void> {
-    const { books, endpoints, random } = this.#load;
+    const { ledger, endpoints, random } = this.#load;
     const [destination, retries, maxRetries] = random.choose([
       [endpoints.ok, {}, 3],
       [endpoints.ok, {}, 3],
@@ -91,49 +91,49 @@ export class LaneLoad {
     };
     const enter = (tag: string) => {
       this.#note({ kind: 'entered', entrant: { tag, lanes, maxRetries, hasCallback } });
-      if (hasCallback) books.callbacks.asked(tag, ['callback']);
+      if (hasCallback) ledger.callbacksAsked(tag, ['callback']);
     };
     if (random.chance(0.15)) {
       const tags = Array.from({ length: 3 }, newTag);
       tags.forEach(enter);
       const item = { destination, queue: queue.name, headers };
-      await publishBatch(books.ledger, client, tags, (body) => ({ ...item, body }));
+      await publishBatch(ledger, client, tags, (body) => ({ ...item, body }));
     } else {
-      await publishTagged(books.ledger, client, { path: `/v2/enqueue/${queue.name}/${destination}`, headers }, enter);
+      await publishTagged(ledger, client, { path: `/v2/enqueue/${queue.name}/${destination}`, headers }, enter);
     }
     await sleep(random.int(15, 40) * this.#slowness);
   }
 
   async #publishLimited(client: Client): Promise<void> {
-    const { books, endpoints, random } = this.#load;
+    const { ledger, endpoints, random } = this.#load;
     const [destination, retries] = random.choose([
       [endpoints.ok, {}],
       [endpoints.alsoOk, {}],
       [endpoints.flaky, FAST_RETRIES],
     ] as const);
     const post = { path: `/v2/publish/${destination}`, headers: { ...retries, ...limitsOf(SLOTS) } };
-    await publishTagged(books.ledger, client, post, (tag) => this.#enter(tag, SLOTS));
+    await publishTagged(ledger, client, post, (tag) => this.#enter(tag, SLOTS));
     await sleep(random.int(5, 40) * this.#slowness);
   }
 
   async #publishRated(client: Client, count: number): Promise<void> {
-    const { books, endpoints } = this.#load;
+    const { ledger, endpoints } = this.#load;
     const tags = Array.from({ length: count }, newTag);
     for (const tag of tags) this.#enter(tag, RATED);
     const item = { destination: endpoints.ok, headers: limitsOf(RATED) };
-    await publishBatch(books.ledger, client, tags, (body) => ({ ...item, body }));
+    await publishBatch(ledger, client, tags, (body) => ({ ...item, body }));
   }
 
   async #fillAndDelete(client: Client): Promise<void> {
-    const { books, endpoints, random } = this.#load;
+    const { ledger, endpoints, random } = this.#load;
     const tags: string[] = [];
     const enqueue = () =>
-      publishTagged(books.ledger, client, { path: `/v2/enqueue/${DOOMED.name}/${endpoints.ok}` }, (tag) => {
+      publishTagged(ledger, client, { path: `/v2/enqueue/${DOOMED.name}/${endpoints.ok}` }, (tag) => {
         tags.push(tag);
         this.#enter(tag, DOOMED);
       });
     await Promise.all(Array.from({ length: random.int(3, 8) }, enqueue));
-    for (const tag of tags) books.ledger.cancelOfAllAsked(tag);
+    for (const tag of tags) ledger.cancelOfAllAsked(tag);
     const reply = await client.call('DELETE', `/v2/queues/${DOOMED.name}`);
     allowed(reply, `delete ${DOOMED.name}`);
     if (reply.kind === 'ok') this.#note({ kind: 'deleted', lane: DOOMED, incarnation: this.#incarnation });
@@ -166,7 +166,7 @@ export class LaneLoad {
   }
 
   #note(event: LaneEvent): void {
-    this.#load.books.lanes.note(event);
+    this.#load.ledger.noteLane(event);
   }
 
   get #incarnation(): number {

@@ -1,12 +1,10 @@
 /**
- * The books of a crash test, kept outside the server: what was attempted, what was acknowledged, what arrived.
- * The checker is the "total queue" of the literature: lost, unexpected, repeated without a reason.
+ * What a harness keeps outside the servers that it breaks: what was sent, what was acknowledged, what arrived, and in what
+ * order the lanes were used. `checks.ts` reads it once everything is quiet.
  *
  * Each publish carries a tag in its body. One tag may come to have several message ids: a retry from the DLQ makes a
  * new message with the same body. An operation whose answer never came is *unknown* and may have gone either way.
  */
-import { type Repetitions, repetitionsOf } from './repetitions.ts';
-
 export interface Arrival {
   tag: string;
   messageId: string;
@@ -18,6 +16,57 @@ export interface Arrival {
   status: number;
 }
 
+export type CallbackKind = 'callback' | 'failureCallback';
+
+/** An attempt to deliver a callback: its own id and retries, and the attempt that it tells of. */
+export interface Telling extends Omit<Arrival, 'tag'> {
+  kind: CallbackKind;
+  sourceId: string;
+  /** Retries made before the attempt that it tells of. */
+  sourceRetried: number;
+}
+
+/** So many retries has every callback of the load. */
+export const CALLBACK_RETRIES = 2;
+
+/** Whether nothing follows from the answer to `telling`: it was taken, or it was the last attempt. */
+export function isLastTelling({ status, retried }: Pick<Telling, 'status' | 'retried'>): boolean {
+  return isSuccess(status) || retried >= CALLBACK_RETRIES;
+}
+
+export interface Lane {
+  kind: 'queue' | 'key';
+  name: string;
+  parallelism?: number;
+  /** Starts in a period. */
+  rate?: number;
+  periodMs?: number;
+}
+
+/** What the load knows of a message before it is published. */
+export interface Entrant {
+  tag: string;
+  lanes: readonly Lane[];
+  maxRetries: number;
+  /** Told of every attempt: the message is not finished before its callbacks are (contract M 9.5). */
+  hasCallback: boolean;
+}
+
+export type LaneEvent =
+  | { kind: 'entered'; entrant: Entrant }
+  /** An attempt is whole at the endpoint. */
+  | { kind: 'arrived'; attempt: Arrival; atMs: number }
+  /** Its answer is about to be written: whatever the server makes of it comes later. */
+  | { kind: 'answered'; attempt: Arrival }
+  /** The last attempt of a callback is about to be answered. */
+  | { kind: 'told'; sourceId: string; sourceRetried: number }
+  /** A pause was acknowledged. */
+  | { kind: 'paused'; lane: Lane; incarnation: number }
+  /** The end of a pause is about to be asked for. */
+  | { kind: 'resumed'; lane: Lane }
+  /** A delete was acknowledged. */
+  | { kind: 'deleted'; lane: Lane; incarnation: number };
+
 interface TagRecord {
   /** Ids the server acknowledged for this tag. */
   acked: Set<string>;
@@ -27,40 +76,29 @@ interface TagRecord {
 
 interface IdRecord {
   tag: string;
-  delivered: boolean;
+  isDelivered: boolean;
   /** A cancel was answered 2xx, or its answer never came. */
-  cancelAsked: boolean;
+  isCancelAsked: boolean;
   /** A DLQ retry or delete was acknowledged or unknown: the id may be gone from the DLQ. */
-  takenFromDlq: boolean;
-}
-
-/** What the server itself says about a message once everything is quiet. */
-export interface FinalView {
-  /** Ids in the DLQ. */
-  dead: Set<string>;
-  /** By message id: those of its logged states that end a message (DELIVERED, FAILED, CANCELED), in their order. */
-  endings: Map<string, string[]>;
-  /** By message id, for all that the logs know: attempts whose outcome is logged. */
-  attempts: Map<string, number>;
-}
-
-export interface Verdict extends Repetitions {
-  acked: number;
-  unknown: number;
-  delivered: number;
-  /** Acknowledged, and neither delivered nor dead nor cancelled. */
-  lost: string[];
-  /** Arrived although nobody published it, or under an id that nobody was given. */
-  unexpected: string[];
-  /** Acknowledged messages whose logs do not show exactly one ending (P2). */
-  notEndedOnce: string[];
+  isTakenFromDlq: boolean;
 }
 
 export class Ledger {
   readonly #tags = new Map<string, TagRecord>();
   readonly #ids = new Map<string, IdRecord>();
   readonly #arrivals: Arrival[] = [];
+  readonly #wishes = new Map<string, readonly CallbackKind[]>();
+  readonly #tellings: Telling[] = [];
+  readonly #laneEvents: LaneEvent[] = [];
+  readonly #patience: number;
   #acks = 0;
+  #taken = 0;
+  #refusedForGood = 0;
+
+  /** `patience`: incarnations after a pause or a delete in which what was claimed before it may still arrive. */
+  constructor(patience = 0) {
+    this.#patience = patience;
+  }
 
   attempted(tag: string): void {
     this.#tags.set(tag, { acked: new Set(), unknown: 0 });
@@ -79,7 +117,7 @@ export class Ledger {
 
   cancelAsked(messageId: string): void {
     const record = this.#ids.get(messageId);
-    if (record !== undefined) record.cancelAsked = true;
+    if (record !== undefined) record.isCancelAsked = true;
   }
 
   /** As `cancelAsked`, for all that was acknowledged for `tag`. */
@@ -89,22 +127,56 @@ export class Ledger {
 
   /** The entry of `messageId` was retried or may have been. What it became is reported by `acked` or `unknown`. */
   takenFromDlq(messageId: string, tag: string): void {
-    this.#id(messageId, tag).takenFromDlq = true;
+    this.#id(messageId, tag).isTakenFromDlq = true;
   }
 
   arrived(arrival: Arrival): void {
     this.#arrivals.push(arrival);
     const record = this.#id(arrival.messageId, arrival.tag);
-    if (arrival.status >= 200 && arrival.status < 300) record.delivered = true;
+    if (isSuccess(arrival.status)) record.isDelivered = true;
+  }
+
+  /** The messages of `tag` ask for callbacks of `kinds`. */
+  callbacksAsked(tag: string, kinds: readonly CallbackKind[]): void {
+    this.#wishes.set(tag, kinds);
+  }
+
+  told(telling: Telling): void {
+    this.#tellings.push(telling);
+    if (isSuccess(telling.status)) this.#taken += 1;
+    else if (isLastTelling(telling)) this.#refusedForGood += 1;
+  }
+
+  noteLane(event: LaneEvent): void {
+    const isOrder = event.kind === 'paused' || event.kind === 'deleted';
+    this.#laneEvents.push(isOrder ? { ...event, incarnation: event.incarnation + this.#patience } : event);
   }
 
   arrivals(): readonly Arrival[] {
     return this.#arrivals;
   }
 
+  tellings(): readonly Telling[] {
+    return this.#tellings;
+  }
+
+  laneEvents(): readonly LaneEvent[] {
+    return this.#laneEvents;
+  }
+
   /** Acknowledged publishes so far. */
   get acks(): number {
     return this.#acks;
+  }
+
+  /** Callbacks that were taken so far, repeated ones included. */
+  get taken(): number {
+    return this.#taken;
+  }
+
+  /** Callbacks so far that nobody will take any more. */
+  get refusedForGood(): number {
+    return this.#refusedForGood;
   }
 
   /** Only grows: acknowledged publishes and attempts that arrived. */
@@ -117,54 +189,24 @@ export class Ledger {
     return [...this.#tags.values()].flatMap((record) => [...record.acked]);
   }
 
-  /** The tags of all messages that anybody knows, by their ids. */
-  tags(): Map<string, string> {
-    return new Map([...this.#ids].map(([id, { tag }]) => [id, tag]));
+  /** What is known of a publish; undefined if nobody made it. */
+  publishOf(tag: string): Readonly<TagRecord> | undefined {
+    return this.#tags.get(tag);
   }
 
-  judge(view: FinalView): Verdict {
-    const acked = this.acknowledged();
-    const lost = acked.filter((id) => !this.#isDelivered(id) && !this.#isAccountedFor(id, view));
-    return {
-      acked: acked.length,
-      unknown: [...this.#tags.values()].reduce((sum, record) => sum + record.unknown, 0),
-      delivered: acked.filter((id) => this.#isDelivered(id)).length,
-      lost,
-      unexpected: this.#unexpected(),
-      notEndedOnce: acked
-        .filter((id) => view.endings.get(id)?.length !== 1)
-        .map((id) => `${id}: ${view.endings.get(id)?.join(', ') ?? 'no ending'}`),
-      ...repetitionsOf(this.#arrivals),
-    };
+  /** What is known of a message, by its id. */
+  message(id: string): Readonly<IdRecord> | undefined {
+    return this.#ids.get(id);
   }
 
-  #isAccountedFor(id: string, view: FinalView): boolean {
-    const record = this.#ids.get(id);
-    if (record === undefined) return false;
-    return (
-      view.dead.has(id) || record.takenFromDlq || (record.cancelAsked && view.endings.get(id)?.at(-1) === 'CANCELED')
-    );
+  /** All messages that anybody knows, with the callbacks that they ask for. */
+  wishes(): [messageId: string, kinds: readonly CallbackKind[]][] {
+    return [...this.#ids].map(([id, { tag }]) => [id, this.#wishes.get(tag) ?? []]);
   }
 
-  #unexpected(): string[] {
-    const unexpected: string[] = [];
-    const strangers = new Map<string, Set<string>>();
-    for (const { tag, messageId } of this.#arrivals) {
-      const record = this.#tags.get(tag);
-      if (record === undefined) unexpected.push(`${messageId}: nobody published "${tag}"`);
-      else if (!record.acked.has(messageId)) {
-        const ids = strangers.get(tag) ?? new Set();
-        strangers.set(tag, ids.add(messageId));
-      }
-    }
-    for (const [tag, ids] of strangers) {
-      if (ids.size > this.#tag(tag).unknown) unexpected.push(`"${tag}" arrived as ${[...ids].join(', ')}`);
-    }
-    return unexpected;
-  }
-
-  #isDelivered(id: string): boolean {
-    return this.#ids.get(id)?.delivered === true;
+  /** How many more messages may have been made than were acknowledged. */
+  get unknowns(): number {
+    return [...this.#tags.values()].reduce((sum, { unknown }) => sum + unknown, 0);
   }
 
   #tag(tag: string): TagRecord {
@@ -176,9 +218,13 @@ export class Ledger {
   #id(messageId: string, tag: string): IdRecord {
     let record = this.#ids.get(messageId);
     if (record === undefined) {
-      record = { tag, delivered: false, cancelAsked: false, takenFromDlq: false };
+      record = { tag, isDelivered: false, isCancelAsked: false, isTakenFromDlq: false };
       this.#ids.set(messageId, record);
     }
     return record;
   }
+}
+
+export function isSuccess(status: number): boolean {
+  return status >= 200 && status < 300;
 }

@@ -1,17 +1,16 @@
 /**
  * What users do to a server all at once: publish now and later, in batches, to groups, to endpoints that fail first or
- * for ever, ask to be told, cancel, and retry from the DLQ. All of it goes into the books, so that a kill may come any time.
+ * for ever, ask to be told, cancel, and retry from the DLQ. All of it goes into the ledger, so that a kill may come any time.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { SeededRandom } from '../support/seeded-random.ts';
-import type { Books } from './books.ts';
-import { CALLBACK_RETRIES, type CallbackKind } from './callback-book.ts';
 import { type Client, messageIdOf } from './client.ts';
 import type { Endpoints } from './endpoints.ts';
+import { CALLBACK_RETRIES, type CallbackKind, type Ledger } from './ledger.ts';
 import { newTag, publishBatch, publishTagged, recordAnswer } from './publishing.ts';
 
 export interface Load {
-  books: Books;
+  ledger: Ledger;
   endpoints: Endpoints;
   random: SeededRandom;
   /** How many operations of the mixed load are under way at any time, but for pauses of up to `pauseMs` between them. */
@@ -69,7 +68,7 @@ async function someOperation(load: Load, client: Client, cancellable: string[]):
     }
     case 'batch': {
       const tags = Array.from({ length: random.int(2, 8) }, newTag);
-      return publishBatch(load.books.ledger, client, tags, (body) => ({ destination: endpoints.ok, body }));
+      return publishBatch(load.ledger, client, tags, (body) => ({ destination: endpoints.ok, body }));
     }
     case 'flaky':
       return void (await publish(load, client, endpoints.flaky, FAST_RETRIES));
@@ -89,15 +88,15 @@ async function someOperation(load: Load, client: Client, cancellable: string[]):
 }
 
 function publish(
-  { books }: Load,
+  { ledger }: Load,
   client: Client,
   destination: string,
   headers: Record<string, string> = {},
 ): Promise<string | undefined> {
-  return publishTagged(books.ledger, client, { path: `/v2/publish/${destination}`, headers });
+  return publishTagged(ledger, client, { path: `/v2/publish/${destination}`, headers });
 }
 
-async function publishTold({ books, endpoints, random }: Load, client: Client): Promise<void> {
+async function publishTold({ ledger, endpoints, random }: Load, client: Client): Promise<void> {
   const [destination, retries] = random.choose([
     [endpoints.ok, {}],
     [endpoints.flaky, FAST_RETRIES],
@@ -107,7 +106,7 @@ async function publishTold({ books, endpoints, random }: Load, client: Client): 
   const urls = [endpoints.told, endpoints.toldTwice, endpoints.neverTold];
   const headers = kinds.map((kind) => callbackHeaders(kind, random.choose(urls)));
   const post = { path: `/v2/publish/${destination}`, headers: Object.assign({ ...retries }, ...headers) };
-  await publishTagged(books.ledger, client, post, (tag) => books.callbacks.asked(tag, kinds));
+  await publishTagged(ledger, client, post, (tag) => ledger.callbacksAsked(tag, kinds));
 }
 
 /** What makes `url` hear of a message, with retries that fit into a test. */
@@ -116,7 +115,7 @@ export function callbackHeaders(kind: CallbackKind, url: string): Record<string,
   return { [name]: url, [`${name}-Retries`]: String(CALLBACK_RETRIES), [`${name}-Retry-Delay`]: '20' };
 }
 
-async function publishToGroup({ books: { ledger } }: Load, client: Client): Promise<void> {
+async function publishToGroup({ ledger }: Load, client: Client): Promise<void> {
   const tag = newTag();
   ledger.attempted(tag);
   const reply = await client.call('POST', `/v2/publish/${GROUP}`, { 'content-type': 'text/plain' }, tag);
@@ -132,15 +131,15 @@ async function changeEndpoints(client: Client, method: 'POST' | 'DELETE', urls: 
   return reply.kind === 'refused' ? JSON.stringify(reply.json) : reply.kind;
 }
 
-async function cancel({ books }: Load, client: Client, cancellable: string[]): Promise<void> {
+async function cancel({ ledger }: Load, client: Client, cancellable: string[]): Promise<void> {
   const id = cancellable.pop();
   if (id === undefined) return;
   const reply = await client.call('DELETE', `/v2/messages/${id}`);
   // 404: delivered in the meantime.
-  if (reply.kind === 'unknown' || reply.kind === 'ok') books.ledger.cancelAsked(id);
+  if (reply.kind === 'unknown' || reply.kind === 'ok') ledger.cancelAsked(id);
 }
 
-async function retryOneDead({ books: { ledger }, endpoints, random }: Load, client: Client): Promise<void> {
+async function retryOneDead({ ledger, endpoints, random }: Load, client: Client): Promise<void> {
   // Not the callbacks that nobody took: they stay, to be found at the end.
   const listed = await client.call('GET', `/v2/dlq?count=20&url=${encodeURIComponent(endpoints.dead)}`);
   if (listed.kind !== 'ok') return;

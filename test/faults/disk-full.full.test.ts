@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { TestApp } from '../testing/app.ts';
-import { describeBrokenDisk, FaultyRun, SOUND } from './faulty-run.ts';
+import { describeBrokenDisk, FaultyRun } from './faulty-run.ts';
 
 /** The server may go on or end; either way it must serve again once there is space, without anybody's help. */
 async function recover(run: FaultyRun, ended: Promise<unknown>): Promise<void> {
@@ -39,7 +39,7 @@ describeBrokenDisk('a full disk', (prepared) => {
     rmSync(fault);
     await recover(run, server.exited);
     await eventually('the server to be ready', async () => (await run.readyStatus()) === 200, 30_000);
-    expect(await run.verdict()).toMatchObject(SOUND);
+    expect(await run.findings()).toEqual([]);
   });
 
   it.each([
@@ -127,7 +127,7 @@ describe.skipIf(mountObstacle !== undefined)(
       expect(told()).toEqual(['store_filling', 'store_full']);
       rmSync(filler);
       await recover(run, server.exited);
-      expect(await run.verdict()).toMatchObject(SOUND);
+      expect(await run.findings()).toEqual([]);
     });
 
     it('lets a server that was stopped in order start when it is full, and serve again once there is space', {
@@ -150,7 +150,7 @@ describe.skipIf(mountObstacle !== undefined)(
       rmSync(filler);
       await eventually('the server to be ready', async () => (await run.readyStatus()) === 200, 30_000);
       await run.publishAccepted(3);
-      expect(await run.verdict()).toMatchObject(SOUND);
+      expect(await run.findings()).toEqual([]);
     });
   },
 );

@@ -6,12 +6,14 @@ import { afterEach, beforeEach, describe } from 'vitest';
 import type { ListeningProcess } from '../../bench/child-process.ts';
 import { buildShim, type Shim, shimObstacle } from '../../bench/preload/build.ts';
 import { startWaypost } from '../../bench/waypost-process.ts';
-import { openBooks } from '../crash/books.ts';
 import { Client, messageIdOf, type Reply } from '../crash/client.ts';
 import { type Endpoints, openEndpoints } from '../crash/endpoints.ts';
-import { readFinalView } from '../crash/final-view.ts';
-import type { Ledger, Verdict } from '../crash/ledger.ts';
-import { untilSettled } from '../crash/settling.ts';
+import { inWords } from '../crash/findings.ts';
+import { judge } from '../crash/judge.ts';
+import { Ledger } from '../crash/ledger.ts';
+
+/** Shorter than a minute, after which retention would tidy up what nobody else does. */
+const SETTLE_LIMIT_MS = 40_000;
 
 export class FaultyRun {
   readonly folder: string;
@@ -35,8 +37,8 @@ export class FaultyRun {
 
   static async prepare(env: (folder: string) => Record<string, string> = () => ({})): Promise<FaultyRun> {
     const folder = mkdtempSync(join(tmpdir(), 'waypost-fault-'));
-    const books = openBooks();
-    return new FaultyRun(folder, await openEndpoints(books), books.ledger, env(folder));
+    const ledger = new Ledger();
+    return new FaultyRun(folder, await openEndpoints(ledger), ledger, env(folder));
   }
 
   async start(...flags: string[]): Promise<ListeningProcess> {
@@ -74,10 +76,9 @@ export class FaultyRun {
     }
   }
 
-  /** After the fault is gone: every acknowledged message must come to its end. */
-  async verdict(): Promise<Verdict & { unsettled: string[] }> {
-    const unsettled = await untilSettled(this.ledger, this.client());
-    return { ...this.ledger.judge(await readFinalView(this.client())), unsettled };
+  /** After the fault is gone every acknowledged message must come to its end: what is wrong, in words. */
+  async findings(): Promise<string[]> {
+    return inWords((await judge(this.ledger, this.client(), SETTLE_LIMIT_MS)).broken);
   }
 
   async close(): Promise<void> {
@@ -105,6 +106,3 @@ export function describeBrokenDisk(title: string, declare: (run: () => FaultyRun
     declare(() => run);
   });
 }
-
-/** A verdict in which nothing is wrong, whatever was repeated because of a restart. */
-export const SOUND = { lost: [], unexpected: [], unexplained: [], notEndedOnce: [], unsettled: [] };

@@ -1,7 +1,7 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { describeBrokenDisk, SOUND } from './faulty-run.ts';
+import { describeBrokenDisk } from './faulty-run.ts';
 
 describeBrokenDisk('a sync that fails', (prepared) => {
   it('P1: ends the process rather than trusting the file, and a restart has everything that was acknowledged', {
@@ -28,6 +28,6 @@ describeBrokenDisk('a sync that fails', (prepared) => {
     await run.endpoints.nextIncarnation();
     await run.start();
     await run.publishAccepted(3);
-    expect(await run.verdict()).toMatchObject(SOUND);
+    expect(await run.findings()).toEqual([]);
   });
 });

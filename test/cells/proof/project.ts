@@ -1,12 +1,12 @@
-/** One project of several under load, with books of its own: what is done to it, and what it was answered. */
+/** One project of several under load, with a ledger of its own: what is done to it, and what it was answered. */
 import { BalancedClient } from '../../cluster/balanced-client.ts';
 import { RepeatLoad } from '../../cluster/repeat-load.ts';
 import { ScheduleWatch } from '../../cluster/schedule-watch.ts';
 import type { Workers } from '../../cluster/workers.ts';
-import { PatientLaneBook } from '../../cluster/world.ts';
-import { type Books, openBooks } from '../../crash/books.ts';
+import { patientLedger } from '../../cluster/world.ts';
 import { type Endpoints, openEndpoints } from '../../crash/endpoints.ts';
 import { LaneLoad } from '../../crash/lane-load.ts';
+import type { Ledger } from '../../crash/ledger.ts';
 import { type Load, prepareMixedLoad, runMixedLoad } from '../../crash/mixed-load.ts';
 import type { RunLoad } from '../../crash/runs/run-load.ts';
 import type { SeededRandom } from '../../support/seeded-random.ts';
@@ -29,7 +29,7 @@ export interface ProjectParts {
 
 export class Project {
   readonly name: string;
-  readonly books: Books;
+  readonly ledger: Ledger;
   readonly client: BalancedClient;
   readonly repeats: RepeatLoad;
   readonly schedules = new ScheduleWatch();
@@ -41,24 +41,24 @@ export class Project {
   readonly #runs: RunLoad;
   #isMoving = false;
 
-  private constructor(parts: ProjectParts & { books: Books; endpoints: Endpoints }) {
-    const { name, token, workers, random, runs, books, endpoints } = parts;
+  private constructor(parts: ProjectParts & { ledger: Ledger; endpoints: Endpoints }) {
+    const { name, token, workers, random, runs, ledger, endpoints } = parts;
     this.name = name;
     this.#runs = runs;
-    this.books = books;
+    this.ledger = ledger;
     this.#endpoints = endpoints;
     this.client = new BalancedClient(workers, random, {
       token,
       onDoubt: (what, worker) => void this.doubts.push(`${name} at ${worker.name}: ${what}`),
     });
-    this.#load = { books, endpoints, random, workers: LOAD_WORKERS, pauseMs: PAUSE_MS };
+    this.#load = { ledger, endpoints, random, workers: LOAD_WORKERS, pauseMs: PAUSE_MS };
     this.#lanes = new LaneLoad(this.#load, LANES_SLOWNESS, DELETE_SLOWNESS);
     this.repeats = new RepeatLoad(this.#load, REPEAT_SLOWNESS);
   }
 
   static async open(parts: ProjectParts): Promise<Project> {
-    const books = { ...openBooks(), lanes: new PatientLaneBook() };
-    return new Project({ ...parts, books, endpoints: await openEndpoints(books) });
+    const ledger = patientLedger();
+    return new Project({ ...parts, ledger, endpoints: await openEndpoints(ledger) });
   }
 
   async prepare(): Promise<void> {
@@ -89,12 +89,12 @@ export class Project {
 
   /** Only grows: publishes that were acknowledged. */
   get acks(): number {
-    return this.books.ledger.acks;
+    return this.ledger.acks;
   }
 
   /** Only grows: attempts that arrived. */
   get arrivals(): number {
-    return this.books.ledger.arrivals().length;
+    return this.ledger.arrivals().length;
   }
 
   /** While it moves, it may be refused. */

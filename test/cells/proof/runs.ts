@@ -1,10 +1,10 @@
-/** Workflow runs of all projects: the app that serves them, a process of its own, and the books. */
+/** Workflow runs of all projects: the app that serves them, a process of its own, and what was asked of them. */
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type ListeningProcess, startListening } from '../../../bench/child-process.ts';
 import type { Workers } from '../../cluster/workers.ts';
 import type { Client } from '../../crash/client.ts';
-import { inWords, offendersInRuns } from '../../crash/findings.ts';
+import { brokenInRuns, inWords } from '../../crash/findings.ts';
 import { Balancer } from '../../crash/runs/balancer.ts';
 import { judgeCheckpoints } from '../../crash/runs/checkpoint-checks.ts';
 import { type Diary, openDiary, readDiary } from '../../crash/runs/diary.ts';
@@ -61,7 +61,7 @@ export class Runs {
     const journals = judgeJournals(lines);
     const runs = judgeRuns({ book: this.#book, view, lines, journals });
     const checkpoints = judgeCheckpoints(lines, view.runs);
-    const findings = inWords(offendersInRuns({ runs, journals, checkpoints }));
+    const findings = inWords(brokenInRuns({ runs, journals, checkpoints }));
     return { succeeded: runs.succeeded, findings: findings.map((finding) => `runs: ${finding}`) };
   }
 

@@ -1,5 +1,5 @@
 /**
- * Cells, real workers that serve all of them, and a project in each cell under mixed load with books kept outside. A part fails, or
+ * Cells, real workers that serve all of them, and a project in each cell under mixed load with a ledger kept outside. A part fails, or
  * projects move; and the others must not notice.
  */
 import { mkdtempSync, rmSync } from 'node:fs';

@@ -1,5 +1,5 @@
 /**
- * The books of the runs, kept outside the server: what was triggered, notified and cancelled, and what the server said to it.
+ * The ledger of the runs, kept outside the server: what was triggered, notified and cancelled, and what the server said to it.
  * As in `ledger.ts`, what had no answer is unknown and may have gone either way.
  */
 import type { ProgramName } from './programs.ts';

@@ -11,7 +11,7 @@ import { parseArgs } from 'node:util';
 import { SeededRandom } from '../../support/seeded-random.ts';
 import { Client } from '../client.ts';
 import { more, type Need, underLoad, untilEnough } from '../enough.ts';
-import { brokenStatements, inWords, offendersInRuns } from '../findings.ts';
+import { brokenInRuns, brokenStatements, inWords } from '../findings.ts';
 import { type CheckpointVerdict, judgeCheckpoints } from './checkpoint-checks.ts';
 import { openDiary, ProgressCount, readDiary } from './diary.ts';
 import { EmbeddedServer } from './embedded-server.ts';
@@ -152,7 +152,7 @@ async function findingsOfDoctor(servers: Servers): Promise<string[]> {
 export function findingsOf(report: RunKillLoopReport): string[] {
   const { journals, checkpoints } = report;
   return inWords({
-    ...offendersInRuns(report),
+    ...brokenInRuns(report),
     'executed although kept': checkpoints.executedInVain,
     'executed after it was told to stop': checkpoints.executedAfterStop,
     repeated: journals.unexplained,
