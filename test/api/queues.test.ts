@@ -3,7 +3,7 @@ import { Value } from '@sinclair/typebox/value';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ExplanationSchema, QueueListSchema } from '../../src/api/schemas.ts';
 import { openTimedWorld, type TimedWorld, to } from './support/timed-world.ts';
-import { type Json, LIMITS, OTHER_TOKEN, type Reply } from './support/world.ts';
+import { type Json, LIMITS, type Reply } from './support/world.ts';
 
 let world: TimedWorld;
 beforeEach(async () => {
@@ -12,7 +12,6 @@ beforeEach(async () => {
 afterEach(() => world.close());
 
 const SECOND = 1_000;
-const OTHER = { authorization: `Bearer ${OTHER_TOKEN}` };
 
 async function enqueue(queue: string, url: string, headers: Record<string, string> = {}): Promise<string> {
   const reply = await world.post(`enqueue/${queue}/${url}`, undefined, headers);
@@ -139,19 +138,6 @@ describe('a queue', () => {
       expect([reply.status, reply.json.error]).toEqual([400, 'a non-empty destination must be provided']);
     }
     expect((await world.get('queues')).json).toEqual([]);
-  });
-
-  it('belongs to one project; another may have one of the same name', async () => {
-    await upsert('q', { parallelism: 2, paused: true });
-    const foreign = (method: 'GET' | 'DELETE' | 'POST', path: string) =>
-      world.ask({ method, url: `/v2/queues${path}`, headers: OTHER });
-    expect((await foreign('GET', '')).json).toEqual([]);
-    expect((await foreign('GET', '/q')).status).toBe(404);
-    expect((await foreign('POST', '/q/resume')).status).toBe(404);
-    expect((await foreign('DELETE', '/q')).status).toBe(200);
-    await world.post(`enqueue/q/${to('a')}`, undefined, OTHER);
-    expect((await foreign('GET', '/q')).json).toMatchObject({ parallelism: 1, lag: 1 });
-    expect(await queue('q')).toMatchObject({ parallelism: 2, paused: true, lag: 0 });
   });
 
   it('is listed by name, with and without the slash at the end', async () => {
