@@ -10,8 +10,7 @@ beforeEach(async () => {
 });
 afterEach(() => world.close());
 
-const list = (query = '', headers: Record<string, string> = {}): Promise<Reply> =>
-  world.ask({ method: 'GET', url: `/v2/waypost/waiters${query}`, headers });
+const list = (query = ''): Promise<Reply> => world.ask({ method: 'GET', url: `/v2/waypost/waiters${query}` });
 const eventsOf = ({ json }: Reply): string[] => json.waiters.map(({ eventId }: Json) => eventId);
 
 async function begin(runId: string, headers: Record<string, string> = {}): Promise<void> {
