@@ -1,9 +1,10 @@
 /** How long is the pause in which a project moves to another cell? One with a million messages behind it, and many that wait. */
+
+import { type MoveProgress, moveProject } from '../src/cells/move/move-project.ts';
 import { createStore } from '../src/store/create.ts';
 import { PostgresDriver } from '../src/store/drivers/postgres/driver.ts';
 import { LogDays } from '../src/store/drivers/postgres/log-days.ts';
 import { migrate } from '../src/store/migrations/index.ts';
-import { type MoveProgress, moveProject } from '../src/store/move/project/move-project.ts';
 import { systemClock } from '../src/system/system.ts';
 import { freshDatabase, onDatabase, refreshStatistics, startDatabaseServer } from './postgres/database.ts';
 

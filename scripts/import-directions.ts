@@ -11,9 +11,12 @@ import { readImports } from './imports.ts';
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   protocol: ['@sinclair/typebox', 'node:buffer', 'node:crypto'],
   workflow: ['protocol', 'node:buffer'],
-  engine: ['workflow', 'protocol', 'src/store/store.ts', 'node:buffer', 'node:crypto'],
+  engine: [
+    ...['workflow', 'protocol', 'src/store/store.ts', 'src/cells/serve/project-fence.ts'],
+    ...['node:buffer', 'node:crypto'],
+  ],
   store: [
-    ...['system', 'engine', 'workflow', 'protocol', 'pg'],
+    ...['system', 'engine', 'workflow', 'protocol', 'pg', 'src/cells/store/directory.ts', 'src/cells/store/moves.ts'],
     ...['node:crypto', 'node:fs', 'node:path', 'node:sqlite', 'node:stream', 'node:worker_threads'],
   ],
   delivery: [
@@ -32,11 +35,25 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   system: ['engine', 'node:crypto', 'node:fs', 'node:path', 'node:perf_hooks', 'node:v8', 'node:vm'],
   accounts: ['system', 'api', 'config', 'engine', 'protocol', 'src/store/store.ts'],
   operations: [
-    ...['accounts', 'api', 'config', 'engine', 'protocol', 'store', 'system'],
+    ...['accounts', 'api', 'cells', 'config', 'engine', 'protocol', 'store', 'system'],
     ...['@sinclair/typebox', '@sinclair/typebox/value', 'node:fs', 'node:net', 'node:os', 'node:path'],
   ],
+  // All that knows of several databases. Others know the files that their rows name.
+  cells: ['accounts', 'config', 'engine', 'operations', 'protocol', 'store', 'system', 'telemetry'],
   server: [
-    ...['accounts', 'api', 'config', 'delivery', 'engine', 'operations', 'protocol', 'store', 'system', 'telemetry'],
+    ...[
+      'accounts',
+      'api',
+      'cells',
+      'config',
+      'delivery',
+      'engine',
+      'operations',
+      'protocol',
+      'store',
+      'system',
+      'telemetry',
+    ],
     ...[
       'node:crypto',
       'node:dns/promises',
@@ -51,7 +68,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   testing: ['config', 'delivery', 'engine', 'operations', 'protocol', 'server', 'system', 'node:buffer'],
   cli: [
-    ...['accounts', 'api', 'config', 'engine', 'operations', 'server', 'system', 'telemetry', 'testing'],
+    ...['accounts', 'api', 'cells', 'config', 'engine', 'operations', 'server', 'system', 'telemetry', 'testing'],
     ...['node:*', '@upstash/qstash', '@upstash/workflow', '@upstash/workflow/cloudflare'],
   ],
 };

@@ -1,9 +1,9 @@
 /** `waypost cells`: lists the databases among which projects are divided, adds one, and divides projects anew, also while servers run. */
 
+import type { Balanced, BalancePlan } from '../cells/operate/balance-cells.ts';
+import type { CellEntry } from '../cells/operate/list-cells.ts';
 import { parseConfig } from '../config/parse.ts';
 import type { Config } from '../config/table.ts';
-import type { Balanced, BalancePlan } from '../operations/balance-cells.ts';
-import type { CellEntry } from '../operations/list-cells.ts';
 import { columns, inZone, isoOf, minuteOf } from './columns.ts';
 import { CommandFailed, EXIT, printJson, type Terminal } from './command.ts';
 import { configured, type Given } from './configured.ts';
@@ -55,7 +55,7 @@ cell, and knows the others. Running workers serve a new cell at once; a new proj
 
 async function list(given: Given, terminal: Terminal): Promise<number> {
   const config = configOf(given, terminal);
-  const { listCells } = await import('../operations/list-cells.ts');
+  const { listCells } = await import('../cells/operate/list-cells.ts');
   const entries = await listCells(config);
   if (given.has('json')) {
     printJson(terminal, entries.map(view));
@@ -112,7 +112,7 @@ async function drain(given: Given, terminal: Terminal, action: 'drain' | 'undrai
 async function balance(given: Given, terminal: Terminal): Promise<number> {
   const json = given.has('json');
   const config = configOf(given, terminal);
-  const { balanceCells, planCells } = await import('../operations/balance-cells.ts');
+  const { balanceCells, planCells } = await import('../cells/operate/balance-cells.ts');
   if (!given.has('yes')) {
     const plan = await planCells(config);
     if (json) printJson(terminal, plan);
@@ -197,8 +197,8 @@ function configOf({ settings }: Given, { env }: Terminal): Config {
 }
 
 /** The help does without them. */
-function operations(): Promise<typeof import('../operations/cells.ts')> {
-  return import('../operations/cells.ts');
+function operations(): Promise<typeof import('../cells/operate/cells.ts')> {
+  return import('../cells/operate/cells.ts');
 }
 
 function begunAgainOf({ totals }: NonNullable<CellEntry['load']>): number {

@@ -72,7 +72,7 @@ async function move(given: Given, terminal: Terminal): Promise<number> {
   if ((to === undefined) !== given.has('cancel'))
     throw new CommandFailed('projects move: give --to or --cancel', EXIT.usage);
   const config = parseConfig(terminal.env, given.settings);
-  const { cancelMoveOf, moveProjectTo } = await import('../operations/move-project.ts');
+  const { cancelMoveOf, moveProjectTo } = await import('../cells/operate/move-command.ts');
   if (to === undefined) {
     await cancelMoveOf(config, { project });
     terminal.complain(`The project "${project}" stays where it is.\n`);

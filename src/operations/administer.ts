@@ -1,10 +1,10 @@
 /** Where do the operator's commands run? In the server that has the database open, or here when there is none. */
 import { orTellOfKey } from '../accounts/open-accounts.ts';
+import { emptiestCell } from '../cells/operate/measure-cells.ts';
 import type { Config } from '../config/table.ts';
 import { StoreInUse } from '../store/drivers/sqlite/lock.ts';
 import { CannotStart } from '../system/cannot-start.ts';
 import { createSystemRandomness, pause, systemClock } from '../system/system.ts';
-import { emptiestCell } from './measure-cells.ts';
 import { databaseOf, openSealer, openStore } from './open-store.ts';
 import { confirmed } from './socket/announced.ts';
 import { NobodyListens, RemoteAdministration } from './socket/ask.ts';

@@ -1,6 +1,9 @@
 /** What `waypost doctor` does: reads a store, of a running server or a stopped one, and says whether it is sound. */
 import { type Sealer, unsealKeys } from '../accounts/accounts.ts';
 import { orTellOfKey } from '../accounts/open-accounts.ts';
+import { urlOf } from '../cells/operate/cells.ts';
+import { examineCell, examineDirectory } from '../cells/operate/examine-cells.ts';
+import { listCells } from '../cells/store/directory.ts';
 import { SealBroken } from '../config/sealing.ts';
 import type { Config } from '../config/table.ts';
 import { FIRST_CELL } from '../engine/model.ts';
@@ -18,13 +21,10 @@ import {
   SchemaTooNew,
   UNFINISHED_MOVE,
 } from '../store/migrations/index.ts';
-import { listCells } from '../store/operations/accounts/cells.ts';
 import { readAccounts } from '../store/operations/accounts/projects.ts';
 import { type Census, examine, type Finding, takeCensus } from '../store/operations/invariants.ts';
 import { CannotStart } from '../system/cannot-start.ts';
 import { createSystemRandomness, systemClock } from '../system/system.ts';
-import { urlOf } from './cells.ts';
-import { examineCell, examineDirectory } from './examine-cells.ts';
 import { checkThere, databaseOf, messageOf, openSealer } from './open-store.ts';
 
 /** Long, because the examination walks through all that is stored. */

@@ -2,13 +2,13 @@
 
 import { orTellOfKey } from '../accounts/open-accounts.ts';
 import type { SigningKeys } from '../api/accounts.ts';
+import { emptiestCell } from '../cells/operate/measure-cells.ts';
 import { isDevelopmentProject } from '../config/development.ts';
 import type { Config } from '../config/table.ts';
 import type { TokenScope } from '../engine/accounts/store.ts';
 import type { Store } from '../store/store.ts';
 import { CannotStart } from '../system/cannot-start.ts';
 import { createSystemRandomness, systemClock } from '../system/system.ts';
-import { emptiestCell } from './measure-cells.ts';
 import { databaseOf, ensureSealer, openStore } from './open-store.ts';
 import { Refused } from './socket/commands.ts';
 import { StoredAdministration } from './socket/stored.ts';

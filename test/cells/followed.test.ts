@@ -1,11 +1,11 @@
 /** What an attempt that is under way while its project moves still finds, and where its outcome goes. */
 
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { moveProject } from '../../src/cells/move/move-project.ts';
+import { followed } from '../../src/cells/serve/followed.ts';
 import { emptyMinute } from '../../src/engine/minutes/minute.ts';
-import { followed } from '../../src/server/cells/followed.ts';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
 import { migrate } from '../../src/store/migrations/index.ts';
-import { moveProject } from '../../src/store/move/project/move-project.ts';
 import type { Store } from '../../src/store/store.ts';
 import { begin } from '../store/conformance/run-world.ts';
 import { delivered, settlement, T0, type World } from '../store/conformance/world.ts';

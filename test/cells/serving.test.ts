@@ -1,6 +1,8 @@
 /** Workers that share cells, with time simulated: who serves which, what rests, and what wakes it. */
 import { expect, it, onTestFinished } from 'vitest';
 import { StoredAccounts, sealKeys } from '../../src/accounts/accounts.ts';
+import { moveProject } from '../../src/cells/move/move-project.ts';
+import { openCells } from '../../src/cells/serve/open.ts';
 import { seal } from '../../src/config/sealing.ts';
 import type { Engine } from '../../src/engine/commands.ts';
 import type { LogWatcher } from '../../src/engine/live/feed.ts';
@@ -8,12 +10,10 @@ import { type CellId, FIRST_CELL, type Millis, type ProjectId } from '../../src/
 import type { Delivery, EventLog } from '../../src/engine/ports.ts';
 import { CommitUnknown, StoreUnavailable } from '../../src/engine/store-errors.ts';
 import { DatabaseClock } from '../../src/engine/workers/database-clock.ts';
-import { openCells } from '../../src/server/cells/open.ts';
 import { createStore } from '../../src/store/create.ts';
 import type { Driver, Queries, Transaction, TransactionOptions } from '../../src/store/driver.ts';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
 import { migrate } from '../../src/store/migrations/index.ts';
-import { moveProject } from '../../src/store/move/project/move-project.ts';
 import { decodeTotals, readTotals } from '../../src/store/operations/totals.ts';
 import { look } from '../../src/store/operations/workers/glance.ts';
 import { SETTINGS } from '../engine/fixtures.ts';

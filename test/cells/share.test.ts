@@ -1,7 +1,7 @@
 /** Which workers serve a cell, whatever their names are: the rule that each worker applies by itself. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { cellsServed, workersOfEach } from '../../src/server/cells/share.ts';
+import { cellsServed, workersOfEach } from '../../src/cells/serve/share.ts';
 
 const cellsUpTo = (count: number) => Array.from({ length: count }, (_, index) => index + 2);
 const names = (count: number) =>

@@ -12,7 +12,9 @@ it('a command to a flow-control key is named beside its SQL, where the API asks 
 });
 
 it('no two operations have the same name, of which the store would have one', async () => {
-  const files = globSync('src/store/operations/**/*.ts', { cwd: root }).filter((file) => !file.endsWith('all.ts'));
+  const files = globSync('src/{store/operations,cells/store}/**/*.ts', { cwd: root }).filter(
+    (file) => !file.endsWith('all.ts'),
+  );
   const modules = await Promise.all(files.map((file) => import(`${root}${file}`)));
   const names = modules.flatMap((module) =>
     Object.entries<unknown>(module).flatMap(([name, value]) =>

@@ -8,7 +8,7 @@ import {
   type ProjectLoad,
   planBalance,
   sharesOf,
-} from '../../src/operations/balance-plan.ts';
+} from '../../src/cells/operate/balance-plan.ts';
 
 let projectId = 0;
 const project = (perMinute = 0, unfinished = 0, bytesPerDay = 0): ProjectLoad => {

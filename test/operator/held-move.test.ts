@@ -1,7 +1,7 @@
 /** Of several commands that move the same project, one does, and another takes over when it is gone. */
 
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { HeldMove, isStuck } from '../../src/operations/held-move.ts';
+import { HeldMove, isStuck } from '../../src/cells/move/held-move.ts';
 import { createStore } from '../../src/store/create.ts';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
 import { migrate } from '../../src/store/migrations/index.ts';

@@ -1,10 +1,10 @@
 /** When does a worker end the pause of a move? What becomes of the project then: test/store/move/project/killed.full.test.ts. */
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { PausedMoves } from '../../src/operations/paused-moves.ts';
+import { PausedMoves } from '../../src/cells/serve/paused-moves.ts';
 import type { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
 import { SqliteDriver as Sqlite } from '../../src/store/drivers/sqlite/driver.ts';
 import { migrate } from '../../src/store/migrations/index.ts';
-import { setPresence } from '../../src/store/operations/fence.ts';
+import { setPresence } from '../../src/store/operations/presence.ts';
 import { type Cells, FIRST, SECOND, twoCells, whereabouts } from '../store/move/project/cells-world.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
 

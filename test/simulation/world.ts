@@ -6,6 +6,7 @@
  * may be wrong. Where there are several databases, each is a cell, and each worker serves all of them.
  */
 
+import type { MoveProjectOptions } from '../../src/cells/move/move-project.ts';
 import type { Handover } from '../../src/engine/calls/commands.ts';
 import type { Engine } from '../../src/engine/commands.ts';
 import { createEngine } from '../../src/engine/create.ts';
@@ -20,7 +21,6 @@ import { DatabaseClock } from '../../src/engine/workers/database-clock.ts';
 import { SteadyClock } from '../../src/engine/workers/steady-clock.ts';
 import { ApiError } from '../../src/protocol/errors.ts';
 import type { Driver, Queries } from '../../src/store/driver.ts';
-import type { MoveProjectOptions } from '../../src/store/move/project/move-project.ts';
 import { anyLogStateOf } from '../../src/store/operations/messages/rows.ts';
 import type { Store } from '../../src/store/store.ts';
 import { accountsKnown } from '../support/accounts-known.ts';

@@ -14,10 +14,10 @@ import {
 import { accountsVersion } from '../operations/accounts/version.ts';
 import { type Answer, runMerged, runSingle, type WriteCommand } from '../operations/all.ts';
 import { DueTimes, earlier } from '../operations/due-times.ts';
-import { type Away, type Fence, NotHere, OPEN, PresenceFence } from '../operations/fence.ts';
 import { EVERYTHING } from '../operations/locked-projects.ts';
 import { type Blocked, type Locked, lockFor, NOBODY, type Suspects } from '../operations/locks.ts';
 import { LogWriter, TooFewNumbers, type WriteContext } from '../operations/logs/log-writer.ts';
+import { type Away, type Fence, NotHere, OPEN, PresenceFence } from '../operations/presence.ts';
 
 const ALONE: Locked = { locked: EVERYTHING, blocked: new Map() };
 
@@ -97,7 +97,7 @@ export class BatchRunner {
     return this.#isGuarded;
   }
 
-  /** From now on nothing is saved of projects that are not here (operations/fence.ts). */
+  /** From now on nothing is saved of projects that are not here (operations/presence.ts). */
   guardProjects(): void {
     this.#isGuarded = true;
   }

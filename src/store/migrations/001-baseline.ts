@@ -23,7 +23,7 @@ export const baseline: Migration = {
 
 const accounts = ({ bigint, smallint }: SqlDialect): string[] => [
   // `cell`, in the directory: the cell in which the project lives.
-  // `presence`, in each cell: whether the project may be written to there (operations/fence.ts).
+  // `presence`, in each cell: whether the project may be written to there (operations/presence.ts).
   `create table projects (
   id ${bigint} primary key,
   name text not null unique,
@@ -436,7 +436,7 @@ const cells = ({ bigint, smallint }: SqlDialect): string[] => [
   draining ${smallint} not null
 )`,
   // How far each move has come, which command moves the project, and when that last said so: another one takes over only
-  // once it is silent. In the other cells the row says only whose the move is (move/project/mover.ts).
+  // once it is silent. In the other cells the row says only whose the move is (src/cells/move/mover.ts).
   `create table project_moves (
   project_id ${bigint} primary key,
   from_cell ${bigint} not null,

@@ -1,14 +1,14 @@
 /** Which operations does the store have? All that the files beside the SQL export, under the names they have there. */
+
+import * as cells from '../../cells/store/directory.ts';
+import * as moves from '../../cells/store/moves.ts';
 import type { ProjectId } from '../../engine/model.ts';
 import { ProjectAway } from '../../engine/store-errors.ts';
 import type { Driver, Queries } from '../driver.ts';
-import * as cells from './accounts/cells.ts';
-import * as moves from './accounts/moves.ts';
 
 import * as allProjects from './accounts/projects.ts';
 import * as tokens from './accounts/tokens.ts';
 import * as unfinishedWork from './backlog.ts';
-import { isReadHere } from './fence.ts';
 import * as flowKeys from './lanes/flow-commands.ts';
 import * as projectGate from './lanes/project-gate.ts';
 import * as queues from './lanes/queue-commands.ts';
@@ -30,6 +30,7 @@ import * as waitingLines from './messages/waiting-lines.ts';
 import * as minutes from './minutes.ts';
 import type { CommandClass, MergedWrite, Write, WriteTraits } from './operation.ts';
 import * as operatorEvents from './operator-events.ts';
+import { isReadHere } from './presence.ts';
 import * as retention from './retention.ts';
 import * as activeRuns from './runs/active.ts';
 import * as failedRuns from './runs/dead-runs.ts';

@@ -11,10 +11,9 @@ import type { ProjectId } from '../../engine/model.ts';
 import type { StoreLimits } from '../../engine/stores.ts';
 import type { Transaction } from '../driver.ts';
 import { traitsOf, type WriteCommand } from './all.ts';
-import { type Fence, OPEN } from './fence.ts';
 import type { LockedProjects } from './locked-projects.ts';
 import type { Touched } from './operation.ts';
-import { PRESENCE } from './presence.ts';
+import { type Fence, OPEN, PRESENCE } from './presence.ts';
 
 /** Projects whose locks are not waited for, because another worker may hold them and not release them. */
 export type Suspects = Pick<LockedProjects, 'has'>;

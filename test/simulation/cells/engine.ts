@@ -1,13 +1,13 @@
 /** The engine of one simulated worker over several cells, put together as a server does it. */
 
 import { type Sealer, StoredAccounts } from '../../../src/accounts/accounts.ts';
+import { openCells } from '../../../src/cells/serve/open.ts';
+import { PausedMoves } from '../../../src/cells/serve/paused-moves.ts';
 import { seal } from '../../../src/config/sealing.ts';
 import type { Engine } from '../../../src/engine/commands.ts';
 import type { EngineDeps, Recovery } from '../../../src/engine/deps.ts';
 import type { CellId } from '../../../src/engine/model.ts';
 import type { Machine } from '../../../src/engine/ports.ts';
-import { PausedMoves } from '../../../src/operations/paused-moves.ts';
-import { openCells } from '../../../src/server/cells/open.ts';
 import type { Driver } from '../../../src/store/driver.ts';
 import type { Store } from '../../../src/store/store.ts';
 

@@ -3,17 +3,13 @@
  * given at once, for one project too.
  */
 
+import { HeldMove } from '../../../src/cells/move/held-move.ts';
+import { cancelProjectMove, type MoveProjectOptions, moveProject } from '../../../src/cells/move/move-project.ts';
 import type { CellId, Millis, ProjectId } from '../../../src/engine/model.ts';
 import { StoreUnavailable } from '../../../src/engine/store-errors.ts';
 import { SteadyClock } from '../../../src/engine/workers/steady-clock.ts';
-import { HeldMove } from '../../../src/operations/held-move.ts';
 import type { Driver } from '../../../src/store/driver.ts';
 import { MoveRefused } from '../../../src/store/move/progress.ts';
-import {
-  cancelProjectMove,
-  type MoveProjectOptions,
-  moveProject,
-} from '../../../src/store/move/project/move-project.ts';
 import type { SeededRandom } from '../../support/seeded-random.ts';
 import { storeOver } from '../database.ts';
 import { FaultyDriver } from '../faulty-driver.ts';

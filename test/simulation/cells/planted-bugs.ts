@@ -1,8 +1,8 @@
 /** Bugs that cells and moves can have, put where a test can prove that the simulation would catch each. */
 
+import type { MoveProjectOptions } from '../../../src/cells/move/move-project.ts';
 import { ProjectAway } from '../../../src/engine/store-errors.ts';
 import type { Driver } from '../../../src/store/driver.ts';
-import type { MoveProjectOptions } from '../../../src/store/move/project/move-project.ts';
 import type { Store } from '../../../src/store/store.ts';
 import type { StoreMethods } from '../../support/altered-store.ts';
 import { altered, type PlantedBug } from '../planted-bugs.ts';

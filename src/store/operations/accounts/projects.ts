@@ -1,11 +1,12 @@
 /** Which projects are there, and with which keys do they sign? */
+
+import { listCells } from '../../../cells/store/directory.ts';
 import type { AccountsState, Project, SealedKeys } from '../../../engine/accounts/store.ts';
 import { type CellId, FIRST_CELL, type ProjectId } from '../../../engine/model.ts';
 import type { Queries } from '../../driver.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { directoryRead, read, write } from '../operation.ts';
 import { PRESENCE } from '../presence.ts';
-import { listCells } from './cells.ts';
 import { listTokens } from './tokens.ts';
 import { accountsVersion, noteChange } from './version.ts';
 

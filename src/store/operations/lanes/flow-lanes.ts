@@ -12,7 +12,7 @@ import type { FlowControl } from '../../../protocol/settings.ts';
 import type { Queries, SqlValue, Transaction } from '../../driver.ts';
 import { byProject } from '../by-project.ts';
 import type { DueTimes } from '../due-times.ts';
-import { leavingOut } from '../fence.ts';
+import { leavingOut } from '../presence.ts';
 import { fieldsOf, namesOf, type RowOf } from '../table.ts';
 import { LINE, notEnding, PAST_LANES } from './lines.ts';
 

@@ -4,12 +4,12 @@ import type { ClaimAnswer, ClaimRequest, Turns } from '../../../engine/messages/
 import type { Millis, ProjectId } from '../../../engine/model.ts';
 import type { StoreLimits } from '../../../engine/stores.ts';
 import type { Queries } from '../../driver.ts';
-import { leavingOut } from '../fence.ts';
 import { nextWakeAtMs, wokenLanes } from '../lanes/flow-lanes.ts';
 import { LINE, NOT_ENDING, PAST_LANES } from '../lanes/lines.ts';
 import { projectsWithHeld } from '../lanes/project-gate.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { write } from '../operation.ts';
+import { leavingOut } from '../presence.ts';
 import { type Candidate, Round } from './claim-round.ts';
 import { type ClaimedRow, decodeClaimed, own } from './claimed-rows.ts';
 import { LinesInTurn } from './lines-in-turn.ts';

@@ -1,13 +1,13 @@
 /** What happens to claims whose attempt will never report an outcome, because the worker drains or its process died? */
 import type { ClaimRef, ClaimToken, Millis } from '../../../engine/model.ts';
 import type { Queries, SqlValue } from '../../driver.ts';
-import { leavingOut } from '../fence.ts';
 import { flowRefsOf } from '../lanes/flow-lanes.ts';
 import { LINE, lineBehindQueue } from '../lanes/lines.ts';
 import { projectsWithHeld } from '../lanes/project-gate.ts';
 import { releaseNext } from '../lanes/release-next.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { read, write } from '../operation.ts';
+import { leavingOut } from '../presence.ts';
 import { cancelAtOnce, ENDING_FIELDS, type EndingRow } from './cancel.ts';
 import { lineToWaitIn, pausedQueuesOf } from './settle.ts';
 

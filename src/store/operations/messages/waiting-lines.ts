@@ -1,9 +1,9 @@
 /** Which lines of busy origins have messages? */
 import { lineOf, type OriginLine, readLine } from '../../../engine/lanes/origin-line.ts';
 import type { Queries } from '../../driver.ts';
-import { projectsMoving } from '../fence.ts';
 import { LINE } from '../lanes/lines.ts';
 import { read } from '../operation.ts';
+import { projectsMoving } from '../presence.ts';
 
 /**
  * Lines with messages, by project, then origin: the first `limit` after `after`. Each takes one step in the index,

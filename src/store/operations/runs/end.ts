@@ -3,13 +3,13 @@ import type { Saved } from '../../../engine/messages/accepted.ts';
 import type { Millis, NewMessage, RunEnding } from '../../../engine/model.ts';
 import type { EndedAs } from '../../../engine/runs/stores.ts';
 import type { Queries, SqlValue, Transaction } from '../../driver.ts';
-import { leavingOut, projectsMoving } from '../fence.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { insertMessages } from '../messages/accept.ts';
 import { cancelOrMark, ENDING_FIELDS, type EndingRow } from '../messages/cancel.ts';
 import { projectOf, projectsSharedBy, weightOf } from '../messages/new-messages.ts';
 import { encodeNewMessage, type StoredNewMessage } from '../messages/rows.ts';
 import { merged, write } from '../operation.ts';
+import { exceptMoving } from '../presence.ts';
 import { encodeEnding, type StoredEnding, timesOf } from './ending-rows.ts';
 import { eventOfRun } from './journal-rows.ts';
 import { FAILURE_STATE, REVIVING, RUN_STATE, runStateOf } from './run-rows.ts';
@@ -182,7 +182,7 @@ interface EndingRun {
 
 /** The first of them. A run with a time further ahead than the wait for a piece was given it by a clock that was set back. */
 async function endingRuns(queries: Queries, nowMs: number): Promise<EndingRun[]> {
-  const { and, params } = leavingOut(await projectsMoving(queries), 'e.project_id');
+  const { and, params } = await exceptMoving(queries, 'e.project_id');
   return queries.query<EndingRun>(
     `select e.key as run_key, e.project_id, r.state from ending_runs e left lookup runs r on (r.key = e.key)
      where (e.cancel_at_ms <= ? or e.cancel_at_ms > ?)${and} order by e.key limit ?`,

@@ -4,7 +4,6 @@ import type { MessageKey, Millis, NewMessage, ProjectId } from '../../../engine/
 import type { Waiter } from '../../../engine/runs/stores.ts';
 import type { RunKey } from '../../../workflow/model.ts';
 import type { Queries } from '../../driver.ts';
-import { leavingOut, projectsMoving } from '../fence.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { insertMessages } from '../messages/accept.ts';
 import { projectOf, weightOf } from '../messages/new-messages.ts';
@@ -16,6 +15,7 @@ import {
   type StoredNewMessage,
 } from '../messages/rows.ts';
 import { longRead, read, write } from '../operation.ts';
+import { exceptMoving } from '../presence.ts';
 
 /** Bytes of the contents with which the waiters of one page were registered. */
 const PAGE_BYTES_MAX = 4 * 1024 * 1024;
@@ -88,7 +88,7 @@ export interface DueWaiterRows {
 /** Waiters whose deadline has come, earliest first, as many as `listWaiters` answers. When none is due: the earliest deadline. */
 export const dueWaiters = read(
   async (queries: Queries, { nowMs, limit }: { nowMs: number; limit: number }): Promise<DueWaiterRows> => {
-    const { and, params } = leavingOut(await projectsMoving(queries), 'w.project_id');
+    const { and, params } = await exceptMoving(queries, 'w.project_id');
     const candidates = await queries.query<Candidate>(
       `${CANDIDATES} where w.deadline_ms <= ?${and} order by w.deadline_ms, w.key limit ?`,
       [nowMs, ...params, limit],
@@ -104,7 +104,7 @@ export const dueWaiters = read(
 
 /** The earliest of all waiters. */
 async function nextDeadline(queries: Queries): Promise<number | undefined> {
-  const { where, params } = leavingOut(await projectsMoving(queries));
+  const { where, params } = await exceptMoving(queries);
   const [next] = await queries.query<{ deadline_ms: number }>(
     `select deadline_ms from waiters${where} order by deadline_ms, key limit 1`,
     params,

@@ -2,8 +2,8 @@
 import type { Millis, ProjectId } from '../../../engine/model.ts';
 import type { CellLook } from '../../../engine/stores.ts';
 import type { Queries } from '../../driver.ts';
-import { leavingOut, projectsMoving } from '../fence.ts';
 import { LINE, NOT_ENDING } from '../lanes/lines.ts';
+import { leavingOut, projectsMoving } from '../presence.ts';
 
 export interface Glance {
   /** The earliest times at which the due index, a flow-control key, a schedule or a waiter has work. */

@@ -7,10 +7,10 @@ import type { Queries } from '../../driver.ts';
 import { checkSchema } from '../../migrations/index.ts';
 import { accountsVersion } from '../accounts/version.ts';
 import { earlier } from '../due-times.ts';
-import { leavingOut, OPEN, projectsHere, projectsMoving } from '../fence.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { read, write } from '../operation.ts';
 import { insertFacts } from '../operator-events.ts';
+import { exceptMoving, OPEN, projectsHere } from '../presence.ts';
 import { glance } from './glance.ts';
 
 export interface HeartbeatArgs extends WorkerState {
@@ -157,7 +157,7 @@ interface ClaimRow {
  * which is as small as what is in flight.
  */
 export const orphanedClaims = read(async (queries: Queries, { limit }: { limit: number }): Promise<ClaimRef[]> => {
-  const { and, params } = leavingOut(await projectsMoving(queries));
+  const { and, params } = await exceptMoving(queries);
   const rows = await queries.query<ClaimRow>(
     `select key, project_id, claim_token from messages m
      where claim_token is not null and not exists lookup (select 1 from workers w where w.id = m.worker)${and}

@@ -1,14 +1,14 @@
 /** Two cells, with a project of which there is something in every table, and another one beside it in each. */
 
+import type { MoveProjectOptions } from '../../../../src/cells/move/move-project.ts';
+import { OTHER_TABLES } from '../../../../src/cells/move/sheets.ts';
 import { emptyMinute } from '../../../../src/engine/minutes/minute.ts';
 import type { ProjectId } from '../../../../src/engine/model.ts';
 import { createStore } from '../../../../src/store/create.ts';
 import type { Driver, SqlValue } from '../../../../src/store/driver.ts';
-import type { MoveProjectOptions } from '../../../../src/store/move/project/move-project.ts';
-import { OTHER_TABLES } from '../../../../src/store/move/project/sheets.ts';
 import { MOVED_TABLES } from '../../../../src/store/move/tables.ts';
-import { presenceOf } from '../../../../src/store/operations/fence.ts';
 import { examine } from '../../../../src/store/operations/invariants.ts';
+import { presenceOf } from '../../../../src/store/operations/presence.ts';
 import type { Store } from '../../../../src/store/store.ts';
 import { systemClock } from '../../../../src/system/system.ts';
 import { begin, NO_LIMITS, waiter } from '../../conformance/run-world.ts';

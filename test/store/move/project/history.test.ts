@@ -1,9 +1,9 @@
 /** How often does a move go through the history of its project? */
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { moveProject } from '../../../../src/cells/move/move-project.ts';
 import type { Driver, Queries, SqlParam } from '../../../../src/store/driver.ts';
 import { SqliteDriver } from '../../../../src/store/drivers/sqlite/driver.ts';
 import { migrate } from '../../../../src/store/migrations/index.ts';
-import { moveProject } from '../../../../src/store/move/project/move-project.ts';
 import { T0 } from '../../conformance/world.ts';
 import { type Cells, there, twoCells } from './cells-world.ts';
 

@@ -1,10 +1,10 @@
 /** A move that is killed after any of its transactions has the project in exactly one cell, and goes on. */
 import { expect, it } from 'vitest';
-import { PausedMoves } from '../../../../src/operations/paused-moves.ts';
+import { type MoveProjectOptions, moveProject } from '../../../../src/cells/move/move-project.ts';
+import { PausedMoves } from '../../../../src/cells/serve/paused-moves.ts';
 import type { Driver } from '../../../../src/store/driver.ts';
 import { SqliteDriver } from '../../../../src/store/drivers/sqlite/driver.ts';
 import { migrate } from '../../../../src/store/migrations/index.ts';
-import { type MoveProjectOptions, moveProject } from '../../../../src/store/move/project/move-project.ts';
 import type { Store } from '../../../../src/store/store.ts';
 import {
   type Cells,

@@ -1,17 +1,17 @@
 /** A project moves to another cell while both are in use, and is in exactly one of them, whatever interrupts the move. */
 
 import { afterEach, describe, expect, it } from 'vitest';
-import type { RunRetry } from '../../../../src/engine/runs/dead-run-store.ts';
-import type { Driver } from '../../../../src/store/driver.ts';
-import { PostgresDriver } from '../../../../src/store/drivers/postgres/driver.ts';
-import { SqliteDriver } from '../../../../src/store/drivers/sqlite/driver.ts';
-import { migrate } from '../../../../src/store/migrations/index.ts';
 import {
   cancelProjectMove,
   endPause,
   type MoveProjectOptions,
   moveProject,
-} from '../../../../src/store/move/project/move-project.ts';
+} from '../../../../src/cells/move/move-project.ts';
+import type { RunRetry } from '../../../../src/engine/runs/dead-run-store.ts';
+import type { Driver } from '../../../../src/store/driver.ts';
+import { PostgresDriver } from '../../../../src/store/drivers/postgres/driver.ts';
+import { SqliteDriver } from '../../../../src/store/drivers/sqlite/driver.ts';
+import { migrate } from '../../../../src/store/migrations/index.ts';
 import type { Store } from '../../../../src/store/store.ts';
 import { systemClock } from '../../../../src/system/system.ts';
 import { makeHostile } from '../../../support/postgres/hostile.ts';

@@ -1,9 +1,9 @@
 /** What is read of a project comes from the cell in which it lives: any other has a part of it at most. */
 import { afterEach, expect, it } from 'vitest';
+import { moveProject } from '../../../../src/cells/move/move-project.ts';
 import type { Driver } from '../../../../src/store/driver.ts';
 import { SqliteDriver } from '../../../../src/store/drivers/sqlite/driver.ts';
 import { migrate } from '../../../../src/store/migrations/index.ts';
-import { moveProject } from '../../../../src/store/move/project/move-project.ts';
 import { type CellHere, there, twoCells, whereabouts } from './cells-world.ts';
 
 const opened: Driver[] = [];

@@ -10,10 +10,10 @@ import type { Engine } from '../../engine/commands.ts';
 import type { LogWatcher } from '../../engine/live/feed.ts';
 import { type CellId, type ClaimToken, FIRST_CELL, type Millis, type ProjectId } from '../../engine/model.ts';
 import { StoreUnavailable } from '../../engine/store-errors.ts';
-import type { ProjectFence } from '../../engine/workers/project-fence.ts';
-import type { PausedMoves } from '../../operations/paused-moves.ts';
 import type { Store } from '../../store/store.ts';
 import { followed } from './followed.ts';
+import type { PausedMoves } from './paused-moves.ts';
+import type { ProjectFence } from './project-fence.ts';
 import { type Opened, ServedCell, type ServedCellOptions } from './served-cell.ts';
 import { CELLS_OF_WORKER, cellsServed } from './share.ts';
 

@@ -3,8 +3,8 @@
  * other cells. It would count as lost there, and what it is doing would be done once more. So it counts as live for as long
  * as it would after a heartbeat. Before that is over it hears of the switch, and sends its own.
  */
-import type { ProjectId } from '../../../engine/model.ts';
-import type { Driver } from '../../driver.ts';
+import type { ProjectId } from '../../engine/model.ts';
+import type { Driver } from '../../store/driver.ts';
 
 export async function announceWorkers(ends: { source: Driver; target: Driver; projectId: ProjectId }): Promise<void> {
   const { source, target, projectId } = ends;

@@ -3,14 +3,14 @@
  * another one takes over when it has been silent, as after a crash.
  */
 
-import type { ProjectMove } from '../engine/accounts/store.ts';
-import type { ProjectId } from '../engine/model.ts';
-import type { Clock, Timer } from '../engine/ports.ts';
-import { StoreUnavailable } from '../engine/store-errors.ts';
-import type { Driver } from '../store/driver.ts';
-import { MoveRefused } from '../store/move/progress.ts';
-import { takenOver } from '../store/move/project/mover.ts';
-import type { Store } from '../store/store.ts';
+import type { ProjectMove } from '../../engine/accounts/store.ts';
+import type { ProjectId } from '../../engine/model.ts';
+import type { Clock, Timer } from '../../engine/ports.ts';
+import { StoreUnavailable } from '../../engine/store-errors.ts';
+import type { Driver } from '../../store/driver.ts';
+import { MoveRefused } from '../../store/move/progress.ts';
+import type { Store } from '../../store/store.ts';
+import { takenOver } from './mover.ts';
 
 const KEEP_EVERY_MS = 1_000;
 /** Who has been silent for this long is gone. */

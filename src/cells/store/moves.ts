@@ -1,10 +1,10 @@
 /** Which projects are on their way from one cell to another, and how far has each come? The directory keeps it. */
-import type { InMove, MovePhase, ProjectMove } from '../../../engine/accounts/store.ts';
-import type { InProject, Millis } from '../../../engine/model.ts';
-import type { Queries } from '../../driver.ts';
-import type { WriteContext } from '../logs/log-writer.ts';
-import { directoryRead, read, write } from '../operation.ts';
-import { noteChange } from './version.ts';
+import type { InMove, MovePhase, ProjectMove } from '../../engine/accounts/store.ts';
+import type { InProject, Millis } from '../../engine/model.ts';
+import type { Queries } from '../../store/driver.ts';
+import { noteChange } from '../../store/operations/accounts/version.ts';
+import type { WriteContext } from '../../store/operations/logs/log-writer.ts';
+import { directoryRead, read, write } from '../../store/operations/operation.ts';
 
 const FIELDS = `project_id as "projectId", from_cell as "fromCell", to_cell as "toCell", phase, begun_at_ms as "begunAtMs",
   mover, seen_at_ms as "seenAtMs"`;

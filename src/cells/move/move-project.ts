@@ -1,7 +1,7 @@
 /**
  * Moves a project from one cell to another while both are in use.
  *
- * What has piled up is copied first. Then the project pauses: its cell refuses it (operations/fence.ts), what has
+ * What has piled up is copied first. Then the project pauses: its cell refuses it (store/operations/presence.ts), what has
  * changed meanwhile is copied, both sides are compared, and the directory says that it lives in the other cell. From then
  * on that one serves it, and its rows in the former one are deleted.
  *
@@ -9,16 +9,15 @@
  * served by its former cell again at first, and what is copied already is found to be equal.
  */
 
-import type { ProjectMove } from '../../../engine/accounts/store.ts';
-import type { CellId, Millis, ProjectId } from '../../../engine/model.ts';
-import { StoreUnavailable } from '../../../engine/store-errors.ts';
-import type { Driver, Queries } from '../../driver.ts';
-import { awaitBatches, presenceOf, setPresence } from '../../operations/fence.ts';
-import { PRESENCE, type Presence } from '../../operations/presence.ts';
-import type { Store } from '../../store.ts';
-import type { CopiedTable } from '../copy.ts';
-import type { PieceLimits } from '../pieces.ts';
-import { MoveRefused } from '../progress.ts';
+import type { ProjectMove } from '../../engine/accounts/store.ts';
+import type { CellId, Millis, ProjectId } from '../../engine/model.ts';
+import { StoreUnavailable } from '../../engine/store-errors.ts';
+import type { Driver, Queries } from '../../store/driver.ts';
+import type { CopiedTable } from '../../store/move/copy.ts';
+import type { PieceLimits } from '../../store/move/pieces.ts';
+import { MoveRefused } from '../../store/move/progress.ts';
+import { awaitBatches, PRESENCE, type Presence, presenceOf, setPresence } from '../../store/operations/presence.ts';
+import type { Store } from '../../store/store.ts';
 import { Aligner } from './align.ts';
 import { letGo, takeCell, takeCells, takenOver } from './mover.ts';
 import { removeProject } from './remove.ts';

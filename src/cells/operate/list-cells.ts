@@ -1,13 +1,13 @@
 /** What `waypost cells` shows. */
-import type { Config } from '../config/table.ts';
-import type { MovePhase } from '../engine/accounts/store.ts';
-import type { Millis } from '../engine/model.ts';
-import type { Totals } from '../engine/unfinished.ts';
-import { systemClock } from '../system/system.ts';
+import type { Config } from '../../config/table.ts';
+import type { MovePhase } from '../../engine/accounts/store.ts';
+import type { Millis } from '../../engine/model.ts';
+import type { Totals } from '../../engine/unfinished.ts';
+import { nameOf } from '../../operations/open-store.ts';
+import { systemClock } from '../../system/system.ts';
+import { isStuck } from '../move/held-move.ts';
 import { urlOf, withDirectory } from './cells.ts';
-import { isStuck } from './held-move.ts';
 import { measureCells } from './measure-cells.ts';
-import { nameOf } from './open-store.ts';
 
 export interface CellEntry {
   name: string;

@@ -1,14 +1,14 @@
 /** What `waypost cells balance` does: plans which projects are to live elsewhere, and moves them one after the other. */
-import type { Config } from '../config/table.ts';
-import type { Millis } from '../engine/model.ts';
-import { StoreUnavailable } from '../engine/store-errors.ts';
-import type { MoveProjectOptions } from '../store/move/project/move-project.ts';
-import { CannotStart } from '../system/cannot-start.ts';
+import type { Config } from '../../config/table.ts';
+import type { Millis } from '../../engine/model.ts';
+import { StoreUnavailable } from '../../engine/store-errors.ts';
+import { messageOf } from '../../operations/open-store.ts';
+import { CannotStart } from '../../system/cannot-start.ts';
+import type { MoveProjectOptions } from '../move/move-project.ts';
 import { type PlannedMove, planBalance } from './balance-plan.ts';
 import { withDirectory } from './cells.ts';
 import { loadedCells, type Measured, measureCells } from './measure-cells.ts';
-import { cancelBetween, moveBetween, untilAllGuard } from './move-project.ts';
-import { messageOf } from './open-store.ts';
+import { cancelBetween, moveBetween, untilAllGuard } from './move-command.ts';
 
 interface NamedMove {
   project: string;

@@ -10,10 +10,10 @@ import type { Machine } from '../../engine/ports.ts';
 import { StoreUnavailable } from '../../engine/store-errors.ts';
 import { DatabaseClock } from '../../engine/workers/database-clock.ts';
 import { fenceLimitMs } from '../../engine/workers/fence.ts';
-import { ProjectFence } from '../../engine/workers/project-fence.ts';
 import type { Store } from '../../store/store.ts';
 import { logWith } from '../../telemetry/log-with.ts';
 import { Cells, type CellsOptions } from './cells.ts';
+import { ProjectFence } from './project-fence.ts';
 import { engineOver } from './router.ts';
 
 type OverHeartbeats = Extract<Recovery, { kind: 'heartbeat' }>;

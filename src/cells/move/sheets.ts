@@ -3,11 +3,11 @@
  * that belong to a row of a sheet go wherever it goes, and so does the content of a message with every row that refers
  * to it.
  */
-import type { Queries, SqlValue } from '../../driver.ts';
-import { LINE } from '../../operations/lanes/lines.ts';
-import { RUN_STATE } from '../../operations/runs/run-rows.ts';
-import type { RowKey } from '../pieces.ts';
-import { MOVED_TABLES, type MovedTable } from '../tables.ts';
+import type { Queries, SqlValue } from '../../store/driver.ts';
+import type { RowKey } from '../../store/move/pieces.ts';
+import { MOVED_TABLES, type MovedTable } from '../../store/move/tables.ts';
+import { LINE } from '../../store/operations/lanes/lines.ts';
+import { RUN_STATE } from '../../store/operations/runs/run-rows.ts';
 
 export interface Sheet {
   readonly table: MovedTable;

@@ -4,12 +4,12 @@
  * it does not matter how far an earlier try has come, and the same is done while the project is in use, until little
  * differs, and once more when nothing changes any more.
  */
-import type { Driver, Queries, SqlValue, Transaction } from '../../driver.ts';
-import { dropUnreferencedContents } from '../../operations/retention.ts';
-import type { CopiedTable } from '../copy.ts';
-import { PIECE_LIMITS, type PieceLimits, type RowKey } from '../pieces.ts';
-import { MoveRefused } from '../progress.ts';
-import { RowSum } from '../row-sum.ts';
+import type { Driver, Queries, SqlValue, Transaction } from '../../store/driver.ts';
+import type { CopiedTable } from '../../store/move/copy.ts';
+import { PIECE_LIMITS, type PieceLimits, type RowKey } from '../../store/move/pieces.ts';
+import { MoveRefused } from '../../store/move/progress.ts';
+import { RowSum } from '../../store/move/row-sum.ts';
+import { dropUnreferencedContents } from '../../store/operations/retention.ts';
 import { ownersOf, removePart, removeStretch } from './remove.ts';
 import {
   type Digest,

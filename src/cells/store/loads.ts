@@ -1,6 +1,6 @@
 /** How much does each project of a cell do? What is read is bounded, however much there is. */
 import type { Millis, ProjectId } from '../../engine/model.ts';
-import type { Queries } from '../driver.ts';
+import type { Queries } from '../../store/driver.ts';
 
 export interface StoredLoad {
   projectId: ProjectId;

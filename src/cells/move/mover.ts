@@ -1,14 +1,14 @@
 /**
- * Which command moves a project? The directory says it, and another one takes over from one that is silent (operations/held-move.ts). But
+ * Which command moves a project? The directory says it, and another one takes over from one that is silent (held-move.ts). But
  * who is silent may only be slow, and a statement that it has sent may be carried out when it is long gone. So a mover writes its name
  * down in both cells as well, and each transaction of a move first sees whether its own name still stands there, and keeps that so until
  * its end.
  */
 
-import type { ProjectMove } from '../../../engine/accounts/store.ts';
-import { type CellId, FIRST_CELL } from '../../../engine/model.ts';
-import type { Driver, Transaction } from '../../driver.ts';
-import { MoveRefused } from '../progress.ts';
+import type { ProjectMove } from '../../engine/accounts/store.ts';
+import { type CellId, FIRST_CELL } from '../../engine/model.ts';
+import type { Driver, Transaction } from '../../store/driver.ts';
+import { MoveRefused } from '../../store/move/progress.ts';
 
 /** What names a move, and who carries it out. */
 export type OwnMove = Pick<ProjectMove, 'projectId' | 'fromCell' | 'toCell' | 'mover'>;

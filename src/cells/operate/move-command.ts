@@ -1,22 +1,17 @@
 /** What `waypost projects move` does: moves a project to another cell while both are in use. */
-import type { Config } from '../config/table.ts';
-import type { CellId, ProjectId } from '../engine/model.ts';
-import { randomBase58 } from '../protocol/ids.ts';
-import { LogDays } from '../store/drivers/postgres/log-days.ts';
-import { MoveRefused } from '../store/move/progress.ts';
-import {
-  cancelProjectMove,
-  type MovedProject,
-  type MoveProjectOptions,
-  moveProject,
-} from '../store/move/project/move-project.ts';
-import { adoptProject } from '../store/operations/accounts/cells.ts';
-import { CannotStart } from '../system/cannot-start.ts';
-import { systemClock } from '../system/system.ts';
+import type { Config } from '../../config/table.ts';
+import type { CellId, ProjectId } from '../../engine/model.ts';
+import { untilAllKnow } from '../../operations/socket/everywhere.ts';
+import { randomBase58 } from '../../protocol/ids.ts';
+import { LogDays } from '../../store/drivers/postgres/log-days.ts';
+import { MoveRefused } from '../../store/move/progress.ts';
+import { CannotStart } from '../../system/cannot-start.ts';
+import { systemClock } from '../../system/system.ts';
+import { HeldMove } from '../move/held-move.ts';
+import { cancelProjectMove, type MovedProject, type MoveProjectOptions, moveProject } from '../move/move-project.ts';
+import { adoptProject } from '../store/directory.ts';
 import { cellNamed, type Directory, openCellDriver, withDirectory } from './cells.ts';
-import { HeldMove } from './held-move.ts';
 import { checkReach } from './measure-cells.ts';
-import { untilAllKnow } from './socket/everywhere.ts';
 
 export interface ProjectMoveRequest {
   project: string;

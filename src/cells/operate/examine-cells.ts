@@ -3,15 +3,15 @@
  * what does not hold is asked for once more, so that a project which was just being moved is not told of.
  */
 
-import type { Cell, ProjectMove } from '../engine/accounts/store.ts';
-import type { CellId, ProjectId } from '../engine/model.ts';
-import type { Driver, Queries } from '../store/driver.ts';
-import { IN_RANGE, listCells, rangeOf } from '../store/operations/accounts/cells.ts';
-import { listMoves } from '../store/operations/accounts/moves.ts';
-import type { Finding } from '../store/operations/invariants.ts';
-import { PRESENCE } from '../store/operations/presence.ts';
-import { systemClock } from '../system/system.ts';
-import { isStuck } from './held-move.ts';
+import type { Cell, ProjectMove } from '../../engine/accounts/store.ts';
+import type { CellId, ProjectId } from '../../engine/model.ts';
+import type { Driver, Queries } from '../../store/driver.ts';
+import type { Finding } from '../../store/operations/invariants.ts';
+import { PRESENCE } from '../../store/operations/presence.ts';
+import { systemClock } from '../../system/system.ts';
+import { isStuck } from '../move/held-move.ts';
+import { IN_RANGE, listCells, rangeOf } from '../store/directory.ts';
+import { listMoves } from '../store/moves.ts';
 
 /** What the directory says, all of one moment. */
 interface Directory {

@@ -1,6 +1,6 @@
 /** How do the rows of a project leave a database that has them no longer, a bounded piece at a time? */
-import type { Driver, Transaction } from '../../driver.ts';
-import { dropUnreferencedContents } from '../../operations/retention.ts';
+import type { Driver, Transaction } from '../../store/driver.ts';
+import { dropUnreferencedContents } from '../../store/operations/retention.ts';
 import { HISTORY, keysOf, type Part, PRESENT, type Row, type Sheet, type Stretch, valuesOf, within } from './sheets.ts';
 
 const ROWS_MAX = 1_000;

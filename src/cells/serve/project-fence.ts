@@ -1,12 +1,12 @@
 /**
  * May this worker still own messages of a project that can move from cell to cell? The claims of its attempts move along,
- * and in the new cell it counts as live for the time of a heartbeat (store/move/project/workers.ts). If it sends none there
+ * and in the new cell it counts as live for the time of a heartbeat (cells/move/workers.ts). If it sends none there
  * meanwhile, others give its claims back, while its fence in the former cell is open. So each heartbeat asks for the
  * projects with attempts under way. Where none has found a project for as long as a fence stays open, the attempts end.
  */
-import { Alarm } from '../alarm.ts';
-import type { Millis, ProjectId } from '../model.ts';
-import type { Clock, EventLog } from '../ports.ts';
+import { Alarm } from '../../engine/alarm.ts';
+import type { Millis, ProjectId } from '../../engine/model.ts';
+import type { Clock, EventLog } from '../../engine/ports.ts';
 
 /** The attempts of one engine of this worker. */
 export interface ProjectAttempts {

@@ -2,7 +2,7 @@
  * Which projects are to live elsewhere, so that cells that drain become empty and the fullest of the others come down? Pure,
  * and the same for the same loads. Where the plan has been carried out, the next one is empty.
  */
-import type { CellId, ProjectId } from '../engine/model.ts';
+import type { CellId, ProjectId } from '../../engine/model.ts';
 
 export interface ProjectLoad {
   projectId: ProjectId;

@@ -1,21 +1,21 @@
 /** How much does each cell have and do? One that is away, or hangs, is waited for a few seconds only. */
 
-import type { Sealer } from '../accounts/accounts.ts';
-import type { Config } from '../config/table.ts';
-import type { Cell, ProjectMove } from '../engine/accounts/store.ts';
-import { type CellId, FIRST_CELL, type ProjectId } from '../engine/model.ts';
-import type { Totals } from '../engine/unfinished.ts';
-import { PostgresDriver } from '../store/drivers/postgres/driver.ts';
-import { readCellId } from '../store/operations/accounts/cells.ts';
-import { readLoads, type StoredLoad } from '../store/operations/loads.ts';
-import { decodeTotals, readTotals } from '../store/operations/totals.ts';
-import type { Store } from '../store/store.ts';
-import { CannotStart } from '../system/cannot-start.ts';
-import { systemClock } from '../system/system.ts';
+import type { Sealer } from '../../accounts/accounts.ts';
+import type { Config } from '../../config/table.ts';
+import type { Cell, ProjectMove } from '../../engine/accounts/store.ts';
+import { type CellId, FIRST_CELL, type ProjectId } from '../../engine/model.ts';
+import type { Totals } from '../../engine/unfinished.ts';
+import { databaseOf, messageOf } from '../../operations/open-store.ts';
+import { Refused } from '../../operations/socket/commands.ts';
+import { PostgresDriver } from '../../store/drivers/postgres/driver.ts';
+import { decodeTotals, readTotals } from '../../store/operations/totals.ts';
+import type { Store } from '../../store/store.ts';
+import { CannotStart } from '../../system/cannot-start.ts';
+import { systemClock } from '../../system/system.ts';
+import { readCellId } from '../store/directory.ts';
+import { readLoads, type StoredLoad } from '../store/loads.ts';
 import { emptiestOf, type LoadedCell, type ProjectLoad, sharesOf } from './balance-plan.ts';
 import { type Directory, FIRST_NAME, urlOf } from './cells.ts';
-import { databaseOf, messageOf } from './open-store.ts';
-import { Refused } from './socket/commands.ts';
 
 export interface MeasuredCell {
   cell: Omit<Cell, 'addedAtMs'> & Partial<Pick<Cell, 'addedAtMs'>>;

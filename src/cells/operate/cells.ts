@@ -1,19 +1,27 @@
 /** What the operator does with cells, on the databases themselves: workers learn of it from the directory. */
 
-import { checkSealer } from '../accounts/accounts.ts';
-import { orTellOfKey } from '../accounts/open-accounts.ts';
-import { seal, unseal } from '../config/sealing.ts';
-import type { Config } from '../config/table.ts';
-import type { Cell } from '../engine/accounts/store.ts';
-import { type CellId, FIRST_CELL, type Millis } from '../engine/model.ts';
-import { isName } from '../protocol/names.ts';
-import type { Driver } from '../store/driver.ts';
-import type { Store } from '../store/store.ts';
-import { CannotStart } from '../system/cannot-start.ts';
-import { createSystemRandomness, systemClock } from '../system/system.ts';
-import { cellUrlOf, databaseOf, messageOf, nameOf, type OpenCell, openSealer, openStore } from './open-store.ts';
-import { untilAllKnow } from './socket/everywhere.ts';
-import { openPostgresDriver } from './store-end.ts';
+import { checkSealer } from '../../accounts/accounts.ts';
+import { orTellOfKey } from '../../accounts/open-accounts.ts';
+import { seal, unseal } from '../../config/sealing.ts';
+import type { Config } from '../../config/table.ts';
+import type { Cell } from '../../engine/accounts/store.ts';
+import { type CellId, FIRST_CELL, type Millis } from '../../engine/model.ts';
+import {
+  cellUrlOf,
+  databaseOf,
+  messageOf,
+  nameOf,
+  type OpenCell,
+  openSealer,
+  openStore,
+} from '../../operations/open-store.ts';
+import { untilAllKnow } from '../../operations/socket/everywhere.ts';
+import { openPostgresDriver } from '../../operations/store-end.ts';
+import { isName } from '../../protocol/names.ts';
+import type { Driver } from '../../store/driver.ts';
+import type { Store } from '../../store/store.ts';
+import { CannotStart } from '../../system/cannot-start.ts';
+import { createSystemRandomness, systemClock } from '../../system/system.ts';
 
 /** What the first cell is called. */
 export const FIRST_NAME = 'first';

@@ -3,15 +3,15 @@
  * that notices takes the move over as another command would, and ends the pause. The rest waits for the next command.
  */
 
-import type { ProjectMove } from '../engine/accounts/store.ts';
-import type { CellId, Millis, ProjectId, WorkerId } from '../engine/model.ts';
-import type { Clock, EventLog } from '../engine/ports.ts';
-import type { Driver } from '../store/driver.ts';
-import { MoveRefused } from '../store/move/progress.ts';
-import { endPause } from '../store/move/project/move-project.ts';
-import type { Store } from '../store/store.ts';
-import { GONE_AFTER_MS, LET_GO_MS } from './held-move.ts';
-import { messageOf } from './open-store.ts';
+import type { ProjectMove } from '../../engine/accounts/store.ts';
+import type { CellId, Millis, ProjectId, WorkerId } from '../../engine/model.ts';
+import type { Clock, EventLog } from '../../engine/ports.ts';
+import { messageOf } from '../../operations/open-store.ts';
+import type { Driver } from '../../store/driver.ts';
+import { MoveRefused } from '../../store/move/progress.ts';
+import type { Store } from '../../store/store.ts';
+import { GONE_AFTER_MS, LET_GO_MS } from '../move/held-move.ts';
+import { endPause } from '../move/move-project.ts';
 
 export interface PausedMovesOptions {
   /** In the directory. */
