@@ -259,15 +259,14 @@ export class StoredAccounts implements Accounts {
   }
 
   projectName(projectId: ProjectId): string {
-    const name = this.findProjectName(projectId);
+    const name = this.#findName(projectId);
     if (name === undefined) throw new Error(`there is no project ${projectId}`);
     return name;
   }
 
-  /** `undefined`: it is not known here, or not yet. */
-  findProjectName(projectId: ProjectId): string | undefined {
-    for (const [name, id] of this.#projectByName) if (id === projectId) return name;
-    return undefined;
+  /** For metrics and events, which may come before the name is known here. */
+  shownName(projectId: ProjectId): string {
+    return this.#findName(projectId) ?? `number ${projectId}`;
   }
 
   async signingKeys(projectId: ProjectId): Promise<SigningKeys> {
@@ -304,6 +303,12 @@ export class StoredAccounts implements Accounts {
   /** Resolves when the other workers know of what has changed. Throws `StoreUnavailable` when some do not say so. */
   tellOthers(): Promise<void> {
     return this.#tellOthers();
+  }
+
+  /** `undefined`: it is not known here, or not yet. */
+  #findName(projectId: ProjectId): string | undefined {
+    for (const [name, id] of this.#projectByName) if (id === projectId) return name;
+    return undefined;
   }
 
   /** The request that used the token does not wait for this. */

@@ -28,10 +28,11 @@ import { type AccountsInMemory, StoredAdministration } from '../operations/socke
 import { createSystemRandomness, systemClock } from '../system/system.ts';
 import type { Reading } from '../telemetry/metrics/instruments.ts';
 import type { WorkerMetrics } from '../telemetry/metrics/worker-metrics.ts';
+import type { AroundTime } from './context.ts';
 import { openMetrics, serveMetrics } from './metrics.ts';
 import { toldBy } from './operator-events.ts';
 import { Threads } from './threads/supervise.ts';
-import { type AroundTime, startWorker } from './worker.ts';
+import { startWorker } from './worker.ts';
 
 export interface ServerOptions {
   log: EventLog;

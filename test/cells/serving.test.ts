@@ -143,14 +143,16 @@ class Worker {
     };
     const log: EventLog = { debug: note, info: note, warn: note, error: note };
     this.#engine = await openCells({
-      store,
-      clock: databaseClock,
-      randomness: { bytes: (count) => Uint8Array.from({ length: count }, () => random.int(0, 255)) },
-      delivery: this.#delivery(),
-      log,
-      settings: { ...SETTINGS, retentionIntervalMs: 3_600_000 },
-      worker: this.#id,
-      recovery: { kind: 'heartbeat', clock: databaseClock, timeoutMs: TIMEOUT_MS, accounts },
+      first: {
+        store,
+        clock: databaseClock,
+        randomness: { bytes: (count) => Uint8Array.from({ length: count }, () => random.int(0, 255)) },
+        delivery: this.#delivery(),
+        log,
+        settings: { ...SETTINGS, retentionIntervalMs: 3_600_000 },
+        worker: this.#id,
+        recovery: { kind: 'heartbeat', clock: databaseClock, timeoutMs: TIMEOUT_MS, accounts },
+      },
       accounts,
       machine: clock,
       sealer: SEALER,

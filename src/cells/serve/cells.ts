@@ -4,77 +4,76 @@
  * and opens any for a request.
  */
 
-import type { StoredAccounts } from '../../accounts/accounts.ts';
+import type { Residents } from '../../accounts/accounts.ts';
 import { Alarm } from '../../engine/alarm.ts';
 import type { Engine } from '../../engine/commands.ts';
 import type { LogWatcher } from '../../engine/live/feed.ts';
 import { type CellId, type ClaimToken, FIRST_CELL, type Millis, type ProjectId } from '../../engine/model.ts';
 import { StoreUnavailable } from '../../engine/store-errors.ts';
 import type { Store } from '../../store/store.ts';
+import type { CellsContext } from './context.ts';
 import { followed } from './followed.ts';
-import type { PausedMoves } from './paused-moves.ts';
+import { PausedMoves } from './paused-moves.ts';
 import type { ProjectFence } from './project-fence.ts';
-import { type Opened, ServedCell, type ServedCellOptions } from './served-cell.ts';
+import { type Opened, ServedCell } from './served-cell.ts';
 import { CELLS_OF_WORKER, cellsServed } from './share.ts';
 
-export interface CellsOptions extends Omit<ServedCellOptions, 'createEngine'> {
-  /** The first store, which is open already. */
-  store: Store;
-  accounts: Pick<StoredAccounts, 'cells' | 'residents' | 'refresh' | 'onRead'>;
-  /** Puts an engine over the store of a cell. `name`: of a cell that is not the first. Throws `StoreUnavailable`. */
-  createEngine: (store: Store, name?: string) => Promise<Engine>;
-  /** As for heartbeats. */
-  timeoutMs: Millis;
-  /** Of all engines. */
-  projects: Pick<ProjectFence, 'noteLeft'>;
-  /** Looks at the moves of projects between cells. */
-  pausedMoves?: Pick<PausedMoves, 'look'> | undefined;
-  /** How many a worker serves before they are divided. Default: see there. */
-  cellsOfWorker?: number | undefined;
-}
+/** Puts an engine over the store of a cell. `name`: of a cell that is not the first. Throws `StoreUnavailable`. */
+export type CreateEngine = (store: Store, name?: string) => Promise<Engine>;
 
-/** From one look at the cells to the next, at the most. Cells at rest are looked at as often as heartbeats are sent. */
+/** The longest time between two looks at the cells. Cells at rest are looked at as often as heartbeats are sent. */
 const LOOK_MS_MAX = 5_000;
 const LOOKS_PER_TIMEOUT = 3;
-/** Until somebody who watches a log is told to look at it again in a cell that could not be opened. */
+/** How soon a watched log is looked for again in a cell that could not be opened. */
 const WATCH_AGAIN_MS = 2_000;
 
 export class Cells {
-  readonly #options: CellsOptions;
+  readonly #context: CellsContext;
+  readonly #createEngine: CreateEngine;
+  /** Of all engines. */
+  readonly #projects: Pick<ProjectFence, 'noteLeft'>;
   readonly #first: Opened;
   /** All but the first. */
   readonly #others = new Map<CellId, ServedCell>();
+  readonly #pausedMoves: PausedMoves | undefined;
   readonly #alarm: Alarm;
   /** How many of the cells have been looked at in this round. */
   #looked = 0;
   /** Where projects lived when the accounts were read the last time. */
-  #residents: StoredAccounts['residents'] = new Map();
+  #residents: Residents = new Map();
   #isClosed = false;
 
-  private constructor(options: CellsOptions, first: Opened) {
-    this.#options = options;
-    this.#first = first;
-    this.#alarm = new Alarm(options.clock, () => this.#look());
-  }
-
   /** Resolves when the first cell delivers; the others are opened as soon as they can be. Throws `StoreUnavailable`. */
-  static async open(options: CellsOptions): Promise<Cells> {
-    const { store, accounts } = options;
+  static async open(context: CellsContext, createEngine: CreateEngine, projects: ProjectFence): Promise<Cells> {
+    const { accounts, first } = context;
+    const { store } = first;
     if (accounts.cells.length > 0) store.guardProjects();
-    const cells: Cells = new Cells(options, {
-      store,
-      engine: await options.createEngine(followed(store, (...args) => cells.#inCellOf(...args))),
-    });
+    const engine = await createEngine(followed(store, (...args) => cells.#inCellOf(...args)));
+    const cells: Cells = new Cells(context, createEngine, projects, { store, engine });
     accounts.onRead(() => cells.#follow());
     cells.#follow();
     return cells;
+  }
+
+  private constructor(context: CellsContext, createEngine: CreateEngine, projects: ProjectFence, first: Opened) {
+    this.#context = context;
+    this.#createEngine = createEngine;
+    this.#projects = projects;
+    this.#first = first;
+    const { accounts, openDriver } = context;
+    const { worker, clock, log } = context.first;
+    const nameOf = (projectId: ProjectId) => accounts.nameOf(projectId);
+    if (openDriver)
+      this.#pausedMoves = new PausedMoves({ moves: first.store.moves, worker, openDriver, nameOf, clock, log });
+    this.#alarm = new Alarm(clock, () => this.#look());
   }
 
   /** What is open of the cell of the project; undefined: it is at rest. Throws `StoreUnavailable` while it is away. */
   openedOf(projectId: ProjectId): Opened | undefined {
     const cell = this.#cellOf(projectId);
     if (cell === undefined) return this.#first;
-    if (!cell.opened && cell.isAway) throw new StoreUnavailable(`the cell "${cell.name}" cannot be reached`);
+    if (!cell.opened && cell.awayBecause !== undefined)
+      throw new StoreUnavailable(`the cell "${cell.name}" cannot be reached`);
     return cell.opened;
   }
 
@@ -99,7 +98,7 @@ export class Cells {
         })
         .catch(() => again.setIn(WATCH_AGAIN_MS));
     };
-    const again = new Alarm(this.#options.clock, begin);
+    const again = new Alarm(this.#context.first.clock, begin);
     begin();
     return () => {
       isOver = true;
@@ -126,14 +125,12 @@ export class Cells {
   }
 
   get firstName(): string {
-    return this.#options.accounts.cells.find(({ cellId }) => cellId === FIRST_CELL)?.name ?? '';
+    return this.#nameOf(FIRST_CELL) ?? '';
   }
 
   /** Of the cell in which the project lives; `undefined`: there is only one. */
   nameOf(projectId: ProjectId): string | undefined {
-    const { accounts } = this.#options;
-    const cellId = accounts.residents.get(projectId)?.cellId ?? FIRST_CELL;
-    return accounts.cells.find((cell) => cell.cellId === cellId)?.name;
+    return this.#nameOf(this.#cellIdOf(projectId));
   }
 
   /** Whether an engine of this worker has the message of this claim, wherever its project lives by now. */
@@ -143,7 +140,7 @@ export class Cells {
 
   /** Reads where projects live; the cell of `projectId` knows it then. Throws `StoreUnavailable`. */
   async refresh(projectId: ProjectId): Promise<void> {
-    await this.#options.accounts.refresh();
+    await this.#context.accounts.refresh();
     await this.#cellOf(projectId)?.adopted();
   }
 
@@ -165,11 +162,19 @@ export class Cells {
 
   /** Undefined: the first. Throws `StoreUnavailable`. */
   #cellOf(projectId: ProjectId): ServedCell | undefined {
-    const cellId = this.#options.accounts.residents.get(projectId)?.cellId ?? FIRST_CELL;
+    const cellId = this.#cellIdOf(projectId);
     if (cellId === FIRST_CELL) return undefined;
     const cell = this.#others.get(cellId);
     if (cell) return cell;
     throw new StoreUnavailable(`the cell ${cellId} is not known yet`);
+  }
+
+  #cellIdOf(projectId: ProjectId): CellId {
+    return this.#context.accounts.residents.get(projectId)?.cellId ?? FIRST_CELL;
+  }
+
+  #nameOf(cellId: CellId): string | undefined {
+    return this.#context.accounts.cells.find((cell) => cell.cellId === cellId)?.name;
   }
 
   async #inCellOf<T>(projectId: ProjectId, work: (store: Store) => Promise<T>): Promise<T> {
@@ -179,20 +184,23 @@ export class Cells {
 
   /** Goes by the accounts as they were just read: learns of new cells, and lets new projects live in theirs. */
   #follow(): void {
-    const { accounts, store, projects } = this.#options;
+    const { accounts, first } = this.#context;
     if (this.#isClosed || accounts.cells.length === 0) return;
-    store.guardProjects();
+    first.store.guardProjects();
     const before = this.#residents;
     this.#residents = accounts.residents;
     const moved = [...accounts.residents.values()].filter(
       ({ projectId, cellId }) => (before.get(projectId)?.cellId ?? cellId) !== cellId,
     );
-    projects.noteLeft(moved.map(({ projectId }) => projectId));
+    this.#projects.noteLeft(moved.map(({ projectId }) => projectId));
     const visited = new Set(moved.map(({ cellId }) => cellId));
     const byCell = Map.groupBy(accounts.residents.values(), ({ cellId }) => cellId);
     for (const cell of accounts.cells) {
       if (cell.cellId === FIRST_CELL) continue;
-      const served = this.#others.get(cell.cellId) ?? this.#add(cell);
+      const served =
+        this.#others.get(cell.cellId) ??
+        new ServedCell(cell, this.#context, (store) => this.#createFor(store, cell.name));
+      this.#others.set(cell.cellId, served);
       served.adopt(byCell.get(cell.cellId) ?? []);
       // Attempts that this worker has under way have moved along, and count as lost without its heartbeat there.
       if (visited.has(cell.cellId)) served.visit();
@@ -205,14 +213,15 @@ export class Cells {
    * many have not answered: a thousand looks at once would wait for each other until they were given up.
    */
   #look(): void {
-    const { worker, timeoutMs, cellsOfWorker = CELLS_OF_WORKER, pausedMoves } = this.#options;
+    const { cellsOfWorker = CELLS_OF_WORKER } = this.#context;
+    const { worker, recovery } = this.#context.first;
     const cells = [...this.#others];
     const looksOfRound = Math.max(1, Math.ceil(cells.length / cellsOfWorker));
-    this.#alarm.setIn(Math.min(LOOK_MS_MAX, timeoutMs / LOOKS_PER_TIMEOUT) / looksOfRound);
+    this.#alarm.setIn(Math.min(LOOK_MS_MAX, recovery.timeoutMs / LOOKS_PER_TIMEOUT) / looksOfRound);
     if (cells.filter(([, cell]) => cell.isLooking).length >= cellsOfWorker) return;
     const others = this.#first.engine.otherWorkers;
     if (this.#looked >= cells.length) this.#looked = 0;
-    if (this.#looked === 0 && others.every((other) => other > worker)) void pausedMoves?.look();
+    if (this.#looked === 0 && others.every((other) => other > worker)) void this.#pausedMoves?.look();
     const served = cellsServed([...this.#others.keys()], { worker, others }, cellsOfWorker);
     const opensAll = cells.length <= cellsOfWorker;
     for (const [cellId, cell] of cells.slice(this.#looked, this.#looked + cellsOfWorker)) {
@@ -221,17 +230,10 @@ export class Cells {
     this.#looked += cellsOfWorker;
   }
 
-  #add(cell: ServedCell['cell']): ServedCell {
-    const { createEngine } = this.#options;
-    const served = new ServedCell(cell, {
-      ...this.#options,
-      createEngine: (store) =>
-        createEngine(
-          followed(store, (...args) => this.#inCellOf(...args)),
-          cell.name,
-        ),
-    });
-    this.#others.set(cell.cellId, served);
-    return served;
+  #createFor(store: Store, name: string): Promise<Engine> {
+    return this.#createEngine(
+      followed(store, (...args) => this.#inCellOf(...args)),
+      name,
+    );
   }
 }

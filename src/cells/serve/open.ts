@@ -1,46 +1,58 @@
-/** The cells of an installation on PostgreSQL behind one engine. */
+/** The engine of one worker on PostgreSQL, which serves the only store or all cells of an installation. */
 
-import type { StoredAccounts } from '../../accounts/accounts.ts';
+import type { Sealer, StoredAccounts } from '../../accounts/accounts.ts';
+import type { Config } from '../../config/table.ts';
 import type { Engine } from '../../engine/commands.ts';
 import { createEngine } from '../../engine/create.ts';
-import type { EngineDeps, Recovery } from '../../engine/deps.ts';
-import { FIRST_CELL } from '../../engine/model.ts';
+import type { EngineDeps } from '../../engine/deps.ts';
+import { type CellId, type ClaimToken, FIRST_CELL } from '../../engine/model.ts';
 import type { OperatorEventsOptions } from '../../engine/operator-events/model.ts';
 import type { Machine } from '../../engine/ports.ts';
 import { StoreUnavailable } from '../../engine/store-errors.ts';
 import { DatabaseClock } from '../../engine/workers/database-clock.ts';
 import { fenceLimitMs } from '../../engine/workers/fence.ts';
-import type { Store } from '../../store/store.ts';
+import { databaseOf, type OpenedStore } from '../../operations/open-store.ts';
 import { logWith } from '../../telemetry/log-with.ts';
-import { Cells, type CellsOptions } from './cells.ts';
+import { openCellDriver } from '../operate/cells.ts';
+import { Cells, type CreateEngine } from './cells.ts';
+import type { CellsContext } from './context.ts';
 import { ProjectFence } from './project-fence.ts';
 import { engineOver } from './router.ts';
 
-type OverHeartbeats = Extract<Recovery, { kind: 'heartbeat' }>;
+/** A statement that resumes a project whose move has stopped in its pause. */
+const RESUME_TIMEOUT_MS = 5_000;
 
-/** What the engine of the first cell needs, and what opens the others. */
-export interface CellsNeeds
-  extends EngineDeps,
-    Pick<CellsOptions, 'openCell' | 'watchCell' | 'sealer' | 'cellsOfWorker' | 'pausedMoves'> {
-  recovery: OverHeartbeats;
+/** What the engine of a worker may need besides its own parts, where there may be several cells. */
+interface Installation {
+  config: Config;
+  store: OpenedStore;
   accounts: StoredAccounts;
+  sealer: Sealer;
   machine: Machine;
 }
 
+/** The engine of a worker: over its only store, or over all cells. Throws `StoreUnavailable`. */
+export function openEngine(engine: EngineDeps, installation: Installation): Promise<Engine> {
+  const { config, store, accounts, sealer, machine } = installation;
+  const database = databaseOf(config);
+  const { recovery } = engine;
+  const { openCell, watchCell } = store;
+  if (!openCell || database.kind !== 'postgres' || recovery?.kind !== 'heartbeat') return createEngine(engine);
+  const openDriver = (cellId: CellId) =>
+    openCellDriver({ ...database, ...sealer }, accounts.cells, cellId, RESUME_TIMEOUT_MS);
+  return openCells({ first: { ...engine, recovery }, accounts, sealer, machine, openCell, watchCell, openDriver });
+}
+
 /** Resolves when the first cell delivers. Throws `StoreUnavailable`. */
-export async function openCells({
-  accounts,
-  machine,
-  openCell,
-  watchCell,
-  sealer,
-  cellsOfWorker,
-  pausedMoves,
-  ...first
-}: CellsNeeds): Promise<Engine> {
-  const { clock, log, store, recovery, operatorEvents: events } = first;
-  // A lost worker is noticed in every cell, and told of by the first.
-  const { worker_lost: _, ...thresholdsElsewhere } = events?.thresholds ?? {};
+export async function openCells(context: CellsContext): Promise<Engine> {
+  const { first, accounts, machine } = context;
+  const { clock, log, operatorEvents: events } = first;
+  const projects = new ProjectFence({
+    ...{ clock, limitMs: fenceLimitMs(first.recovery.timeoutMs), log },
+    nameOf: (projectId) => accounts.nameOf(projectId),
+  });
+  const isHeldElsewhere = (claimToken: ClaimToken) => cells.hold(claimToken);
+  const recovery = { ...first.recovery, projects, isHeldElsewhere };
   const firstName = () => accounts.cells.find(({ cellId }) => cellId === FIRST_CELL)?.name;
   let all: Engine | undefined;
   /** Undefined while there is only one cell. */
@@ -54,39 +66,25 @@ export async function openCells({
             await all.saveEvent(events.projectId, message, hash);
           },
         };
-  const isHeldElsewhere: OverHeartbeats['isHeldElsewhere'] = (claimToken) => cells.hold(claimToken);
-  const projects = new ProjectFence({
-    ...{ clock, limitMs: fenceLimitMs(recovery.timeoutMs), log },
-    nameOf: (projectId) => accounts.nameOf(projectId),
-  });
-  const createFirst = (own: Store): Promise<Engine> =>
-    createEngine({
-      ...first,
-      store: own,
-      recovery: { ...recovery, projects, isHeldElsewhere },
-      operatorEvents: events && { ...events, cell: () => eventsOf(firstName()) },
-    });
-  const createOther = (own: Store, name: string): Promise<Engine> => {
-    const ownClock = new DatabaseClock(machine); // each database has its own
+  const create: CreateEngine = (store, name) => {
+    if (name === undefined) {
+      const operatorEvents = events && { ...events, cell: () => eventsOf(firstName()) };
+      return createEngine({ ...first, store, recovery, operatorEvents });
+    }
+    const own = new DatabaseClock(machine); // each database has its own
+    const { accounts: _, ...elsewhere } = recovery;
+    // Each cell notices a lost worker; the first one reports it.
+    const { worker_lost: __, ...thresholds } = events?.thresholds ?? {};
     return createEngine({
       ...first,
-      store: own,
-      operatorEvents: events && { ...events, thresholds: thresholdsElsewhere, cell: () => eventsOf(name) },
-      clock: ownClock,
+      store,
+      clock: own,
       log: logWith(log, { cell: name }),
-      recovery: { kind: 'heartbeat', clock: ownClock, timeoutMs: recovery.timeoutMs, projects, isHeldElsewhere },
+      recovery: { ...elsewhere, clock: own },
+      operatorEvents: events && { ...events, thresholds, cell: () => eventsOf(name) },
     });
   };
-  const createOf = (own: Store, name?: string) => (name === undefined ? createFirst(own) : createOther(own, name));
-  const cells: Cells = await Cells.open({
-    ...{ store, accounts, openCell, watchCell, sealer, clock, log, worker: first.worker },
-    createEngine: createOf,
-    tellsOperator: events !== undefined,
-    timeoutMs: recovery.timeoutMs,
-    cellsOfWorker,
-    pausedMoves,
-    projects,
-  });
+  const cells: Cells = await Cells.open(context, create, projects);
   all = engineOver(cells, clock);
   return all;
 }

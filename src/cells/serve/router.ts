@@ -10,6 +10,7 @@ import type { Cells } from './cells.ts';
 /** How long `/readyz` waits for a cell that is not the first. */
 const PING_MS = 1_000;
 
+/** The commands that are carried out in the cell of the project. */
 type OfProject = Exclude<
   {
     [M in keyof Engine]: Engine[M] extends (projectId: ProjectId, ...rest: never[]) => Promise<unknown> ? M : never;
@@ -17,44 +18,9 @@ type OfProject = Exclude<
   'quiesce' | 'drain' | 'ping' | 'readTotals'
 >;
 
-/** Those that are carried out in the cell of the project. The type refuses a list in which one is missing. */
-const OF_PROJECT: Readonly<Record<OfProject, true>> = {
-  publish: true,
-  saveEvent: true,
-  findMessage: true,
-  explainMessage: true,
-  listUnfinished: true,
-  readBacklog: true,
-  cancelMatching: true,
-  retryDead: true,
-  createSchedule: true,
-  setSchedulePaused: true,
-  deleteQueue: true,
-  findActiveRun: true,
-  completeRun: true,
-  cancelRun: true,
-  readJournal: true,
-  wait: true,
-  notify: true,
-  notifyRun: true,
-  listWaiters: true,
-  listRuns: true,
-  explainRun: true,
-  cancelRuns: true,
-  cancelRunsMatching: true,
-  resumeParkedRun: true,
-  resumeParkedRuns: true,
-  resumeRun: true,
-  restartRun: true,
-  repeatFailureCallback: true,
-  checkpoint: true,
-};
-
 export function engineOver(cells: Cells, clock: Clock): Engine {
-  const ofProject = Object.keys(OF_PROJECT).map((name) => [name, carryOut(cells, name as OfProject)]);
   const readTotals = () => cells.first.readTotals();
-  return {
-    ...(Object.fromEntries(ofProject) as Pick<Engine, OfProject>),
+  const own: Omit<Engine, OfProject> = {
     checkAdmission: (projectId) => cells.openedOf(projectId)?.engine.checkAdmission(projectId),
     storeOf: (projectId) => storeIn(cells, projectId),
     watchLog: (projectId, watcher) => cells.watchLog(projectId, watcher),
@@ -88,10 +54,17 @@ export function engineOver(cells: Cells, clock: Clock): Engine {
     quiesce: (limitMs) => cells.quiesce(limitMs),
     drain: (limitMs) => cells.drain(limitMs),
   };
+  return new Proxy(own as Engine, {
+    get: (target, name) => {
+      const isOfProject = !(name in target) && name in cells.first;
+      return isOfProject ? carryOut(cells, name as OfProject) : Reflect.get(target, name);
+    },
+  });
 }
 
 type Command = (projectId: ProjectId, ...rest: unknown[]) => Promise<unknown>;
 
+/** In whichever cell the project lives; one at rest is opened. */
 function carryOut(cells: Cells, name: OfProject): Command {
   return (...args) =>
     inCellOf(cells, args[0], (engine) => {
@@ -101,7 +74,6 @@ function carryOut(cells: Cells, name: OfProject): Command {
     });
 }
 
-/** The store of whichever cell the project lives in when it is asked; one at rest is opened. */
 function storeIn(cells: Cells, projectId: ProjectId): ProjectStore {
   return asked((call) => inCellOf(cells, projectId, (engine) => call(engine.storeOf(projectId))));
 }
@@ -127,9 +99,9 @@ async function ping(cells: Cells, clock: Clock): Promise<readonly CellAway[]> {
     if (reason !== undefined) away.push({ name, reason });
   };
   const pings = [note(cells.firstName, cells.first)];
-  for (const { name, opened, isAway, awayBecause } of others) {
+  for (const { name, opened, awayBecause } of others) {
     if (opened) pings.push(note(name, opened.engine));
-    else if (isAway) away.push({ name, reason: awayBecause });
+    else if (awayBecause !== undefined) away.push({ name, reason: awayBecause });
   }
   await Promise.all(pings);
   if (away.length === others.length + 1) {

@@ -2,7 +2,6 @@
 
 import { type Sealer, StoredAccounts } from '../../../src/accounts/accounts.ts';
 import { openCells } from '../../../src/cells/serve/open.ts';
-import { PausedMoves } from '../../../src/cells/serve/paused-moves.ts';
 import { seal } from '../../../src/config/sealing.ts';
 import type { Engine } from '../../../src/engine/commands.ts';
 import type { EngineDeps, Recovery } from '../../../src/engine/deps.ts';
@@ -33,20 +32,17 @@ interface OfCells {
 }
 
 export async function openEngineOverCells(
-  { recovery, ...deps }: OverCells,
+  { recovery, machine, ...deps }: OverCells,
   { storeOf, driverOf, endsPauses }: OfCells,
 ): Promise<Engine> {
-  const { store, worker, clock, log } = deps;
-  const openDriver = (cellId: CellId) => keptOpen(driverOf(cellId));
-  const pausedMoves = new PausedMoves({ moves: store.moves, worker, openDriver, nameOf: String, clock, log });
   const accounts = await StoredAccounts.open(deps.store, SEALER, deps.clock, { isShared: true });
   return openCells({
-    ...deps,
-    recovery: { ...recovery, accounts },
+    first: { ...deps, recovery: { ...recovery, accounts } },
     accounts,
+    machine,
     sealer: SEALER,
     openCell: async (url) => storeOf(Number(url.split(' ')[1])),
-    ...(endsPauses && { pausedMoves }),
+    ...(endsPauses && { openDriver: (cellId) => keptOpen(driverOf(cellId)) }),
   });
 }
 

@@ -1,0 +1,85 @@
+/** The API of a worker, with the rules of its settings. */
+
+import { StoredTokens } from '../accounts/project-tokens.ts';
+import { createApi } from '../api/app.ts';
+import type { Listener } from '../api/listener.ts';
+import type { Services } from '../api/route.ts';
+import { DEVELOPMENT_ACCOUNTS } from '../config/development.ts';
+import { AddressGuard } from '../delivery/address-guard.ts';
+import { checkDestination, DestinationCheck, type DestinationVerdict } from '../delivery/destination-check.ts';
+import type { Engine } from '../engine/commands.ts';
+import { byTheWall } from '../engine/workers/steady-clock.ts';
+import { CannotStart } from '../system/cannot-start.ts';
+import { endOfTurn } from '../system/system.ts';
+import { readVersion } from '../system/version.ts';
+import { readConsole } from './console-files.ts';
+import type { WorkerContext } from './context.ts';
+
+/** How long a host name that was resolved is not looked up again at publish. */
+const NAMES_GOOD_MS = 60_000;
+const NAMES_MAX = 10_000;
+
+/** Throws `CannotStart`. */
+export function makeApi(context: WorkerContext, engine: Engine, isReady: () => boolean): Listener {
+  const { config, credentials, accounts, clock, log, metrics, browsers, others, around } = context;
+  try {
+    return createApi({
+      engine,
+      accounts,
+      tokens: credentials === 'own' ? new StoredTokens({ ...context, ...context.sealer }) : undefined,
+      clock: byTheWall(clock),
+      others,
+      virtualTime: around?.virtualTime,
+      log,
+      checkDestination: destinationCheckOf(context),
+      quotas: {
+        retriesDefault: config.retriesDefault,
+        retriesMax: config.retriesMax,
+        delayMsMax: config.delayMaxMs,
+        timeoutMsMax: config.timeoutMaxMs,
+      },
+      limits: config,
+      proxyHeaders: config.proxyHeaders,
+      plainHeaders: { cloudEvents: config.forwardCloudEvents, baggage: config.baggageHosts.length > 0 },
+      logsPageDefault: config.logsPageDefault,
+      trustedProxies: config.trustedProxies,
+      browsers,
+      console: {
+        version: readVersion(),
+        developmentToken: credentials === 'development' ? DEVELOPMENT_ACCOUNTS[0].token : undefined,
+        readFiles: () => readConsole(),
+      },
+      isReady,
+      endOfTurn,
+      answered: metrics && ((isPublish, status, durationMs) => metrics.answered(isPublish, status, durationMs)),
+    });
+  } catch (error) {
+    if (error instanceof TypeError)
+      throw new CannotStart(`WAYPOST_TRUSTED_PROXIES: ${error.message}`, { cause: error });
+    throw error;
+  }
+}
+
+/** The check of a destination at publish (contract M 5.2). The real guard is where deliveries connect. */
+function destinationCheckOf({ config, addresses, resolver, clock }: WorkerContext): Services['checkDestination'] {
+  const { resolveAtPublish } = config;
+  const guard = new AddressGuard(addresses);
+  const resolves = resolveAtPublish === 'auto' ? addresses.kind === 'deny' : resolveAtPublish === 'yes';
+  if (!resolves) return () => (url) => refusalOf(checkDestination(url, guard));
+  const check = new DestinationCheck({ guard, resolver, clock, namesMax: NAMES_MAX, rememberMs: NAMES_GOOD_MS });
+  return (projectId) => (url) => {
+    const verdict = check.check(url, projectId, clock.nowMs());
+    return verdict instanceof Promise ? verdict.then(refusalOf) : refusalOf(verdict);
+  };
+}
+
+function refusalOf(verdict: DestinationVerdict): string | undefined {
+  switch (verdict.kind) {
+    case 'ok':
+      return undefined;
+    case 'blocked':
+      return `${verdict.reason} (${verdict.remedy})`;
+    case 'unresolvable':
+      return verdict.reason;
+  }
+}

@@ -1,0 +1,35 @@
+/** How a worker delivers: to which addresses, within which limits, signed with whose keys. */
+import { createDelivery, type DeliveryOptions } from '../delivery/delivery.ts';
+import { selfTest } from '../delivery/self-test.ts';
+import type { Delivery } from '../engine/ports.ts';
+import { byTheWall } from '../engine/workers/steady-clock.ts';
+import type { WorkerContext } from './context.ts';
+
+/** Creates the delivery after a self-test: a delivery with the same options must refuse what is forbidden. */
+export async function openDelivery(context: WorkerContext): Promise<Delivery> {
+  const { config, clock, around, randomness, accounts, addresses, resolver, others } = context;
+  // The answer of a call becomes a message, so it may be as large as one.
+  const runResponseBytesMax = Math.max(config.responseBytesMax, config.messageBytesMax);
+  const options: DeliveryOptions = {
+    clock: around ? { ...byTheWall(clock), wallMs: () => around.signatureClock.wallMs() } : clock,
+    randomness,
+    signingKey: (projectId) => accounts.signingKeysNow(projectId).current,
+    addresses,
+    resolver,
+    timeoutMsMax: config.timeoutMaxMs,
+    responseBytesMax: config.responseBytesMax,
+    runResponseBytesMax,
+    runFailureBytesMax: Math.max(config.failureResponseBytesMax, runResponseBytesMax),
+    responseMemoryBytesMax: config.inFlightBytesMax,
+    responseHeaderBytesMax: config.responseHeaderBytesMax,
+    connectionsPerOriginMax: config.inFlightPerOriginMax, // an attempt has a connection to itself
+    originsMax: config.originsMax,
+    baggageHosts: config.baggageHosts.map((host) => host.toLowerCase()),
+    verifyTls: config.verifyTls,
+    worker: others?.own ?? 0,
+    ...(config.region === '' ? {} : { region: config.region }),
+  };
+  await selfTest(options);
+  const delivery = createDelivery(options);
+  return around?.wrap(delivery) ?? delivery;
+}
