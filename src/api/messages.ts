@@ -20,7 +20,7 @@ export function messageRoutes({ engine }: Services): Route[] {
   async function explain({ projectId, id }: Call): Promise<Answer> {
     const explanation = await engine.explainMessage(projectId, id);
     if (!explanation) throw notFound(id);
-    return answer(200, { ...explanationView(explanation), cell: engine.cellOf(projectId) });
+    return answer(200, { ...explanationView(explanation), cell: engine.cellOf?.(projectId) });
   }
 
   async function retry({ projectId, id }: Call): Promise<Answer> {

@@ -79,7 +79,7 @@ export function overviewRoutes({ engine, tokens }: Services): Route[] {
       ...backlogView(backlog),
       ...failuresView(failures),
       retention: { logs: logsMs, dlq: dlqMs },
-      cell: engine.cellOf(projectId),
+      cell: engine.cellOf?.(projectId),
       storage: isSecret ? undefined : storage,
     });
   }

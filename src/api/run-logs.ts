@@ -46,7 +46,7 @@ export function runLogRoutes({ engine }: Services): Route[] {
   async function explain({ projectId, id }: Call): Promise<Answer> {
     const explanation = await engine.explainRun(projectId, id);
     if (!explanation) throw new ApiError('not_found', `workflow run ${id} not found`);
-    return answer(200, { ...runExplanationView(explanation), cell: engine.cellOf(projectId) });
+    return answer(200, { ...runExplanationView(explanation), cell: engine.cellOf?.(projectId) });
   }
 
   return [

@@ -1,6 +1,8 @@
 /** `waypost doctor`: checks that the data in a store is consistent. */
+
+import type { ExaminedCell } from '../cells/operate/examine-cells.ts';
 import { parseConfig } from '../config/parse.ts';
-import type { Examination, ExaminedCell } from '../operations/examine.ts';
+import type { Examination } from '../operations/examine.ts';
 import { censusLine } from './census.ts';
 import { EXIT } from './command.ts';
 import { configured } from './configured.ts';
@@ -24,11 +26,10 @@ and "waypost login" name. The first line says which.`,
     example: 'doctor --data-dir /var/lib/waypost',
   },
   async (given, terminal) => {
-    const { examineCells, examineStore } = await import('../operations/examine.ts');
+    const { examineInstallation } = await import('../cells/operate/examine-cells.ts');
     const { keptIn } = await import('../operations/open-store.ts');
     const config = parseConfig(terminal.env, given.settings);
-    const examination = await examineStore(config);
-    const { firstName, others } = await examineCells(config);
+    const { first: examination, firstName, others } = await examineInstallation(config);
     const isSound = [examination, ...others.map((cell) => cell.examination)].every(isSoundBy);
     if (given.has('json')) {
       const cells = firstName !== undefined && { cell: firstName, cells: others.map(cellView) };

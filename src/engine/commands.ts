@@ -46,10 +46,10 @@ export interface Engine extends WorkflowCommands {
   readonly workersAlive: number | undefined;
   /** The others of them that claim messages. */
   readonly otherWorkers: readonly WorkerId[];
-  /** The cells, as this worker has them; empty when there is only one. */
-  readonly cells: readonly CellState[];
-  /** The name of the cell in which the project lives; `undefined`: there is only one. */
-  cellOf(projectId: ProjectId): string | undefined;
+  /** The cells, as this worker has them; none while there is only one. */
+  readonly cells?: readonly CellState[];
+  /** The name of the cell in which the project lives; none while there is only one. */
+  cellOf?(projectId: ProjectId): string | undefined;
 
   /**
    * Throws `Overloaded` (503) when a publish of the project would be turned away now. The API asks before it reads a

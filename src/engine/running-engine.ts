@@ -1,6 +1,6 @@
 /** What does each command do, beyond the store? Those about runs are in `runs/workflows.ts`. */
 import { dailyLimitReached } from '../protocol/rate-limits.ts';
-import type { CellAway, CellState, Engine } from './commands.ts';
+import type { CellAway, Engine } from './commands.ts';
 import type { EngineDeps } from './deps.ts';
 import type { DueLoop } from './due-loop.ts';
 import type { AttributeFilter, LogFilter } from './filters.ts';
@@ -255,12 +255,6 @@ export class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
 
   get workersAlive(): number | undefined {
     return this.#heartbeat?.workersAlive;
-  }
-
-  readonly cells: readonly CellState[] = [];
-
-  cellOf(): undefined {
-    return undefined;
   }
 
   get otherWorkers(): readonly WorkerId[] {

@@ -1,8 +1,10 @@
 /** Where do the operator's commands run? In the server that has the database open, or here when there is none. */
+import type { Sealer } from '../accounts/accounts.ts';
 import { orTellOfKey } from '../accounts/open-accounts.ts';
 import { emptiestCell } from '../cells/operate/measure-cells.ts';
 import type { Config } from '../config/table.ts';
 import { StoreInUse } from '../store/drivers/sqlite/lock.ts';
+import type { Store } from '../store/store.ts';
 import { CannotStart } from '../system/cannot-start.ts';
 import { createSystemRandomness, pause, systemClock } from '../system/system.ts';
 import { databaseOf, openSealer, openStore } from './open-store.ts';
@@ -56,6 +58,18 @@ async function workWhereItIsOpen<T>(
   }
 }
 
+/** On a store that no server of this process has open. */
+export function administrationOn(config: Config, store: Store, sealer: () => Sealer): StoredAdministration {
+  const chooseCell = () => emptiestCell(config, store, sealer());
+  return new StoredAdministration({
+    store,
+    clock: systemClock,
+    randomness: createSystemRandomness(),
+    sealer,
+    chooseCell,
+  });
+}
+
 async function workHere<T>(config: Config, work: (on: Administration) => Promise<T>): Promise<T> {
   const randomness = createSystemRandomness();
   let failure: Error | undefined;
@@ -64,12 +78,9 @@ async function workHere<T>(config: Config, work: (on: Administration) => Promise
   };
   const store = await openStore(config, { onFatal, create: false, isInline: true });
   try {
-    const sealer = () => openSealer(config, randomness);
-    const shared = { store, clock: systemClock, randomness, sealer };
-    if (databaseOf(config).kind === 'sqlite') return await work(new StoredAdministration(shared));
+    const administration = administrationOn(config, store, () => openSealer(config, randomness));
+    if (databaseOf(config).kind === 'sqlite') return await work(administration);
     const { workerTimeoutMs } = config;
-    const chooseCell = () => emptiestCell(config, store, sealer());
-    const administration = new StoredAdministration({ ...shared, chooseCell });
     return await work(confirmed(administration, () => untilAllKnow({ store, clock: systemClock, workerTimeoutMs })));
   } catch (error) {
     throw failure ?? error;

@@ -1,13 +1,7 @@
 /** What `waypost doctor` does: reads a store, of a running server or a stopped one, and says whether it is sound. */
 import { type Sealer, unsealKeys } from '../accounts/accounts.ts';
-import { orTellOfKey } from '../accounts/open-accounts.ts';
-import { urlOf } from '../cells/operate/cells.ts';
-import { examineCell, examineDirectory } from '../cells/operate/examine-cells.ts';
-import { listCells } from '../cells/store/directory.ts';
 import { SealBroken } from '../config/sealing.ts';
 import type { Config } from '../config/table.ts';
-import { FIRST_CELL } from '../engine/model.ts';
-import { StoreUnavailable } from '../engine/store-errors.ts';
 import type { Driver, Queries } from '../store/driver.ts';
 import { PostgresDriver } from '../store/drivers/postgres/driver.ts';
 import { isExpiring } from '../store/drivers/postgres/log-days.ts';
@@ -31,18 +25,10 @@ import { checkThere, databaseOf, messageOf, openSealer } from './open-store.ts';
 const EXAMINATION_LIMIT_MS = 30 * 60_000;
 /** How many projects are named. */
 const NAMED_MAX = 10;
-/** A cell that says nothing for this long is away. */
-const ANSWER_LIMIT_MS = 5_000;
 
 export interface Examination {
   census: Census;
   findings: Finding[];
-}
-
-/** A cell beside the first. Without an examination it cannot be reached. */
-export interface ExaminedCell {
-  name: string;
-  examination?: Examination;
 }
 
 /** Changes nothing, and needs no lock: it sees one snapshot of what is committed. Throws `CannotStart`. */
@@ -61,66 +47,10 @@ export async function examineStore(config: Config): Promise<Examination> {
   }
 }
 
-export interface ExaminedCells {
-  /** Undefined: there is only one cell. */
-  firstName?: string;
-  /** Those beside the first. */
-  others: ExaminedCell[];
-}
-
-/** The cells beside the first, one after the other. Throws `CannotStart`. */
-export async function examineCells(config: Config): Promise<ExaminedCells> {
-  const database = databaseOf(config);
-  if (database.kind !== 'postgres') return { others: [] };
-  const directory = driverOf(database.url, config);
-  try {
-    const cells = await directory.read((queries) => listCells(queries, {})).catch(cannotRead);
-    if (cells.length === 0) return { others: [] };
-    const { encryptionKey } = openSealer(config, createSystemRandomness());
-    const examined: ExaminedCells = { others: [] };
-    for (const { cellId, name, sealedUrl } of cells) {
-      if (cellId === FIRST_CELL) {
-        examined.firstName = name;
-        continue;
-      }
-      const url = await orTellOfKey(config.dataDir, async () =>
-        urlOf({ url: database.url, encryptionKey }, { name, sealedUrl }),
-      );
-      const driver = driverOf(url, config);
-      try {
-        await checkAnswers(url, config);
-        const ofCell = await examineCell(directory, cellId, driver);
-        const { census, findings } = await examineWith(driver, isExpiring);
-        examined.others.push({ name, examination: { census, findings: [...findings, ...ofCell] } });
-      } catch (error) {
-        if (!(error instanceof StoreUnavailable)) throw error;
-        examined.others.push({ name });
-      } finally {
-        await driver.close();
-      }
-    }
-    return examined;
-  } finally {
-    await directory.close();
-  }
-}
-
-/** Throws `StoreUnavailable` in a few seconds, where the examination would wait for as long as it may take. */
-async function checkAnswers(url: string, config: Config): Promise<void> {
-  const driver = driverOf(url, config, ANSWER_LIMIT_MS);
-  try {
-    await driver.read((queries) => queries.query('select 1'));
-  } finally {
-    await driver.close();
-  }
-}
-
 async function examineServer(url: string, config: Config): Promise<Examination> {
   const driver = driverOf(url, config);
   try {
-    const { census, findings } = await examineFirst(driver, config, 'this database', isExpiring);
-    const ofCells = [...(await examineDirectory(driver)), ...(await examineCell(driver, FIRST_CELL, driver))];
-    return { census, findings: [...findings, ...ofCells] };
+    return await examineFirst(driver, config, 'this database', isExpiring);
   } catch (error) {
     return cannotRead(error);
   } finally {
@@ -128,7 +58,7 @@ async function examineServer(url: string, config: Config): Promise<Examination> 
   }
 }
 
-function driverOf(url: string, { databasePrepare }: Config, timeoutMs = EXAMINATION_LIMIT_MS): PostgresDriver {
+export function driverOf(url: string, { databasePrepare }: Config, timeoutMs = EXAMINATION_LIMIT_MS): PostgresDriver {
   return new PostgresDriver({
     url,
     connectionsMax: 1,
@@ -138,7 +68,7 @@ function driverOf(url: string, { databasePrepare }: Config, timeoutMs = EXAMINAT
   });
 }
 
-function cannotRead(error: unknown): never {
+export function cannotRead(error: unknown): never {
   if (error instanceof CannotStart) throw error;
   throw new CannotStart(`cannot read the database: ${messageOf(error)}`, { cause: error });
 }
@@ -160,7 +90,7 @@ async function examineFirst(
   return { census, findings: [...findings, await driver.read((queries) => examineKey(queries, config))] };
 }
 
-function examineWith(driver: Driver, isExpiringIn: IsExpiringIn = async () => false): Promise<Examination> {
+export function examineWith(driver: Driver, isExpiringIn: IsExpiringIn = async () => false): Promise<Examination> {
   return driver.read(async (queries) => {
     const ofVersion = await examineVersion(queries);
     const isExpiring = await isExpiringIn(queries);

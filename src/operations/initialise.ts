@@ -2,16 +2,15 @@
 
 import { orTellOfKey } from '../accounts/open-accounts.ts';
 import type { SigningKeys } from '../api/accounts.ts';
-import { emptiestCell } from '../cells/operate/measure-cells.ts';
 import { isDevelopmentProject } from '../config/development.ts';
 import type { Config } from '../config/table.ts';
 import type { TokenScope } from '../engine/accounts/store.ts';
 import type { Store } from '../store/store.ts';
 import { CannotStart } from '../system/cannot-start.ts';
 import { createSystemRandomness, systemClock } from '../system/system.ts';
+import { administrationOn } from './administer.ts';
 import { databaseOf, ensureSealer, openStore } from './open-store.ts';
 import { Refused } from './socket/commands.ts';
-import { StoredAdministration } from './socket/stored.ts';
 
 export interface Initialised {
   /** Stored nowhere: a lost token cannot be shown again, only replaced by a new one. */
@@ -36,10 +35,7 @@ export async function initialise(
   try {
     await checkNotDevelopment(config, store);
     const sealer = await ensureSealer(config, randomness, store);
-    const administration = new StoredAdministration({
-      ...{ store, clock: systemClock, randomness, sealer: () => sealer },
-      chooseCell: () => emptiestCell(config, store, sealer),
-    });
+    const administration = administrationOn(config, store, () => sealer);
     const { signingKeys } = await orTellOfKey(config.dataDir, () => administration.ensureProject(name));
     const tokens = await administration.listTokens({ project: name });
     if (tokens.length > 0 && !addToken) {

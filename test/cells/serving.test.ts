@@ -340,7 +340,7 @@ it('of many cells a worker opens none when it starts but those where something i
   const [worker] = await at.start(1, 8);
   expect([...(worker?.opened ?? [])]).toContain('cell 2');
   expect(worker?.opened.size).toBeLessThan(5);
-  expect(worker?.engine.cells.map(({ state }) => state)).not.toContain('away');
+  expect(worker?.engine.cells?.map(({ state }) => state)).not.toContain('away');
   await at.clock.advanceBy(10 * SECOND_MS);
   expect(at.sent.get('soon')).toMatchObject({ times: 1 });
 });

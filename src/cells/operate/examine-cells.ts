@@ -3,15 +3,106 @@
  * what does not hold is asked for once more, so that a project which was just being moved is not told of.
  */
 
+import { orTellOfKey } from '../../accounts/open-accounts.ts';
+import type { Config } from '../../config/table.ts';
 import type { Cell, ProjectMove } from '../../engine/accounts/store.ts';
-import type { CellId, ProjectId } from '../../engine/model.ts';
+import { type CellId, FIRST_CELL, type ProjectId } from '../../engine/model.ts';
+import { StoreUnavailable } from '../../engine/store-errors.ts';
+import { cannotRead, driverOf, type Examination, examineStore, examineWith } from '../../operations/examine.ts';
+import { databaseOf, openSealer } from '../../operations/open-store.ts';
 import type { Driver, Queries } from '../../store/driver.ts';
+import { isExpiring } from '../../store/drivers/postgres/log-days.ts';
 import type { Finding } from '../../store/operations/invariants.ts';
 import { PRESENCE } from '../../store/operations/presence.ts';
-import { systemClock } from '../../system/system.ts';
+import { createSystemRandomness, systemClock } from '../../system/system.ts';
 import { isStuck } from '../move/held-move.ts';
 import { IN_RANGE, listCells, rangeOf } from '../store/directory.ts';
 import { listMoves } from '../store/moves.ts';
+import { urlOf } from './cells.ts';
+
+/** One that says nothing for this long is away. */
+const ANSWER_LIMIT_MS = 5_000;
+
+/** A cell beside the first. Without an examination it cannot be reached. */
+export interface ExaminedCell {
+  name: string;
+  examination?: Examination;
+}
+
+export interface ExaminedInstallation {
+  /** Of the first cell, or of the only store. */
+  first: Examination;
+  /** Undefined: there is only one cell. */
+  firstName?: string;
+  /** Those beside the first. */
+  others: ExaminedCell[];
+}
+
+/** All cells, one after the other. Throws `CannotStart`. */
+export async function examineInstallation(config: Config): Promise<ExaminedInstallation> {
+  const database = databaseOf(config);
+  const only = await examineStore(config);
+  if (database.kind !== 'postgres') return { first: only, others: [] };
+  const directory = driverOf(database.url, config);
+  try {
+    const ofDirectory = [
+      ...(await examineDirectory(directory)),
+      ...(await examineCell(directory, FIRST_CELL, directory)),
+    ];
+    const cells = await directory.read((queries) => listCells(queries, {}));
+    const examined: ExaminedInstallation = { first: withFindings(only, ofDirectory), others: [] };
+    if (cells.length === 0) return examined;
+    const { encryptionKey } = openSealer(config, createSystemRandomness());
+    for (const { cellId, name, sealedUrl } of cells) {
+      if (cellId === FIRST_CELL) {
+        examined.firstName = name;
+        continue;
+      }
+      const url = await orTellOfKey(config.dataDir, async () =>
+        urlOf({ url: database.url, encryptionKey }, { name, sealedUrl }),
+      );
+      examined.others.push({ name, ...(await examineOther(config, url, directory, cellId)) });
+    }
+    return examined;
+  } catch (error) {
+    return cannotRead(error);
+  } finally {
+    await directory.close();
+  }
+}
+
+async function examineOther(
+  config: Config,
+  url: string,
+  directory: Driver,
+  cellId: CellId,
+): Promise<Pick<ExaminedCell, 'examination'>> {
+  const driver = driverOf(url, config);
+  try {
+    await checkAnswers(url, config);
+    const ofDirectory = await examineCell(directory, cellId, driver);
+    return { examination: withFindings(await examineWith(driver, isExpiring), ofDirectory) };
+  } catch (error) {
+    if (!(error instanceof StoreUnavailable)) throw error;
+    return {};
+  } finally {
+    await driver.close();
+  }
+}
+
+function withFindings({ census, findings }: Examination, more: readonly Finding[]): Examination {
+  return { census, findings: [...findings, ...more] };
+}
+
+/** Throws `StoreUnavailable` in a few seconds, where the examination would wait for as long as it may take. */
+async function checkAnswers(url: string, config: Config): Promise<void> {
+  const driver = driverOf(url, config, ANSWER_LIMIT_MS);
+  try {
+    await driver.read((queries) => queries.query('select 1'));
+  } finally {
+    await driver.close();
+  }
+}
 
 /** What the directory says, all of one moment. */
 interface Directory {
@@ -24,7 +115,7 @@ interface Directory {
 const NAMED_MAX = 10;
 
 /** Of the directory itself; none while there is only one cell. */
-export async function examineDirectory(driver: Pick<Driver, 'read'>): Promise<Finding[]> {
+async function examineDirectory(driver: Pick<Driver, 'read'>): Promise<Finding[]> {
   const directory = await readDirectory(driver);
   if (directory.cells.length === 0) return [];
   const nowMs = systemClock.wallMs();
@@ -44,7 +135,7 @@ export async function examineDirectory(driver: Pick<Driver, 'read'>): Promise<Fi
 }
 
 /** Of one cell, by the directory. */
-export async function examineCell(
+async function examineCell(
   directory: Pick<Driver, 'read'>,
   cellId: CellId,
   driver: Pick<Driver, 'read'>,

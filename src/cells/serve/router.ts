@@ -13,8 +13,13 @@ const PING_MS = 1_000;
 /** The commands that are carried out in the cell of the project. */
 type OfProject = Exclude<
   {
-    [M in keyof Engine]: Engine[M] extends (projectId: ProjectId, ...rest: never[]) => Promise<unknown> ? M : never;
-  }[keyof Engine],
+    [M in Exclude<keyof Engine, 'cells' | 'cellOf'>]: Engine[M] extends (
+      projectId: ProjectId,
+      ...rest: never[]
+    ) => Promise<unknown>
+      ? M
+      : never;
+  }[Exclude<keyof Engine, 'cells' | 'cellOf'>],
   'quiesce' | 'drain' | 'ping' | 'readTotals'
 >;
 

@@ -11,6 +11,7 @@ import type { Queries, Transaction } from '../../store/driver.ts';
 import { noteChange } from '../../store/operations/accounts/version.ts';
 import type { WriteContext } from '../../store/operations/logs/log-writer.ts';
 import { read, write } from '../../store/operations/operation.ts';
+import { PRESENCE } from '../../store/operations/presence.ts';
 
 /** The rows of `numbers` that a cell has a range of its own for. */
 export const IN_RANGE = "name in ('keys and tokens', 'log entries', 'queues')";
@@ -82,7 +83,22 @@ export const beginCell = write(async ({ tx }: WriteContext, { cellId }: { cellId
   return cellId;
 });
 
-/** The same for one project, while workers may do it too. */
+/** Where a new project lives, and how its row in the directory stands. Default: in the cell with the fewest projects. */
+export async function homeOf(queries: Queries, wanted?: CellId): Promise<{ cellId: CellId; presence: number }> {
+  const cellId = wanted ?? (await emptiestCell(queries));
+  return { cellId, presence: cellId === FIRST_CELL ? PRESENCE.here : PRESENCE.elsewhere };
+}
+
+/** The cell with the fewest projects, of those that take new ones. */
+async function emptiestCell(queries: Queries): Promise<CellId> {
+  const [row] = await queries.query<{ id: CellId }>(
+    `select id, (select count(*) from projects where cell = cells.id) as projects from cells
+     where draining = 0 order by projects, id limit 1`,
+  );
+  return row?.id ?? FIRST_CELL;
+}
+
+/** Lets one project live here, while workers may do it too. */
 export async function adoptProject(tx: Transaction, { projectId, name, createdAtMs }: Project): Promise<void> {
   await tx.run(
     `insert into projects (id, name, signing_current, signing_next, created_at_ms) values (?, ?, '', '', ?)

@@ -142,10 +142,11 @@ export class WorkerMetrics implements Metrics {
     const busiest = engine.busiestProjects(PROJECTS_MAX);
     const byProject = busiest.map(([id, value]) => ({ value, labels: { project: projectName(id) } }));
     to.setAll('waypost_in_flight_by_project', byProject);
-    const byCell = engine.cells.map(({ name: cell, inFlight: value }) => ({ value, labels: { cell } }));
+    const { cells = [] } = engine;
+    const byCell = cells.map(({ name: cell, inFlight: value }) => ({ value, labels: { cell } }));
     to.setAll('waypost_in_flight_by_cell', byCell);
     const isAway = ({ name, state }: CellState) => state === 'away' || this.#sampler?.isAway(name);
-    const away = engine.cells.map((cell) => ({ value: isAway(cell) ? 1 : 0, labels: { cell: cell.name } }));
+    const away = cells.map((cell) => ({ value: isAway(cell) ? 1 : 0, labels: { cell: cell.name } }));
     to.setAll('waypost_cell_away', away);
     if (workers !== undefined) to.set('waypost_workers', engine.workersAlive ?? workers);
     this.#lookAtStores(this.#sampler?.latest ?? [], clock);
@@ -177,7 +178,7 @@ export class WorkerMetrics implements Metrics {
 /** Where each worker serves all cells, one of the process tells of them. */
 function sourcesOf({ engine, workers }: Watched): Source[] {
   const isFirst = workers !== undefined;
-  const { cells } = engine;
+  const { cells = [] } = engine;
   if (cells.length === 0) {
     return isFirst ? [{ state: 'open', readTotals: () => engine.readTotals() }] : [];
   }

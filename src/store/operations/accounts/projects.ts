@@ -1,12 +1,11 @@
 /** Which projects are there, and with which keys do they sign? */
 
-import { listCells } from '../../../cells/store/directory.ts';
+import { homeOf, listCells } from '../../../cells/store/directory.ts';
 import type { AccountsState, Project, SealedKeys } from '../../../engine/accounts/store.ts';
-import { type CellId, FIRST_CELL, type ProjectId } from '../../../engine/model.ts';
+import type { CellId, ProjectId } from '../../../engine/model.ts';
 import type { Queries } from '../../driver.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { directoryRead, read, write } from '../operation.ts';
-import { PRESENCE } from '../presence.ts';
 import { listTokens } from './tokens.ts';
 import { accountsVersion, noteChange } from './version.ts';
 
@@ -27,19 +26,12 @@ export const ensureProject = write(
   { changesAccounts: true },
   async ({ tx }: WriteContext, args: EnsureProjectArgs): Promise<Project> => {
     const { name, signingKeys, nowMs } = args;
-    const { cellId = await emptiestCell(tx) } = args;
+    const { cellId, presence } = await homeOf(tx, args.cellId);
     const made = await tx.run(
       `insert into projects (id, name, signing_current, signing_next, created_at_ms, cell, presence)
      select coalesce(max(id), 0) + 1, ?, ?, ?, ?, ?, ? from projects where true
      on conflict (name) do nothing`,
-      [
-        name,
-        signingKeys.current,
-        signingKeys.next,
-        nowMs,
-        cellId,
-        cellId === FIRST_CELL ? PRESENCE.here : PRESENCE.elsewhere,
-      ],
+      [name, signingKeys.current, signingKeys.next, nowMs, cellId, presence],
     );
     if (made > 0) await noteChange(tx);
     const [row] = await tx.query<Project>(`select ${PROJECT_FIELDS} from projects where name = ?`, [name]);
@@ -47,15 +39,6 @@ export const ensureProject = write(
     return row;
   },
 );
-
-/** The cell with the fewest projects, of those that take new ones. */
-async function emptiestCell(queries: Queries): Promise<CellId> {
-  const [row] = await queries.query<{ id: CellId }>(
-    `select id, (select count(*) from projects where cell = cells.id) as projects from cells
-     where draining = 0 order by projects, id limit 1`,
-  );
-  return row?.id ?? FIRST_CELL;
-}
 
 export const listProjects = read((queries: Queries): Promise<Project[]> => {
   return queries.query<Project>(`select ${PROJECT_FIELDS} from projects order by id`);
