@@ -3,7 +3,8 @@ import pg from 'pg';
 import { beforeEach, expect, it, onTestFinished } from 'vitest';
 import type { CellLook } from '../../src/engine/stores.ts';
 import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
-import { Servers, type ServersOptions } from '../../src/store/drivers/postgres/servers.ts';
+import { Servers } from '../../src/store/drivers/postgres/servers.ts';
+import type { ServerLimits } from '../../src/store/drivers/postgres/shares.ts';
 import { type CellWatch, type WatchOptions, watchPostgresStore } from '../../src/store/drivers/postgres/watch.ts';
 import { systemClock } from '../../src/system/system.ts';
 import { eventually } from '../support/eventually.ts';
@@ -16,7 +17,7 @@ const NOTHING: CellLook = { dueInMs: Infinity, eventInMs: Infinity, isNeglected:
 let world: World;
 let watch: CellWatch;
 
-let options: Omit<WatchOptions, 'prepares' | 'servers'> & ServersOptions;
+let options: Omit<WatchOptions, 'prepares' | 'servers'> & ServerLimits;
 const onFatal = (error: Error) => {
   throw error;
 };

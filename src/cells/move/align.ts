@@ -27,14 +27,14 @@ import {
   within,
 } from './sheets.ts';
 
-export interface AlignOptions {
+interface Ends {
   source: Pick<Driver, 'read'>;
   target: Driver;
   projectId: number;
   limits?: PieceLimits;
-  /** Told after each piece that was written. */
-  onPiece?: (piece: { table: string; rows: number }) => void;
 }
+
+type OnPiece = (piece: { table: string; rows: number }) => void;
 
 /** Ranges that differ are divided into so many, until they have few rows. */
 const PARTS = 64;
@@ -47,9 +47,10 @@ export class Aligner {
   readonly #target: Driver;
   readonly #projectId: number;
   readonly #limits: PieceLimits;
-  readonly #onPiece: NonNullable<AlignOptions['onPiece']>;
+  /** Told after each piece that was written. */
+  readonly #onPiece: OnPiece;
 
-  constructor({ source, target, projectId, limits = PIECE_LIMITS, onPiece = () => {} }: AlignOptions) {
+  constructor({ source, target, projectId, limits = PIECE_LIMITS }: Ends, onPiece: OnPiece) {
     this.#source = source;
     this.#target = target;
     this.#projectId = projectId;

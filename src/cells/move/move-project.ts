@@ -154,23 +154,17 @@ export async function cancelProjectMove(options: MoveProjectOptions): Promise<vo
 }
 
 async function copyAndSwitch(options: MoveProjectOptions): Promise<MovedProject> {
-  const { directory, source, target, projectId, mover, clock, onProgress = () => {} } = options;
+  const { directory, source, projectId, mover, clock, onProgress = () => {} } = options;
   const { pauseMaxMs = PAUSE_MAX_MS } = options;
   await resume(options);
   await arrive(options);
   onProgress({ step: 'copying' });
   let pausedAtMs: Millis | undefined;
-  const aligner = new Aligner({
-    source,
-    target,
-    projectId,
-    ...(options.limits && { limits: options.limits }),
-    onPiece: (piece) => {
-      onProgress(piece);
-      options.afterPiece?.();
-      if (pausedAtMs !== undefined && clock.elapsedMs - pausedAtMs > pauseMaxMs)
-        throw new MoveRefused(`too much has changed to copy it in a pause of ${pauseMaxMs} ms: try again later`);
-    },
+  const aligner = new Aligner(options, (piece) => {
+    onProgress(piece);
+    options.afterPiece?.();
+    if (pausedAtMs !== undefined && clock.elapsedMs - pausedAtMs > pauseMaxMs)
+      throw new MoveRefused(`too much has changed to copy it in a pause of ${pauseMaxMs} ms: try again later`);
   });
   const sinceMs = await copyWhileInUse(aligner, options);
   try {

@@ -2,15 +2,9 @@
 import pg from 'pg';
 import type { Clock, Timer } from '../../../engine/ports.ts';
 import { BoundClient } from './channel-binding.ts';
+import type { PoolOptions } from './pool.ts';
 import { cutUnlessEnded } from './stream.ts';
 import { type ClientOptions, clientOptions } from './url.ts';
-
-export interface ListeningOptions {
-  /** Not of a pooler that changes connections between transactions. */
-  url: string;
-  timeoutMs: number;
-  clock: Clock;
-}
 
 export interface Ear {
   hear(payload: string): void;
@@ -30,7 +24,8 @@ export class Listening {
   #reconnectMs = RECONNECT_MS.first;
   #timer: Timer | undefined;
 
-  constructor({ url, timeoutMs, clock }: ListeningOptions) {
+  /** `url`: not of a pooler that changes connections between transactions. */
+  constructor({ url, timeoutMs, clock }: Omit<PoolOptions, 'connectionsMax'>) {
     this.#clock = clock;
     this.#of = clientOptions(url, timeoutMs);
   }

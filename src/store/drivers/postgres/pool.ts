@@ -3,18 +3,13 @@ import pg from 'pg';
 import type { Clock } from '../../../engine/ports.ts';
 import { BoundClient } from './channel-binding.ts';
 import type { Encryption } from './encryption.ts';
-import { Shares } from './shares.ts';
+import { type ServerLimits, Shares } from './shares.ts';
 import { cutUnlessEnded, streamOf } from './stream.ts';
 import { clientOptions } from './url.ts';
 
-export interface PoolOptions {
+export interface PoolOptions extends ServerLimits {
   /** `postgres://user:password@host:port/database?sslmode=...`; see url.ts. */
   url: string;
-  /** The most connections open at once. */
-  connectionsMax: number;
-  /** A statement or a connection attempt that takes longer counts as failed, whatever the server did. */
-  timeoutMs: number;
-  clock: Clock;
 }
 
 const IDLE_MS = 30_000;

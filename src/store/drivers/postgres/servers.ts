@@ -1,16 +1,8 @@
 /** What the stores of one worker share: connections to each of their servers. */
-import type { Clock } from '../../../engine/ports.ts';
 import { Listening } from './listening.ts';
 import { ConnectionPool } from './pool.ts';
-import { Shares } from './shares.ts';
+import { type ServerLimits, Shares } from './shares.ts';
 import { placeOf } from './url.ts';
-
-export interface ServersOptions {
-  /** Of each server. */
-  connectionsMax: number;
-  timeoutMs: number;
-  clock: Clock;
-}
 
 /** Where a server is listened to: at a URL, where the store's own leads through a pooler, or nowhere. */
 export type ListenAt = { url: string } | 'off';
@@ -37,10 +29,11 @@ export interface Server {
 }
 
 export class Servers {
-  readonly #options: ServersOptions;
+  readonly #options: ServerLimits;
   readonly #byUrl = new Map<string, Server>();
 
-  constructor(options: ServersOptions) {
+  /** `options`: of each server. */
+  constructor(options: ServerLimits) {
     this.#options = options;
   }
 

@@ -14,6 +14,15 @@ interface Waiting {
   resolve: () => void;
 }
 
+/** For what a worker does on one server. */
+export interface ServerLimits {
+  /** The most connections open at once. */
+  connectionsMax: number;
+  /** A statement or a connection attempt that takes longer counts as failed, whatever the server did. */
+  timeoutMs: number;
+  clock: Clock;
+}
+
 export class Shares {
   readonly #connectionsMax: number;
   readonly #timeoutMs: number;
@@ -23,7 +32,7 @@ export class Shares {
   #held = 0;
   #waiting: Waiting[] = [];
 
-  constructor({ connectionsMax, timeoutMs, clock }: { connectionsMax: number; timeoutMs: number; clock: Clock }) {
+  constructor({ connectionsMax, timeoutMs, clock }: ServerLimits) {
     this.#connectionsMax = connectionsMax;
     this.#timeoutMs = timeoutMs;
     this.#clock = clock;
