@@ -11,10 +11,7 @@ import { readImports } from './imports.ts';
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   protocol: ['@sinclair/typebox', 'node:buffer', 'node:crypto'],
   workflow: ['protocol', 'node:buffer'],
-  engine: [
-    ...['workflow', 'protocol', 'src/store/store.ts', 'src/cells/serve/project-fence.ts'],
-    ...['node:buffer', 'node:crypto'],
-  ],
+  engine: ['workflow', 'protocol', 'src/store/store.ts', 'node:buffer', 'node:crypto'],
   store: [
     ...['system', 'engine', 'workflow', 'protocol', 'pg', 'src/cells/store/directory.ts', 'src/cells/store/moves.ts'],
     ...['node:crypto', 'node:fs', 'node:path', 'node:sqlite', 'node:stream', 'node:worker_threads'],

@@ -1,6 +1,5 @@
 /** What is an engine put together of, and how does it find what is left over in its store? */
 
-import type { ProjectFence } from '../cells/serve/project-fence.ts';
 import type { Store } from '../store/store.ts';
 import type { ClaimToken, Millis, WorkerId } from './model.ts';
 import type { OperatorEventsOptions } from './operator-events/model.ts';
@@ -8,6 +7,7 @@ import type { Clock, Delivery, EventLog, Metrics, Observer, Randomness } from '.
 import type { EngineSettings } from './settings.ts';
 import type { DatabaseClock } from './workers/database-clock.ts';
 import type { SharedAccounts } from './workers/heartbeat.ts';
+import type { ProjectFence } from './workers/project-fence.ts';
 
 export interface EngineDeps {
   store: Store;

@@ -1,12 +1,12 @@
 /** When does a worker send heartbeats, what does it make of what it hears, and when does it give up by itself? */
 
 import { describe, expect, test } from 'vitest';
-import { ProjectFence } from '../../src/cells/serve/project-fence.ts';
 import { lineOf, type OriginLine } from '../../src/engine/lanes/origin-line.ts';
 import type { ClaimRef, ClaimToken, Millis, ProjectId, WorkerId } from '../../src/engine/model.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import { DatabaseClock } from '../../src/engine/workers/database-clock.ts';
 import { Heartbeat, type Listeners, type SharedAccounts } from '../../src/engine/workers/heartbeat.ts';
+import { ProjectFence } from '../../src/engine/workers/project-fence.ts';
 import type { HeartbeatAnswer, WorkerState } from '../../src/engine/workers/store.ts';
 import type { Store } from '../../src/store/store.ts';
 import { SeededRandom } from '../support/seeded-random.ts';

@@ -1,7 +1,7 @@
 /** How long may a worker go on with attempts of a project that has left the cell in which they began? */
 import { beforeEach, expect, test } from 'vitest';
-import { ProjectFence } from '../../src/cells/serve/project-fence.ts';
 import type { ProjectId } from '../../src/engine/model.ts';
+import { ProjectFence } from '../../src/engine/workers/project-fence.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
 
 const LIMIT_MS = 12_000;

@@ -10,11 +10,11 @@ import type { Engine } from '../../engine/commands.ts';
 import type { LogWatcher } from '../../engine/live/feed.ts';
 import { type CellId, type ClaimToken, FIRST_CELL, type Millis, type ProjectId } from '../../engine/model.ts';
 import { StoreUnavailable } from '../../engine/store-errors.ts';
+import type { ProjectFence } from '../../engine/workers/project-fence.ts';
 import type { Store } from '../../store/store.ts';
 import type { CellsContext } from './context.ts';
 import { followed } from './followed.ts';
 import { PausedMoves } from './paused-moves.ts';
-import type { ProjectFence } from './project-fence.ts';
 import { type Opened, ServedCell } from './served-cell.ts';
 import { CELLS_OF_WORKER, cellsServed } from './share.ts';
 

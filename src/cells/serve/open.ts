@@ -11,12 +11,12 @@ import type { Machine } from '../../engine/ports.ts';
 import { StoreUnavailable } from '../../engine/store-errors.ts';
 import { DatabaseClock } from '../../engine/workers/database-clock.ts';
 import { fenceLimitMs } from '../../engine/workers/fence.ts';
+import { ProjectFence } from '../../engine/workers/project-fence.ts';
 import { databaseOf, type OpenedStore } from '../../operations/open-store.ts';
 import { logWith } from '../../telemetry/log-with.ts';
 import { openCellDriver } from '../operate/cells.ts';
 import { Cells, type CreateEngine } from './cells.ts';
 import type { CellsContext } from './context.ts';
-import { ProjectFence } from './project-fence.ts';
 import { engineOver } from './router.ts';
 
 /** A statement that resumes a project whose move has stopped in its pause. */

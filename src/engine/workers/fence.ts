@@ -1,8 +1,8 @@
 /** May this worker still own messages? Only while no other worker can have expired it. */
 
-import type { ProjectFence } from '../../cells/serve/project-fence.ts';
 import type { Millis, ProjectId } from '../model.ts';
 import type { Clock } from '../ports.ts';
+import type { ProjectFence } from './project-fence.ts';
 
 export interface Fence {
   /** While the fence is closed, the worker begins no attempt, claims nothing and accepts nothing as claimed. */

@@ -5,13 +5,13 @@
  * Each heartbeat also brings the database's time, and what lost notifications would have brought.
  */
 
-import type { ProjectFence } from '../../cells/serve/project-fence.ts';
 import type { Store } from '../../store/store.ts';
 import { Alarm } from '../alarm.ts';
 import type { Millis, ProjectId, WorkerId } from '../model.ts';
 import type { Randomness, Timer } from '../ports.ts';
 import { StoreUnavailable } from '../store-errors.ts';
 import { type Fence, fenceLimitMs, HeartbeatFence } from './fence.ts';
+import type { ProjectFence } from './project-fence.ts';
 import { Rescue, type RescueDeps, type RescueListeners } from './rescue.ts';
 import type { HeartbeatAnswer } from './store.ts';
 

@@ -1,12 +1,12 @@
 /**
- * May this worker still own messages of a project that can move from cell to cell? The claims of its attempts move along,
- * and in the new cell it counts as live for the time of a heartbeat (cells/move/workers.ts). If it sends none there
- * meanwhile, others give its claims back, while its fence in the former cell is open. So each heartbeat asks for the
+ * May this worker still own messages of a project that can move from store to store? The claims of its attempts move along,
+ * and in the new store it counts as live for the time of a heartbeat (src/cells/move/workers.ts). If it sends none there
+ * meanwhile, others give its claims back, while its fence in the former store is open. So each heartbeat asks for the
  * projects with attempts under way. Where none has found a project for as long as a fence stays open, the attempts end.
  */
-import { Alarm } from '../../engine/alarm.ts';
-import type { Millis, ProjectId } from '../../engine/model.ts';
-import type { Clock, EventLog } from '../../engine/ports.ts';
+import { Alarm } from '../alarm.ts';
+import type { Millis, ProjectId } from '../model.ts';
+import type { Clock, EventLog } from '../ports.ts';
 
 /** The attempts of one engine of this worker. */
 export interface ProjectAttempts {
@@ -18,16 +18,16 @@ export interface ProjectAttempts {
 }
 
 interface Known {
-  /** When the latest question began that found the project in a cell where this worker lives, as `elapsedMs` counts. */
+  /** When the latest question began that found the project in a store where this worker lives, as `elapsedMs` counts. */
   askedAtMs: Millis;
-  /** Which cell that was, by its fence; undefined: the project has left it since. */
-  cell: object | undefined;
+  /** Which store that was, by its fence; undefined: the project has left it since. */
+  store: object | undefined;
 }
 
 /** What a heartbeat has heard of projects. */
 export interface HeardOfProjects {
   asked: readonly ProjectId[];
-  /** Those of them that are in the cell. */
+  /** Those of them that are in the store. */
   here: readonly ProjectId[];
   begunAtMs: Millis;
   /** As in `HeartbeatAnswer`. */
@@ -36,7 +36,7 @@ export interface HeardOfProjects {
 
 export interface ProjectFenceOptions {
   clock: Clock;
-  /** As for the fences of the cells. */
+  /** As for the fences of the stores. */
   limitMs: Millis;
   log: EventLog;
   /** Of a project, for the log. */
@@ -66,22 +66,22 @@ export class ProjectFence {
     };
   }
 
-  /** Of a claim in the cell itself: the project was there after `askedAtMs`. */
-  mayBegin(projectId: ProjectId, askedAtMs: Millis, cell: object): boolean {
+  /** Of a claim in the store itself: the project was there after `askedAtMs`. */
+  mayBegin(projectId: ProjectId, askedAtMs: Millis, store: object): boolean {
     if (this.#isOver(askedAtMs)) return false;
-    this.#note(projectId, askedAtMs, cell);
+    this.#note(projectId, askedAtMs, store);
     return true;
   }
 
-  /** The projects for which a heartbeat in the cell asks: those that were there, or that have left another one. */
-  toAskFor(cell: object): ProjectId[] {
-    return [...this.#known].flatMap(([projectId, { cell: latest }]) =>
-      latest === undefined || latest === cell ? [projectId] : [],
+  /** The projects for which a heartbeat in the store asks: those that were there, or that have left another one. */
+  toAskFor(store: object): ProjectId[] {
+    return [...this.#known].flatMap(([projectId, { store: latest }]) =>
+      latest === undefined || latest === store ? [projectId] : [],
     );
   }
 
-  /** Of a heartbeat in the cell. */
-  hear({ asked, here, begunAtMs, wasKnown }: HeardOfProjects, cell: object): void {
+  /** Of a heartbeat in the store. */
+  hear({ asked, here, begunAtMs, wasKnown }: HeardOfProjects, store: object): void {
     const found = new Set(here);
     const left: ProjectId[] = [];
     for (const projectId of asked) {
@@ -90,28 +90,28 @@ export class ProjectFence {
       if (found.has(projectId)) {
         // Others may have given back what moved along.
         if (!wasKnown) this.#interrupt(projectId);
-        this.#note(projectId, begunAtMs, cell);
-      } else if (known.cell === cell) left.push(projectId);
+        this.#note(projectId, begunAtMs, store);
+      } else if (known.store === store) left.push(projectId);
     }
     this.noteLeft(left);
   }
 
-  /** They are not where they were: all cells are asked at once, since attempts end where a slow heartbeat would come too late. */
+  /** They are not where they were: all stores are asked at once, since attempts end where a slow heartbeat would come too late. */
   noteLeft(projects: Iterable<ProjectId>): void {
     let hasLeft = false;
     for (const projectId of projects) {
       const known = this.#known.get(projectId);
       if (!known) continue;
-      known.cell = undefined;
+      known.store = undefined;
       hasLeft = true;
     }
     if (hasLeft) for (const engine of this.#engines) engine.askSoon();
   }
 
-  #note(projectId: ProjectId, askedAtMs: Millis, cell: object): void {
+  #note(projectId: ProjectId, askedAtMs: Millis, store: object): void {
     const known = this.#known.get(projectId);
     if (known && known.askedAtMs >= askedAtMs) return;
-    this.#known.set(projectId, { askedAtMs, cell });
+    this.#known.set(projectId, { askedAtMs, store });
     this.#lookBy(askedAtMs);
   }
 
