@@ -14,8 +14,8 @@ import type { Totals } from '../../engine/unfinished.ts';
 import { within } from '../../engine/within.ts';
 import { messageOf, type WatchCell } from '../../operations/open-store.ts';
 import type { Store } from '../../store/store.ts';
+import { Adoptions } from './adoptions.ts';
 import type { CellsContext } from './context.ts';
-import { Residents } from './residents.ts';
 
 export interface Opened {
   store: Store;
@@ -59,7 +59,7 @@ export class ServedCell implements CellState {
   readonly #context: CellsContext;
   /** Throws `StoreUnavailable`. */
   readonly #createEngine: (store: Store) => Promise<Engine>;
-  readonly #residents = new Residents();
+  readonly #adoptions = new Adoptions();
   /** Requests under way, and watchers of logs. */
   readonly #holders = new Set<{ onLost: () => void }>();
   #state: State = { is: 'unseen' };
@@ -166,14 +166,14 @@ export class ServedCell implements CellState {
 
   /** These projects live here now. */
   adopt(projects: readonly Project[]): void {
-    this.#residents.add(projects);
+    this.#adoptions.add(projects);
     void this.adopted();
   }
 
   /** Resolves when the cell knows the projects that live here, or cannot be told now. */
   async adopted(): Promise<void> {
     try {
-      if (this.opened) await this.#residents.tell(this.opened.store);
+      if (this.opened) await this.#adoptions.tell(this.opened.store);
     } catch (error) {
       // Its projects are refused until the accounts are read again.
       if (!(error instanceof StoreUnavailable)) throw error;
@@ -230,7 +230,7 @@ export class ServedCell implements CellState {
       const found = await store.cells.readCellId();
       if (found !== cellId) throw new StoreUnavailable(`its database is ${found ?? 'not yet'} cell ${cellId}`);
       store.guardProjects();
-      await this.#residents.tell(store);
+      await this.#adoptions.tell(store);
       this.#state = { is: 'open', opened: { store, engine: await this.#createEngine(store) } };
       this.#failure = undefined;
       this.#usedAtMs = this.#nowMs;

@@ -1,9 +1,9 @@
-/** Which projects live in a cell by the directory, and which of them has its store been told of? */
+/** Which of the projects that live in a cell by the directory has its store been told of? */
 import type { Project } from '../../engine/accounts/store.ts';
 import type { ProjectId } from '../../engine/model.ts';
 import type { Store } from '../../store/store.ts';
 
-export class Residents {
+export class Adoptions {
   readonly #known = new Set<ProjectId>();
   readonly #untold = new Map<ProjectId, Project>();
   #telling: Promise<void> | undefined;
