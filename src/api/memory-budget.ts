@@ -1,8 +1,8 @@
 /**
  * Counts the bytes that bodies or answers have in memory, so that it is bounded for any number of clients (P10). Projects
- * share it as they share slots (`src/engine/lanes/pool.ts`): one alone gets seven eighths, so others find room (P9).
+ * share it as they share slots (`src/engine/lanes/budget.ts`): one alone gets seven eighths, so others find room (P9).
  */
-import { untilThreshold } from '../engine/lanes/pool.ts';
+import { untilThreshold } from '../engine/lanes/budget.ts';
 import type { ProjectId } from '../engine/model.ts';
 
 export class MemoryBudget {

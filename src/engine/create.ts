@@ -2,7 +2,7 @@
 import type { Engine } from './commands.ts';
 import type { EngineDeps } from './deps.ts';
 import { DueLoop } from './due-loop.ts';
-import { LINES_READ, readLines } from './lanes/read-lines.ts';
+import { LINES_READ, readLines } from './lanes/backlogged-lines.ts';
 import { Dispatcher } from './messages/dispatcher.ts';
 import { MinuteCounter } from './minutes/counter.ts';
 import type { ClaimToken } from './model.ts';

@@ -275,6 +275,14 @@ describe('an attempt without an outcome for two seconds', () => {
     expect([inFlight.freeSlots, inFlight.isProven(A)]).toEqual([159, true]);
   });
 
+  test('is found however many attempts have ended before it', () => {
+    const inFlight = proven(limits, [A]);
+    for (let nth = 0; nth < 5_000; nth += 1) answer(inFlight, A, 0);
+    send(inFlight, B, 0);
+    inFlight.findSilent(2_000);
+    expect([inFlight.freeSlots, inFlight.silentAtMs]).toEqual([160, undefined]);
+  });
+
   test('needs no slot again while its outcome is saved', () => {
     const inFlight = new InFlight(limits);
     const sent = [1, 2, 3].map(() => send(inFlight, A, 0));
@@ -562,7 +570,7 @@ const steps = fc.array(
 );
 
 /** What a store may take of an offer at most: any number of the wanted messages within the rooms. */
-function takeFrom({ shares: _, slots, ...rest }: Offer, wanted: OriginLine[]): OriginLine[] {
+function takeFrom({ held: _, slots, ...rest }: Offer, wanted: OriginLine[]): OriginLine[] {
   const request = {
     worker: '',
     firstToken: 1,

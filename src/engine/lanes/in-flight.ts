@@ -1,44 +1,40 @@
 /**
- * How many attempts may be in flight, in all, of one project and to one origin: the fair, bounded share of promise P9.
+ * Who may start an attempt now? The fair, bounded shares of promise P9, in three budgets and a window:
  *
- * One rule (`Pool`) shares delivery slots and body bytes among projects. Half of them are only for lines that have
- * answered lately; all other lines share the other half, again by that rule.
+ * - All attempts share the slots and body bytes of the worker, by project (`Budget`).
+ * - Lines that have not answered lately (unproven lines) share half of these, by the same rule. The other half is for proven lines.
+ * - An attempt without an outcome after two seconds is silent: it exchanges its slot for a place among the silent attempts, a
+ *   larger budget, and keeps its body bytes. An attempt of an unproven line has a place there from its start. So endpoints that
+ *   hang use up places and no slots, however many they are and however long their timeouts.
+ * - Each endpoint has a window (`EndpointWindows`).
  *
- * A slot is for an attempt that is being sent or about to be answered. An attempt without an outcome after two seconds is
- * silent: it gives up its slot, and keeps its body bytes and a place among those that are silent. That allowance is larger and
- * shared by the same rule. A line that is not proven has a place there from the start of each attempt, so that no slot is held for
- * longer: endpoints that hang, however many they are and however long their timeouts, take places there and no slots.
- *
- * Within its project, a line may start another attempt while it has fewer attempts and bytes in flight than the project
- * may still add. So one slow origin leaves half to the others, and a thousand slow origins shrink to a few slots each.
- * Each origin also has windows of its own, which its answers open and its failures halve (`endpoint-windows.ts`).
+ * Within its project, a line may start another attempt while it has fewer attempts and bytes in flight than the project may still
+ * add. So one slow origin leaves half to the others, and a thousand slow origins shrink to a few slots each.
  */
 import type { ClaimRequest } from '../messages/claims.ts';
 import type { Millis, ProjectId } from '../model.ts';
 import type { EngineSettings } from '../settings.ts';
-import { AnsweringLines } from './answering-lines.ts';
-import { EndpointWindows, FEW } from './endpoint-windows.ts';
+import { Budget, type BudgetOffer, half, type Size } from './budget.ts';
+import { EndpointWindows, type WindowOffer } from './endpoint-windows.ts';
 import { type OriginLine, readLine } from './origin-line.ts';
-import { half, Pool, type PoolOffer, type Size } from './pool.ts';
+import { ProvenLines } from './proven-lines.ts';
 import { type Sent, SentAttempts } from './sent-attempts.ts';
 import { type Share, Shares } from './shares.ts';
 
-/** So long after it was sent, an attempt without an outcome is silent. */
+/** An attempt without an outcome is silent this long after it was sent. */
 export const SILENT_AFTER_MS = 2_000;
-/** Silent attempts at most, if no number is given: as many times the slots. */
+/** Places for silent attempts, as a multiple of the slots, if the settings give no number. */
 const SILENT_TIMES_SLOTS = 8;
-/** Lines that are known to a claim for their bytes have at least this share of all. */
+/** A line with this share of all bytes is named to claims even if all of its attempts are silent. */
 const HEAVY_SHARE = 1 / 64;
-/** Origins without attempts that a claim is told the room of. */
-const IDLE_NAMED_MAX = 32;
 
-/** What is set aside for one claim until it is answered, and what the claim must know of it. */
+/** What is set aside for one claim until it is answered, and the limits that the claim must keep. */
 export interface Offer
   extends Pick<ClaimRequest, 'roomByOrigin' | 'defaultRoom' | 'roomByLine' | 'projects' | 'unproven'> {
   slots: number;
   bytes: number;
-  /** What it has of each pool. */
-  shares: { all: PoolOffer; unproven: PoolOffer; silent: PoolOffer };
+  /** The part of each budget and of the windows. */
+  held: { all: BudgetOffer; unproven: BudgetOffer; silent: BudgetOffer; windows: WindowOffer };
 }
 
 const NOTHING: Readonly<Size> = { count: 0, bytes: 0 };
@@ -46,7 +42,7 @@ const NOTHING: Readonly<Size> = { count: 0, bytes: 0 };
 interface LineShare extends Size, Share {
   projectId: ProjectId;
   origin: string;
-  /** Of the silent ones, those that have an outcome, which is being saved. */
+  /** Silent attempts that have an outcome, which is being saved. */
   over: number;
 }
 
@@ -57,44 +53,40 @@ interface Addable extends Size {
   places: number;
 }
 
-/** Why a line may start no more attempts (P14). */
+/** Whose share keeps a line from starting another attempt (P14). */
 export type Held = 'project' | 'unproven' | 'origin';
 
 export class InFlight {
-  readonly #countPerOriginMax: number;
-  readonly #all: Pool;
-  /** The part of `#all` that lines use which have not answered lately. */
-  readonly #unproven: Pool;
-  /** Silent attempts, and those of unproven lines, which may become silent. Their bytes count in the other pools. */
-  readonly #silent: Pool;
-  readonly #sent = new SentAttempts();
-  readonly #heavyBytes: number;
-  readonly #answering: AnsweringLines;
-  readonly #lines = new Shares<OriginLine, LineShare>();
-  readonly #origins = new Shares<string, Share>();
+  readonly #all: Budget;
+  /** The part of `#all` that unproven lines use. */
+  readonly #unproven: Budget;
+  /** Silent attempts, and all attempts of unproven lines, which may become silent. Their bytes count in the other budgets. */
+  readonly #silent: Budget;
   readonly #windows: EndpointWindows;
-  readonly #offers = new Set<Offer>();
-  #bytesSetAside = 0;
+  readonly #proven: ProvenLines;
+  readonly #sent = new SentAttempts();
+  readonly #lines = new Shares<OriginLine, LineShare>();
+  readonly #heavyBytes: number;
+  #offers = 0;
 
-  /** Calls `onProof` when a line becomes proven, and when it is proven no more. */
+  /** Calls `onProof` when a line becomes proven, and when it becomes unproven. */
   constructor(
     settings: Pick<EngineSettings, 'inFlightMax' | 'inFlightPerOriginMax' | 'inFlightBytesMax' | 'silentMax'>,
     onProof: (line: OriginLine, isProven: boolean) => void = () => {},
   ) {
-    const { inFlightMax: count, inFlightBytesMax: bytes } = settings;
-    this.#countPerOriginMax = settings.inFlightPerOriginMax;
+    const { inFlightMax: count, inFlightBytesMax: bytes, silentMax = SILENT_TIMES_SLOTS * count } = settings;
     this.#windows = new EndpointWindows(settings.inFlightPerOriginMax);
-    this.#all = new Pool({ count, bytes });
-    this.#unproven = new Pool({ count: half(count), bytes: half(bytes) });
-    this.#silent = new Pool({ count: settings.silentMax ?? SILENT_TIMES_SLOTS * count, bytes });
+    this.#all = new Budget({ count, bytes });
+    this.#unproven = new Budget({ count: half(count), bytes: half(bytes) });
+    this.#silent = new Budget({ count: silentMax, bytes });
     this.#heavyBytes = bytes * HEAVY_SHARE;
-    this.#answering = new AnsweringLines((line, isProven) => {
+    this.#proven = new ProvenLines((line, isProven) => {
       const share = this.#lines.find(line);
       if (share) {
         const sign = isProven ? -1 : 1;
-        const withSlots = sign * (share.count - share.silent);
-        this.#unproven.enter(share.projectId, { count: withSlots, bytes: sign * share.bytes });
-        this.#silent.enter(share.projectId, { count: withSlots, bytes: 0 });
+        const slots = sign * (share.count - share.silent);
+        this.#unproven.use(share.projectId, slots, sign * share.bytes);
+        this.#silent.use(share.projectId, slots, 0);
       }
       onProof(line, isProven);
     });
@@ -121,9 +113,9 @@ export class InFlight {
     return this.#all.freeSlots;
   }
 
-  /** Body bytes that may still be taken in; not positive when the budget is used up. */
+  /** Not positive when the bytes are used up. */
   get freeBytes(): number {
-    return this.#all.freeBytes - this.#bytesSetAside;
+    return this.#all.freeBytes;
   }
 
   countOf(line: OriginLine): number {
@@ -139,45 +131,36 @@ export class InFlight {
   }
 
   isProven(line: OriginLine): boolean {
-    return this.#answering.has(line);
+    return this.#proven.has(line);
   }
 
-  /** How many attempts the project may still start, and how many of these in lines that have not answered lately. */
+  /** How many more attempts the project may start, and how many of these in unproven lines. */
   roomsOfProject(projectId: ProjectId): { all: number; unproven: number } {
-    const { count: all } = this.#addableBy(projectId, true, NOTHING);
-    const { count, places } = this.#addableBy(projectId, false, NOTHING);
+    const { count: all } = this.#addableBy(projectId, true);
+    const { count, places } = this.#addableBy(projectId, false);
     return { all, unproven: Math.min(count, places) };
   }
 
-  /** How many more attempts of what waits `line` may start now. */
+  /** How many more attempts of backlogged messages `line` may start. */
   roomOf(line: OriginLine): number {
-    const { origin } = readLine(line);
-    return Math.min(this.#roomOfStart(origin), this.roomOfNew(line));
+    return Math.min(this.#windows.roomOfBacklog(readLine(line).origin), this.roomOfNew(line));
   }
 
-  /** How many more attempts of messages that have just come, and wait behind nobody, `line` may start now. */
+  /** How many more attempts of new messages, which no backlog precedes, `line` may start. */
   roomOfNew(line: OriginLine): number {
     return this.#roomBeside(line, NOTHING);
   }
 
-  /** When the next attempt may become silent, as elapsed time. */
-  get silentAtMs(): Millis | undefined {
-    return this.#sent.first?.lookAtMs;
-  }
-
-  /**
-   * Whether `line` may start another attempt in place of an ending one of `bytes`; not when it must have fewer
-   * attempts.
-   */
+  /** Whether `line` may start another attempt when one of its own, of `bytes`, ends; not while it must have fewer attempts. */
   mayHandOff(line: OriginLine, bytes: number): boolean {
     return this.#roomBeside(line, { count: 1, bytes }) > 0;
   }
 
-  /** Whose share keeps `line` from starting another attempt; `undefined`: no share does, or the worker is full. */
+  /** Whose share keeps `line` from starting another attempt (P14); `undefined`: no share does, or the worker is full. */
   whatHolds(line: OriginLine): Held | undefined {
     const { projectId, origin } = readLine(line);
     if (this.isFull) return undefined;
-    if (Math.min(this.#roomOfStart(origin), this.#roomOfOrigin(origin, NOTHING)) === 0) return 'origin';
+    if (this.#windows.roomOfBacklog(origin) === 0) return 'origin';
     const { all, unproven } = this.roomsOfProject(projectId);
     if (all === 0) return 'project';
     if (unproven === 0 && !this.isProven(line)) return 'unproven';
@@ -190,179 +173,138 @@ export class InFlight {
   }
 
   /**
-   * Sets half of the free slots and bytes aside for a claim of up to `slotsMax` messages. The other half is for messages
-   * that are accepted, or taken by other claims, until this one is answered: together they never exceed a limit. An odd
-   * slot goes to the claim. It serves `lines`, and is told the room of their origins.
+   * Sets half of the free slots and bytes aside for a claim of up to `slotsMax` messages that serves `lines`. The other half is for
+   * new messages and other claims, until this claim is answered: so together they never exceed a limit. The claim gets an odd slot.
    */
   offer(slotsMax: number, lines: readonly OriginLine[] = []): Offer {
     const slots = Math.min(slotsMax, half(this.freeSlots));
-    const most = half(Math.min(this.#countPerOriginMax - this.#offeredToEach(), this.freeSlots));
-    const defaultRoom = Math.min(most, FEW);
-    const roomByOrigin: Record<string, number> = Object.create(null);
     const served = new Set(lines.map((line) => readLine(line).origin));
-    for (const origin of this.#knownOrigins(served, defaultRoom)) {
-      const room = Math.min(slots, this.#roomOfStart(origin), half(this.#roomOfOrigin(origin, NOTHING)));
-      const isBusy = (this.#origins.find(origin)?.count ?? FEW) >= FEW;
-      const isMore = room > defaultRoom && (isBusy || served.has(origin));
-      if (isMore || room < Math.min(slots, defaultRoom)) roomByOrigin[origin] = room;
-    }
-    const roomByLine: Record<OriginLine, number> = {};
-    const addable = new Map<string, Addable>();
-    for (const [line, share] of this.#lines.busy) {
-      const isProven = this.isProven(line);
-      const name = `${share.projectId} ${isProven}`;
-      const ofProject = addable.get(name) ?? this.#addableBy(share.projectId, isProven, NOTHING);
-      addable.set(name, ofProject);
-      const room = half(roomWithin(ofProject, share, NOTHING));
-      if (room < (roomByOrigin[share.origin] ?? Math.min(slots, defaultRoom))) roomByLine[line] = room;
-    }
-    const bytes = half(this.freeBytes);
-    const shares = {
-      all: this.#all.offer(slotsMax),
-      unproven: this.#unproven.offer(slotsMax),
-      silent: this.#silent.offer(slotsMax),
-    };
-    const unproven = smaller(shares.unproven, shares.silent);
-    const offer: Offer = { slots, bytes, roomByOrigin, roomByLine, defaultRoom, shares };
-    if (isLess(shares.all, slots)) offer.projects = roomsOf(shares.all);
-    if (isLess(unproven, slots)) {
-      offer.unproven = { ...roomsOf(unproven), slots: unproven.slots, proven: this.#answering.all };
-    }
-    this.#offers.add(offer);
+    const windows = this.#windows.offer(slots, this.freeSlots, served);
+    const roomByLine = this.#roomsOfBusyLines(windows);
+    const all = this.#all.offer(slotsMax);
+    const unproven = this.#unproven.offer(slotsMax);
+    const silent = this.#silent.offer(slotsMax);
+    const { roomByOrigin, defaultRoom } = windows;
+    const held = { all, unproven, silent, windows };
+    const offer: Offer = { slots, bytes: all.bytes, roomByOrigin, defaultRoom, roomByLine, held };
+    if (isLess(all, slots)) offer.projects = roomsOf(all);
+    const ofUnproven = smaller(unproven, silent);
+    if (isLess(ofUnproven, slots))
+      offer.unproven = { ...roomsOf(ofUnproven), slots: ofUnproven.slots, proven: this.#proven.all };
+    this.#offers += 1;
     return offer;
   }
 
-  /** The claim is answered: what it took has entered or is about to. */
-  endOffer(offer: Offer): void {
-    this.#offers.delete(offer);
-    this.#all.endOffer(offer.shares.all);
-    this.#unproven.endOffer(offer.shares.unproven);
-    this.#silent.endOffer(offer.shares.silent);
+  /** The claim is answered, and what it took has entered or is about to. */
+  endOffer({ held }: Offer): void {
+    this.#offers -= 1;
+    this.#windows.endOffer(held.windows);
+    this.#all.endOffer(held.all);
+    this.#unproven.endOffer(held.unproven);
+    this.#silent.endOffer(held.silent);
   }
 
-  /** Sets up to `bytesMax` more bytes aside, in addition to those of the messages in flight; returns how many. */
   setAside(bytesMax: number): number {
-    const bytes = Math.max(0, Math.min(bytesMax, this.freeBytes));
-    this.#bytesSetAside += bytes;
-    return bytes;
+    return this.#all.setAside(bytesMax);
   }
 
-  /** Gives back what `setAside` returned. */
   putBack(bytes: number): void {
-    this.#bytesSetAside -= bytes;
+    this.#all.putBack(bytes);
   }
 
   /** Whether one more message of `bytes` fits. One always fits when nothing is in flight. */
   hasSpace(bytes: number): boolean {
-    const isEmpty = this.#lines.isEmpty && this.#offers.size === 0;
+    const isEmpty = this.#lines.isEmpty && this.#offers === 0;
     return isEmpty || (this.freeSlots > 0 && bytes <= this.freeBytes);
   }
 
   enter(line: OriginLine, bytes: number): void {
-    this.#add(line, { count: 1, bytes });
+    this.#change(line, this.#shareOf(line), { count: 1, bytes, silent: 0 });
   }
 
   leave(line: OriginLine, bytes: number): void {
-    const share = this.#lines.find(line);
-    // Which attempt of the line leaves makes no difference. Without a slot left, it is a silent one.
-    if (share && (share.over > 0 || share.silent === share.count)) this.#takeSlot(line, share);
-    this.#add(line, { count: -1, bytes: -bytes });
+    const share = this.#shareOf(line);
+    // The attempts of a line are interchangeable. When none has a slot, a silent one ends.
+    const isSilent = share.over > 0 || share.silent === share.count;
+    if (isSilent) share.over = Math.max(0, share.over - 1);
+    this.#change(line, share, { count: -1, bytes: -bytes, silent: isSilent ? -1 : 0 });
   }
 
-  /** An attempt goes out. Times are elapsed ones. `noteOver` must follow, before its outcome is noted. */
+  /** An attempt is sent. Times are elapsed ones. `noteOver` must follow, before its outcome is noted. */
   noteSent(line: OriginLine, atMs: Millis): Sent {
-    return this.#sent.add(line, atMs, atMs + SILENT_AFTER_MS);
+    const sent = { line, atMs, checkAtMs: atMs + SILENT_AFTER_MS, isSilent: false, isOver: false };
+    this.#sent.push(sent);
+    return sent;
   }
 
-  /** The attempt has an outcome. If it is silent, it needs no slot again until that is saved. */
+  /** The attempt has an outcome. A silent attempt needs no slot again until the outcome is saved. */
   noteOver(sent: Sent): void {
-    this.#sent.delete(sent);
+    sent.isOver = true;
     const share = sent.isSilent ? this.#lines.find(sent.line) : undefined;
     if (share && share.over < share.silent) share.over += 1;
   }
 
-  /** An attempt goes on, and its endpoint shows that it is at work. */
+  /** The endpoint shows activity during an attempt. */
   noteHeard(line: OriginLine, atMs: Millis): void {
-    this.#answering.noteHeard(line, atMs);
+    this.#proven.noteHeard(line, atMs);
   }
 
-  /**
-   * An attempt ended with any answer: the origin may have one more at a time, until its full maximum is reached again.
-   */
+  /** An attempt ended with an answer, good or bad. */
   noteAnswer(line: OriginLine, atMs: Millis, status = 200): void {
-    this.#answering.noteAnswer(line, atMs);
-    const { origin } = readLine(line);
-    this.#windows.noteAnswer(origin, status < 500 && status !== 429, this.#originOf(origin).count);
+    this.#proven.noteAnswer(line, atMs);
+    this.#windows.noteAnswer(readLine(line).origin, status < 500 && status !== 429);
   }
 
-  /** An attempt ended without an answer: half as many at a time. True when the origin has now reached the fewest. */
+  /** An attempt ended without an answer. Returns whether the origin has now reached the smallest window. */
   noteNoAnswer(line: OriginLine, isTimeout = false): boolean {
-    if (isTimeout) this.#answering.noteTimeout(line);
+    if (isTimeout) this.#proven.noteTimeout(line);
     return this.#windows.noteNoAnswer(readLine(line).origin);
   }
 
-  /** Call it before slots are given out: attempts that have become silent give up theirs. */
+  /** When the next attempt may become silent, as elapsed time. */
+  get silentAtMs(): Millis | undefined {
+    return this.#sent.first?.checkAtMs;
+  }
+
+  /** Takes the slots of attempts that have become silent. Call it before slots are given out. */
   findSilent(nowMs: Millis): void {
-    for (let sent = this.#sent.first; sent !== undefined && sent.lookAtMs <= nowMs; sent = this.#sent.first) {
-      this.#answering.noteSilent(sent.line, sent.atMs);
-      if (this.#giveUpSlot(sent.line)) {
-        this.#sent.delete(sent);
-        sent.isSilent = true;
-      } else {
-        this.#sent.moveToEnd(sent, nowMs + SILENT_AFTER_MS);
-      }
+    for (let sent = this.#sent.first; sent !== undefined && sent.checkAtMs <= nowMs; sent = this.#sent.first) {
+      this.#proven.noteSilent(sent.line, sent.atMs);
+      this.#sent.shift();
+      sent.isSilent = this.#giveUpSlot(sent.line);
+      if (sent.isSilent) continue;
+      sent.checkAtMs = nowMs + SILENT_AFTER_MS;
+      this.#sent.push(sent);
     }
   }
 
-  /** False when there is no place among the silent attempts, or the call of the attempt has no slot any more. */
+  /** False when there is no place among the silent attempts, or no attempt of the line has a slot. */
   #giveUpSlot(line: OriginLine): boolean {
     const share = this.#lines.find(line);
     if (!share || share.silent === share.count) return false;
-    const isProven = this.isProven(line);
-    const hasPlace = isProven ? share.silent < this.#silent.roomOf(share.projectId).count : !this.#silent.isExceeded;
-    if (hasPlace) this.#moveSlots(line, share, -1);
+    const hasPlace = this.isProven(line)
+      ? share.silent < this.#silent.roomOf(share.projectId).count
+      : !this.#silent.isExceeded;
+    if (hasPlace) this.#change(line, share, { count: 0, bytes: 0, silent: 1 });
     return hasPlace;
   }
 
-  #takeSlot(line: OriginLine, share: LineShare): void {
-    this.#moveSlots(line, share, 1);
-    share.over = Math.max(0, share.over - 1);
+  #shareOf(line: OriginLine): LineShare {
+    return this.#lines.find(line) ?? { ...readLine(line), count: 0, bytes: 0, silent: 0, over: 0 };
   }
 
-  /** Adds so many slots to those of the line, in exchange for places among the silent attempts. */
-  #moveSlots(line: OriginLine, share: LineShare, count: number): void {
+  /** Changes the share of the line, and charges the budgets and the window for the difference. */
+  #change(line: OriginLine, share: LineShare, { count, bytes, silent }: Share & Size): void {
     const { projectId, origin } = share;
-    share.silent -= count;
-    const ofOrigin = this.#origins.find(origin) ?? { count: 0, silent: 0 };
-    ofOrigin.silent -= count;
-    this.#keep(line, share, ofOrigin);
-    this.#all.enter(projectId, { count, bytes: 0 });
-    // One that is not proven has its place in any case.
-    if (this.isProven(line)) this.#silent.leave(projectId, { count, bytes: 0 });
-    else this.#unproven.enter(projectId, { count, bytes: 0 });
-  }
-
-  #add(line: OriginLine, size: Size): void {
-    let share = this.#lines.find(line);
-    if (!share) {
-      share = { ...readLine(line), count: 0, bytes: 0, silent: 0, over: 0 };
-    }
-    const { projectId, origin } = share;
-    this.#all.enter(projectId, size);
-    if (!this.isProven(line)) {
-      this.#unproven.enter(projectId, size);
-      this.#silent.enter(projectId, { count: size.count, bytes: 0 });
-    }
-    share.count += size.count;
-    share.bytes += size.bytes;
-    const ofOrigin = this.#origins.find(origin) ?? { count: 0, silent: 0 };
-    ofOrigin.count += size.count;
-    this.#keep(line, share, ofOrigin);
-  }
-
-  #keep(line: OriginLine, share: LineShare, ofOrigin: Share): void {
+    const slots = count - silent;
+    this.#all.use(projectId, slots, bytes);
+    if (!this.isProven(line)) this.#unproven.use(projectId, slots, bytes);
+    this.#silent.use(projectId, this.isProven(line) ? silent : count, 0);
+    this.#windows.add(origin, count, silent);
+    share.count += count;
+    share.bytes += bytes;
+    share.silent += silent;
     this.#lines.keep(line, share, share.bytes >= this.#heavyBytes);
-    this.#origins.keep(share.origin, ofOrigin);
   }
 
   /** How many more attempts `line` may start once `ended`, which is its own, is over. */
@@ -370,11 +312,11 @@ export class InFlight {
     const { projectId, origin } = readLine(line);
     const addable = this.#addableBy(projectId, this.isProven(line), ended);
     const share = this.#lines.find(line) ?? NO_SHARE;
-    return Math.min(this.#roomOfOrigin(origin, ended), roomWithin(addable, share, ended));
+    return Math.min(this.#windows.roomOf(origin, ended.count), roomWithin(addable, share, ended));
   }
 
-  /** What the project may still add, once `ended` is over. */
-  #addableBy(projectId: ProjectId, isProven: boolean, ended: Size): Addable {
+  /** What the project may still add in proven or in unproven lines, once `ended` is over. */
+  #addableBy(projectId: ProjectId, isProven: boolean, ended = NOTHING): Addable {
     const all = this.#all.roomOf(projectId, ended);
     if (isProven) return { ...all, places: Infinity };
     const unproven = this.#unproven.roomOf(projectId, ended);
@@ -382,52 +324,19 @@ export class InFlight {
     return { count: Math.min(all.count, unproven.count), bytes: Math.min(all.bytes, unproven.bytes), places };
   }
 
-  #roomOfOrigin(origin: string, ended: Size): number {
-    const count = this.#originOf(origin).count - ended.count;
-    return Math.max(0, this.#windows.maxOf(origin) - this.#offeredTo(origin) - count);
-  }
-
-  /**
-   * Backlogged attempts that slow start still allows this endpoint. It counts no silent ones, and allows as many as are silent: an
-   * endpoint that takes a minute for each answer gets twice as many each time its latest attempts have become silent.
-   */
-  #roomOfStart(origin: string): number {
-    const { count, silent } = this.#originOf(origin);
-    return Math.max(0, Math.max(this.#windows.startOf(origin), silent) - (count - silent));
-  }
-
-  #originOf(origin: string): Readonly<Share> {
-    return this.#origins.find(origin) ?? NO_SHARE;
-  }
-
-  /**
-   * Origins whose room may differ from the default. One that may have more than a few, and has less, is named only when it is
-   * served, or while such origins are few: a thousand names would cost more than what they bring. It gets a few, and is named
-   * when it is busy with these. So are those whose few attempts are all silent, where each may have the default besides.
-   */
-  #knownOrigins(served: ReadonlySet<string>, defaultRoom: number): ReadonlySet<string> {
-    const known = new Set([...this.#offers].flatMap(({ roomByOrigin }) => Object.keys(roomByOrigin)));
-    const isAmple = half(this.#countPerOriginMax - this.#offeredToEach() - FEW) >= defaultRoom;
-    for (const origin of this.#origins.busy.keys()) known.add(origin);
-    if (!isAmple) for (const origin of this.#origins.quiet.keys()) known.add(origin);
-    for (const origin of this.#windows.origins(IDLE_NAMED_MAX)) known.add(origin);
-    for (const origin of served) known.add(origin);
-    return known;
-  }
-
-  /** Slots that the claims under way offer to each origin that they do not name. */
-  #offeredToEach(): number {
-    let offered = 0;
-    for (const { slots, defaultRoom } of this.#offers) offered += Math.min(slots, defaultRoom);
-    return offered;
-  }
-
-  #offeredTo(origin: string): number {
-    let offered = 0;
-    for (const { slots, roomByOrigin, defaultRoom } of this.#offers) {
-      offered += Math.min(slots, roomByOrigin[origin] ?? defaultRoom);
+  /** The rooms of lines that have less room within their project than their origin has. */
+  #roomsOfBusyLines({ slots, roomByOrigin, defaultRoom }: WindowOffer): Record<OriginLine, number> {
+    const roomByLine: Record<OriginLine, number> = {};
+    const addable = new Map<string, Addable>();
+    for (const [line, share] of this.#lines.busy) {
+      const isProven = this.isProven(line);
+      const name = `${share.projectId} ${isProven}`;
+      const ofProject = addable.get(name) ?? this.#addableBy(share.projectId, isProven);
+      addable.set(name, ofProject);
+      const room = half(roomWithin(ofProject, share, NOTHING));
+      if (room < (roomByOrigin[share.origin] ?? Math.min(slots, defaultRoom))) roomByLine[line] = room;
     }
-    return offered;
+    return roomByLine;
   }
 }
 
@@ -438,8 +347,8 @@ function roomWithin(addable: Addable, share: Share & Size, ended: Size): number 
   return Math.max(0, Math.min(addable.count - Math.max(0, count - share.silent), addable.places - count));
 }
 
-/** What is offered of both pools. */
-function smaller(a: PoolOffer, b: PoolOffer): PoolOffer {
+/** The smaller room of two budgets, by project. */
+function smaller(a: BudgetOffer, b: BudgetOffer): BudgetOffer {
   const roomByProject: Record<ProjectId, number> = {};
   for (const key of Object.keys({ ...a.roomByProject, ...b.roomByProject })) {
     const projectId = Number(key);
@@ -450,11 +359,11 @@ function smaller(a: PoolOffer, b: PoolOffer): PoolOffer {
   return { roomByProject, defaultRoom, slots: Math.min(a.slots, b.slots), bytes: a.bytes };
 }
 
-function roomsOf({ roomByProject, defaultRoom }: PoolOffer): Pick<PoolOffer, 'roomByProject' | 'defaultRoom'> {
+function roomsOf({ roomByProject, defaultRoom }: BudgetOffer): Pick<BudgetOffer, 'roomByProject' | 'defaultRoom'> {
   return { roomByProject, defaultRoom };
 }
 
 /** Whether some project has less room than `slots`. */
-function isLess({ slots: offered, roomByProject, defaultRoom }: PoolOffer, slots: number): boolean {
+function isLess({ slots: offered, roomByProject, defaultRoom }: BudgetOffer, slots: number): boolean {
   return Math.min(offered, defaultRoom, ...Object.values(roomByProject)) < slots;
 }

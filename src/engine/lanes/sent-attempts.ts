@@ -1,6 +1,6 @@
 /**
- * Attempts that have been sent and have no outcome yet, oldest first. A linked list: a map to which every attempt adds an entry and
- * removes it again would be rebuilt all the time.
+ * Attempts that have been sent and have no outcome yet, oldest first. One that is over leaves the queue when it is first: a map to
+ * which every attempt adds an entry and from which it deletes the entry again is rehashed all the time.
  */
 import type { Millis } from '../model.ts';
 import type { OriginLine } from './origin-line.ts';
@@ -8,49 +8,34 @@ import type { OriginLine } from './origin-line.ts';
 export interface Sent {
   readonly line: OriginLine;
   readonly atMs: Millis;
+  /** When to check whether it is silent, as elapsed time. */
+  checkAtMs: Millis;
   /** It has given up its slot. */
   isSilent: boolean;
-  /** When to ask whether it is silent, as elapsed time. */
-  lookAtMs: Millis;
-  previous: Sent | undefined;
-  next: Sent | undefined;
+  isOver: boolean;
 }
 
+/** Entries that have left the queue are cut off in pieces of so many. */
+const CUT = 1_024;
+
 export class SentAttempts {
-  #first: Sent | undefined;
-  #last: Sent | undefined;
+  #queue: Sent[] = [];
+  #first = 0;
 
   get first(): Sent | undefined {
-    return this.#first;
+    while (this.#queue[this.#first]?.isOver) this.shift();
+    return this.#queue[this.#first];
   }
 
-  add(line: OriginLine, atMs: Millis, lookAtMs: Millis): Sent {
-    const sent: Sent = { line, atMs, isSilent: false, lookAtMs, previous: undefined, next: undefined };
-    this.#append(sent);
-    return sent;
+  push(sent: Sent): void {
+    this.#queue.push(sent);
   }
 
-  moveToEnd(sent: Sent, lookAtMs: Millis): void {
-    this.delete(sent);
-    sent.lookAtMs = lookAtMs;
-    this.#append(sent);
-  }
-
-  /** Without effect for one that is not in the list. */
-  delete(sent: Sent): void {
-    const { previous, next } = sent;
-    if (previous) previous.next = next;
-    else if (this.#first === sent) this.#first = next;
-    if (next) next.previous = previous;
-    else if (this.#last === sent) this.#last = previous;
-    sent.previous = undefined;
-    sent.next = undefined;
-  }
-
-  #append(sent: Sent): void {
-    sent.previous = this.#last;
-    if (this.#last) this.#last.next = sent;
-    else this.#first = sent;
-    this.#last = sent;
+  /** Removes the first. */
+  shift(): void {
+    this.#first += 1;
+    if (this.#first < CUT) return;
+    this.#queue = this.#queue.slice(this.#first);
+    this.#first = 0;
   }
 }

@@ -1,14 +1,16 @@
-/** What has each line, or each origin, of the attempts in flight? */
-import { FEW } from './endpoint-windows.ts';
+/** How many attempts in flight does each line, or each origin, have? */
+
+/** The smallest window of an endpoint. */
+export const FEW = 4;
 
 export interface Share {
   /** Attempts, with and without a slot. */
   count: number;
-  /** Of these, attempts that have a place among the silent ones instead of a slot. */
+  /** Attempts that have a place among the silent ones instead of a slot. */
   silent: number;
 }
 
-/** Shares of few attempts, all of them silent, are kept apart: there may be thousands, and no claim is told of them. */
+/** Shares with few attempts, all of them silent, are kept apart: there may be thousands, and no claim is told of them. */
 export class Shares<Name extends string, S extends Share> {
   readonly #busy = new Map<Name, S>();
   readonly #quiet = new Map<Name, S>();
@@ -30,7 +32,7 @@ export class Shares<Name extends string, S extends Share> {
     return this.#busy.get(name) ?? this.#quiet.get(name);
   }
 
-  /** To be called after each change of a share. Without attempts it is forgotten. */
+  /** Call it after each change of a share. A share without attempts is forgotten. */
   keep(name: Name, share: S, isHeavy = false): void {
     const isQuiet = share.silent === share.count && share.count < FEW && !isHeavy;
     if (isQuiet) this.#busy.delete(name);

@@ -7,10 +7,10 @@
 import type { Store } from '../../store/store.ts';
 import { Alarm } from '../alarm.ts';
 import type { Lingers } from '../calls/lingers.ts';
+import { BackloggedLines, type LinesToRead, type NextLines, NO_LINES } from '../lanes/backlogged-lines.ts';
 import type { InFlight, Offer } from '../lanes/in-flight.ts';
 import { leastBehindFirst } from '../lanes/lag.ts';
 import { lineTo, type OriginLine } from '../lanes/origin-line.ts';
-import { type LinesToRead, type NextLines, NO_LINES, WaitingLines } from '../lanes/waiting-lines.ts';
 import type { Claimed, ClaimToken, Millis, WorkerId } from '../model.ts';
 import type { Clock, EventLog } from '../ports.ts';
 import type { EngineSettings } from '../settings.ts';
@@ -77,7 +77,7 @@ export class ClaimLoop {
   readonly backlog = new Backlog();
   readonly pace: ClaimPace;
   /** Lines that messages wait in. */
-  readonly lines: WaitingLines;
+  readonly lines: BackloggedLines;
   readonly #deps: ClaimLoopDeps & ClaimLoopParts;
   readonly #claims = new Set<ClaimUnderWay>();
   readonly #alarm: Alarm;
@@ -98,7 +98,7 @@ export class ClaimLoop {
 
   constructor(deps: ClaimLoopDeps & ClaimLoopParts) {
     this.#deps = deps;
-    this.lines = new WaitingLines(deps.inFlight, deps.settings.linesMax);
+    this.lines = new BackloggedLines(deps.inFlight, deps.settings.linesMax);
     this.pace = new ClaimPace(deps.clock, () => this.wake());
     this.#alarm = new Alarm(deps.clock, () => this.wake());
     this.#silenceAlarm = new Alarm(deps.clock, () => this.wake());
@@ -260,7 +260,7 @@ export class ClaimLoop {
 
   async #ask({ due, ...targets }: ClaimTargets, claim: ClaimUnderWay): Promise<ClaimAnswer> {
     const { store, numbers, clock, worker } = this.#deps;
-    const { slots, bytes, shares: _, ...rooms } = claim.offer;
+    const { slots, bytes, held: _, ...rooms } = claim.offer;
     const firstToken: ClaimToken = await numbers.take(slots);
     claim.tokens = { first: firstToken, end: firstToken + slots };
     if (due) this.#lanesFirst = !this.#lanesFirst;

@@ -3,8 +3,8 @@
  * claims that nobody works on, and learns of lines that perhaps nobody serves, after heartbeats that say that there are such.
  */
 import type { Store } from '../../store/store.ts';
+import { readLines } from '../lanes/backlogged-lines.ts';
 import type { OriginLine } from '../lanes/origin-line.ts';
-import { readLines } from '../lanes/read-lines.ts';
 import type { ClaimRef, ClaimToken, WorkerId } from '../model.ts';
 import type { EventLog } from '../ports.ts';
 import type { DatabaseClock } from './database-clock.ts';

@@ -1,20 +1,25 @@
 /**
- * Which lines have messages, and which are next? Kept by project, proven lines apart from the others. So lines that may
- * not start cost no steps, even ten thousand of a project that has its share (P9). Of a project with very many lines only
- * some of those that are not proven are in memory (P10): the end of the row is in the store, and is read when it comes near.
+ * Which lines have a backlog (messages that wait in them), and whose turn is next? This is a copy of what the index of waiting
+ * messages says, since only memory knows which lines have room: a claim that had to ask the database would pass ten thousand lines
+ * without room to find one with room, and a new message could not be placed without asking.
+ *
+ * The contract: a line with a backlog is in memory, or it is unproven and its project is noted in `#unread`. A line in memory may
+ * have no backlog: a claim finds it empty and deletes it. Proven lines are kept apart from the others, so that lines which may not
+ * start cost no steps (P9). Of a project with very many unproven lines only `LINES_MAX` are in memory (P10).
  */
+import type { Store } from '../../store/store.ts';
 import type { Millis, ProjectId } from '../model.ts';
 import type { InFlight } from './in-flight.ts';
 import { isFresh } from './lag.ts';
-import { LinesLeft } from './lines-left.ts';
-import { type OriginLine, readLine } from './origin-line.ts';
-import { LINES_READ } from './read-lines.ts';
+import { lineOf, type OriginLine, readLine } from './origin-line.ts';
 
-/** Lines of a project that are in memory at most, the proven ones not counted: about a megabyte. */
+/** Unproven lines of one project in memory: about a megabyte. */
 const LINES_MAX = 10_000;
+/** Lines read at a time: a few milliseconds of the store's work. */
+export const LINES_READ = 2_000;
 /**
- * Lines with attempts that one call of `next` looks at: thousands may have silent ones. Those that may start none are looked at
- * last by the next call.
+ * Lines with attempts that one call of `next` examines: thousands may have silent ones. The next call examines those last that may
+ * start none.
  */
 const EXAMINED_MAX = 500;
 /** Projects that may go first at a time. */
@@ -22,13 +27,26 @@ const FRESH_MAX = 4;
 
 /** The lines of a project, each with the number of its turn: the lowest is next. */
 interface LinesOfProject {
-  /** How far behind it is: so long the message that was claimed last had waited. */
+  /** How long the message that was claimed last had waited. */
   lagMs: Millis;
   proven: Map<OriginLine, number>;
   unproven: Map<OriginLine, number>;
 }
 
-/** Those to serve now. The first `fresh` of them are of projects that are not far behind. */
+/**
+ * Of a project, some unproven lines are only in the store. They are read from the first to the last, and then again if a line was
+ * left out meanwhile. So each line that was left out is read later, unless it is empty by then.
+ */
+interface Unread {
+  /** The last line that was read; at first the position before all lines. */
+  after: OriginLine;
+  /** A line was left out since the first line was read: its position may be before `after`. */
+  isAnew: boolean;
+  /** Pieces are read until memory is full. */
+  isBeingRead: boolean;
+}
+
+/** The lines to serve now. The first `fresh` of them are of projects that are not far behind. */
 export interface NextLines {
   lines: OriginLine[];
   fresh: number;
@@ -43,17 +61,26 @@ export interface LinesToRead {
 
 export const NO_LINES: NextLines = { lines: [], fresh: 0 };
 
-interface Waiting {
+interface Candidate {
   line: OriginLine;
   turn: number;
   /** Attempts in flight. */
   count: number;
 }
 
-export class WaitingLines {
+/** All lines with a backlog, piece by piece; no piece is larger than `LINES_READ`. Throws `StoreUnavailable`. */
+export async function* readLines(messages: Pick<Store['messages'], 'waitingLines'>): AsyncGenerator<OriginLine[]> {
+  let lines: OriginLine[] = [];
+  do {
+    lines = await messages.waitingLines({ after: lines.at(-1), limit: LINES_READ });
+    yield lines;
+  } while (lines.length === LINES_READ);
+}
+
+export class BackloggedLines {
   readonly #inFlight: InFlight;
   readonly #byProject = new Map<ProjectId, LinesOfProject>();
-  readonly #left = new LinesLeft();
+  readonly #unread = new Map<ProjectId, Unread>();
   readonly #linesMax: number;
   #turns = 0;
   #isTurnOfFresh = false;
@@ -65,19 +92,18 @@ export class WaitingLines {
   }
 
   get isEmpty(): boolean {
-    return this.#byProject.size === 0 && this.#left.isEmpty;
+    return this.#byProject.size === 0 && this.#unread.size === 0;
   }
 
-  /** Whether the latest call of `next` has not looked at all lines, though it found fewer than may start. */
+  /** Whether the latest call of `next` returned fewer lines than may start, since it did not examine all. */
   get isCut(): boolean {
     return this.#isCut;
   }
 
-  /** Whether messages may wait in the line. One that is proven is never only in the store. */
+  /** Whether messages may wait in the line. */
   has(line: OriginLine): boolean {
-    const { projectId } = readLine(line);
     return (
-      this.#turnOf(line) !== undefined || (this.#left.find(projectId) !== undefined && !this.#inFlight.isProven(line))
+      this.#turnOf(line) !== undefined || (this.#unread.has(readLine(line).projectId) && !this.#inFlight.isProven(line))
     );
   }
 
@@ -97,20 +123,17 @@ export class WaitingLines {
 
   /** Adds the line with the last turn, unless it is there already. */
   add(line: OriginLine): void {
-    const { projectId } = readLine(line);
-    if (this.#turnOf(line) !== undefined) return;
-    if (this.#endsInStore(line, projectId)) this.#left.note(projectId);
-    else this.#put(line, this.#nextTurn());
+    if (this.#turnOf(line) === undefined) this.#putLast(line);
   }
 
   /**
-   * What to read, if a project has lines that are only in the store. They are read from when half of those in memory are gone until
-   * as many are there as may be: so each piece brings many, however few are only in the store.
+   * What to read, if a project has lines that are only in the store. Reading starts when memory has less than half of what it may
+   * have, and continues until it is full: so each piece brings many lines, however few are only in the store.
    */
   toRead(): LinesToRead | undefined {
-    for (const [projectId, place] of this.#left.all) {
-      place.isBeingRead ||= this.#unprovenOf(projectId) < this.#linesMax / 2;
-      if (place.isBeingRead) return { projectId, after: place.after, limit: this.#readMax };
+    for (const [projectId, unread] of this.#unread) {
+      unread.isBeingRead ||= this.#unprovenOf(projectId) < this.#linesMax / 2;
+      if (unread.isBeingRead) return { projectId, after: unread.after, limit: this.#readMax };
     }
     return undefined;
   }
@@ -119,8 +142,13 @@ export class WaitingLines {
   noteRead({ projectId, limit }: LinesToRead, lines: readonly OriginLine[]): void {
     const own = lines.filter((line) => readLine(line).projectId === projectId);
     for (const line of own) if (this.#turnOf(line) === undefined) this.#put(line, this.#nextTurn());
-    const isFull = this.#unprovenOf(projectId) + this.#readMax > this.#linesMax;
-    this.#left.noteRead(projectId, own.length === limit ? own.at(-1) : undefined, isFull);
+    const unread = this.#unread.get(projectId);
+    if (!unread) return;
+    const last = own.length === limit ? own.at(-1) : undefined;
+    if (last === undefined && !unread.isAnew) this.#unread.delete(projectId);
+    else if (last === undefined) Object.assign(unread, { after: lineOf(projectId, ''), isAnew: false });
+    else unread.after = last;
+    unread.isBeingRead = this.#unprovenOf(projectId) + this.#readMax <= this.#linesMax;
   }
 
   delete(line: OriginLine): void {
@@ -133,24 +161,22 @@ export class WaitingLines {
   }
 
   /**
-   * The line has become proven, or is so no more. It keeps its turn, and its project does, also when it has no other. One that is
-   * proven may have messages in the store.
+   * The line has become proven or unproven. It keeps its turn, and its project does, even if the project has no other line. A line
+   * that has become proven may have messages in the store.
    */
   reclassify(line: OriginLine): void {
     const turn = this.#turnOf(line);
     if (turn !== undefined) this.#put(line, turn);
-    else if (this.#inFlight.isProven(line) && this.#left.find(readLine(line).projectId)) this.add(line);
+    else if (this.#inFlight.isProven(line) && this.#unread.has(readLine(line).projectId)) this.add(line);
   }
 
-  /** The line was served and still has messages: it is last now, and so is its project, so that all get their turn. */
+  /** The line was served and still has messages: it and its project get the last turn. */
   moveToEnd(line: OriginLine): void {
     const { projectId } = readLine(line);
     const lines = this.#byProject.get(projectId);
     this.#byProject.delete(projectId);
     if (lines) this.#byProject.set(projectId, lines);
-    if (!this.#endsInStore(line, projectId)) return this.#put(line, this.#nextTurn());
-    this.delete(line);
-    this.#left.note(projectId);
+    this.#putLast(line);
   }
 
   /** A message of the project was claimed that had waited for `lagMs`. */
@@ -160,9 +186,9 @@ export class WaitingLines {
   }
 
   /**
-   * Up to `max` lines that may start an attempt, without those of `skipped`. Every other time a line of each project comes first that is
-   * not far behind. Projects take turns, those with the fewest slots first, and of these the one that was served
-   * first. Costs about as many steps as there are attempts in flight and projects with lines, however many lines there are.
+   * Up to `max` lines that may start an attempt, without those of `skipped`. Projects take turns: those with the fewest slots first,
+   * and of these the one that was served first. Every other time, one line of each project that is not far behind comes before all
+   * others. Takes about as many steps as there are attempts in flight and projects with lines, however many lines there are.
    */
   next(max: number, skipped: ReadonlySet<OriginLine>): NextLines {
     this.#isCut = false;
@@ -181,9 +207,8 @@ export class WaitingLines {
   }
 
   /**
-   * The lines with the fewest attempts in flight, and of these the ones that have waited longest; no more than may
-   * start. By turns alone an endpoint that answers at once would get one slot a round, like one that keeps its slot
-   * until a timeout.
+   * The lines with the fewest attempts in flight, and of these the ones that have waited longest; no more than may start. By turns
+   * alone, an endpoint that answers at once would get one slot a round, like one that keeps its slot until a timeout.
    */
   #nextOf(
     projectId: ProjectId,
@@ -197,14 +222,14 @@ export class WaitingLines {
       ...this.#leastBusy(unproven, Math.min(max, rooms.unproven), skipped),
     ];
     return found
-      .toSorted(byTurn)
+      .toSorted(leastBusyFirst)
       .slice(0, Math.min(max, rooms.all))
       .map(({ line }) => line);
   }
 
-  #leastBusy(lines: Map<OriginLine, number>, max: number, skipped: ReadonlySet<OriginLine>): Waiting[] {
+  #leastBusy(lines: Map<OriginLine, number>, max: number, skipped: ReadonlySet<OriginLine>): Candidate[] {
     if (max === 0) return [];
-    const found: Waiting[] = [];
+    const found: Candidate[] = [];
     const held: [OriginLine, number][] = [];
     let idle = 0;
     for (const [line, turn] of lines) {
@@ -217,16 +242,24 @@ export class WaitingLines {
       if (idle === max) break;
       if (found.length - idle + held.length < EXAMINED_MAX) continue;
       this.#isCut ||= found.length < max && lines.size > EXAMINED_MAX;
-      for (const [each, itsTurn] of held) moveToEnd(lines, each, itsTurn);
+      for (const [each, itsTurn] of held) {
+        lines.delete(each);
+        lines.set(each, itsTurn);
+      }
       break;
     }
-    return found.toSorted(byTurn).slice(0, max);
+    return found.toSorted(leastBusyFirst).slice(0, max);
   }
 
-  /** Whether the end of the row, where the line belongs, is in the store. */
-  #endsInStore(line: OriginLine, projectId: ProjectId): boolean {
-    if (this.#inFlight.isProven(line)) return false;
-    return this.#left.find(projectId)?.isBeingRead === false || this.#unprovenOf(projectId) >= this.#linesMax;
+  /** Gives the line the last turn. Unread lines come before it: of a project with unread lines, an unproven one is left out. */
+  #putLast(line: OriginLine): void {
+    const { projectId } = readLine(line);
+    const unread = this.#unread.get(projectId);
+    const isLeftOut = unread?.isBeingRead === false || this.#unprovenOf(projectId) >= this.#linesMax;
+    if (this.#inFlight.isProven(line) || !isLeftOut) return this.#put(line, this.#nextTurn());
+    this.delete(line);
+    if (unread) unread.isAnew = true;
+    else this.#unread.set(projectId, { after: lineOf(projectId, ''), isAnew: false, isBeingRead: false });
   }
 
   get #readMax(): number {
@@ -257,12 +290,7 @@ export class WaitingLines {
   }
 }
 
-function moveToEnd(lines: Map<OriginLine, number>, line: OriginLine, turn: number): void {
-  lines.delete(line);
-  lines.set(line, turn);
-}
-
-function byTurn(a: Waiting, b: Waiting): number {
+function leastBusyFirst(a: Candidate, b: Candidate): number {
   return a.count - b.count || a.turn - b.turn;
 }
 

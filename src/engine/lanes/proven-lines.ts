@@ -1,7 +1,7 @@
 /**
- * Which lines have answered lately? A line is proven by an answer that was read to its end. This ends when an attempt times out, or
- * becomes silent without any sign of life from the endpoint since it was sent. A first byte proves nothing: it costs a hostile
- * endpoint no more than silence does. A refused connection disproves nothing: it frees its slot at once, as an answer does.
+ * Which lines have answered lately? An answer that was read to its end proves a line. The line is proven until an attempt times out,
+ * or becomes silent without any sign of life from the endpoint since the attempt was sent. A first byte proves nothing: it costs a
+ * hostile endpoint no more than silence does. A refused connection disproves nothing: it frees its slot at once, as an answer does.
  */
 import type { Millis } from '../model.ts';
 import type { OriginLine } from './origin-line.ts';
@@ -9,11 +9,10 @@ import type { OriginLine } from './origin-line.ts';
 /** Proven lines that are remembered: those that answered last. */
 const PROVEN_MAX = 2_048;
 
-export class AnsweringLines {
+export class ProvenLines {
   /**
-   * When each proven line last showed that it is at work. In the order in which they became proven; once there are as many as may be,
-   * in that of their latest answers. Until then each keeps its place: a map in which every answer adds an entry and removes one would
-   * be rebuilt all the time.
+   * When each proven line last showed activity, in the order in which the lines became proven; in the order of their latest answers
+   * once there are `PROVEN_MAX`. Not before: a map in which every answer deletes and adds an entry is rehashed all the time.
    */
   readonly #heardAtMs = new Map<OriginLine, Millis>();
   readonly #onChange: (line: OriginLine, isProven: boolean) => void;
@@ -41,7 +40,7 @@ export class AnsweringLines {
     if (!wasProven) this.#onChange(line, true);
   }
 
-  /** An endpoint shows during an attempt that it is at work. */
+  /** An endpoint shows activity during an attempt. */
   noteHeard(line: OriginLine, atMs: Millis): void {
     if (this.has(line)) this.#heardAtMs.set(line, atMs);
   }

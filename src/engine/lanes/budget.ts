@@ -1,8 +1,7 @@
 /**
- * How are slots shared among projects? Each may start another attempt while it has fewer than seven times the slots
- * that are free (the dynamic threshold of shared-memory switches). So a project alone gets seven eighths of all slots.
- * A second one finds an eighth of them free and gets more as attempts end, until both have seven fifteenths. The same
- * rule shares body bytes.
+ * A fixed number of slots and bytes, shared among projects by the dynamic threshold of shared-memory switches: a project may
+ * take more while it has fewer than seven times what is free. So a project alone gets seven eighths. A second one finds an
+ * eighth free and gets more as attempts end, until both have seven fifteenths.
  */
 import type { ProjectRooms } from '../messages/claims.ts';
 import type { ProjectId } from '../model.ts';
@@ -16,17 +15,18 @@ export interface Size {
 
 const NONE: Readonly<Size> = { count: 0, bytes: 0 };
 
-/** What is set aside for one claim until it is answered. */
-export interface PoolOffer extends ProjectRooms {
+/** The part of a budget that is set aside for one claim until the claim is answered. */
+export interface BudgetOffer extends ProjectRooms {
   slots: number;
   bytes: number;
 }
 
-export class Pool {
+export class Budget {
   readonly #max: Size;
   readonly #used: Size = { ...NONE };
   readonly #usedByProject = new Map<ProjectId, Size>();
-  readonly #offers = new Set<PoolOffer>();
+  readonly #offers = new Set<BudgetOffer>();
+  #bytesSetAside = 0;
 
   constructor(max: Size) {
     this.#max = max;
@@ -44,16 +44,16 @@ export class Pool {
 
   /** Not positive when the bytes are used up. */
   get freeBytes(): number {
-    let free = this.#max.bytes - this.#used.bytes;
+    let free = this.#max.bytes - this.#used.bytes - this.#bytesSetAside;
     for (const { bytes } of this.#offers) free -= bytes;
     return free;
   }
 
-  /** Whether more is used than there is. */
   get isExceeded(): boolean {
     return this.#used.count > this.#max.count;
   }
 
+  /** Projects that use any of it. */
   get projects(): Iterable<ProjectId> {
     return this.#usedByProject.keys();
   }
@@ -63,8 +63,8 @@ export class Pool {
   }
 
   /**
-   * How much more `projectId` may have in flight once `ended`, which is its own, is over. Never negative. Without free
-   * bytes there are no slots either, but one message always fits when nothing else is in flight.
+   * How much more `projectId` may use once `ended`, which is its own, is given back. Never negative. Without free bytes there are
+   * no slots either, but one message always fits when nothing else is in flight.
    */
   roomOf(projectId: ProjectId, ended: Readonly<Size> = NONE): Size {
     const used = this.#usedByProject.get(projectId) ?? NONE;
@@ -74,7 +74,9 @@ export class Pool {
     return { count: bytes === 0 ? 0 : count, bytes };
   }
 
-  enter(projectId: ProjectId, { count, bytes }: Readonly<Size>): void {
+  /** Adds to what the project uses. Negative numbers give back. */
+  use(projectId: ProjectId, count: number, bytes: number): void {
+    if (count === 0 && bytes === 0) return;
     let used = this.#usedByProject.get(projectId);
     if (!used) {
       used = { ...NONE };
@@ -87,12 +89,19 @@ export class Pool {
     if (used.count === 0 && used.bytes === 0) this.#usedByProject.delete(projectId);
   }
 
-  leave(projectId: ProjectId, { count, bytes }: Readonly<Size>): void {
-    this.enter(projectId, { count: -count, bytes: -bytes });
+  /** Sets up to `bytesMax` free bytes aside for a message that no claim brings. Returns how many; `putBack` gives them back. */
+  setAside(bytesMax: number): number {
+    const bytes = Math.max(0, Math.min(bytesMax, this.freeBytes));
+    this.#bytesSetAside += bytes;
+    return bytes;
   }
 
-  /** Sets half of what is free aside, for up to `slotsMax` messages. `endOffer` gives it back. */
-  offer(slotsMax: number): PoolOffer {
+  putBack(bytes: number): void {
+    this.#bytesSetAside -= bytes;
+  }
+
+  /** Sets half of what is free aside, for a claim of up to `slotsMax` messages. `endOffer` gives it back. */
+  offer(slotsMax: number): BudgetOffer {
     const roomByProject: Record<ProjectId, number> = {};
     for (const projectId of this.#usedByProject.keys()) roomByProject[projectId] = half(this.roomOf(projectId).count);
     const slots = Math.min(slotsMax, half(this.freeSlots));
@@ -102,7 +111,7 @@ export class Pool {
     return offer;
   }
 
-  endOffer(offer: PoolOffer): void {
+  endOffer(offer: BudgetOffer): void {
     this.#offers.delete(offer);
   }
 

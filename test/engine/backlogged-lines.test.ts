@@ -1,8 +1,8 @@
 /** Whose turn is it, and what does it cost to find out? */
 import { describe, expect, test } from 'vitest';
+import { BackloggedLines, type LinesToRead } from '../../src/engine/lanes/backlogged-lines.ts';
 import { InFlight } from '../../src/engine/lanes/in-flight.ts';
 import { lineOf, type OriginLine } from '../../src/engine/lanes/origin-line.ts';
-import { type LinesToRead, WaitingLines } from '../../src/engine/lanes/waiting-lines.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
 
 const NONE: ReadonlySet<OriginLine> = new Set();
@@ -22,8 +22,8 @@ class CountedInFlight extends InFlight {
   }
 }
 
-function linesWith(lines: OriginLine[], inFlight: InFlight = new InFlight(LIMITS)): WaitingLines {
-  const row = new WaitingLines(inFlight);
+function linesWith(lines: OriginLine[], inFlight: InFlight = new InFlight(LIMITS)): BackloggedLines {
+  const row = new BackloggedLines(inFlight);
   for (const line of lines) row.add(line);
   return row;
 }
@@ -85,7 +85,7 @@ test('a project is as far behind as it was when its only line becomes proven, or
   const inFlight = new InFlight(LIMITS, (line) => row.reclassify(line));
   const [behind] = linesOf(1, 1) as [OriginLine];
   const [farther] = linesOf(2, 1) as [OriginLine];
-  const row: WaitingLines = linesWith([behind, farther], inFlight);
+  const row: BackloggedLines = linesWith([behind, farther], inFlight);
   row.noteLag(1, 15_000);
   row.noteLag(2, 20_000);
   inFlight.noteAnswer(behind, 0);
@@ -193,15 +193,15 @@ test('P9: beside lines that may start, it takes about as many steps as there are
 
 describe('of a project with very many lines (P10)', () => {
   /** Reads what the row wants to have read of `stored`, until it wants no more. */
-  function readOn(row: WaitingLines, stored: readonly OriginLine[]): void {
+  function readOn(row: BackloggedLines, stored: readonly OriginLine[]): void {
     for (let piece = row.toRead(); piece; piece = row.toRead()) {
       const { after, limit } = piece;
       row.noteRead(piece, stored.filter((line) => line > after).slice(0, limit));
     }
   }
 
-  function rowOf(lines: readonly OriginLine[], linesMax: number, inFlight = new InFlight(LIMITS)): WaitingLines {
-    const row = new WaitingLines(inFlight, linesMax);
+  function rowOf(lines: readonly OriginLine[], linesMax: number, inFlight = new InFlight(LIMITS)): BackloggedLines {
+    const row = new BackloggedLines(inFlight, linesMax);
     for (const line of lines) row.add(line);
     return row;
   }
@@ -286,7 +286,7 @@ describe('of a project with very many lines (P10)', () => {
     (seed) => {
       const random = new SeededRandom(seed);
       const inFlight = new InFlight(LIMITS, (line) => row.reclassify(line));
-      const row = new WaitingLines(inFlight, random.int(1, 6));
+      const row = new BackloggedLines(inFlight, random.int(1, 6));
       const lines = [...linesOf(1, 12), ...linesOf(2, 3)].toSorted();
       const messages = new Map<OriginLine, number>();
       let reading: { piece: LinesToRead; found: OriginLine[] } | undefined;
