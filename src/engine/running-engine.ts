@@ -4,6 +4,7 @@ import type { CellAway, Engine } from './commands.ts';
 import type { EngineDeps } from './deps.ts';
 import type { DueLoop } from './due-loop.ts';
 import type { AttributeFilter, LogFilter } from './filters.ts';
+import { lineOf, lineTo } from './lanes/origin-line.ts';
 import { LiveFeeds } from './live/feed.ts';
 import type { AcceptContext, Draft } from './messages/accept.ts';
 import { type Accepted, savedOf } from './messages/accepted.ts';
@@ -241,11 +242,11 @@ export class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
   }
 
   get inFlight(): number {
-    return this.#dispatcher.attempts.count;
+    return this.#dispatcher.inFlight.count;
   }
 
   busiestProjects(count: number): [ProjectId, number][] {
-    return this.#dispatcher.attempts.busiest(count);
+    return this.#dispatcher.inFlight.busiest(count);
   }
 
   readTotals(): Promise<Totals> {
@@ -297,7 +298,7 @@ export class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
   }
 
   #explain(live: LiveMessage, failure?: string): Explanation {
-    const held = live.state.kind === 'origin' ? this.#dispatcher.whatHolds(live.message) : undefined;
+    const held = live.state.kind === 'origin' ? this.#dispatcher.inFlight.whatHolds(lineTo(live.message)) : undefined;
     return explain(live, this.#deps.clock.nowMs(), { held, failure });
   }
 
@@ -318,8 +319,11 @@ export class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
     return {
       ...backlog,
       origins: origins.map((line) => {
-        const { reason } = explainLine(line.origin, this.#dispatcher.whatHolds({ projectId, origin: line.origin }));
-        return { ...line, reason, isHeldBack: this.#dispatcher.attempts.isHeldBack(line.origin) };
+        const { reason } = explainLine(
+          line.origin,
+          this.#dispatcher.inFlight.whatHolds(lineOf(projectId, line.origin)),
+        );
+        return { ...line, reason, isHeldBack: this.#dispatcher.inFlight.isHeldBack(line.origin) };
       }),
       queues: queues.map((line) => ({ ...line, reason: line.isPaused ? 'queue_paused' : 'queued' })),
       keys: keys.flatMap((line) => {

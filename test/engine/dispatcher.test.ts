@@ -134,7 +134,7 @@ describe('P9: the limits', () => {
     dispatcher.noteDue(NOW_MS);
     await clock.advanceBy(1_000);
     expect(sent()).toEqual([]);
-    dispatcher.giveBack('1 https://a.example', 0, 1);
+    dispatcher.giveBack(1);
     await clock.advanceBy(1_000);
     expect(sent()).toEqual([1]);
   });
@@ -393,7 +393,7 @@ describe('P9: the limits', () => {
     for (let key = 1; key <= 3; key += 1) store.add(to('hangs', key));
     dispatcher.wake();
     await clock.advanceBy(10_000);
-    expect([network.attempts.length, dispatcher.attempts.count]).toEqual([3, 3]);
+    expect([network.attempts.length, dispatcher.inFlight.count]).toEqual([3, 3]);
     let isOver = false;
     void dispatcher.drain(5_000).then(() => {
       isOver = true;
@@ -742,7 +742,7 @@ describe('claims that it holds', () => {
     expect(dispatcher.holds(77)).toBe(false);
     expect(dispatcher.tryReserve('1 https://a.example', 0, 77)).toBe('reserved');
     expect(dispatcher.holds(77)).toBe(true);
-    dispatcher.giveBack('1 https://a.example', 0, 77);
+    dispatcher.giveBack(77);
     expect(dispatcher.holds(77)).toBe(false);
     store.add(to('a', 1));
     store.beforeWrite = () => clock.delay(5);
@@ -765,10 +765,10 @@ describe('a cancel of a message that is claimed', () => {
     store.add(to('a', 1));
     dispatcher.wake();
     await clock.advanceBy(1_000);
-    expect(dispatcher.attempts.count).toBe(1);
+    expect(dispatcher.inFlight.count).toBe(1);
     dispatcher.endCancelled([network.attempts[0]?.claimToken ?? -1]);
     await clock.advanceBy(0);
-    expect([network.attempts[0]?.outcome, dispatcher.attempts.count]).toEqual([{ kind: 'interrupted' }, 0]);
+    expect([network.attempts[0]?.outcome, dispatcher.inFlight.count]).toEqual([{ kind: 'interrupted' }, 0]);
   });
 
   test('ends nothing of other claims', async () => {
@@ -779,6 +779,6 @@ describe('a cancel of a message that is claimed', () => {
     await clock.advanceBy(1_000);
     dispatcher.endCancelled([999]);
     await clock.advanceBy(0);
-    expect(dispatcher.attempts.count).toBe(1);
+    expect(dispatcher.inFlight.count).toBe(1);
   });
 });

@@ -19,7 +19,7 @@ function bench(reserveNumbers: () => Promise<number> = async () => 100) {
       trace.push(`reserve ${claimToken}`);
       return 'reserved';
     },
-    giveBack: (_line, _bytes, claimToken) => trace.push(`give back ${claimToken}`),
+    giveBack: (claimToken) => trace.push(`give back ${claimToken}`),
     start: ({ claimToken, isAlone = false }) => trace.push(`start ${claimToken}${isAlone ? ' alone' : ''}`),
     noteDue: () => trace.push('due'),
     noteWaitingLine: () => trace.push('wait'),

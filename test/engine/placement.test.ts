@@ -24,9 +24,8 @@ function slots(room: ReturnType<DeliverySlots['tryReserve']> = 'reserved') {
       return room;
     },
     giveBack: note('giveBack'),
-    start: (claimed, bytes) => {
+    start: (claimed) => {
       started.push(claimed);
-      note('start')(bytes);
     },
     noteDue: note('noteDue'),
     noteWaitingLine: note('noteWaitingLine'),
@@ -74,7 +73,7 @@ describe('what was saved', () => {
     dispatchSaved(claimed(), { state: 'claimed' }, given);
     const plain = { message: due(), retried: 0, claimToken: 9, claimedAtMs: NOW_MS };
     expect(started).toEqual([{ ...plain, isAlone: true }]);
-    expect(asked).toEqual([['start', 3]]);
+    expect(asked).toEqual([]);
     dispatchSaved(claimed(), { state: 'claimed' }, given, false);
     expect(started[1]).toEqual(plain);
   });
@@ -102,10 +101,7 @@ describe('what was saved', () => {
       [50, 3],
       [0, 0],
     ]);
-    expect(asked).toEqual([
-      ['start', 3],
-      ['start', 3],
-    ]);
+    expect(asked).toEqual([]);
   });
 
   it.each([undefined, { state: 'queue' }, { state: 'due' }] as (Saved | undefined)[])(
@@ -113,7 +109,7 @@ describe('what was saved', () => {
     (saved) => {
       const { given, asked } = slots();
       dispatchSaved(claimed(), saved, given);
-      expect(asked).toEqual([['giveBack', LINE, 3, 9]]);
+      expect(asked).toEqual([['giveBack', 9]]);
     },
   );
 

@@ -11,7 +11,7 @@ import type { UnderWay } from '../ports.ts';
 import type { CheckpointAnswer } from './commands.ts';
 import type { StepParts } from './drafts.ts';
 import { type CallEnd, endsOf } from './ends.ts';
-import type { Arrival, Linger } from './lingers.ts';
+import type { Linger } from './lingers.ts';
 
 /** A message that a call holds. */
 export interface Held {
@@ -34,7 +34,7 @@ export interface Given {
 export interface Around extends Given {
   call: Call;
   /** What was saved as claimed, when the call asks for what is next in place of going on with it. It has slots. */
-  arrivals: Arrival[];
+  arrivals: Claimed[];
 }
 
 type Save = (given: Given) => Promise<CheckpointAnswer>;
@@ -137,14 +137,14 @@ export class Call {
     return kept.answer;
   }
 
-  /** Stays until `linger` is over; the time limit of the request stands still. Answers what has come. */
-  async stay(linger: Linger): Promise<Arrival | undefined> {
+  /** Keeps the request open until `linger` is over, with its time limit paused. Returns the message that has come. */
+  async stay(linger: Linger): Promise<Claimed | undefined> {
     this.#linger = linger;
     this.#attempt?.pause();
-    const arrival = await linger.over;
+    const next = await linger.over;
     this.#linger = undefined;
     this.#attempt?.extend();
-    return arrival;
+    return next;
   }
 
   /** Nothing more is to come to it. */

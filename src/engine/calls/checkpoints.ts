@@ -35,7 +35,7 @@ export interface CheckpointDeps {
     runs: Pick<Store['runs'], 'findRun' | 'findRecords'>;
   };
   /** With the calls that are under way here. */
-  dispatcher: StayingSlots & { readonly calls: Calls; readonly intake: Intake };
+  dispatcher: StayingSlots & { readonly attempts: { readonly calls: Calls }; readonly intake: Intake };
   active: ActiveRuns;
   publisher: Publisher;
   waits: Pick<WaiterCommands, 'wait'>;
@@ -55,14 +55,14 @@ export class Checkpoints implements CheckpointCommands {
   }
 
   hasCall(claimToken: ClaimToken): boolean {
-    return this.#deps.dispatcher.calls.find(claimToken) !== undefined;
+    return this.#deps.dispatcher.attempts.calls.find(claimToken) !== undefined;
   }
 
   async checkpoint(projectId: ProjectId, command: CheckpointCommand): Promise<CheckpointAnswer> {
     const { dispatcher } = this.#deps;
     const { done, failed = [] } = command;
     const [first] = [...done, ...failed];
-    const call = first && dispatcher.calls.find(first.claimToken);
+    const call = first && dispatcher.attempts.calls.find(first.claimToken);
     // The call is under way on another worker, or is over. It goes on with nothing then, and tells its end by itself.
     if (!call) return failed.length > 0 ? { kind: 'lost' } : this.#save(projectId, command);
     const { message } = call.first;
@@ -148,9 +148,9 @@ export class Checkpoints implements CheckpointCommands {
       new CheckpointSlots(
         dispatcher,
         around.done.map(({ claimed }) => claimed),
-        (claimed, reservedBytes) => {
-          if (stays) around.arrivals.push({ claimed, reservedBytes });
-          else around.hold({ claimed: heldOf(claimed, reservedBytes, dispatcher), sinceMs });
+        (claimed) => {
+          if (stays) around.arrivals.push(claimed);
+          else around.hold({ claimed: heldOf(claimed, dispatcher), sinceMs });
         },
       );
     let follows: NewMessage[] = [];

@@ -2,20 +2,19 @@
  * With what does a call go on whose checkpoint says that it has nothing under way (contract K 3.9 to 3.12)? What has failed is
  * saved first. Then the call stays, without anything but its slot, until something of its run is claimed here.
  */
+import type { Attempts } from '../messages/attempts.ts';
 import type { Claimed, Millis } from '../model.ts';
 import type { Clock } from '../ports.ts';
 import type { ActiveRuns } from '../runs/active-runs.ts';
 import { StoreUnavailable } from '../store-errors.ts';
 import type { Around, Call } from './calls.ts';
 import type { CheckpointCommand, Failed, Handover } from './commands.ts';
-import type { Arrival } from './lingers.ts';
 import { type CallSlots, heldOf } from './places.ts';
 
 /** The dispatcher, as far as calls need it that stay. */
 export interface StayingSlots extends CallSlots {
-  linger(call: Call, ms: Millis, hangUp: AbortSignal | undefined): Promise<Arrival | undefined>;
-  fail(claimed: Claimed, outcome: Failed['outcome']): Promise<Millis | undefined>;
-  entriesFor(claimed: Claimed, afterPosition: number): Promise<Uint8Array | undefined | 'stopped'>;
+  linger(call: Call, ms: Millis, hangUp: AbortSignal | undefined): Promise<Claimed | undefined>;
+  readonly attempts: Pick<Attempts, 'fail' | 'entriesFor'>;
 }
 
 interface GoingOnDeps {
@@ -42,12 +41,12 @@ export class GoingOn {
     const dueAtMs = await this.#saveFailed(failed, around);
     if (lingerMs === undefined) return undefined;
     const [first, ...others] = arrivals;
-    for (const { claimed, reservedBytes } of others) dispatcher.start(claimed, reservedBytes);
+    for (const each of others) dispatcher.start(each);
     if (first) return { comes: this.#handOver(first, around) };
     const isInVain = failed.length > 0 && dueAtMs > clock.nowMs() + lingerMs;
     if (isInVain || (await this.#isOver(call)) || !call.isEmpty || !this.#hasSlot(call)) return undefined;
     const staying = dispatcher.linger(call, lingerMs, hangUp);
-    return { comes: staying.then((arrival) => arrival && this.#handOver(arrival, around)) };
+    return { comes: staying.then((next) => next && this.#handOver(next, around)) };
   }
 
   /** Answers when the first of them is attempted again; `Infinity`: never. */
@@ -58,13 +57,13 @@ export class GoingOn {
       const outcome = failed[index]?.outcome;
       if (!outcome) continue;
       claimed.durationMs = clock.elapsedMs - sinceMs;
-      const dueAtMs = await dispatcher.fail(claimed, outcome);
+      const dueAtMs = await dispatcher.attempts.fail(claimed, outcome);
       if (dueAtMs !== undefined) firstAtMs = Math.min(firstAtMs, dueAtMs);
       if (call.isEmpty && !call.rest) {
-        dispatcher.rest(claimed);
+        dispatcher.permits.rest(claimed.claimToken);
         call.rest = claimed;
       } else {
-        dispatcher.giveUp(claimed);
+        dispatcher.giveBack(claimed.claimToken);
       }
     }
     return firstAtMs;
@@ -89,10 +88,10 @@ export class GoingOn {
     return call.rest !== undefined;
   }
 
-  async #handOver({ claimed, reservedBytes }: Arrival, { call, hold }: Around): Promise<Handover | undefined> {
+  async #handOver(claimed: Claimed, { call, hold }: Around): Promise<Handover | undefined> {
     const { dispatcher, clock } = this.#deps;
-    hold({ claimed: heldOf(claimed, reservedBytes, dispatcher), sinceMs: clock.elapsedMs });
-    if (call.rest) dispatcher.endRest(call.rest);
+    hold({ claimed: heldOf(claimed, dispatcher), sinceMs: clock.elapsedMs });
+    if (call.rest) dispatcher.giveBack(call.rest.claimToken);
     call.rest = undefined;
     const brings = await this.#broughtBy(claimed, call);
     if (!brings) return undefined;
@@ -107,7 +106,7 @@ export class GoingOn {
       return journal?.bytes === 0 ? { kind: 'nothing', header } : { kind: 'callResult', header, body };
     }
     const after = call.tell(journal?.position ?? -1);
-    const entries = await this.#deps.dispatcher.entriesFor(claimed, after);
+    const entries = await this.#deps.dispatcher.attempts.entriesFor(claimed, after);
     if (entries === 'stopped') return undefined;
     return entries ? { kind: 'journal', entries } : { kind: 'nothing' };
   }

@@ -9,12 +9,6 @@ import { lineOf, type OriginLine, readLine } from '../lanes/origin-line.ts';
 import type { Claimed, Message, Millis } from '../model.ts';
 import type { Clock } from '../ports.ts';
 
-/** A claimed message, and the bytes that its slot has. */
-export interface Arrival {
-  claimed: Claimed;
-  reservedBytes: number;
-}
-
 export class Lingers {
   readonly #clock: Pick<Clock, 'startTimer'>;
   readonly #inFlight: InFlight;
@@ -87,22 +81,22 @@ export class Lingers {
 
 export class Linger {
   readonly line: OriginLine;
-  /** What has come; `undefined`: nothing has. */
-  readonly over: Promise<Arrival | undefined>;
-  readonly #resolve: (arrival: Arrival | undefined) => void;
+  /** The message that has come, which has a slot; `undefined`: none has. */
+  readonly over: Promise<Claimed | undefined>;
+  readonly #resolve: (claimed: Claimed | undefined) => void;
   readonly #leave: () => void;
 
   constructor(line: OriginLine, leave: () => void) {
     this.line = line;
     this.#leave = leave;
-    const { promise, resolve } = Promise.withResolvers<Arrival | undefined>();
+    const { promise, resolve } = Promise.withResolvers<Claimed | undefined>();
     this.over = promise;
     this.#resolve = resolve;
   }
 
-  hand(arrival: Arrival): void {
+  hand(claimed: Claimed): void {
     this.#leave();
-    this.#resolve(arrival);
+    this.#resolve(claimed);
   }
 
   /** Nothing has come. Does nothing once it is over. */

@@ -1,27 +1,23 @@
 /**
- * When does a worker claim, and for what? While it has free slots, and something is due or waits in the line of an origin.
+ * When does a worker claim, and for what? While it has free slots, and something is due or a line with a backlog may start.
  *
- * It sleeps until the earliest due time it knows of and asks the store nothing meanwhile (P12). It is woken when a
- * message becomes due earlier, or when a slot is freed while messages wait for one.
+ * The loop sleeps until the earliest due time it knows of and asks the store nothing meanwhile (P12). It wakes when a message becomes
+ * due earlier, or when a slot becomes free while messages wait for one.
  */
-import type { Store } from '../../store/store.ts';
 import { Alarm } from '../alarm.ts';
 import type { Lingers } from '../calls/lingers.ts';
 import { BackloggedLines, type LinesToRead, type NextLines, NO_LINES } from '../lanes/backlogged-lines.ts';
 import type { InFlight, Offer } from '../lanes/in-flight.ts';
 import { leastBehindFirst } from '../lanes/lag.ts';
 import { lineTo, type OriginLine } from '../lanes/origin-line.ts';
-import type { Claimed, ClaimToken, Millis, WorkerId } from '../model.ts';
-import type { Clock, EventLog } from '../ports.ts';
-import type { EngineSettings } from '../settings.ts';
+import type { Claimed, ClaimToken, Millis } from '../model.ts';
 import { StoreUnavailable } from '../store-errors.ts';
-import type { Fence } from '../workers/fence.ts';
-import type { Numbers } from '../workers/numbers.ts';
 import { Backlog, CLAIM_MANY } from './backlog.ts';
 import { ClaimPace } from './claim-pace.ts';
 import type { ClaimAnswer, ClaimRequest, Turns } from './claims.ts';
+import type { DeliveryContext } from './context.ts';
 
-/** Messages a single claim may take: keeps its transaction, and the turn in which they go out, short. */
+/** Messages that one claim may take: keeps its transaction, and the turn of the event loop in which they are sent, short. */
 const CLAIM_MAX = 64;
 /** The same where a claim has a transaction of its own, which takes many round trips however few messages it brings. */
 const CLAIM_MAX_APART = 128;
@@ -29,30 +25,15 @@ const CLAIM_MAX_APART = 128;
 const CLAIMS_MAX = 3;
 /** Lines asked for in one claim; the other lines have their turn in the next. */
 const LINES_MAX = 64;
-/** Slots that silent attempts give up are found together with those of the next moment. */
+/** Attempts that become silent within this time are found together. */
 const SILENCE_LOOK_MS = 100;
 /** Pause after the store refused a claim. */
 const STORE_RETRY_MS = 5_000;
 
-export interface ClaimLoopDeps {
-  store: { messages: Pick<Store['messages'], 'claim' | 'waitingLines'> };
-  numbers: Numbers;
-  clock: Clock;
-  log: EventLog;
-  settings: Pick<EngineSettings, 'linesMax'>;
-  worker: WorkerId;
-  fence: Fence;
-  /** Whether the store commits claims beside all other commands. */
-  areClaimsApart?: boolean;
-}
-
-interface ClaimLoopParts {
-  inFlight: InFlight;
-  /** Calls that only stay. */
-  lingers: Lingers;
-  /** Makes the attempts of what was asked for at `askedAtMs`. Resolves when all go out; without a promise if they do already. */
+interface Listeners {
+  /** Makes the attempts of messages asked for at `askedAtMs`. Resolves when all are sent; without a promise if they are already. */
   begin: (claimed: readonly Claimed[], askedAtMs: Millis) => Promise<void> | undefined;
-  /** Told after `stop` when a claim that was under way is over. */
+  /** Called after `stop` when a claim that was under way is answered. */
   onStopped: () => void;
 }
 
@@ -65,25 +46,27 @@ interface ClaimUnderWay {
   offer: Offer;
   /** As `elapsedMs` counts. */
   askedAtMs: Millis;
-  /** It was made while another was under way. */
+  /** Another claim was under way when it was made. */
   isStrict: boolean;
   /** The claim tokens that it may use. */
   tokens?: { first: ClaimToken; end: ClaimToken };
-  /** What was noted since it was sent. It may be newer than the answer. */
+  /** What was noted since the claim was sent: it may be newer than the answer. */
   heard: { dueAtMs: Millis; waitingLines: Set<OriginLine> };
 }
 
 export class ClaimLoop {
   readonly backlog = new Backlog();
   readonly pace: ClaimPace;
-  /** Lines that messages wait in. */
   readonly lines: BackloggedLines;
-  readonly #deps: ClaimLoopDeps & ClaimLoopParts;
+  readonly #context: DeliveryContext;
+  readonly #inFlight: InFlight;
+  readonly #lingers: Lingers;
+  readonly #listeners: Listeners;
   readonly #claims = new Set<ClaimUnderWay>();
   readonly #alarm: Alarm;
-  /** For what waits until attempts that become silent give up their slots. */
+  /** Wakes the loop when attempts become silent and give up their slots. */
   readonly #silenceAlarm: Alarm;
-  /** For lines that are only in the store, and could not be read. */
+  /** Wakes the loop after lines that are only in the store could not be read. */
   readonly #linesAlarm: Alarm;
 
   #nextDueAtMs: Millis = 0; // unknown at start: look at once
@@ -96,13 +79,27 @@ export class ClaimLoop {
   #isReadingLines = false;
   #stopped = false;
 
-  constructor(deps: ClaimLoopDeps & ClaimLoopParts) {
-    this.#deps = deps;
-    this.lines = new BackloggedLines(deps.inFlight, deps.settings.linesMax);
-    this.pace = new ClaimPace(deps.clock, () => this.wake());
-    this.#alarm = new Alarm(deps.clock, () => this.wake());
-    this.#silenceAlarm = new Alarm(deps.clock, () => this.wake());
-    this.#linesAlarm = new Alarm(deps.clock, () => this.wake());
+  constructor(context: DeliveryContext, inFlight: InFlight, lingers: Lingers, listeners: Listeners) {
+    const { clock, settings } = context;
+    this.#context = context;
+    this.#inFlight = inFlight;
+    this.#lingers = lingers;
+    this.#listeners = listeners;
+    this.lines = new BackloggedLines(inFlight, settings.linesMax);
+    const wake = () => this.wake();
+    this.pace = new ClaimPace(clock, wake);
+    this.#alarm = new Alarm(clock, wake);
+    this.#silenceAlarm = new Alarm(clock, wake);
+    this.#linesAlarm = new Alarm(clock, wake);
+  }
+
+  /** Whether this worker takes messages now: it is not shutting down, and no other worker may own its claims. */
+  get isOpen(): boolean {
+    return !this.#stopped && !this.#context.fence.isClosed;
+  }
+
+  get isStopped(): boolean {
+    return this.#stopped;
   }
 
   /** Whether no claim is under way. */
@@ -154,7 +151,7 @@ export class ClaimLoop {
     if (this.isIdle && next === 'none') this.backlog.noteIdle();
   }
 
-  /** Reads lines of a project of which most are only in the store, one piece at a time. */
+  /** Reads lines that are only in the store, one piece at a time. */
   #readLines(): void {
     if (this.#isReadingLines || this.#stopped || this.#linesAlarm.isSet) return;
     const piece = this.lines.toRead();
@@ -162,7 +159,7 @@ export class ClaimLoop {
   }
 
   async #readPiece(piece: LinesToRead): Promise<void> {
-    const { store, log } = this.#deps;
+    const { store, log } = this.#context;
     this.#isReadingLines = true;
     try {
       this.lines.noteRead(piece, await store.messages.waitingLines(piece));
@@ -176,22 +173,22 @@ export class ClaimLoop {
     this.wake();
   }
 
-  /** Calls that only stay give up their slots when these would let others start. */
+  /** Ends lingering calls whose slots would let other messages start. */
   makeRoom(): void {
-    this.#deps.lingers.makeRoom(
+    this.#lingers.makeRoom(
       () => this.lines.some(LINES_MAX),
-      () => this.#nextDueAtMs <= this.#deps.clock.nowMs(),
+      () => this.#nextDueAtMs <= this.#context.clock.nowMs(),
     );
   }
 
   /** `'held'`: there is something to claim, but not now: see `ClaimPace`. */
   #claimNext(): 'claimed' | 'held' | 'none' {
-    const { clock, fence, inFlight } = this.#deps;
-    if (this.#stopped || fence.isClosed) return 'none'; // the heartbeat that opens the fence wakes it
+    const { clock } = this.#context;
+    if (!this.isOpen) return 'none'; // the heartbeat that opens the fence wakes it
     if (this.#claims.size > 0 && !this.pace.mayGoBeside) return 'held';
-    inFlight.findSilent(clock.elapsedMs);
+    this.#inFlight.findSilent(clock.elapsedMs);
     const due = this.#nextDueAtMs <= clock.nowMs();
-    const full = inFlight.isFull;
+    const full = this.#inFlight.isFull;
     if (!full && (due || !this.lines.isEmpty) && this.pace.isHeld) return 'held';
     const { lines: linesToServe, fresh: freshLines } = full ? NO_LINES : this.#linesToServe();
     if (full || (!due && linesToServe.length === 0)) {
@@ -206,16 +203,16 @@ export class ClaimLoop {
     return 'claimed';
   }
 
-  /** Looks again when attempts that become silent give up their slots, if something waits. */
+  /** Wakes the loop when attempts become silent, if something waits for a slot. */
   awaitSilence(): void {
-    const { clock, inFlight } = this.#deps;
+    const { clock } = this.#context;
     if (this.#stopped || this.#silenceAlarm.isSet) return;
     if (this.lines.isEmpty && this.#nextDueAtMs > clock.nowMs()) return;
-    const atMs = this.lines.isCut ? 0 : inFlight.silentAtMs;
+    const atMs = this.lines.isCut ? 0 : this.#inFlight.silentAtMs;
     if (atMs !== undefined) this.#silenceAlarm.setIn(Math.max(SILENCE_LOOK_MS, atMs - clock.elapsedMs));
   }
 
-  /** Lines that no claim under way serves; only when there are none, those that are served already. */
+  /** Lines that no claim under way serves; if there are none, those that are served already. */
   #linesToServe(): NextLines {
     if (this.lines.isEmpty) return NO_LINES;
     const served = new Set([...this.#claims].flatMap(({ linesToServe }) => linesToServe));
@@ -224,7 +221,8 @@ export class ClaimLoop {
   }
 
   async #claim(targets: ClaimTargets): Promise<void> {
-    const { clock, inFlight, log, areClaimsApart, onStopped } = this.#deps;
+    const { clock, log, areClaimsApart } = this.#context;
+    const inFlight = this.#inFlight;
     const { due, linesToServe } = targets;
     const usable = due ? Infinity : linesToServe.reduce((sum, line) => sum + inFlight.roomOf(line), 0);
     const offer = inFlight.offer(Math.min(areClaimsApart ? CLAIM_MAX_APART : CLAIM_MAX, usable), linesToServe);
@@ -253,13 +251,13 @@ export class ClaimLoop {
       this.#claims.delete(claim);
     }
     if (sent !== undefined) await sent;
-    if (this.#stopped) onStopped();
+    if (this.#stopped) this.#listeners.onStopped();
     else if (pauseMs > 0) this.#alarm.setIn(pauseMs);
     else this.wake();
   }
 
   async #ask({ due, ...targets }: ClaimTargets, claim: ClaimUnderWay): Promise<ClaimAnswer> {
-    const { store, numbers, clock, worker } = this.#deps;
+    const { store, numbers, clock, worker } = this.#context;
     const { slots, bytes, held: _, ...rooms } = claim.offer;
     const firstToken: ClaimToken = await numbers.take(slots);
     claim.tokens = { first: firstToken, end: firstToken + slots };
@@ -282,7 +280,7 @@ export class ClaimLoop {
   }
 
   #take(answer: ClaimAnswer, { linesToServe, heard, askedAtMs }: ClaimUnderWay): Promise<void> | undefined {
-    const { clock, begin } = this.#deps;
+    const { clock } = this.#context;
     const { claimed, waitingLines, emptied, nextDueAtMs = Infinity, turns = this.#turns ?? { after: 0 } } = answer;
     this.#nextDueAtMs = Math.min(nextDueAtMs, heard.dueAtMs);
     const nowMs = clock.nowMs();
@@ -301,6 +299,6 @@ export class ClaimLoop {
     for (const { message, dueAtMs } of inOrder) this.lines.noteLag(message.projectId, nowMs - dueAtMs);
     this.backlog.noteClaim(linesToServe, claimed, clock.elapsedMs);
     this.#claimsMax = claimed.length >= CLAIM_MANY ? Math.min(this.#claimsMax + 1, CLAIMS_MAX) : 1;
-    return begin(inOrder, askedAtMs);
+    return this.#listeners.begin(inOrder, askedAtMs);
   }
 }

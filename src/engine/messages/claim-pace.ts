@@ -1,26 +1,26 @@
 /**
- * May the dispatcher claim more, or does something else go first?
+ * May the worker claim more now?
  *
- * After an outage everything is due at once. Claims as large as the free slots would bring more answers than are
- * settled in a moment. All that the worker does, new publishes included, would wait behind them for as long as it takes
- * to settle so many, and not one message more would go out in a second. So what endpoints have answered goes first.
+ * After an outage everything is due at once. Claims as large as the free slots would bring more answers than the worker can settle in
+ * a moment. Everything else, new publishes included, would wait behind these settles, without a higher throughput. So attempts with
+ * an outcome are settled first.
  *
- * What other transactions have locked cannot be claimed. To ask for it again at once would only slow them down.
+ * Messages that other transactions have locked cannot be claimed. To ask for them again at once would only slow these transactions.
  */
 import { Alarm } from '../alarm.ts';
 import type { Millis } from '../model.ts';
 import type { Clock } from '../ports.ts';
 
-/** Attempts that are being settled, from which on claims wait: enough to fill a transaction. */
+/** While so many attempts are being settled, claims wait: enough to fill a transaction. */
 const SETTLING_MAX = 64;
-/** Claims wait no longer than this: what holds up the settles of one project, such as a lock, holds up no other. */
+/** Claims wait no longer than this: a lock that blocks the settles of one project must not block other projects. */
 const HOLD_MS = 250;
 /**
- * A claim goes beside others once the latest has waited for so long: then transactions are what takes the time. Sooner, both would
- * be answered together, and all else would wait while what they bring goes out.
+ * A second claim may start once the latest one has been unanswered for this long: then transactions are the bottleneck. Sooner, both
+ * would be answered together, and everything else would wait while their messages are sent.
  */
 const BESIDE_MS = 20;
-/** The pause before the next look at what others have locked. */
+/** The pause after a claim that found everything locked. */
 const LOCKED_MS = 10;
 
 export class ClaimPace {
@@ -53,7 +53,7 @@ export class ClaimPace {
     return true;
   }
 
-  /** Whether another claim may go while one is under way. Ask when there may be something to claim. */
+  /** Whether another claim may start while one is under way. Ask when there may be something to claim. */
   get mayGoBeside(): boolean {
     const waitMs = this.#claimedAtMs + BESIDE_MS - this.#clock.elapsedMs;
     if (waitMs > 0 && !this.#besideAlarm.isSet) this.#besideAlarm.setIn(waitMs);
@@ -66,17 +66,17 @@ export class ClaimPace {
     this.#settlingAlarm.cancel();
   }
 
-  /** A claim got nothing, because others have locked what is due. */
+  /** A claim got nothing, because other transactions have locked what is due. */
   noteLocked(): void {
     this.#lockedAlarm.setIn(LOCKED_MS);
   }
 
-  /** Something else is due, which may be free. */
+  /** Another message is due, which may not be locked. */
   noteDue(): void {
     this.#lockedAlarm.cancel();
   }
 
-  /** What a claim has brought does not go out in one turn: more would wait behind it. `noteSent` ends it. */
+  /** The messages of a claim take more than one turn of the event loop to send. `noteSent` ends it. */
   noteSending(): void {
     this.#sending += 1;
   }

@@ -1,18 +1,18 @@
-/** What does a worker ask for when it claims messages, and what does it get? */
+/** The request of a worker for messages, and the answer. */
 import type { OriginLine } from '../lanes/origin-line.ts';
 import type { Claimed, ClaimToken, MessageKey, Millis, ProjectId, WorkerId } from '../model.ts';
 
-/** How many more attempts each project may have; `defaultRoom` for one not named here. */
+/** How many more attempts each project may start; `defaultRoom` for a project that is not named. */
 export interface ProjectRooms {
   roomByProject: Record<ProjectId, number>;
   defaultRoom: number;
 }
 
-/** Whose turn it is at the due index. */
+/** Which project has the next turn at the due index. */
 export interface Turns {
   /** The project that had the last turn. */
   after: ProjectId;
-  /** All projects with messages in the due index, by their ids, as an earlier claim found them; absent: this one looks. */
+  /** All projects with messages in the due index, by id, as an earlier claim found them; absent: this claim reads them. */
   seen?: { atMs: Millis; projects: SeenProject[] } | undefined;
 }
 
@@ -29,43 +29,38 @@ export interface ClaimRequest {
   firstToken: ClaimToken;
   /** No more than this many messages, those in lines included. */
   limit: number;
-  /**
-   * No more than this many body bytes, but at least one message, unless `isStrict`: then another claim may exceed its
-   * own.
-   */
+  /** No more than this many body bytes, but at least one message, unless `isStrict`: then another claim may have exceeded its own. */
   bytesMax: number;
   isStrict?: boolean;
-  /** How many more attempts each busy origin may have; `defaultRoom` for an origin not named here. */
+  /** How many more attempts each busy origin may start; `defaultRoom` for an origin that is not named. */
   roomByOrigin: Record<string, number>;
   defaultRoom: number;
-  /** The same for lines that have less room than their origin. */
+  /** Lines that have less room than their origin. */
   roomByLine?: Record<OriginLine, number>;
-  /** The same for projects; absent: any number. */
+  /** Absent: any number for each project. */
   projects?: ProjectRooms;
-  /**
-   * How many more attempts lines may have that are not in `proven`: `slots` in all, and by project; absent: any number.
-   */
+  /** How many more attempts lines that are not in `proven` may start: `slots` in all, and by project; absent: any number. */
   unproven?: ProjectRooms & { slots: number; proven: OriginLine[] };
   /** Whether to look at the due index and the keys' wait lists at all; false when only messages in lines are asked for. */
   due: boolean;
   /**
-   * Projects take turns at the due index; absent: whatever is due first is taken first, which costs less and is the
-   * same while a claim takes all that is due.
+   * Projects take turns at the due index; absent: messages are taken in due order, which costs less and makes no difference while a
+   * claim takes all that is due.
    */
   turns?: Turns | undefined;
   /** Whether the keys' wait lists come before the due index. They take turns, which matters when slots are few. */
   lanesFirst: boolean;
-  /** Whether messages may wait in any line: then a due message joins those that wait in its own. */
+  /** Whether any line may have a backlog: then a due message joins the backlog of its line. */
   hasLines?: boolean;
-  /** Lines whose messages may go now, each up to its room. */
+  /** Lines whose messages may start now, each up to its room. */
   linesToServe: OriginLine[];
-  /** How many of them, the first ones, are of projects that are not far behind: these may take all slots. */
+  /** The number of lines, the first ones, whose projects are not far behind: these may take all slots. */
   freshLines?: number;
   /** Whether the due index is served before `linesToServe`, not after. */
   dueFirst?: boolean;
 }
 
-/** With the time since which the message was due, which for a retry is later than for its first attempt. */
+/** With the time at which this attempt was due: for a retry, later than for the first attempt. */
 export interface ClaimedDue extends Claimed {
   dueAtMs: Millis;
 }
@@ -73,14 +68,14 @@ export interface ClaimedDue extends Claimed {
 export interface ClaimAnswer {
   /** Sorted by due time, then key. */
   claimed: ClaimedDue[];
-  /** Lines that messages have joined because this claim found no room for them. */
+  /** Lines that messages have joined because they had no room. */
   waitingLines: OriginLine[];
-  /** Those of `linesToServe` in which no message waits any more. */
+  /** Lines of `linesToServe` without a backlog by now. */
   emptied: OriginLine[];
   /** When the next message of the due index or a wait list is due; may be in the past when `limit` was reached. */
   nextDueAtMs: Millis | undefined;
-  /** Others have locked what is due. To ask again at once would only slow them down. */
+  /** Other transactions have locked what is due. To ask again at once would only slow them. */
   isLocked?: boolean;
-  /** For the next claim, when projects took turns. */
+  /** For the next claim, if projects took turns. */
   turns?: Turns | undefined;
 }

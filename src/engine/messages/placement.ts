@@ -1,5 +1,9 @@
-/** Which state does a new message get, and what is dispatched once it is saved? The same for all new messages. */
-import { lineOf, type OriginLine } from '../lanes/origin-line.ts';
+/**
+ * Reserves a delivery slot for a new message before it is saved, and starts or notes the message after. Only the worker knows its
+ * slots, so it proposes a state. The transaction that saves the message decides (`store/operations/lanes/entry.ts`), since only there
+ * the holders of a queue or key are known.
+ */
+import { lineTo, type OriginLine } from '../lanes/origin-line.ts';
 import {
   type Claimed,
   type ClaimToken,
@@ -19,9 +23,9 @@ export interface DeliverySlots {
   readonly worker: WorkerId;
   /** For a claim under `claimToken`. */
   tryReserve(line: OriginLine, bytes: number, claimToken: ClaimToken): 'reserved' | 'wait' | 'none';
-  giveBack(line: OriginLine, bytes: number, claimToken: ClaimToken): void;
-  /** Makes the attempt of a message for which a slot with `reservedBytes` was reserved. */
-  start(claimed: Claimed, reservedBytes: number): void;
+  giveBack(claimToken: ClaimToken): void;
+  /** Makes the attempt of a message for which a slot was reserved. */
+  start(claimed: Claimed): void;
   noteDue(dueAtMs: Millis): void;
   noteWaitingLine(line: OriginLine): void;
 }
@@ -38,7 +42,7 @@ export function place(draft: Draft, claimToken: ClaimToken, slots: DeliverySlots
 function stateOf(message: Message, claimToken: ClaimToken, slots: DeliverySlots): NewMessageState {
   const dueAtMs = firstDueAtMs(message);
   if (dueAtMs > message.createdAtMs) return { kind: 'due', dueAtMs };
-  switch (slots.tryReserve(lineOf(message.projectId, message.origin), message.body.length, claimToken)) {
+  switch (slots.tryReserve(lineTo(message), message.body.length, claimToken)) {
     case 'reserved':
       return { kind: 'claimed', claimToken, worker: slots.worker };
     case 'wait':
@@ -60,10 +64,9 @@ export function dispatchSaved(
   mayBeAlone = true,
 ): void {
   const { message, state: proposed } = newMessage;
-  const line = lineOf(message.projectId, message.origin);
   if (proposed.kind === 'claimed') {
     const { claimToken } = proposed;
-    if (saved?.state !== 'claimed') return slots.giveBack(line, message.body.length, claimToken);
+    if (saved?.state !== 'claimed') return slots.giveBack(claimToken);
     const claimed: Claimed = {
       message,
       retried: 0,
@@ -74,9 +77,9 @@ export function dispatchSaved(
     if (saved.journal) claimed.journal = saved.journal;
     // A body that the endpoint fetches by itself need not stay in memory.
     if (saved.journal?.bytes === 0) claimed.message = { ...message, body: new Uint8Array(0) };
-    return slots.start(claimed, message.body.length);
+    return slots.start(claimed);
   }
-  if (saved?.state === 'origin') slots.noteWaitingLine(line);
+  if (saved?.state === 'origin') slots.noteWaitingLine(lineTo(message));
   else if (saved?.state === 'due') slots.noteDue(proposed.dueAtMs);
 }
 

@@ -1,47 +1,39 @@
-/** How is what has become of a claim saved, however often the store refuses at first? */
-
+/** Saves the outcome of a claim, and repeats that until the store takes it. */
 import { takesCheckpoints } from '../../protocol/workflow/checkpoints.ts';
-import type { Store } from '../../store/store.ts';
 import type { RunKey } from '../../workflow/model.ts';
 import type { Change, Claimed, Message, Millis, NewMessage, Settlement } from '../model.ts';
-import type { OperatorEvents } from '../operator-events/events.ts';
-import type { Clock, EventLog } from '../ports.ts';
-import type { Reports } from '../reports.ts';
 import { failRun } from '../runs/failures.ts';
 import { returnRun } from '../runs/returns.ts';
 import { StoreUnavailable } from '../store-errors.ts';
 import type { Handoff, Settled } from '../stores.ts';
 import type { Saved } from './accepted.ts';
+import type { DeliveryContext } from './context.ts';
 import type { Settling } from './decide.ts';
 import type { Intake } from './intake.ts';
 
 /** Pause after the store refused: 100 ms, doubling up to 5 s. */
 const STORE_RETRY_MS = { first: 100, max: 5_000 };
 
-interface SettlerDeps {
-  store: {
-    messages: Pick<Store['messages'], 'settle' | 'release'>;
-    runs: Pick<Store['runs'], 'findRun' | 'findRecords' | 'readJournal'>;
-  };
-  clock: Clock;
-  log: EventLog;
-  reports: Reports;
-  operatorEvents?: Pick<OperatorEvents, 'kindOf'> | undefined;
-  /** Brings in what follows. */
+/** The dispatcher, as far as outcomes concern it. */
+interface Dispatcher {
+  /** Saves the messages that follow. */
   intake: Intake;
-  /** Told when a message is to be attempted again. */
-  noteDue: (dueAtMs: Millis) => void;
-  /** Told of a run that a message has ended. */
-  noteRunEnd: (runKey: RunKey, isMoreLeft?: boolean) => void;
-  /** Aborted when the time limit of the shutdown has passed: what is not saved by then stays claimed. */
-  limit: AbortSignal;
+  /** A message is to be attempted again. */
+  noteDue(dueAtMs: Millis): void;
+  /** A message has ended its run. */
+  noteRunEnd(runKey: RunKey, isMoreLeft?: boolean): void;
 }
 
 export class Settler {
-  readonly #deps: SettlerDeps;
+  readonly #context: DeliveryContext;
+  readonly #dispatcher: Dispatcher;
+  readonly #limit: AbortSignal;
 
-  constructor(deps: SettlerDeps) {
-    this.#deps = deps;
+  /** `limit` aborts when the time limit of the shutdown has passed: what is not saved by then stays claimed. */
+  constructor(context: DeliveryContext, dispatcher: Dispatcher, limit: AbortSignal) {
+    this.#context = context;
+    this.#dispatcher = dispatcher;
+    this.#limit = limit;
   }
 
   /**
@@ -49,7 +41,8 @@ export class Settler {
    * shutdown passed before it was saved.
    */
   async save(claimed: Claimed, decided: Settling, handoff: Handoff | undefined): Promise<Settled | undefined> {
-    const { store, clock, reports, operatorEvents, intake, noteDue, noteRunEnd } = this.#deps;
+    const { store, clock, reports, operatorEvents } = this.#context;
+    const { intake } = this.#dispatcher;
     const { message } = claimed;
     while (true) {
       // What the end of a run means is decided anew each time, from the run as it is then.
@@ -71,23 +64,23 @@ export class Settler {
       const settled = await (follows.length === 0 ? save([]) : this.untilSaved(message, saveAll));
       if (settled?.kind === 'runChanged') continue;
       if (settled?.kind === 'stepTaken') {
-        // The run goes on by the message that has brought the first result.
+        // The run goes on by the message that brought the first result.
         delete decided.returns;
         continue;
       }
       if (settled?.kind === 'stale' && !mayBeDone(claimed, settlement)) reports.claimLost();
       const { next, ending, lastStep } = settlement.change;
-      if (settled?.kind === 'saved' && ending) noteRunEnd(ending.runKey, settled.isMoreLeft);
+      if (settled?.kind === 'saved' && ending) this.#dispatcher.noteRunEnd(ending.runKey, settled.isMoreLeft);
       if (settled?.kind === 'saved' && succeeds) reports.runEnded(succeeds, 'RUN_SUCCESS', clock.nowMs());
       if (settled?.kind === 'saved') reports.settled(claimed, changeOf(settlement, settled), clock.nowMs());
       if (settled?.kind === 'saved' && lastStep) this.#reportLastStep(lastStep, claimed);
-      if (settled?.kind === 'saved' && next.kind === 'waiting') noteDue(next.dueAtMs);
+      if (settled?.kind === 'saved' && next.kind === 'waiting') this.#dispatcher.noteDue(next.dueAtMs);
       return settled;
     }
   }
 
   #reportLastStep(lastStep: NewMessage, { claimToken, claimedAtMs }: Claimed): void {
-    const { reports, clock } = this.#deps;
+    const { reports, clock } = this.#context;
     const { message, events } = lastStep;
     const done = events.filter(({ state }) => state === 'DELIVERED');
     const nowMs = clock.nowMs();
@@ -101,7 +94,7 @@ export class Settler {
 
   /** Gives the claim back as if it had never been made. */
   async release({ message, claimToken }: Claimed): Promise<void> {
-    const { store, clock } = this.#deps;
+    const { store, clock } = this.#context;
     const { key, projectId } = message;
     await this.untilSaved(message, () => store.messages.release([{ key, projectId, claimToken }], clock.nowMs()));
   }
@@ -116,8 +109,8 @@ export class Settler {
         return await save();
       } catch (error) {
         if (!(error instanceof StoreUnavailable)) throw error;
-        this.#deps.log.warn('settle_failed', { messageId: message.id, reason: error.message });
-        if (this.#deps.limit.aborted) return undefined;
+        this.#context.log.warn('settle_failed', { messageId: message.id, reason: error.message });
+        if (this.#limit.aborted) return undefined;
         await this.#pauseUnlessAborted(pauseMs);
       }
     }
@@ -125,15 +118,14 @@ export class Settler {
 
   /** Waits for `pauseMs`, or less when the shutdown's limit passes meanwhile. */
   async #pauseUnlessAborted(pauseMs: Millis): Promise<void> {
-    const { limit, clock } = this.#deps;
     let resume = () => {};
     const pause = new Promise<void>((resolve) => {
       resume = resolve;
     });
-    const timer = clock.startTimer(pauseMs, resume, 'outside');
-    limit.addEventListener('abort', resume);
+    const timer = this.#context.clock.startTimer(pauseMs, resume, 'outside');
+    this.#limit.addEventListener('abort', resume);
     await pause;
-    limit.removeEventListener('abort', resume);
+    this.#limit.removeEventListener('abort', resume);
     timer.cancel();
   }
 }
@@ -145,7 +137,7 @@ function endsRun({ failsRun, returns }: Settling): boolean {
 
 /** The decision with the end of the run in it, if the message ends its run. Throws `StoreUnavailable`. */
 async function endRun(
-  store: SettlerDeps['store'],
+  store: DeliveryContext['store'],
   intake: Intake,
   claimed: Claimed,
   decided: Settling,
