@@ -1,6 +1,6 @@
 /**
- * Where does a new message stand? It goes out as its sender proposed, or its queue, its flow-control key or its project
- * makes it wait. This is decided in the transaction that saves it, because only there the holders of slots are known.
+ * Where does a new message wait? It starts with the slot that the worker has reserved for it, or its queue, its flow-control key or
+ * its project makes it wait. The transaction that saves it decides, because only there the holders of lane slots are known.
  */
 import { lineOf, type OriginLine } from '../../../engine/lanes/origin-line.ts';
 import type { AcceptedState } from '../../../engine/messages/accepted.ts';
@@ -56,7 +56,7 @@ export class Entry {
     for (const message of messages) await this.hasQueue(message, 0);
   }
 
-  /** Saves `messages` in a few statements and says where each of them stands. Their queues must be loaded. */
+  /** Saves `messages` in a few statements and returns the state of each. Their queues must be loaded. */
   async insert(given: readonly StoredNewMessage[]): Promise<EntryState[]> {
     if (given.length === 0) return [];
     const messages = given.map(withRowOfItsOwn);

@@ -1,11 +1,11 @@
-/** How much may a claim still take for each origin and project? */
+/** How many messages may a claim still take for each origin, line and project? The worker has computed the rooms at the start. */
 import { type OriginLine, readLine } from '../../../engine/lanes/origin-line.ts';
 import type { ClaimRequest, ProjectRooms } from '../../../engine/messages/claims.ts';
 
 export class ClaimRooms {
   readonly #request: ClaimRequest;
   readonly #proven: ReadonlySet<OriginLine>;
-  /** The room left, by the name of what has it. */
+  /** The room left, by the name of the limit. */
   readonly #left = new Map<string, number>();
 
   constructor(request: ClaimRequest) {
@@ -22,7 +22,7 @@ export class ClaimRooms {
     for (const [name, room] of this.#roomsOf(line)) this.#left.set(name, (this.#left.get(name) ?? room) - 1);
   }
 
-  /** Each limit that counts for `line`, with its room at the start. */
+  /** Each limit that applies to `line`, with its room at the start. */
   #roomsOf(line: OriginLine): [name: string, room: number][] {
     const { roomByOrigin, defaultRoom, roomByLine, projects, unproven } = this.#request;
     const { projectId, origin } = readLine(line);

@@ -1,4 +1,4 @@
-/** What has a claim chosen so far, and what may it still take? */
+/** One claim while it runs: what it has chosen so far, and what it may still take. */
 import { lineOf, type OriginLine } from '../../../engine/lanes/origin-line.ts';
 import type { ClaimRequest } from '../../../engine/messages/claims.ts';
 import type { ProjectId } from '../../../engine/model.ts';
@@ -17,30 +17,29 @@ export interface Candidate {
   due_at_ms: number;
   bytes: number;
   flow_key: string | null;
-  /** Of a message that is in no line: whether others wait in its line already. Absent: there are no lines. */
+  /** Whether other messages wait in its line. Absent: no line has a backlog, or the message is in it itself. */
   is_behind?: number | boolean;
 }
 
 export const CANDIDATE_FIELDS = 'key, project_id, origin, due_at_ms, bytes, flow_key';
 
-/** With whether others wait in the line of the candidate already. */
+/** And whether other messages wait in the line of the candidate. */
 const CANDIDATE_BEHIND_FIELDS = `${CANDIDATE_FIELDS}, exists lookup (select 1 from messages w
   where w.project_id = messages.project_id and w.origin = messages.origin and w.claim_token is null and w.line = ${LINE.origin}
   ) as is_behind`;
 
-/** What one claim has chosen so far, and what room the request, the keys and the projects have left. */
 export class Round {
   readonly tx: Transaction;
   readonly nowMs: number;
   readonly flows: FlowLanes;
-  /** Projects on their way to another cell or from one: their messages stay where they are. */
+  /** Projects that are moving to or from another cell: their messages stay where they are. */
   readonly moving: ReadonlySet<ProjectId>;
   readonly taken: (Candidate & { claimToken: number })[] = [];
   readonly #gate: ProjectGate;
   readonly #locked: LockedProjects;
   readonly #request: ClaimRequest;
   readonly #rooms: ClaimRooms;
-  /** Lines of which no message is left, though their rows do not show it yet. */
+  /** Lines without a backlog by now, though their rows do not show it yet. */
   readonly #emptied = new Set<OriginLine>();
   readonly #toOrigin: Candidate[] = [];
   readonly #toLane: [key: number, line: number][] = [];
@@ -66,7 +65,7 @@ export class Round {
     this.#gate = new ProjectGate(tx, limits.parallelismMax);
   }
 
-  /** What to read of those that are in no line. */
+  /** The fields of candidates that are in no line. */
   get candidateFields(): string {
     return this.#request.hasLines ? CANDIDATE_BEHIND_FIELDS : CANDIDATE_FIELDS;
   }
@@ -76,7 +75,7 @@ export class Round {
     return this.#request.limit;
   }
 
-  /** For a while no more than `count` messages are taken in all, if that is less than the request allows. */
+  /** Until the next call, no more than `count` messages are taken in all, nor more than the request allows. */
   limitTo(count: number): void {
     this.#countMax = Math.min(count, this.#request.limit);
   }
@@ -89,17 +88,17 @@ export class Round {
     return this.#countMax - this.taken.length;
   }
 
-  /** When something is due that this round has left in the due index, as far as it has seen. */
+  /** When a message is due that this round has seen and left in the due index. */
   get leftDueAtMs(): number | undefined {
     return this.#leftDueAtMs;
   }
 
-  /** These, or others behind them, stay in the due index. */
+  /** These candidates, or later ones, stay in the due index. */
   noteLeft(candidates: readonly Candidate[]): void {
     this.#leftDueAtMs ??= candidates.at(-1)?.due_at_ms;
   }
 
-  /** The projects of what this round has changed. Those whose lanes it has touched are locked, and so are held already. */
+  /** The projects of changed messages. Projects whose lanes the round has touched are locked, and so held already. */
   get projects(): ProjectId[] {
     return [...this.taken, ...this.#toOrigin].map(({ project_id }) => project_id);
   }
@@ -121,12 +120,12 @@ export class Round {
     return (flow_key === null && !this.#gate.isLimited) || this.#locked.has(project_id);
   }
 
-  /** Whether no lane may be touched: no project that has one to serve was locked. */
+  /** Whether no lane may be touched: no project with a lane to serve was locked. */
   get touchesNoLane(): boolean {
     return this.#locked.size === 0;
   }
 
-  /** Whether the claim had room but found nothing to take: other workers hold what is due now. */
+  /** Whether the claim has room left but could not lock all projects: other workers hold what is due now. */
   get leftToOthers(): boolean {
     return this.#locked !== EVERYTHING && !this.isFull;
   }

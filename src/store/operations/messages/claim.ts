@@ -1,4 +1,4 @@
-/** Which messages does a worker get, and which wait in the line of their busy origin? */
+/** Claims messages for a worker, and moves those without room into the backlog of their line. */
 import { type OriginLine, readLine } from '../../../engine/lanes/origin-line.ts';
 import type { ClaimAnswer, ClaimRequest, Turns } from '../../../engine/messages/claims.ts';
 import type { Millis, ProjectId } from '../../../engine/model.ts';
@@ -16,14 +16,14 @@ import { LinesInTurn } from './lines-in-turn.ts';
 import { type ProjectsInTurn, projectsInTurn } from './projects-in-turn.ts';
 
 /**
- * The fewest due messages looked at when a claim has fewer slots. Those without a slot move to their origin's line. No more than
- * a whole claim takes, so that none moves there only because a claim is full.
+ * The fewest due messages that a claim examines, however few slots it has. Messages without a slot move to their origin's line. No
+ * more than a whole claim takes, so that no message moves there only because a claim is full.
  */
 const WINDOW_MIN = 64;
 
-/** The most due messages looked at in one transaction. It bounds the cost when all are for one full origin. */
+/** The most due messages that one transaction examines. It bounds the cost when all are for one full origin. */
 const EXAMINED_MAX = 500;
-/** Flow-control keys served in one transaction; the others follow in the next. */
+/** Flow-control keys served in one transaction; the next transaction serves the others. */
 const LANES_MAX = 64;
 
 export interface ClaimArgs {
@@ -112,7 +112,7 @@ async function projectsOfClaim(
 
 type OfProject = { project_id: ProjectId };
 
-/** Those of the projects in whose lines messages with a flow-control key wait. */
+/** The projects that have messages with a flow-control key in their lines. */
 async function withKeysInLines(queries: Queries, projectIds: readonly ProjectId[]): Promise<OfProject[]> {
   if (projectIds.length === 0) return [];
   return await queries.query(
@@ -130,7 +130,7 @@ function withWokenKeys(queries: Queries, nowMs: number): Promise<OfProject[]> {
   );
 }
 
-/** Serves the due index and the keys' lists, before the lines or after some of them. What comes first leaves the other half. */
+/** Serves the due index and the wait lists of keys, before the lines or after some of them. The first leaves half to the second. */
 async function serveDue(round: Round, lines: LinesInTurn, request: ClaimRequest): Promise<Turns | undefined> {
   const half = Math.ceil(request.limit / 2);
   await round.releaseHeldProjects();
@@ -153,8 +153,8 @@ function inTurnOf({ tx, nowMs }: Round, { turns }: ClaimRequest): Promise<Projec
 }
 
 /**
- * Takes due messages in due order. With `inTurn` projects take turns, each in its own order, and the answer is for the
- * next claim: then one with few messages does not wait behind one with a million.
+ * Takes due messages in due order. With `inTurn`, projects take turns, each in its own due order, so that a project with few messages
+ * does not wait behind one with a million. Returns the turns of the next claim.
  */
 async function takeDue(round: Round, inTurn: Promise<ProjectsInTurn> | undefined): Promise<Turns | undefined> {
   if (inTurn === undefined) {
@@ -166,14 +166,14 @@ async function takeDue(round: Round, inTurn: Promise<ProjectsInTurn> | undefined
   const takenBefore = round.taken.length;
   const due = all.filter(({ id }) => !round.moving.has(id));
   const fresh = due.filter(({ isFresh }) => isFresh);
-  // Half of the slots. Of one slot that is none: it is for the project whose turn it is.
+  // Half of the slots, rounded down: a single slot is for the project whose turn it is.
   const ofFresh = Math.floor(round.messagesLeft / 2 / fresh.length);
   const inOrder = ofFresh > 0 ? [...fresh, ...due.filter(({ isFresh }) => !isFresh)] : due;
   const shareOf = (isFresh: boolean, left: number) => {
     const share = Math.ceil(round.messagesLeft / left);
     return isFresh ? Math.max(share, ofFresh) : share;
   };
-  // The first of all of them are read at once: one after the other, each would cost a round trip.
+  // The first messages of all projects are read at once: one after the other, each would cost a round trip.
   const firsts = await readWindows(
     round,
     inOrder.map(({ id, isFresh, dueAtMs, key }) => ({
@@ -189,11 +189,11 @@ async function takeDue(round: Round, inTurn: Promise<ProjectsInTurn> | undefined
     round.noteLeft(firsts.slice(index + 1).flatMap(({ candidates }) => candidates));
     return { after: isFresh && ofFresh > 0 ? after : id, seen };
   }
-  // Who was seen may have nothing left, and others may have become due.
+  // The projects seen may have nothing left, and others may have become due.
   return { after: last, seen: round.taken.length > takenBefore ? seen : undefined };
 }
 
-/** Messages that are next in the due index, of one project or of all. */
+/** The next messages in the due index, of one project or of all. */
 interface Window {
   candidates: Candidate[];
   /** Whether there may be more. */
@@ -204,7 +204,7 @@ type Place = Pick<Candidate, 'due_at_ms' | 'key'>;
 
 const BEFORE_ALL: Place = { due_at_ms: -1, key: -1 };
 
-/** How many to look at for a project that may have `left` of the slots, when `turns` projects share what is looked at. */
+/** How many messages to read for a project that may have `left` of the slots, when `turns` projects share the number examined. */
 function windowOf({ limit }: Round, left: number, turns: number): number {
   return Math.ceil(left + Math.max(0, WINDOW_MIN - limit) / turns);
 }
@@ -247,8 +247,8 @@ async function readWindows(
 }
 
 /**
- * Of all, or with `'project_id, '` of one project. That one is between two rows of its index, in place of `project_id = ?`: then no
- * other index has the order, and no statistics make PostgreSQL look for what is due of one project among what is due of all.
+ * Of all projects, or with `'project_id, '` of one project. The condition is a range of the index instead of `project_id = ?`: no
+ * other index has that order, so no statistics make PostgreSQL search the due messages of all projects for those of one.
  */
 function windowText(candidateFields: string, first: '' | 'project_id, ', isHere = ''): string {
   const given = first === '' ? '' : '?, ';
@@ -259,10 +259,9 @@ function windowText(candidateFields: string, first: '' | 'project_id, ', isHere 
 }
 
 /**
- * Takes up to `share` due messages, of one project or of all. A message gets no slot when its origin or project has its
- * share, or when the worker is full. It then leaves the due index. Otherwise a crowd for a few origins would stand
- * before all others, and would shrink by only a few slots at a time (P9). `turns`: how many projects share what may be
- * looked at.
+ * Takes up to `share` due messages, of one project or of all. A message gets no slot when its origin or project has its share, or when
+ * the worker is full. It then leaves the due index: otherwise the backlog of a few origins would precede all other messages, and
+ * shrink by only a few slots at a time (P9). `turns`: how many projects share the number of messages examined.
  */
 async function takeInOrder(
   round: Round,

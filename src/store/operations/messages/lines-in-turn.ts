@@ -1,14 +1,14 @@
-/** Which of the messages that wait in the lines of busy origins go now? */
+/** Serves lines with a backlog in turn. */
 import { type OriginLine, readLine } from '../../../engine/lanes/origin-line.ts';
 import type { ClaimRequest } from '../../../engine/messages/claims.ts';
 import { flowRefsOf } from '../lanes/flow-lanes.ts';
 import { LINE, NOT_ENDING } from '../lanes/lines.ts';
 import { CANDIDATE_FIELDS, type Candidate, type Round } from './claim-round.ts';
 
-/** A line has no more than a quarter of the slots that are left, while others wait for them, and may have as few as these. */
+/** A line gets at most a quarter of the slots that are left while other lines wait for them, and may always have `min`. */
 const SHARE = { lines: 4, min: 8 };
 
-/** The first messages of a line: as many as `room`, and one more. */
+/** The first messages of a line: one more than `room`, which shows whether any are left. */
 interface FirstOfLine {
   line: OriginLine;
   room: number;
@@ -17,7 +17,7 @@ interface FirstOfLine {
 
 /** Lines take messages in turn, each up to its room and to its share of what the claim takes. */
 export class LinesInTurn {
-  /** Lines of which no message is left, and those of projects that are moving: found again once their project is here. */
+  /** Lines without a backlog by now, and lines of projects that are moving: these are found again once their project is here. */
   readonly emptied: OriginLine[];
   readonly #round: Round;
   readonly #lines: readonly OriginLine[];
@@ -39,7 +39,7 @@ export class LinesInTurn {
     return this.#lines.reduce((sum, line) => sum + this.#round.roomOf(line), 0);
   }
 
-  /** Serves lines that had no turn yet, until the claim has `count` messages or is full. */
+  /** Serves lines that have not had a turn, until the claim has `count` messages or is full. */
   async serve(count = Infinity): Promise<void> {
     const round = this.#round;
     round.limitTo(count);
@@ -59,8 +59,8 @@ export class LinesInTurn {
   }
 
   /**
-   * As many of the next lines as may fill the claim, if they have what they may take, or no more than those before had. They
-   * are read at once: each alone would cost a round trip, and so would eight at a time of lines with a message each.
+   * As many of the next lines as may fill the claim, if each has as many messages as it may take, or as the lines before had on
+   * average. They are read at once, since each read is a round trip: lines with one message each are read many at a time.
    */
   #nextFor(): Pick<FirstOfLine, 'line' | 'room'>[] {
     const next: Pick<FirstOfLine, 'line' | 'room'>[] = [];
@@ -92,7 +92,7 @@ export class LinesInTurn {
     return lines.map((each, index) => ({ ...each, candidates: candidates[index] ?? [] }));
   }
 
-  /** Takes what the line has room for by now. True when no message is left in it. */
+  /** Takes as many messages as the line has room for by now. True when none is left in the line. */
   #serveOne({ line, room: asked, candidates }: FirstOfLine): boolean {
     const round = this.#round;
     const room = Math.min(asked, round.roomOf(line));

@@ -1,33 +1,33 @@
-/** Whose turn is it, when projects have more due than one claim takes? */
+/** Which projects have the next turns, when more is due than one claim takes? */
 import { isFresh } from '../../../engine/lanes/lag.ts';
 import type { SeenProject, Turns } from '../../../engine/messages/claims.ts';
 import type { ProjectId } from '../../../engine/model.ts';
 import type { Queries } from '../../driver.ts';
 import { LINE } from '../lanes/lines.ts';
 
-/** Projects that have a turn in one transaction; the others follow in the next. */
+/** Projects that have a turn in one transaction; the next transaction serves the others. */
 const TURNS_MAX = 32;
-/** Projects that are looked at for it: most may have nothing but messages that are due later. */
+/** Projects that are examined for it: most may only have messages that are due later. */
 const EXAMINED_MAX = 256;
 /**
- * So long what was seen is used again. PostgreSQL keeps what has left an index until it is vacuumed: to find the first message of a
- * project is to pass all that were claimed since, so that it costs more with each second of a backlog.
+ * How long an answer is reused. PostgreSQL keeps deleted index entries until it vacuums: to find the first message of a project, it
+ * passes all that were claimed since, so each search costs more with each second of a backlog.
  */
 const LOOK_EVERY_MS = 200;
 
 interface ProjectInTurn extends SeenProject {
-  /** It has just begun to wait, while others are far behind. */
+  /** It has just begun to wait, while other projects are far behind. */
   isFresh: boolean;
 }
 
 export interface ProjectsInTurn extends Turns {
-  /** In the order of their turns. What comes before their first messages may be passed over. */
+  /** In the order of their turns. Index entries before their first messages need not be read. */
   due: ProjectInTurn[];
-  /** After whom the next turns begin. */
+  /** The project after which the next turns begin. */
   last: ProjectId;
 }
 
-/** Projects with due messages, from the one after `after` on and round. */
+/** Projects with due messages, beginning after `after` and wrapping around. */
 export async function projectsInTurn(queries: Queries, turns: Turns, nowMs: number): Promise<ProjectsInTurn> {
   const { after } = turns;
   const seen = turns.seen && nowMs < turns.seen.atMs + LOOK_EVERY_MS ? turns.seen : await look(queries, after, nowMs);
@@ -57,14 +57,14 @@ async function look(queries: Queries, after: ProjectId, nowMs: number): Promise<
   return { atMs: nowMs, projects };
 }
 
-/** Whether there are no more than were looked at. */
+/** Whether there are no more than were examined. */
 function isAll({ length }: readonly SeenProject[]): boolean {
   return length < EXAMINED_MAX;
 }
 
 /**
- * Projects with messages in the due index, each with its first: those after `after`, up to `last`. Each is found by its first
- * message: to find that a second time would cost as much again, where those before it are claimed and not vacuumed yet.
+ * Projects after `after`, up to `last`, that have messages in the due index, each with its first message. One search finds both: to
+ * find the message again would cost as much again where the entries before it are claimed and not vacuumed yet.
  */
 function projectsBetween(
   queries: Queries,
