@@ -1,4 +1,4 @@
-/** The timeline of a run, from answers that the interface gave for runs of the official client. */
+/** The timeline of a run, from what it reads of answers that the interface gave for runs of the official client. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import type { RunEvent, WorkflowRun } from '../../console/src/generated/interface.ts';
