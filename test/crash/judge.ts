@@ -40,12 +40,8 @@ async function settle(
   }
 }
 
-/** What a server says about every message: its DLQ and its logs, page by page. */
+/** What a server says about every message, page by page. The DLQ comes last: what dies meanwhile is unsettled and not lost. */
 async function readFinalView(client: Client): Promise<FinalView> {
-  const dead = new Set<string>();
-  for await (const { messageId } of pages<{ messageId: string }>(client, '/v2/dlq?count=100', 'messages')) {
-    dead.add(messageId);
-  }
   const endings = new Map<string, string[]>();
   const attempts = new Map<string, number>();
   const path = '/v2/events?count=1000&order=earliestFirst';
@@ -53,6 +49,10 @@ async function readFinalView(client: Client): Promise<FinalView> {
     attempts.set(messageId, (attempts.get(messageId) ?? 0) + (OUTCOMES.has(state) ? 1 : 0));
     if (!ENDINGS.has(state)) continue;
     endings.set(messageId, [...(endings.get(messageId) ?? []), state]);
+  }
+  const dead = new Set<string>();
+  for await (const { messageId } of pages<{ messageId: string }>(client, '/v2/dlq?count=100', 'messages')) {
+    dead.add(messageId);
   }
   return { dead, endings, attempts };
 }
