@@ -63,7 +63,8 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
   const world = new World({ random, drivers, settings, limits, sabotage, ...shared });
   const workload = new Workload(world, random);
   const movers = cells === undefined ? undefined : new Movers(world, random, sabotage);
-  await faultyPhase(world, workload, random, { steps, movers });
+  const crashes = [0, 0.002, 0.02];
+  await faultyPhase(world, workload, random, { steps, crashes, movers, others: workload });
   await healingPhase(world, workload, movers);
   await schedulesPhase(world, workload);
   if (workers === undefined) {
@@ -77,7 +78,7 @@ export async function simulate(options: SimulationOptions): Promise<SimulationRe
     if (movers) await checkCells(world, movers);
     checkAll(world, await remainsOf(world));
   }
-  return reportOf(seed, world);
+  return reportOf(seed, world, countAll(world));
 }
 
 /** Limits so small that they are met all the time. */
@@ -120,21 +121,30 @@ function drawLimits(random: SeededRandom): StoreLimits {
   };
 }
 
-async function faultyPhase(
+interface FaultyPhase {
+  steps: number;
+  /** One of these is how likely a crash is, a transaction. */
+  crashes: readonly number[];
+  movers: Movers | undefined;
+  /** What projects do that are moved. */
+  others?: Workload;
+}
+
+export async function faultyPhase(
   world: World,
-  workload: Workload,
+  workload: { step(): void; pauseMs(): Millis },
   random: SeededRandom,
-  { steps, movers }: { steps: number; movers: Movers | undefined },
+  { steps, crashes, movers, others }: FaultyPhase,
 ): Promise<void> {
   void world.start();
   await world.clock.runUntil(() => world.isUp, SECOND_MS);
   world.faults = {
-    crashPerTransaction: random.choose([0, 0.002, 0.02]),
+    crashPerTransaction: random.choose(crashes),
     crashPerOutcome: random.choose([0, 0.01]),
     commitMsMax: random.choose([0, 5, 50]),
   };
   const disturb = world.isShared ? disturbWorkers(world, random) : () => {};
-  const moveOn = movers ? disturbCells(world, movers, random, workload) : () => {};
+  const moveOn = movers ? disturbCells(world, movers, random, others) : () => {};
   for (let step = 0; step < steps; step += 1) {
     workload.step();
     disturb();
@@ -275,41 +285,40 @@ async function checkStorage(world: World): Promise<void> {
   await world.clock.advanceBy(DAY_MS);
   world.clock.jumpBy(10 * DAY_MS);
   await world.clock.advanceBy(2 * HOUR_MS);
-  for (const table of ['messages', 'contents', 'logs', 'log_details', 'dead', 'deduplications', 'flow_keys']) {
-    const count = await world.count(`select count(*) as count from ${table}`);
-    if (count > 0) world.violate('P13', `${count} rows are left in ${table}`);
-  }
+  await checkEmpty(world, ['messages', 'contents', 'logs', 'log_details', 'dead', 'deduplications', 'flow_keys']);
   const deleted = await world.look<{ name: string }>('select name from queues where deleted = 1');
   for (const { name } of deleted) world.violate('P13', `the deleted queue ${name} is left`);
 }
 
-function reportOf(seed: number, world: World): SimulationReport {
-  const { violations, trace, network, counts, ledger } = world;
-  const about = violations[0]?.messageId;
-  const evidence = trace.about(about ?? '', 30);
+export async function checkEmpty(world: World, tables: readonly string[]): Promise<void> {
+  for (const table of tables) {
+    const count = await world.count(`select count(*) as count from ${table}`);
+    if (count > 0) world.violate('P13', `${count} rows are left in ${table}`);
+  }
+}
+
+function countAll({ network, counts, ledger, jumps, databases }: World): Record<string, number> {
   return {
-    seed,
-    violations,
-    evidence,
-    trace: trace.lines,
-    digest: trace.digest(),
-    counts: {
-      ...counts,
-      jumps: world.jumps.length,
-      publishes: ledger.publishes.length,
-      ...(world.databases.length > 1 && {
-        publishesForOthers: ledger.publishes.filter(({ projectId }) => projectId !== undefined).length,
-      }),
-      attempts: network.attempts.length,
-      callbackAttempts: network.attempts.filter(({ url }) => url.endsWith('?callback')).length,
-      failureCallbackAttempts: network.attempts.filter(({ url }) => url.endsWith('?failureCallback')).length,
-      queueCalls: ledger.queueCalls.length,
-      keyCalls: ledger.keyCalls.length,
-      scheduleCalls: ledger.scheduleCalls.length,
-      triggers: ledger.triggers.length,
-      staleTriggers: ledger.triggers.filter(({ isStale }) => isStale).length,
-      groupCalls: ledger.groupCalls.length,
-      groupPublishes: ledger.groupPublishes.length,
-    },
+    ...counts,
+    jumps: jumps.length,
+    publishes: ledger.publishes.length,
+    ...(databases.length > 1 && {
+      publishesForOthers: ledger.publishes.filter(({ projectId }) => projectId !== undefined).length,
+    }),
+    attempts: network.attempts.length,
+    callbackAttempts: network.attempts.filter(({ url }) => url.endsWith('?callback')).length,
+    failureCallbackAttempts: network.attempts.filter(({ url }) => url.endsWith('?failureCallback')).length,
+    queueCalls: ledger.queueCalls.length,
+    keyCalls: ledger.keyCalls.length,
+    scheduleCalls: ledger.scheduleCalls.length,
+    triggers: ledger.triggers.length,
+    staleTriggers: ledger.triggers.filter(({ isStale }) => isStale).length,
+    groupCalls: ledger.groupCalls.length,
+    groupPublishes: ledger.groupPublishes.length,
   };
+}
+
+export function reportOf(seed: number, { violations, trace }: World, counts: Record<string, number>): SimulationReport {
+  const evidence = trace.about(violations[0]?.messageId ?? '', 30);
+  return { seed, violations, evidence, trace: trace.lines, digest: trace.digest(), counts };
 }

@@ -7,12 +7,19 @@ import type { StoreLimits } from '../../src/engine/stores.ts';
 import { codeOfLogState } from '../../src/store/operations/messages/rows.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
 import { checkCells } from './cells/checks.ts';
-import { disturbCells, endMoves } from './cells/disturb.ts';
+import { endMoves } from './cells/disturb.ts';
 import { Movers } from './cells/movers.ts';
 import { openCellDatabases } from './cells/open.ts';
 import { openDatabase } from './database.ts';
-import { checkIdle, type SimulationOptions, type SimulationReport } from './simulate.ts';
-import { checkLeftOver, disturbWorkers, restartAll } from './workers.ts';
+import {
+  checkEmpty,
+  checkIdle,
+  faultyPhase,
+  reportOf,
+  type SimulationOptions,
+  type SimulationReport,
+} from './simulate.ts';
+import { checkLeftOver, restartAll } from './workers.ts';
 import { checkWorkflows } from './workflow-checks.ts';
 import { inspectRuns } from './workflow-inspection.ts';
 import { WorkflowWorkload } from './workflow-workload.ts';
@@ -39,7 +46,7 @@ export async function simulateWorkflows({
   const world = new World({ random, drivers, settings, limits, sabotage, ...shared });
   const workload = new WorkflowWorkload(world, random, sabotage.workflows);
   const movers = cells === undefined ? undefined : new Movers(world, random, sabotage);
-  await faultyPhase(world, workload, random, { steps, movers });
+  await faultyPhase(world, workload, random, { steps, crashes: [0, 0.002, 0.01], movers });
   world.heal();
   workload.heal();
   if (movers) await endMoves(world, movers);
@@ -80,29 +87,6 @@ function drawLimits(random: SeededRandom): StoreLimits {
   return { queuesMax: 0, parallelismMax, messagesPerDayMax: 0, journalBytesMax: 0, cancelledTogetherMax: 1 };
 }
 
-async function faultyPhase(
-  world: World,
-  workload: WorkflowWorkload,
-  random: SeededRandom,
-  { steps, movers }: { steps: number; movers: Movers | undefined },
-): Promise<void> {
-  void world.start();
-  await world.clock.runUntil(() => world.isUp, SECOND_MS);
-  world.faults = {
-    crashPerTransaction: random.choose([0, 0.002, 0.01]),
-    crashPerOutcome: random.choose([0, 0.01]),
-    commitMsMax: random.choose([0, 5, 50]),
-  };
-  const disturb = world.isShared ? disturbWorkers(world, random) : () => {};
-  const moveOn = movers ? disturbCells(world, movers, random) : () => {};
-  for (let step = 0; step < steps; step += 1) {
-    workload.step();
-    disturb();
-    moveOn();
-    await world.clock.advanceBy(workload.pauseMs());
-  }
-}
-
 async function comesToRest(world: World): Promise<boolean> {
   for (let leftMs = REST_WITHIN_MS; leftMs > 0; leftMs -= REST_STEP_MS) {
     await world.clock.advanceBy(REST_STEP_MS);
@@ -120,10 +104,7 @@ const REST_STEP_MS = 10 * 60 * SECOND_MS;
 async function checkStorage(world: World): Promise<void> {
   world.clock.jumpBy(11 * DAY_MS);
   await world.clock.advanceBy(2 * HOUR_MS);
-  for (const table of ['runs', 'journal', 'invocations', 'contents', 'logs', 'log_details', 'dead', 'flow_keys']) {
-    const count = await world.count(`select count(*) as count from ${table}`);
-    if (count > 0) world.violate('P13', `${count} rows are left in ${table}`);
-  }
+  await checkEmpty(world, ['runs', 'journal', 'invocations', 'contents', 'logs', 'log_details', 'dead', 'flow_keys']);
 }
 
 async function countAll(world: World, { notes }: WorkflowWorkload): Promise<Record<string, number>> {
@@ -170,16 +151,4 @@ function countParked(world: World): Promise<number> {
   return world.count(
     `select count(distinct message_key) as count from logs where state = ${codeOfLogState('STEP_PARKED')}`,
   );
-}
-
-function reportOf(seed: number, { violations, trace }: World, counts: Record<string, number>): SimulationReport {
-  const about = violations[0]?.messageId;
-  return {
-    seed,
-    violations,
-    evidence: trace.about(about ?? 'run', 30),
-    trace: trace.lines,
-    digest: trace.digest(),
-    counts,
-  };
 }
