@@ -3,9 +3,18 @@
  * are reported as ignored. The name, meaning and schema of each are in its row in `protocol/config-options.ts`.
  */
 import { Type } from '@sinclair/typebox';
-import { type ConfigOption, OPTIONS } from '../protocol/config-options.ts';
+import {
+  ATTEMPT_OPTIONS,
+  type ConfigOption,
+  DELIVERY_OPTIONS,
+  OPTIONS,
+  PUBLISH_OPTIONS,
+  RUN_OPTIONS,
+  SCHEDULE_OPTIONS,
+  TRIGGER_OPTIONS,
+} from '../protocol/config-options.ts';
 
-export interface ConfigHeader extends Pick<ConfigOption, 'name' | 'meaning' | 'schema'> {
+export interface ConfigHeader extends Pick<ConfigOption, 'name' | 'meaning' | 'schema' | 'override' | 'notFor'> {
   /**
    * Accepted, but not a parameter in the document: a header with a variable name, or one by which libraries describe
    * themselves.
@@ -24,14 +33,8 @@ export const OF_EVERY_REQUEST: readonly ConfigHeader[] = ['Sdk', 'Platform', 'Fr
 
 /** Options of every delivery, including callbacks. */
 const OF_EVERY_DELIVERY: readonly ConfigHeader[] = [
-  OPTIONS.method,
-  OPTIONS.retries,
-  OPTIONS.retryDelay,
-  OPTIONS.timeout,
-  OPTIONS.label,
-  OPTIONS.flowControlKey,
-  OPTIONS.flowControlValue,
-  OPTIONS.redactFields,
+  ...Object.values(ATTEMPT_OPTIONS),
+  ...Object.values(DELIVERY_OPTIONS),
   unlisted('Upstash-Forward-Name', 'Delivered as the header Name.', 'value'),
 ];
 
@@ -61,6 +64,7 @@ function ofCallback(url: ConfigHeader): ConfigHeader[] {
   const kind = url.name.slice('Upstash-'.length);
   const options = [...OF_EVERY_DELIVERY, ...OF_CALLBACKS_OF_RUNS].map((option) => ({
     ...option,
+    ...(url.override && { override: url.override }),
     name: option.name.replace('Upstash-', `Upstash-${kind}-`),
     meaning: `Of the ${kind.toLowerCase().replace('-', ' ')}. ${option.meaning}`,
   }));
@@ -75,34 +79,9 @@ const OF_EVERY_MESSAGE: readonly ConfigHeader[] = [
   ...ofCallback(OPTIONS['failure-callback']),
 ];
 
-/** The first makes a publish create a schedule. The others have a meaning only together with it. */
-const OF_A_SCHEDULE: readonly ConfigHeader[] = [
-  OPTIONS.cron,
-  OPTIONS.scheduleId,
-  OPTIONS.queueName,
-  OPTIONS.scheduleCatchUp,
-  OPTIONS.scheduleOverlap,
-];
-
-/** Headers that ask the library of a triggered run to identify itself, and headers by which it does. */
-const OF_A_TRIGGER: readonly ConfigHeader[] = [
-  OPTIONS.workflowTriggerBySdk,
-  OPTIONS.workflowUnknownSdk,
-  OPTIONS.featureSet,
-  ...OF_THE_LIBRARIES,
-];
-
-/**
- * The first makes a message part of a workflow run. Libraries send it; the others have a meaning only together with it.
- */
-const OF_A_RUN: readonly ConfigHeader[] = [
-  OPTIONS.workflowInit,
-  OPTIONS.workflowRunId,
-  OPTIONS.workflowCallType,
-  OPTIONS.workflowCreatedAt,
-  OPTIONS.workflowInvoke,
-  ...OF_A_TRIGGER,
-];
+const OF_A_SCHEDULE: readonly ConfigHeader[] = Object.values(SCHEDULE_OPTIONS);
+const OF_A_TRIGGER: readonly ConfigHeader[] = [...Object.values(TRIGGER_OPTIONS), ...OF_THE_LIBRARIES];
+const OF_A_RUN: readonly ConfigHeader[] = [...Object.values(RUN_OPTIONS), ...OF_A_TRIGGER];
 
 /** Read by a wait: its result becomes a message. */
 export const WAIT_HEADERS: readonly ConfigHeader[] = [...OF_A_RUN, ...OF_EVERY_MESSAGE];
@@ -116,17 +95,14 @@ export const SCHEDULE_HEADERS: readonly ConfigHeader[] = [...OF_A_SCHEDULE, ...O
 /** Read by a publish. */
 export const PUBLISH_HEADERS: readonly ConfigHeader[] = [
   ...OF_EVERY_MESSAGE,
-  OPTIONS.notBefore,
-  OPTIONS.deduplicationId,
-  OPTIONS.contentBasedDeduplication,
-  OPTIONS.headerForward,
+  ...Object.values(PUBLISH_OPTIONS),
   ...OF_A_SCHEDULE,
   ...OF_A_RUN,
 ];
 
 /** Read by an enqueue: a queue decides itself when its messages go out (contract M 12.7). */
 export const ENQUEUE_HEADERS: readonly ConfigHeader[] = PUBLISH_HEADERS.filter(
-  (known) => ![OPTIONS.delay, OPTIONS.notBefore, ...OF_A_SCHEDULE, ...OF_A_RUN].includes(known),
+  (known) => !known.notFor?.includes('enqueue') && ![...OF_A_SCHEDULE, ...OF_A_RUN].includes(known),
 );
 
 /** Read by the trigger of a workflow run. The server itself adds the other headers of the workflow protocol. */
@@ -141,15 +117,11 @@ export const TRIGGER_HEADERS: readonly ConfigHeader[] = [
 /** Read by a DLQ retry: each replaces what the dead message had (contract M 17.4). */
 export const RETRY_HEADERS: readonly ConfigHeader[] = [...OF_EVERY_MESSAGE, OPTIONS.notBefore];
 
-const FIXED_BY_A_TRIGGER = /^Upstash-(Retries|Retry-Delay|Delay|Label|Flow-Control-(Key|Value)|Failure-Callback.*)$/;
-
 /**
  * Read by the resume and the restart of a failed run: each replaces the value that the run was triggered with
  * (contract W 21.2).
  */
-export const RUN_OVERRIDE_HEADERS: readonly ConfigHeader[] = RETRY_HEADERS.filter(
-  (known) => FIXED_BY_A_TRIGGER.test(known.name) || known === OPTIONS.notBefore,
-);
+export const RUN_OVERRIDE_HEADERS: readonly ConfigHeader[] = RETRY_HEADERS.filter(({ override }) => override === 'run');
 
 /** The same for a single run. */
 export const SINGLE_RUN_OVERRIDE_HEADERS: readonly ConfigHeader[] = [

@@ -1,23 +1,12 @@
 /** Reads the headers of a DLQ retry, which replace parts of the stored message (contract M 17.4). */
 import type { DeadRetryOverride } from '../engine/messages/dead-retry.ts';
 import { hasConfigPrefix, readConfigName } from '../protocol/config-names.ts';
-import { OPTIONS } from '../protocol/config-options.ts';
+import { ALL_OPTIONS } from '../protocol/config-options.ts';
 import { ApiError } from '../protocol/errors.ts';
 import { trimBlanks } from '../protocol/headers.ts';
 import { readPublishOptions } from '../protocol/options.ts';
 import { checkCallbacks } from './destinations.ts';
 import type { Call, Services } from './route.ts';
-
-/**
- * A retry is requested on purpose, so it is never a duplicate. These headers are refused, since ignoring them in
- * silence would mislead.
- */
-const NOT_FOR_RETRIES = [
-  OPTIONS.deduplicationId,
-  OPTIONS.contentBasedDeduplication,
-  OPTIONS.cron,
-  OPTIONS.workflowInit,
-];
 
 /** Reads the config headers; an option that is not there keeps its stored value. Rejects with `ApiError`. */
 export async function readRetryOverride(
@@ -28,8 +17,8 @@ export async function readRetryOverride(
   if (given.size === 0) return {};
   const input = { rawHeaders: configHeaders, queryConfig: [], tokenInQuery: false, proxyHeaders: [] };
   const options = readPublishOptions(input, 'publish', quotas, clock.nowMs());
-  for (const { key } of NOT_FOR_RETRIES) {
-    const header = given.get(key);
+  for (const { key, override } of ALL_OPTIONS) {
+    const header = override === 'refused' ? given.get(key) : undefined;
     if (header !== undefined) throw new ApiError('invalid_header', `${header} is not supported for DLQ retries`);
   }
   await checkCallbacks(options.settings, checkDestination(projectId));

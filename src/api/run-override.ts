@@ -1,8 +1,7 @@
 /** Reads the headers of a resume or a restart, which replace parts of the run (contract W 21.2). */
-import type { DeadRetryOverride } from '../engine/messages/dead-retry.ts';
 import type { RunOverride } from '../engine/runs/dead-run-store.ts';
 import { hasConfigPrefix, readConfigName } from '../protocol/config-names.ts';
-import { OPTIONS } from '../protocol/config-options.ts';
+import { ALL_OPTIONS, OPTIONS } from '../protocol/config-options.ts';
 import { ApiError } from '../protocol/errors.ts';
 import { trimBlanks } from '../protocol/headers.ts';
 import { newRunIdOf } from '../protocol/option-values.ts';
@@ -10,12 +9,12 @@ import { readRetryOverride } from './retry-override.ts';
 import type { Call, Services } from './route.ts';
 
 /** Options that a retried message may be given, but a run may not: its steps set them themselves. */
-const NOT_FOR_RUNS: readonly [keyof DeadRetryOverride, string][] = [
-  ['method', 'Upstash-Method'],
+const NOT_FOR_RUNS: readonly [string, string][] = [
+  ['method', OPTIONS.method.name],
   ['header', 'Upstash-Forward'],
-  ['timeoutMs', 'Upstash-Timeout'],
-  ['redact', 'Upstash-Redact-Fields'],
-  ['callback', 'Upstash-Callback'],
+  ...ALL_OPTIONS.flatMap(({ name, setting, override }): [string, string][] =>
+    override === 'retry' && setting ? [[setting, name]] : [],
+  ),
 ];
 
 /** Reads the config headers; an absent option keeps its value. Rejects with `ApiError`. */
@@ -26,17 +25,9 @@ export async function readRunOverride(
   const { runId, others } = takeRunId(rawHeaders);
   const given = await readRetryOverride({ projectId, rawHeaders: others }, services);
   for (const [member, header] of NOT_FOR_RUNS) {
-    if (given[member] !== undefined) throw new ApiError('invalid_header', `${header} is not supported for failed runs`);
+    if (member in given) throw new ApiError('invalid_header', `${header} is not supported for failed runs`);
   }
-  const {
-    method: _method,
-    header: _header,
-    timeoutMs: _timeout,
-    redact: _redact,
-    callback: _callback,
-    ...rest
-  } = given;
-  return runId === undefined ? rest : { ...rest, runId };
+  return { ...(given as RunOverride), ...(runId !== undefined && { runId }) };
 }
 
 /** The id for the new run, verbatim, and the headers without it. */

@@ -7,7 +7,7 @@ import { TOKEN_SCOPES } from '../engine/accounts/store.ts';
 import { REASONS, UNFINISHED_REASONS } from '../engine/messages/explain.ts';
 import { LOG_STATES, RUN_LOG_STATES } from '../engine/model.ts';
 import { STANDINGS } from '../engine/unfinished.ts';
-import { MethodSchema } from '../protocol/config-options.ts';
+import { MethodSchema, SHOWN_OPTIONS } from '../protocol/config-options.ts';
 import { NEW_NAME_PATTERN } from '../protocol/names.ts';
 import { SIGNATURE_CHECKS } from '../protocol/signature.ts';
 
@@ -31,6 +31,11 @@ export function exactly<T extends TProperties>(members: T, $id?: string) {
   return Type.Object(members, { additionalProperties: false, ...($id === undefined ? undefined : { $id }) });
 }
 
+function optionMembers(place: 'as' | 'inLogs'): TProperties {
+  const members = SHOWN_OPTIONS.map(({ schema, ...shown }) => [shown[place], Type.Optional(schema)] as const);
+  return Object.fromEntries(members.filter(([name]) => name !== undefined));
+}
+
 const attributes = {
   messageId: Type.String({ pattern: '^msg_' }),
   url: Text,
@@ -51,8 +56,7 @@ const attributes = {
   parallelism: Type.Optional(Type.Integer({ minimum: 1 })),
   rate: Type.Optional(Type.Integer({ minimum: 1 })),
   period: Type.Optional(Type.Integer({ minimum: 1, description: 'seconds' })),
-  retryDelayExpression: Type.Optional(Text),
-  timeout: Type.Optional(Type.Integer({ minimum: 1, description: 'milliseconds' })),
+  ...optionMembers('as'),
 };
 
 export const message = {
@@ -144,7 +148,7 @@ export const LogEntrySchema = exactly(
     responseHeader: Type.Optional(Type.Record(Type.String(), Type.Array(Type.String()))),
     callbackHeaders: Type.Optional(HeaderMapSchema),
     failureCallbackHeaders: Type.Optional(HeaderMapSchema),
-    retryDelayExpr: Type.Optional(Text),
+    ...optionMembers('inLogs'),
   },
   'LogEntry',
 );

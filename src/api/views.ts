@@ -11,6 +11,7 @@ import type { TriggeredState } from '../engine/schedules/schedules.ts';
 import type { ScheduleView } from '../engine/schedules/store.ts';
 import type { DeadMessage, LiveEntry, LogEntry } from '../engine/stores.ts';
 import { base64OfBytes, textOrBase64 } from '../protocol/bodies.ts';
+import { SHOWN_OPTIONS } from '../protocol/config-options.ts';
 import { encodeCursor } from '../protocol/cursor.ts';
 import { joinRedactions, redactedText, shownHeaderMap } from '../protocol/redaction.ts';
 import type { CallbackSettings, FlowControl, HeaderMap, MessageSettings, Redaction } from '../protocol/settings.ts';
@@ -40,8 +41,7 @@ export function messageView(message: Message): View {
     ...callerIpView(message),
     ...labelView(settings),
     ...flowControlView(settings.flowControl),
-    retryDelayExpression: settings.retryDelayExpression,
-    timeout: settings.timeoutMs,
+    ...optionsView(settings),
   };
 }
 
@@ -143,13 +143,12 @@ export function logEntryView({ atMs, state, message, detail, responseStatus }: L
     ...detailView(detail),
     scheduleId: settings.scheduleId,
     queueName: settings.queueName,
-    timeout: settings.timeoutMs,
     callback: settings.callback && shownUrl(settings.callback.url),
     callbackHeaders: callbacks.callback,
     failureCallback: settings.failureCallback && shownUrl(settings.failureCallback.url),
     failureCallbackHeaders: callbacks.failureCallback,
-    retryDelayExpression: settings.retryDelayExpression,
-    retryDelayExpr: settings.retryDelayExpression,
+    ...optionsView(settings),
+    ...optionsView(settings, 'inLogs'),
     ...labelView(settings),
     ...flowControlView(settings.flowControl),
     ...callerIpView(message),
@@ -203,7 +202,6 @@ export function scheduleView({ schedule, lastMessages }: ScheduleView): View {
     ...bodyView(plan),
     retries: settings.maxRetries,
     delay: plan.delayMs === undefined ? undefined : Math.ceil(plan.delayMs / 1000),
-    timeout: settings.timeoutMs,
     callback: settings.callback && shownUrl(settings.callback.url),
     callbackHeader: callbacks.callback,
     failureCallback: settings.failureCallback && shownUrl(settings.failureCallback.url),
@@ -212,7 +210,7 @@ export function scheduleView({ schedule, lastMessages }: ScheduleView): View {
     ...callerIpView(plan),
     ...labelView(settings),
     ...flowControlView(settings.flowControl),
-    retryDelayExpression: settings.retryDelayExpression,
+    ...optionsView(settings),
     catchUp: plan.catchUp,
     overlap: plan.overlap,
     isPaused: state.isPaused,
@@ -221,6 +219,15 @@ export function scheduleView({ schedule, lastMessages }: ScheduleView): View {
     lastScheduleStates: state.lastTrigger && lastStates,
     error: state.error,
   };
+}
+
+function optionsView(settings: MessageSettings, place: 'as' | 'inLogs' = 'as'): View {
+  const view: View = {};
+  for (const { setting, ...shown } of SHOWN_OPTIONS) {
+    const name = shown[place];
+    if (name !== undefined) view[name] = settings[setting];
+  }
+  return view;
 }
 
 function destinationView({ url, settings }: Message): View {

@@ -69,7 +69,7 @@ const BINDING_POWER: ReadonlyMap<string, number> = new Map([
   ['/', 2],
 ]);
 
-/** Reads and checks `text`; throws `DelayExpressionError`. Division by zero is no error here (see `retryDelayMs`). */
+/** Reads and checks `text`; throws `DelayExpressionError`. Division by zero is no error here (see `delayMsOf`). */
 export const parseDelayExpression: (text: string) => DelayExpression = memo((text) => {
   if (text.length > LENGTH_MAX) throw new DelayExpressionError(`longer than ${LENGTH_MAX} characters`);
   const parser = new Parser(tokenize(text));
@@ -80,7 +80,7 @@ export const parseDelayExpression: (text: string) => DelayExpression = memo((tex
  * The delay in whole milliseconds after a failed attempt that had `retried` retries before it: 0 to 86 400 000.
  * `undefined` when the result is not a finite number; then the default back-off applies.
  */
-export function retryDelayMs(expression: DelayExpression, retried: number): number | undefined {
+export function delayMsOf(expression: DelayExpression, retried: number): number | undefined {
   const result = evaluate(expression.steps, retried);
   if (!Number.isFinite(result)) return undefined;
   return result <= 0 ? 0 : Math.min(DELAY_MAX_MS, Math.trunc(result));

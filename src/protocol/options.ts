@@ -1,17 +1,25 @@
 import type { CallbackKind } from './config-names.ts';
-import { OPTIONS } from './config-options.ts';
-import { collectConfiguration, type Given, type OptionsInput, type Scope } from './config-scopes.ts';
+import {
+  ALL_OPTIONS,
+  ATTEMPT_OPTIONS,
+  attemptSettingsOf,
+  type ConfigOption,
+  DELIVERY_OPTIONS,
+  OPTIONS,
+  refuseFor,
+  SCHEDULE_OPTIONS,
+} from './config-options.ts';
+import { collectConfiguration, type OptionsInput, type Scope } from './config-scopes.ts';
 import { checkCron } from './cron-times.ts';
 import { prefixOf } from './dialect.ts';
 import { isTime } from './durations.ts';
 import { ApiError, invalidBody, invalidHeader, quotaExceeded } from './errors.ts';
-import { parseFlowControl } from './flow-control.ts';
 import { explicitHeaders, forwardedHeaders, withAllHeaders } from './forwarding.ts';
 import { newHeaderMap } from './headers.ts';
 import type {
   CallbackSettings,
   Deduplication,
-  FlowControl,
+  DeliverySettings,
   HeaderMap,
   MessageSettings,
   PublishOptions,
@@ -50,6 +58,10 @@ export function checkDelay(delayMs: number, { delayMsMax }: Pick<Quotas, 'delayM
 
 const CALLBACK_DEPTH_MAX = 3;
 
+const { timeout: _timeout, retries: _retries, ...others } = ATTEMPT_OPTIONS;
+const OTHER_ATTEMPT_OPTIONS = Object.values(others);
+const LAST_OPTIONS = Object.values(DELIVERY_OPTIONS);
+
 /**
  * Reads everything that configures one message, in both dialects (contract M 4, 9.4). Request headers win over query
  * parameters, and those over group defaults. Throws the first mistake in the order of contract M 4.2: 400 that names
@@ -87,65 +99,54 @@ class OptionsReader {
   read(input: OptionsInput, context: OptionsContext): PublishOptions {
     const configuration = collectConfiguration(input);
     const { scope, dialect } = configuration;
-    const cron = OPTIONS.cron.given(scope);
-    const init = OPTIONS.workflowInit.given(scope);
-    const kind = context === 'publish' && cron !== undefined ? 'schedule' : context;
-    if (kind === 'enqueue') refuse(init, ' for queues');
-    if (kind === 'schedule') refuse(init, ' for schedules');
-    this.#isOfWorkflow = kind === 'trigger' || kind === 'result' || init !== undefined;
+    const kind = context === 'publish' && OPTIONS.cron.given(scope) !== undefined ? 'schedule' : context;
+    refuseFor(kind, OPTIONS.workflowInit, scope);
+    const isOfRun = kind === 'trigger' || kind === 'result';
+    this.#isOfWorkflow = isOfRun || OPTIONS.workflowInit.given(scope) !== undefined;
 
     const method = OPTIONS.method.of(scope);
     const explicitHeader = explicitHeaders(configuration, this.#headersOf(scope));
     const header = OPTIONS.headerForward.of(scope) ? withAllHeaders(explicitHeader, input) : explicitHeader;
     const retriesDefault = this.#isOfWorkflow ? RETRIES_DEFAULT : this.#quotas.retriesDefault;
     const settings: MessageSettings = { dialect, maxRetries: retriesDefault };
+    const read: PublishOptions = { method, header, explicitHeader, settings };
     this.#readAttempts(scope, settings);
-    const delay = OPTIONS.delay.given(scope);
-    const notBefore = OPTIONS.notBefore.given(scope);
-    if (kind === 'enqueue') refuse(delay, ' for queues');
-    const delayMs = OPTIONS.delay.of(scope);
-    if (kind === 'enqueue') refuse(notBefore, ' for queues');
-    // Refused, since without it a message would be delivered once instead of again and again.
-    if (kind === 'enqueue') refuse(cron, ' for queues');
-    if (kind === 'trigger') refuse(cron, ' for triggers');
-    if (kind === 'schedule') refuse(notBefore, ' for schedules');
-    const notBeforeMs = OPTIONS.notBefore.of(scope);
+    const times = readTimes(scope, kind);
     // Messages of a schedule are never deduplicated, and a run finds its own duplicates (contract M 11.8, W 4.5, 4.6).
-    const isAsSent = kind === 'schedule' || this.#isOfWorkflow;
-    const deduplication = isAsSent ? undefined : deduplicationOf(scope);
+    const deduplication = kind === 'schedule' || this.#isOfWorkflow ? undefined : deduplicationOf(scope);
+    if (deduplication !== undefined) read.deduplication = deduplication;
     this.#readCallbacks(scope, settings, 1, input.failureUrl);
-    readPresentation(scope, settings);
+    readSettings(scope, settings, LAST_OPTIONS);
 
     // The times of a schedule are no part of what its creator was doing.
     const { rawHeaders, plainHeaders } = input;
     const trace = plainHeaders && kind !== 'schedule' ? readTraceContext(header, rawHeaders, plainHeaders) : undefined;
     if (trace) settings.trace = trace;
-
-    const read: PublishOptions = { method, header, explicitHeader, settings };
-    // Not-before wins over the delay, so the quota is not checked for a delay beside it.
-    if (notBeforeMs !== undefined) {
-      this.#checkHorizon(notBeforeMs - this.#nowMs, notBefore);
-      read.notBeforeMs = notBeforeMs;
-    } else if (delayMs !== undefined) {
-      this.#checkHorizon(delayMs, delay);
-      read.delayMs = delayMs;
-    }
-    if (deduplication !== undefined) read.deduplication = deduplication;
+    this.#checkHorizon(scope, times);
+    Object.assign(read, times);
     if (kind === 'schedule') readSchedule(scope, read, this.#nowMs);
-    if (kind === 'trigger') read.run = readTriggerRequest(scope);
-    else if (kind !== 'result' && this.#isOfWorkflow) read.run = readRunRequest(scope, dialect);
-    if (read.run?.kind === 'append' && read.run.callType !== 'toCallback' && setsForStep(read.run.features))
-      read.run.stepSettings = stepSettingsOf(scope, settings);
-    if (this.#isOfWorkflow) asMessageOfRun(read, read.run, scope.options.get('telemetry-sdk')?.value);
+    if (this.#isOfWorkflow) this.#readRun(scope, read, kind);
     if (this.#exceeded !== undefined) throw this.#exceeded;
     return read;
   }
 
-  /** The options for the attempts of a published message or a callback. */
-  #readAttempts(
-    scope: Scope,
-    settings: Pick<CallbackSettings, 'timeoutMs' | 'maxRetries' | 'retryDelayExpression'>,
-  ): void {
+  /** What a message of a run says about the run, and its part in it. */
+  #readRun(scope: Scope, read: PublishOptions, kind: OptionsContext): void {
+    const { settings } = read;
+    const run =
+      kind === 'trigger'
+        ? readTriggerRequest(scope)
+        : kind === 'result'
+          ? undefined
+          : readRunRequest(scope, settings.dialect);
+    if (run) read.run = run;
+    if (run?.kind === 'append' && run.callType !== 'toCallback' && setsForStep(run.features))
+      run.stepSettings = stepSettingsOf(scope, settings);
+    asMessageOfRun(read, run, scope.options.get('telemetry-sdk')?.value);
+  }
+
+  /** The options for the attempts of a published message or a callback. The first two have quotas. */
+  #readAttempts(scope: Scope, settings: DeliverySettings): void {
     const { timeoutMsMax, retriesMax } = this.#quotas;
     const timeoutMs = OPTIONS.timeout.of(scope);
     if (timeoutMs !== undefined) settings.timeoutMs = timeoutMsMax > 0 ? Math.min(timeoutMs, timeoutMsMax) : timeoutMs;
@@ -157,9 +158,7 @@ class OptionsReader {
         throw invalidHeader(OPTIONS.retries.given(scope)?.header ?? '', 'the number is too large');
       settings.maxRetries = maxRetries;
     }
-
-    const retryDelayExpression = OPTIONS.retryDelay.of(scope);
-    if (retryDelayExpression !== undefined) settings.retryDelayExpression = retryDelayExpression;
+    readSettings(scope, settings, OTHER_ATTEMPT_OPTIONS);
   }
 
   /** The headers to forward with a published message or a callback. */
@@ -201,21 +200,23 @@ class OptionsReader {
     settings.method = OPTIONS.method.of(scope);
     settings.header = this.#headersOf(scope);
     this.#readAttempts(scope, settings);
-    if (!this.#isOfWorkflow) {
-      refuse(OPTIONS.delay.given(scope), '');
-      refuse(OPTIONS.notBefore.given(scope), '');
-    }
+    if (!this.#isOfWorkflow) for (const option of ALL_OPTIONS) refuseFor('callback', option, scope);
     this.#readCallbacks(scope, settings, depth + 1);
-    readPresentation(scope, settings);
+    readSettings(scope, settings, LAST_OPTIONS);
     const features = this.#isOfWorkflow ? OPTIONS.featureSet.of(scope) : undefined;
     if (features !== undefined) settings.features = features;
   }
 
-  #checkHorizon(delayMs: number, given: Given | undefined): void {
+  #checkHorizon(scope: Scope, { delayMs = 0, notBeforeMs = this.#nowMs + delayMs }: Times): void {
     const { delayMsMax } = this.#quotas;
-    if (delayMsMax > 0 && delayMs > delayMsMax) this.#exceed('maxDelay', Math.floor(delayMsMax / 1000));
+    if (delayMsMax > 0 && notBeforeMs - this.#nowMs > delayMsMax) {
+      this.#exceed('maxDelay', Math.floor(delayMsMax / 1000));
+    }
     // Reached only when the quota is off: no date is that far ahead.
-    else if (!isTime(this.#nowMs + delayMs)) throw invalidHeader(given?.header ?? '', 'too far ahead');
+    else if (!isTime(notBeforeMs)) {
+      const given = OPTIONS.notBefore.given(scope) ?? OPTIONS.delay.given(scope);
+      throw invalidHeader(given?.header ?? '', 'too far ahead');
+    }
   }
 
   /** Remembers the first exceeded quota: quotas are reported after all other mistakes in the request. */
@@ -240,19 +241,32 @@ function asMessageOfRun(read: PublishOptions, run: RunRequest | undefined, libra
   }
 }
 
-/** What of `settings` the message itself says; the rest is as the trigger fixed it (contract W 6.6). */
+/** Those of the settings that the message sets itself; the others are as the trigger fixed them (contract W 6.6). */
 function stepSettingsOf(scope: Scope, settings: MessageSettings): StepSettings {
-  const { maxRetries, retryDelayExpression, flowControl } = settings;
-  return {
-    ...(OPTIONS.retries.of(scope) !== undefined && { maxRetries }),
-    ...(retryDelayExpression !== undefined && { retryDelayExpression }),
-    ...(flowControl && { flowControl }),
-  };
+  const { maxRetries, ...own } = attemptSettingsOf(settings);
+  return OPTIONS.retries.given(scope) ? { maxRetries, ...own } : own;
 }
 
-/** Throws the documented text when the option is there; `where` completes it. */
-function refuse(given: Given | undefined, where: string): void {
-  if (given !== undefined) throw new ApiError('invalid_header', `${given.header} is not supported${where}`);
+/** Reads those of `options` that are settings. */
+function readSettings(scope: Scope, settings: DeliverySettings, options: readonly ConfigOption[]): void {
+  for (const { setting, of } of options) {
+    const value = setting && of(scope);
+    if (value !== undefined) Object.assign(settings, { [setting as string]: value });
+  }
+}
+
+type Times = Pick<PublishOptions, 'delayMs' | 'notBeforeMs'>;
+
+function readTimes(scope: Scope, kind: OptionsContext): Times {
+  refuseFor(kind, OPTIONS.delay, scope);
+  const delayMs = OPTIONS.delay.of(scope);
+  refuseFor(kind, OPTIONS.notBefore, scope);
+  // Refused, since without it a message would be delivered once instead of again and again.
+  refuseFor(kind, OPTIONS.cron, scope);
+  const notBeforeMs = OPTIONS.notBefore.of(scope);
+  // It wins over the delay, so the quota is not checked for a delay beside it.
+  if (notBeforeMs !== undefined) return { notBeforeMs };
+  return delayMs === undefined ? {} : { delayMs };
 }
 
 /** An explicit id wins over the content (contract M 11.3), but both are checked. */
@@ -263,36 +277,13 @@ function deduplicationOf(scope: Scope): Deduplication | undefined {
   return byContent ? { by: 'content' } : undefined;
 }
 
-/** Labels, flow control and redaction: the last options of a message, published or callback. */
-function readPresentation(scope: Scope, settings: Pick<CallbackSettings, 'labels' | 'flowControl' | 'redact'>): void {
-  const labels = OPTIONS.label.of(scope) ?? [];
-  if (labels.length > 0) settings.labels = labels;
-  const flowControl = flowControlOf(OPTIONS.flowControlKey.of(scope), OPTIONS.flowControlValue.of(scope));
-  if (flowControl !== undefined) settings.flowControl = flowControl;
-  const redact = OPTIONS.redactFields.of(scope);
-  if (redact !== undefined) settings.redact = redact;
-}
-
-function flowControlOf(key: Given | undefined, value: Given | undefined): FlowControl | undefined {
-  if (key === undefined && value === undefined) return undefined;
-  if (key === undefined || value === undefined) {
-    const header = key?.header ?? value?.header ?? '';
-    const missing = key === undefined ? header.replace(/Value$/, 'Key') : header.replace(/Key$/, 'Value');
-    throw invalidHeader(header, `needs ${missing}`);
-  }
-  return parseFlowControl(key.value, value.value, value.header, key.header);
-}
-
 function readSchedule(scope: Scope, read: PublishOptions, nowMs: number): void {
-  read.cron = checkCron(OPTIONS.cron.of(scope), nowMs);
-  const scheduleId = OPTIONS.scheduleId.of(scope);
-  if (scheduleId !== undefined) read.scheduleId = scheduleId;
-  const queueName = OPTIONS.queueName.of(scope);
-  if (queueName !== undefined) read.scheduleQueueName = queueName;
-  const catchUp = OPTIONS.scheduleCatchUp.of(scope);
-  if (catchUp !== undefined) read.scheduleCatchUp = catchUp;
-  const overlap = OPTIONS.scheduleOverlap.of(scope);
-  if (overlap !== undefined) read.scheduleOverlap = overlap;
+  const { cron, ...plan } = SCHEDULE_OPTIONS;
+  read.cron = checkCron(cron.of(scope), nowMs);
+  for (const [member, { of }] of Object.entries<ConfigOption>(plan)) {
+    const value = of(scope);
+    if (value !== undefined) Object.assign(read, { [member]: value });
+  }
 }
 
 /** Limit of one message's headers, the same as for a request of its own. */

@@ -38,20 +38,29 @@ export interface TraceContext {
   baggage?: string;
 }
 
-/** A callback or failure callback and the configuration of the message it will become. */
-export interface CallbackSettings {
-  url: string;
-  method: HttpMethod;
-  header: HeaderMap;
-  /** Absent: the source message's `maxRetries`. */
-  maxRetries?: number;
+/** How a message is attempted. In a run its trigger fixes it for all messages, except for steps that set it themselves. */
+export interface AttemptSettings {
+  /** Retries after the first attempt. */
+  maxRetries: number;
   retryDelayExpression?: string;
+  flowControl?: FlowControl;
+}
+
+/** What options set for any message, published or callback; each member has a row in `config-options.ts`. */
+export interface DeliverySettings extends Partial<AttemptSettings> {
+  /** Limit of one attempt; absent: the configured maximum. */
   timeoutMs?: number;
   labels?: string[];
   redact?: Redaction;
-  flowControl?: FlowControl;
   callback?: CallbackSettings;
   failureCallback?: CallbackSettings;
+}
+
+/** A callback or failure callback and the configuration of the message it will become; it has the retries of its source. */
+export interface CallbackSettings extends DeliverySettings {
+  url: string;
+  method: HttpMethod;
+  header: HeaderMap;
   /** Features of the library that receives a call's result. */
   features?: WorkflowFeature[];
 }
@@ -88,8 +97,8 @@ export interface RunPart {
   stepSettings?: StepSettings;
 }
 
-/** What one step sets in place of what the trigger of its run fixed (contract W 6.6). */
-export type StepSettings = Partial<Pick<MessageSettings, 'maxRetries' | 'retryDelayExpression' | 'flowControl'>>;
+/** What one step sets instead of the trigger of its run (contract W 6.6). */
+export type StepSettings = Partial<AttemptSettings>;
 
 /** The message that will bring a run the result of a wait or an invocation, as far as it is known at the beginning. */
 export interface ResultPart {
@@ -150,18 +159,9 @@ export interface RunAppend {
 }
 
 /** Everything about a message that never changes after publish, besides its destination, header map and body. */
-export interface MessageSettings {
+export interface MessageSettings extends DeliverySettings {
   dialect: Dialect;
-  /** Retries after the first attempt. */
   maxRetries: number;
-  retryDelayExpression?: string;
-  /** Limit of one attempt; absent: the configured maximum. */
-  timeoutMs?: number;
-  labels?: string[];
-  redact?: Redaction;
-  flowControl?: FlowControl;
-  callback?: CallbackSettings;
-  failureCallback?: CallbackSettings;
   topicName?: string;
   endpointName?: string;
   queueName?: string;

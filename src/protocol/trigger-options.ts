@@ -3,7 +3,7 @@
  * headers win over them (contract M 4.1, 13.4). So the headers of the creation are kept, and read anew at each trigger.
  */
 import { hasConfigPrefix, readConfigName } from './config-names.ts';
-import { OPTIONS } from './config-options.ts';
+import { type ConfigOption, OPTIONS, SCHEDULE_OPTIONS } from './config-options.ts';
 import type { OptionsInput } from './config-scopes.ts';
 import { withAllHeaders } from './forwarding.ts';
 import { newHeaderMap } from './headers.ts';
@@ -23,15 +23,9 @@ export interface KeptHeaders {
 
 /** Options of the schedule itself, and options that its messages do not use. */
 const OF_THE_SCHEDULE: ReadonlySet<string> = new Set(
-  [
-    OPTIONS.cron,
-    OPTIONS.scheduleId,
-    OPTIONS.queueName,
-    OPTIONS.scheduleCatchUp,
-    OPTIONS.scheduleOverlap,
-    OPTIONS.deduplicationId,
-    OPTIONS.contentBasedDeduplication,
-  ].map(({ key }) => key),
+  [...Object.values<ConfigOption>(SCHEDULE_OPTIONS), OPTIONS.deduplicationId, OPTIONS.contentBasedDeduplication].map(
+    ({ key }) => key,
+  ),
 );
 
 /** Quotas were checked when the schedule was created and when the group's headers were set. */

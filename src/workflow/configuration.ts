@@ -1,15 +1,16 @@
 /** What does the trigger of a run fix for all messages of the run (contract W 7)? */
 import { hasConfigPrefix } from '../protocol/config-names.ts';
+import { ATTEMPT_SETTINGS, attemptSettingsOf } from '../protocol/config-options.ts';
 import { newHeaderMap } from '../protocol/headers.ts';
 import { joinRedactions } from '../protocol/redaction.ts';
-import type { CallbackSettings, FlowControl, HeaderMap, MessageSettings, RunStart } from '../protocol/settings.ts';
+import type { CallbackSettings, DeliverySettings, HeaderMap, MessageSettings, RunStart } from '../protocol/settings.ts';
 import { keepsTriggerConfiguration } from '../protocol/workflow/generations.ts';
 import type { RunConfig } from './model.ts';
 
 /** Reads the configuration from the message that begins the run; `url` is where the run is served. */
 export function runConfigOf({ header, settings }: Configurable, start: RunStart, url: string): RunConfig {
   const isKept = start.isRest || keepsTriggerConfiguration(start.features);
-  const { maxRetries, retryDelayExpression, flowControl, labels, redact, trace } = settings;
+  const { labels, redact, trace } = settings;
   const config: RunConfig = {
     dialect: settings.dialect,
     features: start.features,
@@ -17,10 +18,8 @@ export function runConfigOf({ header, settings }: Configurable, start: RunStart,
     isRest: start.isRest,
     isUnknownSdk: start.isUnknownSdk,
     header: userHeaders(header),
-    maxRetries,
+    ...attemptSettingsOf(settings),
   };
-  if (retryDelayExpression !== undefined) config.retryDelayExpression = retryDelayExpression;
-  if (flowControl) config.flowControl = flowControl;
   if (labels) config.labels = labels;
   if (redact) config.redact = redact;
   if (trace) config.trace = trace;
@@ -61,34 +60,14 @@ export function configured(message: Configurable, config: RunConfig): Configurab
   const { header, settings } = message;
   const redacted = redactedLike(config.trace ? { ...settings, trace: config.trace } : settings, config);
   if (!config.isKept) return { header, settings: redacted };
-  const {
-    retryDelayExpression: _delay,
-    flowControl: _flow,
-    labels: _labels,
-    failureCallback: _failure,
-    ...own
-  } = redacted;
-  return {
-    header: withHeaders(header, config.header),
-    settings: {
-      ...own,
-      ...attemptsOf(config),
-      ...own.run?.stepSettings,
-      ...(config.labels && { labels: config.labels }),
-    },
-  };
+  const { failureCallback: _failure, ...own } = fixedLike(redacted, config);
+  return { header: withHeaders(header, config.header), settings: { ...own, ...own.run?.stepSettings } };
 }
 
 /** The same for the result of a call, which is made when the call has ended. */
 export function configuredCallback(callback: CallbackSettings, config: RunConfig): CallbackSettings {
   if (!config.isKept) return callback;
-  const { retryDelayExpression: _delay, flowControl: _flow, labels: _labels, ...own } = callback;
-  return {
-    ...own,
-    header: withHeaders(callback.header, config.header),
-    ...attemptsOf(config),
-    ...(config.labels && { labels: config.labels }),
-  };
+  return { ...fixedLike(callback, config), header: withHeaders(callback.header, config.header) };
 }
 
 /** The same for a call: of the run it has only the redaction and, if its sender forwards no other, the trace. */
@@ -102,18 +81,11 @@ function redactedLike(settings: MessageSettings, { redact }: RunConfig): Message
   return redact ? { ...settings, redact: joinRedactions(settings.redact, redact) } : settings;
 }
 
-interface Attempts {
-  maxRetries: number;
-  retryDelayExpression?: string;
-  flowControl?: FlowControl;
-}
-
-function attemptsOf({ maxRetries, retryDelayExpression, flowControl }: RunConfig): Attempts {
-  return {
-    maxRetries,
-    ...(retryDelayExpression !== undefined && { retryDelayExpression }),
-    ...(flowControl && { flowControl }),
-  };
+/** `settings` with the attempts and labels of the run instead of its own. */
+function fixedLike<S extends DeliverySettings>(settings: S, { labels, ...config }: RunConfig): S {
+  const fixed: DeliverySettings = { ...settings };
+  for (const member of [...ATTEMPT_SETTINGS, 'labels'] as const) delete fixed[member];
+  return Object.assign(fixed, attemptSettingsOf(config), labels && { labels }) as S;
 }
 
 export function withHeaders(own: HeaderMap, added: HeaderMap): HeaderMap {

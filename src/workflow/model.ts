@@ -1,9 +1,9 @@
 /** The types of workflows: a run, what its trigger fixed for it, and an entry of its journal (contract W 2). */
 import type {
+  AttemptSettings,
   CallbackSettings,
   CallType,
   Dialect,
-  FlowControl,
   HeaderMap,
   Redaction,
   TraceContext,
@@ -23,7 +23,7 @@ export type EntryKind = 'initial' | 'step' | 'plan' | 'toCallback' | 'fromCallba
 export type FailureCallbackState = 'inProgress' | 'success' | 'fail' | 'canceled' | 'none';
 
 /** What is fixed when a run begins. */
-export interface RunConfig {
+export interface RunConfig extends AttemptSettings {
   dialect: Dialect;
   features: WorkflowFeature[];
   /** Whether all later messages take the members below from here, and not from their own headers. */
@@ -33,9 +33,6 @@ export interface RunConfig {
   isUnknownSdk: boolean;
   /** Forwarded headers of the trigger, without those of a service prefix. */
   header: HeaderMap;
-  maxRetries: number;
-  retryDelayExpression?: string;
-  flowControl?: FlowControl;
   labels?: string[];
   redact?: Redaction;
   /** The trace that all of the run belongs to, whatever a later message names: client libraries do not repeat it. */

@@ -1,14 +1,15 @@
 /** What does a message of a run say about the step that it carries (contract W 20)? The same in both views of the log. */
 import { Buffer } from 'node:buffer';
+import { attemptSettingsOf } from '../protocol/config-options.ts';
 import { parseDurationMs } from '../protocol/durations.ts';
 import { isObject } from '../protocol/json-objects.ts';
-import type { CallType, HeaderMap, Redaction } from '../protocol/settings.ts';
+import type { AttemptSettings, CallType, HeaderMap, Redaction } from '../protocol/settings.ts';
 import { entryKeyOfInvocation, entryKeyOfWait } from './entry-keys.ts';
 import type { Answered, KnownMessage } from './history.ts';
 import { memberJson, scalarMembers } from './scalar-members.ts';
 import { readStep, sleepUntilMsOf, stepIdOfCall } from './steps.ts';
 
-export interface StepInfo {
+export interface StepInfo extends AttemptSettings {
   /** 0 for the initial step, and for a message that is no step. */
   stepId: number;
   stepName?: string;
@@ -23,8 +24,6 @@ export interface StepInfo {
   /** The step's result; the payload of the initial step; the data of an event. */
   out?: Uint8Array;
   header: HeaderMap;
-  maxRetries: number;
-  retryDelayExpression?: string;
   redact?: Redaction;
   sleepForMs?: number;
   sleepUntilMs?: number;
@@ -96,9 +95,8 @@ function baseOf({ id, createdAtMs, header, settings }: KnownMessage): StepInfo {
     concurrent: 1,
     createdAtMs,
     header,
-    maxRetries: settings.maxRetries,
+    ...attemptSettingsOf(settings),
   };
-  if (settings.retryDelayExpression !== undefined) base.retryDelayExpression = settings.retryDelayExpression;
   if (settings.redact) base.redact = settings.redact;
   return base;
 }

@@ -12,7 +12,7 @@ import { readRetryOverride } from '../../src/api/retry-override.ts';
 import { deriveOperations } from '../../src/cli/http/derived-operations.ts';
 import { succeed } from '../../src/engine/messages/dead-retry.ts';
 import type { DeadLetter } from '../../src/engine/model.ts';
-import { OPTIONS } from '../../src/protocol/config-options.ts';
+import { ALL_OPTIONS, type ConfigOption, OPTIONS, SCHEDULE_OPTIONS } from '../../src/protocol/config-options.ts';
 import { readPublishOptions } from '../../src/protocol/options.ts';
 import { message, NOW_MS } from '../engine/fixtures.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
@@ -152,17 +152,28 @@ describe('the document', () => {
 });
 
 describe('config headers', () => {
-  it('are those that a publish reads', () => {
-    const sources = ['options.ts', 'workflow/run-request.ts'].map((name) =>
+  it('are the rows of the table', () => {
+    const own = optionsOf('upstash-').filter((option) => !option.includes('callback-'));
+    const documented = [...own, ...optionsOf('waypost-')];
+    expect(documented.toSorted()).toEqual(ALL_OPTIONS.map(({ key }) => key).toSorted());
+  });
+
+  it.each(ALL_OPTIONS.filter(({ setting }) => setting))('$name is read into the setting that its row names', (row) => {
+    const { name, schema, setting = 'dialect' } = row;
+    const rawHeaders = Object.entries(complete(name, String(schema['examples'][0]))).flat();
+    const input = { rawHeaders, queryConfig: [], tokenInQuery: false, proxyHeaders: [] };
+    const { settings } = readPublishOptions(input, 'publish', { ...QUOTAS, retriesDefault: 0 }, 0);
+    expect(settings[setting]).toBeTruthy();
+  });
+
+  it('that hold no setting are each read by name, those of a schedule as members of its group', () => {
+    const sources = ['config-options.ts', 'options.ts', 'workflow/run-request.ts'].map((name) =>
       readFileSync(new URL(`../../src/protocol/${name}`, import.meta.url), 'utf8'),
     );
-    const found = sources.flatMap((source) => [...source.matchAll(/\bOPTIONS\.(\w+)\.(?:of|given)\(/g)]);
-    const read = found
-      .map(([, row = '']) => OPTIONS[row as keyof typeof OPTIONS].key)
-      .filter((key) => key !== 'callback');
-    const own = optionsOf('upstash-').filter((option) => !option.includes('callback'));
-    const documented = [...own, ...optionsOf('waypost-')];
-    expect(documented.toSorted()).toEqual([...new Set(read)].toSorted());
+    for (const [row, { setting }] of Object.entries<ConfigOption>(OPTIONS)) {
+      const isRead = sources.some((source) => new RegExp(`\\b${row}\\.(of|given)\\(`).test(source));
+      expect(isRead || row in SCHEDULE_OPTIONS || setting, row).toBeTruthy();
+    }
   });
 
   it.each(['callback', 'failure-callback'])('of a %s are those of a message that a callback may have', (kind) => {
@@ -210,7 +221,13 @@ describe('config headers', () => {
     const retried = async (headers: Record<string, string>) => {
       const services = { quotas: QUOTAS, clock: new SimulatedClock(LATER_MS), checkDestination: () => () => undefined };
       const override = await readRetryOverride({ projectId: 1, rawHeaders: Object.entries(headers).flat() }, services);
-      const context = { projectId: 1, nowMs: LATER_MS, randomness: new SeededRandom(1), deduplicationWindowMs: 0 };
+      const context = {
+        projectId: 1,
+        nowMs: LATER_MS,
+        randomness: new SeededRandom(1),
+        deduplicationWindowMs: 0,
+        lazyAboveBytes: 0,
+      };
       const stored = message({ method: 'PATCH' });
       return succeed({ dlqId: '1-1', message: stored, deadLetter: {} as DeadLetter }, 2, override, context);
     };

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { DelayExpressionError, parseDelayExpression, retryDelayMs } from '../../src/protocol/delay-expression.ts';
+import { DelayExpressionError, delayMsOf, parseDelayExpression } from '../../src/protocol/delay-expression.ts';
 import { fc } from '../support/fast-check.ts';
 
-const delayOf = (text: string, retried = 0): number | undefined => retryDelayMs(parseDelayExpression(text), retried);
+const delayOf = (text: string, retried = 0): number | undefined => delayMsOf(parseDelayExpression(text), retried);
 
 describe('a delay expression', () => {
   it.each([

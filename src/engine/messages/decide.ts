@@ -3,7 +3,7 @@
  * in a test. The caller passes the time and saves what comes back, with what follows from it, in one transaction.
  */
 import { defaultBackOffMs } from '../../protocol/back-off.ts';
-import { parseDelayExpression, retryDelayMs } from '../../protocol/delay-expression.ts';
+import { delayMsOf, parseDelayExpression } from '../../protocol/delay-expression.ts';
 import { redirectText } from '../../protocol/redirects.ts';
 import { retryAfterMs } from '../../protocol/retry-after.ts';
 import type { HeaderMap } from '../../protocol/settings.ts';
@@ -186,7 +186,7 @@ function delayBeforeRetryMs(claimed: Claimed, failure: Ended, wallMs: Millis): M
   const requestedMs = failure.kind === 'answered' ? retryAfterMs(failure.header, wallMs) : undefined;
   if (requestedMs !== undefined) return requestedMs;
   const text = claimed.message.settings.retryDelayExpression;
-  const computed = text === undefined ? undefined : retryDelayMs(parseDelayExpression(text), claimed.retried);
+  const computed = text === undefined ? undefined : delayMsOf(parseDelayExpression(text), claimed.retried);
   return computed ?? defaultBackOffMs(claimed.retried + 1);
 }
 

@@ -1,5 +1,5 @@
 /** The dead letter queue of workflow runs (contract W 21): its types, its part of the store, the commands for `api`. */
-import type { HeaderMap } from '../../protocol/settings.ts';
+import type { AttemptSettings, HeaderMap } from '../../protocol/settings.ts';
 import type { Run, RunConfig, RunKey } from '../../workflow/model.ts';
 import type { AttributeFilter } from '../filters.ts';
 import type { Saved } from '../messages/accepted.ts';
@@ -107,10 +107,7 @@ export type RetriedAs =
   | { kind: 'lost' };
 
 /** What a resumed or restarted run changes compared with the failed one. */
-export interface RunOverride
-  extends Partial<
-    Pick<RunConfig, 'maxRetries' | 'retryDelayExpression' | 'flowControl' | 'labels' | 'failureCallback'>
-  > {
+export interface RunOverride extends Partial<AttemptSettings & Pick<RunConfig, 'labels' | 'failureCallback'>> {
   /** Only for a single run; absent: the server makes one. */
   runId?: string;
   delayMs?: Millis;

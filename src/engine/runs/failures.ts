@@ -4,6 +4,7 @@
  */
 
 import { encodeCallbackPayload } from '../../protocol/callback-payload.ts';
+import { attemptSettingsOf } from '../../protocol/config-options.ts';
 import { dlqIdOf } from '../../protocol/cursor.ts';
 import { prefixOf } from '../../protocol/dialect.ts';
 import { newHeaderMap } from '../../protocol/headers.ts';
@@ -104,15 +105,7 @@ function settingsOf(
   const { url: _url, method: _method, header: _header, features: _features, ...rest } = callback;
   const { callback: _callback, failureCallback: _failure, ...own } = rest;
   const like = failed.run?.stepSettings ? config : failed;
-  const settings: MessageSettings = {
-    ...own,
-    dialect: config.dialect,
-    maxRetries: own.maxRetries ?? like.maxRetries,
-  };
-  const retryDelayExpression = own.retryDelayExpression ?? like.retryDelayExpression;
-  if (retryDelayExpression !== undefined) settings.retryDelayExpression = retryDelayExpression;
-  const flowControl = own.flowControl ?? like.flowControl;
-  if (flowControl) settings.flowControl = flowControl;
+  const settings: MessageSettings = { ...attemptSettingsOf(like), ...own, dialect: config.dialect };
   const trace = config.trace ?? failed.trace;
   if (trace) settings.trace = trace;
   if (config.labels) settings.labels = config.labels;

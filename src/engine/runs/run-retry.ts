@@ -69,7 +69,7 @@ export function* retryOf(
   entriesMax: number,
 ): Generator<RunRetry<Draft>> {
   const { run: failed, dlqId, journal, unfinished } = remains;
-  const { runId, delayMs: _delay, notBeforeMs: _notBefore, ...changes } = override;
+  const { runId } = override;
   const head: Head = {
     key: context.nextKey(),
     id: runId ?? mintRunId(context.random),
@@ -77,7 +77,7 @@ export function* retryOf(
     url: failed.url,
   };
   const predecessor = { id: failed.id, createdAtMs: failed.createdAtMs };
-  const making: Making = { head, config: { ...failed.config, ...changes, predecessor }, override, context };
+  const making: Making = { head, config: { ...failed.config, ...changesOf(override), predecessor }, override, context };
   const run: NewRun = { id: head.id, url: head.url, createdAtMs: head.createdAtMs, config: making.config };
   const rest: Rest = { waiters: [], invocations: [], children: [] };
   const made = (entry: OutlinedEntry): RetriedEntry<Draft> => {
@@ -225,15 +225,9 @@ function wakesAtMs({ createdAtMs, notBeforeMs }: Message): Millis {
   return notBeforeMs > createdAtMs ? notBeforeMs : 0;
 }
 
-/** The changes that each message must carry itself when the run does not keep its configuration. */
-function changesOf({ maxRetries, retryDelayExpression, flowControl, labels, failureCallback }: RunOverride) {
-  return {
-    ...(maxRetries !== undefined && { maxRetries }),
-    ...(retryDelayExpression !== undefined && { retryDelayExpression }),
-    ...(flowControl && { flowControl }),
-    ...(labels && { labels }),
-    ...(failureCallback && { failureCallback }),
-  };
+/** The changes to the configuration. Each message must carry them itself when the run does not keep its configuration. */
+function changesOf({ runId: _id, delayMs: _delay, notBeforeMs: _notBefore, ...changes }: RunOverride) {
+  return changes;
 }
 
 function record(old: Message, { head, context }: Making, changes: Pick<MessageSettings, 'wait' | 'invoke'>): Message {
