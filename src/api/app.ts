@@ -56,9 +56,6 @@ export function createApi(options: ApiOptions): Listener {
 
 const TOKEN_IN_QUERY = 'this needs the token in the header Authorization: queries are kept in logs and histories';
 
-/** The part of a call that the connection knows. */
-type Exchanged = Pick<Call, 'body' | 'hangUp' | 'leaving' | 'ignored'>;
-
 /** The part of a call that follows from the token. */
 type Caller = Required<
   Pick<Call, 'projectId' | 'scope' | 'tokenName' | 'tokenHash' | 'isTokenInHeader' | 'accountsVersion' | 'runKey'>
@@ -111,7 +108,7 @@ class Edge {
 
   /** Never rejects. */
   async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { browsers, clock, log, answered: tell } = this.#options;
+    const { browsers, clock, limits, log, answered: tell } = this.#options;
     const begunAtMs = clock.elapsedMs;
     const connection = this.#connections.of(request.socket);
     if (connection.isEnding) return;
@@ -120,12 +117,17 @@ class Edge {
     const body = new RequestBody(request, response, this.#budget, this.#slices);
     const match = this.#finder.find(request.url ?? '/', request.method ?? '');
     const route = match.routes.get(request.method ?? '');
+    const ignored = new Ignored();
     try {
-      const answered = browsers.answer(request, response, match);
-      const hangUp = (): AbortSignal => hangUpOf(response);
-      const leaving = (): AbortSignal => connection.leaving;
-      const ignored = new Ignored();
-      const given = answered ?? (await this.#answer(request, match, { body, hangUp, leaving, ignored }));
+      let given = browsers.answer(request, response, match);
+      if (!given) {
+        checkHead(request, limits);
+        const admitted = this.#admit(request, match);
+        const caller = admitted instanceof Promise ? await admitted : admitted;
+        given = await (route
+          ? this.#handle(exchange, match, { route, caller, body, ignored })
+          : (this.#console.answer(request) ?? noRoute(match)));
+      }
       if (route) this.#ignoredLog.note(route, ignored);
       respond(exchange, ignored.nameIn(given), clock);
     } catch (error) {
@@ -141,13 +143,6 @@ class Edge {
         tell(route?.access === 'publish', response.statusCode, clock.elapsedMs - begunAtMs);
       }
     }
-  }
-
-  #answer(request: IncomingMessage, match: Match, exchanged: Exchanged): Answer | Promise<Answer> {
-    checkHead(request, this.#options.limits);
-    const caller = this.#admit(request, match);
-    if (!(caller instanceof Promise)) return this.#handle(request, match, caller, exchanged);
-    return caller.then((admitted) => this.#handle(request, match, admitted, exchanged));
   }
 
   /** Throws `ApiError` 401, 403 or 429. Waits only where the accounts here may be older than the token. */
@@ -175,16 +170,18 @@ class Edge {
     return { projectId, scope, tokenName, tokenHash, isTokenInHeader, accountsVersion, runKey: undefined };
   }
 
-  #handle(request: IncomingMessage, match: Match, caller: Caller, exchanged: Exchanged): Answer | Promise<Answer> {
+  #handle(
+    { request, response, connection }: Exchange,
+    match: Match,
+    { route, caller, ...own }: { route: Route; caller: Caller } & Pick<Call, 'body' | 'ignored'>,
+  ): Answer | Promise<Answer> {
     const { method = '', headers, rawHeaders } = request;
     const { ids, rawDestination, rawQuery } = match;
     const { projectId } = caller;
-    const route = match.routes.get(method);
-    if (!route) return this.#console.answer(request) ?? noRoute(match);
-    exchanged.body.countFor(projectId);
+    own.body.countFor(projectId);
     const call: Call = {
       ...caller,
-      ...exchanged,
+      ...own,
       method,
       ids,
       id: ids[0] ?? '',
@@ -193,10 +190,12 @@ class Edge {
       rawHeaders,
       callerIp: this.#callerIp(request.socket.remoteAddress, headers['x-forwarded-for'] as string | undefined),
       calledUrl: () => this.#calledUrl(request),
+      hangUp: () => hangUpOf(response),
+      leaving: () => connection.leaving,
       readmit: () => this.#readmit(request, match, projectId),
     };
     const slices = this.#slices();
-    this.#known.get(route)?.look(rawHeaders, rawQuery, exchanged.ignored);
+    this.#known.get(route)?.look(rawHeaders, rawQuery, own.ignored);
     const handle = (): Answer | Promise<Answer> =>
       route.isLong
         ? this.#turns.hold(projectId, LONG_ANSWER_BYTES, call.hangUp(), () => route.handle(call))
