@@ -7,7 +7,6 @@ import { quotaExceeded } from '../protocol/errors.ts';
 import { checkNewName } from '../protocol/names.ts';
 import { readPublishOptions } from '../protocol/options.ts';
 import type { PlainHeaders } from '../protocol/trace-context.ts';
-import { publishFor } from './admitted-publish.ts';
 import type { Answer } from './answer.ts';
 import { handleItems } from './batch-items.ts';
 import { ENQUEUE_HEADERS, PUBLISH_HEADERS } from './config-headers.ts';
@@ -65,7 +64,7 @@ export function batchRoutes(services: Services): Route[] {
       const refusal = (await Promise.all(refusals)).find((error) => error !== undefined);
       if (refusal !== undefined) throw refusal;
       const commands = items.flatMap((item): PublishCommand[] => item.commands);
-      const outcomes = await publishFor(engine, call, commands);
+      const outcomes = await engine.publish(projectId, commands, call);
       return { status: 200, json: await answerJson(items, outcomes, limits.queuesMax, slices) };
     });
   }

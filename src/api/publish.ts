@@ -11,7 +11,6 @@ import { type SplitQuery, splitQuery } from '../protocol/request-target.ts';
 import type { HeaderMap, PublishOptions } from '../protocol/settings.ts';
 import { shownUrl } from '../protocol/shown-url.ts';
 import { isSentByRun, isSentBySdk, publishRefusedInRun } from '../protocol/workflow/refusals.ts';
-import { publishFor } from './admitted-publish.ts';
 import type { Answer } from './answer.ts';
 import { ENQUEUE_HEADERS, PUBLISH_HEADERS } from './config-headers.ts';
 import { checkAddress, checkCallbacks, checkEndpoints, groupNotFound } from './destinations.ts';
@@ -57,7 +56,8 @@ export function publishRoutes(services: Services): Route[] {
       const command: PublishCommand = { url, body: await call.body.read(bodyLimit), options };
       if (callerIp !== undefined) command.callerIp = callerIp;
       const complete = withBodyOfRun(command, services, clock.nowMs());
-      const outcomes = await publishFor(engine, call, [complete instanceof Promise ? await complete : complete]);
+      const commands = [complete instanceof Promise ? await complete : complete];
+      const outcomes = await engine.publish(call.projectId, commands, call);
       const [published] = publishedOf(outcomes);
       if (!published) throw new Error('the engine answered a publish with nothing');
       return { status: published.deduplicated ? 202 : 200, json: publishedJson(published) };
@@ -84,7 +84,7 @@ export function publishRoutes(services: Services): Route[] {
     const shared: Omit<PublishCommand, 'url'> = { body: await call.body.read(bodyLimit), options };
     if (callerIp !== undefined) shared.callerIp = callerIp;
     const commands = groupCommands(group, shared, new GroupBudget(limits));
-    const published = publishedOf(await publishFor(engine, call, commands));
+    const published = publishedOf(await engine.publish(projectId, commands, call));
     const isRepeated = published.every(({ deduplicated }) => deduplicated);
     return { status: isRepeated ? 202 : 200, json: publishedListJson(published) };
   }

@@ -2,6 +2,7 @@
 import type { TSchema } from '@sinclair/typebox';
 import type { TokenScope } from '../engine/accounts/store.ts';
 import type { Engine } from '../engine/commands.ts';
+import type { Admitted } from '../engine/messages/publish-command.ts';
 import type { Millis, ProjectId } from '../engine/model.ts';
 import type { Clock, EventLog } from '../engine/ports.ts';
 import type { Quotas } from '../protocol/options.ts';
@@ -54,7 +55,7 @@ export interface Route {
 }
 
 /** One authenticated request, or one to a public route. */
-export interface Call {
+export interface Call extends Admitted {
   /** 0 on public routes. */
   projectId: ProjectId;
   /** Scope of the token; `undefined` on public routes. */
@@ -65,10 +66,6 @@ export interface Call {
   runKey?: RunKey | undefined;
   /** Hash of the caller's token; `''` on public routes. */
   tokenHash: string;
-  /** Version of the accounts that admitted the caller. */
-  accountsVersion: number | undefined;
-  /** Checks the caller again with the newest accounts, and returns their version. Throws `ApiError` 401 or 403. */
-  readmit: () => Promise<number>;
   method: string;
   /** The `:parameters` of the path in order, percent-decoded once. */
   ids: readonly string[];

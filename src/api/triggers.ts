@@ -10,7 +10,6 @@ import { type OptionsInput, readPublishOptions } from '../protocol/options.ts';
 import { splitQuery } from '../protocol/request-target.ts';
 import type { PlainHeaders } from '../protocol/trace-context.ts';
 import { isSentBySdk } from '../protocol/workflow/refusals.ts';
-import { publishFor } from './admitted-publish.ts';
 import { type Answer, answer } from './answer.ts';
 import { handleItems } from './batch-items.ts';
 import { TRIGGER_HEADERS } from './config-headers.ts';
@@ -96,7 +95,8 @@ export function triggerRoutes(services: Services): Route[] {
   }
 
   async function publishAll(call: Call, commands: PublishCommand[]): Promise<Triggered[]> {
-    return (await publishFor(engine, call, commands)).map((outcome) => triggeredOf(outcome, limits.queuesMax));
+    const outcomes = await engine.publish(call.projectId, commands, call);
+    return outcomes.map((outcome) => triggeredOf(outcome, limits.queuesMax));
   }
 
   return [

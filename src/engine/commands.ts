@@ -3,7 +3,7 @@ import type { AttributeFilter } from './filters.ts';
 import type { LogWatcher } from './live/feed.ts';
 import type { DeadRetryOverride } from './messages/dead-retry.ts';
 import type { ExplainedBacklog, ExplainedMessage, Explanation } from './messages/explain.ts';
-import type { PublishCommand, PublishOutcome } from './messages/publish-command.ts';
+import type { Admitted, PublishCommand, PublishOutcome } from './messages/publish-command.ts';
 import type { ClaimToken, Message, MessageId, Millis, ProjectId, WorkerId } from './model.ts';
 import type { Page, PageRequest } from './page.ts';
 import type { ProjectStore } from './project-store.ts';
@@ -60,10 +60,10 @@ export interface Engine extends WorkflowCommands {
    * Accepts the messages together or not at all, except those whose queue would be one too many. Resolves after the
    * commit (P1), in the order given. It throws only when nothing was accepted: `RateLimited` (429) when the project has
    * fewer messages left today; `Overloaded` (503) when more is published than can be saved, unless a command continues
-   * a run; `ApiError` when the run of a message is over (400) or its journal would be too long (412); `AccountsChanged`
-   * when the store's accounts are no longer at `accountsVersion`, by which the caller was admitted.
+   * a run; `ApiError` when the run of a message is over (400) or its journal would be too long (412). When the accounts
+   * that admitted the caller have changed, it is readmitted; this throws what `readmit` throws.
    */
-  publish(projectId: ProjectId, commands: PublishCommand[], accountsVersion?: number): Promise<PublishOutcome[]>;
+  publish(projectId: ProjectId, commands: PublishCommand[], admitted?: Admitted): Promise<PublishOutcome[]>;
   /** Saves an event of another cell for the operator, whose project this is, unless one with the same `hash` was saved. */
   saveEvent(projectId: ProjectId, message: Message, hash: string): Promise<void>;
   findMessage(projectId: ProjectId, id: MessageId): Promise<Message | undefined>;

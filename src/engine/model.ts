@@ -239,8 +239,8 @@ export interface NewMessage {
   message: Message;
   /** As the worker proposes; a lane may hold the message back. */
   state: NewMessageState;
-  /** Without ACTIVE, which the store adds when the message really goes out. */
-  events: LogEvent[];
+  /** Only of a message that is not sent. Absent: CREATED, and ACTIVE if the store finds that it goes out at once. */
+  events?: LogEvent[];
   /** Reserved in the same transaction. When it is taken already, no message is made. */
   deduplication?: { hash: string; expiresAtMs: Millis };
   /** Its place in the journal of the run that it belongs to, taken in the same transaction. */

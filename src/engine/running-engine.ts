@@ -20,10 +20,10 @@ import {
   isRetrying,
 } from './messages/explain.ts';
 import { dlqIdIn, explainFinished } from './messages/explain-finished.ts';
-import type { Intake } from './messages/intake.ts';
+import { type Intake, OF_CLIENT } from './messages/intake.ts';
 import { IntakeHealth } from './messages/intake-health.ts';
-import type { PublishCommand, Published, PublishOutcome } from './messages/publish-command.ts';
-import { PublishGate } from './messages/publish-gate.ts';
+import type { Admitted, PublishCommand, Published, PublishOutcome } from './messages/publish-command.ts';
+import { type Leave, PublishGate } from './messages/publish-gate.ts';
 import type { MinuteCounter } from './minutes/counter.ts';
 import type {
   ClaimToken,
@@ -43,7 +43,6 @@ import { storeOf } from './project-store.ts';
 import type { Reports } from './reports.ts';
 import type { RetentionLoop } from './retention.ts';
 import type { JournalBodies } from './runs/journal-bodies.ts';
-import type { Publisher } from './runs/publish.ts';
 import { type WorkflowCommands, Workflows } from './runs/workflows.ts';
 import { ScheduleCommands } from './schedules/commands.ts';
 import { scheduleLoop } from './schedules/loop.ts';
@@ -90,16 +89,8 @@ export class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
   /** Has the commands and reads about runs. */
   readonly workflows: Workflows;
   readonly #deps: EngineDeps;
-  readonly #numbers: Numbers;
-  readonly #dispatcher: Dispatcher;
-  readonly #left: DueLoop;
-  readonly #release: DueLoop | undefined;
-  readonly #retention: RetentionLoop;
+  readonly #parts: Parts;
   readonly #schedules: DueLoop;
-  readonly #minutes: MinuteCounter;
-  readonly #heartbeat: Heartbeat | undefined;
-  readonly #operatorEvents: OperatorEvents | undefined;
-  readonly #watch: StoreWatch | undefined;
   readonly #intake: Intake;
   readonly #health: IntakeHealth;
   readonly #gate: PublishGate;
@@ -113,47 +104,23 @@ export class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
   readonly setSchedulePaused: Engine['setSchedulePaused'];
 
   constructor(deps: EngineDeps, parts: Parts) {
-    const { numbers, dispatcher, left, retention, bodies, reports, minutes, heartbeat, operatorEvents } = parts;
+    const { numbers, dispatcher } = parts;
+    const { intake } = dispatcher;
     this.#deps = deps;
-    this.#operatorEvents = operatorEvents;
-    this.#watch = parts.watch;
-    this.#numbers = numbers;
-    this.#dispatcher = dispatcher;
-    this.#left = left;
-    this.#release = parts.release;
-    this.#retention = retention;
-    this.#minutes = minutes;
-    this.#heartbeat = heartbeat;
-    this.#intake = dispatcher.intake;
+    this.#parts = parts;
+    this.#intake = intake;
     this.#health = new IntakeHealth(deps.clock);
     this.#gate = new PublishGate({ ...deps, backlog: dispatcher.backlog });
     this.retention = { logsMs: deps.settings.logRetentionMs, dlqMs: deps.settings.dlqRetentionMs };
     this.storeOf = (projectId) => storeOf(projectId, deps.store, deps.clock);
     const feeds = new LiveFeeds(deps);
     this.watchLog = (projectId, watcher) => feeds.watch(projectId, watcher);
-    this.#schedules = scheduleLoop({
-      ...deps,
-      numbers,
-      intake: dispatcher.intake,
-      operatorEvents,
-      acceptContext: (projectId) => this.#acceptContext(projectId),
-    });
+    const contextOf = (projectId: ProjectId): AcceptContext => this.#contextOf(projectId);
+    this.#schedules = scheduleLoop({ ...deps, ...parts, intake, contextOf });
     const commands = new ScheduleCommands({ ...deps, numbers, noteNext: (atMs) => this.#schedules.noteNext(atMs) });
     this.createSchedule = commands.create.bind(commands);
     this.setSchedulePaused = commands.setPaused.bind(commands);
-    this.workflows = new Workflows({
-      ...deps,
-      numbers,
-      bodies,
-      reports,
-      intake: dispatcher.intake,
-      dispatcher,
-      left,
-      contextOf: (projectId) => ({
-        ...this.#acceptContext(projectId),
-        lazyAboveBytes: deps.settings.lazyFetchBytes,
-      }),
-    });
+    this.workflows = new Workflows({ ...deps, ...parts, intake, contextOf });
   }
 
   /** Does what has become due since the last process ended, and from then on what becomes due. */
@@ -163,25 +130,31 @@ export class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
     clock.onJump((byMs) => log.warn('clock_set', { byMs, times: ++times }));
     this.#schedules.wake();
     this.workflows.waiters.wake();
-    this.#left.wake();
-    this.#operatorEvents?.start(this.#intake);
-    this.#watch?.start();
-    this.#heartbeat?.start({
-      dispatcher: this.#dispatcher,
+    this.#parts.left.wake();
+    this.#parts.operatorEvents?.start(this.#intake);
+    this.#parts.watch?.start();
+    this.#parts.heartbeat?.start({
+      dispatcher: this.#parts.dispatcher,
       noteSchedule: (atMs) => this.#schedules.noteNext(atMs),
       noteDeadline: (atMs) => this.workflows.waiters.noteNext(atMs),
-      noteEnding: () => this.#left.noteNext(0),
+      noteEnding: () => this.#parts.left.noteNext(0),
       noteDeath: () => {
-        this.#retention.hasten();
-        this.#operatorEvents?.noteSaved(); // also what the dead worker had saved
+        this.#parts.retention.hasten();
+        this.#parts.operatorEvents?.noteSaved(); // also what the dead worker had saved
       },
     });
   }
 
-  async publish(projectId: ProjectId, commands: PublishCommand[], accountsVersion?: number): Promise<PublishOutcome[]> {
+  async publish(projectId: ProjectId, commands: PublishCommand[], admitted?: Admitted): Promise<PublishOutcome[]> {
     if (commands.length === 0) return [];
+    let leave: Leave | undefined;
     try {
-      const { drafts, accepted, context } = await this.#saveInTurn(projectId, commands, accountsVersion);
+      // A publish that continues a run does not wait in line, since its run waits for it.
+      const entered = commands.some(continuesRun) ? undefined : this.#gate.enter(projectId, commands.length);
+      leave = entered instanceof Promise ? await entered : entered;
+      const { drafts, accepted, context } = await this.workflows.publisher.publish(projectId, commands, admitted);
+      leave?.();
+      leave = undefined;
       this.#health.noteSaved();
       const [first] = accepted;
       if (first?.kind === 'overDayLimit') throw dailyLimitReached(first.limit, first.remaining, context.nowMs);
@@ -190,8 +163,9 @@ export class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
         drafts.map((draft, index) => publishedAs(draft, accepted[index])),
       );
     } catch (error) {
+      leave?.(error);
       this.#health.noteFailure(error);
-      this.#watch?.noteFailure(error);
+      this.#parts.watch?.noteFailure(error);
       throw error;
     }
   }
@@ -229,24 +203,12 @@ export class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
     this.#gate.check(projectId);
   }
 
-  /** A publish that continues a run does not wait in line, since its run waits for it. */
-  #saveInTurn(
-    projectId: ProjectId,
-    commands: PublishCommand[],
-    accountsVersion?: number,
-  ): ReturnType<Publisher['publish']> {
-    const save = () => this.workflows.publisher.publish(projectId, commands, accountsVersion);
-    if (commands.some(continuesRun)) return save();
-    this.#gate.check(projectId);
-    return this.#gate.pass(projectId, commands.length, save);
-  }
-
   get inFlight(): number {
-    return this.#dispatcher.inFlight.count;
+    return this.#parts.dispatcher.inFlight.count;
   }
 
   busiestProjects(count: number): [ProjectId, number][] {
-    return this.#dispatcher.inFlight.busiest(count);
+    return this.#parts.dispatcher.inFlight.busiest(count);
   }
 
   readTotals(): Promise<Totals> {
@@ -255,11 +217,11 @@ export class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
   }
 
   get workersAlive(): number | undefined {
-    return this.#heartbeat?.workersAlive;
+    return this.#parts.heartbeat?.workersAlive;
   }
 
   get otherWorkers(): readonly WorkerId[] {
-    return this.#heartbeat?.others ?? [];
+    return this.#parts.heartbeat?.others ?? [];
   }
 
   async ping(): Promise<readonly CellAway[]> {
@@ -269,7 +231,7 @@ export class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
   }
 
   holds(claimToken: ClaimToken): boolean {
-    return this.#dispatcher.holds(claimToken);
+    return this.#parts.dispatcher.holds(claimToken);
   }
 
   findMessage(projectId: ProjectId, id: MessageId): Promise<Message | undefined> {
@@ -298,7 +260,8 @@ export class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
   }
 
   #explain(live: LiveMessage, failure?: string): Explanation {
-    const held = live.state.kind === 'origin' ? this.#dispatcher.inFlight.whatHolds(lineTo(live.message)) : undefined;
+    const held =
+      live.state.kind === 'origin' ? this.#parts.dispatcher.inFlight.whatHolds(lineTo(live.message)) : undefined;
     return explain(live, this.#deps.clock.nowMs(), { held, failure });
   }
 
@@ -321,9 +284,9 @@ export class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
       origins: origins.map((line) => {
         const { reason } = explainLine(
           line.origin,
-          this.#dispatcher.inFlight.whatHolds(lineOf(projectId, line.origin)),
+          this.#parts.dispatcher.inFlight.whatHolds(lineOf(projectId, line.origin)),
         );
-        return { ...line, reason, isHeldBack: this.#dispatcher.inFlight.isHeldBack(line.origin) };
+        return { ...line, reason, isHeldBack: this.#parts.dispatcher.inFlight.isHeldBack(line.origin) };
       }),
       queues: queues.map((line) => ({ ...line, reason: line.isPaused ? 'queue_paused' : 'queued' })),
       keys: keys.flatMap((line) => {
@@ -387,16 +350,17 @@ export class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
     const { store } = this.#deps;
     const dead = await store.dead.findDeadMany({ projectId, dlqIds });
     if (dead.length < dlqIds.length) return undefined;
-    const firstKey = await this.#numbers.take(dead.length);
-    const context = this.#acceptContext(projectId);
+    const firstKey = await this.#parts.numbers.take(dead.length);
+    const context = this.#contextOf(projectId);
     const drafts = dead.map((entry, index) => ({ message: succeed(entry, firstKey + index, override, context) }));
-    const outcome = await this.#intake.admit(
+    const outcome = await this.#intake.save(
       drafts,
       (successors) => {
         const retries = successors.map((successor, index) => ({ dlqId: dlqIds[index] ?? '', successor }));
         return store.dead.retryDead({ projectId, retries, nowMs: context.nowMs });
       },
       (saved) => (saved === 'missing' ? [] : saved),
+      OF_CLIENT,
     );
     return outcome === 'missing' ? undefined : drafts.map(({ message }) => message.id);
   }
@@ -413,32 +377,38 @@ export class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
   }
 
   drain(limitMs: Millis): Promise<void> {
-    this.#draining ??= this.quiesce(limitMs).then(() => this.#heartbeat?.stop());
+    this.#draining ??= this.quiesce(limitMs).then(() => this.#parts.heartbeat?.stop());
     return this.#draining;
   }
 
   async #quiesce(limitMs: Millis): Promise<void> {
     this.#intake.close();
     this.#gate.close();
-    this.#heartbeat?.noteDraining();
+    this.#parts.heartbeat?.noteDraining();
     await Promise.all([
-      this.#dispatcher.drain(limitMs),
-      this.#retention.stop(),
+      this.#parts.dispatcher.drain(limitMs),
+      this.#parts.retention.stop(),
       this.#schedules.stop(),
       this.workflows.waiters.stop(),
-      this.#left.stop(),
-      this.#release?.stop(),
-      this.#operatorEvents?.stop(),
-      this.#watch?.stop(),
+      this.#parts.left.stop(),
+      this.#parts.release?.stop(),
+      this.#parts.operatorEvents?.stop(),
+      this.#parts.watch?.stop(),
     ]);
-    await this.#minutes.stop();
+    await this.#parts.minutes.stop();
   }
 
-  #acceptContext(projectId: ProjectId): AcceptContext {
+  #contextOf(projectId: ProjectId): AcceptContext {
     const { clock, randomness, settings, spans } = this.#deps;
-    const { deduplicationWindowMs } = settings;
-    const nowMs = clock.nowMs();
-    return { projectId, nowMs, leadMs: clock.leadMs, randomness, deduplicationWindowMs, isTraced: spans !== undefined };
+    return {
+      projectId,
+      nowMs: clock.nowMs(),
+      leadMs: clock.leadMs,
+      randomness,
+      deduplicationWindowMs: settings.deduplicationWindowMs,
+      lazyAboveBytes: settings.lazyFetchBytes,
+      isTraced: spans !== undefined,
+    };
   }
 }
 

@@ -5,7 +5,7 @@ import { ApiError } from '../protocol/errors.ts';
 export const STALE = Symbol('stale');
 
 /** In each stale round another command has made progress. */
-const ROUNDS_MAX = 20;
+export const ROUNDS_MAX = 20;
 
 /**
  * Each `round` reads, decides and saves. Repeats it until a round is not stale. Throws `ApiError` 503 after 20 stale
@@ -20,5 +20,9 @@ export async function untilCurrent<T>(
     const answer = await round();
     if (answer !== STALE) return answer;
   }
-  throw new ApiError('unavailable', `${what} changes too often, try again shortly`);
+  throw changesTooOften(what);
+}
+
+export function changesTooOften(what: string): ApiError {
+  return new ApiError('unavailable', `${what} changes too often, try again shortly`);
 }

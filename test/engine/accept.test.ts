@@ -1,13 +1,19 @@
 /** What rows does a publish mean? */
 import { describe, expect, test } from 'vitest';
-import { draftOf, firstEvents, notBeforeOf } from '../../src/engine/messages/accept.ts';
+import { type AcceptContext, draftOf, notBeforeOf } from '../../src/engine/messages/accept.ts';
 import type { PublishCommand } from '../../src/engine/messages/publish-command.ts';
 import type { PublishOptions } from '../../src/protocol/settings.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
-import { message, NOW_MS } from './fixtures.ts';
+import { NOW_MS } from './fixtures.ts';
 
 const URL = 'https://a.example/hook';
-const CONTEXT = { projectId: 1, nowMs: NOW_MS, randomness: new SeededRandom(1), deduplicationWindowMs: 600_000 };
+const CONTEXT: AcceptContext = {
+  projectId: 1,
+  nowMs: NOW_MS,
+  randomness: new SeededRandom(1),
+  deduplicationWindowMs: 600_000,
+  lazyAboveBytes: 0,
+};
 
 interface Changes extends Partial<Pick<PublishOptions, 'deduplication' | 'explicitHeader'>> {
   url?: string;
@@ -72,14 +78,4 @@ test('a message goes out after its delay, or at a time of the wall clock, howeve
   expect(notBeforeOf({ delayMs: 50 }, context)).toBe(NOW_MS + 50);
   expect(notBeforeOf({ notBeforeMs: NOW_MS + 7_000 }, context)).toBe(NOW_MS + 8_000);
   expect(notBeforeOf({ notBeforeMs: NOW_MS + 7_000 }, { nowMs: NOW_MS })).toBe(NOW_MS + 7_000);
-});
-
-test('the first event of a message names the time of its first attempt only where that is still to come', () => {
-  const nextDeliveryTimeMs = NOW_MS + 1;
-  expect(firstEvents(message({ notBeforeMs: nextDeliveryTimeMs }))).toEqual([
-    { atMs: NOW_MS, state: 'CREATED', detail: { nextDeliveryTimeMs } },
-  ]);
-  for (const notBeforeMs of [NOW_MS, NOW_MS - 1]) {
-    expect(firstEvents(message({ notBeforeMs }))).toEqual([{ atMs: NOW_MS, state: 'CREATED' }]);
-  }
 });

@@ -44,7 +44,6 @@ describe('a message that follows from an attempt', () => {
     await it.clock.advanceBy(6);
     expect(states(it)).toEqual(['/done claimed']);
     expect(it.store.settlements[0]?.change.follows).toHaveLength(1);
-    expect(it.store.offered[0]?.events.map(({ state }) => state)).toEqual(['CREATED']);
     expect(attemptsTo(it, 'b')).toMatchObject([{ retried: 0, sentAtMs: NOW_MS + 10 }]);
     await it.clock.advanceBy(1_000);
     expect(it.store.claims.length).toBe(claimsBefore);

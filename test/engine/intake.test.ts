@@ -1,7 +1,7 @@
 /** New messages, on their way into the store: what is reserved for them, and what becomes of it? */
 import { expect, test } from 'vitest';
 import type { Saved } from '../../src/engine/messages/accepted.ts';
-import { Intake } from '../../src/engine/messages/intake.ts';
+import { Intake, OF_CLIENT } from '../../src/engine/messages/intake.ts';
 import type { DeliverySlots } from '../../src/engine/messages/placement.ts';
 import type { Message, NewMessage } from '../../src/engine/model.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
@@ -93,10 +93,10 @@ test('what follows from a message that shares something is not taken to be alone
 test('once it is closed, clients are refused and leave no slot taken; what the server does by itself is saved', async () => {
   const { intake, trace } = bench();
   const save = async (): Promise<Saved[]> => [{ state: 'claimed' }, { state: 'claimed' }];
-  await intake.admit(drafts, save, asTheyCome);
+  await intake.save(drafts, save, asTheyCome, OF_CLIENT);
   expect(trace.splice(0).slice(2)).toEqual(['start 100 alone', 'start 101 alone']);
   intake.close();
-  await expect(intake.admit(drafts, save, asTheyCome)).rejects.toMatchObject({ status: 503 });
+  await expect(intake.save(drafts, save, asTheyCome, OF_CLIENT)).rejects.toMatchObject({ status: 503 });
   expect(trace.splice(0).slice(2)).toEqual(['give back 102', 'give back 103']);
   await intake.save(drafts, save, asTheyCome);
   expect(trace.slice(2)).toEqual(['start 104 alone', 'start 105 alone']);

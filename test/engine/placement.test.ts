@@ -64,7 +64,6 @@ describe('what was saved', () => {
   const claimed = (changes: Partial<Message> = {}): NewMessage => ({
     message: due(changes),
     state: { kind: 'claimed', claimToken: 9, worker: 'w' },
-    events: [],
   });
   const waiting: NewMessage = { ...claimed(), state: { kind: 'due', dueAtMs: NOW_MS + 5 } };
 

@@ -34,12 +34,13 @@ beforeEach(() => {
   });
 });
 
-function publish(projectId: number, name: string, count = 1): Promise<void> {
-  return gate.pass(projectId, count, () => {
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    saving.push({ name, end: (error) => (error ? reject(error) : resolve()) });
-    return promise;
-  });
+async function publish(projectId: number, name: string, count = 1): Promise<void> {
+  const entered = gate.enter(projectId, count);
+  const leave = entered instanceof Promise ? await entered : entered;
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  saving.push({ name, end: (error) => (error ? reject(error) : resolve()) });
+  promise.then(() => leave(), leave);
+  return promise;
 }
 
 function many(projectId: number, name: string, count: number): Promise<void>[] {

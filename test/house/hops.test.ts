@@ -46,16 +46,16 @@ function onCall<T extends object>(object: T, method: keyof T & string, look: (ar
   endings.push(() => Object.assign(object, { [method]: original }));
 }
 
-it('fourteen from the router to the line for the next transaction', async () => {
+it('seven from the router to the line for the next transaction', async () => {
   let found: string[] = [];
   onCall(GroupCommit.prototype, 'run', ([method]) => {
     if (method === 'accept') found = hops(/Edge.serve/);
   });
   await world.publish('https://ok.example/', {}, 'x');
-  expect(found.length, found.join('\n')).toBe(14);
+  expect(found.length, found.join('\n')).toBe(7);
 });
 
-it('five from the commands of a batch to the statement', async () => {
+it('four from the commands of a batch to the statement', async () => {
   let found: string[] = [];
   onCall(SqliteDriver.prototype, 'transaction', (args) => {
     const [work] = args as [(tx: Transaction) => Promise<unknown>];
@@ -67,5 +67,5 @@ it('five from the commands of a batch to the statement', async () => {
     };
   });
   await world.publish('https://ok.example/', {}, 'x');
-  expect(found.length, found.join('\n')).toBe(5);
+  expect(found.length, found.join('\n')).toBe(4);
 });

@@ -247,7 +247,7 @@ function reservingApart(): Sabotage {
       });
       const newMessages = messages.filter((_, index) => duplicates[index] === undefined);
       const accepted = await store.messages.accept(
-        newMessages.map(({ message, state, events }) => ({ message, state, events })),
+        newMessages.map(({ message, state }) => ({ message, state })),
         nowMs,
       );
       return duplicates.map((duplicate) => duplicate ?? accepted.shift() ?? { kind: 'tooManyQueues' });

@@ -9,7 +9,7 @@ import { dailyLimitReached } from '../../protocol/rate-limits.ts';
 import type { Store } from '../../store/store.ts';
 import type { Run, RunKey } from '../../workflow/model.ts';
 import { lineOf } from '../lanes/origin-line.ts';
-import type { Draft } from '../messages/accept.ts';
+import type { AcceptContext, Draft } from '../messages/accept.ts';
 import type { Saved } from '../messages/accepted.ts';
 import type { Intake } from '../messages/intake.ts';
 import type { PublishCommand } from '../messages/publish-command.ts';
@@ -17,7 +17,6 @@ import type { ClaimToken, MessageKey, NewMessage, ProjectId, Settlement } from '
 import type { Clock } from '../ports.ts';
 import type { Reports } from '../reports.ts';
 import type { ActiveRuns } from '../runs/active-runs.ts';
-import type { DraftContext } from '../runs/drafts.ts';
 import type { Publisher } from '../runs/publish.ts';
 import type { WaiterCommands } from '../runs/run-commands.ts';
 import type { Checkpointed } from '../stores.ts';
@@ -42,7 +41,7 @@ export interface CheckpointDeps {
   numbers: Numbers;
   clock: Clock;
   reports: Reports;
-  contextOf(projectId: ProjectId): DraftContext;
+  contextOf(projectId: ProjectId): AcceptContext;
 }
 
 export class Checkpoints implements CheckpointCommands {

@@ -6,9 +6,10 @@ import { withoutMarks } from '../../protocol/workflow/forwarded-headers.ts';
 import { PROTOCOL_VERSION, RETRIES_DEFAULT } from '../../protocol/workflow/generations.ts';
 import { type Configurable, configured, withHeaders } from '../../workflow/configuration.ts';
 import type { Run } from '../../workflow/model.ts';
+import type { AcceptContext } from '../messages/accept.ts';
 import { type Draft, newMessageOf } from '../messages/accept.ts';
 import type { Message, MessageKey } from '../model.ts';
-import { type DraftContext, draftOfAppend, partOf } from '../runs/drafts.ts';
+import { draftOfAppend, partOf } from '../runs/drafts.ts';
 import { entryOf } from '../runs/entries.ts';
 import type { WaitCommand } from '../runs/run-commands.ts';
 import type { Appended } from './commands.ts';
@@ -37,7 +38,7 @@ export function draftOfStep(
   { run, header, settings }: StepParts,
   key: MessageKey,
   callerIp: string | undefined,
-  context: DraftContext,
+  context: AcceptContext,
 ): Draft {
   const options: PublishOptions = { method: 'POST', header, explicitHeader: header, settings };
   if (delayMs !== undefined) options.delayMs = delayMs;
@@ -54,7 +55,7 @@ export function draftOfStep(
 }
 
 /** Whatever run the element names: the token is for this one. */
-export function draftOfCall({ command }: Call, run: Run, key: MessageKey, context: DraftContext): Draft {
+export function draftOfCall({ command }: Call, run: Run, key: MessageKey, context: AcceptContext): Draft {
   const { id: runId, createdAtMs, config } = run;
   const features = command.options.run?.features ?? config.features;
   return draftOfAppend(

@@ -8,11 +8,12 @@ import {
 } from '../../protocol/deduplication.ts';
 import { mintMessageId } from '../../protocol/ids.ts';
 import { memo } from '../../protocol/memo.ts';
-import type { LogEvent, Message, MessageKey, Millis, NewMessage, ProjectId } from '../model.ts';
+import type { Message, MessageKey, Millis, NewMessage, ProjectId } from '../model.ts';
 import type { Randomness } from '../ports.ts';
 import type { Slices } from '../slices.ts';
 import type { PublishCommand } from './publish-command.ts';
 
+/** What every new message of a publish needs besides its command. */
 export interface AcceptContext {
   projectId: ProjectId;
   nowMs: Millis;
@@ -20,12 +21,15 @@ export interface AcceptContext {
   leadMs?: Millis;
   randomness: Randomness;
   deduplicationWindowMs: Millis;
+  lazyAboveBytes: number;
+  /** Runs that begin must be created later than this, so that they differ from earlier ones of the same id. */
+  runsAfterMs?: Millis;
   /** Whether what begins without a trace begins one. */
   isTraced?: boolean;
 }
 
 /** A message on its way into the store, before it has a state. */
-export type Draft = Pick<NewMessage, 'message' | 'deduplication' | 'entry' | 'run' | 'isFollowUp'>;
+export type Draft = Omit<NewMessage, 'state'>;
 
 /** The message of `command` under a unique key, and the deduplication that keeps it from being made twice. */
 export function draftOf(
@@ -66,15 +70,6 @@ export function notBeforeOf(
   { nowMs, leadMs = 0 }: Pick<AcceptContext, 'nowMs' | 'leadMs'>,
 ): Millis {
   return notBeforeMs === undefined ? nowMs + delayMs : notBeforeMs + leadMs;
-}
-
-/** CREATED, with the planned time when it is delayed (contract M 6.3). */
-export function firstEvents(message: Message): LogEvent[] {
-  const atMs = message.createdAtMs;
-  if (message.notBeforeMs > atMs) {
-    return [{ atMs, state: 'CREATED', detail: { nextDeliveryTimeMs: message.notBeforeMs } }];
-  }
-  return [{ atMs, state: 'CREATED' }];
 }
 
 /** Of the reservation that keeps a second publish with the same id, or the same content, from becoming a message. */

@@ -35,6 +35,8 @@ interface SaveOptions {
   slots?: DeliverySlots;
 }
 
+export const OF_CLIENT: SaveOptions = { isOfClient: true };
+
 export class Intake {
   readonly #deps: IntakeDeps;
   #isClosed = false;
@@ -85,15 +87,6 @@ export class Intake {
       });
       if (dispatched instanceof Promise) await dispatched;
     }
-  }
-
-  /** The same for a client's request. */
-  admit<Answer>(
-    drafts: readonly Draft[],
-    save: (newMessages: NewMessage[]) => Promise<Answer>,
-    savedOf: SavedOf<Answer>,
-  ): Promise<Answer> {
-    return this.save(drafts, save, savedOf, { isOfClient: true });
   }
 
   /** From now on every client's request is refused. */

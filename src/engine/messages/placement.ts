@@ -11,10 +11,9 @@ import {
   type Message,
   type Millis,
   type NewMessage,
-  type NewMessageState,
   type WorkerId,
 } from '../model.ts';
-import { type Draft, firstEvents } from './accept.ts';
+import type { Draft } from './accept.ts';
 import type { Saved } from './accepted.ts';
 
 /** The dispatcher's delivery slots, as far as new messages need them. */
@@ -35,20 +34,16 @@ export interface DeliverySlots {
  * saved.
  */
 export function place(draft: Draft, claimToken: ClaimToken, slots: DeliverySlots): NewMessage {
-  const state = stateOf(draft.message, claimToken, slots);
-  return { ...draft, state, events: firstEvents(draft.message) };
-}
-
-function stateOf(message: Message, claimToken: ClaimToken, slots: DeliverySlots): NewMessageState {
+  const { message } = draft;
   const dueAtMs = firstDueAtMs(message);
-  if (dueAtMs > message.createdAtMs) return { kind: 'due', dueAtMs };
+  if (dueAtMs > message.createdAtMs) return { ...draft, state: { kind: 'due', dueAtMs } };
   switch (slots.tryReserve(lineTo(message), message.body.length, claimToken)) {
     case 'reserved':
-      return { kind: 'claimed', claimToken, worker: slots.worker };
+      return { ...draft, state: { kind: 'claimed', claimToken, worker: slots.worker } };
     case 'wait':
-      return { kind: 'origin', dueAtMs };
+      return { ...draft, state: { kind: 'origin', dueAtMs } };
     case 'none':
-      return { kind: 'due', dueAtMs };
+      return { ...draft, state: { kind: 'due', dueAtMs } };
   }
 }
 

@@ -24,6 +24,13 @@ export interface Invocation {
   features: WorkflowFeature[];
 }
 
+/** By which version of the accounts the caller was admitted. Absent: no other worker can change them. */
+export interface Admitted {
+  accountsVersion: number | undefined;
+  /** Checks the caller again with the newest accounts, and returns their version. Throws `ApiError` 401 or 403. */
+  readmit: () => Promise<number>;
+}
+
 export interface Published {
   messageId: MessageId;
   url: string;

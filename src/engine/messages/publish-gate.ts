@@ -35,6 +35,8 @@ interface PublishGateDeps {
   settings: { publishDelayTargetMs: Millis };
 }
 
+export type Leave = (error?: unknown) => void;
+
 interface Waiting {
   begin: () => void;
   refuse: (error: StoreUnavailable) => void;
@@ -75,27 +77,33 @@ export class PublishGate {
     throw new Overloaded(retryAfterS);
   }
 
-  /** Calls `save` for `count` messages of the project when it is their turn, and measures how long it takes. */
-  async pass<T>(projectId: ProjectId, count: number, save: () => Promise<T>): Promise<T> {
+  /**
+   * Admits a publish of `count` messages when it is the project's turn. The caller calls the answer when saving them has
+   * ended, with the error if it failed. Throws `Overloaded`.
+   */
+  enter(projectId: ProjectId, count: number): Leave | Promise<Leave> {
+    this.check(projectId);
     const enteredMs = this.#clock.elapsedMs;
     const cost = Math.min(count, SAVING_OF_ONE_MAX);
     this.#admission.enter(projectId, enteredMs);
-    try {
-      const line = this.#lineOf(projectId);
-      if (line.saving >= SAVING_MAX || line.waiting.length > 0) await turnIn(line, cost);
-      else line.saving += cost;
+    const line = this.#lineOf(projectId);
+    const begin = (): Leave => {
       const begunMs = this.#clock.elapsedMs;
-      try {
-        return await save();
-      } catch (error) {
-        if (error instanceof StoreUnavailable && this.#clock.elapsedMs - begunMs > HUNG_MS) refuseWaiting(line, error);
-        throw error;
-      } finally {
+      return (error) => {
+        const endedMs = this.#clock.elapsedMs;
+        if (error instanceof StoreUnavailable && endedMs - begunMs > HUNG_MS) refuseWaiting(line, error);
         this.#end(projectId, line, cost);
-      }
-    } finally {
-      this.#admission.leave(projectId, enteredMs, this.#clock.elapsedMs);
+        this.#admission.leave(projectId, enteredMs, endedMs);
+      };
+    };
+    if (line.saving >= SAVING_MAX || line.waiting.length > 0) {
+      return turnIn(line, cost).then(begin, (error) => {
+        this.#admission.leave(projectId, enteredMs, this.#clock.elapsedMs);
+        throw error;
+      });
     }
+    line.saving += cost;
+    return begin();
   }
 
   /** Looks no more whether shedding is over: the server ends. */

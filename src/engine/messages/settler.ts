@@ -81,7 +81,7 @@ export class Settler {
 
   #reportLastStep(lastStep: NewMessage, { claimToken, claimedAtMs }: Claimed): void {
     const { reports, clock } = this.#context;
-    const { message, events } = lastStep;
+    const { message, events = [] } = lastStep;
     const done = events.filter(({ state }) => state === 'DELIVERED');
     const nowMs = clock.nowMs();
     reports.accepted(lastStep, nowMs);

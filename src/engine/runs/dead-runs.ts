@@ -6,9 +6,9 @@ import { mintMessageId } from '../../protocol/ids.ts';
 import type { Store } from '../../store/store.ts';
 import type { RunKey } from '../../workflow/model.ts';
 import type { OriginLine } from '../lanes/origin-line.ts';
-import type { Draft } from '../messages/accept.ts';
+import type { AcceptContext, Draft } from '../messages/accept.ts';
 import { DeferredSlots } from '../messages/deferred-slots.ts';
-import type { Intake } from '../messages/intake.ts';
+import { type Intake, OF_CLIENT } from '../messages/intake.ts';
 import type { DeliverySlots } from '../messages/placement.ts';
 import type { Message, MessageKey, Millis, NewMessage, ProjectId } from '../model.ts';
 import type { Clock } from '../ports.ts';
@@ -25,7 +25,6 @@ import type {
   RunRetry,
   StartedRun,
 } from './dead-run-store.ts';
-import type { DraftContext } from './drafts.ts';
 import { type Beginning, type Remains, retryOf } from './run-retry.ts';
 
 export interface DeadRunDeps {
@@ -33,7 +32,7 @@ export interface DeadRunDeps {
   numbers: Numbers;
   intake: Intake;
   clock: Clock;
-  contextOf(projectId: ProjectId): DraftContext;
+  contextOf(projectId: ProjectId): AcceptContext;
   /** A wait was registered with this deadline. */
   noteDeadline(atMs: Millis): void;
   /** Something waits in the line that may go out from now on. */
@@ -80,10 +79,11 @@ export class DeadRuns implements Commands {
     if (!told) return 'unknown';
     const key = await numbers.take(1);
     const context = contextOf(projectId);
-    const outcome = await intake.admit(
+    const outcome = await intake.save(
       [{ message: repeated(told, key, context) }],
       ([newMessage]) => store.deadRuns.repeatFailureCallback(projectId, dlqId, placed(newMessage), context.nowMs),
       (saved) => (typeof saved === 'string' ? [] : [saved]),
+      OF_CLIENT,
     );
     return typeof outcome === 'string' ? outcome : { runId: dead.run.id, createdAtMs: dead.run.createdAtMs };
   }
@@ -134,7 +134,7 @@ export class DeadRuns implements Commands {
       messagesOf(piece),
       (newMessages) => store.deadRuns.retryRun(withPlaces(piece, newMessages), clock.nowMs()),
       (retried) => (retried.kind === 'retried' ? [...retried.messages, ...retried.children] : []),
-      { isOfClient: true, ...(slots && { slots }) },
+      { ...OF_CLIENT, ...(slots && { slots }) },
     );
   }
 
@@ -191,7 +191,7 @@ function isWhole({ isFirst, isLast }: RunRetry<unknown>): boolean {
 }
 
 /** The same as a new message, which has all its attempts before it. */
-function repeated(told: Message, key: MessageKey, { nowMs, randomness }: DraftContext): Message {
+function repeated(told: Message, key: MessageKey, { nowMs, randomness }: AcceptContext): Message {
   const id = mintMessageId(key, (count) => randomness.bytes(count));
   return { ...told, key, id, createdAtMs: nowMs, notBeforeMs: nowMs };
 }

@@ -9,16 +9,9 @@ import type { Run } from '../../workflow/model.ts';
 import { entryKeyOf, readStep } from '../../workflow/steps.ts';
 import { type AcceptContext, type Draft, newMessageOf } from '../messages/accept.ts';
 import type { Invocation, PublishCommand } from '../messages/publish-command.ts';
-import type { Message, MessageKey, Millis, NewRecord, NewRun } from '../model.ts';
+import type { Message, MessageKey, NewRecord, NewRun } from '../model.ts';
 import { spanOfRun, traceWithin } from '../spans.ts';
 import { entryOf, recordOf } from './entries.ts';
-
-/** What every draft needs beside its command. */
-export interface DraftContext extends AcceptContext {
-  lazyAboveBytes: number;
-  /** Runs that begin must be created later than this, so that they differ from earlier ones of the same id. */
-  runsAfterMs?: Millis;
-}
 
 /** The keys of a message and of a record that may go with it. */
 export interface DraftKeys {
@@ -32,7 +25,7 @@ export function draftOfStart(
   start: RunStart,
   parent: Run | undefined,
   { key, recordKey }: DraftKeys,
-  context: DraftContext,
+  context: AcceptContext,
 ): Draft {
   const random = randomOf(context);
   const published = newMessageOf(inTraceOf(parent, command, context), key, context);
@@ -66,7 +59,7 @@ export function draftOfStart(
 }
 
 /** An invoked run belongs to the trace of its parent, unless the headers that are forwarded to it name another. */
-function inTraceOf(parent: Run | undefined, command: PublishCommand, { isTraced }: DraftContext): PublishCommand {
+function inTraceOf(parent: Run | undefined, command: PublishCommand, { isTraced }: AcceptContext): PublishCommand {
   const { options } = command;
   if (!parent || options.header['Traceparent']) return command;
   const { trace: known } = parent.config;
@@ -84,7 +77,7 @@ export function draftOfAdoption(
   start: RunStart,
   run: Run,
   key: MessageKey,
-  context: DraftContext,
+  context: AcceptContext,
 ): Draft {
   const config = {
     ...run.config,
@@ -112,7 +105,7 @@ export function draftOfAppend(
   append: RunAppend,
   run: Run,
   key: MessageKey,
-  context: DraftContext,
+  context: AcceptContext,
 ): Draft {
   const { config } = run;
   const published = newMessageOf(command, key, context);

@@ -6,15 +6,16 @@ import { quotaExceeded, runOver } from '../../protocol/errors.ts';
 import type { RunRequest } from '../../protocol/settings.ts';
 import type { Store } from '../../store/store.ts';
 import { FIRST_VERSION, type Run } from '../../workflow/model.ts';
-import { type Draft, draftOf, slowDeduplicationHashOf } from '../messages/accept.ts';
+import { type AcceptContext, type Draft, draftOf, slowDeduplicationHashOf } from '../messages/accept.ts';
 import { type Accepted, savedOf } from '../messages/accepted.ts';
-import type { Intake } from '../messages/intake.ts';
-import type { PublishCommand } from '../messages/publish-command.ts';
+import { type Intake, OF_CLIENT } from '../messages/intake.ts';
+import type { Admitted, PublishCommand } from '../messages/publish-command.ts';
 import type { Message, NewMessage, ProjectId } from '../model.ts';
-import { STALE, untilCurrent } from '../until-current.ts';
+import { AccountsChanged, StoreUnavailable } from '../store-errors.ts';
+import { changesTooOften, ROUNDS_MAX } from '../until-current.ts';
 import type { Numbers } from '../workers/numbers.ts';
 import type { ActiveRuns } from './active-runs.ts';
-import { type DraftContext, draftOfAdoption, draftOfAppend, draftOfStart } from './drafts.ts';
+import { draftOfAdoption, draftOfAppend, draftOfStart } from './drafts.ts';
 import type { JournalBodies } from './journal-bodies.ts';
 
 interface PublisherDeps {
@@ -23,8 +24,11 @@ interface PublisherDeps {
   bodies: JournalBodies;
   numbers: Numbers;
   intake: Intake;
-  contextOf(projectId: ProjectId): DraftContext;
+  contextOf(projectId: ProjectId): AcceptContext;
 }
+
+/** When accounts change more often than this during one request, the request is refused. */
+const READMISSIONS_MAX = 5;
 
 /** What one round of a publish relied on. */
 interface Round {
@@ -41,14 +45,16 @@ export class Publisher {
   }
 
   /** Answers for each command what was saved for it. Throws as `Engine.publish` does. */
-  publish(
+  async publish(
     projectId: ProjectId,
     commands: PublishCommand[],
-    accountsVersion?: number,
-  ): Promise<{ drafts: Draft[]; accepted: Accepted[]; context: DraftContext }> {
+    admitted?: Admitted,
+  ): Promise<{ drafts: Draft[]; accepted: Accepted[]; context: AcceptContext }> {
     const { store, active, intake, contextOf } = this.#deps;
+    let accountsVersion = admitted?.accountsVersion;
+    let readmissions = 0;
     let runsAfterMs = 0;
-    return untilCurrent('the workflow run', async () => {
+    for (let round = 0; round < ROUNDS_MAX; round += 1) {
       const context = { ...contextOf(projectId), runsAfterMs };
       const drafted = this.#draft(commands, context);
       const { drafts, remembered } = drafted instanceof Promise ? await drafted : drafted;
@@ -57,17 +63,25 @@ export class Publisher {
           this.#note(newMessages, saved); // before anything goes out: the first delivery may need the journal at once
           return saved;
         });
-      const accepted = await intake.admit(drafts, save, savedOf);
-      const refusal = accepted.find(isRefused);
-      if (refusal?.kind === 'journalFull') throw quotaExceeded('maxJournalSize', refusal.limit);
-      if (refusal?.kind === 'tooManyInvokers') throw quotaExceeded('maxInvokers', refusal.limit);
-      if (refusal?.kind === 'runTooEarly') runsAfterMs = Math.max(runsAfterMs, refusal.latestMs);
-      // No run was remembered: all were read just now, so one is really over.
-      if (refusal?.kind === 'runOver' && remembered.length === 0) throw runOver();
-      if (!refusal) return { drafts, accepted, context };
-      for (const run of remembered) active.forget(projectId, run.id);
-      return STALE;
-    });
+      try {
+        const accepted = await intake.save(drafts, save, savedOf, OF_CLIENT);
+        const refusal = accepted.find(isRefused);
+        if (!refusal) return { drafts, accepted, context };
+        if (refusal.kind === 'journalFull') throw quotaExceeded('maxJournalSize', refusal.limit);
+        if (refusal.kind === 'tooManyInvokers') throw quotaExceeded('maxInvokers', refusal.limit);
+        if (refusal.kind === 'runTooEarly') runsAfterMs = Math.max(runsAfterMs, refusal.latestMs);
+        // No run was remembered: all were read just now, so one is really over.
+        if (refusal.kind === 'runOver' && remembered.length === 0) throw runOver();
+        for (const run of remembered) active.forget(projectId, run.id);
+      } catch (error) {
+        if (!admitted || !(error instanceof AccountsChanged)) throw error;
+        accountsVersion = await admitted.readmit();
+        readmissions += 1;
+        if (readmissions === READMISSIONS_MAX)
+          throw new StoreUnavailable('tokens or signing keys change too often, try again shortly');
+      }
+    }
+    throw changesTooOften('the workflow run');
   }
 
   #note(newMessages: readonly NewMessage[], saved: readonly Accepted[]): void {
@@ -78,7 +92,7 @@ export class Publisher {
     }
   }
 
-  #draft(commands: PublishCommand[], context: DraftContext): Round | Promise<Round> {
+  #draft(commands: PublishCommand[], context: AcceptContext): Round | Promise<Round> {
     // When runs take part, each command gets a second key: an invocation is recorded in the journal of its parent.
     const keysOfEach = commands.some(({ options }) => options.run) ? 2 : 1;
     const firstKey = this.#deps.numbers.take(keysOfEach * commands.length);
@@ -94,7 +108,7 @@ export class Publisher {
   async #draftInSlices(
     commands: PublishCommand[],
     firstKeyTaken: number | Promise<number>,
-    context: DraftContext,
+    context: AcceptContext,
   ): Promise<Round> {
     const { intake } = this.#deps;
     const firstKey = await firstKeyTaken;
@@ -117,7 +131,7 @@ export class Publisher {
     command: PublishCommand,
     request: RunRequest,
     keys: { key: number; recordKey: number },
-    context: DraftContext,
+    context: AcceptContext,
     remembered: Run[],
   ): Promise<Draft> {
     if (request.kind === 'append') {

@@ -4,6 +4,7 @@ import { type CheckpointDeps, Checkpoints } from '../calls/checkpoints.ts';
 import type { CheckpointCommands } from '../calls/commands.ts';
 import type { DueLoop } from '../due-loop.ts';
 import type { OriginLine } from '../lanes/origin-line.ts';
+import type { AcceptContext } from '../messages/accept.ts';
 import type { Dispatcher } from '../messages/dispatcher.ts';
 import type { Intake } from '../messages/intake.ts';
 import type { Millis, ProjectId } from '../model.ts';
@@ -16,7 +17,6 @@ import { ActiveRuns } from './active-runs.ts';
 import { RunCanceller } from './cancel-many.ts';
 import type { DeadRunCommands } from './dead-run-store.ts';
 import { DeadRuns } from './dead-runs.ts';
-import type { DraftContext } from './drafts.ts';
 import type { EndingDeps } from './endings.ts';
 import type { JournalBodies } from './journal-bodies.ts';
 import { RunLogs } from './logs.ts';
@@ -48,7 +48,7 @@ export interface WorkflowDeps {
   dispatcher: CheckpointDeps['dispatcher'] & Pick<Dispatcher, 'noteRunEnd' | 'noteWaitingLine'>;
   /** Cancels what is left of runs that are over, or were not made whole. */
   left: DueLoop;
-  contextOf(projectId: ProjectId): DraftContext;
+  contextOf(projectId: ProjectId): AcceptContext;
 }
 
 export class Workflows {

@@ -46,7 +46,7 @@ interface ScheduleLoopDeps {
   log: EventLog;
   numbers: Numbers;
   /** The context for a message that is accepted now. */
-  acceptContext: (projectId: ProjectId) => AcceptContext;
+  contextOf: (projectId: ProjectId) => AcceptContext;
   intake: Intake;
   metrics?: Metrics | undefined;
   operatorEvents?: Pick<OperatorEvents, 'factOf' | 'noteSaved'> | undefined;
@@ -177,7 +177,7 @@ class Triggers {
   #draftsOf(steps: readonly Step[], firstKey: number): Draft[] {
     const commands = steps.flatMap((step) => step.commands.map((command) => ({ command, step })));
     return commands.map(({ command, step }, index) =>
-      draftOf(command, firstKey + index, this.#deps.acceptContext(step.schedule.projectId)),
+      draftOf(command, firstKey + index, this.#deps.contextOf(step.schedule.projectId)),
     );
   }
 }

@@ -12,7 +12,7 @@ import {
   type TransactionOptions,
 } from '../driver.ts';
 import { accountsVersion } from '../operations/accounts/version.ts';
-import { type Answer, runMerged, runSingle, type WriteCommand } from '../operations/all.ts';
+import { type Answer, runAll, type WriteCommand } from '../operations/all.ts';
 import { DueTimes, earlier } from '../operations/due-times.ts';
 import { EVERYTHING } from '../operations/locked-projects.ts';
 import { type Blocked, type Locked, lockFor, NOBODY, type Suspects } from '../operations/locks.ts';
@@ -303,12 +303,4 @@ export function addNews(whole: BatchOutcome, part: Omit<BatchOutcome, 'results'>
 
 export function nothingDone(results: WriteResult[]): BatchOutcome {
   return { results, dueAtMs: null, othersDueAtMs: null, waitingLines: [], cancelledClaims: [] };
-}
-
-async function runAll(context: WriteContext, commands: readonly WriteCommand[]): Promise<WriteResult[]> {
-  const answers = await runMerged(context, commands);
-  for (const command of commands) {
-    if (!answers.has(command)) answers.set(command, await runSingle(context, command));
-  }
-  return commands.map((command) => ({ kind: 'answer', answer: answers.get(command) as Answer }));
 }

@@ -160,11 +160,11 @@ export function classOf(command: WriteCommand): CommandClass {
   return traitsOf(command).class(command.args);
 }
 
-/** Carries out those of `commands` that are merged, all of one kind together; returns their answers. */
-export async function runMerged(
+/** Carries out `commands`: first the merged ones, all of one kind together, then each of the others. Answers in their order. */
+export async function runAll(
   context: WriteContext,
   commands: readonly WriteCommand[],
-): Promise<Map<WriteCommand, Answer>> {
+): Promise<{ kind: 'answer'; answer: Answer }[]> {
   const answers = new Map<WriteCommand, Answer>();
   for (const [method, run] of MERGED) {
     const alike = commands.filter((command) => command.method === method);
@@ -175,12 +175,12 @@ export async function runMerged(
     );
     for (const [index, answer] of merged.entries()) answers.set(alike[index] as WriteCommand, answer);
   }
-  return answers;
-}
-
-/** Runs one command that is not merged. */
-export function runSingle(context: WriteContext, { method, args }: WriteCommand): Promise<Answer> {
-  return (ALL[method] as unknown as Write<object, Answer>)(context, args);
+  for (const command of commands) {
+    if (answers.has(command)) continue;
+    const run = ALL[command.method] as unknown as Write<object, Answer>;
+    answers.set(command, await run(context, command.args));
+  }
+  return commands.map((command) => ({ kind: 'answer', answer: answers.get(command) as Answer }));
 }
 
 export function isLongRead(method: ReadMethod): boolean {

@@ -73,11 +73,10 @@ export class World {
       settings: { dialect: 'upstash', maxRetries: 3, ...settings },
     };
     const stands = state ?? { kind: 'due', dueAtMs: message.notBeforeMs };
-    const created: LogEvent = { atMs: createdAtMs, state: 'CREATED' };
     const newMessages: NewMessage = {
       message,
       state: stands,
-      events: events ?? [created],
+      ...(events && { events }),
     };
     if (deduplication) newMessages.deduplication = deduplication;
     return newMessages;

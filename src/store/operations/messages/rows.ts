@@ -137,16 +137,16 @@ export const CONTENT_FIELDS = fieldsOf(
 export function encodeNewMessage({ message, state, events, deduplication, entry, run }: NewMessage): StoredNewMessage {
   const { key, projectId, origin, settings } = message;
   const claimed = state.kind === 'claimed';
-  const lastEventAtMs = events.reduce((latest, event) => Math.max(latest, event.atMs), message.createdAtMs);
+  const { createdAtMs } = message;
   const stored: StoredNewMessage = {
     message: [
       key,
       projectId,
       origin,
-      claimed ? lastEventAtMs : state.dueAtMs,
+      claimed ? createdAtMs : state.dueAtMs,
       message.body.byteLength,
       0,
-      claimed ? lastEventAtMs : null,
+      claimed ? createdAtMs : null,
       claimed ? state.claimToken : null,
       claimed ? state.worker : null,
       claimed ? LINE.due : LINE[state.kind],
@@ -158,7 +158,7 @@ export function encodeNewMessage({ message, state, events, deduplication, entry,
       null,
     ],
     content: encodeContent(message),
-    events: events.map(encodeEvent),
+    events: events ? events.map(encodeEvent) : [createdEvent(message)],
   };
   if (deduplication) stored.deduplication = deduplication;
   if (settings.queueName !== undefined) stored.queueName = settings.queueName;
@@ -166,6 +166,12 @@ export function encodeNewMessage({ message, state, events, deduplication, entry,
   if (entry) stored.entry = encodeEntry(entry);
   if (run) stored.run = encodeRun(run);
   return stored;
+}
+
+/** With the planned time when the message is delayed (contract M 6.3). */
+function createdEvent({ createdAtMs: atMs, notBeforeMs }: Message): StoredEvent {
+  const detail = notBeforeMs > atMs ? { nextDeliveryTimeMs: notBeforeMs } : undefined;
+  return encodeEvent({ atMs, state: 'CREATED', ...(detail && { detail }) });
 }
 
 export function encodeSettlement(settlement: Settlement): StoredSettlement {
