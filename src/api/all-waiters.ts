@@ -6,7 +6,7 @@ import { shownUrl } from '../protocol/shown-url.ts';
 import { type Answer, answer } from './answer.ts';
 import { CURSOR, pageCount, text } from './parameter-kinds.ts';
 import { invalidParameter, readQuery } from './parameters.ts';
-import type { Call, Route, Services } from './route.ts';
+import { type Call, type Route, row, type Services } from './route.ts';
 import { exactly, Ms, Text } from './schemas.ts';
 
 /** Each has a URL, which may be long. */
@@ -56,10 +56,7 @@ export function allWaiterRoutes({ engine: { storeOf } }: Services): Route[] {
 
   return [
     {
-      method: 'GET',
-      path: '/v2/waypost/waiters',
-      operationId: 'listAllWaiters',
-      access: 'read',
+      ...row('read', 'GET', '/v2/waypost/waiters', 'listAllWaiters'),
       summary: 'Lists which workflow runs wait for which events, by event and then in order of registration.',
       takes: { query: QUERY },
       answers: { 200: AllWaitersSchema },

@@ -10,7 +10,7 @@ import { parseCheckpoint } from './checkpoint-json.ts';
 import { readCheckpoint } from './checkpoint-request.ts';
 import { JSON_HERE_BYTES_MAX, JSON_MEMORY_PER_BYTE } from './json-body.ts';
 import type { SentCheckpoint } from './other-workers.ts';
-import { type Call, headerOf, type Route, type Services } from './route.ts';
+import { type Call, headerOf, type Route, row, type Services } from './route.ts';
 import { CheckpointSavedSchema, CheckpointSchema } from './schemas.ts';
 
 const PATH = '/v2/waypost/checkpoints';
@@ -114,10 +114,7 @@ export function checkpointRoutes(services: Services): Route[] {
 
   return [
     {
-      method: 'POST',
-      path: PATH,
-      operationId: 'saveCheckpoint',
-      access: 'public',
+      ...row('public', 'POST', PATH, 'saveCheckpoint'),
       summary:
         'Keeps results of steps while the endpoint of a run goes on in the same call. The token in Authorization is the one that the call was delivered with.',
       takes: { body: CheckpointSchema },

@@ -13,7 +13,7 @@ import { readJson } from './json-body.ts';
 import { PAGE_BODY_BYTES_MAX, SMALL_JSON_LIMIT } from './limits.ts';
 import { parameter, readQuery, singleValue } from './parameters.ts';
 import { readRetryOverride } from './retry-override.ts';
-import type { Call, Route, Services } from './route.ts';
+import { type Call, type Route, row, type Services } from './route.ts';
 import { listDeadRuns } from './run-dlq.ts';
 import { deadParameters } from './run-filters.ts';
 import { DeadRunListSchema, DeadRunSchema } from './run-schemas.ts';
@@ -132,10 +132,7 @@ export function dlqRoutes(services: Services): Route[] {
 
   return [
     {
-      method: 'GET',
-      path: '/v2/dlq',
-      operationId: 'listDlqMessages',
-      access: 'read',
+      ...row('read', 'GET', '/v2/dlq', 'listDlqMessages'),
       isLong: true,
       summary: 'Lists dead messages, newest first.',
       takes: { filters: LISTED, query: [SOURCE, ...OF_RUNS] },
@@ -143,20 +140,14 @@ export function dlqRoutes(services: Services): Route[] {
       handle: list,
     },
     {
-      method: 'DELETE',
-      path: '/v2/dlq',
-      operationId: 'deleteDlqMessages',
-      access: 'full',
+      ...row('full', 'DELETE', '/v2/dlq', 'deleteDlqMessages'),
       summary: 'Deletes the dead messages that match filters, all without a filter.',
       takes: { filters: BULK },
       answers: { 200: DeletedSchema },
       handle: deleteMany,
     },
     {
-      method: 'POST',
-      path: '/v2/dlq/retry',
-      operationId: 'retryDlqMessages',
-      access: 'full',
+      ...row('full', 'POST', '/v2/dlq/retry', 'retryDlqMessages'),
       summary: 'Publishes the dead messages that match filters anew.',
       takes: { filters: BULK, configHeaders: RETRY_HEADERS },
       refusals: [404],
@@ -164,32 +155,22 @@ export function dlqRoutes(services: Services): Route[] {
       handle: retryMany,
     },
     {
-      method: 'POST',
-      path: '/v2/dlq/retry/:dlqId',
-      operationId: 'retryDlqMessage',
-      access: 'full',
+      ...row('full', 'POST', '/v2/dlq/retry/:dlqId', 'retryDlqMessage'),
       summary: 'Publishes a dead message anew and removes it from the DLQ.',
       takes: { configHeaders: RETRY_HEADERS },
       answers: { 201: RetriedSchema },
       handle: retryOne,
     },
     {
-      method: 'GET',
-      path: '/v2/dlq/:dlqId',
-      operationId: 'getDlqMessage',
-      access: 'read',
+      ...row('read', 'GET', '/v2/dlq/:dlqId', 'getDlqMessage'),
       isLong: true,
       summary: 'Reads a dead message.',
       answers: { 200: Type.Union([DeadMessageSchema, DeadRunSchema]) },
       handle: get,
     },
     {
-      method: 'DELETE',
-      path: '/v2/dlq/:dlqId',
-      operationId: 'deleteDlqMessage',
-      access: 'full',
+      ...row('full', 'DELETE', '/v2/dlq/:dlqId', 'deleteDlqMessage'),
       summary: 'Deletes a dead message.',
-      answers: { 200: undefined },
       handle: deleteOne,
     },
   ];

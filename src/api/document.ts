@@ -4,7 +4,7 @@
  */
 import { writeOpenApi } from './openapi.ts';
 import { answerPrepared, type Prepared, prepare } from './prepared.ts';
-import type { Route, Services } from './route.ts';
+import { type Route, row, type Services } from './route.ts';
 import { DocumentSchema, PageSchema } from './schemas.ts';
 
 const HEADERS = { 'cache-control': 'no-cache' };
@@ -16,19 +16,13 @@ export function documentRoutes(others: readonly Route[], { console }: Services):
   const readDocument = () => (document ??= prepare('application/json', new TextEncoder().encode(write())));
   const routes: Route[] = [
     {
-      method: 'GET',
-      path: '/openapi.json',
-      operationId: 'getOpenApiDocument',
-      access: 'public',
+      ...row('public', 'GET', '/openapi.json', 'getOpenApiDocument'),
       summary: 'This interface as an OpenAPI document.',
       answers: { 200: DocumentSchema },
       handle: async ({ rawHeaders }) => answerPrepared(await readDocument(), rawHeaders, HEADERS),
     },
     {
-      method: 'GET',
-      path: '/docs',
-      operationId: 'getDocumentation',
-      access: 'public',
+      ...row('public', 'GET', '/docs', 'getDocumentation'),
       summary: 'The same as a page to read, to search and to try.',
       answers: { 200: PageSchema },
       handle: ({ rawHeaders }) => console.file('docs.html', rawHeaders),

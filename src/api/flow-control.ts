@@ -7,7 +7,7 @@ import { type Answer, answer, NO_BODY } from './answer.ts';
 import { FLOW_KEYS_PAGE_MAX } from './limits.ts';
 import { amount, CURSOR, flagInAnyCase, pageCount, text } from './parameter-kinds.ts';
 import { into, invalidParameter, readQuery } from './parameters.ts';
-import type { Call, Route, Services } from './route.ts';
+import { type Call, type Route, row, type Services } from './route.ts';
 import { FlowKeyListSchema, FlowKeySchema, GlobalParallelismSchema } from './schemas.ts';
 
 const LIST_QUERY = [
@@ -84,78 +84,63 @@ export function flowControlRoutes({ engine: { storeOf }, limits }: Services): Ro
   }
 
   const keyPath = '/v2/flowControl/:flowControlKey';
-  const action = { method: 'POST', access: 'full', answers: { 200: undefined }, refusals: [400] } as const;
+  const named = { refusals: [400] };
   return [
     {
-      method: 'GET',
-      path: '/v2/flowControl',
-      operationId: 'listFlowControlKeys',
-      access: 'read',
+      ...row('read', 'GET', '/v2/flowControl', 'listFlowControlKeys'),
       summary: 'Lists flow-control keys by name.',
       takes: { query: LIST_QUERY },
       answers: { 200: FlowKeyListSchema },
       handle: list,
     },
     {
-      method: 'GET',
-      path: keyPath,
-      operationId: 'getFlowControlKey',
-      access: 'read',
+      ...row('read', 'GET', keyPath, 'getFlowControlKey'),
       summary: 'Reads one flow-control key.',
-      refusals: [400],
+      ...named,
       answers: { 200: FlowKeySchema },
       handle: get,
     },
     {
-      ...action,
-      path: `${keyPath}/pause`,
-      operationId: 'pauseFlowControlKey',
+      ...row('full', 'POST', `${keyPath}/pause`, 'pauseFlowControlKey'),
+      ...named,
       summary: 'Pauses a flow-control key, also one that nobody used yet: none of its messages starts.',
       handle: (call) => setPaused(call, true),
     },
     {
-      ...action,
-      path: `${keyPath}/resume`,
-      operationId: 'resumeFlowControlKey',
+      ...row('full', 'POST', `${keyPath}/resume`, 'resumeFlowControlKey'),
+      ...named,
       summary: 'Lets the messages of a paused flow-control key start again.',
       handle: (call) => setPaused(call, false),
     },
     {
-      ...action,
-      path: `${keyPath}/pin`,
-      operationId: 'pinFlowControlKey',
+      ...row('full', 'POST', `${keyPath}/pin`, 'pinFlowControlKey'),
+      ...named,
       summary: 'Fixes limits of a flow-control key, so that messages no longer set them.',
       takes: { query: PIN_QUERY },
       handle: pin,
     },
     {
-      ...action,
-      path: `${keyPath}/unpin`,
-      operationId: 'unpinFlowControlKey',
+      ...row('full', 'POST', `${keyPath}/unpin`, 'unpinFlowControlKey'),
+      ...named,
       summary: 'Lets messages set limits of a flow-control key again.',
       takes: { query: UNPIN_QUERY },
       handle: unpin,
     },
     {
-      ...action,
-      path: `${keyPath}/resetRate`,
-      operationId: 'resetFlowControlKeyRate',
+      ...row('full', 'POST', `${keyPath}/resetRate`, 'resetFlowControlKeyRate'),
+      ...named,
       summary: 'Begins a new period of a flow-control key, in which nothing was started yet.',
       handle: resetRate,
     },
     {
-      ...action,
-      path: `${keyPath}/reset`,
-      operationId: 'resetFlowControlKey',
+      ...row('full', 'POST', `${keyPath}/reset`, 'resetFlowControlKey'),
+      ...named,
       // Attempts in flight are counted anew on every request, so there is nothing else to reset.
       summary: 'The same as resetRate.',
       handle: resetRate,
     },
     {
-      method: 'GET',
-      path: '/v2/globalParallelism',
-      operationId: 'getGlobalParallelism',
-      access: 'read',
+      ...row('read', 'GET', '/v2/globalParallelism', 'getGlobalParallelism'),
       summary: 'Says how many attempts are in flight, and how many may be.',
       answers: { 200: GlobalParallelismSchema },
       handle: globalParallelism,

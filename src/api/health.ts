@@ -4,7 +4,7 @@
 import type { CellAway } from '../engine/commands.ts';
 import { publicReason } from '../engine/store-errors.ts';
 import { type Answer, answer, refusal } from './answer.ts';
-import type { Route, Services } from './route.ts';
+import { type Route, row, type Services } from './route.ts';
 import { HealthSchema } from './schemas.ts';
 
 export function healthRoutes({ engine, isReady, log }: Services): Route[] {
@@ -31,19 +31,13 @@ export function healthRoutes({ engine, isReady, log }: Services): Route[] {
 
   return [
     {
-      method: 'GET',
-      path: '/healthz',
-      operationId: 'getHealth',
-      access: 'public',
+      ...row('public', 'GET', '/healthz', 'getHealth'),
       summary: 'Answers while the process is alive.',
       answers: { 200: HealthSchema },
       handle: () => answer(200, { status: 'alive' }),
     },
     {
-      method: 'GET',
-      path: '/readyz',
-      operationId: 'getReadiness',
-      access: 'public',
+      ...row('public', 'GET', '/readyz', 'getReadiness'),
       summary: 'Answers 200 while requests can be served, else 503.',
       refusals: [503],
       answers: { 200: HealthSchema },

@@ -1,6 +1,6 @@
 /** The project's signing keys (contract M 10.3, 22.37, 22.38). */
 import { type Answer, answer } from './answer.ts';
-import type { Call, Route, Services } from './route.ts';
+import { type Call, type Route, row, type Services } from './route.ts';
 import { SigningKeysSchema } from './schemas.ts';
 
 export function keyRoutes({ accounts }: Services): Route[] {
@@ -14,27 +14,22 @@ export function keyRoutes({ accounts }: Services): Route[] {
     return answer(200, { current, next });
   }
 
-  const rotation = { method: 'POST', access: 'full', answers: { 200: SigningKeysSchema }, handle: rotate } as const;
+  const rotation = { answers: { 200: SigningKeysSchema }, handle: rotate };
   return [
     {
-      method: 'GET',
-      path: '/v2/keys',
-      operationId: 'getSigningKeys',
-      access: 'full',
+      ...row('full', 'GET', '/v2/keys', 'getSigningKeys'),
       summary: 'Reads the signing keys.',
       answers: { 200: SigningKeysSchema },
       handle: get,
     },
     {
+      ...row('full', 'POST', '/v2/keys/rotate', 'rotateSigningKeys'),
       ...rotation,
-      path: '/v2/keys/rotate',
-      operationId: 'rotateSigningKeys',
       summary: 'Makes the next signing key the current one.',
     },
     {
+      ...row('full', 'POST', '/v2/rotate', 'rotateSigningKeysOfOldClients'),
       ...rotation,
-      path: '/v2/rotate',
-      operationId: 'rotateSigningKeysOfOldClients',
       summary: 'The same as /v2/keys/rotate, for older clients.',
     },
   ];

@@ -8,7 +8,7 @@ import { type Answer, answer, refusal, type Sink } from './answer.ts';
 import { LiveStream } from './live-stream.ts';
 import { pageCount, text } from './parameter-kinds.ts';
 import { invalidParameter, readQuery } from './parameters.ts';
-import type { Call, Route, Services } from './route.ts';
+import { type Call, type Route, row, type Services } from './route.ts';
 import { LiveEntriesSchema, LiveSchema } from './schemas.ts';
 import { liveEntryView } from './views.ts';
 
@@ -106,20 +106,14 @@ export function liveRoutes({ engine, clock, closing }: Services): Route[] {
 
   return [
     {
-      method: 'GET',
-      path: '/v2/waypost/live/entries',
-      operationId: 'listLiveEntries',
-      access: 'read',
+      ...row('read', 'GET', '/v2/waypost/live/entries', 'listLiveEntries'),
       summary: 'Lists the log entries after a place, oldest first: what a client of the live stream has missed.',
       takes: { query: AFTER },
       answers: { 200: LiveEntriesSchema },
       handle: list,
     },
     {
-      method: 'GET',
-      path: '/v2/waypost/live',
-      operationId: 'watchLog',
-      access: 'read',
+      ...row('read', 'GET', '/v2/waypost/live', 'watchLog'),
       summary: 'Sends each log entry of the project, those of workflow runs included, when it is written.',
       answers: { 200: LiveSchema },
       handle: watch,

@@ -3,7 +3,7 @@ import { Slices } from '../engine/slices.ts';
 import type { Answer } from './answer.ts';
 import { messageFilters, readFilters } from './filters.ts';
 import { PAGE_BODY_BYTES_MAX } from './limits.ts';
-import type { Call, Route, Services } from './route.ts';
+import { type Call, type Route, row, type Services } from './route.ts';
 import { EventsSchema, LogsSchema } from './schemas.ts';
 import { logEntryView } from './views.ts';
 
@@ -47,10 +47,7 @@ export function logRoutes({ engine, logsPageDefault, clock, endOfTurn }: Service
   const takes = { filters };
   return [
     {
-      method: 'GET',
-      path: '/v2/logs',
-      operationId: 'listLogs',
-      access: 'read',
+      ...row('read', 'GET', '/v2/logs', 'listLogs'),
       isLong: true,
       summary: 'Lists log entries, newest first.',
       takes,
@@ -58,10 +55,7 @@ export function logRoutes({ engine, logsPageDefault, clock, endOfTurn }: Service
       handle: logs,
     },
     {
-      method: 'GET',
-      path: '/v2/events',
-      operationId: 'listEvents',
-      access: 'read',
+      ...row('read', 'GET', '/v2/events', 'listEvents'),
       isLong: true,
       summary: 'Lists log entries, newest first, in the shape that the client libraries read.',
       takes,

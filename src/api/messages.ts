@@ -4,7 +4,7 @@ import { type Answer, answer, NO_BODY } from './answer.ts';
 import { type Filters, messageFilters, readFilters } from './filters.ts';
 import { readJson } from './json-body.ts';
 import { SMALL_JSON_LIMIT } from './limits.ts';
-import type { Call, Route, Services } from './route.ts';
+import { type Call, type Route, row, type Services } from './route.ts';
 import { CancelledSchema, ExplanationSchema, MessageSchema } from './schemas.ts';
 import { explanationView, messageView } from './views.ts';
 
@@ -49,48 +49,32 @@ export function messageRoutes({ engine }: Services): Route[] {
 
   return [
     {
-      method: 'GET',
-      path: '/v2/messages/:messageId',
-      operationId: 'getMessage',
-      access: 'read',
+      ...row('read', 'GET', '/v2/messages/:messageId', 'getMessage'),
       isLong: true,
       summary: 'Reads a message that is not finished, or was delivered a moment ago.',
       answers: { 200: MessageSchema },
       handle: get,
     },
     {
-      method: 'GET',
-      path: '/v2/messages/:messageId/explain',
-      operationId: 'explainMessage',
-      access: 'read',
+      ...row('read', 'GET', '/v2/messages/:messageId/explain', 'explainMessage'),
       summary: 'Says why a message waits, or what became of it.',
       answers: { 200: ExplanationSchema },
       handle: explain,
     },
     {
-      method: 'POST',
-      path: '/v2/messages/:messageId/retry',
-      operationId: 'retryMessage',
-      access: 'full',
+      ...row('full', 'POST', '/v2/messages/:messageId/retry', 'retryMessage'),
       summary:
         'Makes a message due that waits for its delay or its next attempt, also a step of a workflow run. Queues and flow control still count.',
-      answers: { 200: undefined },
       handle: retry,
     },
     {
-      method: 'DELETE',
-      path: '/v2/messages/:messageId',
-      operationId: 'cancelMessage',
-      access: 'full',
+      ...row('full', 'DELETE', '/v2/messages/:messageId', 'cancelMessage'),
       summary: 'Cancels a message.',
       answers: { 200: CancelledSchema },
       handle: cancelOne,
     },
     {
-      method: 'DELETE',
-      path: '/v2/messages',
-      operationId: 'cancelMessages',
-      access: 'full',
+      ...row('full', 'DELETE', '/v2/messages', 'cancelMessages'),
       summary: 'Cancels the messages that match filters, all without a filter.',
       takes: { filters: CANCELLED },
       answers: { 200: CancelledSchema },

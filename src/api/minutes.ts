@@ -4,7 +4,7 @@ import { BOUNDS_MS, MINUTE_MS, type Minute, minuteOf } from '../engine/minutes/m
 import { type Answer, answer } from './answer.ts';
 import { CURSOR, time } from './parameter-kinds.ts';
 import { into, readQuery, wholeNumber } from './parameters.ts';
-import type { Call, Route, Services } from './route.ts';
+import { type Call, type Route, row, type Services } from './route.ts';
 import { Count, exactly, Ms, Text } from './schemas.ts';
 
 /** A day. */
@@ -68,10 +68,7 @@ export function minuteRoutes({ engine, clock }: Services): Route[] {
 
   return [
     {
-      method: 'GET',
-      path: '/v2/waypost/minutes',
-      operationId: 'listMinutes',
-      access: 'read',
+      ...row('read', 'GET', '/v2/waypost/minutes', 'listMinutes'),
       summary: 'Lists what was accepted, attempted and delivered by the minute, and how long it took.',
       takes: { query: QUERY },
       answers: { 200: MinutesSchema },

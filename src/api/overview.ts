@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox';
 import type { ExplainedBacklog } from '../engine/messages/explain.ts';
 import type { Failures } from '../engine/unfinished.ts';
 import { type Answer, answer } from './answer.ts';
-import type { Call, Route, Services } from './route.ts';
+import { type Call, type Route, row, type Services } from './route.ts';
 import { CellName, Count, exactly, Ms, Text, UnfinishedReasonSchema } from './schemas.ts';
 
 const CountedSchema = exactly(
@@ -86,10 +86,7 @@ export function overviewRoutes({ engine, tokens }: Services): Route[] {
 
   return [
     {
-      method: 'GET',
-      path: '/v2/waypost/overview',
-      operationId: 'getOverview',
-      access: 'read',
+      ...row('read', 'GET', '/v2/waypost/overview', 'getOverview'),
       summary: 'Says how much is unfinished, what holds it back, and of what the latest failures failed.',
       answers: { 200: OverviewSchema },
       handle: overview,

@@ -1,7 +1,7 @@
 /** Has parked runs attempted at once (contract K 7). Our own addition. */
 import { ApiError } from '../protocol/errors.ts';
 import { type Answer, answer } from './answer.ts';
-import type { Call, Route, Services } from './route.ts';
+import { type Call, type Route, row, type Services } from './route.ts';
 import { Count, exactly } from './schemas.ts';
 
 const ResumedSchema = exactly({ resumed: Count });
@@ -19,19 +19,13 @@ export function parkedRunRoutes({ engine }: Services): Route[] {
 
   return [
     {
-      method: 'POST',
-      path: '/v2/waypost/runs/:workflowRunId/resume',
-      operationId: 'resumeParkedWorkflowRun',
-      access: 'full',
+      ...row('full', 'POST', '/v2/waypost/runs/:workflowRunId/resume', 'resumeParkedWorkflowRun'),
       summary: 'Attempts a workflow run at once if it is parked since its code has changed.',
       answers: { 200: ResumedSchema },
       handle: resumeOne,
     },
     {
-      method: 'POST',
-      path: '/v2/waypost/runs/resume',
-      operationId: 'resumeParkedWorkflowRuns',
-      access: 'full',
+      ...row('full', 'POST', '/v2/waypost/runs/resume', 'resumeParkedWorkflowRuns'),
       summary: 'Attempts all workflow runs at once that are parked since their code has changed, and counts them.',
       answers: { 200: ResumedSchema },
       handle: resumeAll,

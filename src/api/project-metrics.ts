@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox';
 import { emptyMinute, MINUTE_MS, type Minute, minuteOf } from '../engine/minutes/minute.ts';
 import type { Backlog, Failures } from '../engine/unfinished.ts';
 import type { Answer } from './answer.ts';
-import type { Call, Route, Services } from './route.ts';
+import { type Call, type Route, row, type Services } from './route.ts';
 
 const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 
@@ -82,10 +82,7 @@ export function projectMetricRoutes({ engine, clock }: Services): Route[] {
 
   return [
     {
-      method: 'GET',
-      path: '/v2/waypost/metrics',
-      operationId: 'getMetrics',
-      access: 'read',
+      ...row('read', 'GET', '/v2/waypost/metrics', 'getMetrics'),
       summary: 'Tells how much of the project is unfinished, failed and done, in the text format of Prometheus.',
       answers: { 200: Type.String({ contentMediaType: 'text/plain' }) },
       handle: metrics,

@@ -9,7 +9,7 @@ import { readJson } from './json-body.ts';
 import { SMALL_JSON_LIMIT } from './limits.ts';
 import { amount, text } from './parameter-kinds.ts';
 import { readQuery } from './parameters.ts';
-import type { Call, Route, Services } from './route.ts';
+import { type Call, type Route, row, type Services } from './route.ts';
 import { QueueListSchema, QueueSchema, QueueSettingsSchema } from './schemas.ts';
 import { blockerView } from './views.ts';
 
@@ -78,24 +78,17 @@ export function queueRoutes({ engine, limits }: Services): Route[] {
   }
 
   const queuePath = '/v2/queues/:queueName';
-  const withoutBody = { access: 'full', answers: { 200: undefined } } as const;
-  const named = { refusals: [400] } as const;
+  const named = { refusals: [400] };
   return [
     {
-      ...withoutBody,
-      method: 'POST',
-      path: '/v2/queues',
-      operationId: 'saveQueue',
+      ...row('full', 'POST', '/v2/queues', 'saveQueue'),
       summary: 'Makes a queue or replaces its settings; what is not given becomes what it is in a new queue.',
       takes: { body: QueueSettingsSchema },
       refusals: [412],
       handle: save,
     },
     {
-      method: 'GET',
-      path: '/v2/queues',
-      operationId: 'listQueues',
-      access: 'read',
+      ...row('read', 'GET', '/v2/queues', 'listQueues'),
       summary: 'Lists the queues by name.',
       takes: { query: LIST_QUERY },
       answers: { 200: QueueListSchema },
@@ -103,38 +96,26 @@ export function queueRoutes({ engine, limits }: Services): Route[] {
     },
     {
       ...named,
-      method: 'GET',
-      path: queuePath,
-      operationId: 'getQueue',
-      access: 'read',
+      ...row('read', 'GET', queuePath, 'getQueue'),
       summary: 'Reads one queue.',
       answers: { 200: QueueSchema },
       handle: get,
     },
     {
-      ...withoutBody,
+      ...row('full', 'DELETE', queuePath, 'deleteQueue'),
       ...named,
-      method: 'DELETE',
-      path: queuePath,
-      operationId: 'deleteQueue',
       summary: 'Deletes a queue, if it exists, and cancels its messages.',
       handle: drop,
     },
     {
-      ...withoutBody,
+      ...row('full', 'POST', `${queuePath}/pause`, 'pauseQueue'),
       ...named,
-      method: 'POST',
-      path: `${queuePath}/pause`,
-      operationId: 'pauseQueue',
       summary: 'Pauses a queue: it goes on to take messages, and starts none.',
       handle: (call) => setPaused(call, true),
     },
     {
-      ...withoutBody,
+      ...row('full', 'POST', `${queuePath}/resume`, 'resumeQueue'),
       ...named,
-      method: 'POST',
-      path: `${queuePath}/resume`,
-      operationId: 'resumeQueue',
       summary: 'Lets a paused queue go on, from the earliest message that was not delivered.',
       handle: (call) => setPaused(call, false),
     },

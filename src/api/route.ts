@@ -54,6 +54,12 @@ export interface Route {
   handle: (call: Call) => Answer | Promise<Answer>;
 }
 
+/** What every row of the table begins with. Its answer is a 200 without a body unless the row says otherwise. */
+export function row(access: Access, method: RouteMethod, path: string, operationId: string) {
+  const answers: Route['answers'] = { 200: undefined };
+  return { access, method, path, operationId, answers };
+}
+
 /** One authenticated request, or one to a public route. */
 export interface Call extends Admitted {
   /** 0 on public routes. */

@@ -11,7 +11,7 @@ import type { Amount } from './filters.ts';
 import { readJson } from './json-body.ts';
 import { PAGE_BODY_BYTES_MAX, SMALL_JSON_LIMIT } from './limits.ts';
 import { invalidParameter } from './parameters.ts';
-import type { Call, Route, Services } from './route.ts';
+import { type Call, type Route, row, type Services } from './route.ts';
 import { type DeadRequest, deadParameters, readDeadRequest } from './run-filters.ts';
 import { readRunOverride } from './run-override.ts';
 import { DeadRunListSchema, DeadRunSchema, StartedRunSchema, StartedRunsSchema } from './run-schemas.ts';
@@ -107,10 +107,7 @@ export function runDlqRoutes(services: Services): Route[] {
 
   const starts = (start: Start, word: 'resume' | 'restart', what: string): Route[] => [
     {
-      method: 'POST',
-      path: `/v2/workflows/dlq/${word}`,
-      operationId: `${word}WorkflowRuns`,
-      access: 'full',
+      ...row('full', 'POST', `/v2/workflows/dlq/${word}`, `${word}WorkflowRuns`),
       summary: `${what} the failed workflow runs that match filters.`,
       takes: { query: deadParameters(STARTED_AMOUNT), configHeaders: RUN_OVERRIDE_HEADERS },
       refusals: [404],
@@ -118,10 +115,7 @@ export function runDlqRoutes(services: Services): Route[] {
       handle: (call) => startMany(start, call),
     },
     {
-      method: 'POST',
-      path: `/v2/workflows/dlq/${word}/:dlqId`,
-      operationId: `${word}WorkflowRun`,
-      access: 'full',
+      ...row('full', 'POST', `/v2/workflows/dlq/${word}/:dlqId`, `${word}WorkflowRun`),
       summary: `${what} a failed workflow run.`,
       takes: { configHeaders: SINGLE_RUN_OVERRIDE_HEADERS },
       answers: { 200: StartedRunSchema },
@@ -131,10 +125,7 @@ export function runDlqRoutes(services: Services): Route[] {
 
   return [
     {
-      method: 'GET',
-      path: '/v2/workflows/dlq',
-      operationId: 'listFailedWorkflowRuns',
-      access: 'read',
+      ...row('read', 'GET', '/v2/workflows/dlq', 'listFailedWorkflowRuns'),
       isLong: true,
       summary: 'Lists failed workflow runs, newest first.',
       takes: { query: deadParameters(AMOUNT) },
@@ -142,10 +133,7 @@ export function runDlqRoutes(services: Services): Route[] {
       handle: (call) => listDeadRuns(engine, call),
     },
     {
-      method: 'DELETE',
-      path: '/v2/workflows/dlq',
-      operationId: 'deleteFailedWorkflowRuns',
-      access: 'full',
+      ...row('full', 'DELETE', '/v2/workflows/dlq', 'deleteFailedWorkflowRuns'),
       summary: 'Deletes the failed workflow runs that match filters from the DLQ, all without a filter.',
       takes: { query: deadParameters(AMOUNT) },
       answers: { 200: DeletedSchema },
@@ -154,30 +142,20 @@ export function runDlqRoutes(services: Services): Route[] {
     ...starts('resumeRun', 'resume', 'Goes on with'),
     ...starts('restartRun', 'restart', 'Begins anew'),
     {
-      method: 'POST',
-      path: '/v2/workflows/dlq/callback/:dlqId',
-      operationId: 'repeatFailureCallback',
-      access: 'full',
+      ...row('full', 'POST', '/v2/workflows/dlq/callback/:dlqId', 'repeatFailureCallback'),
       summary: 'Tells of the failure of a workflow run once more, where that has failed.',
       refusals: [400],
       answers: { 200: StartedRunSchema },
       handle: repeatCallback,
     },
     {
-      method: 'DELETE',
-      path: '/v2/workflows/dlq/callback/:dlqId',
-      operationId: 'cancelFailureCallback',
-      access: 'full',
+      ...row('full', 'DELETE', '/v2/workflows/dlq/callback/:dlqId', 'cancelFailureCallback'),
       summary: 'Gives up telling of the failure of a workflow run.',
       refusals: [400],
-      answers: { 200: undefined },
       handle: cancelCallback,
     },
     {
-      method: 'GET',
-      path: '/v2/workflows/dlq/:dlqId',
-      operationId: 'getFailedWorkflowRun',
-      access: 'read',
+      ...row('read', 'GET', '/v2/workflows/dlq/:dlqId', 'getFailedWorkflowRun'),
       isLong: true,
       summary: 'Reads a failed workflow run.',
       refusals: [400],
@@ -185,19 +163,14 @@ export function runDlqRoutes(services: Services): Route[] {
       handle: get,
     },
     ...[
-      { path: '/v2/workflows/dlq/:dlqId', operationId: 'deleteFailedWorkflowRun' },
-      { path: '/v2/workflows/dlq/delete/:dlqId', operationId: 'deleteFailedWorkflowRunOfOldClients' },
-    ].map(
-      (named): Route => ({
-        ...named,
-        method: 'DELETE',
-        access: 'full',
-        summary: 'Deletes a failed workflow run from the DLQ.',
-        refusals: [400],
-        answers: { 200: undefined },
-        handle: deleteOne,
-      }),
-    ),
+      row('full', 'DELETE', '/v2/workflows/dlq/:dlqId', 'deleteFailedWorkflowRun'),
+      row('full', 'DELETE', '/v2/workflows/dlq/delete/:dlqId', 'deleteFailedWorkflowRunOfOldClients'),
+    ].map((begun) => ({
+      ...begun,
+      summary: 'Deletes a failed workflow run from the DLQ.',
+      refusals: [400],
+      handle: deleteOne,
+    })),
   ];
 }
 

@@ -3,7 +3,7 @@ import { Type } from '@sinclair/typebox';
 import { ApiError } from '../protocol/errors.ts';
 import { type Answer, answer } from './answer.ts';
 import { invalidParameter, type Parameter, parameter, readQuery, singleValue } from './parameters.ts';
-import type { Call, Route, Services } from './route.ts';
+import { type Call, type Route, row, type Services } from './route.ts';
 import { EVENTS_QUERY, RUNS_QUERY, readEventsQuery, readRunsQuery } from './run-log-filters.ts';
 import { RunEventsSchema, RunExplanationSchema, RunListSchema } from './run-log-schemas.ts';
 import { runEventView, runExplanationView, runLogView } from './run-log-views.ts';
@@ -51,10 +51,7 @@ export function runLogRoutes({ engine }: Services): Route[] {
 
   return [
     {
-      method: 'GET',
-      path: '/v2/workflows/logs',
-      operationId: 'listWorkflowRuns',
-      access: 'read',
+      ...row('read', 'GET', '/v2/workflows/logs', 'listWorkflowRuns'),
       isLong: true,
       summary: 'Lists workflow runs with their steps, newest first.',
       takes: { query: RUNS_QUERY },
@@ -62,10 +59,7 @@ export function runLogRoutes({ engine }: Services): Route[] {
       handle: runs,
     },
     {
-      method: 'GET',
-      path: '/v2/workflows/messageLogs',
-      operationId: 'listWorkflowMessageLogs',
-      access: 'read',
+      ...row('read', 'GET', '/v2/workflows/messageLogs', 'listWorkflowMessageLogs'),
       isLong: true,
       summary: 'Lists what happened to workflow runs and to their messages, newest first.',
       takes: { query: EVENTS_QUERY },
@@ -73,10 +67,7 @@ export function runLogRoutes({ engine }: Services): Route[] {
       handle: events,
     },
     {
-      method: 'GET',
-      path: '/v2/workflows/events',
-      operationId: 'listWorkflowEvents',
-      access: 'read',
+      ...row('read', 'GET', '/v2/workflows/events', 'listWorkflowEvents'),
       isLong: true,
       summary: 'Lists workflow runs with their steps, or what happened to them, newest first.',
       takes: { query: EITHER_QUERY },
@@ -84,10 +75,7 @@ export function runLogRoutes({ engine }: Services): Route[] {
       handle: either,
     },
     {
-      method: 'GET',
-      path: '/v2/workflows/runs/:workflowRunId/explain',
-      operationId: 'explainWorkflowRun',
-      access: 'read',
+      ...row('read', 'GET', '/v2/workflows/runs/:workflowRunId/explain', 'explainWorkflowRun'),
       summary: 'Says why a workflow run does not go on, or how it ended.',
       answers: { 200: RunExplanationSchema },
       handle: explain,

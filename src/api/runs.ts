@@ -9,7 +9,7 @@ import { readJson } from './json-body.ts';
 import { messageLimit, SMALL_JSON_LIMIT } from './limits.ts';
 import { flag } from './parameter-kinds.ts';
 import { readQuery } from './parameters.ts';
-import type { Call, Route, Services } from './route.ts';
+import { type Call, type Route, row, type Services } from './route.ts';
 import { CANCEL_PARAMETERS, readCancelRequest } from './run-filters.ts';
 import { JournalSchema } from './run-schemas.ts';
 import { CancelledSchema } from './schemas.ts';
@@ -71,31 +71,21 @@ export function runRoutes({ engine, limits, clock }: Services): Route[] {
 
   return [
     {
-      method: 'GET',
-      path: '/v2/workflows/runs/:workflowRunId',
-      operationId: 'getWorkflowRunJournal',
-      access: 'read',
+      ...row('read', 'GET', '/v2/workflows/runs/:workflowRunId', 'getWorkflowRunJournal'),
       isForItsRun: true,
       summary: 'Reads what the steps of an active workflow run have recorded.',
       answers: { 200: JournalSchema },
       handle: getJournal,
     },
     {
-      method: 'DELETE',
-      path: '/v2/workflows/runs/:workflowRunId',
-      operationId: 'endWorkflowRun',
-      access: 'full',
+      ...row('full', 'DELETE', '/v2/workflows/runs/:workflowRunId', 'endWorkflowRun'),
       isForItsRun: true,
       summary: 'Ends a workflow run: cancels it, or says what it returned.',
       takes: { query: [CANCEL], configHeaders: RUN_END_HEADERS, body: 'bytes' },
-      answers: { 200: undefined },
       handle: end,
     },
     {
-      method: 'DELETE',
-      path: '/v2/workflows/runs',
-      operationId: 'cancelWorkflowRuns',
-      access: 'full',
+      ...row('full', 'DELETE', '/v2/workflows/runs', 'cancelWorkflowRuns'),
       summary: 'Cancels the active workflow runs that match filters, all without a filter.',
       takes: { query: CANCEL_PARAMETERS },
       answers: { 200: CancelledSchema },

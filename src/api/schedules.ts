@@ -4,7 +4,7 @@ import { ApiError } from '../protocol/errors.ts';
 import { splitQuery } from '../protocol/request-target.ts';
 import { type Answer, answer, NO_BODY } from './answer.ts';
 import { SCHEDULE_HEADERS } from './config-headers.ts';
-import type { Call, Route, Services } from './route.ts';
+import { type Call, type Route, row, type Services } from './route.ts';
 import { scheduleCreation } from './schedule-creation.ts';
 import { ScheduleCreatedSchema, ScheduleListSchema, ScheduleSchema } from './schemas.ts';
 import { scheduleView } from './views.ts';
@@ -41,51 +41,37 @@ export function scheduleRoutes(services: Services): Route[] {
       return NO_BODY;
     };
     const path = `/v2/schedules/:scheduleId/${word}`;
-    const route = { path, access: 'full', summary, answers: { 200: undefined }, handle } as const;
     return [
-      { ...route, method: 'PATCH', operationId: `${word}Schedule` },
-      { ...route, method: 'POST', operationId: `${word}ScheduleByPost` },
+      { ...row('full', 'PATCH', path, `${word}Schedule`), summary, handle },
+      { ...row('full', 'POST', path, `${word}ScheduleByPost`), summary, handle },
     ];
   }
 
   return [
     {
-      method: 'POST',
-      path: '/v2/schedules/*',
-      operationId: 'createSchedule',
-      access: 'full',
+      ...row('full', 'POST', '/v2/schedules/*', 'createSchedule'),
       summary: 'Creates a schedule for the URL, or the URL group, in the path, or replaces the one with its id.',
       takes: { configHeaders: SCHEDULE_HEADERS, body: 'bytes' },
       answers: { 200: ScheduleCreatedSchema },
       handle: create,
     },
     {
-      method: 'GET',
-      path: '/v2/schedules',
-      operationId: 'listSchedules',
-      access: 'read',
+      ...row('read', 'GET', '/v2/schedules', 'listSchedules'),
       isLong: true,
       summary: 'Lists the schedules by their creation. Bodies after the first 16 MiB are left out.',
       answers: { 200: ScheduleListSchema },
       handle: list,
     },
     {
-      method: 'GET',
-      path: '/v2/schedules/:scheduleId',
-      operationId: 'getSchedule',
-      access: 'read',
+      ...row('read', 'GET', '/v2/schedules/:scheduleId', 'getSchedule'),
       isLong: true,
       summary: 'Reads one schedule.',
       answers: { 200: ScheduleSchema },
       handle: get,
     },
     {
-      method: 'DELETE',
-      path: '/v2/schedules/:scheduleId',
-      operationId: 'deleteSchedule',
-      access: 'full',
+      ...row('full', 'DELETE', '/v2/schedules/:scheduleId', 'deleteSchedule'),
       summary: 'Deletes a schedule; messages that it made go on.',
-      answers: { 200: undefined },
       handle: drop,
     },
     ...pauseRoutes('pause', 'Pauses a schedule: its times pass without a message.'),

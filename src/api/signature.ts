@@ -5,7 +5,7 @@ import { verifySignature } from '../protocol/signature.ts';
 import { type Answer, answer } from './answer.ts';
 import { readJson } from './json-body.ts';
 import { SMALL_JSON_LIMIT } from './limits.ts';
-import type { Call, Route, Services } from './route.ts';
+import { type Call, type Route, row, type Services } from './route.ts';
 import { SignatureCheckSchema, SignatureVerdictSchema } from './schemas.ts';
 
 export function signatureRoutes({ accounts, clock }: Services): Route[] {
@@ -19,10 +19,7 @@ export function signatureRoutes({ accounts, clock }: Services): Route[] {
 
   return [
     {
-      method: 'POST',
-      path: '/v2/waypost/signature/verify',
-      operationId: 'verifySignature',
-      access: 'full',
+      ...row('full', 'POST', '/v2/waypost/signature/verify', 'verifySignature'),
       summary: 'Checks a signature as a receiver does, with the signing keys of the project, and says what fails.',
       takes: { body: SignatureCheckSchema },
       answers: { 200: SignatureVerdictSchema },

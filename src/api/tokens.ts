@@ -7,7 +7,7 @@ import type { ProjectTokens } from './accounts.ts';
 import { type Answer, answer, NO_BODY } from './answer.ts';
 import { readJson } from './json-body.ts';
 import { SMALL_JSON_LIMIT } from './limits.ts';
-import type { Call, Route, Services } from './route.ts';
+import { type Call, type Route, row, type Services } from './route.ts';
 import { CreatedTokenSchema, NewTokenSchema, TokenListSchema } from './schemas.ts';
 
 const PATH = '/v2/waypost/tokens';
@@ -34,22 +34,18 @@ function routesOver(tokens: ProjectTokens): Route[] {
     return NO_BODY;
   }
 
-  const guarded = { access: 'full', isTokenInHeaderOnly: true } as const;
+  const guarded = { isTokenInHeaderOnly: true } as const;
   return [
     {
+      ...row('full', 'GET', PATH, 'listTokens'),
       ...guarded,
-      method: 'GET',
-      path: PATH,
-      operationId: 'listTokens',
       summary: 'Lists the tokens of the project, the oldest first. The tokens themselves are kept nowhere.',
       answers: { 200: TokenListSchema },
       handle: list,
     },
     {
+      ...row('full', 'POST', PATH, 'createToken'),
       ...guarded,
-      method: 'POST',
-      path: PATH,
-      operationId: 'createToken',
       summary: 'Makes a token for the project and shows it, once.',
       takes: { body: NewTokenSchema },
       refusals: [412],
@@ -57,14 +53,11 @@ function routesOver(tokens: ProjectTokens): Route[] {
       handle: make,
     },
     {
+      ...row('full', 'DELETE', `${PATH}/:tokenId`, 'revokeToken'),
       ...guarded,
-      method: 'DELETE',
-      path: `${PATH}/:tokenId`,
-      operationId: 'revokeToken',
       summary:
         'Revokes a token of the project: once this is answered, no worker lets it in. The last full token stays.',
       refusals: [409],
-      answers: { 200: undefined },
       handle: revoke,
     },
   ];

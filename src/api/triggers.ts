@@ -18,7 +18,7 @@ import { at, atItem, type GivenItem } from './given-items.ts';
 import { KnownHeaders } from './ignored.ts';
 import { messageLimit } from './limits.ts';
 import { bodyTooLarge } from './request-body.ts';
-import type { Call, CheckDestination, Route, Services } from './route.ts';
+import { type Call, type CheckDestination, type Route, row, type Services } from './route.ts';
 import { TriggeredListSchema, TriggeredSchema, TriggerItemsSchema } from './schemas.ts';
 
 const TRIGGERED = new KnownHeaders(TRIGGER_HEADERS);
@@ -101,20 +101,14 @@ export function triggerRoutes(services: Services): Route[] {
 
   return [
     {
-      method: 'POST',
-      path: '/v2/trigger/*',
-      operationId: 'triggerWorkflow',
-      access: 'publish',
+      ...row('publish', 'POST', '/v2/trigger/*', 'triggerWorkflow'),
       summary: 'Starts a run of the workflow at the URL in the path; the body is its payload.',
       takes: { configHeaders: TRIGGER_HEADERS, body: 'bytes' },
       answers: { 200: TriggeredSchema },
       handle: trigger,
     },
     {
-      method: 'POST',
-      path: '/v2/batch/trigger',
-      operationId: 'triggerWorkflows',
-      access: 'publish',
+      ...row('publish', 'POST', '/v2/batch/trigger', 'triggerWorkflows'),
       summary: 'Starts several workflow runs in one request.',
       takes: { body: TriggerItemsSchema },
       refusals: [412],

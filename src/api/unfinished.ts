@@ -2,7 +2,7 @@
 import { Slices } from '../engine/slices.ts';
 import type { Answer } from './answer.ts';
 import { messageFilters, readFilters } from './filters.ts';
-import type { Call, Route, Services } from './route.ts';
+import { type Call, type Route, row, type Services } from './route.ts';
 import { UnfinishedListSchema } from './schemas.ts';
 import { unfinishedView } from './views.ts';
 
@@ -23,10 +23,7 @@ export function unfinishedRoutes({ engine, clock, endOfTurn }: Services): Route[
 
   return [
     {
-      method: 'GET',
-      path: '/v2/waypost/messages',
-      operationId: 'listUnfinishedMessages',
-      access: 'read',
+      ...row('read', 'GET', '/v2/waypost/messages', 'listUnfinishedMessages'),
       isLong: true,
       summary:
         'Lists messages that are not finished, newest first, each with why it waits. A page may be short, or empty, and have a cursor.',

@@ -17,7 +17,7 @@ import { checkCallbacks, checkEndpoints, groupNotFound } from './destinations.ts
 import { type Ignored, KnownHeaders } from './ignored.ts';
 import { readJson } from './json-body.ts';
 import { ENDPOINTS_PER_REQUEST_MAX, HEADER_LINES_MAX, SMALL_JSON_LIMIT } from './limits.ts';
-import type { Call, Route, Services } from './route.ts';
+import { type Call, type Route, row, type Services } from './route.ts';
 import { refuseRun } from './run-publish.ts';
 import { refuseCron } from './schedule-creation.ts';
 import { EndpointsSchema, GroupHeadersSchema, UrlGroupListSchema, UrlGroupSchema } from './schemas.ts';
@@ -105,60 +105,41 @@ export function urlGroupRoutes(services: Services): Route[] {
 
   const endpointsPath = '/v2/topics/:name/endpoints';
   const groupPath = '/v2/topics/:name';
-  const withoutBody = { access: 'full', answers: { 200: undefined } } as const;
   return [
     {
-      ...withoutBody,
-      method: 'POST',
-      path: endpointsPath,
-      operationId: 'addUrlGroupEndpoints',
+      ...row('full', 'POST', endpointsPath, 'addUrlGroupEndpoints'),
       summary: 'Adds or updates endpoints of a URL group, making it when it is missing.',
       takes: { body: EndpointsSchema },
       refusals: [412],
       handle: add,
     },
     {
-      ...withoutBody,
-      method: 'DELETE',
-      path: endpointsPath,
-      operationId: 'removeUrlGroupEndpoints',
+      ...row('full', 'DELETE', endpointsPath, 'removeUrlGroupEndpoints'),
       summary: 'Removes endpoints from a URL group, and the group with the last one.',
       takes: { body: EndpointsSchema },
       handle: remove,
     },
     {
-      ...withoutBody,
-      method: 'PATCH',
-      path: groupPath,
-      operationId: 'updateUrlGroup',
+      ...row('full', 'PATCH', groupPath, 'updateUrlGroup'),
       summary: 'Replaces the default headers of a URL group.',
       takes: { body: GroupHeadersSchema },
       refusals: [412],
       handle: setHeaders,
     },
     {
-      ...withoutBody,
-      method: 'DELETE',
-      path: groupPath,
-      operationId: 'deleteUrlGroup',
+      ...row('full', 'DELETE', groupPath, 'deleteUrlGroup'),
       summary: 'Deletes a URL group.',
       handle: drop,
     },
     {
-      method: 'GET',
-      path: groupPath,
-      operationId: 'getUrlGroup',
-      access: 'read',
+      ...row('read', 'GET', groupPath, 'getUrlGroup'),
       isLong: true,
       summary: 'Reads one URL group.',
       answers: { 200: UrlGroupSchema },
       handle: get,
     },
     {
-      method: 'GET',
-      path: '/v2/topics',
-      operationId: 'listUrlGroups',
-      access: 'read',
+      ...row('read', 'GET', '/v2/topics', 'listUrlGroups'),
       isLong: true,
       summary: 'Lists the URL groups by name.',
       answers: { 200: UrlGroupListSchema },

@@ -7,7 +7,7 @@ import { objectOf } from '../protocol/json-objects.ts';
 import { type Answer, answer } from './answer.ts';
 import { readJson } from './json-body.ts';
 import { SMALL_JSON_LIMIT } from './limits.ts';
-import type { Call, Route, Services, VirtualTime } from './route.ts';
+import { type Call, type Route, row, type Services, type VirtualTime } from './route.ts';
 import { exactly, Ms, Text } from './schemas.ts';
 
 const PATH = '/v2/waypost/time';
@@ -45,10 +45,7 @@ function routesOver(time: VirtualTime): Route[] {
 
   return [
     {
-      method: 'POST',
-      path: `${PATH}/advance`,
-      operationId: 'advanceTime',
-      access: 'full',
+      ...row('full', 'POST', `${PATH}/advance`, 'advanceTime'),
       summary:
         'Lets virtual time pass, and waits until all that falls due on the way has happened. Only with --virtual-time.',
       takes: { body: AdvanceSchema },
@@ -56,10 +53,7 @@ function routesOver(time: VirtualTime): Route[] {
       handle: advance,
     },
     {
-      method: 'POST',
-      path: `${PATH}/run-until-idle`,
-      operationId: 'runUntilIdle',
-      access: 'full',
+      ...row('full', 'POST', `${PATH}/run-until-idle`, 'runUntilIdle'),
       summary:
         'Lets virtual time pass until no message and no run waits for any, for 366 days at most, or the limit. Only with --virtual-time.',
       takes: { body: UntilIdleSchema },

@@ -7,7 +7,7 @@ import { type Answer, answer } from './answer.ts';
 import { WAIT_HEADERS } from './config-headers.ts';
 import { readJson } from './json-body.ts';
 import { messageLimit, SMALL_JSON_LIMIT } from './limits.ts';
-import type { Call, Route, Services } from './route.ts';
+import { type Call, type Route, row, type Services } from './route.ts';
 import { NotifiedListSchema, NotifiedSchema, WaiterListSchema, WaitingSchema, WaitSchema } from './schemas.ts';
 import { readWait } from './wait-request.ts';
 import { NotifiedList, notifiedView, waiterView } from './waiter-views.ts';
@@ -51,10 +51,7 @@ export function waiterRoutes({ engine, clock, quotas, proxyHeaders, limits }: Se
 
   return [
     {
-      method: 'POST',
-      path: '/v2/wait/:eventId',
-      operationId: 'waitForEvent',
-      access: 'publish',
+      ...row('publish', 'POST', '/v2/wait/:eventId', 'waitForEvent'),
       summary: 'Lets a step of a workflow run wait for an event. Asked by client libraries.',
       takes: { body: WaitSchema, configHeaders: WAIT_HEADERS, isConfiguredByQuery: true },
       refusals: [412, 422],
@@ -62,20 +59,14 @@ export function waiterRoutes({ engine, clock, quotas, proxyHeaders, limits }: Se
       handle: wait,
     },
     {
-      method: 'POST',
-      path: '/v2/notify/:eventId',
-      operationId: 'notifyEvent',
-      access: 'full',
+      ...row('full', 'POST', '/v2/notify/:eventId', 'notifyEvent'),
       summary: 'Wakes all workflow runs that wait for the event, with the body as its data.',
       takes: { body: 'bytes' },
       answers: { 201: NotifiedListSchema },
       handle: notify,
     },
     {
-      method: 'POST',
-      path: '/v2/notify/:workflowRunId/:eventId',
-      operationId: 'notifyWorkflowRun',
-      access: 'full',
+      ...row('full', 'POST', '/v2/notify/:workflowRunId/:eventId', 'notifyWorkflowRun'),
       summary:
         'Wakes one workflow run that waits for the event; when it does not yet, its next wait for it ends at once.',
       takes: { body: 'bytes' },
@@ -84,10 +75,7 @@ export function waiterRoutes({ engine, clock, quotas, proxyHeaders, limits }: Se
       handle: notifyRun,
     },
     {
-      method: 'GET',
-      path: '/v2/waiters/:eventId',
-      operationId: 'listWaiters',
-      access: 'read',
+      ...row('read', 'GET', '/v2/waiters/:eventId', 'listWaiters'),
       isLong: true,
       summary: 'Lists who waits for the event: up to 1,000, in order of registration.',
       refusals: [400],
