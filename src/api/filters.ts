@@ -1,26 +1,51 @@
 /**
- * Reads which messages a request selects (contract M 21). The table of contract M 21.2 is data: a new filter is a new
- * row. Query and JSON body are read alike; where both have the same filter, the query wins.
+ * Reads what a list or a bulk action selects (contract M 21, W 17.2, 21.2). The table of contract M 21.2 is data: a new
+ * filter is a new row. Query and JSON body are read alike; where both have the same filter, the query wins.
  */
 import { Type } from '@sinclair/typebox';
-import type { DeadFilter, LogFilter } from '../engine/filters.ts';
 import { LOG_STATES, type LogState } from '../engine/model.ts';
-import { STANDINGS, type UnfinishedFilter } from '../engine/unfinished.ts';
-import { CURSOR, ids, statuses, texts, time, words } from './parameter-kinds.ts';
+import type { PageRequest } from '../engine/page.ts';
+import { STANDINGS } from '../engine/unfinished.ts';
+import { ApiError } from '../protocol/errors.ts';
 import {
-  filtersFor,
+  CURSOR,
   type Given,
+  givenFor,
+  ids,
   into,
   invalidParameter,
   type Parameter,
   parameter,
+  shown,
   singleValue,
+  statuses,
+  texts,
+  time,
+  type Values,
   valuesOf,
   wholeNumber,
   withCommas,
+  words,
 } from './parameters.ts';
 
-export type FilterUse = 'cancel' | 'dlqList' | 'dlqBulk' | 'logs' | 'unfinished';
+/** What one list or bulk action may be asked for. */
+export interface Filters<Row extends Parameter = Parameter> {
+  rows: readonly Row[];
+  /** Whether the request changes all that match; then the filters may also come in the body. */
+  isBulk: boolean;
+  /** The parameters that still have an effect when ids are given, since a list by ids can be longer than a page. */
+  readsByIds: ReadonlySet<string>;
+}
+
+/** What a request selects. */
+export interface Selected<Filter> {
+  /** When given, the filter is empty. Empty: selects nothing. */
+  ids?: string[];
+  filter: Filter;
+  page: PageRequest;
+}
+
+export type MessageUse = 'cancel' | 'dlqList' | 'dlqBulk' | 'logs' | 'unfinished';
 
 /** How much one request may ask for (contract M 21.4, 22.24, 22.39); more is lowered. */
 export interface Amount {
@@ -52,8 +77,8 @@ const STANDING = words(
 function table(amount: Amount | undefined) {
   return [
     row([...DLQ, 'logs'], one('messageId', 'The message with this id.')),
-    row(NOT_DLQ, ids('messageIds', 'The messages with these ids.')),
-    row(DLQ, ids('dlqIds', 'The dead messages with these DLQ ids; all other filters are ignored then.')),
+    row(NOT_DLQ, ids('messageIds', 'The messages with these ids.', 'everything')),
+    row(DLQ, ids('dlqIds', 'The dead messages with these DLQ ids; all other filters are ignored then.', 'nothing')),
     row(EVERYWHERE, withCommas(texts('url', 'Destination, the whole URL.'))),
     row(EVERYWHERE, texts('topicName', 'URL group that was published to.')),
     row(DLQ, withCommas(texts('endpointName', 'Endpoint of the URL group, by its name there.'))),
@@ -77,9 +102,9 @@ function table(amount: Amount | undefined) {
 }
 
 function row<Row extends Parameter>(
-  uses: readonly FilterUse[],
+  uses: readonly MessageUse[],
   filter: Row,
-): { uses: readonly FilterUse[]; filter: Row } {
+): { uses: readonly MessageUse[]; filter: Row } {
   return { uses, filter };
 }
 
@@ -91,7 +116,7 @@ const ORDER = parameter(
   'order',
   'Newest or oldest first.',
   Type.Union([Type.Literal('latestFirst'), Type.Literal('earliestFirst')], { default: 'latestFirst' }),
-  (given): Filters['order'] => {
+  (given): PageRequest['order'] => {
     const text = singleValue('order', given);
     if (text === 'earliestFirst' || text === 'latestFirst') return text;
     throw invalidParameter('order', 'earliestFirst or latestFirst is needed');
@@ -125,78 +150,73 @@ function countIn(given: Given): number {
   return count;
 }
 
-/** The filters that requests to one route may have. */
-export interface MessageFilters {
-  use: FilterUse;
-  rows: readonly ReturnType<typeof table>[number]['filter'][];
-  countDefault: number | undefined;
-  /** Whether the request changes all messages that match; then the filters may also come in the body. */
-  isBulk: boolean;
-  /** The parameters that still have an effect when ids are given. */
-  readsByIds: ReadonlySet<string>;
-}
+type MessageRow = ReturnType<typeof table>[number]['filter'];
+
+const PAGING: ReadonlySet<string> = new Set(['count', 'cursor', 'order']);
+export const NOTHING: ReadonlySet<string> = new Set();
 
 /** Without an amount the request is for everything that matches. */
-export function messageFilters(use: FilterUse, amount?: Amount): MessageFilters {
-  const rows = table(amount).flatMap(({ uses, filter }) => (uses.includes(use) ? filter : []));
+export function messageFilters(use: MessageUse, amount?: Amount): Filters<MessageRow> {
   return {
-    use,
-    rows,
-    countDefault: amount?.countDefault,
+    rows: table(amount).flatMap(({ uses, filter }) => (uses.includes(use) ? filter : [])),
     isBulk: use === 'cancel' || use === 'dlqBulk',
-    readsByIds: isLong(use) ? PAGING : NOTHING,
+    readsByIds: use === 'logs' || use === 'unfinished' ? PAGING : NOTHING,
   };
-}
-
-/** The messages that a list or a bulk action selects. When `ids` is there, the attributes are ignored. */
-export interface Filters {
-  /** `messageIds` or `dlqIds`. Empty: selects nothing. */
-  ids?: string[];
-  attributes: DeadFilter & LogFilter & UnfinishedFilter;
-  count?: number;
-  cursor?: string;
-  order: 'latestFirst' | 'earliestFirst';
 }
 
 /**
- * Reads the filters from the raw query and the parsed JSON body (`undefined` when there is none). Throws `ApiError` 400
- * that names the parameter.
+ * Reads `filters` from the raw query and the parsed JSON body (`undefined` when there is none). When ids are given, the
+ * other filters are ignored. A filter without a value is left out. A bulk action refuses it instead, and refuses unknown
+ * names too: leaving a filter out would widen the action. Throws `ApiError` 400 that names the parameter.
  */
-export function readFilters(
-  { use, rows, countDefault, isBulk }: MessageFilters,
+export function readFilters<Row extends Parameter>(
+  { rows, isBulk, readsByIds }: Filters<Row>,
   rawQuery: string,
   body?: unknown,
-): Filters {
-  const given = filtersFor(rows, { rawQuery, body, isBulk }, () => true);
-  const messageIds = given.get('messageIds');
-  if (messageIds && !meansIds(messageIds, isBulk)) given.delete('messageIds');
-  const { ids: named } = valuesOf(
-    rows.filter(({ isIds }) => isIds),
-    given,
-  );
-  if (named && !isLong(use)) return { ids: named, attributes: {}, order: 'latestFirst' };
-  // A list by ids can still be longer than a page.
-  const read = named ? rows.filter(({ name }) => PAGING.has(name)) : rows;
-  const { ids: _, count = countDefault, cursor, order = 'latestFirst', ...attributes } = valuesOf(read, given);
-  return {
-    ...(named && { ids: named }),
-    attributes,
-    ...(count !== undefined && { count }),
-    ...(cursor !== undefined && { cursor }),
-    order,
-  };
+): Values<Row> {
+  const given = givenFor(rows, rawQuery, body, (name) => {
+    if (isBulk) throw new ApiError('invalid_query', `unknown query parameter ${shown(name)}`);
+  });
+  const idRows = rows.filter(({ emptyIds }) => emptyIds);
+  for (const [name, { values, from }] of given) {
+    if (values.length > 0) continue;
+    const emptyIds = idRows.find((row) => row.name === name)?.emptyIds;
+    const isInBulkQuery = isBulk && from === 'query';
+    if (emptyIds && !(emptyIds === 'nothingUnlessInBulkQuery' && isInBulkQuery)) continue;
+    if (isBulk) throw invalidParameter(name, 'it has no value, and leaving it out would widen the action');
+    given.delete(name);
+  }
+  for (const { name, emptyIds } of idRows) {
+    const all = emptyIds === 'everything' ? given.get(name) : undefined;
+    if (all?.values.length !== 0) continue;
+    if (isBulk && all.from === 'query') throw invalidParameter(name, 'it has no value');
+    given.delete(name);
+  }
+  const named = idRows.filter(({ name }) => given.has(name));
+  return valuesOf(named.length === 0 ? rows : [...named, ...rows.filter(({ name }) => readsByIds.has(name))], given);
 }
 
-const PAGING: ReadonlySet<string> = new Set(['count', 'cursor', 'order']);
-const NOTHING: ReadonlySet<string> = new Set();
+type Paging = { ids?: string[] } & { [Member in 'count' | 'cursor' | 'order']?: PageRequest[Member] | undefined };
 
-/** Whether a request by ids can have more results than a page holds. */
-function isLong(use: FilterUse): boolean {
-  return use === 'logs' || use === 'unfinished';
+/** As `readFilters`, for a list. */
+export function readSelection<Row extends Parameter>(
+  filters: Filters<Row>,
+  countDefault: number,
+  rawQuery: string,
+  body?: unknown,
+): Selected<Omit<Values<Row>, keyof Paging>> {
+  const { ids: named, count, cursor, order, ...filter } = readFilters(filters, rawQuery, body) as Values<Row> & Paging;
+  return { ...(named && { ids: named }), filter, page: pageOf({ count, cursor, order }, countDefault) };
 }
 
-/** In a body, an empty list of message ids selects everything, but an empty list of DLQ ids selects nothing. */
-function meansIds({ values, from }: Given, isBulk: boolean): boolean {
-  if (values.length === 0 && from === 'query' && isBulk) throw invalidParameter('messageIds', 'it has no value');
-  return values.length > 0;
+/** The first `count` of what was found, and the cursor after them. One more must be read, to know whether there are more. */
+export function cutTo<Item>(found: readonly Item[], count: number, cursorAfter: (last: Item) => string) {
+  const items = found.slice(0, count);
+  const last = items.at(-1);
+  return { items, cursor: last && found.length > count ? cursorAfter(last) : undefined };
+}
+
+/** A missing or empty cursor begins with the first page. */
+export function pageOf({ count, cursor, order = 'latestFirst' }: Paging, countDefault: number): PageRequest {
+  return { count: count ?? countDefault, order, ...(cursor && { cursor }) };
 }

@@ -4,9 +4,9 @@ import { ApiError } from '../protocol/errors.ts';
 import { PERIOD_MAX_S } from '../protocol/flow-control.ts';
 import { checkName, checkNewName, isName } from '../protocol/names.ts';
 import { type Answer, answer, NO_BODY } from './answer.ts';
+import { cutTo } from './filters.ts';
 import { FLOW_KEYS_PAGE_MAX } from './limits.ts';
-import { amount, CURSOR, flagInAnyCase, pageCount, text } from './parameter-kinds.ts';
-import { into, invalidParameter, readQuery } from './parameters.ts';
+import { amount, CURSOR, flagInAnyCase, into, invalidParameter, pageCount, readQuery, text } from './parameters.ts';
 import { type Call, type Route, row, type Services } from './route.ts';
 import { FlowKeyListSchema, FlowKeySchema, GlobalParallelismSchema } from './schemas.ts';
 
@@ -34,14 +34,9 @@ export function flowControlRoutes({ engine: { storeOf }, limits }: Services): Ro
   async function list({ projectId, rawQuery }: Call): Promise<Answer> {
     const { search = '', count = FLOW_KEYS_PAGE_MAX, cursor } = readQuery(rawQuery, LIST_QUERY);
     const after = cursor === undefined ? '' : keyOfCursor(cursor);
-    // One key more than is shown is read, to know whether there are more.
     const found = await storeOf(projectId).keys.listKeys({ search, after, count: count + 1 });
-    const shown = found.slice(0, count);
-    const last = shown.at(-1);
-    return answer(200, {
-      flowControls: shown.map(flowKeyView),
-      cursor: last && found.length > count ? cursorAfter(last.key) : undefined,
-    });
+    const { items, cursor: next } = cutTo(found, count, ({ key }) => cursorAfter(key));
+    return answer(200, { flowControls: items.map(flowKeyView), cursor: next });
   }
 
   async function get({ projectId, id: key }: Call): Promise<Answer> {

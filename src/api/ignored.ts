@@ -9,7 +9,7 @@ import { memo } from '../protocol/memo.ts';
 import { queryParameters } from '../protocol/request-target.ts';
 import type { Answer } from './answer.ts';
 import { type ConfigHeader, OF_EVERY_REQUEST } from './config-headers.ts';
-import type { Takes } from './takes.ts';
+import type { Takes } from './route.ts';
 
 const IGNORED = 'Waypost-Ignored';
 
@@ -176,7 +176,7 @@ export class KnownOptions {
     this.#headers = new KnownHeaders(configHeaders);
     const parameters = [...(filters?.rows ?? []), ...query];
     this.#parameters = new Set(parameters.map(({ name }) => name));
-    this.#ids = new Set(parameters.flatMap(({ name, isIds }) => (isIds ? name : [])));
+    this.#ids = new Set(parameters.flatMap(({ name, emptyIds }) => (emptyIds ? name : [])));
     this.#readsByIds = filters?.readsByIds ?? new Set();
     this.#hasDestination = path.endsWith('*');
     this.#isConfiguredByQuery = isConfiguredByQuery || this.#hasDestination;

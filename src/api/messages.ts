@@ -1,14 +1,17 @@
-/** Reads and cancels messages (contract M 22.4 to 22.6). */
+/** Reads and cancels messages (contract M 22.4 to 22.6), and lists those that are not finished. */
+import { Slices } from '../engine/slices.ts';
 import { ApiError } from '../protocol/errors.ts';
 import { type Answer, answer, NO_BODY } from './answer.ts';
-import { type Filters, messageFilters, readFilters } from './filters.ts';
+import { messageFilters, readFilters, readSelection } from './filters.ts';
 import { readJson } from './json-body.ts';
 import { SMALL_JSON_LIMIT } from './limits.ts';
 import { type Call, type Route, row, type Services } from './route.ts';
-import { CancelledSchema, ExplanationSchema, MessageSchema } from './schemas.ts';
-import { explanationView, messageView } from './views.ts';
+import { CancelledSchema, ExplanationSchema, MessageSchema, UnfinishedListSchema } from './schemas.ts';
+import { explanationView, messageView, unfinishedView } from './views.ts';
 
 const CANCELLED = messageFilters('cancel');
+const COUNT_DEFAULT = 100;
+const UNFINISHED = messageFilters('unfinished', { countDefault: COUNT_DEFAULT, countMax: 1000 });
 
 export function messageRoutes({ engine }: Services): Route[] {
   async function get({ projectId, id }: Call): Promise<Answer> {
@@ -37,14 +40,11 @@ export function messageRoutes({ engine }: Services): Route[] {
   }
 
   async function cancelMany({ projectId, rawQuery, body }: Call): Promise<Answer> {
-    const given = await readJson(body, SMALL_JSON_LIMIT);
-    const filters = readFilters(CANCELLED, rawQuery, given);
-    return answer(200, { cancelled: await cancel(projectId, filters) });
-  }
-
-  function cancel(projectId: number, { ids, attributes, count }: Filters): Promise<number> {
-    if (ids) return engine.storeOf(projectId).messages.cancelById({ ids });
-    return engine.cancelMatching(projectId, attributes, count);
+    const { ids, count, ...filter } = readFilters(CANCELLED, rawQuery, await readJson(body, SMALL_JSON_LIMIT));
+    const cancelled = await (ids
+      ? engine.storeOf(projectId).messages.cancelById({ ids })
+      : engine.cancelMatching(projectId, filter, count));
+    return answer(200, { cancelled });
   }
 
   return [
@@ -79,6 +79,30 @@ export function messageRoutes({ engine }: Services): Route[] {
       takes: { filters: CANCELLED },
       answers: { 200: CancelledSchema },
       handle: cancelMany,
+    },
+  ];
+}
+
+/** Our own addition: the interface has no list of messages. */
+export function unfinishedRoutes({ engine, clock, endOfTurn }: Services): Route[] {
+  async function list({ projectId, rawQuery }: Call): Promise<Answer> {
+    const { ids, filter, page: request } = readSelection(UNFINISHED, COUNT_DEFAULT, rawQuery);
+    const page = await engine.listUnfinished(projectId, ids ? { messageId: ids } : filter, request);
+    const slices = new Slices(clock, endOfTurn);
+    const messages = await slices.map(page.items, (message) => JSON.stringify(unfinishedView(message)));
+    const rest = page.cursor === undefined ? '' : `,"cursor":${JSON.stringify(page.cursor)}`;
+    return { status: 200, json: `{"messages":[${messages.join(',')}]${rest}}` };
+  }
+
+  return [
+    {
+      ...row('read', 'GET', '/v2/waypost/messages', 'listUnfinishedMessages'),
+      isLong: true,
+      summary:
+        'Lists messages that are not finished, newest first, each with why it waits. A page may be short, or empty, and have a cursor.',
+      takes: { filters: UNFINISHED },
+      answers: { 200: UnfinishedListSchema },
+      handle: list,
     },
   ];
 }

@@ -2,9 +2,10 @@
  * The parameters of lists and actions, from the query string and, for some, from a JSON body (contract M 1.2, 21.3).
  * One row per parameter: handlers read it by its row, and the interface document shows the row.
  */
-import type { TSchema } from '@sinclair/typebox';
+import { type TSchema, Type } from '@sinclair/typebox';
 import { ApiError, invalidBody } from '../protocol/errors.ts';
 import { type CommaRule, queryParameters, queryValues } from '../protocol/request-target.ts';
+import { FILTER_VALUES_MAX, IDS_MAX } from './limits.ts';
 
 /** The values given under one name. */
 export interface Given {
@@ -21,8 +22,8 @@ export interface Parameter<Member extends string = string, Value = unknown> {
   member: Member;
   /** What commas in its values do. Absent: they separate values. */
   commas?: CommaRule;
-  /** A list of ids, for which an empty list has a meaning of its own. */
-  isIds?: true;
+  /** Only of ids: what an empty list of them selects, in any request or in all but the query of a bulk action. */
+  emptyIds?: 'everything' | 'nothing' | 'nothingUnlessInBulkQuery';
   /** `undefined` when no value is given. Throws `ApiError` 400 that names the parameter. */
   read: (given: Given) => Value | undefined;
 }
@@ -78,6 +79,105 @@ export function invalidParameter(name: string, reason: string): ApiError {
   return new ApiError('invalid_query', `invalid query parameter ${name}: ${reason}`);
 }
 
+/** One text. An empty text counts as given, and most parameters refuse it. */
+export function text<const Name extends string>(name: Name, meaning: string): Parameter<Name, string> {
+  return parameter(name, meaning, Type.String(), (given) => singleValue(name, given));
+}
+
+/** Texts of which any one may match. */
+export function texts<const Name extends string>(name: Name, meaning: string): Parameter<Name, string[]> {
+  return parameter(name, meaning, several(Type.String()), (given) =>
+    given.values.length === 0 ? undefined : different(name, given, FILTER_VALUES_MAX),
+  );
+}
+
+export function ids(name: string, meaning: string, emptyIds: Parameter['emptyIds']): Parameter<'ids', string[]> {
+  const row = parameter(name, meaning, several(Type.String(), IDS_MAX), (given) => different(name, given, IDS_MAX));
+  return { ...into('ids', row), ...(emptyIds && { emptyIds }) };
+}
+
+/** A Unix time in milliseconds. */
+export function time<const Name extends string>(name: Name, meaning: string): Parameter<Name, number> {
+  return parameter(name, meaning, Type.Integer({ minimum: 0 }), (given) => {
+    const value = singleValue(name, given);
+    return value === '' ? undefined : wholeNumber(name, value);
+  });
+}
+
+/** Statuses of answers. */
+export function statuses<const Name extends string>(name: Name, meaning: string): Parameter<Name, number[]> {
+  return parameter(name, meaning, several(Type.Integer({ minimum: 0 })), (given) =>
+    different(name, given, FILTER_VALUES_MAX).map((value) => wholeNumber(name, value)),
+  );
+}
+
+/** Words of which any one may match, each with all values that it stands for. */
+export function words<const Name extends string, Value>(
+  name: Name,
+  meaning: string,
+  known: ReadonlyMap<string, readonly Value[]>,
+): Parameter<Name, Value[]> {
+  const schema = several(Type.Union([...known.keys()].map((word) => Type.Literal(word))));
+  return parameter(name, meaning, schema, ({ values }) => {
+    if (values.length === 0) return undefined;
+    const meant = values.flatMap((word) => {
+      const found = known.get(word);
+      if (!found) throw invalidParameter(name, `one of ${[...known.keys()].join(', ')} is needed`);
+      return found;
+    });
+    return [...new Set(meant)];
+  });
+}
+
+export function flag<const Name extends string>(name: Name, meaning: string, isSet = false): Parameter<Name, boolean> {
+  const schema = Type.Union([Type.Literal('true'), Type.Literal('false')], { default: String(isSet) });
+  return parameter(name, meaning, schema, (given) => booleanOf(name, singleValue(name, given)));
+}
+
+/** In any letter case, since one of the official clients writes `True` (contract M 23). */
+export function flagInAnyCase<const Name extends string>(name: Name, meaning: string): Parameter<Name, boolean> {
+  return parameter(name, meaning, Type.Boolean(), (given) => booleanOf(name, singleValue(name, given).toLowerCase()));
+}
+
+function booleanOf(name: string, value: string): boolean {
+  if (value === 'true' || value === 'false') return value === 'true';
+  throw invalidParameter(name, 'true or false is needed');
+}
+
+/** A number from 1 to `max`. A number above `loweredTo` is lowered to it; `loweredTo` is also the default. */
+export function amount<const Name extends string>(
+  name: Name,
+  meaning: string,
+  { max, loweredTo = Number.MAX_SAFE_INTEGER }: { max?: number; loweredTo?: number } = {},
+): Parameter<Name, number> {
+  const limits = { ...(max && { maximum: max }), ...(loweredTo < Number.MAX_SAFE_INTEGER && { default: loweredTo }) };
+  return parameter(name, meaning, Type.Integer({ minimum: 1, ...limits }), (given) => {
+    const value = wholeNumber(name, singleValue(name, given));
+    if (value >= 1 && value <= (max ?? Number.MAX_SAFE_INTEGER)) return Math.min(value, loweredTo);
+    const range = max === undefined ? 'a number of at least 1' : `a number from 1 to ${max}`;
+    throw invalidParameter(name, `${range} is needed`);
+  });
+}
+
+/** Number of entries on a page. */
+export function pageCount(countMax: number): Parameter<'count', number> {
+  return amount('count', `How many at most. More than ${countMax} is lowered to it.`, { loweredTo: countMax });
+}
+
+export const CURSOR = withCommas(text('cursor', 'Where the page before ended; take it from its answer.'));
+
+function several(schema: TSchema, maxItems = FILTER_VALUES_MAX): TSchema {
+  return Type.Array(schema, { maxItems });
+}
+
+/** Removes repeated values. Throws when more than `valuesMax` are left. */
+function different(name: string, { values }: Given, valuesMax: number): string[] {
+  const once = [...new Set(values)];
+  if (once.length > valuesMax)
+    throw invalidParameter(name, `at most ${valuesMax} values are possible, got ${once.length}`);
+  return once;
+}
+
 /** The values of `rows` in a query; other parameters are ignored, as on all reads. */
 export function readQuery<Row extends Parameter>(rawQuery: string, rows: readonly Row[]): Values<Row> {
   return valuesOf(rows, givenFor(rows, rawQuery));
@@ -116,35 +216,6 @@ export function givenFor(
   for (const [name, value] of bodyMembers(body)) {
     if (!byName.has(name)) onUnknown(name);
     else if (!given.has(name)) given.set(name, { values: memberTexts(name, value), from: 'body' });
-  }
-  return given;
-}
-
-/** A request with filters; `body`: its parsed JSON. */
-export interface FilterRequest {
-  rawQuery: string;
-  body: unknown;
-  isBulk: boolean;
-}
-
-/**
- * As `givenFor`, for filters. A filter without a value is left out. A bulk action refuses it instead, and refuses
- * unknown names too: leaving a filter out would widen the action. `mayBeEmpty`: whether an empty list of ids has a
- * meaning.
- */
-export function filtersFor(
-  rows: readonly Parameter[],
-  { rawQuery, body, isBulk }: FilterRequest,
-  mayBeEmpty: (ids: Given) => boolean,
-): Map<string, Given> {
-  const given = givenFor(rows, rawQuery, body, (name) => {
-    if (isBulk) throw new ApiError('invalid_query', `unknown query parameter ${shown(name)}`);
-  });
-  const idNames = new Set(rows.flatMap(({ name, isIds }) => (isIds ? name : [])));
-  for (const [name, value] of given) {
-    if (value.values.length > 0 || (idNames.has(name) && mayBeEmpty(value))) continue;
-    if (isBulk) throw invalidParameter(name, 'it has no value, and leaving it out would widen the action');
-    given.delete(name);
   }
   return given;
 }

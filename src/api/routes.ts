@@ -1,35 +1,26 @@
 /** Every route (contract M 28). */
-import { allWaiterRoutes } from './all-waiters.ts';
 import { batchRoutes } from './batch.ts';
 import { checkpointRoutes } from './checkpoints.ts';
-import { dlqRoutes } from './dlq.ts';
+import { dlqRoutes, runDlqRoutes } from './dlq.ts';
 import { documentRoutes } from './document.ts';
 import { flowControlRoutes } from './flow-control.ts';
 import { healthRoutes } from './health.ts';
 import { hookRoutes } from './hooks.ts';
-import { keyRoutes } from './keys.ts';
+import { keyRoutes, signatureRoutes } from './keys.ts';
 import { liveRoutes } from './live.ts';
-import { logRoutes } from './logs.ts';
-import { messageRoutes } from './messages.ts';
-import { minuteRoutes } from './minutes.ts';
-import { overviewRoutes } from './overview.ts';
-import { parkedRunRoutes } from './parked-runs.ts';
-import { projectMetricRoutes } from './project-metrics.ts';
+import { logRoutes, runLogRoutes } from './logs.ts';
+import { messageRoutes, unfinishedRoutes } from './messages.ts';
+import { minuteRoutes, overviewRoutes, projectMetricRoutes } from './overview.ts';
 import { publishRoutes } from './publish.ts';
 import { queueRoutes } from './queues.ts';
 import type { Route, Services } from './route.ts';
-import { runDlqRoutes } from './run-dlq.ts';
-import { runLogRoutes } from './run-logs.ts';
-import { runRoutes } from './runs.ts';
+import { parkedRunRoutes, runRoutes } from './runs.ts';
 import { scheduleRoutes } from './schedules.ts';
-import { sessionRoutes } from './session.ts';
-import { signatureRoutes } from './signature.ts';
-import { tokenRoutes } from './tokens.ts';
+import { sessionRoutes, tokenRoutes } from './tokens.ts';
 import { triggerRoutes } from './triggers.ts';
-import { unfinishedRoutes } from './unfinished.ts';
 import { urlGroupRoutes } from './url-groups.ts';
 import { virtualTimeRoutes } from './virtual-time.ts';
-import { waiterRoutes } from './waiters.ts';
+import { allWaiterRoutes, waiterRoutes } from './waiters.ts';
 
 /** The route table. The route finder, access checks, the interface document and their tests are made from it. */
 export function createRoutes(services: Services): Route[] {

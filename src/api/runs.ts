@@ -1,4 +1,4 @@
-/** Active workflow runs: their journals and their end (contract W 17.2). */
+/** Active workflow runs: their journals, their end, and those that are parked (contract W 17.2, K 7). */
 import { ApiError } from '../protocol/errors.ts';
 import { encodeEntry, joinEntries } from '../workflow/journal.ts';
 import { type Answer, answer, NO_BODY } from './answer.ts';
@@ -7,12 +7,11 @@ import { authorizeFully, unauthenticated } from './authentication.ts';
 import { RUN_END_HEADERS } from './config-headers.ts';
 import { readJson } from './json-body.ts';
 import { messageLimit, SMALL_JSON_LIMIT } from './limits.ts';
-import { flag } from './parameter-kinds.ts';
-import { readQuery } from './parameters.ts';
+import { flag, readQuery } from './parameters.ts';
 import { type Call, type Route, row, type Services } from './route.ts';
 import { CANCEL_PARAMETERS, readCancelRequest } from './run-filters.ts';
 import { JournalSchema } from './run-schemas.ts';
-import { CancelledSchema } from './schemas.ts';
+import { CancelledSchema, Count, exactly } from './schemas.ts';
 
 /**
  * Bytes of journals in answers at a time; each byte is in memory up to three times. One journal alone may be larger.
@@ -111,4 +110,33 @@ function createdAtOf(rawHeaders: readonly string[]): number | undefined {
 
 function notActive(id: string): ApiError {
   return new ApiError('not_found', `workflow run ${id} is not active`);
+}
+
+const ResumedSchema = exactly({ resumed: Count });
+
+export function parkedRunRoutes({ engine }: Services): Route[] {
+  async function resumeOne({ projectId, id }: Call): Promise<Answer> {
+    const wasParked = await engine.resumeParkedRun(projectId, id);
+    if (wasParked === undefined) throw new ApiError('not_found', `workflow run ${id} is not active`);
+    return answer(200, { resumed: wasParked ? 1 : 0 });
+  }
+
+  async function resumeAll({ projectId }: Call): Promise<Answer> {
+    return answer(200, { resumed: await engine.resumeParkedRuns(projectId) });
+  }
+
+  return [
+    {
+      ...row('full', 'POST', '/v2/waypost/runs/:workflowRunId/resume', 'resumeParkedWorkflowRun'),
+      summary: 'Attempts a workflow run at once if it is parked since its code has changed.',
+      answers: { 200: ResumedSchema },
+      handle: resumeOne,
+    },
+    {
+      ...row('full', 'POST', '/v2/waypost/runs/resume', 'resumeParkedWorkflowRuns'),
+      summary: 'Attempts all workflow runs at once that are parked since their code has changed, and counts them.',
+      answers: { 200: ResumedSchema },
+      handle: resumeAll,
+    },
+  ];
 }

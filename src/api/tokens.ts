@@ -8,7 +8,7 @@ import { type Answer, answer, NO_BODY } from './answer.ts';
 import { readJson } from './json-body.ts';
 import { SMALL_JSON_LIMIT } from './limits.ts';
 import { type Call, type Route, row, type Services } from './route.ts';
-import { CreatedTokenSchema, NewTokenSchema, TokenListSchema } from './schemas.ts';
+import { CreatedTokenSchema, NewTokenSchema, SessionSchema, TokenListSchema } from './schemas.ts';
 
 const PATH = '/v2/waypost/tokens';
 
@@ -82,4 +82,17 @@ function wantedBy(body: unknown): { scope: TokenScope; name?: string } {
   if (name === undefined || name === null) return { scope };
   if (typeof name !== 'string' || !isTokenName(name)) throw invalidBody(`name ${TOKEN_NAME_RULE}`);
   return { scope, name };
+}
+
+/** Whose token a request came with, so that the console can show the project and leave out what is not allowed. */
+export function sessionRoutes({ accounts }: Services): Route[] {
+  return [
+    {
+      ...row('any', 'GET', '/v2/waypost/session', 'getSession'),
+      summary: 'Reads which project the token belongs to, and what it may do.',
+      answers: { 200: SessionSchema },
+      handle: ({ projectId, scope, tokenName }) =>
+        answer(200, { project: accounts.projectName(projectId), scope, tokenName }),
+    },
+  ];
 }

@@ -1,16 +1,33 @@
-/** Waits of runs, and their notification (contract W 14.6, 14.7). */
+/** Waits of runs, their notification, and what is waited for (contract W 14.6, 14.7). */
+
+import { Type } from '@sinclair/typebox';
+import type { Notified } from '../engine/runs/run-commands.ts';
+import type { ListedWaiter, Waiter, WaiterPosition } from '../engine/runs/stores.ts';
 import { ApiError } from '../protocol/errors.ts';
-import { checkName, checkNewName } from '../protocol/names.ts';
+import { checkName, checkNewName, isName } from '../protocol/names.ts';
+import { redactConfigHeaders, redactedText } from '../protocol/redaction.ts';
 import { splitQuery } from '../protocol/request-target.ts';
+import { shownUrl } from '../protocol/shown-url.ts';
 import { refusedInRun } from '../protocol/workflow/refusals.ts';
 import { type Answer, answer } from './answer.ts';
 import { WAIT_HEADERS } from './config-headers.ts';
+import { cutTo } from './filters.ts';
 import { readJson } from './json-body.ts';
 import { messageLimit, SMALL_JSON_LIMIT } from './limits.ts';
+import { CURSOR, invalidParameter, pageCount, readQuery, text } from './parameters.ts';
 import { type Call, type Route, row, type Services } from './route.ts';
-import { NotifiedListSchema, NotifiedSchema, WaiterListSchema, WaitingSchema, WaitSchema } from './schemas.ts';
+import {
+  exactly,
+  Ms,
+  NotifiedListSchema,
+  NotifiedSchema,
+  Text,
+  WaiterListSchema,
+  WaitingSchema,
+  WaitSchema,
+} from './schemas.ts';
+import type { View } from './views.ts';
 import { readWait } from './wait-request.ts';
-import { NotifiedList, notifiedView, waiterView } from './waiter-views.ts';
 
 export function waiterRoutes({ engine, clock, quotas, proxyHeaders, limits }: Services): Route[] {
   const bodyLimit = messageLimit(limits.messageBytesMax);
@@ -94,4 +111,130 @@ async function inRun<T>(read: () => Promise<T>): Promise<T> {
   } catch (error) {
     throw refusedInRun(error);
   }
+}
+
+/** Shows a waiter with the redaction of its run. The deadline is in seconds. */
+export function waiterView({ deadlineMs, record }: Waiter): View {
+  const { wait, redact } = record.settings;
+  if (!wait) throw new Error(`the record ${record.key} is not of a wait`);
+  const { notified, timedOut, headers, timeoutHeaders, timeoutBody } = wait;
+  return {
+    url: shownUrl(notified.url),
+    headers: redactConfigHeaders(headers, redact),
+    deadline: Math.floor(deadlineMs / 1000),
+    timeoutUrl: shownUrl(timedOut.url),
+    timeoutBody:
+      timeoutBody !== undefined && redact?.body ? redactedText(Buffer.from(timeoutBody, 'base64')) : timeoutBody,
+    timeoutHeaders: redactConfigHeaders(timeoutHeaders, redact),
+  };
+}
+
+/** Without a waiter, the notification was only saved as a pending event. */
+export function notifiedView({ waiter, messageId, runId, runCreatedAtMs }: Notified): View {
+  return {
+    waiter: waiter && waiterView(waiter),
+    messageId,
+    workflowRunId: runId,
+    workflowCreatedAt: runCreatedAtMs,
+  };
+}
+
+/**
+ * Up to `whole` bytes of an answer, waiters are shown whole; up to `end` bytes, without headers; after that, not at
+ * all.
+ */
+const SHOWN_BYTES = { whole: 16 * 1024 * 1024, end: 64 * 1024 * 1024 };
+
+/**
+ * The answer to a notification, as a JSON array. A notification may wake any number of runs: all are woken, but the
+ * answer stays within bounds (P10).
+ */
+export class NotifiedList {
+  readonly #elements: string[] = [];
+  #bytes = 0;
+
+  add(piece: readonly Notified[]): void {
+    for (const notified of piece) {
+      if (this.#bytes > SHOWN_BYTES.end) return;
+      const view = notifiedView(notified);
+      const { waiter } = view as { waiter: View };
+      const isWhole = this.#bytes <= SHOWN_BYTES.whole;
+      const element = JSON.stringify(
+        isWhole ? view : { ...view, waiter: { ...waiter, headers: {}, timeoutHeaders: {} } },
+      );
+      this.#elements.push(element);
+      this.#bytes += element.length;
+    }
+  }
+
+  get json(): string {
+    return `[${this.#elements.join(',')}]`;
+  }
+}
+
+/** Each has a URL, which may be long. */
+const PAGE_MAX = 200;
+
+const ALL_WAITERS_QUERY = [
+  text('eventIdPrefix', 'How the ids of the events begin; a whole id is possible too.'),
+  pageCount(PAGE_MAX),
+  CURSOR,
+];
+
+const AllWaitersSchema = exactly({
+  waiters: Type.Array(
+    exactly(
+      {
+        eventId: Text,
+        messageId: Type.String({ minLength: 1, description: 'id of the wait' }),
+        workflowRunId: Text,
+        workflowUrl: Text,
+        workflowCreatedAt: Ms,
+        since: Ms,
+        deadline: Ms,
+      },
+      'ListedWaiter',
+    ),
+  ),
+  cursor: Type.Optional(Text),
+});
+
+/** Our own addition: the interface asks for one event by its id. */
+export function allWaiterRoutes({ engine: { storeOf } }: Services): Route[] {
+  async function list({ projectId, rawQuery }: Call): Promise<Answer> {
+    const { eventIdPrefix: prefix = '', count = PAGE_MAX, cursor } = readQuery(rawQuery, ALL_WAITERS_QUERY);
+    const after = cursor === undefined ? undefined : positionOf(cursor);
+    const page = { prefix, ...(after && { after }), count: count + 1 };
+    const found = await storeOf(projectId).waiters.listAllWaiters(page);
+    const { items, cursor: next } = cutTo(found, count, ({ key, eventId }) => `${key}-${eventId}`);
+    return answer(200, { waiters: items.map(view), cursor: next });
+  }
+
+  return [
+    {
+      ...row('read', 'GET', '/v2/waypost/waiters', 'listAllWaiters'),
+      summary: 'Lists which workflow runs wait for which events, by event and then in order of registration.',
+      takes: { query: ALL_WAITERS_QUERY },
+      answers: { 200: AllWaitersSchema },
+      handle: list,
+    },
+  ];
+}
+
+function view({ eventId, messageId, runId, runUrl, runCreatedAtMs, sinceMs, deadlineMs }: ListedWaiter) {
+  return {
+    eventId,
+    messageId,
+    workflowRunId: runId,
+    workflowUrl: shownUrl(runUrl),
+    workflowCreatedAt: runCreatedAtMs,
+    since: sinceMs,
+    deadline: deadlineMs,
+  };
+}
+
+function positionOf(cursor: string): WaiterPosition {
+  const [, key, eventId = ''] = /^(\d{1,15})-(.*)$/.exec(cursor) ?? [];
+  if (!isName(eventId)) throw invalidParameter('cursor', 'take it from the answer before');
+  return { key: Number(key), eventId };
 }

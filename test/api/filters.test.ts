@@ -1,21 +1,21 @@
 /** What does a request mean by its filters (contract M 21)? Read from a query and a JSON body, without a server. */
 import { describe, expect, it } from 'vitest';
-import { type Amount, type Filters, type FilterUse, messageFilters, readFilters } from '../../src/api/filters.ts';
+import { type Amount, type MessageUse, messageFilters, readFilters, readSelection } from '../../src/api/filters.ts';
 import { FILTER_VALUES_MAX, IDS_MAX } from '../../src/api/limits.ts';
 import { shown } from '../../src/api/parameters.ts';
 import { ApiError } from '../../src/protocol/errors.ts';
 
-const USES: readonly FilterUse[] = ['cancel', 'dlqList', 'dlqBulk', 'logs', 'unfinished'];
+const USES: readonly MessageUse[] = ['cancel', 'dlqList', 'dlqBulk', 'logs', 'unfinished'];
 const AMOUNT: Amount = { countDefault: 10, countMax: 100 };
 
-function read(use: FilterUse, query: string, body?: unknown, amount = AMOUNT): Filters {
-  return readFilters(messageFilters(use, amount), query, body);
+function read(use: MessageUse, query: string, body?: unknown, amount = AMOUNT) {
+  return readSelection(messageFilters(use, amount), amount.countDefault, query, body);
 }
 
 const TAKEN = 'it is taken';
 
 /** What a request is told, or that it is taken. */
-function told(use: FilterUse, query: string, body?: unknown, amount = AMOUNT): string {
+function told(use: MessageUse, query: string, body?: unknown, amount = AMOUNT): string {
   try {
     read(use, query, body, amount);
     return TAKEN;
@@ -46,7 +46,7 @@ describe('a filter', () => {
     const query =
       'url=https://a.example/?x,y&host=h&path=/p,q&topicName=t&queueName=q&scheduleId=s&label=a,b&label=b&flowControlKey=k' +
       '&callerIp=1.1.1.1&callerIP=2.2.2.2&messageId=m&state=ACTIVE,RETRY&state=IN_PROGRESS&fromDate=5&toDate=9';
-    expect(read('logs', query).attributes).toEqual({
+    expect(read('logs', query).filter).toEqual({
       url: ['https://a.example/?x,y'],
       host: ['h'],
       path: ['/p,q'],
@@ -61,7 +61,7 @@ describe('a filter', () => {
       fromMs: 5,
       toMs: 9,
     });
-    expect(read('dlqList', 'responseStatus=500,404&responseStatus=500&endpointName=e,f').attributes).toEqual({
+    expect(read('dlqList', 'responseStatus=500,404&responseStatus=500&endpointName=e,f').filter).toEqual({
       responseStatus: [500, 404],
       endpointName: ['e,f'],
     });
@@ -70,13 +70,12 @@ describe('a filter', () => {
   it('is read from a body as from the query, which wins name by name', () => {
     const body = { label: ['x', 'y'], fromDate: 5, count: 3 };
     expect(read('cancel', 'label=q', body)).toEqual({
-      attributes: { label: ['q'], fromMs: 5 },
-      count: 3,
-      order: 'latestFirst',
+      filter: { label: ['q'], fromMs: 5 },
+      page: { count: 3, order: 'latestFirst' },
     });
   });
 
-  it.each<[FilterUse, string, string]>([
+  it.each<[MessageUse, string, string]>([
     ['cancel', 'lable=a', '400 unknown query parameter lable'],
     ['cancel', 'state=ACTIVE', '400 unknown query parameter state'],
     ['dlqBulk', 'lable=a', '400 unknown query parameter lable'],
@@ -88,7 +87,7 @@ describe('a filter', () => {
     if (expected === TAKEN) expect(read(use, query)).toEqual(read(use, ''));
   });
 
-  it.each<[FilterUse, string, string]>([
+  it.each<[MessageUse, string, string]>([
     [
       'cancel',
       'label=',
@@ -133,26 +132,27 @@ describe('a filter', () => {
     ['CANCEL_REQUESTED', ['CANCEL_REQUESTED']],
     ['IN_PROGRESS', ['ACTIVE', 'RETRY', 'ERROR']],
   ])('may be the state %s, which means entries of %j', (name, states) => {
-    expect(read('logs', `state=${name}`).attributes.state).toEqual(states);
+    expect(read('logs', `state=${name}`).filter.state).toEqual(states);
   });
 });
 
 describe('ids', () => {
-  it.each<[FilterUse, string]>([
+  it.each<[MessageUse, string]>([
     ['cancel', 'messageIds'],
     ['dlqList', 'dlqIds'],
     ['dlqBulk', 'dlqIds'],
   ])('of %s in %s stand for everything else', (use, name) => {
     const filters = read(use, `${name}=a,b&${name}=a&label=x&count=7`);
-    expect(filters).toEqual({ ids: ['a', 'b'], attributes: {}, order: 'latestFirst' });
+    expect(filters).toEqual({ ids: ['a', 'b'], filter: {}, page: { count: 10, order: 'latestFirst' } });
   });
 
   it('of logs are paged like any other list', () => {
     const filters = read('logs', 'messageIds=a,b&label=x&count=7&cursor=c&order=earliestFirst');
-    expect(filters).toEqual({ ids: ['a', 'b'], attributes: {}, count: 7, cursor: 'c', order: 'earliestFirst' });
+    const page = { count: 7, cursor: 'c', order: 'earliestFirst' };
+    expect(filters).toEqual({ ids: ['a', 'b'], filter: {}, page });
   });
 
-  it.each<[FilterUse, string]>([
+  it.each<[MessageUse, string]>([
     ['cancel', 'messageIds'],
     ['dlqBulk', 'dlqIds'],
   ])('of %s are at most so many', (use, name) => {
@@ -175,8 +175,8 @@ describe('ids', () => {
 
 describe('a page', () => {
   it('has the default length unless a count is given', () => {
-    expect(read('logs', '').count).toBe(10);
-    expect(read('logs', 'count=7').count).toBe(7);
+    expect(read('logs', '').page.count).toBe(10);
+    expect(read('logs', 'count=7').page.count).toBe(7);
   });
 
   it.each([
@@ -184,7 +184,7 @@ describe('a page', () => {
     ['100', 100],
     ['101', 100],
   ])('of %s is %s', (count, expected) => {
-    expect(read('logs', `count=${count}`).count).toBe(expected);
+    expect(read('logs', `count=${count}`).page.count).toBe(expected);
   });
 
   it('of nothing is refused', () => {
@@ -199,9 +199,11 @@ describe('a page', () => {
   });
 
   it('begins where the one before ended, and goes the way that is asked for', () => {
-    expect(read('logs', 'cursor=a,b&order=earliestFirst')).toMatchObject({ cursor: 'a,b', order: 'earliestFirst' });
-    expect(read('logs', 'order=latestFirst').order).toBe('latestFirst');
-    expect(read('logs', '')).toEqual({ attributes: {}, count: 10, order: 'latestFirst' });
+    expect(read('logs', 'cursor=a,b&order=earliestFirst')).toMatchObject({
+      page: { cursor: 'a,b', order: 'earliestFirst' },
+    });
+    expect(read('logs', 'order=latestFirst').page.order).toBe('latestFirst');
+    expect(read('logs', '')).toEqual({ filter: {}, page: { count: 10, order: 'latestFirst' } });
   });
 });
 

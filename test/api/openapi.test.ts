@@ -4,7 +4,7 @@ import type { TSchema } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { PUBLISH_HEADERS, RETRY_HEADERS } from '../../src/api/config-headers.ts';
-import { type FilterUse, messageFilters, readFilters } from '../../src/api/filters.ts';
+import { type MessageUse, messageFilters, readFilters } from '../../src/api/filters.ts';
 import { describedRoutes } from '../../src/api/interface.ts';
 import { type JsonSchema, type OpenApiDocument, pathOf, writeOpenApi } from '../../src/api/openapi.ts';
 import type { Parameter } from '../../src/api/parameters.ts';
@@ -246,7 +246,7 @@ describe('config headers', () => {
 describe('filters', () => {
   const AMOUNT = { countDefault: 10, countMax: 10 };
 
-  it.each<FilterUse>(['cancel', 'dlqList', 'dlqBulk', 'logs'])('of %s are accepted with a value that fits', (use) => {
+  it.each<MessageUse>(['cancel', 'dlqList', 'dlqBulk', 'logs'])('of %s are accepted with a value that fits', (use) => {
     const filters = messageFilters(use, AMOUNT);
     for (const row of filters.rows) {
       const query = `${row.name}=${encodeURIComponent(String(fitting(row)))}`;

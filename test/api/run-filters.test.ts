@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { readCancelRequest, readDeadRequest } from '../../src/api/run-filters.ts';
+import { readSelection } from '../../src/api/filters.ts';
+import { deadRunFilters, readCancelRequest } from '../../src/api/run-filters.ts';
 import type { ApiError } from '../../src/protocol/errors.ts';
 
 const AMOUNT = { countDefault: 100, countMax: 100 };
@@ -93,7 +94,7 @@ describe('the runs that a bulk cancel means (contract W 17.2)', () => {
 
 describe('the failed runs that a request means (contract W 21.2)', () => {
   const read = (query: string, body?: unknown, use: 'list' | 'bulk' = 'list') =>
-    readDeadRequest(query, body, AMOUNT, use);
+    readSelection(deadRunFilters(AMOUNT, use === 'bulk'), AMOUNT.countDefault, query, body);
 
   it('are told by the run, by its failure and by what the failure callback came to', () => {
     const query =
@@ -111,8 +112,7 @@ describe('the failed runs that a request means (contract W 21.2)', () => {
         fromMs: 1,
         toMs: 2,
       },
-      count: 100,
-      cursor: '3-4',
+      page: { count: 100, order: 'latestFirst', cursor: '3-4' },
     });
   });
 
