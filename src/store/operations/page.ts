@@ -137,6 +137,15 @@ export function placesOf(dlqIds: readonly string[]): Position[] {
   return [...new Set(dlqIds)].flatMap((dlqId) => placeOf(dlqId) ?? []);
 }
 
+/** The rows that are at `places`, in their order. */
+export function inOrderOf<Row extends Position>(places: readonly Position[], rows: readonly Row[]): Row[] {
+  const rowByNumber = new Map(rows.map((row) => [row.n, row]));
+  return places.flatMap(({ n, timeMs }) => {
+    const row = rowByNumber.get(n);
+    return row?.timeMs === timeMs ? row : [];
+  });
+}
+
 /** A DLQ id has the form of a cursor; anything else, other spellings of the same numbers included, names no entry. */
 export function placeOf(dlqId: string): Position | undefined {
   const place = decodeCursor(dlqId);

@@ -1,5 +1,5 @@
 /** How is one page of a list read, and what do the ids and cursors of a request name? */
-import type { MessageId, MessageKey, Millis } from '../../engine/model.ts';
+import type { InProject, MessageId, MessageKey, Millis, ProjectId } from '../../engine/model.ts';
 import type { Page, PageRequest } from '../../engine/page.ts';
 import { decodeCursor, encodeCursor } from '../../protocol/cursor.ts';
 import { ApiError } from '../../protocol/errors.ts';
@@ -55,8 +55,40 @@ function positionOfCursor(cursor: string, order: PageRequest['order']): Position
   return { timeMs: place.ms, n: place.n ?? wholeMs };
 }
 
-export function messagesNamed(ids: MessageId[]): { ids: MessageId[]; keys: MessageKey[] } {
+export interface MessagesNamed {
+  keys: MessageKey[];
+  ids: MessageId[];
+}
+
+export function messagesNamed(ids: MessageId[]): MessagesNamed {
   return { ids, keys: keysOf(ids) };
+}
+
+/** What is listed of a project. */
+export interface ListArgs<Filter> {
+  projectId: ProjectId;
+  filter: Omit<Filter, 'messageId' | 'state'>;
+  messages?: MessagesNamed;
+  /** State codes. */
+  states?: number[];
+  slice: Slice;
+}
+
+interface Named<State> {
+  messageId?: MessageId[];
+  state?: State[];
+}
+
+/** Keys of the messages that a filter names, and codes of its states; without the slice. */
+export function encodeList<State, Filter extends Named<State>>(
+  { projectId, filter: { messageId, state, ...filter } }: InProject & { filter: Filter },
+  codeOf: (state: State) => number,
+): Omit<ListArgs<Filter>, 'slice'> {
+  return {
+    ...{ projectId, filter },
+    ...(messageId && { messages: messagesNamed(messageId) }),
+    ...(state && { states: state.map(codeOf) }),
+  };
 }
 
 /** Ids that this server cannot have made have no key. */

@@ -64,6 +64,37 @@ export async function pageOfWindow<Row extends Position>(
   return cutPage(rows, slice.count, end);
 }
 
+interface FewQuery {
+  list: List;
+  /** What the rows are read from; the list is `alias` there. */
+  from: string;
+  alias?: string;
+  /** The selected fields of each row, besides its position. */
+  selects?: readonly string[];
+  /** Conditions of which an index finds the few rows. */
+  filter: Conditions;
+}
+
+/** The page of a list that `slice` asks for, if few rows can match. */
+export async function pageOfFew<Row extends Position>(
+  queries: Queries,
+  projectId: ProjectId,
+  slice: Slice,
+  { list, from, alias = 'w', selects = [], filter }: FewQuery,
+): Promise<PageRows<Row>> {
+  const time = `${alias}.${list.timeColumn}`;
+  const number = `${alias}.${list.numberColumn}`;
+  const { texts, params, direction } = sliceSql(slice, time, number);
+  const rows = await queries.query<Row>(
+    // The plus keeps the planner from walking the project's whole list in order instead.
+    `select ${[`${time} as "timeMs"`, `${number} as n`, ...selects].join(', ')} from ${from}
+     where ${[...filter.texts, `+${alias}.project_id = ?`, ...texts].join(' and ')}
+     order by ${time} ${direction}, ${number} ${direction} limit ?`,
+    [...filter.params, projectId, ...params, slice.count + 1],
+  );
+  return cutPage(rows, slice.count, undefined);
+}
+
 interface KeysQuery {
   table: 'messages' | 'runs';
   /** Columns of the table, besides `key`, that `joins` and `filter` use as columns of `w`. */

@@ -1,6 +1,6 @@
 /** What happened, in order: the log entries of a project (contract M 18.2). */
-import type { AttributeFilter, LogFilter } from '../../../engine/filters.ts';
-import type { InProject, Message, MessageId, MessageKey, ProjectId } from '../../../engine/model.ts';
+import type { LogFilter } from '../../../engine/filters.ts';
+import type { InProject, Message, MessageKey } from '../../../engine/model.ts';
 import type { PageRequest } from '../../../engine/page.ts';
 import type { LogEntry } from '../../../engine/stores.ts';
 import type { Queries } from '../../driver.ts';
@@ -15,29 +15,11 @@ import {
   logStateOf,
 } from '../messages/rows.ts';
 import { type Pause, pagedRead } from '../operation.ts';
-import {
-  contentsOf,
-  cutByBytes,
-  cutPage,
-  DETAIL_SIZES,
-  messageOf,
-  type PageRows,
-  type Position,
-  type Slice,
-  sliceSql,
-} from '../page.ts';
-import { messagesNamed, TOGETHER } from '../read-page.ts';
-import { LOGS, pageOfWindow } from '../windows.ts';
+import { contentsOf, cutByBytes, DETAIL_SIZES, messageOf, type PageRows, type Position } from '../page.ts';
+import { encodeList, type ListArgs, type MessagesNamed, TOGETHER } from '../read-page.ts';
+import { LOGS, pageOfFew, pageOfWindow } from '../windows.ts';
 
-export interface ListLogsArgs {
-  projectId: ProjectId;
-  filter: AttributeFilter;
-  /** Both or none. */
-  messages?: { keys: MessageKey[]; ids: MessageId[] };
-  /** State codes. */
-  states?: number[];
-  slice: Slice;
-}
+type ListLogsArgs = ListArgs<LogFilter>;
 
 export interface LogRow extends Position {
   message_key: number;
@@ -65,14 +47,7 @@ async function windowOf(queries: Queries, args: ListLogsArgs): Promise<LogRows> 
 }
 
 export const listLogs = pagedRead(windowOf, {
-  encode: ({
-    projectId,
-    filter: { messageId, state, ...filter },
-  }: InProject & { filter: LogFilter; page: PageRequest }) => ({
-    ...{ projectId, filter },
-    ...(messageId && { messages: messagesNamed(messageId) }),
-    ...(state && { states: state.map(codeOfLogState) }),
-  }),
+  encode: (given: InProject & { filter: LogFilter; page: PageRequest }) => encodeList(given, codeOfLogState),
   decode,
 });
 
@@ -129,28 +104,18 @@ function ofProject(
 }
 
 /** Reads the index of each message, which has few entries. */
-async function ofMessages(
+function ofMessages(
   queries: Queries,
-  args: ListLogsArgs,
-  { keys, ids }: { keys: MessageKey[]; ids: MessageId[] },
+  { projectId, filter: attributes, states, slice }: ListLogsArgs,
+  { keys, ids }: MessagesNamed,
 ): Promise<PageRows<LogRow>> {
-  const { slice } = args;
-  const range = sliceSql(slice, 'l.at_ms', 'l.seq');
-  const content = contentConditions(args.filter);
-  const conditions = [...range.texts, ...content.texts];
-  const params = [...range.params, ...content.params];
-  if (args.states) {
-    conditions.push('l.state in (??)');
-    params.push(args.states);
-  }
-  const rows = await queries.query<LogRow>(
-    // The plus keeps the planner from walking the project's whole list in order instead.
-    `select l.at_ms as "timeMs", l.seq as n, l.message_key, l.state, l.response_status
-     from logs l lookup contents c on (c.key = l.message_key)
-     where l.message_key in (??) and c.key in (??) and c.id in (??) and +l.project_id = ? and l.run_key is null
-     ${conditions.map((condition) => `and ${condition}`).join(' ')}
-     order by l.at_ms ${range.direction}, l.seq ${range.direction} limit ?`,
-    [keys, keys, ids, args.projectId, ...params, slice.count + 1],
-  );
-  return cutPage(rows, slice.count, undefined);
+  const filter = contentConditions(attributes);
+  also(filter, 'w.message_key in (??) and c.key in (??) and c.id in (??) and w.run_key is null', keys, keys, ids);
+  if (states) also(filter, 'w.state in (??)', states);
+  return pageOfFew(queries, projectId, slice, {
+    list: LOGS,
+    from: 'logs w lookup contents c on (c.key = w.message_key)',
+    selects: ['w.message_key', 'w.state', 'w.response_status'],
+    filter,
+  });
 }

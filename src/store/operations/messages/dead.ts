@@ -1,29 +1,27 @@
 /** What lies in the DLQ, and how does it leave (contract M 17)? */
-import type { AttributeFilter, DeadFilter } from '../../../engine/filters.ts';
+import type { DeadFilter } from '../../../engine/filters.ts';
 import type { Saved } from '../../../engine/messages/accepted.ts';
-import type { InProject, InProjectAt, MessageId, MessageKey, NewMessage, ProjectId } from '../../../engine/model.ts';
+import type { InProject, InProjectAt, NewMessage, ProjectId } from '../../../engine/model.ts';
 import type { PageRequest } from '../../../engine/page.ts';
 import type { DeadMessage } from '../../../engine/stores.ts';
 import { dlqIdOf } from '../../../protocol/cursor.ts';
-import type { Queries, SqlParam, Transaction } from '../../driver.ts';
+import type { Queries, Transaction } from '../../driver.ts';
 import { also, contentConditions } from '../filter.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { longRead, pagedRead, read, write } from '../operation.ts';
 import {
   contentsOf,
   cutByBytes,
-  cutPage,
   DEAD_SIZES,
+  inOrderOf,
   messageOf,
   type PageRows,
   type Position,
   placesOf,
-  type Slice,
-  sliceSql,
 } from '../page.ts';
-import { messagesNamed } from '../read-page.ts';
+import { encodeList, type ListArgs, type MessagesNamed } from '../read-page.ts';
 import { dropUnreferencedContents } from '../retention.ts';
-import { DEAD, pageOfWindow } from '../windows.ts';
+import { DEAD, pageOfFew, pageOfWindow } from '../windows.ts';
 import { insertMessages } from './accept.ts';
 import { weightOf } from './new-messages.ts';
 import {
@@ -35,14 +33,7 @@ import {
   type StoredNewMessage,
 } from './rows.ts';
 
-export interface ListDeadArgs {
-  projectId: ProjectId;
-  filter: AttributeFilter;
-  /** Both or none. */
-  messages?: { keys: MessageKey[]; ids: MessageId[] };
-  responseStatus?: number[];
-  slice: Slice;
-}
+type ListDeadArgs = ListArgs<DeadFilter>;
 
 export interface DeadRow extends Position, DeadLetterRow {
   message_key: number;
@@ -63,14 +54,7 @@ async function windowOf(queries: Queries, args: ListDeadArgs): Promise<DeadRows>
 }
 
 export const listDead = pagedRead(windowOf, {
-  encode: ({
-    projectId,
-    filter: { messageId, responseStatus, ...filter },
-  }: InProject & { filter: DeadFilter; page: PageRequest }) => ({
-    ...{ projectId, filter },
-    ...(messageId && { messages: messagesNamed(messageId) }),
-    ...(responseStatus && { responseStatus }),
-  }),
+  encode: (given: InProject & { filter: DeadFilter; page: PageRequest }) => encodeList(given, (state: never) => state),
   decode: decodeDead,
 });
 
@@ -83,11 +67,7 @@ async function deadAt(
     `select ${DEAD_FIELDS} from dead d where d.key in (??) and d.project_id = ? and d.run_key is null`,
     [wanted.map(({ n }) => n), projectId],
   );
-  const byKey = new Map(found.map((row) => [row.n, row]));
-  const rows = wanted.flatMap((place) => {
-    const row = byKey.get(place.n);
-    return row && row.timeMs === place.timeMs ? [row] : [];
-  });
+  const rows = inOrderOf(wanted, found);
   return { rows, contents: await contentsOf(queries, rows) };
 }
 
@@ -115,22 +95,15 @@ export const findDeadMany = longRead(
 
 /** How many of them exist. Does not read their contents. */
 export const countDead = read(
-  async (queries: Queries, { projectId, dlqIds }: InProject & { dlqIds: readonly string[] }): Promise<number> => {
-    const wanted = placesOf(dlqIds);
-    const found = await queries.query<Position>(
-      'select d.failed_at_ms as "timeMs", d.key as n from dead d where d.key in (??) and d.project_id = ? and d.run_key is null',
-      [wanted.map(({ n }) => n), projectId],
-    );
-    const timeByKey = new Map(found.map(({ n, timeMs }) => [n, timeMs]));
-    return wanted.filter(({ n, timeMs }) => timeByKey.get(n) === timeMs).length;
-  },
+  async (queries: Queries, { projectId, dlqIds }: InProject & { dlqIds: readonly string[] }): Promise<number> =>
+    (await existing(queries, projectId, dlqIds)).length,
 );
 
 type Place = Position & { message_key: number };
 
 function places(
   queries: Queries,
-  { projectId, filter: attributes, responseStatus, slice }: ListDeadArgs,
+  { projectId, filter: { responseStatus, ...attributes }, slice }: ListDeadArgs,
 ): Promise<PageRows<Place>> {
   const filter = contentConditions(attributes);
   const joins = filter.texts.length > 0 ? 'lookup contents c on (c.key = w.key)' : '';
@@ -148,37 +121,27 @@ function places(
   });
 }
 
-async function placesOfMessages(
+function placesOfMessages(
   queries: Queries,
-  args: ListDeadArgs,
-  { keys, ids }: { keys: MessageKey[]; ids: MessageId[] },
+  { projectId, filter: { responseStatus, ...attributes }, slice }: ListDeadArgs,
+  { keys, ids }: MessagesNamed,
 ): Promise<PageRows<Place>> {
-  const { slice } = args;
-  const range = sliceSql(slice, 'd.failed_at_ms', 'd.key');
-  const content = contentConditions(args.filter);
-  const conditions = [...range.texts, ...content.texts];
-  const params: SqlParam[] = [...range.params, ...content.params];
-  if (args.responseStatus) {
-    conditions.push('d.response_status in (??)');
-    params.push(args.responseStatus);
-  }
-  const rows = await queries.query<Place>(
-    // The plus keeps the planner from walking the project's whole list in order instead.
-    `select d.failed_at_ms as "timeMs", d.key as n, d.key as message_key
-     from dead d lookup contents c on (c.key = d.key)
-     where d.key in (??) and c.id in (??) and +d.project_id = ? and d.run_key is null
-     ${conditions.map((condition) => `and ${condition}`).join(' ')}
-     order by d.failed_at_ms ${range.direction}, d.key ${range.direction} limit ?`,
-    [keys, ids, args.projectId, ...params, slice.count + 1],
-  );
-  return cutPage(rows, slice.count, undefined);
+  const filter = contentConditions(attributes);
+  also(filter, 'w.key in (??) and c.id in (??) and w.run_key is null', keys, ids);
+  if (responseStatus) also(filter, 'w.response_status in (??)', responseStatus);
+  return pageOfFew(queries, projectId, slice, {
+    list: DEAD,
+    from: 'dead w lookup contents c on (c.key = w.key)',
+    selects: ['w.key as message_key'],
+    filter,
+  });
 }
 
 /** Returns how many existed. */
 export const deleteDead = write(
   { weight: ({ dlqIds }) => ({ rows: dlqIds.length }) },
   async ({ tx }: WriteContext, { projectId, dlqIds }: InProject & { dlqIds: readonly string[] }): Promise<number> => {
-    const keys = await existing(tx, projectId, placesOf(dlqIds));
+    const keys = await existing(tx, projectId, dlqIds);
     await removeDead(tx, keys);
     return keys.length;
   },
@@ -194,7 +157,8 @@ export interface RetryDeadArgs {
 export const retryDead = write(
   { weight: ({ retries }) => weightOf(retries.map(({ successor }) => successor)) },
   async (context: WriteContext, args: RetryDeadArgs): Promise<Saved[] | 'missing'> => {
-    const keys = await existing(context.tx, args.projectId, placesOf(args.retries.map(({ dlqId }) => dlqId)));
+    const dlqIds = args.retries.map(({ dlqId }) => dlqId);
+    const keys = await existing(context.tx, args.projectId, dlqIds);
     if (keys.length < args.retries.length) return 'missing';
     await removeDead(context.tx, keys);
     return insertMessages(
@@ -209,13 +173,20 @@ export const retryDead = write(
   }),
 );
 
-async function existing(tx: Transaction, projectId: ProjectId, wanted: readonly Position[]): Promise<number[]> {
-  const rows = await tx.query<{ key: number; failed_at_ms: number }>(
-    'select key, failed_at_ms from dead where key in (??) and project_id = ? and run_key is null order by key',
+/** The keys of those entries that exist, of messages or of runs. */
+export async function existing(
+  queries: Queries,
+  projectId: ProjectId,
+  dlqIds: readonly string[],
+  kind: 'messages' | 'runs' = 'messages',
+): Promise<number[]> {
+  const wanted = placesOf(dlqIds);
+  const rows = await queries.query<Position>(
+    `select d.failed_at_ms as "timeMs", d.key as n from dead d
+     where d.key in (??) and d.project_id = ? and d.run_key is ${kind === 'runs' ? 'not null' : 'null'} order by d.key`,
     [wanted.map(({ n }) => n), projectId],
   );
-  const timeByKey = new Map(wanted.map(({ n, timeMs }) => [n, timeMs]));
-  return rows.filter((row) => timeByKey.get(row.key) === row.failed_at_ms).map((row) => row.key);
+  return inOrderOf(wanted, rows).map(({ n }) => n);
 }
 
 export async function removeDead(tx: Transaction, keys: readonly number[]): Promise<void> {

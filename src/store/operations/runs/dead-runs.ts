@@ -7,7 +7,7 @@ import type { RunKey } from '../../../workflow/model.ts';
 import type { Queries } from '../../driver.ts';
 import { also } from '../filter.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
-import { removeDead } from '../messages/dead.ts';
+import { existing, removeDead } from '../messages/dead.ts';
 import {
   CONTENT_FIELDS,
   type ContentRow,
@@ -20,16 +20,22 @@ import {
   decodeMessage,
 } from '../messages/rows.ts';
 import { longRead, pagedRead, read, write } from '../operation.ts';
-import { cutByBytes, DEAD_SIZES, type PageRows, type Position, placeOf, placesOf, type Slice } from '../page.ts';
+import {
+  cutByBytes,
+  DEAD_SIZES,
+  inOrderOf,
+  type PageRows,
+  type Position,
+  placeOf,
+  placesOf,
+  type Slice,
+} from '../page.ts';
 import { DEAD, pageOfWindow } from '../windows.ts';
 import { runConditions } from './active.ts';
 import { decodeConfig, entryKindOf, FAILURE_STATE, failureStateOf } from './run-rows.ts';
 
-export interface ListDeadRunsArgs {
-  projectId: ProjectId;
-  filter: Omit<DeadRunFilter, 'failureCallback'>;
-  /** Codes of failure-callback states. */
-  failureStates?: number[];
+interface ListDeadRunsArgs extends InProject {
+  filter: DeadRunFilter;
   slice: Slice;
 }
 
@@ -64,30 +70,21 @@ export const listDeadRuns = pagedRead(
     return { ...page, ...(await deadRunsAt(queries, args.projectId, page.rows)) };
   },
   {
-    encode: ({
+    encode: ({ projectId, filter }: InProject & { filter: DeadRunFilter; page: PageRequest }) => ({
       projectId,
-      filter: { failureCallback, ...filter },
-    }: InProject & { filter: DeadRunFilter; page: PageRequest }) => ({
-      ...{ projectId, filter },
-      ...(failureCallback && { failureStates: failureCallback.map((state) => FAILURE_STATE[state]) }),
+      filter,
     }),
     decode: decodeDeadRuns,
   },
 );
 
-function places(
-  queries: Queries,
-  {
-    projectId,
-    filter: { runId, runCreatedAtMs, responseStatus, ...attributes },
-    failureStates,
-    slice,
-  }: ListDeadRunsArgs,
-): Promise<PageRows<Place>> {
+function places(queries: Queries, { projectId, filter: wanted, slice }: ListDeadRunsArgs): Promise<PageRows<Place>> {
+  const { runId, runCreatedAtMs, responseStatus, failureCallback, ...attributes } = wanted;
   const filter = runConditions(attributes);
   if (runId !== undefined) also(filter, 'r.id = ?', runId);
   if (runCreatedAtMs !== undefined) also(filter, 'r.created_at_ms = ?', runCreatedAtMs);
-  if (failureStates) also(filter, 'r.failure_state in (??)', failureStates);
+  const states = failureCallback?.map((state) => FAILURE_STATE[state]);
+  if (states) also(filter, 'r.failure_state in (??)', states);
   if (responseStatus) also(filter, 'w.response_status in (??)', responseStatus);
   return pageOfWindow(queries, projectId, slice, {
     list: DEAD,
@@ -116,11 +113,7 @@ async function deadRunsAt(queries: Queries, projectId: ProjectId, wanted: readon
      where d.key in (??) and d.project_id = ?`,
     [wanted.map(({ n }) => n), projectId],
   );
-  const byKey = new Map(found.map((row) => [row.n, row]));
-  const rows = wanted.flatMap(({ n, timeMs }) => {
-    const row = byKey.get(n);
-    return row?.timeMs === timeMs ? [row] : [];
-  });
+  const rows = inOrderOf(wanted, found);
   return {
     rows,
     contents: await contentsWithoutBodies(
@@ -240,13 +233,7 @@ function decodeOutline(row: OutlineRow): OutlinedEntry {
 /** Returns how many existed. */
 export const deleteDeadRuns = write(
   async ({ tx }: WriteContext, { projectId, dlqIds }: InProject & { dlqIds: readonly string[] }): Promise<number> => {
-    const wanted = placesOf(dlqIds);
-    const rows = await tx.query<Position>(
-      'select failed_at_ms as "timeMs", key as n from dead where key in (??) and project_id = ? and run_key is not null',
-      [wanted.map(({ n }) => n), projectId],
-    );
-    const timeByKey = new Map(wanted.map(({ n, timeMs }) => [n, timeMs]));
-    const keys = rows.filter(({ n, timeMs }) => timeByKey.get(n) === timeMs).map(({ n }) => n);
+    const keys = await existing(tx, projectId, dlqIds, 'runs');
     await removeDead(tx, keys);
     return keys.length;
   },

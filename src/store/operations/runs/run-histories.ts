@@ -1,30 +1,29 @@
 /** Runs with their journals and with what became of each message of them (contract W 18.1). */
-import type { InProject, MessageId, MessageKey, ProjectId } from '../../../engine/model.ts';
+import type { InProject, ProjectId } from '../../../engine/model.ts';
 import type { PageRequest } from '../../../engine/page.ts';
 import type { RunFilter } from '../../../engine/runs/log-store.ts';
-import type { Queries } from '../../driver.ts';
+import type { Queries, SqlParam } from '../../driver.ts';
 import { also, type Conditions } from '../filter.ts';
 import { CONTENT_FIELDS, type ContentRow, codeOfLogState, DETAIL_COLUMNS, type DetailRow } from '../messages/rows.ts';
 import { pagedRead } from '../operation.ts';
-import { cutBySizes, cutPage, type PageRows, type Position, type Slice, sliceSql } from '../page.ts';
-import { messagesNamed } from '../read-page.ts';
-import { pageOfWindow, RUNS } from '../windows.ts';
+import { cutBySizes, type PageRows, type Position } from '../page.ts';
+import { encodeList, type ListArgs, type MessagesNamed } from '../read-page.ts';
+import { pageOfFew, pageOfWindow, RUNS } from '../windows.ts';
 import { childrenOf } from './children.ts';
 import { affordable, invokersOf, knownRuns, responsesOf, showsAll } from './known-runs.ts';
 import { runConditions } from './run-filter.ts';
 import { type CourseRow, decodeHistories, type HistoryRows, type JournalRow, type PendingRow } from './run-log-rows.ts';
 import { ENTRY_KIND, REVIVING, RUN_STATE } from './run-rows.ts';
 
-export interface ListHistoriesArgs {
-  projectId: ProjectId;
-  filter: Omit<RunFilter, 'messageId' | 'state' | 'fromMs' | 'toMs'>;
-  /** State codes. */
-  states?: number[];
-  /** Both or none. */
-  messages?: { keys: MessageKey[]; ids: MessageId[] };
-  slice: Slice;
+interface ListHistoriesArgs extends ListArgs<RunFilter> {
   /** Bodies are cut to one byte more than this, except those that are redacted, which need the whole body. */
   bodyBytesMax?: number;
+}
+
+interface HistoriesWanted extends InProject {
+  filter: RunFilter;
+  page: PageRequest;
+  bodyBytesMax?: number | undefined;
 }
 
 /** About the size of an entry without its body. */
@@ -76,14 +75,8 @@ async function windowOf(queries: Queries, args: ListHistoriesArgs): Promise<Hist
  * failed attempts, or payloads of invoked runs, some of them come without their bodies.
  */
 export const listRunHistories = pagedRead(windowOf, {
-  encode: ({
-    projectId,
-    filter: { messageId, state, ...filter },
-    bodyBytesMax,
-  }: InProject & { filter: RunFilter; page: PageRequest; bodyBytesMax?: number | undefined }) => ({
-    ...{ projectId, filter },
-    ...(messageId && { messages: messagesNamed(messageId) }),
-    ...(state && { states: state.map((name) => RUN_STATE[name]) }),
+  encode: ({ bodyBytesMax, ...given }: HistoriesWanted) => ({
+    ...encodeList(given, (state: keyof typeof RUN_STATE) => RUN_STATE[state]),
     ...(bodyBytesMax !== undefined && { bodyBytesMax }),
   }),
   decode: decodeHistories,
@@ -91,21 +84,27 @@ export const listRunHistories = pagedRead(windowOf, {
 
 function find(queries: Queries, args: ListHistoriesArgs): Promise<PageRows<Position>> {
   const { projectId, filter, messages } = args;
-  const sources: Conditions[] = [];
+  const sources: Source[] = [];
   if (filter.runs) sources.push(identified(projectId, filter.runs));
   if (filter.runId) {
     const text = 'select key from runs where project_id = ? and id in (??)';
-    sources.push({ texts: [text], params: [projectId, filter.runId] });
+    sources.push({ text, params: [projectId, filter.runId] });
   }
   if (messages) sources.push(owners(projectId, messages));
   return sources.length > 0 ? among(queries, args, sources) : ofProject(queries, args);
 }
 
-/** Selects the keys of runs that are named by id and time. */
-function identified(projectId: ProjectId, runs: readonly { id: string; createdAtMs: number }[]): Conditions {
+/** Selects keys of runs. */
+interface Source {
+  text: string;
+  params: SqlParam[];
+}
+
+/** Those that are named by id and time. */
+function identified(projectId: ProjectId, runs: readonly { id: string; createdAtMs: number }[]): Source {
   const each = runs.map(() => '(id = ? and created_at_ms = ?)');
   return {
-    texts: [`select key from runs where project_id = ? and (${each.join(' or ') || '1 = 0'})`],
+    text: `select key from runs where project_id = ? and (${each.join(' or ') || '1 = 0'})`,
     params: [projectId, ...runs.flatMap(({ id, createdAtMs }) => [id, createdAtMs])],
   };
 }
@@ -114,29 +113,20 @@ function identified(projectId: ProjectId, runs: readonly { id: string; createdAt
  * Searches the journals, because a log may be gone, and the logs, because a failure callback is in no journal. The plus
  * keeps the planner from reading the log of all runs.
  */
-function owners(projectId: ProjectId, { keys, ids }: { keys: MessageKey[]; ids: MessageId[] }): Conditions {
+function owners(projectId: ProjectId, { keys, ids }: MessagesNamed): Source {
   const text = `select o.run_key from
     (select run_key, key from journal where key in (??)
      union all select run_key, message_key as key from logs where message_key in (??) and +run_key is not null) o
     lookup contents m on (m.key = o.key) where m.key in (??) and m.project_id = ? and m.id in (??)`;
-  return { texts: [text], params: [keys, keys, keys, projectId, ids] };
+  return { text, params: [keys, keys, keys, projectId, ids] };
 }
 
 /** The runs that are in all `sources`: they are few, and are looked up by their keys. */
-async function among(queries: Queries, args: ListHistoriesArgs, sources: Conditions[]): Promise<PageRows<Position>> {
-  const { projectId, slice } = args;
-  const range = sliceSql(slice, 'r.created_at_ms', 'r.key');
-  const { texts, params } = conditionsOf(args);
-  const keys = sources.flatMap((source) => source.texts.map((text) => `r.key in list (${text})`));
-  // The plus keeps the planner from walking the project's whole list in order instead.
-  const conditions = [...keys, '+r.project_id = ?', ...range.texts, ...texts];
-  const rows = await queries.query<Position>(
-    `select r.created_at_ms as "timeMs", r.key as n from runs r left lookup contents c on (c.key = r.key)
-     where ${conditions.join(' and ')}
-     order by r.created_at_ms ${range.direction}, r.key ${range.direction} limit ?`,
-    [...sources.flatMap((source) => source.params), projectId, ...range.params, ...params, slice.count + 1],
-  );
-  return cutPage(rows, slice.count, undefined);
+function among(queries: Queries, args: ListHistoriesArgs, sources: Source[]): Promise<PageRows<Position>> {
+  const filter = conditionsOf(args);
+  for (const { text, params } of sources) also(filter, `r.key in list (${text})`, ...params);
+  const from = 'runs r left lookup contents c on (c.key = r.key)';
+  return pageOfFew(queries, args.projectId, args.slice, { list: RUNS, from, alias: 'r', filter });
 }
 
 /** Reads along the list, one window at a time. */

@@ -1,39 +1,23 @@
 /** What happened to runs and to their messages, event by event (contract W 18.2). */
-import type { InProject, MessageId, MessageKey, ProjectId } from '../../../engine/model.ts';
+import type { InProject } from '../../../engine/model.ts';
 import type { PageRequest } from '../../../engine/page.ts';
-import type { RunAttributes, RunEventFilter } from '../../../engine/runs/log-store.ts';
+import type { RunEventFilter } from '../../../engine/runs/log-store.ts';
 import { recordEntryKeyOf } from '../../../workflow/step-info.ts';
-import type { Queries, SqlParam } from '../../driver.ts';
-import { also } from '../filter.ts';
+import type { Queries } from '../../driver.ts';
+import { also, type Conditions } from '../filter.ts';
 import { type ContentRow, codeOfLogState, DETAIL_COLUMNS, type DetailRow } from '../messages/rows.ts';
 import { pagedRead } from '../operation.ts';
-import {
-  CONTENT_SIZES,
-  contentsOf,
-  cutBySizes,
-  cutPage,
-  DETAIL_SIZES,
-  type PageRows,
-  type Slice,
-  sizesOf,
-  sliceSql,
-} from '../page.ts';
-import { messagesNamed } from '../read-page.ts';
-import { LOGS, pageOfWindow } from '../windows.ts';
+import { CONTENT_SIZES, contentsOf, cutBySizes, DETAIL_SIZES, type PageRows, sizesOf } from '../page.ts';
+import { encodeList, type ListArgs, type MessagesNamed } from '../read-page.ts';
+import { LOGS, pageOfFew, pageOfWindow } from '../windows.ts';
 import { childrenOf, type RecordRow, recordsIn } from './children.ts';
 import { invokersOf, knownRuns, responsesOf } from './known-runs.ts';
 import { runConditions, selectRuns } from './run-filter.ts';
 import { decodeRunEvents, RUN_STATES_FROM, type RunLogRow, type RunLogRows } from './run-log-rows.ts';
 
-export interface ListRunEventsArgs {
-  projectId: ProjectId;
-  filter: RunAttributes;
-  /** Both or none. */
-  messages?: { keys: MessageKey[]; ids: MessageId[] };
-  /** State codes. */
-  states?: number[];
-  slice: Slice;
-}
+type ListRunEventsArgs = ListArgs<RunEventFilter>;
+
+const RUN_LOG_FIELDS = ['w.run_key', 'w.message_key', 'w.state'];
 
 const RUN_SUCCESS = codeOfLogState('RUN_SUCCESS');
 
@@ -69,14 +53,7 @@ async function windowOf(queries: Queries, args: ListRunEventsArgs): Promise<RunL
 }
 
 export const listRunEvents = pagedRead(windowOf, {
-  encode: ({
-    projectId,
-    filter: { messageId, state, ...filter },
-  }: InProject & { filter: RunEventFilter; page: PageRequest }) => ({
-    ...{ projectId, filter },
-    ...(messageId && { messages: messagesNamed(messageId) }),
-    ...(state && { states: state.map(codeOfLogState) }),
-  }),
+  encode: (given: InProject & { filter: RunEventFilter; page: PageRequest }) => encodeList(given, codeOfLogState),
   decode: decodeRunEvents,
 });
 
@@ -122,7 +99,7 @@ function ofProject(
   return pageOfWindow(queries, projectId, slice, {
     list: LOGS,
     reads: ['run_key', 'message_key', 'state'],
-    selects: ['w.run_key', 'w.message_key', 'w.state'],
+    selects: RUN_LOG_FIELDS,
     joins: isJoined ? joins : '',
     filter,
     passesMost: false,
@@ -131,50 +108,37 @@ function ofProject(
 
 /** Reads the runs' own index, for runs with an id or a creation time. */
 function ofRuns(queries: Queries, args: ListRunEventsArgs): Promise<PageRows<RunLogRow>> {
-  const conditions = runConditions(args.filter);
-  return select(queries, args, {
-    from: 'logs l',
-    texts: [`l.run_key in list (${selectRuns(conditions)})`],
-    params: [args.projectId, ...conditions.params],
-  });
+  const filter: Conditions = { texts: [], params: [] };
+  alsoOfRuns(filter, args);
+  return select(queries, args, 'logs w', filter);
 }
 
 /** Reads the index of each message, which has few events. Events of the run name its first message: left out. */
 function ofMessages(
   queries: Queries,
   args: ListRunEventsArgs,
-  { keys, ids }: { keys: MessageKey[]; ids: MessageId[] },
+  { keys, ids }: MessagesNamed,
 ): Promise<PageRows<RunLogRow>> {
-  const texts = ['l.message_key in (??)', 'm.key in (??)', 'm.id in (??)', 'l.run_key is not null', 'l.state < ?'];
-  const params: SqlParam[] = [keys, keys, ids, RUN_STATES_FROM];
-  const conditions = runConditions(args.filter);
-  if (conditions.texts.length > 0) {
-    texts.push(`l.run_key in list (${selectRuns(conditions)})`);
-    params.push(args.projectId, ...conditions.params);
-  }
-  return select(queries, args, { from: 'logs l lookup contents m on (m.key = l.message_key)', texts, params });
+  const filter: Conditions = { texts: [], params: [] };
+  also(filter, 'w.message_key in (??) and m.key in (??) and m.id in (??)', keys, keys, ids);
+  also(filter, 'w.run_key is not null and w.state < ?', RUN_STATES_FROM);
+  if (runConditions(args.filter).texts.length > 0) alsoOfRuns(filter, args);
+  return select(queries, args, 'logs w lookup contents m on (m.key = w.message_key)', filter);
 }
 
-async function select(
+function alsoOfRuns(filter: Conditions, { projectId, filter: attributes }: ListRunEventsArgs): void {
+  const conditions = runConditions(attributes);
+  also(filter, `w.run_key in list (${selectRuns(conditions)})`, projectId, ...conditions.params);
+}
+
+function select(
   queries: Queries,
   { projectId, states, slice }: ListRunEventsArgs,
-  { from, texts, params }: { from: string; texts: string[]; params: SqlParam[] },
+  from: string,
+  filter: Conditions,
 ): Promise<PageRows<RunLogRow>> {
-  const range = sliceSql(slice, 'l.at_ms', 'l.seq');
-  // The plus keeps the planner from walking the project's whole list in order instead.
-  const conditions = [...texts, '+l.project_id = ?', ...range.texts];
-  const values: SqlParam[] = [...params, projectId, ...range.params];
-  if (states) {
-    conditions.push('l.state in (??)');
-    values.push(states);
-  }
-  const rows = await queries.query<RunLogRow>(
-    `select l.at_ms as "timeMs", l.seq as n, l.run_key, l.message_key, l.state from ${from}
-     where ${conditions.join(' and ')}
-     order by l.at_ms ${range.direction}, l.seq ${range.direction} limit ?`,
-    [...values, slice.count + 1],
-  );
-  return cutPage(rows, slice.count, undefined);
+  if (states) also(filter, 'w.state in (??)', states);
+  return pageOfFew(queries, projectId, slice, { list: LOGS, from, selects: RUN_LOG_FIELDS, filter });
 }
 
 /** Ends the page before it becomes too large: what was published, endpoints' answers, results of runs. */
