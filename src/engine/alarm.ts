@@ -8,7 +8,7 @@ import type { Clock, Timer, TimerKind } from './ports.ts';
  */
 const SLEEP_MAX_MS = 30_000;
 
-type AlarmClock = Pick<Clock, 'nowMs' | 'isHeld' | 'startTimer'>;
+export type AlarmClock = Pick<Clock, 'nowMs' | 'isHeld' | 'startTimer'>;
 
 export class Alarm {
   readonly #clock: AlarmClock;

@@ -26,7 +26,7 @@ export async function createEngine(deps: EngineDeps): Promise<Engine> {
   const isShared = (deps.recovery?.kind ?? 'releaseAll') !== 'releaseAll';
   const numbers = new Numbers(deps.store, { isShared });
   const bodies = new JournalBodies(deps.store);
-  const minutes = new MinuteCounter(deps);
+  const minutes = new MinuteCounter(deps.store.minutes, deps.clock, deps.log);
   const operatorEvents = deps.operatorEvents && new OperatorEvents({ ...deps, numbers, options: deps.operatorEvents });
   const reports = new Reports({ ...deps, minutes, operatorEvents, tellsAll: deps.tellsAll ?? false });
   const left = leftLoop(deps);

@@ -3,6 +3,7 @@
  * Production and simulation differ in nothing else (P15).
  */
 import type { Run } from '../workflow/model.ts';
+import type { Count } from './counts.ts';
 import type { Change, Claimed, Message, Millis, NewMessage, Outcome } from './model.ts';
 
 export interface Timer {
@@ -85,8 +86,9 @@ export interface Observer {
 
 export type EndedRun = Pick<Run, 'projectId' | 'id' | 'url' | 'createdAtMs' | 'config'>;
 
-/** The observer that counts. */
-export interface Metrics extends Observer {
+/** The counts of a worker. */
+export interface Metrics extends Pick<Observer, 'attempted'> {
+  count(counts: readonly Count[]): void;
   /** A schedule was triggered so long after its time. */
   triggered(lagMs: Millis): void;
   /** The outcome of an attempt was not saved: the message was claimed anew, or is gone. */

@@ -3,13 +3,14 @@
  * by the counts of each minute and by metrics?
  */
 import { withoutRedirectPath } from '../protocol/redirects.ts';
+import { type Count, countsOf, countsOfNew } from './counts.ts';
 import type { MinuteCounter } from './minutes/counter.ts';
-import type { Change, Claimed, Message, Millis, NewMessage, Outcome } from './model.ts';
+import type { Change, Claimed, Message, Millis, NewMessage, Outcome, ProjectId } from './model.ts';
 import type { EndedRun, EventLog, Metrics, Observer } from './ports.ts';
 
 export interface ReportsOptions {
   log: EventLog;
-  minutes: Pick<MinuteCounter, 'accepted' | 'settled' | 'runEnded'>;
+  minutes: Pick<MinuteCounter, 'count' | 'attempted'>;
   metrics?: Metrics | undefined;
   /** Absent: the operator is told of nothing. */
   operatorEvents?: { noteSaved(): void; noteHeldBack(origin: string): void } | undefined;
@@ -26,27 +27,29 @@ export class Reports {
   readonly #minutes: ReportsOptions['minutes'];
   readonly #metrics: Metrics | undefined;
   readonly #operatorEvents: ReportsOptions['operatorEvents'];
-  readonly #observers: readonly Observer[];
+  readonly #spans: Observer | undefined;
   readonly #tellsAll: boolean;
 
   constructor({ log, minutes, metrics, spans, operatorEvents, tellsAll }: ReportsOptions) {
     this.#log = log;
     this.#minutes = minutes;
     this.#metrics = metrics;
-    this.#observers = [metrics, spans].filter((observer) => observer !== undefined);
+    this.#spans = spans;
     this.#operatorEvents = operatorEvents;
     this.#tellsAll = tellsAll;
   }
 
   /** `newMessage` was saved. */
   accepted(newMessage: NewMessage, atMs: Millis): void {
-    this.#minutes.accepted(newMessage);
-    for (const observer of this.#observers) observer.accepted(newMessage, atMs);
+    const { projectId, createdAtMs } = newMessage.message;
+    this.#count(projectId, createdAtMs, countsOfNew(newMessage));
+    this.#spans?.accepted(newMessage, atMs);
   }
 
   /** An attempt has ended; nothing of it is saved yet. */
   attempted(claimed: Claimed, outcome: Outcome, endedAtMs: Millis): void {
-    for (const observer of this.#observers) observer.attempted(claimed, outcome, endedAtMs);
+    this.#metrics?.attempted(claimed, outcome, endedAtMs);
+    this.#spans?.attempted(claimed, outcome, endedAtMs);
   }
 
   /** The outcome of an attempt was not saved (P6). */
@@ -56,10 +59,12 @@ export class Reports {
 
   /** `change` was saved at `atMs`, after an attempt. */
   settled(claimed: Claimed, change: Change, atMs: Millis): void {
-    this.#minutes.settled(claimed, change);
-    for (const observer of this.#observers) observer.settled(claimed, change, atMs);
-    if (change.toldAs) this.#operatorEvents?.noteSaved();
     const { message, retried } = claimed;
+    const [first] = change.events;
+    this.#count(message.projectId, first?.atMs, countsOf(change));
+    if (first) this.#minutes.attempted(claimed, first.atMs);
+    this.#spans?.settled(claimed, change, atMs);
+    if (change.toldAs) this.#operatorEvents?.noteSaved();
     const { run } = message.settings;
     const parked = change.events.find(({ state }) => state === 'STEP_PARKED');
     if (parked && run) {
@@ -84,8 +89,8 @@ export class Reports {
   /** The run returned or was cancelled. A run that failed is reported with its message, by `settled`. */
   runEnded(run: EndedRun, state: 'RUN_SUCCESS' | 'RUN_CANCELED', atMs: Millis): void {
     const { projectId, id, url } = run;
-    this.#minutes.runEnded(projectId, state, atMs);
-    for (const observer of this.#observers) observer.runEnded(run, state, atMs);
+    this.#count(projectId, atMs, [state === 'RUN_SUCCESS' ? 'runsSucceeded' : 'runsCanceled']);
+    this.#spans?.runEnded(run, state, atMs);
     const about = { runId: id, ...this.#where({ url, origin: originOf(url) }) };
     const event = state === 'RUN_SUCCESS' ? 'run_succeeded' : 'run_canceled';
     if (this.#tellsAll) this.#log.info(event, about);
@@ -94,13 +99,19 @@ export class Reports {
 
   /** The wait that `record` registered is over. */
   woken(record: Message, by: 'event' | 'deadline', atMs: Millis): void {
-    for (const observer of this.#observers) observer.woken(record, by, atMs);
+    this.#spans?.woken(record, by, atMs);
   }
 
   /** Attempts to `origin` end without an answer: from now on it gets the fewest at a time that an origin can have. */
   heldBack(origin: string): void {
     this.#log.warn('origin_held_back', { origin });
     this.#operatorEvents?.noteHeldBack(origin);
+  }
+
+  /** `timeMs`: of the log entry; `undefined`: there is none, and nothing is counted by the minute. */
+  #count(projectId: ProjectId, timeMs: Millis | undefined, counts: readonly Count[]): void {
+    if (timeMs !== undefined) this.#minutes.count(projectId, timeMs, counts);
+    this.#metrics?.count(counts);
   }
 
   #where({ url, origin }: Pick<Message, 'url' | 'origin'>): { url: string } | { origin: string } {

@@ -61,7 +61,7 @@ export function bench(
   const { fence = ALWAYS_OPEN, areClaimsApart = false, endOfTurn } = options;
   const reports = new Reports({
     log,
-    minutes: { accepted: () => {}, settled: () => {}, runEnded: () => {} },
+    minutes: { count: () => {}, attempted: () => {} },
     tellsAll: false,
   });
   const deps = {

@@ -4,8 +4,11 @@ import { decide } from '../../src/engine/messages/decide.ts';
 import { MinuteCounter } from '../../src/engine/minutes/counter.ts';
 import { addTo, BOUNDS_MS, emptyMinute, type Minute } from '../../src/engine/minutes/minute.ts';
 import type { Claimed, Message, NewMessage, NewRun, Outcome, ProjectId } from '../../src/engine/model.ts';
+import type { EndedRun, EventLog } from '../../src/engine/ports.ts';
+import { Reports } from '../../src/engine/reports.ts';
 import { RetentionLoop } from '../../src/engine/retention.ts';
 import { CommitUnknown, StoreUnavailable } from '../../src/engine/store-errors.ts';
+import type { Store } from '../../src/store/store.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
 import { answered, claimed, message, NOW_MS, SETTINGS } from './fixtures.ts';
 
@@ -13,29 +16,30 @@ const MINUTE_MS = 60_000;
 const SAVE_AFTER_MS = 10_000;
 const PROJECT = 1;
 
+const SILENT: EventLog = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
+
 class Bench {
   readonly clock = new SimulatedClock(NOW_MS);
   readonly saved: { projectId: ProjectId; minutes: readonly Minute[] }[] = [];
   readonly warnings: string[] = [];
   /** Thrown by each save while it is set. */
   error: Error | undefined;
-  readonly counter = new MinuteCounter({
-    store: {
-      minutes: {
-        addMinutes: async (args) => {
-          if (this.error) throw this.error;
-          this.saved.push(args);
-        },
+  readonly counter = new MinuteCounter(
+    {
+      addMinutes: async (args: { projectId: ProjectId; minutes: readonly Minute[] }) => {
+        if (this.error) throw this.error;
+        this.saved.push(args);
       },
-    },
-    clock: this.clock,
-    log: { debug: () => {}, info: () => {}, error: () => {}, warn: (event) => this.warnings.push(event) },
-  });
+    } as Store['minutes'],
+    this.clock,
+    { ...SILENT, warn: (event) => this.warnings.push(event) },
+  );
+  readonly reports = new Reports({ log: SILENT, minutes: this.counter, tellsAll: false });
 
   accept(of: Partial<Message> = {}, run?: Partial<NewRun>): void {
     const entry: NewMessage = { message: message(of), state: { kind: 'due', dueAtMs: NOW_MS }, events: [] };
     if (run) entry.run = { id: 'r', url: 'u', createdAtMs: NOW_MS, config: {} as NewRun['config'], ...run };
-    this.counter.accepted(entry);
+    this.reports.accepted(entry, NOW_MS);
   }
 
   /** An attempt that ended at `atMs`; `isCancelled`: it was asked for meanwhile. */
@@ -44,7 +48,7 @@ class Bench {
     const decision = decide(attempted, outcome, atMs);
     if (decision.kind !== 'settle') throw new Error(`decided to ${decision.kind}`);
     const { change, changeIfCancelRequested = change } = decision.settlement;
-    this.counter.settled(attempted, isCancelled ? changeIfCancelRequested : change);
+    this.reports.settled(attempted, isCancelled ? changeIfCancelRequested : change, atMs);
   }
 
   /** All that was counted since the last call, once it is saved. */
@@ -110,11 +114,12 @@ describe('what is counted', () => {
 
   test('ends of runs, one that failed with its message', async () => {
     const bench = new Bench();
-    bench.counter.runEnded(PROJECT, 'RUN_SUCCESS', NOW_MS);
-    bench.counter.runEnded(PROJECT, 'RUN_CANCELED', NOW_MS);
+    const run = { projectId: PROJECT, id: 'r', url: 'https://a.example', createdAtMs: NOW_MS } as EndedRun;
+    bench.reports.runEnded(run, 'RUN_SUCCESS', NOW_MS);
+    bench.reports.runEnded(run, 'RUN_CANCELED', NOW_MS);
     const ending = { projectId: 1, runKey: 1, runVersion: 1, state: 'RUN_FAILED', atMs: NOW_MS } as const;
     const events = (['ERROR', 'FAILED'] as const).map((state) => ({ atMs: NOW_MS, state }));
-    bench.counter.settled(claimed({ retried: 3 }), { next: { kind: 'finished' }, events, ending });
+    bench.reports.settled(claimed({ retried: 3 }), { next: { kind: 'finished' }, events, ending }, NOW_MS);
     const ends = { runsSucceeded: 1, runsCanceled: 1, runsFailed: 1 };
     expect(await bench.counted()).toEqual([{ atMs: NOW_MS, failedAttempts: 1, dead: 1, ...ends, latency: [0] }]);
   });

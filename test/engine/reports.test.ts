@@ -32,7 +32,7 @@ function reportsInto(lines: Line[], tellsAll: boolean): Reports {
       lines.push({ level, event, ...fields });
   return new Reports({
     log: { debug: to('debug'), info: to('info'), warn: to('warn'), error: to('error') },
-    minutes: { accepted: () => {}, settled: () => {}, runEnded: () => {} },
+    minutes: { count: () => {}, attempted: () => {} },
     tellsAll,
   });
 }

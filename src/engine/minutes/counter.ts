@@ -3,9 +3,10 @@
  * store from time to time: a crash loses the last seconds. While nothing happens, it saves nothing (P12).
  */
 import type { Store } from '../../store/store.ts';
-import { Alarm } from '../alarm.ts';
-import { type Change, type Claimed, firstDueAtMs, type Millis, type NewMessage, type ProjectId } from '../model.ts';
-import type { Clock, EventLog } from '../ports.ts';
+import { Alarm, type AlarmClock } from '../alarm.ts';
+import type { Count } from '../counts.ts';
+import { type Claimed, firstDueAtMs, type Millis, type ProjectId } from '../model.ts';
+import type { EventLog } from '../ports.ts';
 import { CommitUnknown, StoreUnavailable } from '../store-errors.ts';
 import { addTo, emptyMinute, type Minute, minuteOf } from './minute.ts';
 
@@ -15,50 +16,34 @@ const SAVE_AFTER_MS = 10_000;
 /** Minutes of a project that wait for a store that does not take them; beyond these the oldest are forgotten (P10). */
 const UNSAVED_MAX = 60;
 
-interface CounterDeps {
-  store: { minutes: Pick<Store['minutes'], 'addMinutes'> };
-  clock: Pick<Clock, 'nowMs' | 'isHeld' | 'startTimer'>;
-  log: EventLog;
-}
-
 export class MinuteCounter {
-  readonly #deps: CounterDeps;
+  readonly #store: Pick<Store['minutes'], 'addMinutes'>;
+  readonly #log: EventLog;
   readonly #unsaved = new Map<ProjectId, Minute[]>();
   /** Set while there is something to save, unless it is being saved. */
   readonly #alarm: Alarm;
   #round: Promise<void> | undefined;
   #stopped = false;
 
-  constructor(deps: CounterDeps) {
-    this.#deps = deps;
-    this.#alarm = new Alarm(deps.clock, () => this.#begin(), 'upkeep');
+  constructor(store: Pick<Store['minutes'], 'addMinutes'>, clock: AlarmClock, log: EventLog) {
+    this.#store = store;
+    this.#log = log;
+    this.#alarm = new Alarm(clock, () => this.#begin(), 'upkeep');
   }
 
-  /** `message` was saved as new. */
-  accepted({ message, run }: NewMessage): void {
-    const minute = this.#minuteAt(message.projectId, message.createdAtMs);
-    minute.accepted += 1;
-    if (run && !run.isBySdk) minute.runsStarted += 1; // otherwise its trigger has begun it
+  /** What is not counted by the minute is left out. */
+  count(projectId: ProjectId, timeMs: Millis, counts: readonly Count[]): void {
+    const minute = this.#minuteAt(projectId, timeMs);
+    for (const name of counts) {
+      if (name in minute) minute[name as keyof Minute & Count] += 1;
+    }
   }
 
-  /** `change` was saved after an attempt. */
-  settled({ message, retried, durationMs = 0 }: Claimed, { events, ending }: Change): void {
-    const [first] = events;
-    if (!first) return;
-    const minute = this.#minuteAt(message.projectId, first.atMs);
-    if (first.state === 'DELIVERED') minute.delivered += 1;
-    else minute.failedAttempts += 1;
-    if (events.at(-1)?.state === 'FAILED') minute.dead += 1;
-    if (ending?.state === 'RUN_FAILED') minute.runsFailed += 1;
+  /** An attempt ended at `endedAtMs`, and was saved. */
+  attempted({ message, retried, durationMs = 0 }: Claimed, endedAtMs: Millis): void {
+    const minute = this.#minuteAt(message.projectId, endedAtMs);
     addTo(minute.latency, durationMs);
-    if (retried === 0) addTo(minute.lag, first.atMs - durationMs - firstDueAtMs(message));
-  }
-
-  /** A run returned or was cancelled. One that failed is counted with its message, by `settled`. */
-  runEnded(projectId: ProjectId, state: 'RUN_SUCCESS' | 'RUN_CANCELED', atMs: Millis): void {
-    const minute = this.#minuteAt(projectId, atMs);
-    if (state === 'RUN_SUCCESS') minute.runsSucceeded += 1;
-    else minute.runsCanceled += 1;
+    if (retried === 0) addTo(minute.lag, endedAtMs - durationMs - firstDueAtMs(message));
   }
 
   /** Saves what was counted. Call it when nothing more can happen. */
@@ -109,10 +94,10 @@ export class MinuteCounter {
     const minutes = this.#unsaved.get(projectId) ?? [];
     this.#unsaved.delete(projectId);
     try {
-      await this.#deps.store.minutes.addMinutes({ projectId, minutes });
+      await this.#store.addMinutes({ projectId, minutes });
       return true;
     } catch (error) {
-      this.#deps.log.warn('minutes_not_saved', { reason: error instanceof Error ? error.message : String(error) });
+      this.#log.warn('minutes_not_saved', { reason: error instanceof Error ? error.message : String(error) });
       // What may have been saved is not saved again: too little is counted rather than too much.
       const isUnsaved = error instanceof StoreUnavailable && !(error instanceof CommitUnknown);
       if (isUnsaved) this.#putBack(projectId, minutes);

@@ -1,4 +1,5 @@
 /** What is counted of a project's messages and runs in one minute? */
+import type { Count } from '../counts.ts';
 import type { Millis } from '../model.ts';
 
 export const MINUTE_MS = 60_000;
@@ -8,21 +9,22 @@ export const BOUNDS_MS = [5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 10_000, 60
 
 const BUCKETS = BOUNDS_MS.length + 1;
 
+/** Those of the counts that are saved, in the order in which they are shown. */
+export const COUNTS_OF_MINUTES = [
+  'accepted',
+  'delivered',
+  'failedAttempts',
+  'dead',
+  'runsStarted',
+  'runsSucceeded',
+  'runsFailed',
+  'runsCanceled',
+] as const satisfies Count[];
+
 /** Counted when it was saved, in the minute of its log entry. */
-export interface Minute {
+export interface Minute extends Record<(typeof COUNTS_OF_MINUTES)[number], number> {
   /** Its beginning. */
   atMs: Millis;
-  /** New messages: published, scheduled, callbacks, steps of runs. */
-  accepted: number;
-  delivered: number;
-  /** Together with `delivered` these are all attempts. */
-  failedAttempts: number;
-  /** Messages that failed for good. */
-  dead: number;
-  runsStarted: number;
-  runsSucceeded: number;
-  runsFailed: number;
-  runsCanceled: number;
   /** How many attempts took how long: one number for each bucket. */
   latency: number[];
   /** The same of the time from when a message was due to its first attempt. */
@@ -31,16 +33,10 @@ export interface Minute {
 
 /** The minute that `timeMs` is in, with nothing counted. */
 export function emptyMinute(timeMs: Millis): Minute {
+  const counts = Object.fromEntries(COUNTS_OF_MINUTES.map((name) => [name, 0]));
   return {
+    ...(counts as Record<(typeof COUNTS_OF_MINUTES)[number], number>),
     atMs: minuteOf(timeMs),
-    accepted: 0,
-    delivered: 0,
-    failedAttempts: 0,
-    dead: 0,
-    runsStarted: 0,
-    runsSucceeded: 0,
-    runsFailed: 0,
-    runsCanceled: 0,
     latency: new Array(BUCKETS).fill(0),
     lag: new Array(BUCKETS).fill(0),
   };

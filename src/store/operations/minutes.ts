@@ -1,26 +1,14 @@
 /** What was counted of a project's messages and runs, by the minute. */
-import type { Minute } from '../../engine/minutes/minute.ts';
+import { COUNTS_OF_MINUTES, emptyMinute, type Minute } from '../../engine/minutes/minute.ts';
 import type { InProject, Millis } from '../../engine/model.ts';
 import type { Queries, Transaction } from '../driver.ts';
 import type { WriteContext } from './logs/log-writer.ts';
 import { longRead, write } from './operation.ts';
 
-/** Each count of a minute, by its column. */
-const COUNTS = {
-  accepted: 'accepted',
-  delivered: 'delivered',
-  failed_attempts: 'failedAttempts',
-  dead: 'dead',
-  runs_started: 'runsStarted',
-  runs_succeeded: 'runsSucceeded',
-  runs_failed: 'runsFailed',
-  runs_canceled: 'runsCanceled',
-} as const satisfies Record<string, keyof Minute>;
-
 const BUCKETS = Array.from({ length: 12 }, (_, index) => index);
 const LATENCY = BUCKETS.map((index) => `latency_${index}`);
 const LAG = BUCKETS.map((index) => `lag_${index}`);
-const ADDED = [...Object.keys(COUNTS), ...LATENCY, ...LAG];
+const ADDED = [...COUNTS_OF_MINUTES.map(columnOf), ...LATENCY, ...LAG];
 
 const ADD = `insert into minutes (project_id, at_ms, ${ADDED.join(', ')}) values (?, ?, ${ADDED.map(() => '?').join(', ')})
   on conflict (project_id, at_ms) do update set ${ADDED.map((name) => `${name} = minutes.${name} + excluded.${name}`).join(', ')}`;
@@ -36,7 +24,7 @@ export const addMinutes = write(
   { class: () => 'accept', weight: ({ minutes }) => ({ rows: minutes.length }) },
   async ({ tx }: WriteContext, { projectId, minutes }: InProject & { minutes: readonly Minute[] }): Promise<void> => {
     for (const minute of minutes) {
-      const counts = Object.values(COUNTS).map((name) => minute[name]);
+      const counts = COUNTS_OF_MINUTES.map((name) => minute[name]);
       await tx.send(ADD, [projectId, minute.atMs, ...counts, ...minute.latency, ...minute.lag]);
     }
   },
@@ -55,13 +43,14 @@ export const listMinutes = longRead(
 
 function decode(row: MinuteRow): Minute {
   const of = (column: string): number => row[column] ?? 0;
-  const counts = Object.fromEntries(Object.entries(COUNTS).map(([column, name]) => [name, of(column)]));
-  return {
-    ...(counts as Record<(typeof COUNTS)[keyof typeof COUNTS], number>),
-    atMs: of('at_ms'),
-    latency: LATENCY.map(of),
-    lag: LAG.map(of),
-  };
+  const minute = { ...emptyMinute(of('at_ms')), latency: LATENCY.map(of), lag: LAG.map(of) };
+  for (const name of COUNTS_OF_MINUTES) minute[name] = of(columnOf(name));
+  return minute;
+}
+
+/** `failedAttempts` is in `failed_attempts`. */
+function columnOf(count: string): string {
+  return count.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
 /** Drops up to `rowsMax` minutes that began before `beforeMs`, of all projects; returns how many. */

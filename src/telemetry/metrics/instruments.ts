@@ -2,6 +2,7 @@
  * The numbers of one worker. Every message counts nine times, so they are plain numbers: the library, which adds up what
  * several workers tell and writes it as text, takes fifteen times as long to count.
  */
+import type { Count } from '../../engine/counts.ts';
 import { type LabelOf, listMetrics, METRICS, type MetricName, type NameOf } from './table.ts';
 
 /** One metric of one worker at one moment: plain data that can pass to another thread, in the form of the library. */
@@ -34,6 +35,8 @@ export class Instruments {
   /** Of gauges whose labels are names. */
   readonly #samples = new Map<MetricName, Samples>();
   readonly #distributions = new Map<MetricName, Distribution>();
+  /** By event: the counter of it, and its label there. */
+  readonly #countersOf = new Map<Count, { numbers: Map<string, number>; label: string }>();
 
   constructor() {
     for (const { name, metric } of listMetrics()) {
@@ -43,8 +46,19 @@ export class Instruments {
       } else {
         // A rate is known from the first event on only if the counter was there before it.
         const labels = metric.kind === 'counter' ? (metric.label?.values ?? [UNLABELLED]) : [];
-        this.#numbers.set(name, new Map(labels.map((label) => [label, 0])));
+        const numbers = new Map(labels.map((label) => [label, 0]));
+        this.#numbers.set(name, numbers);
+        const { counts = {} } = metric.kind === 'counter' ? metric : {};
+        const byLabel = typeof counts === 'string' ? { [UNLABELLED]: counts } : counts;
+        for (const [label, count] of Object.entries(byLabel)) this.#countersOf.set(count, { numbers, label });
       }
+    }
+  }
+
+  countEvents(counts: readonly Count[]): void {
+    for (const count of counts) {
+      const counter = this.#countersOf.get(count);
+      if (counter) counter.numbers.set(counter.label, (counter.numbers.get(counter.label) ?? 0) + 1);
     }
   }
 

@@ -3,6 +3,8 @@
  * table. No label has values that a client can choose, and none has many, so their number does not grow.
  */
 
+import type { Count } from '../../engine/counts.ts';
+
 interface About {
   /** One sentence: what it counts or shows, and what it leaves out. */
   readonly meaning: string;
@@ -12,8 +14,9 @@ interface About {
 
 /** `of`: how the numbers of several workers in one process become one. */
 type Metric = About &
+  /** `counts`: the events that it counts, by label value if it has a label. */
   (
-    | { readonly kind: 'counter'; readonly of?: 'process' }
+    | { readonly kind: 'counter'; readonly of?: 'process'; readonly counts?: Count | Readonly<Record<string, Count>> }
     /**
      * `of` the worker: they are added up. Of the process or a cell: each worker that tells them tells the same. Those of a cell
      * have its name as the label `cell` where there are several.
@@ -42,6 +45,7 @@ export const METRICS = {
   },
   waypost_messages_accepted_total: {
     kind: 'counter',
+    counts: 'accepted',
     meaning: 'New messages: published, scheduled, callbacks, steps of runs.',
   },
   waypost_first_attempt_lag_seconds: {
@@ -66,17 +70,31 @@ export const METRICS = {
     },
     meaning: 'Attempts ended, by the class of the status or, without an answer, by the cause.',
   },
-  waypost_messages_delivered_total: { kind: 'counter', meaning: 'Messages delivered.' },
-  waypost_retries_total: { kind: 'counter', meaning: 'Failed attempts after which another one was planned.' },
-  waypost_messages_failed_total: { kind: 'counter', meaning: 'Messages that failed for good, in the DLQ or not.' },
-  waypost_dead_letters_total: { kind: 'counter', meaning: 'Messages and workflow runs put into the DLQ.' },
-  waypost_runs_started_total: { kind: 'counter', meaning: 'Workflow runs started.' },
+  waypost_messages_delivered_total: { kind: 'counter', counts: 'delivered', meaning: 'Messages delivered.' },
+  waypost_retries_total: {
+    kind: 'counter',
+    counts: 'retries',
+    meaning: 'Failed attempts after which another one was planned.',
+  },
+  waypost_messages_failed_total: {
+    kind: 'counter',
+    counts: 'dead',
+    meaning: 'Messages that failed for good, in the DLQ or not.',
+  },
+  waypost_dead_letters_total: {
+    kind: 'counter',
+    counts: 'deadLetters',
+    meaning: 'Messages and workflow runs put into the DLQ.',
+  },
+  waypost_runs_started_total: { kind: 'counter', counts: 'runsStarted', meaning: 'Workflow runs started.' },
   waypost_run_steps_total: {
     kind: 'counter',
+    counts: 'steps',
     meaning: 'Results of steps of workflow runs that were recorded, those of calls, waits and invocations included.',
   },
   waypost_runs_ended_total: {
     kind: 'counter',
+    counts: { success: 'runsSucceeded', failed: 'runsFailed', canceled: 'runsCanceled' },
     label: { name: 'state', values: ['success', 'failed', 'canceled'] },
     meaning: 'Workflow runs ended.',
   },

@@ -2,16 +2,9 @@
 import { type EventLoopUtilization, monitorEventLoopDelay, performance } from 'node:perf_hooks';
 import { getHeapStatistics } from 'node:v8';
 import type { CellState, Engine } from '../../engine/commands.ts';
-import {
-  type Change,
-  type Claimed,
-  firstDueAtMs,
-  type Millis,
-  type NewMessage,
-  type Outcome,
-  type ProjectId,
-} from '../../engine/model.ts';
-import type { Clock, EndedRun, Machine, Metrics } from '../../engine/ports.ts';
+import type { Count } from '../../engine/counts.ts';
+import { type Claimed, firstDueAtMs, type Millis, type Outcome, type ProjectId } from '../../engine/model.ts';
+import type { Clock, Machine, Metrics } from '../../engine/ports.ts';
 import { Instruments, type Reading } from './instruments.ts';
 import { type Sample, Sampler, type Source } from './sampler.ts';
 import type { NameOf } from './table.ts';
@@ -64,10 +57,8 @@ export class WorkerMetrics implements Metrics {
     }
   }
 
-  accepted({ run, entry }: NewMessage): void {
-    this.#instruments.count('waypost_messages_accepted_total');
-    if (entry?.kind === 'step' || entry?.kind === 'fromCallback') this.#instruments.count('waypost_run_steps_total');
-    if (run && !run.isBySdk) this.#instruments.count('waypost_runs_started_total'); // otherwise its trigger has begun it
+  count(counts: readonly Count[]): void {
+    this.#instruments.countEvents(counts);
   }
 
   attempted({ message, retried, durationMs = 0 }: Claimed, outcome: Outcome, endedAtMs: Millis): void {
@@ -78,21 +69,6 @@ export class WorkerMetrics implements Metrics {
     const lagMs = Math.max(0, endedAtMs - durationMs - firstDueAtMs(message));
     this.#instruments.observe('waypost_first_attempt_lag_seconds', lagMs / 1_000);
   }
-
-  settled(_claimed: Claimed, { next, events, deadLetter, ending }: Change): void {
-    if (next.kind === 'waiting') this.#instruments.count('waypost_retries_total');
-    const last = events.at(-1)?.state;
-    if (last === 'DELIVERED') this.#instruments.count('waypost_messages_delivered_total');
-    if (last === 'FAILED') this.#instruments.count('waypost_messages_failed_total');
-    if (deadLetter) this.#instruments.count('waypost_dead_letters_total');
-    if (ending?.state === 'RUN_FAILED') this.#instruments.count('waypost_runs_ended_total', 'failed');
-  }
-
-  runEnded(_run: EndedRun, state: 'RUN_SUCCESS' | 'RUN_CANCELED'): void {
-    this.#instruments.count('waypost_runs_ended_total', state === 'RUN_SUCCESS' ? 'success' : 'canceled');
-  }
-
-  woken(): void {}
 
   triggered(lagMs: Millis): void {
     this.#instruments.observe('waypost_schedule_lag_seconds', Math.max(0, lagMs) / 1_000);

@@ -1,7 +1,6 @@
 /** What does a worker make of what it hears, and of what several of them tell? */
 import { afterEach, describe, expect, it } from 'vitest';
 import type { CellState } from '../../../src/engine/commands.ts';
-import type { EndedRun } from '../../../src/engine/ports.ts';
 import { StoreUnavailable } from '../../../src/engine/store-errors.ts';
 import type { Totals } from '../../../src/engine/unfinished.ts';
 import { exposition } from '../../../src/telemetry/metrics/exposition.ts';
@@ -9,14 +8,6 @@ import { WorkerMetrics } from '../../../src/telemetry/metrics/worker-metrics.ts'
 import { answered, claimed, message, NOW_MS } from '../../engine/fixtures.ts';
 import { SimulatedClock } from '../../support/simulated-clock.ts';
 import { type Family, parseExposition, sampleOf } from './exposition.ts';
-
-const ENDED: EndedRun = {
-  ...{ projectId: 1, id: 'wfr_1', url: 'https://a.example/wf', createdAtMs: 0 },
-  config: {
-    ...{ dialect: 'upstash', features: [], header: {}, maxRetries: 3 },
-    ...{ isKept: true, isRest: false, isUnknownSdk: false },
-  },
-};
 
 const opened: WorkerMetrics[] = [];
 afterEach(() => {
@@ -54,7 +45,7 @@ describe('several workers in one process', () => {
     first.answered(true, 200, 3);
     other.answered(true, 201, 30);
     other.answered(false, 404, 30);
-    for (const worker of [first, other]) worker.runEnded(ENDED, 'RUN_SUCCESS');
+    for (const worker of [first, other]) worker.count(['runsSucceeded']);
     const told = await textOf(first, other);
     expect(sampleOf(told, 'waypost_publish_duration_seconds_bucket{le="0.005"}')).toBe(1);
     expect(sampleOf(told, 'waypost_publish_duration_seconds_bucket{le="+Inf"}')).toBe(2);
