@@ -27,7 +27,7 @@ export async function createEngine(deps: EngineDeps): Promise<Engine> {
   const numbers = new Numbers(deps.store, { isShared });
   const bodies = new JournalBodies(deps.store);
   const minutes = new MinuteCounter(deps.store.minutes, deps.clock, deps.log);
-  const operatorEvents = deps.operatorEvents && new OperatorEvents({ ...deps, numbers, options: deps.operatorEvents });
+  const operatorEvents = deps.operatorEvents && new OperatorEvents(deps, numbers, deps.operatorEvents);
   const reports = new Reports({ ...deps, minutes, operatorEvents, tellsAll: deps.tellsAll ?? false });
   const left = leftLoop(deps);
   const dispatcher = new Dispatcher({
@@ -49,13 +49,7 @@ export async function createEngine(deps: EngineDeps): Promise<Engine> {
   if (deps.dropsExpired ?? true) retention.start();
   const watch =
     operatorEvents &&
-    new StoreWatch({
-      ...deps,
-      events: operatorEvents,
-      options: operatorEvents.options,
-      everyMs: deps.settings.retentionIntervalMs,
-      isTurn: () => (deps.dropsExpired ?? true) && (heartbeat?.isFirst ?? true),
-    });
+    new StoreWatch(deps, operatorEvents, () => (deps.dropsExpired ?? true) && (heartbeat?.isFirst ?? true));
   const parts = { numbers, dispatcher, left, retention, bodies, reports, minutes, heartbeat, operatorEvents, watch };
   const engine = new RunningEngine(deps, { ...parts, release });
   engine.startLoops();

@@ -6,10 +6,10 @@
 
 import { mintMessageId } from '../../protocol/ids.ts';
 import type { Store } from '../../store/store.ts';
+import type { EngineDeps } from '../deps.ts';
 import { DueLoop } from '../due-loop.ts';
 import type { Intake } from '../messages/intake.ts';
 import type { Change, Message, MessageKey, Millis } from '../model.ts';
-import type { Clock, EventLog, Randomness } from '../ports.ts';
 import { LATE_MS, type Schedule } from '../schedules/schedules.ts';
 import { StoreUnavailable } from '../store-errors.ts';
 import type { Numbers } from '../workers/numbers.ts';
@@ -25,28 +25,25 @@ const FACTS_MAX = 200;
 const RETRIES = 5;
 const TIMEOUT_MS = 30_000;
 
-export interface OperatorEventsDeps {
-  store: { operatorEvents: Store['operatorEvents'] };
-  clock: Clock;
-  randomness: Randomness;
-  log: EventLog;
-  numbers: Numbers;
-  options: OperatorEventsOptions;
-}
-
 export class OperatorEvents {
   readonly options: OperatorEventsOptions;
-  readonly #deps: OperatorEventsDeps;
+  readonly #context: Pick<EngineDeps, 'store' | 'clock' | 'randomness' | 'log'>;
+  readonly #numbers: Numbers;
   readonly #loop: DueLoop;
   readonly #origin: string;
   #intake: Intake | undefined;
 
-  constructor(deps: OperatorEventsDeps) {
-    this.#deps = deps;
-    this.options = deps.options;
-    this.#origin = new URL(deps.options.url).origin;
+  constructor(
+    context: Pick<EngineDeps, 'store' | 'clock' | 'randomness' | 'log'>,
+    numbers: Numbers,
+    options: OperatorEventsOptions,
+  ) {
+    this.#context = context;
+    this.#numbers = numbers;
+    this.options = options;
+    this.#origin = new URL(options.url).origin;
     this.#loop = new DueLoop({
-      ...{ clock: deps.clock, log: deps.log, failure: 'operator_events_failed', timerKind: 'upkeep' },
+      ...{ clock: context.clock, log: context.log, failure: 'operator_events_failed', timerKind: 'upkeep' },
       doPiece: () => this.#doPiece(),
     });
   }
@@ -62,7 +59,7 @@ export class OperatorEvents {
   }
 
   isTold(kind: OperatorEventKind): boolean {
-    return this.#deps.options.thresholds[kind] !== undefined;
+    return this.options.thresholds[kind] !== undefined;
   }
 
   /** As what a change is to be told; `undefined`: not at all. An event about an event makes none. */
@@ -78,12 +75,12 @@ export class OperatorEvents {
     { key, lagMs, hasFailed }: { key: MessageKey; lagMs: Millis; hasFailed: boolean },
   ): OperatorFact | undefined {
     if (!this.isTold('schedule_missed') || (lagMs <= LATE_MS && !hasFailed)) return undefined;
-    return { key, kind: 'schedule_missed', projectId, atMs: this.#deps.clock.nowMs(), example: id };
+    return { key, kind: 'schedule_missed', projectId, atMs: this.#context.clock.nowMs(), example: id };
   }
 
   /** Facts were saved with something else. */
   noteSaved(): void {
-    this.#loop.noteNext(this.#deps.clock.nowMs() + GATHER_AFTER_MS);
+    this.#loop.noteNext(this.#context.clock.nowMs() + GATHER_AFTER_MS);
   }
 
   /** Attempts to `origin` end without an answer. If it is the operator's own, there is nobody to tell. */
@@ -93,10 +90,10 @@ export class OperatorEvents {
 
   /** Saves a fact that nothing else saves. While the store does not take it, it is only logged. */
   async note(kind: OperatorEventKind, example: string): Promise<void> {
-    const { store, clock, numbers, log } = this.#deps;
+    const { store, clock, log } = this.#context;
     if (!this.isTold(kind)) return;
     try {
-      const key = await numbers.take(1);
+      const key = await this.#numbers.take(1);
       const fact: OperatorFact = { key, kind, projectId: NO_PROJECT, atMs: clock.nowMs(), example };
       await store.operatorEvents.noteFacts({ facts: [fact] });
       this.noteSaved();
@@ -108,7 +105,8 @@ export class OperatorEvents {
 
   /** The message that tells of `tally`, under a key that no other message has. */
   messageOf(tally: ToldTally & Pick<Tally, 'projectId'>, key: MessageKey): Message {
-    const { clock, randomness, options } = this.#deps;
+    const { clock, randomness } = this.#context;
+    const { options } = this;
     const project = tally.projectId === NO_PROJECT ? undefined : options.projectName(tally.projectId);
     const nowMs = clock.nowMs();
     return {
@@ -130,8 +128,8 @@ export class OperatorEvents {
   }
 
   async #doPiece(): Promise<'more' | Millis> {
-    const { store, clock, options } = this.#deps;
-    const { thresholds, quietMs } = options;
+    const { store, clock } = this.#context;
+    const { thresholds, quietMs } = this.options;
     const nowMs = clock.nowMs();
     const rules = { thresholds, quietMs, factsMax: FACTS_MAX };
     const { hasMore, due, nextAtMs = Infinity } = await store.operatorEvents.gatherFacts({ nowMs, ...rules });
@@ -141,8 +139,9 @@ export class OperatorEvents {
   }
 
   async #tell(tally: Tally): Promise<void> {
-    const { store, clock, numbers, options } = this.#deps;
-    const message = this.messageOf(tally, await numbers.take(1));
+    const { store, clock } = this.#context;
+    const { options } = this;
+    const message = this.messageOf(tally, await this.#numbers.take(1));
     const nowMs = clock.nowMs();
     const quietUntilMs = nowMs + options.quietMs;
     const cell = options.cell?.();

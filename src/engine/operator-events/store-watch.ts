@@ -4,32 +4,20 @@
  */
 
 import { isSuccess } from '../../protocol/success.ts';
-import type { Store } from '../../store/store.ts';
 import { Alarm } from '../alarm.ts';
+import type { EngineDeps } from '../deps.ts';
 import type { Claimed, Message, Millis } from '../model.ts';
-import type { Clock, Delivery, EventLog } from '../ports.ts';
 import { StoreFull, StoreUnavailable } from '../store-errors.ts';
 import type { OperatorEvents } from './events.ts';
-import { NO_PROJECT, type OperatorEventsOptions } from './model.ts';
+import { NO_PROJECT } from './model.ts';
 
 /** Before each request that tells of a full store. */
 const PAUSES_MS = [0, 10_000, 60_000, 600_000];
 
-export interface StoreWatchDeps {
-  store: { backlog: Pick<Store['backlog'], 'readStorage'>; ping: Store['ping'] };
-  clock: Clock;
-  log: EventLog;
-  delivery: Delivery;
-  events: OperatorEvents;
-  options: OperatorEventsOptions;
-  /** Pause between two looks. */
-  everyMs: Millis;
-  /** Whether it is this worker that looks. */
-  isTurn: () => boolean;
-}
-
 export class StoreWatch {
-  readonly #deps: StoreWatchDeps;
+  readonly #context: EngineDeps;
+  readonly #events: OperatorEvents;
+  readonly #isTurn: () => boolean;
   readonly #alarm: Alarm;
   readonly #pause: Alarm;
   readonly #abort = new AbortController();
@@ -40,14 +28,17 @@ export class StoreWatch {
   /** Of a full store nothing is told before. */
   #quietUntilMs: Millis = 0;
 
-  constructor(deps: StoreWatchDeps) {
-    this.#deps = deps;
-    this.#alarm = new Alarm(deps.clock, () => this.#begin(), 'upkeep');
-    this.#pause = new Alarm(deps.clock, () => this.#resume(), 'upkeep');
+  /** `isTurn`: whether it is this worker that looks. */
+  constructor(context: EngineDeps, events: OperatorEvents, isTurn: () => boolean) {
+    this.#context = context;
+    this.#events = events;
+    this.#isTurn = isTurn;
+    this.#alarm = new Alarm(context.clock, () => this.#begin(), 'upkeep');
+    this.#pause = new Alarm(context.clock, () => this.#resume(), 'upkeep');
   }
 
   start(): void {
-    const { events } = this.#deps;
+    const events = this.#events;
     if (events.isTold('store_filling') || events.isTold('store_full')) this.#alarm.setIn(0);
   }
 
@@ -65,14 +56,13 @@ export class StoreWatch {
   }
 
   #begin(): void {
-    const { everyMs, isTurn } = this.#deps;
-    this.#round = (isTurn() ? this.#look() : Promise.resolve()).then(() => {
-      if (!this.#abort.signal.aborted) this.#alarm.setIn(everyMs);
+    this.#round = (this.#isTurn() ? this.#look() : Promise.resolve()).then(() => {
+      if (!this.#abort.signal.aborted) this.#alarm.setIn(this.#context.settings.retentionIntervalMs);
     });
   }
 
   async #look(): Promise<void> {
-    const { store, log } = this.#deps;
+    const { store, log } = this.#context;
     try {
       await store.ping();
       await this.#lookAtSize();
@@ -84,10 +74,11 @@ export class StoreWatch {
   }
 
   async #lookAtSize(): Promise<void> {
-    const { store, events, options } = this.#deps;
-    const { bytesMax, freeBytesMin } = options.storage;
+    const events = this.#events;
+    const { storage, projectId } = events.options;
+    const { bytesMax, freeBytesMin } = storage;
     if (!events.isTold('store_filling')) return;
-    const { bytes } = await store.backlog.readStorage({ projectId: options.projectId });
+    const { bytes } = await this.#context.store.backlog.readStorage({ projectId });
     const free = await this.#freeBytes();
     const isLarge = bytesMax > 0 && bytes > bytesMax;
     const isDiskFilling = free === undefined ? this.#wasFilling : free < freeBytesMin;
@@ -99,9 +90,9 @@ export class StoreWatch {
 
   /** `undefined`: the disk could not be asked. A look that fails ends no server. */
   async #freeBytes(): Promise<number | undefined> {
-    const { log, options } = this.#deps;
+    const { log } = this.#context;
     try {
-      return (await options.storage.readFreeBytes?.()) ?? Infinity;
+      return (await this.#events.options.storage.readFreeBytes?.()) ?? Infinity;
     } catch (error) {
       log.warn('operator_events_failed', { reason: error instanceof Error ? error.message : String(error) });
       return undefined;
@@ -109,7 +100,8 @@ export class StoreWatch {
   }
 
   async #tellFull(reason: string): Promise<void> {
-    const { clock, log, events, options } = this.#deps;
+    const { clock, log } = this.#context;
+    const events = this.#events;
     const atMs = clock.nowMs();
     if (!events.isTold('store_full') || this.#isTelling || atMs < this.#quietUntilMs) return;
     this.#isTelling = true;
@@ -118,12 +110,12 @@ export class StoreWatch {
     let isTold = false;
     for (const pauseMs of PAUSES_MS) isTold ||= await this.#isTaken(message, pauseMs);
     if (!isTold && !this.#abort.signal.aborted) log.error('operator_not_told', { kind: tally.kind });
-    this.#quietUntilMs = clock.nowMs() + options.quietMs;
+    this.#quietUntilMs = clock.nowMs() + events.options.quietMs;
     this.#isTelling = false;
   }
 
   async #isTaken(message: Message, pauseMs: Millis): Promise<boolean> {
-    const { clock, delivery } = this.#deps;
+    const { clock, delivery } = this.#context;
     await new Promise<void>((resolve) => {
       this.#resume = resolve;
       if (this.#abort.signal.aborted) resolve();
