@@ -2,8 +2,8 @@
 import { copyFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { build } from 'vite';
-import { describedRoutes } from '../src/api/interface.ts';
 import { writeOpenApi } from '../src/api/openapi.ts';
+import { describedRoutes } from '../src/api/routes.ts';
 import { writeConsoleTypes } from './console-types.ts';
 import { docsPage } from './docs-page.ts';
 

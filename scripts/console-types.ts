@@ -4,8 +4,8 @@
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { describedRoutes } from '../src/api/interface.ts';
 import { writeOpenApi } from '../src/api/openapi.ts';
+import { describedRoutes } from '../src/api/routes.ts';
 
 interface Schema {
   $ref?: string;

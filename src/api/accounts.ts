@@ -2,7 +2,6 @@
  * The callers that are admitted, and the keys that a project's deliveries are signed with (contract M 2, 10.3).
  * Implemented over the store.
  */
-
 import type { Token, TokenScope } from '../engine/accounts/store.ts';
 import type { ProjectId } from '../engine/model.ts';
 

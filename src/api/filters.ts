@@ -2,11 +2,12 @@
  * Reads what a list or a bulk action selects (contract M 21, W 17.2, 21.2). The table of contract M 21.2 is data: a new
  * filter is a new row. Query and JSON body are read alike; where both have the same filter, the query wins.
  */
-import { Type } from '@sinclair/typebox';
+import { type TSchema, Type } from '@sinclair/typebox';
 import { LOG_STATES, type LogState } from '../engine/model.ts';
 import type { PageRequest } from '../engine/page.ts';
 import { STANDINGS } from '../engine/unfinished.ts';
 import { ApiError } from '../protocol/errors.ts';
+import type { ConfigHeader } from './config-headers.ts';
 import {
   CURSOR,
   type Given,
@@ -35,6 +36,19 @@ export interface Filters<Row extends Parameter = Parameter> {
   isBulk: boolean;
   /** The parameters that still have an effect when ids are given, since a list by ids can be longer than a page. */
   readsByIds: ReadonlySet<string>;
+}
+
+/** What a request may hold. Handlers read it by the same rows that the interface document shows. */
+export interface Takes {
+  /** Filters in the query; bulk actions read them from a JSON object in the body too (contract M 21.3). */
+  filters?: Filters;
+  /** Parameters of the query besides filters. */
+  query?: readonly Parameter[];
+  configHeaders?: readonly ConfigHeader[];
+  /** Whether config headers may also be in the query. They always may on paths that end in a destination. */
+  isConfiguredByQuery?: true;
+  /** A JSON body of this shape, or bytes of any content type. */
+  body?: TSchema | 'bytes';
 }
 
 /** What a request selects. */

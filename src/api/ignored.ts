@@ -9,7 +9,7 @@ import { memo } from '../protocol/memo.ts';
 import { queryParameters } from '../protocol/request-target.ts';
 import type { Answer } from './answer.ts';
 import { type ConfigHeader, OF_EVERY_REQUEST } from './config-headers.ts';
-import type { Takes } from './route.ts';
+import type { Takes } from './filters.ts';
 
 const IGNORED = 'Waypost-Ignored';
 

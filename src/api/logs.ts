@@ -1,5 +1,4 @@
 /** Lists what happened to messages (contract M 18.2, 22.39), and shows runs: their steps, their events, and why one does not continue (contract W 17.3, 18). */
-
 import { Type } from '@sinclair/typebox';
 import { Slices } from '../engine/slices.ts';
 import { ApiError } from '../protocol/errors.ts';

@@ -1,5 +1,4 @@
 /** The numbers of a project: what is unfinished and has failed, what was done by the minute, both for Prometheus. Our own addition. */
-
 import { type Static, Type } from '@sinclair/typebox';
 import type { ExplainedBacklog } from '../engine/messages/explain.ts';
 import { BOUNDS_MS, emptyMinute, MINUTE_MS, type Minute, minuteOf } from '../engine/minutes/minute.ts';

@@ -10,13 +10,11 @@ import type { PlainHeaders } from '../protocol/trace-context.ts';
 import type { RunKey } from '../workflow/model.ts';
 import type { Accounts, ProjectTokens } from './accounts.ts';
 import type { Answer } from './answer.ts';
-import type { ConfigHeader } from './config-headers.ts';
-import type { Filters } from './filters.ts';
+import type { Takes } from './filters.ts';
 import type { Ignored } from './ignored.ts';
 import type { JsonThread } from './json-thread.ts';
 import type { ApiLimits } from './limits.ts';
 import type { OtherWorkers } from './other-workers.ts';
-import type { Parameter } from './parameters.ts';
 import type { RequestBody } from './request-body.ts';
 
 export type RouteMethod = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS';
@@ -27,19 +25,6 @@ export type RouteMethod = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' |
  * deliveries with them (contract M 2.2).
  */
 export type Access = 'public' | 'any' | 'read' | 'publish' | 'full';
-
-/** What a request may hold. Handlers read it by the same rows that the interface document shows. */
-export interface Takes {
-  /** Filters in the query; bulk actions read them from a JSON object in the body too (contract M 21.3). */
-  filters?: Filters;
-  /** Parameters of the query besides filters. */
-  query?: readonly Parameter[];
-  configHeaders?: readonly ConfigHeader[];
-  /** Whether config headers may also be in the query. They always may on paths that end in a destination. */
-  isConfiguredByQuery?: true;
-  /** A JSON body of this shape, or bytes of any content type. */
-  body?: TSchema | 'bytes';
-}
 
 export interface Route {
   method: RouteMethod;

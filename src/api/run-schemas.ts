@@ -1,5 +1,4 @@
 /** The shapes of answers about workflow runs (contract W 17.2, 18, 20, 21); like `schemas.ts`. */
-
 import { Type } from '@sinclair/typebox';
 import { UNFINISHED_REASONS } from '../engine/messages/explain.ts';
 import { LOG_STATES, RUN_LOG_STATES } from '../engine/model.ts';

@@ -1,5 +1,4 @@
 /** Waits of runs, their notification, and what is waited for (contract W 14.6, 14.7). */
-
 import { Type } from '@sinclair/typebox';
 import type { Notified } from '../engine/runs/run-commands.ts';
 import type { ListedWaiter, Waiter, WaiterPosition } from '../engine/runs/stores.ts';
@@ -114,7 +113,7 @@ async function inRun<T>(read: () => Promise<T>): Promise<T> {
 }
 
 /** Shows a waiter with the redaction of its run. The deadline is in seconds. */
-export function waiterView({ deadlineMs, record }: Waiter): View {
+function waiterView({ deadlineMs, record }: Waiter): View {
   const { wait, redact } = record.settings;
   if (!wait) throw new Error(`the record ${record.key} is not of a wait`);
   const { notified, timedOut, headers, timeoutHeaders, timeoutBody } = wait;
@@ -130,7 +129,7 @@ export function waiterView({ deadlineMs, record }: Waiter): View {
 }
 
 /** Without a waiter, the notification was only saved as a pending event. */
-export function notifiedView({ waiter, messageId, runId, runCreatedAtMs }: Notified): View {
+function notifiedView({ waiter, messageId, runId, runCreatedAtMs }: Notified): View {
   return {
     waiter: waiter && waiterView(waiter),
     messageId,
@@ -149,7 +148,7 @@ const SHOWN_BYTES = { whole: 16 * 1024 * 1024, end: 64 * 1024 * 1024 };
  * The answer to a notification, as a JSON array. A notification may wake any number of runs: all are woken, but the
  * answer stays within bounds (P10).
  */
-export class NotifiedList {
+class NotifiedList {
   readonly #elements: string[] = [];
   #bytes = 0;
 
@@ -207,7 +206,7 @@ export function allWaiterRoutes({ engine: { storeOf } }: Services): Route[] {
     const page = { prefix, ...(after && { after }), count: count + 1 };
     const found = await storeOf(projectId).waiters.listAllWaiters(page);
     const { items, cursor: next } = cutTo(found, count, ({ key, eventId }) => `${key}-${eventId}`);
-    return answer(200, { waiters: items.map(view), cursor: next });
+    return answer(200, { waiters: items.map(listedWaiterView), cursor: next });
   }
 
   return [
@@ -221,7 +220,7 @@ export function allWaiterRoutes({ engine: { storeOf } }: Services): Route[] {
   ];
 }
 
-function view({ eventId, messageId, runId, runUrl, runCreatedAtMs, sinceMs, deadlineMs }: ListedWaiter) {
+function listedWaiterView({ eventId, messageId, runId, runUrl, runCreatedAtMs, sinceMs, deadlineMs }: ListedWaiter) {
   return {
     eventId,
     messageId,

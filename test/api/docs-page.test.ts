@@ -1,8 +1,8 @@
 /** Is the page of the interface complete, well formed, and readable by itself? */
 import { expect, it } from 'vitest';
 import { docsPage } from '../../scripts/docs-page.ts';
-import { describedRoutes } from '../../src/api/interface.ts';
 import { writeOpenApi } from '../../src/api/openapi.ts';
+import { describedRoutes } from '../../src/api/routes.ts';
 
 const document = writeOpenApi(describedRoutes());
 const text = docsPage(document);

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { describedRoutes } from '../../src/api/interface.ts';
+import { describedRoutes } from '../../src/api/routes.ts';
 import { variableOf } from '../../src/config/setting.ts';
 import { listSettings } from '../../src/config/table.ts';
 import { readUnit, unitWorkload } from './unit.ts';

@@ -1,6 +1,7 @@
 /** Which operations, and which options of each, does the command line take from the route table? */
-import { describedRoutes } from '../../api/interface.ts';
+
 import { pathOf } from '../../api/openapi.ts';
+import { describedRoutes } from '../../api/routes.ts';
 
 export interface Operation {
   method: string;
