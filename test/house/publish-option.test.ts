@@ -15,7 +15,7 @@ const STEPS = [
 ].map(([, path]) => path);
 
 const EFFECTS = [
-  'src/api/run-log-schemas.ts', // the log of a run shows it together with its default
+  'src/api/run-schemas.ts', // the log of a run shows it together with its default
   'src/api/run-log-views.ts',
   'src/delivery/workflow-head.ts', // the library of a workflow is told of it
   'src/engine/messages/decide.ts', // a retry waits for it
