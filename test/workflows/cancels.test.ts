@@ -95,14 +95,6 @@ describe.each(LIBRARIES)('with $name', (library) => {
     expect((await run.finished()).workflowState).toBe('RUN_CANCELED');
     expect(app.calls('/runs').map(({ status }) => status)).toEqual([200]);
   });
-
-  scenario('is stopped before its first delivery', async ({ service }) => {
-    const path = service.workflow(library, '/later', (context) => context.run('never', () => {}));
-    const run = await path.trigger({ delay: 600 });
-    await library.cancel(run.id, service.env);
-    expect((await run.finished()).workflowState).toBe('RUN_CANCELED');
-    expect(service.app.calls('/later')).toEqual([]);
-  });
 });
 
 scenario('stops many at once: by ids, by label, by URL, and all', async ({ service }) => {

@@ -71,18 +71,6 @@ describe.each(LIBRARIES)('with $name', (library) => {
     expect(await library.notify('starting-gun', 'late', service.env)).toEqual([]);
   });
 
-  scenario('loses an event that nobody waits for yet', async ({ service }) => {
-    const path = service.workflow(library, '/wait', async (context) => {
-      await context.sleep('first', 10);
-      return (await context.waitForEvent('then', 'early', { timeout: 60 })).timeout;
-    });
-    const run = await path.trigger();
-    await service.quiet();
-    expect(await library.notify('early', 1, service.env)).toEqual([]);
-    expect(await run.result()).toBe(true);
-    expect(service.app.calls('/wait')).toHaveLength(3);
-  });
-
   scenario('waits beside calls, for other workflows that notify', async ({ service }) => {
     const { app, env } = service;
     app.plain('/notifier', async (request) => {
@@ -159,17 +147,6 @@ scenario('finds an event that was sent to its run before it waited, each once an
   await client.notify({ eventId: 'early', eventData: { n: 2 }, workflowRunId: run.id });
   expect(await run.result()).toEqual([1, { n: 2 }, true]);
   expect(service.app.calls('/wait')).toHaveLength(5);
-});
-
-scenario('is not woken by an event that was sent to another run', async ({ service }) => {
-  const path = service.workflow(LIBRARY, '/wait', async (context) => {
-    return (await context.waitForEvent('wait', 'shared', { timeout: 60 })).eventData ?? 'nothing';
-  });
-  const [one, two] = [await path.trigger(), await path.trigger()];
-  await service.quiet();
-  await newestClient(service.env).notify({ eventId: 'shared', eventData: 'for one', workflowRunId: one.id });
-  expect([await one.result(), await two.result()]).toEqual(['for one', 'nothing']);
-  expect(service.app.calls('/wait')).toHaveLength(4);
 });
 
 scenario('notifies from one workflow into another', async ({ service }) => {

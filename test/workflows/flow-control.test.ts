@@ -22,22 +22,6 @@ describe.each(LIBRARIES)('with $name', (library) => {
     expect(calls).toHaveLength(4 * 6);
     expect(Math.max(...calls.map(({ beside }) => beside))).toBe(1);
   });
-
-  scenario('starts no more in a period than the key allows', async ({ service }) => {
-    const path = service.workflow(
-      library,
-      '/paced',
-      async (context) => {
-        for (const name of ['one', 'two', 'three']) await context.run(name, () => {});
-      },
-      { flowControl: { key: 'paced', rate: 1, period: 60 } },
-    );
-    const startMs = service.clock.nowMs();
-    const run = await path.trigger();
-    await run.ended();
-    expect(service.clock.nowMs() - startMs).toBeGreaterThanOrEqual(3 * 60_000 - 60_000);
-    expect(service.app.calls('/paced')).toHaveLength(4);
-  });
 });
 
 scenario('does not keep a place in its sleep, its wait, or while another is called', async ({ service }) => {
