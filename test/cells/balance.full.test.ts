@@ -10,7 +10,7 @@ import { eventually } from '../support/eventually.ts';
 import { freshDatabase } from '../support/postgres/shared.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
 import { type ServerHere, serveHere } from '../support/server-here.ts';
-import { giveCommand } from '../support/waypost-command.ts';
+import { outputOf } from '../support/waypost-command.ts';
 import { runWaypost, WaypostProcess } from '../support/waypost-process.ts';
 
 const PROJECTS = ['one', 'a', 'b', 'c', 'd'];
@@ -49,11 +49,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-async function done(...args: string[]): Promise<string> {
-  const { code, stdout, stderr } = await giveCommand(args, env);
-  expect([code, code === 0 ? '' : stderr]).toEqual([0, '']);
-  return stdout;
-}
+const done = (...args: string[]): Promise<string> => outputOf(args, env);
 
 /** Publishes to all projects in turns until it is stopped; answers what was accepted. */
 function publishing(): () => Promise<string[]> {

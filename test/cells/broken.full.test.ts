@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { freshDatabase } from '../support/postgres/shared.ts';
 import { type ServerHere, serveHere } from '../support/server-here.ts';
-import { giveCommand } from '../support/waypost-command.ts';
+import { outputOf, projectWithToken } from '../support/waypost-command.ts';
 
 interface Place {
   role: string;
@@ -120,17 +120,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-async function done(...args: string[]): Promise<string> {
-  const { code, stdout, stderr } = await giveCommand(args, env);
-  expect([code, code === 0 ? '' : stderr]).toEqual([0, '']);
-  return stdout;
-}
-
-async function projectWithToken(name: string): Promise<string> {
-  await done('projects', 'create', name);
-  const { token } = JSON.parse(await done('tokens', 'create', '--project', name, '--scope', 'full', '--json'));
-  return token;
-}
+const done = (...args: string[]): Promise<string> => outputOf(args, env);
 
 async function serve(): Promise<ServerHere> {
   const server = await serveHere(['serve'], env);
@@ -158,7 +148,7 @@ describe.each(ONE_CELL)('$name', ({ spoil, repair, reason }) => {
   it('makes the only cell unavailable, without ending its worker, until that is repaired', async () => {
     env['WAYPOST_DATABASE_URL'] = url;
     await done('init');
-    const token = await projectWithToken('shop');
+    const token = await projectWithToken('shop', env);
     const server = await serve();
     expect(await publish(server, token)).toBe(200);
     await spoil(place);
@@ -203,9 +193,9 @@ describe.each(AT_FIRST)('one of two cells that has $name at first', ({ spoil, re
 async function serveTwo(before = async () => {}): Promise<{ server: ServerHere; first: string; second: string }> {
   env['WAYPOST_DATABASE_URL'] = await freshDatabase();
   await done('init');
-  const first = await projectWithToken('in-first');
+  const first = await projectWithToken('in-first', env);
   await done('cells', 'add', 'second', '--url', url);
-  const second = await projectWithToken('in-second');
+  const second = await projectWithToken('in-second', env);
   await before();
   return { server: await serve(), first, second };
 }

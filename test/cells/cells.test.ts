@@ -11,7 +11,7 @@ import { eventually } from '../support/eventually.ts';
 import { freshDatabase } from '../support/postgres/shared.ts';
 import { type ServerHere, serveHere } from '../support/server-here.ts';
 import { TcpProxy } from '../support/tcp-proxy.ts';
-import { type Answer, giveCommand } from '../support/waypost-command.ts';
+import { type Answer, giveCommand, outputOf, projectWithToken } from '../support/waypost-command.ts';
 import { parseExposition, sampleOf } from '../telemetry/metrics/exposition.ts';
 
 let folder: string;
@@ -47,23 +47,12 @@ async function bodyOf(request: IncomingMessage): Promise<string> {
 
 const give = (...args: string[]): Promise<Answer> => giveCommand(args, env);
 
-/** The output of a command that must succeed. */
-async function done(...args: string[]): Promise<string> {
-  const { code, stdout, stderr } = await give(...args);
-  expect([code, code === 0 ? '' : stderr]).toEqual([0, '']);
-  return stdout;
-}
+const done = (...args: string[]): Promise<string> => outputOf(args, env);
 
 async function serve(): Promise<ServerHere> {
   const server = await serveHere(['serve'], env);
   servers.push(server);
   return server;
-}
-
-async function projectWithToken(name: string): Promise<string> {
-  await done('projects', 'create', name);
-  const { token } = JSON.parse(await done('tokens', 'create', '--project', name, '--scope', 'full', '--json'));
-  return token;
 }
 
 async function publish(
@@ -103,7 +92,7 @@ const isReceived = (...bodies: string[]) =>
 it('serves a cell that is added while workers run, and lets new projects live there', async () => {
   const [one, two] = await Promise.all([serve(), serve()]);
   await done('cells', 'add', 'second', '--schema', 'second');
-  const token = await projectWithToken('shop');
+  const token = await projectWithToken('shop', env);
   await Promise.all([opened(one, 'second'), opened(two, 'second')]);
   expect((await publish(one, token, 'by one')).status).toBe(200);
   expect((await publish(two, token, 'by two')).status).toBe(200);
@@ -115,7 +104,7 @@ it('serves a cell that is added while workers run, and lets new projects live th
 it('finds a message of any cell through any worker, by an id that no other cell gives', async () => {
   await done('cells', 'add', 'second', '--schema', 'second');
   const [one, two] = await Promise.all([serve(), serve()]);
-  const token = await projectWithToken('shop');
+  const token = await projectWithToken('shop', env);
   await Promise.all([opened(one, 'second'), opened(two, 'second')]);
   const { messageId } = (await (await publish(one, token, 'hello')).json()) as { messageId: string };
   const found = await fetch(`${two.url}/v2/logs?messageId=${messageId}`, {
@@ -130,7 +119,7 @@ it('finds a message of any cell through any worker, by an id that no other cell 
 });
 
 it('moves a project to another cell and back while it is in use, and delivers everything once', async () => {
-  const token = await projectWithToken('shop');
+  const token = await projectWithToken('shop', env);
   await done('cells', 'add', 'second', '--schema', 'second');
   const [one, two] = await Promise.all([serve(), serve()]);
   await Promise.all([opened(one, 'second'), opened(two, 'second')]);
@@ -244,9 +233,9 @@ describe('while a cell is away', () => {
     const second = await freshDatabase();
     port = Number(new URL(second).port);
     proxy = await TcpProxy.open(port);
-    const first = await projectWithToken('in-first');
+    const first = await projectWithToken('in-first', env);
     await done('cells', 'add', 'second', '--url', proxy.through(second));
-    tokens = { first, second: await projectWithToken('in-second') };
+    tokens = { first, second: await projectWithToken('in-second', env) };
   });
   afterEach(() => proxy.close());
 
@@ -306,9 +295,9 @@ describe('while a cell is away', () => {
 describe('while the directory is away', () => {
   it('known projects of other cells go on', async () => {
     const proxy = await TcpProxy.open(Number(new URL(databaseUrl).port));
-    const first = await projectWithToken('in-first');
+    const first = await projectWithToken('in-first', env);
     await done('cells', 'add', 'second', '--url', await freshDatabase());
-    const second = await projectWithToken('in-second');
+    const second = await projectWithToken('in-second', env);
     env['WAYPOST_DATABASE_URL'] = proxy.through(databaseUrl);
     env['WAYPOST_WORKER_TIMEOUT'] = '3s';
     const server = await serve();

@@ -9,7 +9,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { freshDatabase } from '../support/postgres/shared.ts';
 import { type ServerHere, serveHere } from '../support/server-here.ts';
-import { giveCommand } from '../support/waypost-command.ts';
+import { outputOf } from '../support/waypost-command.ts';
 
 let folder: string;
 let env: Record<string, string>;
@@ -46,11 +46,7 @@ afterEach(async () => {
 
 const baseUrl = (): string => `http://127.0.0.1:${(receiver.address() as AddressInfo).port}`;
 
-async function done(...args: string[]): Promise<string> {
-  const { code, stdout, stderr } = await giveCommand(args, env);
-  expect([code, code === 0 ? '' : stderr]).toEqual([0, '']);
-  return stdout;
-}
+const done = (...args: string[]): Promise<string> => outputOf(args, env);
 
 async function bury(project: string): Promise<void> {
   const { token } = JSON.parse(await done('tokens', 'create', '--project', project, '--scope', 'full', '--json'));

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { eventually } from '../support/eventually.ts';
 import { freshDatabase } from '../support/postgres/shared.ts';
 import { TcpProxy } from '../support/tcp-proxy.ts';
-import { giveCommand } from '../support/waypost-command.ts';
+import { outputOf, projectWithToken } from '../support/waypost-command.ts';
 import { WaypostProcess } from '../support/waypost-process.ts';
 
 let folder: string;
@@ -28,9 +28,9 @@ beforeEach(async () => {
   const second = await freshDatabase();
   proxy = await TcpProxy.open(Number(new URL(second).port));
   await done('init');
-  const first = await projectWithToken('in-first');
+  const first = await projectWithToken('in-first', env);
   await done('cells', 'add', 'second', '--url', proxy.through(second));
-  tokens = { first, second: await projectWithToken('in-second') };
+  tokens = { first, second: await projectWithToken('in-second', env) };
 });
 
 afterEach(async () => {
@@ -39,17 +39,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-async function done(...args: string[]): Promise<string> {
-  const { code, stdout, stderr } = await giveCommand(args, env);
-  expect([code, code === 0 ? '' : stderr]).toEqual([0, '']);
-  return stdout;
-}
-
-async function projectWithToken(name: string): Promise<string> {
-  await done('projects', 'create', name);
-  const { token } = JSON.parse(await done('tokens', 'create', '--project', name, '--scope', 'full', '--json'));
-  return token;
-}
+const done = (...args: string[]): Promise<string> => outputOf(args, env);
 
 async function serve(): Promise<{ process: WaypostProcess; url: string }> {
   const process = new WaypostProcess(['serve', '--log-format', 'json'], env);

@@ -40,3 +40,17 @@ export async function giveCommand(
   });
   return { code, stdout, stderr };
 }
+
+/** The output of a command that must succeed. */
+export async function outputOf(args: readonly string[], env: Record<string, string> = {}): Promise<string> {
+  const { code, stdout, stderr } = await giveCommand(args, env);
+  if (code !== 0) throw new Error(`${args.join(' ')} ended with ${code}: ${stderr}`);
+  return stdout;
+}
+
+/** Makes a project, and answers a token of it that may do everything. */
+export async function projectWithToken(name: string, env: Record<string, string> = {}): Promise<string> {
+  await outputOf(['projects', 'create', name], env);
+  const made = await outputOf(['tokens', 'create', '--project', name, '--scope', 'full', '--json'], env);
+  return (JSON.parse(made) as { token: string }).token;
+}
