@@ -218,6 +218,17 @@ describe('of a project with very many lines (P10)', () => {
     expect(row.some(99)).toEqual(lines.slice(3, 7));
   });
 
+  test('lines with attempts, which may start no more, keep no others out of memory', () => {
+    const inFlight = new InFlight(LIMITS);
+    const lines = linesOf(1, 5);
+    const row = rowOf(lines.slice(0, 2), 2, inFlight);
+    row.add(lines[2] as OriginLine);
+    expect(row.toRead()).toBeUndefined();
+    for (const line of lines.slice(0, 2)) inFlight.enter(line, 1);
+    readOn(row, lines.slice(2));
+    expect(row.some(99)).toEqual(lines.slice(0, 4));
+  });
+
   test('one that was served and has more is behind those that are only in the store', () => {
     const [a, b, c] = linesOf(1, 3) as [OriginLine, OriginLine, OriginLine];
     const row = rowOf([a, b, c], 2);

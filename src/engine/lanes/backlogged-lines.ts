@@ -266,8 +266,13 @@ export class BackloggedLines {
     return Math.min(LINES_READ, Math.ceil(this.#linesMax / 2));
   }
 
+  /**
+   * Minus the attempts of the project: a line that may start no attempt has one in flight. Otherwise, lines of endpoints that hang
+   * would fill the memory, and the other lines would stay unread until one of these attempts ends.
+   */
   #unprovenOf(projectId: ProjectId): number {
-    return this.#byProject.get(projectId)?.unproven.size ?? 0;
+    const count = this.#byProject.get(projectId)?.unproven.size ?? 0;
+    return Math.max(0, count - this.#inFlight.countOfProject(projectId));
   }
 
   #put(line: OriginLine, turn: number): void {
