@@ -3,20 +3,19 @@
  * with, so that calls continue even on a full worker. All other slots are reserved like those of any new message.
  */
 import { lineTo, type OriginLine } from '../lanes/origin-line.ts';
+import { bytesOf } from '../messages/attempts.ts';
 import type { Permits } from '../messages/permits.ts';
 import type { DeliverySlots } from '../messages/placement.ts';
 import type { Claimed, ClaimToken, Millis } from '../model.ts';
 
 /** The dispatcher's slots, as far as calls need them. */
 export interface CallSlots extends DeliverySlots {
-  readonly permits: Pick<Permits, 'takeBack' | 'rest'>;
+  readonly permits: Pick<Permits, 'takeBack' | 'rest' | 'resize'>;
   /**
    * Passes the slot of `done` to a message of `bytes`. False, with nothing changed: its line must have fewer attempts than it has, or
    * this worker delivers nothing now.
    */
   tryPass(done: Claimed, bytes: number, claimToken: ClaimToken): boolean;
-  /** A call continues with `claimed`, which has a slot. */
-  keep(claimed: Claimed): void;
   /** Takes a slot for no bytes for the call of `first`, until `giveBack`; false: there is none. */
   tryRest(first: Claimed): boolean;
   /** The endpoint shows activity. */
@@ -88,8 +87,8 @@ export class CheckpointSlots implements DeliverySlots {
 }
 
 /** A message as a call holds it: its journal is not sent, and does not count for the bytes of its slot. */
-export function heldOf(claimed: Claimed, slots: Pick<CallSlots, 'keep'>): Claimed {
+export function heldOf(claimed: Claimed, { permits }: Pick<CallSlots, 'permits'>): Claimed {
   const held: Claimed = { ...claimed, isHeld: true };
-  slots.keep(held);
+  permits.resize(held.claimToken, bytesOf(held));
   return held;
 }

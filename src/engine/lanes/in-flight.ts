@@ -214,7 +214,7 @@ export class InFlight {
 
   /** Whether one more message of `bytes` fits. One always fits when nothing is in flight. */
   hasSpace(bytes: number): boolean {
-    const isEmpty = this.#lines.isEmpty && this.#offers === 0;
+    const isEmpty = this.count === 0 && this.#offers === 0;
     return isEmpty || (this.freeSlots > 0 && bytes <= this.freeBytes);
   }
 

@@ -24,10 +24,6 @@ export class Shares<Name extends string, S extends Share> {
     return this.#quiet;
   }
 
-  get isEmpty(): boolean {
-    return this.#busy.size + this.#quiet.size === 0;
-  }
-
   find(name: Name): S | undefined {
     return this.#busy.get(name) ?? this.#quiet.get(name);
   }

@@ -262,21 +262,9 @@ export class ClaimLoop {
     const firstToken: ClaimToken = await numbers.take(slots);
     claim.tokens = { first: firstToken, end: firstToken + slots };
     if (due) this.#lanesFirst = !this.#lanesFirst;
-    const lanesFirst = this.#lanesFirst;
     const limits = { limit: slots, bytesMax: bytes, isStrict: claim.isStrict, ...rooms };
-    return await store.messages.claim(
-      {
-        worker,
-        firstToken,
-        ...limits,
-        due,
-        ...targets,
-        lanesFirst,
-        hasLines: !this.lines.isEmpty,
-        turns: this.#turns,
-      },
-      clock.nowMs(),
-    );
+    const turns = { turns: this.#turns, lanesFirst: this.#lanesFirst, hasLines: !this.lines.isEmpty };
+    return store.messages.claim({ worker, firstToken, ...limits, due, ...targets, ...turns }, clock.nowMs());
   }
 
   #take(answer: ClaimAnswer, { linesToServe, heard, askedAtMs }: ClaimUnderWay): Promise<void> | undefined {

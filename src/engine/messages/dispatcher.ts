@@ -10,7 +10,7 @@ import { InFlight } from '../lanes/in-flight.ts';
 import { lineTo, type OriginLine } from '../lanes/origin-line.ts';
 import type { Claimed, ClaimToken, Millis, ProjectId, WorkerId } from '../model.ts';
 import { AttemptEnds } from './attempt-ends.ts';
-import { Attempts, bytesOf } from './attempts.ts';
+import { Attempts } from './attempts.ts';
 import type { Backlog } from './backlog.ts';
 import { ClaimLoop } from './claim-loop.ts';
 import type { DeliveryContext } from './context.ts';
@@ -83,10 +83,6 @@ export class Dispatcher implements CallSlots {
 
   tryRest({ message, claimToken }: Claimed): boolean {
     return this.#claims.isOpen && this.permits.tryTake(claimToken, lineTo(message), 0);
-  }
-
-  keep(claimed: Claimed): void {
-    this.permits.resize(claimed.claimToken, bytesOf(claimed));
   }
 
   /**
