@@ -17,7 +17,7 @@ import { KnownHeaders } from './ignored.ts';
 import { messageLimit } from './limits.ts';
 import { publishedJson, publishedListJson } from './publish.ts';
 import { bodyTooLarge } from './request-body.ts';
-import type { Call, CheckDestination, Route, Services } from './route.ts';
+import { type Call, type CheckDestination, type Route, row, type Services } from './route.ts';
 import { refuseRun, withBodyOfRun } from './run-publish.ts';
 import { refuseCron } from './schedule-creation.ts';
 import { BatchItemsSchema, BatchSchema } from './schemas.ts';
@@ -121,10 +121,7 @@ export function batchRoutes(services: Services): Route[] {
 
   return [
     {
-      method: 'POST',
-      path: '/v2/batch',
-      operationId: 'publishBatch',
-      access: 'publish',
+      ...row('publish', 'POST', '/v2/batch', 'publishBatch'),
       summary: 'Publishes several messages in one request.',
       takes: { body: BatchItemsSchema },
       refusals: [412, 422],

@@ -1,4 +1,5 @@
 /** The dead letter queues of messages (contract M 17, 22.24 to 22.29) and of workflow runs (contract W 21). */
+
 import { Type } from '@sinclair/typebox';
 import type { Engine } from '../engine/commands.ts';
 import type { DeadRetryOverride } from '../engine/messages/dead-retry.ts';
@@ -15,10 +16,9 @@ import { type Amount, type Filters, messageFilters, readSelection } from './filt
 import { readJson } from './json-body.ts';
 import { PAGE_BODY_BYTES_MAX, SMALL_JSON_LIMIT } from './limits.ts';
 import { invalidParameter, type Parameter, parameter, readQuery, singleValue } from './parameters.ts';
-import { readRetryOverride } from './retry-override.ts';
+import { readRetryOverride, readRunOverride } from './retry-override.ts';
 import { type Call, type Route, row, type Services } from './route.ts';
 import { deadRunFilters } from './run-filters.ts';
-import { readRunOverride } from './run-override.ts';
 import { DeadRunListSchema, DeadRunSchema, StartedRunSchema, StartedRunsSchema } from './run-schemas.ts';
 import { DeadListSchema, DeadMessageSchema, DeletedSchema, RetriedManySchema, RetriedSchema } from './schemas.ts';
 import { deadMessageView, deadRunView, type View } from './views.ts';

@@ -16,7 +16,7 @@ import { ENQUEUE_HEADERS, PUBLISH_HEADERS } from './config-headers.ts';
 import { checkAddress, checkCallbacks, checkEndpoints, groupNotFound } from './destinations.ts';
 import { GroupBudget, groupCommands } from './group-publish.ts';
 import { messageLimit } from './limits.ts';
-import type { Call, Route, Services } from './route.ts';
+import { type Call, type Route, row, type Services } from './route.ts';
 import { refuseRun, withBodyOfRun } from './run-publish.ts';
 import { scheduleCreation } from './schedule-creation.ts';
 import { PublishSchema } from './schemas.ts';
@@ -113,10 +113,7 @@ export function publishRoutes(services: Services): Route[] {
 
   return [
     {
-      method: 'POST',
-      path: '/v2/publish/*',
-      operationId: 'publish',
-      access: 'publish',
+      ...row('publish', 'POST', '/v2/publish/*', 'publish'),
       summary:
         'Publishes a message to the URL, or to the URL group, in the path; with a cron expression, creates a schedule.',
       takes: { configHeaders: PUBLISH_HEADERS, body: 'bytes' },
@@ -125,10 +122,7 @@ export function publishRoutes(services: Services): Route[] {
       handle: (call) => publish(call),
     },
     {
-      method: 'POST',
-      path: '/v2/enqueue/:queueName/*',
-      operationId: 'enqueue',
-      access: 'publish',
+      ...row('publish', 'POST', '/v2/enqueue/:queueName/*', 'enqueue'),
       summary: 'Puts a message for the URL, or one for each endpoint of the URL group, in the path into a queue.',
       takes: { configHeaders: ENQUEUE_HEADERS, body: 'bytes' },
       refusals: [404, 412],
