@@ -110,7 +110,7 @@ export class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
     this.#parts = parts;
     this.#intake = intake;
     this.#health = new IntakeHealth(deps.clock);
-    this.#gate = new PublishGate({ ...deps, backlog: dispatcher.backlog });
+    this.#gate = new PublishGate(deps.clock, deps.log, deps.settings.publishDelayTargetMs, dispatcher.backlog);
     this.retention = { logsMs: deps.settings.logRetentionMs, dlqMs: deps.settings.dlqRetentionMs };
     this.storeOf = (projectId) => storeOf(projectId, deps.store, deps.clock);
     const feeds = new LiveFeeds(deps);

@@ -1,7 +1,7 @@
 /** The rule by which publishes are turned away, against clients and a server that are simulated to the millisecond. */
 import { beforeEach, describe, expect, test } from 'vitest';
 import { Admission } from '../../src/engine/messages/admission.ts';
-import { ProjectTurns } from '../../src/engine/messages/project-turns.ts';
+import { FairQueue } from '../../src/engine/messages/fair-queue.ts';
 
 const TARGET_MS = 500;
 const BUSY = 1;
@@ -24,7 +24,7 @@ interface Seen {
 class World {
   readonly #admission = new Admission(TARGET_MS);
   readonly #clients: Client[] = [];
-  readonly #waiting = new ProjectTurns<{ client: Client; enteredMs: number }>();
+  readonly #waiting = new FairQueue<{ client: Client; enteredMs: number }>();
   readonly #seen = new Map<number, Seen>();
   #nowMs = 0;
   #credit = 0;

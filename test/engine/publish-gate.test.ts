@@ -26,12 +26,8 @@ beforeEach(() => {
     logged.push(`${event} ${JSON.stringify(fields)}`);
   };
   backlog = new Backlog();
-  gate = new PublishGate({
-    clock,
-    backlog,
-    log: { debug: note, info: note, warn: note, error: note },
-    settings: { publishDelayTargetMs: TARGET_MS },
-  });
+  const log = { debug: note, info: note, warn: note, error: note };
+  gate = new PublishGate(clock, log, TARGET_MS, backlog);
 });
 
 async function publish(projectId: number, name: string, count = 1): Promise<void> {

@@ -1,11 +1,11 @@
 /**
- * When does a publish begin to be saved, and which are turned away?
+ * When does a publish begin to be saved, and which are rejected?
  *
  * A message that is due at once takes a delivery slot before it is saved, so that it can go out without a claim. If
  * many publishes waited for the store with a slot each, deliveries would have none. All messages would then go through
  * the backlog, which costs more, and more would be accepted than goes out. So only a limited number of a project's
- * messages is being saved at a time. The other publishes wait here, without a slot. While the project has a backlog,
- * they wait for that too. Projects do not wait for each other: a lock that delays one of them delays no other.
+ * messages is being saved at a time. The other publishes wait here, without a slot. While the project has a backlog
+ * (backlog.ts), they also wait for it to shrink. Projects do not wait for each other: a lock that delays one of them delays no other.
  */
 import { Overloaded } from '../../protocol/rate-limits.ts';
 import type { Millis, ProjectId } from '../model.ts';
@@ -13,7 +13,7 @@ import type { Clock, EventLog, Timer } from '../ports.ts';
 import { HUNG_MS, StoreUnavailable } from '../store-errors.ts';
 import { Admission } from './admission.ts';
 import type { Backlog } from './backlog.ts';
-import { Fifo } from './project-turns.ts';
+import { Fifo } from './fair-queue.ts';
 
 /**
  * Messages of a project that are being saved at a time: a quarter of the slots of one origin, enough to fill a
@@ -27,13 +27,6 @@ const QUIET_MS = 10_000;
 
 /** How long waiting publishes wait for the backlog at most; a longer backlog does not stop them. */
 const HOLD_MS = 250;
-
-interface PublishGateDeps {
-  backlog: Pick<Backlog, 'has' | 'listen'>;
-  clock: Clock;
-  log: EventLog;
-  settings: { publishDelayTargetMs: Millis };
-}
 
 export type Leave = (error?: unknown) => void;
 
@@ -52,7 +45,7 @@ interface Line {
 
 export class PublishGate {
   readonly #clock: Clock;
-  readonly #backlog: PublishGateDeps['backlog'];
+  readonly #backlog: Backlog;
   readonly #log: EventLog;
   readonly #admission: Admission;
   /** Of projects that have something being saved. */
@@ -60,15 +53,15 @@ export class PublishGate {
   #isClosed = false;
   #shedding: { sinceMs: Millis; latestMs: Millis; count: number; timer: Timer } | undefined;
 
-  constructor({ clock, log, settings, backlog }: PublishGateDeps) {
+  constructor(clock: Clock, log: EventLog, delayTargetMs: Millis, backlog: Backlog) {
     this.#clock = clock;
+    this.#log = log;
     this.#backlog = backlog;
     backlog.listen((projectId) => this.#endHold(projectId));
-    this.#log = log;
-    this.#admission = new Admission(settings.publishDelayTargetMs);
+    this.#admission = new Admission(delayTargetMs);
   }
 
-  /** Throws `Overloaded` when a publish of the project that comes now is turned away. */
+  /** Throws `Overloaded` when the project publishes more than can be saved (admission.ts). */
   check(projectId: ProjectId): void {
     const nowMs = this.#clock.elapsedMs;
     const retryAfterS = this.#admission.refuse(projectId, nowMs);

@@ -9,7 +9,7 @@
  * Commands of one class, and accepts of one project, keep their order. Between classes there is no order: a caller that
  * needs one command done before another waits for the first answer.
  */
-import { Fifo, ProjectTurns } from '../../engine/messages/project-turns.ts';
+import { Fifo, FairQueue } from '../../engine/messages/fair-queue.ts';
 import { classOf, type WriteCommand } from '../operations/all.ts';
 import { projectOf } from '../operations/messages/new-messages.ts';
 import { BATCH_COST_MAX, costOf } from './weight.ts';
@@ -26,7 +26,7 @@ export class BatchLine<T extends InLine> {
   readonly #costMax: number;
   readonly #urgent = new Fifo<T>();
   readonly #onward = new Fifo<T>();
-  readonly #accepts = new ProjectTurns<T>();
+  readonly #accepts = new FairQueue<T>();
   /** Cost of accepts that went beyond the end of earlier batches; the next batches give accepts so much less. */
   #acceptDebt = 0;
 

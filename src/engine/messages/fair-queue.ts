@@ -1,8 +1,8 @@
-/** Which entry is next, when each project gets as much as the others, however many entries of one project wait? */
+/** Queues for work with a cost: in order of arrival, and fair among projects. */
 import type { ProjectId } from '../model.ts';
 
-/** The cost that a project may take in one turn, about. */
-const TURN_COST = 8;
+/** The cost that each turn adds to a project's credit. */
+const QUANTUM = 8;
 
 /** In order of arrival. */
 export class Fifo<T> {
@@ -38,11 +38,11 @@ export class Fifo<T> {
 }
 
 /**
- * A line for each project. Projects take turns. One that took more than a turn's worth waits until the others had as
- * much.
+ * Deficit round-robin: projects take turns, and each gets the same cost, however many of its entries wait. A project whose
+ * entry cost more than its credit waits until the others have had as much.
  */
-export class ProjectTurns<T> {
-  /** It is the turn of the first. `credit`: what a project may still take in its turn; negative after a large command. */
+export class FairQueue<T> {
+  /** It is the turn of the first. `credit`: what a project may still take in its turn; negative after a large entry. */
   readonly #projects = new Map<ProjectId, { line: Fifo<T>; credit: number }>();
   #length = 0;
   #cost = 0;
@@ -58,7 +58,7 @@ export class ProjectTurns<T> {
   push(projectId: ProjectId, entry: T, cost: number): void {
     let project = this.#projects.get(projectId);
     if (!project) {
-      project = { line: new Fifo(), credit: TURN_COST };
+      project = { line: new Fifo(), credit: QUANTUM };
       this.#projects.set(projectId, project);
     }
     project.line.push(entry, cost);
@@ -75,11 +75,11 @@ export class ProjectTurns<T> {
       const cost = line.takeInto(batch, Math.min(project.credit, room - taken));
       taken += cost;
       project.credit -= cost;
-      if (line.length > 0 && project.credit > 0) break; // the batch is full, its turn goes on with the next one
+      if (line.length > 0 && project.credit > 0) break; // the batch is full, its turn continues in the next one
       // Moved to the end of the map, where this loop reaches it again.
       this.#projects.delete(projectId);
       if (line.length === 0 && project.credit >= 0) continue;
-      project.credit += TURN_COST;
+      project.credit += QUANTUM;
       this.#projects.set(projectId, project);
     }
     this.#length -= batch.length - before;

@@ -1,6 +1,6 @@
-/** Who comes next, when projects are to have as much as each other? */
+/** Which entries are next, and how projects share what is taken. */
 import { beforeEach, describe, expect, test } from 'vitest';
-import { Fifo, ProjectTurns } from '../../src/engine/messages/project-turns.ts';
+import { Fifo, FairQueue } from '../../src/engine/messages/fair-queue.ts';
 
 test('a line gives what came first until that costs what there is room for, and says what is left', () => {
   const line = new Fifo<string>();
@@ -20,21 +20,21 @@ test('a line gives what came first until that costs what there is room for, and 
 });
 
 describe('projects', () => {
-  let turns: ProjectTurns<number>;
+  let queue: FairQueue<number>;
   beforeEach(() => {
-    turns = new ProjectTurns();
+    queue = new FairQueue();
   });
 
   function push(projectId: number, count: number, cost = 1): void {
-    for (let nth = 0; nth < count; nth += 1) turns.push(projectId, projectId, cost);
+    for (let nth = 0; nth < count; nth += 1) queue.push(projectId, projectId, cost);
   }
 
   /** What is taken into one batch: runs of one project, `<project> x <how many>`. */
   function take(room: number): string[] {
     const batch: number[] = [0];
-    const before = turns.cost;
-    const cost = turns.takeInto(batch, room);
-    expect(before - cost).toBe(turns.cost);
+    const before = queue.cost;
+    const cost = queue.takeInto(batch, room);
+    expect(before - cost).toBe(queue.cost);
     const runs: { projectId: number; count: number }[] = [];
     for (const projectId of batch.slice(1)) {
       const last = runs.at(-1);
@@ -47,11 +47,11 @@ describe('projects', () => {
   test('take turns, whichever has more', () => {
     push(1, 100);
     push(2, 20);
-    expect([turns.length, turns.cost]).toEqual([120, 120]);
+    expect([queue.length, queue.cost]).toEqual([120, 120]);
     expect(take(34)).toEqual(['1 x 8', '2 x 8', '1 x 8', '2 x 8', '1 x 2']);
-    expect([turns.length, turns.cost]).toEqual([86, 86]);
+    expect([queue.length, queue.cost]).toEqual([86, 86]);
     expect(take(100)).toEqual(['1 x 6', '2 x 4', '1 x 76']);
-    expect([turns.length, turns.cost, take(100)]).toEqual([0, 0, []]);
+    expect([queue.length, queue.cost, take(100)]).toEqual([0, 0, []]);
   });
 
   test('go on with their turn in the next batch when one is full', () => {
@@ -62,7 +62,7 @@ describe('projects', () => {
 
   test('wait after a large command until the others had as much, also when it was all they had', () => {
     for (const others of [3, 0]) {
-      turns = new ProjectTurns();
+      queue = new FairQueue();
       push(1, 1, 30);
       push(1, others);
       push(2, 1);
