@@ -6,6 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { emptyMinute, MINUTE_MS } from '../../src/engine/minutes/minute.ts';
+import { openInlineSqliteStore } from '../../src/store/drivers/sqlite/open.ts';
 import type { Figure } from '../figure.ts';
 import { quantile } from '../statistics.ts';
 import { startWaypost } from '../waypost-process.ts';
@@ -37,7 +39,7 @@ const ROUTES = [
   '/v2/topics',
   '/v2/workflows/logs?count=1000',
   '/v2/workflows/messageLogs?count=1000',
-  '/v2/waypost/minutes',
+  '/v2/waypost/minutes?fromDate=0',
   '/v2/waypost/live/entries',
 ];
 
@@ -53,6 +55,7 @@ export async function measureAnswers(options: AnswersOptions, onFigure: (figure:
   const server = await startWaypost({ dataDir, ...(program !== undefined && { program }) });
   try {
     await fill(server.url, options.objects);
+    await addMinutes(join(dataDir, 'waypost.db'));
     for (const route of ROUTES) {
       const bytes = await answerBytes(server.url, route);
       const waits = await probesDuring(server.url, route, options);
@@ -94,6 +97,21 @@ async function fill(url: string, objects: number): Promise<void> {
     const headers = { authorization: AUTHORIZATION, 'upstash-cron': '0 0 1 1 *' };
     await fetch(`${url}/v2/schedules/${URL_TEXT}`, { method: 'POST', headers, body });
   }
+}
+
+/** A day of them, each with counts in every bucket, as one answer has at most. */
+async function addMinutes(path: string): Promise<void> {
+  const onFatal = (error: Error): void => {
+    throw error;
+  };
+  const store = await openInlineSqliteStore({ path, onFatal });
+  const [project] = await store.projects.listProjects();
+  if (!project) throw new Error('the server has no project');
+  const nowMs = Date.now();
+  const counts = { latency: Array(12).fill(100), lag: Array(12).fill(100) };
+  const minutes = Array.from({ length: 1_440 }, (_, nth) => ({ ...emptyMinute(nowMs - nth * MINUTE_MS), ...counts }));
+  await store.minutes.addMinutes({ projectId: project.projectId, minutes });
+  await store.close();
 }
 
 async function answerBytes(url: string, route: string): Promise<number> {
