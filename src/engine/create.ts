@@ -41,9 +41,10 @@ export async function createEngine(deps: EngineDeps): Promise<Engine> {
     areClaimsApart: deps.recovery?.kind === 'heartbeat',
   });
   await addLines(dispatcher, deps, heartbeat);
-  deps.store.onDue((dueAtMs) => dispatcher.noteDue(dueAtMs));
-  deps.store.onCancelled((claimTokens) => dispatcher.endCancelled(claimTokens));
-  deps.store.onWaitingLine((line) => dispatcher.noteWaitingLine(line));
+  const { events } = deps.store;
+  events.onDue = (dueAtMs) => dispatcher.noteDue(dueAtMs);
+  events.onCancelled = (claimTokens) => dispatcher.endCancelled(claimTokens);
+  events.onWaitingLine = (line) => dispatcher.noteWaitingLine(line);
   const retention = new RetentionLoop(deps);
   dispatcher.wake();
   if (deps.dropsExpired ?? true) retention.start();
@@ -80,8 +81,8 @@ async function recover(deps: EngineDeps): Promise<{ heartbeat?: Heartbeat; relea
       const { kind: _, ...own } = recovery;
       const tellsLost = deps.operatorEvents?.thresholds.worker_lost !== undefined;
       const heartbeat = new Heartbeat({ ...deps, ...own, tellsLost });
-      store.onCommitUnknown(() => heartbeat.noteCommitUnknown());
-      store.onAccountsChanged(() => heartbeat.noteAccounts());
+      store.events.onCommitUnknown = () => heartbeat.noteCommitUnknown();
+      store.events.onAccountsChanged = () => heartbeat.noteAccounts();
       await heartbeat.begin();
       return { heartbeat };
     }

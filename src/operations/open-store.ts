@@ -9,7 +9,7 @@ import type { Config } from '../config/table.ts';
 import type { EventLog, Machine, Randomness } from '../engine/ports.ts';
 import type { StoreLimits } from '../engine/stores.ts';
 import { randomBase58 } from '../protocol/ids.ts';
-import type { GroupCommitOptions } from '../store/batches/group-commit.ts';
+import type { Batching } from '../store/batches/group-commit.ts';
 import { PostgresDriver } from '../store/drivers/postgres/driver.ts';
 import { openPostgresStore, type PostgresStoreOptions } from '../store/drivers/postgres/open.ts';
 import { Servers } from '../store/drivers/postgres/servers.ts';
@@ -53,8 +53,8 @@ interface OpenOptions {
   /** Whether to wait for a file that another process has open: a command has it only for a moment. Default: no. */
   waits?: boolean;
   log?: EventLog;
-  /** See `GroupCommitOptions.watch`. */
-  watchBatches?: GroupCommitOptions['watch'];
+  /** See `Batching.watch`. */
+  watchBatches?: Batching['watch'];
   /** The time that a test sets, for this process and for the database. */
   heldClock?: Machine | undefined;
   /** Whether an embedded database stays in the caller's thread, as for a command, or a test that opens hundreds. */

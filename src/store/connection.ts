@@ -1,26 +1,36 @@
 /** What does the store see of a database, in its own thread or in another? */
 import type { OriginLine } from '../engine/lanes/origin-line.ts';
 import type { ClaimToken, Millis } from '../engine/model.ts';
+import type { BatchOutcome } from './batches/batch.ts';
 import type { ReadMethod, Reads, WriteMethod, Writes } from './operations/all.ts';
 
-/** What a store tells and does besides its operations. */
+/** What a store reports without being asked: assign a function to hear of it. */
+export class StoreEvents {
+  /**
+   * The earliest due time of messages that no answer has reported: when a lane releases them, and when other workers leave
+   * them waiting.
+   */
+  onDue: (dueAtMs: Millis) => void = () => {};
+  /** Other workers have put messages into the line of an origin. */
+  onWaitingLine: (line: OriginLine) => void = () => {};
+  /** Other workers have changed projects, tokens or keys. Heartbeats show this too. */
+  onAccountsChanged: () => void = () => {};
+  /** Claims, also of other workers, whose messages were cancelled by any worker. Some may never be reported. */
+  onCancelled: (claimTokens: ClaimToken[]) => void = () => {};
+  /** A command failed that may have been saved all the same. */
+  onCommitUnknown: () => void = () => {};
+
+  /** Reports the outcome of a batch of this worker. */
+  tell({ results, dueAtMs, cancelledClaims }: BatchOutcome): void {
+    if (dueAtMs !== null) this.onDue(dueAtMs);
+    if (cancelledClaims.length > 0) this.onCancelled(cancelledClaims);
+    if (results.some((result) => result.kind === 'unavailable' && result.isCommitUnknown)) this.onCommitUnknown();
+  }
+}
+
+/** What a store has besides its operations. */
 export interface StoreUpkeep {
-  /**
-   * From now on calls `listener` with the earliest due time of messages that no answer has reported: when a lane releases
-   * them, and when other workers leave them waiting.
-   */
-  onDue(listener: (dueAtMs: Millis) => void): void;
-  /** From now on calls `listener` when other workers put messages into the line of an origin. */
-  onWaitingLine(listener: (line: OriginLine) => void): void;
-  /** From now on calls `listener` when other workers have changed projects, tokens or keys. Heartbeats show this too. */
-  onAccountsChanged(listener: () => void): void;
-  /**
-   * From now on calls `listener` with claims whose messages were cancelled, also by other workers, also claims that others have.
-   * It may not be told of all.
-   */
-  onCancelled(listener: (claimTokens: ClaimToken[]) => void): void;
-  /** From now on calls `listener` when a command failed that may have been saved all the same. */
-  onCommitUnknown(listener: () => void): void;
+  events: StoreEvents;
   /**
    * This store is one of several cells: from now on, commands of projects that are not here are refused with
    * `ProjectAway`, and work that nobody asks for leaves their rows alone. Throws if it cannot be one.
@@ -43,10 +53,7 @@ export interface Connection extends StoreUpkeep {
   dropTables?: (bounds: { logsBeforeMs: Millis; nowMs: Millis; rowsMax: number }) => Promise<boolean>;
 }
 
-/** What only several processes on one database need. */
-export const ALONE: Pick<Connection, 'onAccountsChanged' | 'guardProjects'> = {
-  onAccountsChanged() {},
-  guardProjects() {
-    throw new Error('this store cannot be one of several cells');
-  },
-};
+/** For a database that no other process uses. */
+export function guardNone(): never {
+  throw new Error('this store cannot be one of several cells');
+}

@@ -3,7 +3,7 @@
 import type { StoreLimits } from '../../src/engine/stores.ts';
 import { BatchRunner } from '../../src/store/batches/batch.ts';
 import { GroupCommit } from '../../src/store/batches/group-commit.ts';
-import { ALONE, type Connection } from '../../src/store/connection.ts';
+import { StoreEvents } from '../../src/store/connection.ts';
 import { storeOver as storeOfConnection } from '../../src/store/derive.ts';
 import type { Driver } from '../../src/store/driver.ts';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
@@ -35,24 +35,21 @@ export function storeOver(
   { costMax, around = (_, run) => run() }: Batching = {},
 ): Store {
   const runner = new BatchRunner(driver, limits);
-  const commits = new GroupCommit({
-    flush: (commands) => around(commands.length, () => runner.run(commands)),
-    ...(costMax !== undefined && { costMax }),
-    onFatal: (error) => {
+  const events = new StoreEvents();
+  const commits = new GroupCommit(
+    (commands) => around(commands.length, () => runner.run(commands)),
+    events,
+    (error) => {
       throw error;
     },
-  });
-  const connection: Connection = {
+    { ...(costMax !== undefined && { costMax }) },
+  );
+  return storeOfConnection({
+    events,
     write: (method, args) => commits.run(method, args),
     read: (method, args) => runRead(driver, method, args, runner),
     close: () => commits.close(),
-    ...ALONE,
-    onDue: (listener) => commits.listen(listener),
-    onWaitingLine: () => {},
-    onCancelled: (listener) => commits.listenForCancelled(listener),
-    onCommitUnknown: (listener) => commits.listenForCommitUnknown(listener),
     counts: () => commits.counts,
     guardProjects: () => runner.guardProjects(),
-  };
-  return storeOfConnection(connection);
+  });
 }

@@ -20,9 +20,9 @@ it.each([
 ])('tells of $doubts doubts when $error.message', async ({ error, doubts }) => {
   const store = createStore(refusing(error));
   let told = 0;
-  store.onCommitUnknown(() => {
+  store.events.onCommitUnknown = () => {
     told += 1;
-  });
+  };
   await expect(store.messages.reserveNumbers(1)).rejects.toThrow(error);
   expect(told).toBe(doubts);
   await store.close();

@@ -14,11 +14,8 @@ const open: OpenStore = async () => {
   return createStore(driver, {
     notices: {
       tell: (dueAtMs) => told.push(dueAtMs),
-      listen: () => {},
       tellOfAccounts: () => {},
-      listenForAccounts: () => {},
       tellOfCancelled: () => {},
-      listenForCancelled: () => {},
       close: async () => {},
     },
   });

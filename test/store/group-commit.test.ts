@@ -1,14 +1,15 @@
-/** The line in front of the writer: what becomes of those in it when it closes, and of those whom another worker blocks. */
+/** Group commit: which commands are committed together, and what happens to them when a batch is late, blocked or fails. */
 import { beforeEach, describe, expect, it } from 'vitest';
 import { HUNG_MS, StoreUnavailable } from '../../src/engine/store-errors.ts';
 import type { BatchOutcome, WriteResult } from '../../src/store/batches/batch.ts';
-import { GroupCommit } from '../../src/store/batches/group-commit.ts';
+import { type Flush, GroupCommit } from '../../src/store/batches/group-commit.ts';
+import { StoreEvents } from '../../src/store/connection.ts';
 import type { WriteCommand } from '../../src/store/operations/all.ts';
 
 const LOOKS_MAX = 3;
 const LATE_MS = 100;
 
-interface Flush {
+interface Flushed {
   commands: readonly WriteCommand[];
   /** Of projects 7 and 8, when it began. */
   suspected: boolean[];
@@ -16,7 +17,7 @@ interface Flush {
 }
 
 /** Flushes that the test answers, and pauses that it ends. */
-let flushes: Flush[];
+let flushes: Flushed[];
 let pauses: (() => void)[];
 let latePauses: (() => void)[];
 let commits: GroupCommit;
@@ -29,17 +30,16 @@ beforeEach(() => {
   latePauses = [];
   order = [];
   elapsedMs = 0;
-  commits = new GroupCommit({
-    flush: (commands, suspects) =>
-      new Promise<BatchOutcome>((resolve) => {
-        const none = { dueAtMs: null, othersDueAtMs: null, waitingLines: [], cancelledClaims: [] };
-        flushes.push({
-          commands,
-          suspected: [7, 8].map((id) => suspects.has(id)),
-          answer: (results) => resolve({ ...none, results }),
-        });
-      }),
-    onFatal: () => {},
+  const flush: Flush = (commands, suspects) =>
+    new Promise<BatchOutcome>((resolve) => {
+      const none = { dueAtMs: null, othersDueAtMs: null, waitingLines: [], cancelledClaims: [] };
+      flushes.push({
+        commands,
+        suspected: [7, 8].map((id) => suspects.has(id)),
+        answer: (results) => resolve({ ...none, results }),
+      });
+    });
+  commits = new GroupCommit(flush, new StoreEvents(), () => {}, {
     late: { ms: LATE_MS, pause: () => new Promise<void>((resolve) => latePauses.push(resolve)) },
     elapsedMs: () => elapsedMs,
     aside: { pause: () => new Promise<void>((resolve) => pauses.push(resolve)), looksMax: LOOKS_MAX },
@@ -62,7 +62,7 @@ function runAccept(name: string): Promise<void> {
 }
 
 /** Answers the next flush, in order. */
-async function answer(...results: WriteResult[]): Promise<Flush> {
+async function answer(...results: WriteResult[]): Promise<Flushed> {
   await settled();
   const flush = flushes.shift();
   if (!flush) throw new Error('nothing is being flushed');
@@ -80,6 +80,13 @@ async function lateAndBeside(): Promise<Promise<void>[]> {
   all.push(run('beside'));
   await settled();
   return all;
+}
+
+/** After it, each batch under way is late. */
+async function passLatePause(): Promise<void> {
+  elapsedMs += LATE_MS + 1;
+  for (const resolve of latePauses.splice(0)) resolve();
+  await settled();
 }
 
 async function passPause(): Promise<void> {
@@ -131,10 +138,7 @@ describe('commands that come while a batch is under way', () => {
     const all = [run('late')];
     await settled();
     all.push(run('a'), run('b'));
-    expect(latePauses).toHaveLength(1);
-    elapsedMs = LATE_MS + 1;
-    latePauses.shift()?.();
-    await settled();
+    await passLatePause();
     const late = flushes.shift();
     await answer(saved, saved);
     expect(order).toEqual(['a', 'b']);
@@ -159,10 +163,7 @@ describe('commands that come while a batch is under way', () => {
     all.push(run('a'));
     await answer(saved);
     expect(order).toEqual(['late']);
-    expect(latePauses).toHaveLength(1);
-    elapsedMs += LATE_MS + 1;
-    latePauses.shift()?.();
-    await settled();
+    await passLatePause();
     const beside = flushes.shift();
     await answer(saved);
     expect(order).toEqual(['late', 'a']);
@@ -260,17 +261,15 @@ describe('the callers of a large batch', () => {
   it('go on a few in each turn, those with new messages before all others', async () => {
     const names = Array.from({ length: 40 }, (_, index) => `${index}`);
     const turns: (() => void)[] = [];
-    commits = new GroupCommit({
-      flush: async (commands) => ({
-        results: commands.map(() => saved),
-        dueAtMs: null,
-        othersDueAtMs: null,
-        waitingLines: [],
-        cancelledClaims: [],
-      }),
-      onFatal: () => {},
-      endOfTurn: () => new Promise<void>((resolve) => turns.push(resolve)),
+    const flush: Flush = async (commands) => ({
+      results: commands.map(() => saved),
+      dueAtMs: null,
+      othersDueAtMs: null,
+      waitingLines: [],
+      cancelledClaims: [],
     });
+    const endOfTurn = () => new Promise<void>((resolve) => turns.push(resolve));
+    commits = new GroupCommit(flush, new StoreEvents(), () => {}, { endOfTurn });
     const all = [...names.map(run), runAccept('new')];
     const closed = commits.close().then(() => order.push('closed'));
     turns.shift()?.();

@@ -3,6 +3,7 @@ import { expect, it } from 'vitest';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import type { BatchOutcome, WriteResult } from '../../src/store/batches/batch.ts';
 import { GroupCommit } from '../../src/store/batches/group-commit.ts';
+import { StoreEvents } from '../../src/store/connection.ts';
 
 const NOTHING = { dueAtMs: null, othersDueAtMs: null, waitingLines: [], cancelledClaims: [] };
 const UNAVAILABLE: WriteResult = { kind: 'unavailable', reason: 'no answer', isCommitUnknown: false };
@@ -12,11 +13,8 @@ const SAVED: WriteResult = { kind: 'answer', answer: undefined };
 async function behind(results: WriteResult[], tookMs: number): Promise<string> {
   let elapsedMs = 0;
   const batches: ((outcome: BatchOutcome) => void)[] = [];
-  const commits = new GroupCommit({
-    flush: () => new Promise((resolve) => batches.push(resolve)),
-    onFatal: () => {},
-    elapsedMs: () => elapsedMs,
-  });
+  const flush = () => new Promise<BatchOutcome>((resolve) => batches.push(resolve));
+  const commits = new GroupCommit(flush, new StoreEvents(), () => {}, { elapsedMs: () => elapsedMs });
   const run = () => commits.run('reserveNumbers', { count: 1 });
   const first = [run(), run()].map((command) => command.catch(() => {}));
   await Promise.resolve();

@@ -20,12 +20,12 @@ it('tells the others which claims one has cancelled, also when they are more tha
     for (const { store } of [one, other]) await store.close();
   });
   const listening = Promise.withResolvers<void>();
-  other.store.onDue(() => listening.resolve()); // said once it is connected
+  other.store.events.onDue = () => listening.resolve(); // said once it is connected
   await listening.promise;
   const heard = new Set<number>();
-  other.store.onCancelled((claimTokens) => {
+  other.store.events.onCancelled = (claimTokens) => {
     for (const token of claimTokens) heard.add(token);
-  });
+  };
   const claimed = await Promise.all(Array.from({ length: 450 }, () => other.acceptClaimed()));
   expect((await cancelMatching(one.store, 1, {}, -1, systemClock.nowMs())).cancelled).toBe(450);
   await eventually('all to be heard of', () => heard.size === 450);

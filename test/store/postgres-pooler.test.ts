@@ -86,7 +86,7 @@ describe.skipIf(obstacle !== undefined)(
     it('a worker hears of what another leaves waiting, over a connection past the pooler', async () => {
       const [sayer, hearer] = await openWorlds(2);
       const heard: number[] = [];
-      hearer?.store.onDue((dueAtMs) => heard.push(dueAtMs));
+      if (hearer) hearer.store.events.onDue = (dueAtMs) => heard.push(dueAtMs);
       await eventually('the listener to be there', async () => (await isListened()) === 2);
       const soonMs = systemClock.nowMs() + 5_000;
       await sayer?.accept({ notBeforeMs: soonMs });

@@ -132,16 +132,16 @@ it('tells only workers on the same store that something is due', async () => {
     const connected = Promise.withResolvers<void>();
     listening.set(schema, connected);
     heard.set(schema, []);
-    store.onDue((dueAtMs) => {
+    store.events.onDue = (dueAtMs) => {
       connected.resolve();
       heard.get(schema)?.push(dueAtMs);
-    });
+    };
   }
   for (const { promise } of listening.values()) await promise;
   for (const times of heard.values()) times.length = 0;
   const dueAtMs = systemClock.nowMs();
   const told = Promise.withResolvers<void>();
-  stores[0]?.onDue(() => told.resolve());
+  if (stores[0]) stores[0].events.onDue = () => told.resolve();
   const teller = await World.open(() => open(inSchema(url, 'one'), { sender: 'tells' }));
   await teller.accept({ createdAtMs: dueAtMs, notBeforeMs: dueAtMs });
   await told.promise;

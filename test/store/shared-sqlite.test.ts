@@ -12,7 +12,6 @@ import { joinSqliteStore } from '../../src/store/drivers/sqlite/join.ts';
 import type { Reply } from '../../src/store/drivers/sqlite/messages.ts';
 import { openSqliteStore, type SharedSqliteStore } from '../../src/store/drivers/sqlite/open.ts';
 import type { WriteCommand } from '../../src/store/operations/all.ts';
-import type { StoredNewMessage } from '../../src/store/operations/messages/rows.ts';
 import type { Store } from '../../src/store/store.ts';
 import { eventually } from '../support/eventually.ts';
 import { delivered, PROJECT, settlement, T0, World } from './conformance/world.ts';
@@ -57,7 +56,7 @@ describe('a database with two more threads', () => {
 
   it('tells the other of what one leaves waiting, unless it looks by then anyway', async () => {
     const heard: number[] = [];
-    other.store.onDue((dueAtMs) => heard.push(dueAtMs));
+    other.store.events.onDue = (dueAtMs) => heard.push(dueAtMs);
     await other.claim();
     await one.accept({ state: { kind: 'due', dueAtMs: T0 + 2_000 } });
     await one.accept({ state: { kind: 'due', dueAtMs: T0 + 3_000 } });
@@ -72,7 +71,7 @@ describe('a database with two more threads', () => {
 
   it('tells the other of the lines that one has put messages into, once until they are empty', async () => {
     const heard: string[] = [];
-    other.store.onWaitingLine((line) => heard.push(line));
+    other.store.events.onWaitingLine = (line) => heard.push(line);
     const origin = 'https://busy.example';
     const line = lineOf(PROJECT, origin);
     const inLine = { url: `${origin}/hook`, state: { kind: 'origin', dueAtMs: T0 } } as const;
@@ -91,7 +90,7 @@ describe('a database with two more threads', () => {
 
   it('tells the other which claims one has cancelled', async () => {
     const heard: number[] = [];
-    other.store.onCancelled((claimTokens) => heard.push(...claimTokens));
+    other.store.events.onCancelled = (claimTokens) => heard.push(...claimTokens);
     const { message, claimToken } = await other.acceptClaimed();
     await one.store.messages.cancelById({ projectId: PROJECT, ids: [message.id], nowMs: T0 });
     await other.store.ping();
@@ -134,16 +133,14 @@ describe('the batcher of a database thread', () => {
     replies.length = 0;
     arriving = [];
     left = { dueAtMs: null, othersDueAtMs: null, waitingLines: [], cancelledClaims: [] };
-    batcher = new Batcher({
-      run: async (commands) => {
-        runs.push(commands.length);
-        return { results: commands.map((_, index) => ({ kind: 'rejected', reason: String(index) })), ...left };
-      },
-      hearAll: () => {
-        for (const arrive of arriving.splice(0)) arrive();
-      },
-      maintain: () => {},
-    });
+    const runAll = async (commands: readonly WriteCommand[]): Promise<BatchOutcome> => {
+      runs.push(commands.length);
+      return { results: commands.map((_, index) => ({ kind: 'rejected', reason: String(index) })), ...left };
+    };
+    const hearAll = () => {
+      for (const arrive of arriving.splice(0)) arrive();
+    };
+    batcher = new Batcher(runAll, hearAll, () => {});
   });
 
   const small = (count: number): WriteCommand[] =>
@@ -152,7 +149,8 @@ describe('the batcher of a database thread', () => {
   /** One that has claimed all there was, and is to look again at `looksAtMs`. */
   function callerNamed(name: string, looksAtMs: number | null = null): Client {
     const client = new Client((reply: Reply) => replies.push(`${name} ${described(reply)}`));
-    client.noteClaim({ claimed: [], waitingLines: [], emptied: [], nextDueAtMs: looksAtMs, isLocked: false });
+    const answer = { claimed: [], waitingLines: [], emptied: [], nextDueAtMs: looksAtMs, isLocked: false };
+    client.noteClaims([{ method: 'claim' } as WriteCommand], [{ kind: 'answer', answer }]);
     batcher.join(client);
     return client;
   }
@@ -173,7 +171,7 @@ describe('the batcher of a database thread', () => {
     expect(replies).toEqual(['a 5: 0,1 due null', 'b 7: 2 due null']);
   });
 
-  it('keeps a transaction to its limits, in order of arrival', async () => {
+  it('ends a transaction with the batch that fills it, in order of arrival', async () => {
     const [a, b] = [callerNamed('a'), callerNamed('b')];
     arriving.push(() => {
       void batcher.take({ client: b, id: 1, commands: small(50) });
@@ -181,18 +179,6 @@ describe('the batcher of a database thread', () => {
     });
     await batcher.take({ client: a, id: 1, commands: small(150) });
     expect(runs).toEqual([200, 1]);
-  });
-
-  it('puts what moves on what was accepted before accepts, whichever thread they are of', async () => {
-    const [a, b] = [callerNamed('a'), callerNamed('b')];
-    const stored = { message: [], content: [], events: [] } as unknown as StoredNewMessage;
-    const messages = Array.from({ length: 200 }, () => stored);
-    const accept: WriteCommand = { method: 'accept', args: { messages, nowMs: 0 } };
-    const release: WriteCommand = { method: 'release', args: { claims: [], nowMs: 0 } };
-    arriving.push(() => void batcher.take({ client: b, id: 1, commands: [release] }));
-    await batcher.take({ client: a, id: 1, commands: [accept, accept] });
-    expect(runs).toEqual([2, 1]);
-    expect(replies).toEqual(['b 1: 0 due null', 'a 1: 1,0 due null']);
   });
 
   it('tells those who share a transaction of what was left in it, and everyone else who looks later', async () => {
@@ -227,14 +213,14 @@ describe('the batcher of a database thread', () => {
 
   it('answers what still waits although the upkeep of the database failed for now', async () => {
     let upkeeps = 0;
-    const shaken = new Batcher({
-      run: async (commands) => ({ results: commands.map(() => ({ kind: 'rejected', reason: '' })), ...left }),
-      hearAll: () => {},
-      maintain: () => {
+    const shaken = new Batcher(
+      async (commands) => ({ results: commands.map(() => ({ kind: 'rejected', reason: '' })), ...left }),
+      () => {},
+      () => {
         upkeeps += 1;
         throw new StoreUnavailable('the database is locked by another process');
       },
-    });
+    );
     const a = callerNamed('a');
     const first = shaken.take({ client: a, id: 1, commands: small(1) });
     void shaken.take({ client: a, id: 2, commands: small(1) });

@@ -1,25 +1,73 @@
-/** The asking end of a database thread. */
-import { expect, it } from 'vitest';
+/** The client of a database thread. */
+import { beforeEach, expect, it } from 'vitest';
 import { DatabaseClient } from '../../src/store/drivers/sqlite/client.ts';
-import type { Request } from '../../src/store/drivers/sqlite/messages.ts';
+import type { OwnerRequest } from '../../src/store/drivers/sqlite/messages.ts';
 
-it('passes on one read answer in each turn of the event loop, however many arrive together', async () => {
-  const turns: (() => void)[] = [];
-  const ids: number[] = [];
-  const client = new DatabaseClient<Request>({
-    send: (request) => {
-      if ('id' in request) ids.push(request.id);
-    },
-    onFatal: () => {},
-    endOfTurn: () => new Promise<void>((resolve) => turns.push(resolve)),
-  });
-  const answered: number[] = [];
-  const reads = [0, 1, 2].map((nth) => client.read('ping', {}).then(() => answered.push(nth)));
-  for (const id of ids) client.receive({ kind: 'answer', id, answer: undefined });
-  for (const [nth, read] of reads.entries()) {
-    await read;
-    expect(answered).toHaveLength(nth + 1);
-    turns.shift()?.();
+let sent: { id: number; kind: string; projectId: number | undefined }[];
+let turns: (() => void)[];
+let client: DatabaseClient<OwnerRequest>;
+
+beforeEach(() => {
+  sent = [];
+  turns = [];
+  const send = (request: OwnerRequest): void => {
+    if (request.kind === 'piece') throw new Error('no batch has pieces here');
+    const { projectId } = (request.kind === 'read' ? request.args : {}) as { projectId?: number };
+    sent.push({ id: request.id, kind: request.kind, projectId });
+  };
+  const endOfTurn = () => new Promise<void>((resolve) => turns.push(resolve));
+  client = new DatabaseClient<OwnerRequest>(send, () => {}, endOfTurn);
+});
+
+function list(projectId: number): Promise<unknown> {
+  return client.read('listMinutes', { projectId, fromMs: 0, toMs: 1, count: 1 });
+}
+
+/** Ends the turn of the event loop. */
+async function endTurn(): Promise<void> {
+  for (const end of turns.splice(0)) end();
+  await Promise.resolve();
+}
+
+it('has one long read under way, until the turn of the event loop ends in which it was answered', async () => {
+  const [first] = [1, 1].map(list);
+  expect(sent).toHaveLength(1);
+  client.receive({ kind: 'answer', id: 1, answer: [] });
+  await first;
+  expect(sent).toHaveLength(1);
+  await endTurn();
+  expect(sent).toHaveLength(2);
+});
+
+it('sends the long reads of projects in turn', async () => {
+  for (const projectId of [1, 1, 1, 2]) void list(projectId);
+  for (const id of [1, 4, 2]) {
+    client.receive({ kind: 'answer', id, answer: [] });
+    await endTurn();
   }
-  expect(answered).toEqual([0, 1, 2]);
+  expect(sent.map(({ projectId }) => projectId)).toEqual([1, 2, 1, 1]);
+});
+
+it('has 16 short reads under way', () => {
+  for (let nth = 0; nth < 20; nth += 1) void client.read('ping', {});
+  expect(sent).toHaveLength(16);
+});
+
+it('sends the next read after one that failed', async () => {
+  const [refused] = [1, 1].map(list);
+  client.receive({ kind: 'failed', id: 1, failure: 'unavailable', reason: 'the database is locked' });
+  await expect(refused).rejects.toThrow('the database is locked');
+  await endTurn();
+  expect(sent).toHaveLength(2);
+});
+
+it('ends the conversation after the replies to all reads, also to those that were not sent yet', async () => {
+  for (let nth = 0; nth < 3; nth += 1) void list(1);
+  void client.askLast({ kind: 'close' });
+  for (const id of [1, 2, 3]) {
+    expect(sent.map(({ kind }) => kind)).not.toContain('close');
+    client.receive({ kind: 'answer', id, answer: [] });
+    await endTurn();
+  }
+  expect(sent.at(-1)?.kind).toBe('close');
 });

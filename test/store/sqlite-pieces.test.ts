@@ -39,11 +39,11 @@ describe('a batch on its way to the thread', () => {
     const commands = commandsOf();
     const sent: Request[] = [];
     const turns: (() => void)[] = [];
-    const requests = new DatabaseClient<Request>({
-      send: (request, handedOver = []) => sent.push(structuredClone(request, { transfer: [...handedOver] })),
-      onFatal: () => {},
-      endOfTurn: () => new Promise((resolve) => turns.push(resolve)),
-    });
+    const requests = new DatabaseClient<Request>(
+      (request, handedOver = []) => sent.push(structuredClone(request, { transfer: [...handedOver] })),
+      () => {},
+      () => new Promise((resolve) => turns.push(resolve)),
+    );
     const done = requests.run(commands);
     let sentBefore = 0;
     while (turns.length > 0) {
@@ -73,11 +73,11 @@ describe('a batch on its way to the thread', () => {
 
   it('goes at once when it is small', () => {
     const sent: Request[] = [];
-    const requests = new DatabaseClient<Request>({
-      send: (request) => sent.push(request),
-      onFatal: () => {},
+    const requests = new DatabaseClient<Request>(
+      (request) => sent.push(request),
+      () => {},
       endOfTurn,
-    });
+    );
     void requests.run([SMALL, acceptOf(20, 1_000, 'a')]);
     expect(sent.map(({ kind }) => kind)).toEqual(['batch']);
   });

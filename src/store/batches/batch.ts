@@ -294,7 +294,7 @@ function unavailableFor(error: StoreUnavailable): WriteResult {
 }
 
 /** Adds to `whole` all that `part` says besides its results. */
-export function addNews(whole: BatchOutcome, part: Omit<BatchOutcome, 'results'>): void {
+function addNews(whole: BatchOutcome, part: Omit<BatchOutcome, 'results'>): void {
   whole.dueAtMs = earlier(whole.dueAtMs, part.dueAtMs);
   whole.othersDueAtMs = earlier(whole.othersDueAtMs, part.othersDueAtMs);
   whole.waitingLines.push(...part.waitingLines);

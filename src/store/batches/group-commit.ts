@@ -1,9 +1,13 @@
 /**
- * The queue in front of the writer. Commands of one turn of the event loop are committed together; commands that come
- * while a transaction commits form the next one. So an idle store adds no delay, a busy one shares its fsyncs, and no
- * command waits for a timer.
+ * Group commit: commands that wait at the same time are saved in one transaction, and share its fsync.
+ *
+ * A writer takes batch after batch from the line (batch-line.ts) until the line is empty, and a command that finds no writer
+ * starts one. So an idle store adds no delay, a busy one commits large batches, and no command waits for a timer.
+ *
+ * Two cases exist only where a database has several writers. A batch that is late may hang: a second writer then starts
+ * beside it. Commands whose project another worker has locked wait aside (aside.ts).
  */
-import type { ClaimToken, Millis } from '../../engine/model.ts';
+import type { Millis } from '../../engine/model.ts';
 import {
   AccountsChanged,
   CommitUnknown,
@@ -12,47 +16,50 @@ import {
   StoreFull,
   StoreUnavailable,
 } from '../../engine/store-errors.ts';
+import type { StoreEvents } from '../connection.ts';
 import { classOf, type WriteCommand, type WriteMethod, type Writes } from '../operations/all.ts';
 import { NOBODY, type Suspects } from '../operations/locks.ts';
 import { Aside } from './aside.ts';
 import type { BatchOutcome, WriteResult } from './batch.ts';
 import { BatchLine } from './batch-line.ts';
 
-/** Callers that go on in one turn of the event loop, but for those with new messages. */
-const HEARD_MAX = 16;
+/** Callers of a large batch that continue in one turn of the event loop, except those with new messages. */
+const CALLERS_TOGETHER_MAX = 16;
 
-export interface GroupCommitOptions {
-  /** Commits a batch; one result per command. Rejects only when the store must not be used any more. */
-  flush: (commands: readonly WriteCommand[], suspects: Suspects) => Promise<BatchOutcome>;
-  /** Called once, when `flush` rejects. All commands that wait or come later are refused. */
-  onFatal: (error: Error) => void;
+/** How commands become batches. */
+export interface Batching {
   /**
    * Resolves when the event loop has delivered the input it has. Without it, the first of 64 requests that arrive
    * together is committed alone, and the other 63 wait for that commit. Default: the end of the microtasks.
    */
-  endOfTurn?: () => Promise<void>;
+  endOfTurn: () => Promise<void>;
   /** Cost of one batch; see `BatchLine`. Default: `BATCH_COST_MAX`. */
   costMax?: number;
   /**
-   * A batch that has taken longer than this lets one other begin beside it, where the database can commit two at once: it may
-   * hang. Sooner, the two would only be smaller, and cost more. `pause` takes a little longer. Needs `elapsedMs`. Default:
-   * no other begins.
+   * A batch that has taken longer than this lets a second writer start, where the database can commit two at once. Sooner, the
+   * two batches would only be smaller, and cost more. `pause` takes a little longer. Needs `elapsedMs`. Default: never.
    */
-  late?: { ms: Millis; pause: () => Promise<void> };
+  late: { ms: Millis; pause: () => Promise<void> };
   /**
    * Time since a fixed moment. With it, commands that wait behind a batch that fails after a long time are refused
    * together with it. The next batch would fail as slowly, and their callers would wait twice for the same database.
    */
-  elapsedMs?: () => Millis;
-  /** Told of how many commands a batch is that begins; the function that it returns is called at its end. */
+  elapsedMs: () => Millis;
+  /** Called with the size of each batch that starts; the function that it returns is called when the batch ends. */
   watch?: ((commands: number) => () => void) | undefined;
-  /** For commands that are blocked by another worker; absent where there is none. */
-  aside?: {
-    /** The pause between two looks whether they are still blocked. */
-    pause: () => Promise<void>;
-    looksMax: number;
-  };
+  /** For commands that another worker blocks: the pause between two attempts, and how often they are tried. Default: none. */
+  aside: { pause: () => Promise<void>; looksMax: number };
 }
+
+const DEFAULTS: Batching = {
+  endOfTurn: () => Promise.resolve(),
+  late: { ms: Infinity, pause: () => new Promise(() => {}) },
+  elapsedMs: () => 0,
+  aside: { pause: () => Promise.resolve(), looksMax: 0 },
+};
+
+/** Commits a batch; one result per command. Rejects only when the store must not be used any more. */
+export type Flush = (commands: readonly WriteCommand[], suspects: Suspects) => Promise<BatchOutcome>;
 
 interface Waiting {
   command: WriteCommand;
@@ -60,72 +67,42 @@ interface Waiting {
   reject: (error: Error) => void;
 }
 
-export class GroupCommit {
-  readonly #flush: GroupCommitOptions['flush'];
-  readonly #onFatal: GroupCommitOptions['onFatal'];
-  readonly #endOfTurn: () => Promise<void>;
-  readonly #late: NonNullable<GroupCommitOptions['late']>;
-  #isLookingForLate = false;
-  #isLookingAside = false;
-  readonly #elapsedMs: () => Millis;
-  readonly #watch: GroupCommitOptions['watch'];
-  #onDue: (dueAtMs: number) => void = () => {};
-  #onCommitUnknown: () => void = () => {};
-  #onCancelled: (claimTokens: ClaimToken[]) => void = () => {};
-  readonly #waiting: BatchLine<Waiting>;
-  /** The batches under way. */
-  readonly #flushing = new Set<{ begunAtMs: Millis }>();
-  /** Why new commands are refused. */
-  #refusal: string | undefined;
-  #failed = false;
-  #idle: (() => void) | undefined;
-  readonly #aside: Aside<Waiting>;
-  readonly #pause: () => Promise<void>;
-  /** Commands that are committed, and whose callers go on in one of the next turns. */
-  #unheard = 0;
-  #batches = 0;
-  #commands = 0;
+/** Commits one batch after another. */
+interface Writer {
+  /** When its current batch started. */
+  sinceMs: Millis;
+}
 
-  constructor({
-    flush,
-    onFatal,
-    endOfTurn,
-    costMax,
-    late = NEVER_LATE,
-    elapsedMs = () => 0,
-    watch,
-    aside = NO_ASIDE,
-  }: GroupCommitOptions) {
-    this.#aside = new Aside(aside.looksMax);
-    this.#pause = aside.pause;
+export class GroupCommit {
+  readonly #flush: Flush;
+  readonly #batching: Batching;
+  readonly #events: StoreEvents;
+  readonly #onFatal: (error: Error) => void;
+  readonly #line: BatchLine<Waiting>;
+  readonly #aside: Aside<Waiting>;
+  readonly #writers = new Set<Writer>();
+  readonly #counts = { batches: 0, commands: 0 };
+  #isAwaitingLate = false;
+  #isLookingAside = false;
+  /** Callers without an answer. */
+  #unanswered = 0;
+  #whenAnswered: (() => void) | undefined;
+  /** Why new commands are refused. */
+  #refusal: 'the store is closing' | 'the store has failed' | undefined;
+
+  /** `onFatal` is called once, when `flush` rejects. All commands that wait or come later are refused. */
+  constructor(flush: Flush, events: StoreEvents, onFatal: (error: Error) => void, batching: Partial<Batching> = {}) {
     this.#flush = flush;
-    this.#waiting = new BatchLine(costMax);
-    this.#late = late;
-    this.#elapsedMs = elapsedMs;
-    this.#watch = watch;
+    this.#events = events;
     this.#onFatal = onFatal;
-    this.#endOfTurn = endOfTurn ?? (() => Promise.resolve());
+    this.#batching = { ...DEFAULTS, ...batching };
+    this.#line = new BatchLine(batching.costMax);
+    this.#aside = new Aside(this.#batching.aside.looksMax);
   }
 
   /** Batches committed, commands in them, commands that wait. */
   get counts(): { batches: number; commands: number; waiting: number } {
-    const waiting = this.#waiting.length + this.#aside.waiting;
-    return { batches: this.#batches, commands: this.#commands, waiting };
-  }
-
-  /** From now on `listener` is told from when on something is due that a batch released and no command asked for. */
-  listen(listener: (dueAtMs: number) => void): void {
-    this.#onDue = listener;
-  }
-
-  /** From now on `listener` is told of claims whose messages a batch has cancelled. */
-  listenForCancelled(listener: (claimTokens: ClaimToken[]) => void): void {
-    this.#onCancelled = listener;
-  }
-
-  /** From now on `listener` is told when a batch was refused because the answer to its commit was lost. */
-  listenForCommitUnknown(listener: () => void): void {
-    this.#onCommitUnknown = listener;
+    return { ...this.#counts, waiting: this.#line.length + this.#aside.waiting };
   }
 
   /**
@@ -134,161 +111,146 @@ export class GroupCommit {
    */
   run<M extends WriteMethod>(method: M, args: Writes[M]['args']): Promise<Writes[M]['answer']> {
     if (this.#refusal !== undefined) return Promise.reject(new StoreUnavailable(this.#refusal));
+    this.#unanswered += 1;
     return new Promise((resolve, reject) => {
-      const command = { method, args } as WriteCommand;
-      this.#enqueue([{ command, resolve, reject }]);
+      this.#enqueue([{ command: { method, args } as WriteCommand, resolve, reject }]);
     });
   }
 
-  #enqueue(entries: readonly Waiting[]): void {
-    for (const entry of entries) this.#waiting.push(entry);
-    if (entries.length === 0) return;
-    if (this.#mayBegin()) void this.#flushAll();
-    else this.#awaitLate();
-  }
-
-  #awaitLate(): void {
-    const waits = this.#waiting.length > 0 && this.#flushing.size === 1;
-    if (waits && !this.#isLookingForLate) void this.#lookForLate();
-  }
-
-  /** What waits behind a batch that turns out to be late does not wait until something else comes. */
-  async #lookForLate(): Promise<void> {
-    this.#isLookingForLate = true;
-    while (this.#waiting.length > 0 && this.#flushing.size === 1) {
-      await this.#late.pause();
-      if (this.#waiting.length > 0 && this.#mayBegin()) void this.#flushAll();
-    }
-    this.#isLookingForLate = false;
-  }
-
-  /** Whether a batch may begin, after `last` or as a new one. Otherwise what waits goes with the next batch of another. */
-  #mayBegin(last?: { begunAtMs: Millis }): boolean {
-    const [other, ...more] = [...this.#flushing].filter((batch) => batch !== last);
-    return other === undefined || (more.length === 0 && this.#elapsedMs() - other.begunAtMs > this.#late.ms);
-  }
-
-  /** Refuses new commands; resolves when those that wait are done. */
+  /** Refuses new commands; resolves when those that wait are answered. */
   async close(): Promise<void> {
     this.#refusal ??= 'the store is closing';
-    if (!this.#isIdle) {
-      await new Promise<void>((resolve) => {
-        this.#idle = resolve;
-      });
-    }
+    if (this.#unanswered === 0) return;
+    await new Promise<void>((resolve) => {
+      this.#whenAnswered = resolve;
+    });
   }
 
-  get #isIdle(): boolean {
-    return this.#flushing.size === 0 && this.#aside.length === 0 && this.#unheard === 0;
-  }
-
-  /** The store must not be used any more: refuses everything that waits or comes later, and says so once. */
+  /** The store must not be used any more: refuses everything that waits or comes later. */
   fail(error: Error): void {
-    if (this.#failed) return;
-    this.#failed = true;
+    if (this.#refusal === 'the store has failed') return;
     this.#refusal = 'the store has failed';
-    const waiting = [...this.#waiting.takeAll(), ...this.#aside.takeAll()];
-    for (const { reject } of waiting) reject(new StoreUnavailable(this.#refusal, { cause: error }));
+    this.#refuse([...this.#line.takeAll(), ...this.#aside.takeAll()], this.#refusal, error);
     this.#onFatal(error);
+  }
+
+  #enqueue(entries: readonly Waiting[]): void {
+    for (const entry of entries) this.#line.push(entry);
+    this.#startWriter();
+  }
+
+  /** For what waits: at once if it may, otherwise when the batch under way turns out to be late. */
+  #startWriter(): void {
+    if (this.#line.length === 0) return;
+    if (this.#mayWrite()) void this.#write({ sinceMs: this.#batching.elapsedMs() });
+    else if (!this.#isAwaitingLate) void this.#awaitLate();
+  }
+
+  async #awaitLate(): Promise<void> {
+    this.#isAwaitingLate = true;
+    await this.#batching.late.pause();
+    this.#isAwaitingLate = false;
+    this.#startWriter();
+  }
+
+  /** Whether there is no other writer than `writer`, or one whose batch is late. */
+  #mayWrite(writer?: Writer): boolean {
+    const [other, ...more] = [...this.#writers].filter((each) => each !== writer);
+    return other === undefined || (more.length === 0 && this.#isLate(other));
+  }
+
+  #isLate({ sinceMs }: Writer): boolean {
+    return this.#batching.elapsedMs() - sinceMs > this.#batching.late.ms;
+  }
+
+  async #write(writer: Writer): Promise<void> {
+    this.#writers.add(writer);
+    await this.#batching.endOfTurn();
+    // No pause between batches: the database gets the next one while this thread handles the answers to the last one.
+    for (let may = true; may && this.#line.length > 0; may = this.#mayWrite(writer)) {
+      writer.sinceMs = this.#batching.elapsedMs();
+      await this.#commit(this.#line.take(), writer);
+    }
+    this.#writers.delete(writer);
+    this.#startWriter();
+  }
+
+  async #commit(batch: readonly Waiting[], { sinceMs }: Writer): Promise<void> {
+    const end = this.#batching.watch?.(batch.length);
+    const commands = batch.map(({ command }) => command);
+    try {
+      const outcome = await this.#flush(commands, this.#aside.length > 0 ? this.#aside : NOBODY);
+      end?.();
+      this.#counts.batches += 1;
+      this.#counts.commands += batch.length;
+      this.#events.tell(outcome);
+      void this.#answerAll(batch, outcome.results);
+      if (this.#batching.elapsedMs() - sinceMs > HUNG_MS) this.#refuseWaiting(outcome.results);
+    } catch (error) {
+      const cause = error instanceof Error ? error : new Error(String(error));
+      this.#refuse(batch, 'the store has failed', cause);
+      this.fail(cause);
+    }
   }
 
   /** Refuses the waiting commands too, if nothing of the batch before was saved. */
   #refuseWaiting(results: readonly WriteResult[]): void {
     const [first] = results;
     if (first?.kind !== 'unavailable' || results.some(({ kind }) => kind !== 'unavailable')) return;
-    for (const waiting of this.#waiting.takeAll()) this.#finish(waiting, { ...first, isCommitUnknown: false });
-  }
-
-  async #flushAll(): Promise<void> {
-    const current = { begunAtMs: this.#elapsedMs() };
-    this.#flushing.add(current);
-    await this.#endOfTurn();
-    // No pause between batches: the writer gets the next batch while this thread handles the answers of the last one.
-    for (let may = true; may && this.#waiting.length > 0; may = this.#mayBegin(current)) {
-      const batch = this.#waiting.take();
-      current.begunAtMs = this.#elapsedMs();
-      const end = this.#watch?.(batch.length);
-      try {
-        const commands = batch.map(({ command }) => command);
-        const outcome = await this.#flush(commands, this.#aside.length > 0 ? this.#aside : NOBODY);
-        const { results, dueAtMs, cancelledClaims } = outcome;
-        end?.();
-        if (dueAtMs !== null) this.#onDue(dueAtMs);
-        if (cancelledClaims.length > 0) this.#onCancelled(cancelledClaims);
-        if (results.some((result) => result.kind === 'unavailable' && result.isCommitUnknown)) this.#onCommitUnknown();
-        this.#batches += 1;
-        this.#commands += batch.length;
-        this.#hearAll(batch, results);
-        if (this.#elapsedMs() - current.begunAtMs > HUNG_MS) this.#refuseWaiting(results);
-      } catch (error) {
-        const reason = error instanceof Error ? error : new Error(String(error));
-        for (const { reject } of batch) reject(new StoreUnavailable('the store has failed', { cause: reason }));
-        this.fail(reason);
-      }
-    }
-    this.#flushing.delete(current);
-    this.#awaitLate(); // the other one may have begun only now
-    if (this.#isIdle) this.#idle?.();
+    for (const waiting of this.#line.takeAll()) this.#answer(waiting, { ...first, isCommitUnknown: false });
   }
 
   /**
-   * All go on at once, unless they are many. Then those with new messages go first, and of the others a few in each turn of the
-   * event loop: else each new message would wait until all answers of endpoints that were saved with it are worked off.
+   * Callers of a small batch continue at once. In a large one those with new messages do, and the others continue a few in each
+   * turn of the event loop. Otherwise each new message would wait until all settled attempts of its batch are handled.
    */
-  #hearAll(batch: readonly Waiting[], results: readonly WriteResult[]): void {
+  async #answerAll(batch: readonly Waiting[], results: readonly WriteResult[]): Promise<void> {
     const later: [Waiting, WriteResult][] = [];
     for (const [index, waiting] of batch.entries()) {
       const result = results[index];
-      const mayWait = batch.length > HEARD_MAX && result?.kind === 'answer' && classOf(waiting.command) !== 'accept';
-      if (mayWait) later.push([waiting, result]);
-      else this.#hear(waiting, result);
+      const mayWait = result?.kind === 'answer' && classOf(waiting.command) !== 'accept';
+      if (mayWait && batch.length > CALLERS_TOGETHER_MAX) later.push([waiting, result]);
+      else this.#answer(waiting, result);
     }
-    if (later.length > 0) void this.#hearInTurns(later);
+    for (const [index, [waiting, result]] of later.entries()) {
+      if (index % CALLERS_TOGETHER_MAX === 0) await this.#batching.endOfTurn();
+      this.#answer(waiting, result);
+    }
   }
 
-  async #hearInTurns(later: [Waiting, WriteResult][]): Promise<void> {
-    this.#unheard += later.length;
-    while (later.length > 0) {
-      await this.#endOfTurn();
-      const group = later.splice(0, HEARD_MAX);
-      this.#unheard -= group.length;
-      for (const [waiting, result] of group) this.#hear(waiting, result);
-    }
-    if (this.#isIdle) this.#idle?.();
-  }
-
-  #hear(waiting: Waiting, result: WriteResult | undefined): void {
+  /** A blocked command goes aside. The answer to a scout lets those behind it follow. */
+  #answer(waiting: Waiting, result: WriteResult | undefined): void {
     if (result?.kind === 'blocked') {
       this.#aside.add(waiting, result.projectId);
       if (!this.#isLookingAside) void this.#lookAside();
       return;
     }
-    this.#finish(waiting, result);
-  }
-
-  /** Answers the caller. It may have been a scout: then the commands that waited behind it follow. */
-  #finish(waiting: Waiting, result: WriteResult | undefined): void {
     this.#enqueue(this.#aside.noteThrough(waiting));
     settleCaller(waiting, result);
+    this.#noteAnswered(1);
   }
 
-  /** One at a time: those aside may all get through and others come while it pauses. */
   async #lookAside(): Promise<void> {
     this.#isLookingAside = true;
     do {
-      await this.#pause();
+      await this.#batching.aside.pause();
       const { scouts, givenUp } = this.#aside.look();
-      for (const { reject } of givenUp) reject(new StoreUnavailable('another worker has the project locked'));
+      this.#refuse(givenUp, 'another worker has the project locked');
       this.#enqueue(scouts);
     } while (this.#aside.length > 0);
     this.#isLookingAside = false;
-    if (this.#isIdle) this.#idle?.();
+  }
+
+  #refuse(entries: readonly Waiting[], reason: string, cause?: Error): void {
+    for (const { reject } of entries) reject(new StoreUnavailable(reason, { cause }));
+    this.#noteAnswered(entries.length);
+  }
+
+  #noteAnswered(count: number): void {
+    this.#unanswered -= count;
+    if (this.#unanswered === 0) this.#whenAnswered?.();
   }
 }
-
-const NEVER_LATE: NonNullable<GroupCommitOptions['late']> = { ms: Infinity, pause: () => new Promise(() => {}) };
-
-const NO_ASIDE: NonNullable<GroupCommitOptions['aside']> = { pause: () => Promise.resolve(), looksMax: 0 };
 
 function settleCaller({ resolve, reject }: Waiting, result: WriteResult | undefined): void {
   if (result === undefined) reject(new Error('the store gave no answer'));

@@ -65,7 +65,7 @@ export function busyOriginsConformance(open: OpenStore): void {
     const [second] = await acceptMany(1, { key: 'k', parallelism: 1, periodS: 1 }, B);
     expect((await world().claim({ roomByOrigin: { [A]: 0 } })).claimed).toEqual([]);
     const due: number[] = [];
-    world().store.onDue((dueAtMs) => due.push(dueAtMs));
+    world().store.events.onDue = (dueAtMs) => due.push(dueAtMs);
     expect(await world().store.messages.cancelById({ projectId: PROJECT, ids: [first?.id ?? ''], nowMs: T0 })).toBe(1);
     expect(due).toEqual([T0]);
     expect((await world().claim()).claimed.map(({ message }) => message.key)).toEqual([second?.key]);

@@ -41,7 +41,7 @@ export function cancelConformance(open: OpenStore): void {
 
   it('names the claims of messages in flight that are cancelled, once saved, and again when asked again', async () => {
     const named: number[] = [];
-    world().store.onCancelled((claimTokens) => named.push(...claimTokens));
+    world().store.events.onCancelled = (claimTokens) => named.push(...claimTokens);
     const { message, claimToken } = await world().acceptClaimed();
     const waiting = await world().accept();
     await world().store.messages.cancelById({ projectId: PROJECT, ids: [waiting.id], nowMs: T0 });

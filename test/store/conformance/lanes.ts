@@ -135,7 +135,7 @@ function queueCases(open: OpenStore): void {
 
   it('tells of what it lets go, when it is resumed and when a slot becomes free', async () => {
     const heard: number[] = [];
-    world().store.onDue((dueAtMs) => heard.push(dueAtMs));
+    world().store.events.onDue = (dueAtMs) => heard.push(dueAtMs);
     const { message, claimToken } = await world().acceptClaimed(inQueue());
     await world().accept(inQueue({ createdAtMs: T0 + 5 }));
     expect(heard).toEqual([]);
@@ -189,7 +189,7 @@ function queueCases(open: OpenStore): void {
     const second = await world().accept(inQueue({ notBeforeMs: T0 + 5 }));
     const plain = await world().acceptClaimed();
     const heard: number[] = [];
-    world().store.onDue((dueAtMs) => heard.push(dueAtMs));
+    world().store.events.onDue = (dueAtMs) => heard.push(dueAtMs);
     const [answer] = await Promise.all([
       world().store.messages.settle(settlement(first, claimToken, delivered()), T0 + 5, handoff()),
       world().store.messages.settle(settlement(plain.message, plain.claimToken, delivered()), T0),
@@ -408,7 +408,7 @@ function keyCases(open: OpenStore): void {
 
   it('tells when the first of those that wait may start, and nobody when something else must happen first', async () => {
     const heard: number[] = [];
-    world().store.onDue((dueAtMs) => heard.push(dueAtMs));
+    world().store.events.onDue = (dueAtMs) => heard.push(dueAtMs);
     await world().accept(limited({ rate: 1, periodS: 10 }, { notBeforeMs: T0 + 500 }));
     expect(heard).toEqual([T0 + 500]);
     expect((await world().claim({}, T0 + 500)).claimed).toHaveLength(1);
@@ -658,7 +658,7 @@ function projectCases(open: OpenStore): void {
     const { message: third } = await world().acceptClaimed();
     await world().store.keys.setKeyPaused({ projectId: PROJECT, key: 'k', isPaused: true, nowMs: T0 });
     const heard: number[] = [];
-    world().store.onDue((dueAtMs) => heard.push(dueAtMs));
+    world().store.events.onDue = (dueAtMs) => heard.push(dueAtMs);
     await world().store.messages.settle(settlement(message, claimToken, delivered()), T0 + 1);
     expect(heard).toEqual([T0 + 1]);
     expect((await world().store.messages.findLive(PROJECT, second.id, T0))?.state.kind).toBe('flow');

@@ -39,7 +39,7 @@ export function makeDueConformance(open: OpenStore): void {
 
   it('lets what waits for its delay or its next attempt start at once, counted as it would have been', async () => {
     const heard: number[] = [];
-    world().store.onDue((dueAtMs) => heard.push(dueAtMs));
+    world().store.events.onDue = (dueAtMs) => heard.push(dueAtMs);
     const delayed = await world().accept(LATER);
     const { message: failed, claimToken } = await world().acceptClaimed();
     await world().store.messages.settle(settlement(failed, claimToken, retrying(T0, T0 + 9_000, 1)), T0);

@@ -7,6 +7,7 @@
  */
 import type { ClaimToken } from '../../../engine/model.ts';
 import type { Clock } from '../../../engine/ports.ts';
+import type { StoreEvents } from '../../connection.ts';
 import type { Listening } from './listening.ts';
 
 export interface NoticesOptions {
@@ -15,6 +16,8 @@ export interface NoticesOptions {
   /** Where the tables are: each store has a channel of its own. */
   schema: string | undefined;
   clock: Clock;
+  /** What other workers have told is reported here. */
+  events: StoreEvents;
   /** Names the sender, which ignores its own notices. */
   sender: string;
   /** Sends one statement outside a transaction. */
@@ -40,9 +43,6 @@ const SOON_MS = 10_000;
 
 export class Notices {
   readonly #options: NoticesOptions;
-  #listener: (dueAtMs: number) => void = () => {};
-  #onAccounts: () => void = () => {};
-  #onCancelled: (claimTokens: ClaimToken[]) => void = () => {};
   #toSendMs = Infinity;
   #sending = false;
   #isClosed = false;
@@ -50,34 +50,19 @@ export class Notices {
   readonly #channel: string;
 
   constructor(options: NoticesOptions) {
-    const { listening, schema, clock } = options;
+    const { listening, schema, clock, events } = options;
     this.#options = options;
     this.#channel = channelOf(schema);
     listening?.add(this.#channel, {
       hear: (payload) => this.#hear(payload),
       // Notices sent while it was not connected are lost: look at once.
-      noteGap: () => this.#listener(clock.nowMs()),
+      noteGap: () => events.onDue(clock.nowMs()),
     });
-  }
-
-  /** From now on `listener` is told what other workers make due. */
-  listen(listener: (dueAtMs: number) => void): void {
-    this.#listener = listener;
-  }
-
-  /** From now on `listener` is told when others have changed projects, tokens or keys. */
-  listenForAccounts(listener: () => void): void {
-    this.#onAccounts = listener;
   }
 
   /** Tells the others that projects, tokens or keys have changed. */
   tellOfAccounts(): void {
     void this.#send(`${this.#options.sender} ${ACCOUNTS}`);
-  }
-
-  /** From now on `listener` is told of claims whose messages others have cancelled. */
-  listenForCancelled(listener: (claimTokens: ClaimToken[]) => void): void {
-    this.#onCancelled = listener;
   }
 
   /** Tells the others, one of which may have these claims, that their messages were cancelled. */
@@ -117,11 +102,12 @@ export class Notices {
   }
 
   #hear(payload: string): void {
+    const { events } = this.#options;
     const [sender, what, ...claimTokens] = payload.split(' ');
     if (sender === this.#options.sender) return;
     const dueAtMs = Number(what);
-    if (what === ACCOUNTS) this.#onAccounts();
-    else if (what === CANCELLED) this.#onCancelled(claimTokens.map(Number));
-    else if (Number.isSafeInteger(dueAtMs)) this.#listener(dueAtMs);
+    if (what === ACCOUNTS) events.onAccountsChanged();
+    else if (what === CANCELLED) events.onCancelled(claimTokens.map(Number));
+    else if (Number.isSafeInteger(dueAtMs)) events.onDue(dueAtMs);
   }
 }

@@ -3,7 +3,8 @@
 import type { Clock } from '../../../engine/ports.ts';
 import { StoreUnavailable } from '../../../engine/store-errors.ts';
 import type { StoreLimits } from '../../../engine/stores.ts';
-import type { GroupCommitOptions } from '../../batches/group-commit.ts';
+import type { Batching } from '../../batches/group-commit.ts';
+import { StoreEvents } from '../../connection.ts';
 import { createStore } from '../../create.ts';
 import { isStore, migrate } from '../../migrations/index.ts';
 import type { Store } from '../../store.ts';
@@ -42,8 +43,7 @@ export interface PostgresStoreOptions {
   onFatal: (error: Error) => void;
   /** Default: none. */
   limits?: StoreLimits;
-  /** What goes into one transaction; see `GroupCommitOptions`. */
-  batch?: Pick<GroupCommitOptions, 'costMax' | 'endOfTurn' | 'watch'>;
+  batch?: Partial<Batching>;
   /** Unique among the workers: names the sender of a notification. */
   sender: string;
 }
@@ -113,9 +113,11 @@ async function openOn({ pool, listening, preparing }: Server, options: PostgresS
   await makeDays(driver, logDays);
   const lateMs = driver.isRouted ? LATE_ON_CITUS_MS : LATE_MS;
   const { schema } = placeOf(url);
-  const notices = new Notices({ listening, schema, clock, sender, send });
+  const events = new StoreEvents();
+  const notices = new Notices({ listening, schema, clock, events, sender, send });
   return createStore(driver, {
     onFatal,
+    events,
     notices,
     dropTables: (bounds) => logDays.drop(bounds),
     ...(limits && { limits }),

@@ -1,25 +1,17 @@
 /**
- * How do the batches of several threads become one transaction, and how does each thread get its results?
+ * How do the batches of several threads share a transaction?
  *
- * Batches that wait when a transaction ends go into the next one together, whichever thread sent them. So several
- * threads share their fsyncs, as the clients of one thread do.
+ * Batches that wait when a transaction ends are committed together, in order of arrival, until the transaction is full: then
+ * threads share their fsyncs. Each thread has one batch under way at a time, so threads take turns.
  */
 import type { OriginLine } from '../../../engine/lanes/origin-line.ts';
-import { addNews, type BatchOutcome, nothingDone, type WriteResult } from '../../batches/batch.ts';
-import { BatchLine } from '../../batches/batch-line.ts';
+import { Fifo } from '../../../engine/messages/fair-queue.ts';
+import type { BatchOutcome, WriteResult } from '../../batches/batch.ts';
+import { BATCH_COST_MAX, costOf } from '../../batches/weight.ts';
 import { StoreFatal } from '../../driver.ts';
 import type { WriteCommand, Writes } from '../../operations/all.ts';
 import type { Reply } from './messages.ts';
 import { joinPieces, type Piece } from './pieces.ts';
-
-export interface BatcherOptions {
-  /** Commits commands; rejects when the database must not be used any more. */
-  run: (commands: readonly WriteCommand[]) => Promise<BatchOutcome>;
-  /** Takes in what the clients have sent meanwhile, without waiting. */
-  hearAll: () => void;
-  /** Upkeep of the database, after the answers: nobody waits for it but the next batch. */
-  maintain: () => void;
-}
 
 /** Lines of a thread that are remembered. It is told once more of those that were forgotten, which costs little. */
 const LINES_KNOWN_MAX = 10_000;
@@ -50,10 +42,15 @@ export class Client {
   }
 
   /** The answer to a claim says what else waits: it replaces all that this thread was told before. */
-  noteClaim({ nextDueAtMs, waitingLines, emptied }: Writes['claim']['answer']): void {
-    this.#looksAtMs = nextDueAtMs ?? Infinity;
-    for (const line of emptied) this.#lines.delete(line);
-    this.noteKnown(waitingLines);
+  noteClaims(commands: readonly WriteCommand[], results: readonly WriteResult[]): void {
+    for (const [index, { method }] of commands.entries()) {
+      const result = results[index];
+      if (method !== 'claim' || result?.kind !== 'answer') continue;
+      const { nextDueAtMs, waitingLines, emptied } = result.answer as Writes['claim']['answer'];
+      this.#looksAtMs = nextDueAtMs ?? Infinity;
+      for (const line of emptied) this.#lines.delete(line);
+      this.noteKnown(waitingLines);
+    }
   }
 
   /** This thread knows of these lines by itself. */
@@ -79,49 +76,26 @@ interface Batch {
   commands: readonly WriteCommand[];
 }
 
-/** A batch, and what came of it so far. */
-class Order {
-  readonly client: Client;
-  readonly #id: number;
-  #missing: number;
-  readonly #outcome: BatchOutcome = nothingDone([]);
-
-  constructor({ client, id, commands }: Batch) {
-    this.client = client;
-    this.#id = id;
-    this.#missing = commands.length;
-  }
-
-  note(index: number, command: WriteCommand, result: WriteResult | undefined): void {
-    if (result) this.#outcome.results[index] = result;
-    this.#missing -= 1;
-    if (command.method === 'claim' && result?.kind === 'answer') {
-      this.client.noteClaim(result.answer as Writes['claim']['answer']);
-    }
-  }
-
-  /** A transaction with commands of this batch is over: answers the batch once no result is missing. */
-  close(ofTransaction: BatchOutcome): void {
-    addNews(this.#outcome, ofTransaction);
-    if (this.#missing === 0) this.client.reply({ kind: 'outcome', id: this.#id, outcome: this.#outcome });
-  }
-}
-
-interface Waiting {
-  command: WriteCommand;
-  order: Order;
-  /** Position of the command in its batch. */
-  index: number;
-}
-
 export class Batcher {
-  readonly #options: BatcherOptions;
+  readonly #run: (commands: readonly WriteCommand[]) => Promise<BatchOutcome>;
+  readonly #receiveAll: () => void;
+  readonly #upkeep: () => void;
   readonly #clients = new Set<Client>();
-  readonly #waiting = new BatchLine<Waiting>();
+  readonly #waiting = new Fifo<Batch>();
   #running = false;
 
-  constructor(options: BatcherOptions) {
-    this.#options = options;
+  /**
+   * `run` commits commands, and rejects when the database must not be used any more. `receiveAll` takes in what the threads have
+   * sent meanwhile, without waiting. `upkeep` of the database comes after the answers: only the next batch waits for it.
+   */
+  constructor(
+    run: (commands: readonly WriteCommand[]) => Promise<BatchOutcome>,
+    receiveAll: () => void,
+    upkeep: () => void,
+  ) {
+    this.#run = run;
+    this.#receiveAll = receiveAll;
+    this.#upkeep = upkeep;
   }
 
   join(client: Client): void {
@@ -132,17 +106,20 @@ export class Batcher {
     this.#clients.delete(client);
   }
 
-  /** Resolves when nothing waits any more; at once if another call runs the commands. Throws `StoreFatal`. */
+  /** Resolves when nothing waits any more; at once if another call runs the batch. Throws `StoreFatal`. */
   async take(batch: Batch): Promise<void> {
-    const order = new Order(batch);
-    for (const [index, command] of batch.commands.entries()) this.#waiting.push({ command, order, index });
+    this.#waiting.push(
+      batch,
+      batch.commands.reduce((sum, command) => sum + costOf(command), 0),
+    );
     if (this.#running) return;
     this.#running = true;
     try {
       while (this.#waiting.length > 0) {
-        this.#options.hearAll();
-        const together = this.#waiting.take();
-        this.#answer(together, await this.#options.run(together.map(({ command }) => command)));
+        this.#receiveAll();
+        const together: Batch[] = [];
+        this.#waiting.takeInto(together, BATCH_COST_MAX);
+        this.#answer(together, await this.#run(together.flatMap(({ commands }) => commands)));
         this.#maintain();
       }
     } finally {
@@ -153,20 +130,22 @@ export class Batcher {
   /** Upkeep that fails may succeed the next time, as after a backup's lock is gone. Only a broken database is fatal. */
   #maintain(): void {
     try {
-      this.#options.maintain();
+      this.#upkeep();
     } catch (error) {
       if (error instanceof StoreFatal) throw error;
     }
   }
 
-  #answer(together: readonly Waiting[], outcome: BatchOutcome): void {
-    for (const [at, { order, index, command }] of together.entries()) order.note(index, command, outcome.results[at]);
-    const orders = new Set(together.map(({ order }) => order));
-    for (const order of orders) order.close(outcome);
-    const clients = new Set(together.map(({ order }) => order.client));
+  #answer(together: readonly Batch[], outcome: BatchOutcome): void {
+    let from = 0;
+    for (const { client, id, commands } of together) {
+      const results = outcome.results.slice(from, from + commands.length);
+      from += commands.length;
+      client.noteClaims(commands, results);
+      client.reply({ kind: 'outcome', id, outcome: { ...outcome, results } });
+    }
     // A client that is alone in the transaction asked for all of it, and knows of its lines.
-    const [first] = clients;
-    const only = clients.size === 1 ? first : undefined;
+    const only = together.length === 1 ? together[0]?.client : undefined;
     only?.noteKnown(outcome.waitingLines);
     for (const client of this.#clients) {
       if (client !== only) client.tell(outcome);

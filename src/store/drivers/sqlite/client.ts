@@ -1,75 +1,108 @@
-/** The asking end of a conversation with a database thread: open requests, and the callers that wait for answers. */
+/** The client of a database thread: its open requests, and the callers that wait for replies. */
+import { FairQueue } from '../../../engine/messages/fair-queue.ts';
+import type { ProjectId } from '../../../engine/model.ts';
 import { StoreUnavailable } from '../../../engine/store-errors.ts';
 import type { BatchOutcome } from '../../batches/batch.ts';
+import { StoreEvents } from '../../connection.ts';
 import { StoreFatal } from '../../driver.ts';
-import type { ReadMethod, Reads, WriteCommand } from '../../operations/all.ts';
+import { isLongRead, type ReadMethod, type Reads, type WriteCommand } from '../../operations/all.ts';
 import type { OwnerRequest, Reply } from './messages.ts';
 import { stepsOf, withoutPieces } from './pieces.ts';
+
+/**
+ * Bounds the reads under way: one long read, or 16 short ones. Node hands over all replies that have arrived in one turn of the
+ * event loop, and to decode a page of 1,000 rows and write the response takes ten milliseconds.
+ */
+const READ_COST_MAX = 16;
 
 interface Pending {
   resolve: (value: never) => void;
   reject: (error: Error) => void;
+  /** 0 for what is no read. */
+  readCost: number;
 }
 
 type WithoutId<R> = R extends { id: number } ? Omit<R, 'id'> : never;
 
-export interface DatabaseClientOptions<R extends OwnerRequest> {
-  send: (request: R, handedOver?: readonly ArrayBuffer[]) => void;
-  /** Called once, when no more answers will come. */
-  onFatal: (error: Error) => void;
-  /** Resolves when this thread has taken in its waiting input. Default: the end of the microtasks. */
-  endOfTurn?: () => Promise<void>;
-  /** Told of what other threads have left waiting. */
-  onLeft?: (left: Extract<Reply, { kind: 'left' }>) => void;
-}
+type Send<R> = (request: R, handedOver?: readonly ArrayBuffer[]) => void;
 
 export class DatabaseClient<R extends OwnerRequest> {
-  readonly #options: DatabaseClientOptions<R>;
+  readonly #send: Send<R>;
+  readonly #onFatal: (error: Error) => void;
+  readonly #endOfTurn: () => Promise<void>;
+  readonly #events: StoreEvents;
   readonly #pending = new Map<number, Pending>();
   readonly #whenAnswered: (() => void)[] = [];
-  /** Answers of reads that wait for another turn. */
-  readonly #answers: (() => void)[] = [];
-  #isPassingOn = false;
+  /** Reads that are not sent yet: projects take turns. */
+  readonly #reads = new FairQueue<R>();
+  /** Of reads that were sent, until the turn of the event loop in which they are answered ends. */
+  #readCost = 0;
   #lastId = 0;
   #failure: Error | undefined;
   #closing = false;
 
-  constructor(options: DatabaseClientOptions<R>) {
-    this.#options = options;
+  /**
+   * `onFatal` is called once, when no more answers will come. `endOfTurn` resolves when this thread has taken in its waiting input;
+   * default: the end of the microtasks. `events` reports what other threads have left waiting.
+   */
+  constructor(
+    send: Send<R>,
+    onFatal: (error: Error) => void,
+    endOfTurn = () => Promise.resolve(),
+    events = new StoreEvents(),
+  ) {
+    this.#send = send;
+    this.#onFatal = onFatal;
+    this.#endOfTurn = endOfTurn;
+    this.#events = events;
   }
 
   /** Resolves after the commit. Call it again only then: the pieces sent belong to the batch that follows them. */
   async run(commands: readonly WriteCommand[]): Promise<BatchOutcome> {
-    const { send, endOfTurn } = this.#options;
     for (const { piece, handedOver } of stepsOf(commands)) {
-      if (piece) send(piece as R, handedOver);
-      await endOfTurn?.();
+      if (piece) this.#send(piece as R, handedOver);
+      await this.#endOfTurn();
     }
     return this.ask({ kind: 'batch', commands: withoutPieces(commands) } as WithoutId<R>);
   }
 
   read<M extends ReadMethod>(method: M, args: Reads[M]['args']): Promise<Reads[M]['answer']> {
-    return this.ask({ kind: 'read', method, args } as WithoutId<R>);
+    return this.ask({ kind: 'read', method, args } as WithoutId<R>, isLongRead(method) ? READ_COST_MAX : 1);
   }
 
   /** Rejects with `StoreUnavailable` when the thread has failed or the conversation is over. */
-  ask<Answer>(request: WithoutId<R>): Promise<Answer> {
-    if (this.#failure) return Promise.reject(new StoreUnavailable('the store has failed', { cause: this.#failure }));
+  ask<Answer>(request: WithoutId<R>, readCost = 0): Promise<Answer> {
     if (this.#closing) return Promise.reject(new StoreUnavailable('the store is closing'));
+    return this.#ask(request, readCost);
+  }
+
+  /** Sends a last request after the replies to all others; `undefined` when the conversation is over already. */
+  askLast<Answer>(request: WithoutId<R>): Promise<Answer> | undefined {
+    if (this.#closing || this.#failure) return undefined;
+    return this.close().then(() => this.#ask(request, 0));
+  }
+
+  #ask<Answer>(request: WithoutId<R>, readCost: number): Promise<Answer> {
+    if (this.#failure) return Promise.reject(new StoreUnavailable('the store has failed', { cause: this.#failure }));
     this.#lastId += 1;
     const id = this.#lastId;
     return new Promise((resolve, reject) => {
-      this.#pending.set(id, { resolve, reject });
-      this.#options.send({ id, ...request } as unknown as R);
+      this.#pending.set(id, { resolve, reject, readCost });
+      this.#sendInTurn({ id, ...request } as unknown as R, readCost);
     });
   }
 
-  /** Sends a last request; `undefined` when the conversation is over already. */
-  askLast<Answer>(request: WithoutId<R>): Promise<Answer> | undefined {
-    if (this.#closing || this.#failure) return undefined;
-    const answer = this.ask<Answer>(request);
-    this.#closing = true;
-    return answer;
+  #sendInTurn(request: R, readCost: number): void {
+    if (request.kind !== 'read') return this.#send(request);
+    const { projectId = 0 } = (request.args ?? {}) as { projectId?: ProjectId };
+    this.#reads.push(projectId, request, readCost);
+    this.#sendReads();
+  }
+
+  #sendReads(): void {
+    const next: R[] = [];
+    this.#readCost += this.#reads.takeInto(next, READ_COST_MAX - this.#readCost);
+    for (const request of next) this.#send(request);
   }
 
   /** Refuses new requests; resolves when all earlier ones are answered. */
@@ -83,31 +116,29 @@ export class DatabaseClient<R extends OwnerRequest> {
 
   receive(reply: Reply): void {
     if (reply.kind === 'fatal') return this.fail(new StoreFatal(reply.reason));
-    if (reply.kind === 'left') return this.#options.onLeft?.(reply);
+    if (reply.kind === 'left') return this.#report(reply);
     if (reply.kind === 'ready' || reply.kind === 'refused') return;
     const pending = this.#pending.get(reply.id);
     this.#pending.delete(reply.id);
     if (reply.kind === 'outcome') pending?.resolve(reply.outcome as never);
-    else if (reply.kind === 'answer') void this.#passOn(() => pending?.resolve(reply.answer as never));
+    else if (reply.kind === 'answer') pending?.resolve(reply.answer as never);
     else if (reply.kind === 'done') pending?.resolve(undefined as never);
     else if (reply.failure === 'unavailable') pending?.reject(new StoreUnavailable(reply.reason));
     else pending?.reject(new Error(`the store refused to read: ${reply.reason}`));
+    if (pending && pending.readCost > 0) void this.#endRead(pending.readCost);
     if (this.#pending.size === 0) this.#tellWhoWaits();
   }
 
-  /**
-   * One in each turn of the event loop: decoding it and writing the response may take ten milliseconds, and many that arrive
-   * together would hold everybody else up until the last is written.
-   */
-  async #passOn(answer: () => void): Promise<void> {
-    this.#answers.push(answer);
-    if (this.#isPassingOn) return;
-    this.#isPassingOn = true;
-    for (let next = this.#answers.shift(); next; next = this.#answers.shift()) {
-      next();
-      await this.#options.endOfTurn?.();
-    }
-    this.#isPassingOn = false;
+  #report({ dueAtMs, waitingLines, cancelledClaims }: Extract<Reply, { kind: 'left' }>): void {
+    if (dueAtMs !== null) this.#events.onDue(dueAtMs);
+    for (const line of waitingLines) this.#events.onWaitingLine(line);
+    if (cancelledClaims.length > 0) this.#events.onCancelled(cancelledClaims);
+  }
+
+  async #endRead(readCost: number): Promise<void> {
+    await this.#endOfTurn();
+    this.#readCost -= readCost;
+    this.#sendReads();
   }
 
   /** No more answers will come. After a close this is normal. */
@@ -117,7 +148,7 @@ export class DatabaseClient<R extends OwnerRequest> {
     for (const { reject } of this.#pending.values()) reject(error);
     this.#pending.clear();
     this.#tellWhoWaits();
-    this.#options.onFatal(error);
+    this.#onFatal(error);
   }
 
   #tellWhoWaits(): void {

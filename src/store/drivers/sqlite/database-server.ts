@@ -22,21 +22,21 @@ export class DatabaseServer {
     this.#driver = driver;
     this.#owner = { port: owner, client: clientAt(owner) };
     const runner = new BatchRunner(driver, limits);
-    this.#batcher = new Batcher({
-      run: (commands) => runner.run(commands),
-      hearAll: () => this.#hearAll(),
-      maintain: () => driver.maintain(),
-    });
+    this.#batcher = new Batcher(
+      (commands) => runner.run(commands),
+      () => this.#receiveAll(),
+      () => driver.maintain(),
+    );
   }
 
   /** Begins to listen to the owner, and tells it so. */
   begin(): void {
     const { port, client } = this.#owner;
-    port.on('message', (request: OwnerRequest) => this.#hearOwner(request));
+    port.on('message', (request: OwnerRequest) => this.#receiveFromOwner(request));
     client.reply({ kind: 'ready' });
   }
 
-  #hearOwner(request: OwnerRequest): void {
+  #receiveFromOwner(request: OwnerRequest): void {
     const { client } = this.#owner;
     if (request.kind === 'piece') return client.keep(request);
     this.#answer(client, request, async () => {
@@ -52,23 +52,23 @@ export class DatabaseServer {
     const client = clientAt(port);
     this.#clients.set(port, client);
     this.#batcher.join(client);
-    port.on('message', (request: Request) => this.#hear(client, request));
+    port.on('message', (request: Request) => this.#receive(client, request));
     port.on('close', () => {
       this.#clients.delete(port);
       this.#batcher.leave(client);
     });
   }
 
-  #hear(client: Client, request: Request): void {
+  #receive(client: Client, request: Request): void {
     if (request.kind === 'piece') return client.keep(request);
     this.#answer(client, request, () => this.#do(client, request));
   }
 
-  /** Takes in all waiting requests. Otherwise each would be heard alone, after the transaction of the one before it. */
-  #hearAll(): void {
+  /** Takes in all waiting requests. Otherwise each would be received alone, after the transaction of the one before it. */
+  #receiveAll(): void {
     for (const [port, client] of this.#clients) {
       for (let next = receiveMessageOnPort(port); next; next = receiveMessageOnPort(port)) {
-        this.#hear(client, next.message as Request);
+        this.#receive(client, next.message as Request);
       }
     }
   }

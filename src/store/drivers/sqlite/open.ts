@@ -3,8 +3,8 @@
 import { statSync } from 'node:fs';
 import { StoreUnavailable } from '../../../engine/store-errors.ts';
 import type { StoreLimits } from '../../../engine/stores.ts';
-import { GroupCommit, type GroupCommitOptions } from '../../batches/group-commit.ts';
-import { ALONE, type Connection } from '../../connection.ts';
+import { type Batching, GroupCommit } from '../../batches/group-commit.ts';
+import { guardNone, StoreEvents } from '../../connection.ts';
 import { createStore } from '../../create.ts';
 import { storeOver } from '../../derive.ts';
 import { migrate } from '../../migrations/index.ts';
@@ -26,8 +26,7 @@ export interface SqliteStoreOptions {
   onFatal: (error: Error) => void;
   /** Default: none. */
   limits?: StoreLimits;
-  /** What goes into one transaction; see `GroupCommitOptions`. */
-  batch?: Pick<GroupCommitOptions, 'costMax' | 'endOfTurn' | 'watch'>;
+  batch?: Partial<Batching>;
 }
 
 export interface StoreStats {
@@ -68,45 +67,38 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Shar
 async function openThreads(
   path: string,
   lock: FileLock | undefined,
-  { onFatal, limits, batch }: SqliteStoreOptions,
+  { onFatal, limits, batch = {} }: SqliteStoreOptions,
 ): Promise<SharedSqliteStore> {
-  let commits: GroupCommit | undefined;
+  const { endOfTurn } = batch;
   const fail = (error: Error): void => (commits ? commits.fail(error) : onFatal(error));
-  const writer = await DatabaseThread.start(
-    { path, role: 'writer', ...(limits && { limits }) },
-    fail,
-    batch?.endOfTurn,
-  );
+  const writer = await DatabaseThread.start({ path, role: 'writer', ...(limits && { limits }) }, fail, endOfTurn);
   // A database in memory belongs to its connection, so there the writer does everything.
-  const lister = path === ':memory:' ? undefined : new LateThread({ path, role: 'reader' }, fail, batch?.endOfTurn);
-  const queue = new GroupCommit({ flush: (commands) => writer.run(commands), onFatal, ...batch });
-  commits = queue;
-  const connection: Connection = {
-    ...ALONE,
-    write: (method, args) => queue.run(method, args),
-    ...(batch?.endOfTurn && { endOfTurn: batch.endOfTurn }),
+  const lister = path === ':memory:' ? undefined : new LateThread({ path, role: 'reader' }, fail, endOfTurn);
+  const events = new StoreEvents();
+  const commits = new GroupCommit((commands) => writer.run(commands), events, onFatal, batch);
+  const store = storeOver({
+    events,
+    guardProjects: guardNone,
+    write: (method, args) => commits.run(method, args),
+    ...(endOfTurn && { endOfTurn }),
     read: async (method, args) => {
       const thread = lister && isLongRead(method) ? await lister.thread() : writer;
       return thread.read(method, args);
     },
-    onDue: (listener) => queue.listen(listener),
-    onWaitingLine: () => {}, // the thread that opened it treats itself as the only one
-    onCancelled: (listener) => queue.listenForCancelled(listener),
-    onCommitUnknown: (listener) => queue.listenForCommitUnknown(listener),
-    counts: () => queue.counts,
+    counts: () => commits.counts,
     close: async () => {
-      await queue.close();
+      await commits.close();
       await lister?.close();
       await writer.close();
       if (lock) reserveWalIndex(path);
       lock?.release();
     },
-  };
+  });
   const connect = async (): Promise<DatabasePorts> => {
     const lists = await lister?.thread();
     return { writer: await writer.connect(), ...(lists && { lister: await lists.connect() }) };
   };
-  return Object.assign(withStats(storeOver(connection), path), { connect });
+  return Object.assign(withStats(store, path), { connect });
 }
 
 /** A thread that is started when it is first needed: many servers never list anything, and a thread costs 15 MiB. */

@@ -3,20 +3,18 @@ import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads';
 import type { BatchOutcome } from '../../batches/batch.ts';
 import { StoreFatal } from '../../driver.ts';
 import type { ReadMethod, Reads, WriteCommand } from '../../operations/all.ts';
-import { DatabaseClient, type DatabaseClientOptions } from './client.ts';
+import { DatabaseClient } from './client.ts';
 import type { OwnerRequest, Reply, ThreadOptions } from './messages.ts';
-
-type EndOfTurn = DatabaseClientOptions<OwnerRequest>['endOfTurn'];
 
 export class DatabaseThread {
   readonly #worker: Worker;
   readonly #requests: DatabaseClient<OwnerRequest>;
 
-  private constructor(worker: Worker, onFatal: (error: Error) => void, endOfTurn: EndOfTurn) {
+  private constructor(worker: Worker, onFatal: (error: Error) => void, endOfTurn?: () => Promise<void>) {
     this.#worker = worker;
     const send = (request: OwnerRequest, handedOver: readonly ArrayBuffer[] = []): void =>
       worker.postMessage(request, request.kind === 'connect' ? [request.port] : handedOver);
-    const requests = new DatabaseClient<OwnerRequest>({ send, onFatal, ...(endOfTurn && { endOfTurn }) });
+    const requests = new DatabaseClient<OwnerRequest>(send, onFatal, endOfTurn);
     this.#requests = requests;
     worker.on('message', (reply: Reply) => requests.receive(reply));
     worker.on('error', (error) => requests.fail(error as Error));
@@ -27,7 +25,7 @@ export class DatabaseThread {
   static async start(
     options: ThreadOptions,
     onFatal: (error: Error) => void,
-    endOfTurn?: EndOfTurn,
+    endOfTurn?: () => Promise<void>,
   ): Promise<DatabaseThread> {
     // The sources run as .ts, the published package as .js.
     const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
