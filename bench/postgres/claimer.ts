@@ -13,7 +13,7 @@ const [warmUpClaims = 0, claims = 0, limit = 0] = counts.map(Number);
 const worker = randomBytes(6).toString('hex');
 const times: ClaimTimes = { claimMs: [], settleMs: [], claimed: 0 };
 const store = await openBenchStore(url);
-let token = await store.messages.reserveNumbers((warmUpClaims + claims) * limit);
+let token = await store.messages.reserveNumbers({ count: (warmUpClaims + claims) * limit });
 // Compiled code, connections and prepared statements first, as a worker has them.
 for (let count = 0; count < warmUpClaims; count += 1) await settleAll(await claim());
 for (let count = 0; count < claims; count += 1) {
@@ -34,13 +34,13 @@ async function timed<T>(durationsMs: number[], work: () => Promise<T>): Promise<
 async function claim(): Promise<Claimed[]> {
   const firstToken = token;
   token += limit;
-  const { claimed } = await store.messages.claim(
-    {
+  const { claimed } = await store.messages.claim({
+    request: {
       ...{ worker, firstToken, limit, bytesMax: 1e9, roomByOrigin: {}, defaultRoom: 256 },
       ...{ due: true, lanesFirst: false, linesToServe: [] },
     },
-    systemClock.nowMs(),
-  );
+    nowMs: systemClock.nowMs(),
+  });
   return claimed;
 }
 
@@ -48,13 +48,13 @@ async function settleAll(claimed: readonly Claimed[]): Promise<void> {
   const nowMs = systemClock.nowMs();
   await Promise.all(
     claimed.map(({ message: { key, projectId }, claimToken }) =>
-      store.messages.settle(
-        {
+      store.messages.settle({
+        settlement: {
           ...{ key, projectId, claimToken },
           change: { next: { kind: 'finished' }, events: [{ atMs: nowMs, state: 'DELIVERED' }] },
         },
         nowMs,
-      ),
+      }),
     ),
   );
 }

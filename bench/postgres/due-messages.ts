@@ -29,7 +29,7 @@ const BODY = new Uint8Array(200).fill(0x78);
 
 /** Accepts messages of 200 bytes that wait, and are due one after the other in the last minutes before `nowMs`. */
 export async function storeDue(store: Store, count: number, nowMs: number): Promise<void> {
-  const firstKey = await store.messages.reserveNumbers(count);
+  const firstKey = await store.messages.reserveNumbers({ count });
   let next = 0;
   const storeSome = async () => {
     while (next < count) {
@@ -39,7 +39,7 @@ export async function storeDue(store: Store, count: number, nowMs: number): Prom
         const number = first + index;
         return dueMessage(firstKey + number, nowMs - Math.ceil((count - number) / 10));
       });
-      await store.messages.accept(messages, nowMs);
+      await store.messages.accept({ messages, nowMs });
     }
   };
   await Promise.all(Array.from({ length: ACCEPTS_UNDER_WAY }, storeSome));

@@ -118,13 +118,13 @@ export async function releaseAll(needs: ReleaseNeeds): Promise<DueLoop | undefin
 
 async function releaseUpTo({ store, clock, log, operatorEvents }: ReleaseNeeds, upToToken?: ClaimToken): Promise<void> {
   const nowMs = clock.nowMs();
-  const released = await store.messages.releaseAll(nowMs, upToToken);
+  const released = await store.messages.releaseAll({ nowMs, upToToken });
   if (released === 0) return;
   log.info('recovered', { count: released });
   if (operatorEvents?.thresholds.worker_lost === undefined) return;
   // A worker that is stopped gives back what it has.
   const example = `the process before, with ${released} attempts under way`;
-  const key = await store.messages.reserveNumbers(1);
+  const key = await store.messages.reserveNumbers({ count: 1 });
   const fact = { key, kind: 'worker_lost', projectId: NO_PROJECT, atMs: nowMs, example } as const;
   await store.operatorEvents.noteFacts({ facts: [fact] });
 }

@@ -195,7 +195,7 @@ export class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
     const { store, clock } = this.#deps;
     const nowMs = clock.nowMs();
     const deduplication = { hash, expiresAtMs: nowMs + EVENT_ONCE_MS };
-    const save = (newMessages: NewMessage[]) => store.messages.accept(newMessages, nowMs);
+    const save = (newMessages: NewMessage[]) => store.messages.accept({ messages: newMessages, nowMs });
     await this.#intake.save([{ message, deduplication }], save, savedOf);
   }
 
@@ -236,12 +236,12 @@ export class RunningEngine implements Omit<Engine, keyof WorkflowCommands> {
 
   findMessage(projectId: ProjectId, id: MessageId): Promise<Message | undefined> {
     const { store, clock, settings } = this.#deps;
-    return store.messages.find(projectId, id, clock.nowMs() - settings.deliveredGraceMs);
+    return store.messages.find({ projectId, id, deliveredSinceMs: clock.nowMs() - settings.deliveredGraceMs });
   }
 
   async explainMessage(projectId: ProjectId, id: MessageId): Promise<Explanation | undefined> {
     const { store, clock } = this.#deps;
-    const live = await store.messages.findLive(projectId, id, clock.nowMs());
+    const live = await store.messages.findLive({ projectId, id, nowMs: clock.nowMs() });
     if (live) return this.#explain(live, await this.#failureOf(projectId, live));
     const page = { count: EXPLAINED_EVENTS_MAX, order: 'latestFirst' } as const;
     const log = (await store.logs.listLogs({ projectId, filter: { messageId: [id] }, page })).items;

@@ -31,14 +31,14 @@ export function storeOver({ dropTables, ...connection }: Connection): SqlStore {
 }
 
 type Operation =
-  | Write<unknown, unknown, unknown[], unknown>
-  | MergedWrite<unknown, unknown, unknown[], unknown>
-  | Read<unknown, unknown, unknown, unknown[]>
+  | Write<unknown, unknown, unknown, unknown>
+  | MergedWrite<unknown, unknown, unknown, unknown>
+  | Read<unknown, unknown, unknown, unknown>
   | PagedRead<unknown, unknown, PagedGiven, unknown>;
 
 type PagedGiven = { page: PageRequest; filter: object };
 
-type Method = (...given: unknown[]) => Promise<unknown>;
+type Method = (given: unknown) => Promise<unknown>;
 
 type Ask = (name: string, args: unknown) => Promise<unknown>;
 
@@ -72,7 +72,7 @@ function methodOf(connection: Connection, name: string, operation: Operation): M
   const run = kind === 'read' ? read.bind(connection, name) : write.bind(connection, name);
   const ask = decode ? (args: unknown) => run(args).then((answer) => decode(answer, args, pause)) : run;
   if (!encode) return ask;
-  return (...given) => {
+  return (given) => {
     const args = encode(given, pause);
     return args instanceof Promise ? args.then(ask) : ask(args);
   };

@@ -12,18 +12,12 @@ type Method<Operation> =
   Operation extends PagedRead<infer _Args, infer _Rows, infer Given, infer Item>
     ? (given: Given) => Promise<Page<Item>>
     : Operation extends Read<infer _Args, infer _Rows, infer Told, infer Given>
-      ? (...given: WithoutNone<Given>) => Promise<Told>
-      : Operation extends Write<infer _Args, infer _Answer, infer Given, infer Told>
-        ? (...given: Given) => Promise<Told>
-        : Operation extends MergedWrite<infer _Args, infer _Answer, infer Given, infer Told>
-          ? (...given: Given) => Promise<Told>
-          : never;
-
-type WithoutNone<Given extends unknown[]> = Given extends [infer Args]
-  ? keyof Args extends never
-    ? []
-    : Given
-  : Given;
+      ? (...given: keyof Given extends never ? [] : [given: Given]) => Promise<Told>
+      : Operation extends
+            | Write<infer _Args, infer _Answer, infer Given, infer Told>
+            | MergedWrite<infer _Args, infer _Answer, infer Given, infer Told>
+        ? (given: Given) => Promise<Told>
+        : never;
 
 type Derived<Files> = { -readonly [M in keyof OperationsIn<Files>]: Method<OperationsIn<Files>[M]> };
 

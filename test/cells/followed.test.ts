@@ -33,20 +33,23 @@ afterEach(async () => {
 });
 
 it('reads the run and its journal where the project lives by now', async () => {
-  const run = await cells.first.store.runs.findActiveRun(PROJECT, 'kept');
+  const run = await cells.first.store.runs.findActiveRun({ projectId: PROJECT, id: 'kept' });
   const key = run?.key ?? 0;
-  const before = await own.runs.readJournal(PROJECT, key);
+  const before = await own.runs.readJournal({ projectId: PROJECT, runKey: key });
   await moveProject(there(cells));
-  expect(await own.runs.readJournal(PROJECT, key)).toEqual(before);
+  expect(await own.runs.readJournal({ projectId: PROJECT, runKey: key })).toEqual(before);
   expect(before).not.toEqual([]);
-  expect(await own.runs.findRun(PROJECT, key)).toMatchObject({ id: 'kept' });
-  expect(await own.runs.findRecords(PROJECT, [key])).toHaveLength(1);
+  expect(await own.runs.findRun({ projectId: PROJECT, key })).toMatchObject({ id: 'kept' });
+  expect(await own.runs.findRecords({ projectId: PROJECT, keys: [key] })).toHaveLength(1);
 });
 
 it('is settled where the project lives by now, and counted there', async () => {
   const { message, claimToken } = await cells.first.world.acceptClaimed();
   await moveProject(there(cells));
-  const settled = await own.messages.settle(settlement(message, claimToken, delivered(T0 + 5)), T0 + 5);
+  const settled = await own.messages.settle({
+    settlement: settlement(message, claimToken, delivered(T0 + 5)),
+    nowMs: T0 + 5,
+  });
   expect(settled).toMatchObject({ kind: 'saved' });
   const minute = { ...emptyMinute(60_000 * 1_000), delivered: 3 };
   await own.minutes.addMinutes({ projectId: PROJECT, minutes: [minute] });
@@ -60,7 +63,7 @@ it('lets the cell in which the project lives now send what follows, by its own s
   const state = { kind: 'claimed' as const, claimToken: cells.first.world.number(), worker: 'worker' };
   const follow = cells.first.world.message({ state });
   const change = { ...delivered(T0 + 5), follows: [follow] };
-  const settled = await own.messages.settle(settlement(message, claimToken, change), T0 + 5);
+  const settled = await own.messages.settle({ settlement: settlement(message, claimToken, change), nowMs: T0 + 5 });
   expect(settled).toMatchObject({ kind: 'saved', follows: [{ state: 'due' }] });
   const { claimed } = await cells.second.world.claim();
   expect(claimed.map((each) => each.message.key)).toContain(follow.message.key);
@@ -69,7 +72,7 @@ it('lets the cell in which the project lives now send what follows, by its own s
 it('is given back where the project lives by now', async () => {
   const { message, claimToken } = await cells.first.world.acceptClaimed();
   await moveProject(there(cells));
-  await own.messages.release([{ key: message.key, projectId: PROJECT, claimToken }], T0);
+  await own.messages.release({ claims: [{ key: message.key, projectId: PROJECT, claimToken }], nowMs: T0 });
   const { claimed } = await cells.second.world.claim();
   expect(claimed.map((each) => each.message.key)).toContain(message.key);
 });
@@ -80,27 +83,37 @@ it('takes what was saved for a run in the order in which it came, though it come
   const run = await begin(second.world, { id: 'r', projectId });
   const save = (world: World, text: string) => {
     const event = { key: world.number(), body: Buffer.from(text) };
-    return world.store.waiters.savePendingEvent(projectId, run.key, 'e', event, { events: 9, bytes: 999 });
+    return world.store.waiters.savePendingEvent({
+      projectId,
+      runKey: run.key,
+      eventId: 'e',
+      ...event,
+      limits: { events: 9, bytes: 999 },
+    });
   };
   await save(second.world, 'before the move');
   const [source, target] = [second.driver, first.driver];
   await moveProject(there(cells, { projectId, fromCell: SECOND, toCell: FIRST, source, target }));
   await save(first.world, 'after the move');
-  const next = await first.store.waiters.nextPendingEvent(run.key, 'e');
+  const next = await first.store.waiters.nextPendingEvent({ runKey: run.key, eventId: 'e' });
   expect(Buffer.from(next?.body ?? []).toString()).toBe('before the move');
 });
 
 it('hands the slot of a lane on as long as the project is here', async () => {
   const handedOn: unknown[] = [];
   const store = alteredStore(cells.first.store, {
-    settle: (...args) => {
-      handedOn.push(args[2]);
-      return cells.first.store.messages.settle(...args);
+    settle: (args) => {
+      handedOn.push(args.handoff);
+      return cells.first.store.messages.settle(args);
     },
   });
   const handoff = { worker: 'worker', claimToken: 9_000, bytesMax: 100 };
   const { message, claimToken } = await cells.first.world.acceptClaimed();
   const engineStore = followed(store, (_, work) => work(cells.second.store));
-  await engineStore.messages.settle(settlement(message, claimToken, delivered(T0 + 5)), T0 + 5, handoff);
+  await engineStore.messages.settle({
+    settlement: settlement(message, claimToken, delivered(T0 + 5)),
+    nowMs: T0 + 5,
+    handoff,
+  });
   expect(handedOn).toEqual([handoff]);
 });

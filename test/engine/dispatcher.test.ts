@@ -1,7 +1,6 @@
 /** When does the dispatcher ask the store, whom does it serve first, and what does it do while the store refuses? */
 import { describe, expect, test } from 'vitest';
 import { lineOf, type OriginLine } from '../../src/engine/lanes/origin-line.ts';
-import type { Settlement } from '../../src/engine/model.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import type { Handoff } from '../../src/engine/stores.ts';
 import { bench, setReply, to } from './dispatcher-bench.ts';
@@ -214,9 +213,9 @@ describe('P9: the limits', () => {
     const { clock, store, network, dispatcher } = bench({ settings });
     const offered: boolean[] = [];
     const settle = store.messages.settle.bind(store);
-    store.messages.settle = (settlement: Settlement, _nowMs?: number, handoff?: Handoff) => {
-      offered.push(handoff !== undefined);
-      return settle(settlement);
+    store.messages.settle = (args: Parameters<typeof settle>[0] & { handoff?: Handoff }) => {
+      offered.push(args.handoff !== undefined);
+      return settle(args);
     };
     setReply(network, 'https://a.example', { kind: 'reset', afterMs: 10 });
     const flowControl = { key: 'k', parallelism: 16, periodS: 1 };
@@ -234,11 +233,11 @@ describe('P9: the limits', () => {
     const { clock, store, dispatcher } = bench({ settings });
     let [underWay, most, takesMs] = [0, 0, 100];
     const claim = store.messages.claim.bind(store);
-    store.messages.claim = async (request, nowMs) => {
+    store.messages.claim = async (args) => {
       underWay += 1;
       most = Math.max(most, underWay);
       await clock.delay(takesMs);
-      const answer = await claim(request, nowMs);
+      const answer = await claim(args);
       underWay -= 1;
       return answer;
     };

@@ -122,7 +122,11 @@ describe('publishing', () => {
   test('answers once the message is saved, in the order given', async () => {
     const { engine, store } = await bench();
     const published = await publish(engine, [command(), command({ delayMs: 1_000 }), command()]);
-    const saved = await Promise.all(published.map(({ messageId }) => store.messages.find(PROJECT, messageId, NOW_MS)));
+    const saved = await Promise.all(
+      published.map(({ messageId }) =>
+        store.messages.find({ projectId: PROJECT, id: messageId, deliveredSinceMs: NOW_MS }),
+      ),
+    );
     expect(saved.map((message) => message?.notBeforeMs)).toEqual([NOW_MS, NOW_MS + 1_000, NOW_MS]);
     const keys = saved.map((message) => message?.key ?? 0);
     expect(keys).toEqual(keys.toSorted((a, b) => a - b));
@@ -152,7 +156,9 @@ describe('publishing', () => {
     const deps = { store, clock, randomness: new SeededRandom(2), delivery: network.connect(), log };
     const engine = await createEngine({ ...deps, settings: SETTINGS, worker: 'slow' });
     const [{ messageId = '' } = {}] = await publish(engine, [command({ notBeforeMs: NOW_MS + HOUR_MS })]);
-    expect((await store.messages.find(PROJECT, messageId, NOW_MS))?.notBeforeMs).toBe(NOW_MS + HOUR_MS);
+    expect(
+      (await store.messages.find({ projectId: PROJECT, id: messageId, deliveredSinceMs: NOW_MS }))?.notBeforeMs,
+    ).toBe(NOW_MS + HOUR_MS);
   });
 
   test('a time that is past means at once', async () => {
@@ -428,7 +434,7 @@ describe('a publish of many messages', () => {
     expect(world.network.attempts.map(({ messageId }) => messageId)).toEqual(
       published.map(({ messageId }) => messageId),
     );
-    expect(await world.store.messages.releaseAll(NOW_MS)).toBe(0);
+    expect(await world.store.messages.releaseAll({ nowMs: NOW_MS })).toBe(0);
   });
 
   test('is given back, what of it is not sent yet, when the limit of a shutdown passes while they are set going', async () => {
@@ -445,8 +451,10 @@ describe('a publish of many messages', () => {
     await world.clock.advanceBy(10);
     await drained;
     expect(world.network.attempts.length).toBeLessThan(MANY);
-    expect(await world.store.messages.releaseAll(NOW_MS)).toBe(0);
-    const left = published.map(({ messageId }) => world.store.messages.findLive(PROJECT, messageId, NOW_MS));
+    expect(await world.store.messages.releaseAll({ nowMs: NOW_MS })).toBe(0);
+    const left = published.map(({ messageId }) =>
+      world.store.messages.findLive({ projectId: PROJECT, id: messageId, nowMs: NOW_MS }),
+    );
     expect((await Promise.all(left)).map((live) => live?.message.id)).toEqual(
       published.map(({ messageId }) => messageId),
     );
@@ -551,10 +559,7 @@ test.each([
     prepare: async (store) => {
       const world = await World.open(async () => store);
       const state = { kind: 'origin', dueAtMs: NOW_MS } as const;
-      await store.messages.accept(
-        origins.map((url) => world.message({ url, state })),
-        NOW_MS,
-      );
+      await store.messages.accept({ messages: origins.map((url) => world.message({ url, state })), nowMs: NOW_MS });
       const { waitingLines } = store.messages;
       store.messages.waitingLines = (piece) => {
         askedFor.push(piece.limit);

@@ -43,14 +43,14 @@ export class FakeStore implements DispatcherStore {
     this.rows.set(message.key, row);
   }
 
-  async reserveNumbers(count: number): Promise<number> {
+  async reserveNumbers({ count }: { count: number }): Promise<number> {
     await this.#write();
     const first = this.#next;
     this.#next += count;
     return first;
   }
 
-  async claim(request: ClaimRequest, nowMs: Millis): Promise<ClaimAnswer> {
+  async claim({ request, nowMs }: { request: ClaimRequest; nowMs: Millis }): Promise<ClaimAnswer> {
     await this.#write();
     this.claims.push(request);
     const claimed: ClaimedDue[] = [];
@@ -86,7 +86,7 @@ export class FakeStore implements DispatcherStore {
     };
   }
 
-  async settle(settlement: Settlement): Promise<Settled> {
+  async settle({ settlement }: { settlement: Settlement }): Promise<Settled> {
     await this.#write();
     this.settlements.push(settlement);
     this.offered.push(...(settlement.change.follows ?? []));
@@ -107,7 +107,13 @@ export class FakeStore implements DispatcherStore {
     };
   }
 
-  async release(claims: { key: MessageKey; claimToken: ClaimToken }[], nowMs: Millis): Promise<void> {
+  async release({
+    claims,
+    nowMs,
+  }: {
+    claims: { key: MessageKey; claimToken: ClaimToken }[];
+    nowMs: Millis;
+  }): Promise<void> {
     await this.#write();
     for (const { key, claimToken } of claims) {
       const row = this.rows.get(key);

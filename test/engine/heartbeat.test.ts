@@ -90,7 +90,7 @@ class FakeWorkers implements Omit<Store['workers'], 'workersBehind'> {
     this.left.push(worker);
   }
 
-  async release(claims: ClaimRef[]): Promise<void> {
+  async release({ claims }: { claims: ClaimRef[] }): Promise<void> {
     if (this.refusesReleases) throw new StoreUnavailable('on the move');
     this.released.push(...claims.map(({ claimToken }) => claimToken));
     this.orphans = this.orphans.filter((orphan) => !claims.includes(orphan));

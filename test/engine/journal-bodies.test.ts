@@ -24,7 +24,7 @@ class Shelf {
     this.entries = entries;
   }
 
-  async readJournal(_projectId: number, _runKey: number, range: { afterPosition?: number; toPosition?: number } = {}) {
+  async readJournal({ ...range }: { afterPosition?: number; toPosition?: number }) {
     const { afterPosition = -1, toPosition = Infinity } = range;
     this.asked.push({ afterPosition, toPosition });
     const found = this.entries.filter(({ position }) => position > afterPosition && position <= toPosition);

@@ -12,7 +12,7 @@ class Sequence {
   #next = 1;
   reservations = 0;
 
-  reserveNumbers(count: number): Promise<number> {
+  reserveNumbers({ count }: { count: number }): Promise<number> {
     this.reservations += 1;
     const first = this.#next;
     this.#next += count;

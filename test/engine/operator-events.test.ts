@@ -329,11 +329,13 @@ describe('a worker', () => {
     await bench.start();
     await bench.clock.advanceBy(2_000);
     expect(bench.told).toEqual([]);
-    const newMessage = message({ key: await bench.store.messages.reserveNumbers(2), url: FAILING });
-    await bench.store.messages.accept(
-      [{ message: newMessage, state: { kind: 'claimed', claimToken: newMessage.key + 1, worker: 'dead' }, events: [] }],
-      NOW_MS,
-    );
+    const newMessage = message({ key: await bench.store.messages.reserveNumbers({ count: 2 }), url: FAILING });
+    await bench.store.messages.accept({
+      messages: [
+        { message: newMessage, state: { kind: 'claimed', claimToken: newMessage.key + 1, worker: 'dead' }, events: [] },
+      ],
+      nowMs: NOW_MS,
+    });
     await bench.start();
     await bench.clock.advanceBy(2_000);
     expect(bench.told).toMatchObject([

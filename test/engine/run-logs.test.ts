@@ -34,7 +34,7 @@ function logsOver(
     },
   };
   const messages: Pick<Store['messages'], 'findLive'> = {
-    findLive(_projectId, id) {
+    findLive({ id }) {
       lookedUp.push(id);
       const state = { kind: 'due', dueAtMs: NOW + 5 } as const;
       return Promise.resolve({ message: { ...message(), id }, retried: 1, cancelRequested: false, state });

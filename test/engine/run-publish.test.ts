@@ -44,21 +44,21 @@ beforeEach(async () => {
   open = (worker, seed, deps = {}) => {
     const plain = storeOver(driver, LIMITS);
     const store = alteredStore(plain, {
-      findActiveRun: (...args) => {
+      findActiveRun: (args) => {
         asked.lookups += 1;
-        return plain.runs.findActiveRun(...args);
+        return plain.runs.findActiveRun(args);
       },
-      readJournal: (...args) => {
+      readJournal: (args) => {
         asked.journals += 1;
-        return plain.runs.readJournal(...args);
+        return plain.runs.readJournal(args);
       },
-      accept: async (...args) => {
+      accept: async (args) => {
         asked.saves += 1;
-        offered.push(...args[0]);
+        offered.push(...args.messages);
         const before = beforeSave;
         beforeSave = undefined;
         await before?.();
-        return plain.messages.accept(...args);
+        return plain.messages.accept(args);
       },
     });
     return createEngine({

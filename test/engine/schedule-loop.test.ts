@@ -159,7 +159,7 @@ test('its messages carry its id, its delay, and where it was created from', asyn
   await create(await bench.start(), command({ delayMs: 5_000 }, { callerIp: '10.0.0.1' }));
   await bench.clock.advanceBy(10 * MINUTE_MS);
   const [{ messageId = '' } = {}] = (await bench.view()).lastMessages;
-  expect(await bench.store.messages.find(PROJECT, messageId, 0)).toMatchObject({
+  expect(await bench.store.messages.find({ projectId: PROJECT, id: messageId, deliveredSinceMs: 0 })).toMatchObject({
     createdAtMs: NOW_MS + 10 * MINUTE_MS,
     notBeforeMs: NOW_MS + 10 * MINUTE_MS + 5_000,
     callerIp: '10.0.0.1',
@@ -432,7 +432,11 @@ test('a schedule to a URL group follows the group, and says when it is missing',
   expect(lastMessages.map(({ messageId }) => messageId)).toEqual(
     bench.network.attempts.map(({ messageId }) => messageId),
   );
-  const second = await bench.store.messages.find(PROJECT, lastMessages[1]?.messageId ?? '', 0);
+  const second = await bench.store.messages.find({
+    projectId: PROJECT,
+    id: lastMessages[1]?.messageId ?? '',
+    deliveredSinceMs: 0,
+  });
   expect(second?.settings).toMatchObject({ topicName: 'g', endpointName: 'two', labels: ['theirs'], scheduleId: 's' });
 });
 
@@ -443,7 +447,11 @@ test('a schedule whose expression cannot be read any more says so and stands sti
   first.die();
   const { schedule } = await bench.view();
   const plan = { ...schedule.plan, cron: 'CRON_TZ=Atlantis/Capital * * * * *' };
-  await bench.store.schedules.saveSchedule({ ...schedule, plan }, schedule.state.version, 0);
+  await bench.store.schedules.saveSchedule({
+    schedule: { ...schedule, plan },
+    fromVersion: schedule.state.version,
+    schedulesMax: 0,
+  });
   await bench.clock.advanceBy(HOUR_MS);
   const process = await bench.start();
   await bench.clock.advanceBy(HOUR_MS);

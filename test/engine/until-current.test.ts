@@ -81,15 +81,15 @@ describe('a store that always says that something has changed makes a client hea
       return count > SPINNING ? Promise.reject(new Error('it spins')) : Promise.resolve(answer);
     };
     const { store: over = (store: Store) => store } = altered((store) => ({
-      saveSchedule: (...args) => (isStale.now ? stale('stale') : store.schedules.saveSchedule(...args)),
-      changeSchedules: (...args) =>
-        isStale.now ? stale(args[0].map(() => 'stale')) : store.schedules.changeSchedules(...args),
-      endRuns: (...args) =>
-        isStale.now ? stale(args[0].map(() => ({ kind: 'changed' }))) : store.runs.endRuns(...args),
-      addWaiter: (...args) => (isStale.now ? stale({ kind: 'changed' }) : store.waiters.addWaiter(...args)),
-      savePendingEvent: (...args) => (isStale.now ? stale('waited') : store.waiters.savePendingEvent(...args)),
-      accept: (...args) =>
-        isStale.now ? stale(args[0].map(() => ({ kind: 'runChanged' }))) : store.messages.accept(...args),
+      saveSchedule: (args) => (isStale.now ? stale('stale') : store.schedules.saveSchedule(args)),
+      changeSchedules: (args) =>
+        isStale.now ? stale(args.changes.map(() => 'stale')) : store.schedules.changeSchedules(args),
+      endRuns: (args) =>
+        isStale.now ? stale(args.endings.map(() => ({ kind: 'changed' }))) : store.runs.endRuns(args),
+      addWaiter: (args) => (isStale.now ? stale({ kind: 'changed' }) : store.waiters.addWaiter(args)),
+      savePendingEvent: (args) => (isStale.now ? stale('waited') : store.waiters.savePendingEvent(args)),
+      accept: (args) =>
+        isStale.now ? stale(args.messages.map(() => ({ kind: 'runChanged' }))) : store.messages.accept(args),
     }));
     const engine = await createEngine({
       store: over(storeOver(driver)),

@@ -75,20 +75,27 @@ class MemoryStore implements WaiterStore {
     this.pendingEvents = this.pendingEvents.filter(({ runKey }) => runKey !== one.key);
   }
 
-  async findActiveRun(_projectId: number, id: string): Promise<Run | undefined> {
+  async findActiveRun({ id }: { id: string }): Promise<Run | undefined> {
     await this.#called('findActiveRun');
     return this.runs.get(id);
   }
 
-  async nextPendingEvent(runKey: number, eventId: string): Promise<PendingEvent | undefined> {
+  async nextPendingEvent({ runKey, eventId }: { runKey: number; eventId: string }): Promise<PendingEvent | undefined> {
     await this.#called('nextPendingEvent');
     return this.#mailFor(runKey, eventId);
   }
 
-  async addWaiter(
-    { record: { message, entry }, eventId, deadlineMs }: NewWaiter,
-    taken: { pendingEventKey: number; result: NewMessage } | undefined,
-  ): Promise<Waiting> {
+  async addWaiter({
+    waiter: {
+      record: { message, entry },
+      eventId,
+      deadlineMs,
+    },
+    taken,
+  }: {
+    waiter: NewWaiter;
+    taken?: { pendingEventKey: number; result: NewMessage } | undefined;
+  }): Promise<Waiting> {
     await this.#called('addWaiter');
     const active = [...this.runs.values()].find(({ key }) => key === entry.runKey);
     if (!active) return { kind: 'over' };
@@ -105,11 +112,12 @@ class MemoryStore implements WaiterStore {
     return { kind: 'answered', saved: this.#save(taken.result) };
   }
 
-  async listWaiters(
-    _projectId: number,
-    eventId: string,
-    { runKey, afterKey = -1, count }: { runKey?: number; afterKey?: number; count: number },
-  ): Promise<Waiter[]> {
+  async listWaiters({
+    eventId,
+    runKey,
+    afterKey = -1,
+    count,
+  }: { eventId: string } & { runKey?: number; afterKey?: number; count: number }): Promise<Waiter[]> {
     await this.#called('listWaiters');
     const isMeant = ({ record }: Waiter): boolean => runKey === undefined || record.settings.run?.key === runKey;
     return this.waiters
@@ -117,7 +125,11 @@ class MemoryStore implements WaiterStore {
       .slice(0, count);
   }
 
-  async resolveWaiters(resolutions: { waiterKey: number; result: NewMessage }[]): Promise<(Saved | 'gone')[]> {
+  async resolveWaiters({
+    resolutions,
+  }: {
+    resolutions: { waiterKey: number; result: NewMessage }[];
+  }): Promise<(Saved | 'gone')[]> {
     await this.#called('resolveWaiters');
     return resolutions.map(({ waiterKey, result }) => {
       if (!this.waiters.some(({ record }) => record.key === waiterKey)) return 'gone';
@@ -126,13 +138,14 @@ class MemoryStore implements WaiterStore {
     });
   }
 
-  async savePendingEvent(
-    _projectId: number,
-    runKey: number,
-    eventId: string,
-    pendingEvent: PendingEvent,
-    { events }: PendingEventLimits,
-  ): Promise<'saved' | 'over' | 'waited' | 'tooMuch'> {
+  async savePendingEvent({
+    runKey,
+    eventId,
+    limits: { events },
+    ...pendingEvent
+  }: { runKey: number; eventId: string; limits: PendingEventLimits } & PendingEvent): Promise<
+    'saved' | 'over' | 'waited' | 'tooMuch'
+  > {
     await this.#called('savePendingEvent');
     if (![...this.runs.values()].some(({ key }) => key === runKey)) return 'over';
     if (this.waiters.some((waiter) => waiter.eventId === eventId && waiter.record.settings.run?.key === runKey)) {
@@ -187,7 +200,7 @@ class Bench {
 
   constructor() {
     let next = 1_000;
-    const reserveNumbers = (count: number): Promise<number> => {
+    const reserveNumbers = ({ count }: { count: number }): Promise<number> => {
       next += count;
       return Promise.resolve(next - count);
     };
@@ -450,9 +463,9 @@ describe('a notification', () => {
     bench.store.calls.length = 0;
     // Each that is woken waits for the same event again, before the next page is read.
     const { resolveWaiters } = bench.store;
-    bench.store.resolveWaiters = async (resolutions) => {
-      const answers = await resolveWaiters.call(bench.store, resolutions);
-      for (const { result } of resolutions) await bench.wait(run(result.entry?.runKey ?? 0), 2);
+    bench.store.resolveWaiters = async (args) => {
+      const answers = await resolveWaiters.call(bench.store, args);
+      for (const { result } of args.resolutions) await bench.wait(run(result.entry?.runKey ?? 0), 2);
       return answers;
     };
     expect(await bench.notify()).toHaveLength(1_050);
@@ -470,9 +483,9 @@ describe('a notification', () => {
     const [here, ...moved] = bench.store.waiters as [Waiter, ...Waiter[]];
     bench.store.waiters = [here, ...moved.map(ofAnotherCell)];
     const { resolveWaiters } = bench.store;
-    bench.store.resolveWaiters = async (resolutions) => {
+    bench.store.resolveWaiters = async (args) => {
       bench.store.resolveWaiters = resolveWaiters;
-      const answers = await resolveWaiters.call(bench.store, resolutions);
+      const answers = await resolveWaiters.call(bench.store, args);
       await bench.wait(run(1), 2); // it waits for the same event again
       bench.store.waiters.sort((a, b) => a.record.key - b.record.key);
       return answers;
@@ -491,11 +504,11 @@ describe('a notification', () => {
     const { resolveWaiters } = bench.store;
     const all = Promise.withResolvers<void>();
     let asked = 0;
-    bench.store.resolveWaiters = async (resolutions) => {
+    bench.store.resolveWaiters = async (args) => {
       asked += 1;
       if (asked === 3) all.resolve();
       await all.promise; // none is answered before all are asked
-      return resolveWaiters.call(bench.store, resolutions);
+      return resolveWaiters.call(bench.store, args);
     };
     expect(await bench.notify()).toHaveLength(450);
     expect(asked).toBe(3);
@@ -523,9 +536,9 @@ describe('a notification', () => {
     for (let key = 1; key <= 1_050; key += 1) await bench.wait(bench.store.add(run(key)));
     const seen: number[] = [];
     const { resolveWaiters } = bench.store;
-    bench.store.resolveWaiters = (resolutions) => {
+    bench.store.resolveWaiters = (args) => {
       seen.push(bench.started + bench.lines.size);
-      return resolveWaiters.call(bench.store, resolutions);
+      return resolveWaiters.call(bench.store, args);
     };
     await bench.notify();
     expect(seen).toEqual([0, 0, 0, 0, 0, 0]);
@@ -538,9 +551,9 @@ describe('a notification', () => {
     for (let key = 1; key <= 12; key += 1) await bench.wait(bench.store.add(run(key)));
     const seen: number[] = [];
     const { resolveWaiters } = bench.store;
-    bench.store.resolveWaiters = (resolutions) => {
+    bench.store.resolveWaiters = (args) => {
       seen.push(bench.lines.size);
-      return resolveWaiters.call(bench.store, resolutions);
+      return resolveWaiters.call(bench.store, args);
     };
     await bench.notify('x'.repeat(2 * 1024 * 1024)); // a page for each
     expect(seen).toEqual([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1]);
@@ -551,10 +564,10 @@ describe('a notification', () => {
     for (let key = 1; key <= 1_050; key += 1) await bench.wait(bench.store.add(run(key)));
     const refused = Promise.withResolvers<void>();
     const { resolveWaiters } = bench.store;
-    bench.store.resolveWaiters = async (resolutions) => {
-      if (resolutions[0]?.result.message.settings.run?.key === 1) throw new StoreUnavailable('full');
+    bench.store.resolveWaiters = async (args) => {
+      if (args.resolutions[0]?.result.message.settings.run?.key === 1) throw new StoreUnavailable('full');
       await refused.promise;
-      return resolveWaiters.call(bench.store, resolutions);
+      return resolveWaiters.call(bench.store, args);
     };
     await expect(bench.notify()).rejects.toThrow('full');
     expect(bench.lines).toEqual(new Set());
@@ -651,8 +664,8 @@ describe('the list of those that wait for an event', () => {
     for (let key = 1; key <= 1_100; key += 1) await bench.wait(bench.store.add(run(key)));
     bench.store.calls.length = 0;
     const { listWaiters } = bench.store;
-    bench.store.listWaiters = (projectId, eventId, page) =>
-      listWaiters.call(bench.store, projectId, eventId, { ...page, count: Math.min(perRead, page.count) });
+    bench.store.listWaiters = (args) =>
+      listWaiters.call(bench.store, { ...args, count: Math.min(perRead, args.count) });
     const waiters = await bench.waits.listWaiters(PROJECT, EVENT);
     expect(waiters).toEqual(bench.store.waiters.slice(0, waiters.length));
     return { count: waiters.length, reads: bench.store.calls.length };

@@ -31,18 +31,20 @@ export const OUTAGE_BUGS: Record<string, () => Sabotage> = {
 };
 
 function claimingWith(change: (request: ClaimRequest) => ClaimRequest): Sabotage {
-  return altered((store) => ({ claim: (request, nowMs) => store.messages.claim(change(request), nowMs) }));
+  return altered((store) => ({
+    claim: ({ request, nowMs }) => store.messages.claim({ request: change(request), nowMs }),
+  }));
 }
 
 /** As if they were looked for by their origin alone, and found in the project that had them first. */
 function servingOne(store: Store): Partial<StoreMethods> {
   return {
-    claim: async (request, nowMs) => {
+    claim: async ({ request, nowMs }) => {
       const [own, others] = [
         request.linesToServe.filter(isOfFirst),
         request.linesToServe.filter((line) => !isOfFirst(line)),
       ];
-      const answer = await store.messages.claim({ ...request, linesToServe: own }, nowMs);
+      const answer = await store.messages.claim({ request: { ...request, linesToServe: own }, nowMs });
       return { ...answer, emptied: [...answer.emptied, ...others] };
     },
   };

@@ -43,12 +43,12 @@ function afterSettle(isMeant: (settlement: Settlement) => boolean, then: AfterSe
   return altered((store) => {
     const messages = new Map<number, Message>();
     return {
-      accept: (newMessages, nowMs) => {
+      accept: ({ messages: newMessages, nowMs }) => {
         for (const { message } of newMessages) messages.set(message.key, message);
-        return store.messages.accept(newMessages, nowMs);
+        return store.messages.accept({ messages: newMessages, nowMs });
       },
-      settle: async (settlement, nowMs, handoff) => {
-        const answer = await store.messages.settle(settlement, nowMs, handoff);
+      settle: async ({ settlement, nowMs, handoff }) => {
+        const answer = await store.messages.settle({ settlement, nowMs, handoff });
         const message = messages.get(settlement.key);
         if (message && answer.kind === 'saved' && isMeant(settlement)) await then(store, message, nowMs);
         return answer;
@@ -85,7 +85,8 @@ async function withFreshWindow(store: Store, { settings }: Message, nowMs: numbe
 
 function enqueuedBackwards(store: Store): Partial<StoreMethods> {
   return {
-    accept: async (messages, nowMs) => (await store.messages.accept(messages.toReversed(), nowMs)).toReversed(),
+    accept: async ({ messages, nowMs }) =>
+      (await store.messages.accept({ messages: messages.toReversed(), nowMs })).toReversed(),
   };
 }
 
@@ -101,8 +102,8 @@ function withoutDeletion(): Partial<StoreMethods> {
 
 function forgettingSuccessors(store: Store): Partial<StoreMethods> {
   return {
-    settle: async (settlement, nowMs, handoff) => {
-      const answer = await store.messages.settle(settlement, nowMs, handoff);
+    settle: async ({ settlement, nowMs, handoff }) => {
+      const answer = await store.messages.settle({ settlement, nowMs, handoff });
       if (answer.kind !== 'saved') return answer;
       const { next: _next, ...rest } = answer;
       return rest;
@@ -124,7 +125,7 @@ function withOneMoreInFlight(store: Store): Partial<StoreMethods> {
     };
     return { ...newMessages, message: { ...newMessages.message, settings } };
   };
-  return { accept: (messages, nowMs) => store.messages.accept(messages.map(loosened), nowMs) };
+  return { accept: ({ messages, nowMs }) => store.messages.accept({ messages: messages.map(loosened), nowMs }) };
 }
 
 function withoutKeyPause(store: Store): Partial<StoreMethods> {

@@ -69,14 +69,14 @@ function acceptsFirst(store: Store): Partial<StoreMethods> {
   };
   const behindAll = () => Promise.allSettled(accepts);
   return {
-    accept: (newMessages, nowMs) => note(store.messages.accept(newMessages, nowMs)),
-    settle: async (...args) => {
+    accept: ({ messages: newMessages, nowMs }) => note(store.messages.accept({ messages: newMessages, nowMs })),
+    settle: async (args) => {
       await behindAll();
-      return store.messages.settle(...args);
+      return store.messages.settle(args);
     },
-    claim: async (...args) => {
+    claim: async (args) => {
       await behindAll();
-      return store.messages.claim(...args);
+      return store.messages.claim(args);
     },
   };
 }

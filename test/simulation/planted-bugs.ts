@@ -108,28 +108,28 @@ function withoutTokenCheck(): Sabotage {
     for (const { message, claimToken } of claims) tokens.set(message.key, claimToken);
   };
   return altered((store) => ({
-    accept: async (messages, nowMs) => {
-      const accepted = await store.messages.accept(messages, nowMs);
+    accept: async ({ messages, nowMs }) => {
+      const accepted = await store.messages.accept({ messages, nowMs });
       watchNews(messages);
       return accepted;
     },
-    claim: async (request, nowMs) => {
-      const answer = await store.messages.claim(request, nowMs);
+    claim: async ({ request, nowMs }) => {
+      const answer = await store.messages.claim({ request, nowMs });
       watchClaims(answer.claimed);
       return answer;
     },
-    settle: (settlement, nowMs, handoff) => {
+    settle: ({ settlement, nowMs, handoff }) => {
       watchNews(settlement.change.follows ?? []);
       const claimToken = tokens.get(settlement.key) ?? settlement.claimToken;
-      return store.messages.settle({ ...settlement, claimToken }, nowMs, handoff);
+      return store.messages.settle({ settlement: { ...settlement, claimToken }, nowMs, handoff });
     },
   }));
 }
 
 function acknowledgedTooEarly(store: Store): Partial<StoreMethods> {
   return {
-    accept: async (messages, nowMs) => {
-      store.messages.accept(messages, nowMs).catch(() => {}); // whoever was told yes will not hear of the refusal
+    accept: async ({ messages, nowMs }) => {
+      store.messages.accept({ messages, nowMs }).catch(() => {}); // whoever was told yes will not hear of the refusal
       return messages.map(({ state }) => ({ kind: 'accepted', state: state.kind }));
     },
   };
@@ -137,22 +137,22 @@ function acknowledgedTooEarly(store: Store): Partial<StoreMethods> {
 
 function forgettingRetries(store: Store): Partial<StoreMethods> {
   return {
-    settle: (settlement, nowMs, handoff) =>
-      store.messages.settle(
-        { ...settlement, change: { ...settlement.change, next: { kind: 'finished' } } },
+    settle: ({ settlement, nowMs, handoff }) =>
+      store.messages.settle({
+        settlement: { ...settlement, change: { ...settlement.change, next: { kind: 'finished' } } },
         nowMs,
         handoff,
-      ),
+      }),
   };
 }
 
 function uncountedRetries(store: Store): Partial<StoreMethods> {
   return {
-    settle: (settlement, nowMs, handoff) => {
+    settle: ({ settlement, nowMs, handoff }) => {
       const { change } = settlement;
-      if (change.next.kind !== 'waiting') return store.messages.settle(settlement, nowMs, handoff);
+      if (change.next.kind !== 'waiting') return store.messages.settle({ settlement, nowMs, handoff });
       const next = { ...change.next, retried: change.next.retried - 1 };
-      return store.messages.settle({ ...settlement, change: { ...change, next } }, nowMs, handoff);
+      return store.messages.settle({ settlement: { ...settlement, change: { ...change, next } }, nowMs, handoff });
     },
   };
 }
@@ -160,14 +160,14 @@ function uncountedRetries(store: Store): Partial<StoreMethods> {
 /** What a lane or a race has kept back goes out all the same. */
 function startingWhatWaits(store: Store): Partial<StoreMethods> {
   return {
-    accept: async (messages, nowMs) => {
+    accept: async ({ messages, nowMs }) => {
       const kept = messages.map((newMessages): NewMessage => {
         const isKept = newMessages.state.kind === 'claimed' && newMessages.message.key % 5 === 0;
         return isKept
           ? { ...newMessages, state: { kind: 'due', dueAtMs: newMessages.message.createdAtMs } }
           : newMessages;
       });
-      const accepted = await store.messages.accept(kept, nowMs);
+      const accepted = await store.messages.accept({ messages: kept, nowMs });
       return accepted.map((answer, index) =>
         answer.kind === 'accepted' ? { ...answer, state: messages[index]?.state.kind ?? answer.state } : answer,
       );
@@ -177,19 +177,19 @@ function startingWhatWaits(store: Store): Partial<StoreMethods> {
 
 function withoutTerminalEntry(store: Store): Partial<StoreMethods> {
   return {
-    settle: (settlement, nowMs, handoff) => {
+    settle: ({ settlement, nowMs, handoff }) => {
       const isFinished = settlement.change.next.kind === 'finished' && !settlement.change.deadLetter;
       const change = isFinished ? { ...settlement.change, events: [] } : settlement.change;
-      return store.messages.settle({ ...settlement, change }, nowMs, handoff);
+      return store.messages.settle({ settlement: { ...settlement, change }, nowMs, handoff });
     },
   };
 }
 
 function withoutBurial(store: Store): Partial<StoreMethods> {
   return {
-    settle: (settlement, nowMs, handoff) => {
+    settle: ({ settlement, nowMs, handoff }) => {
       const { deadLetter: _, ...change } = settlement.change;
-      return store.messages.settle({ ...settlement, change }, nowMs, handoff);
+      return store.messages.settle({ settlement: { ...settlement, change }, nowMs, handoff });
     },
   };
 }
@@ -197,9 +197,9 @@ function withoutBurial(store: Store): Partial<StoreMethods> {
 /** The worker is told that they were saved as it wished. */
 function forgettingCallbacks(store: Store): Partial<StoreMethods> {
   return {
-    settle: async (settlement, nowMs, handoff) => {
+    settle: async ({ settlement, nowMs, handoff }) => {
       const { follows, ...change } = settlement.change;
-      const answer = await store.messages.settle({ ...settlement, change }, nowMs, handoff);
+      const answer = await store.messages.settle({ settlement: { ...settlement, change }, nowMs, handoff });
       if (answer.kind !== 'saved' || !follows) return answer;
       return { ...answer, follows: follows.map(({ state }) => ({ state: state.kind })) };
     },
@@ -208,10 +208,10 @@ function forgettingCallbacks(store: Store): Partial<StoreMethods> {
 
 function callbacksOfStale(store: Store): Partial<StoreMethods> {
   return {
-    settle: async (settlement, nowMs, handoff) => {
-      const answer = await store.messages.settle(settlement, nowMs, handoff);
+    settle: async ({ settlement, nowMs, handoff }) => {
+      const answer = await store.messages.settle({ settlement, nowMs, handoff });
       const { follows = [] } = settlement.change;
-      if (answer.kind === 'stale' && follows.length > 0) await store.messages.accept(follows, nowMs);
+      if (answer.kind === 'stale' && follows.length > 0) await store.messages.accept({ messages: follows, nowMs });
       return answer;
     },
   };
@@ -220,11 +220,11 @@ function callbacksOfStale(store: Store): Partial<StoreMethods> {
 /** What comes between the two transactions is seen: a crash leaves an attempt of which nobody is told. */
 function savingCallbacksApart(store: Store): Partial<StoreMethods> {
   return {
-    settle: async (settlement, nowMs, handoff) => {
+    settle: async ({ settlement, nowMs, handoff }) => {
       const { follows = [], ...change } = settlement.change;
-      const answer = await store.messages.settle({ ...settlement, change }, nowMs, handoff);
+      const answer = await store.messages.settle({ settlement: { ...settlement, change }, nowMs, handoff });
       if (answer.kind !== 'saved' || follows.length === 0) return answer;
-      const accepted = await store.messages.accept(follows, nowMs);
+      const accepted = await store.messages.accept({ messages: follows, nowMs });
       return {
         ...answer,
         follows: accepted.flatMap((each) => (each.kind === 'accepted' ? [{ state: each.state }] : [])),
@@ -237,7 +237,7 @@ function savingCallbacksApart(store: Store): Partial<StoreMethods> {
 function reservingApart(): Sabotage {
   const reserved = new Map<string, { messageId: MessageId; expiresAtMs: Millis }>();
   return altered((store) => ({
-    accept: async (messages, nowMs) => {
+    accept: async ({ messages, nowMs }) => {
       const duplicates = messages.map(({ message, deduplication }): Accepted | undefined => {
         if (!deduplication) return undefined;
         const first = reserved.get(deduplication.hash);
@@ -246,10 +246,10 @@ function reservingApart(): Sabotage {
         return undefined;
       });
       const newMessages = messages.filter((_, index) => duplicates[index] === undefined);
-      const accepted = await store.messages.accept(
-        newMessages.map(({ message, state }) => ({ message, state })),
+      const accepted = await store.messages.accept({
+        messages: newMessages.map(({ message, state }) => ({ message, state })),
         nowMs,
-      );
+      });
       return duplicates.map((duplicate) => duplicate ?? accepted.shift() ?? { kind: 'tooManyQueues' });
     },
   }));
@@ -259,8 +259,8 @@ function reservingApart(): Sabotage {
 function forgettingLines(store: Store): Partial<StoreMethods> {
   return {
     waitingLines: async () => [],
-    claim: async (request, nowMs) => {
-      const answer = await store.messages.claim({ ...request, linesToServe: [] }, nowMs);
+    claim: async ({ request, nowMs }) => {
+      const answer = await store.messages.claim({ request: { ...request, linesToServe: [] }, nowMs });
       return { ...answer, waitingLines: [], emptied: request.linesToServe };
     },
   };
@@ -269,8 +269,8 @@ function forgettingLines(store: Store): Partial<StoreMethods> {
 /** The worker takes the message for somebody else's by now, and it stays claimed. */
 function givingUpOutcomes(store: Store): Partial<StoreMethods> {
   return {
-    settle: (settlement, nowMs, handoff) =>
-      store.messages.settle(settlement, nowMs, handoff).catch((error: unknown) => {
+    settle: ({ settlement, nowMs, handoff }) =>
+      store.messages.settle({ settlement, nowMs, handoff }).catch((error: unknown) => {
         if (!(error instanceof StoreUnavailable)) throw error;
         return { kind: 'stale' };
       }),
@@ -284,8 +284,8 @@ function byTheWallAlone(machine: Machine): Clock {
 /** Every third message's worker waits for ever to hear that its result was saved. */
 function losingSlots(store: Store): Partial<StoreMethods> {
   return {
-    settle: async (settlement, nowMs, handoff) => {
-      const answer = await store.messages.settle(settlement, nowMs, handoff);
+    settle: async ({ settlement, nowMs, handoff }) => {
+      const answer = await store.messages.settle({ settlement, nowMs, handoff });
       return settlement.key % 3 === 0 ? await new Promise(() => {}) : answer;
     },
   };
@@ -297,20 +297,20 @@ function withoutRecovery(): Partial<StoreMethods> {
 
 function ignoringRoom(store: Store): Partial<StoreMethods> {
   return {
-    claim: (request, nowMs) =>
-      store.messages.claim({ ...request, roomByOrigin: {}, defaultRoom: request.limit }, nowMs),
+    claim: ({ request, nowMs }) =>
+      store.messages.claim({ request: { ...request, roomByOrigin: {}, defaultRoom: request.limit }, nowMs }),
   };
 }
 
 function claimingEarly(store: Store): Partial<StoreMethods> {
-  return { claim: (request, nowMs) => store.messages.claim(request, nowMs + 30_000) };
+  return { claim: ({ request, nowMs }) => store.messages.claim({ request, nowMs: nowMs + 30_000 }) };
 }
 
 /** The store always says that something is due soon. */
 function pollingStore(store: Store): Partial<StoreMethods> {
   return {
-    claim: async (request, nowMs) => {
-      const answer = await store.messages.claim(request, nowMs);
+    claim: async ({ request, nowMs }) => {
+      const answer = await store.messages.claim({ request, nowMs });
       return { ...answer, nextDueAtMs: Math.min(answer.nextDueAtMs ?? Infinity, nowMs + 60_000) };
     },
   };

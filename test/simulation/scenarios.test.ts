@@ -282,15 +282,15 @@ test('P6: the result of a dead process changes nothing, before and after the mes
   await world.clock.runUntil(() => world.network.attempts.length === 2, 60_000);
   const answers: string[] = [];
   const nowMs = world.clock.nowMs();
-  const settling = world.store?.messages.settle(
-    {
+  const settling = world.store?.messages.settle({
+    settlement: {
       key: orphan?.message.key ?? 0,
       projectId: PROJECT,
       claimToken: orphan?.claimToken ?? 0,
       change: { next: { kind: 'finished' }, events: [{ atMs: nowMs, state: 'DELIVERED' }] },
     },
     nowMs,
-  );
+  });
   void settling?.then(({ kind }) => answers.push(kind));
   await world.clock.advanceBy(1_000);
   expect(answers).toEqual(['stale']);

@@ -54,8 +54,8 @@ export const SCHEDULE_BUGS: Record<string, PlantedBug> = {
 /** As if the clock that was set back were that of the times to come. */
 function forgettingPassed(store: Store): Partial<StoreMethods> {
   return {
-    strandedSchedules: (passedAfterMs, piece) =>
-      store.schedules.strandedSchedules(passedAfterMs - SET_BACK_MS_MAX, piece),
+    strandedSchedules: ({ passedAfterMs, ...piece }) =>
+      store.schedules.strandedSchedules({ passedAfterMs: passedAfterMs - SET_BACK_MS_MAX, ...piece }),
   };
 }
 
@@ -64,11 +64,11 @@ type Answers = (Saved[] | 'stale')[];
 /** The engine is told that its messages were saved as it wished. */
 function movingOnAlone(store: Store): Partial<StoreMethods> {
   return {
-    changeSchedules: async (changes, nowMs) => {
-      const answers = await store.schedules.changeSchedules(
-        changes.map((change) => ({ ...change, messages: [] })),
+    changeSchedules: async ({ changes, nowMs }) => {
+      const answers = await store.schedules.changeSchedules({
+        changes: changes.map((change) => ({ ...change, messages: [] })),
         nowMs,
-      );
+      });
       return answers.map((answer, index) =>
         answer === 'stale' ? answer : (changes[index]?.messages ?? []).map(({ state }) => ({ state: state.kind })),
       );
@@ -80,7 +80,7 @@ function movingOnAlone(store: Store): Partial<StoreMethods> {
 function stayingBehind(store: Store): Partial<StoreMethods> {
   const stayed = new Set<number>();
   return {
-    changeSchedules: async (changes, nowMs) => {
+    changeSchedules: async ({ changes, nowMs }) => {
       const { due } = await store.schedules.dueSchedules({ nowMs, limit: 1_000, bytesMax: 1_000_000 });
       const before = new Map(due.map(({ schedule }) => [schedule.key, schedule.state.nextAtMs]));
       const stay = (change: ScheduleChange): ScheduleChange => {
@@ -89,7 +89,7 @@ function stayingBehind(store: Store): Partial<StoreMethods> {
         stayed.add(change.key);
         return { ...change, state: { ...change.state, nextAtMs } };
       };
-      return await store.schedules.changeSchedules(changes.map(stay), nowMs);
+      return await store.schedules.changeSchedules({ changes: changes.map(stay), nowMs });
     },
   };
 }
@@ -97,11 +97,12 @@ function stayingBehind(store: Store): Partial<StoreMethods> {
 /** In a transaction of their own. */
 function movingOnLater(store: Store): Partial<StoreMethods> {
   return {
-    changeSchedules: async (changes, nowMs): Promise<Answers> => {
+    changeSchedules: async ({ changes, nowMs }): Promise<Answers> => {
       const answers: Answers = [];
       for (const change of changes) {
-        const accepted = change.messages.length > 0 ? await store.messages.accept(change.messages, nowMs) : [];
-        const [moved] = await store.schedules.changeSchedules([{ ...change, messages: [] }], nowMs);
+        const accepted =
+          change.messages.length > 0 ? await store.messages.accept({ messages: change.messages, nowMs }) : [];
+        const [moved] = await store.schedules.changeSchedules({ changes: [{ ...change, messages: [] }], nowMs });
         const states = accepted.map((each): Saved => (each.kind === 'accepted' ? each : { state: 'flow' }));
         answers.push(moved === 'stale' ? 'stale' : states);
       }
@@ -115,27 +116,27 @@ function withoutVersions(store: Store): Partial<StoreMethods> {
   return {
     dueSchedules: async (request) => {
       const answer = await store.schedules.dueSchedules(request);
-      for (let pause = 0; pause < 5; pause += 1) await store.messages.reserveNumbers(1);
+      for (let pause = 0; pause < 5; pause += 1) await store.messages.reserveNumbers({ count: 1 });
       return answer;
     },
-    changeSchedules: async (changes, nowMs) => {
+    changeSchedules: async ({ changes, nowMs }) => {
       const views = await store.schedules.listSchedules({ projectId: PROJECT });
       const versions = new Map(views.map(({ schedule }) => [schedule.key, schedule.state.version]));
-      return await store.schedules.changeSchedules(
-        changes.map((change) => ({ ...change, fromVersion: versions.get(change.key) ?? change.fromVersion })),
+      return await store.schedules.changeSchedules({
+        changes: changes.map((change) => ({ ...change, fromVersion: versions.get(change.key) ?? change.fromVersion })),
         nowMs,
-      );
+      });
     },
   };
 }
 
 function withoutPause(store: Store): Partial<StoreMethods> {
   return {
-    changeSchedules: (changes, nowMs) =>
-      store.schedules.changeSchedules(
-        changes.map((change) => ({ ...change, state: { ...change.state, isPaused: false } })),
+    changeSchedules: ({ changes, nowMs }) =>
+      store.schedules.changeSchedules({
+        changes: changes.map((change) => ({ ...change, state: { ...change.state, isPaused: false } })),
         nowMs,
-      ),
+      }),
   };
 }
 
@@ -148,18 +149,18 @@ function withoutDeletion(): Partial<StoreMethods> {
 function forgettingMissed(store: Store): Partial<StoreMethods> {
   let startedAtMs: number | undefined;
   return {
-    releaseAll: (nowMs) => {
-      startedAtMs = nowMs;
-      return store.messages.releaseAll(nowMs);
+    releaseAll: (args) => {
+      startedAtMs = args.nowMs;
+      return store.messages.releaseAll(args);
     },
-    changeSchedules: async (changes, nowMs): Promise<Answers> => {
+    changeSchedules: async ({ changes, nowMs }): Promise<Answers> => {
       const isStarting = startedAtMs !== undefined && nowMs < startedAtMs + 1_000;
-      if (!isStarting) return await store.schedules.changeSchedules(changes, nowMs);
+      if (!isStarting) return await store.schedules.changeSchedules({ changes, nowMs });
       const passed = changes.map((change) => {
         const { lastTrigger: _, ...state } = change.state;
         return change.messages.length > 0 ? { ...change, state, messages: [] } : change;
       });
-      const answers = await store.schedules.changeSchedules(passed, nowMs);
+      const answers = await store.schedules.changeSchedules({ changes: passed, nowMs });
       return answers.map(() => 'stale');
     },
   };

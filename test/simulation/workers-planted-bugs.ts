@@ -76,10 +76,10 @@ function believingBeats(store: Store): Partial<StoreMethods> {
 function inBlocks(store: Store): Partial<StoreMethods> {
   const block = { next: 0, end: 0 };
   return {
-    reserveNumbers: async (count) => {
-      if (count > 1) return store.messages.reserveNumbers(count);
+    reserveNumbers: async ({ count }) => {
+      if (count > 1) return store.messages.reserveNumbers({ count });
       if (block.next === block.end) {
-        block.next = await store.messages.reserveNumbers(10_000);
+        block.next = await store.messages.reserveNumbers({ count: 10_000 });
         block.end = block.next + 10_000;
       }
       block.next += 1;

@@ -95,11 +95,11 @@ type Waiting = Extract<Settlement['change']['next'], { kind: 'waiting' }>;
 /** Alters what becomes of a message of a run whose code has changed. */
 function whenParked(alter: (next: Waiting, atMs: number) => Settlement['change']['next']): Sabotage {
   return altered((store) => ({
-    settle: (settlement, nowMs, handoff) => {
+    settle: ({ settlement, nowMs, handoff }) => {
       const { change } = settlement;
       const isParked = change.events.some(({ state }) => state === 'STEP_PARKED');
       const next = isParked && change.next.kind === 'waiting' ? alter(change.next, nowMs) : change.next;
-      return store.messages.settle({ ...settlement, change: { ...change, next } }, nowMs, handoff);
+      return store.messages.settle({ settlement: { ...settlement, change: { ...change, next } }, nowMs, handoff });
     },
   }));
 }
@@ -107,11 +107,11 @@ function whenParked(alter: (next: Waiting, atMs: number) => Settlement['change']
 function whenFailedWithin(alter: (next: Waiting) => Waiting): Sabotage {
   const text = FAILED_WITHIN.toString();
   return altered((store) => ({
-    settle: (settlement, nowMs, handoff) => {
+    settle: ({ settlement, nowMs, handoff }) => {
       const { change } = settlement;
       const isWithin = change.events.some(({ detail }) => textOf(detail?.response?.body ?? EMPTY) === text);
       const next = isWithin && change.next.kind === 'waiting' ? alter(change.next) : change.next;
-      return store.messages.settle({ ...settlement, change: { ...change, next } }, nowMs, handoff);
+      return store.messages.settle({ settlement: { ...settlement, change: { ...change, next } }, nowMs, handoff });
     },
   }));
 }
@@ -120,12 +120,12 @@ function whenFailedWithin(alter: (next: Waiting) => Waiting): Sabotage {
 function withoutClaims(): Sabotage {
   const isKnown = seenBefore();
   return altered((store) => ({
-    claim: async (request, nowMs) => {
-      const answer = await store.messages.claim(request, nowMs);
+    claim: async ({ request, nowMs }) => {
+      const answer = await store.messages.claim({ request, nowMs });
       const claims = answer.claimed.flatMap(({ message: { key, projectId, settings }, claimToken }) =>
         settings.run?.callType === 'step' && !isKnown(String(key)) ? [{ key, projectId, claimToken }] : [],
       );
-      if (claims.length > 0) await store.messages.release(claims, nowMs);
+      if (claims.length > 0) await store.messages.release({ claims, nowMs });
       return answer;
     },
   }));
@@ -135,24 +135,24 @@ function withoutClaims(): Sabotage {
 function withoutSlots(kind: EntryKind): Sabotage {
   const isTaken = seenBefore();
   return altered((store) => ({
-    accept: (messages, nowMs) =>
-      store.messages.accept(
-        messages.map((newMessages): NewMessage => {
+    accept: ({ messages, nowMs }) =>
+      store.messages.accept({
+        messages: messages.map((newMessages): NewMessage => {
           const { entry, message } = newMessages;
           if (entry?.kind !== kind || !isTaken(`${entry.runKey} ${entry.entryKey}`)) return newMessages;
           return { ...newMessages, entry: { ...entry, entryKey: `${entry.entryKey}-${message.key}` } };
         }),
         nowMs,
-      ),
+      }),
   }));
 }
 
 function withoutSlotsOfInvocations(): Sabotage {
   const isTaken = seenBefore();
   return altered((store) => ({
-    accept: (messages, nowMs) =>
-      store.messages.accept(
-        messages.map((newMessages): NewMessage => {
+    accept: ({ messages, nowMs }) =>
+      store.messages.accept({
+        messages: messages.map((newMessages): NewMessage => {
           const { run } = newMessages;
           const { message, entry } = run?.invoker ?? {};
           if (!run || !message || !entry || !isTaken(`${entry.runKey} ${entry.entryKey}`)) return newMessages;
@@ -160,7 +160,7 @@ function withoutSlotsOfInvocations(): Sabotage {
           return { ...newMessages, run: { ...run, invoker } };
         }),
         nowMs,
-      ),
+      }),
   }));
 }
 
@@ -175,8 +175,8 @@ function seenBefore(): (name: string) => boolean {
 
 function upToTheLast(store: Store): Partial<StoreMethods> {
   return {
-    accept: async (messages, nowMs) => {
-      const accepted = await store.messages.accept(messages, nowMs);
+    accept: async ({ messages, nowMs }) => {
+      const accepted = await store.messages.accept({ messages, nowMs });
       const last = accepted.reduce((latest, each) => Math.max(latest, positionOf(each)), 0);
       return accepted.map((each) =>
         each.kind === 'accepted' && each.journal ? { ...each, journal: { ...each.journal, position: last } } : each,
@@ -191,8 +191,8 @@ function positionOf(accepted: Accepted): number {
 
 function withoutLatestEntry(store: Store): Partial<StoreMethods> {
   return {
-    readJournal: async (projectId, runKey, range) => {
-      const entries = await store.runs.readJournal(projectId, runKey, range);
+    readJournal: async ({ projectId, runKey, ...range }) => {
+      const entries = await store.runs.readJournal({ projectId, runKey, ...range });
       return entries.length > 1 ? entries.slice(0, -1) : entries;
     },
   };
@@ -200,15 +200,14 @@ function withoutLatestEntry(store: Store): Partial<StoreMethods> {
 
 function withoutFetching(store: Store): Partial<StoreMethods> {
   return {
-    readJournal: async (projectId, runKey, range) =>
-      range === undefined ? [] : store.runs.readJournal(projectId, runKey, range),
+    readJournal: async (args) => (args.toPosition === undefined ? [] : store.runs.readJournal(args)),
   };
 }
 
 function endingTooEarly(store: Store): Partial<StoreMethods> {
   return {
-    endRuns: async (endings, nowMs) => {
-      store.runs.endRuns(endings, nowMs).catch(() => {}); // whoever was told yes will not hear of the refusal
+    endRuns: async ({ endings, nowMs }) => {
+      store.runs.endRuns({ endings, nowMs }).catch(() => {}); // whoever was told yes will not hear of the refusal
       return endings.map(({ follows }) => ({ kind: 'ended', follows: follows.map(asProposed) }));
     },
   };
@@ -217,10 +216,10 @@ function endingTooEarly(store: Store): Partial<StoreMethods> {
 /** Whoever was called before goes on too. */
 function withoutFenceOfCalls(store: Store): Partial<StoreMethods> {
   return {
-    checkpoint: async (checkpoint, nowMs) => {
-      const answer = await store.messages.checkpoint(checkpoint, nowMs);
+    checkpoint: async ({ nowMs, ...checkpoint }) => {
+      const answer = await store.messages.checkpoint({ ...checkpoint, nowMs });
       if (answer.kind !== 'stale') return answer;
-      const accepted = await store.messages.accept(checkpoint.follows, nowMs);
+      const accepted = await store.messages.accept({ messages: checkpoint.follows, nowMs });
       return {
         kind: 'saved',
         follows: accepted.map((each): Saved => (each.kind === 'accepted' ? each : { state: 'dropped' })),
@@ -231,8 +230,8 @@ function withoutFenceOfCalls(store: Store): Partial<StoreMethods> {
 
 function answeringEarly(store: Store): Partial<StoreMethods> {
   return {
-    checkpoint: async (checkpoint, nowMs) => {
-      store.messages.checkpoint(checkpoint, nowMs).catch(() => {});
+    checkpoint: async ({ nowMs, ...checkpoint }) => {
+      store.messages.checkpoint({ ...checkpoint, nowMs }).catch(() => {});
       return { kind: 'saved', follows: checkpoint.follows.map(asProposed) };
     },
   };
@@ -241,8 +240,8 @@ function answeringEarly(store: Store): Partial<StoreMethods> {
 /** A step that was executed again: the worker is told that its new result counts. */
 function replacingResults(store: Store): Partial<StoreMethods> {
   return {
-    checkpoint: async (checkpoint, nowMs) => {
-      const answer = await store.messages.checkpoint(checkpoint, nowMs);
+    checkpoint: async ({ nowMs, ...checkpoint }) => {
+      const answer = await store.messages.checkpoint({ ...checkpoint, nowMs });
       if (answer.kind !== 'saved') return answer;
       const isKept = (index: number) => answer.follows[index]?.state === 'dropped';
       return {
@@ -258,11 +257,11 @@ function replacingResults(store: Store): Partial<StoreMethods> {
 /** Alters the last step that comes with the end of a run. */
 function withLastStep(alter: (step: NewMessage) => NewMessage | undefined) {
   return (store: Store): Partial<StoreMethods> => ({
-    settle: (settlement, nowMs, handoff) => {
+    settle: ({ settlement, nowMs, handoff }) => {
       const { lastStep, ...change } = settlement.change;
       const altered = lastStep && alter(lastStep);
       const saved = { ...settlement, change: { ...change, ...(altered && { lastStep: altered }) } };
-      return store.messages.settle(saved, nowMs, handoff);
+      return store.messages.settle({ settlement: saved, nowMs, handoff });
     },
   });
 }
@@ -275,11 +274,11 @@ function otherResult({ message, ...rest }: NewMessage): NewMessage {
 /** Whatever result its journal has. */
 function endingTwice(store: Store): Partial<StoreMethods> {
   return {
-    settle: async (settlement, nowMs, handoff) => {
-      const answer = await store.messages.settle(settlement, nowMs, handoff);
+    settle: async ({ settlement, nowMs, handoff }) => {
+      const answer = await store.messages.settle({ settlement, nowMs, handoff });
       if (answer.kind !== 'stepTaken') return answer;
       const { lastStep: _, ...change } = settlement.change;
-      return store.messages.settle({ ...settlement, change }, nowMs, handoff);
+      return store.messages.settle({ settlement: { ...settlement, change }, nowMs, handoff });
     },
   };
 }
@@ -290,9 +289,9 @@ function asProposed({ state }: NewMessage): Saved {
 
 function withoutEnding(store: Store): Partial<StoreMethods> {
   return {
-    settle: (settlement, nowMs, handoff) => {
+    settle: ({ settlement, nowMs, handoff }) => {
       const { ending: _, ...change } = settlement.change;
-      return store.messages.settle({ ...settlement, change }, nowMs, handoff);
+      return store.messages.settle({ settlement: { ...settlement, change }, nowMs, handoff });
     },
   };
 }
@@ -301,11 +300,11 @@ function withoutEnding(store: Store): Partial<StoreMethods> {
 function forgetting(isForgotten: (newMessages: NewMessage) => boolean): Sabotage {
   const dropped: Saved = { state: 'dropped' };
   return altered((store) => ({
-    settle: async (settlement, nowMs, handoff) => {
+    settle: async ({ settlement, nowMs, handoff }) => {
       const { follows = [] } = settlement.change;
       const kept = follows.filter((newMessages) => !isForgotten(newMessages));
-      if (kept.length === follows.length) return await store.messages.settle(settlement, nowMs, handoff);
-      const answer = await store.messages.settle(withFollows(settlement, kept), nowMs, handoff);
+      if (kept.length === follows.length) return await store.messages.settle({ settlement, nowMs, handoff });
+      const answer = await store.messages.settle({ settlement: withFollows(settlement, kept), nowMs, handoff });
       if (answer.kind !== 'saved') return answer;
       const saved = [...(answer.follows ?? [])];
       return {
@@ -313,12 +312,12 @@ function forgetting(isForgotten: (newMessages: NewMessage) => boolean): Sabotage
         follows: follows.map((newMessages) => (isForgotten(newMessages) ? dropped : (saved.shift() ?? dropped))),
       };
     },
-    endRuns: async (endings, nowMs) => {
+    endRuns: async ({ endings, nowMs }) => {
       const kept = endings.map((end) => ({
         ...end,
         follows: end.follows.filter((newMessages) => !isForgotten(newMessages)),
       }));
-      const answers = await store.runs.endRuns(kept, nowMs);
+      const answers = await store.runs.endRuns({ endings: kept, nowMs });
       return answers.map((answer, index) => {
         if (answer.kind !== 'ended') return answer;
         const saved = [...answer.follows];
@@ -352,13 +351,13 @@ function isFailureCall({ message }: NewMessage): boolean {
 /** What was read of the run before may be out of date: the store is told that it is not. */
 function endingAsKnown(store: Store): Partial<StoreMethods> {
   const upToDate = async (ending: RunEnding): Promise<RunEnding> => {
-    const run = await store.runs.findRun(PROJECT, ending.runKey);
+    const run = await store.runs.findRun({ projectId: PROJECT, key: ending.runKey });
     return { ...ending, runVersion: run?.version ?? ending.runVersion };
   };
   return {
-    endRuns: async (endings, nowMs) => {
+    endRuns: async ({ endings, nowMs }) => {
       const known = endings.map(async ({ ending, follows }) => ({ ending: await upToDate(ending), follows }));
-      return await store.runs.endRuns(await Promise.all(known), nowMs);
+      return await store.runs.endRuns({ endings: await Promise.all(known), nowMs });
     },
   };
 }
@@ -378,19 +377,25 @@ function timingOutEarly(store: Store): Partial<StoreMethods> {
 
 function wakingOne(store: Store): Partial<StoreMethods> {
   return {
-    listWaiters: async (projectId, eventId, page) => {
+    listWaiters: async ({ projectId, eventId, ...page }) => {
       const isFirst = page.afterKey === undefined || page.afterKey < 0;
-      return isFirst ? (await store.waiters.listWaiters(projectId, eventId, page)).slice(0, 1) : [];
+      return isFirst ? (await store.waiters.listWaiters({ projectId, eventId, ...page })).slice(0, 1) : [];
     },
   };
 }
 
 function losingMail(store: Store): Partial<StoreMethods> {
   return {
-    savePendingEvent: async (projectId, runKey, eventId, pendingEvent, limits) => {
-      const saved = await store.waiters.savePendingEvent(projectId, runKey, eventId, pendingEvent, {
-        events: 0,
-        bytes: 0,
+    savePendingEvent: async ({ projectId, runKey, eventId, limits, ...pendingEvent }) => {
+      const saved = await store.waiters.savePendingEvent({
+        projectId,
+        runKey,
+        eventId,
+        ...pendingEvent,
+        limits: {
+          events: 0,
+          bytes: 0,
+        },
       });
       return saved === 'tooMuch' && limits.events > 0 ? 'saved' : saved;
     },
@@ -399,14 +404,15 @@ function losingMail(store: Store): Partial<StoreMethods> {
 
 function latestMailFirst(store: Store): Partial<StoreMethods> {
   return {
-    savePendingEvent: (projectId, runKey, eventId, pendingEvent, limits) =>
-      store.waiters.savePendingEvent(
+    savePendingEvent: ({ projectId, runKey, eventId, limits, ...pendingEvent }) =>
+      store.waiters.savePendingEvent({
         projectId,
         runKey,
         eventId,
-        { ...pendingEvent, key: Number.MAX_SAFE_INTEGER - pendingEvent.key },
+        ...pendingEvent,
+        key: Number.MAX_SAFE_INTEGER - pendingEvent.key,
         limits,
-      ),
+      }),
   };
 }
 
@@ -421,29 +427,30 @@ function withoutTrace(store: Store): Partial<StoreMethods> {
 /** Alters what is published to a run after its trigger. */
 function laterMessages(store: Store, alter: (message: Message) => Message): Partial<StoreMethods> {
   return {
-    accept: (messages, nowMs) =>
-      store.messages.accept(
-        messages.map((newMessage): NewMessage => {
+    accept: ({ messages, nowMs }) =>
+      store.messages.accept({
+        messages: messages.map((newMessage): NewMessage => {
           const { entry, run, message } = newMessage;
           return !entry || run ? newMessage : { ...newMessage, message: alter(message) };
         }),
         nowMs,
-      ),
+      }),
   };
 }
 
 function resumingFromScratch(store: Store): Partial<StoreMethods> {
   return {
-    outlineJournal: async (projectId, runKey) => (await store.deadRuns.outlineJournal(projectId, runKey)).slice(0, 1),
+    outlineJournal: async ({ projectId, runKey }) =>
+      (await store.deadRuns.outlineJournal({ projectId, runKey })).slice(0, 1),
   };
 }
 
 /** The other pieces are lost. */
 function revivingInPart(store: Store): Partial<StoreMethods> {
   return {
-    retryRun: async (piece, nowMs) =>
+    retryRun: async ({ nowMs, ...piece }) =>
       piece.isFirst
-        ? store.deadRuns.retryRun({ ...piece, isLast: true }, nowMs)
+        ? store.deadRuns.retryRun({ ...piece, isLast: true, nowMs })
         : { kind: 'retried', messages: [], children: [] },
   };
 }

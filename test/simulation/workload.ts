@@ -270,9 +270,9 @@ export class Workload {
       this.#world.ledger.begin([], {}),
       `late result ${id}`,
       async () => {
-        const firstKey = await store.messages.reserveNumbers(2 * follows.length + 1);
+        const firstKey = await store.messages.reserveNumbers({ count: 2 * follows.length + 1 });
         const change = { ...settlement.change, follows: follows.map((each, nth) => waiting(each, firstKey + nth)) };
-        return await store.messages.settle({ ...settlement, change }, clock.nowMs());
+        return await store.messages.settle({ settlement: { ...settlement, change }, nowMs: clock.nowMs() });
       },
       (answer) => {
         if (answer.kind !== 'stale') this.#world.violate('P6', 'a result from a dead process was saved', id);

@@ -499,17 +499,18 @@ export class World {
   /** `store`, with a note in the ledger of each trigger that it is asked to save, and a look at each result that it saves. */
   #witnessed(store: Store, number: number): Store {
     const { ledger, trace, clock } = this;
-    const settle: Store['messages']['settle'] = async (settlement, nowMs, handoff) => {
+    const settle: Store['messages']['settle'] = async (args) => {
+      const { settlement } = args;
       const latest = this.#latestAttempts.get(settlement.key);
-      const answer = await store.messages.settle(settlement, nowMs, handoff);
+      const answer = await store.messages.settle(args);
       if (answer.kind === 'saved' && latest && latest.claimToken !== settlement.claimToken) {
         this.violate('P6', 'a result was saved though the message had been claimed anew', latest.messageId);
       }
       return answer;
     };
-    const changeSchedules: Store['schedules']['changeSchedules'] = async (changes, nowMs) => {
+    const changeSchedules: Store['schedules']['changeSchedules'] = async (args) => {
       ledger.turnedTo = number;
-      const triggers = changes.map(({ messages }) =>
+      const triggers = args.changes.map(({ messages }) =>
         messages.length === 0
           ? undefined
           : ledger.begin(ledger.triggers, { messages: messages.map(({ message }) => message) }),
@@ -518,7 +519,7 @@ export class World {
         for (const trigger of triggers) if (trigger) ledger.end(trigger, fortune, trace.length, clock.elapsedMs);
       };
       try {
-        const answers = await store.schedules.changeSchedules(changes, nowMs);
+        const answers = await store.schedules.changeSchedules(args);
         for (const [index, trigger] of triggers.entries()) if (trigger) trigger.isStale = answers[index] === 'stale';
         end('acked');
         return answers;

@@ -119,7 +119,7 @@ async function buildTemplate(path: string, settings: Blocked['crowd'], count: nu
   const step = 500;
   for (let from = 0; from < count; from += step) {
     const newMessages = Array.from({ length: step }, () => world.message({ settings: { ...settings } }));
-    await world.store.messages.accept(newMessages, T0);
+    await world.save(newMessages);
   }
   await world.store.close();
 }
@@ -182,14 +182,11 @@ async function buildLine(count: number): Promise<string> {
   const world = await World.open(async () => createStore(driver));
   const state = { kind: 'origin', dueAtMs: T0 } as const;
   for (let from = 0; from < count; from += FEW) {
-    await world.store.messages.accept(
-      Array.from({ length: FEW }, () => world.message({ url: BUSY, state })),
-      T0,
-    );
+    await world.save(Array.from({ length: FEW }, () => world.message({ url: BUSY, state })));
   }
   // A line of each of so many origins besides.
   const lines = Array.from({ length: count }, (_, index) => world.message({ url: `https://${index}.example`, state }));
-  for (let from = 0; from < count; from += FEW) await world.store.messages.accept(lines.slice(from, from + FEW), T0);
+  for (let from = 0; from < count; from += FEW) await world.save(lines.slice(from, from + FEW));
   for (let index = 0; index < HEALTHY; index += 1) await world.accept({ url: BUSY, projectId: OTHER_PROJECT, state });
   await world.store.close();
   return path;

@@ -26,7 +26,7 @@ describe.each(OPEN)('a cell on %s', (_, open) => {
     const world = await World.open(open);
     expect(await world.store.cells.readCellId()).toBeUndefined();
     expect(await world.store.cells.beginCell({ cellId: 3 })).toBe(3);
-    const first = await world.store.messages.reserveNumbers(10);
+    const first = await world.store.messages.reserveNumbers({ count: 10 });
     expect(first).toBeGreaterThan(2 * SPAN);
     expect(first).toBeLessThan(3 * SPAN);
     expect(await world.store.cells.readCellId()).toBe(3);
@@ -36,19 +36,19 @@ describe.each(OPEN)('a cell on %s', (_, open) => {
   it('stays the cell that it is', async () => {
     const world = await World.open(open);
     await world.store.cells.beginCell({ cellId: 2 });
-    const first = await world.store.messages.reserveNumbers(10);
+    const first = await world.store.messages.reserveNumbers({ count: 10 });
     expect(await world.store.cells.beginCell({ cellId: 2 })).toBe(2);
     expect(await world.store.cells.beginCell({ cellId: 3 })).toBe(2);
-    expect(await world.store.messages.reserveNumbers(1)).toBe(first + 10);
+    expect(await world.store.messages.reserveNumbers({ count: 1 })).toBe(first + 10);
     await world.store.close();
   });
 
   it('gives no number beyond the range of its cell', async () => {
     const world = await World.open(open);
     await world.store.cells.beginCell({ cellId: 2 });
-    const first = await world.store.messages.reserveNumbers(1);
-    await world.store.messages.reserveNumbers(2 * SPAN - first - 1);
-    await expect(world.store.messages.reserveNumbers(1)).rejects.toThrow('used up its numbers');
+    const first = await world.store.messages.reserveNumbers({ count: 1 });
+    await world.store.messages.reserveNumbers({ count: 2 * SPAN - first - 1 });
+    await expect(world.store.messages.reserveNumbers({ count: 1 })).rejects.toThrow('used up its numbers');
     await world.store.close();
   });
 });

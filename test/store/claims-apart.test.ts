@@ -39,9 +39,9 @@ it.each([
 ])('$where', async ({ manyWriters, begun }) => {
   const hung = hanging(manyWriters);
   const { messages } = createStore(hung.driver);
-  void messages.claim(REQUEST, 0);
+  void messages.claim({ request: REQUEST, nowMs: 0 });
   await turn();
-  void messages.reserveNumbers(1);
+  void messages.reserveNumbers({ count: 1 });
   await turn();
   expect(hung.begun()).toBe(begun);
 });

@@ -23,7 +23,7 @@ it.each([
   store.events.onCommitUnknown = () => {
     told += 1;
   };
-  await expect(store.messages.reserveNumbers(1)).rejects.toThrow(error);
+  await expect(store.messages.reserveNumbers({ count: 1 })).rejects.toThrow(error);
   expect(told).toBe(doubts);
   await store.close();
 });

@@ -112,7 +112,7 @@ describe('several workers at once', () => {
 
       const accept = async (store: Store, world: World, random: SeededRandom) => {
         const newMessages = Array.from({ length: random.int(1, 5) }, () => anyMessage(world, random));
-        const answers = await store.messages.accept(newMessages, T0);
+        const answers = await store.messages.accept({ messages: newMessages, nowMs: T0 });
         for (const [index, { message, deduplication }] of newMessages.entries()) {
           const answer = answers[index];
           if (answer?.kind === 'accepted') accepted.set(message.id, message.key);
@@ -135,7 +135,11 @@ describe('several workers at once', () => {
         // A queue's slot is kept by a message that is retried; a key's is not.
         if (lane) holders.leave(lane.name);
         const handoff = { worker: 'w', claimToken: world.number(), bytesMax: 1e6 };
-        const settled = await store.messages.settle(settlement(message, claimToken, change), T0, handoff);
+        const settled = await store.messages.settle({
+          settlement: settlement(message, claimToken, change),
+          nowMs: T0,
+          handoff,
+        });
         if (settled.kind === 'saved' && !isRetry) ended.set(message.id, (ended.get(message.id) ?? 0) + 1);
         if (settled.kind === 'saved' && settled.next) await hold(store, world, settled.next, random);
       };

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { createStore } from '../../src/store/create.ts';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
 import { migrate } from '../../src/store/migrations/index.ts';
-import { delivered, eachWorld, type OpenStore, PROJECT, retrying, settlement, T0 } from './conformance/world.ts';
+import { delivered, eachWorld, type OpenStore, PROJECT, retrying, T0 } from './conformance/world.ts';
 
 let told: number[] = [];
 
@@ -31,12 +31,12 @@ it('tells of a message that is due later, and of the earliest of several', async
 
 it('tells of a retry and of a claim that is given back, although whoever asked for them knows', async () => {
   const { message, claimToken } = await world().acceptClaimed();
-  await world().store.messages.settle(settlement(message, claimToken, retrying(T0, T0 + 12_000, 1)), T0);
+  await world().settle(message, claimToken, retrying(T0, T0 + 12_000, 1));
   const other = await world().acceptClaimed();
-  await world().store.messages.release(
-    [{ key: other.message.key, projectId: PROJECT, claimToken: other.claimToken }],
-    T0 + 1,
-  );
+  await world().store.messages.release({
+    claims: [{ key: other.message.key, projectId: PROJECT, claimToken: other.claimToken }],
+    nowMs: T0 + 1,
+  });
   expect(told).toEqual([T0 + 12_000, T0 + 1]);
 });
 
@@ -53,6 +53,6 @@ it('tells of what a queue lets go', async () => {
   const settings = { queueName: 'orders' };
   const { message, claimToken } = await world().acceptClaimed({ settings });
   await world().accept({ settings, notBeforeMs: T0 - 1 });
-  await world().store.messages.settle(settlement(message, claimToken, delivered()), T0);
+  await world().settle(message, claimToken, delivered());
   expect(told).toEqual([T0 - 1]);
 });

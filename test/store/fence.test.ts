@@ -94,7 +94,7 @@ describe.each([
   it('does not say that a run is over whose project has left, once what it left behind is deleted', async () => {
     const cell = await cellOver(await open());
     const run = await begin(cell.world);
-    const end = () => cell.store.runs.endRuns([{ ending: ending(run), follows: [] }], T0);
+    const end = () => cell.store.runs.endRuns({ endings: [{ ending: ending(run), follows: [] }], nowMs: T0 });
     await become(cell, 'gone');
     await expect(end()).rejects.toEqual(away(true));
     await cell.driver.transaction((tx) => tx.run('delete from runs', []));
@@ -156,10 +156,12 @@ describe.each([
   it('refuses the outcome of an attempt of a project that leaves, and keeps the claim as it is', async () => {
     const cell = await cellOver(await open());
     const { message, claimToken } = await cell.world.acceptClaimed();
-    const settle = () => cell.store.messages.settle(settlement(message, claimToken, delivered()), T0);
+    const settle = () =>
+      cell.store.messages.settle({ settlement: settlement(message, claimToken, delivered()), nowMs: T0 });
     await become(cell, 'leaving');
     await expect(settle()).rejects.toEqual(away(false));
-    const release = () => cell.store.messages.release([{ key: message.key, projectId: PROJECT, claimToken }], T0);
+    const release = () =>
+      cell.store.messages.release({ claims: [{ key: message.key, projectId: PROJECT, claimToken }], nowMs: T0 });
     await expect(release()).rejects.toEqual(away(false));
     expect(await cell.store.workers.orphanedClaims({ limit: 10 })).toEqual([]);
     await become(cell, 'here');
@@ -187,7 +189,7 @@ describe.each([
     const message = await world.accept({ state: { kind: 'claimed', claimToken, worker: 'w1' } });
     await store.workers.leave({ worker: 'w1' });
     expect(await beat('w2')).toMatchObject({ hasLate: false, others: ['w1'] });
-    await store.messages.release([{ key: message.key, projectId: PROJECT, claimToken }], T0);
+    await store.messages.release({ claims: [{ key: message.key, projectId: PROJECT, claimToken }], nowMs: T0 });
     await store.workers.leave({ worker: 'w1' });
     expect(await beat('w2')).toMatchObject({ hasLate: true, others: [] });
   });
@@ -196,8 +198,8 @@ describe.each([
     const cell = await cellOver(await open());
     const { world, store } = cell;
     const run = await begin(world, { id: 'r' });
-    await store.waiters.addWaiter(waiter(world, run), undefined, T0);
-    await store.schedules.saveSchedule(schedule(world), undefined, 1);
+    await store.waiters.addWaiter({ waiter: waiter(world, run), taken: undefined, nowMs: T0 });
+    await store.schedules.saveSchedule({ schedule: schedule(world), fromVersion: undefined, schedulesMax: 1 });
     const due = async () => [
       (await store.schedules.dueSchedules({ nowMs: T0 * 2, limit: 9, bytesMax: 1e6 })).due.length,
       (await store.waiters.dueWaiters({ nowMs: T0 * 2, limit: 9 })).due.length,
@@ -218,7 +220,7 @@ describe.each([
     const cell = await cellOver(await open());
     const { world, store } = cell;
     const { message, claimToken } = await world.acceptClaimed();
-    await store.messages.settle(settlement(message, claimToken, delivered()), T0);
+    await store.messages.settle({ settlement: settlement(message, claimToken, delivered()), nowMs: T0 });
     const drop = () =>
       store.retention.dropExpired({
         ...{ logsBeforeMs: T0 + 1, deadBeforeMs: T0 + 1, minutesBeforeMs: T0 + 1, keysUsedBeforeMs: T0 + 1 },

@@ -136,7 +136,7 @@ beforeEach(async () => {
   };
   const state = { version: world.number(), isPaused: false, nextAtMs: T0 };
   const schedule = { key: world.number(), projectId: PROJECT, id: 'nightly', createdAtMs: T0, plan, state };
-  await world.store.schedules.saveSchedule(schedule, undefined, 0);
+  await world.store.schedules.saveSchedule({ schedule, fromVersion: undefined, schedulesMax: 0 });
   await world.store.close();
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));

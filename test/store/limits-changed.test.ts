@@ -34,28 +34,28 @@ const keysOf = (claimed: { message: { key: number } }[]): number[] =>
 it('all of them go on when there is no limit any more', async () => {
   const held = await hold(await World.open(async () => startWith(1)));
   const next = await World.open(async () => startWith(0));
-  expect(await next.store.messages.releaseAll(T0)).toBe(1);
+  expect(await next.store.messages.releaseAll({ nowMs: T0 })).toBe(1);
   expect(keysOf((await next.claim()).claimed)).toEqual(expect.arrayContaining(held));
 });
 
 it('all of them go on when workers that come and go find no limit any more', async () => {
   const held = await hold(await World.open(async () => startWith(1)));
   const next = await World.open(async () => startWith(0));
-  expect(await next.store.messages.sendHeldOn(T0)).toBe(3);
-  expect(await next.store.messages.sendHeldOn(T0)).toBe(0);
+  expect(await next.store.messages.sendHeldOn({ nowMs: T0 })).toBe(3);
+  expect(await next.store.messages.sendHeldOn({ nowMs: T0 })).toBe(0);
   expect(keysOf((await next.claim()).claimed)).toEqual(held);
 });
 
 it('none of them goes on by itself while there is a limit', async () => {
   await hold(await World.open(async () => startWith(1)));
   const next = await World.open(async () => startWith(3));
-  expect(await next.store.messages.sendHeldOn(T0)).toBe(0);
+  expect(await next.store.messages.sendHeldOn({ nowMs: T0 })).toBe(0);
 });
 
 it('as many more go on as a higher limit has room for', async () => {
   await hold(await World.open(async () => startWith(1)));
   const next = await World.open(async () => startWith(3));
-  await next.store.messages.releaseAll(T0);
+  await next.store.messages.releaseAll({ nowMs: T0 });
   let claimed = 0;
   for (let round = 0; round < 3; round += 1) claimed += (await next.claim()).claimed.length;
   expect([claimed, await next.store.keys.countInFlight({ projectId: PROJECT })]).toEqual([3, 3]);

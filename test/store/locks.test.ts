@@ -100,7 +100,7 @@ const OF_KEY = { settings: { flowControl: { key: 'k', parallelism: 1, periodS: 1
 const DEDUPLICATED = { deduplication: { hash: 'h', expiresAtMs: T0 + 1_000 } } satisfies MessageOptions;
 const OF_OTHER = { projectId: OTHER_PROJECT } satisfies MessageOptions;
 const settle = ({ message, claimToken }: { message: Message; claimToken: number }, change = delivered()) =>
-  world.store.messages.settle(settlement(message, claimToken, change), T0);
+  world.settle(message, claimToken, change);
 
 describe('a message that comes', () => {
   it('locks nothing when it shares nothing', async () => {
@@ -122,9 +122,9 @@ describe('a message that comes', () => {
     };
     expect(await lockedBy(beginIt)).toEqual([PROJECT]);
     const newMessages = appended(world, run as Message);
-    expect(await lockedBy(() => world.store.messages.accept([newMessages], T0))).toEqual([PROJECT]);
+    expect(await lockedBy(() => world.save([newMessages]))).toEqual([PROJECT]);
     const { entry: _entry, ...withoutEntry } = appended(world, run as Message);
-    expect(await lockedBy(() => world.store.messages.accept([withoutEntry], T0))).toEqual([PROJECT]);
+    expect(await lockedBy(() => world.save([withoutEntry]))).toEqual([PROJECT]);
   });
 
   it.each([{ parallelismMax: 5 }, { messagesPerDayMax: 5 }])('locks its project where there is %j', async (limits) => {
@@ -134,7 +134,7 @@ describe('a message that comes', () => {
 
   it('locks only those projects of its batch that share something', async () => {
     const batch = [world.message(IN_QUEUE), world.message(OF_OTHER), world.message({ projectId: 3, ...OF_KEY })];
-    expect(await lockedBy(() => world.store.messages.accept(batch, T0))).toEqual([PROJECT, 3]);
+    expect(await lockedBy(() => world.save(batch))).toEqual([PROJECT, 3]);
   });
 });
 
@@ -144,7 +144,7 @@ describe('the end of an attempt', () => {
     expect(await lockedBy(() => settle(one))).toEqual([]);
     const { message, claimToken } = await world.acceptClaimed();
     const alone = { ...settlement(message, claimToken, delivered()), isAlone: true as const };
-    expect(await lockedBy(() => world.store.messages.settle(alone, T0))).toEqual([]);
+    expect(await lockedBy(() => world.store.messages.settle({ settlement: alone, nowMs: T0 }))).toEqual([]);
   });
 
   it.each([
@@ -170,7 +170,7 @@ describe('the end of an attempt', () => {
       ...settlement(message, claimToken, retrying(T0, T0 + 5, 1)),
       changeIfCancelRequested: { ...delivered(), follows: [world.message(IN_QUEUE)] },
     };
-    expect(await lockedBy(() => world.store.messages.settle(either, T0))).toEqual([PROJECT]);
+    expect(await lockedBy(() => world.store.messages.settle({ settlement: either, nowMs: T0 }))).toEqual([PROJECT]);
     const alone = await world.acceptClaimed();
     expect(await lockedBy(() => settle(alone, { ...delivered(), follows: [world.message()] }))).toEqual([]);
   });
@@ -179,7 +179,7 @@ describe('the end of an attempt', () => {
     await reopen({ parallelismMax: 5 });
     const { message, claimToken } = await world.acceptClaimed();
     const alone = { ...settlement(message, claimToken, delivered()), isAlone: true as const };
-    expect(await lockedBy(() => world.store.messages.settle(alone, T0))).toEqual([PROJECT]);
+    expect(await lockedBy(() => world.store.messages.settle({ settlement: alone, nowMs: T0 }))).toEqual([PROJECT]);
   });
 
   it('locks nothing where only messages of a day are limited, and nothing follows', async () => {
@@ -191,7 +191,10 @@ describe('the end of an attempt', () => {
   it('of a run locks its project, and those of what follows', async () => {
     const run = await begin(world);
     const end = () =>
-      world.store.runs.endRuns([{ ending: ending(run), follows: [world.message({ ...IN_QUEUE, ...OF_OTHER })] }], T0);
+      world.store.runs.endRuns({
+        endings: [{ ending: ending(run), follows: [world.message({ ...IN_QUEUE, ...OF_OTHER })] }],
+        nowMs: T0,
+      });
     expect(await lockedBy(end)).toEqual([PROJECT, OTHER_PROJECT]);
   });
 });
@@ -215,7 +218,10 @@ describe('what is named by its key', () => {
 
   it('is locked with its project when its claim is given back', async () => {
     const release = ({ message, claimToken }: { message: Message; claimToken: number }) =>
-      world.store.messages.release([{ key: message.key, projectId: message.projectId, claimToken }], T0);
+      world.store.messages.release({
+        claims: [{ key: message.key, projectId: message.projectId, claimToken }],
+        nowMs: T0,
+      });
     const plain = await world.acceptClaimed();
     expect(await lockedBy(() => release(plain))).toEqual([]);
     const ofKey = await world.acceptClaimed({ ...OF_KEY, ...OF_OTHER });
@@ -337,7 +343,11 @@ describe('of the other commands', () => {
 
   it('those of schedules lock the project of the schedule', async () => {
     const saved = schedule(OTHER_PROJECT);
-    expect(await lockedBy(() => world.store.schedules.saveSchedule(saved, undefined, 0))).toEqual([OTHER_PROJECT]);
+    expect(
+      await lockedBy(() =>
+        world.store.schedules.saveSchedule({ schedule: saved, fromVersion: undefined, schedulesMax: 0 }),
+      ),
+    ).toEqual([OTHER_PROJECT]);
     const { key, state } = saved;
     const change = {
       key,
@@ -345,7 +355,9 @@ describe('of the other commands', () => {
       state: { ...state, version: world.number() },
       messages: [],
     };
-    expect(await lockedBy(() => world.store.schedules.changeSchedules([change], T0))).toEqual([OTHER_PROJECT]);
+    expect(await lockedBy(() => world.store.schedules.changeSchedules({ changes: [change], nowMs: T0 }))).toEqual([
+      OTHER_PROJECT,
+    ]);
     expect(await lockedBy(() => world.store.schedules.deleteSchedule({ projectId: OTHER_PROJECT, id: 's' }))).toEqual([
       OTHER_PROJECT,
     ]);
@@ -354,13 +366,22 @@ describe('of the other commands', () => {
   it('those of waits and pending events lock the project of the run', async () => {
     const run = await begin(world);
     const wait = waiter(world, run);
-    expect(await lockedBy(() => world.store.waiters.addWaiter(wait, undefined, T0))).toEqual([PROJECT]);
+    expect(await lockedBy(() => world.store.waiters.addWaiter({ waiter: wait, taken: undefined, nowMs: T0 }))).toEqual([
+      PROJECT,
+    ]);
     const result = appended(world, run);
-    const resolve = () => world.store.waiters.resolveWaiters([{ waiterKey: wait.record.message.key, result }], T0);
+    const resolve = () =>
+      world.store.waiters.resolveWaiters({ resolutions: [{ waiterKey: wait.record.message.key, result }], nowMs: T0 });
     expect(await lockedBy(resolve)).toEqual([PROJECT]);
     const pendingEvent = { key: world.number(), body: bytes('m') };
     const save = () =>
-      world.store.waiters.savePendingEvent(PROJECT, run.key, 'e', pendingEvent, { events: 10, bytes: 1_000 });
+      world.store.waiters.savePendingEvent({
+        projectId: PROJECT,
+        runKey: run.key,
+        eventId: 'e',
+        ...pendingEvent,
+        limits: { events: 10, bytes: 1_000 },
+      });
     expect(await lockedBy(save)).toEqual([PROJECT]);
   });
 
@@ -382,7 +403,7 @@ describe('of the other commands', () => {
     expect(await lockedBy(() => world.store.retention.dropExpired({ ...bounds, keysUsedBeforeMs: 0 }))).toEqual([]);
     const forgets = () => world.store.retention.dropExpired({ ...bounds, keysUsedBeforeMs: T0 + 1_000_000 });
     expect(await lockedBy(forgets)).toEqual([OTHER_PROJECT]);
-    expect(await lockedBy(() => world.store.messages.releaseAll(T0))).toEqual([]);
+    expect(await lockedBy(() => world.store.messages.releaseAll({ nowMs: T0 }))).toEqual([]);
   });
 });
 

@@ -24,7 +24,7 @@ async function open(messagesPerDayMax: number, path = ':memory:'): Promise<void>
 /** A publish of `count` messages. */
 function publish(count: number, options: MessageOptions = {}): Promise<Accepted[]> {
   const newMessages = Array.from({ length: count }, () => world.message(options));
-  return world.store.messages.accept(newMessages, options.createdAtMs ?? T0);
+  return world.save(newMessages, options.createdAtMs ?? T0);
 }
 
 /** The same, as what became of each message. */
@@ -46,7 +46,7 @@ it('saves nothing of what it refuses, its deduplication id included', async () =
   const deduplication = { hash: 'h', expiresAtMs: T0 + 2 * DAY_MS };
   await publish(1);
   const refused = world.message({ deduplication });
-  expect(await world.store.messages.accept([refused], T0)).toMatchObject([{ kind: 'overDayLimit' }]);
+  expect(await world.save([refused])).toMatchObject([{ kind: 'overDayLimit' }]);
   expect(await world.find(refused.message)).toBeUndefined();
   expect(await world.statesOf(refused.message)).toEqual([]);
   expect(await kinds(1, { deduplication, createdAtMs: T0 + DAY_MS })).toEqual(['accepted']);

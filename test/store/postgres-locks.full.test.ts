@@ -42,8 +42,7 @@ const IN_QUEUE = { settings: { queueName: 'q' } };
 const OF_KEY = { settings: { flowControl: { key: 'k', parallelism: 1, periodS: 1 } } };
 const DEDUPLICATED = { deduplication: { hash: 'h', expiresAtMs: T0 + 1_000 } };
 
-const accept = async (world: World, newMessages: NewMessage) =>
-  (await world.store.messages.accept([newMessages], T0))[0];
+const accept = async (world: World, newMessages: NewMessage) => (await world.save([newMessages]))[0];
 const claimedNews = (world: World, options: MessageOptions = {}): NewMessage =>
   world.message({ ...options, state: { kind: 'claimed', claimToken: world.number(), worker: 'w' } });
 const acceptClaimed = (options: MessageOptions) => (world: World) => accept(world, claimedNews(world, options));
@@ -72,7 +71,8 @@ function comesToWait<State extends { next: NewMessage }>(
       await makeQueue(1, false)(world);
       return { last: await world.acceptClaimed(IN_QUEUE), more: await prepare(world) };
     },
-    first: ({ store }, { last }) => store.messages.settle(settlement(last.message, last.claimToken, delivered()), T0),
+    first: ({ store }, { last }) =>
+      store.messages.settle({ settlement: settlement(last.message, last.claimToken, delivered()), nowMs: T0 }),
     second: (world, { more }) => second(world, more),
     holds: (_, world, { more }) => claimsAll(world, more.next.message),
   });
@@ -118,7 +118,7 @@ const RACES: Record<string, AnyRace> = {
       await world.store.messages.cancelById({ projectId: PROJECT, ids: [message.id], nowMs: T0 });
       return { claim: { key: message.key, projectId: PROJECT, claimToken }, next: world.message(IN_QUEUE) };
     },
-    first: ({ store }, { claim }) => store.messages.release([claim], T0),
+    first: ({ store }, { claim }) => store.messages.release({ claims: [claim], nowMs: T0 }),
     second: (world, { next }) => accept(world, next),
     holds: (_, world, { next }) => claimsAll(world, next.message),
   }),
@@ -134,7 +134,7 @@ const RACES: Record<string, AnyRace> = {
   'a wait and a notification': race({
     prepare: async (world) => ({ run: await begin(world) }),
     first: async (world, { run }) =>
-      (await world.store.waiters.addWaiter(waiter(world, run), undefined, T0)).kind as string,
+      (await world.store.waiters.addWaiter({ waiter: waiter(world, run), taken: undefined, nowMs: T0 })).kind as string,
     second: async (world, { run }) => notify(world, run),
     holds: ([wait, pendingEvent]) => !(wait === 'registered' && pendingEvent === 'saved'),
   }),
@@ -142,7 +142,7 @@ const RACES: Record<string, AnyRace> = {
     prepare: async (world) => ({ run: await begin(world) }),
     first: async (world, { run }) => notify(world, run),
     second: async (world, { run }) =>
-      (await world.store.waiters.addWaiter(waiter(world, run), undefined, T0)).kind as string,
+      (await world.store.waiters.addWaiter({ waiter: waiter(world, run), taken: undefined, nowMs: T0 })).kind as string,
     holds: ([pendingEvent, wait]) => !(wait === 'registered' && pendingEvent === 'saved'),
   }),
   'a claim of a project with a limit, and a message that goes out at once': race({
@@ -167,31 +167,36 @@ const RACES: Record<string, AnyRace> = {
   'a queue that becomes empty, and what follows from an attempt': comesToWait(
     async (world) => ({ ...(await world.acceptClaimed()), next: world.message(IN_QUEUE) }),
     ({ store }, { message, claimToken, next }) =>
-      store.messages.settle(settlement(message, claimToken, { ...delivered(), follows: [next] }), T0),
+      store.messages.settle({
+        settlement: settlement(message, claimToken, { ...delivered(), follows: [next] }),
+        nowMs: T0,
+      }),
   ),
   'a queue that becomes empty, and what follows from the end of a run': comesToWait(
     async (world) => ({ run: await begin(world), next: world.message(IN_QUEUE) }),
-    ({ store }, { run, next }) => store.runs.endRuns([{ ending: ending(run), follows: [next] }], T0),
+    ({ store }, { run, next }) =>
+      store.runs.endRuns({ endings: [{ ending: ending(run), follows: [next] }], nowMs: T0 }),
   ),
   'a queue that becomes empty, and the message of a schedule': comesToWait(
     async (world) => {
       const saved = schedule(world, 's');
-      await world.store.schedules.saveSchedule(saved, undefined, 0);
+      await world.store.schedules.saveSchedule({ schedule: saved, fromVersion: undefined, schedulesMax: 0 });
       const change = triggered(world, saved, IN_QUEUE.settings);
       const [next] = change.messages;
       if (!next) throw new Error('it makes no message');
       return { change, next };
     },
-    ({ store }, { change }) => store.schedules.changeSchedules([change], T0),
+    ({ store }, { change }) => store.schedules.changeSchedules({ changes: [change], nowMs: T0 }),
   ),
   'a queue that becomes empty, and the result of a wait': comesToWait(
     async (world) => {
       const run = await begin(world);
       const wait = waiter(world, run);
-      await world.store.waiters.addWaiter(wait, undefined, T0);
+      await world.store.waiters.addWaiter({ waiter: wait, taken: undefined, nowMs: T0 });
       return { waiterKey: wait.record.message.key, next: appended(world, run, IN_QUEUE) };
     },
-    ({ store }, { waiterKey, next }) => store.waiters.resolveWaiters([{ waiterKey, result: next }], T0),
+    ({ store }, { waiterKey, next }) =>
+      store.waiters.resolveWaiters({ resolutions: [{ waiterKey, result: next }], nowMs: T0 }),
   ),
   'a queue that becomes empty, and a dead message that is published anew': comesToWait(
     async (world) => ({ ...(await world.bury(T0)), next: world.message(IN_QUEUE) }),
@@ -216,8 +221,10 @@ const RACES: Record<string, AnyRace> = {
     holds: (answers) => oneOf('tooManyQueues', answers),
   }),
   'the number of schedules': race({
-    first: (world) => world.store.schedules.saveSchedule(schedule(world, 'a'), undefined, 1),
-    second: (world) => world.store.schedules.saveSchedule(schedule(world, 'b'), undefined, 1),
+    first: (world) =>
+      world.store.schedules.saveSchedule({ schedule: schedule(world, 'a'), fromVersion: undefined, schedulesMax: 1 }),
+    second: (world) =>
+      world.store.schedules.saveSchedule({ schedule: schedule(world, 'b'), fromVersion: undefined, schedulesMax: 1 }),
     holds: (answers) => oneOf('tooMany', answers),
   }),
   'two that publish a dead message anew': race({
@@ -241,7 +248,7 @@ const ROW_RACES: Record<string, AnyRace> = {
     prepare: async (world) => {
       const { message, claimToken } = await world.acceptClaimed(OF_KEY);
       await world.accept(OF_KEY);
-      await world.store.messages.settle(settlement(message, claimToken, delivered()), T0);
+      await world.settle(message, claimToken, delivered());
     },
     first: async (world) => (await world.claim()).claimed.length,
     second: acceptClaimed(OF_KEY),
@@ -256,20 +263,22 @@ const ROW_RACES: Record<string, AnyRace> = {
           state: { kind: 'claimed', claimToken: world.number(), worker: 'w' },
         }),
       );
-      await world.store.messages.accept(made, T0);
+      await world.save(made);
       return { run, made };
     },
     first: (world, { run, made }) => settleWithResult(world, run, made[0], 3),
     second: (world, { run, made }) => settleWithResult(world, run, made[1], 4),
     holds: async (_, { store }, { run }) => {
-      const positions = (await store.runs.readJournal(run.projectId, run.key)).map(({ position }) => position);
+      const positions = (await store.runs.readJournal({ projectId: run.projectId, runKey: run.key })).map(
+        ({ position }) => position,
+      );
       return positions.length === 5 && new Set(positions).size === 5;
     },
   }),
   'the end of a run, and an entry for its journal': race({
     prepare: async (world) => ({ run: await begin(world) }),
     first: async (world, { run }) => {
-      await world.store.runs.endRuns([{ ending: ending(run), follows: [] }], T0);
+      await world.store.runs.endRuns({ endings: [{ ending: ending(run), follows: [] }], nowMs: T0 });
       return undefined;
     },
     second: async (world, { run }): Promise<Message | undefined> => {
@@ -289,12 +298,12 @@ const ROW_RACES: Record<string, AnyRace> = {
     prepare: async (world) => {
       const run = await begin(world);
       const wait = waiter(world, run);
-      await world.store.waiters.addWaiter(wait, undefined, T0);
+      await world.store.waiters.addWaiter({ waiter: wait, taken: undefined, nowMs: T0 });
       return { run, result: appended(world, run, { entry: { entryKey: 's1' } }), waiterKey: wait.record.message.key };
     },
     first: endRun,
     second: async ({ store }, { result, waiterKey }) => {
-      await store.waiters.resolveWaiters([{ waiterKey, result }], T0);
+      await store.waiters.resolveWaiters({ resolutions: [{ waiterKey, result }], nowMs: T0 });
       return undefined;
     },
     holds: async (_, world, { result }) => (await world.find(result.message)) === undefined,
@@ -302,14 +311,14 @@ const ROW_RACES: Record<string, AnyRace> = {
   'a trigger of a schedule, and its deletion': race({
     prepare: async (world) => {
       const saved = schedule(world, 's');
-      await world.store.schedules.saveSchedule(saved, undefined, 0);
+      await world.store.schedules.saveSchedule({ schedule: saved, fromVersion: undefined, schedulesMax: 0 });
       return { saved, change: triggered(world, saved) };
     },
     first: async ({ store }) => {
       await store.schedules.deleteSchedule({ projectId: PROJECT, id: 's' });
     },
     second: async ({ store }, { change }) => {
-      await store.schedules.changeSchedules([change], T0);
+      await store.schedules.changeSchedules({ changes: [change], nowMs: T0 });
     },
     holds: async (_, world, { change }) => {
       const [made] = change.messages;
@@ -321,7 +330,7 @@ const ROW_RACES: Record<string, AnyRace> = {
       const { message, claimToken } = await world.acceptClaimed(OF_KEY);
       await world.accept(OF_KEY);
       await world.accept(OF_KEY);
-      await world.store.messages.settle(settlement(message, claimToken, delivered()), T0);
+      await world.settle(message, claimToken, delivered());
     },
     first: async (world) => (await world.claim({ worker: 'a' })).claimed.length,
     second: async (world) => (await world.claim({ worker: 'b' })).claimed.length,
@@ -346,7 +355,8 @@ const ROW_RACES: Record<string, AnyRace> = {
       await world.store.queues.deleteQueue({ projectId: PROJECT, name: 'q', nowMs: T0 });
       return { last, next };
     },
-    first: ({ store }, { last }) => store.messages.settle(settlement(last.message, last.claimToken, delivered()), T0),
+    first: ({ store }, { last }) =>
+      store.messages.settle({ settlement: settlement(last.message, last.claimToken, delivered()), nowMs: T0 }),
     second: dropUnusedKeys,
     holds: (_, world, { next }) => claimsAll(world, next),
   }),
@@ -365,7 +375,7 @@ const ROW_RACES: Record<string, AnyRace> = {
 
 async function useKey(world: World): Promise<void> {
   const { message, claimToken } = await world.acceptClaimed(OF_KEY);
-  await world.store.messages.settle(settlement(message, claimToken, delivered()), T0);
+  await world.settle(message, claimToken, delivered());
 }
 
 async function dropUnusedKeys({ store }: World): Promise<void> {
@@ -406,17 +416,23 @@ async function settleWithResult(world: World, run: Message, of: NewMessage | und
   if (of?.state.kind !== 'claimed') throw new Error('it is not claimed');
   const follows = [appended(world, run, { entry: { entryKey: `s${step}` } })];
   const { message, state } = of;
-  await world.store.messages.settle(settlement(message, state.claimToken, { ...delivered(), follows }), T0);
+  await world.settle(message, state.claimToken, { ...delivered(), follows });
 }
 
 async function endRun(world: World, { run }: { run: Message }): Promise<string | undefined> {
-  const [answer] = await world.store.runs.endRuns([{ ending: ending(run), follows: [] }], T0);
+  const [answer] = await world.store.runs.endRuns({ endings: [{ ending: ending(run), follows: [] }], nowMs: T0 });
   return answer?.kind;
 }
 
 async function notify(world: World, run: Message): Promise<string> {
   const pendingEvent = { key: world.number(), body: bytes('m') };
-  return world.store.waiters.savePendingEvent(PROJECT, run.key, 'e', pendingEvent, { events: 10, bytes: 1_000 });
+  return world.store.waiters.savePendingEvent({
+    projectId: PROJECT,
+    runKey: run.key,
+    eventId: 'e',
+    ...pendingEvent,
+    limits: { events: 10, bytes: 1_000 },
+  });
 }
 
 async function revive(world: World, { dlqId }: { dlqId: string }): Promise<unknown> {
@@ -513,7 +529,7 @@ async function open(
   const warm = await world.acceptClaimed({
     projectId: (await store.projects.ensureProject({ name, signingKeys: KEYS, nowMs: T0 })).projectId,
   });
-  await store.messages.settle(settlement(warm.message, warm.claimToken, delivered()), T0);
+  await store.messages.settle({ settlement: settlement(warm.message, warm.claimToken, delivered()), nowMs: T0 });
   return { driver, world };
 }
 

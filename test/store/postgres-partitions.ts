@@ -12,7 +12,7 @@ import { systemClock } from '../../src/system/system.ts';
 import { eventually } from '../support/eventually.ts';
 import type { PostgresVersion } from '../support/postgres/binaries.ts';
 import { freshDatabase } from '../support/postgres/shared.ts';
-import { bytes, delivered, OTHER_PROJECT, PROJECT, retrying, settlement, T0, World } from './conformance/world.ts';
+import { bytes, delivered, OTHER_PROJECT, PROJECT, retrying, T0, World } from './conformance/world.ts';
 
 const DAY = 86_400_000;
 const TODAY = Math.floor(T0 / DAY); // 15 January 2027
@@ -114,7 +114,7 @@ export function partitionsOn(version: PostgresVersion): void {
     /** A message that was accepted and delivered at one time. */
     async function deliver(atMs: number, projectId = PROJECT) {
       const { message, claimToken } = await world.acceptClaimed({ createdAtMs: atMs, projectId, body: bytes('body') });
-      await world.store.messages.settle(settlement(message, claimToken, delivered(atMs)), atMs);
+      await world.settle(message, claimToken, delivered(atMs), atMs);
       return message;
     }
 
@@ -129,7 +129,7 @@ export function partitionsOn(version: PostgresVersion): void {
     it('puts an entry and its details into the tables of its day', async () => {
       const { message, claimToken } = await world.acceptClaimed({ createdAtMs: NOON });
       const retried = retrying(NOON + DAY, NOON + DAY + 1, 1);
-      await world.store.messages.settle(settlement(message, claimToken, retried), NOON + DAY);
+      await world.settle(message, claimToken, retried, NOON + DAY);
       const [first, second] = ['20270115', '20270116'];
       expect(await partitionsOf('logs')).toEqual([first, first, second, second].map((day) => `logs_${day}`));
       expect(await partitionsOf('log_details')).toEqual([`log_details_${second}`, `log_details_${second}`]);
@@ -143,7 +143,7 @@ export function partitionsOn(version: PostgresVersion): void {
       const waiting = await world.accept({ createdAtMs: NOON, notBeforeMs: NOON + 10 * DAY, body: bytes('later') });
       const { message: dead } = await world.bury(NOON);
       const { message: retried, claimToken } = await world.acceptClaimed({ createdAtMs: NOON });
-      await world.store.messages.settle(settlement(retried, claimToken, retrying(NOON, NOON + DAY, 1)), NOON);
+      await world.settle(retried, claimToken, retrying(NOON, NOON + DAY, 1), NOON);
       await world.claim({}, NOON + DAY); // its next entry is of another day
       const before = await contents();
 
@@ -242,10 +242,7 @@ export function partitionsOn(version: PostgresVersion): void {
       const late = await deliver(NOON - 30 * DAY);
       const early = await deliver(NOON + 30 * DAY);
       const { message, claimToken } = await world.acceptClaimed({ createdAtMs: NOON + 30 * DAY });
-      await world.store.messages.settle(
-        settlement(message, claimToken, retrying(NOON + 30 * DAY, 0, 1)),
-        NOON + 30 * DAY,
-      );
+      await world.settle(message, claimToken, retrying(NOON + 30 * DAY, 0, 1), NOON + 30 * DAY);
       expect(new Set(await partitionsOf('logs'))).toEqual(new Set(['logs_default']));
       expect(new Set(await partitionsOf('log_details'))).toEqual(new Set(['log_details_default']));
 

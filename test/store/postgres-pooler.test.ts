@@ -78,7 +78,7 @@ describe.skipIf(obstacle !== undefined)(
       expect(claimed).toHaveLength(60);
       const [world] = worlds;
       const settling = claimed.map(({ message, claimToken }) =>
-        world?.store.messages.settle(settlement(message, claimToken, delivered()), T0),
+        world?.store.messages.settle({ settlement: settlement(message, claimToken, delivered()), nowMs: T0 }),
       );
       for (const answer of await Promise.all(settling)) expect(answer?.kind).toBe('saved');
     });

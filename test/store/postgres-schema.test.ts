@@ -52,7 +52,7 @@ it('is given up by a worker under which a newer program has broken with its sche
   expect(fatal.map(({ message }) => message)).toEqual([
     'the database was changed by a newer Waypost (migration "something new"); start that version or a later one',
   ]);
-  await expect(store.messages.reserveNumbers(1)).rejects.toMatchObject({ name: 'StoreUnavailable' });
+  await expect(store.messages.reserveNumbers({ count: 1 })).rejects.toMatchObject({ name: 'StoreUnavailable' });
   await expect(open()).rejects.toMatchObject({ name: 'SchemaTooNew' });
   await store.close();
 });
@@ -79,7 +79,7 @@ it('is migrated once by workers that start together', async () => {
   const open = (sender: string) =>
     openPostgresStore({ url, listenUrl: '', clock: systemClock, sender, onFatal: () => {} });
   const stores = await Promise.all(['a', 'b', 'c', 'd'].map(open));
-  expect(await Promise.all(stores.map((store) => store.messages.reserveNumbers(1)))).toHaveLength(4);
+  expect(await Promise.all(stores.map((store) => store.messages.reserveNumbers({ count: 1 })))).toHaveLength(4);
   for (const store of stores) await store.close();
 });
 
@@ -117,7 +117,7 @@ it('is migrated by another worker while one hangs that has begun to, which opens
   proxy.stall();
   await before.end();
   const store = await open(url, 'healthy');
-  expect(await store.messages.reserveNumbers(1)).toBeGreaterThan(0);
+  expect(await store.messages.reserveNumbers({ count: 1 })).toBeGreaterThan(0);
   proxy.flow();
   await (await hanging).close();
   await store.close();

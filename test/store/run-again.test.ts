@@ -53,7 +53,7 @@ const losing: Driver = {
 };
 
 const settle = (by: World, { message, claimToken }: Awaited<ReturnType<World['acceptClaimed']>>) =>
-  by.store.messages.settle(settlement(message, claimToken, delivered()), T0);
+  by.store.messages.settle({ settlement: settlement(message, claimToken, delivered()), nowMs: T0 });
 
 it('a message that its queue held goes out when the queue is free by then', async () => {
   const first = await other.acceptClaimed(IN_QUEUE);

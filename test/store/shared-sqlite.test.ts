@@ -50,7 +50,7 @@ describe('a database with two more threads', () => {
 
   it('lists to each what the other has done', async () => {
     const { message, claimToken } = await one.acceptClaimed();
-    await other.store.messages.settle(settlement(message, claimToken, delivered()), T0);
+    await other.store.messages.settle({ settlement: settlement(message, claimToken, delivered()), nowMs: T0 });
     expect(await one.statesOf(message)).toEqual(['CREATED', 'ACTIVE', 'DELIVERED']);
   });
 
@@ -105,7 +105,7 @@ describe('a database with two more threads', () => {
 
   it('answers what it was asked before it closes', async () => {
     const { id, projectId } = await one.accept();
-    const found = other.store.messages.find(projectId, id, T0);
+    const found = other.store.messages.find({ projectId, id, deliveredSinceMs: T0 });
     await other.store.close();
     expect((await found)?.id).toBe(id);
   });
@@ -115,7 +115,7 @@ describe('a database with two more threads', () => {
     const left = joinSqliteStore(await short.connect(), { onFatal });
     await short.close();
     await eventually('it to hear of it', () => fatal.length > 0);
-    await expect(left.messages.reserveNumbers(1)).rejects.toThrow(StoreUnavailable);
+    await expect(left.messages.reserveNumbers({ count: 1 })).rejects.toThrow(StoreUnavailable);
     await left.close();
     expect(fatal.splice(0).map(({ message }) => message)).toEqual(['the database thread has ended']);
   });

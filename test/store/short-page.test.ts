@@ -11,7 +11,7 @@ it('is empty and has a cursor where others fill that part, and the next one goes
   const world = await World.open(async () => createStore(driver));
   const { id } = await world.accept();
   const others = Array.from({ length: 11_000 }, () => world.message({ projectId: OTHER_PROJECT }));
-  await world.store.messages.accept(others, T0);
+  await world.save(others);
   const list = (page: { cursor?: string }) =>
     world.store.messages.listUnfinished({ projectId: PROJECT, filter: {}, page: { count: 10, ...page }, nowMs: T0 });
   const first = await list({});

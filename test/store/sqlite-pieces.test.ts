@@ -94,7 +94,7 @@ it('saves large batches of several callers in one transaction each, and answers 
   const world = await World.open(async () => store);
   const before = store.stats().batches;
   const newMessages = Array.from({ length: 3 }, () => Array.from({ length: 1_000 }, () => world.message()));
-  const accepted = await Promise.all(newMessages.map((messages) => store.messages.accept(messages, T0)));
+  const accepted = await Promise.all(newMessages.map((messages) => store.messages.accept({ messages, nowMs: T0 })));
   expect(store.stats().batches - before).toBe(3);
   expect(accepted.map((answers) => answers.filter(({ kind }) => kind === 'accepted').length)).toEqual([
     1_000, 1_000, 1_000,
@@ -122,10 +122,7 @@ it('makes rows of the messages of a large batch, and messages of the rows of a p
   });
   const world = await World.open(async () => store);
   turns = 0;
-  await store.messages.accept(
-    Array.from({ length: 320 }, () => world.message()),
-    T0,
-  );
+  await store.messages.accept({ messages: Array.from({ length: 320 }, () => world.message()), nowMs: T0 });
   // One for each 32 messages, one for each of four pieces, and the one that any batch begins with.
   expect(turns).toBe(10 + 4 + 1);
   turns = 0;

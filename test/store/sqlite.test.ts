@@ -145,11 +145,14 @@ describe('durability', () => {
     const { message: running } = await first.acceptClaimed();
     const waiting = await first.accept({ notBeforeMs: T0 + 5 });
     const done = await first.acceptClaimed();
-    await first.store.messages.settle(settlement(done.message, done.claimToken, delivered()), T0);
+    await first.store.messages.settle({
+      settlement: settlement(done.message, done.claimToken, delivered()),
+      nowMs: T0,
+    });
 
     const second = await World.open(() => openInlineSqliteStore({ path, onFatal }));
     expect(second.number()).toBeGreaterThan(done.message.key);
-    expect(await second.store.messages.releaseAll(T0 + 5)).toBe(1);
+    expect(await second.store.messages.releaseAll({ nowMs: T0 + 5 })).toBe(1);
     const { claimed } = await second.claim({}, T0 + 5);
     expect(claimed.map(({ message }) => message)).toEqual([running, waiting]);
     expect(await second.statesOf(done.message)).toEqual(['CREATED', 'ACTIVE', 'DELIVERED']);
@@ -172,7 +175,9 @@ describe('durability', () => {
 
     const store = await openSqliteStore({ path, onFatal });
     for (const id of [acknowledged[0], acknowledged[50], acknowledged.at(-1)]) {
-      expect(await store.messages.find(PROJECT, id ?? '', 0)).toMatchObject({ id });
+      expect(await store.messages.find({ projectId: PROJECT, id: id ?? '', deliveredSinceMs: 0 })).toMatchObject({
+        id,
+      });
     }
     const page = await store.logs.listLogs({
       projectId: PROJECT,
@@ -193,10 +198,10 @@ describe('durability', () => {
     const store = world.store as SqliteStore;
     let largest = 0;
     for (let round = 0; round < 60; round++) {
-      await store.messages.accept(
-        Array.from({ length: 10 }, () => world.message({ body: new Uint8Array(60_000) })),
-        T0,
-      );
+      await store.messages.accept({
+        messages: Array.from({ length: 10 }, () => world.message({ body: new Uint8Array(60_000) })),
+        nowMs: T0,
+      });
       largest = Math.max(largest, store.stats().walBytes);
     }
     expect(store.stats().fileBytes).toBeGreaterThan(20_000_000);
@@ -233,7 +238,9 @@ describe('group commit', () => {
     const world = await World.open(() => openSqliteStore({ path: newPath(), onFatal, batch: { costMax: 50 } }));
     const store = world.store as SqliteStore;
     const before = store.stats();
-    await Promise.all(Array.from({ length: 200 }, () => store.messages.accept([world.message()], T0)));
+    await Promise.all(
+      Array.from({ length: 200 }, () => store.messages.accept({ messages: [world.message()], nowMs: T0 })),
+    );
     const after = store.stats();
     expect(after.commands - before.commands).toBe(200);
     expect(after.batches - before.batches).toBe(4);
@@ -253,7 +260,10 @@ describe('group commit', () => {
       await Promise.all(
         claims.map(({ message, claimToken }) => {
           const follows = [world.message({ body: new Uint8Array(bytes) }), world.message()];
-          return store.messages.settle(settlement(message, claimToken, { ...delivered(), follows }), T0);
+          return store.messages.settle({
+            settlement: settlement(message, claimToken, { ...delivered(), follows }),
+            nowMs: T0,
+          });
         }),
       );
       expect(store.stats().batches - before.batches).toBe(2);
@@ -265,15 +275,17 @@ describe('group commit', () => {
     const path = newPath();
     const world = await World.open(() => openSqliteStore({ path, onFatal }));
     const message = world.message();
-    const accepted = world.store.messages.accept([message], T0);
+    const accepted = world.save([message]);
     await world.store.close();
     expect(await accepted).toMatchObject([{ kind: 'accepted' }]);
-    await expect(world.store.messages.accept([world.message()], T0)).rejects.toMatchObject({
+    await expect(world.save([world.message()])).rejects.toMatchObject({
       name: 'StoreUnavailable',
     });
     await expect(world.find(message.message)).rejects.toMatchObject({ name: 'StoreUnavailable' });
     const again = await openSqliteStore({ path, onFatal });
-    expect(await again.messages.find(PROJECT, message.message.id, 0)).toEqual(message.message);
+    expect(await again.messages.find({ projectId: PROJECT, id: message.message.id, deliveredSinceMs: 0 })).toEqual(
+      message.message,
+    );
     await again.close();
   });
 });
@@ -407,10 +419,7 @@ describe('a database that fails', () => {
   it('is never written again, and says so once', async () => {
     const path = newPath();
     const before = await World.open(() => openInlineSqliteStore({ path, onFatal }));
-    await before.store.messages.accept(
-      Array.from({ length: 500 }, () => before.message()),
-      T0,
-    );
+    await before.store.messages.accept({ messages: Array.from({ length: 500 }, () => before.message()), nowMs: T0 });
     await before.store.close();
 
     const fatal: Error[] = [];
@@ -437,10 +446,12 @@ describe('a database that fails', () => {
     const setPagesMax = (pages: number) => driver.transaction((tx) => tx.query(`pragma max_page_count = ${pages}`));
     await setPagesMax(40);
     const newMessages = world.message({ body: new Uint8Array(300_000) });
-    await expect(world.store.messages.accept([newMessages], T0)).rejects.toMatchObject({ name: 'StoreUnavailable' });
+    await expect(world.save([newMessages])).rejects.toMatchObject({
+      name: 'StoreUnavailable',
+    });
     expect(await world.find(newMessages.message)).toBeUndefined();
     await setPagesMax(1_000_000);
-    expect(await world.store.messages.accept([newMessages], T0)).toMatchObject([{ kind: 'accepted' }]);
+    expect(await world.save([newMessages])).toMatchObject([{ kind: 'accepted' }]);
     const { body, ...others } = newMessages.message;
     const found = await world.find(newMessages.message);
     expect(found).toMatchObject(others);

@@ -15,19 +15,19 @@ import { buried, bytes, delivered, PROJECT, settlement, T0, type World } from '.
 export async function useEverything(world: World): Promise<void> {
   const { store } = world;
   const { message, claimToken } = await world.acceptClaimed({ deduplication: { hash: 'h', expiresAtMs: T0 } });
-  await store.messages.settle(settlement(message, claimToken, delivered()), T0);
+  await store.messages.settle({ settlement: settlement(message, claimToken, delivered()), nowMs: T0 });
   const waiting = await world.accept();
   await world.claim({ linesToServe: [lineOf(PROJECT, waiting.origin)] });
   await world.accept();
   await world.claim({ turns: { after: PROJECT }, hasLines: true });
   await world.claim({ roomByOrigin: {}, defaultRoom: 0 });
-  await store.messages.releaseAll(T0);
-  await store.messages.sendHeldOn(T0);
+  await store.messages.releaseAll({ nowMs: T0 });
+  await store.messages.sendHeldOn({ nowMs: T0 });
   await store.messages.lastClaim();
-  await store.messages.release([{ key: waiting.key, projectId: PROJECT, claimToken: 1 }], T0);
+  await store.messages.release({ claims: [{ key: waiting.key, projectId: PROJECT, claimToken: 1 }], nowMs: T0 });
   await world.lines();
-  await store.messages.find(PROJECT, waiting.id, T0);
-  await store.messages.findLive(PROJECT, waiting.id, T0);
+  await store.messages.find({ projectId: PROJECT, id: waiting.id, deliveredSinceMs: T0 });
+  await store.messages.findLive({ projectId: PROJECT, id: waiting.id, nowMs: T0 });
   await readUnfinished(store, waiting.id);
   await store.messages.makeDue({ projectId: PROJECT, id: (await world.accept({ notBeforeMs: T0 + 1 })).id, nowMs: T0 });
   await store.messages.cancelById({ projectId: PROJECT, ids: [waiting.id], nowMs: T0 });
@@ -96,12 +96,15 @@ export async function useEverything(world: World): Promise<void> {
     },
     state: { version: 1, isPaused: false, nextAtMs: T0 },
   };
-  await store.schedules.saveSchedule(schedule, undefined, 1);
+  await store.schedules.saveSchedule({ schedule, fromVersion: undefined, schedulesMax: 1 });
   await store.schedules.dueSchedules({ nowMs: T0 - 1, limit: 1, bytesMax: 1 });
   await store.schedules.dueSchedules({ nowMs: T0, limit: 1, bytesMax: 1 });
   const messages = [world.message({ notBeforeMs: T0 + 60_000 })];
-  await store.schedules.changeSchedules([{ key: schedule.key, fromVersion: 1, state: schedule.state, messages }], T0);
-  await store.schedules.strandedSchedules(T0, { limit: 10, bytesMax: 1 });
+  await store.schedules.changeSchedules({
+    changes: [{ key: schedule.key, fromVersion: 1, state: schedule.state, messages }],
+    nowMs: T0,
+  });
+  await store.schedules.strandedSchedules({ passedAfterMs: T0, limit: 10, bytesMax: 1 });
   await store.schedules.findSchedule({ projectId: PROJECT, id: 's' });
   await store.schedules.listSchedules({ projectId: PROJECT });
   await store.schedules.deleteSchedule({ projectId: PROJECT, id: 's' });
@@ -151,34 +154,40 @@ export async function useRuns(world: World): Promise<void> {
   const steps = [first, ...others].flatMap((run) =>
     ['s1', 's2'].map((entryKey) => appended(world, run, { body, entry: { entryKey } })),
   );
-  await store.messages.accept(steps, T0);
-  await store.messages.accept([appended(world, first, { entry: { kind: 'stepConfig', entryKey: 'h1' } })], T0);
-  await store.messages.accept([invoked(world, first, { id: 'child' })], T0);
-  await store.messages.accept([invoked(world, first, { id: 'child' })], T0);
+  await store.messages.accept({ messages: steps, nowMs: T0 });
+  await store.messages.accept({
+    messages: [appended(world, first, { entry: { kind: 'stepConfig', entryKey: 'h1' } })],
+    nowMs: T0,
+  });
+  await store.messages.accept({ messages: [invoked(world, first, { id: 'child' })], nowMs: T0 });
+  await store.messages.accept({ messages: [invoked(world, first, { id: 'child' })], nowMs: T0 });
   const adopting = beginning(world, { id: 'a' });
   if (adopting.run && adopting.entry) {
     adopting.run.isBySdk = true;
     adopting.entry.runKey = others[0]?.key ?? 0;
   }
-  await store.messages.accept([adopting], T0);
-  await store.waiters.addWaiter(waiter(world, first), undefined, T0);
+  await store.messages.accept({ messages: [adopting], nowMs: T0 });
+  await store.waiters.addWaiter({ waiter: waiter(world, first), taken: undefined, nowMs: T0 });
   await store.waiters.listAllWaiters({ projectId: PROJECT, prefix: 'e', after: { eventId: 'e', key: 0 }, count: 10 });
   for (const order of ['latestFirst', 'earliestFirst'] as const) {
     await store.runLogs.listRunEvents({ projectId: PROJECT, filter: {}, page: { count: 10, order } });
     await store.runLogs.listRunHistories({ projectId: PROJECT, filter: {}, page: { count: 10, order } });
   }
-  const run = await store.runs.findActiveRun(PROJECT, 'child');
-  await store.runs.findRun(PROJECT, first.key);
-  await store.runs.readJournal(first.projectId, first.key);
-  await store.runs.findRecords(PROJECT, run?.invokers ?? []);
+  const run = await store.runs.findActiveRun({ projectId: PROJECT, id: 'child' });
+  await store.runs.findRun({ projectId: PROJECT, key: first.key });
+  await store.runs.readJournal({ projectId: first.projectId, runKey: first.key });
+  await store.runs.findRecords({ projectId: PROJECT, keys: run?.invokers ?? [] });
   const after = { runKey: -1, key: -1 };
   await store.runs.findParked({ projectId: PROJECT, after, limit: 10 });
   await store.runs.findParked({ projectId: PROJECT, runKey: first.key, after, limit: 10 });
   const change = { ...buried(T0), ending: ending(first, { state: 'RUN_FAILED' }), failureCallback: 'none' as const };
-  await store.messages.settle(settlement(first, claimToken, change), T0);
+  await store.messages.settle({ settlement: settlement(first, claimToken, change), nowMs: T0 });
   const late = appended(world, first, { entry: { entryKey: 's7' } });
-  await store.runs.endRuns([{ ending: ending(others[0] ?? first), follows: [late] }], T0);
-  await store.runs.endRuns([{ ending: ending(others[1] ?? first, { state: 'RUN_CANCELED' }), follows: [] }], T0);
+  await store.runs.endRuns({ endings: [{ ending: ending(others[0] ?? first), follows: [late] }], nowMs: T0 });
+  await store.runs.endRuns({
+    endings: [{ ending: ending(others[1] ?? first, { state: 'RUN_CANCELED' }), follows: [] }],
+    nowMs: T0,
+  });
 }
 
 async function useWaiters(world: World): Promise<void> {
@@ -186,26 +195,32 @@ async function useWaiters(world: World): Promise<void> {
   const claimToken = world.number();
   const run = await begin(world, { id: 'waiting', state: { kind: 'claimed', claimToken, worker: 'w1' } });
   const made = waiter(world, run);
-  await waiters.addWaiter(made, undefined, T0);
-  await waiters.listWaiters(PROJECT, 'e', { count: 10 });
+  await waiters.addWaiter({ waiter: made, taken: undefined, nowMs: T0 });
+  await waiters.listWaiters({ projectId: PROJECT, eventId: 'e', count: 10 });
   await waiters.dueWaiters({ nowMs: made.deadlineMs, limit: 10 });
   const result = appended(world, run, { entry: { entryKey: 'w' } });
-  await waiters.resolveWaiters([{ waiterKey: made.record.message.key, result }], T0);
+  await waiters.resolveWaiters({ resolutions: [{ waiterKey: made.record.message.key, result }], nowMs: T0 });
   const pendingEvent = { key: world.number(), body: bytes('{}') };
-  await waiters.savePendingEvent(PROJECT, run.key, 'e', pendingEvent, { events: 1, bytes: 100 });
-  await waiters.nextPendingEvent(run.key, 'e');
+  await waiters.savePendingEvent({
+    projectId: PROJECT,
+    runKey: run.key,
+    eventId: 'e',
+    ...pendingEvent,
+    limits: { events: 1, bytes: 100 },
+  });
+  await waiters.nextPendingEvent({ runKey: run.key, eventId: 'e' });
   await runs.journalBytes({ projectId: PROJECT, id: 'waiting' });
   const follows = [appended(world, run, { entry: { entryKey: 's1' } })];
-  await messages.checkpoint({ done: [settlement(run, claimToken, delivered())], follows }, T0);
+  await messages.checkpoint({ done: [settlement(run, claimToken, delivered())], follows, nowMs: T0 });
   const { state: _, ...failed } = ending(run);
-  await runs.endRuns([{ ending: { ...failed, state: 'RUN_FAILED' }, follows: [] }], T0);
-  await runs.cancelLeft(T0);
+  await runs.endRuns({ endings: [{ ending: { ...failed, state: 'RUN_FAILED' }, follows: [] }], nowMs: T0 });
+  await runs.cancelLeft({ nowMs: T0 });
   const again = beginning(world, { id: 'again' });
   if (!again.run || !again.entry) throw new Error('a first message begins a run');
   const isWhole = { isFirst: true, isLast: true, waiters: [], invocations: [], children: [] };
   const journal = [{ kind: 'record' as const, record: { message: again.message, entry: again.entry } }];
   const revival = { projectId: PROJECT, dlqId: `${T0}-${run.key}`, run: again.run, runKey: again.message.key };
-  await world.store.deadRuns.retryRun({ ...revival, ...isWhole, journal }, T0);
+  await world.store.deadRuns.retryRun({ ...revival, ...isWhole, journal, nowMs: T0 });
 }
 
 async function readUnfinished(store: Store, id: MessageId): Promise<void> {
@@ -257,14 +272,15 @@ async function useDeadRuns(world: World): Promise<void> {
   }
   await store.deadRuns.findDeadRuns({ projectId: PROJECT, dlqIds: [dlqId] });
   await store.deadRuns.deleteDeadRuns({ projectId: PROJECT, dlqIds: [dlqId] });
-  await store.deadRuns.outlineJournal(1, 1);
-  await store.deadRuns.activeRunKeys(
-    PROJECT,
-    { urlPrefix: ['https://a'], fromMs: T0, toMs: T0 },
-    { afterKey: -1, limit: 5 },
-  );
-  await store.deadRuns.findFailureCallback(PROJECT, dlqId);
-  await store.deadRuns.repeatFailureCallback(PROJECT, dlqId, world.message(), T0);
+  await store.deadRuns.outlineJournal({ projectId: 1, runKey: 1 });
+  await store.deadRuns.activeRunKeys({
+    projectId: PROJECT,
+    filter: { urlPrefix: ['https://a'], fromMs: T0, toMs: T0 },
+    afterKey: -1,
+    limit: 5,
+  });
+  await store.deadRuns.findFailureCallback({ projectId: PROJECT, dlqId });
+  await store.deadRuns.repeatFailureCallback({ projectId: PROJECT, dlqId, message: world.message(), nowMs: T0 });
   await store.deadRuns.cancelFailureCallback({ projectId: PROJECT, dlqId, nowMs: T0 });
 }
 
@@ -277,13 +293,17 @@ export async function useLanes(world: World): Promise<void> {
   const waiting = await world.accept({ settings: limited });
   await world.accept({ settings: { flowControl: limited.flowControl } });
   const queued = await world.accept({ settings: { queueName: 'q' } });
-  for (const { id } of [waiting, queued]) await store.messages.findLive(PROJECT, id, T0);
+  for (const { id } of [waiting, queued]) await store.messages.findLive({ projectId: PROJECT, id, nowMs: T0 });
   await store.queues.setQueuePaused({ projectId: PROJECT, name: 'q', isPaused: true, nowMs: T0 });
   await store.queues.setQueuePaused({ projectId: PROJECT, name: 'q', isPaused: false, nowMs: T0 });
   await store.queues.findQueue({ projectId: PROJECT, name: 'q', nowMs: T0 });
   await store.queues.listQueues({ projectId: PROJECT, nowMs: T0 });
   const handoff = { worker: 'w1', claimToken: world.number(), bytesMax: 1_000 };
-  await store.messages.settle(settlement(running.message, running.claimToken, delivered()), T0, handoff);
+  await store.messages.settle({
+    settlement: settlement(running.message, running.claimToken, delivered()),
+    nowMs: T0,
+    handoff,
+  });
   await world.claim({ limit: 10 });
   const queue = await store.queues.deleteQueue({ projectId: PROJECT, name: 'q', nowMs: T0 });
   if (queue) await store.queues.emptyQueue({ ...queue, count: 10, nowMs: T0 });

@@ -23,22 +23,24 @@ export function followed(store: Store, inCellOf: InCellOf): Store {
   const parts = {
     messages: {
       ...messages,
-      settle: (settlement, nowMs, handoff) =>
+      settle: ({ handoff, ...args }) =>
         follow((own) =>
           own === store
-            ? own.messages.settle(settlement, nowMs, handoff)
-            : own.messages.settle(withoutClaims(settlement), nowMs),
+            ? own.messages.settle({ ...args, handoff })
+            : own.messages.settle({ ...args, settlement: withoutClaims(args.settlement) }),
         ),
-      release: async (claims, nowMs) => {
+      release: async ({ claims, nowMs }) => {
         const byProject = Map.groupBy(claims, ({ projectId }) => projectId);
-        await Promise.all([...byProject.values()].map((each) => follow((own) => own.messages.release(each, nowMs))));
+        await Promise.all(
+          [...byProject.values()].map((each) => follow((own) => own.messages.release({ claims: each, nowMs }))),
+        );
       },
     } satisfies Store['messages'],
     runs: {
       ...runs,
-      findRun: (...args) => follow((own) => own.runs.findRun(...args)),
-      findRecords: (...args) => follow((own) => own.runs.findRecords(...args)),
-      readJournal: (...args) => follow((own) => own.runs.readJournal(...args)),
+      findRun: (args) => follow((own) => own.runs.findRun(args)),
+      findRecords: (args) => follow((own) => own.runs.findRecords(args)),
+      readJournal: (args) => follow((own) => own.runs.readJournal(args)),
     } satisfies Store['runs'],
     minutes: {
       ...store.minutes,

@@ -155,7 +155,7 @@ export class Checkpoints implements CheckpointCommands {
     let follows: NewMessage[] = [];
     const save = (newMessages: NewMessage[]): Promise<Checkpointed> => {
       follows = newMessages;
-      return store.messages.checkpoint({ done, follows }, clock.nowMs());
+      return store.messages.checkpoint({ done, follows, nowMs: clock.nowMs() });
     };
     const savedOf = (answer: Checkpointed) => (answer.kind === 'saved' ? answer.follows : []);
     const saved = await dispatcher.intake.save(drafts, save, savedOf, { mayBeAlone: false, ...(slots && { slots }) });
@@ -170,7 +170,7 @@ export class Checkpoints implements CheckpointCommands {
     if (call?.run?.key === runKey) return call.run;
     const id = call?.first.message.settings.run?.id;
     if (id === undefined) {
-      const run = await store.runs.findRun(projectId, runKey);
+      const run = await store.runs.findRun({ projectId, key: runKey });
       return run?.state === 'RUN_STARTED' ? run : undefined;
     }
     const { run, isFresh } = await active.find(projectId, id);
@@ -182,7 +182,7 @@ export class Checkpoints implements CheckpointCommands {
   /** The message that is done first. */
   async #readPrevious(run: Run, { done: [first] }: CheckpointCommand): Promise<Sender['previous']> {
     if (!first) return undefined;
-    const [previous] = await this.#deps.store.runs.findRecords(run.projectId, [first.key]);
+    const [previous] = await this.#deps.store.runs.findRecords({ projectId: run.projectId, keys: [first.key] });
     return previous;
   }
 

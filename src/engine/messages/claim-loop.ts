@@ -264,7 +264,8 @@ export class ClaimLoop {
     if (due) this.#lanesFirst = !this.#lanesFirst;
     const limits = { limit: slots, bytesMax: bytes, isStrict: claim.isStrict, ...rooms };
     const turns = { turns: this.#turns, lanesFirst: this.#lanesFirst, hasLines: !this.lines.isEmpty };
-    return store.messages.claim({ worker, firstToken, ...limits, due, ...targets, ...turns }, clock.nowMs());
+    const request = { worker, firstToken, ...limits, due, ...targets, ...turns };
+    return store.messages.claim({ request, nowMs: clock.nowMs() });
   }
 
   #take(answer: ClaimAnswer, { linesToServe, heard, askedAtMs }: ClaimUnderWay): Promise<void> | undefined {

@@ -55,7 +55,9 @@ export class Settler {
       if (toldAs) settlement.change.toldAs = toldAs;
       const save = (newMessages: NewMessage[]) => {
         const whole = newMessages.length === 0 ? settlement : withFollows(settlement, newMessages);
-        return this.untilSaved(message, () => store.messages.settle(whole, clock.nowMs(), handoff));
+        return this.untilSaved(message, () =>
+          store.messages.settle({ settlement: whole, nowMs: clock.nowMs(), handoff }),
+        );
       };
       const saveAll = async () => {
         const drafts = await intake.draftsOf(follows);
@@ -96,7 +98,9 @@ export class Settler {
   async release({ message, claimToken }: Claimed): Promise<void> {
     const { store, clock } = this.#context;
     const { key, projectId } = message;
-    await this.untilSaved(message, () => store.messages.release([{ key, projectId, claimToken }], clock.nowMs()));
+    await this.untilSaved(message, () =>
+      store.messages.release({ claims: [{ key, projectId, claimToken }], nowMs: clock.nowMs() }),
+    );
   }
 
   /**

@@ -34,7 +34,7 @@ export class ActiveRunCommands implements RunCommands {
   async readJournal(projectId: ProjectId, runId: string, runKey?: RunKey): Promise<JournalEntry[] | undefined> {
     const { store, active } = this.#deps;
     const run = await active.read(projectId, runId);
-    return run && (runKey ?? run.key) === run.key ? store.runs.readJournal(projectId, run.key) : undefined;
+    return run && (runKey ?? run.key) === run.key ? store.runs.readJournal({ projectId, runKey: run.key }) : undefined;
   }
 
   /** False when no such run is active. */

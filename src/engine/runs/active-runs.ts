@@ -26,7 +26,7 @@ export class ActiveRuns {
 
   /** Reads the run from the store, also when it is remembered. */
   async read(projectId: ProjectId, id: string): Promise<Run | undefined> {
-    const run = await this.#store.runs.findActiveRun(projectId, id);
+    const run = await this.#store.runs.findActiveRun({ projectId, id });
     if (run) this.#runs.set(nameOf(projectId, id), run);
     else this.forget(projectId, id);
     return run;

@@ -24,7 +24,7 @@ export class RunCanceller implements Pick<DeadRunCommands, 'cancelRuns' | 'cance
 
   async cancelRuns(projectId: ProjectId, runIds: string[]): Promise<number> {
     const { store } = this.#deps;
-    return this.#cancelAll(runIds, (id) => store.runs.findActiveRun(projectId, id));
+    return this.#cancelAll(runIds, (id) => store.runs.findActiveRun({ projectId, id }));
   }
 
   async cancelRunsMatching(projectId: ProjectId, filter: ActiveRunFilter, count = Infinity): Promise<number> {
@@ -33,12 +33,12 @@ export class RunCanceller implements Pick<DeadRunCommands, 'cancelRuns' | 'cance
     let afterKey: RunKey | undefined = -1;
     while (afterKey !== undefined && cancelled < count) {
       const page = { afterKey, limit: Math.min(LOOKED_FOR, count - cancelled) };
-      const found: Awaited<ReturnType<Store['deadRuns']['activeRunKeys']>> = await store.deadRuns.activeRunKeys(
+      const found: Awaited<ReturnType<Store['deadRuns']['activeRunKeys']>> = await store.deadRuns.activeRunKeys({
         projectId,
         filter,
-        page,
-      );
-      cancelled += await this.#cancelAll(found.keys, (key) => store.runs.findRun(projectId, key));
+        ...page,
+      });
+      cancelled += await this.#cancelAll(found.keys, (key) => store.runs.findRun({ projectId, key }));
       afterKey = found.nextAfterKey;
     }
     return cancelled;

@@ -75,13 +75,14 @@ export class DeadRuns implements Commands {
     const [dead] = await store.deadRuns.findDeadRuns({ projectId, dlqIds: [dlqId] });
     if (!dead) return 'missing';
     if (dead.failureCallback?.state !== 'fail') return 'notFailed';
-    const told = await store.deadRuns.findFailureCallback(projectId, dlqId);
+    const told = await store.deadRuns.findFailureCallback({ projectId, dlqId });
     if (!told) return 'unknown';
     const key = await numbers.take(1);
     const context = contextOf(projectId);
     const outcome = await intake.save(
       [{ message: repeated(told, key, context) }],
-      ([newMessage]) => store.deadRuns.repeatFailureCallback(projectId, dlqId, placed(newMessage), context.nowMs),
+      ([newMessage]) =>
+        store.deadRuns.repeatFailureCallback({ projectId, dlqId, message: placed(newMessage), nowMs: context.nowMs }),
       (saved) => (typeof saved === 'string' ? [] : [saved]),
       OF_CLIENT,
     );
@@ -132,7 +133,7 @@ export class DeadRuns implements Commands {
     const { store, intake, clock } = this.#deps;
     return intake.save(
       messagesOf(piece),
-      (newMessages) => store.deadRuns.retryRun(withPlaces(piece, newMessages), clock.nowMs()),
+      (newMessages) => store.deadRuns.retryRun({ ...withPlaces(piece, newMessages), nowMs: clock.nowMs() }),
       (retried) => (retried.kind === 'retried' ? [...retried.messages, ...retried.children] : []),
       { ...OF_CLIENT, ...(slots && { slots }) },
     );
@@ -143,7 +144,7 @@ export class DeadRuns implements Commands {
     const [dead] = await store.deadRuns.findDeadRuns({ projectId, dlqIds: [dlqId] });
     if (!dead) return 'missing';
     const { run } = dead;
-    const { journal, unfinished } = choose(await store.deadRuns.outlineJournal(projectId, run.key));
+    const { journal, unfinished } = choose(await store.deadRuns.outlineJournal({ projectId, runKey: run.key }));
     const [first] = journal;
     if (!first) return 'unknown';
     const messages = await this.#messages(projectId, [...new Set([first.key, ...unfinished])]);
@@ -155,7 +156,10 @@ export class DeadRuns implements Commands {
   async #messages(projectId: ProjectId, keys: MessageKey[]): Promise<ReadonlyMap<MessageKey, Message> | undefined> {
     const messages = new Map<MessageKey, Message>();
     for (let from = 0; from < keys.length; from += REVIVED_TOGETHER) {
-      const found = await this.#deps.store.runs.findRecords(projectId, keys.slice(from, from + REVIVED_TOGETHER));
+      const found = await this.#deps.store.runs.findRecords({
+        projectId,
+        keys: keys.slice(from, from + REVIVED_TOGETHER),
+      });
       for (const message of found) messages.set(message.key, message);
     }
     return messages.size < keys.length ? undefined : messages;
@@ -170,9 +174,9 @@ export class DeadRuns implements Commands {
     const children = new Map<RunKey, Beginning>();
     for (const { settings } of messages.values()) {
       if (!settings.invoke) continue;
-      const run = await store.runs.findRun(projectId, settings.invoke.runKey);
-      const [first] = run ? await store.deadRuns.outlineJournal(projectId, run.key) : [];
-      const [initial] = first ? await store.runs.findRecords(projectId, [first.key]) : [];
+      const run = await store.runs.findRun({ projectId, key: settings.invoke.runKey });
+      const [first] = run ? await store.deadRuns.outlineJournal({ projectId, runKey: run.key }) : [];
+      const [initial] = first ? await store.runs.findRecords({ projectId, keys: [first.key] }) : [];
       if (!run || !initial) return undefined;
       children.set(run.key, { run, initial });
     }

@@ -44,7 +44,7 @@ export async function endingOf(
 ): Promise<Ending> {
   const ending: RunEnding = { projectId: run.projectId, runKey: run.key, runVersion: run.version, ...end };
   if (run.invokers.length === 0) return { ending, follows: [] };
-  const records = await store.runs.findRecords(run.projectId, run.invokers);
+  const records = await store.runs.findRecords({ projectId: run.projectId, keys: run.invokers });
   return { ending, follows: records.flatMap((record) => resultFor(record, end)) };
 }
 
@@ -60,7 +60,7 @@ export async function endRuns(
   const save = (newMessages: NewMessage[]) => {
     const rest = [...newMessages];
     const placed = ends.map(({ ending, follows }) => ({ ending, follows: rest.splice(0, follows.length) }));
-    return store.runs.endRuns(placed, atMs);
+    return store.runs.endRuns({ endings: placed, nowMs: atMs });
   };
   const drafts = await intake.draftsOf(ends.flatMap(({ follows }) => follows));
   const answers = await intake.save(drafts, save, (all) =>

@@ -33,7 +33,7 @@ export async function failRun(
   const { message } = claimed;
   const { settlement, failsRun } = decision;
   const part = message.settings.run;
-  const run = part && (await store.runs.findRun(message.projectId, part.key));
+  const run = part && (await store.runs.findRun({ projectId: message.projectId, key: part.key }));
   if (!part || run?.state !== 'RUN_STARTED' || hasGoneOn(run, failsRun)) {
     return { kind: 'settle', settlement: { ...settlement, change: failsRun.changeIfOver }, follows: [] };
   }
@@ -61,7 +61,9 @@ async function failureCallbackOf(
   const { message } = claimed;
   const features = callback.features ?? run.config.features;
   const showsPayload = wantsPayloadOnly(features);
-  const [initial] = showsPayload ? await store.runs.readJournal(run.projectId, run.key, { toPosition: 0 }) : [];
+  const [initial] = showsPayload
+    ? await store.runs.readJournal({ projectId: run.projectId, runKey: run.key, toPosition: 0 })
+    : [];
   const report = reportOf(claimed, ended);
   const body = encodeCallbackPayload(
     {

@@ -82,12 +82,14 @@ export class JournalBodies {
     const known = this.#journals.get(run.key);
     const range = { afterPosition, toPosition: place.position };
     if (known && known.upTo >= place.position) return bodyOfRange(known, range);
-    const entries = await this.#store.runs.readJournal(message.projectId, run.key, range);
+    const entries = await this.#store.runs.readJournal({ projectId: message.projectId, runKey: run.key, ...range });
     return bodyOfRange(withEntries(NOTHING, entries, place.position), range);
   }
 
   async #readOnce(projectId: ProjectId, runKey: RunKey, position: number): Promise<Uint8Array> {
-    const entries = await this.#store.runs.readJournal(projectId, runKey, {
+    const entries = await this.#store.runs.readJournal({
+      projectId,
+      runKey,
       afterPosition: NOTHING.upTo,
       toPosition: position,
     });
@@ -97,7 +99,9 @@ export class JournalBodies {
   async #read(projectId: ProjectId, runKey: RunKey, position: number): Promise<Uint8Array> {
     const known = this.#journals.get(runKey);
     const { upTo } = known ?? NOTHING;
-    const missing = await this.#store.runs.readJournal(projectId, runKey, {
+    const missing = await this.#store.runs.readJournal({
+      projectId,
+      runKey,
       afterPosition: upTo,
       toPosition: position,
     });

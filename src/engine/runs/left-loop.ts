@@ -15,5 +15,10 @@ interface LeftLoopDeps {
 
 /** The loop must be told of each end that leaves more (`noteNext`), also of one that it finds in the store. */
 export function leftLoop({ store, clock, log }: LeftLoopDeps): DueLoop {
-  return new DueLoop({ clock, log, failure: 'cancel_failed', doPiece: () => store.runs.cancelLeft(clock.nowMs()) });
+  return new DueLoop({
+    clock,
+    log,
+    failure: 'cancel_failed',
+    doPiece: () => store.runs.cancelLeft({ nowMs: clock.nowMs() }),
+  });
 }

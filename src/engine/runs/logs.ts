@@ -64,7 +64,7 @@ export class RunLogs implements RunLogCommands {
     const nowMs = this.#clock.nowMs();
     if (history.run.state !== 'RUN_STARTED') return explainEnded(runLogOf(history, nowMs));
     const ids = liveEntriesOf(history).map(({ message }) => message.id);
-    const found = await Promise.all(ids.map((id) => this.#store.messages.findLive(projectId, id, nowMs)));
+    const found = await Promise.all(ids.map((id) => this.#store.messages.findLive({ projectId, id, nowMs })));
     const live = new Map(found.flatMap((each) => (each ? [[each.message.id, each]] : [])));
     return explainRun(history, live, nowMs);
   }

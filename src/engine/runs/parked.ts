@@ -27,7 +27,7 @@ export class ParkedRuns implements ParkedRunCommands {
   }
 
   async resumeParkedRun(projectId: ProjectId, runId: string): Promise<boolean | undefined> {
-    const run = await this.#deps.store.runs.findActiveRun(projectId, runId);
+    const run = await this.#deps.store.runs.findActiveRun({ projectId, id: runId });
     return run && (await this.#resume(projectId, run.key)) > 0;
   }
 

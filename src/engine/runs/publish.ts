@@ -59,7 +59,7 @@ export class Publisher {
       const drafted = this.#draft(commands, context);
       const { drafts, remembered } = drafted instanceof Promise ? await drafted : drafted;
       const save = (newMessages: NewMessage[]) =>
-        store.messages.accept(newMessages, context.nowMs, accountsVersion).then((saved) => {
+        store.messages.accept({ messages: newMessages, nowMs: context.nowMs, accountsVersion }).then((saved) => {
           this.#note(newMessages, saved); // before anything goes out: the first delivery may need the journal at once
           return saved;
         });

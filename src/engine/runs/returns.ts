@@ -22,7 +22,7 @@ export async function returnRun(
   const { settlement, returns } = decision;
   const { response, lastStep, atMs } = returns;
   const part = message.settings.run;
-  const run = returns.run ?? (part && (await store.runs.findRun(message.projectId, part.key)));
+  const run = returns.run ?? (part && (await store.runs.findRun({ projectId: message.projectId, key: part.key })));
   delete returns.run; // it is read the next time
   if (run?.state !== 'RUN_STARTED') return { kind: 'settle', settlement, follows: [] };
   const { ending, follows } = await endingOf(store, run, {

@@ -79,7 +79,7 @@ export class RunWaits implements WaiterCommands {
         return STALE;
       }
       const waiter = waiterOf(command, run, identity, clock.nowMs());
-      const pendingEvent = await store.waiters.nextPendingEvent(run.key, command.eventId);
+      const pendingEvent = await store.waiters.nextPendingEvent({ runKey: run.key, eventId: command.eventId });
       const waiting = await this.#add(waiter, pendingEvent);
       if (waiting.kind === 'duplicate') return { messageId: waiting.messageId, deduplicated: true };
       if (waiting.kind === 'over' && isFresh) throw runOver();
@@ -129,7 +129,7 @@ export class RunWaits implements WaiterCommands {
     for (let read = 0; read < LIST_MAX.reads && waiters.length < LIST_MAX.waiters; read += 1) {
       const afterKey = waiters.at(-1)?.record.key ?? -1;
       const page = { afterKey, count: LIST_MAX.waiters - waiters.length };
-      const more = await this.#deps.store.waiters.listWaiters(projectId, eventId, page);
+      const more = await this.#deps.store.waiters.listWaiters({ projectId, eventId, ...page });
       if (more.length === 0) break;
       waiters.push(...more);
     }
@@ -153,7 +153,11 @@ export class RunWaits implements WaiterCommands {
     const nowMs = record.createdAtMs;
     const drafts = await intake.draftsOf(pendingEvent ? [notifiedResult(record, pendingEvent.body, nowMs)] : []);
     const save = ([result]: NewMessage[]) =>
-      store.waiters.addWaiter(waiter, pendingEvent && result && { pendingEventKey: pendingEvent.key, result }, nowMs);
+      store.waiters.addWaiter({
+        waiter,
+        taken: pendingEvent && result && { pendingEventKey: pendingEvent.key, result },
+        nowMs,
+      });
     const waiting = await intake.save(drafts, save, (as) => (as.kind === 'answered' ? [as.saved] : []));
     if (waiting.kind === 'answered') reports.woken(record, 'event', nowMs);
     return waiting;
@@ -176,7 +180,7 @@ export class RunWaits implements WaiterCommands {
     const endKey = await numbers.takeLatest();
     const resultOf = (record: Message, atMs: Millis) => notifiedResult(record, event, atMs);
     const read = (afterKey: MessageKey) =>
-      store.waiters.listWaiters(projectId, eventId, { afterKey, count, ...(runKey !== undefined && { runKey }) });
+      store.waiters.listWaiters({ projectId, eventId, afterKey, count, ...(runKey !== undefined && { runKey }) });
     const deferred = new DeferredSlots(noteWaitingLine);
     try {
       let listed = await read(-1);
@@ -200,7 +204,13 @@ export class RunWaits implements WaiterCommands {
   async #save({ projectId, key, id }: Run, eventId: string, body: Uint8Array): Promise<boolean> {
     const { store, numbers, active } = this.#deps;
     const pendingEvent: PendingEvent = { key: await numbers.takeLatest(), body };
-    const saved = await store.waiters.savePendingEvent(projectId, key, eventId, pendingEvent, PENDING_EVENTS_MAX);
+    const saved = await store.waiters.savePendingEvent({
+      projectId,
+      runKey: key,
+      eventId,
+      ...pendingEvent,
+      limits: PENDING_EVENTS_MAX,
+    });
     if (saved === 'tooMuch') throw quotaExceeded('maxSavedNotifications', PENDING_EVENTS_MAX.events);
     if (saved === 'over') active.forget(projectId, id);
     return saved === 'saved';

@@ -36,7 +36,7 @@ export async function wake(
   const drafts = await intake.draftsOf(waiters.map(({ record }) => resultOf(record, nowMs)));
   const save = (results: NewMessage[]) => {
     const resolutions = results.map((result, index) => ({ waiterKey: waiters[index]?.record.key ?? 0, result }));
-    return store.waiters.resolveWaiters(resolutions, nowMs);
+    return store.waiters.resolveWaiters({ resolutions, nowMs });
   };
   const savedOf = (all: readonly (Saved | 'gone')[]) => all.map((each) => (each === 'gone' ? undefined : each));
   const answers = await intake.save(drafts, save, savedOf, { ...(slots && { slots }) });

@@ -54,11 +54,11 @@ export class ScheduleCommands {
       const schedule: Schedule = before
         ? { ...before, plan, state }
         : { key: firstNumber + 1, projectId, id, createdAtMs: nowMs, plan, state };
-      const answer = await store.schedules.saveSchedule(
+      const answer = await store.schedules.saveSchedule({
         schedule,
-        before ? before.state.version : undefined,
+        fromVersion: before ? before.state.version : undefined,
         schedulesMax,
-      );
+      });
       if (answer === 'tooMany') return 'tooMany';
       if (answer === 'stale') return STALE;
       if (!state.isPaused) noteNext(state.nextAtMs);
@@ -78,7 +78,7 @@ export class ScheduleCommands {
       const nextAtMs = isPaused ? before.nextAtMs : firstTimeOf(plan.cron, before.passedUntilMs, clock.wallMs());
       const state: ScheduleState = { ...before, version, isPaused, nextAtMs };
       const change = { key, fromVersion: before.version, state, messages: [] };
-      const [answer] = await store.schedules.changeSchedules([change], clock.nowMs());
+      const [answer] = await store.schedules.changeSchedules({ changes: [change], nowMs: clock.nowMs() });
       if (answer === undefined || answer === 'stale') return STALE;
       if (!isPaused) noteNext(nextAtMs);
       return 'saved';

@@ -100,11 +100,11 @@ class Triggers {
     try {
       while (true) {
         const nowMs = clock.wallMs();
-        const stranded = await store.schedules.strandedSchedules(nowMs + SET_BACK_MS_MAX, PIECE);
+        const stranded = await store.schedules.strandedSchedules({ passedAfterMs: nowMs + SET_BACK_MS_MAX, ...PIECE });
         if (stranded.length === 0) break;
         const firstVersion = await numbers.take(stranded.length);
         const changes = stranded.map((schedule, index) => recoveredAt(schedule, firstVersion + index, nowMs));
-        await store.schedules.changeSchedules(changes, clock.nowMs());
+        await store.schedules.changeSchedules({ changes, nowMs: clock.nowMs() });
       }
     } catch (error) {
       this.mayBeStranded = true;
@@ -165,7 +165,7 @@ class Triggers {
         if (fact) Object.assign(changes[index] ?? {}, { fact });
       }
       isTold = changes.some(({ fact }) => fact !== undefined);
-      return store.schedules.changeSchedules(changes, clock.nowMs());
+      return store.schedules.changeSchedules({ changes, nowMs: clock.nowMs() });
     };
     await intake.save(this.#draftsOf(steps, firstKey), save, (answers) => savedOf(answers, steps));
     if (isTold) operatorEvents?.noteSaved();

@@ -8,7 +8,7 @@ import type { Store } from '../../store/store.ts';
 const BLOCK = 20_000;
 
 export class Numbers {
-  readonly #reserve: Store['messages']['reserveNumbers'];
+  readonly #reserve: (count: number) => Promise<number>;
   readonly #isShared: boolean;
   #next = 0;
   #end = 0;
@@ -20,7 +20,7 @@ export class Numbers {
     store: { messages: Pick<Store['messages'], 'reserveNumbers'> },
     { isShared = false }: { isShared?: boolean } = {},
   ) {
-    this.#reserve = (count) => store.messages.reserveNumbers(count);
+    this.#reserve = (count) => store.messages.reserveNumbers({ count });
     this.#isShared = isShared;
   }
 

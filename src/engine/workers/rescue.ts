@@ -99,7 +99,7 @@ export class Rescue {
     for (const worker of dead) log.info('worker_gone', { worker });
     if (dead.length > 0) this.noteLinesLost();
     await this.#releaseOrphans();
-    while ((await store.messages.sendHeldOn(clock.nowMs())) > 0);
+    while ((await store.messages.sendHeldOn({ nowMs: clock.nowMs() })) > 0);
     if (dead.length > 0) this.#listeners?.noteDeath();
   }
 
@@ -135,7 +135,7 @@ export class Rescue {
   async #release(event: string, claims: ClaimRef[]): Promise<void> {
     const { store, clock, log } = this.#deps;
     if (claims.length === 0) return;
-    await store.messages.release(claims, clock.nowMs());
+    await store.messages.release({ claims, nowMs: clock.nowMs() });
     log.info(event, { count: claims.length });
   }
 

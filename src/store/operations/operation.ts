@@ -49,7 +49,7 @@ export interface WriteTraits<Args> {
  * How values of the engine become plain rows and back, in the caller's thread; for a long list `pause` gives other work a
  * turn. Default: unchanged.
  */
-export interface Codec<Args, Answer, Given extends unknown[], Told> {
+export interface Codec<Args, Answer, Given, Told> {
   readonly encode: ((given: Given, pause: Pause) => Args | Promise<Args>) | undefined;
   readonly decode: ((answer: Answer, args: Args, pause: Pause) => Told | Promise<Told>) | undefined;
 }
@@ -57,21 +57,21 @@ export interface Codec<Args, Answer, Given extends unknown[], Told> {
 export type Pause = () => Promise<void> | undefined;
 
 /** A part of a transaction. Its arguments and its answer are plain data that can pass to another thread. */
-export type Write<Args, Answer, Given extends unknown[] = [Args], Told = Answer> = WriteTraits<Args> &
+export type Write<Args, Answer, Given = Args, Told = Answer> = WriteTraits<Args> &
   Codec<Args, Answer, Given, Told> & {
     readonly kind: 'single';
     (context: WriteContext, args: Args): Promise<Answer>;
   };
 
 /** A write that runs all its commands of a batch together, before the others. It answers them in their order. */
-export type MergedWrite<Args, Answer, Given extends unknown[] = [Args], Told = Answer> = WriteTraits<Args> &
+export type MergedWrite<Args, Answer, Given = Args, Told = Answer> = WriteTraits<Args> &
   Codec<Args, Answer, Given, Told> & {
     readonly kind: 'merged';
     (context: WriteContext, commands: readonly Args[]): Promise<Answer[]>;
   };
 
 /** A read on one snapshot, outside the writer's transactions. */
-export type Read<Args, Answer, Told = Answer, Given extends unknown[] = [Args]> = Codec<Args, Answer, Given, Told> & {
+export type Read<Args, Answer, Told = Answer, Given = Args> = Codec<Args, Answer, Given, Told> & {
   readonly kind: 'read';
   /** See `longRead`. */
   readonly isLong: boolean;
@@ -112,7 +112,7 @@ type Decode<Args, Answer, Told> = (answer: Answer, args: Args, pause: Pause) => 
 
 /** Traits that are left out have the defaults of `WriteTraits`. */
 export function write<Args extends object, Answer>(run: RunOne<Args, Answer>): Write<Args, Answer>;
-export function write<Args extends object, Answer, Given extends unknown[] = [Args], Told = Answer>(
+export function write<Args extends object, Answer, Given = Args, Told = Answer>(
   traits: Partial<WriteTraits<Args>>,
   run: RunOne<Args, Answer>,
   encode?: Encode<Args, Given>,
@@ -128,7 +128,7 @@ export function write(
   return Object.assign(run, { kind: 'single' as const, encode, decode, ...DEFAULTS, ...traits });
 }
 
-export function merged<Args extends object, Answer, Given extends unknown[] = [Args], Told = Answer>(
+export function merged<Args extends object, Answer, Given = Args, Told = Answer>(
   traits: Partial<WriteTraits<Args>>,
   run: (context: WriteContext, commands: readonly Args[]) => Promise<Answer[]>,
   encode?: Encode<Args, Given>,
@@ -140,7 +140,7 @@ export function merged<Args extends object, Answer, Given extends unknown[] = [A
 type RunRead<Args, Answer> = (queries: Queries, args: Args) => Promise<Answer>;
 
 /** Looks up a row or two. */
-export function read<Answer, Args extends object = None, Told = Answer, Given extends unknown[] = [Args]>(
+export function read<Answer, Args extends object = None, Told = Answer, Given = Args>(
   run: RunRead<Args, Answer>,
   decode?: Decode<Args, Answer, Told>,
   encode?: Encode<Args, Given>,
@@ -149,7 +149,7 @@ export function read<Answer, Args extends object = None, Told = Answer, Given ex
 }
 
 /** A read that may look at many rows, even if only to count what waits, or that may return many bodies. */
-export function longRead<Answer, Args extends object = None, Told = Answer, Given extends unknown[] = [Args]>(
+export function longRead<Answer, Args extends object = None, Told = Answer, Given = Args>(
   run: RunRead<Args, Answer>,
   decode?: Decode<Args, Answer, Told>,
   encode?: Encode<Args, Given>,

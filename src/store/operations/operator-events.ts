@@ -107,7 +107,7 @@ export const tellTally = write(
     if (saved === undefined) throw new Error('the message that tells of an event was not saved');
     return saved;
   },
-  ([{ message, ...args }]: [Omit<TellArgs, 'message'> & { message: NewMessage }]) => ({
+  ({ message, ...args }: Omit<TellArgs, 'message'> & { message: NewMessage }) => ({
     ...args,
     message: encodeNewMessage(message),
   }),

@@ -69,7 +69,7 @@ function switchingEarly(options: MoveProjectOptions): MoveProjectOptions {
 
 function claimingWithoutFence(_: Store, unguarded: () => Store): Partial<StoreMethods> {
   const store = unguarded();
-  return { claim: (request, nowMs) => store.messages.claim(request, nowMs) };
+  return { claim: (args) => store.messages.claim(args) };
 }
 
 function readingWithoutFence(_: Store, unguarded: () => Store): Partial<StoreMethods> {
@@ -80,9 +80,9 @@ function readingWithoutFence(_: Store, unguarded: () => Store): Partial<StoreMet
 function readingRunsWithoutFence(_: Store, unguarded: () => Store): Partial<StoreMethods> {
   const { runs } = unguarded();
   return {
-    readJournal: (...args) => runs.readJournal(...args),
-    findRun: (...args) => runs.findRun(...args),
-    findRecords: (...args) => runs.findRecords(...args),
+    readJournal: (args) => runs.readJournal(args),
+    findRun: (args) => runs.findRun(args),
+    findRecords: (args) => runs.findRecords(args),
   };
 }
 
@@ -101,9 +101,9 @@ function findingAll(store: Store): Partial<StoreMethods> {
 /** It is taken for one of a project that is on its way, and tried again where it was. */
 function notFollowing(store: Store): Partial<StoreMethods> {
   return {
-    settle: async (settlement, nowMs, handoff) => {
+    settle: async ({ settlement, nowMs, handoff }) => {
       try {
-        return await store.messages.settle(settlement, nowMs, handoff);
+        return await store.messages.settle({ settlement, nowMs, handoff });
       } catch (error) {
         throw error instanceof ProjectAway ? new ProjectAway(error.projectId, false) : error;
       }

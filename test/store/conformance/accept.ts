@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { bytes, delivered, eachWorld, type OpenStore, OTHER_PROJECT, PROJECT, settlement, T0 } from './world.ts';
+import { bytes, delivered, eachWorld, type OpenStore, OTHER_PROJECT, PROJECT, T0 } from './world.ts';
 
 const WINDOW_MS = 600_000;
 
@@ -57,7 +57,7 @@ export function acceptConformance(open: OpenStore): void {
   it('saves none of a command when one of its messages cannot be saved', async () => {
     const taken = await world().accept();
     const fresh = world().message();
-    await expect(world().store.messages.accept([fresh, world().message({ key: taken.key })], T0)).rejects.toThrow();
+    await expect(world().save([fresh, world().message({ key: taken.key })])).rejects.toThrow();
     expect(await world().find(fresh.message)).toBeUndefined();
     expect(await world().statesOf(fresh.message)).toEqual([]);
   });
@@ -67,10 +67,10 @@ export function acceptConformance(open: OpenStore): void {
     const { message: running, claimToken } = await world().acceptClaimed();
     const good = [world().message(), world().message()];
     const [first, bad, second, settled] = await Promise.allSettled([
-      world().store.messages.accept([good[0] as (typeof good)[0]], T0),
-      world().store.messages.accept([world().message({ key: taken.key })], T0),
-      world().store.messages.accept([good[1] as (typeof good)[0]], T0),
-      world().store.messages.settle(settlement(running, claimToken, delivered()), T0),
+      world().save([good[0] as (typeof good)[0]]),
+      world().save([world().message({ key: taken.key })]),
+      world().save([good[1] as (typeof good)[0]]),
+      world().settle(running, claimToken, delivered()),
     ]);
     expect([first?.status, bad?.status, second?.status]).toEqual(['fulfilled', 'rejected', 'fulfilled']);
     expect(settled).toEqual({ status: 'fulfilled', value: { kind: 'saved' } });
@@ -84,7 +84,7 @@ export function acceptConformance(open: OpenStore): void {
   it('names the first message for a second one with its deduplication id, and saves nothing', async () => {
     const first = await world().accept({ deduplication: reservation('h') });
     const second = world().message({ deduplication: reservation('h') });
-    expect(await world().store.messages.accept([second], T0 + 1)).toEqual([{ kind: 'duplicate', messageId: first.id }]);
+    expect(await world().save([second], T0 + 1)).toEqual([{ kind: 'duplicate', messageId: first.id }]);
     expect(await world().find(second.message)).toBeUndefined();
     expect(await world().statesOf(second.message)).toEqual([]);
   });
@@ -95,7 +95,7 @@ export function acceptConformance(open: OpenStore): void {
       world().message({ deduplication: reservation('x') }),
       world().message(),
     ];
-    expect(await world().store.messages.accept([a, b, c], T0)).toEqual([
+    expect(await world().save([a, b, c])).toEqual([
       { kind: 'accepted', state: 'due' },
       { kind: 'duplicate', messageId: a.message.id },
       { kind: 'accepted', state: 'due' },
@@ -104,7 +104,7 @@ export function acceptConformance(open: OpenStore): void {
 
   it('lets exactly one of a hundred concurrent publishes win, and tells all of them its id', async () => {
     const messages = Array.from({ length: 100 }, () => world().message({ deduplication: reservation('race') }));
-    const answers = (await Promise.all(messages.map((message) => world().store.messages.accept([message], T0)))).flat();
+    const answers = (await Promise.all(messages.map((message) => world().save([message])))).flat();
     const winner = messages[answers.findIndex(({ kind }) => kind === 'accepted')];
     expect(answers.filter(({ kind }) => kind === 'accepted')).toHaveLength(1);
     for (const answer of answers) {
@@ -114,14 +114,12 @@ export function acceptConformance(open: OpenStore): void {
 
   it('remembers a deduplication id when its message is finished, until the window ends, and not longer', async () => {
     const { message, claimToken } = await world().acceptClaimed({ deduplication: reservation('h') });
-    await world().store.messages.settle(settlement(message, claimToken, delivered()), T0);
+    await world().settle(message, claimToken, delivered());
     const late = world().message({ deduplication: reservation('h', T0 + WINDOW_MS) });
-    expect(await world().store.messages.accept([late], T0 + WINDOW_MS - 1)).toEqual([
-      { kind: 'duplicate', messageId: message.id },
-    ]);
-    expect(await world().store.messages.accept([late], T0 + WINDOW_MS)).toMatchObject([{ kind: 'accepted' }]);
+    expect(await world().save([late], T0 + WINDOW_MS - 1)).toEqual([{ kind: 'duplicate', messageId: message.id }]);
+    expect(await world().save([late], T0 + WINDOW_MS)).toMatchObject([{ kind: 'accepted' }]);
     const later = world().message({ deduplication: reservation('h', T0 + WINDOW_MS) });
-    expect(await world().store.messages.accept([later], T0 + WINDOW_MS + 1)).toEqual([
+    expect(await world().save([later], T0 + WINDOW_MS + 1)).toEqual([
       { kind: 'duplicate', messageId: late.message.id },
     ]);
   });
@@ -129,19 +127,21 @@ export function acceptConformance(open: OpenStore): void {
   it('gives each project deduplication ids of its own', async () => {
     await world().accept({ deduplication: reservation('h') });
     const theirs = world().message({ projectId: OTHER_PROJECT, deduplication: reservation('h') });
-    expect(await world().store.messages.accept([theirs], T0)).toMatchObject([{ kind: 'accepted' }]);
+    expect(await world().save([theirs])).toMatchObject([{ kind: 'accepted' }]);
   });
 
   it('does not keep the deduplication id of a command that was refused', async () => {
     const taken = await world().accept();
     const bad = [world().message({ deduplication: reservation('h') }), world().message({ key: taken.key })];
-    await expect(world().store.messages.accept(bad, T0)).rejects.toThrow();
+    await expect(world().save(bad)).rejects.toThrow();
     const good = world().message({ deduplication: reservation('h') });
-    expect(await world().store.messages.accept([good], T0)).toMatchObject([{ kind: 'accepted' }]);
+    expect(await world().save([good])).toMatchObject([{ kind: 'accepted' }]);
   });
 
   it('never gives a number twice', async () => {
-    const starts = await Promise.all(Array.from({ length: 20 }, () => world().store.messages.reserveNumbers(10)));
+    const starts = await Promise.all(
+      Array.from({ length: 20 }, () => world().store.messages.reserveNumbers({ count: 10 })),
+    );
     const numbers = starts.flatMap((start) => Array.from({ length: 10 }, (_, index) => start + index));
     expect(new Set(numbers).size).toBe(200);
     expect(numbers.every(Number.isSafeInteger)).toBe(true);
@@ -154,7 +154,7 @@ export function acceptConformance(open: OpenStore): void {
     await world().store.messages.cancelById({ projectId: PROJECT, ids: [claimed.id], nowMs: T0 });
     const states = await Promise.all(
       [waiting, inLine, claimed].map(async ({ id }) => {
-        const live = await world().store.messages.findLive(PROJECT, id, T0);
+        const live = await world().store.messages.findLive({ projectId: PROJECT, id, nowMs: T0 });
         return live && { ...live.state, cancelRequested: live.cancelRequested };
       }),
     );
@@ -163,6 +163,8 @@ export function acceptConformance(open: OpenStore): void {
       { kind: 'origin', dueAtMs: T0, cancelRequested: false },
       { kind: 'claimed', claimedAtMs: T0, cancelRequested: true },
     ]);
-    expect(await world().store.messages.findLive(OTHER_PROJECT, waiting.id, T0)).toBeUndefined();
+    expect(
+      await world().store.messages.findLive({ projectId: OTHER_PROJECT, id: waiting.id, nowMs: T0 }),
+    ).toBeUndefined();
   });
 }

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { lineOf } from '../../../src/engine/lanes/origin-line.ts';
 import type { Message } from '../../../src/engine/model.ts';
 import type { FlowControl } from '../../../src/protocol/settings.ts';
-import { delivered, eachWorld, type OpenStore, PROJECT, settlement, T0, type World } from './world.ts';
+import { delivered, eachWorld, type OpenStore, PROJECT, T0, type World } from './world.ts';
 
 const A = 'https://a.example';
 const B = 'https://b.example';
@@ -45,7 +45,7 @@ export function busyOriginsConformance(open: OpenStore): void {
     await world().claim({ roomByOrigin: { [A]: 0 } });
     const state = { kind: 'claimed', claimToken: world().number(), worker: 'w1' } as const;
     const late = world().message({ url: B, settings: { flowControl }, state });
-    expect(await world().store.messages.accept([late], T0)).toEqual([{ kind: 'accepted', state: 'flow' }]);
+    expect(await world().save([late])).toEqual([{ kind: 'accepted', state: 'flow' }]);
     expect(await keyOf(world(), 'k')).toMatchObject({ inFlight: 0, waitListSize: 1 });
   });
 
@@ -55,7 +55,7 @@ export function busyOriginsConformance(open: OpenStore): void {
     const { claimed } = await world().claim({ linesToServe: [LINE_A] });
     expect(claimed.map(({ message }) => message.key)).toEqual([first?.key]);
     const { message, claimToken } = claimed[0] ?? { message: first as Message, claimToken: 0 };
-    await world().store.messages.settle(settlement(message, claimToken, delivered()), T0);
+    await world().settle(message, claimToken, delivered());
     const next = await world().claim();
     expect(next.claimed.map((claim) => claim.message.key)).toEqual([second?.key]);
   });
@@ -81,7 +81,7 @@ export function busyOriginsConformance(open: OpenStore): void {
     expect(claimed.map(({ message }) => message.key)).toEqual([other?.key]);
     await world().store.queues.setQueuePaused({ projectId: PROJECT, name: 'q', isPaused: false, nowMs: T0 });
     const { message, claimToken } = claimed[0] ?? { message: inQueue, claimToken: 0 };
-    await world().store.messages.settle(settlement(message, claimToken, delivered()), T0);
+    await world().settle(message, claimToken, delivered());
     expect((await world().claim()).claimed.map((claim) => claim.message.key)).toEqual([inQueue.key]);
   });
 

@@ -3,7 +3,7 @@ import type { AttributeFilter } from '../../../src/engine/filters.ts';
 import type { Message } from '../../../src/engine/model.ts';
 import { mintMessageId } from '../../../src/protocol/ids.ts';
 import { cancelMatching as cancelPart } from '../cancel-matching.ts';
-import { delivered, eachWorld, type OpenStore, OTHER_PROJECT, PROJECT, retrying, settlement, T0 } from './world.ts';
+import { delivered, eachWorld, type OpenStore, OTHER_PROJECT, PROJECT, retrying, T0 } from './world.ts';
 
 export function cancelConformance(open: OpenStore): void {
   const world = eachWorld(open);
@@ -15,7 +15,7 @@ export function cancelConformance(open: OpenStore): void {
     const delayed = await world().accept({ notBeforeMs: T0 + 9_000 });
     const inLine = await world().accept({ state: { kind: 'origin', dueAtMs: T0 } });
     const { message: failed, claimToken } = await world().acceptClaimed();
-    await world().store.messages.settle(settlement(failed, claimToken, retrying(T0, T0 + 1_000, 1)), T0);
+    await world().settle(failed, claimToken, retrying(T0, T0 + 1_000, 1));
     expect(
       await world().store.messages.cancelById({
         projectId: PROJECT,
@@ -54,7 +54,7 @@ export function cancelConformance(open: OpenStore): void {
   it('skips ids that are unknown, finished, cancelled or another project’s', async () => {
     const theirs = await world().accept({ projectId: OTHER_PROJECT });
     const { message: done, claimToken } = await world().acceptClaimed();
-    await world().store.messages.settle(settlement(done, claimToken, delivered()), T0);
+    await world().settle(done, claimToken, delivered());
     const gone = await world().accept();
     await world().store.messages.cancelById({ projectId: PROJECT, ids: [gone.id], nowMs: T0 });
     const other = world().message().message;
@@ -84,7 +84,7 @@ export function cancelConformance(open: OpenStore): void {
     const timesOf = async (message: Message) => (await world().logsOf(message)).map(({ atMs }) => atMs);
     expect(await timesOf(waiting)).toEqual([T0, T0, T0]);
     expect(await timesOf(running)).toEqual([T0, T0, T0]);
-    await world().store.messages.settle(settlement(running, claimToken, delivered(T0 - 500)), T0);
+    await world().settle(running, claimToken, delivered(T0 - 500));
     expect(await timesOf(running)).toEqual([T0, T0, T0, T0]);
   });
 

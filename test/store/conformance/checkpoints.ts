@@ -27,7 +27,7 @@ export function checkpointConformance(open: OpenStore): void {
     follows: NewMessage[],
   ): Promise<Checkpointed> {
     const settlements = done.map(({ message, claimToken }) => settlement(message, claimToken, delivered(T0)));
-    return world().store.messages.checkpoint({ done: settlements, follows }, T0);
+    return world().store.messages.checkpoint({ done: settlements, follows, nowMs: T0 });
   }
 
   function claimOf({ message, state }: NewMessage): Pick<Claimed, 'message' | 'claimToken'> {
@@ -61,7 +61,7 @@ export function checkpointConformance(open: OpenStore): void {
     const plans = [1, 2].map((stepId) => atOnce(first.message, stepId));
     const [one, two] = plans.map(claimOf) as [Claimed, Claimed];
     await save([first], plans);
-    await world().store.messages.release([{ ...two.message, claimToken: two.claimToken }], T0);
+    await world().store.messages.release({ claims: [{ ...two.message, claimToken: two.claimToken }], nowMs: T0 });
     const step = atOnce(first.message, 3);
     expect(await save([one, two], [step])).toEqual({ kind: 'stale' });
     expect(await save([first], [step])).toEqual({ kind: 'stale' });
@@ -80,7 +80,9 @@ export function checkpointConformance(open: OpenStore): void {
   it('leaves an entry that the journal has as it is, and names its message', async () => {
     const first = await called();
     await append(world(), first.message);
-    const [holder] = await world().store.runs.readJournal(first.message.projectId, first.message.key, {
+    const [holder] = await world().store.runs.readJournal({
+      projectId: first.message.projectId,
+      runKey: first.message.key,
       afterPosition: 0,
     });
     const again = await save([first], [atOnce(first.message, 1)]);
@@ -95,7 +97,7 @@ export function checkpointConformance(open: OpenStore): void {
     const changed = { ...step, ...(step.entry && { entry: { ...step.entry, runVersion: 7 } }) };
     expect(await save([first], [changed])).toEqual({ kind: 'runChanged' });
     await activeRun(world());
-    await world().store.runs.endRuns([{ ending: ending(first.message), follows: [] }], T0);
+    await world().store.runs.endRuns({ endings: [{ ending: ending(first.message), follows: [] }], nowMs: T0 });
     expect(await save([first], [step])).toEqual({ kind: 'runOver' });
     expect(await runLogOf(world())).not.toContain(`DELIVERED ${first.message.key}`);
   });
@@ -124,7 +126,7 @@ export function checkpointConformance(open: OpenStore): void {
     lastStep: NewMessage,
   ): Promise<Settled> {
     const change = { ...delivered(T0), ending: ending(first.message), lastStep };
-    return world().store.messages.settle(settlement(message, claimToken, change), T0);
+    return world().settle(message, claimToken, change);
   }
 
   it('saves a last step with the end, delivered, whatever its lane has left', async () => {
@@ -164,13 +166,13 @@ export function checkpointConformance(open: OpenStore): void {
     const [{ claimToken = -1 } = {}] = (await full().claim()).claimed;
     const steps = ['s1', 's2'].map((entryKey) => appended(full(), first, { entry: { entryKey, bytes: 21 } }));
     const done = [settlement(first, claimToken, delivered(T0))];
-    expect(await full().store.messages.checkpoint({ done, follows: steps }, T0)).toEqual({
+    expect(await full().store.messages.checkpoint({ done, follows: steps, nowMs: T0 })).toEqual({
       kind: 'journalFull',
       limit: 50,
     });
     expect((await runLogOf(full())).at(-1)).toBe(`ACTIVE ${first.key}`);
     const [one] = steps;
-    expect(await full().store.messages.checkpoint({ done, follows: one ? [one] : [] }, T0)).toMatchObject({
+    expect(await full().store.messages.checkpoint({ done, follows: one ? [one] : [], nowMs: T0 })).toMatchObject({
       kind: 'saved',
     });
   });

@@ -1,16 +1,6 @@
 import { expect, it } from 'vitest';
 import { lineOf, type OriginLine } from '../../../src/engine/lanes/origin-line.ts';
-import {
-  bytes,
-  delivered,
-  eachWorld,
-  type OpenStore,
-  OTHER_PROJECT,
-  PROJECT,
-  retrying,
-  settlement,
-  T0,
-} from './world.ts';
+import { bytes, delivered, eachWorld, type OpenStore, OTHER_PROJECT, PROJECT, retrying, T0 } from './world.ts';
 
 const A = 'https://a.example';
 const B = 'https://b.example';
@@ -51,7 +41,7 @@ export function claimConformance(open: OpenStore): void {
 
   it('claims no more than asked for, and says that more is due', async () => {
     const messages = Array.from({ length: 400 }, () => world().message({ url: A }));
-    await world().store.messages.accept(messages, T0);
+    await world().save(messages);
     const answer = await world().claim({ limit: 3 });
     expect(answer.claimed).toHaveLength(3);
     expect(answer.nextDueAtMs).toBe(T0);
@@ -60,7 +50,7 @@ export function claimConformance(open: OpenStore): void {
 
   it('puts into lines what it looked at in vain, so that a crowd does not wait in everybody’s way for a few slots', async () => {
     const crowd = Array.from({ length: 300 }, () => world().message({ url: A }));
-    await world().store.messages.accept(crowd, T0);
+    await world().save(crowd);
     const other = await world().accept({ url: B, notBeforeMs: T0 + 1 });
     const first = await world().claim({ limit: 1 }, T0 + 1);
     expect(first).toMatchObject({ waitingLines: [LINE_A], nextDueAtMs: T0 });
@@ -72,7 +62,7 @@ export function claimConformance(open: OpenStore): void {
 
   it('lets projects take turns when it is asked to, each in its own order, and says whose turn was the last', async () => {
     const crowd = Array.from({ length: 200 }, () => world().message({ url: A }));
-    await world().store.messages.accept(crowd, T0);
+    await world().save(crowd);
     const fresh = await world().accept({ projectId: OTHER_PROJECT, url: B, notBeforeMs: T0 + 1 });
     const later = await world().accept({ projectId: OTHER_PROJECT, url: B, notBeforeMs: T0 + 2 });
     const both = await world().claim({ limit: 4, turns: { after: 0 } }, T0 + 1);
@@ -86,7 +76,7 @@ export function claimConformance(open: OpenStore): void {
     const DAY_MS = 86_400_000;
     const behind = Array.from({ length: 90 }, (_, nth) => world().message({ url: A, projectId: 1 + (nth % 3) }));
     const fresh = Array.from({ length: 90 }, () => world().message({ url: B, projectId: 4, notBeforeMs: T0 + DAY_MS }));
-    await world().store.messages.accept([...behind, ...fresh], T0);
+    await world().save([...behind, ...fresh]);
     const { claimed, turns } = await world().claim({ limit: 64, turns: { after: 0 } }, T0 + DAY_MS);
     const counts = Object.entries(Object.groupBy(claimed, ({ message }) => message.projectId));
     expect(counts.map(([projectId, each]) => [projectId, each?.length])).toEqual([
@@ -100,7 +90,7 @@ export function claimConformance(open: OpenStore): void {
 
   it('looks for projects with due messages every 200 ms, and when those it knows have nothing', async () => {
     const messages = [0, 10, 20].map((ms) => world().message({ url: A, notBeforeMs: T0 + ms }));
-    await world().store.messages.accept(messages, T0);
+    await world().save(messages);
     const keys = messages.map(({ message }) => message.key);
     const first = await world().claim({ limit: 1, turns: { after: 0 } }, T0);
     const { turns } = first;
@@ -116,7 +106,7 @@ export function claimConformance(open: OpenStore): void {
 
   it('passes over what comes before the first message that was seen of a project', async () => {
     const messages = [0, 1, 2].map((ms) => world().message({ url: A, notBeforeMs: T0 + ms }));
-    await world().store.messages.accept(messages, T0);
+    await world().save(messages);
     const [, second = 0, third] = messages.map(({ message }) => message.key);
     const seen = { atMs: T0, projects: [{ id: PROJECT, dueAtMs: T0 + 1, key: second }] };
     const { claimed } = await world().claim({ limit: 2, turns: { after: 0, seen } }, T0 + 2);
@@ -145,7 +135,7 @@ export function claimConformance(open: OpenStore): void {
     const settings = { flowControl: { key: 'k', parallelism: 1, periodS: 1 } };
     const { message, claimToken } = await world().acceptClaimed({ settings });
     const listed = await world().accept({ settings });
-    await world().store.messages.settle(settlement(message, claimToken, delivered()), T0);
+    await world().settle(message, claimToken, delivered());
     return { due: (await world().accept()).key, listed: listed.key };
   }
 
@@ -213,7 +203,7 @@ export function claimConformance(open: OpenStore): void {
 
   it('looks past a crowd of one full origin within a few claims, of which each looks at 500 messages', async () => {
     const crowd = Array.from({ length: 1_500 }, () => world().message({ url: A }));
-    await world().store.messages.accept(crowd, T0);
+    await world().save(crowd);
     const healthy = await world().accept({ url: B, notBeforeMs: T0 + 1 });
     const claimed: number[][] = [];
     for (let claims = 0; claims < 4; claims++) {
@@ -292,7 +282,7 @@ export function claimConformance(open: OpenStore): void {
       world().message({ url: A, state: { kind: 'origin', dueAtMs: T0 } }),
     );
     const due = Array.from({ length: 100 }, () => world().message({ url: B }));
-    await world().store.messages.accept([...inLine, ...due], T0);
+    await world().save([...inLine, ...due]);
     const ofLine = new Set(inLine.map(({ message }) => message.key));
     for (const dueFirst of [false, true]) {
       const claimed = keysOf(await world().claim({ linesToServe: [LINE_A], dueFirst, limit: 65 }));
@@ -305,7 +295,7 @@ export function claimConformance(open: OpenStore): void {
       world().message({ url: A, state: { kind: 'origin', dueAtMs: T0 } }),
     );
     const due = Array.from({ length: 10 }, () => world().message({ url: B }));
-    await world().store.messages.accept([...inLine, ...due], T0);
+    await world().save([...inLine, ...due]);
     const answer = await world().claim({ linesToServe: [LINE_A], dueFirst: true, limit: 6, roomByOrigin: { [A]: 1 } });
     expect(answer.claimed.map(({ message }) => message.origin).toSorted()).toEqual([A, B, B, B, B, B]);
   });
@@ -313,9 +303,9 @@ export function claimConformance(open: OpenStore): void {
   it('gives the first lines all that they have, when it is told that their projects are not far behind', async () => {
     const stateOf = { state: { kind: 'origin', dueAtMs: T0 } } as const;
     const fresh = Array.from({ length: 20 }, () => world().message({ url: A, ...stateOf }));
-    await world().store.messages.accept(fresh, T0);
+    await world().save(fresh);
     const others = Array.from({ length: 20 }, () => world().message({ url: B, projectId: OTHER_PROJECT, ...stateOf }));
-    await world().store.messages.accept(others, T0);
+    await world().save(others);
     const linesToServe = [LINE_A, lineOf(OTHER_PROJECT, B)];
     const claimed = keysOf(await world().claim({ linesToServe, freshLines: 1, due: false, limit: 22 }));
     expect(claimed).toEqual([...fresh, ...others.slice(0, 2)].map(({ message }) => message.key));
@@ -324,7 +314,7 @@ export function claimConformance(open: OpenStore): void {
   it('gives one line no more than eight while lines of other projects wait for the same slots', async () => {
     const stateOf = { state: { kind: 'origin', dueAtMs: T0 } } as const;
     const crowd = Array.from({ length: 20 }, () => world().message({ url: A, ...stateOf }));
-    await world().store.messages.accept(crowd, T0);
+    await world().save(crowd);
     const other = await world().accept({ url: B, projectId: OTHER_PROJECT, ...stateOf });
     const linesToServe = [LINE_A, lineOf(OTHER_PROJECT, B)];
     const claimed = keysOf(await world().claim({ linesToServe, due: false, limit: 9 }));
@@ -400,7 +390,7 @@ export function claimConformance(open: OpenStore): void {
 
   it('never puts ACTIVE before an earlier event of the message, whatever the clock says', async () => {
     const { message, claimToken } = await world().acceptClaimed();
-    await world().store.messages.settle(settlement(message, claimToken, retrying(T0 + 1_000, T0 - 5_000, 1)), T0);
+    await world().settle(message, claimToken, retrying(T0 + 1_000, T0 - 5_000, 1));
     const [claimed] = (await world().claim({}, T0 - 4_000)).claimed;
     expect(claimed).toMatchObject({ claimedAtMs: T0 + 1_000, retried: 1 });
     const times = (await world().logsOf(message)).map(({ atMs }) => atMs);
@@ -409,7 +399,7 @@ export function claimConformance(open: OpenStore): void {
 
   it('never puts ACTIVE before an earlier event, whoever else is claimed with the message', async () => {
     const { message, claimToken } = await world().acceptClaimed();
-    await world().store.messages.settle(settlement(message, claimToken, retrying(T0 + 1_000, T0 - 5_000, 1)), T0);
+    await world().settle(message, claimToken, retrying(T0 + 1_000, T0 - 5_000, 1));
     const later = await world().accept({ createdAtMs: T0 + 5_000, notBeforeMs: T0 });
     const { claimed } = await world().claim({}, T0 + 10);
     expect(claimed.map((each) => [each.message.key, each.claimedAtMs])).toEqual([
@@ -421,14 +411,14 @@ export function claimConformance(open: OpenStore): void {
   it('gives released claims back uncounted and due at once, and skips stale ones', async () => {
     const { message, claimToken } = await world().acceptClaimed();
     const { message: other, claimToken: otherToken } = await world().acceptClaimed();
-    await world().store.messages.release(
-      [
+    await world().store.messages.release({
+      claims: [
         { key: message.key, projectId: PROJECT, claimToken },
         { key: other.key, projectId: PROJECT, claimToken: otherToken + 1_000 },
       ],
-      T0 + 50,
-    );
-    expect(await world().store.messages.settle(settlement(message, claimToken, delivered(T0 + 50)), T0)).toMatchObject({
+      nowMs: T0 + 50,
+    });
+    expect(await world().settle(message, claimToken, delivered(T0 + 50))).toMatchObject({
       kind: 'stale',
     });
     const answer = await world().claim({}, T0 + 50);
@@ -441,8 +431,8 @@ export function claimConformance(open: OpenStore): void {
     await world().accept({ notBeforeMs: T0 + 1_000 });
     const due = await world().accept();
     await world().claim({ limit: 1 });
-    expect(await world().store.messages.releaseAll(T0 + 10)).toBe(2);
-    expect(await world().store.messages.releaseAll(T0 + 10)).toBe(0);
+    expect(await world().store.messages.releaseAll({ nowMs: T0 + 10 })).toBe(2);
+    expect(await world().store.messages.releaseAll({ nowMs: T0 + 10 })).toBe(0);
     expect(keysOf(await world().claim({}, T0 + 10)).toSorted((a, b) => a - b)).toEqual([message.key, due.key]);
   });
 
@@ -450,8 +440,11 @@ export function claimConformance(open: OpenStore): void {
     const { message, claimToken } = await world().acceptClaimed();
     const { message: other } = await world().acceptClaimed();
     await world().store.messages.cancelById({ projectId: PROJECT, ids: [message.id, other.id], nowMs: T0 + 1 });
-    await world().store.messages.release([{ key: message.key, projectId: PROJECT, claimToken }], T0 + 2);
-    expect(await world().store.messages.releaseAll(T0 + 3)).toBe(1);
+    await world().store.messages.release({
+      claims: [{ key: message.key, projectId: PROJECT, claimToken }],
+      nowMs: T0 + 2,
+    });
+    expect(await world().store.messages.releaseAll({ nowMs: T0 + 3 })).toBe(1);
     for (const cancelled of [message, other]) {
       expect(await world().statesOf(cancelled)).toEqual(['CREATED', 'ACTIVE', 'CANCEL_REQUESTED', 'CANCELED']);
       expect(await world().find(cancelled)).toBeUndefined();

@@ -1,6 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import type { FailureCallbackState, Message, NewMessage, NewRecord } from '../../../src/engine/model.ts';
-import type { DeadRunFilter, RetriedEntry, RunRetry } from '../../../src/engine/runs/dead-run-store.ts';
+import type {
+  ActiveRunFilter,
+  DeadRunFilter,
+  RetriedEntry,
+  RunRetry,
+} from '../../../src/engine/runs/dead-run-store.ts';
 import type { MessageSettings, RunPart } from '../../../src/protocol/settings.ts';
 import type { RunConfig } from '../../../src/workflow/model.ts';
 import {
@@ -28,6 +33,9 @@ interface BeginOptions {
 export function deadRunsConformance(open: OpenStore): void {
   const world = eachWorld(open);
   const store = () => world().store;
+
+  const repeatCallback = (dlqId: string, message: NewMessage) =>
+    store().deadRuns.repeatFailureCallback({ projectId: PROJECT, dlqId, message, nowMs: T0 });
 
   const configOf = (changes: Partial<RunConfig> = {}): RunConfig => ({
     ...{
@@ -60,9 +68,9 @@ export function deadRunsConformance(open: OpenStore): void {
 
   async function begin(id: string, options?: BeginOptions): Promise<{ message: Message; claimToken: number }> {
     const { newMessages, claimToken } = first(id, options);
-    expect(await store().messages.accept([newMessages], newMessages.message.createdAtMs)).toMatchObject([
-      { kind: 'accepted' },
-    ]);
+    expect(
+      await store().messages.accept({ messages: [newMessages], nowMs: newMessages.message.createdAtMs }),
+    ).toMatchObject([{ kind: 'accepted' }]);
     return { message: newMessages.message, claimToken };
   }
 
@@ -74,7 +82,7 @@ export function deadRunsConformance(open: OpenStore): void {
   async function append(of: Message, entryKey: string): Promise<Message> {
     const newMessages = world().message({ url: URL, body: bytes(entryKey), settings: { run: partOf(of) } });
     newMessages.entry = { runKey: of.key, kind: 'step', entryKey, bytes: 50 };
-    expect(await store().messages.accept([newMessages], T0)).toMatchObject([{ kind: 'accepted' }]);
+    expect(await store().messages.accept({ messages: [newMessages], nowMs: T0 })).toMatchObject([{ kind: 'accepted' }]);
     return newMessages.message;
   }
 
@@ -106,7 +114,9 @@ export function deadRunsConformance(open: OpenStore): void {
       failureCallbackKey,
     } as const;
     const change = { ...buried(failedAtMs), ending, follows: [told] };
-    expect(await store().messages.settle(settlement(message, claimToken, change), failedAtMs)).toMatchObject({
+    expect(
+      await store().messages.settle({ settlement: settlement(message, claimToken, change), nowMs: failedAtMs }),
+    ).toMatchObject({
       kind: 'saved',
     });
     const dlqId = `${failedAtMs}-${message.key}`;
@@ -120,10 +130,10 @@ export function deadRunsConformance(open: OpenStore): void {
       events: [{ atMs: T0, state: 'DELIVERED', detail: { response } }] as const,
       failureCallback,
     };
-    const answer = await store().messages.settle(
-      settlement(told.message, told.claimToken, { ...change, events: [...change.events] }),
-      T0,
-    );
+    const answer = await store().messages.settle({
+      settlement: settlement(told.message, told.claimToken, { ...change, events: [...change.events] }),
+      nowMs: T0,
+    });
     expect(answer).toMatchObject({ kind: 'saved' });
   }
 
@@ -220,11 +230,8 @@ export function deadRunsConformance(open: OpenStore): void {
       }
       await begin('other', { projectId: OTHER_PROJECT });
       await fail('over');
-      const find = async (
-        filter: Parameters<ReturnType<typeof store>['deadRuns']['activeRunKeys']>[1],
-        limit = 10,
-        afterKey = -1,
-      ) => (await store().deadRuns.activeRunKeys(PROJECT, filter, { afterKey, limit })).keys;
+      const find = async (filter: ActiveRunFilter, limit = 10, afterKey = -1) =>
+        (await store().deadRuns.activeRunKeys({ projectId: PROJECT, filter, afterKey, limit })).keys;
       expect(await find({})).toEqual(keys);
       expect(await find({}, 2)).toEqual(keys.slice(0, 2));
       expect(await find({}, 10, keys[0])).toEqual(keys.slice(1));
@@ -265,10 +272,13 @@ export function deadRunsConformance(open: OpenStore): void {
       const { message, claimToken } = await begin('a');
       const step = await append(message, 's0');
       const ending = { projectId: PROJECT, runKey: message.key, runVersion: 1, state: 'RUN_FAILED', atMs: T0 } as const;
-      await store().messages.settle(settlement(message, claimToken, { ...buried(T0), ending }), T0);
+      await store().messages.settle({
+        settlement: settlement(message, claimToken, { ...buried(T0), ending }),
+        nowMs: T0,
+      });
       const failed = { dlqId: `${T0}-${message.key}`, message, told: { message, claimToken } };
       const { revival, sent } = revivalOf(failed, 'b', [step]);
-      const answer = await store().deadRuns.retryRun(revival, T0);
+      const answer = await store().deadRuns.retryRun({ ...revival, nowMs: T0 });
       expect(answer).toEqual({
         kind: 'retried',
         messages: [{ state: 'due', journal: { position: 2, bytes: 190 } }],
@@ -276,18 +286,16 @@ export function deadRunsConformance(open: OpenStore): void {
       });
       expect(await list()).toEqual([]);
       const successor = { id: 'b', createdAtMs: revival.run.createdAtMs };
-      expect(await store().runs.findRun(PROJECT, message.key)).toMatchObject({
+      expect(await store().runs.findRun({ projectId: PROJECT, key: message.key })).toMatchObject({
         state: 'RUN_FAILED',
         config: { successor },
       });
-      const run = await store().runs.findActiveRun(PROJECT, 'b');
+      const run = await store().runs.findActiveRun({ projectId: PROJECT, id: 'b' });
       expect(run).toMatchObject({ state: 'RUN_STARTED', entries: 3 });
-      expect((await store().runs.readJournal(1, run?.key ?? 0)).map(({ messageId }) => messageId)).toEqual([
-        expect.any(String),
-        step.id,
-        sent.message.id,
-      ]);
-      expect(await store().deadRuns.outlineJournal(1, run?.key ?? 0)).toMatchObject([
+      expect(
+        (await store().runs.readJournal({ projectId: 1, runKey: run?.key ?? 0 })).map(({ messageId }) => messageId),
+      ).toEqual([expect.any(String), step.id, sent.message.id]);
+      expect(await store().deadRuns.outlineJournal({ projectId: 1, runKey: run?.key ?? 0 })).toMatchObject([
         { position: 0, kind: 'initial', entryKey: '0' },
         { position: 1, kind: 'step', entryKey: 's0', key: step.key, bodyBytes: 2 },
         { position: 2, kind: 'step', entryKey: 'sent', key: sent.message.key },
@@ -316,11 +324,13 @@ export function deadRunsConformance(open: OpenStore): void {
       revival.waiters.push({ key: wait.message.key, eventId: 'e', deadlineMs: T0 + 5 });
       revival.invocations.push({ key: invoke.message.key, childKey: child.message.key });
       revival.children.push(child);
-      expect(await store().deadRuns.retryRun(revival, T0)).toMatchObject({
+      expect(await store().deadRuns.retryRun({ ...revival, nowMs: T0 })).toMatchObject({
         kind: 'retried',
         children: [{ state: 'claimed' }],
       });
-      expect((await store().runs.findRun(PROJECT, child.message.key))?.invokers).toEqual([invoke.message.key]);
+      expect((await store().runs.findRun({ projectId: PROJECT, key: child.message.key }))?.invokers).toEqual([
+        invoke.message.key,
+      ]);
       const { due } = await store().waiters.dueWaiters({ nowMs: T0 + 5, limit: 5 });
       expect(due).toMatchObject([{ eventId: 'e', deadlineMs: T0 + 5, record: { key: wait.message.key } }]);
     });
@@ -328,22 +338,31 @@ export function deadRunsConformance(open: OpenStore): void {
     it('is not made twice of one entry, nor while a run of its id is active', async () => {
       const failed = await fail('a');
       await begin('taken');
-      expect(await store().deadRuns.retryRun(revivalOf(failed, 'taken').revival, T0)).toEqual({ kind: 'idTaken' });
+      expect(await store().deadRuns.retryRun({ ...revivalOf(failed, 'taken').revival, nowMs: T0 })).toEqual({
+        kind: 'idTaken',
+      });
       expect(await list()).toEqual([failed.dlqId]);
-      expect(await store().deadRuns.retryRun(revivalOf(failed, 'b').revival, T0)).toMatchObject({ kind: 'retried' });
-      expect(await store().deadRuns.retryRun(revivalOf(failed, 'c').revival, T0)).toEqual({ kind: 'missing' });
-      expect(await store().runs.findActiveRun(PROJECT, 'c')).toBeUndefined();
+      expect(await store().deadRuns.retryRun({ ...revivalOf(failed, 'b').revival, nowMs: T0 })).toMatchObject({
+        kind: 'retried',
+      });
+      expect(await store().deadRuns.retryRun({ ...revivalOf(failed, 'c').revival, nowMs: T0 })).toEqual({
+        kind: 'missing',
+      });
+      expect(await store().runs.findActiveRun({ projectId: PROJECT, id: 'c' })).toBeUndefined();
     });
 
     it('keeps what it shares when all that is left of the failed run goes', async () => {
       const { message, claimToken } = await begin('a');
       const step = await append(message, 's0');
       const ending = { projectId: PROJECT, runKey: message.key, runVersion: 1, state: 'RUN_FAILED', atMs: T0 } as const;
-      await store().messages.settle(settlement(message, claimToken, { ...buried(T0), ending }), T0);
+      await store().messages.settle({
+        settlement: settlement(message, claimToken, { ...buried(T0), ending }),
+        nowMs: T0,
+      });
       const { revival } = revivalOf({ dlqId: `${T0}-${message.key}`, message, told: { message, claimToken } }, 'b', [
         step,
       ]);
-      await store().deadRuns.retryRun(revival, T0);
+      await store().deadRuns.retryRun({ ...revival, nowMs: T0 });
       const afterMs = T0 + 1;
       const bounds = {
         logsBeforeMs: afterMs,
@@ -353,10 +372,12 @@ export function deadRunsConformance(open: OpenStore): void {
         nowMs: afterMs,
       };
       while (await store().retention.dropExpired({ ...bounds, rowsMax: 1_000 }));
-      expect(await store().runs.findRun(PROJECT, message.key)).toBeUndefined();
-      const run = await store().runs.findActiveRun(PROJECT, 'b');
+      expect(await store().runs.findRun({ projectId: PROJECT, key: message.key })).toBeUndefined();
+      const run = await store().runs.findActiveRun({ projectId: PROJECT, id: 'b' });
       expect(
-        (await store().runs.readJournal(1, run?.key ?? 0)).map(({ body }) => Buffer.from(body).toString()),
+        (await store().runs.readJournal({ projectId: 1, runKey: run?.key ?? 0 })).map(({ body }) =>
+          Buffer.from(body).toString(),
+        ),
       ).toEqual(['payload of b', 's0', 'sent']);
     });
   });
@@ -385,7 +406,7 @@ export function deadRunsConformance(open: OpenStore): void {
 
     const save = (piece: RunRetry | undefined, nowMs = T0) => {
       if (!piece) throw new Error('there is no such piece');
-      return store().deadRuns.retryRun(piece, nowMs);
+      return store().deadRuns.retryRun({ ...piece, nowMs });
     };
 
     async function saveAll(pieces: readonly RunRetry[], nowMs = T0): Promise<string> {
@@ -403,7 +424,7 @@ export function deadRunsConformance(open: OpenStore): void {
     };
 
     async function cancelRest(nowMs: number): Promise<void> {
-      while ((await store().runs.cancelLeft(nowMs)) === 'more');
+      while ((await store().runs.cancelLeft({ nowMs })) === 'more');
     }
 
     const keysSent = (pieces: readonly RunRetry[]) =>
@@ -418,16 +439,19 @@ export function deadRunsConformance(open: OpenStore): void {
       const pieces = piecesFor(failed);
       expect(await saveAll(pieces.slice(0, -1))).toBe('retried');
       expect(await list()).toEqual([failed.dlqId]);
-      expect(await store().runs.findActiveRun(PROJECT, 'b')).toBeUndefined();
+      expect(await store().runs.findActiveRun({ projectId: PROJECT, id: 'b' })).toBeUndefined();
       expect(await listRuns()).toEqual(['a RUN_FAILED']);
       expect(await save(pieces.at(-1))).toEqual({
         ...{ kind: 'retried', children: [] },
         messages: [{ state: 'due', journal: { position: SENT, bytes: 100 + SENT * 40 } }],
       });
       expect(await list()).toEqual([]);
-      expect(await store().runs.findActiveRun(PROJECT, 'b')).toMatchObject({ state: 'RUN_STARTED', entries: 1 + SENT });
+      expect(await store().runs.findActiveRun({ projectId: PROJECT, id: 'b' })).toMatchObject({
+        state: 'RUN_STARTED',
+        entries: 1 + SENT,
+      });
       expect(await listRuns()).toEqual(['a RUN_FAILED', 'b RUN_STARTED']);
-      const outline = await store().deadRuns.outlineJournal(1, pieces[0]?.runKey ?? 0);
+      const outline = await store().deadRuns.outlineJournal({ projectId: 1, runKey: pieces[0]?.runKey ?? 0 });
       expect(outline.map(({ position, entryKey }) => `${position} ${entryKey}`)).toEqual([
         '0 0',
         '1 p0',
@@ -455,12 +479,12 @@ export function deadRunsConformance(open: OpenStore): void {
     it('is kept for as long as the next piece may come', async () => {
       const pieces = piecesFor(await fail('a'));
       await save(pieces[0]);
-      const untilMs = await store().runs.cancelLeft(T0 + 1);
+      const untilMs = await store().runs.cancelLeft({ nowMs: T0 + 1 });
       if (untilMs === 'more') throw new Error('it was given up');
       await save(pieces[1], untilMs - 1);
-      expect(await store().runs.cancelLeft(untilMs)).toBe(untilMs - 1 + (untilMs - T0));
+      expect(await store().runs.cancelLeft({ nowMs: untilMs })).toBe(untilMs - 1 + (untilMs - T0));
       expect(await saveAll(pieces.slice(2), untilMs)).toBe('retried');
-      expect(await store().runs.cancelLeft(untilMs + 3_600_000)).toBe(Infinity);
+      expect(await store().runs.cancelLeft({ nowMs: untilMs + 3_600_000 })).toBe(Infinity);
       expect(await claimedKeys()).toEqual(keysSent(pieces).toSorted());
     });
 
@@ -470,7 +494,7 @@ export function deadRunsConformance(open: OpenStore): void {
         const failed = await fail('a');
         const pieces = piecesFor(failed);
         await saveAll(pieces.slice(0, count));
-        const untilMs = await store().runs.cancelLeft(T0);
+        const untilMs = await store().runs.cancelLeft({ nowMs: T0 });
         if (untilMs === 'more') throw new Error('it was given up');
         await cancelRest(untilMs);
         expect(await save(pieces[count], untilMs)).toEqual({ kind: 'lost' });
@@ -478,7 +502,7 @@ export function deadRunsConformance(open: OpenStore): void {
         const again = piecesFor(failed, 'c');
         expect(await saveAll(again, untilMs)).toBe('retried');
         expect(await claimedKeys()).toEqual(keysSent(again).toSorted());
-        expect(await store().runs.cancelLeft(untilMs)).toBe(Infinity);
+        expect(await store().runs.cancelLeft({ nowMs: untilMs })).toBe(Infinity);
       },
     );
 
@@ -509,14 +533,14 @@ export function deadRunsConformance(open: OpenStore): void {
       expect(await saveAll(pieces.slice(1))).toBe('idTaken');
       await cancelRest(T0);
       expect(await list()).toEqual([failed.dlqId]);
-      expect(await store().runs.findActiveRun(PROJECT, 'b')).toMatchObject({ key: message.key });
+      expect(await store().runs.findActiveRun({ projectId: PROJECT, id: 'b' })).toMatchObject({ key: message.key });
       expect(await claimedKeys()).toEqual([]);
     });
 
     it('leaves nothing for longer than other runs that are cancelled, when it is given up', async () => {
       const failed = await fail('a');
       await saveAll(piecesFor(failed).slice(0, 2));
-      const untilMs = await store().runs.cancelLeft(T0);
+      const untilMs = await store().runs.cancelLeft({ nowMs: T0 });
       if (untilMs === 'more') throw new Error('it was given up');
       await cancelRest(untilMs);
       const bounds = { logsBeforeMs: untilMs + 1, deadBeforeMs: T0, minutesBeforeMs: 0, keysUsedBeforeMs: 0 };
@@ -529,14 +553,25 @@ export function deadRunsConformance(open: OpenStore): void {
     it('is repeated once it has failed, and is in progress from then on', async () => {
       const failed = await fail('a');
       const again = world().message({ settings: failed.told.message.settings });
-      const repeat = () => store().deadRuns.repeatFailureCallback(PROJECT, failed.dlqId, again, T0);
+      const repeat = () => repeatCallback(failed.dlqId, again);
       expect(await repeat()).toBe('notFailed');
       await tell(failed, 'fail');
-      expect((await store().deadRuns.findFailureCallback(PROJECT, failed.dlqId))?.id).toBe(failed.told.message.id);
+      expect((await store().deadRuns.findFailureCallback({ projectId: PROJECT, dlqId: failed.dlqId }))?.id).toBe(
+        failed.told.message.id,
+      );
       expect(await repeat()).toEqual({ state: 'due' });
-      expect((await store().deadRuns.findFailureCallback(PROJECT, failed.dlqId))?.id).toBe(again.message.id);
+      expect((await store().deadRuns.findFailureCallback({ projectId: PROJECT, dlqId: failed.dlqId }))?.id).toBe(
+        again.message.id,
+      );
       expect(await list({ failureCallback: ['inProgress'] })).toEqual([failed.dlqId]);
-      expect(await store().deadRuns.repeatFailureCallback(OTHER_PROJECT, failed.dlqId, again, T0)).toBe('missing');
+      expect(
+        await store().deadRuns.repeatFailureCallback({
+          projectId: OTHER_PROJECT,
+          dlqId: failed.dlqId,
+          message: again,
+          nowMs: T0,
+        }),
+      ).toBe('missing');
     });
 
     it('is given up while it is in progress: at once where it waits, with its attempt where one is under way', async () => {
@@ -551,7 +586,7 @@ export function deadRunsConformance(open: OpenStore): void {
       expect(await list({ failureCallback: ['canceled'] })).toEqual([failed.dlqId]);
       await tell(failed, 'fail');
       const again = world().message({ settings: failed.told.message.settings });
-      await store().deadRuns.repeatFailureCallback(PROJECT, failed.dlqId, again, T0);
+      await repeatCallback(failed.dlqId, again);
       expect(await cancel()).toBe('canceled');
       expect((await world().claim()).claimed).toEqual([]);
     });

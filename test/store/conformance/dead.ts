@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { buried, bytes, eachWorld, type OpenStore, OTHER_PROJECT, PROJECT, settlement, T0 } from './world.ts';
+import { buried, bytes, eachWorld, type OpenStore, OTHER_PROJECT, PROJECT, T0 } from './world.ts';
 
 export function deadConformance(open: OpenStore): void {
   const world = eachWorld(open);
@@ -72,7 +72,7 @@ export function deadConformance(open: OpenStore): void {
       const { message, claimToken } = await world().acceptClaimed({ createdAtMs: atMs });
       const change = buried(atMs, 500);
       Object.assign(change.deadLetter ?? {}, { responseBody: new Uint8Array(6 * 1024 * 1024) });
-      await world().store.messages.settle(settlement(message, claimToken, change), T0);
+      await world().settle(message, claimToken, change);
     }
     const found = await world().store.dead.listDead({
       projectId: PROJECT,

@@ -22,10 +22,7 @@ export function followsConformance(open: OpenStore): void {
   it('saves what follows with the change, each as it stands', async () => {
     const { message, claimToken } = await world().acceptClaimed();
     const follows = threeFollows();
-    const answer = await world().store.messages.settle(
-      settlement(message, claimToken, { ...delivered(T0), follows }),
-      T0,
-    );
+    const answer = await world().settle(message, claimToken, { ...delivered(T0), follows });
     expect(answer).toEqual({
       kind: 'saved',
       follows: [{ state: 'claimed' }, { state: 'origin' }, { state: 'due' }],
@@ -45,7 +42,7 @@ export function followsConformance(open: OpenStore): void {
   ])('saves what follows with %s', async (_name, change) => {
     const { message, claimToken } = await world().acceptClaimed();
     const follows = threeFollows();
-    await world().store.messages.settle(settlement(message, claimToken, { ...change(), follows }), T0);
+    await world().settle(message, claimToken, { ...change(), follows });
     for (const followUp of follows) expect(await world().find(followUp.message)).toEqual(followUp.message);
   });
 
@@ -53,11 +50,8 @@ export function followsConformance(open: OpenStore): void {
     const { message, claimToken } = await world().acceptClaimed();
     const followToken = world().number();
     const followUp = world().message({ state: { kind: 'claimed', claimToken: followToken, worker: 'w1' } });
-    await world().store.messages.settle(settlement(message, claimToken, { ...delivered(T0), follows: [followUp] }), T0);
-    const settled = await world().store.messages.settle(
-      settlement(followUp.message, followToken, delivered(T0 + 1)),
-      T0,
-    );
+    await world().settle(message, claimToken, { ...delivered(T0), follows: [followUp] });
+    const settled = await world().settle(followUp.message, followToken, delivered(T0 + 1));
     expect(settled).toEqual({ kind: 'saved' });
     expect(await world().statesOf(followUp.message)).toEqual(['CREATED', 'ACTIVE', 'DELIVERED']);
   });
@@ -69,11 +63,11 @@ export function followsConformance(open: OpenStore): void {
       world().message({ state: { kind: 'claimed', claimToken: token, worker: 'w1' }, settings }),
     ) as [NewMessage, NewMessage];
     const change = { ...delivered(T0), follows: [first, second] };
-    const answer = await world().store.messages.settle(settlement(message, claimToken, change), T0);
+    const answer = await world().settle(message, claimToken, change);
     expect(answer).toEqual({ kind: 'saved', follows: [{ state: 'claimed' }, { state: 'flow' }] });
     expect((await world().claim()).claimed).toEqual([]);
     const firstToken = first.state.kind === 'claimed' ? first.state.claimToken : -1;
-    await world().store.messages.settle(settlement(first.message, firstToken, delivered(T0)), T0);
+    await world().settle(first.message, firstToken, delivered(T0));
     expect((await world().claim()).claimed.map((claimed) => claimed.message)).toEqual([second.message]);
   });
 
@@ -86,20 +80,17 @@ export function followsConformance(open: OpenStore): void {
       world().message({ state: { kind: 'claimed', claimToken: token, worker: 'w1' } }),
     );
     const [callback, failureCallback] = follows as [NewMessage, NewMessage];
-    await world().store.messages.settle(settlement(message, claimToken, { ...buried(T0), follows }), T0);
+    await world().settle(message, claimToken, { ...buried(T0), follows });
     expect((await world().claim()).claimed).toEqual([]);
     expect(await world().store.queues.findQueue({ projectId: PROJECT, name: 'q', nowMs: T0 })).toMatchObject({
       lag: 1,
     });
-    await world().store.messages.settle(settlement(callback.message, tokens[0], delivered(T0 + 1)), T0 + 1);
+    await world().settle(callback.message, tokens[0], delivered(T0 + 1), T0 + 1);
     const retry = settlement(failureCallback.message, tokens[1], retrying(T0 + 1, T0 + 50, 1));
-    await world().store.messages.settle(retry, T0 + 1);
+    await world().store.messages.settle({ settlement: retry, nowMs: T0 + 1 });
     expect((await world().claim({}, T0 + 49)).claimed).toEqual([]);
     const [again] = (await world().claim({}, T0 + 50)).claimed;
-    await world().store.messages.settle(
-      settlement(failureCallback.message, again?.claimToken ?? -1, delivered(T0 + 51)),
-      T0 + 51,
-    );
+    await world().settle(failureCallback.message, again?.claimToken ?? -1, delivered(T0 + 51), T0 + 51);
     expect((await world().claim({}, T0 + 51)).claimed.map((claimed) => claimed.message)).toEqual([second]);
   });
 
@@ -110,21 +101,21 @@ export function followsConformance(open: OpenStore): void {
     const behind = await world().accept({ settings });
     const callbackToken = world().number();
     const callback = world().message({ state: { kind: 'claimed', claimToken: callbackToken, worker: 'w1' } });
-    await world().store.messages.settle(settlement(message, claimToken, { ...delivered(T0), follows: [callback] }), T0);
+    await world().settle(message, claimToken, { ...delivered(T0), follows: [callback] });
     return { callback: callback.message, callbackToken, behind };
   }
 
   it('lets the queue go on when the callbacks of its message have ended, whatever follows from these', async () => {
     const { callback, callbackToken, behind } = await delivering();
     const follows = [world().message({ notBeforeMs: T0 + 1_000 })];
-    await world().store.messages.settle(settlement(callback, callbackToken, { ...delivered(T0), follows }), T0);
+    await world().settle(callback, callbackToken, { ...delivered(T0), follows });
     expect((await world().claim()).claimed.map((claimed) => claimed.message)).toEqual([behind]);
   });
 
   it('retries a callback although the queue of its message is paused, and nothing else of it', async () => {
     const { callback, callbackToken } = await delivering();
     await world().store.queues.setQueuePaused({ projectId: PROJECT, name: 'q', isPaused: true, nowMs: T0 });
-    await world().store.messages.settle(settlement(callback, callbackToken, retrying(T0, T0 + 10, 1)), T0);
+    await world().settle(callback, callbackToken, retrying(T0, T0 + 10, 1));
     const { claimed } = await world().claim({}, T0 + 10);
     expect(claimed.map(({ message }) => message)).toEqual([callback]);
   });
@@ -134,7 +125,7 @@ export function followsConformance(open: OpenStore): void {
     const { message, claimToken } = await world().acceptClaimed({ settings });
     const second = await world().accept({ settings });
     const callback = world().message({ state: { kind: 'due', dueAtMs: T0 + 1_000 } });
-    await world().store.messages.settle(settlement(message, claimToken, { ...delivered(T0), follows: [callback] }), T0);
+    await world().settle(message, claimToken, { ...delivered(T0), follows: [callback] });
     expect(
       await world().store.messages.cancelById({ projectId: PROJECT, ids: [callback.message.id], nowMs: T0 + 1 }),
     ).toBe(1);
@@ -144,7 +135,7 @@ export function followsConformance(open: OpenStore): void {
   it('logs the ending of a message before the beginning of what follows from it', async () => {
     const { message, claimToken } = await world().acceptClaimed();
     const followUp = world().message();
-    await world().store.messages.settle(settlement(message, claimToken, { ...delivered(T0), follows: [followUp] }), T0);
+    await world().settle(message, claimToken, { ...delivered(T0), follows: [followUp] });
     const { items } = await world().store.logs.listLogs({
       projectId: PROJECT,
       filter: {},
@@ -160,13 +151,13 @@ export function followsConformance(open: OpenStore): void {
 
   it('saves nothing that follows from a stale result (P6)', async () => {
     const { message, claimToken } = await world().acceptClaimed();
-    await world().store.messages.release([{ key: message.key, projectId: message.projectId, claimToken }], T0);
+    await world().store.messages.release({
+      claims: [{ key: message.key, projectId: message.projectId, claimToken }],
+      nowMs: T0,
+    });
     await world().claim();
     const follows = threeFollows();
-    const answer = await world().store.messages.settle(
-      settlement(message, claimToken, { ...delivered(T0), follows }),
-      T0,
-    );
+    const answer = await world().settle(message, claimToken, { ...delivered(T0), follows });
     expect(answer).toEqual({ kind: 'stale' });
     for (const followUp of follows) {
       expect(await world().find(followUp.message)).toBeUndefined();
@@ -178,9 +169,7 @@ export function followsConformance(open: OpenStore): void {
     const { message, claimToken } = await world().acceptClaimed();
     const [first, second] = [world().message(), world().message()];
     const answers = await Promise.all(
-      [first, second].map((followUp) =>
-        world().store.messages.settle(settlement(message, claimToken, { ...delivered(T0), follows: [followUp] }), T0),
-      ),
+      [first, second].map((followUp) => world().settle(message, claimToken, { ...delivered(T0), follows: [followUp] })),
     );
     expect(answers).toEqual([{ kind: 'saved', follows: [{ state: 'due' }] }, { kind: 'stale' }]);
     expect([await world().find(first.message), await world().find(second.message)]).toEqual([first.message, undefined]);
@@ -191,10 +180,10 @@ export function followsConformance(open: OpenStore): void {
     await world().store.messages.cancelById({ projectId: PROJECT, ids: [message.id], nowMs: T0 });
     const change = { ...retrying(T0, T0 + 1_000, 1), follows: threeFollows() };
     const changeIfCancelRequested: Change = { next: { kind: 'finished' }, events: [{ atMs: T0, state: 'CANCELED' }] };
-    const answer = await world().store.messages.settle(
-      { ...settlement(message, claimToken, change), changeIfCancelRequested },
-      T0,
-    );
+    const answer = await world().store.messages.settle({
+      settlement: { ...settlement(message, claimToken, change), changeIfCancelRequested },
+      nowMs: T0,
+    });
     expect(answer).toEqual({ kind: 'saved', isCancelled: true });
     for (const followUp of change.follows) expect(await world().find(followUp.message)).toBeUndefined();
   });
@@ -203,9 +192,7 @@ export function followsConformance(open: OpenStore): void {
     const { message, claimToken } = await world().acceptClaimed();
     await world().store.messages.cancelById({ projectId: PROJECT, ids: [message.id], nowMs: T0 });
     const follows = threeFollows();
-    expect(
-      await world().store.messages.settle(settlement(message, claimToken, { ...delivered(T0), follows }), T0),
-    ).toMatchObject({ kind: 'saved' });
+    expect(await world().settle(message, claimToken, { ...delivered(T0), follows })).toMatchObject({ kind: 'saved' });
     for (const followUp of follows) expect(await world().find(followUp.message)).toEqual(followUp.message);
   });
 }

@@ -36,7 +36,8 @@ function queueCases(open: OpenStore): void {
     world().store.queues.saveQueue({ projectId: PROJECT, name: 'q', parallelism, isPaused, nowMs: T0 });
   const queue = () => world().store.queues.findQueue({ projectId: PROJECT, name: 'q', nowMs: T0 });
   const handoff = (bytesMax = 1_000) => ({ worker: 'w1', claimToken: world().number(), bytesMax });
-  const stateOf = async (id: string, nowMs = T0) => (await world().store.messages.findLive(PROJECT, id, nowMs))?.state;
+  const stateOf = async (id: string, nowMs = T0) =>
+    (await world().store.messages.findLive({ projectId: PROJECT, id, nowMs }))?.state;
 
   it('is made by its first message, with parallelism 1', async () => {
     await world().accept(inQueue());
@@ -56,22 +57,31 @@ function queueCases(open: OpenStore): void {
     const third = await world().accept(inQueue());
     expect(await world().statesOf(second)).toEqual(['CREATED']);
     expect(keysOf(await world().claim())).toEqual([]);
-    await world().store.messages.settle(settlement(first, claimToken, delivered()), T0);
+    await world().store.messages.settle({ settlement: settlement(first, claimToken, delivered()), nowMs: T0 });
     const next = await world().claim();
     expect(keysOf(next)).toEqual([second.key]);
     expect(keysOf(await world().claim())).toEqual([]);
-    await world().store.messages.settle(settlement(second, next.claimed[0]?.claimToken ?? -1, delivered()), T0);
+    await world().store.messages.settle({
+      settlement: settlement(second, next.claimed[0]?.claimToken ?? -1, delivered()),
+      nowMs: T0,
+    });
     expect(keysOf(await world().claim())).toEqual([third.key]);
   });
 
   it('keeps its slot while a message waits for its retry, and gives it away once that is dead (P5)', async () => {
     const { message, claimToken } = await world().acceptClaimed(inQueue());
     const behind = await world().accept(inQueue());
-    await world().store.messages.settle(settlement(message, claimToken, retrying(T0, T0 + 1_000, 1)), T0);
+    await world().store.messages.settle({
+      settlement: settlement(message, claimToken, retrying(T0, T0 + 1_000, 1)),
+      nowMs: T0,
+    });
     expect(keysOf(await world().claim({}, T0 + 999))).toEqual([]);
     const [again] = (await world().claim({}, T0 + 1_000)).claimed;
     expect(again?.message.key).toBe(message.key);
-    await world().store.messages.settle(settlement(message, again?.claimToken ?? -1, buried(T0 + 2_000)), T0 + 2_000);
+    await world().store.messages.settle({
+      settlement: settlement(message, again?.claimToken ?? -1, buried(T0 + 2_000)),
+      nowMs: T0 + 2_000,
+    });
     expect(keysOf(await world().claim({}, T0 + 2_000))).toEqual([behind.key]);
   });
 
@@ -86,7 +96,7 @@ function queueCases(open: OpenStore): void {
     expect(keysOf(await world().claim())).toEqual(keys.slice(2, 3));
     await save(1);
     for (const { message, claimToken } of first.claimed) {
-      await world().store.messages.settle(settlement(message, claimToken, delivered()), T0);
+      await world().store.messages.settle({ settlement: settlement(message, claimToken, delivered()), nowMs: T0 });
     }
     expect(keysOf(await world().claim())).toEqual([]);
   });
@@ -96,7 +106,10 @@ function queueCases(open: OpenStore): void {
     await world().accept(inQueue());
     await world().accept(inQueue({ projectId: OTHER_PROJECT }));
     expect((await queue())?.lag).toBe(2);
-    await world().store.messages.settle(settlement(message, claimToken, retrying(T0, T0 + 1_000, 1)), T0);
+    await world().store.messages.settle({
+      settlement: settlement(message, claimToken, retrying(T0, T0 + 1_000, 1)),
+      nowMs: T0,
+    });
     expect((await queue())?.lag).toBe(2);
     await world().store.messages.cancelById({ projectId: PROJECT, ids: [message.id], nowMs: T0 });
     expect((await queue())?.lag).toBe(1);
@@ -108,7 +121,10 @@ function queueCases(open: OpenStore): void {
     const behind = await world().accept(inQueue());
     const retry = async (index: number, dueAtMs: number) => {
       const { message, claimToken } = running[index] as NonNullable<(typeof running)[number]>;
-      await world().store.messages.settle(settlement(message, claimToken, retrying(T0, dueAtMs, 1)), T0);
+      await world().store.messages.settle({
+        settlement: settlement(message, claimToken, retrying(T0, dueAtMs, 1)),
+        nowMs: T0,
+      });
     };
     await retry(0, T0 + 2_000);
     expect((await queue())?.blockedBy).toBeUndefined();
@@ -125,7 +141,10 @@ function queueCases(open: OpenStore): void {
       await world().store.queues.setQueuePaused({ projectId: PROJECT, name: 'q', isPaused: true, nowMs: T0 }),
     ).toBe('saved');
     const { message: second } = await world().acceptClaimed(inQueue());
-    await world().store.messages.settle(settlement(first, claimToken, retrying(T0, T0 + 10, 1)), T0);
+    await world().store.messages.settle({
+      settlement: settlement(first, claimToken, retrying(T0, T0 + 10, 1)),
+      nowMs: T0,
+    });
     expect(keysOf(await world().claim({}, T0 + 100))).toEqual([]);
     expect(await stateOf(first.id)).toMatchObject({ kind: 'queue', isPaused: true, hasSlot: true, ahead: 0 });
     expect(await stateOf(second.id)).toMatchObject({ kind: 'queue', isPaused: true, hasSlot: false, ahead: 1 });
@@ -139,7 +158,7 @@ function queueCases(open: OpenStore): void {
     const { message, claimToken } = await world().acceptClaimed(inQueue());
     await world().accept(inQueue({ createdAtMs: T0 + 5 }));
     expect(heard).toEqual([]);
-    await world().store.messages.settle(settlement(message, claimToken, delivered()), T0 + 9);
+    await world().store.messages.settle({ settlement: settlement(message, claimToken, delivered()), nowMs: T0 + 9 });
     expect(heard).toEqual([T0 + 5]);
     await world().store.queues.setQueuePaused({ projectId: PROJECT, name: 'q', isPaused: true, nowMs: T0 + 9 });
     expect(heard).toHaveLength(1);
@@ -164,7 +183,7 @@ function queueCases(open: OpenStore): void {
   it('keeps the slot of a message that was given back (P7)', async () => {
     const { message } = await world().acceptClaimed(inQueue());
     await world().accept(inQueue());
-    await world().store.messages.releaseAll(T0 + 10);
+    await world().store.messages.releaseAll({ nowMs: T0 + 10 });
     expect(keysOf(await world().claim({}, T0 + 10))).toEqual([message.key]);
   });
 
@@ -173,14 +192,20 @@ function queueCases(open: OpenStore): void {
     const second = await world().accept(inQueue({ url: A }));
     const elsewhere = await world().accept(inQueue({ url: B }));
     const taken = handoff();
-    const answer = await world().store.messages.settle(settlement(first, claimToken, delivered()), T0 + 3, taken);
+    const answer = await world().store.messages.settle({
+      settlement: settlement(first, claimToken, delivered()),
+      nowMs: T0 + 3,
+      handoff: taken,
+    });
     expect(answer).toEqual({
       kind: 'saved',
       next: { message: second, retried: 0, claimToken: taken.claimToken, claimedAtMs: T0 + 3, dueAtMs: T0 },
     });
     expect(await world().statesOf(second)).toEqual(['CREATED', 'ACTIVE']);
     const toOther = settlement(second, taken.claimToken, delivered());
-    expect(await world().store.messages.settle(toOther, T0 + 4, handoff())).toEqual({ kind: 'saved' });
+    expect(await world().store.messages.settle({ settlement: toOther, nowMs: T0 + 4, handoff: handoff() })).toEqual({
+      kind: 'saved',
+    });
     expect(keysOf(await world().claim({}, T0 + 4))).toEqual([elsewhere.key]);
   });
 
@@ -191,8 +216,15 @@ function queueCases(open: OpenStore): void {
     const heard: number[] = [];
     world().store.events.onDue = (dueAtMs) => heard.push(dueAtMs);
     const [answer] = await Promise.all([
-      world().store.messages.settle(settlement(first, claimToken, delivered()), T0 + 5, handoff()),
-      world().store.messages.settle(settlement(plain.message, plain.claimToken, delivered()), T0),
+      world().store.messages.settle({
+        settlement: settlement(first, claimToken, delivered()),
+        nowMs: T0 + 5,
+        handoff: handoff(),
+      }),
+      world().store.messages.settle({
+        settlement: settlement(plain.message, plain.claimToken, delivered()),
+        nowMs: T0,
+      }),
     ]);
     expect(answer).toMatchObject({ next: { message: second } });
     expect(heard).toEqual([]);
@@ -201,7 +233,13 @@ function queueCases(open: OpenStore): void {
   it('hands no slot to a message that is larger than the slot', async () => {
     const { message, claimToken } = await world().acceptClaimed(inQueue());
     const large = await world().accept(inQueue({ body: new Uint8Array(1_001) }));
-    expect(await world().store.messages.settle(settlement(message, claimToken, delivered()), T0, handoff())).toEqual({
+    expect(
+      await world().store.messages.settle({
+        settlement: settlement(message, claimToken, delivered()),
+        nowMs: T0,
+        handoff: handoff(),
+      }),
+    ).toEqual({
       kind: 'saved',
     });
     expect(keysOf(await world().claim())).toEqual([large.key]);
@@ -239,7 +277,9 @@ function queueCases(open: OpenStore): void {
     expect(pieces).toBeLessThan(10);
     expect(keysOf(await world().claim())).toEqual(waiting.map(({ key }) => key));
     expect((await world().statesOf(plain)).at(-1)).toBe('CANCELED');
-    expect(await world().store.messages.settle(settlement(running, claimToken, delivered()), T0)).toEqual({
+    expect(
+      await world().store.messages.settle({ settlement: settlement(running, claimToken, delivered()), nowMs: T0 }),
+    ).toEqual({
       kind: 'saved',
     });
   });
@@ -254,7 +294,10 @@ function queueCases(open: OpenStore): void {
 
   it('starts nothing of a deleted queue that was never emptied, not even what had been started', async () => {
     const { message, claimToken } = await world().acceptClaimed(inQueue());
-    await world().store.messages.settle(settlement(message, claimToken, retrying(T0, T0 + 10, 1)), T0);
+    await world().store.messages.settle({
+      settlement: settlement(message, claimToken, retrying(T0, T0 + 10, 1)),
+      nowMs: T0,
+    });
     await world().accept(inQueue());
     await world().store.queues.deleteQueue({ projectId: PROJECT, name: 'q', nowMs: T0 + 1 });
     expect(keysOf(await world().claim({}, T0 + 100))).toEqual([]);
@@ -297,7 +340,7 @@ function queueCases(open: OpenStore): void {
     try {
       const named = (queueName: string) => world().message({ settings: { queueName } });
       const kindsOf = async (names: string[]) =>
-        (await limited.messages.accept(names.map(named), T0)).map(({ kind }) => kind);
+        (await limited.messages.accept({ messages: names.map(named), nowMs: T0 })).map(({ kind }) => kind);
       expect(await kindsOf(['q', 'other', 'q'])).toEqual(['accepted', 'tooManyQueues', 'accepted']);
       expect(
         await limited.queues.saveQueue({
@@ -336,13 +379,19 @@ function keyCases(open: OpenStore): void {
     expect(keysOf(await world().claim())).toEqual(waiting.slice(0, 1));
     expect(keysOf(await world().claim())).toEqual([]);
     expect(await key()).toMatchObject({ parallelism: 2, inFlight: 2, waitListSize: 2 });
-    await world().store.messages.settle(settlement(message, claimToken, retrying(T0, T0 + 10, 1)), T0);
+    await world().store.messages.settle({
+      settlement: settlement(message, claimToken, retrying(T0, T0 + 10, 1)),
+      nowMs: T0,
+    });
     expect(keysOf(await world().claim())).toEqual(waiting.slice(1, 2));
   });
 
   it('starts no more in a period than its rate, retries included, and says when the next may start', async () => {
     const { message, claimToken } = await world().acceptClaimed(limited({ rate: 2, periodS: 10 }));
-    await world().store.messages.settle(settlement(message, claimToken, retrying(T0 + 1, T0 + 2, 1)), T0 + 1);
+    await world().store.messages.settle({
+      settlement: settlement(message, claimToken, retrying(T0 + 1, T0 + 2, 1)),
+      nowMs: T0 + 1,
+    });
     expect(keysOf(await world().claim({}, T0 + 2))).toEqual([message.key]);
     const [next] = await accept(1, { rate: 2, periodS: 10 });
     const full = await world().claim({}, T0 + 9_999);
@@ -429,7 +478,7 @@ function keyCases(open: OpenStore): void {
 
   it('gives each key its share, so that a crowd of one delays no other', async () => {
     const crowd = Array.from({ length: 300 }, () => world().message(limited({ parallelism: 200 })));
-    await world().store.messages.accept(crowd, T0);
+    await world().store.messages.accept({ messages: crowd, nowMs: T0 });
     const other = await world().accept({ settings: { flowControl: { key: 'other', parallelism: 1, periodS: 1 } } });
     const answer = await world().claim({ limit: 10 });
     expect(keysOf(answer)).toEqual([...crowd.slice(0, 5).map(({ message }) => message.key), other.key]);
@@ -484,7 +533,7 @@ function keyCases(open: OpenStore): void {
 
   it('counts one that was given back no longer, and holds it to the limits again', async () => {
     const { message } = await world().acceptClaimed(limited({ parallelism: 1, rate: 1, periodS: 10 }));
-    await world().store.messages.releaseAll(T0 + 5);
+    await world().store.messages.releaseAll({ nowMs: T0 + 5 });
     expect(await key(T0 + 5)).toMatchObject({ inFlight: 0, waitListSize: 1, rateCount: 1 });
     expect(keysOf(await world().claim({}, T0 + 5))).toEqual([]);
     expect(keysOf(await world().claim({}, T0 + 10_000))).toEqual([message.key]);
@@ -514,7 +563,11 @@ function keyCases(open: OpenStore): void {
     expect(fromLine.emptied).toEqual([lineOf(PROJECT, 'https://example.com')]);
     expect(await key()).toMatchObject({ inFlight: 1, waitListSize: 1 });
     const [claimed] = fromLine.claimed;
-    if (claimed) await world().store.messages.settle(settlement(claimed.message, claimed.claimToken, delivered()), T0);
+    if (claimed)
+      await world().store.messages.settle({
+        settlement: settlement(claimed.message, claimed.claimToken, delivered()),
+        nowMs: T0,
+      });
     expect(keysOf(await world().claim())).toEqual([second]);
   });
 
@@ -530,7 +583,7 @@ function keyCases(open: OpenStore): void {
 
   it('with many slots goes on elsewhere however many of it wait for one busy endpoint', async () => {
     const crowd = Array.from({ length: 1_600 }, () => world().message(limited({ parallelism: 1_500 })));
-    await world().store.messages.accept(crowd, T0);
+    await world().store.messages.accept({ messages: crowd, nowMs: T0 });
     for (let round = 0; round < 20; round += 1) await world().claim({ limit: 100, roomByOrigin: { [BUSY]: 0 } });
     const { message } = await world().acceptClaimed(limited({ parallelism: 1_500 }, { url: `${A}/hook` }));
     expect(await world().statesOf(message)).toEqual(['CREATED', 'ACTIVE']);
@@ -592,7 +645,7 @@ function keyCases(open: OpenStore): void {
       ).map((each) => each.key);
     };
     expect(await names(T0 + 1)).toEqual(['k', 'paused', 'pinned']);
-    await world().store.messages.settle(settlement(message, claimToken, delivered()), T0);
+    await world().store.messages.settle({ settlement: settlement(message, claimToken, delivered()), nowMs: T0 });
     expect(await names(T0 + 1)).toEqual(['k', 'paused', 'pinned']);
     expect(await names(T0 + 2)).toEqual(['paused', 'pinned']);
   });
@@ -608,25 +661,30 @@ function projectCases(open: OpenStore): void {
     expect(await world().statesOf(held)).toEqual(['CREATED']);
     expect(await world().statesOf(theirs)).toEqual(['CREATED', 'ACTIVE']);
     expect(await world().store.keys.countInFlight({ projectId: PROJECT })).toBe(1);
-    expect((await world().store.messages.findLive(PROJECT, held.id, T0))?.state.kind).toBe('project');
+    expect((await world().store.messages.findLive({ projectId: PROJECT, id: held.id, nowMs: T0 }))?.state.kind).toBe(
+      'project',
+    );
   });
 
   it('sends the first of those that wait on when an attempt ends, and new ones behind them', async () => {
     const { message, claimToken } = await world().acceptClaimed();
     const [{ message: second }, { message: third }] = [await world().acceptClaimed(), await world().acceptClaimed()];
-    await world().store.messages.settle(settlement(message, claimToken, delivered()), T0 + 1);
+    await world().store.messages.settle({ settlement: settlement(message, claimToken, delivered()), nowMs: T0 + 1 });
     const { message: late } = await world().acceptClaimed({ createdAtMs: T0 + 1 });
     expect(await world().statesOf(late)).toEqual(['CREATED']);
     const [claimed] = (await world().claim({}, T0 + 1)).claimed;
     expect(claimed?.message.key).toBe(second.key);
-    await world().store.messages.settle(settlement(second, claimed?.claimToken ?? -1, delivered()), T0 + 2);
+    await world().store.messages.settle({
+      settlement: settlement(second, claimed?.claimToken ?? -1, delivered()),
+      nowMs: T0 + 2,
+    });
     expect(keysOf(await world().claim({}, T0 + 2))).toEqual([third.key]);
   });
 
   it('goes on with the next when the one it sent on is cancelled before it starts', async () => {
     const { message, claimToken } = await world().acceptClaimed();
     const [{ message: second }, { message: third }] = [await world().acceptClaimed(), await world().acceptClaimed()];
-    await world().store.messages.settle(settlement(message, claimToken, delivered()), T0);
+    await world().store.messages.settle({ settlement: settlement(message, claimToken, delivered()), nowMs: T0 });
     await world().store.messages.cancelById({ projectId: PROJECT, ids: [second.id], nowMs: T0 });
     expect(keysOf(await world().claim())).toEqual([third.key]);
   });
@@ -637,7 +695,7 @@ function projectCases(open: OpenStore): void {
     await world().store.messages.cancelById({ projectId: PROJECT, ids: [message.id], nowMs: T0 });
     const changeIfCancelRequested: Change = { next: { kind: 'finished' }, events: [{ atMs: T0, state: 'CANCELED' }] };
     const retry = settlement(message, claimToken, retrying(T0, T0 + 60_000, 1));
-    await world().store.messages.settle({ ...retry, changeIfCancelRequested }, T0);
+    await world().store.messages.settle({ settlement: { ...retry, changeIfCancelRequested }, nowMs: T0 });
     expect(keysOf(await world().claim())).toEqual([second.key]);
   });
 
@@ -647,7 +705,7 @@ function projectCases(open: OpenStore): void {
     const { message: second } = await world().acceptClaimed({ settings });
     const { message: third } = await world().acceptClaimed({ settings });
     await world().store.messages.cancelById({ projectId: PROJECT, ids: [second.id], nowMs: T0 });
-    await world().store.messages.settle(settlement(message, claimToken, delivered()), T0);
+    await world().store.messages.settle({ settlement: settlement(message, claimToken, delivered()), nowMs: T0 });
     expect(keysOf(await world().claim())).toEqual([third.key]);
   });
 
@@ -659,9 +717,11 @@ function projectCases(open: OpenStore): void {
     await world().store.keys.setKeyPaused({ projectId: PROJECT, key: 'k', isPaused: true, nowMs: T0 });
     const heard: number[] = [];
     world().store.events.onDue = (dueAtMs) => heard.push(dueAtMs);
-    await world().store.messages.settle(settlement(message, claimToken, delivered()), T0 + 1);
+    await world().store.messages.settle({ settlement: settlement(message, claimToken, delivered()), nowMs: T0 + 1 });
     expect(heard).toEqual([T0 + 1]);
-    expect((await world().store.messages.findLive(PROJECT, second.id, T0))?.state.kind).toBe('flow');
+    expect((await world().store.messages.findLive({ projectId: PROJECT, id: second.id, nowMs: T0 }))?.state.kind).toBe(
+      'flow',
+    );
     expect(keysOf(await world().claim({}, T0 + 1))).toEqual([third.key]);
   });
 
@@ -671,8 +731,10 @@ function projectCases(open: OpenStore): void {
     const linesToServe = [lineOf(PROJECT, BUSY)];
     const answer = await world().claim({ due: false, linesToServe });
     expect([keysOf(answer), answer.emptied]).toEqual([[], linesToServe]);
-    expect((await world().store.messages.findLive(PROJECT, inLine.id, T0))?.state.kind).toBe('project');
-    await world().store.messages.settle(settlement(running, claimToken, delivered()), T0);
+    expect((await world().store.messages.findLive({ projectId: PROJECT, id: inLine.id, nowMs: T0 }))?.state.kind).toBe(
+      'project',
+    );
+    await world().store.messages.settle({ settlement: settlement(running, claimToken, delivered()), nowMs: T0 });
     expect(keysOf(await world().claim())).toEqual([inLine.key]);
   });
 
@@ -682,7 +744,11 @@ function projectCases(open: OpenStore): void {
     const { message: other } = await world().acceptClaimed();
     await world().acceptClaimed({ settings: { flowControl } });
     const handoff = { worker: 'w1', claimToken: world().number(), bytesMax: 1_000 };
-    const answer = await world().store.messages.settle(settlement(message, claimToken, delivered()), T0, handoff);
+    const answer = await world().store.messages.settle({
+      settlement: settlement(message, claimToken, delivered()),
+      nowMs: T0,
+      handoff,
+    });
     expect(answer).toEqual({ kind: 'saved' });
     expect(keysOf(await world().claim())).toEqual([other.key]);
   });

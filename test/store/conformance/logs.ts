@@ -3,17 +3,7 @@ import type { LogFilter } from '../../../src/engine/filters.ts';
 import type { LogEvent } from '../../../src/engine/model.ts';
 import type { LogEntry } from '../../../src/engine/stores.ts';
 import { ApiError } from '../../../src/protocol/errors.ts';
-import {
-  buried,
-  bytes,
-  delivered,
-  eachWorld,
-  type OpenStore,
-  OTHER_PROJECT,
-  PROJECT,
-  settlement,
-  T0,
-} from './world.ts';
+import { buried, bytes, delivered, eachWorld, type OpenStore, OTHER_PROJECT, PROJECT, T0 } from './world.ts';
 
 type Order = 'latestFirst' | 'earliestFirst';
 
@@ -43,7 +33,7 @@ export function logsConformance(open: OpenStore): void {
   it('lists by time, then by the order in which things happened, both ways', async () => {
     const { message: a, claimToken } = await world().acceptClaimed({ createdAtMs: T0 + 5 });
     const b = await world().accept({ createdAtMs: T0 });
-    await world().store.messages.settle(settlement(a, claimToken, delivered(T0 + 5)), T0);
+    await world().settle(a, claimToken, delivered(T0 + 5));
     const expected = [`${b.key} CREATED`, `${a.key} CREATED`, `${a.key} ACTIVE`, `${a.key} DELIVERED`];
     expect(await walk({}, 'earliestFirst', 100)).toEqual(expected);
     expect(await walk({}, 'latestFirst', 100)).toEqual(expected.toReversed());
@@ -105,7 +95,7 @@ export function logsConformance(open: OpenStore): void {
   it('filters by message, state, time and attributes, page by page', async () => {
     const labelled = await world().accept({ createdAtMs: T0 + 1, settings: { labels: ['x'] } });
     const { message: done, claimToken } = await world().acceptClaimed({ createdAtMs: T0 + 2 });
-    await world().store.messages.settle(settlement(done, claimToken, delivered(T0 + 3)), T0);
+    await world().settle(done, claimToken, delivered(T0 + 3));
     expect(await walk({ messageId: [done.id] }, 'latestFirst', 2)).toEqual([
       `${done.key} DELIVERED`,
       `${done.key} ACTIVE`,
@@ -137,7 +127,7 @@ export function logsConformance(open: OpenStore): void {
 
   it('gives FAILED the error of the last attempt, also where a filter leaves out the other entries', async () => {
     const { message, claimToken } = await world().acceptClaimed();
-    await world().store.messages.settle(settlement(message, claimToken, buried(T0 + 7)), T0 + 7);
+    await world().settle(message, claimToken, buried(T0 + 7), T0 + 7);
     const filter = { state: ['FAILED' as const] };
     const page = { count: 5, order: 'latestFirst' as const };
     const { items } = await world().store.logs.listLogs({ projectId: PROJECT, filter, page });
@@ -147,7 +137,7 @@ export function logsConformance(open: OpenStore): void {
   it('fills pages over a long stretch of entries that do not match', async () => {
     const wanted = await world().accept({ createdAtMs: T0, settings: { labels: ['wanted'] } });
     const crowd = Array.from({ length: 25_000 }, (_, index) => world().message({ createdAtMs: T0 + 1 + index }));
-    await world().store.messages.accept(crowd, T0);
+    await world().save(crowd);
     const page = await world().store.logs.listLogs({
       projectId: PROJECT,
       filter: { label: ['wanted'] },
@@ -189,7 +179,7 @@ export function logsConformance(open: OpenStore): void {
       const response = { status: 500, header: {}, body: bytes(which === 'answers' ? large : '') };
       const events: LogEvent[] = [{ atMs, state: 'ERROR', detail: { error: 'failed', response } }];
       const next = { kind: 'waiting', dueAtMs: T0 + 99, retried: 1 } as const;
-      await world().store.messages.settle(settlement(message, claimToken, { next, events }), T0);
+      await world().settle(message, claimToken, { next, events });
     }
     const page = await world().store.logs.listLogs({
       projectId: PROJECT,

@@ -1,16 +1,7 @@
 import { expect, it } from 'vitest';
 import type { Change, Message } from '../../../src/engine/model.ts';
 import { begin } from './run-world.ts';
-import {
-  eachWorld,
-  type MessageOptions,
-  type OpenStore,
-  OTHER_PROJECT,
-  PROJECT,
-  retrying,
-  settlement,
-  T0,
-} from './world.ts';
+import { eachWorld, type MessageOptions, type OpenStore, OTHER_PROJECT, PROJECT, retrying, T0 } from './world.ts';
 
 const LATER = { notBeforeMs: T0 + 9_000 };
 const NOWHERE = { runKey: -1, key: -1 };
@@ -29,7 +20,7 @@ export function makeDueConformance(open: OpenStore): void {
       next: { kind: 'waiting', dueAtMs: T0 + 60_000, retried: 0, parkings },
       events: [{ atMs: T0, state: 'STEP_PARKED', detail: { error: 'changed', nextDeliveryTimeMs: T0 + 60_000 } }],
     };
-    await world().store.messages.settle(settlement(first, claim?.claimToken ?? 0, change), T0);
+    await world().settle(first, claim?.claimToken ?? 0, change);
     return first;
   };
   const limited = (options: MessageOptions = {}) => ({
@@ -42,7 +33,7 @@ export function makeDueConformance(open: OpenStore): void {
     world().store.events.onDue = (dueAtMs) => heard.push(dueAtMs);
     const delayed = await world().accept(LATER);
     const { message: failed, claimToken } = await world().acceptClaimed();
-    await world().store.messages.settle(settlement(failed, claimToken, retrying(T0, T0 + 9_000, 1)), T0);
+    await world().settle(failed, claimToken, retrying(T0, T0 + 9_000, 1));
     expect(await claimed()).toEqual([]);
     expect([await makeDue(delayed), await makeDue(failed)]).toEqual(['due', 'due']);
     expect(heard).toEqual([T0 + 1, T0 + 1]);
@@ -69,7 +60,7 @@ export function makeDueConformance(open: OpenStore): void {
     const waiting = await world().accept(limited(LATER));
     expect(await makeDue(waiting)).toBe('due');
     expect(await claimed()).toEqual([]);
-    await world().store.messages.settle(settlement(running, claimToken, retrying(T0, T0 + 60_000, 1)), T0 + 2);
+    await world().settle(running, claimToken, retrying(T0, T0 + 60_000, 1), T0 + 2);
     expect(await claimed(T0 + 2)).toEqual([[waiting.id, 0]]);
     const alone = await world().accept({
       ...LATER,
@@ -99,10 +90,14 @@ export function makeDueConformance(open: OpenStore): void {
     expect(await found({ after: parked[0] ?? NOWHERE })).toEqual(parked.slice(1));
     expect(await found({ runKey: second.key })).toEqual(parked.slice(1));
     expect(await world().store.runs.findParked({ projectId: OTHER_PROJECT, after: NOWHERE, limit: 1 })).toEqual([]);
-    expect((await world().store.messages.findLive(PROJECT, first.id, T0))?.isParked).toBe(true);
+    expect((await world().store.messages.findLive({ projectId: PROJECT, id: first.id, nowMs: T0 }))?.isParked).toBe(
+      true,
+    );
     expect(await makeDue(second)).toBe('due');
     expect(await found()).toEqual(parked.slice(0, 1));
-    expect((await world().store.messages.findLive(PROJECT, second.id, T0))?.isParked).toBeUndefined();
+    expect(
+      (await world().store.messages.findLive({ projectId: PROJECT, id: second.id, nowMs: T0 }))?.isParked,
+    ).toBeUndefined();
     const [again] = (await world().claim({}, T0 + 1)).claimed;
     expect([again?.message.id, again?.parkings]).toEqual([second.id, 0]);
     const [late] = (await world().claim({}, T0 + 60_000)).claimed;
@@ -116,7 +111,7 @@ export function makeDueConformance(open: OpenStore): void {
     const [claimedFirst] = (await world().claim({}, T0 + 1)).claimed;
     expect(claimedFirst?.message.id).toBe(first.id);
     const retried = retrying(T0, T0 + 60_000, 1);
-    await world().store.messages.settle(settlement(first, claimedFirst?.claimToken ?? 0, retried), T0 + 1);
+    await world().settle(first, claimedFirst?.claimToken ?? 0, retried, T0 + 1);
     expect(await makeDue(first, T0 + 2)).toBe('due');
     expect((await world().claim({}, T0 + 2)).claimed).toMatchObject([{ retried: 1 }]);
   });

@@ -121,7 +121,7 @@ export function operatorEventsConformance(open: OpenStore): void {
       const [kept, stale, silent] = await Promise.all([1, 2, 3].map(() => world().acceptClaimed()));
       if (!kept || !stale || !silent) throw new Error('three were accepted');
       const settle = ({ message, claimToken }: typeof kept, token = claimToken, told = {}) =>
-        world().store.messages.settle(settlement(message, token, { ...buried(T0 + 7), ...told }), T0 + 7);
+        world().settle(message, token, { ...buried(T0 + 7), ...told }, T0 + 7);
       await settle(kept, kept.claimToken, { toldAs });
       await settle(stale, stale.claimToken + 1_000, { toldAs });
       await settle(silent);
@@ -144,7 +144,10 @@ export function operatorEventsConformance(open: OpenStore): void {
       next: { kind: 'finished' as const },
       events: [{ atMs: T0, state: 'CANCELED' as const }],
     };
-    await world().store.messages.settle({ ...settlement(message, claimToken, change), changeIfCancelRequested }, T0);
+    await world().store.messages.settle({
+      settlement: { ...settlement(message, claimToken, change), changeIfCancelRequested },
+      nowMs: T0,
+    });
     expect(await gather()).toMatchObject({ due: [] });
   });
 
@@ -156,12 +159,18 @@ export function operatorEventsConformance(open: OpenStore): void {
       ...{ method: 'POST' as const, header: {}, body: new Uint8Array() },
     };
     const schedule = { key: world().number(), projectId: PROJECT, id: 's', createdAtMs: T0, plan, state };
-    await world().store.schedules.saveSchedule(schedule, undefined, 0);
+    await world().store.schedules.saveSchedule({ schedule, fromVersion: undefined, schedulesMax: 0 });
     const missed = () => fact(T0, { kind: 'schedule_missed', example: 's' });
     const next = { key: schedule.key, state: { ...state, version: 2 }, messages: [] };
-    await world().store.schedules.changeSchedules([{ ...next, fromVersion: 9, fact: missed() }], T0);
+    await world().store.schedules.changeSchedules({
+      changes: [{ ...next, fromVersion: 9, fact: missed() }],
+      nowMs: T0,
+    });
     expect(await gather()).toMatchObject({ due: [] });
-    await world().store.schedules.changeSchedules([{ ...next, fromVersion: 1, fact: missed() }], T0);
+    await world().store.schedules.changeSchedules({
+      changes: [{ ...next, fromVersion: 1, fact: missed() }],
+      nowMs: T0,
+    });
     expect(await toldOnce()).toMatchObject({ kind: 'schedule_missed', example: 's', count: 1 });
   });
 

@@ -33,7 +33,7 @@ export function projectsConformance(open: OpenStore): void {
     let used = usedOf(before);
     // Space that earlier tests have left is used first, and PostgreSQL does not say how much that is.
     for (let megabytes = 0; megabytes < 64 && used <= usedOf(before); megabytes += 1) {
-      await messages.accept([world().message({ body })], T0);
+      await messages.accept({ messages: [world().message({ body })], nowMs: T0 });
       used = usedOf(await backlog.readStorage({ projectId }));
     }
     expect(used).toBeGreaterThan(usedOf(before));

@@ -1,16 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { append, appended, begin, beginning, ending, invoked, journalOf, runLogOf } from './run-world.ts';
-import {
-  buried,
-  bytes,
-  delivered,
-  eachWorld,
-  type OpenStore,
-  OTHER_PROJECT,
-  PROJECT,
-  settlement,
-  T0,
-} from './world.ts';
+import { buried, bytes, delivered, eachWorld, type OpenStore, OTHER_PROJECT, PROJECT, T0 } from './world.ts';
 
 /** Entries of one day may go together, once the day is past its time. */
 const DAY = 86_400_000;
@@ -45,7 +35,7 @@ export function retentionConformance(open: OpenStore): void {
   it('drops log entries older than the limit, in every project, and no others', async () => {
     for (const projectId of [PROJECT, OTHER_PROJECT]) {
       const { message, claimToken } = await world().acceptClaimed({ projectId });
-      await world().store.messages.settle(settlement(message, claimToken, delivered(T0 + 10 * DAY)), T0);
+      await world().settle(message, claimToken, delivered(T0 + 10 * DAY));
     }
     await drop({ logs: T0 + 10 * DAY });
     for (const projectId of [PROJECT, OTHER_PROJECT])
@@ -83,7 +73,7 @@ export function retentionConformance(open: OpenStore): void {
 
   it('forgets what was published once nothing refers to it: after a delivery, a cancel, a deleted DLQ entry', async () => {
     const { message: sent, claimToken } = await world().acceptClaimed();
-    await world().store.messages.settle(settlement(sent, claimToken, delivered()), T0);
+    await world().settle(sent, claimToken, delivered());
     const cancelled = await world().accept();
     await world().store.messages.cancelById({ projectId: PROJECT, ids: [cancelled.id], nowMs: T0 });
     const early = await world().bury(T0);
@@ -100,10 +90,10 @@ export function retentionConformance(open: OpenStore): void {
     await world().accept({ deduplication: { hash: 'h', expiresAtMs: T0 + 10 } });
     await drop({ now: T0 + 9 });
     const second = world().message({ deduplication: { hash: 'h', expiresAtMs: T0 + 10 } });
-    expect(await world().store.messages.accept([second], T0 + 9)).toMatchObject([{ kind: 'duplicate' }]);
+    expect(await world().save([second], T0 + 9)).toMatchObject([{ kind: 'duplicate' }]);
     await drop({ now: T0 + 10 });
     // With a clock set back, only the row itself could still tell.
-    expect(await world().store.messages.accept([second], T0 + 9)).toMatchObject([{ kind: 'accepted' }]);
+    expect(await world().save([second], T0 + 9)).toMatchObject([{ kind: 'accepted' }]);
   });
 
   describe('of runs', () => {
@@ -112,10 +102,10 @@ export function retentionConformance(open: OpenStore): void {
       await append(world(), first, { notBeforeMs: T0 + 1_000_000, body: bytes('step') });
       await drop({ logs: T0 + DAY });
       expect(await journalOf(world(), first)).toEqual(['0 step payload', '1 step step']);
-      await world().store.runs.endRuns(
-        [{ ending: ending(first, { state: 'RUN_CANCELED', atMs: T0 + 2_000 }), follows: [] }],
-        T0 + 2_000,
-      );
+      await world().store.runs.endRuns({
+        endings: [{ ending: ending(first, { state: 'RUN_CANCELED', atMs: T0 + 2_000 }), follows: [] }],
+        nowMs: T0 + 2_000,
+      });
       expect(await runLogOf(world())).toContain('RUN_CANCELED');
     });
 
@@ -130,35 +120,37 @@ export function retentionConformance(open: OpenStore): void {
       second.message.settings.run.key = begun.key;
       second.run.isBySdk = true;
       second.entry = { runKey: begun.key, kind: 'initial', entryKey: '0', bytes: 10, runVersion: 1 };
-      await world().store.messages.accept([second], T0);
-      await world().store.messages.settle(settlement(begun, claimToken, delivered()), T0);
+      await world().save([second]);
+      await world().settle(begun, claimToken, delivered());
       await drop({ logs: T0 + DAY });
-      const run = await world().store.runs.findActiveRun(PROJECT, 'r');
+      const run = await world().store.runs.findActiveRun({ projectId: PROJECT, id: 'r' });
       expect(run).toMatchObject({ key: begun.key, messageId: second.message.id });
-      await world().store.runs.endRuns(
-        [{ ending: ending(begun, { runVersion: 2, atMs: T0 + 2_000 }), follows: [] }],
-        T0 + 2_000,
-      );
+      await world().store.runs.endRuns({
+        endings: [{ ending: ending(begun, { runVersion: 2, atMs: T0 + 2_000 }), follows: [] }],
+        nowMs: T0 + 2_000,
+      });
       expect(await runLogOf(world())).toContain('RUN_SUCCESS');
     });
 
     it('drops runs that ended before the limit, with their journals and records, and no others', async () => {
       const [early, late] = [await begin(world()), await begin(world(), { id: 'late' })];
       const child = invoked(world(), early, { id: 'child' });
-      await world().store.messages.accept([child], T0);
+      await world().save([child]);
       await append(world(), early);
       for (const [first, atMs] of [
         [early, T0 + 10 * DAY],
         [late, T0 + 11 * DAY],
       ] as const) {
-        await world().store.runs.endRuns([{ ending: ending(first, { atMs }), follows: [] }], atMs);
+        await world().store.runs.endRuns({ endings: [{ ending: ending(first, { atMs }), follows: [] }], nowMs: atMs });
       }
       await drop({ logs: T0 + 11 * DAY });
-      expect(await world().store.runs.findRun(PROJECT, early.key)).toBeUndefined();
-      expect(await world().store.runs.findRun(PROJECT, late.key)).toBeDefined();
-      expect(await world().store.runs.findActiveRun(PROJECT, 'child')).toBeDefined();
-      expect(await world().store.runs.readJournal(early.projectId, early.key)).toEqual([]);
-      expect(await world().store.runs.findRecords(PROJECT, [child.run?.invoker?.message.key ?? 0])).toEqual([]);
+      expect(await world().store.runs.findRun({ projectId: PROJECT, key: early.key })).toBeUndefined();
+      expect(await world().store.runs.findRun({ projectId: PROJECT, key: late.key })).toBeDefined();
+      expect(await world().store.runs.findActiveRun({ projectId: PROJECT, id: 'child' })).toBeDefined();
+      expect(await world().store.runs.readJournal({ projectId: early.projectId, runKey: early.key })).toEqual([]);
+      expect(
+        await world().store.runs.findRecords({ projectId: PROJECT, keys: [child.run?.invoker?.message.key ?? 0] }),
+      ).toEqual([]);
       // The key can be used again only when nothing at all is left of the message.
       expect(await world().accept({ key: early.key })).toBeDefined();
     });
@@ -166,17 +158,14 @@ export function retentionConformance(open: OpenStore): void {
     it('drops long journals and many runs in pieces, and says when there is no more', async () => {
       const long = await begin(world());
       const slots = Array.from({ length: 40 }, (_, step) => `s${step + 1}`);
-      await world().store.messages.accept(
-        slots.map((entryKey) => appended(world(), long, { entry: { entryKey } })),
-        T0,
-      );
+      await world().save(slots.map((entryKey) => appended(world(), long, { entry: { entryKey } })));
       const others = await Promise.all(Array.from({ length: 30 }, (_, index) => begin(world(), { id: `r${index}` })));
       const endings = [long, ...others].map((first) => ({ ending: ending(first), follows: [] }));
-      await world().store.runs.endRuns(endings, T0);
+      await world().store.runs.endRuns({ endings, nowMs: T0 });
       expect(await drop({ logs: T0 + DAY, rowsMax: 10 })).toBeGreaterThan(10);
       for (const { key } of [long, ...others]) {
-        expect(await world().store.runs.findRun(PROJECT, key)).toBeUndefined();
-        expect(await world().store.runs.readJournal(1, key)).toEqual([]);
+        expect(await world().store.runs.findRun({ projectId: PROJECT, key })).toBeUndefined();
+        expect(await world().store.runs.readJournal({ projectId: 1, runKey: key })).toEqual([]);
       }
     });
 
@@ -184,15 +173,17 @@ export function retentionConformance(open: OpenStore): void {
       const claimToken = world().number();
       const first = await begin(world(), { state: { kind: 'claimed', claimToken, worker: 'w1' } });
       const failed = { ...buried(T0), ending: ending(first, { state: 'RUN_FAILED' }) };
-      await world().store.messages.settle(settlement(first, claimToken, failed), T0);
+      await world().settle(first, claimToken, failed);
       const other = await begin(world(), { id: 'other' });
-      await world().store.runs.endRuns([{ ending: ending(other), follows: [] }], T0);
+      await world().store.runs.endRuns({ endings: [{ ending: ending(other), follows: [] }], nowMs: T0 });
       await drop({ logs: T0 + DAY, dead: T0 });
-      expect(await world().store.runs.findRun(PROJECT, first.key)).toMatchObject({ state: 'RUN_FAILED' });
+      expect(await world().store.runs.findRun({ projectId: PROJECT, key: first.key })).toMatchObject({
+        state: 'RUN_FAILED',
+      });
       expect(await journalOf(world(), first)).toHaveLength(1);
-      expect(await world().store.runs.findRun(PROJECT, other.key)).toBeUndefined();
+      expect(await world().store.runs.findRun({ projectId: PROJECT, key: other.key })).toBeUndefined();
       await drop({ logs: T0 + DAY, dead: T0 + 1 });
-      expect(await world().store.runs.findRun(PROJECT, first.key)).toBeUndefined();
+      expect(await world().store.runs.findRun({ projectId: PROJECT, key: first.key })).toBeUndefined();
       expect(await world().accept({ key: first.key })).toBeDefined();
     });
   });

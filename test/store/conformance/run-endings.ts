@@ -31,7 +31,10 @@ import {
 export function runEndingsConformance(open: OpenStore): void {
   const world = eachWorld(open);
   const end = async (first: Message, options: Partial<RunEnding> = {}, follows: NewMessage[] = []) => {
-    const [answer] = await world().store.runs.endRuns([{ ending: ending(first, options), follows }], T0);
+    const [answer] = await world().store.runs.endRuns({
+      endings: [{ ending: ending(first, options), follows }],
+      nowMs: T0,
+    });
     return answer;
   };
 
@@ -46,8 +49,10 @@ export function runEndingsConformance(open: OpenStore): void {
   it('makes a run one that has ended, with what it returned', async () => {
     const first = await begin(world());
     expect(await end(first, { response: bytes('"done"'), atMs: T0 + 7 })).toEqual({ kind: 'ended', follows: [] });
-    expect(await world().store.runs.findActiveRun(PROJECT, 'r')).toBeUndefined();
-    expect(await world().store.runs.findRun(PROJECT, first.key)).toMatchObject({ state: 'RUN_SUCCESS' });
+    expect(await world().store.runs.findActiveRun({ projectId: PROJECT, id: 'r' })).toBeUndefined();
+    expect(await world().store.runs.findRun({ projectId: PROJECT, key: first.key })).toMatchObject({
+      state: 'RUN_SUCCESS',
+    });
     const page = { count: 10, order: 'latestFirst' } as const;
     const [event] = (
       await world().store.runLogs.listRunEvents({ projectId: PROJECT, filter: { state: ['RUN_SUCCESS'] }, page })
@@ -78,7 +83,7 @@ export function runEndingsConformance(open: OpenStore): void {
   it('is not made by one who does not know yet that somebody waits for it', async () => {
     const child = await begin(world(), { id: 'child' });
     const parent = await begin(world(), { id: 'parent' });
-    await world().store.messages.accept([invoked(world(), parent, { id: 'child' })], T0);
+    await world().save([invoked(world(), parent, { id: 'child' })]);
     expect(await end(child)).toEqual({ kind: 'changed' });
     expect(await end(child, { runVersion: 2 })).toEqual({ kind: 'ended', follows: [] });
   });
@@ -91,7 +96,7 @@ export function runEndingsConformance(open: OpenStore): void {
       follows: follows[index] ?? [],
     }));
     const waiting = { state: 'due' };
-    expect(await world().store.runs.endRuns(endings, T0)).toEqual([
+    expect(await world().store.runs.endRuns({ endings, nowMs: T0 })).toEqual([
       { kind: 'ended', follows: [waiting] },
       { kind: 'over' },
       { kind: 'ended', follows: [waiting, waiting] },
@@ -115,7 +120,10 @@ export function runEndingsConformance(open: OpenStore): void {
       { ending: ending(child), follows: [result] },
       { ending: ending(parent), follows: [] },
     ];
-    expect(await world().store.runs.endRuns(endings, T0)).toMatchObject([{ follows: [{ state: 'dropped' }] }, {}]);
+    expect(await world().store.runs.endRuns({ endings, nowMs: T0 })).toMatchObject([
+      { follows: [{ state: 'dropped' }] },
+      {},
+    ]);
   });
 
   describe('what is left of the run', () => {
@@ -137,14 +145,17 @@ export function runEndingsConformance(open: OpenStore): void {
       async (state) => {
         const { first, claimToken } = await beginClaimed();
         const step = appended(world(), first, { notBeforeMs: T0 + 60_000 });
-        await world().store.messages.accept([step], T0);
+        await world().save([step]);
         await end(first, { state });
         expect((await world().claim({}, T0 + 60_000)).claimed).toEqual([]);
         const change: Settlement = {
           ...settlement(first, claimToken, retrying(T0, T0 + 1_000, 1)),
           changeIfCancelRequested: cancelled,
         };
-        expect(await world().store.messages.settle(change, T0)).toEqual({ kind: 'saved', isCancelled: true });
+        expect(await world().store.messages.settle({ settlement: change, nowMs: T0 })).toEqual({
+          kind: 'saved',
+          isCancelled: true,
+        });
         expect(await runLogOf(world())).toEqual([
           'RUN_STARTED',
           `CREATED ${first.key}`,
@@ -162,14 +173,20 @@ export function runEndingsConformance(open: OpenStore): void {
       await end(first, { state: 'RUN_CANCELED' });
       expect((await runLogOf(world())).slice(-2)).toEqual(['RUN_CANCELED', `CANCEL_REQUESTED ${first.key}`]);
       const change = { ...settlement(first, claimToken, delivered()), changeIfCancelRequested: cancelled };
-      expect(await world().store.messages.settle(change, T0)).toEqual({ kind: 'saved', isCancelled: true });
+      expect(await world().store.messages.settle({ settlement: change, nowMs: T0 })).toEqual({
+        kind: 'saved',
+        isCancelled: true,
+      });
       expect((await runLogOf(world())).at(-1)).toBe(`CANCELED ${first.key}`);
     });
 
     it('does not come back when the attempt in flight is cut off', async () => {
       const { first, claimToken } = await beginClaimed();
       await end(first);
-      await world().store.messages.release([{ key: first.key, projectId: first.projectId, claimToken }], T0);
+      await world().store.messages.release({
+        claims: [{ key: first.key, projectId: first.projectId, claimToken }],
+        nowMs: T0,
+      });
       expect((await world().claim()).claimed).toEqual([]);
       expect((await runLogOf(world())).at(-1)).toBe(`CANCELED ${first.key}`);
     });
@@ -186,22 +203,30 @@ export function runEndingsConformance(open: OpenStore): void {
     it('takes its waiters and its pending events along, and those of no other run', async () => {
       const [first, other] = [await begin(world()), await begin(world(), { id: 'other' })];
       for (const run of [first, other]) {
-        expect(await world().store.waiters.addWaiter(waiter(world(), run), undefined, T0)).toEqual({
+        expect(
+          await world().store.waiters.addWaiter({ waiter: waiter(world(), run), taken: undefined, nowMs: T0 }),
+        ).toEqual({
           kind: 'registered',
         });
         const pendingEvent = { key: world().number(), body: bytes('m') };
         expect(
-          await world().store.waiters.savePendingEvent(PROJECT, run.key, 'later', pendingEvent, {
-            events: 10,
-            bytes: 1_000,
+          await world().store.waiters.savePendingEvent({
+            projectId: PROJECT,
+            runKey: run.key,
+            eventId: 'later',
+            ...pendingEvent,
+            limits: {
+              events: 10,
+              bytes: 1_000,
+            },
           }),
         ).toBe('saved');
       }
       await end(first);
-      const waiters = await world().store.waiters.listWaiters(PROJECT, 'e', { count: 10 });
+      const waiters = await world().store.waiters.listWaiters({ projectId: PROJECT, eventId: 'e', count: 10 });
       expect(waiters.map(({ record }) => record.settings.run?.id)).toEqual(['other']);
-      expect(await world().store.waiters.nextPendingEvent(first.key, 'later')).toBeUndefined();
-      expect(await world().store.waiters.nextPendingEvent(other.key, 'later')).toBeDefined();
+      expect(await world().store.waiters.nextPendingEvent({ runKey: first.key, eventId: 'later' })).toBeUndefined();
+      expect(await world().store.waiters.nextPendingEvent({ runKey: other.key, eventId: 'later' })).toBeDefined();
     });
 
     it('is nothing that other runs or plain messages have', async () => {
@@ -222,11 +247,13 @@ export function runEndingsConformance(open: OpenStore): void {
     it('ends the run in the same transaction, names its DLQ entry and drops the rest', async () => {
       const { first, claimToken } = await beginClaimed();
       const step = appended(world(), first);
-      await world().store.messages.accept([step], T0);
-      expect(await world().store.messages.settle(settlement(first, claimToken, failing(first)), T0)).toEqual({
+      await world().save([step]);
+      expect(await world().settle(first, claimToken, failing(first))).toEqual({
         kind: 'saved',
       });
-      expect(await world().store.runs.findRun(PROJECT, first.key)).toMatchObject({ state: 'RUN_FAILED' });
+      expect(await world().store.runs.findRun({ projectId: PROJECT, key: first.key })).toMatchObject({
+        state: 'RUN_FAILED',
+      });
       expect(await runLogOf(world())).toEqual([
         'RUN_STARTED',
         `CREATED ${first.key}`,
@@ -251,13 +278,13 @@ export function runEndingsConformance(open: OpenStore): void {
       const { entry: _entry, ...callback } = appended(world(), first, { callType: 'failureCall' });
       const result = appended(world(), parent);
       const change = { ...failing(first, { failureCallbackKey: callback.message.key }), follows: [callback, result] };
-      const settled = await world().store.messages.settle(settlement(first, claimToken, change), T0);
+      const settled = await world().settle(first, claimToken, change);
       expect(settled).toMatchObject({ follows: [{ state: 'due' }, { journal: { position: 1 } }] });
       const { claimed } = await world().claim();
       expect(claimed.map(({ message }) => message.key)).toContain(callback.message.key);
       const token = claimed.find(({ message }) => message.key === callback.message.key)?.claimToken ?? 0;
       const told: Change = { ...delivered(), failureCallback: 'success' };
-      expect(await world().store.messages.settle(settlement(callback.message, token, told), T0)).toEqual({
+      expect(await world().settle(callback.message, token, told)).toEqual({
         kind: 'saved',
       });
       expect((await runLogOf(world())).at(-1)).toBe(`DELIVERED ${callback.message.key}`);
@@ -267,13 +294,13 @@ export function runEndingsConformance(open: OpenStore): void {
       const { first, claimToken } = await beginClaimed();
       const plain = await world().acceptClaimed();
       const [refused, saved] = await Promise.all([
-        world().store.messages.settle(settlement(first, claimToken, failing(first, { runVersion: 2 })), T0),
-        world().store.messages.settle(settlement(plain.message, plain.claimToken, delivered()), T0),
+        world().settle(first, claimToken, failing(first, { runVersion: 2 })),
+        world().settle(plain.message, plain.claimToken, delivered()),
       ]);
       expect([refused, saved]).toEqual([{ kind: 'runChanged' }, { kind: 'saved' }]);
       expect(await runLogOf(world())).toEqual(['RUN_STARTED', `CREATED ${first.key}`, `ACTIVE ${first.key}`]);
       expect(await activeRun(world())).toMatchObject({ key: first.key });
-      expect(await world().store.messages.settle(settlement(first, claimToken, failing(first)), T0)).toEqual({
+      expect(await world().settle(first, claimToken, failing(first))).toEqual({
         kind: 'saved',
       });
     });
@@ -282,14 +309,17 @@ export function runEndingsConformance(open: OpenStore): void {
       const { first, claimToken } = await beginClaimed();
       const otherToken = world().number();
       const other = appended(world(), first, { state: { kind: 'claimed', claimToken: otherToken, worker: 'w1' } });
-      await world().store.messages.accept([other], T0);
+      await world().save([other]);
       const second = { ...settlement(other.message, otherToken, failing(first)), changeIfCancelRequested: cancelled };
       const answers = await Promise.all([
-        world().store.messages.settle(settlement(first, claimToken, failing(first)), T0),
-        world().store.messages.settle(second, T0),
+        world().settle(first, claimToken, failing(first)),
+        world().store.messages.settle({ settlement: second, nowMs: T0 }),
       ]);
       expect(answers).toEqual([{ kind: 'saved' }, { kind: 'runChanged' }]);
-      expect(await world().store.messages.settle(second, T0)).toEqual({ kind: 'saved', isCancelled: true });
+      expect(await world().store.messages.settle({ settlement: second, nowMs: T0 })).toEqual({
+        kind: 'saved',
+        isCancelled: true,
+      });
       expect((await runLogOf(world())).slice(-2)).toEqual(['RUN_FAILED', `CANCELED ${other.message.key}`]);
     });
 
@@ -297,8 +327,13 @@ export function runEndingsConformance(open: OpenStore): void {
       const { first, claimToken } = await beginClaimed();
       await end(first, { state: 'RUN_CANCELED' });
       const change = { ...settlement(first, claimToken, failing(first)), changeIfCancelRequested: cancelled };
-      expect(await world().store.messages.settle(change, T0)).toEqual({ kind: 'saved', isCancelled: true });
-      expect(await world().store.runs.findRun(PROJECT, first.key)).toMatchObject({ state: 'RUN_CANCELED' });
+      expect(await world().store.messages.settle({ settlement: change, nowMs: T0 })).toEqual({
+        kind: 'saved',
+        isCancelled: true,
+      });
+      expect(await world().store.runs.findRun({ projectId: PROJECT, key: first.key })).toMatchObject({
+        state: 'RUN_CANCELED',
+      });
     });
   });
 
@@ -313,20 +348,22 @@ export function runEndingsConformance(open: OpenStore): void {
       const others = Array.from({ length: count - 1 }, (_, index) =>
         appended(small(), one, { ...options, entry: { entryKey: `s${index + 1}` } }),
       );
-      await store().messages.accept(others, T0);
+      await store().messages.accept({ messages: others, nowMs: T0 });
       return [one, ...others.map(({ message }) => message)];
     }
 
     /** Cancels all that is left; returns in how many pieces. */
     async function cancelRest(): Promise<number> {
-      for (let pieces = 1; ; pieces += 1) if ((await store().runs.cancelLeft(T0)) !== 'more') return pieces;
+      for (let pieces = 1; ; pieces += 1) if ((await store().runs.cancelLeft({ nowMs: T0 })) !== 'more') return pieces;
     }
 
     it('is over at once, and cancels the others in pieces', async () => {
       const [first, ...others] = await beginWith(6);
       const left = { kind: 'ended', follows: [], isMoreLeft: true };
-      expect(await store().runs.endRuns(endings(first as Message, 'RUN_CANCELED'), T0)).toEqual([left]);
-      expect(await store().runs.findActiveRun(PROJECT, 'r')).toBeUndefined();
+      expect(await store().runs.endRuns({ endings: endings(first as Message, 'RUN_CANCELED'), nowMs: T0 })).toEqual([
+        left,
+      ]);
+      expect(await store().runs.findActiveRun({ projectId: PROJECT, id: 'r' })).toBeUndefined();
       const cancelled = async () => (await runLogOf(small())).filter((event) => event.startsWith('CANCELED'));
       expect(await cancelled()).toHaveLength(2);
       expect(await cancelRest()).toBe(2);
@@ -334,14 +371,14 @@ export function runEndingsConformance(open: OpenStore): void {
         [first as Message, ...others].map(({ key }) => `CANCELED ${key}`).toSorted(),
       );
       expect((await runLogOf(small())).filter((event) => event.startsWith('CANCEL_REQUESTED'))).toHaveLength(6);
-      expect(await store().runs.cancelLeft(T0)).toBe(Infinity);
+      expect(await store().runs.cancelLeft({ nowMs: T0 })).toBe(Infinity);
     });
 
     it('is told of with each heartbeat until nothing is left', async () => {
       const alive = { worker: 'w', timeoutMs: 60_000, isLeaving: false, accountsVersion: 0 };
       const [first] = await beginWith(5);
       expect(await store().workers.heartbeat(alive)).toMatchObject({ hasEnding: false });
-      await store().runs.endRuns(endings(first as Message, 'RUN_CANCELED'), T0);
+      await store().runs.endRuns({ endings: endings(first as Message, 'RUN_CANCELED'), nowMs: T0 });
       expect(await store().workers.heartbeat(alive)).toMatchObject({ hasEnding: true });
       await cancelRest();
       expect(await store().workers.heartbeat(alive)).toMatchObject({ hasEnding: false });
@@ -349,7 +386,7 @@ export function runEndingsConformance(open: OpenStore): void {
 
     it('says nothing of a request when nobody asked', async () => {
       const [first] = await beginWith(5);
-      await store().runs.endRuns(endings(first as Message, 'RUN_SUCCESS'), T0);
+      await store().runs.endRuns({ endings: endings(first as Message, 'RUN_SUCCESS'), nowMs: T0 });
       await cancelRest();
       const states = (await runLogOf(small())).map((event) => event.split(' ')[0]);
       expect(states.filter((state) => state === 'CANCELED')).toHaveLength(5);
@@ -363,7 +400,7 @@ export function runEndingsConformance(open: OpenStore): void {
     ])('has nothing of it claimed meanwhile: %s', async (_where, options: MessageOptions) => {
       const [first] = await beginWith(6, options);
       const plain = await small().accept({ settings: { ...options.settings } });
-      await store().runs.endRuns(endings(first as Message, 'RUN_CANCELED'), T0);
+      await store().runs.endRuns({ endings: endings(first as Message, 'RUN_CANCELED'), nowMs: T0 });
       const during = await small().claim();
       expect(during.claimed.map(({ message }) => message.key).filter((key) => key !== plain.key)).toEqual([]);
       await cancelRest();
@@ -376,7 +413,7 @@ export function runEndingsConformance(open: OpenStore): void {
       const [first] = await beginWith(6);
       const { origin } = first as Message;
       expect((await small().claim({ limit: 1, roomByOrigin: { [origin]: 0 } })).claimed).toEqual([]);
-      await store().runs.endRuns(endings(first as Message, 'RUN_CANCELED'), T0);
+      await store().runs.endRuns({ endings: endings(first as Message, 'RUN_CANCELED'), nowMs: T0 });
       const line = lineOf(PROJECT, origin);
       const { claimed, emptied, nextDueAtMs } = await small().claim({ linesToServe: [line] });
       expect([claimed, emptied, nextDueAtMs]).toEqual([[], [line], undefined]);
@@ -386,9 +423,11 @@ export function runEndingsConformance(open: OpenStore): void {
       const settings = { queueName: 'q' };
       const { message, claimToken } = await small().acceptClaimed({ settings, url: 'https://app.example/before' });
       const [first] = await beginWith(5, { settings });
-      await store().runs.endRuns(endings(first as Message, 'RUN_CANCELED'), T0);
+      await store().runs.endRuns({ endings: endings(first as Message, 'RUN_CANCELED'), nowMs: T0 });
       const handoff = { worker: 'w1', claimToken: small().number(), bytesMax: 1_000 };
-      expect(await store().messages.settle(settlement(message, claimToken, delivered()), T0, handoff)).toEqual({
+      expect(
+        await store().messages.settle({ settlement: settlement(message, claimToken, delivered()), nowMs: T0, handoff }),
+      ).toEqual({
         kind: 'saved',
       });
     });
@@ -403,17 +442,20 @@ export function runEndingsConformance(open: OpenStore): void {
       };
       const tokens = new Map((await store().workers.claimsOf({ worker: 'w1' })).map((each) => [each.key, each]));
       const tokenOf = ({ key }: Message) => tokens.get(key)?.claimToken ?? 0;
-      const settled = await store().messages.settle(
-        settlement(first as Message, tokenOf(first as Message), failed),
-        T0,
-      );
+      const settled = await store().messages.settle({
+        settlement: settlement(first as Message, tokenOf(first as Message), failed),
+        nowMs: T0,
+      });
       expect(settled).toMatchObject({ kind: 'saved', follows: [{ state: 'due' }], isMoreLeft: true });
       const told = (await small().claim()).claimed;
       expect(told.map(({ message }) => message.key)).toEqual([callback.message.key]);
       expect(await cancelRest()).toBe(1);
       for (const step of steps) {
         const change = { ...settlement(step, tokenOf(step), retrying(T0, T0, 1)), changeIfCancelRequested: cancelled };
-        expect(await store().messages.settle(change, T0)).toEqual({ kind: 'saved', isCancelled: true });
+        expect(await store().messages.settle({ settlement: change, nowMs: T0 })).toEqual({
+          kind: 'saved',
+          isCancelled: true,
+        });
       }
     });
 
@@ -424,9 +466,12 @@ export function runEndingsConformance(open: OpenStore): void {
         state: { kind: 'claimed', claimToken, worker: 'w1' },
         entry: { entryKey: 'late' },
       });
-      await store().messages.accept([late], T0);
-      await store().runs.endRuns(endings(steps[0] as Message, 'RUN_CANCELED'), T0);
-      await store().messages.settle(settlement(late.message, claimToken, retrying(T0, T0, 1)), T0);
+      await store().messages.accept({ messages: [late], nowMs: T0 });
+      await store().runs.endRuns({ endings: endings(steps[0] as Message, 'RUN_CANCELED'), nowMs: T0 });
+      await store().messages.settle({
+        settlement: settlement(late.message, claimToken, retrying(T0, T0, 1)),
+        nowMs: T0,
+      });
       await cancelRest();
       expect((await small().claim()).claimed).toEqual([]);
       expect((await runLogOf(small())).filter((event) => event.startsWith('CANCELED'))).toHaveLength(6);
@@ -446,9 +491,9 @@ export function runEndingsConformance(open: OpenStore): void {
   it('lets a run of the same id begin in the publish after it', async () => {
     const first = await begin(world());
     const next = beginning(world(), { createdAtMs: T0 + 1 });
-    const [ended, [begun]] = await Promise.all([end(first), world().store.messages.accept([next], T0)]);
+    const [ended, [begun]] = await Promise.all([end(first), world().save([next])]);
     // Saved together, publishes come first.
     expect([ended?.kind, begun?.kind]).toEqual(['ended', 'duplicate']);
-    expect((await world().store.messages.accept([next], T0))[0]?.kind).toBe('accepted');
+    expect((await world().save([next]))[0]?.kind).toBe('accepted');
   });
 }

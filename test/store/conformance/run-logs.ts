@@ -63,9 +63,9 @@ export function runLogsConformance(open: OpenStore): void {
   }
 
   async function accept(newMessages: NewMessage): Promise<Message> {
-    expect(await store().messages.accept([newMessages], newMessages.message.createdAtMs)).toMatchObject([
-      { kind: 'accepted' },
-    ]);
+    expect(
+      await store().messages.accept({ messages: [newMessages], nowMs: newMessages.message.createdAtMs }),
+    ).toMatchObject([{ kind: 'accepted' }]);
     return newMessages.message;
   }
 
@@ -101,7 +101,7 @@ export function runLogsConformance(open: OpenStore): void {
   }
 
   async function end(of: Message, state: EndState, atMs: number, response?: Uint8Array): Promise<void> {
-    const run = await store().runs.findRun(of.projectId, of.key);
+    const run = await store().runs.findRun({ projectId: of.projectId, key: of.key });
     const ending = {
       projectId: of.projectId,
       runKey: of.key,
@@ -110,7 +110,9 @@ export function runLogsConformance(open: OpenStore): void {
       atMs,
       ...(response && { response }),
     };
-    expect(await store().runs.endRuns([{ ending, follows: [] }], atMs)).toMatchObject([{ kind: 'ended' }]);
+    expect(await store().runs.endRuns({ endings: [{ ending, follows: [] }], nowMs: atMs })).toMatchObject([
+      { kind: 'ended' },
+    ]);
   }
 
   const latestFirst = { count: 1000, order: 'latestFirst' } as const;
@@ -247,7 +249,9 @@ export function runLogsConformance(open: OpenStore): void {
       ending: { ...ending, failureCallbackKey: tells.message.key },
       follows: [tells],
     };
-    expect(await store().messages.settle(settlement(run, claimToken, failed), T0 + 1)).toMatchObject({ kind: 'saved' });
+    expect(
+      await store().messages.settle({ settlement: settlement(run, claimToken, failed), nowMs: T0 + 1 }),
+    ).toMatchObject({ kind: 'saved' });
     const dlqId = `${T0 + 1}-${run.key}`;
     expect((await eventsOf({ state: ['RUN_FAILED'] }))[0]?.run.dlqId).toBe(dlqId);
     const before = await historyOf(run);
@@ -260,7 +264,7 @@ export function runLogsConformance(open: OpenStore): void {
       events: [{ atMs: T0 + 2, state: 'DELIVERED', detail: { response } } as const],
       failureCallback: 'success' as const,
     };
-    await store().messages.settle(settlement(tells.message, claimToken + 1000, told), T0 + 2);
+    await store().messages.settle({ settlement: settlement(tells.message, claimToken + 1000, told), nowMs: T0 + 2 });
     const { failureFunction } = await historyOf(run);
     expect(failureFunction).toMatchObject({ state: 'success', end: 'delivered', message: { key: tells.message.key } });
     expect(failureFunction?.answer).toMatchObject({ status: 200, body: response.body });
@@ -322,7 +326,10 @@ export function runLogsConformance(open: OpenStore): void {
     const claimToken = world().number();
     const run = await accept(beginning('a', { state: { kind: 'claimed', claimToken, worker: 'w1' } }));
     const sleeps = await append(run, 'step', 's1', { stepId: 1 }, { notBeforeMs: T0 + 60_000 });
-    await store().messages.settle(settlement(run, claimToken, retrying(T0 + 1, T0 + 13, 1)), T0 + 1);
+    await store().messages.settle({
+      settlement: settlement(run, claimToken, retrying(T0 + 1, T0 + 13, 1)),
+      nowMs: T0 + 1,
+    });
     const waiting = await historyOf(run);
     expect(waiting.entries.map(({ key, kind, entryKey, position }) => [key, kind, entryKey, position])).toEqual([
       [run.key, 'initial', '0', 0],
@@ -333,7 +340,10 @@ export function runLogsConformance(open: OpenStore): void {
       { pending: { dueAtMs: T0 + 60_000, isInFlight: false }, failures: [] },
     ]);
     const { claimed } = await world().claim({}, T0 + 13);
-    await store().messages.settle(settlement(run, claimed[0]?.claimToken ?? 0, delivered(T0 + 14)), T0 + 14);
+    await store().messages.settle({
+      settlement: settlement(run, claimed[0]?.claimToken ?? 0, delivered(T0 + 14)),
+      nowMs: T0 + 14,
+    });
     await end(run, 'RUN_CANCELED', T0 + 20);
     expect((await historyOf(run)).entries).toMatchObject([{ end: 'delivered' }, { end: 'canceled', failures: [] }]);
   });
@@ -378,7 +388,7 @@ export function runLogsConformance(open: OpenStore): void {
     const response = { status: 500, header: {}, body: new Uint8Array(17 * MIB) };
     const events: LogEvent[] = [{ atMs: T0 + 11, state: 'ERROR', detail: { error: 'failed', response } }];
     const change: Change = { next: { kind: 'waiting', dueAtMs: T0 + 99, retried: 1 }, events };
-    await store().messages.settle(settlement(run, claimed[0]?.claimToken ?? 0, change), T0 + 11);
+    await store().messages.settle({ settlement: settlement(run, claimed[0]?.claimToken ?? 0, change), nowMs: T0 + 11 });
     const shownBytes = async (bodyBytesMax?: number) =>
       (await historyOf(run, bodyBytesMax)).entries[0]?.failures[0]?.response?.body.length;
     expect(await shownBytes()).toBe(0);

@@ -35,7 +35,7 @@ export function beginning(world: World, options: BeginningOptions = {}): NewMess
 /** Saves the first message of a run and answers it. */
 export async function begin(world: World, options: BeginningOptions = {}): Promise<Message> {
   const newMessages = beginning(world, options);
-  const [answer] = await world.store.messages.accept([newMessages], newMessages.message.createdAtMs);
+  const [answer] = await world.save([newMessages], newMessages.message.createdAtMs);
   if (answer?.kind !== 'accepted') throw new Error(`no run has begun: ${answer?.kind}`);
   return newMessages.message;
 }
@@ -62,7 +62,7 @@ export function appended(world: World, first: Message, options: EntryOptions = {
 
 /** Appends and answers what became of it. */
 export async function append(world: World, first: Message, options: EntryOptions = {}): Promise<Accepted> {
-  const [answer] = await world.store.messages.accept([appended(world, first, options)], options.createdAtMs ?? T0);
+  const [answer] = await world.save([appended(world, first, options)], options.createdAtMs ?? T0);
   if (!answer) throw new Error('there was no answer');
   return answer;
 }
@@ -108,14 +108,14 @@ export function ending(first: { key: number }, options: Partial<RunEnding> = {})
 }
 
 export async function activeRun(world: World, id = 'r', projectId = PROJECT): Promise<Run> {
-  const run = await world.store.runs.findActiveRun(projectId, id);
+  const run = await world.store.runs.findActiveRun({ projectId, id });
   if (!run) throw new Error(`no run ${id} is active`);
   return run;
 }
 
 /** The journal as deliveries show it: call type and body of each entry. */
 export async function journalOf(world: World, first: { key: number }): Promise<string[]> {
-  const entries = await world.store.runs.readJournal(1, first.key);
+  const entries = await world.store.runs.readJournal({ projectId: 1, runKey: first.key });
   return entries.map(({ position, callType, body }) =>
     `${position} ${callType} ${new TextDecoder().decode(body)}`.trim(),
   );

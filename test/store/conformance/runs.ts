@@ -15,14 +15,14 @@ import {
   runLogOf,
   waiter,
 } from './run-world.ts';
-import { bytes, delivered, eachWorld, type OpenStore, OTHER_PROJECT, PROJECT, settlement, T0 } from './world.ts';
+import { bytes, delivered, eachWorld, type OpenStore, OTHER_PROJECT, PROJECT, T0 } from './world.ts';
 
 const LATEST = { count: 100, order: 'latestFirst' } as const;
 
 /** Runs and their journals: each slot once, in the order of acceptance, and only while the run is active (P8). */
 export function runsConformance(open: OpenStore): void {
   const world = eachWorld(open);
-  const accept = (messages: NewMessage[]) => world().store.messages.accept(messages, T0);
+  const accept = (messages: NewMessage[]) => world().save(messages);
 
   describe('a beginning', () => {
     it('makes a run that is found by its id and by its key, with its first message in its journal', async () => {
@@ -33,7 +33,7 @@ export function runsConformance(open: OpenStore): void {
       expect(run).toMatchObject({ messageId: first.id, callerIp: '192.0.2.1', createdAtMs: T0 });
       expect(Object.getPrototypeOf(run.config.header)).toBeNull();
       expect(run.config).toEqual({ ...run.config, header, maxRetries: 3 });
-      expect(await world().store.runs.findRun(PROJECT, first.key)).toEqual(run);
+      expect(await world().store.runs.findRun({ projectId: PROJECT, key: first.key })).toEqual(run);
       expect(await journalOf(world(), first)).toEqual(['0 step payload']);
     });
 
@@ -42,14 +42,14 @@ export function runsConformance(open: OpenStore): void {
       await append(world(), first);
       expect(await world().store.runs.journalBytes({ projectId: PROJECT, id: 'r' })).toBe(30);
       expect(await world().store.runs.journalBytes({ projectId: OTHER_PROJECT, id: 'r' })).toBeUndefined();
-      await world().store.runs.endRuns([{ ending: ending(first), follows: [] }], T0);
+      await world().store.runs.endRuns({ endings: [{ ending: ending(first), follows: [] }], nowMs: T0 });
       expect(await world().store.runs.journalBytes({ projectId: PROJECT, id: 'r' })).toBeUndefined();
     });
 
     it('is found in its own project only', async () => {
       const first = await begin(world());
-      expect(await world().store.runs.findActiveRun(OTHER_PROJECT, 'r')).toBeUndefined();
-      expect(await world().store.runs.findRun(OTHER_PROJECT, first.key)).toBeUndefined();
+      expect(await world().store.runs.findActiveRun({ projectId: OTHER_PROJECT, id: 'r' })).toBeUndefined();
+      expect(await world().store.runs.findRun({ projectId: OTHER_PROJECT, key: first.key })).toBeUndefined();
       const other = await begin(world(), { projectId: OTHER_PROJECT });
       expect(await activeRun(world(), 'r', OTHER_PROJECT)).toMatchObject({ key: other.key });
     });
@@ -86,19 +86,21 @@ export function runsConformance(open: OpenStore): void {
 
     it('can be repeated once the run has ended, and then is another run', async () => {
       const first = await begin(world());
-      await world().store.runs.endRuns([{ ending: ending(first), follows: [] }], T0);
+      await world().store.runs.endRuns({ endings: [{ ending: ending(first), follows: [] }], nowMs: T0 });
       const second = await begin(world(), { createdAtMs: T0 + 5 });
       expect(await activeRun(world())).toMatchObject({ key: second.key, createdAtMs: T0 + 5 });
-      expect(await world().store.runs.findRun(PROJECT, first.key)).toMatchObject({ state: 'RUN_SUCCESS' });
+      expect(await world().store.runs.findRun({ projectId: PROJECT, key: first.key })).toMatchObject({
+        state: 'RUN_SUCCESS',
+      });
     });
 
     it('is refused, with all of its publish, when it is not later than that of the run before', async () => {
       const first = await begin(world(), { createdAtMs: T0 + 5 });
-      await world().store.runs.endRuns([{ ending: ending(first), follows: [] }], T0);
+      await world().store.runs.endRuns({ endings: [{ ending: ending(first), follows: [] }], nowMs: T0 });
       const other = beginning(world(), { id: 'other', createdAtMs: T0 + 5 });
       const refusal = { kind: 'runTooEarly', latestMs: T0 + 5 };
       expect(await accept([other, beginning(world(), { createdAtMs: T0 + 5 })])).toEqual([refusal, refusal]);
-      expect(await world().store.runs.findActiveRun(PROJECT, 'other')).toBeUndefined();
+      expect(await world().store.runs.findActiveRun({ projectId: PROJECT, id: 'other' })).toBeUndefined();
       expect(await accept([other, beginning(world(), { createdAtMs: T0 + 6 })])).toMatchObject([
         { kind: 'accepted' },
         { kind: 'accepted' },
@@ -118,7 +120,12 @@ export function runsConformance(open: OpenStore): void {
       ]);
       expect(await journalOf(world(), first)).toEqual(['0 step in', '1 step p2', '2 step p3']);
       expect(
-        await world().store.runs.readJournal(first.projectId, first.key, { afterPosition: 0, toPosition: 1 }),
+        await world().store.runs.readJournal({
+          projectId: first.projectId,
+          runKey: first.key,
+          afterPosition: 0,
+          toPosition: 1,
+        }),
       ).toHaveLength(1);
       expect(await activeRun(world())).toMatchObject({ entries: 3, version: 1 });
     });
@@ -148,7 +155,7 @@ export function runsConformance(open: OpenStore): void {
       });
       expect(await accept([step])).toMatchObject([{ state: 'flow', journal: { position: 1, bytes: 30 } }]);
       const handoff = { worker: 'w', claimToken: world().number(), bytesMax: 1_000 };
-      const settled = await world().store.messages.settle(settlement(first, claimToken, delivered()), T0, handoff);
+      const settled = await world().settle(first, claimToken, delivered(), T0, handoff);
       expect(settled).toMatchObject({ kind: 'saved', next: { journal: { position: 1, bytes: 30 } } });
     });
 
@@ -217,7 +224,7 @@ export function runsConformance(open: OpenStore): void {
 
     it('is refused when the run is over or never was, with all of its publish', async () => {
       const over = await begin(world());
-      await world().store.runs.endRuns([{ ending: ending(over), follows: [] }], T0);
+      await world().store.runs.endRuns({ endings: [{ ending: ending(over), follows: [] }], nowMs: T0 });
       const running = await begin(world(), { id: 'other' });
       const plain = world().message();
       const publish = [appended(world(), running), plain, appended(world(), over)];
@@ -274,7 +281,7 @@ export function runsConformance(open: OpenStore): void {
       const first = await begin(full());
       const two = ['s1', 's2'].map((entryKey) => appended(full(), first, { entry: { entryKey, bytes: 21 } }));
       const refusal = { kind: 'journalFull', limit: 50 };
-      expect(await full().store.messages.accept(two, T0)).toEqual([refusal, refusal]);
+      expect(await full().save(two)).toEqual([refusal, refusal]);
       expect(await append(full(), first, { entry: { bytes: 40 } })).toMatchObject({ kind: 'accepted' });
       expect(await append(full(), first, { entry: { entryKey: 's2', bytes: 1 } })).toEqual(refusal);
     });
@@ -283,9 +290,12 @@ export function runsConformance(open: OpenStore): void {
       const first = await begin(full());
       const result = appended(full(), first, { entry: { bytes: 41 } });
       const { message, claimToken } = await full().acceptClaimed();
-      await full().store.messages.settle(settlement(message, claimToken, { ...delivered(), follows: [result] }), T0);
+      await full().settle(message, claimToken, { ...delivered(), follows: [result] });
       const wait = waiter(full(), first, 2);
-      expect(await full().store.waiters.addWaiter(wait, undefined, T0)).toEqual({ kind: 'journalFull', limit: 50 });
+      expect(await full().store.waiters.addWaiter({ waiter: wait, taken: undefined, nowMs: T0 })).toEqual({
+        kind: 'journalFull',
+        limit: 50,
+      });
     });
 
     it('still answers what it has, and takes what deliveries do not show', async () => {
@@ -293,7 +303,7 @@ export function runsConformance(open: OpenStore): void {
       await append(full(), first, { entry: { bytes: 40 } });
       expect(await append(full(), first, { entry: { bytes: 40 } })).toMatchObject({ kind: 'duplicate' });
       const child = invoked(full(), first, { id: 'child' });
-      expect(await full().store.messages.accept([child], T0)).toMatchObject([{ kind: 'accepted' }]);
+      expect(await full().save([child])).toMatchObject([{ kind: 'accepted' }]);
     });
   });
 
@@ -351,7 +361,7 @@ export function runsConformance(open: OpenStore): void {
       const advanced = await begin(world(), unknown);
       await append(world(), advanced);
       expect(await accept([secondPhase(advanced)])).toMatchObject([{ kind: 'duplicate', messageId: advanced.id }]);
-      await world().store.runs.endRuns([{ ending: ending(advanced), follows: [] }], T0);
+      await world().store.runs.endRuns({ endings: [{ ending: ending(advanced), follows: [] }], nowMs: T0 });
       const known = await begin(world(), { createdAtMs: T0 + 1 });
       expect(await accept([secondPhase(known)])).toMatchObject([{ kind: 'duplicate', messageId: known.id }]);
     });
@@ -359,7 +369,7 @@ export function runsConformance(open: OpenStore): void {
     it('is to be read again when the run has changed, and is refused when it is over', async () => {
       const first = await begin(world(), unknown);
       expect(await accept([secondPhase(first, { runVersion: 0 })])).toEqual([{ kind: 'runChanged' }]);
-      await world().store.runs.endRuns([{ ending: ending(first), follows: [] }], T0);
+      await world().store.runs.endRuns({ endings: [{ ending: ending(first), follows: [] }], nowMs: T0 });
       expect(await accept([secondPhase(first)])).toEqual([{ kind: 'runOver' }]);
     });
   });
@@ -373,8 +383,8 @@ export function runsConformance(open: OpenStore): void {
       expect(await activeRun(world(), 'child')).toMatchObject({ invokers: [record?.key], version: 1 });
       expect(await activeRun(world(), 'parent')).toMatchObject({ entries: 2, version: 1 });
       expect(await journalOf(world(), parent)).toEqual(['0 step']);
-      expect(await world().store.runs.findRecords(PROJECT, [record?.key ?? 0])).toEqual([record]);
-      expect(await world().store.runs.findRecords(OTHER_PROJECT, [record?.key ?? 0])).toEqual([]);
+      expect(await world().store.runs.findRecords({ projectId: PROJECT, keys: [record?.key ?? 0] })).toEqual([record]);
+      expect(await world().store.runs.findRecords({ projectId: OTHER_PROJECT, keys: [record?.key ?? 0] })).toEqual([]);
       expect(await runLogOf(world(), 'parent')).toEqual(['RUN_STARTED', `CREATED ${parent.key}`, 'INVOKED']);
       expect((await world().claim()).claimed.map(({ message }) => message.key)).toEqual([
         parent.key,
@@ -395,7 +405,7 @@ export function runsConformance(open: OpenStore): void {
       const second = invoked(world(), parent, { id: 'another', createdAtMs: T0 + 1 });
       const run = { id: 'child', createdAtMs: T0 };
       expect(await accept([second])).toEqual([{ kind: 'duplicate', messageId: first.message.id, run }]);
-      expect(await world().store.runs.findActiveRun(PROJECT, 'another')).toBeUndefined();
+      expect(await world().store.runs.findActiveRun({ projectId: PROJECT, id: 'another' })).toBeUndefined();
       expect(await activeRun(world(), 'parent')).toMatchObject({ entries: 2 });
     });
 
@@ -414,9 +424,9 @@ export function runsConformance(open: OpenStore): void {
       const stale = invoked(world(), parent, { id: 'child' });
       if (stale.run?.invoker) stale.run.invoker.entry.runVersion = 7;
       expect(await accept([stale])).toEqual([{ kind: 'runChanged' }]);
-      await world().store.runs.endRuns([{ ending: ending(parent), follows: [] }], T0);
+      await world().store.runs.endRuns({ endings: [{ ending: ending(parent), follows: [] }], nowMs: T0 });
       expect(await accept([invoked(world(), parent, { id: 'child' })])).toEqual([{ kind: 'runOver' }]);
-      expect(await world().store.runs.findActiveRun(PROJECT, 'child')).toBeUndefined();
+      expect(await world().store.runs.findActiveRun({ projectId: PROJECT, id: 'child' })).toBeUndefined();
     });
 
     it('of a run that runs already waits for that one', async () => {
@@ -427,7 +437,7 @@ export function runsConformance(open: OpenStore): void {
       expect(await accept([again])).toEqual([{ kind: 'duplicate', messageId: child.id, run }]);
       const recordKey = again.run?.invoker?.message.key ?? 0;
       expect(await activeRun(world(), 'child')).toMatchObject({ key: child.key, invokers: [recordKey], version: 2 });
-      const [record] = await world().store.runs.findRecords(PROJECT, [recordKey]);
+      const [record] = await world().store.runs.findRecords({ projectId: PROJECT, keys: [recordKey] });
       expect(record?.settings.invoke).toMatchObject({ runKey: child.key, runId: 'child', createdAtMs: T0 - 5 });
       expect(await activeRun(world(), 'parent')).toMatchObject({ entries: 2 });
       expect(await runLogOf(world(), 'parent')).toContain('INVOKED');
@@ -458,7 +468,10 @@ export function runsConformance(open: OpenStore): void {
         await accept([child]);
         keys.unshift(child.run?.invoker?.message.key ?? 0);
       }
-      const found = await world().store.runs.findRecords(PROJECT, [keys[0] ?? 0, world().number(), keys[1] ?? 0]);
+      const found = await world().store.runs.findRecords({
+        projectId: PROJECT,
+        keys: [keys[0] ?? 0, world().number(), keys[1] ?? 0],
+      });
       expect(found.map(({ key }) => key)).toEqual(keys);
     });
   });
@@ -466,7 +479,7 @@ export function runsConformance(open: OpenStore): void {
   describe('messages that follow', () => {
     async function settleWith(follows: NewMessage[]) {
       const { message, claimToken } = await world().acceptClaimed();
-      return world().store.messages.settle(settlement(message, claimToken, { ...delivered(), follows }), T0);
+      return world().settle(message, claimToken, { ...delivered(), follows });
     }
 
     it('enter the journal of their run like published ones', async () => {
@@ -482,7 +495,7 @@ export function runsConformance(open: OpenStore): void {
 
     it('are dropped, and only they, when the run is over or has what they say', async () => {
       const over = await begin(world());
-      await world().store.runs.endRuns([{ ending: ending(over), follows: [] }], T0);
+      await world().store.runs.endRuns({ endings: [{ ending: ending(over), follows: [] }], nowMs: T0 });
       const running = await begin(world(), { id: 'other' });
       const step = appended(world(), running);
       await accept([step]);
@@ -507,7 +520,7 @@ export function runsConformance(open: OpenStore): void {
       const parent = await begin(world(), { id: 'parent' });
       await accept([invoked(world(), parent, { id: 'child' }, 4)]);
       const failed = ending(parent, { state: 'RUN_FAILED' });
-      await world().store.runs.endRuns([{ ending: failed, follows: [] }], T0);
+      await world().store.runs.endRuns({ endings: [{ ending: failed, follows: [] }], nowMs: T0 });
       const result = appended(world(), parent, { body: bytes('result'), entry: { entryKey: 's4' } });
       const other = appended(world(), parent, { body: bytes('no result'), entry: { entryKey: 's5' } });
       const dropped = { state: 'dropped' };
@@ -525,7 +538,7 @@ export function runsConformance(open: OpenStore): void {
       const parent = await begin(world(), { id: 'parent' });
       await accept([invoked(world(), parent, { id: 'child' })]);
       const cancelled = ending(parent, { state: 'RUN_CANCELED' });
-      await world().store.runs.endRuns([{ ending: cancelled, follows: [] }], T0);
+      await world().store.runs.endRuns({ endings: [{ ending: cancelled, follows: [] }], nowMs: T0 });
       await settleWith([appended(world(), parent)]);
       expect(await journalOf(world(), parent)).toEqual(['0 step']);
     });
@@ -574,7 +587,9 @@ export function runsConformance(open: OpenStore): void {
       const answers = await Promise.all(firsts.map((first) => append(world(), first)));
       expect(answers.every((answer) => answer.kind === 'accepted' && answer.journal?.position === 1)).toBe(true);
       const ended = await Promise.all(
-        firsts.map((first) => world().store.runs.endRuns([{ ending: ending(first), follows: [] }], T0)),
+        firsts.map((first) =>
+          world().store.runs.endRuns({ endings: [{ ending: ending(first), follows: [] }], nowMs: T0 }),
+        ),
       );
       expect(ended.flat().every(({ kind }) => kind === 'ended')).toBe(true);
       expect((await world().claim({ limit: 200 })).claimed).toEqual([]);

@@ -48,6 +48,11 @@ export function schedulesConformance(open: OpenStore): void {
   const world = eachWorld(open);
   const store = () => world().store;
 
+  const tryToSave = (saved: Schedule, fromVersion?: number, schedulesMax = 0) =>
+    store().schedules.saveSchedule({ schedule: saved, fromVersion, schedulesMax });
+
+  const changeAll = (changes: ScheduleChange[]) => store().schedules.changeSchedules({ changes, nowMs: T0 });
+
   function schedule({ id = 's', projectId = PROJECT, createdAtMs = T0, plan, state }: ScheduleOptions = {}): Schedule {
     return {
       key: world().number(),
@@ -69,7 +74,7 @@ export function schedulesConformance(open: OpenStore): void {
 
   async function save(options: ScheduleOptions = {}): Promise<Schedule> {
     const made = schedule(options);
-    expect(await store().schedules.saveSchedule(made, undefined, 0)).toBe('saved');
+    expect(await tryToSave(made)).toBe('saved');
     return made;
   }
 
@@ -116,30 +121,28 @@ export function schedulesConformance(open: OpenStore): void {
   it('replaces all of a schedule whose version is the one that was seen, and nothing otherwise', async () => {
     const before = await save({ plan: FULL_PLAN });
     const after: Schedule = { ...schedule({ createdAtMs: before.createdAtMs }), key: before.key };
-    expect(await store().schedules.saveSchedule(after, undefined, 0)).toBe('stale');
-    expect(await store().schedules.saveSchedule(after, before.state.version + 1_000_000, 0)).toBe('stale');
+    expect(await tryToSave(after)).toBe('stale');
+    expect(await tryToSave(after, before.state.version + 1_000_000)).toBe('stale');
     expect(await find('s')).toEqual(before);
-    expect(await store().schedules.saveSchedule(after, before.state.version, 0)).toBe('saved');
+    expect(await tryToSave(after, before.state.version)).toBe('saved');
     expect(await find('s')).toEqual(after);
-    expect(await store().schedules.saveSchedule(schedule({ id: 'gone' }), 7, 0)).toBe('stale');
+    expect(await tryToSave(schedule({ id: 'gone' }), 7)).toBe('stale');
     expect(await store().schedules.listSchedules({ projectId: PROJECT })).toHaveLength(1);
   });
 
   it('refuses one more than a project may have, and only there', async () => {
     const first = await save({ id: 'a' });
-    expect(await store().schedules.saveSchedule(schedule({ id: 'b' }), undefined, 1)).toBe('tooMany');
+    expect(await tryToSave(schedule({ id: 'b' }), undefined, 1)).toBe('tooMany');
     expect(await find('b')).toBeUndefined();
     const again = { ...schedule({ id: 'a' }), key: first.key };
-    expect(await store().schedules.saveSchedule(again, first.state.version, 1)).toBe('saved');
-    expect(await store().schedules.saveSchedule(schedule({ id: 'b', projectId: OTHER_PROJECT }), undefined, 1)).toBe(
-      'saved',
-    );
+    expect(await tryToSave(again, first.state.version, 1)).toBe('saved');
+    expect(await tryToSave(schedule({ id: 'b', projectId: OTHER_PROJECT }), undefined, 1)).toBe('saved');
   });
 
   it('moves a schedule on together with its messages', async () => {
     const before = await save();
     const { change: moved, messages } = trigger(before, 2);
-    expect(await store().schedules.changeSchedules([moved], T0)).toEqual([[{ state: 'due' }, { state: 'due' }]]);
+    expect(await changeAll([moved])).toEqual([[{ state: 'due' }, { state: 'due' }]]);
     expect((await find('s'))?.state).toEqual(moved.state);
     for (const { message } of messages) {
       expect(await world().find(message)).toEqual(message);
@@ -148,12 +151,9 @@ export function schedulesConformance(open: OpenStore): void {
   });
 
   it.each([
-    ['moved on', (before: Schedule) => store().schedules.changeSchedules([trigger(before).change], T0)],
-    ['paused', (before: Schedule) => store().schedules.changeSchedules([change(before, { isPaused: true })], T0)],
-    [
-      'overwritten',
-      (before: Schedule) => store().schedules.saveSchedule({ ...schedule(), key: before.key }, before.state.version, 0),
-    ],
+    ['moved on', (before: Schedule) => changeAll([trigger(before).change])],
+    ['paused', (before: Schedule) => changeAll([change(before, { isPaused: true })])],
+    ['overwritten', (before: Schedule) => tryToSave({ ...schedule(), key: before.key }, before.state.version)],
     ['deleted', (before: Schedule) => store().schedules.deleteSchedule({ projectId: PROJECT, id: before.id })],
     [
       'deleted and made again',
@@ -167,7 +167,7 @@ export function schedulesConformance(open: OpenStore): void {
     const { change: late, messages } = trigger(before);
     await meanwhile(before);
     const between = await store().schedules.findSchedule({ projectId: PROJECT, id: 's' });
-    expect(await store().schedules.changeSchedules([late], T0)).toEqual(['stale']);
+    expect(await changeAll([late])).toEqual(['stale']);
     expect(await store().schedules.findSchedule({ projectId: PROJECT, id: 's' })).toEqual(between);
     for (const { message } of messages) expect(await world().find(message)).toBeUndefined();
   });
@@ -175,14 +175,7 @@ export function schedulesConformance(open: OpenStore): void {
   it('makes each time of many schedules once, however often it is asked to at the same moment', async () => {
     const all = await Promise.all(Array.from({ length: 30 }, (_, index) => save({ id: `s${index}` })));
     const attempts = [0, 1, 2].map(() => all.map((one) => trigger(one)));
-    const answers = await Promise.all(
-      attempts.map((changes) =>
-        store().schedules.changeSchedules(
-          changes.map((attempt) => attempt.change),
-          T0,
-        ),
-      ),
-    );
+    const answers = await Promise.all(attempts.map((changes) => changeAll(changes.map((attempt) => attempt.change))));
     expect(answers.flat().filter((answer) => answer !== 'stale')).toHaveLength(30);
     const made = await Promise.all(attempts.flat().map(({ messages: [one] }) => one && world().find(one.message)));
     expect(made.filter((message) => message !== undefined)).toHaveLength(30);
@@ -190,10 +183,7 @@ export function schedulesConformance(open: OpenStore): void {
 
   it('makes only the first of two changes that one command has for a schedule', async () => {
     const before = await save();
-    expect(await store().schedules.changeSchedules([trigger(before).change, trigger(before).change], T0)).toEqual([
-      [{ state: 'due' }],
-      'stale',
-    ]);
+    expect(await changeAll([trigger(before).change, trigger(before).change])).toEqual([[{ state: 'due' }], 'stale']);
   });
 
   it('finds those that are due, earliest first, and otherwise when the next will be', async () => {
@@ -217,7 +207,8 @@ export function schedulesConformance(open: OpenStore): void {
     await save({ id: 'waits', state: { nextAtMs: T0 + 3 * MINUTE_MS } });
     await save({ id: 'right', state: { ...ahead, passedUntilMs: T0 } });
     const found = async (piece: { limit?: number; bytesMax?: number } = {}) => {
-      const schedules = await store().schedules.strandedSchedules(T0 + MINUTE_MS, {
+      const schedules = await store().schedules.strandedSchedules({
+        passedAfterMs: T0 + MINUTE_MS,
         limit: 10,
         bytesMax: 1e6,
         ...piece,
@@ -227,7 +218,9 @@ export function schedulesConformance(open: OpenStore): void {
     expect(await found()).toEqual(['a', 'b']);
     expect(await found({ limit: 1 })).toEqual(['a']);
     expect(await found({ bytesMax: 1 })).toEqual(['a']);
-    expect((await store().schedules.strandedSchedules(T0, { limit: 1, bytesMax: 1 }))[0]?.state).toMatchObject(ahead);
+    expect(
+      (await store().schedules.strandedSchedules({ passedAfterMs: T0, limit: 1, bytesMax: 1 }))[0]?.state,
+    ).toMatchObject(ahead);
   });
 
   it('hands out due schedules by their bytes, but always one', async () => {
@@ -244,7 +237,7 @@ export function schedulesConformance(open: OpenStore): void {
     const messages = [world().message(), world().message()];
     const [first] = messages;
     const lastTrigger = { atMs: T0, firstKey: first?.message.key ?? 0, messages: 2 };
-    await store().schedules.changeSchedules([change(before, { lastTrigger }, messages)], T0);
+    await changeAll([change(before, { lastTrigger }, messages)]);
     for (const { message } of messages) {
       expect(await isBusy()).toEqual([true]);
       await store().messages.cancelById({ projectId: PROJECT, ids: [message.id], nowMs: T0 });
@@ -261,7 +254,7 @@ export function schedulesConformance(open: OpenStore): void {
       messages: messages.length,
     });
     const first = change(before, { lastTrigger: lastOf([early]) }, [early]);
-    await store().schedules.changeSchedules([first], T0);
+    await changeAll([first]);
     const tokens = [0, 1, 2, 3].map(() => world().number());
     const messages = tokens.map((claimToken) =>
       world().message({ state: { kind: 'claimed', claimToken, worker: 'w1' } }),
@@ -270,12 +263,13 @@ export function schedulesConformance(open: OpenStore): void {
       ...change(before, { lastTrigger: lastOf(messages) }, messages),
       fromVersion: first.state.version,
     };
-    expect(await store().schedules.changeSchedules([second], T0)).toEqual([messages.map(() => ({ state: 'claimed' }))]);
+    expect(await changeAll([second])).toEqual([messages.map(() => ({ state: 'claimed' }))]);
     const day = 86_400_000; // the entries of a day may go together
     const ends = [delivered(T0 + day), buried(T0 + day), undefined, delivered(T0 + 2 * day)];
     for (const [index, end] of ends.entries()) {
       const message = messages[index]?.message;
-      if (message && end) await store().messages.settle(settlement(message, tokens[index] ?? 0, end), T0);
+      if (message && end)
+        await store().messages.settle({ settlement: settlement(message, tokens[index] ?? 0, end), nowMs: T0 });
     }
     const states = ['delivered', 'failed', 'unfinished', 'delivered'];
     const expected = messages.map(({ message }, index) => ({ messageId: message.id, state: states[index] }));
@@ -319,7 +313,7 @@ export function schedulesConformance(open: OpenStore): void {
     const before = await save();
     await save({ id: 's', projectId: OTHER_PROJECT });
     const { change: moved, messages } = trigger(before);
-    await store().schedules.changeSchedules([moved], T0);
+    await changeAll([moved]);
     await store().schedules.deleteSchedule({ projectId: PROJECT, id: 's' });
     await store().schedules.deleteSchedule({ projectId: PROJECT, id: 's' });
     expect(await find('s')).toBeUndefined();

@@ -19,11 +19,11 @@ export function settleConformance(open: OpenStore): void {
     const { message, claimToken } = await world().acceptClaimed();
     const decision = settlement(message, claimToken, delivered(T0 + 5));
     const answers = await Promise.all([
-      world().store.messages.settle(decision, T0),
-      world().store.messages.settle(decision, T0),
+      world().store.messages.settle({ settlement: decision, nowMs: T0 }),
+      world().store.messages.settle({ settlement: decision, nowMs: T0 }),
     ]);
     expect(answers.map(({ kind }) => kind).toSorted()).toEqual(['saved', 'stale']);
-    expect(await world().store.messages.settle(decision, T0)).toMatchObject({ kind: 'stale' });
+    expect(await world().store.messages.settle({ settlement: decision, nowMs: T0 })).toMatchObject({ kind: 'stale' });
     expect(await world().statesOf(message)).toEqual(['CREATED', 'ACTIVE', 'DELIVERED']);
   });
 
@@ -31,9 +31,9 @@ export function settleConformance(open: OpenStore): void {
     const claimed = await world().acceptClaimed();
     const events = [{ atMs: T0 + 5, state: 'DELIVERED', responseStatus: 204 } as const];
     const change = { ...delivered(), events };
-    await world().store.messages.settle(settlement(claimed.message, claimed.claimToken, change), T0);
+    await world().settle(claimed.message, claimed.claimToken, change);
     const other = await world().acceptClaimed();
-    await world().store.messages.settle(settlement(other.message, other.claimToken, delivered(T0 + 5)), T0);
+    await world().settle(other.message, other.claimToken, delivered(T0 + 5));
     const { logs } = world().store;
     const page = { count: 10, order: 'earliestFirst' } as const;
     const ofProject = await logs.listLogs({ projectId: PROJECT, filter: { state: ['DELIVERED'] }, page });
@@ -49,22 +49,27 @@ export function settleConformance(open: OpenStore): void {
 
   it('keeps a delivered message readable for its grace time and no longer', async () => {
     const { message, claimToken } = await world().acceptClaimed();
-    await world().store.messages.settle(settlement(message, claimToken, delivered(T0 + 5)), T0);
-    expect(await world().store.messages.find(PROJECT, message.id, T0 + 5)).toEqual(message);
-    expect(await world().store.messages.find(PROJECT, message.id, T0 + 6)).toBeUndefined();
+    await world().settle(message, claimToken, delivered(T0 + 5));
+    expect(await world().store.messages.find({ projectId: PROJECT, id: message.id, deliveredSinceMs: T0 + 5 })).toEqual(
+      message,
+    );
+    expect(
+      await world().store.messages.find({ projectId: PROJECT, id: message.id, deliveredSinceMs: T0 + 6 }),
+    ).toBeUndefined();
   });
 
   it('refuses a result from an attempt that was claimed anew (P6)', async () => {
     const { message, claimToken } = await world().acceptClaimed();
-    await world().store.messages.release([{ key: message.key, projectId: message.projectId, claimToken }], T0);
+    await world().store.messages.release({
+      claims: [{ key: message.key, projectId: message.projectId, claimToken }],
+      nowMs: T0,
+    });
     const [anew] = (await world().claim()).claimed;
-    expect(await world().store.messages.settle(settlement(message, claimToken, delivered()), T0)).toMatchObject({
+    expect(await world().settle(message, claimToken, delivered())).toMatchObject({
       kind: 'stale',
     });
     expect(await world().statesOf(message)).toEqual(['CREATED', 'ACTIVE', 'ACTIVE']);
-    expect(
-      await world().store.messages.settle(settlement(message, anew?.claimToken ?? -1, delivered()), T0),
-    ).toMatchObject({
+    expect(await world().settle(message, anew?.claimToken ?? -1, delivered())).toMatchObject({
       kind: 'saved',
     });
   });
@@ -72,12 +77,12 @@ export function settleConformance(open: OpenStore): void {
   it('refuses a result for a message of another project', async () => {
     const { message, claimToken } = await world().acceptClaimed();
     const decision = { ...settlement(message, claimToken, delivered()), projectId: OTHER_PROJECT };
-    expect(await world().store.messages.settle(decision, T0)).toMatchObject({ kind: 'stale' });
+    expect(await world().store.messages.settle({ settlement: decision, nowMs: T0 })).toMatchObject({ kind: 'stale' });
   });
 
   it('lets a retry wait until it is due, with its count and what went wrong', async () => {
     const { message, claimToken } = await world().acceptClaimed();
-    await world().store.messages.settle(settlement(message, claimToken, retrying(T0 + 5, T0 + 1_000, 1)), T0);
+    await world().settle(message, claimToken, retrying(T0 + 5, T0 + 1_000, 1));
     expect((await world().claim({}, T0 + 999)).nextDueAtMs).toBe(T0 + 1_000);
     const [again] = (await world().claim({}, T0 + 1_000)).claimed;
     expect(again).toMatchObject({ message, retried: 1, claimedAtMs: T0 + 1_000 });
@@ -90,7 +95,7 @@ export function settleConformance(open: OpenStore): void {
   it('moves a dead message into the DLQ with its answer', async () => {
     const { message, claimToken } = await world().acceptClaimed();
     const change = buried(T0 + 7, 503);
-    expect(await world().store.messages.settle(settlement(message, claimToken, change), T0)).toMatchObject({
+    expect(await world().settle(message, claimToken, change)).toMatchObject({
       kind: 'saved',
     });
     expect(await world().find(message)).toBeUndefined();
@@ -118,7 +123,10 @@ export function settleConformance(open: OpenStore): void {
     await world().store.messages.cancelById({ projectId: PROJECT, ids: [message.id], nowMs: T0 + 1 });
     const change = retrying(T0 + 5, T0 + 1_000, 1);
     const settle = (of: Message, token: number) =>
-      world().store.messages.settle({ ...settlement(of, token, change), changeIfCancelRequested: canceled }, T0);
+      world().store.messages.settle({
+        settlement: { ...settlement(of, token, change), changeIfCancelRequested: canceled },
+        nowMs: T0,
+      });
     expect(await settle(message, claimToken)).toEqual({ kind: 'saved', isCancelled: true });
     expect(await settle(kept, keptToken)).toEqual({ kind: 'saved' });
     expect(await world().statesOf(message)).toEqual(['CREATED', 'ACTIVE', 'CANCEL_REQUESTED', 'ERROR', 'CANCELED']);
@@ -129,7 +137,7 @@ export function settleConformance(open: OpenStore): void {
   it('delivers a message although a cancel was asked for, when the endpoint took it', async () => {
     const { message, claimToken } = await world().acceptClaimed();
     await world().store.messages.cancelById({ projectId: PROJECT, ids: [message.id], nowMs: T0 + 1 });
-    expect(await world().store.messages.settle(settlement(message, claimToken, delivered(T0 + 2)), T0)).toMatchObject({
+    expect(await world().settle(message, claimToken, delivered(T0 + 2))).toMatchObject({
       kind: 'saved',
     });
     expect(await world().statesOf(message)).toEqual(['CREATED', 'ACTIVE', 'CANCEL_REQUESTED', 'DELIVERED']);
@@ -137,14 +145,14 @@ export function settleConformance(open: OpenStore): void {
 
   it('never logs an event before the attempt that it is of began, whatever the clock says', async () => {
     const { message, claimToken } = await world().acceptClaimed();
-    await world().store.messages.settle(settlement(message, claimToken, delivered(T0 - 1_000)), T0 - 1_000);
+    await world().settle(message, claimToken, delivered(T0 - 1_000), T0 - 1_000);
     expect((await world().logsOf(message)).map(({ atMs }) => atMs)).toEqual([T0, T0, T0]);
   });
 
   it('never logs an event before the one that came before it, whatever the clock says', async () => {
     const { message, claimToken } = await world().acceptClaimed();
     await world().store.messages.cancelById({ projectId: PROJECT, ids: [message.id], nowMs: T0 + 500 });
-    await world().store.messages.settle(settlement(message, claimToken, delivered(T0 - 1_000)), T0);
+    await world().settle(message, claimToken, delivered(T0 - 1_000));
     expect((await world().logsOf(message)).map(({ atMs }) => atMs)).toEqual([T0, T0, T0 + 500, T0 + 500]);
   });
 }

@@ -1,18 +1,7 @@
 import { expect, it } from 'vitest';
 import type { UnfinishedFilter } from '../../../src/engine/unfinished.ts';
 import { begin } from './run-world.ts';
-import {
-  buried,
-  bytes,
-  eachWorld,
-  type OpenStore,
-  OTHER_PROJECT,
-  PROJECT,
-  retrying,
-  settlement,
-  T0,
-  World,
-} from './world.ts';
+import { buried, bytes, eachWorld, type OpenStore, OTHER_PROJECT, PROJECT, retrying, T0, World } from './world.ts';
 
 export function unfinishedConformance(open: OpenStore): void {
   const world = eachWorld(open);
@@ -87,7 +76,7 @@ export function unfinishedConformance(open: OpenStore): void {
     await world().accept({ projectId: OTHER_PROJECT });
     await world().acceptClaimed({ projectId: OTHER_PROJECT });
     const { message, claimToken } = await world().acceptClaimed();
-    await world().store.messages.settle(settlement(message, claimToken, retrying(T0, T0 + 9, 2)), T0);
+    await world().settle(message, claimToken, retrying(T0, T0 + 9, 2));
     const { items } = await list();
     expect(items.map((item) => [item.message.id, item.retried])).toEqual([[message.id, 2]]);
     expect(await idsOf({ standing: ['active'] })).toEqual([]);
@@ -124,7 +113,7 @@ export function unfinishedConformance(open: OpenStore): void {
   it('finds what stands behind many messages of others', async () => {
     const { id } = await world().accept();
     const others = Array.from({ length: 1_100 }, () => world().message({ projectId: OTHER_PROJECT }));
-    await world().store.messages.accept(others, T0);
+    await world().save(others);
     expect(await idsOf({})).toEqual([id]);
     expect(await idsOf({ messageId: [id] })).toEqual([id]);
   });
@@ -184,7 +173,7 @@ export function unfinishedConformance(open: OpenStore): void {
       world().message({ url, state: { kind: 'origin', dueAtMs: T0 + index } });
     const ofOne = Array.from({ length: 502 }, (_, index) => line(index, 'https://0.example/'));
     const ofMany = Array.from({ length: 20 }, (_, index) => line(0, `https://${index + 100}.example/`));
-    await world().store.messages.accept([...ofOne, ...ofMany], T0);
+    await world().save([...ofOne, ...ofMany]);
     const { origins, held, isPartial } = await backlog();
     expect(origins[0]).toMatchObject({ origin: 'https://0.example', waiting: { count: 500, isAtLeast: true } });
     expect([origins.length, isPartial]).toEqual([20, true]);
@@ -234,7 +223,7 @@ export function unfinishedConformance(open: OpenStore): void {
       const { deadLetter, ...change } = buried(T0 + 10, 0);
       if (!deadLetter) throw new Error('there is no dead letter');
       const unanswered = { ...change, deadLetter: { ...deadLetter, responseBody: bytes(error) } };
-      await world().store.messages.settle(settlement(message, claimToken, unanswered), T0 + 10);
+      await world().settle(message, claimToken, unanswered, T0 + 10);
     }
     await world().bury(T0, { projectId: OTHER_PROJECT });
     expect(await failures()).toEqual({

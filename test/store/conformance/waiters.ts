@@ -20,6 +20,12 @@ export function waitersConformance(open: OpenStore): void {
   const world = eachWorld(open);
   const store = () => world().store;
 
+  const add = (made: NewWaiter, taken?: { pendingEventKey: number; result: NewMessage }): Promise<Waiting> =>
+    store().waiters.addWaiter({ waiter: made, taken, nowMs: T0 });
+
+  const resolve = (resolutions: { waiterKey: number; result: NewMessage }[], nowMs = T0) =>
+    store().waiters.resolveWaiters({ resolutions, nowMs });
+
   /** Begins a run and answers its first message. */
   async function begin(id: string, projectId = PROJECT): Promise<Message> {
     const key = world().number();
@@ -29,7 +35,7 @@ export function waitersConformance(open: OpenStore): void {
     newMessages.entry = { runKey: key, kind: 'initial', entryKey: '0', bytes: 10 };
     const config = { dialect: 'upstash', features: [], isKept: true, isRest: false, isUnknownSdk: false } as const;
     newMessages.run = { id, url, createdAtMs: T0, config: { ...config, features: [], header: {}, maxRetries: 3 } };
-    expect(await store().messages.accept([newMessages], T0)).toMatchObject([{ kind: 'accepted' }]);
+    expect(await store().messages.accept({ messages: [newMessages], nowMs: T0 })).toMatchObject([{ kind: 'accepted' }]);
     return newMessages.message;
   }
 
@@ -78,7 +84,7 @@ export function waitersConformance(open: OpenStore): void {
 
   async function register(of: Message, options: WaitOptions = {}): Promise<Message> {
     const made = waiter(of, options);
-    expect(await store().waiters.addWaiter(made, undefined, T0)).toEqual({ kind: 'registered' });
+    expect(await add(made)).toEqual({ kind: 'registered' });
     return made.record.message;
   }
 
@@ -89,24 +95,25 @@ export function waitersConformance(open: OpenStore): void {
     limits: PendingEventLimits = { events: 100, bytes: 1_000 },
   ): Promise<{ key: number; saved: string }> {
     const key = world().number();
-    const saved = await store().waiters.savePendingEvent(
-      of.projectId,
-      of.key,
+    const saved = await store().waiters.savePendingEvent({
+      projectId: of.projectId,
+      runKey: of.key,
       eventId,
-      { key, body: bytes(text) },
+      key,
+      body: bytes(text),
       limits,
-    );
+    });
     return { key, saved };
   }
 
   async function keysFor(eventId = 'e', page: { runKey?: number; afterKey?: number; count?: number } = {}) {
-    return (await store().waiters.listWaiters(PROJECT, eventId, { count: 100, ...page })).map(
+    return (await store().waiters.listWaiters({ projectId: PROJECT, eventId, count: 100, ...page })).map(
       ({ record }) => record.key,
     );
   }
 
   async function end(of: Message): Promise<void> {
-    const run = await store().runs.findActiveRun(of.projectId, partOf(of).id);
+    const run = await store().runs.findActiveRun({ projectId: of.projectId, id: partOf(of).id });
     const ending = {
       projectId: of.projectId,
       runKey: of.key,
@@ -114,15 +121,19 @@ export function waitersConformance(open: OpenStore): void {
       state: 'RUN_CANCELED',
       atMs: T0,
     } as const;
-    expect(await store().runs.endRuns([{ ending, follows: [] }], T0)).toMatchObject([{ kind: 'ended' }]);
+    expect(await store().runs.endRuns({ endings: [{ ending, follows: [] }], nowMs: T0 })).toMatchObject([
+      { kind: 'ended' },
+    ]);
   }
 
   describe('a wait', () => {
     it('is found by its event, with all that it was registered with', async () => {
       const run = await begin('a');
       const made = waiter(run, { headers: { 'Upstash-Workflow-Runid': ['a'] } });
-      expect(await store().waiters.addWaiter(made, undefined, T0)).toEqual({ kind: 'registered' });
-      const [found] = await store().waiters.listWaiters(PROJECT, 'e', { count: 10 });
+      expect(await add(made)).toEqual({
+        kind: 'registered',
+      });
+      const [found] = await store().waiters.listWaiters({ projectId: PROJECT, eventId: 'e', count: 10 });
       expect(found).toMatchObject({ eventId: 'e', deadlineMs: T0 + DAY_MS });
       expect(found?.record.body).toEqual(made.record.message.body);
       expect(structuredClone(found?.record.settings)).toEqual(structuredClone(made.record.message.settings));
@@ -131,7 +142,7 @@ export function waitersConformance(open: OpenStore): void {
     it('gives its header maps back without a prototype', async () => {
       const run = await begin('a');
       await register(run);
-      const [found] = await store().waiters.listWaiters(PROJECT, 'e', { count: 10 });
+      const [found] = await store().waiters.listWaiters({ projectId: PROJECT, eventId: 'e', count: 10 });
       const { wait } = found?.record.settings ?? {};
       for (const map of [wait?.notified.header, wait?.timedOut.header, wait?.headers, wait?.timeoutHeaders]) {
         expect(Object.getPrototypeOf(map)).toBeNull();
@@ -141,24 +152,27 @@ export function waitersConformance(open: OpenStore): void {
     it('takes a place in the journal that deliveries do not show', async () => {
       const run = await begin('a');
       const record = await register(run);
-      expect(await store().runs.readJournal(run.projectId, run.key)).toHaveLength(1);
+      expect(await store().runs.readJournal({ projectId: run.projectId, runKey: run.key })).toHaveLength(1);
       const result = resultOf(run);
-      expect(await store().waiters.resolveWaiters([{ waiterKey: record.key, result }], T0)).toMatchObject([
+      expect(await resolve([{ waiterKey: record.key, result }])).toMatchObject([
         { state: 'due', journal: { position: 2 } },
       ]);
-      expect((await store().runs.readJournal(run.projectId, run.key)).map(({ messageId }) => messageId)).toEqual([
-        run.id,
-        result.message.id,
+      expect(
+        (await store().runs.readJournal({ projectId: run.projectId, runKey: run.key })).map(
+          ({ messageId }) => messageId,
+        ),
+      ).toEqual([run.id, result.message.id]);
+      expect(await store().runs.findRecords({ projectId: PROJECT, keys: [record.key] })).toMatchObject([
+        { id: record.id },
       ]);
-      expect(await store().runs.findRecords(PROJECT, [record.key])).toMatchObject([{ id: record.id }]);
     });
 
     it('is registered once for its step, also after it has ended', async () => {
       const run = await begin('a');
       const record = await register(run);
-      const again = (): Promise<Waiting> => store().waiters.addWaiter(waiter(run), undefined, T0);
+      const again = (): Promise<Waiting> => add(waiter(run));
       expect(await again()).toEqual({ kind: 'duplicate', messageId: record.id });
-      await store().waiters.resolveWaiters([{ waiterKey: record.key, result: resultOf(run) }], T0);
+      await resolve([{ waiterKey: record.key, result: resultOf(run) }]);
       expect(await again()).toEqual({ kind: 'duplicate', messageId: record.id });
       expect(await keysFor()).toEqual([]);
     });
@@ -166,8 +180,8 @@ export function waitersConformance(open: OpenStore): void {
     it('is a repetition when its step has a result already', async () => {
       const run = await begin('a');
       const result = resultOf(run);
-      await store().messages.accept([result], T0);
-      expect(await store().waiters.addWaiter(waiter(run), undefined, T0)).toEqual({
+      await store().messages.accept({ messages: [result], nowMs: T0 });
+      expect(await add(waiter(run))).toEqual({
         kind: 'duplicate',
         messageId: result.message.id,
       });
@@ -176,16 +190,16 @@ export function waitersConformance(open: OpenStore): void {
     it('of a run that is over is not registered', async () => {
       const run = await begin('a');
       await end(run);
-      expect(await store().waiters.addWaiter(waiter(run), undefined, T0)).toEqual({ kind: 'over' });
+      expect(await add(waiter(run))).toEqual({ kind: 'over' });
     });
 
     it('is not registered for another version of its run', async () => {
       const run = await begin('a');
-      const { version = 0 } = (await store().runs.findActiveRun(PROJECT, 'a')) ?? {};
-      expect(await store().waiters.addWaiter(waiter(run, { runVersion: version + 1 }), undefined, T0)).toEqual({
+      const { version = 0 } = (await store().runs.findActiveRun({ projectId: PROJECT, id: 'a' })) ?? {};
+      expect(await add(waiter(run, { runVersion: version + 1 }))).toEqual({
         kind: 'changed',
       });
-      expect(await store().waiters.addWaiter(waiter(run, { runVersion: version }), undefined, T0)).toEqual({
+      expect(await add(waiter(run, { runVersion: version }))).toEqual({
         kind: 'registered',
       });
     });
@@ -196,16 +210,18 @@ export function waitersConformance(open: OpenStore): void {
       const run = await begin('a');
       const first = await save(run, 'one');
       await save(run, 'two');
-      const pendingEvent = await store().waiters.nextPendingEvent(run.key, 'e');
+      const pendingEvent = await store().waiters.nextPendingEvent({ runKey: run.key, eventId: 'e' });
       expect(pendingEvent).toEqual({ key: first.key, body: bytes('one') });
       const made = waiter(run);
       const result = resultOf(run);
       const taken = { pendingEventKey: first.key, result };
-      expect(await store().waiters.addWaiter(made, taken, T0)).toMatchObject({
+      expect(await add(made, taken)).toMatchObject({
         kind: 'answered',
         saved: { state: 'due', journal: { position: 2 } },
       });
-      expect(await store().waiters.nextPendingEvent(run.key, 'e')).toMatchObject({ body: bytes('two') });
+      expect(await store().waiters.nextPendingEvent({ runKey: run.key, eventId: 'e' })).toMatchObject({
+        body: bytes('two'),
+      });
       expect(await keysFor()).toEqual([]);
       expect(await world().find(result.message)).toMatchObject({ id: result.message.id });
     });
@@ -213,11 +229,13 @@ export function waitersConformance(open: OpenStore): void {
     it('that came, or was taken, since it was looked for, has the wait made anew', async () => {
       const run = await begin('a');
       const { key } = await save(run, 'one');
-      expect(await store().waiters.addWaiter(waiter(run), undefined, T0)).toEqual({ kind: 'changed' });
+      expect(await add(waiter(run))).toEqual({
+        kind: 'changed',
+      });
       const taken = (stepId: number) => ({ pendingEventKey: key, result: resultOf(run, stepId) });
-      expect(await store().waiters.addWaiter(waiter(run), taken(1), T0)).toMatchObject({ kind: 'answered' });
-      expect(await store().waiters.addWaiter(waiter(run, { stepId: 2 }), taken(2), T0)).toEqual({ kind: 'changed' });
-      expect(await store().runs.readJournal(run.projectId, run.key)).toHaveLength(2);
+      expect(await add(waiter(run), taken(1))).toMatchObject({ kind: 'answered' });
+      expect(await add(waiter(run, { stepId: 2 }), taken(2))).toEqual({ kind: 'changed' });
+      expect(await store().runs.readJournal({ projectId: run.projectId, runKey: run.key })).toHaveLength(2);
     });
 
     it('is kept by run and event, up to a number for each run', async () => {
@@ -226,8 +244,10 @@ export function waitersConformance(open: OpenStore): void {
       expect((await save(one, '', 'other', { events: 2, bytes: 1_000 })).saved).toBe('saved');
       expect((await save(one, 'x', 'e', { events: 2, bytes: 1_000 })).saved).toBe('tooMuch');
       expect((await save(two, 'x', 'e', { events: 2, bytes: 1_000 })).saved).toBe('saved');
-      expect(await store().waiters.nextPendingEvent(one.key, 'other')).toMatchObject({ body: new Uint8Array(0) });
-      expect(await store().waiters.nextPendingEvent(two.key, 'other')).toBeUndefined();
+      expect(await store().waiters.nextPendingEvent({ runKey: one.key, eventId: 'other' })).toMatchObject({
+        body: new Uint8Array(0),
+      });
+      expect(await store().waiters.nextPendingEvent({ runKey: two.key, eventId: 'other' })).toBeUndefined();
     });
 
     it('is kept up to a size of all of a run, but one alone may have more', async () => {
@@ -249,7 +269,7 @@ export function waitersConformance(open: OpenStore): void {
       await save(run, 'x');
       await end(run);
       expect((await save(run, 'x')).saved).toBe('over');
-      expect(await store().waiters.nextPendingEvent(run.key, 'e')).toBeUndefined();
+      expect(await store().waiters.nextPendingEvent({ runKey: run.key, eventId: 'e' })).toBeUndefined();
     });
   });
 
@@ -306,15 +326,15 @@ export function waitersConformance(open: OpenStore): void {
       const [one, two] = [await begin('a'), await begin('b')];
       const [first, second] = [await register(one), await register(two)];
       const results = [resultOf(one), resultOf(one), resultOf(two)];
-      const answers = await store().waiters.resolveWaiters(
-        [first, first, second].map(({ key }, index) => ({ waiterKey: key, result: results[index] as NewMessage })),
-        T0,
+      const answers = await resolve(
+        [first, first, second].map(({ key }, index) => ({
+          waiterKey: key,
+          result: results[index] as NewMessage,
+        })),
       );
       expect(answers).toMatchObject([{ state: 'due' }, 'gone', { state: 'due' }]);
-      expect(await store().waiters.resolveWaiters([{ waiterKey: first.key, result: resultOf(one) }], T0)).toEqual([
-        'gone',
-      ]);
-      expect(await store().runs.readJournal(one.projectId, one.key)).toHaveLength(2);
+      expect(await resolve([{ waiterKey: first.key, result: resultOf(one) }])).toEqual(['gone']);
+      expect(await store().runs.readJournal({ projectId: one.projectId, runKey: one.key })).toHaveLength(2);
     });
 
     it('that are resolved have their message claimed when it was to go out at once', async () => {
@@ -322,7 +342,7 @@ export function waitersConformance(open: OpenStore): void {
       const record = await register(run);
       const claimToken = world().number();
       const result = { ...resultOf(run), state: { kind: 'claimed', claimToken, worker: 'w1' } } as const;
-      expect(await store().waiters.resolveWaiters([{ waiterKey: record.key, result }], T0)).toMatchObject([
+      expect(await resolve([{ waiterKey: record.key, result }])).toMatchObject([
         { state: 'claimed', journal: { position: 2 } },
       ]);
     });
@@ -332,9 +352,7 @@ export function waitersConformance(open: OpenStore): void {
       const record = await register(run);
       await end(run);
       expect(await keysFor()).toEqual([]);
-      expect(await store().waiters.resolveWaiters([{ waiterKey: record.key, result: resultOf(run) }], T0)).toEqual([
-        'gone',
-      ]);
+      expect(await resolve([{ waiterKey: record.key, result: resultOf(run) }])).toEqual(['gone']);
     });
 
     it('are due at their deadline, earliest first, and say when the next one is', async () => {
@@ -348,7 +366,7 @@ export function waitersConformance(open: OpenStore): void {
       const { due: first, nextAtMs } = await due(T0 + 30);
       expect(first.map(({ record }) => record.key)).toEqual([early.key, middle.key]);
       expect(nextAtMs).toBeUndefined();
-      await store().waiters.resolveWaiters(
+      await resolve(
         [early, middle].map(({ key }, index) => ({ waiterKey: key, result: resultOf(run, index + 2) })),
         T0 + 30,
       );

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { AccountsChanged } from '../../../src/engine/store-errors.ts';
 import type { WorkerState } from '../../../src/engine/workers/store.ts';
-import { delivered, eachWorld, type OpenStore, PROJECT, settlement, T0, type World } from './world.ts';
+import { delivered, eachWorld, type OpenStore, PROJECT, T0, type World } from './world.ts';
 
 const HOUR_MS = 3_600_000;
 
@@ -111,7 +111,7 @@ export function workersConformance(open: OpenStore): void {
     const { message, claimToken } = await world().acceptClaimed();
     const followToken = world().number();
     const follow = world().message({ state: { kind: 'claimed', claimToken: followToken, worker: 'b' } });
-    await world().store.messages.settle(settlement(message, claimToken, { ...delivered(), follows: [follow] }), T0);
+    await world().settle(message, claimToken, { ...delivered(), follows: [follow] });
     expect(await world().store.workers.claimsOf({ worker: 'b' })).toMatchObject([
       { key: follow.message.key, claimToken: followToken },
     ]);
@@ -123,7 +123,7 @@ export function workersConformance(open: OpenStore): void {
     });
     const second = await world().accept(inQueue);
     const handoff = { worker: 'c', claimToken: world().number(), bytesMax: 1_000 };
-    await world().store.messages.settle(settlement(first, firstToken, delivered()), T0, handoff);
+    await world().settle(first, firstToken, delivered(), T0, handoff);
     expect(await world().store.workers.claimsOf({ worker: 'c' })).toMatchObject([{ key: second.key }]);
   });
 
@@ -133,7 +133,7 @@ export function workersConformance(open: OpenStore): void {
     await world().accept({ ...inQueue, state: { kind: 'claimed', claimToken: world().number(), worker: 'held' } });
     expect(await world().store.workers.claimsOf({ worker: 'held' })).toEqual([]);
     const claim = await acceptFor(world(), 'a');
-    await world().store.messages.release([claim], T0);
+    await world().store.messages.release({ claims: [claim], nowMs: T0 });
     expect(await world().store.workers.claimsOf({ worker: 'a' })).toEqual([]);
   });
 
@@ -146,7 +146,7 @@ export function workersConformance(open: OpenStore): void {
     await expireWorkers();
     expect(await world().store.workers.orphanedClaims({ limit: 10 })).toEqual(orphans);
     expect(await world().store.workers.orphanedClaims({ limit: 2 })).toEqual(orphans.slice(0, 2));
-    await world().store.messages.release(orphans, T0);
+    await world().store.messages.release({ claims: orphans, nowMs: T0 });
     expect(await world().store.workers.orphanedClaims({ limit: 10 })).toEqual([]);
   });
 
@@ -156,11 +156,14 @@ export function workersConformance(open: OpenStore): void {
     const message = await world().accept({ state: { kind: 'claimed', claimToken: token, worker: 'b' } });
     await heartbeat('b', { timeoutMs: -1 });
     await expireWorkers();
-    await world().store.messages.release(await world().store.workers.orphanedClaims({ limit: 10 }), T0);
+    await world().store.messages.release({
+      claims: await world().store.workers.orphanedClaims({ limit: 10 }),
+      nowMs: T0,
+    });
     const { claimed } = await world().claim({ worker: 'a' });
-    expect(await world().store.messages.settle(settlement(message, token, delivered()), T0)).toEqual({ kind: 'stale' });
+    expect(await world().settle(message, token, delivered())).toEqual({ kind: 'stale' });
     const next = claimed[0]?.claimToken ?? 0;
-    expect(await world().store.messages.settle(settlement(message, next, delivered()), T0)).toMatchObject({
+    expect(await world().settle(message, next, delivered())).toMatchObject({
       kind: 'saved',
     });
   });
@@ -206,9 +209,9 @@ export function workersConformance(open: OpenStore): void {
     const { version } = await store.projects.readAccounts();
     const [refused, saved, unasked] = [world().message(), world().message(), world().message()];
     const answers = await Promise.allSettled([
-      store.messages.accept([refused], T0, older),
-      store.messages.accept([saved], T0, version),
-      store.messages.accept([unasked], T0),
+      store.messages.accept({ messages: [refused], nowMs: T0, accountsVersion: older }),
+      store.messages.accept({ messages: [saved], nowMs: T0, accountsVersion: version }),
+      store.messages.accept({ messages: [unasked], nowMs: T0 }),
     ]);
     expect(answers.map(({ status }) => status)).toEqual(['rejected', 'fulfilled', 'fulfilled']);
     expect(answers[0]).toMatchObject({ reason: expect.any(AccountsChanged) });

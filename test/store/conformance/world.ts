@@ -13,7 +13,7 @@ import type {
   NewMessageState,
   Settlement,
 } from '../../../src/engine/model.ts';
-import type { LogEntry, StoreLimits } from '../../../src/engine/stores.ts';
+import type { Handoff, LogEntry, StoreLimits } from '../../../src/engine/stores.ts';
 import { mintMessageId } from '../../../src/protocol/ids.ts';
 import type { MessageSettings } from '../../../src/protocol/settings.ts';
 import type { Store } from '../../../src/store/store.ts';
@@ -44,7 +44,7 @@ export class World {
 
   static async open(open: OpenStore): Promise<World> {
     const store = await open();
-    return new World(store, await store.messages.reserveNumbers(1_000_000));
+    return new World(store, await store.messages.reserveNumbers({ count: 1_000_000 }));
   }
 
   number(): number {
@@ -82,10 +82,24 @@ export class World {
     return newMessages;
   }
 
+  save(messages: NewMessage[], nowMs = T0): ReturnType<Store['messages']['accept']> {
+    return this.store.messages.accept({ messages, nowMs });
+  }
+
+  settle(
+    message: Message,
+    claimToken: number,
+    change: Change,
+    nowMs = T0,
+    handoff?: Handoff,
+  ): ReturnType<Store['messages']['settle']> {
+    return this.store.messages.settle({ settlement: settlement(message, claimToken, change), nowMs, handoff });
+  }
+
   /** Saves a message and returns it. */
   async accept(options: MessageOptions = {}): Promise<Message> {
     const newMessages = this.message(options);
-    const [answer] = await this.store.messages.accept([newMessages], newMessages.message.createdAtMs);
+    const [answer] = await this.save([newMessages], newMessages.message.createdAtMs);
     if (answer?.kind !== 'accepted') throw new Error('the message was taken for a duplicate');
     return newMessages.message;
   }
@@ -106,7 +120,7 @@ export class World {
     status = 500,
   ): Promise<{ message: Message; dlqId: string }> {
     const { message, claimToken } = await this.acceptClaimed({ createdAtMs: failedAtMs, ...options });
-    const answer = await this.store.messages.settle(settlement(message, claimToken, buried(failedAtMs, status)), T0);
+    const answer = await this.settle(message, claimToken, buried(failedAtMs, status));
     if (answer.kind !== 'saved') throw new Error('the deadLetter was stale');
     return { message, dlqId: `${failedAtMs}-${message.key}` };
   }
@@ -115,8 +129,8 @@ export class World {
     const limit = request.limit ?? 10;
     const firstToken = this.#next;
     this.#next += limit;
-    return this.store.messages.claim(
-      {
+    return this.store.messages.claim({
+      request: {
         worker: 'w1',
         firstToken,
         limit,
@@ -129,7 +143,7 @@ export class World {
         ...request,
       },
       nowMs,
-    );
+    });
   }
 
   /** All log entries of a message, oldest first. */
@@ -156,7 +170,11 @@ export class World {
   }
 
   find(message: Message): Promise<Message | undefined> {
-    return this.store.messages.find(message.projectId, message.id, Number.MAX_SAFE_INTEGER);
+    return this.store.messages.find({
+      projectId: message.projectId,
+      id: message.id,
+      deliveredSinceMs: Number.MAX_SAFE_INTEGER,
+    });
   }
 }
 

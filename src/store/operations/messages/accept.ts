@@ -1,6 +1,6 @@
 /** How do published messages enter the store, each at most once per deduplication id? */
 import type { Accepted, Saved } from '../../../engine/messages/accepted.ts';
-import type { JournalPlace, MessageId, Millis, NewMessage } from '../../../engine/model.ts';
+import type { JournalPlace, MessageId, NewMessage } from '../../../engine/model.ts';
 import type { Transaction } from '../../driver.ts';
 import { byProject } from '../by-project.ts';
 import { Entry, type EntryState } from '../lanes/entry.ts';
@@ -14,11 +14,11 @@ import { DayBudgets } from './message-counts.ts';
 import { projectOf, projectsSharedBy, weightOf } from './new-messages.ts';
 import { encodeNewMessage, type StoredNewMessage } from './rows.ts';
 
-export interface AcceptArgs {
-  messages: StoredNewMessage[];
+export interface AcceptArgs<M = StoredNewMessage> {
+  messages: M[];
   nowMs: number;
   /** The version of the accounts by which the caller was admitted. If the store has a newer one, nothing is saved. */
-  accountsVersion?: number;
+  accountsVersion?: number | undefined;
 }
 
 /**
@@ -92,13 +92,11 @@ export const accept = merged(
   encodeAccept,
 );
 
-type AcceptGiven = [messages: NewMessage[], nowMs: Millis, accountsVersion?: number | undefined];
-
 /** Few messages are encoded without a pause, so that calls one after another are written in their order. */
-function encodeAccept([messages, nowMs, version]: AcceptGiven, pause: Pause): AcceptArgs | Promise<AcceptArgs> {
-  const rest = { nowMs, ...(version !== undefined && { accountsVersion: version }) };
-  if (messages.length < TOGETHER) return { messages: messages.map(encodeNewMessage), ...rest };
-  return encodeInTurns(messages, pause).then((encoded) => ({ messages: encoded, ...rest }));
+function encodeAccept(given: AcceptArgs<NewMessage>, pause: Pause): AcceptArgs | Promise<AcceptArgs> {
+  const { messages } = given;
+  if (messages.length < TOGETHER) return { ...given, messages: messages.map(encodeNewMessage) };
+  return encodeInTurns(messages, pause).then((encoded) => ({ ...given, messages: encoded }));
 }
 
 async function encodeInTurns(messages: readonly NewMessage[], pause: Pause): Promise<StoredNewMessage[]> {

@@ -39,7 +39,7 @@ const OF_CANCEL: Partial<WriteTraits<CancelArgs>> = {
 export const cancelById = write(
   OF_CANCEL,
   async (context: WriteContext, args: CancelArgs): Promise<number> => (await cancelKnown(context, args)).length,
-  ([{ ids, ...args }]: [InProjectAt & { ids: MessageId[] }]) => ({ ...args, ...messagesNamed(ids) }),
+  ({ ids, ...args }: InProjectAt & { ids: MessageId[] }) => ({ ...args, ...messagesNamed(ids) }),
 );
 
 /** The same for messages that `findCandidates` has found. Returns how many were cancelled or marked now. */

@@ -72,7 +72,7 @@ export const checkpoint = merged(
     }
     return commands.map((command) => answers.get(command) ?? { kind: 'stale' });
   },
-  ([{ done, follows }, nowMs]: [checkpoint: Checkpoint, nowMs: Millis]) => ({
+  ({ done, follows, nowMs }: Checkpoint & { nowMs: Millis }) => ({
     done: done.map(encodeSettlement),
     follows: follows.map(encodeNewMessage),
     nowMs,

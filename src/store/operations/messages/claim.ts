@@ -1,7 +1,7 @@
 /** Claims messages for a worker, and moves those without room into the backlog of their line. */
 import { type OriginLine, readLine } from '../../../engine/lanes/origin-line.ts';
 import type { ClaimAnswer, ClaimRequest, Turns } from '../../../engine/messages/claims.ts';
-import type { Millis, ProjectId } from '../../../engine/model.ts';
+import type { ProjectId } from '../../../engine/model.ts';
 import type { StoreLimits } from '../../../engine/stores.ts';
 import type { Queries } from '../../driver.ts';
 import { nextWakeAtMs, wokenLanes } from '../lanes/flow-lanes.ts';
@@ -69,7 +69,7 @@ export const claim = write(
       turns,
     };
   },
-  ([request, nowMs]: [request: ClaimRequest, nowMs: Millis]) => ({ request, nowMs }),
+  undefined,
   ({ claimed, nextDueAtMs: dueAtMs, ...rest }): ClaimAnswer => ({
     ...rest,
     claimed: claimed.map(decodeClaimed),

@@ -167,7 +167,7 @@ export const retryDead = write(
       args.nowMs,
     );
   },
-  ([{ retries, ...args }]: [InProjectAt & { retries: { dlqId: string; successor: NewMessage }[] }]) => ({
+  ({ retries, ...args }: InProjectAt & { retries: { dlqId: string; successor: NewMessage }[] }) => ({
     ...args,
     retries: retries.map(({ dlqId, successor }) => ({ dlqId, successor: encodeNewMessage(successor) })),
   }),

@@ -39,9 +39,6 @@ export const find = read(
     return row;
   },
   (row): Message | undefined => row && decodeMessage(row),
-  ([projectId, id, deliveredSinceMs]: [projectId: ProjectId, id: MessageId, deliveredSinceMs: Millis]) => ({
-    ...{ projectId, id, deliveredSinceMs },
-  }),
 );
 
 export interface LiveRow extends ContentRow {
@@ -92,7 +89,6 @@ export const findLive = longRead(
     return key ? { message, key } : { message };
   },
   (rows, { nowMs }) => rows && decodeLive(rows, nowMs),
-  ([projectId, id, nowMs]: [projectId: ProjectId, id: MessageId, nowMs: Millis]) => ({ projectId, id, nowMs }),
 );
 
 async function queueBefore(queries: Queries, message: LiveRow, nowMs: number): Promise<Pick<LiveRows, 'queue'>> {

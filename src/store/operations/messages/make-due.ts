@@ -44,5 +44,5 @@ export const makeDue = write(
     if (row.line === LINE.flow) await releaseNext(context, { flowKeys: flowRefsOf([row]) }, nowMs);
     return 'due';
   },
-  ([args]: [InProjectAt & { id: MessageId }]) => ({ ...args, keys: keysOf([args.id]) }),
+  (args: InProjectAt & { id: MessageId }) => ({ ...args, keys: keysOf([args.id]) }),
 );

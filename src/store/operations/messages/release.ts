@@ -1,5 +1,5 @@
 /** What happens to claims whose attempt will never report an outcome, because the worker drains or its process died? */
-import type { ClaimRef, ClaimToken, Millis } from '../../../engine/model.ts';
+import type { ClaimRef, ClaimToken } from '../../../engine/model.ts';
 import type { Queries, SqlValue } from '../../driver.ts';
 import { flowRefsOf } from '../lanes/flow-lanes.ts';
 import { LINE, lineBehindQueue } from '../lanes/lines.ts';
@@ -34,7 +34,6 @@ export const release = write(
     const own = rows.filter((row) => tokens.get(row.key) === row.claim_token);
     await giveBack(context, own, nowMs);
   },
-  ([claims, nowMs]: [claims: ClaimRef[], nowMs: Millis]) => ({ claims, nowMs }),
 );
 
 /**
@@ -43,8 +42,10 @@ export const release = write(
  * waiting messages cost a start nothing.
  */
 export const releaseAll = write(
-  {},
-  async (context: WriteContext, { upToToken, nowMs }: { upToToken: number; nowMs: number }): Promise<number> => {
+  async (
+    context: WriteContext,
+    { nowMs, upToToken = Number.MAX_SAFE_INTEGER }: { nowMs: number; upToToken?: ClaimToken | undefined },
+  ): Promise<number> => {
     const rows = await context.tx.query<EndingRow>(
       `select ${ENDING_FIELDS} from messages m where claim_token is not null and claim_token <= ?
        order by project_id, key for update`,
@@ -56,9 +57,6 @@ export const releaseAll = write(
     while ((await sendOn(context, { nowMs })) > 0);
     return rows.length;
   },
-  ([nowMs, upToToken = Number.MAX_SAFE_INTEGER]: [nowMs: Millis, upToToken?: ClaimToken | undefined]) => ({
-    ...{ upToToken, nowMs },
-  }),
 );
 
 /** The highest token of a claim: no later claim has it or a lower one. 0 without any. */
@@ -79,7 +77,6 @@ const SENT_ON = 500;
 export const sendHeldOn = write(
   { weight: () => ({ rows: SENT_ON }), touches: () => ({ find: projectsWithHeld }) },
   sendOn,
-  ([nowMs]: [nowMs: Millis]) => ({ nowMs }),
 );
 
 async function sendOn(context: WriteContext, { nowMs }: { nowMs: number }): Promise<number> {

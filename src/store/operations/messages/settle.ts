@@ -1,6 +1,6 @@
 /** What does the outcome of an attempt change, provided that the attempt still owns its message? */
 import type { Saved } from '../../../engine/messages/accepted.ts';
-import type { Millis, Settlement } from '../../../engine/model.ts';
+import type { Settlement } from '../../../engine/model.ts';
 import type { OperatorEventKind } from '../../../engine/operator-events/kinds.ts';
 import type { OperatorFact } from '../../../engine/operator-events/model.ts';
 import type { Handoff, Settled } from '../../../engine/stores.ts';
@@ -30,10 +30,10 @@ import {
   type StoredSettlement,
 } from './rows.ts';
 
-export interface SettleArgs {
-  settlement: StoredSettlement;
+export interface SettleArgs<S = StoredSettlement> {
+  settlement: S;
   nowMs: number;
-  handoff?: Handoff;
+  handoff?: Handoff | undefined;
 }
 
 export type OwnerRow = EndingRow & Pick<MessageRow, 'origin' | 'claimed_at_ms'>;
@@ -89,11 +89,7 @@ export const settle = merged(
       };
     });
   },
-  ([settlement, nowMs, handoff]: [settlement: Settlement, nowMs: Millis, handoff?: Handoff | undefined]) => ({
-    settlement: encodeSettlement(settlement),
-    nowMs,
-    ...(handoff && { handoff }),
-  }),
+  (given: SettleArgs<Settlement>) => ({ ...given, settlement: encodeSettlement(given.settlement) }),
   (answer): Settled => {
     if (answer.kind !== 'saved') return answer;
     const { next, ...settled } = answer;

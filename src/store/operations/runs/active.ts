@@ -16,17 +16,7 @@ interface ActiveRunKeysArgs {
 }
 
 /** Keys of active runs that match, oldest first, from a limited part of the table: keys grow with time. */
-export const activeRunKeys = longRead(
-  keysOfActive,
-  undefined,
-  ([projectId, filter, page]: [
-    projectId: ProjectId,
-    filter: ActiveRunFilter,
-    page: { afterKey: RunKey; limit: number },
-  ]) => ({ projectId, filter, ...page }),
-);
-
-function keysOfActive(queries: Queries, args: ActiveRunKeysArgs): Promise<WindowKeys> {
+export const activeRunKeys = longRead((queries: Queries, args: ActiveRunKeysArgs): Promise<WindowKeys> => {
   const { projectId, filter } = args;
   const conditions = runConditions(filter);
   also(conditions, `w.project_id = ? and w.state = ${RUN_STATE.RUN_STARTED}`, projectId);
@@ -39,7 +29,7 @@ function keysOfActive(queries: Queries, args: ActiveRunKeysArgs): Promise<Window
        lookup contents c on (c.key = j.key)`,
     filter: conditions,
   });
-}
+});
 
 /** Conditions on how a run was triggered, over the content `c` of the first entry of its journal. */
 export function runConditions(filter: ActiveRunFilter): Conditions {

@@ -3,7 +3,6 @@ import type { InProject, Message, ProjectId } from '../../../engine/model.ts';
 import type { PageRequest } from '../../../engine/page.ts';
 import type { DeadRun, DeadRunFilter, FailureCallback, OutlinedEntry } from '../../../engine/runs/dead-run-store.ts';
 import { dlqIdOf } from '../../../protocol/cursor.ts';
-import type { RunKey } from '../../../workflow/model.ts';
 import type { Queries } from '../../driver.ts';
 import { also } from '../filter.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
@@ -201,7 +200,6 @@ export const findFailureCallback = read(
     return row;
   },
   (row): Message | undefined => row && decodeMessage(row),
-  ([projectId, dlqId]: [projectId: ProjectId, dlqId: string]) => ({ projectId, dlqId }),
 );
 
 export interface OutlineRow {
@@ -222,7 +220,6 @@ export const outlineJournal = longRead(
     );
   },
   (rows): OutlinedEntry[] => rows.map(decodeOutline),
-  ([projectId, runKey]: [projectId: ProjectId, runKey: RunKey]) => ({ projectId, runKey }),
 );
 
 function decodeOutline(row: OutlineRow): OutlinedEntry {

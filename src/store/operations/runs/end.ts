@@ -1,6 +1,6 @@
 /** How does a run end: once, with everything that is left of it, and with the messages that follow (contract W 12)? */
 import type { Saved } from '../../../engine/messages/accepted.ts';
-import type { Millis, NewMessage, RunEnding } from '../../../engine/model.ts';
+import type { NewMessage, RunEnding } from '../../../engine/model.ts';
 import type { EndedAs } from '../../../engine/runs/stores.ts';
 import type { Queries, SqlValue, Transaction } from '../../driver.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
@@ -14,8 +14,8 @@ import { encodeEnding, type StoredEnding, timesOf } from './ending-rows.ts';
 import { eventOfRun } from './journal-rows.ts';
 import { FAILURE_STATE, REVIVING, RUN_STATE, runStateOf } from './run-rows.ts';
 
-export interface EndRunsArgs {
-  endings: { ending: StoredEnding; follows: StoredNewMessage[] }[];
+export interface EndRunsArgs<Ending = StoredEnding, Message = StoredNewMessage> {
+  endings: { ending: Ending; follows: Message[] }[];
   nowMs: number;
 }
 
@@ -75,7 +75,7 @@ export const endRuns = merged(
       }),
     );
   },
-  ([endings, nowMs]: [endings: { ending: RunEnding; follows: NewMessage[] }[], nowMs: Millis]) => ({
+  ({ endings, nowMs }: EndRunsArgs<RunEnding, NewMessage>) => ({
     endings: endings.map(({ ending, follows }) => ({
       ending: encodeEnding(ending),
       follows: follows.map(encodeNewMessage),
@@ -136,7 +136,6 @@ export const cancelLeft = write(
     await tx.send('delete from ending_runs where key in (??)', [runs.map(({ run_key }) => run_key)]);
     return found.length === RUNS_TOGETHER || runs.length < found.length ? 'more' : nextCancelAtMs(tx, nowMs);
   },
-  ([nowMs]: [nowMs: Millis]) => ({ nowMs }),
 );
 
 async function nextCancelAtMs(tx: Transaction, nowMs: number): Promise<number> {

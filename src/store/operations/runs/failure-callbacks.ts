@@ -1,6 +1,6 @@
 /** Sends a failure callback again, and cancels one (contract W 13.3, 21.5). */
 import type { Saved } from '../../../engine/messages/accepted.ts';
-import type { InProjectAt, Millis, NewMessage, ProjectId } from '../../../engine/model.ts';
+import type { InProjectAt, NewMessage } from '../../../engine/model.ts';
 import type { Transaction } from '../../driver.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { insertMessages } from '../messages/accept.ts';
@@ -52,10 +52,7 @@ export const repeatFailureCallback = write(
     if (saved === undefined) throw new Error('a failure callback was not saved');
     return saved;
   },
-  ([projectId, dlqId, message, nowMs]: [projectId: ProjectId, dlqId: string, message: NewMessage, nowMs: Millis]) => ({
-    ...{ projectId, dlqId, nowMs },
-    message: encodeNewMessage(message),
-  }),
+  (given: FailureCallbackArgs & { message: NewMessage }) => ({ ...given, message: encodeNewMessage(given.message) }),
 );
 
 /** Cancels the failure callback. An attempt that is under way may still succeed; the callback then counts as delivered. */

@@ -1,5 +1,5 @@
 /** Finds runs by their name or key, what their journals show, and what was stored of waits and invocations. */
-import type { InProject, Message, MessageKey, ProjectId } from '../../../engine/model.ts';
+import type { InProject, Message, ProjectId } from '../../../engine/model.ts';
 import type { JournalEntry, Run, RunKey } from '../../../workflow/model.ts';
 import type { Queries } from '../../driver.ts';
 import { CONTENT_FIELDS, type ContentRow, decodeMessage } from '../messages/rows.ts';
@@ -35,7 +35,6 @@ export const findActiveRun = read(
     return row && withInvokers(queries, row);
   },
   (row): Run | undefined => row && decodeRun(row),
-  ([projectId, id]: [projectId: ProjectId, id: string]) => ({ projectId, id }),
 );
 
 /** By its key, ended or not. */
@@ -48,7 +47,6 @@ export const findRun = read(
     return row && withInvokers(queries, row);
   },
   (row): Run | undefined => row && decodeRun(row),
-  ([projectId, key]: [projectId: ProjectId, key: RunKey]) => ({ projectId, key }),
 );
 
 /** Bytes of the journal, as deliveries show it, of the run with this id that has not ended. */
@@ -62,11 +60,8 @@ export const journalBytes = read(
   },
 );
 
-interface OfRun extends InProject {
+interface ReadJournalArgs extends InProject {
   runKey: RunKey;
-}
-
-interface JournalRange {
   afterPosition?: number;
   toPosition?: number;
 }
@@ -75,7 +70,7 @@ interface JournalRange {
 export const readJournal = longRead(
   (
     queries: Queries,
-    { runKey, afterPosition, toPosition }: OfRun & { afterPosition: number; toPosition: number },
+    { runKey, afterPosition = -1, toPosition = Number.MAX_SAFE_INTEGER }: ReadJournalArgs,
   ): Promise<JournalRow[]> => {
     return queries.query<JournalRow>(
       `select j.position, c.id, j.kind, c.body from journal j lookup contents c on (c.key = j.key)
@@ -84,10 +79,6 @@ export const readJournal = longRead(
     );
   },
   (rows): JournalEntry[] => rows.map(decodeJournalEntry),
-  ([projectId, runKey, range = {}]: [projectId: ProjectId, runKey: RunKey, range?: JournalRange | undefined]) => ({
-    ...{ projectId, runKey, afterPosition: -1, toPosition: Number.MAX_SAFE_INTEGER },
-    ...range,
-  }),
 );
 
 /** The waits, invocations and other entries that are kept, in the order of `keys`; missing ones are left out. */
@@ -101,7 +92,6 @@ export const findRecords = read(
     return keys.flatMap((key) => byKey.get(key) ?? []);
   },
   (rows): Message[] => rows.map(decodeMessage),
-  ([projectId, keys]: [projectId: ProjectId, keys: MessageKey[]]) => ({ projectId, keys }),
 );
 
 async function withInvokers(queries: Queries, row: FoundRow): Promise<WholeRunRow> {

@@ -99,12 +99,11 @@ export const retryRun = write(
     await removeDead(tx, [place.n]);
     return answer;
   },
-  ([{ run, journal, children, ...rest }, nowMs]: [retry: RunRetry, nowMs: Millis]) => ({
+  ({ run, journal, children, ...rest }: RunRetry & { nowMs: Millis }) => ({
     ...rest,
     run: encodeRun(run),
     journal: journal.map(encodeRetriedEntry),
     children: children.map(encodeNewMessage),
-    nowMs,
   }),
 );
 

@@ -1,6 +1,6 @@
 /** Which schedules are there, which are due, and how does one move on together with the messages of its triggers? */
 import type { Saved } from '../../../engine/messages/accepted.ts';
-import type { Millis, ProjectId } from '../../../engine/model.ts';
+import type { ProjectId } from '../../../engine/model.ts';
 import type { Schedule, ScheduleChange } from '../../../engine/schedules/schedules.ts';
 import type { DueSchedule } from '../../../engine/schedules/store.ts';
 import type { Queries, SqlValue, Transaction } from '../../driver.ts';
@@ -38,13 +38,11 @@ interface SchedulePlace {
   id: string;
 }
 
-export interface SaveScheduleArgs {
-  schedule: StoredSchedule;
-  fromVersion: number | null;
+export interface SaveScheduleArgs<S = StoredSchedule> {
+  schedule: S;
+  fromVersion: number | undefined;
   schedulesMax: number;
 }
-
-type SaveScheduleGiven = [schedule: Schedule, fromVersion: number | undefined, schedulesMax: number];
 
 /**
  * Creates the schedule, or replaces the one with its key, which must have `fromVersion`; `undefined`: there must be
@@ -64,21 +62,18 @@ export const saveSchedule = write(
       'select key, version from schedules where project_id = ? and id = ?',
       [schedule.projectId, schedule.id],
     );
-    if ((present?.version ?? null) !== fromVersion) return 'stale';
+    if (present?.version !== fromVersion) return 'stale';
     if (present) await remove(tx, present.key);
     else if (schedulesMax > 0 && (await countSchedules(tx, schedule.projectId)) >= schedulesMax) return 'tooMany';
     await tx.insertMany('schedules', SCHEDULE_COLUMNS, [schedule.row]);
     await tx.insertMany('schedule_plans', PLAN_COLUMNS, [schedule.plan]);
     return 'saved';
   },
-  ([schedule, fromVersion, schedulesMax]: SaveScheduleGiven) => ({
-    schedule: encodeSchedule(schedule),
-    ...{ fromVersion: fromVersion ?? null, schedulesMax },
-  }),
+  (given: SaveScheduleArgs<Schedule>) => ({ ...given, schedule: encodeSchedule(given.schedule) }),
 );
 
-export interface ChangeSchedulesArgs {
-  changes: StoredScheduleChange[];
+export interface ChangeSchedulesArgs<Change = StoredScheduleChange> {
+  changes: Change[];
   nowMs: number;
 }
 
@@ -125,10 +120,7 @@ export const changeSchedules = write(
       return entered.slice(taken - change.messages.length, taken);
     });
   },
-  ([changes, nowMs]: [changes: ScheduleChange[], nowMs: Millis]) => ({
-    changes: changes.map(encodeScheduleChange),
-    nowMs,
-  }),
+  ({ changes, nowMs }: ChangeSchedulesArgs<ScheduleChange>) => ({ changes: changes.map(encodeScheduleChange), nowMs }),
 );
 
 /** Deleting one that does not exist changes nothing. */
@@ -244,10 +236,6 @@ export const strandedSchedules = read(
     );
   },
   (rows): Schedule[] => rows.map(decodeSchedule),
-  ([passedAfterMs, piece]: [passedAfterMs: Millis, piece: { limit: number; bytesMax: number }]) => ({
-    passedAfterMs,
-    ...piece,
-  }),
 );
 
 /** The first keys whose rows fit into `bytesMax` together; at least one. */

@@ -15,7 +15,7 @@ export interface PendingEventRow {
 }
 
 interface PendingEventPlace {
-  runKey: number;
+  runKey: RunKey;
   eventId: string;
 }
 
@@ -33,7 +33,6 @@ export const nextPendingEvent = read(
     return row;
   },
   (row): PendingEvent | undefined => row && { key: row.key, body: row.body ?? new Uint8Array(0) },
-  ([runKey, eventId]: [runKey: RunKey, eventId: string]) => ({ runKey, eventId }),
 );
 
 /** Its key only, without the body. */
@@ -53,19 +52,11 @@ export async function deletePendingEvent(tx: Transaction, key: number): Promise<
 }
 
 export interface SavePendingEventArgs extends PendingEventPlace {
-  projectId: number;
+  projectId: ProjectId;
   key: number;
   body: Uint8Array | null;
   limits: PendingEventLimits;
 }
-
-type SavePendingEventGiven = [
-  projectId: ProjectId,
-  runKey: RunKey,
-  eventId: string,
-  pendingEvent: PendingEvent,
-  limits: PendingEventLimits,
-];
 
 /** Keeps an event for a run that has no waiter for it, within `limits`. */
 export const savePendingEvent = write(
@@ -98,7 +89,5 @@ export const savePendingEvent = write(
     );
     return 'saved';
   },
-  ([projectId, runKey, eventId, { key, body }, limits]: SavePendingEventGiven) => ({
-    ...{ projectId, runKey, eventId, key, body: encodeBytes(body), limits },
-  }),
+  (given: SavePendingEventArgs & PendingEvent) => ({ ...given, body: encodeBytes(given.body) }),
 );

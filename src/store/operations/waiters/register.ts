@@ -30,11 +30,11 @@ export interface AddWaiterArgs {
   nowMs: number;
 }
 
-type AddWaiterGiven = [
-  waiter: NewWaiter,
-  taken: { pendingEventKey: number; result: NewMessage } | undefined,
-  nowMs: Millis,
-];
+interface AddWaiterGiven {
+  waiter: NewWaiter;
+  taken?: { pendingEventKey: number; result: NewMessage } | undefined;
+  nowMs: Millis;
+}
 
 /**
  * Registers the wait if there is no pending event for it. With `taken`: takes that event, if it is the oldest, and saves `result`.
@@ -71,7 +71,7 @@ export const addWaiter = write(
     const [saved = { state: 'dropped' as const }] = await insertMessages(context, [taken.result], nowMs);
     return { kind: 'answered', saved };
   },
-  ([waiter, taken, nowMs]: AddWaiterGiven) => ({
+  ({ waiter, taken, nowMs }: AddWaiterGiven) => ({
     wait: encodeWait(waiter),
     taken: taken ? { pendingEventKey: taken.pendingEventKey, result: encodeNewMessage(taken.result) } : null,
     nowMs,

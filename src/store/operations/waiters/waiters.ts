@@ -1,6 +1,6 @@
 /** Which runs wait for which event, which waits have reached their deadline, and what ends a wait? */
 import type { Saved } from '../../../engine/messages/accepted.ts';
-import type { MessageKey, Millis, NewMessage, ProjectId } from '../../../engine/model.ts';
+import type { MessageKey, NewMessage, ProjectId } from '../../../engine/model.ts';
 import type { Waiter } from '../../../engine/runs/stores.ts';
 import type { RunKey } from '../../../workflow/model.ts';
 import type { Queries } from '../../driver.ts';
@@ -39,35 +39,23 @@ const CANDIDATES = `select w.key, length(c.settings) + coalesce(length(c.body), 
 from waiters w lookup contents c on (c.key = w.key)`;
 
 export interface ListWaitersArgs {
-  projectId: number;
+  projectId: ProjectId;
   eventId: string;
-  runKey: number | null;
-  afterKey: number;
+  runKey?: RunKey;
+  afterKey?: MessageKey;
   count: number;
 }
-
-type ListWaitersGiven = [
-  projectId: ProjectId,
-  eventId: string,
-  page: { runKey?: RunKey; afterKey?: MessageKey; count: number },
-];
 
 /**
  * In order of registration; those of one run when `runKey` is given. Up to `count` after `afterKey`, and up to about 4 MiB of what
  * they were registered with, but at least one if there is any.
  */
-export const listWaiters = longRead(
-  waitersFor,
-  (rows): Waiter[] => rows.map(decodeWaiter),
-  ([projectId, eventId, { runKey, afterKey = -1, count }]: ListWaitersGiven) => ({
-    ...{ projectId, eventId, runKey: runKey ?? null, afterKey, count },
-  }),
-);
+export const listWaiters = longRead(waitersFor, (rows): Waiter[] => rows.map(decodeWaiter));
 
 async function waitersFor(queries: Queries, args: ListWaitersArgs): Promise<WaiterRow[]> {
-  const { projectId, eventId, runKey, afterKey, count } = args;
+  const { projectId, eventId, runKey, afterKey = -1, count } = args;
   const candidates =
-    runKey === null
+    runKey === undefined
       ? await queries.query<Candidate>(
           `${CANDIDATES} where w.project_id = ? and w.event_id = ? and w.key > ? order by w.key limit ?`,
           [projectId, eventId, afterKey, count],
@@ -127,8 +115,8 @@ async function readWaiters(queries: Queries, candidates: readonly Candidate[]): 
   );
 }
 
-export interface ResolveWaitersArgs {
-  resolutions: { waiterKey: number; result: StoredNewMessage }[];
+export interface ResolveWaitersArgs<M = StoredNewMessage> {
+  resolutions: { waiterKey: MessageKey; result: M }[];
   nowMs: number;
 }
 
@@ -155,7 +143,7 @@ export const resolveWaiters = write(
     let next = 0;
     return isResolved.map((resolved) => (resolved ? (saved[next++] ?? { state: 'dropped' }) : 'gone'));
   },
-  ([resolutions, nowMs]: [resolutions: { waiterKey: MessageKey; result: NewMessage }[], nowMs: Millis]) => ({
+  ({ resolutions, nowMs }: ResolveWaitersArgs<NewMessage>) => ({
     resolutions: resolutions.map(({ waiterKey, result }) => ({ waiterKey, result: encodeNewMessage(result) })),
     nowMs,
   }),

@@ -12,7 +12,6 @@ export const reserveNumbers = write(
   { class: () => 'urgent' },
   async ({ tx, reserved }: WriteContext, args: { count: number }): Promise<number> =>
     reserved.get(args) ?? (await tx.reserve('keys and tokens', args.count)),
-  ([count]: [count: number]) => ({ count }),
 );
 
 /** Fails where a table is missing, or may not be read. */

@@ -84,7 +84,7 @@ async function fill(world: World): Promise<void> {
       createdAtMs: T0 + count,
     });
     const change = count % 2 === 0 ? delivered(T0 + count) : retrying(T0 + count, T0 + 1_000, 1);
-    await store.messages.settle(settlement(message, claimToken, change), T0 + count);
+    await store.messages.settle({ settlement: settlement(message, claimToken, change), nowMs: T0 + count });
     await world.accept({ createdAtMs: T0 + count * 1_000 });
     await world.bury(T0 + count);
   }
@@ -102,11 +102,17 @@ async function fill(world: World): Promise<void> {
   await world.accept({ deduplication: { hash: 'kept', expiresAtMs: T0 * 2 } });
   const run = await begin(world, { id: 'kept' });
   const waiting = await begin(world, { id: 'waiting' });
-  await store.waiters.addWaiter(waiter(world, waiting), undefined, T0);
+  await store.waiters.addWaiter({ waiter: waiter(world, waiting), taken: undefined, nowMs: T0 });
   const pendingEvent = { key: world.number(), body: bytes('m') };
-  await store.waiters.savePendingEvent(projectId, run.key, 'e', pendingEvent, { events: 9, bytes: 999 });
-  await store.schedules.saveSchedule(
-    {
+  await store.waiters.savePendingEvent({
+    projectId,
+    runKey: run.key,
+    eventId: 'e',
+    ...pendingEvent,
+    limits: { events: 9, bytes: 999 },
+  });
+  await store.schedules.saveSchedule({
+    schedule: {
       ...{ key: world.number(), projectId, id: 'kept', createdAtMs: T0 },
       plan: {
         ...{ cron: '* * * * *', method: 'POST', header: {}, body: bytes('s') },
@@ -115,9 +121,9 @@ async function fill(world: World): Promise<void> {
       },
       state: { version: 1, isPaused: false, nextAtMs: T0 + 60_000 },
     },
-    undefined,
-    9,
-  );
+    fromVersion: undefined,
+    schedulesMax: 9,
+  });
   await store.minutes.addMinutes({ projectId, minutes: [emptyMinute(T0), emptyMinute(T0 + 60_000)] });
   await world.claim({ roomByOrigin: { 'https://busy.example': 0 }, limit: 4 });
 }

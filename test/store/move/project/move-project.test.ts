@@ -141,7 +141,7 @@ describe('a project that is moved', () => {
     const { message, claimToken } = await cells.first.world.acceptClaimed();
     await moveProject(there(cells));
     const settle = ({ store }: CellHere) =>
-      store.messages.settle(settlement(message, claimToken, delivered(T0 + 5)), T0 + 5);
+      store.messages.settle({ settlement: settlement(message, claimToken, delivered(T0 + 5)), nowMs: T0 + 5 });
     await expect(settle(cells.first)).rejects.toMatchObject({ name: 'ProjectAway', isGone: true });
     expect(await settle(cells.second)).toMatchObject({ kind: 'saved' });
     expect(await settle(cells.second)).toEqual({ kind: 'stale' });
@@ -220,7 +220,7 @@ describe('a move', () => {
     const claimToken = world.number();
     const failed = await begin(world, { createdAtMs: T0 + 500, state: { kind: 'claimed', claimToken, worker: 'w' } });
     const ending = { projectId: PROJECT, runKey: failed.key, runVersion: 1, state: 'RUN_FAILED', atMs: T0 } as const;
-    await store.messages.settle(settlement(failed, claimToken, { ...buried(T0), ending }), T0);
+    await store.messages.settle({ settlement: settlement(failed, claimToken, { ...buried(T0), ending }), nowMs: T0 });
     await expect(moveProject(there(cells, { pauseMaxMs: -1 }))).rejects.toThrow('too much has changed');
     const { run, entry, message } = beginning(world, { id: 'next', createdAtMs: T0 + 3_000 });
     if (!run || !entry) throw new Error('a first message begins a run');
@@ -229,9 +229,9 @@ describe('a move', () => {
       ...{ journal: [{ kind: 'record', record: { message, entry } }], waiters: [], invocations: [], children: [] },
       ...{ isFirst: true, isLast: true },
     };
-    expect(await store.deadRuns.retryRun(retry, T0)).toMatchObject({ kind: 'retried' });
+    expect(await store.deadRuns.retryRun({ ...retry, nowMs: T0 })).toMatchObject({ kind: 'retried' });
     await moveProject(there(cells));
-    expect(await cells.second.store.runs.findRun(PROJECT, failed.key)).toMatchObject({
+    expect(await cells.second.store.runs.findRun({ projectId: PROJECT, key: failed.key })).toMatchObject({
       config: { successor: { id: 'next', createdAtMs: T0 + 3_000 } },
     });
   });
@@ -298,7 +298,7 @@ class Use {
       for (const { message, claimToken } of claimed) {
         const isDone = this.#random.chance(0.7);
         const change = isDone ? delivered(this.#nowMs) : retrying(this.#nowMs, this.#nowMs + 5, 1);
-        await this.#world.store.messages.settle(settlement(message, claimToken, change), this.#nowMs);
+        await this.#world.settle(message, claimToken, change, this.#nowMs);
         if (isDone) this.finished.add(message.key);
       }
     } catch (error) {
