@@ -1,6 +1,6 @@
 /** Reads what a run waits for, and how the run is notified (contract W 14.6). */
 import type { Millis } from '../engine/model.ts';
-import type { WaitCommand } from '../engine/runs/run-commands.ts';
+import type { WaitCommand } from '../engine/runs/stores.ts';
 import { hasConfigPrefix, readConfigName } from '../protocol/config-names.ts';
 import { checkUrl, withoutFragment } from '../protocol/destination.ts';
 import { prefixOf } from '../protocol/dialect.ts';

@@ -1,15 +1,35 @@
 /** What `api` asks of the engine: checked, typed, with defaults filled in. */
-import type { AttributeFilter } from './filters.ts';
+import { checkpoint, hasCall } from './calls/checkpoints.ts';
+import type { Bound } from './context.ts';
 import type { LogWatcher } from './live/feed.ts';
-import type { DeadRetryOverride } from './messages/dead-retry.ts';
-import type { ExplainedBacklog, ExplainedMessage, Explanation } from './messages/explain.ts';
+import * as messages from './messages/commands.ts';
 import type { Admitted, PublishCommand, PublishOutcome } from './messages/publish-command.ts';
-import type { ClaimToken, Message, MessageId, Millis, ProjectId, WorkerId } from './model.ts';
-import type { Page, PageRequest } from './page.ts';
+import type { ClaimToken, Millis, ProjectId, WorkerId } from './model.ts';
 import type { ProjectStore } from './project-store.ts';
-import type { WorkflowCommands } from './runs/workflows.ts';
-import type { ScheduleCommand } from './schedules/commands.ts';
-import type { Totals, UnfinishedFilter } from './unfinished.ts';
+import {
+  cancelRun,
+  cancelRuns,
+  cancelRunsMatching,
+  completeRun,
+  findActiveRun,
+  readJournal,
+} from './runs/active-run-commands.ts';
+import { repeatFailureCallback, restartRun, resumeRun } from './runs/dead-runs.ts';
+import { explainRun, listRuns } from './runs/logs.ts';
+import { resumeParkedRun, resumeParkedRuns } from './runs/parked.ts';
+import { listWaiters, notify, notifyRun, wait } from './runs/waits.ts';
+import { createSchedule, setSchedulePaused } from './schedules/commands.ts';
+import type { Totals } from './unfinished.ts';
+
+/** Each is a function of the engine's context, stated where it is. */
+export const COMMANDS = {
+  ...messages,
+  ...{ createSchedule, setSchedulePaused, listRuns, explainRun, findActiveRun, readJournal },
+  ...{ completeRun, cancelRun, cancelRuns, cancelRunsMatching, resumeRun, restartRun, repeatFailureCallback },
+  ...{ resumeParkedRun, resumeParkedRuns, wait, notify, notifyRun, listWaiters, hasCall, checkpoint },
+};
+
+export type Commands = Bound<typeof COMMANDS>;
 
 /** A cell as a worker has it. */
 export interface CellState {
@@ -31,7 +51,7 @@ export interface CellAway {
   reason: string;
 }
 
-export interface Engine extends WorkflowCommands {
+export interface Engine extends Commands {
   /** Commands and reads that need only the store. */
   readonly storeOf: (projectId: ProjectId) => ProjectStore;
   /** How long logs and dead messages are kept. */
@@ -64,40 +84,8 @@ export interface Engine extends WorkflowCommands {
    * that admitted the caller have changed, it is readmitted; this throws what `readmit` throws.
    */
   publish(projectId: ProjectId, commands: PublishCommand[], admitted?: Admitted): Promise<PublishOutcome[]>;
-  /** Saves an event of another cell for the operator, whose project this is, unless one with the same `hash` was saved. */
-  saveEvent(projectId: ProjectId, message: Message, hash: string): Promise<void>;
-  findMessage(projectId: ProjectId, id: MessageId): Promise<Message | undefined>;
-  /** Why an unfinished message waits (P14); `undefined` once it is finished. */
-  explainMessage(projectId: ProjectId, id: MessageId): Promise<Explanation | undefined>;
-  /** Each with why it waits, as far as that is known without counting those before it. */
-  listUnfinished(
-    projectId: ProjectId,
-    filter: UnfinishedFilter,
-    page: Omit<PageRequest, 'order'>,
-  ): Promise<Page<ExplainedMessage>>;
-  readBacklog(projectId: ProjectId): Promise<ExplainedBacklog>;
   /** Tells `watcher` of what is added to the log of the project, until the function that it returns is called. */
   watchLog(projectId: ProjectId, watcher: LogWatcher): () => void;
-  /** Cancels up to `count` matching messages, all when absent, in pieces that do not stall the store. */
-  cancelMatching(projectId: ProjectId, filter: AttributeFilter, count?: number): Promise<number>;
-
-  /**
-   * Publishes each entry anew and removes it, in the order given. `undefined`, with nothing done, when one of them does
-   * not exist. More than 16 are retried in pieces. When an entry disappears meanwhile, its piece is left as it is.
-   */
-  retryDead(projectId: ProjectId, dlqIds: string[], override?: DeadRetryOverride): Promise<MessageId[] | undefined>;
-
-  /** Replaces a schedule with the same id; only its pause and what is known of its earlier triggers stay. */
-  createSchedule(
-    projectId: ProjectId,
-    command: ScheduleCommand,
-    schedulesMax: number,
-  ): Promise<{ scheduleId: string } | 'tooMany'>;
-  /** Times that pass during a pause are not made up for. */
-  setSchedulePaused(projectId: ProjectId, id: string, isPaused: boolean): Promise<'saved' | 'missing'>;
-  /** Cancels the queue's messages, in pieces that do not stall the store. */
-  deleteQueue(projectId: ProjectId, name: string): Promise<void>;
-
   /**
    * Resolves when the store reads and saves, as far as is known; rejects with `StoreUnavailable` when it does not. With
    * several cells one is enough; it answers those that do not.

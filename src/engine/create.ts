@@ -1,5 +1,6 @@
 /** Puts the engine together: recovery first, then its loops, then it takes commands. */
-import type { Engine } from './commands.ts';
+import { COMMANDS, type Engine } from './commands.ts';
+import { bound, type EngineContext } from './context.ts';
 import type { EngineDeps } from './deps.ts';
 import { DueLoop } from './due-loop.ts';
 import { LINES_READ, readLines } from './lanes/backlogged-lines.ts';
@@ -12,8 +13,11 @@ import { StoreWatch } from './operator-events/store-watch.ts';
 import { Reports } from './reports.ts';
 import { RetentionLoop } from './retention.ts';
 import { RunningEngine } from './running-engine.ts';
+import { ActiveRuns } from './runs/active-runs.ts';
+import { leftLoop } from './runs/endings.ts';
 import { JournalBodies } from './runs/journal-bodies.ts';
-import { leftLoop } from './runs/left-loop.ts';
+import { waiterLoop } from './runs/wakes.ts';
+import { scheduleLoop } from './schedules/loop.ts';
 import { StoreFull } from './store-errors.ts';
 import { ALWAYS_OPEN } from './workers/fence.ts';
 import { Heartbeat } from './workers/heartbeat.ts';
@@ -21,40 +25,39 @@ import { Numbers } from './workers/numbers.ts';
 
 /** Releases what dead workers had in flight (P7) and starts delivering. Throws `StoreUnavailable`. */
 export async function createEngine(deps: EngineDeps): Promise<Engine> {
+  const { store, recovery = { kind: 'releaseAll' }, dropsExpired = true } = deps;
   const { heartbeat, release } = await recover(deps);
-  const fence = heartbeat?.fence ?? ALWAYS_OPEN;
-  const isShared = (deps.recovery?.kind ?? 'releaseAll') !== 'releaseAll';
-  const numbers = new Numbers(deps.store, { isShared });
-  const bodies = new JournalBodies(deps.store);
-  const minutes = new MinuteCounter(deps.store.minutes, deps.clock, deps.log);
+  const numbers = new Numbers(store, { isShared: recovery.kind !== 'releaseAll' });
+  const bodies = new JournalBodies(store);
+  const minutes = new MinuteCounter(store.minutes, deps.clock, deps.log);
   const operatorEvents = deps.operatorEvents && new OperatorEvents(deps, numbers, deps.operatorEvents);
   const reports = new Reports({ ...deps, minutes, operatorEvents, tellsAll: deps.tellsAll ?? false });
   const left = leftLoop(deps);
-  const dispatcher = new Dispatcher({
-    ...deps,
-    numbers,
-    bodies,
-    left,
-    reports,
-    fence,
-    operatorEvents,
-    areClaimsApart: deps.recovery?.kind === 'heartbeat',
-  });
+  const shared = { ...deps, numbers, bodies, reports, operatorEvents, left };
+  const fence = heartbeat?.fence ?? ALWAYS_OPEN;
+  const dispatcher = new Dispatcher({ ...shared, fence, areClaimsApart: recovery.kind === 'heartbeat' });
+  const context = contextOf({ ...shared, dispatcher, active: new ActiveRuns(store) });
   await addLines(dispatcher, deps, heartbeat);
-  const { events } = deps.store;
+  const { events } = store;
   events.onDue = (dueAtMs) => dispatcher.noteDue(dueAtMs);
   events.onCancelled = (claimTokens) => dispatcher.endCancelled(claimTokens);
   events.onWaitingLine = (line) => dispatcher.noteWaitingLine(line);
   const retention = new RetentionLoop(deps);
   dispatcher.wake();
-  if (deps.dropsExpired ?? true) retention.start();
-  const watch =
-    operatorEvents &&
-    new StoreWatch(deps, operatorEvents, () => (deps.dropsExpired ?? true) && (heartbeat?.isFirst ?? true));
-  const parts = { numbers, dispatcher, left, retention, bodies, reports, minutes, heartbeat, operatorEvents, watch };
-  const engine = new RunningEngine(deps, { ...parts, release });
+  if (dropsExpired) retention.start();
+  const isWatchTurn = () => dropsExpired && (heartbeat?.isFirst ?? true);
+  const watch = operatorEvents && new StoreWatch(deps, operatorEvents, isWatchTurn);
+  const engine = new RunningEngine(context, { retention, minutes, heartbeat, watch, release });
   engine.startLoops();
-  return Object.assign(engine, engine.workflows.commands);
+  return Object.assign(engine, bound(COMMANDS, context));
+}
+
+/** Adds the loops that take the context themselves. */
+function contextOf(shared: Omit<EngineContext, 'waiters' | 'schedules'>): EngineContext {
+  const context = shared as EngineContext;
+  context.waiters = waiterLoop(context);
+  context.schedules = scheduleLoop(context);
+  return context;
 }
 
 /** Adds all lines, or the first of them if heartbeats bring the others: the next heartbeat must not wait for a million. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { readWait } from '../../src/api/wait-request.ts';
-import type { WaitCommand } from '../../src/engine/runs/run-commands.ts';
+import type { WaitCommand } from '../../src/engine/runs/stores.ts';
 import { refusalOf } from '../protocol/refusal.ts';
 
 const DAY_MS = 86_400_000;

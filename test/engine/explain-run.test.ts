@@ -1,7 +1,6 @@
 /** P14: for each run that is not over there is one sentence that says why it does not go on. */
 import { expect, test } from 'vitest';
-import { explainRun, liveEntriesOf } from '../../src/engine/runs/explain.ts';
-import { explainEnded } from '../../src/engine/runs/explain-ended.ts';
+import { explainActive, explainEnded, liveEntriesOf } from '../../src/engine/runs/explain.ts';
 import type { LiveMessage } from '../../src/engine/unfinished.ts';
 import type { KnownRun, RunHistory } from '../../src/workflow/history.ts';
 import type { RunState } from '../../src/workflow/model.ts';
@@ -20,7 +19,7 @@ function explained(history: RunHistory, state?: LiveMessage['state']) {
       return [entry.message.id, { message: message(), retried, cancelRequested: false, state: shown }];
     }),
   );
-  return explainRun(history, live, NOW);
+  return explainActive(history, live, NOW);
 }
 
 test.for<[title: string, history: RunHistory, reason: string, part: string]>([
@@ -96,7 +95,7 @@ test.for<[title: string, step: Record<string, unknown>]>([
   const [entry] = liveEntriesOf(history);
   const state = { kind: 'due', dueAtMs: NOW + 5_000 } as const;
   const live: LiveMessage = { message: message(), retried: 0, cancelRequested: false, isParked: true, state };
-  const { reason, sentence, dueAtMs } = explainRun(history, new Map([[entry?.message.id ?? '', live]]), NOW);
+  const { reason, sentence, dueAtMs } = explainActive(history, new Map([[entry?.message.id ?? '', live]]), NOW);
   expect([reason, dueAtMs]).toEqual(['parked', NOW + 5_000]);
   expect(sentence).toContain('The delivery after step 1 (s1): This run has step 1, and the code has none. Is parked');
 });

@@ -2,7 +2,8 @@
 import { expect, test } from 'vitest';
 import { Calls } from '../../src/engine/calls/calls.ts';
 import type { CheckpointCommand } from '../../src/engine/calls/commands.ts';
-import { GoingOn, type StayingSlots } from '../../src/engine/calls/going-on.ts';
+import { nextAfter } from '../../src/engine/calls/going-on.ts';
+import type { EngineContext } from '../../src/engine/context.ts';
 import { ActiveRuns } from '../../src/engine/runs/active-runs.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import type { Run } from '../../src/workflow/model.ts';
@@ -28,12 +29,9 @@ test('with nothing where the store cannot say whether its run goes on: the check
   if (!call) throw new Error('the endpoint may send checkpoints');
   call.run = RUN;
   const findActiveRun = () => Promise.reject(new StoreUnavailable('the database is away'));
-  const goingOn = new GoingOn({
-    dispatcher: {} as StayingSlots, // which is asked for nothing
-    active: new ActiveRuns({ runs: { findActiveRun } }),
-    clock: new SimulatedClock(),
-  });
+  const active = new ActiveRuns({ runs: { findActiveRun } });
+  const context = { active, clock: new SimulatedClock() } as unknown as EngineContext;
   const command = { lingerMs: 1_000 } as CheckpointCommand;
   const around = { call, arrivals: [], done: [], failed: [], hold: () => {} };
-  await expect(goingOn.after(command, around)).resolves.toBeUndefined();
+  await expect(nextAfter(context, command, around)).resolves.toBeUndefined();
 });

@@ -1,10 +1,10 @@
 /** Which runs are found by the state of their steps, and what is looked up to explain one. */
 
 import { expect, test } from 'vitest';
+import { type Bound, bound, type EngineContext } from '../../src/engine/context.ts';
 import type { PageRequest } from '../../src/engine/page.ts';
-import type { Clock } from '../../src/engine/ports.ts';
 import type { RunFilter } from '../../src/engine/runs/log-store.ts';
-import { RunLogs } from '../../src/engine/runs/logs.ts';
+import { explainRun, listRuns } from '../../src/engine/runs/logs.ts';
 import type { Store } from '../../src/store/store.ts';
 import type { RunHistory } from '../../src/workflow/history.ts';
 import type { StepState } from '../../src/workflow/records.ts';
@@ -20,7 +20,7 @@ interface Asked {
 function logsOver(
   histories: readonly RunHistory[],
   pageMax = Infinity,
-): { logs: RunLogs; asked: Asked[]; lookedUp: string[] } {
+): { logs: Bound<{ listRuns: typeof listRuns; explainRun: typeof explainRun }>; asked: Asked[]; lookedUp: string[] } {
   const asked: Asked[] = [];
   const lookedUp: string[] = [];
   const runLogs: Store['runLogs'] = {
@@ -40,8 +40,8 @@ function logsOver(
       return Promise.resolve({ message: { ...message(), id }, retried: 1, cancelRequested: false, state });
     },
   };
-  const clock: Pick<Clock, 'nowMs'> = { nowMs: () => NOW };
-  return { logs: new RunLogs({ runLogs, messages }, clock as Clock), asked, lookedUp };
+  const context = { store: { runLogs, messages }, clock: { nowMs: () => NOW } } as unknown as EngineContext;
+  return { logs: bound({ listRuns, explainRun }, context), asked, lookedUp };
 }
 
 const retried = (): RunHistory => new Journal().initial(RETRYING).history();

@@ -4,7 +4,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Engine } from '../../src/engine/commands.ts';
 import { createEngine } from '../../src/engine/create.ts';
 import type { PublishCommand } from '../../src/engine/messages/publish-command.ts';
-import type { WaitCommand } from '../../src/engine/runs/run-commands.ts';
+import type { WaitCommand } from '../../src/engine/runs/stores.ts';
 import type { ScheduleCommand } from '../../src/engine/schedules/commands.ts';
 import { STALE, untilCurrent } from '../../src/engine/until-current.ts';
 import type { Store } from '../../src/store/store.ts';

@@ -1,6 +1,7 @@
 /** Waits, notifications and time-outs against a store that others change between what is read and what is saved. */
 
 import { describe, expect, test } from 'vitest';
+import { type Bound, bound, type EngineContext } from '../../src/engine/context.ts';
 import type { DueLoop } from '../../src/engine/due-loop.ts';
 import type { OriginLine } from '../../src/engine/lanes/origin-line.ts';
 import type { Saved } from '../../src/engine/messages/accepted.ts';
@@ -9,10 +10,17 @@ import type { DeliverySlots } from '../../src/engine/messages/placement.ts';
 import type { NewMessage } from '../../src/engine/model.ts';
 import { NUMBERS_OF_CELL } from '../../src/engine/model.ts';
 import { ActiveRuns } from '../../src/engine/runs/active-runs.ts';
-import type { Notified, WaitCommand } from '../../src/engine/runs/run-commands.ts';
-import type { NewWaiter, PendingEvent, PendingEventLimits, Waiter, Waiting } from '../../src/engine/runs/stores.ts';
-import { waiterLoop } from '../../src/engine/runs/waiter-loop.ts';
-import { RunWaits } from '../../src/engine/runs/waits.ts';
+import type {
+  NewWaiter,
+  Notified,
+  PendingEvent,
+  PendingEventLimits,
+  WaitCommand,
+  Waiter,
+  Waiting,
+} from '../../src/engine/runs/stores.ts';
+import * as waits from '../../src/engine/runs/waits.ts';
+import { waiterLoop } from '../../src/engine/runs/wakes.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import { Numbers } from '../../src/engine/workers/numbers.ts';
 import type { Store } from '../../src/store/store.ts';
@@ -189,7 +197,7 @@ class MemoryStore implements WaiterStore {
 class Bench {
   readonly clock = new SimulatedClock(NOW_MS);
   readonly store = new MemoryStore();
-  readonly waits: RunWaits;
+  readonly waits: Bound<typeof waits>;
   readonly loop: DueLoop;
   /** DeliverySlots that are reserved and neither used nor given back. */
   reserved = 0;
@@ -231,14 +239,13 @@ class Bench {
       settings: { lazyFetchBytes: 1_000 },
     });
     const reports = { woken: () => {} };
-    this.loop = waiterLoop({ store, clock, log, intake, reports });
-    this.waits = new RunWaits({
-      ...{ store, clock, intake, numbers, randomness, reports },
+    const context = {
+      ...{ store, clock, log, numbers, randomness, reports, settings: {} },
+      dispatcher: { intake, noteWaitingLine: (line: OriginLine) => this.lines.add(line) },
       active: new ActiveRuns(store),
-      noteDeadline: (atMs) => this.loop.noteNext(atMs),
-      noteWaitingLine: (line) => this.lines.add(line),
-      settings: {},
-    });
+    } as unknown as EngineContext;
+    this.loop = context.waiters = waiterLoop(context);
+    this.waits = bound(waits, context);
     this.loop.wake();
   }
 

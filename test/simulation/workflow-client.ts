@@ -8,7 +8,7 @@ import type { Engine } from '../../src/engine/commands.ts';
 import type { PublishCommand, Published } from '../../src/engine/messages/publish-command.ts';
 import type { ClaimToken, MessageKey, Millis } from '../../src/engine/model.ts';
 import type { RunOverride, StartedRun } from '../../src/engine/runs/dead-run-store.ts';
-import type { Notified } from '../../src/engine/runs/run-commands.ts';
+import type { Notified } from '../../src/engine/runs/stores.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import { ApiError } from '../../src/protocol/errors.ts';
 import { itemRawHeaders, type OptionsInput, readPublishOptions } from '../../src/protocol/options.ts';

@@ -8,232 +8,225 @@ import { ApiError, quotaExceeded } from '../../protocol/errors.ts';
 import { dailyLimitReached } from '../../protocol/rate-limits.ts';
 import type { Store } from '../../store/store.ts';
 import type { Run, RunKey } from '../../workflow/model.ts';
+import { acceptContextOf, type EngineContext } from '../context.ts';
 import { lineOf } from '../lanes/origin-line.ts';
-import type { AcceptContext, Draft } from '../messages/accept.ts';
+import type { Draft } from '../messages/accept.ts';
 import type { Saved } from '../messages/accepted.ts';
-import type { Intake } from '../messages/intake.ts';
 import type { PublishCommand } from '../messages/publish-command.ts';
 import type { ClaimToken, MessageKey, NewMessage, ProjectId, Settlement } from '../model.ts';
-import type { Clock } from '../ports.ts';
-import type { Reports } from '../reports.ts';
-import type { ActiveRuns } from '../runs/active-runs.ts';
-import type { Publisher } from '../runs/publish.ts';
-import type { WaiterCommands } from '../runs/run-commands.ts';
+import { publishAll } from '../runs/publish.ts';
+import { wait } from '../runs/waits.ts';
 import type { Checkpointed } from '../stores.ts';
 import { STALE, untilCurrent } from '../until-current.ts';
-import type { Numbers } from '../workers/numbers.ts';
-import type { Around, Call, Calls, Given } from './calls.ts';
-import type { Appended, CheckpointAnswer, CheckpointCommand, CheckpointCommands } from './commands.ts';
+import type { Around, Call, Given } from './calls.ts';
+import type { Appended, CheckpointAnswer, CheckpointCommand } from './commands.ts';
 import { draftOfCall, draftOfStep, type Sender, type StepParts, stepPartsOf, waitOf } from './drafts.ts';
-import { GoingOn, type StayingSlots } from './going-on.ts';
+import { nextAfter } from './going-on.ts';
 import { CheckpointSlots, heldOf } from './places.ts';
 
-export interface CheckpointDeps {
-  store: {
-    messages: Pick<Store['messages'], 'checkpoint'>;
-    runs: Pick<Store['runs'], 'findRun' | 'findRecords'>;
-  };
-  /** With the calls that are under way here. */
-  dispatcher: StayingSlots & { readonly attempts: { readonly calls: Calls }; readonly intake: Intake };
-  active: ActiveRuns;
-  publisher: Publisher;
-  waits: Pick<WaiterCommands, 'wait'>;
-  numbers: Numbers;
-  clock: Clock;
-  reports: Reports;
-  contextOf(projectId: ProjectId): AcceptContext;
+/** Whether this worker makes the call that holds the message with the claim, or held it lately. */
+export function hasCall({ dispatcher }: EngineContext, claimToken: ClaimToken): boolean {
+  return dispatcher.attempts.calls.find(claimToken) !== undefined;
 }
 
-export class Checkpoints implements CheckpointCommands {
-  readonly #deps: CheckpointDeps;
-  readonly #goingOn: GoingOn;
+/**
+ * Resolves after the commit (P1). Throws only when nothing was saved, and then the call holds what it held: `ApiError` 412
+ * when the journal would be too long, `RateLimited` (429) when the project has fewer messages left today, `StoreUnavailable`.
+ */
+export async function checkpoint(
+  context: EngineContext,
+  projectId: ProjectId,
+  command: CheckpointCommand,
+): Promise<CheckpointAnswer> {
+  const { dispatcher } = context;
+  const { done, failed = [] } = command;
+  const [first] = [...done, ...failed];
+  const call = first && dispatcher.attempts.calls.find(first.claimToken);
+  // The call is under way on another worker, or has ended. It is given nothing then, and reports its end by itself.
+  if (!call) return failed.length > 0 ? { kind: 'lost' } : save(context, projectId, command);
+  const { message } = call.first;
+  dispatcher.noteHeard(lineOf(message.projectId, message.origin));
+  const named = { done: done.map(tokenOf), failed: failed.map(tokenOf) };
+  return call.checkpoint(named, command.hash, (given) =>
+    carryOut(context, projectId, command, { call, arrivals: [], ...given }),
+  );
+}
 
-  constructor(deps: CheckpointDeps) {
-    this.#deps = deps;
-    this.#goingOn = new GoingOn(deps);
-  }
+async function carryOut(
+  context: EngineContext,
+  projectId: ProjectId,
+  command: CheckpointCommand,
+  around: Around,
+): Promise<CheckpointAnswer> {
+  const saves = command.done.length + command.append.length > 0;
+  const answer = saves ? await save(context, projectId, command, around) : NOTHING_SAVED;
+  if (answer.kind !== 'saved') return answer;
+  const next = await nextAfter(context, command, around);
+  return { ...answer, ...(next && { next: next.comes }) };
+}
 
-  hasCall(claimToken: ClaimToken): boolean {
-    return this.#deps.dispatcher.attempts.calls.find(claimToken) !== undefined;
-  }
-
-  async checkpoint(projectId: ProjectId, command: CheckpointCommand): Promise<CheckpointAnswer> {
-    const { dispatcher } = this.#deps;
-    const { done, failed = [] } = command;
-    const [first] = [...done, ...failed];
-    const call = first && dispatcher.attempts.calls.find(first.claimToken);
-    // The call is under way on another worker, or is over. It goes on with nothing then, and tells its end by itself.
-    if (!call) return failed.length > 0 ? { kind: 'lost' } : this.#save(projectId, command);
-    const { message } = call.first;
-    dispatcher.noteHeard(lineOf(message.projectId, message.origin));
-    const named = { done: done.map(tokenOf), failed: failed.map(tokenOf) };
-    return call.checkpoint(named, command.hash, (given) =>
-      this.#carryOut(projectId, command, { call, arrivals: [], ...given }),
-    );
-  }
-
-  async #carryOut(projectId: ProjectId, command: CheckpointCommand, around: Around): Promise<CheckpointAnswer> {
-    const saves = command.done.length + command.append.length > 0;
-    const answer = saves ? await this.#save(projectId, command, around) : NOTHING_SAVED;
-    if (answer.kind !== 'saved') return answer;
-    const next = await this.#goingOn.after(command, around);
-    return { ...answer, ...(next && { next: next.comes }) };
-  }
-
-  async #save(projectId: ProjectId, command: CheckpointCommand, around?: Around): Promise<CheckpointAnswer> {
-    const { active } = this.#deps;
-    return untilCurrent('the workflow run', async () => {
-      const run = await this.#runOf(projectId, command.runKey, around?.call);
-      if (!run) return { kind: 'ended' };
-      if (around) around.call.run = run;
-      const answer = await this.#saveFor(run, command, around);
-      if (answer === STALE) {
-        active.forget(projectId, run.id);
-        if (around) around.call.run = undefined;
-      }
-      return answer;
-    });
-  }
-
-  /** `STALE`: nothing was saved, and the run must be read again. */
-  async #saveFor(
-    run: Run,
-    command: CheckpointCommand,
-    around: Around | undefined,
-  ): Promise<CheckpointAnswer | typeof STALE> {
-    const { clock } = this.#deps;
-    const { append, callerIp } = command;
-    const previous = around?.done[0]?.claimed.message ?? (await this.#readPrevious(run, command));
-    const sender: Sender = { callerIp, previous };
-    // Each is kept once for its step, so it may be saved before what is done is, and again.
-    const records = append.some(isRecord) ? await this.#saveRecords(run, append, sender) : NO_RECORDS;
-    if (records === 'runOver') return { kind: 'ended' };
-    const firstKey = await this.#deps.numbers.take(append.length);
-    const drafts = this.#draftsOf(run, append, { firstKey, sender, call: around?.call });
-    const done = settlementsOf(run, command, clock.nowMs());
-    const stays = command.lingerMs !== undefined;
-    const { saved, follows } = await this.#saveMessages(drafts, done, around, stays);
-    switch (saved.kind) {
-      case 'stale':
-        return { kind: 'lost' };
-      case 'runOver':
-        return { kind: 'ended' };
-      case 'runChanged':
-        return STALE;
-      case 'journalFull':
-        throw quotaExceeded('maxJournalSize', saved.limit);
-      case 'overDayLimit':
-        throw dailyLimitReached(saved.limit, saved.remaining, clock.nowMs());
-      case 'saved': {
-        if (around) this.#report(around.done, done);
-        const messages = follows.map((follow, index) =>
-          entryOf(follow, saved.follows[index], around !== undefined && !stays),
-        );
-        return { kind: 'saved', entries: append.map((_, at) => records.get(at) ?? messages.shift() ?? NONE) };
-      }
+function save(
+  context: EngineContext,
+  projectId: ProjectId,
+  command: CheckpointCommand,
+  around?: Around,
+): Promise<CheckpointAnswer> {
+  const { active } = context;
+  return untilCurrent('the workflow run', async () => {
+    const run = await runOf(context, projectId, command.runKey, around?.call);
+    if (!run) return { kind: 'ended' };
+    if (around) around.call.run = run;
+    const answer = await saveFor(context, run, command, around);
+    if (answer === STALE) {
+      active.forget(projectId, run.id);
+      if (around) around.call.run = undefined;
     }
-  }
+    return answer;
+  });
+}
 
-  async #saveMessages(
-    drafts: Draft[],
-    done: Settlement[],
-    around: Around | undefined,
-    stays: boolean,
-  ): Promise<{ saved: Checkpointed; follows: NewMessage[] }> {
-    const { store, clock, dispatcher } = this.#deps;
-    const sinceMs = clock.elapsedMs;
-    const slots =
-      around &&
-      new CheckpointSlots(
-        dispatcher,
-        around.done.map(({ claimed }) => claimed),
-        (claimed) => {
-          if (stays) around.arrivals.push(claimed);
-          else around.hold({ claimed: heldOf(claimed, dispatcher), sinceMs });
-        },
+/** `STALE`: nothing was saved, and the run must be read again. */
+async function saveFor(
+  context: EngineContext,
+  run: Run,
+  command: CheckpointCommand,
+  around: Around | undefined,
+): Promise<CheckpointAnswer | typeof STALE> {
+  const { store, clock, numbers } = context;
+  const { append, callerIp } = command;
+  const previous = around?.done[0]?.claimed.message ?? (await readPrevious(store, run, command));
+  const sender: Sender = { callerIp, previous };
+  // Each is kept once for its step, so it may be saved before what is done is, and again.
+  const records = append.some(isRecord) ? await saveRecords(context, run, append, sender) : NO_RECORDS;
+  if (records === 'runOver') return { kind: 'ended' };
+  const firstKey = await numbers.take(append.length);
+  const drafts = draftsOf(context, run, append, { firstKey, sender, call: around?.call });
+  const done = settlementsOf(run, command, clock.nowMs());
+  const stays = command.lingerMs !== undefined;
+  const { saved, follows } = await saveMessages(context, drafts, done, around, stays);
+  switch (saved.kind) {
+    case 'stale':
+      return { kind: 'lost' };
+    case 'runOver':
+      return { kind: 'ended' };
+    case 'runChanged':
+      return STALE;
+    case 'journalFull':
+      throw quotaExceeded('maxJournalSize', saved.limit);
+    case 'overDayLimit':
+      throw dailyLimitReached(saved.limit, saved.remaining, clock.nowMs());
+    case 'saved': {
+      if (around) report(context, around.done, done);
+      const messages = follows.map((follow, index) =>
+        entryOf(follow, saved.follows[index], around !== undefined && !stays),
       );
-    let follows: NewMessage[] = [];
-    const save = (newMessages: NewMessage[]): Promise<Checkpointed> => {
-      follows = newMessages;
-      return store.messages.checkpoint({ done, follows, nowMs: clock.nowMs() });
-    };
-    const savedOf = (answer: Checkpointed) => (answer.kind === 'saved' ? answer.follows : []);
-    const saved = await dispatcher.intake.save(drafts, save, savedOf, { mayBeAlone: false, ...(slots && { slots }) });
-    if (around && slots && (saved.kind === 'saved' || saved.kind === 'stale')) {
-      around.call.rest = slots.end(around.call.isEmpty);
+      return { kind: 'saved', entries: append.map((_, at) => records.get(at) ?? messages.shift() ?? NONE) };
     }
-    return { saved, follows };
   }
+}
 
-  async #runOf(projectId: ProjectId, runKey: RunKey, call: Call | undefined): Promise<Run | undefined> {
-    const { active, store } = this.#deps;
-    if (call?.run?.key === runKey) return call.run;
-    const id = call?.first.message.settings.run?.id;
-    if (id === undefined) {
-      const run = await store.runs.findRun({ projectId, key: runKey });
-      return run?.state === 'RUN_STARTED' ? run : undefined;
-    }
-    const { run, isFresh } = await active.find(projectId, id);
-    if (run?.key === runKey) return run;
-    const read = isFresh ? run : await active.read(projectId, id);
-    return read?.key === runKey ? read : undefined;
+async function saveMessages(
+  { store, clock, dispatcher }: EngineContext,
+  drafts: Draft[],
+  done: Settlement[],
+  around: Around | undefined,
+  stays: boolean,
+): Promise<{ saved: Checkpointed; follows: NewMessage[] }> {
+  const sinceMs = clock.elapsedMs;
+  const slots =
+    around &&
+    new CheckpointSlots(
+      dispatcher,
+      around.done.map(({ claimed }) => claimed),
+      (claimed) => {
+        if (stays) around.arrivals.push(claimed);
+        else around.hold({ claimed: heldOf(claimed, dispatcher), sinceMs });
+      },
+    );
+  let follows: NewMessage[] = [];
+  const save = (newMessages: NewMessage[]): Promise<Checkpointed> => {
+    follows = newMessages;
+    return store.messages.checkpoint({ done, follows, nowMs: clock.nowMs() });
+  };
+  const savedOf = (answer: Checkpointed) => (answer.kind === 'saved' ? answer.follows : []);
+  const saved = await dispatcher.intake.save(drafts, save, savedOf, { mayBeAlone: false, ...(slots && { slots }) });
+  if (around && slots && (saved.kind === 'saved' || saved.kind === 'stale')) {
+    around.call.rest = slots.end(around.call.isEmpty);
   }
+  return { saved, follows };
+}
 
-  /** The message that is done first. */
-  async #readPrevious(run: Run, { done: [first] }: CheckpointCommand): Promise<Sender['previous']> {
-    if (!first) return undefined;
-    const [previous] = await this.#deps.store.runs.findRecords({ projectId: run.projectId, keys: [first.key] });
-    return previous;
+async function runOf(
+  { active, store }: EngineContext,
+  projectId: ProjectId,
+  runKey: RunKey,
+  call: Call | undefined,
+): Promise<Run | undefined> {
+  if (call?.run?.key === runKey) return call.run;
+  const id = call?.first.message.settings.run?.id;
+  if (id === undefined) {
+    const run = await store.runs.findRun({ projectId, key: runKey });
+    return run?.state === 'RUN_STARTED' ? run : undefined;
   }
+  const { run, isFresh } = await active.find(projectId, id);
+  if (run?.key === runKey) return run;
+  const read = isFresh ? run : await active.read(projectId, id);
+  return read?.key === runKey ? read : undefined;
+}
 
-  /** Saves waits and invocations; answers by their place. */
-  async #saveRecords(
-    run: Run,
-    append: readonly Appended[],
-    sender: Sender,
-  ): Promise<ReadonlyMap<number, Entry> | 'runOver'> {
-    const { waits, publisher, clock } = this.#deps;
-    const entries = new Map<number, Entry>();
-    try {
-      for (const [at, each] of append.entries()) {
-        if (each.kind === 'wait') {
-          const { messageId } = await waits.wait(run.projectId, waitOf(each, run, sender));
-          entries.set(at, { messageId });
-        } else if (each.kind === 'invoke') {
-          const { drafts, accepted } = await publisher.publish(run.projectId, [invocationBy(run, each.command)]);
-          const [as] = accepted;
-          if (as?.kind === 'overDayLimit') throw dailyLimitReached(as.limit, as.remaining, clock.nowMs());
-          entries.set(at, { messageId: as?.kind === 'duplicate' ? as.messageId : (drafts[0]?.message.id ?? '') });
-        }
+/** The message that is done first. */
+async function readPrevious(store: Store, run: Run, { done: [first] }: CheckpointCommand): Promise<Sender['previous']> {
+  if (!first) return undefined;
+  const [previous] = await store.runs.findRecords({ projectId: run.projectId, keys: [first.key] });
+  return previous;
+}
+
+/** Saves waits and invocations; answers by their place. */
+async function saveRecords(
+  context: EngineContext,
+  run: Run,
+  append: readonly Appended[],
+  sender: Sender,
+): Promise<ReadonlyMap<number, Entry> | 'runOver'> {
+  const entries = new Map<number, Entry>();
+  try {
+    for (const [at, each] of append.entries()) {
+      if (each.kind === 'wait') {
+        const { messageId } = await wait(context, run.projectId, waitOf(each, run, sender));
+        entries.set(at, { messageId });
+      } else if (each.kind === 'invoke') {
+        const { drafts, accepted } = await publishAll(context, run.projectId, [invocationBy(run, each.command)]);
+        const [as] = accepted;
+        if (as?.kind === 'overDayLimit') throw dailyLimitReached(as.limit, as.remaining, context.clock.nowMs());
+        entries.set(at, { messageId: as?.kind === 'duplicate' ? as.messageId : (drafts[0]?.message.id ?? '') });
       }
-      return entries;
-    } catch (error) {
-      if (error instanceof ApiError && error.code === 'run_over') return 'runOver';
-      throw error;
     }
+    return entries;
+  } catch (error) {
+    if (error instanceof ApiError && error.code === 'run_over') return 'runOver';
+    throw error;
   }
+}
 
-  #draftsOf(
-    run: Run,
-    append: readonly Appended[],
-    { firstKey, sender, call }: { firstKey: MessageKey; sender: Sender; call: Call | undefined },
-  ): Draft[] {
-    const context = this.#deps.contextOf(run.projectId);
-    return append.flatMap((each, index) => {
-      const key = firstKey + index;
-      if (each.kind === 'step')
-        return [draftOfStep(each, stepPartsIn(call, run, sender), key, sender.callerIp, context)];
-      return each.kind === 'call' ? [draftOfCall(each, run, key, context)] : [];
-    });
-  }
+function draftsOf(
+  engine: EngineContext,
+  run: Run,
+  append: readonly Appended[],
+  { firstKey, sender, call }: { firstKey: MessageKey; sender: Sender; call: Call | undefined },
+): Draft[] {
+  const context = acceptContextOf(engine, run.projectId);
+  return append.flatMap((each, index) => {
+    const key = firstKey + index;
+    if (each.kind === 'step') return [draftOfStep(each, stepPartsIn(call, run, sender), key, sender.callerIp, context)];
+    return each.kind === 'call' ? [draftOfCall(each, run, key, context)] : [];
+  });
+}
 
-  #report(held: Given['done'], done: readonly Settlement[]): void {
-    const { reports, clock } = this.#deps;
-    for (const [index, { claimed, sinceMs }] of held.entries()) {
-      claimed.durationMs = clock.elapsedMs - sinceMs;
-      const change = done[index]?.change;
-      if (change) reports.settled(claimed, change, clock.nowMs());
-    }
+function report({ reports, clock }: EngineContext, held: Given['done'], done: readonly Settlement[]): void {
+  for (const [index, { claimed, sinceMs }] of held.entries()) {
+    claimed.durationMs = clock.elapsedMs - sinceMs;
+    const change = done[index]?.change;
+    if (change) reports.settled(claimed, change, clock.nowMs());
   }
 }
 

@@ -4,7 +4,7 @@ import type { HeaderMap } from '../../protocol/settings.ts';
 import type { RunKey } from '../../workflow/model.ts';
 import type { EntryPlace } from '../../workflow/steps.ts';
 import type { PublishCommand } from '../messages/publish-command.ts';
-import type { ClaimToken, MessageId, MessageKey, Millis, Outcome, ProjectId } from '../model.ts';
+import type { ClaimToken, MessageId, MessageKey, Millis, Outcome } from '../model.ts';
 
 export interface CheckpointCommand {
   runKey: RunKey;
@@ -65,14 +65,4 @@ export interface Handover {
     | { kind: 'callResult'; header: HeaderMap; body: Uint8Array }
     /** It is so long that the endpoint fetches it. `header`: of the result of a call. */
     | { kind: 'nothing'; header?: HeaderMap };
-}
-
-export interface CheckpointCommands {
-  /** Whether this worker makes the call that holds the message with the claim, or held it lately. */
-  hasCall(claimToken: ClaimToken): boolean;
-  /**
-   * Resolves after the commit (P1). Throws only when nothing was saved, and then the call holds what it held: `ApiError` 412
-   * when the journal would be too long, `RateLimited` (429) when the project has fewer messages left today, `StoreUnavailable`.
-   */
-  checkpoint(projectId: ProjectId, command: CheckpointCommand): Promise<CheckpointAnswer>;
 }

@@ -11,7 +11,7 @@ import { type Draft, newMessageOf } from '../messages/accept.ts';
 import type { Message, MessageKey } from '../model.ts';
 import { draftOfAppend, partOf } from '../runs/drafts.ts';
 import { entryOf } from '../runs/entries.ts';
-import type { WaitCommand } from '../runs/run-commands.ts';
+import type { WaitCommand } from '../runs/stores.ts';
 import type { Appended } from './commands.ts';
 
 type Step = Extract<Appended, { kind: 'step' }>;

@@ -44,3 +44,8 @@ export class ActiveRuns {
 function nameOf(projectId: ProjectId, id: string): string {
   return `${projectId} ${id}`;
 }
+
+/** Whether `run` was created at `createdAtMs`. Senders that do not know the time send none, or 0. */
+export function isOf(run: Run, createdAtMs: number | undefined): boolean {
+  return !createdAtMs || run.createdAtMs === createdAtMs;
+}

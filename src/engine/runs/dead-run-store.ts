@@ -1,4 +1,4 @@
-/** The dead letter queue of workflow runs (contract W 21): its types, its part of the store, the commands for `api`. */
+/** The dead letter queue of workflow runs (contract W 21): its types. */
 import type { AttemptSettings, HeaderMap } from '../../protocol/settings.ts';
 import type { Run, RunConfig, RunKey } from '../../workflow/model.ts';
 import type { AttributeFilter } from '../filters.ts';
@@ -126,16 +126,3 @@ export type NotRetried =
   | 'unknown'
   /** The id that was asked for belongs to an active run. */
   | 'idTaken';
-
-export interface DeadRunCommands {
-  /** Cancels active runs by their ids; returns how many were active. */
-  cancelRuns(projectId: ProjectId, runIds: string[]): Promise<number>;
-  /** Cancels up to `count` active runs that match, oldest first, all when absent. */
-  cancelRunsMatching(projectId: ProjectId, filter: ActiveRunFilter, count?: number): Promise<number>;
-  /** Goes on where the run stopped: what it recorded is not done again. */
-  resumeRun(projectId: ProjectId, dlqId: string, override: RunOverride): Promise<StartedRun | NotRetried>;
-  /** Begins anew with the same payload and configuration. */
-  restartRun(projectId: ProjectId, dlqId: string, override: RunOverride): Promise<StartedRun | NotRetried>;
-  /** Sends the failure callback once more. */
-  repeatFailureCallback(projectId: ProjectId, dlqId: string): Promise<StartedRun | 'missing' | 'notFailed' | 'unknown'>;
-}

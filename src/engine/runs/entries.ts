@@ -1,11 +1,14 @@
 /** What enters the journal of a run: messages, and records of what the run waits for. */
 import { newHeaderMap } from '../../protocol/headers.ts';
-import type { MessageSettings } from '../../protocol/settings.ts';
+import type { MessageSettings, ResultPart } from '../../protocol/settings.ts';
 import { fetchesLazily } from '../../protocol/workflow/generations.ts';
+import { entryKeyOfResult } from '../../workflow/entry-keys.ts';
 import { entryBytesOf } from '../../workflow/journal.ts';
 import type { Run } from '../../workflow/model.ts';
+import { readStep } from '../../workflow/steps.ts';
 import { type Draft, originOf } from '../messages/accept.ts';
-import type { FollowUp, Message, NewEntry, NewRecord } from '../model.ts';
+import { followUpOf } from '../messages/follow-up.ts';
+import type { FollowUp, Message, Millis, NewEntry, NewRecord } from '../model.ts';
 
 /**
  * The whole entry of a message: what it adds to deliveries, and how long a delivery must be that the endpoint fetches.
@@ -52,4 +55,17 @@ export function recordOf(run: Run, place: Pick<NewEntry, 'kind' | 'entryKey'>, p
   };
   if (callerIp !== undefined) message.callerIp = callerIp;
   return { message, entry: { ...place, runKey: run.key, runVersion: run.version, bytes: 0 } };
+}
+
+/**
+ * The message that brings a run the result of a wait or an invocation. `part`: what was known of it when `record` was
+ * made. `body`: its step with the result in it.
+ */
+export function resultOf(record: Message, part: ResultPart, body: Uint8Array, atMs: Millis): FollowUp {
+  const { run } = record.settings;
+  const step = readStep(record.body);
+  if (!run || !step) throw new Error(`the record ${record.key} names no step of a run`);
+  const { url, header, settings } = part;
+  const entry = { runKey: run.key, kind: 'step', entryKey: entryKeyOfResult(step.stepId) } as const;
+  return followUpOf(record, { url, method: 'POST', header, body, settings, entry }, atMs);
 }

@@ -1,7 +1,8 @@
-/** Why a run that is not over does not go on (ended ones: `explain-ended.ts`), in one sentence and in fields (P14). Pure. */
+/** Why a run does not advance, or how it has ended, in one sentence and in fields (P14). Pure. */
 import { shownUrl } from '../../protocol/shown-url.ts';
 import type { HistoryEntry, KnownRun, RunHistory } from '../../workflow/history.ts';
 import { groupEntries, type StepEntries } from '../../workflow/records.ts';
+import type { RunLog } from '../../workflow/run-log.ts';
 import type { StepInfo } from '../../workflow/step-info.ts';
 import { type Explanation, explain } from '../messages/explain.ts';
 import type { Millis } from '../model.ts';
@@ -75,7 +76,11 @@ function dueOf({ pending }: HistoryEntry): Millis {
 }
 
 /** Says what the run waits for at `nowMs`. `live`: the messages of `liveEntriesOf` that are still unfinished, by id. */
-export function explainRun(history: RunHistory, live: ReadonlyMap<string, LiveMessage>, nowMs: Millis): RunExplanation {
+export function explainActive(
+  history: RunHistory,
+  live: ReadonlyMap<string, LiveMessage>,
+  nowMs: Millis,
+): RunExplanation {
   const steps = groupEntries(history.entries).flatMap((group) => group.steps);
   const stepByKey = new Map(steps.flatMap((step) => Object.values(step.by).map((entry) => [entry.key, step])));
   const moving = liveEntriesOf(history).flatMap((entry) => {
@@ -88,6 +93,25 @@ export function explainRun(history: RunHistory, live: ReadonlyMap<string, LiveMe
   const [first] = [...moving, ...waiting];
   const others = Math.max(0, unfinished + waiting.length - 1);
   return { ...about(history.run), ...(first ?? stuckCause()), others };
+}
+
+/** How a run has ended, from its log. */
+export function explainEnded({ run, failure }: RunLog): RunExplanation {
+  const { id: runId, createdAtMs, state, completedAtMs = createdAtMs, dlqId, config } = run;
+  const about = { runId, createdAtMs, others: 0, atMs: completedAtMs };
+  const at = new Date(completedAtMs).toISOString();
+  if (state === 'RUN_SUCCESS') return { ...about, reason: 'succeeded', sentence: `Returned at ${at}.` };
+  if (state === 'RUN_CANCELED') return { ...about, reason: 'cancelled', sentence: `Was cancelled at ${at}.` };
+  const why = failure?.error ?? 'it is not known why';
+  const { successor } = config;
+  const rest = successor
+    ? `Run ${successor.id} has taken its place.`
+    : dlqId === undefined
+      ? 'It is no longer in the DLQ.'
+      : `It is in the DLQ as ${dlqId}.`;
+  const failed: RunExplanation = { ...about, reason: 'failed', sentence: `Failed at ${at}: ${why}. ${rest}` };
+  if (dlqId !== undefined) failed.dlqId = dlqId;
+  return failed;
 }
 
 function about({ id, createdAtMs }: KnownRun): Pick<RunExplanation, 'runId' | 'createdAtMs'> {

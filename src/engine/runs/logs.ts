@@ -1,16 +1,13 @@
 /** What can be said of runs: what happened to them, which steps they have, and why they do not go on. */
-import type { Store } from '../../store/store.ts';
 import { cutLog } from '../../workflow/cut-log.ts';
 import type { RunState } from '../../workflow/model.ts';
 import type { StepState } from '../../workflow/records.ts';
 import { hasStepIn, type RunLog, runLogOf } from '../../workflow/run-log.ts';
+import type { EngineContext } from '../context.ts';
 import type { ProjectId } from '../model.ts';
 import type { Page, PageRequest } from '../page.ts';
-import type { Clock } from '../ports.ts';
-import { explainRun, liveEntriesOf, type RunExplanation } from './explain.ts';
-import { explainEnded } from './explain-ended.ts';
+import { explainActive, explainEnded, liveEntriesOf, type RunExplanation } from './explain.ts';
 import type { RunFilter } from './log-store.ts';
-import type { RunLogCommands } from './run-commands.ts';
 
 /** Runs that one request reads in search of steps in certain states; after these the page may be short. */
 const LOOKED_AT_MAX = 200;
@@ -24,62 +21,62 @@ const RUN_STATES_BY_STEP: Partial<Record<StepState, readonly RunState[]>> = {
   STEP_CANCELED: ['RUN_SUCCESS', 'RUN_FAILED', 'RUN_CANCELED'],
 };
 
-export class RunLogs implements RunLogCommands {
-  readonly #store: { runLogs: Store['runLogs']; messages: Pick<Store['messages'], 'findLive'> };
-  readonly #clock: Clock;
-
-  constructor(store: { runLogs: Store['runLogs']; messages: Pick<Store['messages'], 'findLive'> }, clock: Clock) {
-    this.#store = store;
-    this.#clock = clock;
+/**
+ * Runs with their steps, newest first; with `stepState` only those that have a step in one of these states. With
+ * `bodyBytesMax` bodies may be cut to that length and one byte more. A page may be short although more runs follow.
+ */
+export async function listRuns(
+  context: EngineContext,
+  projectId: ProjectId,
+  { stepState, ...filter }: RunFilter & { stepState?: StepState[] },
+  page: PageRequest,
+  bodyBytesMax?: number,
+): Promise<Page<RunLog>> {
+  // The store ends a page before it has read very many bytes. Cut bodies are short, so this page has room for more runs.
+  if (!stepState && bodyBytesMax === undefined) return read(context, projectId, filter, page, bodyBytesMax);
+  const states = stepState && new Set(stepState);
+  const wanted = stepState ? narrowed(filter, stepState) : filter;
+  const items: RunLog[] = [];
+  let { cursor } = page;
+  for (let lookedAt = 0; lookedAt < LOOKED_AT_MAX && items.length < page.count; lookedAt += page.count) {
+    const request = { ...page, count: page.count - items.length, ...(cursor !== undefined && { cursor }) };
+    const found = await read(context, projectId, wanted, request, bodyBytesMax);
+    items.push(...(states ? found.items.filter((log) => hasStepIn(log, states)) : found.items));
+    cursor = found.cursor;
+    if (cursor === undefined) return { items };
   }
+  return cursor === undefined ? { items } : { items, cursor };
+}
 
-  async listRuns(
-    projectId: ProjectId,
-    { stepState, ...filter }: RunFilter & { stepState?: StepState[] },
-    page: PageRequest,
-    bodyBytesMax?: number,
-  ): Promise<Page<RunLog>> {
-    // The store ends a page before it has read very many bytes. Cut bodies are short, so this page has room for more runs.
-    if (!stepState && bodyBytesMax === undefined) return this.#read(projectId, filter, page, bodyBytesMax);
-    const states = stepState && new Set(stepState);
-    const wanted = stepState ? narrowed(filter, stepState) : filter;
-    const items: RunLog[] = [];
-    let { cursor } = page;
-    for (let lookedAt = 0; lookedAt < LOOKED_AT_MAX && items.length < page.count; lookedAt += page.count) {
-      const request = { ...page, count: page.count - items.length, ...(cursor !== undefined && { cursor }) };
-      const read = await this.#read(projectId, wanted, request, bodyBytesMax);
-      items.push(...(states ? read.items.filter((log) => hasStepIn(log, states)) : read.items));
-      cursor = read.cursor;
-      if (cursor === undefined) return { items };
-    }
-    return cursor === undefined ? { items } : { items, cursor };
-  }
+/** Why the latest run of the id does not advance (P14), or how it ended; `undefined` when nothing of it is kept. */
+export async function explainRun(
+  { store, clock }: EngineContext,
+  projectId: ProjectId,
+  runId: string,
+): Promise<RunExplanation | undefined> {
+  const latest = { count: 1, order: 'latestFirst' } as const;
+  const [history] = (await store.runLogs.listRunHistories({ projectId, filter: { runId: [runId] }, page: latest }))
+    .items;
+  if (!history) return undefined;
+  const nowMs = clock.nowMs();
+  if (history.run.state !== 'RUN_STARTED') return explainEnded(runLogOf(history, nowMs));
+  const ids = liveEntriesOf(history).map(({ message }) => message.id);
+  const found = await Promise.all(ids.map((id) => store.messages.findLive({ projectId, id, nowMs })));
+  const live = new Map(found.flatMap((each) => (each ? [[each.message.id, each]] : [])));
+  return explainActive(history, live, nowMs);
+}
 
-  async explainRun(projectId: ProjectId, runId: string): Promise<RunExplanation | undefined> {
-    const latest = { count: 1, order: 'latestFirst' } as const;
-    const [history] = (
-      await this.#store.runLogs.listRunHistories({ projectId, filter: { runId: [runId] }, page: latest })
-    ).items;
-    if (!history) return undefined;
-    const nowMs = this.#clock.nowMs();
-    if (history.run.state !== 'RUN_STARTED') return explainEnded(runLogOf(history, nowMs));
-    const ids = liveEntriesOf(history).map(({ message }) => message.id);
-    const found = await Promise.all(ids.map((id) => this.#store.messages.findLive({ projectId, id, nowMs })));
-    const live = new Map(found.flatMap((each) => (each ? [[each.message.id, each]] : [])));
-    return explainRun(history, live, nowMs);
-  }
-
-  async #read(
-    projectId: ProjectId,
-    filter: RunFilter,
-    page: PageRequest,
-    bodyBytesMax: number | undefined,
-  ): Promise<Page<RunLog>> {
-    const { items, ...rest } = await this.#store.runLogs.listRunHistories({ projectId, filter, page, bodyBytesMax });
-    const nowMs = this.#clock.nowMs();
-    const logs = items.map((history) => runLogOf(history, nowMs));
-    return { ...rest, items: bodyBytesMax === undefined ? logs : logs.map((log) => cutLog(log, bodyBytesMax)) };
-  }
+async function read(
+  { store, clock }: EngineContext,
+  projectId: ProjectId,
+  filter: RunFilter,
+  page: PageRequest,
+  bodyBytesMax: number | undefined,
+): Promise<Page<RunLog>> {
+  const { items, ...rest } = await store.runLogs.listRunHistories({ projectId, filter, page, bodyBytesMax });
+  const nowMs = clock.nowMs();
+  const logs = items.map((history) => runLogOf(history, nowMs));
+  return { ...rest, items: bodyBytesMax === undefined ? logs : logs.map((log) => cutLog(log, bodyBytesMax)) };
 }
 
 /** Narrows the filter to runs that can have such a step. */

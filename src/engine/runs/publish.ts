@@ -4,28 +4,18 @@
 
 import { quotaExceeded, runOver } from '../../protocol/errors.ts';
 import type { RunRequest } from '../../protocol/settings.ts';
-import type { Store } from '../../store/store.ts';
 import { FIRST_VERSION, type Run } from '../../workflow/model.ts';
+import { acceptContextOf, type EngineContext } from '../context.ts';
 import { type AcceptContext, type Draft, draftOf, slowDeduplicationHashOf } from '../messages/accept.ts';
 import { type Accepted, savedOf } from '../messages/accepted.ts';
-import { type Intake, OF_CLIENT } from '../messages/intake.ts';
+import { OF_CLIENT } from '../messages/intake.ts';
 import type { Admitted, PublishCommand } from '../messages/publish-command.ts';
 import type { Message, NewMessage, ProjectId } from '../model.ts';
 import { AccountsChanged, StoreUnavailable } from '../store-errors.ts';
 import { changesTooOften, ROUNDS_MAX } from '../until-current.ts';
-import type { Numbers } from '../workers/numbers.ts';
-import type { ActiveRuns } from './active-runs.ts';
+import { type ActiveRuns, isOf } from './active-runs.ts';
 import { draftOfAdoption, draftOfAppend, draftOfStart } from './drafts.ts';
 import type { JournalBodies } from './journal-bodies.ts';
-
-interface PublisherDeps {
-  store: { messages: Pick<Store['messages'], 'accept'> };
-  active: ActiveRuns;
-  bodies: JournalBodies;
-  numbers: Numbers;
-  intake: Intake;
-  contextOf(projectId: ProjectId): AcceptContext;
-}
 
 /** When accounts change more often than this during one request, the request is refused. */
 const READMISSIONS_MAX = 5;
@@ -37,134 +27,131 @@ interface Round {
   remembered: Run[];
 }
 
-export class Publisher {
-  readonly #deps: PublisherDeps;
-
-  constructor(deps: PublisherDeps) {
-    this.#deps = deps;
-  }
-
-  /** Answers for each command what was saved for it. Throws as `Engine.publish` does. */
-  async publish(
-    projectId: ProjectId,
-    commands: PublishCommand[],
-    admitted?: Admitted,
-  ): Promise<{ drafts: Draft[]; accepted: Accepted[]; context: AcceptContext }> {
-    const { store, active, intake, contextOf } = this.#deps;
-    let accountsVersion = admitted?.accountsVersion;
-    let readmissions = 0;
-    let runsAfterMs = 0;
-    for (let round = 0; round < ROUNDS_MAX; round += 1) {
-      const context = { ...contextOf(projectId), runsAfterMs };
-      const drafted = this.#draft(commands, context);
-      const { drafts, remembered } = drafted instanceof Promise ? await drafted : drafted;
-      const save = (newMessages: NewMessage[]) =>
-        store.messages.accept({ messages: newMessages, nowMs: context.nowMs, accountsVersion }).then((saved) => {
-          this.#note(newMessages, saved); // before anything goes out: the first delivery may need the journal at once
-          return saved;
-        });
-      try {
-        const accepted = await intake.save(drafts, save, savedOf, OF_CLIENT);
-        const refusal = accepted.find(isRefused);
-        if (!refusal) return { drafts, accepted, context };
-        if (refusal.kind === 'journalFull') throw quotaExceeded('maxJournalSize', refusal.limit);
-        if (refusal.kind === 'tooManyInvokers') throw quotaExceeded('maxInvokers', refusal.limit);
-        if (refusal.kind === 'runTooEarly') runsAfterMs = Math.max(runsAfterMs, refusal.latestMs);
-        // No run was remembered: all were read just now, so one is really over.
-        if (refusal.kind === 'runOver' && remembered.length === 0) throw runOver();
-        for (const run of remembered) active.forget(projectId, run.id);
-      } catch (error) {
-        if (!admitted || !(error instanceof AccountsChanged)) throw error;
-        accountsVersion = await admitted.readmit();
-        readmissions += 1;
-        if (readmissions === READMISSIONS_MAX)
-          throw new StoreUnavailable('tokens or signing keys change too often, try again shortly');
-      }
-    }
-    throw changesTooOften('the workflow run');
-  }
-
-  #note(newMessages: readonly NewMessage[], saved: readonly Accepted[]): void {
-    const { active, bodies } = this.#deps;
-    for (const [index, entry] of newMessages.entries()) {
-      noteEntry(bodies, entry, saved[index]);
-      noteRun(active, entry, saved[index]);
+/** Answers for each command what was saved for it. Throws as `Engine.publish` does. */
+export async function publishAll(
+  engine: EngineContext,
+  projectId: ProjectId,
+  commands: PublishCommand[],
+  admitted?: Admitted,
+): Promise<{ drafts: Draft[]; accepted: Accepted[]; context: AcceptContext }> {
+  const { store, active, dispatcher } = engine;
+  let accountsVersion = admitted?.accountsVersion;
+  let readmissions = 0;
+  let runsAfterMs = 0;
+  for (let round = 0; round < ROUNDS_MAX; round += 1) {
+    const context = { ...acceptContextOf(engine, projectId), runsAfterMs };
+    const drafted = draftAll(engine, commands, context);
+    const { drafts, remembered } = drafted instanceof Promise ? await drafted : drafted;
+    const save = (messages: NewMessage[]) =>
+      store.messages.accept({ messages, nowMs: context.nowMs, accountsVersion }).then((saved) => {
+        noteSaved(engine, messages, saved); // before anything goes out: the first delivery may need the journal at once
+        return saved;
+      });
+    try {
+      const accepted = await dispatcher.intake.save(drafts, save, savedOf, OF_CLIENT);
+      const refusal = accepted.find(isRefused);
+      if (!refusal) return { drafts, accepted, context };
+      if (refusal.kind === 'journalFull') throw quotaExceeded('maxJournalSize', refusal.limit);
+      if (refusal.kind === 'tooManyInvokers') throw quotaExceeded('maxInvokers', refusal.limit);
+      if (refusal.kind === 'runTooEarly') runsAfterMs = Math.max(runsAfterMs, refusal.latestMs);
+      // No run was remembered: all were read just now, so one is really over.
+      if (refusal.kind === 'runOver' && remembered.length === 0) throw runOver();
+      for (const run of remembered) active.forget(projectId, run.id);
+    } catch (error) {
+      if (!admitted || !(error instanceof AccountsChanged)) throw error;
+      accountsVersion = await admitted.readmit();
+      readmissions += 1;
+      if (readmissions === READMISSIONS_MAX)
+        throw new StoreUnavailable('tokens or signing keys change too often, try again shortly');
     }
   }
+  throw changesTooOften('the workflow run');
+}
 
-  #draft(commands: PublishCommand[], context: AcceptContext): Round | Promise<Round> {
-    // When runs take part, each command gets a second key: an invocation is recorded in the journal of its parent.
-    const keysOfEach = commands.some(({ options }) => options.run) ? 2 : 1;
-    const firstKey = this.#deps.numbers.take(keysOfEach * commands.length);
-    const [command] = commands;
-    const isPlain = commands.length === 1 && command && !command.options.run && !command.options.deduplication;
-    // Most publishes are plain, and have a key at once: then no promise is needed.
-    if (isPlain && typeof firstKey === 'number') {
-      return { drafts: [draftOf(command, firstKey, context)], remembered: [] };
-    }
-    return this.#draftInSlices(commands, firstKey, context);
+function noteSaved(
+  { active, bodies }: EngineContext,
+  newMessages: readonly NewMessage[],
+  saved: readonly Accepted[],
+): void {
+  for (const [index, entry] of newMessages.entries()) {
+    noteEntry(bodies, entry, saved[index]);
+    noteRun(active, entry, saved[index]);
   }
+}
 
-  async #draftInSlices(
-    commands: PublishCommand[],
-    firstKeyTaken: number | Promise<number>,
-    context: AcceptContext,
-  ): Promise<Round> {
-    const { intake } = this.#deps;
-    const firstKey = await firstKeyTaken;
-    const slices = intake.slices();
-    const round: Round = { drafts: [], remembered: [] };
-    for (const [index, command] of commands.entries()) {
-      const keys = { key: firstKey + index, recordKey: firstKey + commands.length + index };
-      const { run } = command.options;
-      const slowHash = run ? undefined : slowDeduplicationHashOf(command, slices);
-      const draft = run
-        ? await this.#draftOfRun(command, run, keys, context, round.remembered)
-        : draftOf(command, keys.key, context, slowHash && (await slowHash));
-      round.drafts.push(draft);
-      if (slices.isOver) await slices.next();
-    }
-    return round;
+function draftAll(engine: EngineContext, commands: PublishCommand[], context: AcceptContext): Round | Promise<Round> {
+  // When runs take part, each command gets a second key: an invocation is recorded in the journal of its parent.
+  const keysOfEach = commands.some(({ options }) => options.run) ? 2 : 1;
+  const firstKey = engine.numbers.take(keysOfEach * commands.length);
+  const [command] = commands;
+  const isPlain = commands.length === 1 && command && !command.options.run && !command.options.deduplication;
+  // Most publishes are plain, and have a key at once: then no promise is needed.
+  if (isPlain && typeof firstKey === 'number') {
+    return { drafts: [draftOf(command, firstKey, context)], remembered: [] };
   }
+  return draftInSlices(engine, commands, firstKey, context);
+}
 
-  async #draftOfRun(
-    command: PublishCommand,
-    request: RunRequest,
-    keys: { key: number; recordKey: number },
-    context: AcceptContext,
-    remembered: Run[],
-  ): Promise<Draft> {
-    if (request.kind === 'append') {
-      const run = await this.#runOf(context.projectId, request, remembered);
-      return draftOfAppend(command, request, run, keys.key, context);
-    }
-    if (request.isBySdk && request.runId !== undefined) {
-      const run = await this.#deps.active.read(context.projectId, request.runId);
-      if (!run) throw runOver();
-      // A run that has gone on already is answered like any repeated trigger.
-      if (run.config.isUnknownSdk) return draftOfAdoption(command, request, run, keys.key, context);
-    }
-    const { invocation } = command;
-    const parent = invocation && (await this.#runOf(context.projectId, invocation, remembered));
-    return draftOfStart(command, request, parent, keys, context);
+async function draftInSlices(
+  engine: EngineContext,
+  commands: PublishCommand[],
+  firstKeyTaken: number | Promise<number>,
+  context: AcceptContext,
+): Promise<Round> {
+  const firstKey = await firstKeyTaken;
+  const slices = engine.dispatcher.intake.slices();
+  const round: Round = { drafts: [], remembered: [] };
+  for (const [index, command] of commands.entries()) {
+    const keys = { key: firstKey + index, recordKey: firstKey + commands.length + index };
+    const { run } = command.options;
+    const slowHash = run ? undefined : slowDeduplicationHashOf(command, slices);
+    const draft = run
+      ? await draftOfRun(engine.active, command, run, keys, context, round.remembered)
+      : draftOf(command, keys.key, context, slowHash && (await slowHash));
+    round.drafts.push(draft);
+    if (slices.isOver) await slices.next();
   }
+  return round;
+}
 
-  /** The active run with this id. Throws `ApiError` 400 when there is none, or only one that began at another time. */
-  async #runOf(
-    projectId: ProjectId,
-    { runId, createdAtMs }: { runId: string; createdAtMs?: number },
-    remembered: Run[],
-  ): Promise<Run> {
-    const { active } = this.#deps;
-    const found = await active.find(projectId, runId);
-    if (found.run && !found.isFresh && isOf(found.run, createdAtMs)) {
-      remembered.push(found.run);
-      return found.run;
-    }
-    const run = found.isFresh ? found.run : await active.read(projectId, runId);
-    if (!run || !isOf(run, createdAtMs)) throw runOver();
-    return run;
+async function draftOfRun(
+  active: ActiveRuns,
+  command: PublishCommand,
+  request: RunRequest,
+  keys: { key: number; recordKey: number },
+  context: AcceptContext,
+  remembered: Run[],
+): Promise<Draft> {
+  if (request.kind === 'append') {
+    const run = await runOf(active, context.projectId, request, remembered);
+    return draftOfAppend(command, request, run, keys.key, context);
   }
+  if (request.isBySdk && request.runId !== undefined) {
+    const run = await active.read(context.projectId, request.runId);
+    if (!run) throw runOver();
+    // A run that has gone on already is answered like any repeated trigger.
+    if (run.config.isUnknownSdk) return draftOfAdoption(command, request, run, keys.key, context);
+  }
+  const { invocation } = command;
+  const parent = invocation && (await runOf(active, context.projectId, invocation, remembered));
+  return draftOfStart(command, request, parent, keys, context);
+}
+
+/** The active run with this id. Throws `ApiError` 400 when there is none, or only one that began at another time. */
+async function runOf(
+  active: ActiveRuns,
+  projectId: ProjectId,
+  { runId, createdAtMs }: { runId: string; createdAtMs?: number },
+  remembered: Run[],
+): Promise<Run> {
+  const found = await active.find(projectId, runId);
+  if (found.run && !found.isFresh && isOf(found.run, createdAtMs)) {
+    remembered.push(found.run);
+    return found.run;
+  }
+  const run = found.isFresh ? found.run : await active.read(projectId, runId);
+  if (!run || !isOf(run, createdAtMs)) throw runOver();
+  return run;
 }
 
 const REFUSALS = ['runChanged', 'runOver', 'runTooEarly', 'journalFull', 'tooManyInvokers'] as const;
@@ -173,11 +160,6 @@ type Refused = Extract<Accepted, { kind: (typeof REFUSALS)[number] }>;
 
 function isRefused(accepted: Accepted): accepted is Refused {
   return REFUSALS.some((kind) => kind === accepted.kind);
-}
-
-/** Whether `run` was created at `createdAtMs`. Senders that do not know the time say nothing, or 0. */
-export function isOf(run: Run, createdAtMs: number | undefined): boolean {
-  return !createdAtMs || run.createdAtMs === createdAtMs;
 }
 
 /** Remembers a run that has begun: its first step comes soon, and then need not read it from the store. */

@@ -1,4 +1,5 @@
-/** What the engine asks of a store about workflow runs; the rules of `stores.ts` hold. */
+/** What workflow runs are asked for and answer with, by the API and by the store. */
+import type { HeaderMap, ResultPart, WorkflowFeature } from '../../protocol/settings.ts';
 import type { RunKey } from '../../workflow/model.ts';
 import type { Saved } from '../messages/accepted.ts';
 import type { Message, MessageId, MessageKey, Millis, NewRecord } from '../model.ts';
@@ -23,6 +24,40 @@ export interface ParkedPosition {
 
 export interface ParkedMessage extends ParkedPosition {
   id: MessageId;
+}
+
+/** A wait that a run asks for. */
+export interface WaitCommand {
+  runId: string;
+  /** When the run was created, if the sender says so: runs may have the same id one after the other. */
+  createdAtMs?: Millis;
+  eventId: string;
+  /** As it was sent. */
+  timeout: string;
+  timeoutMs: Millis;
+  /** The step, its members as they were sent. */
+  step: Uint8Array;
+  stepId: number;
+  /** What the receiver of its result supports. */
+  features: WorkflowFeature[];
+  /** As the client asked for them, before the configuration of the run is applied. */
+  notified: ResultPart;
+  timedOut: ResultPart;
+  /** Header maps as the list of waiters shows them. */
+  headers: HeaderMap;
+  timeoutHeaders: HeaderMap;
+  /** Base64. */
+  timeoutBody?: string;
+  callerIp?: string;
+}
+
+/** What a notification did for one run. */
+export interface Notified {
+  /** Absent when the notification was saved for a later wait. */
+  waiter?: Waiter;
+  messageId?: MessageId;
+  runId: string;
+  runCreatedAtMs: Millis;
 }
 
 /** A wait on its way into the store. */

@@ -1,14 +1,15 @@
-/** What does the journal of a run keep of a wait until it has ended? */
+/** What does a wait become: the record that the journal of its run keeps, and the messages that bring its result? */
+import { Buffer } from 'node:buffer';
 import { newHeaderMap } from '../../protocol/headers.ts';
 import type { ResultPart, RunPart, WaitPart } from '../../protocol/settings.ts';
 import { configured, withHeaders } from '../../workflow/configuration.ts';
 import { entryKeyOfWait } from '../../workflow/entry-keys.ts';
 import type { Run } from '../../workflow/model.ts';
-import type { Message, Millis } from '../model.ts';
+import { notifiedStep, timedOutStep } from '../../workflow/waits.ts';
+import type { FollowUp, Message, Millis } from '../model.ts';
 import { partOf } from './drafts.ts';
-import { recordOf } from './entries.ts';
-import type { WaitCommand } from './run-commands.ts';
-import type { NewWaiter } from './stores.ts';
+import { recordOf, resultOf } from './entries.ts';
+import type { NewWaiter, WaitCommand } from './stores.ts';
 
 /** The wait of `run` that `command` asks for, under a unique key and id. */
 export function waiterOf(
@@ -59,4 +60,23 @@ function resultPartOf(part: ResultPart, { config }: Run, run: RunPart): ResultPa
     header: withHeaders(json, header),
     settings: { ...settings, run },
   };
+}
+
+/** The result of a wait that was notified of `event`. */
+export function notifiedResult(record: Message, event: Uint8Array, atMs: Millis): FollowUp {
+  const wait = waitOf(record);
+  return resultOf(record, wait.notified, notifiedStep(record.body, wait.eventId, event), atMs);
+}
+
+/** The result of a wait whose deadline has come. */
+export function timedOutResult(record: Message, atMs: Millis): FollowUp {
+  const { timedOut, timeoutBody, eventId } = waitOf(record);
+  const body = timeoutBody === undefined ? timedOutStep(record.body, eventId) : Buffer.from(timeoutBody, 'base64');
+  return resultOf(record, timedOut, body, atMs);
+}
+
+/** What a wait was registered with. */
+function waitOf({ key, settings }: Message): WaitPart {
+  if (!settings.wait) throw new Error(`the record ${key} is not of a wait`);
+  return settings.wait;
 }

@@ -1,19 +1,14 @@
 /** How waiters are woken, by a notification or by their deadline: each only once, even when both come. */
-import type { Store } from '../../store/store.ts';
+import type { EngineContext } from '../context.ts';
+import { DueLoop } from '../due-loop.ts';
 import type { Saved } from '../messages/accepted.ts';
-import type { Intake } from '../messages/intake.ts';
 import type { DeliverySlots } from '../messages/placement.ts';
 import type { FollowUp, Message, Millis, NewMessage } from '../model.ts';
-import type { Clock } from '../ports.ts';
-import type { Reports } from '../reports.ts';
 import type { Waiter } from './stores.ts';
+import { timedOutResult } from './wait-records.ts';
 
-export interface WakeDeps {
-  store: { waiters: Pick<Store['waiters'], 'resolveWaiters'> };
-  clock: Clock;
-  intake: Intake;
-  reports: Pick<Reports, 'woken'>;
-}
+/** Waiters woken in one transaction. */
+export const WOKEN_TOGETHER = 200;
 
 /** A waiter and the message that its run is woken with. */
 export interface Woken {
@@ -26,10 +21,10 @@ export interface Woken {
  * in `Intake.save`.
  */
 export async function wake(
+  { store, clock, dispatcher: { intake }, reports }: EngineContext,
   waiters: readonly Waiter[],
   by: 'event' | 'deadline',
   resultOf: (record: Message, atMs: Millis) => FollowUp,
-  { store, clock, intake, reports }: WakeDeps,
   slots?: DeliverySlots,
 ): Promise<Woken[]> {
   const nowMs = clock.nowMs();
@@ -47,4 +42,17 @@ export async function wake(
     reports.woken(waiter.record, by, nowMs);
     return [{ waiter, message }];
   });
+}
+
+/** Ends waits whose deadline has come. Every deadline that is registered must be noted (`noteNext`). */
+export function waiterLoop(context: EngineContext): DueLoop {
+  const { store, clock, log } = context;
+  const doPiece = async () => {
+    const page = { nowMs: clock.nowMs(), limit: WOKEN_TOGETHER };
+    const { due, nextAtMs = Infinity } = await store.waiters.dueWaiters(page);
+    if (due.length === 0) return nextAtMs;
+    await wake(context, due, 'deadline', timedOutResult);
+    return 'more';
+  };
+  return new DueLoop({ clock, log, failure: 'waiters_failed', doPiece });
 }

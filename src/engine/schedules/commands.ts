@@ -4,11 +4,9 @@ import type { Destination } from '../../protocol/destination.ts';
 import { mintScheduleId } from '../../protocol/ids.ts';
 import type { MessageSettings, PublishOptions } from '../../protocol/settings.ts';
 import type { KeptHeaders } from '../../protocol/trigger-options.ts';
-import type { Store } from '../../store/store.ts';
+import type { EngineContext } from '../context.ts';
 import type { Millis, ProjectId } from '../model.ts';
-import type { Clock, Randomness } from '../ports.ts';
 import { STALE, untilCurrent } from '../until-current.ts';
-import type { Numbers } from '../workers/numbers.ts';
 import { firstTimeOf, type Schedule, type SchedulePlan, type ScheduleState } from './schedules.ts';
 
 /** A schedule to be created, or to replace the one with its id. */
@@ -22,68 +20,57 @@ export interface ScheduleCommand {
   kept?: KeptHeaders;
 }
 
-interface ScheduleCommandsDeps {
-  store: { schedules: Pick<Store['schedules'], 'saveSchedule' | 'changeSchedules' | 'findSchedule'> };
-  clock: Clock;
-  randomness: Randomness;
-  numbers: Numbers;
-  /** Called with the next time of each schedule that was saved. */
-  noteNext: (atMs: Millis) => void;
+/** Replaces a schedule with the same id; only its pause and what is known of its earlier triggers stay. */
+export async function createSchedule(
+  context: EngineContext,
+  projectId: ProjectId,
+  command: ScheduleCommand,
+  schedulesMax: number,
+): Promise<{ scheduleId: string } | 'tooMany'> {
+  const { store, clock, randomness, numbers, schedules } = context;
+  const id = command.options.scheduleId ?? mintScheduleId((count) => randomness.bytes(count));
+  const plan = planOf(command, id);
+  return untilCurrent('the schedule', async () => {
+    const before = command.options.scheduleId && (await store.schedules.findSchedule({ projectId, id }))?.schedule;
+    const firstNumber = await numbers.take(2);
+    const nowMs = clock.wallMs();
+    const state = stateAfter(before ? before.state : undefined, plan.cron, firstNumber, nowMs);
+    const schedule: Schedule = before
+      ? { ...before, plan, state }
+      : { key: firstNumber + 1, projectId, id, createdAtMs: nowMs, plan, state };
+    const answer = await store.schedules.saveSchedule({
+      schedule,
+      fromVersion: before ? before.state.version : undefined,
+      schedulesMax,
+    });
+    if (answer === 'tooMany') return 'tooMany';
+    if (answer === 'stale') return STALE;
+    if (!state.isPaused) schedules.noteNext(state.nextAtMs);
+    return { scheduleId: id };
+  });
 }
 
-export class ScheduleCommands {
-  readonly #deps: ScheduleCommandsDeps;
-
-  constructor(deps: ScheduleCommandsDeps) {
-    this.#deps = deps;
-  }
-
-  async create(
-    projectId: ProjectId,
-    command: ScheduleCommand,
-    schedulesMax: number,
-  ): Promise<{ scheduleId: string } | 'tooMany'> {
-    const { store, clock, randomness, numbers, noteNext } = this.#deps;
-    const id = command.options.scheduleId ?? mintScheduleId((count) => randomness.bytes(count));
-    const plan = planOf(command, id);
-    return untilCurrent('the schedule', async () => {
-      const before = command.options.scheduleId && (await store.schedules.findSchedule({ projectId, id }))?.schedule;
-      const firstNumber = await numbers.take(2);
-      const nowMs = clock.wallMs();
-      const state = stateAfter(before ? before.state : undefined, plan.cron, firstNumber, nowMs);
-      const schedule: Schedule = before
-        ? { ...before, plan, state }
-        : { key: firstNumber + 1, projectId, id, createdAtMs: nowMs, plan, state };
-      const answer = await store.schedules.saveSchedule({
-        schedule,
-        fromVersion: before ? before.state.version : undefined,
-        schedulesMax,
-      });
-      if (answer === 'tooMany') return 'tooMany';
-      if (answer === 'stale') return STALE;
-      if (!state.isPaused) noteNext(state.nextAtMs);
-      return { scheduleId: id };
-    });
-  }
-
-  /** Changes nothing when the schedule is paused, or not paused, already. */
-  async setPaused(projectId: ProjectId, id: string, isPaused: boolean): Promise<'saved' | 'missing'> {
-    const { store, clock, numbers, noteNext } = this.#deps;
-    return untilCurrent('the schedule', async () => {
-      const schedule = (await store.schedules.findSchedule({ projectId, id }))?.schedule;
-      if (!schedule) return 'missing';
-      const { key, plan, state: before } = schedule;
-      if (before.isPaused === isPaused) return 'saved';
-      const version = await numbers.take(1);
-      const nextAtMs = isPaused ? before.nextAtMs : firstTimeOf(plan.cron, before.passedUntilMs, clock.wallMs());
-      const state: ScheduleState = { ...before, version, isPaused, nextAtMs };
-      const change = { key, fromVersion: before.version, state, messages: [] };
-      const [answer] = await store.schedules.changeSchedules({ changes: [change], nowMs: clock.nowMs() });
-      if (answer === undefined || answer === 'stale') return STALE;
-      if (!isPaused) noteNext(nextAtMs);
-      return 'saved';
-    });
-  }
+/** Times that pass during a pause are not made up for. */
+export function setSchedulePaused(
+  { store, clock, numbers, schedules }: EngineContext,
+  projectId: ProjectId,
+  id: string,
+  isPaused: boolean,
+): Promise<'saved' | 'missing'> {
+  return untilCurrent('the schedule', async () => {
+    const schedule = (await store.schedules.findSchedule({ projectId, id }))?.schedule;
+    if (!schedule) return 'missing';
+    const { key, plan, state: before } = schedule;
+    if (before.isPaused === isPaused) return 'saved';
+    const version = await numbers.take(1);
+    const nextAtMs = isPaused ? before.nextAtMs : firstTimeOf(plan.cron, before.passedUntilMs, clock.wallMs());
+    const state: ScheduleState = { ...before, version, isPaused, nextAtMs };
+    const change = { key, fromVersion: before.version, state, messages: [] };
+    const [answer] = await store.schedules.changeSchedules({ changes: [change], nowMs: clock.nowMs() });
+    if (answer === undefined || answer === 'stale') return STALE;
+    if (!isPaused) schedules.noteNext(nextAtMs);
+    return 'saved';
+  });
 }
 
 function planOf({ destination, body, callerIp, options, kept }: ScheduleCommand, scheduleId: string): SchedulePlan {

@@ -5,17 +5,13 @@
  */
 
 import { ApiError } from '../../protocol/errors.ts';
-import type { Store } from '../../store/store.ts';
+import { acceptContextOf, type EngineContext } from '../context.ts';
 import { DueLoop } from '../due-loop.ts';
-import { type AcceptContext, type Draft, draftOf } from '../messages/accept.ts';
+import { type Draft, draftOf } from '../messages/accept.ts';
 import type { Saved } from '../messages/accepted.ts';
-import type { Intake } from '../messages/intake.ts';
 import type { PublishCommand } from '../messages/publish-command.ts';
 import type { Millis, NewMessage, ProjectId } from '../model.ts';
-import type { OperatorEvents } from '../operator-events/events.ts';
-import type { Clock, EventLog, Metrics } from '../ports.ts';
 import type { UrlGroup } from '../url-groups.ts';
-import type { Numbers } from '../workers/numbers.ts';
 import { byTheWall } from '../workers/steady-clock.ts';
 import {
   firstTimeOf,
@@ -37,21 +33,6 @@ const SAVED_TOGETHER = { messages: 200, bytes: 4 * 1024 * 1024 };
 /** What a single trigger of a URL group may make: the same as one publish to the group. */
 const TRIGGER_MAX = { messages: 10_000, bytes: 100 * 1024 * 1024 };
 
-interface ScheduleLoopDeps {
-  store: {
-    schedules: Pick<Store['schedules'], 'dueSchedules' | 'strandedSchedules' | 'changeSchedules'>;
-    urlGroups: Pick<Store['urlGroups'], 'findUrlGroup'>;
-  };
-  clock: Clock;
-  log: EventLog;
-  numbers: Numbers;
-  /** The context for a message that is accepted now. */
-  contextOf: (projectId: ProjectId) => AcceptContext;
-  intake: Intake;
-  metrics?: Metrics | undefined;
-  operatorEvents?: Pick<OperatorEvents, 'factOf' | 'noteSaved'> | undefined;
-}
-
 /** What is decided for one due schedule: its next times, and the messages of its triggers. */
 interface Step {
   schedule: Schedule;
@@ -61,9 +42,9 @@ interface Step {
 }
 
 /** The loop must be told the next time of each schedule that is saved (`noteNext`). */
-export function scheduleLoop(deps: ScheduleLoopDeps): DueLoop {
-  const { clock, log } = deps;
-  const triggers = new Triggers(deps);
+export function scheduleLoop(context: EngineContext): DueLoop {
+  const { clock, log } = context;
+  const triggers = new Triggers(context);
   const doPiece = () => triggers.doPiece();
   const own = { clock: byTheWall(clock), log, failure: 'schedules_failed', doPiece, timerKind: 'upkeep' } as const;
   const loop = new DueLoop(own);
@@ -75,16 +56,16 @@ export function scheduleLoop(deps: ScheduleLoopDeps): DueLoop {
 }
 
 class Triggers {
-  readonly #deps: ScheduleLoopDeps;
+  readonly #context: EngineContext;
   /** The wall clock was set back, or may have been set back before the start. */
   mayBeStranded = true;
 
-  constructor(deps: ScheduleLoopDeps) {
-    this.#deps = deps;
+  constructor(context: EngineContext) {
+    this.#context = context;
   }
 
   async doPiece(): Promise<'more' | Millis> {
-    const { store, clock } = this.#deps;
+    const { store, clock } = this.#context;
     if (this.mayBeStranded) await this.#recoverStranded();
     const { due, nextAtMs = Infinity } = await store.schedules.dueSchedules({ nowMs: clock.wallMs(), ...PIECE });
     if (due.length === 0) return nextAtMs;
@@ -95,7 +76,7 @@ class Triggers {
 
   /** Schedules that were triggered while the clock was far ahead would wait until it shows that time again. */
   async #recoverStranded(): Promise<void> {
-    const { store, clock, numbers } = this.#deps;
+    const { store, clock, numbers } = this.#context;
     this.mayBeStranded = false;
     try {
       while (true) {
@@ -118,7 +99,7 @@ class Triggers {
     for (const { schedule } of due) {
       const { destination } = schedule.plan;
       if (destination.kind !== 'group' || groups.has(groupKey(schedule.projectId, destination.name))) continue;
-      const group = await this.#deps.store.urlGroups.findUrlGroup({
+      const group = await this.#context.store.urlGroups.findUrlGroup({
         projectId: schedule.projectId,
         name: destination.name,
       });
@@ -128,7 +109,7 @@ class Triggers {
   }
 
   #stepOf({ schedule, isBusy }: DueSchedule, groups: ReadonlyMap<string, UrlGroup>): Step {
-    const nowMs = this.#deps.clock.wallMs();
+    const nowMs = this.#context.clock.wallMs();
     const { destination, body } = schedule.plan;
     const group = destination.kind === 'group' ? groups.get(groupKey(schedule.projectId, destination.name)) : undefined;
     const once = orError(() => withinLimits(publishesOf(schedule, group, nowMs), schedule));
@@ -148,7 +129,7 @@ class Triggers {
   }
 
   async #take(steps: Step[]): Promise<void> {
-    const { store, clock, numbers, intake, metrics, operatorEvents } = this.#deps;
+    const { store, clock, numbers, dispatcher, metrics, operatorEvents } = this.#context;
     const count = steps.reduce((sum, { commands }) => sum + commands.length, 0);
     const firstKey = await numbers.take(count + steps.length);
     const wallMs = clock.wallMs();
@@ -167,7 +148,7 @@ class Triggers {
       isTold = changes.some(({ fact }) => fact !== undefined);
       return store.schedules.changeSchedules({ changes, nowMs: clock.nowMs() });
     };
-    await intake.save(this.#draftsOf(steps, firstKey), save, (answers) => savedOf(answers, steps));
+    await dispatcher.intake.save(this.#draftsOf(steps, firstKey), save, (answers) => savedOf(answers, steps));
     if (isTold) operatorEvents?.noteSaved();
     for (const { schedule, trigger } of steps) {
       if (trigger.times > 0) metrics?.triggered(clock.wallMs() - schedule.state.nextAtMs);
@@ -177,7 +158,7 @@ class Triggers {
   #draftsOf(steps: readonly Step[], firstKey: number): Draft[] {
     const commands = steps.flatMap((step) => step.commands.map((command) => ({ command, step })));
     return commands.map(({ command, step }, index) =>
-      draftOf(command, firstKey + index, this.#deps.contextOf(step.schedule.projectId)),
+      draftOf(command, firstKey + index, acceptContextOf(this.#context, step.schedule.projectId)),
     );
   }
 }

@@ -1,0 +1,55 @@
+/** What do the commands and loops of a running engine share? Each takes the whole context as its first argument. */
+import type { EngineDeps } from './deps.ts';
+import type { DueLoop } from './due-loop.ts';
+import type { AcceptContext } from './messages/accept.ts';
+import type { Dispatcher } from './messages/dispatcher.ts';
+import type { ProjectId } from './model.ts';
+import type { OperatorEvents } from './operator-events/events.ts';
+import type { Reports } from './reports.ts';
+import type { ActiveRuns } from './runs/active-runs.ts';
+import type { JournalBodies } from './runs/journal-bodies.ts';
+import type { Numbers } from './workers/numbers.ts';
+
+export interface EngineContext extends Omit<EngineDeps, 'operatorEvents'> {
+  numbers: Numbers;
+  bodies: JournalBodies;
+  active: ActiveRuns;
+  reports: Reports;
+  operatorEvents: OperatorEvents | undefined;
+  dispatcher: Dispatcher;
+  /** Cancels what remains of runs that have ended, or that were saved only in part. */
+  left: DueLoop;
+  /** Ends waits at their deadlines. */
+  waiters: DueLoop;
+  /** Triggers schedules. */
+  schedules: DueLoop;
+}
+
+/** Functions of the context as methods: `(context, ...rest) => answer` becomes `(...rest) => answer`. */
+export type Bound<Functions> = {
+  [M in keyof Functions]: Functions[M] extends (context: EngineContext, ...rest: infer Rest) => infer Answer
+    ? (...rest: Rest) => Answer
+    : never;
+};
+
+type OfContext = (context: EngineContext, ...rest: never[]) => unknown;
+
+export function bound<Functions extends Record<string, OfContext>>(
+  functions: Functions,
+  context: EngineContext,
+): Bound<Functions> {
+  const methods = Object.entries(functions).map(([name, run]) => [name, run.bind(undefined, context)]);
+  return Object.fromEntries(methods) as Bound<Functions>;
+}
+
+/** For messages that the project publishes now. */
+export function acceptContextOf(context: EngineContext, projectId: ProjectId): AcceptContext {
+  const { clock, randomness, settings, spans } = context;
+  const nowMs = clock.nowMs();
+  return {
+    ...{ projectId, nowMs, leadMs: clock.leadMs, randomness },
+    deduplicationWindowMs: settings.deduplicationWindowMs,
+    lazyAboveBytes: settings.lazyFetchBytes,
+    isTraced: spans !== undefined,
+  };
+}

@@ -1,0 +1,218 @@
+/** The commands and reads about messages, except publishing. */
+import { acceptContextOf, type EngineContext } from '../context.ts';
+import type { AttributeFilter } from '../filters.ts';
+import { lineOf, lineTo } from '../lanes/origin-line.ts';
+import type { Message, MessageId, MessageKey, NewMessage, ProjectId } from '../model.ts';
+import type { Page, PageRequest } from '../page.ts';
+import type { LiveMessage, UnfinishedFilter } from '../unfinished.ts';
+import { savedOf } from './accepted.ts';
+import { type DeadRetryOverride, succeed } from './dead-retry.ts';
+import {
+  type ExplainedBacklog,
+  type ExplainedMessage,
+  type Explanation,
+  explain,
+  explainKey,
+  explainLine,
+  isRetrying,
+} from './explain.ts';
+import { dlqIdIn, explainFinished } from './explain-finished.ts';
+import { OF_CLIENT } from './intake.ts';
+
+/** Log events that are read to explain a finished message. Retries beyond them are not counted. */
+const EXPLAINED_EVENTS_MAX = 1000;
+
+/** For so long an event of another cell is known to be saved: its worker tries again within seconds. */
+const EVENT_ONCE_MS = 86_400_000;
+
+/** Dead messages retried in one transaction: their bodies are in memory together. */
+const RETRY_PIECE = 16;
+
+/** Messages of a bulk cancel that are looked for at a time. */
+const LOOKED_FOR = 500;
+
+/** Those that are cancelled in one transaction, about a millisecond of work: publishes never wait for more. */
+const CANCELLED_TOGETHER = 50;
+
+/** Messages of a deleted queue that are cancelled in one transaction. Other commands run between two of these. */
+const EMPTY_PIECE = 50;
+
+export function findMessage(
+  { store, clock, settings }: EngineContext,
+  projectId: ProjectId,
+  id: MessageId,
+): Promise<Message | undefined> {
+  return store.messages.find({ projectId, id, deliveredSinceMs: clock.nowMs() - settings.deliveredGraceMs });
+}
+
+/** Why an unfinished message waits (P14), or how it ended; `undefined` when nothing of it is kept. */
+export async function explainMessage(
+  context: EngineContext,
+  projectId: ProjectId,
+  id: MessageId,
+): Promise<Explanation | undefined> {
+  const { store, clock } = context;
+  const live = await store.messages.findLive({ projectId, id, nowMs: clock.nowMs() });
+  if (live) return explained(context, live, await failureOf(context, projectId, live));
+  const page = { count: EXPLAINED_EVENTS_MAX, order: 'latestFirst' } as const;
+  const log = (await store.logs.listLogs({ projectId, filter: { messageId: [id] }, page })).items;
+  const dlqId = dlqIdIn(log);
+  const isInDlq = dlqId !== undefined && (await store.dead.countDead({ projectId, dlqIds: [dlqId] })) > 0;
+  return explainFinished(log, { isInDlq });
+}
+
+/** The failure that its latest retry follows. */
+async function failureOf(
+  { store, clock }: EngineContext,
+  projectId: ProjectId,
+  live: LiveMessage,
+): Promise<string | undefined> {
+  if (!isRetrying(live, clock.nowMs())) return undefined;
+  const filter = { messageId: [live.message.id], state: ['ERROR' as const] };
+  const page = { count: 1, order: 'latestFirst' } as const;
+  return (await store.logs.listLogs({ projectId, filter, page })).items[0]?.detail?.error;
+}
+
+function explained({ clock, dispatcher }: EngineContext, live: LiveMessage, failure?: string): Explanation {
+  const held = live.state.kind === 'origin' ? dispatcher.inFlight.whatHolds(lineTo(live.message)) : undefined;
+  return explain(live, clock.nowMs(), { held, failure });
+}
+
+/** Each with why it waits, as far as that is known without counting those before it. */
+export async function listUnfinished(
+  context: EngineContext,
+  projectId: ProjectId,
+  filter: UnfinishedFilter,
+  page: Omit<PageRequest, 'order'>,
+): Promise<Page<ExplainedMessage>> {
+  const { store, clock } = context;
+  const found = await store.messages.listUnfinished({ projectId, filter, page, nowMs: clock.nowMs() });
+  return { ...found, items: found.items.map((live) => ({ ...live, explanation: explained(context, live) })) };
+}
+
+export async function readBacklog(
+  { store, clock, dispatcher }: EngineContext,
+  projectId: ProjectId,
+): Promise<ExplainedBacklog> {
+  const nowMs = clock.nowMs();
+  const { origins, queues, keys, ...backlog } = await store.backlog.readBacklog({ projectId, nowMs });
+  return {
+    ...backlog,
+    origins: origins.map((line) => {
+      const { reason } = explainLine(line.origin, dispatcher.inFlight.whatHolds(lineOf(projectId, line.origin)));
+      return { ...line, reason, isHeldBack: dispatcher.inFlight.isHeldBack(line.origin) };
+    }),
+    queues: queues.map((line) => ({ ...line, reason: line.isPaused ? 'queue_paused' : 'queued' })),
+    keys: keys.flatMap((line) => {
+      const { reason } = explainKey(line.key, nowMs);
+      return reason === 'key_turn' || line.waiting.count === 0 ? [] : { ...line, reason };
+    }),
+  };
+}
+
+/** Cancels up to `count` matching messages (default: all), in pieces that do not stall the store. */
+export async function cancelMatching(
+  { store, clock }: EngineContext,
+  projectId: ProjectId,
+  filter: AttributeFilter,
+  count = Infinity,
+): Promise<number> {
+  let cancelled = 0;
+  let from: MessageKey | undefined = -1;
+  while (from !== undefined && cancelled < count) {
+    const limit = Math.min(count - cancelled, LOOKED_FOR);
+    const found: { keys: MessageKey[]; nextAfterKey?: MessageKey } = await store.messages.findCandidates({
+      projectId,
+      filter,
+      afterKey: from,
+      limit,
+    });
+    for (let at = 0; at < found.keys.length; at += CANCELLED_TOGETHER) {
+      const keys = found.keys.slice(at, at + CANCELLED_TOGETHER);
+      cancelled += await store.messages.cancelCandidates({ projectId, keys, nowMs: clock.nowMs() });
+    }
+    from = found.nextAfterKey;
+  }
+  return cancelled;
+}
+
+/**
+ * Publishes each entry anew and removes it, in the order given. `undefined`, with nothing done, when one of them does
+ * not exist. More than 16 are retried in pieces. When an entry disappears meanwhile, the rest of its piece is retried.
+ */
+export async function retryDead(
+  context: EngineContext,
+  projectId: ProjectId,
+  dlqIds: string[],
+  override: DeadRetryOverride = {},
+): Promise<MessageId[] | undefined> {
+  const wanted = [...new Set(dlqIds)];
+  if ((await context.store.dead.countDead({ projectId, dlqIds: wanted })) < wanted.length) return undefined;
+  const messageIds: MessageId[] = [];
+  for (let at = 0; at < wanted.length; at += RETRY_PIECE) {
+    const piece = wanted.slice(at, at + RETRY_PIECE);
+    const retried = await retryAll(context, projectId, piece, override);
+    // An entry is gone since the count: another request retried or deleted it.
+    if (retried === undefined && messageIds.length === 0) return undefined;
+    messageIds.push(...(retried ?? (await retryThoseLeft(context, projectId, piece, override))));
+  }
+  return messageIds;
+}
+
+/** Retries what remains of `dlqIds` after some have disappeared. */
+async function retryThoseLeft(
+  context: EngineContext,
+  projectId: ProjectId,
+  dlqIds: string[],
+  override: DeadRetryOverride,
+): Promise<MessageId[]> {
+  const left = await context.store.dead.findDeadMany({ projectId, dlqIds });
+  if (left.length === 0) return [];
+  const idsLeft = left.map(({ dlqId }) => dlqId);
+  const retried = await retryAll(context, projectId, idsLeft, override);
+  return retried ?? (await retryThoseLeft(context, projectId, idsLeft, override));
+}
+
+/** Publishes all entries anew, or, when one of them is gone, none. */
+async function retryAll(
+  engine: EngineContext,
+  projectId: ProjectId,
+  dlqIds: string[],
+  override: DeadRetryOverride,
+): Promise<MessageId[] | undefined> {
+  const { store, numbers, dispatcher } = engine;
+  const dead = await store.dead.findDeadMany({ projectId, dlqIds });
+  if (dead.length < dlqIds.length) return undefined;
+  const firstKey = await numbers.take(dead.length);
+  const context = acceptContextOf(engine, projectId);
+  const drafts = dead.map((entry, index) => ({ message: succeed(entry, firstKey + index, override, context) }));
+  const outcome = await dispatcher.intake.save(
+    drafts,
+    (successors) => {
+      const retries = successors.map((successor, index) => ({ dlqId: dlqIds[index] ?? '', successor }));
+      return store.dead.retryDead({ projectId, retries, nowMs: context.nowMs });
+    },
+    (saved) => (saved === 'missing' ? [] : saved),
+    OF_CLIENT,
+  );
+  return outcome === 'missing' ? undefined : drafts.map(({ message }) => message.id);
+}
+
+/** Cancels the queue's messages, in pieces that do not stall the store. */
+export async function deleteQueue({ store, clock }: EngineContext, projectId: ProjectId, name: string): Promise<void> {
+  const queue = await store.queues.deleteQueue({ projectId, name, nowMs: clock.nowMs() });
+  while (queue && (await store.queues.emptyQueue({ ...queue, count: EMPTY_PIECE, nowMs: clock.nowMs() })));
+}
+
+/** Saves an event of another cell for the operator, whose project this is, unless one with the same `hash` was saved. */
+export async function saveEvent(
+  { store, clock, dispatcher }: EngineContext,
+  _: ProjectId,
+  message: Message,
+  hash: string,
+): Promise<void> {
+  const nowMs = clock.nowMs();
+  const deduplication = { hash, expiresAtMs: nowMs + EVENT_ONCE_MS };
+  const save = (newMessages: NewMessage[]) => store.messages.accept({ messages: newMessages, nowMs });
+  await dispatcher.intake.save([{ message, deduplication }], save, savedOf);
+}

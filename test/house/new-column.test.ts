@@ -1,0 +1,21 @@
+/** Is a column named only where the recipe in docs/architecture.md says? */
+import { globSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { expect, it } from 'vitest';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const read = (file: string) => readFileSync(`${root}${file}`, 'utf8');
+
+const RECIPE = read('docs/architecture.md').split('### A new column')[1]?.split('\n## ')[0] ?? '';
+const STEPS = [...RECIPE.matchAll(/^\d\. `(.+?)`/gm)].map(([, path = '']) => path);
+
+it('the recipe for a column has at most five steps', () => {
+  expect(STEPS.length).toBeGreaterThan(0);
+  expect(STEPS.length).toBeLessThanOrEqual(5);
+});
+
+it('the column of the example is named in all files of the recipe, and in no other below the API', () => {
+  const files = globSync('src/{store,engine}/**/*.ts', { cwd: root }).map((file) => file.replaceAll('\\', '/'));
+  const naming = files.filter((file) => /\b(catch_up|catchUp)\b/.test(read(file)));
+  expect(naming.toSorted()).toEqual(STEPS.toSorted());
+});
