@@ -1,7 +1,6 @@
 /** Waits of runs, their notification, and what is waited for (contract W 14.6, 14.7). */
 import { Type } from '@sinclair/typebox';
-import type { Notified } from '../engine/runs/stores.ts';
-import type { ListedWaiter, Waiter, WaiterPosition } from '../engine/runs/stores.ts';
+import type { ListedWaiter, Notified, Waiter, WaiterPosition } from '../engine/runs/stores.ts';
 import { ApiError } from '../protocol/errors.ts';
 import { checkName, checkNewName, isName } from '../protocol/names.ts';
 import { redactConfigHeaders, redactedText } from '../protocol/redaction.ts';
