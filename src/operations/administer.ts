@@ -8,7 +8,6 @@ import type { Store } from '../store/store.ts';
 import { CannotStart } from '../system/cannot-start.ts';
 import { createSystemRandomness, pause, systemClock } from '../system/system.ts';
 import { databaseOf, openSealer, openStore } from './open-store.ts';
-import { confirmed } from './socket/announced.ts';
 import { NobodyListens, RemoteAdministration } from './socket/ask.ts';
 import { type Administration, Refused } from './socket/commands.ts';
 import { untilAllKnow } from './socket/everywhere.ts';
@@ -60,28 +59,30 @@ async function workWhereItIsOpen<T>(
 
 /** On a store that no server of this process has open. */
 export function administrationOn(config: Config, store: Store, sealer: () => Sealer): StoredAdministration {
-  const chooseCell = () => emptiestCell(config, store, sealer());
   return new StoredAdministration({
-    store,
-    clock: systemClock,
-    randomness: createSystemRandomness(),
-    sealer,
-    chooseCell,
+    ...{ store, clock: systemClock, randomness: createSystemRandomness(), sealer },
+    chooseCell: () => emptiestCell(config, store, sealer()),
+    // New projects and tokens need no wait: a worker looks for them when a request names one.
+    tellWorkers: async (revoked) => {
+      if (!revoked || databaseOf(config).kind === 'sqlite') return;
+      const { workerTimeoutMs } = config;
+      const behind = await untilAllKnow({ store, clock: systemClock, workerTimeoutMs });
+      if (behind.length === 0) return;
+      throw new Refused(
+        `${revoked.id} is revoked in the database, but these workers have not said that they know of it, and may let it in until they do: ${behind.join(', ')}`,
+      );
+    },
   });
 }
 
 async function workHere<T>(config: Config, work: (on: Administration) => Promise<T>): Promise<T> {
-  const randomness = createSystemRandomness();
   let failure: Error | undefined;
   const onFatal = (error: Error) => {
     failure = error;
   };
   const store = await openStore(config, { onFatal, create: false, isInline: true });
   try {
-    const administration = administrationOn(config, store, () => openSealer(config, randomness));
-    if (databaseOf(config).kind === 'sqlite') return await work(administration);
-    const { workerTimeoutMs } = config;
-    return await work(confirmed(administration, () => untilAllKnow({ store, clock: systemClock, workerTimeoutMs })));
+    return await work(administrationOn(config, store, () => openSealer(config, createSystemRandomness())));
   } catch (error) {
     throw failure ?? error;
   } finally {

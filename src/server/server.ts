@@ -20,7 +20,6 @@ import {
   openSealer,
   openStore,
 } from '../operations/open-store.ts';
-import { announced } from '../operations/socket/announced.ts';
 import type { Administration } from '../operations/socket/commands.ts';
 import { listenForOperator, type OperatorSocket } from '../operations/socket/listen.ts';
 import { socketPathOf } from '../operations/socket/socket-path.ts';
@@ -111,8 +110,10 @@ async function start(
   opened.push(() => workers.stop(0));
   if (config.workers > 1 && !store.connect) await closeStore(); // each worker opens its own store
   const { accounts } = workers;
-  const stored = new StoredAdministration({ store, clock: systemClock, randomness, sealer: () => sealer, accounts });
-  const administration = announced(stored, workers.refreshAccounts);
+  const administration = new StoredAdministration({
+    ...{ store, clock: systemClock, randomness, sealer: () => sealer, accounts },
+    tellWorkers: () => workers.refreshAccounts(),
+  });
   const operatorSocket =
     credentials === 'own' && !config.memory ? await openOperatorSocket(config, administration, log) : undefined;
   if (operatorSocket) opened.push(() => operatorSocket.close());

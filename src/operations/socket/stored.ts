@@ -35,6 +35,8 @@ export interface StoredAdministrationOptions {
   chooseCell?: () => Promise<CellId | undefined>;
   /** Absent: no server runs on this store. */
   accounts?: AccountsInMemory;
+  /** Resolves when the workers know of a change, which is then reported as done. `revoked`: a token. Throws `Refused`. */
+  tellWorkers?: (revoked?: TokenEntry) => Promise<void>;
 }
 
 export class StoredAdministration implements Administration {
@@ -56,7 +58,9 @@ export class StoredAdministration implements Administration {
 
   async createProject({ name }: { name: string }): Promise<CreatedProject> {
     if ((await this.#findProject(name)) !== undefined) throw new Refused(`there is a project "${name}" already`);
-    return this.ensureProject(name);
+    const made = await this.ensureProject(name);
+    await this.#options.tellWorkers?.();
+    return made;
   }
 
   /** The project and its keys; made when it is missing. Throws `SealBroken`. */
@@ -85,7 +89,7 @@ export class StoredAdministration implements Administration {
 
   async createToken({ project: projectName, scope, name }: CreateTokenRequest): Promise<CreatedToken> {
     if (name !== undefined && !isTokenName(name)) throw new Refused(`a token's name ${TOKEN_NAME_RULE}`);
-    const { store, clock, randomness, accounts } = this.#options;
+    const { store, clock, randomness, accounts, tellWorkers } = this.#options;
     checkProjectName(projectName);
     const { projectId } = await this.#projectNamed(projectName);
     const token = mintRandomToken(projectName, (count) => randomness.bytes(count));
@@ -93,18 +97,21 @@ export class StoredAdministration implements Administration {
     if (name !== undefined) stored.name = name;
     await store.projects.addToken(stored);
     accounts?.admitStored(stored);
+    await tellWorkers?.();
     return { ...entryOf(stored, projectName), token };
   }
 
   async revokeToken({ id }: { id: string }): Promise<TokenEntry> {
-    const { store, accounts } = this.#options;
+    const { store, accounts, tellWorkers } = this.#options;
     const token = (await store.projects.listTokens()).find(({ tokenHash }) => tokenIdOf(tokenHash) === id);
     if (token === undefined) throw new Refused(`there is no token ${JSON.stringify(id)}; "waypost tokens" lists them`);
     // Written to disk first: a revoked token must stay revoked after a crash.
     await store.projects.removeToken({ tokenHash: token.tokenHash });
     accounts?.forget(token.tokenHash);
     const project = (await store.projects.listProjects()).find(({ projectId }) => projectId === token.projectId);
-    return entryOf(token, project?.name ?? '');
+    const entry = entryOf(token, project?.name ?? '');
+    await tellWorkers?.(entry);
+    return entry;
   }
 
   async #findProject(name: string): Promise<Project | undefined> {
