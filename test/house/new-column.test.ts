@@ -6,7 +6,7 @@ import { expect, it } from 'vitest';
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const read = (file: string) => readFileSync(`${root}${file}`, 'utf8');
 
-const RECIPE = read('docs/architecture.md').split('### A new column')[1]?.split('\n## ')[0] ?? '';
+const RECIPE = read('docs/architecture.md').split('### A new column')[1]?.split('\n##')[0] ?? '';
 const STEPS = [...RECIPE.matchAll(/^\d\. `(.+?)`/gm)].map(([, path = '']) => path);
 
 it('the recipe for a column has at most five steps', () => {

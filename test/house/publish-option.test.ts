@@ -9,7 +9,7 @@ const read = (file: string) => readFileSync(`${root}${file}`, 'utf8');
 
 /** The steps of the recipe, each with the path that it begins with, if it begins with one. */
 const STEPS = [
-  ...(read('docs/architecture.md').split('### A publish option')[1]?.split('\n## ')[0] ?? '').matchAll(
+  ...(read('docs/architecture.md').split('### A publish option')[1]?.split('\n##')[0] ?? '').matchAll(
     /^\d\. (?:`(.+?)`)?/gm,
   ),
 ].map(([, path]) => path);
