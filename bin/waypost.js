@@ -40,7 +40,7 @@ function restart() {
   }
 }
 
-// Names are resolved on half of these threads (src/delivery/resolver.ts): more than 64, which is what as many workers may take
+// Names are resolved on half of these threads (src/delivery/addresses/resolver.ts): more than 64, which is what as many workers may take
 // for names without an answer. Four threads, as by default, are held up by two such names.
 process.env.UV_THREADPOOL_SIZE ??= '192';
 

@@ -31,12 +31,12 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ],
   system: ['engine', 'node:crypto', 'node:fs', 'node:path', 'node:perf_hooks', 'node:v8', 'node:vm'],
   accounts: ['system', 'api', 'config', 'engine', 'protocol', 'src/store/store.ts'],
-  operations: [
+  admin: [
     ...['accounts', 'api', 'cells', 'config', 'engine', 'protocol', 'store', 'system'],
     ...['@sinclair/typebox', '@sinclair/typebox/value', 'node:fs', 'node:net', 'node:os', 'node:path'],
   ],
   // All that knows of several databases. Others know the files that their rows name.
-  cells: ['accounts', 'config', 'engine', 'operations', 'protocol', 'store', 'system', 'telemetry'],
+  cells: ['accounts', 'config', 'engine', 'admin', 'protocol', 'store', 'system', 'telemetry'],
   server: [
     ...[
       'accounts',
@@ -45,7 +45,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
       'config',
       'delivery',
       'engine',
-      'operations',
+      'admin',
       'protocol',
       'store',
       'system',
@@ -63,9 +63,9 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
     ],
     ...['node:util', 'node:worker_threads', 'node:zlib'],
   ],
-  testing: ['config', 'delivery', 'engine', 'operations', 'protocol', 'server', 'system', 'node:buffer'],
+  testing: ['config', 'delivery', 'engine', 'admin', 'protocol', 'server', 'system', 'node:buffer'],
   cli: [
-    ...['accounts', 'api', 'cells', 'config', 'engine', 'operations', 'server', 'system', 'telemetry', 'testing'],
+    ...['accounts', 'api', 'cells', 'config', 'engine', 'admin', 'server', 'system', 'telemetry', 'testing'],
     ...['node:*', '@upstash/qstash', '@upstash/workflow', '@upstash/workflow/cloudflare'],
   ],
 };

@@ -1,7 +1,7 @@
 /**
  * Changes the code one small thing at a time, and says which changes no test notices: `npm run mutate -- src/engine/messages/decide.ts`.
  * By hand, not in the gate: a file takes minutes. The tests are those of the folder with the name of the file's, or
- * what `--tests` names: `npm run mutate -- src/store/operations/messages/claim.ts --tests test/store/inline-sqlite.full.test.ts`.
+ * what `--tests` names: `npm run mutate -- src/store/operations/claims/claim.ts --tests test/store/inline-sqlite.full.test.ts`.
  */
 import { spawnSync } from 'node:child_process';
 import { parseArgs } from 'node:util';

@@ -3,9 +3,9 @@
 import type { Accounts, Caller, SigningKeys } from '../api/accounts.ts';
 import { SealBroken, seal, unseal } from '../config/sealing.ts';
 import type { Cell, Project, SealedKeys, Token, TokenScope } from '../engine/accounts/store.ts';
+import { STALE, untilCurrent } from '../engine/loops/until-current.ts';
 import { type CellId, FIRST_CELL, type Millis, type ProjectId } from '../engine/model.ts';
 import type { Clock, EventLog } from '../engine/ports.ts';
-import { STALE, untilCurrent } from '../engine/until-current.ts';
 import { mintSigningKey } from '../protocol/ids.ts';
 import type { Store } from '../store/store.ts';
 

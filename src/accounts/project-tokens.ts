@@ -1,7 +1,7 @@
 /** The tokens that a project's own full tokens make and revoke over HTTP (docs/decisions/029). */
 
 import type { CreatedToken, ProjectTokens } from '../api/accounts.ts';
-import { unauthenticated } from '../api/authentication.ts';
+import { unauthenticated } from '../api/edge/authentication.ts';
 import type { InProjectByToken, Token, TokenScope } from '../engine/accounts/store.ts';
 import type { ProjectId } from '../engine/model.ts';
 import type { Clock, EventLog } from '../engine/ports.ts';

@@ -3,30 +3,30 @@
  * target, authenticate the caller, call the handler, write its answer.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Slices } from '../engine/loops/slices.ts';
 import type { Millis, ProjectId } from '../engine/model.ts';
-import { Slices } from '../engine/slices.ts';
 import { ApiError } from '../protocol/errors.ts';
-import { headersTooLarge } from '../protocol/options.ts';
+import { headersTooLarge } from '../protocol/options/options.ts';
 import { type Answer, answerToError, refusal } from './answer.ts';
-import { AnswerTurns } from './answer-turns.ts';
-import { authenticate, authorize, unauthenticated } from './authentication.ts';
-import type { Browsers } from './browsers.ts';
-import { BurstLimit } from './burst-limit.ts';
-import { type CalledUrlReader, calledUrlReader } from './called-url.ts';
-import { type CallerIpReader, callerIpReader, trustedProxies } from './caller-ip.ts';
-import { claimOfCaller } from './checkpoints.ts';
-import { Connections } from './connections.ts';
-import { Console, type ConsoleOptions } from './console.ts';
-import { Ignored, IgnoredLog, KnownOptions } from './ignored.ts';
-import { JsonThread } from './json-thread.ts';
+import { AnswerTurns } from './edge/answer-turns.ts';
+import { authenticate, authorize, unauthenticated } from './edge/authentication.ts';
+import type { Browsers } from './edge/browsers.ts';
+import { BurstLimit } from './edge/burst-limit.ts';
+import { type CalledUrlReader, calledUrlReader } from './edge/called-url.ts';
+import { type CallerIpReader, callerIpReader, trustedProxies } from './edge/caller-ip.ts';
+import { Connections } from './edge/connections.ts';
+import { Listener } from './edge/listener.ts';
+import { MemoryBudget } from './edge/memory-budget.ts';
 import { type ApiLimits, HEADER_LINES_MAX, LONG_ANSWER_BYTES, LONG_ANSWERS_BYTES_MAX } from './limits.ts';
-import { Listener } from './listener.ts';
-import { MemoryBudget } from './memory-budget.ts';
-import { CallerGone, RequestBody } from './request-body.ts';
+import { Console, type ConsoleOptions } from './pages/console.ts';
+import { Ignored, IgnoredLog, KnownOptions } from './publishing/ignored.ts';
+import { JsonThread } from './requests/json-thread.ts';
+import { CallerGone, RequestBody } from './requests/request-body.ts';
 import { type Exchange, respond } from './respond.ts';
 import type { Call, Route, Services } from './route.ts';
 import { type Match, RouteFinder } from './route-finder.ts';
 import { createRoutes } from './routes.ts';
+import { claimOfCaller } from './runs/checkpoints.ts';
 
 export interface ApiOptions extends Omit<Services, 'json' | 'closing' | 'console'> {
   /** Addresses and CIDRs of proxies whose `X-Forwarded-For` is believed. */

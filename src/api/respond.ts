@@ -2,9 +2,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../engine/ports.ts';
 import type { Answer, AnswerStream } from './answer.ts';
-import type { Connection } from './connections.ts';
-import { PIECE_LENGTH } from './paced-output.ts';
-import { expectsContinue } from './request-body.ts';
+import type { Connection } from './edge/connections.ts';
+import { PIECE_LENGTH } from './edge/paced-output.ts';
+import { expectsContinue } from './requests/request-body.ts';
 
 /** One request, its response and its connection. */
 export interface Exchange {

@@ -5,17 +5,17 @@ import type { Engine } from '../engine/commands.ts';
 import type { Admitted } from '../engine/messages/publish-command.ts';
 import type { Millis, ProjectId } from '../engine/model.ts';
 import type { Clock, EventLog } from '../engine/ports.ts';
-import type { Quotas } from '../protocol/options.ts';
+import type { Quotas } from '../protocol/options/options.ts';
 import type { PlainHeaders } from '../protocol/trace-context.ts';
 import type { RunKey } from '../workflow/model.ts';
 import type { Accounts, ProjectTokens } from './accounts.ts';
 import type { Answer } from './answer.ts';
-import type { Takes } from './filters.ts';
-import type { Ignored } from './ignored.ts';
-import type { JsonThread } from './json-thread.ts';
+import type { OtherWorkers } from './edge/other-workers.ts';
 import type { ApiLimits } from './limits.ts';
-import type { OtherWorkers } from './other-workers.ts';
-import type { RequestBody } from './request-body.ts';
+import type { Takes } from './messages/filters.ts';
+import type { Ignored } from './publishing/ignored.ts';
+import type { JsonThread } from './requests/json-thread.ts';
+import type { RequestBody } from './requests/request-body.ts';
 
 export type RouteMethod = 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS';
 

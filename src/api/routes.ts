@@ -1,26 +1,27 @@
 /** Every route (contract M 28). */
-import { batchRoutes } from './batch.ts';
-import { checkpointRoutes } from './checkpoints.ts';
-import { dlqRoutes, runDlqRoutes } from './dlq.ts';
-import { documentRoutes } from './document.ts';
-import { flowControlRoutes } from './flow-control.ts';
-import { healthRoutes } from './health.ts';
-import { hookRoutes } from './hooks.ts';
-import { keyRoutes, signatureRoutes } from './keys.ts';
-import { liveRoutes } from './live.ts';
-import { logRoutes, runLogRoutes } from './logs.ts';
-import { messageRoutes, unfinishedRoutes } from './messages.ts';
-import { minuteRoutes, overviewRoutes, projectMetricRoutes } from './overview.ts';
-import { publishRoutes } from './publish.ts';
-import { queueRoutes } from './queues.ts';
+
+import { flowControlRoutes } from './lanes/flow-control.ts';
+import { queueRoutes } from './lanes/queues.ts';
+import { dlqRoutes, runDlqRoutes } from './messages/dlq.ts';
+import { logRoutes, runLogRoutes } from './messages/logs.ts';
+import { messageRoutes, unfinishedRoutes } from './messages/messages.ts';
+import { documentRoutes } from './pages/document.ts';
+import { healthRoutes } from './pages/health.ts';
+import { keyRoutes, signatureRoutes } from './project/keys.ts';
+import { liveRoutes } from './project/live.ts';
+import { minuteRoutes, overviewRoutes, projectMetricRoutes } from './project/overview.ts';
+import { sessionRoutes, tokenRoutes } from './project/tokens.ts';
+import { virtualTimeRoutes } from './project/virtual-time.ts';
+import { batchRoutes } from './publishing/batch.ts';
+import { publishRoutes } from './publishing/publish.ts';
+import { scheduleRoutes } from './publishing/schedules.ts';
+import { urlGroupRoutes } from './publishing/url-groups.ts';
 import type { Route, Services } from './route.ts';
-import { parkedRunRoutes, runRoutes } from './runs.ts';
-import { scheduleRoutes } from './schedules.ts';
-import { sessionRoutes, tokenRoutes } from './tokens.ts';
-import { triggerRoutes } from './triggers.ts';
-import { urlGroupRoutes } from './url-groups.ts';
-import { virtualTimeRoutes } from './virtual-time.ts';
-import { allWaiterRoutes, waiterRoutes } from './waiters.ts';
+import { checkpointRoutes } from './runs/checkpoints.ts';
+import { hookRoutes } from './runs/hooks.ts';
+import { parkedRunRoutes, runRoutes } from './runs/runs.ts';
+import { triggerRoutes } from './runs/triggers.ts';
+import { allWaiterRoutes, waiterRoutes } from './runs/waiters.ts';
 
 /** The route table. The route finder, access checks, the interface document and their tests are made from it. */
 export function createRoutes(services: Services): Route[] {

@@ -4,11 +4,11 @@
  */
 import { type TProperties, Type } from '@sinclair/typebox';
 import { TOKEN_SCOPES } from '../engine/accounts/store.ts';
+import { STANDINGS } from '../engine/lists/unfinished.ts';
 import { REASONS, UNFINISHED_REASONS } from '../engine/messages/explain.ts';
 import { LOG_STATES, RUN_LOG_STATES } from '../engine/model.ts';
-import { STANDINGS } from '../engine/unfinished.ts';
-import { MethodSchema, SHOWN_OPTIONS } from '../protocol/config-options.ts';
 import { NEW_NAME_PATTERN } from '../protocol/names.ts';
+import { MethodSchema, SHOWN_OPTIONS } from '../protocol/options/config-options.ts';
 import { SIGNATURE_CHECKS } from '../protocol/signature.ts';
 
 export const Ms = Type.Integer({ minimum: 0, description: 'Unix time in milliseconds' });

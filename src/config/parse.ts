@@ -3,7 +3,7 @@
  * the first.
  */
 import { readFileSync } from 'node:fs';
-import { parseDurationMs } from '../protocol/durations.ts';
+import { parseDurationMs } from '../protocol/times/durations.ts';
 import { type Known, readArguments } from './arguments.ts';
 import { flagOf, isSecret, type Setting, type SettingValue, variableOf } from './setting.ts';
 import { type Config, listSettings, type SettingName } from './table.ts';

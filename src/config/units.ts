@@ -12,7 +12,7 @@ const BYTES_PER_UNIT = {
   GiB: 1024 ** 3,
 } as const;
 
-/** The shortest text that `parseDurationMs` (src/protocol/durations.ts) reads as `durationMs`. */
+/** The shortest text that `parseDurationMs` (src/protocol/times/durations.ts) reads as `durationMs`. */
 export function formatDuration(durationMs: number): string {
   if (durationMs === 0) return '0s';
   let rest = durationMs;

@@ -8,8 +8,8 @@
 import type { LookupFunction, Socket } from 'node:net';
 import { buildConnector } from 'undici';
 import type { ProjectId } from '../engine/model.ts';
-import { type AddressClass, type AddressGuard, literalAddress } from './address-guard.ts';
-import type { Asked, LookUp, Resolver } from './resolver.ts';
+import { type AddressClass, type AddressGuard, literalAddress } from './addresses/address-guard.ts';
+import type { Asked, LookUp, Resolver } from './addresses/resolver.ts';
 
 /** The address guard refused. Names only the class: the addresses behind names are not shown to anyone. */
 export class RefusedAddress extends Error {

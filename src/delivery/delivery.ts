@@ -3,12 +3,19 @@ import type { Claimed, Millis, Outcome, ProjectId } from '../engine/model.ts';
 import type { Delivery, Machine, Randomness, UnderWay } from '../engine/ports.ts';
 import { mintJwtId, type RandomBytes } from '../protocol/ids.ts';
 import { memo } from '../protocol/memo.ts';
-import type { MessageSettings } from '../protocol/settings.ts';
+import type { MessageSettings } from '../protocol/options/settings.ts';
 import { signDelivery } from '../protocol/signature.ts';
 import { mintCheckpointToken, takesCheckpoints } from '../protocol/workflow/checkpoints.ts';
 import { isDetecting } from '../workflow/detection.ts';
-import { type AddressClass, AddressGuard, type AddressPolicy, isListedHost, literalAddress } from './address-guard.ts';
-import { AnswerMemory } from './answer-memory.ts';
+import {
+  type AddressClass,
+  AddressGuard,
+  type AddressPolicy,
+  isListedHost,
+  literalAddress,
+} from './addresses/address-guard.ts';
+import { type Resolver, resolverOf } from './addresses/resolver.ts';
+import { AnswerMemory } from './answers/answer-memory.ts';
 import { createConnector } from './connector.ts';
 import { type Destination, readDestination } from './destination.ts';
 import { Exchange, type ExchangePorts, type ExchangeRequest } from './exchange.ts';
@@ -16,7 +23,6 @@ import { Interruptions } from './interruption.ts';
 import { Origins } from './origins.ts';
 import { blocked, unsendable } from './outcome.ts';
 import { requestHead } from './request-head.ts';
-import { type Resolver, resolverOf } from './resolver.ts';
 
 export interface DeliveryOptions {
   clock: Machine;

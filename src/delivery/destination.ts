@@ -1,5 +1,5 @@
 /** What a destination URL says about one request: where to connect, which path to ask for, with which credentials. */
-import { withoutFragment } from '../protocol/destination.ts';
+import { withoutFragment } from '../protocol/urls/destination.ts';
 
 export interface Destination {
   /** Scheme, host and port. */

@@ -9,7 +9,7 @@
 import type { Socket } from 'node:net';
 import { Client } from 'undici';
 import type { ProjectId } from '../engine/model.ts';
-import { AnswerGate, SLICE_BYTES } from './answer-gate.ts';
+import { AnswerGate, SLICE_BYTES } from './answers/answer-gate.ts';
 import type { Connector } from './connector.ts';
 
 export interface OriginsOptions {

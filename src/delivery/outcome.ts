@@ -1,6 +1,6 @@
 /** Which outcome has a failed exchange, and in which words does the user read it? (contract M 7.3, 7.4) */
 import type { Millis, Outcome, UnreachableReason } from '../engine/model.ts';
-import { type AddressClass, ALLOW_SETTING } from './address-guard.ts';
+import { type AddressClass, ALLOW_SETTING } from './addresses/address-guard.ts';
 import { RefusedAddress } from './connector.ts';
 
 type Unreachable = Extract<Outcome, { kind: 'unreachable' }>;

@@ -1,7 +1,7 @@
 /** Which headers does a delivery carry? (contract M 7.2, W 9) */
 import type { Claimed } from '../engine/model.ts';
-import { deliveryHeaderName, userAgent } from '../protocol/dialect.ts';
-import type { Dialect } from '../protocol/settings.ts';
+import { deliveryHeaderName, userAgent } from '../protocol/options/dialect.ts';
+import type { Dialect } from '../protocol/options/settings.ts';
 import { addWorkflowHeaders, isLeftOut } from './workflow-head.ts';
 
 /** Header names, joined once and not for each attempt. */

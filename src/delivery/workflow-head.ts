@@ -1,8 +1,8 @@
 /** Which headers tell a workflow library what a delivery is (contract W 9.2, 9.3)? */
-import { hasConfigPrefix } from '../protocol/config-names.ts';
-import { prefixOf } from '../protocol/dialect.ts';
-import { flowControlValueOf } from '../protocol/flow-control.ts';
-import type { Dialect, MessageSettings, RunPart } from '../protocol/settings.ts';
+import { hasConfigPrefix } from '../protocol/options/config-names.ts';
+import { prefixOf } from '../protocol/options/dialect.ts';
+import { flowControlValueOf } from '../protocol/options/flow-control.ts';
+import type { Dialect, MessageSettings, RunPart } from '../protocol/options/settings.ts';
 import { END_STEP_BYTES_MAX } from '../protocol/workflow/checkpoints.ts';
 import { wireValueOf } from '../protocol/workflow/forwarded-headers.ts';
 

@@ -1,6 +1,7 @@
 /** What `api` asks of the engine: checked, typed, with defaults filled in. */
 import { checkpoint, hasCall } from './calls/checkpoints.ts';
 import type { Bound } from './context.ts';
+import type { Totals } from './lists/unfinished.ts';
 import type { LogWatcher } from './live/feed.ts';
 import * as messages from './messages/commands.ts';
 import type { Admitted, PublishCommand, PublishOutcome } from './messages/publish-command.ts';
@@ -14,12 +15,11 @@ import {
   findActiveRun,
   readJournal,
 } from './runs/active-run-commands.ts';
-import { repeatFailureCallback, restartRun, resumeRun } from './runs/dead-runs.ts';
-import { explainRun, listRuns } from './runs/logs.ts';
+import { repeatFailureCallback, restartRun, resumeRun } from './runs/dead/dead-runs.ts';
+import { explainRun, listRuns } from './runs/logs/logs.ts';
 import { resumeParkedRun, resumeParkedRuns } from './runs/parked.ts';
-import { listWaiters, notify, notifyRun, wait } from './runs/waits.ts';
+import { listWaiters, notify, notifyRun, wait } from './runs/waits/waits.ts';
 import { createSchedule, setSchedulePaused } from './schedules/commands.ts';
-import type { Totals } from './unfinished.ts';
 
 /** Each is a function of the engine's context, stated where it is. */
 export const COMMANDS = {

@@ -1,8 +1,8 @@
 /** What do the commands and loops of a running engine share? Each takes the whole context as its first argument. */
 import type { EngineDeps } from './deps.ts';
-import type { DueLoop } from './due-loop.ts';
+import type { Dispatcher } from './dispatch/dispatcher.ts';
+import type { DueLoop } from './loops/due-loop.ts';
 import type { AcceptContext } from './messages/accept.ts';
-import type { Dispatcher } from './messages/dispatcher.ts';
 import type { ProjectId } from './model.ts';
 import type { OperatorEvents } from './operator-events/events.ts';
 import type { Reports } from './reports.ts';

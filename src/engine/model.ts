@@ -2,7 +2,7 @@
  * The engine's words: a message, its attempt, the outcome of an attempt, and what is saved of it.
  * Names follow the table of words in docs/architecture.md.
  */
-import type { HeaderMap, HttpMethod, MessageSettings, TraceContext } from '../protocol/settings.ts';
+import type { HeaderMap, HttpMethod, MessageSettings, TraceContext } from '../protocol/options/settings.ts';
 import type { EndState, EntryKind, FailureCallbackState, RunConfig, RunKey, RunState } from '../workflow/model.ts';
 import type { OperatorEventKind } from './operator-events/kinds.ts';
 import type { WaitState } from './wait-state.ts';

@@ -3,7 +3,7 @@
  * Production and simulation differ in nothing else (P15).
  */
 import type { Run } from '../workflow/model.ts';
-import type { Count } from './counts.ts';
+import type { Count } from './minutes/counts.ts';
 import type { Change, Claimed, Message, Millis, NewMessage, Outcome } from './model.ts';
 
 export interface Timer {

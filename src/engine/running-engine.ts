@@ -1,23 +1,23 @@
 /** How is an engine started, published to, observed and stopped? Its other commands are in `commands.ts`. */
 import { dailyLimitReached } from '../protocol/rate-limits.ts';
+import { IntakeHealth } from './admission/intake-health.ts';
+import { type Leave, PublishGate } from './admission/publish-gate.ts';
 import type { CellAway, Commands, Engine } from './commands.ts';
 import type { EngineContext } from './context.ts';
-import type { DueLoop } from './due-loop.ts';
-import type { LogFilter } from './filters.ts';
+import type { LogFilter } from './lists/filters.ts';
+import type { Totals } from './lists/unfinished.ts';
 import { LiveFeeds } from './live/feed.ts';
+import type { DueLoop } from './loops/due-loop.ts';
+import type { RetentionLoop } from './loops/retention.ts';
 import type { Draft } from './messages/accept.ts';
 import type { Accepted } from './messages/accepted.ts';
-import { IntakeHealth } from './messages/intake-health.ts';
 import type { Admitted, PublishCommand, Published, PublishOutcome } from './messages/publish-command.ts';
-import { type Leave, PublishGate } from './messages/publish-gate.ts';
 import type { MinuteCounter } from './minutes/counter.ts';
 import type { ClaimToken, LogState, MessageId, Millis, ProjectId, WorkerId } from './model.ts';
 import type { StoreWatch } from './operator-events/store-watch.ts';
 import { storeOf } from './project-store.ts';
-import type { RetentionLoop } from './retention.ts';
 import { publishAll } from './runs/publish.ts';
 import { StoreUnavailable } from './store-errors.ts';
-import type { Totals } from './unfinished.ts';
 import type { Heartbeat } from './workers/heartbeat.ts';
 
 /** Made beside the context, before the engine. */

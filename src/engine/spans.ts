@@ -4,7 +4,7 @@
  */
 import { hash } from 'node:crypto';
 import { memo } from '../protocol/memo.ts';
-import type { MessageSettings, RunPart, TraceContext } from '../protocol/settings.ts';
+import type { MessageSettings, RunPart, TraceContext } from '../protocol/options/settings.ts';
 import { parseTraceParent } from '../protocol/trace-context.ts';
 import type { Claimed, Message } from './model.ts';
 

@@ -4,7 +4,7 @@
  * change is durable (P1). All throw `StoreUnavailable` when nothing was written and the caller may try again.
  */
 
-import type { HttpMethod } from '../protocol/settings.ts';
+import type { HttpMethod } from '../protocol/options/settings.ts';
 import type { Saved } from './messages/accepted.ts';
 import type {
   Claimed,

@@ -2,9 +2,9 @@
 import { Buffer } from 'node:buffer';
 import { base64BytesOf } from './bodies.ts';
 import { isHeaderValue, newHeaderMap } from './headers.ts';
-import { textOfWire } from './percent-encoding.ts';
-import type { HeaderMap, HttpMethod } from './settings.ts';
-import { shownUrl } from './shown-url.ts';
+import type { HeaderMap, HttpMethod } from './options/settings.ts';
+import { textOfWire } from './urls/percent-encoding.ts';
+import { shownUrl } from './urls/shown-url.ts';
 
 /** One attempt and its message. The member names are those of the wire; times are Unix milliseconds. */
 export interface CallbackReport {

@@ -1,6 +1,6 @@
 import { ApiError, invalidHeader } from './errors.ts';
 import { memo } from './memo.ts';
-import type { HeaderMap } from './settings.ts';
+import type { HeaderMap } from './options/settings.ts';
 
 /**
  * Headers that belong to one HTTP connection or to the framing of one request, lower-case (contract M 4.4.5, RFC 9110

@@ -1,11 +1,11 @@
 import { Buffer } from 'node:buffer';
 import { hash } from 'node:crypto';
-import { hasConfigPrefix, readConfigName } from './config-names.ts';
 import { invalidHeader } from './errors.ts';
 import { canonicalHeaderName, isHeaderName, newHeaderMap, shown } from './headers.ts';
-import { textOfWire } from './percent-encoding.ts';
-import type { HeaderMap, Redaction } from './settings.ts';
-import { shownUrl } from './shown-url.ts';
+import { hasConfigPrefix, readConfigName } from './options/config-names.ts';
+import type { HeaderMap, Redaction } from './options/settings.ts';
+import { textOfWire } from './urls/percent-encoding.ts';
+import { shownUrl } from './urls/shown-url.ts';
 
 const ONE_HEADER = /^headers?\[([^\]]*)\]$/;
 

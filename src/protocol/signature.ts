@@ -1,9 +1,9 @@
 import { Buffer } from 'node:buffer';
 import { createHmac, createSecretKey, type Hmac, hash, timingSafeEqual } from 'node:crypto';
-import { prefixOf } from './dialect.ts';
 import { isObject } from './json-objects.ts';
 import { memo } from './memo.ts';
-import type { Dialect } from './settings.ts';
+import { prefixOf } from './options/dialect.ts';
+import type { Dialect } from './options/settings.ts';
 
 /** The parts of an attempt that its signature covers (contract M 10.1). */
 export interface SignedDelivery {

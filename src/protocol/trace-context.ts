@@ -4,7 +4,7 @@
  * publish fail.
  */
 import { isHeaderValue, trimBlanks } from './headers.ts';
-import type { HeaderMap, TraceContext } from './settings.ts';
+import type { HeaderMap, TraceContext } from './options/settings.ts';
 
 /** The standard asks for at least 512 characters of `tracestate` to go on, and for no more than 8,192 of `baggage`. */
 const LENGTH_MAX = { traceparent: 128, tracestate: 512, baggage: 8_192 };

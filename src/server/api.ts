@@ -2,11 +2,15 @@
 
 import { StoredTokens } from '../accounts/project-tokens.ts';
 import { createApi } from '../api/app.ts';
-import type { Listener } from '../api/listener.ts';
+import type { Listener } from '../api/edge/listener.ts';
 import type { Services } from '../api/route.ts';
 import { DEVELOPMENT_ACCOUNTS } from '../config/development.ts';
-import { AddressGuard } from '../delivery/address-guard.ts';
-import { checkDestination, DestinationCheck, type DestinationVerdict } from '../delivery/destination-check.ts';
+import { AddressGuard } from '../delivery/addresses/address-guard.ts';
+import {
+  checkDestination,
+  DestinationCheck,
+  type DestinationVerdict,
+} from '../delivery/addresses/destination-check.ts';
 import type { Engine } from '../engine/commands.ts';
 import { byTheWall } from '../engine/workers/steady-clock.ts';
 import { CannotStart } from '../system/cannot-start.ts';

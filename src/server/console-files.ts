@@ -2,8 +2,8 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { extname, join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { ConsoleFiles } from '../api/console.ts';
-import { type Prepared, prepare } from '../api/prepared.ts';
+import type { ConsoleFiles } from '../api/pages/console.ts';
+import { type Prepared, prepare } from '../api/pages/prepared.ts';
 
 /** Two folders up from the sources and from the compiled files alike. */
 const BUILT = fileURLToPath(new URL('../../dist/console', import.meta.url));

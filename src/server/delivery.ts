@@ -1,6 +1,7 @@
 /** How a worker delivers: to which addresses, within which limits, signed with whose keys. */
+
+import { selfTest } from '../delivery/addresses/self-test.ts';
 import { createDelivery, type DeliveryOptions } from '../delivery/delivery.ts';
-import { selfTest } from '../delivery/self-test.ts';
 import type { Delivery } from '../engine/ports.ts';
 import { byTheWall } from '../engine/workers/steady-clock.ts';
 import type { WorkerContext } from './context.ts';

@@ -1,7 +1,7 @@
 /** Opens the address that a server listens on. */
 import { lookup } from 'node:dns/promises';
 import { createServer } from 'node:net';
-import type { Listener } from '../api/listener.ts';
+import type { Listener } from '../api/edge/listener.ts';
 import { CannotStart } from '../system/cannot-start.ts';
 
 export interface ListenAt {

@@ -1,8 +1,8 @@
 /** Serves the numbers of this process to Prometheus, at an address of their own: whoever reaches it needs no token. */
 import { createServer, type ServerResponse } from 'node:http';
+import { messageOf } from '../admin/open-store.ts';
 import type { Config } from '../config/table.ts';
 import type { EventLog } from '../engine/ports.ts';
-import { messageOf } from '../operations/open-store.ts';
 import { CannotStart } from '../system/cannot-start.ts';
 import { systemClock } from '../system/system.ts';
 import type { Reading } from '../telemetry/metrics/instruments.ts';

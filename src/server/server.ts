@@ -8,22 +8,15 @@ import {
   developmentAccess,
   openAccounts,
 } from '../accounts/open-accounts.ts';
+import { databaseOf, ensureSealer, messageOf, type OpenedStore, openSealer, openStore } from '../admin/open-store.ts';
+import type { Administration } from '../admin/socket/commands.ts';
+import { listenForOperator, type OperatorSocket } from '../admin/socket/listen.ts';
+import { socketPathOf } from '../admin/socket/socket-path.ts';
+import { type AccountsInMemory, StoredAdministration } from '../admin/socket/stored.ts';
 import type { Config } from '../config/table.ts';
 import { releaseAll } from '../engine/create.ts';
 import type { Millis } from '../engine/model.ts';
 import type { EventLog, Machine } from '../engine/ports.ts';
-import {
-  databaseOf,
-  ensureSealer,
-  messageOf,
-  type OpenedStore,
-  openSealer,
-  openStore,
-} from '../operations/open-store.ts';
-import type { Administration } from '../operations/socket/commands.ts';
-import { listenForOperator, type OperatorSocket } from '../operations/socket/listen.ts';
-import { socketPathOf } from '../operations/socket/socket-path.ts';
-import { type AccountsInMemory, StoredAdministration } from '../operations/socket/stored.ts';
 import { createSystemRandomness, systemClock } from '../system/system.ts';
 import type { Reading } from '../telemetry/metrics/instruments.ts';
 import type { WorkerMetrics } from '../telemetry/metrics/worker-metrics.ts';

@@ -1,6 +1,7 @@
 /** One worker: accepts messages over HTTP and delivers them, on a store that its caller has opened. */
 import type { StoredAccounts } from '../accounts/accounts.ts';
-import type { Listener } from '../api/listener.ts';
+import { untilAllKnow } from '../admin/socket/everywhere.ts';
+import type { Listener } from '../api/edge/listener.ts';
 import { openEngine } from '../cells/serve/open.ts';
 import type { Config } from '../config/table.ts';
 import type { Engine } from '../engine/commands.ts';
@@ -9,7 +10,6 @@ import type { Millis, WorkerId } from '../engine/model.ts';
 import type { Delivery } from '../engine/ports.ts';
 import { StoreUnavailable } from '../engine/store-errors.ts';
 import { DatabaseClock } from '../engine/workers/database-clock.ts';
-import { untilAllKnow } from '../operations/socket/everywhere.ts';
 import { openFilesMax } from '../system/open-files.ts';
 import { endOfTurn, systemClock } from '../system/system.ts';
 import type { Reading } from '../telemetry/metrics/instruments.ts';

@@ -1,10 +1,10 @@
 /** How do the operations become the methods of a store, over a queue of commands and a reader? Everything here runs in the caller's thread. */
-import type { PageRequest } from '../engine/page.ts';
+import type { PageRequest } from '../engine/lists/page.ts';
 import type { Connection } from './connection.ts';
 import { NOUNS } from './operations/all.ts';
+import type { PageRows, Slice } from './operations/lists/page.ts';
+import { readPage } from './operations/lists/read-page.ts';
 import type { MergedWrite, PagedRead, Read, Write } from './operations/operation.ts';
-import type { PageRows, Slice } from './operations/page.ts';
-import { readPage } from './operations/read-page.ts';
 import type { Operations, SqlStore } from './store.ts';
 
 export function storeOver({ dropTables, ...connection }: Connection): SqlStore {

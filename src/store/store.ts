@@ -3,7 +3,7 @@
  * transaction (reads: one snapshot), is given `nowMs` where time matters, and reads no clock. A promise that resolves
  * says that the change is durable (P1). All throw `StoreUnavailable` when nothing was written and the caller may try again.
  */
-import type { Page } from '../engine/page.ts';
+import type { Page } from '../engine/lists/page.ts';
 import type { StoreUpkeep } from './connection.ts';
 import type { NOUNS, OperationsIn } from './operations/all.ts';
 import type { MergedWrite, PagedRead, Read, Write } from './operations/operation.ts';

@@ -1,7 +1,8 @@
 /** The production server on a clock that is held: for the test kit, and for `waypost dev --virtual-time`. */
+
+import { type OpenedStore, openStore } from '../admin/open-store.ts';
 import type { Config } from '../config/table.ts';
 import type { Millis } from '../engine/model.ts';
-import { type OpenedStore, openStore } from '../operations/open-store.ts';
 import { type RunningServer, type ServerOptions, startServer } from '../server/server.ts';
 import { endOfTurn, systemClock } from '../system/system.ts';
 import { Attempts, type Fault } from './attempts.ts';

@@ -1,12 +1,12 @@
 /** What `import 'waypost/testing'` gives: the production server in the user's test process, on a held clock. */
 import { Buffer } from 'node:buffer';
+import { openSealer } from '../admin/open-store.ts';
+import type { Administration } from '../admin/socket/commands.ts';
+import { StoredAdministration } from '../admin/socket/stored.ts';
 import { parseConfig } from '../config/parse.ts';
 import type { Millis } from '../engine/model.ts';
 import type { EventLog } from '../engine/ports.ts';
-import { openSealer } from '../operations/open-store.ts';
-import type { Administration } from '../operations/socket/commands.ts';
-import { StoredAdministration } from '../operations/socket/stored.ts';
-import { msOf } from '../protocol/durations.ts';
+import { msOf } from '../protocol/times/durations.ts';
 import { createSystemRandomness, systemClock } from '../system/system.ts';
 import type { Fault } from './attempts.ts';
 import { type Ground, HELD_SETTINGS, type Held, openGround, startHeld } from './held-server.ts';

@@ -1,9 +1,16 @@
 /** What does the trigger of a run fix for all messages of the run (contract W 7)? */
-import { hasConfigPrefix } from '../protocol/config-names.ts';
-import { ATTEMPT_SETTINGS, attemptSettingsOf } from '../protocol/config-options.ts';
+
 import { newHeaderMap } from '../protocol/headers.ts';
+import { hasConfigPrefix } from '../protocol/options/config-names.ts';
+import { ATTEMPT_SETTINGS, attemptSettingsOf } from '../protocol/options/config-options.ts';
+import type {
+  CallbackSettings,
+  DeliverySettings,
+  HeaderMap,
+  MessageSettings,
+  RunStart,
+} from '../protocol/options/settings.ts';
 import { joinRedactions } from '../protocol/redaction.ts';
-import type { CallbackSettings, DeliverySettings, HeaderMap, MessageSettings, RunStart } from '../protocol/settings.ts';
 import { keepsTriggerConfiguration } from '../protocol/workflow/generations.ts';
 import type { RunConfig } from './model.ts';
 

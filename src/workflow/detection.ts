@@ -1,5 +1,5 @@
 /** Does an endpoint that answered with success speak the workflow protocol (contract W 5.3, 6.1)? */
-import type { HeaderMap, RunPart } from '../protocol/settings.ts';
+import type { HeaderMap, RunPart } from '../protocol/options/settings.ts';
 import { marksAnswers } from '../protocol/workflow/generations.ts';
 
 const NOT_A_WORKFLOW =

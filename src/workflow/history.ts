@@ -1,5 +1,5 @@
 /** What is known of a run when its log is made: the run, its journal, and what became of each message of it. */
-import type { HeaderMap, MessageSettings } from '../protocol/settings.ts';
+import type { HeaderMap, MessageSettings } from '../protocol/options/settings.ts';
 import type { EntryKind, FailureCallbackState, RunConfig, RunKey, RunState } from './model.ts';
 
 /** A message or a record, as far as a log shows it. */

@@ -1,7 +1,7 @@
 /** How does a journal look in a delivery (contract W 8.1)? */
 import { Buffer } from 'node:buffer';
 import { base64BytesOf } from '../protocol/bodies.ts';
-import type { CallType } from '../protocol/settings.ts';
+import type { CallType } from '../protocol/options/settings.ts';
 import type { EntryKind, JournalEntry } from './model.ts';
 
 /** As what deliveries show an entry; `undefined`: they do not show it. */

@@ -8,7 +8,7 @@ import type {
   Redaction,
   TraceContext,
   WorkflowFeature,
-} from '../protocol/settings.ts';
+} from '../protocol/options/settings.ts';
 
 /** The key of a run's first message. A safe integer. */
 export type RunKey = number;

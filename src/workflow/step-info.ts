@@ -1,9 +1,9 @@
 /** What does a message of a run say about the step that it carries (contract W 20)? The same in both views of the log. */
 import { Buffer } from 'node:buffer';
-import { attemptSettingsOf } from '../protocol/config-options.ts';
-import { parseDurationMs } from '../protocol/durations.ts';
 import { isObject } from '../protocol/json-objects.ts';
-import type { AttemptSettings, CallType, HeaderMap, Redaction } from '../protocol/settings.ts';
+import { attemptSettingsOf } from '../protocol/options/config-options.ts';
+import type { AttemptSettings, CallType, HeaderMap, Redaction } from '../protocol/options/settings.ts';
+import { parseDurationMs } from '../protocol/times/durations.ts';
 import { entryKeyOfInvocation, entryKeyOfWait } from './entry-keys.ts';
 import type { Answered, KnownMessage } from './history.ts';
 import { memberJson, scalarMembers } from './scalar-members.ts';

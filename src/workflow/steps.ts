@@ -1,7 +1,7 @@
 /** Which step of its run does a message carry, and which entry key of the journal is that step's (P8)? */
-import { contentHash } from '../protocol/deduplication.ts';
-import { isTime } from '../protocol/durations.ts';
-import type { CallType, HeaderMap, MessageSettings } from '../protocol/settings.ts';
+import { contentHash } from '../protocol/options/deduplication.ts';
+import type { CallType, HeaderMap, MessageSettings } from '../protocol/options/settings.ts';
+import { isTime } from '../protocol/times/durations.ts';
 import { entryKeyOfCall, entryKeyOfContent, entryKeyOfPlan, entryKeyOfResult } from './entry-keys.ts';
 import { scalarMembers } from './scalar-members.ts';
 

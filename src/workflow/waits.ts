@@ -2,7 +2,7 @@
 import { Buffer } from 'node:buffer';
 import { jsonWithBase64 } from '../protocol/bodies.ts';
 import { isHeaderName, isHeaderValue, newHeaderMap } from '../protocol/headers.ts';
-import type { HeaderMap } from '../protocol/settings.ts';
+import type { HeaderMap } from '../protocol/options/settings.ts';
 
 /** The step as it was registered, with the event that it waited for; an empty event adds no `out`. */
 export function notifiedStep(step: Uint8Array, eventId: string, event: Uint8Array): Uint8Array {

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import type { Answer } from '../../src/api/answer.ts';
-import { AnswerTurns, type Turn } from '../../src/api/answer-turns.ts';
-import { CallerGone } from '../../src/api/request-body.ts';
+import { AnswerTurns, type Turn } from '../../src/api/edge/answer-turns.ts';
+import { CallerGone } from '../../src/api/requests/request-body.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
 
 const SLOW = 1;

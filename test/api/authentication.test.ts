@@ -1,7 +1,7 @@
 /** Which token does a request come with, and what is whoever has it admitted to (contract M 2.1, 2.2)? */
 import { describe, expect, it } from 'vitest';
 import type { Accounts, Caller } from '../../src/api/accounts.ts';
-import { authenticate, authorize, authorizeFully } from '../../src/api/authentication.ts';
+import { authenticate, authorize, authorizeFully } from '../../src/api/edge/authentication.ts';
 import type { Access } from '../../src/api/route.ts';
 import type { TokenScope } from '../../src/engine/accounts/store.ts';
 import { ApiError } from '../../src/protocol/errors.ts';

@@ -1,6 +1,6 @@
 /** What pages in a browser may do to a server on the same machine (decision 026). */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { Browsers } from '../../src/api/browsers.ts';
+import { Browsers } from '../../src/api/edge/browsers.ts';
 import { exchange, parseAnswer, RawConnection } from './support/raw-http.ts';
 import { openWorld, TOKEN, type World } from './support/world.ts';
 

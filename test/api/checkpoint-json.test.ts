@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { parseCheckpoint } from '../../src/api/checkpoint-json.ts';
-import { JSON_HERE_BYTES_MAX } from '../../src/api/json-body.ts';
-import { JsonThread } from '../../src/api/json-thread.ts';
+import { JSON_HERE_BYTES_MAX } from '../../src/api/requests/json-body.ts';
+import { JsonThread } from '../../src/api/requests/json-thread.ts';
+import { parseCheckpoint } from '../../src/api/runs/checkpoint-json.ts';
 import { systemClock } from '../../src/system/system.ts';
 
 const VALUES_MAX = 1_000;

@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { Browsers } from '../../src/api/browsers.ts';
+import { Browsers } from '../../src/api/edge/browsers.ts';
 import { readConsole } from '../../src/server/console-files.ts';
 import { exchange, parseAnswer, RawConnection } from './support/raw-http.ts';
 import { openWorld, type World } from './support/world.ts';

@@ -1,8 +1,14 @@
 /** What does a request mean by its filters (contract M 21)? Read from a query and a JSON body, without a server. */
 import { describe, expect, it } from 'vitest';
-import { type Amount, type MessageUse, messageFilters, readFilters, readSelection } from '../../src/api/filters.ts';
 import { FILTER_VALUES_MAX, IDS_MAX } from '../../src/api/limits.ts';
-import { shown } from '../../src/api/parameters.ts';
+import {
+  type Amount,
+  type MessageUse,
+  messageFilters,
+  readFilters,
+  readSelection,
+} from '../../src/api/messages/filters.ts';
+import { shown } from '../../src/api/requests/parameters.ts';
 import { ApiError } from '../../src/protocol/errors.ts';
 
 const USES: readonly MessageUse[] = ['cancel', 'dlqList', 'dlqBulk', 'logs', 'unfinished'];

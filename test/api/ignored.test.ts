@@ -1,7 +1,7 @@
 /** What means nothing is named in the answer, and once in the log, so that no mistyped option passes in silence. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { OF_EVERY_REQUEST } from '../../src/api/config-headers.ts';
-import { Ignored, KnownOptions } from '../../src/api/ignored.ts';
+import { OF_EVERY_REQUEST } from '../../src/api/publishing/config-headers.ts';
+import { Ignored, KnownOptions } from '../../src/api/publishing/ignored.ts';
 import { openWorld, type Reply, type World } from './support/world.ts';
 
 const TO = '/v2/publish/https://slow.example/';

@@ -5,7 +5,7 @@
  */
 import type { InjectOptions } from 'light-my-request';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { ConfigHeader } from '../../src/api/config-headers.ts';
+import type { ConfigHeader } from '../../src/api/publishing/config-headers.ts';
 import type { Route } from '../../src/api/route.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
 import { bodyOf, CANARY, furnish, type Ids, isNaming, pathOf, queryOf } from './support/belongings.ts';

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Answer } from '../../src/api/answer.ts';
-import { healthRoutes } from '../../src/api/health.ts';
+import { healthRoutes } from '../../src/api/pages/health.ts';
 import type { Services } from '../../src/api/route.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import { openWorld, TOKEN, type World } from './support/world.ts';

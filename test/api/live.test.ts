@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { Accounts, Caller } from '../../src/api/accounts.ts';
-import { LiveStream, WAITING_BYTES_MAX } from '../../src/api/live.ts';
+import { LiveStream, WAITING_BYTES_MAX } from '../../src/api/project/live.ts';
 import type { LogWatcher } from '../../src/engine/live/feed.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import { hashToken } from '../../src/protocol/token.ts';

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { JSON_MEMORY_PER_BYTE } from '../../src/api/json-body.ts';
-import { MemoryBudget } from '../../src/api/memory-budget.ts';
+import { MemoryBudget } from '../../src/api/edge/memory-budget.ts';
+import { JSON_MEMORY_PER_BYTE } from '../../src/api/requests/json-body.ts';
 import { SETTINGS } from '../../src/config/table.ts';
 
 /** Takes pieces for the project, as long as there is room; returns how much. */

@@ -1,7 +1,7 @@
 /** Rates and latencies by the minute, as a client reads them. */
 import { Value } from '@sinclair/typebox/value';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { MinutesSchema, minuteRoutes } from '../../src/api/overview.ts';
+import { MinutesSchema, minuteRoutes } from '../../src/api/project/overview.ts';
 import type { Call, Services } from '../../src/api/route.ts';
 import { emptyMinute } from '../../src/engine/minutes/minute.ts';
 import type { Outcome } from '../../src/engine/model.ts';

@@ -3,17 +3,22 @@ import { readFileSync } from 'node:fs';
 import type { TSchema } from '@sinclair/typebox';
 import { Value } from '@sinclair/typebox/value';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { PUBLISH_HEADERS, RETRY_HEADERS } from '../../src/api/config-headers.ts';
-import { type MessageUse, messageFilters, readFilters } from '../../src/api/filters.ts';
+import { type MessageUse, messageFilters, readFilters } from '../../src/api/messages/filters.ts';
+import { readRetryOverride } from '../../src/api/messages/retry-override.ts';
 import { type JsonSchema, type OpenApiDocument, pathOf, writeOpenApi } from '../../src/api/openapi.ts';
-import type { Parameter } from '../../src/api/parameters.ts';
-import { readRetryOverride } from '../../src/api/retry-override.ts';
+import { PUBLISH_HEADERS, RETRY_HEADERS } from '../../src/api/publishing/config-headers.ts';
+import type { Parameter } from '../../src/api/requests/parameters.ts';
 import { describedRoutes } from '../../src/api/routes.ts';
 import { deriveOperations } from '../../src/cli/http/derived-operations.ts';
 import { succeed } from '../../src/engine/messages/dead-retry.ts';
 import type { DeadLetter } from '../../src/engine/model.ts';
-import { ALL_OPTIONS, type ConfigOption, OPTIONS, SCHEDULE_OPTIONS } from '../../src/protocol/config-options.ts';
-import { readPublishOptions } from '../../src/protocol/options.ts';
+import {
+  ALL_OPTIONS,
+  type ConfigOption,
+  OPTIONS,
+  SCHEDULE_OPTIONS,
+} from '../../src/protocol/options/config-options.ts';
+import { readPublishOptions } from '../../src/protocol/options/options.ts';
 import { message, NOW_MS } from '../engine/fixtures.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';

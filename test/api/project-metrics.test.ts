@@ -1,6 +1,6 @@
 /** A project's numbers, as Prometheus reads them with its token. */
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { PROJECT_METRICS } from '../../src/api/overview.ts';
+import { PROJECT_METRICS } from '../../src/api/project/overview.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
 import { parseExposition } from '../telemetry/metrics/exposition.ts';
 import { OTHER_TOKEN, openWorld, PUBLISH_ONLY_TOKEN, READ_ONLY_TOKEN, TOKEN, type World } from './support/world.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { readSelection } from '../../src/api/filters.ts';
-import { deadRunFilters, readCancelRequest } from '../../src/api/run-filters.ts';
+import { readSelection } from '../../src/api/messages/filters.ts';
+import { deadRunFilters, readCancelRequest } from '../../src/api/runs/run-filters.ts';
 import type { ApiError } from '../../src/protocol/errors.ts';
 
 const AMOUNT = { countDefault: 100, countMax: 100 };

@@ -1,6 +1,6 @@
 /** What the queries of run logs mean, and which are refused (contract W 17.3). */
 import { expect, test } from 'vitest';
-import { readEventsQuery, readRunsQuery } from '../../src/api/run-filters.ts';
+import { readEventsQuery, readRunsQuery } from '../../src/api/runs/run-filters.ts';
 
 test('without a query all runs are meant, ten at a time, and all events, a thousand at a time', () => {
   expect(readRunsQuery('')).toEqual({ filter: {}, page: { count: 10, order: 'latestFirst' } });

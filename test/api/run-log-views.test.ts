@@ -3,9 +3,9 @@ import { Buffer } from 'node:buffer';
 import { createHash } from 'node:crypto';
 import { Value } from '@sinclair/typebox/value';
 import { expect, test } from 'vitest';
-import { runEventView, runLogView } from '../../src/api/run-log-views.ts';
-import { RunEventsSchema, RunListSchema } from '../../src/api/run-schemas.ts';
-import type { RunEvent } from '../../src/engine/runs/log-store.ts';
+import { runEventView, runLogView } from '../../src/api/runs/run-log-views.ts';
+import { RunEventsSchema, RunListSchema } from '../../src/api/runs/run-schemas.ts';
+import type { RunEvent } from '../../src/engine/runs/logs/log-store.ts';
 import type { Course, RunHistory } from '../../src/workflow/history.ts';
 import { runLogOf } from '../../src/workflow/run-log.ts';
 import {

@@ -1,10 +1,10 @@
 import { Value } from '@sinclair/typebox/value';
 import { describe, expect, it } from 'vitest';
+import { deadMessageView, logEntryView, messageView } from '../../src/api/messages/views.ts';
 import { DeadMessageSchema, LogEntrySchema, MessageSchema } from '../../src/api/schemas.ts';
-import { deadMessageView, logEntryView, messageView } from '../../src/api/views.ts';
 import type { Message } from '../../src/engine/model.ts';
 import { newHeaderMap } from '../../src/protocol/headers.ts';
-import type { MessageSettings } from '../../src/protocol/settings.ts';
+import type { MessageSettings } from '../../src/protocol/options/settings.ts';
 
 function headerMap(entries: Record<string, string[]>): Message['header'] {
   return Object.assign(newHeaderMap(), entries);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readWait } from '../../src/api/wait-request.ts';
+import { readWait } from '../../src/api/runs/wait-request.ts';
 import type { WaitCommand } from '../../src/engine/runs/stores.ts';
 import { refusalOf } from '../protocol/refusal.ts';
 

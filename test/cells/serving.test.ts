@@ -14,7 +14,7 @@ import { createStore } from '../../src/store/create.ts';
 import type { Driver, Queries, Transaction, TransactionOptions } from '../../src/store/driver.ts';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
 import { migrate } from '../../src/store/migrations/index.ts';
-import { decodeTotals, readTotals } from '../../src/store/operations/totals.ts';
+import { decodeTotals, readTotals } from '../../src/store/operations/reports/totals.ts';
 import { look } from '../../src/store/operations/workers/glance.ts';
 import { SETTINGS } from '../engine/fixtures.ts';
 import { SeededRandom } from '../support/seeded-random.ts';

@@ -2,9 +2,9 @@
 import { expect, it } from 'vitest';
 import type { CellLook } from '../../src/engine/stores.ts';
 import type { Driver } from '../../src/store/driver.ts';
+import { Servers } from '../../src/store/drivers/postgres/connections/servers.ts';
 import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
 import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
-import { Servers } from '../../src/store/drivers/postgres/servers.ts';
 import { watchPostgresStore } from '../../src/store/drivers/postgres/watch.ts';
 import { systemClock } from '../../src/system/system.ts';
 import { World } from '../store/conformance/world.ts';

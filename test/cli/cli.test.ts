@@ -51,7 +51,8 @@ describe('waypost', () => {
       script,
     ]);
     const loaded = stdout.trimEnd().split('\n');
-    for (const file of ['cli/dlq.ts', 'cli/serve.ts', 'cli/backup.ts']) expect(stdout).toContain(`/src/${file}\n`);
+    for (const file of ['cli/verbs/dlq.ts', 'cli/run/serve.ts', 'cli/operate/backup.ts'])
+      expect(stdout).toContain(`/src/${file}\n`);
     expect(loaded.filter((url) => !/^node:|\/src\/(cli|config|protocol|engine|system)\//.test(url))).toEqual([]);
   });
 

@@ -1,6 +1,7 @@
 /** Was anything lost, or done twice, or beyond a limit? Waits for everything to come to its end, and asks the ledger. */
+
+import { examineStore } from '../../src/admin/examine.ts';
 import { parseConfig } from '../../src/config/parse.ts';
-import { examineStore } from '../../src/operations/examine.ts';
 import { untilNoneIsLeft } from '../crash/enough.ts';
 import { brokenStatements, inWords } from '../crash/findings.ts';
 import { judge as judgeLedger, type Judgement as OfLedger } from '../crash/judge.ts';

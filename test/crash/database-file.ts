@@ -2,8 +2,8 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import { examineStore } from '../../src/admin/examine.ts';
 import { parseConfig } from '../../src/config/parse.ts';
-import { examineStore } from '../../src/operations/examine.ts';
 import { untilNoneIsLeft } from './enough.ts';
 import { brokenStatements } from './findings.ts';
 

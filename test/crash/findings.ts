@@ -1,5 +1,5 @@
 /** What is wrong after a run, in words: the same for all harnesses. */
-import type { Examination } from '../../src/operations/examine.ts';
+import type { Examination } from '../../src/admin/examine.ts';
 import type { Broken } from './checks.ts';
 import type { CheckpointVerdict } from './runs/checkpoint-checks.ts';
 import type { JournalVerdict } from './runs/journal-checks.ts';

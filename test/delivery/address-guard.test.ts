@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { AddressGuard, addressClassOf, parseAddressPolicy } from '../../src/delivery/address-guard.ts';
+import { AddressGuard, addressClassOf, parseAddressPolicy } from '../../src/delivery/addresses/address-guard.ts';
 
 /** An address in each network that must be refused, at its edges. */
 const DENIED: [string, string][] = [

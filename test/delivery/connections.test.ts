@@ -1,9 +1,9 @@
 /** Connections, origins and shutdown: what is held, and that it is let go. */
 import { connect } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { AnswerBody } from '../../src/delivery/answer-body.ts';
-import { AnswerMemory } from '../../src/delivery/answer-memory.ts';
-import { Resolver } from '../../src/delivery/resolver.ts';
+import { Resolver } from '../../src/delivery/addresses/resolver.ts';
+import { AnswerBody } from '../../src/delivery/answers/answer-body.ts';
+import { AnswerMemory } from '../../src/delivery/answers/answer-memory.ts';
 import type { Clock } from '../../src/engine/ports.ts';
 import { endOfTurn } from '../../src/system/system.ts';
 import { claimOf, openDelivery, realClock, reasonOf, startEndpoint, startTcp, untouched } from './support.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { AddressGuard, parseAddressPolicy } from '../../src/delivery/address-guard.ts';
-import { checkDestination, DestinationCheck } from '../../src/delivery/destination-check.ts';
-import { type ResolvedAddress, Resolver } from '../../src/delivery/resolver.ts';
+import { AddressGuard, parseAddressPolicy } from '../../src/delivery/addresses/address-guard.ts';
+import { checkDestination, DestinationCheck } from '../../src/delivery/addresses/destination-check.ts';
+import { type ResolvedAddress, Resolver } from '../../src/delivery/addresses/resolver.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
 
 function checkWith(

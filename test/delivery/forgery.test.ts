@@ -1,9 +1,9 @@
 /** Server-side request forgery: no connection ever leaves for a refused address. */
 import { lookup } from 'node:dns/promises';
 import { describe, expect, it } from 'vitest';
-import { AddressGuard } from '../../src/delivery/address-guard.ts';
+import { AddressGuard } from '../../src/delivery/addresses/address-guard.ts';
+import { type ResolvedAddress, Resolver } from '../../src/delivery/addresses/resolver.ts';
 import { createConnector, RefusedAddress } from '../../src/delivery/connector.ts';
-import { type ResolvedAddress, Resolver } from '../../src/delivery/resolver.ts';
 import { claimOf, openDelivery, reasonOf, startEndpoint, startTcp, untouched } from './support.ts';
 
 const DENY = { kind: 'deny' } as const;

@@ -5,7 +5,7 @@ import type net from 'node:net';
 import tls from 'node:tls';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { Resolver } from '../../src/delivery/resolver.ts';
+import { Resolver } from '../../src/delivery/addresses/resolver.ts';
 import type { UnderWay } from '../../src/engine/ports.ts';
 import { freePort } from '../support/free-port.ts';
 import {

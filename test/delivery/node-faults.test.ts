@@ -4,9 +4,9 @@
  */
 import { brotliCompressSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { decoderFor } from '../../src/delivery/content-encoding.ts';
+import { decoderFor } from '../../src/delivery/answers/content-encoding.ts';
 import { originOf } from '../../src/engine/messages/accept.ts';
-import { checkUrl } from '../../src/protocol/destination.ts';
+import { checkUrl } from '../../src/protocol/urls/destination.ts';
 import { claimOf, openDelivery, startEndpoint, untouched } from './support.ts';
 
 const isBrotliDecoded = decoderFor({ 'Content-Encoding': ['br'] }, Uint8Array.of(1)) !== undefined;

@@ -1,6 +1,6 @@
 /** Who waits for whom when names are resolved? */
 import { describe, expect, it } from 'vitest';
-import { type Asked, type ResolvedAddress, Resolver, resolverOf } from '../../src/delivery/resolver.ts';
+import { type Asked, type ResolvedAddress, Resolver, resolverOf } from '../../src/delivery/addresses/resolver.ts';
 
 const ADDRESS: ResolvedAddress = { address: '93.184.216.34', family: 4 };
 

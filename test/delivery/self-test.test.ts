@@ -1,6 +1,6 @@
 import { expect, it, vi } from 'vitest';
-import { AddressGuard } from '../../src/delivery/address-guard.ts';
-import { AddressGuardBroken, selfTest } from '../../src/delivery/self-test.ts';
+import { AddressGuard } from '../../src/delivery/addresses/address-guard.ts';
+import { AddressGuardBroken, selfTest } from '../../src/delivery/addresses/self-test.ts';
 import { deliveryOptions, LOOPBACK_ALLOWED } from './support.ts';
 
 const POLICIES = [{ kind: 'deny' }, LOOPBACK_ALLOWED, { kind: 'all' }] as const;

@@ -1,6 +1,6 @@
 import ipaddr from 'ipaddr.js';
 import { describe, expect, it } from 'vitest';
-import { addressClassOf } from '../../src/delivery/address-guard.ts';
+import { addressClassOf } from '../../src/delivery/addresses/address-guard.ts';
 
 /** Every block of IANA's IPv4 and IPv6 Special-Purpose Address Registries. */
 const REGISTERED = [

@@ -7,7 +7,7 @@ import { onTestFinished } from 'vitest';
 import { createDelivery, type DeliveryOptions } from '../../src/delivery/delivery.ts';
 import type { Claimed, Message, Outcome } from '../../src/engine/model.ts';
 import type { Machine } from '../../src/engine/ports.ts';
-import type { MessageSettings } from '../../src/protocol/settings.ts';
+import type { MessageSettings } from '../../src/protocol/options/settings.ts';
 
 export const SIGNING_KEY = 'sig_7kYjw48mhY7kAjqNGcy6cr29RJ6r';
 

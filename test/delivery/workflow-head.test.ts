@@ -1,7 +1,13 @@
 import { Receiver } from '@upstash/qstash';
 import { describe, expect, it } from 'vitest';
 import { requestHead } from '../../src/delivery/request-head.ts';
-import type { CallType, FlowControl, HeaderMap, MessageSettings, RunPart } from '../../src/protocol/settings.ts';
+import type {
+  CallType,
+  FlowControl,
+  HeaderMap,
+  MessageSettings,
+  RunPart,
+} from '../../src/protocol/options/settings.ts';
 import { headerMap } from '../protocol/refusal.ts';
 import { claimOf, openDelivery, SIGNING_KEY, startEndpoint, untouched } from './support.ts';
 

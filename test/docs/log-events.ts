@@ -12,8 +12,8 @@ const EVENT = /^[a-z]+(_[a-z]+)*$/;
  * written down here, or the page that explains all events could miss some.
  */
 const NAMED_ELSEWHERE: Readonly<Record<string, readonly string[]>> = {
-  'src/cli/run-server.ts': ['store_failed', 'worker_ended', 'defect'],
-  'src/engine/due-loop.ts': ['cancel_failed', 'recovery_failed', 'schedules_failed', 'waiters_failed'],
+  'src/cli/run/run-server.ts': ['store_failed', 'worker_ended', 'defect'],
+  'src/engine/loops/due-loop.ts': ['cancel_failed', 'recovery_failed', 'schedules_failed', 'waiters_failed'],
   'src/engine/workers/rescue.ts': ['rescued', 'given_back'],
   'src/engine/reports.ts': ['run_succeeded', 'run_canceled'],
 };

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { type AcceptContext, draftOf, notBeforeOf } from '../../src/engine/messages/accept.ts';
 import type { PublishCommand } from '../../src/engine/messages/publish-command.ts';
-import type { PublishOptions } from '../../src/protocol/settings.ts';
+import type { PublishOptions } from '../../src/protocol/options/settings.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
 import { NOW_MS } from './fixtures.ts';
 

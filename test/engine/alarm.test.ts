@@ -1,6 +1,6 @@
 /** When is a loop woken, whatever is done to the clock meanwhile? */
 import { expect, test } from 'vitest';
-import { Alarm } from '../../src/engine/alarm.ts';
+import { Alarm } from '../../src/engine/loops/alarm.ts';
 import { HeldClock } from '../../src/testing/held-clock.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
 import { NOW_MS } from './fixtures.ts';

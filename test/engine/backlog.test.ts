@@ -1,7 +1,7 @@
 /** Of which projects this worker has more to deliver than it comes to, as its claims tell. */
 import { beforeEach, expect, test } from 'vitest';
+import { Backlog, CLAIM_MANY } from '../../src/engine/admission/backlog.ts';
 import { lineOf, type OriginLine } from '../../src/engine/lanes/origin-line.ts';
-import { Backlog, CLAIM_MANY } from '../../src/engine/messages/backlog.ts';
 import type { Claimed } from '../../src/engine/model.ts';
 import { claimed, message } from './fixtures.ts';
 

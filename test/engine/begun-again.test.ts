@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { EntryKind } from '../../src/engine/model.ts';
-import { begunAgainOf } from '../../src/engine/runs/begun-again.ts';
-import type { OutlinedEntry } from '../../src/engine/runs/dead-run-store.ts';
+import { begunAgainOf } from '../../src/engine/runs/dead/begun-again.ts';
+import type { OutlinedEntry } from '../../src/engine/runs/dead/dead-run-store.ts';
 
 const KINDS: Record<string, EntryKind> = {
   '0': 'initial',

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { decide } from '../../src/engine/messages/decide.ts';
 import type { Claimed, FollowUp, Message, Outcome } from '../../src/engine/model.ts';
-import type { CallbackSettings, MessageSettings } from '../../src/protocol/settings.ts';
+import type { CallbackSettings, MessageSettings } from '../../src/protocol/options/settings.ts';
 import { answered, claimed, message, NOW_MS } from './fixtures.ts';
 
 const CALLBACK: CallbackSettings = { url: 'https://cb.example/done', method: 'POST', header: {} };

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { decide } from '../../src/engine/messages/decide.ts';
 import type { Claimed, Outcome, Settlement } from '../../src/engine/model.ts';
-import type { HeaderMap, MessageSettings, RunPart } from '../../src/protocol/settings.ts';
+import type { HeaderMap, MessageSettings, RunPart } from '../../src/protocol/options/settings.ts';
 import { answered, claimed, message, NOW_MS } from './fixtures.ts';
 
 const NON_RETRYABLE: HeaderMap = { 'Upstash-Nonretryable-Error': ['true'] };

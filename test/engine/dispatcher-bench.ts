@@ -1,7 +1,7 @@
 /** A dispatcher over a fake store and a simulated network, for tests of what it does when. */
 
+import { Dispatcher } from '../../src/engine/dispatch/dispatcher.ts';
 import type { OriginLine } from '../../src/engine/lanes/origin-line.ts';
-import { Dispatcher } from '../../src/engine/messages/dispatcher.ts';
 import type { Message } from '../../src/engine/model.ts';
 import type { Clock, Delivery, EventLog } from '../../src/engine/ports.ts';
 import { Reports } from '../../src/engine/reports.ts';

@@ -1,6 +1,6 @@
 /** When does a loop ask for what is due, and when does it leave the store in peace? */
 import { beforeEach, expect, test } from 'vitest';
-import { DueLoop } from '../../src/engine/due-loop.ts';
+import { DueLoop } from '../../src/engine/loops/due-loop.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
 import { NOW_MS } from './fixtures.ts';

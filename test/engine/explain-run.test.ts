@@ -1,7 +1,7 @@
 /** P14: for each run that is not over there is one sentence that says why it does not go on. */
 import { expect, test } from 'vitest';
-import { explainActive, explainEnded, liveEntriesOf } from '../../src/engine/runs/explain.ts';
-import type { LiveMessage } from '../../src/engine/unfinished.ts';
+import type { LiveMessage } from '../../src/engine/lists/unfinished.ts';
+import { explainActive, explainEnded, liveEntriesOf } from '../../src/engine/runs/logs/explain.ts';
 import type { KnownRun, RunHistory } from '../../src/workflow/history.ts';
 import type { RunState } from '../../src/workflow/model.ts';
 import { runLogOf } from '../../src/workflow/run-log.ts';

@@ -1,11 +1,11 @@
 /** P14: for each message that is not finished there is one sentence that says why it waits. */
 import { expect, test } from 'vitest';
 import type { FlowKey } from '../../src/engine/lanes/lanes.ts';
+import type { LiveMessage } from '../../src/engine/lists/unfinished.ts';
 import { explain } from '../../src/engine/messages/explain.ts';
 import { dlqIdIn, explainFinished } from '../../src/engine/messages/explain-finished.ts';
 import type { LogDetail, LogState, MessageId } from '../../src/engine/model.ts';
 import type { LogEntry } from '../../src/engine/stores.ts';
-import type { LiveMessage } from '../../src/engine/unfinished.ts';
 import { message, NOW_MS } from './fixtures.ts';
 
 const SOON_MS = NOW_MS + 60_000;

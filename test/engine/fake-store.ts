@@ -1,11 +1,11 @@
 /** As much of a store as the dispatcher sees, in memory, with switches for a test to make it slow or refuse. */
 
+import type { ClaimAnswer, ClaimedDue, ClaimRequest } from '../../src/engine/dispatch/claims.ts';
 import { lineOf, type OriginLine } from '../../src/engine/lanes/origin-line.ts';
-import type { ClaimAnswer, ClaimedDue, ClaimRequest } from '../../src/engine/messages/claims.ts';
 import type { ClaimToken, Message, MessageKey, Millis, NewMessage, Settlement } from '../../src/engine/model.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import type { Settled } from '../../src/engine/stores.ts';
-import { ClaimRooms } from '../../src/store/operations/messages/claim-rooms.ts';
+import { ClaimRooms } from '../../src/store/operations/claims/claim-rooms.ts';
 import type { Store } from '../../src/store/store.ts';
 
 interface Row {

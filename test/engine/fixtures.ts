@@ -1,7 +1,7 @@
 /** Messages and claims for the engine's tests, valid unless a test says otherwise. */
 import type { Claimed, Message, Outcome } from '../../src/engine/model.ts';
 import type { EngineSettings } from '../../src/engine/settings.ts';
-import type { HeaderMap } from '../../src/protocol/settings.ts';
+import type { HeaderMap } from '../../src/protocol/options/settings.ts';
 
 /** A round time to count from: 2026-01-01T00:00:00Z. */
 export const NOW_MS = Date.UTC(2026, 0, 1);

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Message } from '../../src/engine/model.ts';
 import { keyOfMessageId } from '../../src/protocol/ids.ts';
-import type { MessageSettings } from '../../src/protocol/settings.ts';
+import type { MessageSettings } from '../../src/protocol/options/settings.ts';
 import { type Bench, bench, setReply, to } from './dispatcher-bench.ts';
 import { NOW_MS } from './fixtures.ts';
 

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { InFlight, type Offer } from '../../src/engine/lanes/in-flight.ts';
 import { lineOf, type OriginLine, readLine } from '../../src/engine/lanes/origin-line.ts';
 import type { Sent } from '../../src/engine/lanes/sent-attempts.ts';
-import { ClaimRooms } from '../../src/store/operations/messages/claim-rooms.ts';
+import { ClaimRooms } from '../../src/store/operations/claims/claim-rooms.ts';
 import { fc } from '../support/fast-check.ts';
 
 const LIMITS = { inFlightMax: 10, inFlightPerOriginMax: 4, inFlightBytesMax: 1_000 };

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Claimed } from '../../src/engine/model.ts';
 import { JournalBodies } from '../../src/engine/runs/journal-bodies.ts';
-import type { CallType, RunPart } from '../../src/protocol/settings.ts';
+import type { CallType, RunPart } from '../../src/protocol/options/settings.ts';
 import type { JournalEntry } from '../../src/workflow/model.ts';
 import { claimed, message } from './fixtures.ts';
 

@@ -1,12 +1,12 @@
 /** What is counted by the minute, and when it is saved? */
 import { describe, expect, test } from 'vitest';
+import { RetentionLoop } from '../../src/engine/loops/retention.ts';
 import { decide } from '../../src/engine/messages/decide.ts';
 import { MinuteCounter } from '../../src/engine/minutes/counter.ts';
 import { addTo, BOUNDS_MS, emptyMinute, type Minute } from '../../src/engine/minutes/minute.ts';
 import type { Claimed, Message, NewMessage, NewRun, Outcome, ProjectId } from '../../src/engine/model.ts';
 import type { EndedRun, EventLog } from '../../src/engine/ports.ts';
 import { Reports } from '../../src/engine/reports.ts';
-import { RetentionLoop } from '../../src/engine/retention.ts';
 import { CommitUnknown, StoreUnavailable } from '../../src/engine/store-errors.ts';
 import type { Store } from '../../src/store/store.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';

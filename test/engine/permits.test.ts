@@ -1,8 +1,8 @@
 /** Which claims does a worker work on, and which slot does each have? */
 import { beforeEach, describe, expect, test } from 'vitest';
+import { Permits } from '../../src/engine/dispatch/permits.ts';
 import { InFlight } from '../../src/engine/lanes/in-flight.ts';
 import { lineOf } from '../../src/engine/lanes/origin-line.ts';
-import { Permits } from '../../src/engine/messages/permits.ts';
 
 const LINE = lineOf(1, 'https://a.example');
 const OTHER = lineOf(1, 'https://b.example');

@@ -1,7 +1,7 @@
 /** When publishes begin to be saved, and what the operator hears when some are turned away. */
 import { beforeEach, describe, expect, test } from 'vitest';
-import { Backlog, CLAIM_MANY } from '../../src/engine/messages/backlog.ts';
-import { PublishGate } from '../../src/engine/messages/publish-gate.ts';
+import { Backlog, CLAIM_MANY } from '../../src/engine/admission/backlog.ts';
+import { PublishGate } from '../../src/engine/admission/publish-gate.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import { Overloaded } from '../../src/protocol/rate-limits.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';

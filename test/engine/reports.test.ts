@@ -4,7 +4,7 @@ import { decide } from '../../src/engine/messages/decide.ts';
 import type { Message, Outcome } from '../../src/engine/model.ts';
 import type { EndedRun, EventLog } from '../../src/engine/ports.ts';
 import { Reports } from '../../src/engine/reports.ts';
-import type { MessageSettings } from '../../src/protocol/settings.ts';
+import type { MessageSettings } from '../../src/protocol/options/settings.ts';
 import { answered, claimed, message, NOW_MS } from './fixtures.ts';
 
 const REFUSED: Outcome = { kind: 'unreachable', reason: 'refused', error: 'connection refused' };

@@ -2,8 +2,8 @@
 import { describe, expect, test } from 'vitest';
 import { decide, type Settling } from '../../src/engine/messages/decide.ts';
 import type { Claimed, FollowUp, Message, Outcome } from '../../src/engine/model.ts';
-import { failRun } from '../../src/engine/runs/failures.ts';
-import type { CallType, HeaderMap, MessageSettings, RunPart } from '../../src/protocol/settings.ts';
+import { failRun } from '../../src/engine/runs/endings/failures.ts';
+import type { CallType, HeaderMap, MessageSettings, RunPart } from '../../src/protocol/options/settings.ts';
 import type { Run } from '../../src/workflow/model.ts';
 import { answered, claimed, message, NOW_MS } from './fixtures.ts';
 

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { PublishCommand } from '../../src/engine/messages/publish-command.ts';
 import { draftOfAdoption, draftOfAppend, draftOfStart } from '../../src/engine/runs/drafts.ts';
-import type { MessageSettings, PublishOptions, RunAppend, RunStart } from '../../src/protocol/settings.ts';
+import type { MessageSettings, PublishOptions, RunAppend, RunStart } from '../../src/protocol/options/settings.ts';
 import { entryKeyOfCall, entryKeyOfResult } from '../../src/workflow/entry-keys.ts';
 import type { Run, RunConfig } from '../../src/workflow/model.ts';
 import { SeededRandom } from '../support/seeded-random.ts';

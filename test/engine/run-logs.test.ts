@@ -2,9 +2,9 @@
 
 import { expect, test } from 'vitest';
 import { type Bound, bound, type EngineContext } from '../../src/engine/context.ts';
-import type { PageRequest } from '../../src/engine/page.ts';
-import type { RunFilter } from '../../src/engine/runs/log-store.ts';
-import { explainRun, listRuns } from '../../src/engine/runs/logs.ts';
+import type { PageRequest } from '../../src/engine/lists/page.ts';
+import type { RunFilter } from '../../src/engine/runs/logs/log-store.ts';
+import { explainRun, listRuns } from '../../src/engine/runs/logs/logs.ts';
 import type { Store } from '../../src/store/store.ts';
 import type { RunHistory } from '../../src/workflow/history.ts';
 import type { StepState } from '../../src/workflow/records.ts';

@@ -5,7 +5,7 @@ import { createEngine } from '../../src/engine/create.ts';
 import type { EngineDeps } from '../../src/engine/deps.ts';
 import type { PublishCommand, Published } from '../../src/engine/messages/publish-command.ts';
 import type { NewMessage } from '../../src/engine/model.ts';
-import type { PublishOptions, RunRequest, RunStart } from '../../src/protocol/settings.ts';
+import type { PublishOptions, RunRequest, RunStart } from '../../src/protocol/options/settings.ts';
 import { openDatabase, storeOver } from '../simulation/database.ts';
 import { alteredStore } from '../support/altered-store.ts';
 import { SeededRandom } from '../support/seeded-random.ts';

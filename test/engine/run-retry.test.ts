@@ -1,9 +1,9 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Draft } from '../../src/engine/messages/accept.ts';
 import type { EntryKind, Message, MessageKey } from '../../src/engine/model.ts';
-import type { OutlinedEntry, RunOverride, RunRetry } from '../../src/engine/runs/dead-run-store.ts';
-import { type Beginning, type Remains, retryOf } from '../../src/engine/runs/run-retry.ts';
-import type { MessageSettings, ResultPart, RunPart } from '../../src/protocol/settings.ts';
+import type { OutlinedEntry, RunOverride, RunRetry } from '../../src/engine/runs/dead/dead-run-store.ts';
+import { type Beginning, type Remains, retryOf } from '../../src/engine/runs/dead/run-retry.ts';
+import type { MessageSettings, ResultPart, RunPart } from '../../src/protocol/options/settings.ts';
 import { entryBytesOf } from '../../src/workflow/journal.ts';
 import type { Run, RunConfig } from '../../src/workflow/model.ts';
 

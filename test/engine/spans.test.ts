@@ -1,7 +1,7 @@
 /** The ids of spans: the same wherever they are asked for, and different where what they stand for is. */
 import { describe, expect, it } from 'vitest';
 import { spanOfAttempt, spanOfMessage, spanOfRun, spanOfWait, traceWithin } from '../../src/engine/spans.ts';
-import type { MessageSettings, RunPart } from '../../src/protocol/settings.ts';
+import type { MessageSettings, RunPart } from '../../src/protocol/options/settings.ts';
 import { message } from './fixtures.ts';
 
 const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736';

@@ -3,10 +3,10 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Engine } from '../../src/engine/commands.ts';
 import { createEngine } from '../../src/engine/create.ts';
+import { STALE, untilCurrent } from '../../src/engine/loops/until-current.ts';
 import type { PublishCommand } from '../../src/engine/messages/publish-command.ts';
 import type { WaitCommand } from '../../src/engine/runs/stores.ts';
 import type { ScheduleCommand } from '../../src/engine/schedules/commands.ts';
-import { STALE, untilCurrent } from '../../src/engine/until-current.ts';
 import type { Store } from '../../src/store/store.ts';
 import { openDatabase, storeOver } from '../simulation/database.ts';
 import { altered } from '../simulation/planted-bugs.ts';

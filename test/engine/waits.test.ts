@@ -2,11 +2,11 @@
 
 import { describe, expect, test } from 'vitest';
 import { type Bound, bound, type EngineContext } from '../../src/engine/context.ts';
-import type { DueLoop } from '../../src/engine/due-loop.ts';
+import type { DeliverySlots } from '../../src/engine/dispatch/placement.ts';
 import type { OriginLine } from '../../src/engine/lanes/origin-line.ts';
+import type { DueLoop } from '../../src/engine/loops/due-loop.ts';
 import type { Saved } from '../../src/engine/messages/accepted.ts';
 import { Intake } from '../../src/engine/messages/intake.ts';
-import type { DeliverySlots } from '../../src/engine/messages/placement.ts';
 import type { NewMessage } from '../../src/engine/model.ts';
 import { NUMBERS_OF_CELL } from '../../src/engine/model.ts';
 import { ActiveRuns } from '../../src/engine/runs/active-runs.ts';
@@ -19,8 +19,8 @@ import type {
   Waiter,
   Waiting,
 } from '../../src/engine/runs/stores.ts';
-import * as waits from '../../src/engine/runs/waits.ts';
-import { waiterLoop } from '../../src/engine/runs/wakes.ts';
+import * as waits from '../../src/engine/runs/waits/waits.ts';
+import { waiterLoop } from '../../src/engine/runs/waits/wakes.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import { Numbers } from '../../src/engine/workers/numbers.ts';
 import type { Store } from '../../src/store/store.ts';

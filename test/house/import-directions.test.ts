@@ -34,7 +34,7 @@ describe('the import directions', () => {
     ['src/telemetry/x.ts', '../server/server.ts', 'server'],
     ['src/server/x.ts', '../cli/main.ts', 'cli'],
     ['src/system/x.ts', '../server/server.ts', 'server'],
-    ['src/operations/x.ts', '../server/server.ts', 'server'],
+    ['src/admin/x.ts', '../server/server.ts', 'server'],
     ['src/cli/x.ts', '../../test/support/simulated-clock.ts', 'test/support/simulated-clock.ts'],
     ['src/engine/x.ts', '../../test/engine/fixtures.ts', 'test/engine/fixtures.ts'],
     ['src/engine/x.ts', 'node:fs', 'node:fs'],

@@ -8,7 +8,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 it('a command to a flow-control key is named beside its SQL, where the API asks for it, and in its route', () => {
   const files = globSync('src/**/*.ts', { cwd: root }).map((file) => file.replaceAll('\\', '/'));
   const naming = files.filter((file) => /\bpinKey\b/.test(readFileSync(`${root}${file}`, 'utf8')));
-  expect(naming.toSorted()).toEqual(['src/api/flow-control.ts', 'src/store/operations/lanes/flow-commands.ts']);
+  expect(naming.toSorted()).toEqual(['src/api/lanes/flow-control.ts', 'src/store/operations/lanes/flow-commands.ts']);
 });
 
 it('no two operations have the same name, of which the store would have one', async () => {

@@ -2,7 +2,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
-import { ALL_OPTIONS, ATTEMPT_SETTINGS } from '../../src/protocol/config-options.ts';
+import { ALL_OPTIONS, ATTEMPT_SETTINGS } from '../../src/protocol/options/config-options.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const read = (file: string) => readFileSync(`${root}${file}`, 'utf8');
@@ -15,8 +15,8 @@ const STEPS = [
 ].map(([, path]) => path);
 
 const EFFECTS = [
-  'src/api/run-schemas.ts', // the log of a run shows it together with its default
-  'src/api/run-log-views.ts',
+  'src/api/runs/run-schemas.ts', // the log of a run shows it together with its default
+  'src/api/runs/run-log-views.ts',
   'src/delivery/workflow-head.ts', // the library of a workflow is told of it
   'src/engine/messages/decide.ts', // a retry waits for it
 ];
@@ -35,7 +35,7 @@ it('a retry delay is named in its row, in the settings, and where it has its eff
 });
 
 it('a step of a run sets what belongs to attempts, and nothing else', () => {
-  const members = /interface AttemptSettings \{(.*?)\n\}/s.exec(read('src/protocol/settings.ts'))?.[1] ?? '';
+  const members = /interface AttemptSettings \{(.*?)\n\}/s.exec(read('src/protocol/options/settings.ts'))?.[1] ?? '';
   const declared = [...members.matchAll(/^ {2}(\w+)\??:/gm)].map(([, member]) => member);
   expect(declared).toEqual(ATTEMPT_SETTINGS);
 });

@@ -2,7 +2,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
-import { messageFilters } from '../../src/api/filters.ts';
+import { messageFilters } from '../../src/api/messages/filters.ts';
 import { COUNTS_OF_MINUTES } from '../../src/engine/minutes/minute.ts';
 import { listMetrics } from '../../src/telemetry/metrics/table.ts';
 
@@ -48,7 +48,7 @@ it('a counter of events is named in the table alone, and its count where events 
 });
 
 it('each count is read by a metric', () => {
-  const known = [...read('src/engine/counts.ts').matchAll(/^ {2}\| '(\w+)'/gm)].map(([, count]) => count);
+  const known = [...read('src/engine/minutes/counts.ts').matchAll(/^ {2}\| '(\w+)'/gm)].map(([, count]) => count);
   const shown = listMetrics().flatMap(({ metric }) =>
     metric.kind !== 'counter' || !metric.counts
       ? []

@@ -6,10 +6,10 @@
  */
 import { expect } from 'vitest';
 import type { Engine } from '../../src/engine/commands.ts';
+import type { PageRequest } from '../../src/engine/lists/page.ts';
 import type { Explanation } from '../../src/engine/messages/explain.ts';
 import type { PublishCommand } from '../../src/engine/messages/publish-command.ts';
 import type { MessageId, Millis } from '../../src/engine/model.ts';
-import type { PageRequest } from '../../src/engine/page.ts';
 import type { LogEntry } from '../../src/engine/stores.ts';
 import { openDatabase } from '../simulation/database.ts';
 import { historiesOf } from '../simulation/histories.ts';

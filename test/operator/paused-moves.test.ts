@@ -4,7 +4,7 @@ import { PausedMoves } from '../../src/cells/serve/paused-moves.ts';
 import type { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
 import { SqliteDriver as Sqlite } from '../../src/store/drivers/sqlite/driver.ts';
 import { migrate } from '../../src/store/migrations/index.ts';
-import { setPresence } from '../../src/store/operations/presence.ts';
+import { setPresence } from '../../src/store/operations/locking/presence.ts';
 import { type Cells, FIRST, SECOND, twoCells, whereabouts } from '../store/move/project/cells-world.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
 

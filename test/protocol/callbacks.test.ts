@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { collectConfiguration } from '../../src/protocol/config-scopes.ts';
+import { collectConfiguration } from '../../src/protocol/options/config-scopes.ts';
 import { messageOf, read } from './reading.ts';
 import { headerMap, refusalOf } from './refusal.ts';
 

@@ -4,8 +4,8 @@
  */
 import { Cron as Croner } from 'croner';
 import { describe, expect, it } from 'vitest';
-import { parseCron } from '../../src/protocol/cron.ts';
-import { nextCronTime } from '../../src/protocol/cron-times.ts';
+import { parseCron } from '../../src/protocol/times/cron.ts';
+import { nextCronTime } from '../../src/protocol/times/cron-times.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
 
 const SEED = 13;

@@ -1,7 +1,7 @@
 /** Which cron expressions are taken, and which are refused with which text (contract M 15.2). */
 import { describe, expect, it } from 'vitest';
-import { parseCron } from '../../src/protocol/cron.ts';
-import { checkCron, nextCronTime } from '../../src/protocol/cron-times.ts';
+import { parseCron } from '../../src/protocol/times/cron.ts';
+import { checkCron, nextCronTime } from '../../src/protocol/times/cron-times.ts';
 import { refusalOf } from './refusal.ts';
 
 const NEW_YEAR = Date.UTC(2026, 0, 1); // a Thursday

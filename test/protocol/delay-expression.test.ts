@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { DelayExpressionError, delayMsOf, parseDelayExpression } from '../../src/protocol/delay-expression.ts';
+import { DelayExpressionError, delayMsOf, parseDelayExpression } from '../../src/protocol/times/delay-expression.ts';
 import { fc } from '../support/fast-check.ts';
 
 const delayOf = (text: string, retried = 0): number | undefined => delayMsOf(parseDelayExpression(text), retried);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { checkUrl, readDestination, readDestinationText } from '../../src/protocol/destination.ts';
+import { checkUrl, readDestination, readDestinationText } from '../../src/protocol/urls/destination.ts';
 import { fc } from '../support/fast-check.ts';
 import { onlyRefuses, refusalOf } from './refusal.ts';
 

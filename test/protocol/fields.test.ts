@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { base64OfBytes, jsonWithBase64, textOrBase64 } from '../../src/protocol/bodies.ts';
-import { hasConfigPrefix } from '../../src/protocol/config-names.ts';
 import { decodeCursor, encodeCursor } from '../../src/protocol/cursor.ts';
-import { contentHash, contentHashInPieces, explicitHash } from '../../src/protocol/deduplication.ts';
-import { deliveryHeaderName, prefixOf, userAgent } from '../../src/protocol/dialect.ts';
-import { parseFlowControl } from '../../src/protocol/flow-control.ts';
-import { parseLabels } from '../../src/protocol/labels.ts';
 import { checkName, isName } from '../../src/protocol/names.ts';
+import { hasConfigPrefix } from '../../src/protocol/options/config-names.ts';
+import { contentHash, contentHashInPieces, explicitHash } from '../../src/protocol/options/deduplication.ts';
+import { deliveryHeaderName, prefixOf, userAgent } from '../../src/protocol/options/dialect.ts';
+import { parseFlowControl } from '../../src/protocol/options/flow-control.ts';
+import { parseLabels } from '../../src/protocol/options/labels.ts';
 import {
   joinRedactions,
   parseRedaction,

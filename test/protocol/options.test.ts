@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { itemRawHeaders } from '../../src/protocol/options.ts';
+import { itemRawHeaders } from '../../src/protocol/options/options.ts';
 import { fc } from '../support/fast-check.ts';
 import { messageOf, read } from './reading.ts';
 import { headerMap, onlyRefuses, refusalOf } from './refusal.ts';

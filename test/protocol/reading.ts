@@ -1,5 +1,10 @@
-import { type OptionsContext, type OptionsInput, type Quotas, readPublishOptions } from '../../src/protocol/options.ts';
-import type { PublishOptions } from '../../src/protocol/settings.ts';
+import {
+  type OptionsContext,
+  type OptionsInput,
+  type Quotas,
+  readPublishOptions,
+} from '../../src/protocol/options/options.ts';
+import type { PublishOptions } from '../../src/protocol/options/settings.ts';
 import { refusalOf } from './refusal.ts';
 
 /** 2023-11-14, when every request of these tests is accepted. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { queryParameters, queryValues, splitQuery } from '../../src/protocol/request-target.ts';
+import { queryParameters, queryValues, splitQuery } from '../../src/protocol/urls/request-target.ts';
 import { fc } from '../support/fast-check.ts';
 import { refusalOf } from './refusal.ts';
 

@@ -1,6 +1,6 @@
 /** How URLs are shown that have a password. */
 import { describe, expect, it } from 'vitest';
-import { isMasked, shownUrl } from '../../src/protocol/shown-url.ts';
+import { isMasked, shownUrl } from '../../src/protocol/urls/shown-url.ts';
 
 describe('a URL as it is shown', () => {
   it.each([

@@ -1,7 +1,7 @@
 /** Which trace a publish names (W3C Trace Context, W3C Baggage). */
 import { describe, expect, test } from 'vitest';
+import { keepHeaders, readTriggerOptions } from '../../src/protocol/options/trigger-options.ts';
 import { parseTraceParent, readTraceContext } from '../../src/protocol/trace-context.ts';
-import { keepHeaders, readTriggerOptions } from '../../src/protocol/trigger-options.ts';
 
 const PARENT = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
 const OTHER = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00';

@@ -1,7 +1,7 @@
 /** What the owner of the URL groups does with them, and which endpoints a group may have had at some time. */
 import type { Engine } from '../../src/engine/commands.ts';
+import type { Endpoint } from '../../src/engine/messages/url-groups.ts';
 import type { Millis } from '../../src/engine/model.ts';
-import type { Endpoint } from '../../src/engine/url-groups.ts';
 import type { SeededRandom } from '../support/seeded-random.ts';
 import { HEALTHY_ORIGIN, MOODY_ORIGINS } from './endpoints.ts';
 import type { Call, GroupAction } from './ledger.ts';

@@ -1,10 +1,10 @@
 /** Is the database sound, and does everything that waits have a reason? Asked in the middle of a run. */
 import { explain } from '../../src/engine/messages/explain.ts';
 import type { Queries } from '../../src/store/driver.ts';
-import { examine } from '../../src/store/operations/invariants.ts';
 import { decodeFlowKey, listKeys } from '../../src/store/operations/lanes/flow-commands.ts';
 import { decodeQueue, listQueues } from '../../src/store/operations/lanes/queue-commands.ts';
 import { decodeLive, findLive } from '../../src/store/operations/messages/find.ts';
+import { examine } from '../../src/store/operations/reports/invariants.ts';
 import { decodeScheduleViews } from '../../src/store/operations/schedules/schedule-rows.ts';
 import { listSchedules } from '../../src/store/operations/schedules/schedules.ts';
 import { isQuietSince, PROMPT_MS } from './disturbances.ts';

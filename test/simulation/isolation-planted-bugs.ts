@@ -1,7 +1,7 @@
 /** Bugs by which one project takes what is another's: what becomes of promise P9 without each rule that protects it. */
 
+import type { ClaimRequest } from '../../src/engine/dispatch/claims.ts';
 import { type OriginLine, readLine } from '../../src/engine/lanes/origin-line.ts';
-import type { ClaimRequest } from '../../src/engine/messages/claims.ts';
 import type { EngineSettings } from '../../src/engine/settings.ts';
 import type { Store } from '../../src/store/store.ts';
 import type { StoreMethods } from '../support/altered-store.ts';

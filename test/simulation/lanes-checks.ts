@@ -1,6 +1,6 @@
 /** Did queues, flow-control keys and the project's limit hold what they promise (P4, P5)? */
 import type { Claimed, Message, MessageId, Millis } from '../../src/engine/model.ts';
-import type { FlowControl } from '../../src/protocol/settings.ts';
+import type { FlowControl } from '../../src/protocol/options/settings.ts';
 import type { Evidence } from './checks.ts';
 import type { History } from './histories.ts';
 import { PARALLELISMS_BY_QUEUE } from './lanes-workload.ts';

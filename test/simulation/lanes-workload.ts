@@ -1,7 +1,7 @@
 /** What the clients do with queues and flow-control keys: which lanes their messages name, and what befalls the lanes. */
 import type { Engine } from '../../src/engine/commands.ts';
 import type { FlowPin } from '../../src/engine/lanes/lanes.ts';
-import type { FlowControl, MessageSettings } from '../../src/protocol/settings.ts';
+import type { FlowControl, MessageSettings } from '../../src/protocol/options/settings.ts';
 import type { SeededRandom } from '../support/seeded-random.ts';
 import type { KeyAction, QueueAction } from './ledger.ts';
 import { PROJECT, type World } from './world.ts';

@@ -3,7 +3,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import type { PublishCommand } from '../../src/engine/messages/publish-command.ts';
 import type { EngineSettings } from '../../src/engine/settings.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
-import type { CallbackSettings, MessageSettings } from '../../src/protocol/settings.ts';
+import type { CallbackSettings, MessageSettings } from '../../src/protocol/options/settings.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
 import type { Attempt } from '../support/simulated-network.ts';
 import { openDatabase } from './database.ts';

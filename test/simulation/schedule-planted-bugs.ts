@@ -1,8 +1,8 @@
 /** Bugs that schedules have had elsewhere, put between the engine and its store as in `planted-bugs.ts`. */
 
 import type { Saved } from '../../src/engine/messages/accepted.ts';
+import type { UrlGroup } from '../../src/engine/messages/url-groups.ts';
 import { type ScheduleChange, SET_BACK_MS_MAX } from '../../src/engine/schedules/schedules.ts';
-import type { UrlGroup } from '../../src/engine/url-groups.ts';
 import type { Store } from '../../src/store/store.ts';
 import type { StoreMethods } from '../support/altered-store.ts';
 import { altered, type PlantedBug } from './planted-bugs.ts';

@@ -3,7 +3,7 @@ import type { Engine } from '../../src/engine/commands.ts';
 import type { PublishCommand } from '../../src/engine/messages/publish-command.ts';
 import type { Millis } from '../../src/engine/model.ts';
 import type { ScheduleCommand } from '../../src/engine/schedules/commands.ts';
-import type { Destination } from '../../src/protocol/destination.ts';
+import type { Destination } from '../../src/protocol/urls/destination.ts';
 import type { SeededRandom } from '../support/seeded-random.ts';
 import { GROUPS } from './group-workload.ts';
 import { bodyOf, type ScheduleAction } from './ledger.ts';

@@ -2,8 +2,9 @@
  * One run of the simulated world from one seed: faults first, then it is healed and must come to rest with every
  * promise kept.
  */
+
+import type { Page, PageRequest } from '../../src/engine/lists/page.ts';
 import type { Millis } from '../../src/engine/model.ts';
-import type { Page, PageRequest } from '../../src/engine/page.ts';
 import type { EngineSettings } from '../../src/engine/settings.ts';
 import type { DeadMessage, LogEntry, StoreLimits } from '../../src/engine/stores.ts';
 import type { Driver } from '../../src/store/driver.ts';

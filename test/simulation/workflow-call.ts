@@ -1,7 +1,7 @@
 /** How a library keeps results within one call: what it has sent and was answered (contract K). */
 import type { Handover } from '../../src/engine/calls/commands.ts';
 import type { ClaimToken, MessageId, MessageKey, Millis } from '../../src/engine/model.ts';
-import type { HeaderMap } from '../../src/protocol/settings.ts';
+import type { HeaderMap } from '../../src/protocol/options/settings.ts';
 import { mintCheckpointToken } from '../../src/protocol/workflow/checkpoints.ts';
 import type { Attempt, Reply } from '../support/simulated-network.ts';
 import { type Appended, RunIsOver, type Sent, type WorkflowClient } from './workflow-client.ts';

@@ -2,16 +2,16 @@
  * How workflows and their clients talk to the server: with the headers of the wire, over a network that loses answers,
  * repeats requests, and brings them late. Whoever hears no answer asks again.
  */
-import { readWait } from '../../src/api/wait-request.ts';
+import { readWait } from '../../src/api/runs/wait-request.ts';
 import type { CheckpointAnswer, CheckpointCommand, Handover } from '../../src/engine/calls/commands.ts';
 import type { Engine } from '../../src/engine/commands.ts';
 import type { PublishCommand, Published } from '../../src/engine/messages/publish-command.ts';
 import type { ClaimToken, MessageKey, Millis } from '../../src/engine/model.ts';
-import type { RunOverride, StartedRun } from '../../src/engine/runs/dead-run-store.ts';
+import type { RunOverride, StartedRun } from '../../src/engine/runs/dead/dead-run-store.ts';
 import type { Notified } from '../../src/engine/runs/stores.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import { ApiError } from '../../src/protocol/errors.ts';
-import { itemRawHeaders, type OptionsInput, readPublishOptions } from '../../src/protocol/options.ts';
+import { itemRawHeaders, type OptionsInput, readPublishOptions } from '../../src/protocol/options/options.ts';
 import { readInvocation } from '../../src/protocol/workflow/invocation.ts';
 import type { JournalEntry, RunKey } from '../../src/workflow/model.ts';
 import { placeOf, readStep } from '../../src/workflow/steps.ts';

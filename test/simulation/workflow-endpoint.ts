@@ -3,7 +3,7 @@
  * message and then go on twice, and execute a step again with another result. With each delivery they are of another of two
  * libraries: one publishes a step and is called anew, the other goes on within the call.
  */
-import type { HeaderMap } from '../../src/protocol/settings.ts';
+import type { HeaderMap } from '../../src/protocol/options/settings.ts';
 import { END_STEP_BYTES_MAX } from '../../src/protocol/workflow/checkpoints.ts';
 import type { SeededRandom } from '../support/seeded-random.ts';
 import type { Attempt, Endpoint, Reply } from '../support/simulated-network.ts';

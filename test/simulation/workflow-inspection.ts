@@ -1,5 +1,5 @@
 /** Is the database sound, and has each run something that will move it? Asked in the middle of it all. */
-import { examine } from '../../src/store/operations/invariants.ts';
+import { examine } from '../../src/store/operations/reports/invariants.ts';
 import type { World } from './world.ts';
 
 /** P14: an active run has a message, a waiter, or a run that it waits for. */

@@ -1,7 +1,7 @@
 /** What workflows and their clients did and heard, kept outside of everything that can crash. */
 
 import type { MessageId, Millis } from '../../src/engine/model.ts';
-import type { StartedRun } from '../../src/engine/runs/dead-run-store.ts';
+import type { StartedRun } from '../../src/engine/runs/dead/dead-run-store.ts';
 import type { Request } from './workflow-client.ts';
 import type { DeliveredEntry, Delivery } from './workflow-library.ts';
 import type { Program } from './workflow-programs.ts';

@@ -1,13 +1,14 @@
 /** What the clients do, and what goes wrong meanwhile, all drawn by lot. */
+
+import type { Page, PageRequest } from '../../src/engine/lists/page.ts';
 import { decide } from '../../src/engine/messages/decide.ts';
 import type { PublishCommand } from '../../src/engine/messages/publish-command.ts';
+import { publishesToGroup } from '../../src/engine/messages/url-groups.ts';
 import type { FollowUp, MessageKey, Millis, NewMessage } from '../../src/engine/model.ts';
-import type { Page, PageRequest } from '../../src/engine/page.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import type { LogEntry } from '../../src/engine/stores.ts';
-import { publishesToGroup } from '../../src/engine/url-groups.ts';
 import { mintMessageId } from '../../src/protocol/ids.ts';
-import type { CallbackSettings } from '../../src/protocol/settings.ts';
+import type { CallbackSettings } from '../../src/protocol/options/settings.ts';
 import type { SeededRandom } from '../support/seeded-random.ts';
 import { cellsOf } from './cells/open.ts';
 import { HEALTHY_ORIGIN, healthy, MOODY_ORIGINS, moody, OTHERS_ORIGIN } from './endpoints.ts';

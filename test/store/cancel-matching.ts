@@ -1,5 +1,5 @@
 /** One part of a bulk cancel, as `RunningEngine.cancelMatching` does it. */
-import type { AttributeFilter } from '../../src/engine/filters.ts';
+import type { AttributeFilter } from '../../src/engine/lists/filters.ts';
 import type { MessageKey, Millis, ProjectId } from '../../src/engine/model.ts';
 import type { Store } from '../../src/store/store.ts';
 

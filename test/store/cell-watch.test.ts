@@ -2,9 +2,9 @@
 import pg from 'pg';
 import { beforeEach, expect, it, onTestFinished } from 'vitest';
 import type { CellLook } from '../../src/engine/stores.ts';
+import { Servers } from '../../src/store/drivers/postgres/connections/servers.ts';
+import type { ServerLimits } from '../../src/store/drivers/postgres/connections/shares.ts';
 import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
-import { Servers } from '../../src/store/drivers/postgres/servers.ts';
-import type { ServerLimits } from '../../src/store/drivers/postgres/shares.ts';
 import { type CellWatch, type WatchOptions, watchPostgresStore } from '../../src/store/drivers/postgres/watch.ts';
 import { systemClock } from '../../src/system/system.ts';
 import { eventually } from '../support/eventually.ts';

@@ -1,6 +1,6 @@
 /** What waits for a claim that takes long? */
 import { expect, it } from 'vitest';
-import type { ClaimRequest } from '../../src/engine/messages/claims.ts';
+import type { ClaimRequest } from '../../src/engine/dispatch/claims.ts';
 import { createStore } from '../../src/store/create.ts';
 import type { Driver } from '../../src/store/driver.ts';
 

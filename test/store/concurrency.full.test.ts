@@ -10,7 +10,7 @@ import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import type { StoreLimits } from '../../src/engine/stores.ts';
 import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
 import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
-import { examine } from '../../src/store/operations/invariants.ts';
+import { examine } from '../../src/store/operations/reports/invariants.ts';
 import type { Store } from '../../src/store/store.ts';
 import { systemClock } from '../../src/system/system.ts';
 import { migratedDatabase } from '../support/postgres/shared.ts';

@@ -8,7 +8,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Schedule } from '../../src/engine/schedules/schedules.ts';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
 import { openInlineSqliteStore } from '../../src/store/drivers/sqlite/open.ts';
-import { examine, INVARIANTS } from '../../src/store/operations/invariants.ts';
+import { examine, INVARIANTS } from '../../src/store/operations/reports/invariants.ts';
 import { begin } from './conformance/run-world.ts';
 import { PROJECT, T0, World } from './conformance/world.ts';
 

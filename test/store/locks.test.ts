@@ -12,7 +12,7 @@ import type { Driver, Queries, Transaction } from '../../src/store/driver.ts';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
 import { migrate } from '../../src/store/migrations/index.ts';
 import type { WriteCommand } from '../../src/store/operations/all.ts';
-import { lockFor } from '../../src/store/operations/locks.ts';
+import { lockFor } from '../../src/store/operations/locking/locks.ts';
 import { appended, begin, ending, NO_LIMITS, waiter } from './conformance/run-world.ts';
 import {
   bytes,

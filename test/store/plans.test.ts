@@ -1,7 +1,7 @@
 /** No statement may walk a table whose size is the backlog's: each must go by a key or an index. */
 import { constants, DatabaseSync } from 'node:sqlite';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { COUNTED_OF_ALL_MAX } from '../../src/engine/unfinished.ts';
+import { COUNTED_OF_ALL_MAX } from '../../src/engine/lists/unfinished.ts';
 import { createStore } from '../../src/store/create.ts';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
 import { MIGRATIONS, migrate } from '../../src/store/migrations/index.ts';

@@ -4,10 +4,10 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 import pg from 'pg';
 import { afterEach, expect, it } from 'vitest';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
+import { Servers } from '../../src/store/drivers/postgres/connections/servers.ts';
 import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
 import { classify, isAnswer } from '../../src/store/drivers/postgres/failures.ts';
 import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
-import { Servers } from '../../src/store/drivers/postgres/servers.ts';
 import { systemClock } from '../../src/system/system.ts';
 import { errorResponse } from '../support/postgres/error-response.ts';
 import { freshDatabase } from '../support/postgres/shared.ts';

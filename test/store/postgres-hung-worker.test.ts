@@ -2,9 +2,9 @@
 
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { openPostgresDriver } from '../../src/admin/store-end.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import type { StoreLimits } from '../../src/engine/stores.ts';
-import { openPostgresDriver } from '../../src/operations/store-end.ts';
 import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
 import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
 import type { Store } from '../../src/store/store.ts';

@@ -6,7 +6,7 @@ import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
 import { isExpiring, LogDays } from '../../src/store/drivers/postgres/log-days.ts';
 import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
-import { examine } from '../../src/store/operations/invariants.ts';
+import { examine } from '../../src/store/operations/reports/invariants.ts';
 import type { Store } from '../../src/store/store.ts';
 import { systemClock } from '../../src/system/system.ts';
 import { eventually } from '../support/eventually.ts';

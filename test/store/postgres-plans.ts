@@ -4,7 +4,7 @@
  */
 import pg from 'pg';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { COUNTED_OF_ALL_MAX } from '../../src/engine/unfinished.ts';
+import { COUNTED_OF_ALL_MAX } from '../../src/engine/lists/unfinished.ts';
 import { createStore } from '../../src/store/create.ts';
 import type { Transaction } from '../../src/store/driver.ts';
 import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';

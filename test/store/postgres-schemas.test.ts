@@ -2,9 +2,9 @@
 
 import pg from 'pg';
 import { afterEach, expect, it } from 'vitest';
+import { Servers } from '../../src/store/drivers/postgres/connections/servers.ts';
+import { placeOf } from '../../src/store/drivers/postgres/connections/url.ts';
 import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
-import { Servers } from '../../src/store/drivers/postgres/servers.ts';
-import { placeOf } from '../../src/store/drivers/postgres/url.ts';
 import type { Store } from '../../src/store/store.ts';
 import { systemClock } from '../../src/system/system.ts';
 import { eventually } from '../support/eventually.ts';

@@ -8,7 +8,7 @@ import type { Delivery } from '../../src/engine/ports.ts';
 import type { EngineSettings } from '../../src/engine/settings.ts';
 import { DatabaseClock } from '../../src/engine/workers/database-clock.ts';
 import { SteadyClock } from '../../src/engine/workers/steady-clock.ts';
-import type { MessageSettings } from '../../src/protocol/settings.ts';
+import type { MessageSettings } from '../../src/protocol/options/settings.ts';
 import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
 import type { Store } from '../../src/store/store.ts';
 import { createSystemRandomness, systemClock } from '../../src/system/system.ts';

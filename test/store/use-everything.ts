@@ -1,11 +1,11 @@
 /** Calls everything that a store can do with messages and runs at least once, so that what it sends to its database can be looked at. */
 
 import { lineOf } from '../../src/engine/lanes/origin-line.ts';
+import type { Standing, UnfinishedFilter } from '../../src/engine/lists/unfinished.ts';
 import { emptyMinute } from '../../src/engine/minutes/minute.ts';
 import type { MessageId } from '../../src/engine/model.ts';
-import type { RunFilter } from '../../src/engine/runs/log-store.ts';
+import type { RunFilter } from '../../src/engine/runs/logs/log-store.ts';
 import type { Schedule } from '../../src/engine/schedules/schedules.ts';
-import type { Standing, UnfinishedFilter } from '../../src/engine/unfinished.ts';
 import { mintMessageId } from '../../src/protocol/ids.ts';
 import type { Store } from '../../src/store/store.ts';
 import { cancelMatching } from './cancel-matching.ts';

@@ -6,7 +6,7 @@
  */
 import type { Claimed, ClaimToken, MessageId, Millis, Outcome } from '../../src/engine/model.ts';
 import type { Clock, Delivery, Machine, Timer, UnderWay } from '../../src/engine/ports.ts';
-import type { HeaderMap } from '../../src/protocol/settings.ts';
+import type { HeaderMap } from '../../src/protocol/options/settings.ts';
 
 /** What an endpoint makes of a request that arrived. */
 export type Reply =

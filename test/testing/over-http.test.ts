@@ -1,7 +1,7 @@
 /** `waypost dev --virtual-time`, for tests in any language: time passes when a request says so. */
 import { Client } from '@upstash/qstash';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { startVirtual, virtualConfig } from '../../src/cli/virtual-time.ts';
+import { startVirtual, virtualConfig } from '../../src/cli/run/virtual-time.ts';
 import { DEVELOPMENT_ACCOUNTS } from '../../src/config/development.ts';
 import type { RunningServer } from '../../src/server/server.ts';
 import { startWaypost } from '../../src/testing/waypost.ts';

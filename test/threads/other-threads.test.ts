@@ -1,6 +1,6 @@
 /** Where does a checkpoint go that reaches another worker of the process than the one that makes its call? */
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
-import type { SentCheckpoint } from '../../src/api/other-workers.ts';
+import type { SentCheckpoint } from '../../src/api/edge/other-workers.ts';
 import { DEVELOPMENT_ACCOUNTS } from '../../src/config/development.ts';
 import { claimIn, mintCheckpointToken } from '../../src/protocol/workflow/checkpoints.ts';
 import { connectAll, OtherThreads } from '../../src/server/threads/other-threads.ts';

@@ -7,7 +7,7 @@ import type {
   RunStart,
   StepSettings,
   WorkflowFeature,
-} from '../../src/protocol/settings.ts';
+} from '../../src/protocol/options/settings.ts';
 import { configured, configuredCall, configuredCallback, runConfigOf } from '../../src/workflow/configuration.ts';
 import type { RunConfig } from '../../src/workflow/model.ts';
 

@@ -1,6 +1,6 @@
 /** Journals to make logs of, written as short as they are thought. */
 import { Buffer } from 'node:buffer';
-import type { CallType, HeaderMap, MessageSettings, RunPart } from '../../src/protocol/settings.ts';
+import type { CallType, HeaderMap, MessageSettings, RunPart } from '../../src/protocol/options/settings.ts';
 import type { Course, HistoryEntry, KnownMessage, KnownRun, RunHistory } from '../../src/workflow/history.ts';
 import type { EntryKind, RunState } from '../../src/workflow/model.ts';
 

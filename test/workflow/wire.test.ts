@@ -1,6 +1,6 @@
 /** What journals and results look like on the wire, and which answers show that nobody speaks the protocol. */
 import { describe, expect, test } from 'vitest';
-import type { CallType, HeaderMap, RunPart } from '../../src/protocol/settings.ts';
+import type { CallType, HeaderMap, RunPart } from '../../src/protocol/options/settings.ts';
 import { detectionError, hasNoFailureFunction } from '../../src/workflow/detection.ts';
 import { encodeEntry, entryBytesOf, joinEntries } from '../../src/workflow/journal.ts';
 import { invokeResult } from '../../src/workflow/results.ts';

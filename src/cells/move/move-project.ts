@@ -1,7 +1,7 @@
 /**
  * Moves a project from one cell to another while both are in use.
  *
- * What has piled up is copied first. Then the project pauses: its cell refuses it (store/operations/presence.ts), what has
+ * What has piled up is copied first. Then the project pauses: its cell refuses it (store/operations/locking/presence.ts), what has
  * changed meanwhile is copied, both sides are compared, and the directory says that it lives in the other cell. From then
  * on that one serves it, and its rows in the former one are deleted.
  *
@@ -16,7 +16,13 @@ import type { Driver, Queries } from '../../store/driver.ts';
 import type { CopiedTable } from '../../store/move/copy.ts';
 import type { PieceLimits } from '../../store/move/pieces.ts';
 import { MoveRefused } from '../../store/move/progress.ts';
-import { awaitBatches, PRESENCE, type Presence, presenceOf, setPresence } from '../../store/operations/presence.ts';
+import {
+  awaitBatches,
+  PRESENCE,
+  type Presence,
+  presenceOf,
+  setPresence,
+} from '../../store/operations/locking/presence.ts';
 import type { Store } from '../../store/store.ts';
 import { Aligner } from './align.ts';
 import { letGo, takeCell, takeCells, takenOver } from './mover.ts';

@@ -1,8 +1,9 @@
 /** What `waypost cells balance` does: plans which projects are to live elsewhere, and moves them one after the other. */
+
+import { messageOf } from '../../admin/open-store.ts';
 import type { Config } from '../../config/table.ts';
 import type { Millis } from '../../engine/model.ts';
 import { StoreUnavailable } from '../../engine/store-errors.ts';
-import { messageOf } from '../../operations/open-store.ts';
 import { CannotStart } from '../../system/cannot-start.ts';
 import type { MoveProjectOptions } from '../move/move-project.ts';
 import { type PlannedMove, planBalance } from './balance-plan.ts';

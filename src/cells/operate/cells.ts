@@ -2,10 +2,6 @@
 
 import { checkSealer } from '../../accounts/accounts.ts';
 import { orTellOfKey } from '../../accounts/open-accounts.ts';
-import { seal, unseal } from '../../config/sealing.ts';
-import type { Config } from '../../config/table.ts';
-import type { Cell } from '../../engine/accounts/store.ts';
-import { type CellId, FIRST_CELL, type Millis } from '../../engine/model.ts';
 import {
   cellUrlOf,
   databaseOf,
@@ -14,9 +10,13 @@ import {
   type OpenCell,
   openSealer,
   openStore,
-} from '../../operations/open-store.ts';
-import { untilAllKnow } from '../../operations/socket/everywhere.ts';
-import { openPostgresDriver } from '../../operations/store-end.ts';
+} from '../../admin/open-store.ts';
+import { untilAllKnow } from '../../admin/socket/everywhere.ts';
+import { openPostgresDriver } from '../../admin/store-end.ts';
+import { seal, unseal } from '../../config/sealing.ts';
+import type { Config } from '../../config/table.ts';
+import type { Cell } from '../../engine/accounts/store.ts';
+import { type CellId, FIRST_CELL, type Millis } from '../../engine/model.ts';
 import { isName } from '../../protocol/names.ts';
 import type { Driver } from '../../store/driver.ts';
 import type { Store } from '../../store/store.ts';

@@ -4,16 +4,16 @@
  */
 
 import { orTellOfKey } from '../../accounts/open-accounts.ts';
+import { cannotRead, driverOf, type Examination, examineStore, examineWith } from '../../admin/examine.ts';
+import { databaseOf, openSealer } from '../../admin/open-store.ts';
 import type { Config } from '../../config/table.ts';
 import type { Cell, ProjectMove } from '../../engine/accounts/store.ts';
 import { type CellId, FIRST_CELL, type ProjectId } from '../../engine/model.ts';
 import { StoreUnavailable } from '../../engine/store-errors.ts';
-import { cannotRead, driverOf, type Examination, examineStore, examineWith } from '../../operations/examine.ts';
-import { databaseOf, openSealer } from '../../operations/open-store.ts';
 import type { Driver, Queries } from '../../store/driver.ts';
 import { isExpiring } from '../../store/drivers/postgres/log-days.ts';
-import type { Finding } from '../../store/operations/invariants.ts';
-import { PRESENCE } from '../../store/operations/presence.ts';
+import { PRESENCE } from '../../store/operations/locking/presence.ts';
+import type { Finding } from '../../store/operations/reports/invariants.ts';
 import { createSystemRandomness, systemClock } from '../../system/system.ts';
 import { isStuck } from '../move/held-move.ts';
 import { IN_RANGE, listCells, rangeOf } from '../store/directory.ts';

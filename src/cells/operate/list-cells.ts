@@ -1,9 +1,10 @@
 /** What `waypost cells` shows. */
+
+import { nameOf } from '../../admin/open-store.ts';
 import type { Config } from '../../config/table.ts';
 import type { MovePhase } from '../../engine/accounts/store.ts';
+import type { Totals } from '../../engine/lists/unfinished.ts';
 import type { Millis } from '../../engine/model.ts';
-import type { Totals } from '../../engine/unfinished.ts';
-import { nameOf } from '../../operations/open-store.ts';
 import { systemClock } from '../../system/system.ts';
 import { isStuck } from '../move/held-move.ts';
 import { urlOf, withDirectory } from './cells.ts';

@@ -1,14 +1,14 @@
 /** How much does each cell have and do? One that is away, or hangs, is waited for a few seconds only. */
 
 import type { Sealer } from '../../accounts/accounts.ts';
+import { databaseOf, messageOf } from '../../admin/open-store.ts';
+import { Refused } from '../../admin/socket/commands.ts';
 import type { Config } from '../../config/table.ts';
 import type { Cell, ProjectMove } from '../../engine/accounts/store.ts';
+import type { Totals } from '../../engine/lists/unfinished.ts';
 import { type CellId, FIRST_CELL, type ProjectId } from '../../engine/model.ts';
-import type { Totals } from '../../engine/unfinished.ts';
-import { databaseOf, messageOf } from '../../operations/open-store.ts';
-import { Refused } from '../../operations/socket/commands.ts';
 import { PostgresDriver } from '../../store/drivers/postgres/driver.ts';
-import { decodeTotals, readTotals } from '../../store/operations/totals.ts';
+import { decodeTotals, readTotals } from '../../store/operations/reports/totals.ts';
 import type { Store } from '../../store/store.ts';
 import { CannotStart } from '../../system/cannot-start.ts';
 import { systemClock } from '../../system/system.ts';

@@ -1,7 +1,8 @@
 /** What `waypost projects move` does: moves a project to another cell while both are in use. */
+
+import { untilAllKnow } from '../../admin/socket/everywhere.ts';
 import type { Config } from '../../config/table.ts';
 import type { CellId, ProjectId } from '../../engine/model.ts';
-import { untilAllKnow } from '../../operations/socket/everywhere.ts';
 import { randomBase58 } from '../../protocol/ids.ts';
 import { LogDays } from '../../store/drivers/postgres/log-days.ts';
 import { MoveRefused } from '../../store/move/progress.ts';

@@ -5,9 +5,9 @@
  */
 
 import type { Residents } from '../../accounts/accounts.ts';
-import { Alarm } from '../../engine/alarm.ts';
 import type { Engine } from '../../engine/commands.ts';
 import type { LogWatcher } from '../../engine/live/feed.ts';
+import { Alarm } from '../../engine/loops/alarm.ts';
 import { type CellId, type ClaimToken, FIRST_CELL, type Millis, type ProjectId } from '../../engine/model.ts';
 import { StoreUnavailable } from '../../engine/store-errors.ts';
 import type { ProjectFence } from '../../engine/workers/project-fence.ts';

@@ -1,9 +1,9 @@
 /** What one worker needs to serve the cells of an installation: one value for all files of this folder. */
 import type { Sealer, StoredAccounts } from '../../accounts/accounts.ts';
+import type { OpenCell, WatchCell } from '../../admin/open-store.ts';
 import type { EngineDeps, Recovery } from '../../engine/deps.ts';
 import type { CellId } from '../../engine/model.ts';
 import type { Machine } from '../../engine/ports.ts';
-import type { OpenCell, WatchCell } from '../../operations/open-store.ts';
 import type { Driver } from '../../store/driver.ts';
 
 export interface CellsContext {

@@ -1,6 +1,7 @@
 /** The engine of one worker on PostgreSQL, which serves the only store or all cells of an installation. */
 
 import type { Sealer, StoredAccounts } from '../../accounts/accounts.ts';
+import { databaseOf, type OpenedStore } from '../../admin/open-store.ts';
 import type { Config } from '../../config/table.ts';
 import type { Engine } from '../../engine/commands.ts';
 import { createEngine } from '../../engine/create.ts';
@@ -12,7 +13,6 @@ import { StoreUnavailable } from '../../engine/store-errors.ts';
 import { DatabaseClock } from '../../engine/workers/database-clock.ts';
 import { fenceLimitMs } from '../../engine/workers/fence.ts';
 import { ProjectFence } from '../../engine/workers/project-fence.ts';
-import { databaseOf, type OpenedStore } from '../../operations/open-store.ts';
 import { logWith } from '../../telemetry/log-with.ts';
 import { openCellDriver } from '../operate/cells.ts';
 import { Cells, type CreateEngine } from './cells.ts';

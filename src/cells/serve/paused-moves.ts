@@ -3,10 +3,10 @@
  * that notices takes the move over as another command would, and ends the pause. The rest waits for the next command.
  */
 
+import { messageOf } from '../../admin/open-store.ts';
 import type { ProjectMove } from '../../engine/accounts/store.ts';
 import type { CellId, Millis, ProjectId, WorkerId } from '../../engine/model.ts';
 import type { Clock, EventLog } from '../../engine/ports.ts';
-import { messageOf } from '../../operations/open-store.ts';
 import type { Driver } from '../../store/driver.ts';
 import { MoveRefused } from '../../store/move/progress.ts';
 import type { Store } from '../../store/store.ts';

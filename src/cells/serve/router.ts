@@ -1,10 +1,10 @@
 /** One engine for the API over those of all cells: each command goes to the cell of its project. */
 import type { CellAway, CellState, Engine } from '../../engine/commands.ts';
+import { within } from '../../engine/loops/within.ts';
 import type { ProjectId } from '../../engine/model.ts';
 import type { Clock } from '../../engine/ports.ts';
 import { asked, type ProjectStore } from '../../engine/project-store.ts';
 import { ProjectAway, publicReason, StoreUnavailable } from '../../engine/store-errors.ts';
-import { within } from '../../engine/within.ts';
 import type { Cells } from './cells.ts';
 
 /** How long `/readyz` waits for a cell that is not the first. */

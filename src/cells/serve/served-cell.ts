@@ -4,15 +4,15 @@
  * Any other worker leaves it alone until a request names one of its projects.
  */
 
+import { messageOf, type WatchCell } from '../../admin/open-store.ts';
 import { unseal } from '../../config/sealing.ts';
 import type { Cell, Project } from '../../engine/accounts/store.ts';
 import type { CellState, Engine } from '../../engine/commands.ts';
+import type { Totals } from '../../engine/lists/unfinished.ts';
+import { within } from '../../engine/loops/within.ts';
 import type { Millis } from '../../engine/model.ts';
 import type { Timer } from '../../engine/ports.ts';
 import { publicReason, StoreUnavailable } from '../../engine/store-errors.ts';
-import type { Totals } from '../../engine/unfinished.ts';
-import { within } from '../../engine/within.ts';
-import { messageOf, type WatchCell } from '../../operations/open-store.ts';
 import type { Store } from '../../store/store.ts';
 import { Adoptions } from './adoptions.ts';
 import type { CellsContext } from './context.ts';

@@ -9,9 +9,9 @@ import type { Cell, Project } from '../../engine/accounts/store.ts';
 import { type CellId, FIRST_CELL, NUMBERS_OF_CELL } from '../../engine/model.ts';
 import type { Queries, Transaction } from '../../store/driver.ts';
 import { noteChange } from '../../store/operations/accounts/version.ts';
+import { PRESENCE } from '../../store/operations/locking/presence.ts';
 import type { WriteContext } from '../../store/operations/logs/log-writer.ts';
 import { read, write } from '../../store/operations/operation.ts';
-import { PRESENCE } from '../../store/operations/presence.ts';
 
 /** The rows of `numbers` that a cell has a range of its own for. */
 export const IN_RANGE = "name in ('keys and tokens', 'log entries', 'queues')";

@@ -1,6 +1,6 @@
 /** What `api` asks of the engine about the calls of endpoints: checked, typed (contract K 3). */
 
-import type { HeaderMap } from '../../protocol/settings.ts';
+import type { HeaderMap } from '../../protocol/options/settings.ts';
 import type { RunKey } from '../../workflow/model.ts';
 import type { EntryPlace } from '../../workflow/steps.ts';
 import type { PublishCommand } from '../messages/publish-command.ts';

@@ -1,7 +1,8 @@
 /** What is saved for what a checkpoint appends: the same as for a publish by the run (contract K 3.3)? */
-import { prefixOf } from '../../protocol/dialect.ts';
+
 import { newHeaderMap } from '../../protocol/headers.ts';
-import type { PublishOptions } from '../../protocol/settings.ts';
+import { prefixOf } from '../../protocol/options/dialect.ts';
+import type { PublishOptions } from '../../protocol/options/settings.ts';
 import { withoutMarks } from '../../protocol/workflow/forwarded-headers.ts';
 import { PROTOCOL_VERSION, RETRIES_DEFAULT } from '../../protocol/workflow/generations.ts';
 import { type Configurable, configured, withHeaders } from '../../workflow/configuration.ts';

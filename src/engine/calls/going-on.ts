@@ -3,7 +3,7 @@
  * saved first. Then the call stays, without anything but its slot, until something of its run is claimed here.
  */
 import type { EngineContext } from '../context.ts';
-import type { Dispatcher } from '../messages/dispatcher.ts';
+import type { Dispatcher } from '../dispatch/dispatcher.ts';
 import type { Claimed, Millis } from '../model.ts';
 import { StoreUnavailable } from '../store-errors.ts';
 import type { Around, Call } from './calls.ts';

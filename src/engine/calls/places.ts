@@ -2,10 +2,11 @@
  * Which delivery slots does a checkpoint use? The slot of a message that is done passes to the first message that the call continues
  * with, so that calls continue even on a full worker. All other slots are reserved like those of any new message.
  */
+
+import { bytesOf } from '../dispatch/attempts.ts';
+import type { Permits } from '../dispatch/permits.ts';
+import type { DeliverySlots } from '../dispatch/placement.ts';
 import { lineTo, type OriginLine } from '../lanes/origin-line.ts';
-import { bytesOf } from '../messages/attempts.ts';
-import type { Permits } from '../messages/permits.ts';
-import type { DeliverySlots } from '../messages/placement.ts';
 import type { Claimed, ClaimToken, Millis } from '../model.ts';
 
 /** The dispatcher's slots, as far as calls need them. */

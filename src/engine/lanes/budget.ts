@@ -3,7 +3,7 @@
  * take more while it has fewer than seven times what is free. So a project alone gets seven eighths. A second one finds an
  * eighth free and gets more as attempts end, until both have seven fifteenths.
  */
-import type { ProjectRooms } from '../messages/claims.ts';
+import type { ProjectRooms } from '../dispatch/claims.ts';
 import type { ProjectId } from '../model.ts';
 
 const TIMES_FREE = 7;

@@ -9,7 +9,7 @@
  *
  * The window is never smaller than a few attempts: the worker must notice soon when an endpoint recovers.
  */
-import type { ClaimRequest } from '../messages/claims.ts';
+import type { ClaimRequest } from '../dispatch/claims.ts';
 import { half } from './budget.ts';
 import { FEW, type Share, Shares } from './shares.ts';
 

@@ -11,7 +11,7 @@
  * Within its project, a line may start another attempt while it has fewer attempts and bytes in flight than the project may still
  * add. So one slow origin leaves half to the others, and a thousand slow origins shrink to a few slots each.
  */
-import type { ClaimRequest } from '../messages/claims.ts';
+import type { ClaimRequest } from '../dispatch/claims.ts';
 import type { Millis, ProjectId } from '../model.ts';
 import type { EngineSettings } from '../settings.ts';
 import { Budget, type BudgetOffer, half, type Size } from './budget.ts';

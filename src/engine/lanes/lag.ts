@@ -2,7 +2,7 @@
  * Which projects go first while others have a backlog? Each is as far behind as the message that waits longest. Equal shares alone would
  * let a project wait that has no backlog, whenever it needs more than its share: as long as those with a backlog need all of theirs.
  */
-import type { ClaimedDue } from '../messages/claims.ts';
+import type { ClaimedDue } from '../dispatch/claims.ts';
 import type { Millis } from '../model.ts';
 
 /** Whether a project that is `lagMs` behind has just begun to wait, compared with the one that is farthest behind. */

@@ -3,7 +3,7 @@
  * new, whichever worker wrote it, and all watchers of the project are told of it. While nobody does, nothing is read.
  */
 import type { Store } from '../../store/store.ts';
-import { Alarm } from '../alarm.ts';
+import { Alarm } from '../loops/alarm.ts';
 import type { Millis, ProjectId } from '../model.ts';
 import type { Clock } from '../ports.ts';
 import { ProjectAway, StoreUnavailable } from '../store-errors.ts';

@@ -1,16 +1,17 @@
 /** What is saved for a publish: a message with its key and id, its deduplication, its first log events. */
+
+import { mintMessageId } from '../../protocol/ids.ts';
+import { memo } from '../../protocol/memo.ts';
 import {
   type Content,
   contentHash,
   contentHashInPieces,
   explicitHash,
   HASH_PIECE_BYTES,
-} from '../../protocol/deduplication.ts';
-import { mintMessageId } from '../../protocol/ids.ts';
-import { memo } from '../../protocol/memo.ts';
+} from '../../protocol/options/deduplication.ts';
+import type { Slices } from '../loops/slices.ts';
 import type { Message, MessageKey, Millis, NewMessage, ProjectId } from '../model.ts';
 import type { Randomness } from '../ports.ts';
-import type { Slices } from '../slices.ts';
 import type { PublishCommand } from './publish-command.ts';
 
 /** What every new message of a publish needs besides its command. */

@@ -5,8 +5,14 @@
 import { type CallbackReport, encodeCallbackPayload } from '../../protocol/callback-payload.ts';
 import { dlqIdOf } from '../../protocol/cursor.ts';
 import { newHeaderMap } from '../../protocol/headers.ts';
+import type {
+  CallbackSettings,
+  HeaderMap,
+  MessageSettings,
+  Redaction,
+  TraceContext,
+} from '../../protocol/options/settings.ts';
 import { joinRedactions } from '../../protocol/redaction.ts';
-import type { CallbackSettings, HeaderMap, MessageSettings, Redaction, TraceContext } from '../../protocol/settings.ts';
 import type { Change, Claimed, FollowUp, Message, Millis, Outcome } from '../model.ts';
 import { followUpOf } from './follow-up.ts';
 

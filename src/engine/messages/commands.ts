@@ -1,10 +1,10 @@
 /** The commands and reads about messages, except publishing. */
 import { acceptContextOf, type EngineContext } from '../context.ts';
-import type { AttributeFilter } from '../filters.ts';
 import { lineOf, lineTo } from '../lanes/origin-line.ts';
+import type { AttributeFilter } from '../lists/filters.ts';
+import type { Page, PageRequest } from '../lists/page.ts';
+import type { LiveMessage, UnfinishedFilter } from '../lists/unfinished.ts';
 import type { Message, MessageId, MessageKey, NewMessage, ProjectId } from '../model.ts';
-import type { Page, PageRequest } from '../page.ts';
-import type { LiveMessage, UnfinishedFilter } from '../unfinished.ts';
 import { savedOf } from './accepted.ts';
 import { type DeadRetryOverride, succeed } from './dead-retry.ts';
 import {

@@ -1,8 +1,8 @@
 /** What a dead message becomes when it is retried from the DLQ: a new message (contract M 17.3 and 17.4). */
 import { newHeaderMap } from '../../protocol/headers.ts';
 import { mintMessageId } from '../../protocol/ids.ts';
+import type { CallbackSettings, PublishOptions } from '../../protocol/options/settings.ts';
 import { joinRedactions } from '../../protocol/redaction.ts';
-import type { CallbackSettings, PublishOptions } from '../../protocol/settings.ts';
 import type { Message, MessageKey } from '../model.ts';
 import { spanOfMessage, traceWithin } from '../spans.ts';
 import type { DeadMessage } from '../stores.ts';

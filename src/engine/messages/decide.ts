@@ -2,12 +2,13 @@
  * What a finished attempt makes of its message: pure, so that every rule of contract M 6.3, 8 and 17 is a table
  * in a test. The caller passes the time and saves what comes back, with what follows from it, in one transaction.
  */
-import { defaultBackOffMs } from '../../protocol/back-off.ts';
-import { delayMsOf, parseDelayExpression } from '../../protocol/delay-expression.ts';
-import { redirectText } from '../../protocol/redirects.ts';
-import { retryAfterMs } from '../../protocol/retry-after.ts';
-import type { HeaderMap } from '../../protocol/settings.ts';
-import { isSuccess } from '../../protocol/success.ts';
+
+import { redirectText } from '../../protocol/options/redirects.ts';
+import type { HeaderMap } from '../../protocol/options/settings.ts';
+import { isSuccess } from '../../protocol/options/success.ts';
+import { defaultBackOffMs } from '../../protocol/times/back-off.ts';
+import { delayMsOf, parseDelayExpression } from '../../protocol/times/delay-expression.ts';
+import { retryAfterMs } from '../../protocol/times/retry-after.ts';
 import { detectionError, hasNoFailureFunction, stepMissingError } from '../../workflow/detection.ts';
 import type { Run } from '../../workflow/model.ts';
 import type { Returned } from '../calls/ends.ts';

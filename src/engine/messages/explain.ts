@@ -2,8 +2,8 @@
 import type { Held } from '../lanes/in-flight.ts';
 import type { FlowKey, FlowKeyState, QueueBlocker } from '../lanes/lanes.ts';
 import { startsLeft } from '../lanes/lanes.ts';
+import type { Backlog, KeyLine, Line, LiveMessage, QueueLine, UnfinishedMessage } from '../lists/unfinished.ts';
 import type { Millis } from '../model.ts';
-import type { Backlog, KeyLine, Line, LiveMessage, QueueLine, UnfinishedMessage } from '../unfinished.ts';
 
 /** Why a message is not finished. docs/errors.md is made of these comments. */
 export const UNFINISHED_REASONS = [

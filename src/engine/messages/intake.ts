@@ -5,16 +5,16 @@
  */
 import { ApiError } from '../../protocol/errors.ts';
 import { mintMessageId } from '../../protocol/ids.ts';
+import { type DeliverySlots, dispatchSaved, place } from '../dispatch/placement.ts';
+import { Slices } from '../loops/slices.ts';
 import type { FollowUp, NewMessage } from '../model.ts';
 import type { Clock, Randomness } from '../ports.ts';
 import type { Reports } from '../reports.ts';
 import { draftOfFollowUp } from '../runs/entries.ts';
 import type { EngineSettings } from '../settings.ts';
-import { Slices } from '../slices.ts';
 import type { Numbers } from '../workers/numbers.ts';
 import type { Draft } from './accept.ts';
 import type { Saved } from './accepted.ts';
-import { type DeliverySlots, dispatchSaved, place } from './placement.ts';
 
 interface IntakeDeps {
   slots: DeliverySlots;

@@ -1,5 +1,5 @@
 /** What does a publish ask for, and what becomes of it? */
-import type { PublishOptions, ResultPart, WorkflowFeature } from '../../protocol/settings.ts';
+import type { PublishOptions, ResultPart, WorkflowFeature } from '../../protocol/options/settings.ts';
 import type { MessageId, Millis } from '../model.ts';
 
 /** One message to publish. A publish to a URL group has one for each endpoint, which its settings name. */

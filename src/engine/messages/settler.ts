@@ -1,13 +1,13 @@
 /** Saves the outcome of a claim, and repeats that until the store takes it. */
 import { takesCheckpoints } from '../../protocol/workflow/checkpoints.ts';
 import type { RunKey } from '../../workflow/model.ts';
+import type { DeliveryContext } from '../dispatch/context.ts';
 import type { Change, Claimed, Message, Millis, NewMessage, Settlement } from '../model.ts';
-import { failRun } from '../runs/failures.ts';
-import { returnRun } from '../runs/returns.ts';
+import { failRun } from '../runs/endings/failures.ts';
+import { returnRun } from '../runs/endings/returns.ts';
 import { StoreUnavailable } from '../store-errors.ts';
 import type { Handoff, Settled } from '../stores.ts';
 import type { Saved } from './accepted.ts';
-import type { DeliveryContext } from './context.ts';
 import type { Settling } from './decide.ts';
 import type { Intake } from './intake.ts';
 

@@ -3,11 +3,11 @@
  * store from time to time: a crash loses the last seconds. While nothing happens, it saves nothing (P12).
  */
 import type { Store } from '../../store/store.ts';
-import { Alarm, type AlarmClock } from '../alarm.ts';
-import type { Count } from '../counts.ts';
+import { Alarm, type AlarmClock } from '../loops/alarm.ts';
 import { type Claimed, firstDueAtMs, type Millis, type ProjectId } from '../model.ts';
 import type { EventLog } from '../ports.ts';
 import { CommitUnknown, StoreUnavailable } from '../store-errors.ts';
+import type { Count } from './counts.ts';
 import { addTo, emptyMinute, type Minute, minuteOf } from './minute.ts';
 
 /** From the first count to when it is saved, and what a crash can lose. */

@@ -1,6 +1,7 @@
 /** What is counted of a project's messages and runs in one minute? */
-import type { Count } from '../counts.ts';
+
 import type { Millis } from '../model.ts';
+import type { Count } from './counts.ts';
 
 export const MINUTE_MS = 60_000;
 

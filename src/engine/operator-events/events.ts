@@ -7,7 +7,7 @@
 import { mintMessageId } from '../../protocol/ids.ts';
 import type { Store } from '../../store/store.ts';
 import type { EngineDeps } from '../deps.ts';
-import { DueLoop } from '../due-loop.ts';
+import { DueLoop } from '../loops/due-loop.ts';
 import type { Intake } from '../messages/intake.ts';
 import type { Change, Message, MessageKey, Millis } from '../model.ts';
 import { LATE_MS, type Schedule } from '../schedules/schedules.ts';

@@ -3,9 +3,9 @@
  * it by a request that is kept nowhere.
  */
 
-import { isSuccess } from '../../protocol/success.ts';
-import { Alarm } from '../alarm.ts';
+import { isSuccess } from '../../protocol/options/success.ts';
 import type { EngineDeps } from '../deps.ts';
+import { Alarm } from '../loops/alarm.ts';
 import type { Claimed, Message, Millis } from '../model.ts';
 import { StoreFull, StoreUnavailable } from '../store-errors.ts';
 import type { OperatorEvents } from './events.ts';

@@ -1,11 +1,11 @@
 /** What clients do with active runs: read them, complete them and cancel them, one or many (contract W 17.2). */
 import type { EndState, JournalEntry, Run, RunKey } from '../../workflow/model.ts';
 import type { EngineContext } from '../context.ts';
+import { STALE, untilCurrent } from '../loops/until-current.ts';
 import type { Millis, NewMessage, ProjectId } from '../model.ts';
-import { STALE, untilCurrent } from '../until-current.ts';
 import { isOf } from './active-runs.ts';
-import type { ActiveRunFilter } from './dead-run-store.ts';
-import { type Ending, endingOf, type RunEnd } from './endings.ts';
+import type { ActiveRunFilter } from './dead/dead-run-store.ts';
+import { type Ending, endingOf, type RunEnd } from './endings/endings.ts';
 import type { EndedAs } from './stores.ts';
 
 /** Runs that a bulk cancel reads at a time. */

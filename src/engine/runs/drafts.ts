@@ -1,7 +1,14 @@
 /** What is saved for a publish to a workflow run: a run that begins, an entry that is appended, or an invocation? */
 import { ApiError } from '../../protocol/errors.ts';
 import { mintMessageId, mintRunId, type RandomBytes } from '../../protocol/ids.ts';
-import type { CallType, InvokePart, RunAppend, RunPart, RunStart, WorkflowFeature } from '../../protocol/settings.ts';
+import type {
+  CallType,
+  InvokePart,
+  RunAppend,
+  RunPart,
+  RunStart,
+  WorkflowFeature,
+} from '../../protocol/options/settings.ts';
 import { keepsTriggerConfiguration } from '../../protocol/workflow/generations.ts';
 import { configured, configuredCall, configuredCallback, runConfigOf } from '../../workflow/configuration.ts';
 import { entryKeyOfInvocation, INITIAL_ENTRY_KEY } from '../../workflow/entry-keys.ts';

@@ -1,6 +1,6 @@
 /** What enters the journal of a run: messages, and records of what the run waits for. */
 import { newHeaderMap } from '../../protocol/headers.ts';
-import type { MessageSettings, ResultPart } from '../../protocol/settings.ts';
+import type { MessageSettings, ResultPart } from '../../protocol/options/settings.ts';
 import { fetchesLazily } from '../../protocol/workflow/generations.ts';
 import { entryKeyOfResult } from '../../workflow/entry-keys.ts';
 import { entryBytesOf } from '../../workflow/journal.ts';

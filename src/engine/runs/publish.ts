@@ -3,16 +3,16 @@
  */
 
 import { quotaExceeded, runOver } from '../../protocol/errors.ts';
-import type { RunRequest } from '../../protocol/settings.ts';
+import type { RunRequest } from '../../protocol/options/settings.ts';
 import { FIRST_VERSION, type Run } from '../../workflow/model.ts';
 import { acceptContextOf, type EngineContext } from '../context.ts';
+import { changesTooOften, ROUNDS_MAX } from '../loops/until-current.ts';
 import { type AcceptContext, type Draft, draftOf, slowDeduplicationHashOf } from '../messages/accept.ts';
 import { type Accepted, savedOf } from '../messages/accepted.ts';
 import { OF_CLIENT } from '../messages/intake.ts';
 import type { Admitted, PublishCommand } from '../messages/publish-command.ts';
 import type { Message, NewMessage, ProjectId } from '../model.ts';
 import { AccountsChanged, StoreUnavailable } from '../store-errors.ts';
-import { changesTooOften, ROUNDS_MAX } from '../until-current.ts';
 import { type ActiveRuns, isOf } from './active-runs.ts';
 import { draftOfAdoption, draftOfAppend, draftOfStart } from './drafts.ts';
 import type { JournalBodies } from './journal-bodies.ts';

@@ -1,5 +1,5 @@
 /** What workflow runs are asked for and answer with, by the API and by the store. */
-import type { HeaderMap, ResultPart, WorkflowFeature } from '../../protocol/settings.ts';
+import type { HeaderMap, ResultPart, WorkflowFeature } from '../../protocol/options/settings.ts';
 import type { RunKey } from '../../workflow/model.ts';
 import type { Saved } from '../messages/accepted.ts';
 import type { Message, MessageId, MessageKey, Millis, NewRecord } from '../model.ts';

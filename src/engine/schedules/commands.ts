@@ -1,12 +1,12 @@
 /** Creates, overwrites, pauses and resumes schedules (contract M 15.3, 15.4, 22.13, 22.17). */
 
-import type { Destination } from '../../protocol/destination.ts';
 import { mintScheduleId } from '../../protocol/ids.ts';
-import type { MessageSettings, PublishOptions } from '../../protocol/settings.ts';
-import type { KeptHeaders } from '../../protocol/trigger-options.ts';
+import type { MessageSettings, PublishOptions } from '../../protocol/options/settings.ts';
+import type { KeptHeaders } from '../../protocol/options/trigger-options.ts';
+import type { Destination } from '../../protocol/urls/destination.ts';
 import type { EngineContext } from '../context.ts';
+import { STALE, untilCurrent } from '../loops/until-current.ts';
 import type { Millis, ProjectId } from '../model.ts';
-import { STALE, untilCurrent } from '../until-current.ts';
 import { firstTimeOf, type Schedule, type SchedulePlan, type ScheduleState } from './schedules.ts';
 
 /** A schedule to be created, or to replace the one with its id. */

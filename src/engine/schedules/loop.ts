@@ -6,12 +6,12 @@
 
 import { ApiError } from '../../protocol/errors.ts';
 import { acceptContextOf, type EngineContext } from '../context.ts';
-import { DueLoop } from '../due-loop.ts';
+import { DueLoop } from '../loops/due-loop.ts';
 import { type Draft, draftOf } from '../messages/accept.ts';
 import type { Saved } from '../messages/accepted.ts';
 import type { PublishCommand } from '../messages/publish-command.ts';
+import type { UrlGroup } from '../messages/url-groups.ts';
 import type { Millis, NewMessage, ProjectId } from '../model.ts';
-import type { UrlGroup } from '../url-groups.ts';
 import { byTheWall } from '../workers/steady-clock.ts';
 import {
   firstTimeOf,

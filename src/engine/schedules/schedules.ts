@@ -2,9 +2,7 @@
  * Schedules: what is published again and again, and when (contract M 15). Everything here is pure; `loop.ts` carries it
  * out.
  */
-import { parseCron } from '../../protocol/cron.ts';
-import { nextCronTime } from '../../protocol/cron-times.ts';
-import type { Destination } from '../../protocol/destination.ts';
+
 import { ApiError } from '../../protocol/errors.ts';
 import type {
   HeaderMap,
@@ -12,12 +10,15 @@ import type {
   MessageSettings,
   ScheduleCatchUp,
   ScheduleOverlap,
-} from '../../protocol/settings.ts';
-import { type KeptHeaders, readTriggerOptions } from '../../protocol/trigger-options.ts';
+} from '../../protocol/options/settings.ts';
+import { type KeptHeaders, readTriggerOptions } from '../../protocol/options/trigger-options.ts';
+import { parseCron } from '../../protocol/times/cron.ts';
+import { nextCronTime } from '../../protocol/times/cron-times.ts';
+import type { Destination } from '../../protocol/urls/destination.ts';
 import type { PublishCommand } from '../messages/publish-command.ts';
+import { publishesToGroup, type UrlGroup } from '../messages/url-groups.ts';
 import type { MessageKey, Millis, NewMessage, ProjectId } from '../model.ts';
 import type { OperatorFact } from '../operator-events/model.ts';
-import { publishesToGroup, type UrlGroup } from '../url-groups.ts';
 
 export interface Schedule {
   /** The store's key; stays when the schedule is overwritten. */

@@ -6,7 +6,7 @@
  */
 
 import type { Store } from '../../store/store.ts';
-import { Alarm } from '../alarm.ts';
+import { Alarm } from '../loops/alarm.ts';
 import type { Millis, ProjectId, WorkerId } from '../model.ts';
 import type { Randomness, Timer } from '../ports.ts';
 import { StoreUnavailable } from '../store-errors.ts';

@@ -4,7 +4,7 @@
  * meanwhile, others give its claims back, while its fence in the former store is open. So each heartbeat asks for the
  * projects with attempts under way. Where none has found a project for as long as a fence stays open, the attempts end.
  */
-import { Alarm } from '../alarm.ts';
+import { Alarm } from '../loops/alarm.ts';
 import type { Millis, ProjectId } from '../model.ts';
 import type { Clock, EventLog } from '../ports.ts';
 

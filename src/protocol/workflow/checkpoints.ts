@@ -2,7 +2,7 @@
 import { Buffer } from 'node:buffer';
 import { createHmac, createSecretKey, timingSafeEqual } from 'node:crypto';
 import { memo } from '../memo.ts';
-import type { HeaderMap, RunPart } from '../settings.ts';
+import type { HeaderMap, RunPart } from '../options/settings.ts';
 
 /** Which claim of which message of which run. All are safe integers. */
 export interface CheckpointClaim {

@@ -1,9 +1,9 @@
 /** Selects the headers of a workflow message that reach the endpoint, and encodes them (contract W 9.4). */
 import { Buffer } from 'node:buffer';
-import { hasConfigPrefix } from '../config-names.ts';
-import type { Scope } from '../config-scopes.ts';
 import { isConnectionHeader, newHeaderMap, refuseUnforwardable } from '../headers.ts';
-import type { CallType, HeaderMap } from '../settings.ts';
+import { hasConfigPrefix } from '../options/config-names.ts';
+import type { Scope } from '../options/config-scopes.ts';
+import type { CallType, HeaderMap } from '../options/settings.ts';
 
 /**
  * The headers that a library forwards: all of the request that began the run. Throws 400 for a name or value that HTTP

@@ -10,7 +10,7 @@
  * | 0.1 to 0.2.16 | `LazyFetch`, `InitialBody` | does not mark its answers, so nothing can be concluded from them |
  * | the first ones, and that of `@upstash/qstash` | none | wants full bodies only, and the journal in a failure callback |
  */
-import type { WorkflowFeature } from '../settings.ts';
+import type { WorkflowFeature } from '../options/settings.ts';
 
 const KNOWN: ReadonlySet<string> = new Set<WorkflowFeature>([
   'LazyFetch',

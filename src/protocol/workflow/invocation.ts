@@ -1,10 +1,10 @@
 /** Reads the request of a workflow that invokes another one (contract W 14.8). */
 import { Buffer } from 'node:buffer';
-import { parseUrl, withoutFragment } from '../destination.ts';
 import { invalidBody } from '../errors.ts';
 import { isObject } from '../json-objects.ts';
-import { itemRawHeaders, type Quotas } from '../options.ts';
-import type { Dialect, ResultPart } from '../settings.ts';
+import { itemRawHeaders, type Quotas } from '../options/options.ts';
+import type { Dialect, ResultPart } from '../options/settings.ts';
+import { parseUrl, withoutFragment } from '../urls/destination.ts';
 import { refusedInRun } from './refusals.ts';
 import { readResultPart } from './result-part.ts';
 

@@ -2,10 +2,11 @@
  * Refuses requests of a running workflow. A library takes any 400 to mean that its run is over, and stops quietly. A
  * 400 for another reason would leave the run waiting without end (contract W 4.7).
  */
-import { hasConfigPrefix } from '../config-names.ts';
-import type { OptionsInput } from '../config-scopes.ts';
+
 import { ApiError } from '../errors.ts';
 import { trimBlanks } from '../headers.ts';
+import { hasConfigPrefix } from '../options/config-names.ts';
+import type { OptionsInput } from '../options/config-scopes.ts';
 
 /** The same refusal with 422 in place of 400, unless the run really is over. */
 export function refusedInRun(error: unknown): unknown {

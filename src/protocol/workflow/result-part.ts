@@ -1,6 +1,6 @@
 /** Reads the message that will bring a run the result of a wait or an invocation (contract W 14.6, 14.8). */
-import { type Quotas, readPublishOptions } from '../options.ts';
-import type { Dialect, ResultPart } from '../settings.ts';
+import { type Quotas, readPublishOptions } from '../options/options.ts';
+import type { Dialect, ResultPart } from '../options/settings.ts';
 
 export interface ResultRequest {
   /** The checked URL of its delivery. */

@@ -1,10 +1,11 @@
 /** Reads which run a message is for, and its role there (contract W 4.2). */
-import { OPTIONS } from '../config-options.ts';
-import type { Scope } from '../config-scopes.ts';
-import { prefixOf } from '../dialect.ts';
+
 import { invalidHeader, runIdMissing } from '../errors.ts';
-import { newRunIdOf } from '../option-values.ts';
-import type { Dialect, RunAppend, RunRequest, RunStart } from '../settings.ts';
+import { OPTIONS } from '../options/config-options.ts';
+import type { Scope } from '../options/config-scopes.ts';
+import { prefixOf } from '../options/dialect.ts';
+import { newRunIdOf } from '../options/option-values.ts';
+import type { Dialect, RunAppend, RunRequest, RunStart } from '../options/settings.ts';
 import { FEATURES_OF_TODAY } from './generations.ts';
 
 /** Reads what a message with `Workflow-Init` says about its run. Throws `ApiError` 400. */

@@ -4,9 +4,9 @@
  */
 
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
+import { joinStore, messageOf, openStore } from '../../admin/open-store.ts';
 import type { EventLog } from '../../engine/ports.ts';
 import { StoreUnavailable } from '../../engine/store-errors.ts';
-import { joinStore, messageOf, openStore } from '../../operations/open-store.ts';
 import type { Store } from '../../store/store.ts';
 import { CannotStart } from '../../system/cannot-start.ts';
 import { keepMemory } from '../../system/memory.ts';

@@ -1,7 +1,7 @@
 /** Takes checkpoints to the worker that makes their call: each two workers of a process talk over a port of their own. */
 import { MessageChannel, type MessagePort } from 'node:worker_threads';
 import type { Answer } from '../../api/answer.ts';
-import type { CarryOut, OtherWorkers, SentCheckpoint } from '../../api/other-workers.ts';
+import type { CarryOut, OtherWorkers, SentCheckpoint } from '../../api/edge/other-workers.ts';
 import { PendingCalls } from './pending-calls.ts';
 
 /** What one worker needs to talk to the others. */

@@ -1,8 +1,8 @@
 /** A worker's thread, as its supervisor sees it. */
 import { Worker } from 'node:worker_threads';
+import { messageOf } from '../../admin/open-store.ts';
 import type { Millis, WorkerId } from '../../engine/model.ts';
 import type { EventLog } from '../../engine/ports.ts';
-import { messageOf } from '../../operations/open-store.ts';
 import { CannotStart } from '../../system/cannot-start.ts';
 import type { Reading } from '../../telemetry/metrics/instruments.ts';
 import type { FromWorker, ThreadOptions, ToWorker } from './messages.ts';

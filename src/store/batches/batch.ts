@@ -14,10 +14,10 @@ import {
 import { accountsVersion } from '../operations/accounts/version.ts';
 import { type Answer, runAll, type WriteCommand } from '../operations/all.ts';
 import { DueTimes, earlier } from '../operations/due-times.ts';
-import { EVERYTHING } from '../operations/locked-projects.ts';
-import { type Blocked, type Locked, lockFor, NOBODY, type Suspects } from '../operations/locks.ts';
+import { EVERYTHING } from '../operations/locking/locked-projects.ts';
+import { type Blocked, type Locked, lockFor, NOBODY, type Suspects } from '../operations/locking/locks.ts';
+import { type Away, type Fence, NotHere, OPEN, PresenceFence } from '../operations/locking/presence.ts';
 import { LogWriter, TooFewNumbers, type WriteContext } from '../operations/logs/log-writer.ts';
-import { type Away, type Fence, NotHere, OPEN, PresenceFence } from '../operations/presence.ts';
 
 const ALONE: Locked = { locked: EVERYTHING, blocked: new Map() };
 

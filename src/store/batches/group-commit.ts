@@ -18,7 +18,7 @@ import {
 } from '../../engine/store-errors.ts';
 import type { StoreEvents } from '../connection.ts';
 import { classOf, type WriteCommand, type WriteMethod, type Writes } from '../operations/all.ts';
-import { NOBODY, type Suspects } from '../operations/locks.ts';
+import { NOBODY, type Suspects } from '../operations/locking/locks.ts';
 import { Aside } from './aside.ts';
 import type { BatchOutcome, WriteResult } from './batch.ts';
 import { BatchLine } from './batch-line.ts';

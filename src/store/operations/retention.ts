@@ -4,8 +4,8 @@ import type { Queries, Transaction } from '../driver.ts';
 import { dropUnusedKeys, projectsOfUnusedKeys } from './lanes/flow-commands.ts';
 import { deletedQueues, emptyQueue } from './lanes/queue-commands.ts';
 import type { WriteContext } from './logs/log-writer.ts';
-import { dropMinutes } from './minutes.ts';
 import { write } from './operation.ts';
+import { dropMinutes } from './reports/minutes.ts';
 
 export interface DropExpiredArgs {
   logsBeforeMs: number;

@@ -1,5 +1,5 @@
 /** Which URL groups exist, with which endpoints? A group is small, so a change writes all its endpoints again. */
-import type { ProjectId } from '../../engine/model.ts';
+
 import {
   type Endpoint,
   type EndpointSelector,
@@ -7,8 +7,9 @@ import {
   type UrlGroupLimits,
   withEndpoints,
   withoutEndpoints,
-} from '../../engine/url-groups.ts';
-import type { HeaderMap } from '../../protocol/settings.ts';
+} from '../../engine/messages/url-groups.ts';
+import type { ProjectId } from '../../engine/model.ts';
+import type { HeaderMap } from '../../protocol/options/settings.ts';
 import type { Queries, Transaction } from '../driver.ts';
 import type { WriteContext } from './logs/log-writer.ts';
 import { decodeHeader, encodeHeader } from './messages/content-rows.ts';

@@ -2,7 +2,7 @@
  * The numbers of one worker. Every message counts nine times, so they are plain numbers: the library, which adds up what
  * several workers tell and writes it as text, takes fifteen times as long to count.
  */
-import type { Count } from '../../engine/counts.ts';
+import type { Count } from '../../engine/minutes/counts.ts';
 import { type LabelOf, listMetrics, METRICS, type MetricName, type NameOf } from './table.ts';
 
 /** One metric of one worker at one moment: plain data that can pass to another thread, in the form of the library. */

@@ -3,11 +3,11 @@
  * nothing (P12), and however often it is asked, the store has little to do.
  */
 import type { CellState } from '../../engine/commands.ts';
+import type { Totals } from '../../engine/lists/unfinished.ts';
+import { within } from '../../engine/loops/within.ts';
 import type { Millis } from '../../engine/model.ts';
 import type { Clock } from '../../engine/ports.ts';
 import { StoreUnavailable } from '../../engine/store-errors.ts';
-import type { Totals } from '../../engine/unfinished.ts';
-import { within } from '../../engine/within.ts';
 
 /** Shorter than the usual intervals of Prometheus, so that each of its requests brings new numbers. */
 const EVERY_MS = 4_000;

@@ -3,7 +3,7 @@
  * table. No label has values that a client can choose, and none has many, so their number does not grow.
  */
 
-import type { Count } from '../../engine/counts.ts';
+import type { Count } from '../../engine/minutes/counts.ts';
 
 interface About {
   /** One sentence: what it counts or shows, and what it leaves out. */

@@ -2,7 +2,7 @@
 import { type EventLoopUtilization, monitorEventLoopDelay, performance } from 'node:perf_hooks';
 import { getHeapStatistics } from 'node:v8';
 import type { CellState, Engine } from '../../engine/commands.ts';
-import type { Count } from '../../engine/counts.ts';
+import type { Count } from '../../engine/minutes/counts.ts';
 import { type Claimed, firstDueAtMs, type Millis, type Outcome, type ProjectId } from '../../engine/model.ts';
 import type { Clock, Machine, Metrics } from '../../engine/ports.ts';
 import { Instruments, type Reading } from './instruments.ts';

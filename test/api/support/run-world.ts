@@ -6,7 +6,7 @@ import { expect } from 'vitest';
 import type { Claimed, Outcome } from '../../../src/engine/model.ts';
 import type { Delivery } from '../../../src/engine/ports.ts';
 import { newHeaderMap } from '../../../src/protocol/headers.ts';
-import type { HeaderMap } from '../../../src/protocol/settings.ts';
+import type { HeaderMap } from '../../../src/protocol/options/settings.ts';
 import { SeededRandom } from '../../support/seeded-random.ts';
 import { SimulatedClock } from '../../support/simulated-clock.ts';
 import { type Json, openWorld, type Reply, TOKEN, type World } from './world.ts';

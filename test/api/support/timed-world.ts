@@ -7,7 +7,7 @@
 import type { ApiOptions } from '../../../src/api/app.ts';
 import type { Claimed } from '../../../src/engine/model.ts';
 import type { Delivery } from '../../../src/engine/ports.ts';
-import type { HeaderMap } from '../../../src/protocol/settings.ts';
+import type { HeaderMap } from '../../../src/protocol/options/settings.ts';
 import { SeededRandom } from '../../support/seeded-random.ts';
 import { SimulatedClock } from '../../support/simulated-clock.ts';
 import { type Attempt, type Endpoint, SimulatedNetwork } from '../../support/simulated-network.ts';

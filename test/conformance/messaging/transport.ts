@@ -3,8 +3,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect } from 'vitest';
+import { initialise } from '../../../src/admin/initialise.ts';
 import { parseConfig } from '../../../src/config/parse.ts';
-import { initialise } from '../../../src/operations/initialise.ts';
 import { type Section, statement } from '../support/statement.ts';
 import { OTHER_TOKEN, Subject } from '../support/subject.ts';
 

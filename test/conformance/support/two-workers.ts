@@ -1,8 +1,8 @@
 /** Two workers that are to each other what threads of one process are, in this thread: so that time can be held for both. */
 import type { Credentials } from '../../../src/accounts/open-accounts.ts';
+import { ensureSealer, joinStore, openStore } from '../../../src/admin/open-store.ts';
 import type { Config } from '../../../src/config/table.ts';
 import type { EventLog, Machine } from '../../../src/engine/ports.ts';
-import { ensureSealer, joinStore, openStore } from '../../../src/operations/open-store.ts';
 import { connectAll, OtherThreads } from '../../../src/server/threads/other-threads.ts';
 import { type RunningWorker, startWorker } from '../../../src/server/worker.ts';
 import { createSystemRandomness } from '../../../src/system/system.ts';

@@ -2,8 +2,8 @@
 import { join } from 'node:path';
 import type { ListeningProcess } from '../../../bench/child-process.ts';
 import { startWaypost } from '../../../bench/waypost-process.ts';
+import { type Examination, examineStore } from '../../../src/admin/examine.ts';
 import { parseConfig } from '../../../src/config/parse.ts';
-import { type Examination, examineStore } from '../../../src/operations/examine.ts';
 import { type Cluster, startCluster } from '../../support/postgres/cluster.ts';
 import type { SeededRandom } from '../../support/seeded-random.ts';
 import { untilNoneIsLeft } from '../enough.ts';

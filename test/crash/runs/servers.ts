@@ -1,5 +1,5 @@
 /** What is killed and started again: one server with an embedded store, or several workers on one PostgreSQL. */
-import type { Examination } from '../../../src/operations/examine.ts';
+import type { Examination } from '../../../src/admin/examine.ts';
 
 export interface Servers {
   /** Where they always are. */

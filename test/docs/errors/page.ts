@@ -34,7 +34,7 @@ what is known only then. Do you know the symptom, but no text? [Troubleshooting]
 The answer is \`{"error": "<text>"}\` with the status. Nothing of a refused request is stored, unless its text says so. Of a batch the text ends
 with \`(item <index>)\`, and of an endpoint of a URL group with \`(endpoint <name>)\`.
 
-${refusedRequests(texts, source('src/protocol/errors.ts'), source('src/api/answer.ts'), source('src/api/connection-errors.ts'), source('src/api/listener.ts')).join('\n\n')}
+${refusedRequests(texts, source('src/protocol/errors.ts'), source('src/api/answer.ts'), source('src/api/edge/connection-errors.ts'), source('src/api/edge/listener.ts')).join('\n\n')}
 
 ## When an attempt fails
 
@@ -67,7 +67,7 @@ function refusedRequests(texts: Texts, catalogue: Source, ...others: readonly So
   });
   const listed = new Set(entries.map(({ code }) => code));
   // What is wrong with a destination is found apart from where it is said.
-  const checks = texts.pairs('src/delivery/destination-check.ts', 'kind', 'reason');
+  const checks = texts.pairs('src/delivery/addresses/destination-check.ts', 'kind', 'reason');
   refusals.push(
     ...checks.map(({ text }) => ({ code: 'invalid_destination', text: `invalid destination url: ${text}` })),
   );
@@ -136,7 +136,7 @@ function failedAttempts(texts: Texts, source: (file: string) => Source): string[
 
 function waits(texts: Texts, source: (file: string) => Source): string[] {
   const messages = source('src/engine/messages/explain.ts');
-  const runs = source('src/engine/runs/explain.ts');
+  const runs = source('src/engine/runs/logs/explain.ts');
   const reasons = [...elementsOf(messages, 'UNFINISHED_REASONS'), ...wordsOf(runs, 'RunReason')];
   const files = ['messages/explain.ts', 'runs/explain.ts'];
   const sentences = files.flatMap((file) => texts.pairs(`src/engine/${file}`, 'reason', 'sentence'));

@@ -1,6 +1,6 @@
 /** What the client libraries send, as it is read: recorded from the libraries themselves, each time anew. */
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { PublishOptions } from '../../../src/protocol/settings.ts';
+import type { PublishOptions } from '../../../src/protocol/options/settings.ts';
 import { readInvocation } from '../../../src/protocol/workflow/invocation.ts';
 import { defaultQuotas, nowMs, read } from '../reading.ts';
 import { headerMap } from '../refusal.ts';

@@ -5,7 +5,7 @@ import { text } from 'node:stream/consumers';
 import * as newest from '@upstash/workflow';
 import { onTestFinished } from 'vitest';
 import * as oldest from 'workflow-oldest';
-import { itemRawHeaders } from '../../../src/protocol/options.ts';
+import { itemRawHeaders } from '../../../src/protocol/options/options.ts';
 
 /** One message as the server gets it, alone or as an item of a batch. */
 export interface Sent {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { StepSettings } from '../../../src/protocol/settings.ts';
+import type { StepSettings } from '../../../src/protocol/options/settings.ts';
 import { FEATURES_OF_TODAY, parseFeatures } from '../../../src/protocol/workflow/generations.ts';
 import { readInvocation } from '../../../src/protocol/workflow/invocation.ts';
 import { readResultPart } from '../../../src/protocol/workflow/result-part.ts';

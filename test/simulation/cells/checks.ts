@@ -1,8 +1,8 @@
 /** Is each project in exactly one cell, and was no other one kept waiting? Asked once the world has come to rest. */
 import type { CellId, Millis } from '../../../src/engine/model.ts';
 import type { Driver } from '../../../src/store/driver.ts';
-import { examine } from '../../../src/store/operations/invariants.ts';
-import { PRESENCE } from '../../../src/store/operations/presence.ts';
+import { PRESENCE } from '../../../src/store/operations/locking/presence.ts';
+import { examine } from '../../../src/store/operations/reports/invariants.ts';
 import { isNothing, rowsOf } from '../../store/move/project/cells-world.ts';
 import type { World } from '../world.ts';
 import type { Movers } from './movers.ts';

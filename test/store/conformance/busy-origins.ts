@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { lineOf } from '../../../src/engine/lanes/origin-line.ts';
 import type { Message } from '../../../src/engine/model.ts';
-import type { FlowControl } from '../../../src/protocol/settings.ts';
+import type { FlowControl } from '../../../src/protocol/options/settings.ts';
 import { delivered, eachWorld, type OpenStore, PROJECT, T0, type World } from './world.ts';
 
 const A = 'https://a.example';

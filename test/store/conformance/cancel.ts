@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { AttributeFilter } from '../../../src/engine/filters.ts';
+import type { AttributeFilter } from '../../../src/engine/lists/filters.ts';
 import type { Message } from '../../../src/engine/model.ts';
 import { mintMessageId } from '../../../src/protocol/ids.ts';
 import { cancelMatching as cancelPart } from '../cancel-matching.ts';

@@ -5,8 +5,8 @@ import type {
   DeadRunFilter,
   RetriedEntry,
   RunRetry,
-} from '../../../src/engine/runs/dead-run-store.ts';
-import type { MessageSettings, RunPart } from '../../../src/protocol/settings.ts';
+} from '../../../src/engine/runs/dead/dead-run-store.ts';
+import type { MessageSettings, RunPart } from '../../../src/protocol/options/settings.ts';
 import type { RunConfig } from '../../../src/workflow/model.ts';
 import {
   buried,

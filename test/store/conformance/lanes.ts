@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { lineOf } from '../../../src/engine/lanes/origin-line.ts';
 import type { Change } from '../../../src/engine/model.ts';
-import type { FlowControl } from '../../../src/protocol/settings.ts';
+import type { FlowControl } from '../../../src/protocol/options/settings.ts';
 import { begin } from './run-world.ts';
 import {
   buried,

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { LogFilter } from '../../../src/engine/filters.ts';
+import type { LogFilter } from '../../../src/engine/lists/filters.ts';
 import type { LogEvent } from '../../../src/engine/model.ts';
 import type { LogEntry } from '../../../src/engine/stores.ts';
 import { ApiError } from '../../../src/protocol/errors.ts';

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import type { Change, LogEvent, Message, NewMessage, NewRecord } from '../../../src/engine/model.ts';
-import type { RunEvent, RunEventFilter, RunFilter } from '../../../src/engine/runs/log-store.ts';
-import type { MessageSettings, RunPart } from '../../../src/protocol/settings.ts';
+import type { RunEvent, RunEventFilter, RunFilter } from '../../../src/engine/runs/logs/log-store.ts';
+import type { MessageSettings, RunPart } from '../../../src/protocol/options/settings.ts';
 import type { RunHistory } from '../../../src/workflow/history.ts';
 import type { EndState, EntryKind, RunConfig } from '../../../src/workflow/model.ts';
 import {

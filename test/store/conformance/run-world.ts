@@ -3,7 +3,7 @@ import type { Accepted } from '../../../src/engine/messages/accepted.ts';
 import type { Message, NewEntry, NewMessage, NewRecord, RunEnding } from '../../../src/engine/model.ts';
 import type { NewWaiter } from '../../../src/engine/runs/stores.ts';
 import type { StoreLimits } from '../../../src/engine/stores.ts';
-import type { CallType, RunPart } from '../../../src/protocol/settings.ts';
+import type { CallType, RunPart } from '../../../src/protocol/options/settings.ts';
 import type { Run, RunConfig } from '../../../src/workflow/model.ts';
 import { bytes, type MessageOptions, PROJECT, T0, type World } from './world.ts';
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { UnfinishedFilter } from '../../../src/engine/unfinished.ts';
+import type { UnfinishedFilter } from '../../../src/engine/lists/unfinished.ts';
 import { begin } from './run-world.ts';
 import { buried, bytes, eachWorld, type OpenStore, OTHER_PROJECT, PROJECT, retrying, T0, World } from './world.ts';
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import type { Endpoint, UrlGroupLimits } from '../../../src/engine/url-groups.ts';
+import type { Endpoint, UrlGroupLimits } from '../../../src/engine/messages/url-groups.ts';
 import { eachWorld, type OpenStore, OTHER_PROJECT, PROJECT, T0 } from './world.ts';
 
 const UNLIMITED: UrlGroupLimits = { groupsMax: 0, endpointsMax: 0 };

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Message, NewMessage } from '../../../src/engine/model.ts';
 import type { NewWaiter, PendingEventLimits, WaiterPosition, Waiting } from '../../../src/engine/runs/stores.ts';
-import type { RunPart, WaitPart } from '../../../src/protocol/settings.ts';
+import type { RunPart, WaitPart } from '../../../src/protocol/options/settings.ts';
 import { bytes, eachWorld, type OpenStore, OTHER_PROJECT, PROJECT, T0 } from './world.ts';
 
 const DAY_MS = 86_400_000;

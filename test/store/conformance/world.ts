@@ -1,8 +1,8 @@
 /** What the cases share: an open store, messages to put into it, and short ways to look at what became of them. */
 
 import { afterEach, beforeEach } from 'vitest';
+import type { ClaimAnswer, ClaimRequest } from '../../../src/engine/dispatch/claims.ts';
 import type { OriginLine } from '../../../src/engine/lanes/origin-line.ts';
-import type { ClaimAnswer, ClaimRequest } from '../../../src/engine/messages/claims.ts';
 import type {
   Change,
   LogEvent,
@@ -15,7 +15,7 @@ import type {
 } from '../../../src/engine/model.ts';
 import type { Handoff, LogEntry, StoreLimits } from '../../../src/engine/stores.ts';
 import { mintMessageId } from '../../../src/protocol/ids.ts';
-import type { MessageSettings } from '../../../src/protocol/settings.ts';
+import type { MessageSettings } from '../../../src/protocol/options/settings.ts';
 import type { Store } from '../../../src/store/store.ts';
 
 /** Without limits unless some are given. */

@@ -8,7 +8,7 @@ import { MIGRATIONS, MoveUnfinished, migrate } from '../../../src/store/migratio
 import { type CopyOptions, copyStore } from '../../../src/store/move/copy.ts';
 import { MoveRefused } from '../../../src/store/move/progress.ts';
 import { MOVED_TABLES } from '../../../src/store/move/tables.ts';
-import { examine } from '../../../src/store/operations/invariants.ts';
+import { examine } from '../../../src/store/operations/reports/invariants.ts';
 import { systemClock } from '../../../src/system/system.ts';
 import { makeHostile } from '../../support/postgres/hostile.ts';
 import { freshDatabase } from '../../support/postgres/shared.ts';

@@ -1,7 +1,7 @@
 /** What is docs/metrics.md? Made of the table, so that no metric is without a line. */
-import { PROJECT_METRICS } from '../../../src/api/overview.ts';
+import { PROJECT_METRICS } from '../../../src/api/project/overview.ts';
+import { COUNTED_OF_ALL_MAX } from '../../../src/engine/lists/unfinished.ts';
 import { emptyMinute } from '../../../src/engine/minutes/minute.ts';
-import { COUNTED_OF_ALL_MAX } from '../../../src/engine/unfinished.ts';
 import { listMetrics } from '../../../src/telemetry/metrics/table.ts';
 
 const UNITS: Readonly<Record<string, string>> = { seconds: 'seconds', bytes: 'bytes' };

@@ -1,8 +1,8 @@
 /** What does a worker make of what it hears, and of what several of them tell? */
 import { afterEach, describe, expect, it } from 'vitest';
 import type { CellState } from '../../../src/engine/commands.ts';
+import type { Totals } from '../../../src/engine/lists/unfinished.ts';
 import { StoreUnavailable } from '../../../src/engine/store-errors.ts';
-import type { Totals } from '../../../src/engine/unfinished.ts';
 import { exposition } from '../../../src/telemetry/metrics/exposition.ts';
 import { WorkerMetrics } from '../../../src/telemetry/metrics/worker-metrics.ts';
 import { answered, claimed, message, NOW_MS } from '../../engine/fixtures.ts';

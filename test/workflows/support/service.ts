@@ -5,7 +5,7 @@
 import { expect } from 'vitest';
 import { parseConfig } from '../../../src/config/parse.ts';
 import type { Config } from '../../../src/config/table.ts';
-import { parseAddressPolicy } from '../../../src/delivery/address-guard.ts';
+import { parseAddressPolicy } from '../../../src/delivery/addresses/address-guard.ts';
 import { createDelivery } from '../../../src/delivery/delivery.ts';
 import type { Millis } from '../../../src/engine/model.ts';
 import type { Clock, Delivery, Randomness } from '../../../src/engine/ports.ts';

@@ -1,5 +1,5 @@
 /** Whether an entry that comes live is one of the filtered list, by the rules of the server. Pure. */
-import { shownUrl } from '../../../../src/protocol/shown-url.ts';
+import { shownUrl } from '../../../../src/protocol/urls/shown-url.ts';
 import type { LiveEntry } from '../../api/live.ts';
 
 const IN_PROGRESS: readonly string[] = ['ACTIVE', 'RETRY', 'ERROR'];

@@ -1,6 +1,6 @@
 /** The next times of a cron expression, by the rules of the server itself. */
-import { parseCron } from '../../../../src/protocol/cron.ts';
-import { nextCronTime } from '../../../../src/protocol/cron-times.ts';
+import { parseCron } from '../../../../src/protocol/times/cron.ts';
+import { nextCronTime } from '../../../../src/protocol/times/cron-times.ts';
 
 /** Up to `count` times after `afterMs`; an interval goes on from `anchorMs`, one of its times. Throws for a wrong expression. */
 export function upcomingTimes(cron: string, afterMs: number, count: number, anchorMs?: number): number[] {

@@ -1,4 +1,4 @@
-import { isMasked } from '../../../../src/protocol/shown-url.ts';
+import { isMasked } from '../../../../src/protocol/urls/shown-url.ts';
 import { useCall } from '../../api/client.ts';
 
 /** Of how many of the latest attempts it is told. */

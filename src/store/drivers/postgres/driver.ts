@@ -1,9 +1,9 @@
 /** The interface to PostgreSQL: transactions of several workers at once, each on a connection of its own. */
 import type pg from 'pg';
 import type { PoolClient } from 'pg';
+import { within } from '../../../engine/loops/within.ts';
 import type { Clock } from '../../../engine/ports.ts';
 import { CommitUnknown, StoreUnavailable } from '../../../engine/store-errors.ts';
-import { within } from '../../../engine/within.ts';
 import {
   type Driver,
   LockNotFree,
@@ -14,13 +14,13 @@ import {
   type TransactionOptions,
 } from '../../driver.ts';
 import { lastOf, withOthers } from './answers.ts';
-import { BulkStatements } from './bulk.ts';
-import { type ConnectionOptions, Connections } from './connections.ts';
+import { type ConnectionOptions, Connections } from './connections/connections.ts';
+import { askSession, type Session, type SessionOptions, type TransactionName } from './connections/session.ts';
+import { placeOf } from './connections/url.ts';
 import { classify, isAnswer, isConflict, isIdleEnd } from './failures.ts';
 import { HOT, LOG_DAYS, PASSING } from './layout.ts';
-import { askSession, type Session, type SessionOptions, type TransactionName } from './session.ts';
+import { BulkStatements } from './statements/bulk.ts';
 import { PostgresTransaction } from './transaction.ts';
-import { placeOf } from './url.ts';
 
 interface Begun {
   session: Session;

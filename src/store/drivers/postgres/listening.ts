@@ -1,10 +1,10 @@
 /** A connection that listens for notifications, for all stores of this worker on one server. */
 import pg from 'pg';
 import type { Clock, Timer } from '../../../engine/ports.ts';
-import { BoundClient } from './channel-binding.ts';
-import type { PoolOptions } from './pool.ts';
-import { cutUnlessEnded } from './stream.ts';
-import { type ClientOptions, clientOptions } from './url.ts';
+import { BoundClient } from './connections/channel-binding.ts';
+import type { PoolOptions } from './connections/pool.ts';
+import { cutUnlessEnded } from './connections/stream.ts';
+import { type ClientOptions, clientOptions } from './connections/url.ts';
 
 export interface Ear {
   hear(payload: string): void;

@@ -8,13 +8,13 @@ import { StoreEvents } from '../../connection.ts';
 import { createStore } from '../../create.ts';
 import { isStore, migrate } from '../../migrations/index.ts';
 import type { Store } from '../../store.ts';
+import type { ConnectionPool } from './connections/pool.ts';
+import { listenAtOf, type Server, Servers } from './connections/servers.ts';
+import { placeOf } from './connections/url.ts';
 import { PostgresDriver, type PostgresDriverOptions } from './driver.ts';
 import { classify } from './failures.ts';
 import { LogDays } from './log-days.ts';
 import { Notices } from './notices.ts';
-import type { ConnectionPool } from './pool.ts';
-import { listenAtOf, type Server, Servers } from './servers.ts';
-import { placeOf } from './url.ts';
 
 export interface PostgresStoreOptions {
   /** `postgres://user:password@host:port/database?sslmode=...`. */

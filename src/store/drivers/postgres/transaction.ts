@@ -7,13 +7,13 @@ import type { PoolClient } from 'pg';
 import type { NumberSequence, Queries, SqlParam, SqlValue, Transaction } from '../../driver.ts';
 import { takeNumbers } from '../../numbers.ts';
 import { lastOf } from './answers.ts';
-import { columnArray } from './arrays.ts';
-import type { BulkStatement, BulkStatements } from './bulk.ts';
-import type { Connections } from './connections.ts';
-import { eachStatement } from './each.ts';
+import type { Connections } from './connections/connections.ts';
+import type { Session, TransactionName } from './connections/session.ts';
 import { isConsequence } from './failures.ts';
 import { CHOOSE_SKIPPED, RESERVE, RESERVE_AT } from './numbers.ts';
-import type { Session, TransactionName } from './session.ts';
+import { columnArray } from './statements/arrays.ts';
+import type { BulkStatement, BulkStatements } from './statements/bulk.ts';
+import { eachStatement } from './statements/each.ts';
 
 /** What a transaction gets from its driver. */
 interface OfDriver {

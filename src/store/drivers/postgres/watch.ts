@@ -1,12 +1,13 @@
 /** A look from time to time at a store that is not open, over the connections of those that are. */
+
+import type { Totals } from '../../../engine/lists/unfinished.ts';
 import type { CellLook } from '../../../engine/stores.ts';
-import type { Totals } from '../../../engine/unfinished.ts';
-import { decodeTotals, readTotals } from '../../operations/totals.ts';
+import { decodeTotals, readTotals } from '../../operations/reports/totals.ts';
 import { look } from '../../operations/workers/glance.ts';
+import { listenAtOf, type Servers } from './connections/servers.ts';
+import { placeOf } from './connections/url.ts';
 import { PostgresDriver, type PostgresDriverOptions } from './driver.ts';
 import { channelOf } from './notices.ts';
-import { listenAtOf, type Servers } from './servers.ts';
-import { placeOf } from './url.ts';
 
 export interface WatchOptions extends Omit<PostgresDriverOptions, 'pool'> {
   servers: Servers;

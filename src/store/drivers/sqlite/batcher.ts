@@ -4,8 +4,9 @@
  * Batches that wait when a transaction ends are committed together, in order of arrival, until the transaction is full: then
  * threads share their fsyncs. Each thread has one batch under way at a time, so threads take turns.
  */
+
+import { Fifo } from '../../../engine/dispatch/fair-queue.ts';
 import type { OriginLine } from '../../../engine/lanes/origin-line.ts';
-import { Fifo } from '../../../engine/messages/fair-queue.ts';
 import type { BatchOutcome, WriteResult } from '../../batches/batch.ts';
 import { BATCH_COST_MAX, costOf } from '../../batches/weight.ts';
 import { StoreFatal } from '../../driver.ts';

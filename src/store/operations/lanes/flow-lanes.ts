@@ -8,11 +8,11 @@
  */
 import { countStart, nextStartAtMs, type RateWindow, startsLeft } from '../../../engine/lanes/lanes.ts';
 import type { ProjectId } from '../../../engine/model.ts';
-import type { FlowControl } from '../../../protocol/settings.ts';
+import type { FlowControl } from '../../../protocol/options/settings.ts';
 import type { Queries, SqlValue, Transaction } from '../../driver.ts';
-import { byProject } from '../by-project.ts';
 import type { DueTimes } from '../due-times.ts';
-import { leavingOut } from '../presence.ts';
+import { byProject } from '../locking/by-project.ts';
+import { leavingOut } from '../locking/presence.ts';
 import { fieldsOf, namesOf, type RowOf } from '../table.ts';
 import { LINE, notEnding, PAST_LANES } from './lines.ts';
 

@@ -3,9 +3,10 @@
  * the delivery slot that the worker has for the settled one. So it must go to the same origin and must not be much
  * larger.
  */
+
+import { CANDIDATE_FIELDS, type Candidate } from '../claims/claim-round.ts';
+import { type ClaimedRow, own } from '../claims/claimed-rows.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
-import { CANDIDATE_FIELDS, type Candidate } from '../messages/claim-round.ts';
-import { type ClaimedRow, own } from '../messages/claimed-rows.ts';
 import type { FlowLane } from './flow-lanes.ts';
 import { LINE, NOT_ENDING } from './lines.ts';
 import type { Released } from './release-next.ts';

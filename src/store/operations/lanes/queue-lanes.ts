@@ -4,7 +4,7 @@
  */
 import type { ProjectId } from '../../../engine/model.ts';
 import type { Queries, SqlValue, Transaction } from '../../driver.ts';
-import { byProject } from '../by-project.ts';
+import { byProject } from '../locking/by-project.ts';
 import { LINE, lineBehindQueue, NOT_ENDING } from './lines.ts';
 
 export interface QueueRef {

@@ -1,7 +1,7 @@
 /** What has been added to the log of a project, as a live view shows it: messages and runs, without bodies and headers. */
 import type { MessageId, ProjectId } from '../../../engine/model.ts';
 import type { LiveEntry, LogPosition } from '../../../engine/stores.ts';
-import type { HttpMethod } from '../../../protocol/settings.ts';
+import type { HttpMethod } from '../../../protocol/options/settings.ts';
 import type { Queries } from '../../driver.ts';
 import { anyLogStateOf, codeOfLogState } from '../messages/rows.ts';
 import { longRead } from '../operation.ts';

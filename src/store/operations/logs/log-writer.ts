@@ -2,9 +2,9 @@
 import type { StoreLimits } from '../../../engine/stores.ts';
 import type { Driver, SqlDialect, SqlValue, Transaction } from '../../driver.ts';
 import type { DueTimes } from '../due-times.ts';
-import type { LockedProjects } from '../locked-projects.ts';
+import type { LockedProjects } from '../locking/locked-projects.ts';
+import type { Fence } from '../locking/presence.ts';
 import { DETAIL_COLUMNS, type StoredEvent } from '../messages/rows.ts';
-import type { Fence } from '../presence.ts';
 
 const LOG_COLUMNS = ['project_id', 'at_ms', 'seq', 'message_key', 'state', 'run_key', 'response_status'] as const;
 

@@ -1,10 +1,13 @@
 /** What happened, in order: the log entries of a project (contract M 18.2). */
-import type { LogFilter } from '../../../engine/filters.ts';
+import type { LogFilter } from '../../../engine/lists/filters.ts';
+import type { PageRequest } from '../../../engine/lists/page.ts';
 import type { InProject, Message, MessageKey } from '../../../engine/model.ts';
-import type { PageRequest } from '../../../engine/page.ts';
 import type { LogEntry } from '../../../engine/stores.ts';
 import type { Queries } from '../../driver.ts';
-import { also, contentConditions } from '../filter.ts';
+import { also, contentConditions } from '../lists/filter.ts';
+import { contentsOf, cutByBytes, DETAIL_SIZES, messageOf, type PageRows, type Position } from '../lists/page.ts';
+import { encodeList, type ListArgs, type MessagesNamed, TOGETHER } from '../lists/read-page.ts';
+import { LOGS, pageOfFew, pageOfWindow } from '../lists/windows.ts';
 import {
   type ContentRow,
   codeOfLogState,
@@ -15,9 +18,6 @@ import {
   logStateOf,
 } from '../messages/rows.ts';
 import { type Pause, pagedRead } from '../operation.ts';
-import { contentsOf, cutByBytes, DETAIL_SIZES, messageOf, type PageRows, type Position } from '../page.ts';
-import { encodeList, type ListArgs, type MessagesNamed, TOGETHER } from '../read-page.ts';
-import { LOGS, pageOfFew, pageOfWindow } from '../windows.ts';
 
 type ListLogsArgs = ListArgs<LogFilter>;
 

@@ -2,11 +2,11 @@
 import type { Accepted, Saved } from '../../../engine/messages/accepted.ts';
 import type { JournalPlace, MessageId, NewMessage } from '../../../engine/model.ts';
 import type { Transaction } from '../../driver.ts';
-import { byProject } from '../by-project.ts';
 import { Entry, type EntryState } from '../lanes/entry.ts';
+import { TOGETHER } from '../lists/read-page.ts';
+import { byProject } from '../locking/by-project.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { merged, type Pause } from '../operation.ts';
-import { TOGETHER } from '../read-page.ts';
 import { Journals } from '../runs/journals.ts';
 import type { Taken } from '../runs/taken-entry-keys.ts';
 import { CONTENT_AT, MESSAGE_AT } from './columns.ts';

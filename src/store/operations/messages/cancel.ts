@@ -3,9 +3,9 @@ import type { InProjectAt, MessageId, MessageKey } from '../../../engine/model.t
 import { flowRefsOf } from '../lanes/flow-lanes.ts';
 import { LINE } from '../lanes/lines.ts';
 import { releaseNext } from '../lanes/release-next.ts';
+import { messagesNamed } from '../lists/read-page.ts';
 import { lastEventTimes, type WriteContext } from '../logs/log-writer.ts';
 import { type WriteTraits, write } from '../operation.ts';
-import { messagesNamed } from '../read-page.ts';
 import { fieldsOf } from '../table.ts';
 import type { MessageRow } from './columns.ts';
 import { codeOfLogState, type StoredEvent } from './rows.ts';

@@ -3,7 +3,7 @@
  * messages and runs are made with these functions.
  */
 import type { Message } from '../../../engine/model.ts';
-import type { CallbackSettings, HeaderMap, MessageSettings, ResultPart } from '../../../protocol/settings.ts';
+import type { CallbackSettings, HeaderMap, MessageSettings, ResultPart } from '../../../protocol/options/settings.ts';
 import type { NewContentRow } from './columns.ts';
 
 export function encodeContent(message: Message): NewContentRow {

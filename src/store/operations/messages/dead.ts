@@ -1,14 +1,12 @@
 /** What lies in the DLQ, and how does it leave (contract M 17)? */
-import type { DeadFilter } from '../../../engine/filters.ts';
+import type { DeadFilter } from '../../../engine/lists/filters.ts';
+import type { PageRequest } from '../../../engine/lists/page.ts';
 import type { Saved } from '../../../engine/messages/accepted.ts';
 import type { InProject, InProjectAt, NewMessage, ProjectId } from '../../../engine/model.ts';
-import type { PageRequest } from '../../../engine/page.ts';
 import type { DeadMessage } from '../../../engine/stores.ts';
 import { dlqIdOf } from '../../../protocol/cursor.ts';
 import type { Queries, Transaction } from '../../driver.ts';
-import { also, contentConditions } from '../filter.ts';
-import type { WriteContext } from '../logs/log-writer.ts';
-import { longRead, pagedRead, read, write } from '../operation.ts';
+import { also, contentConditions } from '../lists/filter.ts';
 import {
   contentsOf,
   cutByBytes,
@@ -18,10 +16,12 @@ import {
   type PageRows,
   type Position,
   placesOf,
-} from '../page.ts';
-import { encodeList, type ListArgs, type MessagesNamed } from '../read-page.ts';
+} from '../lists/page.ts';
+import { encodeList, type ListArgs, type MessagesNamed } from '../lists/read-page.ts';
+import { DEAD, pageOfFew, pageOfWindow } from '../lists/windows.ts';
+import type { WriteContext } from '../logs/log-writer.ts';
+import { longRead, pagedRead, read, write } from '../operation.ts';
 import { dropUnreferencedContents } from '../retention.ts';
-import { DEAD, pageOfFew, pageOfWindow } from '../windows.ts';
 import { insertMessages } from './accept.ts';
 import { weightOf } from './new-messages.ts';
 import {

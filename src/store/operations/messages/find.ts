@@ -1,10 +1,9 @@
 /** Which messages are there to be read: one by its id, or those that a bulk cancel means? */
-import type { AttributeFilter } from '../../../engine/filters.ts';
+import type { AttributeFilter } from '../../../engine/lists/filters.ts';
+import type { LiveMessage } from '../../../engine/lists/unfinished.ts';
 import type { Message, MessageId, MessageKey, Millis, ProjectId } from '../../../engine/model.ts';
-import type { LiveMessage } from '../../../engine/unfinished.ts';
 import { keyOfMessageId } from '../../../protocol/ids.ts';
 import type { Queries } from '../../driver.ts';
-import { also, contentConditions } from '../filter.ts';
 import {
   decodeFlowKey,
   decodeFlowState,
@@ -14,8 +13,9 @@ import {
 } from '../lanes/flow-commands.ts';
 import { LINE } from '../lanes/lines.ts';
 import { BLOCKER_FIELDS, type BlockerRow, decodeBlocker } from '../lanes/queue-blocker.ts';
+import { also, contentConditions } from '../lists/filter.ts';
+import { keysOfWindow, type WindowKeys } from '../lists/windows.ts';
 import { longRead, read } from '../operation.ts';
-import { keysOfWindow, type WindowKeys } from '../windows.ts';
 import { CONTENT_FIELDS, type ContentRow, codeOfLogState, decodeMessage } from './rows.ts';
 
 interface FindArgs {

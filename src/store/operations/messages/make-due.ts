@@ -3,9 +3,9 @@ import type { InProjectAt, MadeDue, MessageId, MessageKey, ProjectId } from '../
 import { flowRefsOf } from '../lanes/flow-lanes.ts';
 import { LINE } from '../lanes/lines.ts';
 import { releaseNext } from '../lanes/release-next.ts';
+import { keysOf } from '../lists/read-page.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { write } from '../operation.ts';
-import { keysOf } from '../read-page.ts';
 
 export interface MakeDueArgs {
   projectId: ProjectId;

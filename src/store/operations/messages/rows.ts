@@ -15,7 +15,7 @@ import type {
   Settlement,
 } from '../../../engine/model.ts';
 import type { OperatorEventKind } from '../../../engine/operator-events/kinds.ts';
-import type { FlowControl, HttpMethod } from '../../../protocol/settings.ts';
+import type { FlowControl, HttpMethod } from '../../../protocol/options/settings.ts';
 import type { SqlValue } from '../../driver.ts';
 import { LINE } from '../lanes/lines.ts';
 import { encodeEnding, type StoredEnding } from '../runs/ending-rows.ts';

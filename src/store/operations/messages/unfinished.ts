@@ -1,15 +1,15 @@
 /** Which messages of a project are not finished, newest first, and what does each of them wait for? */
-import type { AttributeFilter } from '../../../engine/filters.ts';
+import type { AttributeFilter } from '../../../engine/lists/filters.ts';
+import type { PageRequest } from '../../../engine/lists/page.ts';
+import type { Standing, UnfinishedFilter, UnfinishedMessage } from '../../../engine/lists/unfinished.ts';
 import type { InProjectAt, MessageId, MessageKey, Millis, ProjectId } from '../../../engine/model.ts';
-import type { PageRequest } from '../../../engine/page.ts';
-import type { Standing, UnfinishedFilter, UnfinishedMessage } from '../../../engine/unfinished.ts';
 import type { Queries, SqlParam } from '../../driver.ts';
-import { also, type Conditions, contentConditions } from '../filter.ts';
 import { type FlowStateView, flowStatesOf } from '../lanes/flow-commands.ts';
 import { LINE } from '../lanes/lines.ts';
+import { also, type Conditions, contentConditions } from '../lists/filter.ts';
+import { cutBySizes, cutPage, type PageRows, type Position, type Slice } from '../lists/page.ts';
+import { messagesNamed } from '../lists/read-page.ts';
 import { pagedRead } from '../operation.ts';
-import { cutBySizes, cutPage, type PageRows, type Position, type Slice } from '../page.ts';
-import { messagesNamed } from '../read-page.ts';
 import { decodeLive, type LiveRow } from './find.ts';
 import { CONTENT_FIELDS, type ContentRow } from './rows.ts';
 

@@ -1,11 +1,11 @@
 /** Which active runs does a bulk cancel mean (contract W 17.2)? */
 import type { ProjectId } from '../../../engine/model.ts';
-import type { ActiveRunFilter } from '../../../engine/runs/dead-run-store.ts';
+import type { ActiveRunFilter } from '../../../engine/runs/dead/dead-run-store.ts';
 import type { RunKey } from '../../../workflow/model.ts';
 import type { Queries } from '../../driver.ts';
-import { also, type Conditions, contentConditions } from '../filter.ts';
+import { also, type Conditions, contentConditions } from '../lists/filter.ts';
+import { keysOfWindow, type WindowKeys } from '../lists/windows.ts';
 import { longRead } from '../operation.ts';
-import { keysOfWindow, type WindowKeys } from '../windows.ts';
 import { RUN_STATE } from './run-rows.ts';
 
 interface ActiveRunKeysArgs {

@@ -1,5 +1,5 @@
 /** With which input did a run invoke other runs? It is in their first messages. */
-import type { MessageSettings } from '../../../protocol/settings.ts';
+import type { MessageSettings } from '../../../protocol/options/settings.ts';
 import type { Queries } from '../../driver.ts';
 import { CONTENT_FIELDS, type ContentRow } from '../messages/rows.ts';
 import { affordable } from './known-runs.ts';

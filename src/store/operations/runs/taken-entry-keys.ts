@@ -1,6 +1,6 @@
 /** Which entry keys of journals are taken, and by which message of the store or of the same batch (P8)? */
 import type { MessageId } from '../../../engine/model.ts';
-import type { MessageSettings } from '../../../protocol/settings.ts';
+import type { MessageSettings } from '../../../protocol/options/settings.ts';
 import type { Transaction } from '../../driver.ts';
 import { ENTRY_KIND, type StoredEntry } from './run-rows.ts';
 

@@ -8,8 +8,8 @@ import type {
   TriggeredState,
 } from '../../../engine/schedules/schedules.ts';
 import type { ScheduleView } from '../../../engine/schedules/store.ts';
-import type { HttpMethod, ScheduleCatchUp, ScheduleOverlap } from '../../../protocol/settings.ts';
-import type { KeptHeaders } from '../../../protocol/trigger-options.ts';
+import type { HttpMethod, ScheduleCatchUp, ScheduleOverlap } from '../../../protocol/options/settings.ts';
+import type { KeptHeaders } from '../../../protocol/options/trigger-options.ts';
 import type { SqlValue } from '../../driver.ts';
 import { decodeHeader, decodeSettings, encodeBytes, encodeHeader } from '../messages/content-rows.ts';
 import { encodeNewMessage, type StoredNewMessage } from '../messages/rows.ts';

@@ -4,13 +4,13 @@ import type { ProjectId } from '../../../engine/model.ts';
 import type { Schedule, ScheduleChange } from '../../../engine/schedules/schedules.ts';
 import type { DueSchedule } from '../../../engine/schedules/store.ts';
 import type { Queries, SqlValue, Transaction } from '../../driver.ts';
+import { exceptMoving } from '../locking/presence.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { insertMessages } from '../messages/accept.ts';
 import { bytesOf, weightOf } from '../messages/new-messages.ts';
 import { codeOfLogState } from '../messages/rows.ts';
 import { longRead, read, write } from '../operation.ts';
-import { insertFacts } from '../operator-events.ts';
-import { exceptMoving } from '../presence.ts';
+import { insertFacts } from '../reports/operator-events.ts';
 import { fieldsOf } from '../table.ts';
 import {
   decodeSchedule,

@@ -4,6 +4,7 @@ import type { MessageKey, NewMessage, ProjectId } from '../../../engine/model.ts
 import type { Waiter } from '../../../engine/runs/stores.ts';
 import type { RunKey } from '../../../workflow/model.ts';
 import type { Queries } from '../../driver.ts';
+import { exceptMoving } from '../locking/presence.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { insertMessages } from '../messages/accept.ts';
 import { projectOf, weightOf } from '../messages/new-messages.ts';
@@ -15,7 +16,6 @@ import {
   type StoredNewMessage,
 } from '../messages/rows.ts';
 import { longRead, read, write } from '../operation.ts';
-import { exceptMoving } from '../presence.ts';
 
 /** Bytes of the contents with which the waiters of one page were registered. */
 const PAGE_BYTES_MAX = 4 * 1024 * 1024;

@@ -3,7 +3,7 @@ import type { Millis, ProjectId } from '../../../engine/model.ts';
 import type { CellLook } from '../../../engine/stores.ts';
 import type { Queries } from '../../driver.ts';
 import { LINE, NOT_ENDING } from '../lanes/lines.ts';
-import { leavingOut, projectsMoving } from '../presence.ts';
+import { leavingOut, projectsMoving } from '../locking/presence.ts';
 
 export interface Glance {
   /** The earliest times at which the due index, a flow-control key, a schedule or a waiter has work. */

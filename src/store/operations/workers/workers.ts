@@ -7,10 +7,10 @@ import type { Queries } from '../../driver.ts';
 import { checkSchema } from '../../migrations/index.ts';
 import { accountsVersion } from '../accounts/version.ts';
 import { earlier } from '../due-times.ts';
+import { exceptMoving, OPEN, projectsHere } from '../locking/presence.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { read, write } from '../operation.ts';
-import { insertFacts } from '../operator-events.ts';
-import { exceptMoving, OPEN, projectsHere } from '../presence.ts';
+import { insertFacts } from '../reports/operator-events.ts';
 import { glance } from './glance.ts';
 
 export interface HeartbeatArgs extends WorkerState {

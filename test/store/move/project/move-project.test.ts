@@ -7,7 +7,7 @@ import {
   type MoveProjectOptions,
   moveProject,
 } from '../../../../src/cells/move/move-project.ts';
-import type { RunRetry } from '../../../../src/engine/runs/dead-run-store.ts';
+import type { RunRetry } from '../../../../src/engine/runs/dead/dead-run-store.ts';
 import type { Driver } from '../../../../src/store/driver.ts';
 import { PostgresDriver } from '../../../../src/store/drivers/postgres/driver.ts';
 import { SqliteDriver } from '../../../../src/store/drivers/sqlite/driver.ts';

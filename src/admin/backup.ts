@@ -1,0 +1,110 @@
+/** What `waypost backup` does: it writes the whole store, as of one moment, into one file while the servers go on. */
+import { existsSync, statSync } from 'node:fs';
+import { dirname, extname, join, resolve } from 'node:path';
+import type { Config } from '../config/table.ts';
+import { SqliteDriver } from '../store/drivers/sqlite/driver.ts';
+import { createForOwner, putInPlace, removeDatabase } from '../store/drivers/sqlite/file.ts';
+import { checkSound, makeOneFile, writeSnapshot } from '../store/drivers/sqlite/snapshot.ts';
+import { appliedMigrations, isStore, MoveUnfinished, UNFINISHED_MOVE } from '../store/migrations/index.ts';
+import { type CopyOptions, copyStore } from '../store/move/copy.ts';
+import { type Census, takeCensus } from '../store/operations/reports/invariants.ts';
+import { CannotStart } from '../system/cannot-start.ts';
+import { isDenied } from '../system/folder.ts';
+import { systemClock } from '../system/system.ts';
+import { checkThere, type Database, messageOf } from './open-store.ts';
+import { openPostgresDriver, storedDatabaseOf } from './store-end.ts';
+
+export interface Backup {
+  file: string;
+  bytes: number;
+  census: Census;
+}
+
+export interface BackupProgress {
+  /** A step begins, of `STEPS`. */
+  onStep: (step: (typeof STEPS)[number]) => void;
+  /** Where rows are copied one by one, as from PostgreSQL. */
+  onProgress: NonNullable<CopyOptions['onProgress']>;
+}
+
+export const STEPS = ['copy', 'count', 'check'] as const;
+
+/**
+ * Writes the backup to the file `to`; if `to` is a folder, into it, under a name with the time. The file gets its name
+ * only once it is complete, sound and on disk. Throws `CannotStart` with what the operator must know.
+ */
+export async function backUp(config: Config, to: string, { onStep, onProgress }: BackupProgress): Promise<Backup> {
+  const store = storedDatabaseOf(config);
+  let part: string | undefined;
+  try {
+    const file = fileFor(to);
+    part = `${file}.part`;
+    onStep('copy');
+    if (store.kind === 'sqlite') snapshot(store.path, part);
+    else await copyInto(store, part, onProgress);
+    onStep('count');
+    const census = await look(part);
+    onStep('check');
+    checkSound(part);
+    putInPlace(part, file);
+    return { file, bytes: statSync(file).size, census };
+  } catch (error) {
+    if (part !== undefined) removeDatabase(part);
+    if (error instanceof CannotStart) throw error;
+    const remedy = isDenied(error) ? ': run this as a user that may write there' : '';
+    throw new CannotStart(`no backup: ${messageOf(error)}${remedy}`, { cause: error });
+  }
+}
+
+function fileFor(to: string): string {
+  const found = statSync(to, { throwIfNoEntry: false });
+  const time = new Date(systemClock.wallMs()).toISOString().slice(0, 19).replaceAll(':', '-');
+  const file = resolve(found?.isDirectory() ? join(to, `waypost-${time}Z.db`) : to);
+  // A folder that is not there, such as a disk that is not mounted, must not become a file of that name.
+  if (!found && (/[/\\]$/.test(to) || extname(file) === '')) {
+    throw new CannotStart(`there is no folder ${file}: make it first, or name a file, such as ${file}.db`);
+  }
+  if (existsSync(file)) throw new CannotStart(`${file} is there already: give another name, or a folder`);
+  if (!existsSync(dirname(file))) throw new CannotStart(`there is no folder ${dirname(file)}`);
+  return file;
+}
+
+function snapshot(path: string, part: string): void {
+  checkThere(path);
+  writeSnapshot(path, part);
+}
+
+/** A logical copy, from one snapshot of the database, in pieces. */
+async function copyInto(
+  { url }: Database & { kind: 'postgres' },
+  part: string,
+  onProgress: BackupProgress['onProgress'],
+): Promise<void> {
+  removeDatabase(part);
+  createForOwner(part);
+  const source = openPostgresDriver(url);
+  const target = new SqliteDriver({ path: part });
+  try {
+    const afterPiece = () => target.maintain();
+    await source.read((queries) => copyStore({ read: (work) => work(queries) }, target, { onProgress, afterPiece }));
+  } finally {
+    await target.close();
+    await source.close();
+  }
+  makeOneFile(part);
+}
+
+/** Counts what is in a file. Throws when the file is no whole store of Waypost. */
+export async function look(path: string): Promise<Census> {
+  const driver = new SqliteDriver({ path, readOnly: true });
+  try {
+    return await driver.read(async (queries) => {
+      if (!(await isStore(driver, queries))) throw new Error(`${path} is no store of Waypost`);
+      const applied = await appliedMigrations(queries);
+      if (applied.some(({ number }) => number === UNFINISHED_MOVE)) throw new MoveUnfinished();
+      return takeCensus(queries);
+    });
+  } finally {
+    await driver.close();
+  }
+}

@@ -1,0 +1,263 @@
+/** Which database, with which encryption key? For the server and for `waypost init`. */
+
+import { join } from 'node:path';
+import type { Sealer } from '../accounts/accounts.ts';
+import { keepOutOfGit } from '../config/data-folder.ts';
+import { ensureEncryptionKey, missingKey, readEncryptionKey } from '../config/encryption-key.ts';
+import { ENCRYPTION_KEY_BYTES } from '../config/sealing.ts';
+import type { Config } from '../config/table.ts';
+import type { EventLog, Machine, Randomness } from '../engine/ports.ts';
+import type { StoreLimits } from '../engine/stores.ts';
+import { randomBase58 } from '../protocol/ids.ts';
+import type { Batching } from '../store/batches/group-commit.ts';
+import { Servers } from '../store/drivers/postgres/connections/servers.ts';
+import { clientOptions, placeOf } from '../store/drivers/postgres/connections/url.ts';
+import { PostgresDriver } from '../store/drivers/postgres/driver.ts';
+import { openPostgresStore, type PostgresStoreOptions } from '../store/drivers/postgres/open.ts';
+import { type CellWatch, watchPostgresStore } from '../store/drivers/postgres/watch.ts';
+import { joinSqliteStore } from '../store/drivers/sqlite/join.ts';
+import { StoreInUse } from '../store/drivers/sqlite/lock.ts';
+import type { DatabasePorts } from '../store/drivers/sqlite/messages.ts';
+import { openSqliteStore, openSqliteStoreHere, type SharedSqliteStore } from '../store/drivers/sqlite/open.ts';
+import { isStore } from '../store/migrations/index.ts';
+import type { Store } from '../store/store.ts';
+import { CannotStart } from '../system/cannot-start.ts';
+import { isDenied, isThere } from '../system/folder.ts';
+import { createSystemRandomness, endOfTurn, pause, systemClock } from '../system/system.ts';
+
+/** A file of this machine, or a server that any number of workers share. */
+export type Database = { kind: 'sqlite'; path: string } | { kind: 'postgres'; url: string };
+
+/** The path of an SQLite file may be `:memory:`. */
+export function databaseOf({ memory, databaseUrl, dataDir }: Config): Database {
+  if (memory) return { kind: 'sqlite', path: ':memory:' };
+  if (databaseUrl === '') return { kind: 'sqlite', path: join(dataDir, 'waypost.db') };
+  return databaseAt(databaseUrl);
+}
+
+/** `url` is of the form that the setting `databaseUrl` must have. Throws `CannotStart` for a parameter that cannot be followed. */
+export function databaseAt(url: string): Database {
+  if (url.startsWith('sqlite:')) return { kind: 'sqlite', path: url.slice('sqlite:'.length) };
+  try {
+    clientOptions(url, 0);
+  } catch (error) {
+    throw new CannotStart(`cannot use the URL of the database: ${messageOf(error)}`, { cause: error });
+  }
+  return { kind: 'postgres', url };
+}
+
+interface OpenOptions {
+  onFatal: (error: Error) => void;
+  /** Whether a missing SQLite file is made. */
+  create: boolean;
+  /** Whether to wait for a file that another process has open: a command has it only for a moment. Default: no. */
+  waits?: boolean;
+  log?: EventLog;
+  /** See `Batching.watch`. */
+  watchBatches?: Batching['watch'];
+  /** The time that a test sets, for this process and for the database. */
+  heldClock?: Machine | undefined;
+  /** Whether an embedded database stays in the caller's thread, as for a command, or a test that opens hundreds. */
+  isInline?: boolean | undefined;
+}
+
+/**
+ * `connect` is present where other threads of this process can use the same store. They must then use it. `stats`: of an
+ * embedded one.
+ */
+export type OpenedStore = Store &
+  Partial<Pick<SharedSqliteStore, 'connect' | 'stats'>> & { openCell?: OpenCell; watchCell?: WatchCell };
+
+/**
+ * Opens the store of another cell over the same connections, where it is on the same server. `url`: of its database, or
+ * only `?schema=...` for one in the same database. Throws when it cannot be opened now.
+ */
+export type OpenCell = (
+  url: string,
+  onFatal: (error: Error) => void,
+  options?: Pick<PostgresStoreOptions, 'mustExist'>,
+) => Promise<Store>;
+
+/** For a look at a cell that is not open. */
+export type WatchCell = (url: string) => CellWatch;
+
+/** Five seconds in all: longer than a command, or a server without attempts in flight, takes to end. */
+const TRIES = 50;
+const BETWEEN_TRIES_MS = 100;
+
+/** Opens the database and brings it to this program's schema. Throws `CannotStart`. */
+export async function openStore(config: Config, options: OpenOptions): Promise<OpenedStore> {
+  const database = databaseOf(config);
+  const limits = limitsOf(config);
+  return database.kind === 'sqlite'
+    ? openFile(database.path, limits, options)
+    : openServer(database.url, config, limits, options);
+}
+
+/** Opens the store that another thread of this process has, over the `ports` that its `connect` gave. */
+export function joinStore(
+  ports: DatabasePorts,
+  { onFatal, watchBatches: watch }: Pick<OpenOptions, 'onFatal' | 'watchBatches'>,
+): Store {
+  return joinSqliteStore(ports, { onFatal, batch: { endOfTurn, watch } });
+}
+
+function limitsOf({ queuesMax, parallelismMax, messagesPerDayMax, journalBytesMax }: Config): StoreLimits {
+  return { queuesMax, parallelismMax, messagesPerDayMax, journalBytesMax };
+}
+
+async function openFile(
+  path: string,
+  limits: StoreLimits,
+  { onFatal, create, isInline = false, waits = false, log, watchBatches: watch }: OpenOptions,
+): Promise<OpenedStore> {
+  if (!create && path !== ':memory:') checkThere(path);
+  const open = isInline ? openSqliteStoreHere : openSqliteStore;
+  for (let triesLeft = waits ? TRIES : 1; ; triesLeft -= 1) {
+    try {
+      return await open({ path, onFatal, limits, batch: { endOfTurn, watch } });
+    } catch (error) {
+      if (!(error instanceof StoreInUse)) {
+        const remedy =
+          create && isDenied(error) ? ': make the folder first, and give it to the user that Waypost runs as' : '';
+        throw new CannotStart(`cannot open the database ${path}: ${messageOf(error)}${remedy}`, { cause: error });
+      }
+      if (triesLeft === 1) throw new CannotStart(error.message, { cause: error });
+      if (triesLeft === TRIES) log?.info('waiting_for_database', { reason: error.message });
+      await pause(BETWEEN_TRIES_MS);
+    }
+  }
+}
+
+/** Throws `CannotStart` when there is no such file of a database, or none that this user may read. */
+export function checkThere(path: string): void {
+  if (isThere(path)) return;
+  throw new CannotStart(
+    `there is no database ${path}: --data-dir or DATABASE_URL name where it is; "waypost init" makes a new one`,
+  );
+}
+
+async function openServer(
+  url: string,
+  { databaseListenUrl, databasePoolMax, databasePrepare, databaseTimeoutMs }: Config,
+  limits: StoreLimits,
+  { onFatal, create, log, heldClock, watchBatches: watch }: OpenOptions,
+): Promise<OpenedStore> {
+  const randomness = createSystemRandomness();
+  const servers = new Servers({ connectionsMax: databasePoolMax, timeoutMs: databaseTimeoutMs, clock: systemClock });
+  const shared = {
+    servers,
+    connectionsMax: databasePoolMax,
+    timeoutMs: databaseTimeoutMs,
+    prepares: databasePrepare,
+    clock: systemClock,
+    ...(heldClock && { nowMs: () => heldClock.wallMs() }),
+    sender: randomBase58(12, (count) => randomness.bytes(count)),
+    onNotDurable: (reason: string) => log?.warn('database_not_durable', { reason }),
+    limits,
+    batch: { endOfTurn, watch },
+  };
+  const listenUrl = databaseListenUrl === 'off' ? '' : databaseListenUrl || url;
+  const placesOf = (given: string) => {
+    const cellUrl = cellUrlOf(given, url);
+    // Where to listen is known of the server of the first cell alone. Others may be behind no pooler.
+    const isBeside = placeOf(cellUrl).url === placeOf(url).url;
+    return { url: cellUrl, listenUrl: isBeside || databaseListenUrl === 'off' ? listenUrl : cellUrl };
+  };
+  const openCell: OpenCell = (given, onFatalOfCell, ofCell) =>
+    openPostgresStore({ ...shared, ...placesOf(given), onFatal: onFatalOfCell, ...ofCell });
+  const watchCell: WatchCell = (given) => watchPostgresStore({ ...shared, ...placesOf(given) });
+  try {
+    if (!create) await checkIsStore(url, databaseTimeoutMs);
+    return Object.assign(await openPostgresStore({ ...shared, url, listenUrl, onFatal }), { openCell, watchCell });
+  } catch (error) {
+    if (error instanceof CannotStart) throw error;
+    const { cause = error } = error as { cause?: unknown };
+    const isTaken = (cause as { code?: unknown }).code === RELATION_EXISTS;
+    const remedy = isTaken
+      ? ': this database has tables of another program; name another one, or add ?schema=waypost'
+      : '';
+    throw new CannotStart(`cannot open the database ${nameOf(url)}: ${messageOf(error)}${remedy}`, { cause: error });
+  }
+}
+
+/** What PostgreSQL answers to who makes a table whose name is taken. */
+const RELATION_EXISTS = '42P07';
+
+/** Opening a database makes it a store: one that a command was given by mistake is left as it is. Throws `CannotStart`. */
+async function checkIsStore(url: string, timeoutMs: number): Promise<void> {
+  const driver = new PostgresDriver({ url, connectionsMax: 1, timeoutMs, prepares: false, clock: systemClock });
+  try {
+    if (await driver.read((queries) => isStore(driver, queries))) return;
+  } finally {
+    await driver.close();
+  }
+  throw new CannotStart(`there is no store of Waypost in ${nameOf(url)}: "waypost init" makes one`);
+}
+
+/** Where a server keeps what it has accepted, for whoever started it. */
+export function keptIn(config: Config): string | undefined {
+  const database = databaseOf(config);
+  if (database.kind === 'postgres') return `the database ${nameOf(database.url)} (DATABASE_URL)`;
+  if (config.memory) return undefined;
+  return config.databaseUrl === '' ? config.dataDir : database.path;
+}
+
+/** `given` is a URL, or the schema of a cell that is in the same database as the first one. */
+export function cellUrlOf(given: string, firstUrl: string): string {
+  if (!given.startsWith('?')) return given;
+  const url = new URL(firstUrl);
+  url.searchParams.delete('schema');
+  for (const [name, value] of new URLSearchParams(given)) url.searchParams.set(name, value);
+  return url.href;
+}
+
+/** How a PostgreSQL database is shown: without the password. */
+export function nameOf(url: string): string {
+  const { host, pathname, searchParams } = new URL(url);
+  const schema = searchParams.get('schema');
+  return `${pathname.slice(1)}${schema === null ? '' : `, schema ${schema},`} on ${host}`;
+}
+
+/** The key that signing keys are encrypted with. Throws `CannotStart`. */
+export function openSealer(config: Config, randomness: Randomness): Sealer {
+  return sealerOf(config, randomness, readEncryptionKey);
+}
+
+/**
+ * As `openSealer`; a missing key is made while the store has no project. Made later, it would be another than the one that
+ * the projects' keys are encrypted with.
+ */
+export async function ensureSealer(
+  config: Config,
+  randomness: Randomness,
+  store: { projects: Pick<Store['projects'], 'listProjects'> },
+): Promise<Sealer> {
+  const isNew = (await store.projects.listProjects()).length === 0;
+  const sealer = sealerOf(config, randomness, isNew ? ensureEncryptionKey : readEncryptionKey);
+  if (!config.memory) keepOutOfGit(config.dataDir);
+  return sealer;
+}
+
+function sealerOf(
+  config: Config,
+  randomness: Randomness,
+  find: (settings: Config, randomBytes: Sealer['randomBytes']) => Uint8Array | undefined,
+): Sealer {
+  const randomBytes = (count: number) => randomness.bytes(count);
+  if (config.memory && config.encryptionKey === '') {
+    return { encryptionKey: randomBytes(ENCRYPTION_KEY_BYTES), randomBytes };
+  }
+  let encryptionKey: Uint8Array | undefined;
+  try {
+    encryptionKey = find(config, randomBytes);
+  } catch (error) {
+    throw new CannotStart(`cannot use the encryption key: ${messageOf(error)}`, { cause: error });
+  }
+  if (encryptionKey === undefined) throw new CannotStart(missingKey(config.dataDir));
+  return { encryptionKey, randomBytes };
+}
+
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

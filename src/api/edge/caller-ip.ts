@@ -1,0 +1,78 @@
+/** Finds the client's address. Behind trusted proxies it is the right-most untrusted address (contract M 7.5). */
+import ipaddr from 'ipaddr.js';
+import { memo } from '../../protocol/memo.ts';
+
+type Address = ReturnType<typeof ipaddr.process>;
+type Cidr = [Address, number];
+
+export type CallerIpReader = (peer: string | undefined, forwardedFor: string | undefined) => string | undefined;
+
+/**
+ * A reader that believes `X-Forwarded-For` only as far as `trustedProxies` (addresses or CIDRs) have written it. Throws
+ * a `TypeError` that names an entry which is neither.
+ */
+export function callerIpReader(trustedProxies: readonly string[]): CallerIpReader {
+  const trusted = trustedProxies.map(parseCidr);
+  return (peer, forwardedFor) => {
+    if (peer === undefined) return undefined;
+    if (forwardedFor === undefined) return canonicalText(peer);
+    const address = parseAddress(peer);
+    if (!address) return undefined;
+    const caller = isTrusted(address, trusted) ? firstUntrusted(address, forwardedFor, trusted) : address;
+    return caller.toString();
+  };
+}
+
+/** Whether an address is one of `proxies` (addresses or CIDRs). Throws like `callerIpReader`. */
+export function trustedProxies(proxies: readonly string[]): (peer: string) => boolean {
+  const trusted = proxies.map(parseCidr);
+  return (peer) => {
+    const address = parseAddress(peer);
+    return address !== undefined && isTrusted(address, trusted);
+  };
+}
+
+/** Walks from the nearest proxy outwards. A trusted proxy writes only addresses, so any other text ends the walk. */
+function firstUntrusted(peer: Address, forwardedFor: string, trusted: readonly Cidr[]): Address {
+  const hops = forwardedFor.split(',');
+  let nearest = peer;
+  for (const hop of hops.reverse()) {
+    const address = parseAddress(withoutPort(hop.trim()));
+    if (!address) return nearest;
+    nearest = address;
+    if (!isTrusted(address, trusted)) return address;
+  }
+  return nearest;
+}
+
+function isTrusted(address: Address, trusted: readonly Cidr[]): boolean {
+  return trusted.some(([network, bits]) => network.kind() === address.kind() && address.match(network, bits));
+}
+
+/** Some proxies append the port: `203.0.113.7:5123`, `[2001:db8::1]:5123`. */
+function withoutPort(text: string): string {
+  const bracketed = /^\[([^\]]*)\](?::\d+)?$/.exec(text)?.[1];
+  if (bracketed !== undefined) return bracketed;
+  return /^([0-9.]+):\d+$/.exec(text)?.[1] ?? text;
+}
+
+/**
+ * An IPv4 address mapped into IPv6 counts as IPv4. A zone (`%eth0`) has a meaning only on its machine, so it is
+ * dropped. The same few peers send nearly all requests, so their parsed addresses are remembered.
+ */
+const parseAddress: (text: string) => Address | undefined = memo((text) => {
+  const [address = ''] = text.split('%');
+  if (ipaddr.IPv4.isValidFourPartDecimal(address) || ipaddr.IPv6.isValid(address)) return ipaddr.process(address);
+  return undefined;
+});
+
+const canonicalText: (text: string) => string | undefined = memo((text) => parseAddress(text)?.toString());
+
+function parseCidr(text: string): Cidr {
+  const [, base = '', bits] = /^([^/]*)(?:\/(\d{1,3}))?$/.exec(text) ?? [];
+  const address = parseAddress(base.trim());
+  const bitsMax = address?.kind() === 'ipv4' ? 32 : 128;
+  const length = bits === undefined ? bitsMax : Number(bits);
+  if (!address || length > bitsMax) throw new TypeError(`not an address or CIDR: ${text}`);
+  return [address, length];
+}

@@ -1,0 +1,153 @@
+/** The listener: Node's HTTP server with our limits, and how it starts and stops. */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import {
+  type AddressInfo,
+  createServer as createPlainServer,
+  type ListenOptions,
+  type Server as PlainServer,
+} from 'node:net';
+import { refusal } from '../answer.ts';
+import { type ApiLimits, HEADER_LINES_MAX, REQUESTS_PER_SOCKET_MAX, TARGET_BYTES_MAX } from '../limits.ts';
+import { clientErrorHandler } from './connection-errors.ts';
+import type { Connections } from './connections.ts';
+
+/**
+ * Number of listening sockets, where the system lets them share a port. The event loop takes one new connection of each
+ * socket in a turn. With one socket, the last of a thousand new connections would wait for a thousand turns.
+ */
+const SOCKETS = 32;
+
+export interface ListenerOptions {
+  limits: Readonly<ApiLimits>;
+  connections: Connections;
+  /** Answers a request. Never throws. */
+  serve: (request: IncomingMessage, response: ServerResponse) => void;
+  /** Called when no more connections are accepted, so that answers without an end can end. */
+  closing: () => void;
+  /** Called when the last request is answered. */
+  ended: () => Promise<void>;
+}
+
+export class Listener {
+  readonly server: Server;
+  /** The further listening sockets. They pass their connections to `server`. */
+  readonly #others: PlainServer[] = [];
+  readonly #connectionsMax: number;
+  readonly #tellClosing: () => void;
+  readonly #ended: () => Promise<void>;
+  /** Open connections of all sockets. */
+  #open = 0;
+  #closing: Promise<void> | undefined;
+
+  constructor({ limits, connections, serve, closing, ended }: ListenerOptions) {
+    this.server = createBounded(limits);
+    this.#connectionsMax = limits.connectionsMax;
+    this.#tellClosing = closing;
+    this.#ended = ended;
+    this.server.on('request', (request, response) => {
+      // The request is still answered: the engine says when it accepts no more.
+      if (this.#closing !== undefined) response.setHeader('connection', 'close');
+      serve(request, response);
+    });
+    this.server.on('connection', (socket) => {
+      this.#open += 1;
+      socket.once('close', () => {
+        this.#open -= 1;
+      });
+      connections.open(socket);
+    });
+    this.server.on('clientError', clientErrorHandler(connections));
+  }
+
+  /**
+   * Returns the address that it listens on. `others` are further addresses of the same name: they get the same port
+   * where it is free. Rejects with the error of the system.
+   */
+  async listen(at: ListenOptions, others: readonly string[] = []): Promise<AddressInfo> {
+    const bound = await begin(this.server, at);
+    const hosts = [at.host, ...others].flatMap((host) => Array(at.reusePort ? SOCKETS : 1).fill(host));
+    // `this.server` already listens on the first one.
+    await Promise.all(hosts.slice(1).map((host) => this.#listenToo({ ...at, host, port: bound.port })));
+    return bound;
+  }
+
+  async #listenToo(at: ListenOptions): Promise<void> {
+    // The options that Node uses for the sockets of an HTTP server.
+    const other = createPlainServer({ allowHalfOpen: true, noDelay: true });
+    other.on('connection', (socket) => {
+      if (this.#open >= this.#connectionsMax) {
+        socket.destroy();
+        return;
+      }
+      // `maxConnections` counts only the server's own connections, so it is lowered by one for each connection passed
+      // to it.
+      this.server.maxConnections -= 1;
+      socket.once('close', () => {
+        this.server.maxConnections += 1;
+      });
+      this.server.emit('connection', socket);
+    });
+    const isBound = await begin(other, at).then(Boolean, () => false);
+    if (isBound) this.#others.push(other);
+  }
+
+  /**
+   * Accepts no more connections, and closes idle ones. Resolves when the last connection is closed. A caller that
+   * cannot wait ends the rest with `server.closeAllConnections()`. Idempotent.
+   */
+  close(): Promise<void> {
+    if (!this.#closing) {
+      this.#closing = Promise.all([this.server, ...this.#others].map(end)).then(this.#ended);
+      this.#tellClosing();
+    }
+    return this.#closing;
+  }
+}
+
+function begin(server: PlainServer, at: ListenOptions): Promise<AddressInfo> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(at, () => {
+      server.off('error', reject);
+      resolve(server.address() as AddressInfo);
+    });
+  });
+}
+
+/** Also resolves when the server has never listened. */
+function end(server: PlainServer): Promise<void> {
+  return new Promise((resolve) => server.close(() => resolve()));
+}
+
+function createBounded(limits: Readonly<ApiLimits>): Server {
+  const server = createServer({
+    // Node counts the request line and the headers together.
+    maxHeaderSize: TARGET_BYTES_MAX + limits.headerBytesMax + 4 * HEADER_LINES_MAX,
+    // How often Node checks both time-outs of a request.
+    connectionsCheckingInterval: Math.min(2_000, limits.headersTimeoutMs),
+    requireHostHeader: false,
+    insecureHTTPParser: false,
+  });
+  // Set here and not as options: there Node refuses a header time-out that is longer than the request time-out.
+  server.headersTimeout = limits.headersTimeoutMs;
+  server.requestTimeout = limits.requestTimeoutMs;
+  server.keepAliveTimeout = limits.keepAliveTimeoutMs;
+  // A socket without traffic for longer than any request may take is dead.
+  server.timeout = limits.requestTimeoutMs * 2;
+  server.maxRequestsPerSocket = REQUESTS_PER_SOCKET_MAX;
+  server.maxHeadersCount = HEADER_LINES_MAX + 1;
+  server.maxConnections = limits.connectionsMax;
+  // A client may close its side after its last request, and still gets all its answers.
+  Object.assign(server, { httpAllowHalfOpen: true });
+  // Without these listeners Node would tell every client to send its body, and refuse other expectations without JSON.
+  server.on('checkContinue', (request, response) => server.emit('request', request, response));
+  server.on('checkExpectation', (request, response) => {
+    /** The request has an `Expect` header with something else than `100-continue`. Remedy: send it without. */
+    const { status, json } = refusal(417, 'the expectation in the Expect header cannot be met');
+    const length = Buffer.byteLength(json);
+    response.writeHead(status, { 'content-type': 'application/json', 'content-length': length, connection: 'close' });
+    response.end(json);
+    request.resume();
+  });
+  return server;
+}

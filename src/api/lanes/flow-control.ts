@@ -1,0 +1,201 @@
+/** Flow-control keys: their state, and what an operator can do with them (contract M 16, 22.30 to 22.36). */
+import type { FlowKey, FlowPin } from '../../engine/lanes/lanes.ts';
+import { ApiError } from '../../protocol/errors.ts';
+import { checkName, checkNewName, isName } from '../../protocol/names.ts';
+import { PERIOD_MAX_S } from '../../protocol/options/flow-control.ts';
+import { type Answer, answer, NO_BODY } from '../answer.ts';
+import { FLOW_KEYS_PAGE_MAX } from '../limits.ts';
+import { cutTo } from '../messages/filters.ts';
+import {
+  amount,
+  CURSOR,
+  flagInAnyCase,
+  into,
+  invalidParameter,
+  pageCount,
+  readQuery,
+  text,
+} from '../requests/parameters.ts';
+import { type Call, type Route, row, type Services } from '../route.ts';
+import { FlowKeyListSchema, FlowKeySchema, GlobalParallelismSchema } from '../schemas.ts';
+
+const LIST_QUERY = [
+  text('search', 'Part of the name of the keys, in the same letter case.'),
+  pageCount(FLOW_KEYS_PAGE_MAX),
+  CURSOR,
+];
+
+const PIN_QUERY = [
+  amount('parallelism', 'Attempts in flight; this, rate or both are needed.'),
+  amount('rate', 'Attempts started in a period.'),
+  into(
+    'periodS',
+    amount('period', 'Seconds, only with a rate; the key keeps its period without it.', { max: PERIOD_MAX_S }),
+  ),
+];
+
+const UNPIN_QUERY = [
+  flagInAnyCase('parallelism', 'Whether messages may set the parallelism again.'),
+  flagInAnyCase('rate', 'Whether messages may set the rate and its period again.'),
+];
+
+export function flowControlRoutes({ engine: { storeOf }, limits }: Services): Route[] {
+  async function list({ projectId, rawQuery }: Call): Promise<Answer> {
+    const { search = '', count = FLOW_KEYS_PAGE_MAX, cursor } = readQuery(rawQuery, LIST_QUERY);
+    const after = cursor === undefined ? '' : keyOfCursor(cursor);
+    const found = await storeOf(projectId).keys.listKeys({ search, after, count: count + 1 });
+    const { items, cursor: next } = cutTo(found, count, ({ key }) => cursorAfter(key));
+    return answer(200, { flowControls: items.map(flowKeyView), cursor: next });
+  }
+
+  async function get({ projectId, id: key }: Call): Promise<Answer> {
+    checkKey(key);
+    const found = await storeOf(projectId).keys.findKey({ key });
+    if (!found) throw new ApiError('not_found', `flow control key ${key} not found`);
+    return answer(200, flowKeyView(found));
+  }
+
+  async function setPaused({ projectId, id: key }: Call, isPaused: boolean): Promise<Answer> {
+    // A pause creates the key if there is none.
+    if (isPaused) checkNewKey(key);
+    else checkKey(key);
+    await storeOf(projectId).keys.setKeyPaused({ key, isPaused });
+    return NO_BODY;
+  }
+
+  async function pin({ projectId, id: key, rawQuery }: Call): Promise<Answer> {
+    checkNewKey(key);
+    await storeOf(projectId).keys.pinKey({ key, pin: pinOf(readQuery(rawQuery, PIN_QUERY)) });
+    return NO_BODY;
+  }
+
+  async function unpin({ projectId, id: key, rawQuery }: Call): Promise<Answer> {
+    checkKey(key);
+    const parts = { parallelism: false, rate: false, ...readQuery(rawQuery, UNPIN_QUERY) };
+    if (parts.parallelism || parts.rate) await storeOf(projectId).keys.unpinKey({ key, ...parts });
+    return NO_BODY;
+  }
+
+  async function resetRate({ projectId, id: key }: Call): Promise<Answer> {
+    checkKey(key);
+    await storeOf(projectId).keys.resetKeyRate({ key });
+    return NO_BODY;
+  }
+
+  async function globalParallelism({ projectId }: Call): Promise<Answer> {
+    const parallelismCount = await storeOf(projectId).keys.countInFlight();
+    return answer(200, { parallelismMax: limits.parallelismMax, parallelismCount });
+  }
+
+  const keyPath = '/v2/flowControl/:flowControlKey';
+  const named = { refusals: [400] };
+  return [
+    {
+      ...row('read', 'GET', '/v2/flowControl', 'listFlowControlKeys'),
+      summary: 'Lists flow-control keys by name.',
+      takes: { query: LIST_QUERY },
+      answers: { 200: FlowKeyListSchema },
+      handle: list,
+    },
+    {
+      ...row('read', 'GET', keyPath, 'getFlowControlKey'),
+      summary: 'Reads one flow-control key.',
+      ...named,
+      answers: { 200: FlowKeySchema },
+      handle: get,
+    },
+    {
+      ...row('full', 'POST', `${keyPath}/pause`, 'pauseFlowControlKey'),
+      ...named,
+      summary: 'Pauses a flow-control key, also one that nobody used yet: none of its messages starts.',
+      handle: (call) => setPaused(call, true),
+    },
+    {
+      ...row('full', 'POST', `${keyPath}/resume`, 'resumeFlowControlKey'),
+      ...named,
+      summary: 'Lets the messages of a paused flow-control key start again.',
+      handle: (call) => setPaused(call, false),
+    },
+    {
+      ...row('full', 'POST', `${keyPath}/pin`, 'pinFlowControlKey'),
+      ...named,
+      summary: 'Fixes limits of a flow-control key, so that messages no longer set them.',
+      takes: { query: PIN_QUERY },
+      handle: pin,
+    },
+    {
+      ...row('full', 'POST', `${keyPath}/unpin`, 'unpinFlowControlKey'),
+      ...named,
+      summary: 'Lets messages set limits of a flow-control key again.',
+      takes: { query: UNPIN_QUERY },
+      handle: unpin,
+    },
+    {
+      ...row('full', 'POST', `${keyPath}/resetRate`, 'resetFlowControlKeyRate'),
+      ...named,
+      summary: 'Begins a new period of a flow-control key, in which nothing was started yet.',
+      handle: resetRate,
+    },
+    {
+      ...row('full', 'POST', `${keyPath}/reset`, 'resetFlowControlKey'),
+      ...named,
+      // Attempts in flight are counted anew on every request, so there is nothing else to reset.
+      summary: 'The same as resetRate.',
+      handle: resetRate,
+    },
+    {
+      ...row('read', 'GET', '/v2/globalParallelism', 'getGlobalParallelism'),
+      summary: 'Says how many attempts are in flight, and how many may be.',
+      answers: { 200: GlobalParallelismSchema },
+      handle: globalParallelism,
+    },
+  ];
+}
+
+/** All eleven members are always there; 0 where there is no limit, or no period has begun. */
+function flowKeyView({ key, waitListSize, parallelism, inFlight, rate, periodS, rateCount, ...state }: FlowKey) {
+  const { periodStartedAtMs = 0, isPaused, isParallelismPinned, isRatePinned } = state;
+  return {
+    flowControlKey: key,
+    waitListSize,
+    parallelismMax: parallelism ?? 0,
+    parallelismCount: inFlight,
+    rateMax: rate ?? 0,
+    rateCount,
+    ratePeriod: rate === undefined ? 0 : periodS,
+    // This is the only time of the interface in seconds (contract M 3.1).
+    ratePeriodStart: Math.floor(periodStartedAtMs / 1000),
+    isPaused,
+    isPinnedParallelism: isParallelismPinned,
+    isPinnedRate: isRatePinned,
+  };
+}
+
+function checkKey(key: string): void {
+  checkName('flow control key', key);
+}
+
+function checkNewKey(key: string): void {
+  checkNewName('flow control key', key);
+}
+
+/** Opaque to clients. The key that it names may be gone. */
+function cursorAfter(key: string): string {
+  return Buffer.from(key).toString('base64url');
+}
+
+function keyOfCursor(cursor: string): string {
+  const key = Buffer.from(cursor, 'base64url').toString();
+  if (!isName(key) || cursorAfter(key) !== cursor) throw invalidParameter('cursor', 'take it from the answer before');
+  return key;
+}
+
+/** Throws `ApiError` 400 when there is nothing to pin, or a period without a rate. */
+function pinOf(pin: FlowPin): FlowPin {
+  const { parallelism, rate, periodS } = pin;
+  if (parallelism === undefined && rate === undefined) {
+    throw invalidParameter('parallelism', 'this, rate or both are needed');
+  }
+  if (periodS !== undefined && rate === undefined) throw invalidParameter('period', 'it needs a rate');
+  return pin;
+}

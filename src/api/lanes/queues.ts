@@ -1,0 +1,152 @@
+/** Queues: create, change, read, pause and delete them (contract M 14, 22.7 to 22.12). */
+import type { Queue } from '../../engine/lanes/lanes.ts';
+import type { ProjectId } from '../../engine/model.ts';
+import { ApiError, invalidBody, quotaExceeded } from '../../protocol/errors.ts';
+import { objectOf } from '../../protocol/json-objects.ts';
+import { checkName, checkNewName } from '../../protocol/names.ts';
+import { type Answer, answer, NO_BODY } from '../answer.ts';
+import { SMALL_JSON_LIMIT } from '../limits.ts';
+import { blockerView } from '../messages/views.ts';
+import { readJson } from '../requests/json-body.ts';
+import { amount, readQuery, text } from '../requests/parameters.ts';
+import { type Call, type Route, row, type Services } from '../route.ts';
+import { QueueListSchema, QueueSchema, QueueSettingsSchema } from '../schemas.ts';
+
+const PARALLELISM_DEFAULT = 1;
+
+/**
+ * Our own addition. The contract's answer is a bare array without a cursor, so the last name of a page leads to the
+ * next one.
+ */
+const LIST_QUERY = [
+  text('after', 'Only queues whose names come after this one.'),
+  amount('count', 'How many at most; without it, all.'),
+];
+
+interface QueueSettings {
+  name: string;
+  parallelism: number;
+  isPaused: boolean;
+}
+
+export function queueRoutes({ engine, limits }: Services): Route[] {
+  const { storeOf } = engine;
+
+  const { queuesMax, queueParallelismMax } = limits;
+
+  async function save({ projectId, body }: Call): Promise<Answer> {
+    const settings = settingsOf(await readJson(body, SMALL_JSON_LIMIT));
+    await checkParallelism(projectId, settings);
+    if ((await storeOf(projectId).queues.saveQueue(settings)) === 'tooManyQueues')
+      throw quotaExceeded('maxQueues', queuesMax);
+    return NO_BODY;
+  }
+
+  /**
+   * The quota refuses only growth: after the quota is lowered, an older queue can still be saved unchanged
+   * (contract M 20.1).
+   */
+  async function checkParallelism(projectId: ProjectId, { name, parallelism }: QueueSettings): Promise<void> {
+    if (queueParallelismMax === 0 || parallelism <= queueParallelismMax) return;
+    const queue = await storeOf(projectId).queues.findQueue({ name });
+    if (!queue || queue.parallelism < parallelism) throw quotaExceeded('maxQueueParallelism', queueParallelismMax);
+  }
+
+  async function list({ projectId, rawQuery }: Call): Promise<Answer> {
+    const page = readQuery(rawQuery, LIST_QUERY);
+    return answer(200, (await storeOf(projectId).queues.listQueues(page)).map(queueView));
+  }
+
+  async function get({ projectId, id: name }: Call): Promise<Answer> {
+    checkName('queue name', name);
+    const queue = await storeOf(projectId).queues.findQueue({ name });
+    if (!queue) throw notFound(name);
+    return answer(200, queueView(queue));
+  }
+
+  async function drop({ projectId, id: name }: Call): Promise<Answer> {
+    checkName('queue name', name);
+    await engine.deleteQueue(projectId, name);
+    return NO_BODY;
+  }
+
+  async function setPaused({ projectId, id: name }: Call, isPaused: boolean): Promise<Answer> {
+    checkName('queue name', name);
+    if ((await storeOf(projectId).queues.setQueuePaused({ name, isPaused })) === 'missing') throw notFound(name);
+    return NO_BODY;
+  }
+
+  const queuePath = '/v2/queues/:queueName';
+  const named = { refusals: [400] };
+  return [
+    {
+      ...row('full', 'POST', '/v2/queues', 'saveQueue'),
+      summary: 'Makes a queue or replaces its settings; what is not given becomes what it is in a new queue.',
+      takes: { body: QueueSettingsSchema },
+      refusals: [412],
+      handle: save,
+    },
+    {
+      ...row('read', 'GET', '/v2/queues', 'listQueues'),
+      summary: 'Lists the queues by name.',
+      takes: { query: LIST_QUERY },
+      answers: { 200: QueueListSchema },
+      handle: list,
+    },
+    {
+      ...named,
+      ...row('read', 'GET', queuePath, 'getQueue'),
+      summary: 'Reads one queue.',
+      answers: { 200: QueueSchema },
+      handle: get,
+    },
+    {
+      ...row('full', 'DELETE', queuePath, 'deleteQueue'),
+      ...named,
+      summary: 'Deletes a queue, if it exists, and cancels its messages.',
+      handle: drop,
+    },
+    {
+      ...row('full', 'POST', `${queuePath}/pause`, 'pauseQueue'),
+      ...named,
+      summary: 'Pauses a queue: it goes on to take messages, and starts none.',
+      handle: (call) => setPaused(call, true),
+    },
+    {
+      ...row('full', 'POST', `${queuePath}/resume`, 'resumeQueue'),
+      ...named,
+      summary: 'Lets a paused queue go on, from the earliest message that was not delivered.',
+      handle: (call) => setPaused(call, false),
+    },
+  ];
+}
+
+/** The first six members are always there: clients require them. The last is our own addition. */
+function queueView({ name, createdAtMs, updatedAtMs, parallelism, isPaused, lag, blockedBy }: Queue) {
+  const queue = { name, createdAt: createdAtMs, updatedAt: updatedAtMs, parallelism, paused: isPaused, lag };
+  return { ...queue, blockedBy: blockerView(blockedBy) };
+}
+
+/** An update replaces both settings, so what is absent or null takes its default. Throws 400. */
+function settingsOf(body: unknown): QueueSettings {
+  const { queueName, parallelism, paused } = objectOf(body, 'an object is needed');
+  if (typeof queueName !== 'string') throw invalidBody('queueName must be a string');
+  checkNewName('queue name', queueName);
+  return { name: queueName, parallelism: parallelismOf(parallelism), isPaused: pausedOf(paused) };
+}
+
+function parallelismOf(value: unknown): number {
+  if (value === undefined || value === null) return PARALLELISM_DEFAULT;
+  if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 1) return value;
+  throw invalidBody('parallelism must be a whole number of at least 1');
+}
+
+function pausedOf(value: unknown): boolean {
+  if (value === undefined || value === null) return false;
+  if (typeof value === 'boolean') return value;
+  throw invalidBody('paused must be true or false');
+}
+
+function notFound(name: string): ApiError {
+  return new ApiError('not_found', `queue ${name} not found`);
+}

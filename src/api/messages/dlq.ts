@@ -1,0 +1,390 @@
+/** The dead letter queues of messages (contract M 17, 22.24 to 22.29) and of workflow runs (contract W 21). */
+
+import { Type } from '@sinclair/typebox';
+import type { Engine } from '../../engine/commands.ts';
+import type { Page } from '../../engine/lists/page.ts';
+import { STALE, untilCurrent } from '../../engine/loops/until-current.ts';
+import type { DeadRetryOverride } from '../../engine/messages/dead-retry.ts';
+import type { ProjectId } from '../../engine/model.ts';
+import type { DeadRun, NotRetried, RunOverride, StartedRun } from '../../engine/runs/dead/dead-run-store.ts';
+import type { DeadMessage } from '../../engine/stores.ts';
+import { decodeCursor } from '../../protocol/cursor.ts';
+import { ApiError } from '../../protocol/errors.ts';
+import { type Answer, answer, NO_BODY } from '../answer.ts';
+import { PAGE_BODY_BYTES_MAX, SMALL_JSON_LIMIT } from '../limits.ts';
+import { RETRY_HEADERS, RUN_OVERRIDE_HEADERS, SINGLE_RUN_OVERRIDE_HEADERS } from '../publishing/config-headers.ts';
+import { readJson } from '../requests/json-body.ts';
+import { invalidParameter, type Parameter, parameter, readQuery, singleValue } from '../requests/parameters.ts';
+import { type Call, type Route, row, type Services } from '../route.ts';
+import { deadRunFilters } from '../runs/run-filters.ts';
+import { DeadRunListSchema, DeadRunSchema, StartedRunSchema, StartedRunsSchema } from '../runs/run-schemas.ts';
+import { DeadListSchema, DeadMessageSchema, DeletedSchema, RetriedManySchema, RetriedSchema } from '../schemas.ts';
+import { type Amount, type Filters, messageFilters, readSelection } from './filters.ts';
+import { readRetryOverride, readRunOverride } from './retry-override.ts';
+import { deadMessageView, deadRunView, type View } from './views.ts';
+
+const AMOUNT: Amount = { countDefault: 100, countMax: 100 };
+/** Each started run may take over a long journal from the failed one. */
+const STARTED_AMOUNT: Amount = { countDefault: 50, countMax: 50 };
+
+const MESSAGES = messageFilters('dlqList', AMOUNT);
+const BULK_OF_MESSAGES = messageFilters('dlqBulk', AMOUNT);
+const RUNS = deadRunFilters(AMOUNT, false);
+const BULK_OF_RUNS = deadRunFilters(AMOUNT, true);
+const STARTED_RUNS = deadRunFilters(STARTED_AMOUNT, true);
+
+const SOURCE = parameter(
+  'source',
+  'workflow: lists workflow runs that have failed, by the filters of /v2/workflows/dlq.',
+  Type.Literal('workflow'),
+  (given) => singleValue('source', given),
+);
+
+/** Filters that only the list of runs has. */
+const ONLY_OF_RUNS = RUNS.rows.filter(({ name }) => !MESSAGES.rows.some((filter) => filter.name === name));
+
+type Dead = DeadMessage | DeadRun;
+
+/** One of the two queues. */
+interface DeadLetters<Entry extends Dead, Row extends Parameter> {
+  listed: Filters<Row>;
+  bulk: Filters<Row>;
+  /** Throws `ApiError` when the text cannot be an id. */
+  checkId(dlqId: string): void;
+  find(projectId: ProjectId, dlqId: string): Promise<Entry | undefined>;
+  list(projectId: ProjectId, args: Listed<Row>): Promise<Page<Entry>>;
+  /** Returns how many existed. */
+  delete(projectId: ProjectId, dlqIds: string[]): Promise<number>;
+  view(entry: Entry): View;
+  bytesOf(entry: Entry): number;
+  notFound(dlqId: string): ApiError;
+}
+
+type Listed<Row extends Parameter> = Omit<ReturnType<typeof readSelection<Row>>, 'ids'>;
+
+function deadMessages({ storeOf }: Engine): DeadLetters<DeadMessage, (typeof MESSAGES)['rows'][number]> {
+  return {
+    listed: MESSAGES,
+    bulk: BULK_OF_MESSAGES,
+    checkId: () => {},
+    find: (projectId, dlqId) => storeOf(projectId).dead.findDead({ dlqId }),
+    list: (projectId, args) => storeOf(projectId).dead.listDead(args),
+    delete: (projectId, dlqIds) => storeOf(projectId).dead.deleteDead({ dlqIds }),
+    view: deadMessageView,
+    bytesOf: ({ message, deadLetter }) => message.body.length + deadLetter.responseBody.length,
+    notFound: (dlqId) => new ApiError('not_found', `dlq message ${dlqId} not found`),
+  };
+}
+
+function deadRuns({ storeOf }: Engine): DeadLetters<DeadRun, (typeof RUNS)['rows'][number]> {
+  return {
+    listed: RUNS,
+    bulk: BULK_OF_RUNS,
+    checkId: (dlqId) => {
+      if (decodeCursor(dlqId)?.n === undefined)
+        throw new ApiError('invalid_request', 'invalid DLQ id: two numbers are needed');
+    },
+    find: async (projectId, dlqId) => (await storeOf(projectId).deadRuns.findDeadRuns({ dlqIds: [dlqId] }))[0],
+    list: (projectId, args) => storeOf(projectId).deadRuns.listDeadRuns(args),
+    delete: (projectId, dlqIds) => storeOf(projectId).deadRuns.deleteDeadRuns({ dlqIds }),
+    view: deadRunView,
+    bytesOf: ({ payload, deadLetter, failureCallback }) =>
+      payload.length + deadLetter.responseBody.length + (failureCallback?.answer?.body.length ?? 0),
+    notFound: (dlqId) => new ApiError('not_found', `workflow run ${dlqId} not found in the DLQ`),
+  };
+}
+
+/** What both queues can do. */
+function handlersOf<Entry extends Dead, Row extends Parameter>(letters: DeadLetters<Entry, Row>) {
+  async function list({ projectId, rawQuery }: Call): Promise<Answer> {
+    const { ids, ...args } = readSelection(letters.listed, AMOUNT.countDefault, rawQuery);
+    const { items, cursor } = ids
+      ? { items: await findAll(projectId, ids), cursor: undefined }
+      : await letters.list(projectId, args);
+    return answer(200, { messages: items.map(letters.view), cursor });
+  }
+
+  /** Newest first, like the whole list. */
+  async function findAll(projectId: ProjectId, ids: string[]): Promise<Entry[]> {
+    const found: Entry[] = [];
+    let bytes = 0;
+    for (const id of ids) {
+      const entry = await letters.find(projectId, id);
+      if (!entry) continue;
+      found.push(entry);
+      bytes += letters.bytesOf(entry);
+      if (bytes > PAGE_BODY_BYTES_MAX) throw invalidParameter('dlqIds', 'too much for one answer, ask for fewer');
+    }
+    return found.sort((a, b) => b.deadLetter.failedAtMs - a.deadLetter.failedAtMs || b.message.key - a.message.key);
+  }
+
+  async function get({ projectId, id }: Call): Promise<Answer> {
+    letters.checkId(id);
+    const entry = await letters.find(projectId, id);
+    if (!entry) throw letters.notFound(id);
+    return answer(200, letters.view(entry));
+  }
+
+  async function deleteOne({ projectId, id }: Call): Promise<Answer> {
+    letters.checkId(id);
+    if ((await letters.delete(projectId, [id])) === 0) throw letters.notFound(id);
+    return NO_BODY;
+  }
+
+  async function deleteMany(call: Call): Promise<Answer> {
+    const { ids, ...args } = await readBulk(letters.bulk, AMOUNT, call);
+    if (ids) return answer(200, { deleted: await letters.delete(call.projectId, ids) });
+    const { items, cursor } = await letters.list(call.projectId, args);
+    const deleted = items.length === 0 ? 0 : await letters.delete(call.projectId, idsOf(items));
+    return answer(200, { deleted, cursor });
+  }
+
+  return { list, get, deleteOne, deleteMany };
+}
+
+async function readBulk<Row extends Parameter>(filters: Filters<Row>, amount: Amount, { body, rawQuery }: Call) {
+  return readSelection(filters, amount.countDefault, rawQuery, await readJson(body, SMALL_JSON_LIMIT));
+}
+
+function idsOf(entries: readonly Dead[]): string[] {
+  return entries.map(({ dlqId }) => dlqId);
+}
+
+export function dlqRoutes(services: Services): Route[] {
+  const { engine } = services;
+  const messages = deadMessages(engine);
+  const runs = deadRuns(engine);
+  const { deleteOne, deleteMany, ...ofMessages } = handlersOf(messages);
+  const ofRuns = handlersOf(runs);
+
+  function list(call: Call): Promise<Answer> {
+    const { source } = readQuery(call.rawQuery, [SOURCE]);
+    return source === 'workflow' ? ofRuns.list(call) : ofMessages.list(call);
+  }
+
+  /** A caller with a DLQ id need not know whether it names a message or a run. */
+  async function get({ projectId, id }: Call): Promise<Answer> {
+    const message = await messages.find(projectId, id);
+    if (message) return answer(200, deadMessageView(message));
+    const run = await runs.find(projectId, id);
+    if (!run) throw messages.notFound(id);
+    return answer(200, deadRunView(run));
+  }
+
+  async function retryOne(call: Call): Promise<Answer> {
+    const { projectId, id } = call;
+    const messageIds = await engine.retryDead(projectId, [id], await readRetryOverride(call, services));
+    const [messageId] = messageIds ?? [];
+    if (messageId === undefined) throw messages.notFound(id);
+    return answer(201, { messageId });
+  }
+
+  async function retryMany(call: Call): Promise<Answer> {
+    const override = await readRetryOverride(call, services);
+    const { ids, ...args } = await readBulk(BULK_OF_MESSAGES, AMOUNT, call);
+    const { messageIds, cursor } = ids
+      ? { messageIds: await retryAll(call.projectId, ids, override), cursor: undefined }
+      : await untilCurrent('the choice of entries', async () => {
+          const page = await messages.list(call.projectId, args);
+          const retried = await engine.retryDead(call.projectId, idsOf(page.items), override);
+          return retried ? { messageIds: retried, cursor: page.cursor } : STALE;
+        });
+    return answer(201, { cursor: cursor ?? '', responses: messageIds.map((messageId) => ({ messageId })) });
+  }
+
+  /** All or none, so that a caller learns when an entry that it named is gone. */
+  async function retryAll(projectId: ProjectId, ids: string[], override: DeadRetryOverride): Promise<string[]> {
+    const messageIds = await engine.retryDead(projectId, ids, override);
+    if (!messageIds)
+      throw new ApiError('not_found', `dlq message not found: at least one of ${ids.length} ids is gone`);
+    return messageIds;
+  }
+
+  return [
+    {
+      ...row('read', 'GET', '/v2/dlq', 'listDlqMessages'),
+      isLong: true,
+      summary: 'Lists dead messages, newest first.',
+      takes: { filters: MESSAGES, query: [SOURCE, ...ONLY_OF_RUNS] },
+      answers: { 200: Type.Union([DeadListSchema, DeadRunListSchema]) },
+      handle: list,
+    },
+    {
+      ...row('full', 'DELETE', '/v2/dlq', 'deleteDlqMessages'),
+      summary: 'Deletes the dead messages that match filters, all without a filter.',
+      takes: { filters: BULK_OF_MESSAGES },
+      answers: { 200: DeletedSchema },
+      handle: deleteMany,
+    },
+    {
+      ...row('full', 'POST', '/v2/dlq/retry', 'retryDlqMessages'),
+      summary: 'Publishes the dead messages that match filters anew.',
+      takes: { filters: BULK_OF_MESSAGES, configHeaders: RETRY_HEADERS },
+      refusals: [404],
+      answers: { 201: RetriedManySchema },
+      handle: retryMany,
+    },
+    {
+      ...row('full', 'POST', '/v2/dlq/retry/:dlqId', 'retryDlqMessage'),
+      summary: 'Publishes a dead message anew and removes it from the DLQ.',
+      takes: { configHeaders: RETRY_HEADERS },
+      answers: { 201: RetriedSchema },
+      handle: retryOne,
+    },
+    {
+      ...row('read', 'GET', '/v2/dlq/:dlqId', 'getDlqMessage'),
+      isLong: true,
+      summary: 'Reads a dead message.',
+      answers: { 200: Type.Union([DeadMessageSchema, DeadRunSchema]) },
+      handle: get,
+    },
+    {
+      ...row('full', 'DELETE', '/v2/dlq/:dlqId', 'deleteDlqMessage'),
+      summary: 'Deletes a dead message.',
+      handle: deleteOne,
+    },
+  ];
+}
+
+type Start = 'resumeRun' | 'restartRun';
+
+export function runDlqRoutes(services: Services): Route[] {
+  const { engine } = services;
+  const runs = deadRuns(engine);
+  const { list, get, deleteOne, deleteMany } = handlersOf(runs);
+
+  async function startOne(start: Start, call: Call): Promise<Answer> {
+    const { projectId, id } = call;
+    runs.checkId(id);
+    const started = await engine[start](projectId, id, await readRunOverride(call, services));
+    if (typeof started === 'string') throw refusedStart(started, id);
+    return answer(200, startedView(started));
+  }
+
+  async function startMany(start: Start, call: Call): Promise<Answer> {
+    const { projectId } = call;
+    const override = await readRunOverride(call, services);
+    if (override.runId !== undefined) {
+      throw new ApiError('invalid_header', 'Upstash-Workflow-RunId is not supported for several runs at once');
+    }
+    const { ids, ...args } = await readBulk(STARTED_RUNS, STARTED_AMOUNT, call);
+    const { items, cursor } = ids ? { items: [], cursor: undefined } : await runs.list(projectId, args);
+    const { started, refused } = await startAll(start, projectId, ids ?? idsOf(items), override);
+    // Of runs that it names, a caller learns why none could be started.
+    if (ids && started.length === 0 && refused) throw refusedStart(refused.reason, refused.dlqId);
+    return answer(200, { workflowRuns: started.map(startedView), cursor });
+  }
+
+  async function startAll(start: Start, projectId: ProjectId, ids: readonly string[], override: RunOverride) {
+    const started: StartedRun[] = [];
+    let refused: { reason: NotRetried; dlqId: string } | undefined;
+    for (const dlqId of ids) {
+      const outcome = await engine[start](projectId, dlqId, override);
+      if (typeof outcome !== 'string') started.push(outcome);
+      else if (!refused || outcome !== 'missing') refused = { reason: outcome, dlqId };
+    }
+    return { started, refused };
+  }
+
+  function refusedStart(reason: NotRetried, dlqId: string): ApiError {
+    switch (reason) {
+      case 'missing':
+        return runs.notFound(dlqId);
+      case 'unknown':
+        return new ApiError('invalid_request', `too little of the workflow run ${dlqId} is kept to start it again`);
+      case 'idTaken':
+        return new ApiError('invalid_header', 'invalid Upstash-Workflow-RunId: a run with this id is active');
+    }
+  }
+
+  async function repeatCallback({ projectId, id }: Call): Promise<Answer> {
+    runs.checkId(id);
+    const told = await engine.repeatFailureCallback(projectId, id);
+    if (told === 'missing') throw runs.notFound(id);
+    if (told === 'notFailed') throw new ApiError('invalid_request', `the failure callback of ${id} has not failed`);
+    if (told === 'unknown') throw new ApiError('invalid_request', `the failure callback of ${id} is not kept any more`);
+    return answer(200, startedView(told));
+  }
+
+  async function cancelCallback({ projectId, id }: Call): Promise<Answer> {
+    runs.checkId(id);
+    const outcome = await engine.storeOf(projectId).deadRuns.cancelFailureCallback({ dlqId: id });
+    if (outcome === 'missing') throw runs.notFound(id);
+    if (outcome === 'notInProgress') {
+      throw new ApiError('invalid_request', `the failure callback of ${id} is not in progress`);
+    }
+    return NO_BODY;
+  }
+
+  const starts = (start: Start, word: 'resume' | 'restart', what: string): Route[] => [
+    {
+      ...row('full', 'POST', `/v2/workflows/dlq/${word}`, `${word}WorkflowRuns`),
+      summary: `${what} the failed workflow runs that match filters.`,
+      takes: { query: STARTED_RUNS.rows, configHeaders: RUN_OVERRIDE_HEADERS },
+      refusals: [404],
+      answers: { 200: StartedRunsSchema },
+      handle: (call) => startMany(start, call),
+    },
+    {
+      ...row('full', 'POST', `/v2/workflows/dlq/${word}/:dlqId`, `${word}WorkflowRun`),
+      summary: `${what} a failed workflow run.`,
+      takes: { configHeaders: SINGLE_RUN_OVERRIDE_HEADERS },
+      answers: { 200: StartedRunSchema },
+      handle: (call) => startOne(start, call),
+    },
+  ];
+
+  return [
+    {
+      ...row('read', 'GET', '/v2/workflows/dlq', 'listFailedWorkflowRuns'),
+      isLong: true,
+      summary: 'Lists failed workflow runs, newest first.',
+      takes: { query: RUNS.rows },
+      answers: { 200: DeadRunListSchema },
+      handle: list,
+    },
+    {
+      ...row('full', 'DELETE', '/v2/workflows/dlq', 'deleteFailedWorkflowRuns'),
+      summary: 'Deletes the failed workflow runs that match filters from the DLQ, all without a filter.',
+      takes: { query: RUNS.rows },
+      answers: { 200: DeletedSchema },
+      handle: deleteMany,
+    },
+    ...starts('resumeRun', 'resume', 'Goes on with'),
+    ...starts('restartRun', 'restart', 'Begins anew'),
+    {
+      ...row('full', 'POST', '/v2/workflows/dlq/callback/:dlqId', 'repeatFailureCallback'),
+      summary: 'Tells of the failure of a workflow run once more, where that has failed.',
+      refusals: [400],
+      answers: { 200: StartedRunSchema },
+      handle: repeatCallback,
+    },
+    {
+      ...row('full', 'DELETE', '/v2/workflows/dlq/callback/:dlqId', 'cancelFailureCallback'),
+      summary: 'Gives up telling of the failure of a workflow run.',
+      refusals: [400],
+      handle: cancelCallback,
+    },
+    {
+      ...row('read', 'GET', '/v2/workflows/dlq/:dlqId', 'getFailedWorkflowRun'),
+      isLong: true,
+      summary: 'Reads a failed workflow run.',
+      refusals: [400],
+      answers: { 200: DeadRunSchema },
+      handle: get,
+    },
+    ...[
+      row('full', 'DELETE', '/v2/workflows/dlq/:dlqId', 'deleteFailedWorkflowRun'),
+      row('full', 'DELETE', '/v2/workflows/dlq/delete/:dlqId', 'deleteFailedWorkflowRunOfOldClients'),
+    ].map((begun) => ({
+      ...begun,
+      summary: 'Deletes a failed workflow run from the DLQ.',
+      refusals: [400],
+      handle: deleteOne,
+    })),
+  ];
+}
+
+function startedView({ runId, createdAtMs }: StartedRun) {
+  return { workflowRunId: runId, workflowCreatedAt: createdAtMs };
+}

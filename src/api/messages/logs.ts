@@ -1,0 +1,146 @@
+/** Lists what happened to messages (contract M 18.2, 22.39), and shows runs: their steps, their events, and why one does not continue (contract W 17.3, 18). */
+import { Type } from '@sinclair/typebox';
+import { Slices } from '../../engine/loops/slices.ts';
+import { ApiError } from '../../protocol/errors.ts';
+import { type Answer, answer } from '../answer.ts';
+import { PAGE_BODY_BYTES_MAX } from '../limits.ts';
+import { invalidParameter, type Parameter, parameter, readQuery, singleValue } from '../requests/parameters.ts';
+import { type Call, type Route, row, type Services } from '../route.ts';
+import { EVENTS_QUERY, RUNS_QUERY, readEventsQuery, readRunsQuery } from '../runs/run-filters.ts';
+import { runEventView, runExplanationView, runLogView } from '../runs/run-log-views.ts';
+import { RunEventsSchema, RunExplanationSchema, RunListSchema } from '../runs/run-schemas.ts';
+import { EventsSchema, LogsSchema } from '../schemas.ts';
+import { messageFilters, readSelection } from './filters.ts';
+import { logEntryView } from './views.ts';
+
+const COUNT_MAX = 1000;
+
+export function logRoutes({ engine, logsPageDefault, clock, endOfTurn }: Services): Route[] {
+  const countDefault = Math.min(logsPageDefault, COUNT_MAX);
+  const filters = messageFilters('logs', { countDefault, countMax: COUNT_MAX });
+
+  async function list(
+    { projectId, rawQuery }: Call,
+    bytesMax = PAGE_BODY_BYTES_MAX,
+  ): Promise<{ entries: string; cursor: string }> {
+    const { ids, filter, page: request } = readSelection(filters, countDefault, rawQuery);
+    const args = { filter: ids ? { messageId: ids } : filter, page: { ...request, bytesMax } };
+    const page = await engine.storeOf(projectId).logs.listLogs(args);
+    // A page may have a thousand entries with many headers each, so it is written in slices.
+    const slices = new Slices(clock, endOfTurn);
+    const entries = await slices.map(page.items, (entry) => JSON.stringify(logEntryView(entry)));
+    return {
+      entries: `[${entries.join(',')}]`,
+      cursor: page.cursor === undefined ? '' : `"cursor":${JSON.stringify(page.cursor)},`,
+    };
+  }
+
+  async function events(call: Call): Promise<Answer> {
+    const { entries, cursor } = await list(call);
+    return { status: 200, json: `{${cursor}"events":${entries}}` };
+  }
+
+  /**
+   * The same entries under both names, since clients of this path read one or the other. They are written as JSON only
+   * once, but are twice in the answer, so a page has half as many bytes.
+   */
+  async function logs(call: Call): Promise<Answer> {
+    const { entries, cursor } = await list(call, PAGE_BODY_BYTES_MAX / 2);
+    return { status: 200, json: `{${cursor}"logs":${entries},"events":${entries}}` };
+  }
+
+  const takes = { filters };
+  return [
+    {
+      ...row('read', 'GET', '/v2/logs', 'listLogs'),
+      isLong: true,
+      summary: 'Lists log entries, newest first.',
+      takes,
+      answers: { 200: LogsSchema },
+      handle: logs,
+    },
+    {
+      ...row('read', 'GET', '/v2/events', 'listEvents'),
+      isLong: true,
+      summary: 'Lists log entries, newest first, in the shape that the client libraries read.',
+      takes,
+      answers: { 200: EventsSchema },
+      handle: events,
+    },
+  ];
+}
+
+const GROUP_BY = parameter(
+  'groupBy',
+  'workflowRunId for runs with their steps; without it the events themselves.',
+  Type.Literal('workflowRunId'),
+  (given) => {
+    const text = singleValue('groupBy', given);
+    if (text === 'workflowRunId') return text;
+    throw invalidParameter('groupBy', 'workflowRunId is needed, or nothing');
+  },
+);
+
+/** Each name once, since both views share most filters. */
+const EITHER_QUERY: readonly Parameter[] = [
+  GROUP_BY,
+  ...RUNS_QUERY.filter(({ name }) => !EVENTS_QUERY.some((other) => other.name === name)),
+  ...EVENTS_QUERY,
+];
+
+export function runLogRoutes({ engine }: Services): Route[] {
+  async function events({ projectId, rawQuery }: Call): Promise<Answer> {
+    const { filter, page } = readEventsQuery(rawQuery);
+    const { items, cursor } = await engine.storeOf(projectId).runLogs.listRunEvents({ filter, page });
+    return answer(200, { cursor, events: items.map(runEventView) });
+  }
+
+  async function runs({ projectId, rawQuery }: Call): Promise<Answer> {
+    const { filter, page, bodyBytesMax } = readRunsQuery(rawQuery);
+    const { items, cursor } = await engine.listRuns(projectId, filter, page, bodyBytesMax);
+    return answer(200, { cursor, runs: items.map((log) => runLogView(log, bodyBytesMax)) });
+  }
+
+  function either(call: Call): Promise<Answer> {
+    return readQuery(call.rawQuery, [GROUP_BY]).groupBy === undefined ? events(call) : runs(call);
+  }
+
+  async function explain({ projectId, id }: Call): Promise<Answer> {
+    const explanation = await engine.explainRun(projectId, id);
+    if (!explanation) throw new ApiError('not_found', `workflow run ${id} not found`);
+    return answer(200, { ...runExplanationView(explanation), cell: engine.cellOf?.(projectId) });
+  }
+
+  return [
+    {
+      ...row('read', 'GET', '/v2/workflows/logs', 'listWorkflowRuns'),
+      isLong: true,
+      summary: 'Lists workflow runs with their steps, newest first.',
+      takes: { query: RUNS_QUERY },
+      answers: { 200: RunListSchema },
+      handle: runs,
+    },
+    {
+      ...row('read', 'GET', '/v2/workflows/messageLogs', 'listWorkflowMessageLogs'),
+      isLong: true,
+      summary: 'Lists what happened to workflow runs and to their messages, newest first.',
+      takes: { query: EVENTS_QUERY },
+      answers: { 200: RunEventsSchema },
+      handle: events,
+    },
+    {
+      ...row('read', 'GET', '/v2/workflows/events', 'listWorkflowEvents'),
+      isLong: true,
+      summary: 'Lists workflow runs with their steps, or what happened to them, newest first.',
+      takes: { query: EITHER_QUERY },
+      answers: { 200: Type.Union([RunListSchema, RunEventsSchema]) },
+      handle: either,
+    },
+    {
+      ...row('read', 'GET', '/v2/workflows/runs/:workflowRunId/explain', 'explainWorkflowRun'),
+      summary: 'Says why a workflow run does not go on, or how it ended.',
+      answers: { 200: RunExplanationSchema },
+      handle: explain,
+    },
+  ];
+}

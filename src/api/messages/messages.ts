@@ -1,0 +1,112 @@
+/** Reads and cancels messages (contract M 22.4 to 22.6), and lists those that are not finished. */
+import { Slices } from '../../engine/loops/slices.ts';
+import { ApiError } from '../../protocol/errors.ts';
+import { type Answer, answer, NO_BODY } from '../answer.ts';
+import { SMALL_JSON_LIMIT } from '../limits.ts';
+import { readJson } from '../requests/json-body.ts';
+import { type Call, type Route, row, type Services } from '../route.ts';
+import { CancelledSchema, ExplanationSchema, MessageSchema, UnfinishedListSchema } from '../schemas.ts';
+import { messageFilters, readFilters, readSelection } from './filters.ts';
+import { explanationView, messageView, unfinishedView } from './views.ts';
+
+const CANCELLED = messageFilters('cancel');
+const COUNT_DEFAULT = 100;
+const UNFINISHED = messageFilters('unfinished', { countDefault: COUNT_DEFAULT, countMax: 1000 });
+
+export function messageRoutes({ engine }: Services): Route[] {
+  async function get({ projectId, id }: Call): Promise<Answer> {
+    const message = await engine.findMessage(projectId, id);
+    if (!message) throw notFound(id);
+    return answer(200, messageView(message));
+  }
+
+  async function explain({ projectId, id }: Call): Promise<Answer> {
+    const explanation = await engine.explainMessage(projectId, id);
+    if (!explanation) throw notFound(id);
+    return answer(200, { ...explanationView(explanation), cell: engine.cellOf?.(projectId) });
+  }
+
+  async function retry({ projectId, id }: Call): Promise<Answer> {
+    const outcome = await engine.storeOf(projectId).messages.makeDue({ id });
+    if (outcome === 'missing') throw notFound(id);
+    if (outcome === 'attempting') throw new ApiError('not_found', `message ${id} is being attempted: it does not wait`);
+    return NO_BODY;
+  }
+
+  async function cancelOne({ projectId, id }: Call): Promise<Answer> {
+    const cancelled = await engine.storeOf(projectId).messages.cancelById({ ids: [id] });
+    if (cancelled === 0) throw notFound(id);
+    return answer(200, { cancelled });
+  }
+
+  async function cancelMany({ projectId, rawQuery, body }: Call): Promise<Answer> {
+    const { ids, count, ...filter } = readFilters(CANCELLED, rawQuery, await readJson(body, SMALL_JSON_LIMIT));
+    const cancelled = await (ids
+      ? engine.storeOf(projectId).messages.cancelById({ ids })
+      : engine.cancelMatching(projectId, filter, count));
+    return answer(200, { cancelled });
+  }
+
+  return [
+    {
+      ...row('read', 'GET', '/v2/messages/:messageId', 'getMessage'),
+      isLong: true,
+      summary: 'Reads a message that is not finished, or was delivered a moment ago.',
+      answers: { 200: MessageSchema },
+      handle: get,
+    },
+    {
+      ...row('read', 'GET', '/v2/messages/:messageId/explain', 'explainMessage'),
+      summary: 'Says why a message waits, or what became of it.',
+      answers: { 200: ExplanationSchema },
+      handle: explain,
+    },
+    {
+      ...row('full', 'POST', '/v2/messages/:messageId/retry', 'retryMessage'),
+      summary:
+        'Makes a message due that waits for its delay or its next attempt, also a step of a workflow run. Queues and flow control still count.',
+      handle: retry,
+    },
+    {
+      ...row('full', 'DELETE', '/v2/messages/:messageId', 'cancelMessage'),
+      summary: 'Cancels a message.',
+      answers: { 200: CancelledSchema },
+      handle: cancelOne,
+    },
+    {
+      ...row('full', 'DELETE', '/v2/messages', 'cancelMessages'),
+      summary: 'Cancels the messages that match filters, all without a filter.',
+      takes: { filters: CANCELLED },
+      answers: { 200: CancelledSchema },
+      handle: cancelMany,
+    },
+  ];
+}
+
+/** Our own addition: the interface has no list of messages. */
+export function unfinishedRoutes({ engine, clock, endOfTurn }: Services): Route[] {
+  async function list({ projectId, rawQuery }: Call): Promise<Answer> {
+    const { ids, filter, page: request } = readSelection(UNFINISHED, COUNT_DEFAULT, rawQuery);
+    const page = await engine.listUnfinished(projectId, ids ? { messageId: ids } : filter, request);
+    const slices = new Slices(clock, endOfTurn);
+    const messages = await slices.map(page.items, (message) => JSON.stringify(unfinishedView(message)));
+    const rest = page.cursor === undefined ? '' : `,"cursor":${JSON.stringify(page.cursor)}`;
+    return { status: 200, json: `{"messages":[${messages.join(',')}]${rest}}` };
+  }
+
+  return [
+    {
+      ...row('read', 'GET', '/v2/waypost/messages', 'listUnfinishedMessages'),
+      isLong: true,
+      summary:
+        'Lists messages that are not finished, newest first, each with why it waits. A page may be short, or empty, and have a cursor.',
+      takes: { filters: UNFINISHED },
+      answers: { 200: UnfinishedListSchema },
+      handle: list,
+    },
+  ];
+}
+
+function notFound(id: string): ApiError {
+  return new ApiError('not_found', `message ${id} not found`);
+}

@@ -1,0 +1,100 @@
+/** Reads the headers of a DLQ retry, which replace parts of the stored message or of the failed run (contract M 17.4, W 21.2). */
+import type { DeadRetryOverride } from '../../engine/messages/dead-retry.ts';
+import type { RunOverride } from '../../engine/runs/dead/dead-run-store.ts';
+import { ApiError } from '../../protocol/errors.ts';
+import { trimBlanks } from '../../protocol/headers.ts';
+import { hasConfigPrefix, readConfigName } from '../../protocol/options/config-names.ts';
+import { ALL_OPTIONS, OPTIONS } from '../../protocol/options/config-options.ts';
+import { newRunIdOf } from '../../protocol/options/option-values.ts';
+import { readPublishOptions } from '../../protocol/options/options.ts';
+import { checkCallbacks } from '../publishing/destinations.ts';
+import type { Call, Services } from '../route.ts';
+
+/** Reads the config headers; an option that is not there keeps its stored value. Rejects with `ApiError`. */
+export async function readRetryOverride(
+  { projectId, rawHeaders }: Pick<Call, 'projectId' | 'rawHeaders'>,
+  { quotas, clock, checkDestination }: Pick<Services, 'quotas' | 'clock' | 'checkDestination'>,
+): Promise<DeadRetryOverride> {
+  const { given, configHeaders } = configOf(rawHeaders);
+  if (given.size === 0) return {};
+  const input = { rawHeaders: configHeaders, queryConfig: [], tokenInQuery: false, proxyHeaders: [] };
+  const options = readPublishOptions(input, 'publish', quotas, clock.nowMs());
+  for (const { key, override } of ALL_OPTIONS) {
+    const header = override === 'refused' ? given.get(key) : undefined;
+    if (header !== undefined) throw new ApiError('invalid_header', `${header} is not supported for DLQ retries`);
+  }
+  await checkCallbacks(options.settings, checkDestination(projectId));
+  const { method, explicitHeader, settings, delayMs, notBeforeMs } = options;
+  const { dialect: _, maxRetries, ...replaced } = settings;
+  return {
+    ...replaced,
+    ...(given.has('method') && { method }),
+    ...(given.has('forward') && { header: explicitHeader }),
+    ...(given.has('retries') && { maxRetries }),
+    ...(delayMs !== undefined && { delayMs }),
+    ...(notBeforeMs !== undefined && { notBeforeMs }),
+  };
+}
+
+/**
+ * The message's options that are given, with the header of each, and the config headers alone. All other headers, such
+ * as the content type, are about the request, whose body has no meaning here (contract M 22.28).
+ */
+function configOf(rawHeaders: readonly string[]): { given: Map<string, string>; configHeaders: string[] } {
+  const given = new Map<string, string>();
+  const configHeaders: string[] = [];
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i] ?? '';
+    const value = rawHeaders[i + 1] ?? '';
+    if (!hasConfigPrefix(name) || trimBlanks(value) === '') continue;
+    const { path, option, display } = readConfigName(name);
+    configHeaders.push(name, value);
+    given.set([...path, option].join('-'), display);
+  }
+  return { given, configHeaders };
+}
+
+/** Options that a retried message may be given, but a run may not: its steps set them themselves. */
+const NOT_FOR_RUNS: readonly [string, string][] = [
+  ['method', OPTIONS.method.name],
+  ['header', 'Upstash-Forward'],
+  ...ALL_OPTIONS.flatMap(({ name, setting, override }): [string, string][] =>
+    override === 'retry' && setting ? [[setting, name]] : [],
+  ),
+];
+
+/** Reads the config headers; an absent option keeps its value. Rejects with `ApiError`. */
+export async function readRunOverride(
+  { projectId, rawHeaders }: Pick<Call, 'projectId' | 'rawHeaders'>,
+  services: Pick<Services, 'quotas' | 'clock' | 'checkDestination'>,
+): Promise<RunOverride> {
+  const { runId, others } = takeRunId(rawHeaders);
+  const given = await readRetryOverride({ projectId, rawHeaders: others }, services);
+  for (const [member, header] of NOT_FOR_RUNS) {
+    if (member in given) throw new ApiError('invalid_header', `${header} is not supported for failed runs`);
+  }
+  return { ...(given as RunOverride), ...(runId !== undefined && { runId }) };
+}
+
+/** The id for the new run, verbatim, and the headers without it. */
+function takeRunId(rawHeaders: readonly string[]): { runId?: string; others: string[] } {
+  const others: string[] = [];
+  let runId: string | undefined;
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i] ?? '';
+    const value = trimBlanks(rawHeaders[i + 1] ?? '');
+    if (!isRunId(name)) {
+      others.push(name, value);
+    } else if (value !== '') {
+      runId = newRunIdOf({ value, header: readConfigName(name).display });
+    }
+  }
+  return runId === undefined ? { others } : { runId, others };
+}
+
+/** Libraries also send a run id for the callback of a failure URL. That one is not the id of the new run. */
+function isRunId(name: string): boolean {
+  if (!hasConfigPrefix(name)) return false;
+  const { path, option } = readConfigName(name);
+  return path.length === 0 && option === OPTIONS.workflowRunId.key;
+}

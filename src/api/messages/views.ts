@@ -1,0 +1,305 @@
+/**
+ * How messages, DLQ entries, log entries and schedules look on the wire (contract M 15.1, 17, 18.1, 22.4). Unset
+ * members are absent, since `JSON.stringify` drops `undefined`. Where clients read different spellings of one field,
+ * both are present and equal.
+ */
+import type { QueueBlocker } from '../../engine/lanes/lanes.ts';
+import type { ExplainedMessage, Explanation } from '../../engine/messages/explain.ts';
+import type { FailureCallbackState, LogDetail, Message } from '../../engine/model.ts';
+import type { DeadRun, FailureCallback } from '../../engine/runs/dead/dead-run-store.ts';
+import type { TriggeredState } from '../../engine/schedules/schedules.ts';
+import type { ScheduleView } from '../../engine/schedules/store.ts';
+import type { DeadMessage, LiveEntry, LogEntry } from '../../engine/stores.ts';
+import { base64OfBytes, textOrBase64 } from '../../protocol/bodies.ts';
+import { encodeCursor } from '../../protocol/cursor.ts';
+import { SHOWN_OPTIONS } from '../../protocol/options/config-options.ts';
+import type {
+  CallbackSettings,
+  FlowControl,
+  HeaderMap,
+  MessageSettings,
+  Redaction,
+} from '../../protocol/options/settings.ts';
+import { joinRedactions, redactedText, shownHeaderMap } from '../../protocol/redaction.ts';
+import { shownUrl } from '../../protocol/urls/shown-url.ts';
+
+export type View = Record<string, unknown>;
+
+/** The object of contract M 22.4. */
+export function messageView(message: Message): View {
+  const { settings } = message;
+  const callbacks = callbackHeaderMaps(settings);
+  return {
+    messageId: message.id,
+    ...destinationView(message),
+    method: message.method,
+    header: headerView(message.header, settings),
+    ...bodyView(message),
+    maxRetries: settings.maxRetries,
+    notBefore: message.notBeforeMs,
+    createdAt: message.createdAtMs,
+    callback: settings.callback && shownUrl(settings.callback.url),
+    callbackHeader: callbacks.callback,
+    failureCallback: settings.failureCallback && shownUrl(settings.failureCallback.url),
+    failureCallbackHeader: callbacks.failureCallback,
+    queueName: settings.queueName,
+    scheduleId: settings.scheduleId,
+    ...callerIpView(message),
+    ...labelView(settings),
+    ...flowControlView(settings.flowControl),
+    ...optionsView(settings),
+  };
+}
+
+/** Our own addition: why a message waits, in one sentence and in fields. */
+export function explanationView({ sentence, sinceMs, dueAtMs, atMs, ...fields }: Explanation): View {
+  const { reason, retried, queueName, ahead, blockedBy, flowControlKey, dlqId } = fields;
+  const lane = { queueName, ahead, blockedBy: blockerView(blockedBy), flowControlKey };
+  return { reason, explanation: sentence, retried, since: sinceMs, due: dueAtMs, at: atMs, dlqId, ...lane };
+}
+
+/** Our own addition: the message that blocks a queue. */
+export function blockerView(blocker: QueueBlocker | undefined): View | undefined {
+  return blocker && { messageId: blocker.messageId, due: blocker.dueAtMs };
+}
+
+/** Our own addition: a message in a list of what is unfinished. It says how long its body is instead of the body. */
+export function unfinishedView({ message, standing, bodyBytes, explanation }: ExplainedMessage): View {
+  return { ...explanationView(explanation), ...messageView(message), bodyBytes, state: standing };
+}
+
+/** The message's object and the result of its last attempt. */
+export function deadMessageView({ dlqId, message, deadLetter }: DeadMessage): View {
+  return {
+    ...messageView(message),
+    dlqId,
+    responseStatus: deadLetter.responseStatus,
+    responseHeader: deadLetter.responseHeader && nonEmpty(shownHeaderMap(deadLetter.responseHeader)),
+    ...responseBodyView(deadLetter.responseBody, undefined),
+  };
+}
+
+/** `none` is shown as nothing. */
+export const FAILURE_CALLBACK_STATES: Record<FailureCallbackState, string | undefined> = {
+  inProgress: 'CALLBACK_INPROGRESS',
+  success: 'CALLBACK_SUCCESS',
+  fail: 'CALLBACK_FAIL',
+  canceled: 'CALLBACK_CANCELED',
+  none: undefined,
+};
+
+/** A failed run: the message that it failed with, but with the payload of the run as its body (contract W 21.1). */
+export function deadRunView({ dlqId, run, message, deadLetter, payload, failureCallback }: DeadRun): View {
+  const { labels, flowControl, redact } = run.config;
+  const callback = run.config.isKept ? run.config.failureCallback : message.settings.failureCallback;
+  const settings: MessageSettings = {
+    ...message.settings,
+    ...(labels && { labels }),
+    ...(flowControl && { flowControl }),
+    ...(redact && { redact }),
+    ...(callback && { failureCallback: callback }),
+  };
+  const state = failureCallback && FAILURE_CALLBACK_STATES[failureCallback.state];
+  return {
+    ...messageView({ ...message, body: payload, settings }),
+    dlqId,
+    workflowRunId: run.id,
+    workflowUrl: shownUrl(run.url),
+    workflowCreatedAt: run.createdAtMs,
+    responseStatus: deadLetter.responseStatus,
+    responseHeader: deadLetter.responseHeader && nonEmpty(shownHeaderMap(deadLetter.responseHeader, redact)),
+    ...responseBodyView(deadLetter.responseBody, redact),
+    failureCallbackInfo: state && failureCallbackInfo(state, failureCallback?.answer, redact),
+    failureFunctionState: state,
+  };
+}
+
+function failureCallbackInfo(state: string, answered: FailureCallback['answer'], redact: Redaction | undefined): View {
+  const shown = answered && responseBodyView(answered.body, redact);
+  return {
+    state,
+    responseStatus: answered?.status,
+    responseBody: shown && ('responseBody' in shown ? shown['responseBody'] : shown['responseBodyBase64']),
+    responseHeaders: answered && nonEmpty(shownHeaderMap(answered.header, redact)),
+  };
+}
+
+/** The answer of a step or of a failure function belongs to the run, and is redacted like the run (contract W 16.3). */
+function responseBodyView(body: Uint8Array, redact: Redaction | undefined): View {
+  if (body.length > 0 && redact?.body) return { responseBody: redactedText(body) };
+  const shown = textOrBase64(body);
+  if (!shown) return {};
+  return 'text' in shown ? { responseBody: shown.text } : { responseBodyBase64: shown.base64 };
+}
+
+/** One state change with a copy of the message's attributes. */
+export function logEntryView({ atMs, state, message, detail, responseStatus }: LogEntry): View {
+  const { settings } = message;
+  const callbacks = callbackHeaderMaps(settings);
+  return {
+    time: atMs,
+    messageId: message.id,
+    state,
+    ...destinationView(message),
+    method: message.method,
+    maxRetries: settings.maxRetries,
+    header: headerView(message.header, settings),
+    body: message.body.length === 0 ? undefined : loggedBody(message),
+    responseStatus,
+    ...detailView(detail),
+    scheduleId: settings.scheduleId,
+    queueName: settings.queueName,
+    callback: settings.callback && shownUrl(settings.callback.url),
+    callbackHeaders: callbacks.callback,
+    failureCallback: settings.failureCallback && shownUrl(settings.failureCallback.url),
+    failureCallbackHeaders: callbacks.failureCallback,
+    ...optionsView(settings),
+    ...optionsView(settings, 'inLogs'),
+    ...labelView(settings),
+    ...flowControlView(settings.flowControl),
+    ...callerIpView(message),
+  };
+}
+
+/** A state change without bodies and headers, so that nothing of it is ever redacted. */
+export function liveEntryView(entry: LiveEntry): View {
+  const { timeMs, n, messageId, state, url, method, topicName, queueName, scheduleId, flowControlKey } = entry;
+  const { labels, runId, error, nextDeliveryTimeMs, responseStatus } = entry;
+  return {
+    id: encodeCursor(timeMs, n),
+    time: timeMs,
+    messageId,
+    state,
+    url: shownUrl(url),
+    method,
+    topicName,
+    queueName,
+    scheduleId,
+    flowControlKey,
+    ...labelView({ labels }),
+    workflowRunId: runId,
+    error,
+    nextDeliveryTime: nextDeliveryTimeMs,
+    responseStatus,
+  };
+}
+
+const SCHEDULE_STATES: Record<TriggeredState, string> = {
+  unfinished: 'IN_PROGRESS',
+  delivered: 'SUCCESS',
+  failed: 'FAIL',
+};
+
+/** The object of contract M 15.1. */
+export function scheduleView({ schedule, lastMessages }: ScheduleView): View {
+  const { id, createdAtMs, plan, state } = schedule;
+  const { settings, destination } = plan;
+  const callbacks = callbackHeaderMaps(settings);
+  const lastStates = Object.fromEntries(
+    lastMessages.map(({ messageId, state }) => [messageId, SCHEDULE_STATES[state]]),
+  );
+  return {
+    scheduleId: id,
+    cron: plan.cron,
+    createdAt: createdAtMs,
+    destination: destination.kind === 'url' ? shownUrl(destination.url) : destination.name,
+    method: plan.method,
+    header: headerView(plan.header, settings),
+    ...bodyView(plan),
+    retries: settings.maxRetries,
+    delay: plan.delayMs === undefined ? undefined : Math.ceil(plan.delayMs / 1000),
+    callback: settings.callback && shownUrl(settings.callback.url),
+    callbackHeader: callbacks.callback,
+    failureCallback: settings.failureCallback && shownUrl(settings.failureCallback.url),
+    failureCallbackHeader: callbacks.failureCallback,
+    queueName: settings.queueName,
+    ...callerIpView(plan),
+    ...labelView(settings),
+    ...flowControlView(settings.flowControl),
+    ...optionsView(settings),
+    catchUp: plan.catchUp,
+    overlap: plan.overlap,
+    isPaused: state.isPaused,
+    nextScheduleTime: state.nextAtMs,
+    lastScheduleTime: state.lastTrigger?.atMs,
+    lastScheduleStates: state.lastTrigger && lastStates,
+    error: state.error,
+  };
+}
+
+function optionsView(settings: MessageSettings, place: 'as' | 'inLogs' = 'as'): View {
+  const view: View = {};
+  for (const { setting, ...shown } of SHOWN_OPTIONS) {
+    const name = shown[place];
+    if (name !== undefined) view[name] = settings[setting];
+  }
+  return view;
+}
+
+function destinationView({ url, settings }: Message): View {
+  return { url: shownUrl(url), topicName: settings.topicName, endpointName: settings.endpointName };
+}
+
+function headerView(header: HeaderMap, settings: MessageSettings): HeaderMap | undefined {
+  return nonEmpty(shownHeaderMap(header, settings.redact));
+}
+
+/** Header redaction also applies to the callbacks' headers (contract M 19.3), besides the callback's own redaction. */
+function callbackHeaderMaps(settings: MessageSettings): Record<'callback' | 'failureCallback', HeaderMap | undefined> {
+  const { callback, failureCallback } = settings;
+  return {
+    callback: callback && callbackHeaderView(callback, settings),
+    failureCallback: failureCallback && callbackHeaderView(failureCallback, settings),
+  };
+}
+
+function callbackHeaderView({ header, redact }: CallbackSettings, settings: MessageSettings): HeaderMap | undefined {
+  const joined = redact ? joinRedactions(settings.redact, redact) : settings.redact;
+  return nonEmpty(shownHeaderMap(header, joined));
+}
+
+export function nonEmpty(map: HeaderMap): HeaderMap | undefined {
+  for (const _name in map) return map;
+  return undefined;
+}
+
+function bodyView({ body, settings }: Pick<Message, 'body' | 'settings'>): View {
+  if (body.length > 0 && settings.redact?.body) return { body: redactedText(body) };
+  const shown = textOrBase64(body);
+  if (!shown) return {};
+  return 'text' in shown ? { body: shown.text } : { bodyBase64: shown.base64 };
+}
+
+/** Log entries always carry base64, also of redacted text. */
+function loggedBody({ body, settings }: Message): string {
+  return base64OfBytes(settings.redact?.body ? new TextEncoder().encode(redactedText(body)) : body);
+}
+
+function detailView(detail: LogDetail | undefined): View {
+  if (!detail) return {};
+  const { error, nextDeliveryTimeMs, response } = detail;
+  const responseHeader = response && shownHeaderMap(response.header);
+  return {
+    error,
+    nextDeliveryTime: nextDeliveryTimeMs,
+    responseStatus: response?.status,
+    responseBody: response && response.body.length > 0 ? base64OfBytes(response.body) : undefined,
+    responseHeaders: responseHeader,
+    responseHeader,
+  };
+}
+
+function callerIpView({ callerIp }: Pick<Message, 'callerIp'>): View {
+  return { callerIP: callerIp, callerIp };
+}
+
+export function labelView({ labels }: { labels?: readonly string[] | undefined }): View {
+  return labels && labels.length > 0 ? { label: labels[0], labels } : {};
+}
+
+/** Limits only where they are given, the period with every key (contract M 16.3). */
+function flowControlView(flowControl: FlowControl | undefined): View {
+  if (!flowControl) return {};
+  const { key, parallelism, rate, periodS } = flowControl;
+  return { flowControlKey: key, parallelism, rate, period: periodS };
+}

@@ -1,0 +1,32 @@
+/**
+ * Serves the interface document and its HTML page, which is built with the console. Neither needs a token, since they contain no data of
+ * any project.
+ */
+import { writeOpenApi } from '../openapi.ts';
+import { type Route, row, type Services } from '../route.ts';
+import { DocumentSchema, PageSchema } from '../schemas.ts';
+import { answerPrepared, type Prepared, prepare } from './prepared.ts';
+
+const HEADERS = { 'cache-control': 'no-cache' };
+
+/** `others` are all other routes of the interface. The document is prepared on the first request. */
+export function documentRoutes(others: readonly Route[], { console }: Services): Route[] {
+  let document: Promise<Prepared> | undefined;
+  const write = (): string => JSON.stringify(writeOpenApi([...others, ...routes]));
+  const readDocument = () => (document ??= prepare('application/json', new TextEncoder().encode(write())));
+  const routes: Route[] = [
+    {
+      ...row('public', 'GET', '/openapi.json', 'getOpenApiDocument'),
+      summary: 'This interface as an OpenAPI document.',
+      answers: { 200: DocumentSchema },
+      handle: async ({ rawHeaders }) => answerPrepared(await readDocument(), rawHeaders, HEADERS),
+    },
+    {
+      ...row('public', 'GET', '/docs', 'getDocumentation'),
+      summary: 'The same as a page to read, to search and to try.',
+      answers: { 200: PageSchema },
+      handle: ({ rawHeaders }) => console.file('docs.html', rawHeaders),
+    },
+  ];
+  return routes;
+}

@@ -1,0 +1,47 @@
+/**
+ * Says whether the process is alive, and whether it can serve requests. For balancers and supervisors; needs no token.
+ */
+import type { CellAway } from '../../engine/commands.ts';
+import { publicReason } from '../../engine/store-errors.ts';
+import { type Answer, answer, refusal } from '../answer.ts';
+import { type Route, row, type Services } from '../route.ts';
+import { HealthSchema } from '../schemas.ts';
+
+export function healthRoutes({ engine, isReady, log }: Services): Route[] {
+  /** Requests at the same time share one ping: a ping writes to the store, and anybody may ask without a token. */
+  let pinging: Promise<readonly CellAway[]> | undefined;
+
+  /** Ready: started, not shutting down, and the store reads and saves, or with several cells one of them. */
+  async function ready(): Promise<Answer> {
+    if (!isReady()) return refusal(503, 'the server is starting or shutting down');
+    pinging ??= engine.ping().finally(() => {
+      pinging = undefined;
+    });
+    let away: readonly CellAway[];
+    try {
+      away = await pinging;
+    } catch (error) {
+      log.warn('store_not_reachable', { reason: error instanceof Error ? error.message : String(error) });
+      return refusal(503, `the store does not read and save: ${publicReason(error)}`);
+    }
+    if (away.length === 0) return answer(200, { status: 'ready' });
+    const reasons = Object.fromEntries(away.map(({ name, reason }) => [name, reason]));
+    return answer(200, { status: 'ready', away: away.map(({ name }) => name), reasons });
+  }
+
+  return [
+    {
+      ...row('public', 'GET', '/healthz', 'getHealth'),
+      summary: 'Answers while the process is alive.',
+      answers: { 200: HealthSchema },
+      handle: () => answer(200, { status: 'alive' }),
+    },
+    {
+      ...row('public', 'GET', '/readyz', 'getReadiness'),
+      summary: 'Answers 200 while requests can be served, else 503.',
+      refusals: [503],
+      answers: { 200: HealthSchema },
+      handle: ready,
+    },
+  ];
+}

@@ -1,0 +1,44 @@
+/** Texts and files that are the same for everybody: their bytes are prepared once, with a compressed form and an ETag. */
+import { hash } from 'node:crypto';
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
+import type { Answer } from '../answer.ts';
+import { headerOf } from '../route.ts';
+
+export interface Prepared {
+  contentType: string;
+  bytes: Uint8Array;
+  /** The same compressed; absent when that saves nothing. */
+  gzip?: Uint8Array;
+  /** Changes with the content; the same for both forms. */
+  etag: string;
+}
+
+export async function prepare(contentType: string, bytes: Uint8Array): Promise<Prepared> {
+  const compressed = await promisify(gzip)(bytes, { level: 9 });
+  return {
+    contentType,
+    bytes,
+    ...(compressed.length < bytes.length && { gzip: compressed }),
+    etag: `W/"${hash('sha256', bytes, 'base64url').slice(0, 22)}"`,
+  };
+}
+
+/** The form that the client asks for: 304 when it has it already. */
+export function answerPrepared(
+  { contentType: type, bytes, gzip: compressed, etag }: Prepared,
+  rawHeaders: readonly string[],
+  given: Readonly<Record<string, string>>,
+): Answer {
+  const headers = { ...given, etag, vary: 'Origin, Accept-Encoding' };
+  if (headerOf(rawHeaders, 'if-none-match')?.includes(etag)) return { status: 304, json: '', headers };
+  if (compressed === undefined || !acceptsGzip(headerOf(rawHeaders, 'accept-encoding'))) {
+    return { status: 200, json: '', content: { type, body: bytes }, headers };
+  }
+  const content = { type, body: compressed };
+  return { status: 200, json: '', content, headers: { ...headers, 'content-encoding': 'gzip' } };
+}
+
+function acceptsGzip(accepted = ''): boolean {
+  return /\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))/i.test(accepted);
+}

@@ -1,0 +1,71 @@
+/** The project's signing keys (contract M 10.3, 22.37, 22.38), and what is wrong with a signature. */
+import { invalidBody } from '../../protocol/errors.ts';
+import { objectOf } from '../../protocol/json-objects.ts';
+import { verifySignature } from '../../protocol/signature.ts';
+import { type Answer, answer } from '../answer.ts';
+import { SMALL_JSON_LIMIT } from '../limits.ts';
+import { readJson } from '../requests/json-body.ts';
+import { type Call, type Route, row, type Services } from '../route.ts';
+import { SignatureCheckSchema, SignatureVerdictSchema, SigningKeysSchema } from '../schemas.ts';
+
+export function keyRoutes({ accounts }: Services): Route[] {
+  async function get({ projectId }: Call): Promise<Answer> {
+    const { current, next } = await accounts.signingKeys(projectId);
+    return answer(200, { current, next });
+  }
+
+  async function rotate({ projectId }: Call): Promise<Answer> {
+    const { current, next } = await accounts.rotate(projectId);
+    return answer(200, { current, next });
+  }
+
+  const rotation = { answers: { 200: SigningKeysSchema }, handle: rotate };
+  return [
+    {
+      ...row('full', 'GET', '/v2/keys', 'getSigningKeys'),
+      summary: 'Reads the signing keys.',
+      answers: { 200: SigningKeysSchema },
+      handle: get,
+    },
+    {
+      ...row('full', 'POST', '/v2/keys/rotate', 'rotateSigningKeys'),
+      ...rotation,
+      summary: 'Makes the next signing key the current one.',
+    },
+    {
+      ...row('full', 'POST', '/v2/rotate', 'rotateSigningKeysOfOldClients'),
+      ...rotation,
+      summary: 'The same as /v2/keys/rotate, for older clients.',
+    },
+  ];
+}
+
+export function signatureRoutes({ accounts, clock }: Services): Route[] {
+  async function verify({ projectId, body }: Call): Promise<Answer> {
+    const given = givenIn(await readJson(body, SMALL_JSON_LIMIT));
+    const { current, next } = await accounts.signingKeys(projectId);
+    const nowS = Math.floor(clock.nowMs() / 1000);
+    const verdict = verifySignature({ ...given, signingKeys: [current, next], nowS });
+    return answer(200, verdict.valid ? { isValid: true } : { isValid: false, failed: verdict.failures });
+  }
+
+  return [
+    {
+      ...row('full', 'POST', '/v2/waypost/signature/verify', 'verifySignature'),
+      summary: 'Checks a signature as a receiver does, with the signing keys of the project, and says what fails.',
+      takes: { body: SignatureCheckSchema },
+      answers: { 200: SignatureVerdictSchema },
+      handle: verify,
+    },
+  ];
+}
+
+/** Throws 400. */
+function givenIn(json: unknown): { token: string; body: Uint8Array; url?: string } {
+  const { signature, body, url } = objectOf(json, 'an object is needed');
+  if (typeof signature !== 'string') throw invalidBody('signature must be a string');
+  if (typeof body !== 'string') throw invalidBody('body must be a string');
+  if (url === undefined || url === null) return { token: signature, body: Buffer.from(body) };
+  if (typeof url !== 'string') throw invalidBody('url must be a string');
+  return { token: signature, body: Buffer.from(body), url };
+}

@@ -1,0 +1,221 @@
+/** Shows what is added to a project's log while it happens. Our own addition, for the console. */
+import type { LogWatcher } from '../../engine/live/feed.ts';
+import { LiveWindow } from '../../engine/live/window.ts';
+import type { ProjectId } from '../../engine/model.ts';
+import type { Timer } from '../../engine/ports.ts';
+import type { LiveEntry, LogPosition } from '../../engine/stores.ts';
+import { decodeCursor, encodeCursor } from '../../protocol/cursor.ts';
+import { ApiError } from '../../protocol/errors.ts';
+import { type Answer, answer, refusal, type Sink } from '../answer.ts';
+import { liveEntryView } from '../messages/views.ts';
+import { invalidParameter, pageCount, readQuery, text } from '../requests/parameters.ts';
+import { type Call, type Route, row, type Services } from '../route.ts';
+import { LiveEntriesSchema, LiveSchema } from '../schemas.ts';
+
+/** Streams of a project that are open at a time, of each worker. */
+const STREAMS_MAX = 16;
+
+/** Also how long a revoked token may read on. */
+const HEARTBEAT_MS = 15_000;
+
+const PAGE_MAX = 1_000;
+
+const AFTER = [
+  text(
+    'cursor',
+    'Place in the log: the id of an entry, or of an event of the live stream. Those after it are listed; without it all.',
+  ),
+  pageCount(PAGE_MAX),
+];
+
+export function liveRoutes({ engine, clock, closing }: Services): Route[] {
+  const openByProject = new Map<ProjectId, number>();
+  const streams = new Set<LiveStream>();
+  closing.addEventListener('abort', () => {
+    for (const stream of streams) stream.end('draining');
+  });
+
+  function watch(call: Call): Answer {
+    const open = openByProject.get(call.projectId) ?? 0;
+    if (open >= STREAMS_MAX)
+      return refusal(429, `${STREAMS_MAX} live streams of this project are open: close one first`);
+    openByProject.set(call.projectId, open + 1);
+    let stop = (): void => {};
+    return {
+      status: 200,
+      json: '',
+      // The second one is for nginx.
+      headers: { 'cache-control': 'no-store', 'x-accel-buffering': 'no' },
+      stream: {
+        contentType: 'text/event-stream',
+        begin: (to) => {
+          stop = begin(call, to);
+        },
+      },
+      sent: () => {
+        stop();
+        const left = (openByProject.get(call.projectId) ?? 0) - 1;
+        if (left > 0) openByProject.set(call.projectId, left);
+        else openByProject.delete(call.projectId);
+      },
+    };
+  }
+
+  /** Returns how to stop. */
+  function begin({ projectId, readmit }: Call, to: Sink): () => void {
+    const stream = new LiveStream(to);
+    streams.add(stream);
+    const unwatch = engine.watchLog(projectId, stream);
+    let heartbeat: Timer;
+    const beat = (): void => {
+      stream.beat();
+      // Each beat asks again, since the token may have been revoked.
+      readmit().then(
+        () => {
+          if (streams.has(stream)) wait();
+        },
+        (error: unknown) => {
+          if (streams.has(stream)) stream.end(error instanceof ApiError ? 'unauthenticated' : 'unavailable');
+        },
+      );
+    };
+    const wait = (): void => {
+      heartbeat = clock.startTimer(HEARTBEAT_MS, beat, 'outside');
+    };
+    wait();
+    if (closing.aborted) stream.end('draining');
+    return () => {
+      unwatch();
+      heartbeat.cancel();
+      streams.delete(stream);
+    };
+  }
+
+  async function list({ projectId, rawQuery }: Call): Promise<Answer> {
+    const { cursor = '0', count = PAGE_MAX } = readQuery(rawQuery, AFTER);
+    const after = decodeCursor(cursor);
+    if (after === undefined) throw invalidParameter('cursor', 'take it from an entry or an event of the live stream');
+    const entries = await engine.storeOf(projectId).logs.listLogsAfter({
+      after: { timeMs: after.ms, n: after.n ?? Number.MAX_SAFE_INTEGER },
+      toMs: LiveWindow.toMs(clock.nowMs()),
+      except: [],
+      count,
+    });
+    return answer(200, { entries: entries.map(liveEntryView) });
+  }
+
+  return [
+    {
+      ...row('read', 'GET', '/v2/waypost/live/entries', 'listLiveEntries'),
+      summary: 'Lists the log entries after a place, oldest first: what a client of the live stream has missed.',
+      takes: { query: AFTER },
+      answers: { 200: LiveEntriesSchema },
+      handle: list,
+    },
+    {
+      ...row('read', 'GET', '/v2/waypost/live', 'watchLog'),
+      summary: 'Sends each log entry of the project, those of workflow runs included, when it is written.',
+      answers: { 200: LiveSchema },
+      handle: watch,
+    },
+  ];
+}
+
+/** Entries are left out while the client has so many bytes to take. A piece may go beyond it. */
+export const WAITING_BYTES_MAX = 256 * 1024;
+
+/** Events of about so many characters are written together. */
+const PIECE_LENGTH = 16 * 1024;
+
+/** Events that are written together. */
+interface Piece {
+  count: number;
+  bytes: Uint8Array;
+}
+
+/** Why the server ends a stream. */
+type EndReason = 'draining' | 'unauthenticated' | 'unavailable';
+
+export class LiveStream implements LogWatcher {
+  readonly #to: Sink;
+  #lost = 0;
+  #isOver = false;
+
+  constructor(to: Sink) {
+    this.#to = to;
+    to.on('drain', () => this.#tellLost());
+    this.beat(); // the head of the answer goes with it
+  }
+
+  begin(last: LogPosition | undefined): void {
+    if (this.#hasRoom) this.#to.write(event('open', {}, last));
+  }
+
+  tell(entries: readonly LiveEntry[]): void {
+    for (const { bytes, count } of piecesOf(entries)) {
+      this.#tellLost();
+      if (this.#hasRoom) this.#to.write(bytes);
+      else this.#lost += count;
+    }
+  }
+
+  lose(count: number): void {
+    this.#lost += count;
+    this.#tellLost();
+  }
+
+  leave(): void {
+    this.end('unavailable');
+  }
+
+  /** A comment, so that neither side takes the other for gone. */
+  beat(): void {
+    if (this.#hasRoom) this.#to.write(':\n\n');
+  }
+
+  /** All that is told later is ignored. */
+  end(reason: EndReason): void {
+    if (this.#isOver) return;
+    this.#tellLost();
+    this.#isOver = true;
+    this.#to.write(event('end', { reason }));
+    this.#to.end();
+  }
+
+  get #hasRoom(): boolean {
+    return !this.#isOver && this.#to.writableLength < WAITING_BYTES_MAX;
+  }
+
+  #tellLost(): void {
+    if (this.#lost === 0 || !this.#hasRoom) return;
+    this.#to.write(event('lost', { count: this.#lost }));
+    this.#lost = 0;
+  }
+}
+
+/** All streams of a project are told the same entries, which are written as text only once. */
+const piecesOfEntries = new WeakMap<readonly LiveEntry[], Piece[]>();
+
+function piecesOf(entries: readonly LiveEntry[]): readonly Piece[] {
+  const known = piecesOfEntries.get(entries);
+  if (known) return known;
+  const pieces: Piece[] = [];
+  let text = '';
+  let count = 0;
+  for (const [index, entry] of entries.entries()) {
+    text += event('entry', liveEntryView(entry), entry);
+    count += 1;
+    if (text.length < PIECE_LENGTH && index < entries.length - 1) continue;
+    pieces.push({ count, bytes: new TextEncoder().encode(text) });
+    text = '';
+    count = 0;
+  }
+  piecesOfEntries.set(entries, pieces);
+  return pieces;
+}
+
+/** JSON has no line breaks of its own, so that the data is one line. */
+function event(name: string, data: object, at?: LogPosition): string {
+  const id = at ? `id: ${encodeCursor(at.timeMs, at.n)}\n` : '';
+  return `event: ${name}\n${id}data: ${JSON.stringify(data)}\n\n`;
+}

@@ -1,0 +1,292 @@
+/** The numbers of a project: what is unfinished and has failed, what was done by the minute, both for Prometheus. Our own addition. */
+import { type Static, Type } from '@sinclair/typebox';
+import type { Backlog, Failures } from '../../engine/lists/unfinished.ts';
+import type { ExplainedBacklog } from '../../engine/messages/explain.ts';
+import { BOUNDS_MS, emptyMinute, MINUTE_MS, type Minute, minuteOf } from '../../engine/minutes/minute.ts';
+import { type Answer, answer } from '../answer.ts';
+import { cutTo } from '../messages/filters.ts';
+import { CURSOR, into, readQuery, time, wholeNumber } from '../requests/parameters.ts';
+import { type Call, type Route, row, type Services } from '../route.ts';
+import { CellName, Count, exactly, Ms, Text, UnfinishedReasonSchema } from '../schemas.ts';
+
+const CountedSchema = exactly(
+  { count: Count, isAtLeast: Type.Boolean({ description: 'there may be more, which were not counted' }) },
+  'Counted',
+);
+const line = { reason: UnfinishedReasonSchema, waiting: CountedSchema, due: Ms };
+const Span = Type.Integer({ minimum: 0, description: 'milliseconds' });
+
+const OverviewSchema = exactly(
+  {
+    unfinished: CountedSchema,
+    waiting: CountedSchema,
+    active: Count,
+    held: CountedSchema,
+    oldestDue: Type.Optional(Ms),
+    heldBack: exactly({
+      project: Type.Optional(exactly(line)),
+      origins: Type.Array(
+        exactly({
+          origin: Text,
+          ...line,
+          isHeldBack: Type.Boolean({
+            description: 'it may have only a few attempts at a time, since too many ended without an answer',
+          }),
+        }),
+      ),
+      queues: Type.Array(
+        exactly({ queueName: Text, paused: Type.Boolean(), parallelism: Type.Integer({ minimum: 1 }), ...line }),
+      ),
+      flowControlKeys: Type.Array(exactly({ flowControlKey: Text, ...line })),
+      isPartial: Type.Boolean({ description: 'there are more than these' }),
+    }),
+    dlq: exactly({ messages: CountedSchema, workflowRuns: CountedSchema }),
+    failures: exactly({
+      lookedAt: Type.Integer({ minimum: 0, description: 'the latest entries of the DLQ, which are counted by cause' }),
+      causes: Type.Array(
+        exactly({
+          responseStatus: Type.Integer({ minimum: 0, description: '0 without an answer' }),
+          error: Type.Optional(Type.String({ minLength: 1, description: 'the kind of failure, without an answer' })),
+          count: Type.Integer({ minimum: 1 }),
+          workflowRuns: Type.Integer({ minimum: 0, description: 'so many of them are workflow runs' }),
+          last: Ms,
+        }),
+      ),
+    }),
+    retention: exactly({ logs: Span, dlq: Span }),
+    cell: CellName,
+    storage: Type.Optional(
+      exactly(
+        {
+          bytes: Type.Integer({ minimum: 0, description: 'of the whole database' }),
+          unusedBytes: Type.Optional(Type.Integer({ minimum: 0, description: 'of them, free for new data' })),
+        },
+        'Storage',
+      ),
+    ),
+  },
+  'Overview',
+);
+
+export function overviewRoutes({ engine, tokens }: Services): Route[] {
+  async function overview({ projectId }: Call): Promise<Answer> {
+    const [backlog, failures, { isShared, ...storage }] = await Promise.all([
+      engine.readBacklog(projectId),
+      engine.storeOf(projectId).backlog.readFailures(),
+      engine.storeOf(projectId).backlog.readStorage(),
+    ]);
+    // A project learns nothing of others, unless all tokens are published.
+    const isSecret = isShared && tokens !== undefined;
+    const { logsMs, dlqMs } = engine.retention;
+    return answer(200, {
+      ...backlogView(backlog),
+      ...failuresView(failures),
+      retention: { logs: logsMs, dlq: dlqMs },
+      cell: engine.cellOf?.(projectId),
+      storage: isSecret ? undefined : storage,
+    });
+  }
+
+  return [
+    {
+      ...row('read', 'GET', '/v2/waypost/overview', 'getOverview'),
+      summary: 'Says how much is unfinished, what holds it back, and of what the latest failures failed.',
+      answers: { 200: OverviewSchema },
+      handle: overview,
+    },
+  ];
+}
+
+function backlogView({ active, waiting, held, project, ...backlog }: ExplainedBacklog) {
+  return {
+    unfinished: { count: active + waiting.count + held.count, isAtLeast: waiting.isAtLeast || held.isAtLeast },
+    waiting,
+    active,
+    held,
+    oldestDue: backlog.oldestDueAtMs,
+    heldBack: {
+      project: project && { reason: 'parallelism', waiting: project.waiting, due: project.firstDueAtMs },
+      origins: backlog.origins.map(({ firstDueAtMs: due, ...origin }) => ({ ...origin, due })),
+      queues: backlog.queues.map(({ queueName, isPaused: paused, parallelism, reason, waiting, firstDueAtMs: due }) => {
+        return { queueName, paused, parallelism, reason, waiting, due };
+      }),
+      flowControlKeys: backlog.keys.map(({ key: { key: flowControlKey }, reason, waiting, firstDueAtMs: due }) => {
+        return { flowControlKey, reason, waiting, due };
+      }),
+      isPartial: backlog.isPartial,
+    },
+  };
+}
+
+function failuresView({ messages, runs, lookedAt, causes }: Failures) {
+  return {
+    dlq: { messages, workflowRuns: runs },
+    failures: {
+      lookedAt,
+      causes: causes.map(({ runs: workflowRuns, lastAtMs: last, ...cause }) => ({ ...cause, workflowRuns, last })),
+    },
+  };
+}
+
+/** A day. */
+const MINUTES_MAX = 1_440;
+
+const HOUR_MS = 3_600_000;
+
+const MINUTES_QUERY = [
+  into(
+    'fromMs',
+    time('fromDate', 'From the minute of this Unix time in milliseconds; by default the hour up to toDate.'),
+  ),
+  into('toMs', time('toDate', 'Up to the minute of this Unix time in milliseconds; by default now.')),
+  CURSOR,
+];
+
+const Histogram = (description: string) =>
+  Type.Array(Count, { minItems: BOUNDS_MS.length + 1, maxItems: BOUNDS_MS.length + 1, description });
+
+const MinuteSchema = exactly(
+  {
+    time: Type.Integer({ ...Ms, description: 'beginning of the minute, Unix time in milliseconds' }),
+    accepted: Type.Integer({ ...Count, description: 'new messages: published, scheduled, callbacks, steps of runs' }),
+    attempts: Type.Integer({ ...Count, description: 'delivered and failedAttempts together' }),
+    delivered: Count,
+    failedAttempts: Count,
+    dead: Type.Integer({ ...Count, description: 'messages that failed for good' }),
+    runsStarted: Count,
+    runsSucceeded: Count,
+    runsFailed: Count,
+    runsCanceled: Count,
+    latency: Histogram('how many attempts took how long, by bucket'),
+    lag: Histogram('how many messages had their first attempt how long after they were due, by bucket'),
+  },
+  'Minute',
+);
+
+export const MinutesSchema = exactly({
+  bounds: Type.Array(Count, {
+    description: 'upper bounds of the buckets in milliseconds, each included; the last bucket has none',
+  }),
+  minutes: Type.Array(MinuteSchema, { description: 'those in which something happened, oldest first' }),
+  cursor: Type.Optional(Text),
+});
+
+export function minuteRoutes({ engine, clock }: Services): Route[] {
+  async function list({ projectId, rawQuery }: Call): Promise<Answer> {
+    const { toMs = clock.nowMs(), fromMs = Math.max(0, toMs - HOUR_MS), cursor } = readQuery(rawQuery, MINUTES_QUERY);
+    const first = cursor === undefined ? minuteOf(fromMs) : wholeNumber('cursor', cursor) + MINUTE_MS;
+    const page = { fromMs: first, toMs, count: MINUTES_MAX + 1 };
+    const found = await engine.storeOf(projectId).minutes.listMinutes(page);
+    const { items, cursor: next } = cutTo(found, MINUTES_MAX, ({ atMs }) => String(atMs));
+    return answer(200, { bounds: BOUNDS_MS, minutes: items.map(minuteView), cursor: next });
+  }
+
+  return [
+    {
+      ...row('read', 'GET', '/v2/waypost/minutes', 'listMinutes'),
+      summary: 'Lists what was accepted, attempted and delivered by the minute, and how long it took.',
+      takes: { query: MINUTES_QUERY },
+      answers: { 200: MinutesSchema },
+      handle: list,
+    },
+  ];
+}
+
+function minuteView({ atMs, ...counts }: Minute): Static<typeof MinuteSchema> {
+  return { time: atMs, attempts: counts.delivered + counts.failedAttempts, ...counts };
+}
+
+const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
+
+/** Workers add what they count ten seconds later: a minute that has just ended is not complete. */
+const COMPLETE_AFTER_MS = 15_000;
+
+interface Known {
+  backlog: Pick<Backlog, 'active' | 'waiting' | 'held' | 'oldestDueAtMs'>;
+  failures: Pick<Failures, 'messages' | 'runs'>;
+  /** The last one that is complete. */
+  minute: Minute;
+  nowMs: number;
+}
+
+interface ProjectMetric {
+  readonly name: string;
+  readonly label?: string;
+  readonly meaning: string;
+  /** By the values of the label; without one, under `''`. */
+  readonly read: (known: Known) => Readonly<Record<string, number>>;
+}
+
+/** All are gauges, since any worker may be asked, and counters of one of them would go up and down. */
+export const PROJECT_METRICS: readonly ProjectMetric[] = [
+  {
+    name: 'waypost_project_messages',
+    label: 'state',
+    meaning: 'Unfinished messages that wait for their time, are attempted, or are due and held back.',
+    read: ({ backlog: { waiting, active, held } }) => ({ waiting: waiting.count, active, held: held.count }),
+  },
+  {
+    name: 'waypost_project_oldest_due_seconds',
+    meaning:
+      'How long the oldest message has waited that is due and not attempted, as far as is looked; 0 if there is none.',
+    read: ({ backlog: { oldestDueAtMs }, nowMs }) => ({
+      '': oldestDueAtMs === undefined ? 0 : Math.max(0, nowMs - oldestDueAtMs) / 1_000,
+    }),
+  },
+  {
+    name: 'waypost_project_dlq_entries',
+    label: 'kind',
+    meaning: 'Entries of the DLQ.',
+    read: ({ failures: { messages, runs } }) => ({ message: messages.count, run: runs.count }),
+  },
+  {
+    name: 'waypost_project_last_minute_messages',
+    label: 'result',
+    meaning: 'Messages of the last whole minute: new, delivered, failed for good; and attempts that failed.',
+    read: ({ minute: { accepted, delivered, dead, failedAttempts } }) => ({
+      ...{ accepted, delivered, dead, attempt_failed: failedAttempts },
+    }),
+  },
+  {
+    name: 'waypost_project_last_minute_runs',
+    label: 'state',
+    meaning: 'Workflow runs that began or ended in the last whole minute.',
+    read: ({ minute: { runsStarted, runsSucceeded, runsFailed, runsCanceled } }) => ({
+      ...{ started: runsStarted, success: runsSucceeded, failed: runsFailed, canceled: runsCanceled },
+    }),
+  },
+];
+
+export function projectMetricRoutes({ engine, clock }: Services): Route[] {
+  async function metrics({ projectId }: Call): Promise<Answer> {
+    const nowMs = clock.nowMs();
+    const atMs = minuteOf(nowMs - COMPLETE_AFTER_MS) - MINUTE_MS;
+    const store = engine.storeOf(projectId);
+    const [backlog, failures, [minute = emptyMinute(atMs)]] = await Promise.all([
+      engine.readBacklog(projectId),
+      store.backlog.readFailures(),
+      store.minutes.listMinutes({ fromMs: atMs, toMs: atMs, count: 1 }),
+    ]);
+    const body = exposition({ backlog, failures, minute, nowMs });
+    return { status: 200, json: '', content: { type: CONTENT_TYPE, body } };
+  }
+
+  return [
+    {
+      ...row('read', 'GET', '/v2/waypost/metrics', 'getMetrics'),
+      summary: 'Tells how much of the project is unfinished, failed and done, in the text format of Prometheus.',
+      answers: { 200: Type.String({ contentMediaType: 'text/plain' }) },
+      handle: metrics,
+    },
+  ];
+}
+
+/** Neither names nor values of labels have characters that must be escaped. */
+function exposition(known: Known): string {
+  return PROJECT_METRICS.map(({ name, label, meaning, read }) => {
+    const samples = Object.entries(read(known)).map(
+      ([value, number]) => `${name}${label ? `{${label}="${value}"}` : ''} ${number}\n`,
+    );
+    return `# HELP ${name} ${meaning}\n# TYPE ${name} gauge\n${samples.join('')}`;
+  }).join('');
+}

@@ -1,0 +1,98 @@
+/** The tokens of the caller's project: list, make and revoke them (docs/decisions/029). Not part of the contract. */
+import { TOKEN_SCOPES, type Token, type TokenScope } from '../../engine/accounts/store.ts';
+import { invalidBody } from '../../protocol/errors.ts';
+import { objectOf } from '../../protocol/json-objects.ts';
+import { isTokenName, TOKEN_NAME_RULE, tokenIdOf } from '../../protocol/token.ts';
+import type { ProjectTokens } from '../accounts.ts';
+import { type Answer, answer, NO_BODY } from '../answer.ts';
+import { SMALL_JSON_LIMIT } from '../limits.ts';
+import { readJson } from '../requests/json-body.ts';
+import { type Call, type Route, row, type Services } from '../route.ts';
+import { CreatedTokenSchema, NewTokenSchema, SessionSchema, TokenListSchema } from '../schemas.ts';
+
+const PATH = '/v2/waypost/tokens';
+
+export function tokenRoutes({ tokens }: Services): Route[] {
+  return tokens ? routesOver(tokens) : [];
+}
+
+function routesOver(tokens: ProjectTokens): Route[] {
+  async function list({ projectId, tokenHash }: Call): Promise<Answer> {
+    const found = await tokens.list(projectId);
+    return answer(200, { tokens: found.map((token) => view(token, tokenHash)) });
+  }
+
+  async function make({ projectId, tokenHash: by, body }: Call): Promise<Answer> {
+    const wanted = wantedBy(await readJson(body, SMALL_JSON_LIMIT));
+    const { token, secret } = await tokens.make({ projectId, by, ...wanted });
+    const { tokenId, ...rest } = view(token, by);
+    return { ...answer(201, { token: secret, tokenId, ...rest }), headers: { 'cache-control': 'no-store' } };
+  }
+
+  async function revoke({ projectId, tokenHash: by, id: tokenId }: Call): Promise<Answer> {
+    await tokens.revoke({ projectId, by, tokenId });
+    return NO_BODY;
+  }
+
+  const guarded = { isTokenInHeaderOnly: true } as const;
+  return [
+    {
+      ...row('full', 'GET', PATH, 'listTokens'),
+      ...guarded,
+      summary: 'Lists the tokens of the project, the oldest first. The tokens themselves are kept nowhere.',
+      answers: { 200: TokenListSchema },
+      handle: list,
+    },
+    {
+      ...row('full', 'POST', PATH, 'createToken'),
+      ...guarded,
+      summary: 'Makes a token for the project and shows it, once.',
+      takes: { body: NewTokenSchema },
+      refusals: [412],
+      answers: { 201: CreatedTokenSchema },
+      handle: make,
+    },
+    {
+      ...row('full', 'DELETE', `${PATH}/:tokenId`, 'revokeToken'),
+      ...guarded,
+      summary:
+        'Revokes a token of the project: once this is answered, no worker lets it in. The last full token stays.',
+      refusals: [409],
+      handle: revoke,
+    },
+  ];
+}
+
+function view({ tokenHash, name, scope, createdAtMs, lastUsedAtMs }: Token, own: string) {
+  return {
+    tokenId: tokenIdOf(tokenHash),
+    name,
+    scope,
+    createdAt: createdAtMs,
+    lastUsedAt: lastUsedAtMs,
+    isOwn: tokenHash === own,
+  };
+}
+
+/** Throws 400. */
+function wantedBy(body: unknown): { scope: TokenScope; name?: string } {
+  const { scope: word, name } = objectOf(body, 'an object is needed');
+  const scope = TOKEN_SCOPES.find((known) => known === word);
+  if (scope === undefined) throw invalidBody(`scope must be one of ${TOKEN_SCOPES.join(', ')}`);
+  if (name === undefined || name === null) return { scope };
+  if (typeof name !== 'string' || !isTokenName(name)) throw invalidBody(`name ${TOKEN_NAME_RULE}`);
+  return { scope, name };
+}
+
+/** Whose token a request came with, so that the console can show the project and leave out what is not allowed. */
+export function sessionRoutes({ accounts }: Services): Route[] {
+  return [
+    {
+      ...row('any', 'GET', '/v2/waypost/session', 'getSession'),
+      summary: 'Reads which project the token belongs to, and what it may do.',
+      answers: { 200: SessionSchema },
+      handle: ({ projectId, scope, tokenName }) =>
+        answer(200, { project: accounts.projectName(projectId), scope, tokenName }),
+    },
+  ];
+}

@@ -1,0 +1,77 @@
+/** Lets time pass where it stands still, as in `waypost dev --virtual-time`; elsewhere there are no such routes. Our own addition. */
+import { Type } from '@sinclair/typebox';
+import type { Millis } from '../../engine/model.ts';
+import { invalidBody } from '../../protocol/errors.ts';
+import { objectOf } from '../../protocol/json-objects.ts';
+import { isTime, msOf } from '../../protocol/times/durations.ts';
+import { type Answer, answer } from '../answer.ts';
+import { SMALL_JSON_LIMIT } from '../limits.ts';
+import { readJson } from '../requests/json-body.ts';
+import { type Call, type Route, row, type Services, type VirtualTime } from '../route.ts';
+import { exactly, Ms, Text } from '../schemas.ts';
+
+const PATH = '/v2/waypost/time';
+
+const LIMIT_MS = 366 * 86_400_000;
+
+const DurationSchema = Type.Union([Type.Integer({ minimum: 0 }), Text], {
+  description: 'milliseconds, or a text such as "7d" or "1h30m"',
+});
+const AdvanceSchema = Type.Object({ duration: DurationSchema });
+const UntilIdleSchema = Type.Object({ limit: Type.Optional(DurationSchema) });
+const PassedSchema = exactly({
+  now: Type.Integer({ ...Ms, description: 'the virtual time, Unix time in milliseconds' }),
+  isIdle: Type.Boolean({ description: 'whether no message and no run waits for any time' }),
+});
+
+export function virtualTimeRoutes({ virtualTime }: Services): Route[] {
+  return virtualTime ? routesOver(virtualTime) : [];
+}
+
+function routesOver(time: VirtualTime): Route[] {
+  const passed = (): Answer => answer(200, { now: time.nowMs(), isIdle: time.isIdle });
+
+  async function advance({ body }: Call): Promise<Answer> {
+    const { duration } = await membersOf(body);
+    await time.advance(durationMs('duration', duration, time));
+    return passed();
+  }
+
+  async function runUntilIdle({ body }: Call): Promise<Answer> {
+    const { limit = LIMIT_MS } = await membersOf(body);
+    await time.runUntilIdle(durationMs('limit', limit, time));
+    return passed();
+  }
+
+  return [
+    {
+      ...row('full', 'POST', `${PATH}/advance`, 'advanceTime'),
+      summary:
+        'Lets virtual time pass, and waits until all that falls due on the way has happened. Only with --virtual-time.',
+      takes: { body: AdvanceSchema },
+      answers: { 200: PassedSchema },
+      handle: advance,
+    },
+    {
+      ...row('full', 'POST', `${PATH}/run-until-idle`, 'runUntilIdle'),
+      summary:
+        'Lets virtual time pass until no message and no run waits for any, for 366 days at most, or the limit. Only with --virtual-time.',
+      takes: { body: UntilIdleSchema },
+      answers: { 200: PassedSchema },
+      handle: runUntilIdle,
+    },
+  ];
+}
+
+/** Throws 400. */
+async function membersOf(body: Call['body']): Promise<Record<string, unknown>> {
+  return objectOf((await readJson(body, SMALL_JSON_LIMIT)) ?? {}, 'an object is needed');
+}
+
+/** Throws 400. */
+function durationMs(member: string, value: unknown, time: VirtualTime): Millis {
+  const ms = msOf(value);
+  if (ms === undefined) throw invalidBody(`${member} must be milliseconds, or a text such as "7d" or "1h30m"`);
+  if (isTime(time.nowMs() + ms)) return ms;
+  throw invalidBody(`${member} goes beyond all dates`);
+}

@@ -1,0 +1,61 @@
+/** Reads the items of a request with many messages, and passes them to a handler (contract M 22.3). */
+
+import { Slices } from '../../engine/loops/slices.ts';
+import type { Clock } from '../../engine/ports.ts';
+import { publishRefusedInRun } from '../../protocol/workflow/refusals.ts';
+import { type ApiLimits, BATCH_HEADERS_PER_ITEM, BATCH_VALUES, HEADER_LINES_MAX } from '../limits.ts';
+import { type GivenItem, type ItemLimits, RefusedItems, readItems } from '../requests/given-items.ts';
+import { JSON_HERE_BYTES_MAX, JSON_MEMORY_PER_BYTE } from '../requests/json-body.ts';
+import type { JsonThread } from '../requests/json-thread.ts';
+import type { RequestBody } from '../requests/request-body.ts';
+
+type BatchLimits = Pick<ApiLimits, 'batchBytesMax' | 'batchItemsMax' | 'headerBytesMax'>;
+
+/** The services needed to read and handle items. */
+export interface ItemServices {
+  limits: BatchLimits;
+  json: JsonThread;
+  clock: Clock;
+  endOfTurn: () => Promise<void>;
+}
+
+/**
+ * Reads the array and passes it to `handle`. Throws `ApiError` that names the item. `mayContinueRun`: the sender may be a
+ * running workflow. It then gets 422 in place of 400, because its library takes a 400 for the end of the run, and 412 in
+ * place of 413 (contract W 4.7).
+ */
+export async function handleItems<T>(
+  body: RequestBody,
+  { limits, json, clock, endOfTurn }: ItemServices,
+  mayContinueRun: boolean,
+  handle: (given: GivenItem[], slices: Slices) => Promise<T>,
+): Promise<T> {
+  const bytes = await body.read({
+    bytesMax: limits.batchBytesMax,
+    setting: 'batch_bytes_max',
+    memoryPerByte: JSON_MEMORY_PER_BYTE,
+  });
+  let given: GivenItem[] = [];
+  try {
+    const itemLimits = itemLimitsOf(limits);
+    given = bytes.length > JSON_HERE_BYTES_MAX ? await json.items(bytes, itemLimits) : readItems(bytes, itemLimits);
+    return await handle(given, new Slices(clock, endOfTurn));
+  } catch (error) {
+    const isRefused = error instanceof RefusedItems;
+    const isOfRun = mayContinueRun && (isRefused ? error.isAnySentByRun : given.some((item) => item.isSentByRun));
+    const refusal = isRefused ? error.cause : error;
+    throw isOfRun ? publishRefusedInRun(refusal) : refusal;
+  }
+}
+
+function itemLimitsOf({ batchItemsMax, headerBytesMax }: BatchLimits): ItemLimits {
+  return {
+    itemsMax: batchItemsMax,
+    valuesMax: Math.max(BATCH_VALUES.least, batchItemsMax * BATCH_VALUES.perItem),
+    headers: { bytesMax: headerBytesMax, linesMax: HEADER_LINES_MAX },
+    allHeaders: {
+      bytesMax: Math.max(headerBytesMax, batchItemsMax * BATCH_HEADERS_PER_ITEM.bytes),
+      linesMax: Math.max(HEADER_LINES_MAX, batchItemsMax * BATCH_HEADERS_PER_ITEM.lines),
+    },
+  };
+}

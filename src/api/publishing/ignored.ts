@@ -1,0 +1,224 @@
+/**
+ * Finds the options in a request that have no meaning here. The answer names them in `Waypost-Ignored`, so that a
+ * mistyped option is noticed. The route table says which options a route knows.
+ */
+import type { EventLog } from '../../engine/ports.ts';
+import { isConnectionHeader, trimBlanks } from '../../protocol/headers.ts';
+import { memo } from '../../protocol/memo.ts';
+import { type ConfigName, hasConfigPrefix, readConfigName } from '../../protocol/options/config-names.ts';
+import { queryParameters } from '../../protocol/urls/request-target.ts';
+import type { Answer } from '../answer.ts';
+import type { Takes } from '../messages/filters.ts';
+import { type ConfigHeader, OF_EVERY_REQUEST } from './config-headers.ts';
+
+const IGNORED = 'Waypost-Ignored';
+
+/** Limits on the number of names in an answer and on their length, since a request can have thousands. */
+const NAMES_MAX = 16;
+const NAME_LENGTH_MAX = 64;
+
+/** The log names at most this many options, since strangers can make up any number. */
+const LOGGED_MAX = 500;
+
+const NOT_OF_A_TOKEN = /[^!#$%&'*+\-.^_`|~0-9A-Za-z]/g;
+
+/**
+ * The ignored options of one request. Names are written as HTTP tokens, so they can forge no header and no log line.
+ */
+export class Ignored {
+  // One object per request, and its sets are nearly always empty, so they are made only when needed.
+  #options: Set<string> | undefined;
+  #named: Set<string> | undefined;
+  #isCut = false;
+
+  /** Options that do not exist, or not on this route. */
+  get options(): Iterable<string> {
+    return this.#options ?? [];
+  }
+
+  /** Whether more names change nothing. */
+  get isFull(): boolean {
+    return this.#isCut;
+  }
+
+  /** `item`: number of the batch item, counted from 0. */
+  addOption(name: string, item?: number): void {
+    const token = tokenOf(name);
+    this.#options ??= new Set();
+    if (this.#options.size < NAMES_MAX) this.#options.add(token);
+    this.#add(token, item);
+  }
+
+  /** A header that the client wants forwarded, but that the endpoint does not receive. */
+  addDropped(name: string, item?: number): void {
+    this.#add(tokenOf(name), item);
+  }
+
+  /** `given` with the names in its header, if there are any. */
+  nameIn(given: Answer): Answer {
+    if (this.#named === undefined) return given;
+    const names = this.#isCut ? [...this.#named, '...'] : [...this.#named];
+    return { ...given, headers: { ...given.headers, [IGNORED]: names.join(', ') } };
+  }
+
+  #add(token: string, item: number | undefined): void {
+    const named = item === undefined ? token : `${token};item=${item}`;
+    this.#named ??= new Set();
+    if (this.#named.size < NAMES_MAX) this.#named.add(named);
+    else this.#isCut ||= !this.#named.has(named);
+  }
+}
+
+function tokenOf(name: string): string {
+  return name.slice(0, NAME_LENGTH_MAX).replace(NOT_OF_A_TOKEN, '_');
+}
+
+/** What is known of a header by its name. */
+type Verdict =
+  | { kind: 'none' }
+  /** `dropped` has no effect; `forwarded` has one unless its value is empty. */
+  | { kind: 'option' | 'dropped' | 'forwarded'; name: string }
+  /** `run` makes the message one of a run; `forwardsAll` forwards the other headers of the request when it is true. */
+  | { kind: 'run' | 'forwardsAll' };
+
+const NONE: Verdict = { kind: 'none' };
+
+/** The config headers that are known in one place. */
+export class KnownHeaders {
+  readonly #own = new Set<string>();
+  readonly #ofCallbacks = new Set<string>();
+  readonly #judge: (name: string) => Verdict;
+
+  constructor(known: readonly ConfigHeader[]) {
+    for (const { name } of [...known, ...OF_EVERY_REQUEST]) {
+      const { path, option } = readConfigName(name);
+      if (path.length === 0) this.#own.add(option);
+      // A callback has callbacks of its own.
+      if (path.length > 0 || option === 'callback' || option === 'failure-callback') this.#ofCallbacks.add(option);
+    }
+    this.#judge = memo((name) => this.#verdictOn(name));
+  }
+
+  /**
+   * Adds the ignored headers of a flat list of names and values. An option without a value counts as absent; a header
+   * that would be forwarded is named, since an empty one is not sent.
+   */
+  look(rawHeaders: readonly string[], ignored: Ignored, item?: number): void {
+    if (ignored.isFull) return;
+    const dropped: string[] = [];
+    let isOfRun = false;
+    let isEncoded = false;
+    let isEncodingForwarded = !this.#own.has('forward');
+    for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
+      const name = rawHeaders[at] ?? '';
+      const value = rawHeaders[at + 1] ?? '';
+      isEncoded ||= isContentEncoding(name) && value !== '';
+      if (!mayBeConfig(name)) continue;
+      const verdict = this.#judge(name);
+      const isEmpty = value === '' || trimBlanks(value) === '';
+      if (verdict.kind === 'dropped' || (verdict.kind === 'forwarded' && isEmpty)) dropped.push(verdict.name);
+      else if (isEmpty) continue;
+      else if (verdict.kind === 'option') ignored.addOption(verdict.name, item);
+      else if (verdict.kind === 'forwarded') isEncodingForwarded ||= isContentEncoding(verdict.name);
+      else if (verdict.kind === 'forwardsAll') isEncodingForwarded ||= value.toLowerCase() === 'true';
+      else isOfRun ||= verdict.kind === 'run';
+    }
+    if (isEncoded && !isEncodingForwarded) dropped.push('Content-Encoding');
+    // A workflow library forwards all headers that its run began with, and knows which of them are dropped
+    // (contract W 9.4).
+    if (!isOfRun) for (const name of dropped) ignored.addDropped(name, item);
+  }
+
+  #knows({ path, option }: ConfigName): boolean {
+    return (path.length === 0 ? this.#own : this.#ofCallbacks).has(option);
+  }
+
+  #verdictOn(name: string): Verdict {
+    if (!hasConfigPrefix(name)) return NONE;
+    const config = readConfigName(name);
+    if (!this.#knows(config)) return { kind: 'option', name: config.display };
+    const { path, option, forwardedName } = config;
+    if (option === 'forward') return { kind: isDropped(forwardedName) ? 'dropped' : 'forwarded', name: forwardedName };
+    if (path.length > 0) return NONE;
+    if (option === 'workflow-init') return { kind: 'run' };
+    return option === 'header-forward' ? { kind: 'forwardsAll' } : NONE;
+  }
+}
+
+/** Every delivery asks for an answer without compression (contract M 7.2). */
+function isDropped(forwardedName: string): boolean {
+  const lowerName = forwardedName.toLowerCase();
+  return lowerName === 'accept-encoding' || isConnectionHeader(lowerName);
+}
+
+/** A body is delivered as it came, so that without this header the endpoint cannot know how to read it. */
+function isContentEncoding(name: string): boolean {
+  return name.length === 16 && name.toLowerCase() === 'content-encoding';
+}
+
+/** A quick first check: only names that begin with a u or a w can be config headers. */
+function mayBeConfig(name: string): boolean {
+  const first = name.charCodeAt(0) | 0x20;
+  return first === 0x75 || first === 0x77;
+}
+
+/** The headers and parameters that a request to one route may have. */
+export class KnownOptions {
+  readonly #headers: KnownHeaders;
+  readonly #parameters: ReadonlySet<string>;
+  readonly #ids: ReadonlySet<string>;
+  readonly #readsByIds: ReadonlySet<string>;
+  readonly #hasDestination: boolean;
+  readonly #isConfiguredByQuery: boolean;
+
+  constructor({ path, takes = {} }: { path: string; takes?: Takes }) {
+    const { configHeaders = [], isConfiguredByQuery = false, filters, query = [] } = takes;
+    this.#headers = new KnownHeaders(configHeaders);
+    const parameters = [...(filters?.rows ?? []), ...query];
+    this.#parameters = new Set(parameters.map(({ name }) => name));
+    this.#ids = new Set(parameters.flatMap(({ name, emptyIds }) => (emptyIds ? name : [])));
+    this.#readsByIds = filters?.readsByIds ?? new Set();
+    this.#hasDestination = path.endsWith('*');
+    this.#isConfiguredByQuery = isConfiguredByQuery || this.#hasDestination;
+  }
+
+  /** Adds the ignored options of a request. */
+  look(rawHeaders: readonly string[], rawQuery: string, ignored: Ignored): void {
+    const config: string[] = [];
+    const unknown: string[] = [];
+    const beside: string[] = [];
+    let isById = false;
+    for (const [name, values] of rawQuery === '' ? [] : queryParameters(rawQuery)) {
+      if (name === '' || name.toLowerCase() === 'qstash_token') continue;
+      if (this.#isConfiguredByQuery && hasConfigPrefix(name)) config.push(name, values.join(''));
+      else if (this.#ids.has(name)) isById ||= values.some((value) => value !== '');
+      else if (!this.#parameters.has(name)) {
+        if (!this.#hasDestination) unknown.push(name);
+      } else if (!this.#readsByIds.has(name)) beside.push(name);
+    }
+    this.#headers.look(config.length === 0 ? rawHeaders : [...rawHeaders, ...config], ignored);
+    for (const name of unknown) ignored.addOption(name);
+    // Ids alone select (contract M 21.2).
+    if (isById) for (const name of beside) ignored.addDropped(name);
+  }
+}
+
+/** Logs each ignored option once for its route, however often it is sent. */
+export class IgnoredLog {
+  readonly #log: EventLog;
+  readonly #logged = new Set<string>();
+
+  constructor(log: EventLog) {
+    this.#log = log;
+  }
+
+  note({ method, path }: { method: string; path: string }, { options }: Ignored): void {
+    for (const option of options) {
+      const route = `${method} ${path}`;
+      const known = `${route} ${option}`;
+      if (this.#logged.size >= LOGGED_MAX || this.#logged.has(known)) continue;
+      this.#logged.add(known);
+      this.#log.warn('option_ignored', { route, option });
+    }
+  }
+}

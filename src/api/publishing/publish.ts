@@ -1,0 +1,145 @@
+/**
+ * Publishes one message, or one for each endpoint of a URL group, with or without a queue (contract M 22.1, 22.2). The
+ * hot path of the whole interface.
+ */
+import type { PublishCommand, Published, PublishOutcome } from '../../engine/messages/publish-command.ts';
+import { quotaExceeded } from '../../protocol/errors.ts';
+import { checkNewName } from '../../protocol/names.ts';
+import { readPublishOptions } from '../../protocol/options/options.ts';
+import type { HeaderMap, PublishOptions } from '../../protocol/options/settings.ts';
+import { readDestination } from '../../protocol/urls/destination.ts';
+import { type SplitQuery, splitQuery } from '../../protocol/urls/request-target.ts';
+import { shownUrl } from '../../protocol/urls/shown-url.ts';
+import { isSentByRun, isSentBySdk, publishRefusedInRun } from '../../protocol/workflow/refusals.ts';
+import type { Answer } from '../answer.ts';
+import { messageLimit } from '../limits.ts';
+import { type Call, type Route, row, type Services } from '../route.ts';
+import { refuseRun, withBodyOfRun } from '../runs/run-publish.ts';
+import { PublishSchema } from '../schemas.ts';
+import { ENQUEUE_HEADERS, PUBLISH_HEADERS } from './config-headers.ts';
+import { checkAddress, checkCallbacks, checkEndpoints, groupNotFound } from './destinations.ts';
+import { GroupBudget, groupCommands } from './group-publish.ts';
+import { scheduleCreation } from './schedule-creation.ts';
+
+type QueryConfig = SplitQuery['config'];
+
+export function publishRoutes(services: Services): Route[] {
+  const { engine, checkDestination, clock, quotas, proxyHeaders, plainHeaders, limits } = services;
+  const bodyLimit = messageLimit(limits.messageBytesMax);
+  const createSchedule = scheduleCreation(services);
+
+  async function enqueue(call: Call): Promise<Answer> {
+    checkNewName('queue name', call.id);
+    return publish(call, call.id);
+  }
+
+  async function publish(call: Call, queueName?: string): Promise<Answer> {
+    const { rawHeaders, callerIp } = call;
+    let isOfRun = isSentByRun({ rawHeaders, queryConfig: [] });
+    try {
+      const { config, rest } = splitQuery(call.rawQuery);
+      isOfRun ||= isSentByRun({ rawHeaders: [], queryConfig: config });
+      // Refused before the body is read, so a refusal costs little. A message that continues a run is never refused
+      // here.
+      if (!isOfRun && !isSentBySdk({ rawHeaders, queryConfig: config })) engine.checkAdmission(call.projectId);
+      const destination = readDestination(call.rawDestination, rest);
+      // Checks go in this order: the destination, the headers, the body (contract M 25).
+      if (destination.kind === 'group') return await publishToGroup(call, destination.name, config, queueName);
+      const { url } = destination;
+      // A running workflow may name a destination that may not be called. The message is accepted, and fails at delivery.
+      const lookUp = isOfRun ? undefined : checkAddress(url, checkDestination(call.projectId));
+      if (lookUp !== undefined) await lookUp;
+      const options = readOptions(call, config, queueName);
+      if (options.cron !== undefined) return await createSchedule(call, destination, config);
+      const callbackLookUp = isOfRun ? undefined : checkCallbacks(options.settings, checkDestination(call.projectId));
+      if (callbackLookUp !== undefined) await callbackLookUp;
+      const command: PublishCommand = { url, body: await call.body.read(bodyLimit), options };
+      if (callerIp !== undefined) command.callerIp = callerIp;
+      const complete = withBodyOfRun(command, services, clock.nowMs());
+      const commands = [complete instanceof Promise ? await complete : complete];
+      const outcomes = await engine.publish(call.projectId, commands, call);
+      const [published] = publishedOf(outcomes);
+      if (!published) throw new Error('the engine answered a publish with nothing');
+      return { status: published.deduplicated ? 202 : 200, json: publishedJson(published) };
+    } catch (error) {
+      throw isOfRun ? publishRefusedInRun(error) : error;
+    }
+  }
+
+  async function publishToGroup(
+    call: Call,
+    name: string,
+    queryConfig: QueryConfig,
+    queueName: string | undefined,
+  ): Promise<Answer> {
+    const { projectId, callerIp } = call;
+    const group = await engine.storeOf(projectId).urlGroups.findUrlGroup({ name });
+    if (group) await checkEndpoints(group.endpoints, checkDestination(projectId));
+    const options = readOptions(call, queryConfig, queueName, group?.headers);
+    refuseRun(options, 'for URL groups');
+    // A group that is missing now may be there when the schedule is due.
+    if (options.cron !== undefined) return createSchedule(call, { kind: 'group', name }, queryConfig);
+    await checkCallbacks(options.settings, checkDestination(projectId));
+    if (!group) throw groupNotFound(name);
+    const shared: Omit<PublishCommand, 'url'> = { body: await call.body.read(bodyLimit), options };
+    if (callerIp !== undefined) shared.callerIp = callerIp;
+    const commands = groupCommands(group, shared, new GroupBudget(limits));
+    const published = publishedOf(await engine.publish(projectId, commands, call));
+    const isRepeated = published.every(({ deduplicated }) => deduplicated);
+    return { status: isRepeated ? 202 : 200, json: publishedListJson(published) };
+  }
+
+  function publishedOf(outcomes: readonly PublishOutcome[]): Published[] {
+    return outcomes.map((outcome) => {
+      if (outcome === 'tooManyQueues') throw quotaExceeded('maxQueues', limits.queuesMax);
+      return outcome;
+    });
+  }
+
+  function readOptions(
+    call: Call,
+    queryConfig: QueryConfig,
+    queueName: string | undefined,
+    groupDefaults?: HeaderMap,
+  ): PublishOptions {
+    const { rawHeaders, isTokenInHeader } = call;
+    const tokenInQuery = !isTokenInHeader;
+    const input = { rawHeaders, queryConfig, tokenInQuery, proxyHeaders, plainHeaders, groupDefaults };
+    const context = queueName === undefined ? 'publish' : 'enqueue';
+    const options = readPublishOptions(input, context, quotas, clock.nowMs());
+    if (queueName !== undefined) options.settings.queueName = queueName;
+    return options;
+  }
+
+  return [
+    {
+      ...row('publish', 'POST', '/v2/publish/*', 'publish'),
+      summary:
+        'Publishes a message to the URL, or to the URL group, in the path; with a cron expression, creates a schedule.',
+      takes: { configHeaders: PUBLISH_HEADERS, body: 'bytes' },
+      refusals: [404, 422],
+      answers: { 200: PublishSchema, 202: PublishSchema },
+      handle: (call) => publish(call),
+    },
+    {
+      ...row('publish', 'POST', '/v2/enqueue/:queueName/*', 'enqueue'),
+      summary: 'Puts a message for the URL, or one for each endpoint of the URL group, in the path into a queue.',
+      takes: { configHeaders: ENQUEUE_HEADERS, body: 'bytes' },
+      refusals: [404, 412],
+      answers: { 200: PublishSchema, 202: PublishSchema },
+      handle: enqueue,
+    },
+  ];
+}
+
+/** The object of contract M 22.1. Ids are plain ASCII without quotes, so only the URL needs escaping. */
+export function publishedJson({ messageId, url, deduplicated, state }: Published): string {
+  const lost = state === undefined ? '' : `,"state":"${state}"`;
+  const end = deduplicated ? `,"deduplicated":true${lost}}` : '}';
+  return `{"messageId":"${messageId}","url":${JSON.stringify(shownUrl(url))}${end}`;
+}
+
+/** The answer for a URL group: a bare array in the order of its endpoints, also for one (contract M 5.3). */
+export function publishedListJson(published: readonly Published[]): string {
+  return `[${published.map(publishedJson).join(',')}]`;
+}

@@ -1,0 +1,85 @@
+/** Schedules: created, read, paused, resumed and deleted (contract M 15, 22.13 to 22.17). */
+
+import { ApiError } from '../../protocol/errors.ts';
+import { readDestination } from '../../protocol/urls/destination.ts';
+import { splitQuery } from '../../protocol/urls/request-target.ts';
+import { type Answer, answer, NO_BODY } from '../answer.ts';
+import { scheduleView } from '../messages/views.ts';
+import { type Call, type Route, row, type Services } from '../route.ts';
+import { ScheduleCreatedSchema, ScheduleListSchema, ScheduleSchema } from '../schemas.ts';
+import { SCHEDULE_HEADERS } from './config-headers.ts';
+import { scheduleCreation } from './schedule-creation.ts';
+
+export function scheduleRoutes(services: Services): Route[] {
+  const { engine } = services;
+  const { storeOf } = engine;
+  const createSchedule = scheduleCreation(services);
+
+  function create(call: Call): Promise<Answer> {
+    const query = splitQuery(call.rawQuery);
+    return createSchedule(call, readDestination(call.rawDestination, query.rest), query.config);
+  }
+
+  async function list({ projectId }: Call): Promise<Answer> {
+    return answer(200, (await storeOf(projectId).schedules.listSchedules()).map(scheduleView));
+  }
+
+  async function get({ projectId, id }: Call): Promise<Answer> {
+    const view = await storeOf(projectId).schedules.findSchedule({ id });
+    if (!view) throw notFound(id);
+    return answer(200, scheduleView(view));
+  }
+
+  async function drop({ projectId, id }: Call): Promise<Answer> {
+    await storeOf(projectId).schedules.deleteSchedule({ id });
+    return NO_BODY;
+  }
+
+  /** The official clients send PATCH, the hosted service's documentation says POST. */
+  function pauseRoutes(word: 'pause' | 'resume', summary: string): Route[] {
+    const handle = async ({ projectId, id }: Call): Promise<Answer> => {
+      if ((await engine.setSchedulePaused(projectId, id, word === 'pause')) === 'missing') throw notFound(id);
+      return NO_BODY;
+    };
+    const path = `/v2/schedules/:scheduleId/${word}`;
+    return [
+      { ...row('full', 'PATCH', path, `${word}Schedule`), summary, handle },
+      { ...row('full', 'POST', path, `${word}ScheduleByPost`), summary, handle },
+    ];
+  }
+
+  return [
+    {
+      ...row('full', 'POST', '/v2/schedules/*', 'createSchedule'),
+      summary: 'Creates a schedule for the URL, or the URL group, in the path, or replaces the one with its id.',
+      takes: { configHeaders: SCHEDULE_HEADERS, body: 'bytes' },
+      answers: { 200: ScheduleCreatedSchema },
+      handle: create,
+    },
+    {
+      ...row('read', 'GET', '/v2/schedules', 'listSchedules'),
+      isLong: true,
+      summary: 'Lists the schedules by their creation. Bodies after the first 16 MiB are left out.',
+      answers: { 200: ScheduleListSchema },
+      handle: list,
+    },
+    {
+      ...row('read', 'GET', '/v2/schedules/:scheduleId', 'getSchedule'),
+      isLong: true,
+      summary: 'Reads one schedule.',
+      answers: { 200: ScheduleSchema },
+      handle: get,
+    },
+    {
+      ...row('full', 'DELETE', '/v2/schedules/:scheduleId', 'deleteSchedule'),
+      summary: 'Deletes a schedule; messages that it made go on.',
+      handle: drop,
+    },
+    ...pauseRoutes('pause', 'Pauses a schedule: its times pass without a message.'),
+    ...pauseRoutes('resume', 'Resumes a schedule at its next time.'),
+  ];
+}
+
+function notFound(id: string): ApiError {
+  return new ApiError('not_found', `schedule ${id} not found`);
+}

@@ -1,0 +1,23 @@
+/** The messages between a server's thread and the thread that parses its large JSON. */
+import { ApiError, type ErrorCode } from '../../protocol/errors.ts';
+import type { GivenItem, ItemLimits } from './given-items.ts';
+
+export type JsonJob =
+  | { kind: 'items'; bytes: Uint8Array; limits: ItemLimits }
+  | { kind: 'checkpoint'; bytes: Uint8Array; othersMax: number }
+  | { kind: 'value'; bytes: Uint8Array; valuesMax: number };
+
+/** `go on` asks for the next slice of the items. */
+export type JsonRequest = JsonJob | { kind: 'go on' };
+
+export type JsonReply =
+  | { kind: 'items'; items: GivenItem[]; isLast: boolean }
+  | { kind: 'value'; value: unknown }
+  | { kind: 'refused'; code: ErrorCode; message: string; isAnySentByRun: boolean }
+  /** A fault of ours. */
+  | { kind: 'failed'; reason: string };
+
+export function refusedOf(error: unknown, isAnySentByRun: boolean): JsonReply {
+  if (error instanceof ApiError) return { kind: 'refused', code: error.code, message: error.message, isAnySentByRun };
+  return { kind: 'failed', reason: error instanceof Error ? (error.stack ?? error.message) : String(error) };
+}

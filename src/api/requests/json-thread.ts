@@ -1,0 +1,130 @@
+/**
+ * Parses large JSON in a thread of its own. A parser blocks its thread until it has finished, which takes seconds for a
+ * batch of 100 MiB.
+ */
+import { Worker } from 'node:worker_threads';
+import type { Clock, Timer } from '../../engine/ports.ts';
+import { ApiError } from '../../protocol/errors.ts';
+import { type GivenItem, type ItemLimits, RefusedItems } from './given-items.ts';
+import type { JsonJob, JsonReply, JsonRequest } from './json-jobs.ts';
+
+/** A thread that was idle for this long is ended, to free its memory. */
+const IDLE_MS = 5_000;
+
+/** Heap for the parsed values; JSON that needs more is refused. */
+const HEAP_MEBIBYTES_MAX = 1_024;
+
+export class JsonThread {
+  readonly #clock: Clock;
+  #worker: Worker | undefined;
+  #idle: Timer | undefined;
+  /** Jobs run one after the other: this bounds memory, and leaves the cores to others. */
+  #last: Promise<unknown> = Promise.resolve();
+  #jobs = 0;
+  #isClosed = false;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /**
+   * As `readItems`; the items arrive in slices. The buffer of `bytes` moves to the thread and cannot be used
+   * afterwards.
+   */
+  items(bytes: Uint8Array<ArrayBuffer>, limits: ItemLimits): Promise<GivenItem[]> {
+    return this.#take(async () => {
+      const items: GivenItem[] = [];
+      let reply = await this.#ask({ kind: 'items', bytes, limits }, bytes.buffer);
+      while (reply.kind === 'items') {
+        for (const item of reply.items) items.push(item);
+        if (reply.isLast) return items;
+        reply = await this.#ask({ kind: 'go on' });
+      }
+      throw reply.kind === 'refused' ? new RefusedItems(errorOf(reply), reply.isAnySentByRun) : errorOf(reply);
+    });
+  }
+
+  /** As `parseJson`, for JSON with few values: they come back in one piece. */
+  value(bytes: Uint8Array, valuesMax: number): Promise<unknown> {
+    return this.#valueOf({ kind: 'value', bytes, valuesMax });
+  }
+
+  /** The value of `parseCheckpoint`. The buffer of `bytes` moves to the thread and cannot be used afterwards. */
+  checkpoint(bytes: Uint8Array<ArrayBuffer>, othersMax: number): Promise<unknown> {
+    return this.#valueOf({ kind: 'checkpoint', bytes, othersMax }, bytes.buffer);
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#idle?.cancel();
+    await this.#worker?.terminate();
+  }
+
+  #valueOf(job: JsonJob, ...handedOver: ArrayBuffer[]): Promise<unknown> {
+    return this.#take(async () => {
+      const reply = await this.#ask(job, ...handedOver);
+      if (reply.kind === 'value') return reply.value;
+      throw errorOf(reply);
+    });
+  }
+
+  async #take<T>(job: () => Promise<T>): Promise<T> {
+    this.#jobs += 1;
+    this.#idle?.cancel();
+    const done = this.#last.then(job);
+    this.#last = done.catch(() => {}); // the caller gets the error from `done`
+    try {
+      return await done;
+    } finally {
+      this.#jobs -= 1;
+      if (this.#jobs === 0 && !this.#isClosed)
+        this.#idle = this.#clock.startTimer(IDLE_MS, () => this.#end(), 'upkeep');
+    }
+  }
+
+  #end(): void {
+    void this.#worker?.terminate();
+    this.#worker = undefined;
+  }
+
+  #ask(request: JsonJob | JsonRequest, ...handedOver: ArrayBuffer[]): Promise<JsonReply> {
+    this.#worker ??= start();
+    const worker = this.#worker;
+    return new Promise((resolve, reject) => {
+      const onReply = (reply: JsonReply): void => {
+        worker.off('error', onError).off('exit', onExit);
+        resolve(reply);
+      };
+      const onError = (error: NodeJS.ErrnoException): void => {
+        worker.off('message', onReply).off('exit', onExit);
+        this.#worker = undefined;
+        const isTooMuch = error.code === 'ERR_WORKER_OUT_OF_MEMORY';
+        reject(
+          isTooMuch ? new ApiError('body_too_large', 'request body too large: its JSON takes too much memory') : error,
+        );
+      };
+      const onExit = (): void => {
+        worker.off('message', onReply).off('error', onError);
+        this.#worker = undefined;
+        reject(new ApiError('unavailable', 'the server is shutting down'));
+      };
+      worker.once('message', onReply).once('error', onError).once('exit', onExit);
+      worker.postMessage(request, handedOver);
+    });
+  }
+}
+
+function start(): Worker {
+  // The sources run as .ts, the published package as .js.
+  const extension = import.meta.url.endsWith('.ts') ? 'ts' : 'js';
+  const worker = new Worker(new URL(`./json-worker.${extension}`, import.meta.url), {
+    resourceLimits: { maxOldGenerationSizeMb: HEAP_MEBIBYTES_MAX },
+  });
+  worker.unref(); // does not keep the process alive; the connection of a waiting request does
+  return worker;
+}
+
+function errorOf(reply: JsonReply): unknown {
+  if (reply.kind === 'refused') return new ApiError(reply.code, reply.message);
+  return new Error(`the thread that parses JSON failed: ${reply.kind === 'failed' ? reply.reason : reply.kind}`);
+}

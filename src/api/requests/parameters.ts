@@ -1,0 +1,247 @@
+/**
+ * The parameters of lists and actions, from the query string and, for some, from a JSON body (contract M 1.2, 21.3).
+ * One row per parameter: handlers read it by its row, and the interface document shows the row.
+ */
+import { type TSchema, Type } from '@sinclair/typebox';
+import { ApiError, invalidBody } from '../../protocol/errors.ts';
+import { type CommaRule, queryParameters, queryValues } from '../../protocol/urls/request-target.ts';
+import { FILTER_VALUES_MAX, IDS_MAX } from '../limits.ts';
+
+/** The values given under one name. */
+export interface Given {
+  /** Never contains `''`: empty elements are dropped. */
+  values: string[];
+  from: 'query' | 'body';
+}
+
+export interface Parameter<Member extends string = string, Value = unknown> {
+  name: string;
+  meaning: string;
+  schema: TSchema;
+  /** Name of its value in the code. When two parameters have the same member, their lists are joined. */
+  member: Member;
+  /** What commas in its values do. Absent: they separate values. */
+  commas?: CommaRule;
+  /** Only of ids: what an empty list of them selects, in any request or in all but the query of a bulk action. */
+  emptyIds?: 'everything' | 'nothing' | 'nothingUnlessInBulkQuery';
+  /** `undefined` when no value is given. Throws `ApiError` 400 that names the parameter. */
+  read: (given: Given) => Value | undefined;
+}
+
+/** The values of `Row`, by member. */
+export type Values<Row extends Parameter> = {
+  [Of in Row as Of['member']]?: Exclude<ReturnType<Of['read']>, undefined>;
+};
+
+export function parameter<const Name extends string, Value>(
+  name: Name,
+  meaning: string,
+  schema: TSchema,
+  read: (given: Given) => Value | undefined,
+): Parameter<Name, Value> {
+  return { name, meaning, schema, member: name, read };
+}
+
+/** `row` with its value stored under `member`. */
+export function into<const Member extends string, Value>(
+  member: Member,
+  row: Parameter<string, Value>,
+): Parameter<Member, Value> {
+  return { ...row, member };
+}
+
+/** For values that may contain commas: several values are given by repeating the name. */
+export function withCommas<Row extends Parameter>(row: Row): Row {
+  return { ...row, commas: 'belong' };
+}
+
+/** For values that may contain commas, each of them escaped: any other comma separates values. */
+export function withEscapedCommas<Row extends Parameter>(row: Row): Row {
+  return { ...row, commas: 'separateUnlessEscaped' };
+}
+
+/** The only value; `''` when there is none. Throws `ApiError` 400 when there are several. */
+export function singleValue(name: string, { values }: Given): string {
+  const [first = '', second] = values;
+  if (second !== undefined) throw invalidParameter(name, 'only one value is possible');
+  return first;
+}
+
+/** Base-10 without sign. */
+export function wholeNumber(name: string, digits: string): number {
+  const value = /^\d{1,16}$/.test(digits) ? Number(digits) : Number.NaN;
+  if (!Number.isSafeInteger(value)) throw invalidParameter(name, 'a whole number is needed');
+  return value;
+}
+
+/** `invalid query parameter <name>: <reason>` (contract M 25). */
+export function invalidParameter(name: string, reason: string): ApiError {
+  return new ApiError('invalid_query', `invalid query parameter ${name}: ${reason}`);
+}
+
+/** One text. An empty text counts as given, and most parameters refuse it. */
+export function text<const Name extends string>(name: Name, meaning: string): Parameter<Name, string> {
+  return parameter(name, meaning, Type.String(), (given) => singleValue(name, given));
+}
+
+/** Texts of which any one may match. */
+export function texts<const Name extends string>(name: Name, meaning: string): Parameter<Name, string[]> {
+  return parameter(name, meaning, several(Type.String()), (given) =>
+    given.values.length === 0 ? undefined : different(name, given, FILTER_VALUES_MAX),
+  );
+}
+
+export function ids(name: string, meaning: string, emptyIds: Parameter['emptyIds']): Parameter<'ids', string[]> {
+  const row = parameter(name, meaning, several(Type.String(), IDS_MAX), (given) => different(name, given, IDS_MAX));
+  return { ...into('ids', row), ...(emptyIds && { emptyIds }) };
+}
+
+/** A Unix time in milliseconds. */
+export function time<const Name extends string>(name: Name, meaning: string): Parameter<Name, number> {
+  return parameter(name, meaning, Type.Integer({ minimum: 0 }), (given) => {
+    const value = singleValue(name, given);
+    return value === '' ? undefined : wholeNumber(name, value);
+  });
+}
+
+/** Statuses of answers. */
+export function statuses<const Name extends string>(name: Name, meaning: string): Parameter<Name, number[]> {
+  return parameter(name, meaning, several(Type.Integer({ minimum: 0 })), (given) =>
+    different(name, given, FILTER_VALUES_MAX).map((value) => wholeNumber(name, value)),
+  );
+}
+
+/** Words of which any one may match, each with all values that it stands for. */
+export function words<const Name extends string, Value>(
+  name: Name,
+  meaning: string,
+  known: ReadonlyMap<string, readonly Value[]>,
+): Parameter<Name, Value[]> {
+  const schema = several(Type.Union([...known.keys()].map((word) => Type.Literal(word))));
+  return parameter(name, meaning, schema, ({ values }) => {
+    if (values.length === 0) return undefined;
+    const meant = values.flatMap((word) => {
+      const found = known.get(word);
+      if (!found) throw invalidParameter(name, `one of ${[...known.keys()].join(', ')} is needed`);
+      return found;
+    });
+    return [...new Set(meant)];
+  });
+}
+
+export function flag<const Name extends string>(name: Name, meaning: string, isSet = false): Parameter<Name, boolean> {
+  const schema = Type.Union([Type.Literal('true'), Type.Literal('false')], { default: String(isSet) });
+  return parameter(name, meaning, schema, (given) => booleanOf(name, singleValue(name, given)));
+}
+
+/** In any letter case, since one of the official clients writes `True` (contract M 23). */
+export function flagInAnyCase<const Name extends string>(name: Name, meaning: string): Parameter<Name, boolean> {
+  return parameter(name, meaning, Type.Boolean(), (given) => booleanOf(name, singleValue(name, given).toLowerCase()));
+}
+
+function booleanOf(name: string, value: string): boolean {
+  if (value === 'true' || value === 'false') return value === 'true';
+  throw invalidParameter(name, 'true or false is needed');
+}
+
+/** A number from 1 to `max`. A number above `loweredTo` is lowered to it; `loweredTo` is also the default. */
+export function amount<const Name extends string>(
+  name: Name,
+  meaning: string,
+  { max, loweredTo = Number.MAX_SAFE_INTEGER }: { max?: number; loweredTo?: number } = {},
+): Parameter<Name, number> {
+  const limits = { ...(max && { maximum: max }), ...(loweredTo < Number.MAX_SAFE_INTEGER && { default: loweredTo }) };
+  return parameter(name, meaning, Type.Integer({ minimum: 1, ...limits }), (given) => {
+    const value = wholeNumber(name, singleValue(name, given));
+    if (value >= 1 && value <= (max ?? Number.MAX_SAFE_INTEGER)) return Math.min(value, loweredTo);
+    const range = max === undefined ? 'a number of at least 1' : `a number from 1 to ${max}`;
+    throw invalidParameter(name, `${range} is needed`);
+  });
+}
+
+/** Number of entries on a page. */
+export function pageCount(countMax: number): Parameter<'count', number> {
+  return amount('count', `How many at most. More than ${countMax} is lowered to it.`, { loweredTo: countMax });
+}
+
+export const CURSOR = withCommas(text('cursor', 'Where the page before ended; take it from its answer.'));
+
+function several(schema: TSchema, maxItems = FILTER_VALUES_MAX): TSchema {
+  return Type.Array(schema, { maxItems });
+}
+
+/** Removes repeated values. Throws when more than `valuesMax` are left. */
+function different(name: string, { values }: Given, valuesMax: number): string[] {
+  const once = [...new Set(values)];
+  if (once.length > valuesMax)
+    throw invalidParameter(name, `at most ${valuesMax} values are possible, got ${once.length}`);
+  return once;
+}
+
+/** The values of `rows` in a query; other parameters are ignored, as on all reads. */
+export function readQuery<Row extends Parameter>(rawQuery: string, rows: readonly Row[]): Values<Row> {
+  return valuesOf(rows, givenFor(rows, rawQuery));
+}
+
+export function valuesOf<Row extends Parameter>(rows: readonly Row[], given: ReadonlyMap<string, Given>): Values<Row> {
+  const values: Record<string, unknown> = {};
+  for (const { name, member, read } of rows) {
+    const found = given.get(name);
+    const value = found && read(found);
+    const before = values[member];
+    if (Array.isArray(before) && Array.isArray(value)) values[member] = [...before, ...value];
+    else if (value !== undefined) values[member] = value;
+  }
+  return values as Values<Row>;
+}
+
+/**
+ * The values given for `rows`; where query and body have the same name, the query wins. `onUnknown` is called for every
+ * other name. Throws `ApiError` 400 on a malformed escape and on a body of the wrong shape.
+ */
+export function givenFor(
+  rows: readonly Parameter[],
+  rawQuery: string,
+  body?: unknown,
+  onUnknown: (name: string) => void = () => {},
+): Map<string, Given> {
+  const byName = new Map(rows.map((row) => [row.name, row]));
+  const given = new Map<string, Given>();
+  for (const [name, rawValues] of queryParameters(rawQuery)) {
+    if (name === '' || name.toLowerCase() === 'qstash_token') continue;
+    const row = byName.get(name);
+    if (!row) onUnknown(name);
+    else given.set(name, { values: queryValues(name, rawValues, row.commas ?? 'separate'), from: 'query' });
+  }
+  for (const [name, value] of bodyMembers(body)) {
+    if (!byName.has(name)) onUnknown(name);
+    else if (!given.has(name)) given.set(name, { values: memberTexts(name, value), from: 'body' });
+  }
+  return given;
+}
+
+/** A given name may be of any length; the error text repeats only its beginning. */
+export function shown(name: string): string {
+  return name.length <= 64 ? name : `${name.slice(0, 64)}…`;
+}
+
+function bodyMembers(body: unknown): [string, unknown][] {
+  if (body === undefined || body === null) return [];
+  if (typeof body !== 'object' || Array.isArray(body)) throw invalidBody('an object of filters is needed');
+  return Object.entries(body);
+}
+
+/**
+ * Reads a text, a number, or an array of them; null is an empty array, since Go writes one so. An empty text is
+ * refused, not dropped, so that `[""]` never has the meaning of `[]`.
+ */
+function memberTexts(name: string, value: unknown): string[] {
+  if (value === null) return [];
+  const elements: unknown[] = Array.isArray(value) ? value : [value];
+  return elements.map((element) => {
+    if (element === '') throw invalidBody(`${name} must not hold an empty text`);
+    if (typeof element === 'string') return element;
+    if (typeof element === 'number' && Number.isFinite(element)) return String(element);
+    throw invalidBody(`${name} must be a text, a number, or an array of them`);
+  });
+}

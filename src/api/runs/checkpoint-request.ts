@@ -1,0 +1,186 @@
+/** Reads a checkpoint (contract K 3.2, 3.3). A refusal names the element of `append` or `failed`, counted from 0. */
+import type { Appended, Failed } from '../../engine/calls/commands.ts';
+import { Slices } from '../../engine/loops/slices.ts';
+import type { PublishCommand } from '../../engine/messages/publish-command.ts';
+import { ApiError, quotaExceeded } from '../../protocol/errors.ts';
+import { headerMapFromRaw, shown } from '../../protocol/headers.ts';
+import { objectOf } from '../../protocol/json-objects.ts';
+import { checkNewName } from '../../protocol/names.ts';
+import { checkDelay, itemRawHeaders, readPublishOptions } from '../../protocol/options/options.ts';
+import { isTime, parseDurationMs } from '../../protocol/times/durations.ts';
+import { refusedInRun } from '../../protocol/workflow/refusals.ts';
+import { placeOf, readStep } from '../../workflow/steps.ts';
+import { HEADER_LINES_MAX, messageLimit } from '../limits.ts';
+import { shapeOf } from '../requests/given-items.ts';
+import { bodyTooLarge } from '../requests/request-body.ts';
+import type { Services } from '../route.ts';
+import { withBodyOfRun } from './run-publish.ts';
+import { stepMember, timeoutMember, timeoutMsOf } from './wait-request.ts';
+
+/** Longer than this, an answer is no matter of a moment: proxies give it up, and the slot is for others. */
+const LINGER_MS_MAX = 10_000;
+
+type ReadServices = Pick<Services, 'quotas' | 'limits' | 'proxyHeaders' | 'json' | 'clock' | 'endOfTurn'>;
+
+export interface GivenCheckpoint {
+  done: string[];
+  failed: { token: string; outcome: Failed['outcome'] }[];
+  append: Appended[];
+  lingerMs?: number;
+}
+
+/** `parse` gives the value of `parseCheckpoint`. Rejects with `ApiError` 412, 413 or 422. */
+export async function readCheckpoint(parse: () => unknown, services: ReadServices): Promise<GivenCheckpoint> {
+  try {
+    const members = objectOf(await parse(), 'a JSON object is needed');
+    // A group begins with one checkpoint, where libraries without them publish a batch.
+    const { batchItemsMax: elementsMax } = services.limits;
+    const failed = failedIn(members['failed'], elementsMax).map((element, at) => failedOf(element, at, services));
+    const done = doneIn(members['done'], elementsMax, failed.length > 0);
+    const append: Appended[] = [];
+    const slices = new Slices(services.clock, services.endOfTurn);
+    for (const [at, element] of appendIn(members['append'], elementsMax).entries()) {
+      append.push(await readElement(element, services).catch((error: unknown) => Promise.reject(atElement(at, error))));
+      if (slices.isOver) await slices.next();
+    }
+    if (done.length === 0 && append.length > 0) throw invalid('with append, done must have at least one token');
+    const named = [...done, ...failed.map(({ token }) => token)];
+    if (new Set(named).size < named.length) throw invalid('done and failed must have each token once');
+    const lingerMs = lingerOf(members['lingerMs']);
+    return { done, failed, append, ...(lingerMs !== undefined && { lingerMs }) };
+  } catch (error) {
+    throw refusedInRun(error);
+  }
+}
+
+function doneIn(value: unknown, elementsMax: number, mayBeEmpty: boolean): string[] {
+  if (mayBeEmpty && (value === undefined || value === null)) return [];
+  const isList = Array.isArray(value) && value.length <= elementsMax && (mayBeEmpty || value.length > 0);
+  if (isList && value.every((token) => typeof token === 'string')) return value;
+  throw invalid(`done must have 1 to ${elementsMax} tokens`);
+}
+
+function failedOf(element: unknown, at: number, { limits }: ReadServices): GivenCheckpoint['failed'][number] {
+  const wrong = (reason: string) => invalid(`${reason} (failed[${at}])`);
+  const { token, status, headers, body = '' } = objectOf(element, `an object is needed (failed[${at}])`);
+  if (typeof token !== 'string') throw wrong('token must be a string');
+  if (!Number.isInteger(status) || Number(status) < 300 || Number(status) > 599) {
+    throw wrong('status must be a whole number from 300 to 599');
+  }
+  if (typeof body !== 'string') throw wrong('body must be a string');
+  const bytes = Buffer.from(body);
+  const limit = messageLimit(limits.messageBytesMax);
+  if (bytes.length > limit.bytesMax) throw bodyTooLarge(limit);
+  const header = headerMapFromRaw(itemRawHeaders(headers));
+  return { token, outcome: { kind: 'answered', status: Number(status), header, body: bytes } };
+}
+
+function lingerOf(value: unknown): number | undefined {
+  if (value === undefined || value === null) return undefined;
+  if (Number.isInteger(value) && Number(value) >= 0 && Number(value) <= LINGER_MS_MAX) return Number(value);
+  throw invalid(`lingerMs must be a whole number from 0 to ${LINGER_MS_MAX}`);
+}
+
+function failedIn(value: unknown, elementsMax: number): unknown[] {
+  if (value === undefined || value === null) return [];
+  if (Array.isArray(value) && value.length <= elementsMax) return value;
+  throw invalid(`failed must be an array of at most ${elementsMax} elements`);
+}
+
+function appendIn(value: unknown, elementsMax: number): unknown[] {
+  if (value === undefined || value === null) return [];
+  if (!Array.isArray(value)) throw invalid('append must be an array');
+  if (value.length > elementsMax) throw quotaExceeded('maxAppend', elementsMax);
+  return value;
+}
+
+async function readElement(element: unknown, services: ReadServices): Promise<Appended> {
+  const members = objectOf(element, 'an object is needed');
+  const kinds = ['step', 'call', 'invoke', 'wait'].filter((kind) => Object.hasOwn(members, kind));
+  if (kinds.length !== 1) throw invalid('one of step, call, invoke and wait is needed');
+  switch (kinds[0]) {
+    case 'step':
+      return stepOf(members, services);
+    case 'wait':
+      return waitOf(members['wait'], services);
+    case 'call':
+      return callOf(members['call'], services);
+    default:
+      return await invocationOf(members['invoke'], services);
+  }
+}
+
+function stepOf(members: Record<string, unknown>, { quotas, clock, limits }: ReadServices): Appended {
+  const body = members['step'];
+  if (!(body instanceof Uint8Array)) throw invalid('step must be an object');
+  const limit = messageLimit(limits.messageBytesMax);
+  if (body.length > limit.bytesMax) throw bodyTooLarge(limit);
+  const read = readStep(body);
+  const place = read && placeOf(read);
+  if (!place) throw invalid('step must have a stepId of at least 1, or stepId 0 and a targetStep');
+  const { delay, notBefore } = members;
+  const nowMs = clock.nowMs();
+  const appended: Appended = { kind: 'step', body, place };
+  let aheadMs = 0;
+  if (notBefore !== undefined && notBefore !== null) {
+    if (!Number.isSafeInteger(notBefore) || Number(notBefore) < 0) throw invalid('notBefore must be Unix seconds');
+    appended.notBeforeMs = Math.max(Number(notBefore) * 1000, read.sleepUntilMs ?? 0);
+    aheadMs = appended.notBeforeMs - nowMs;
+  } else if (delay !== undefined && delay !== null) {
+    const delayMs = parseDurationMs(typeof delay === 'number' ? `${delay}s` : String(delay));
+    if (delayMs === undefined) throw invalid(`delay must be a duration such as 20s, not ${shown(String(delay))}`);
+    appended.delayMs = delayMs;
+    aheadMs = delayMs;
+  }
+  checkDelay(aheadMs, quotas);
+  if (!isTime(nowMs + aheadMs)) throw invalid('the step is too far ahead');
+  return appended;
+}
+
+function waitOf(value: unknown, { quotas, clock }: ReadServices): Appended {
+  const members = objectOf(value, 'wait must be an object');
+  const { eventId } = members;
+  if (typeof eventId !== 'string') throw invalid('wait.eventId must be a string');
+  checkNewName('event id', eventId);
+  const timeout = timeoutMember(members['timeout']);
+  const timeoutMs = timeoutMsOf(timeout, { quotas, nowMs: clock.nowMs() });
+  return { kind: 'wait', eventId, timeout, timeoutMs, ...stepMember(members['step']) };
+}
+
+function callOf(value: unknown, services: ReadServices): Appended {
+  const command = readMessage(value, services);
+  const { run } = command.options;
+  if (run?.kind !== 'append' || run.callType !== 'toCallback') {
+    throw invalid('a call needs Upstash-Workflow-Init: false, and the call type toCallback');
+  }
+  return { kind: 'call', command };
+}
+
+async function invocationOf(value: unknown, services: ReadServices): Promise<Appended> {
+  const command = await withBodyOfRun(readMessage(value, services), services, services.clock.nowMs());
+  if (!command.invocation) {
+    throw invalid('an invocation needs Upstash-Workflow-Init: true and Upstash-Workflow-Invoke: true');
+  }
+  return { kind: 'invoke', command };
+}
+
+/** As an item of a batch. A blocked address is found only at delivery, as for all messages of a run. */
+function readMessage(value: unknown, { quotas, limits, proxyHeaders, clock }: ReadServices): PublishCommand {
+  const given = shapeOf(value, { bytesMax: limits.headerBytesMax, linesMax: HEADER_LINES_MAX });
+  const { destination, rawHeaders, body } = given;
+  if (destination.kind !== 'url' || given.queue !== '') throw invalid('the destination must be a URL, without a queue');
+  const limit = messageLimit(limits.messageBytesMax);
+  if (body.length > limit.bytesMax) throw bodyTooLarge(limit);
+  const input = { rawHeaders, queryConfig: [], tokenInQuery: true, proxyHeaders };
+  const options = readPublishOptions(input, 'publish', quotas, clock.nowMs());
+  if (options.cron !== undefined) throw invalid('a message of a run has no cron expression');
+  return { url: destination.url, body, options };
+}
+
+function atElement(index: number, error: unknown): unknown {
+  return error instanceof ApiError ? new ApiError(error.code, `${error.message} (append[${index}])`) : error;
+}
+
+function invalid(reason: string): ApiError {
+  return new ApiError('unprocessable', `invalid checkpoint: ${reason}`);
+}

@@ -1,0 +1,149 @@
+/** Keeps what the endpoint of a run has done so far in one call, which then goes on (contract K 3, 4). */
+import { hash } from 'node:crypto';
+import type { CheckpointAnswer, CheckpointCommand, Handover } from '../../engine/calls/commands.ts';
+import { ApiError } from '../../protocol/errors.ts';
+import { type CheckpointClaim, mintCheckpointToken, readCheckpointToken } from '../../protocol/workflow/checkpoints.ts';
+import type { Accounts } from '../accounts.ts';
+import { type Answer, answerToError } from '../answer.ts';
+import { bearerToken, unauthenticated } from '../edge/authentication.ts';
+import type { SentCheckpoint } from '../edge/other-workers.ts';
+import { JSON_HERE_BYTES_MAX, JSON_MEMORY_PER_BYTE } from '../requests/json-body.ts';
+import { type Call, headerOf, type Route, row, type Services } from '../route.ts';
+import { CheckpointSavedSchema, CheckpointSchema } from '../schemas.ts';
+import { parseCheckpoint } from './checkpoint-json.ts';
+import { readCheckpoint } from './checkpoint-request.ts';
+
+const PATH = '/v2/waypost/checkpoints';
+
+/** JSON values of a checkpoint besides its steps, for each element that it may have; `least` is the lower bound of the total. */
+const OTHER_VALUES = { perItem: 100, least: 2_500 };
+
+const REFUSALS = {
+  lost: 'the call is given up, or its message is done already: stop, and answer the call with a failure',
+  ended: 'the workflow run is over',
+} as const;
+
+export function checkpointRoutes(services: Services): Route[] {
+  const { engine, accounts, limits, json, log, others } = services;
+
+  const othersMax = Math.max(OTHER_VALUES.least, limits.batchItemsMax * OTHER_VALUES.perItem);
+
+  async function checkpoint({ rawHeaders, body, callerIp, leaving }: Call): Promise<Answer> {
+    const authorization = headerOf(rawHeaders, 'authorization');
+    const caller = claimOfCaller(accounts, authorization);
+    if (!caller) throw unauthenticated();
+    body.countFor(caller.projectId);
+    const bytes = await body.read({
+      bytesMax: limits.batchBytesMax,
+      setting: 'batch_bytes_max',
+      memoryPerByte: JSON_MEMORY_PER_BYTE,
+    });
+    const sent: SentCheckpoint = { caller, token: bearerToken(authorization) ?? '', body: bytes, callerIp };
+    // Only the worker that makes the call can let it go on. Without that one it is saved here.
+    const isElsewhere = others && caller.worker !== others.own;
+    const answered = isElsewhere && (await others.carryOut(caller.worker, sent, leaving()));
+    return answered || carryOut(sent, { leaving, saved: () => body.release() });
+  }
+
+  /** What another worker was sent about a call of this one. */
+  async function carryOutForOther(sent: SentCheckpoint, leaving: AbortSignal): Promise<Answer | undefined> {
+    if (!engine.hasCall(sent.caller.claimToken)) return undefined;
+    return carryOut(sent, { leaving: () => leaving, saved: () => {} }).catch((error: unknown) =>
+      answerToError(error, log, PATH),
+    );
+  }
+
+  async function carryOut(
+    { caller, token: own, body, callerIp }: SentCheckpoint,
+    { leaving, saved }: { leaving: () => AbortSignal; saved: () => void },
+  ): Promise<Answer> {
+    const bodyHash = hash('sha256', body, 'base64url');
+    const given = await readCheckpoint(() => parse(body), services);
+    const { projectId, runKey } = caller;
+    // Mostly the caller's token is the only one.
+    const claimOf = (token: string, place: string) => (token === own ? caller : claimIn(token, place, caller));
+    const done = given.done.map((token, at) => claimOf(token, `done[${at}]`));
+    const { append, lingerMs } = given;
+    const command: CheckpointCommand = { runKey, done, append, hash: bodyHash };
+    if (callerIp !== undefined) command.callerIp = callerIp;
+    if (given.failed.length > 0) {
+      command.failed = given.failed.map(({ token, outcome }, at) => ({ ...claimOf(token, `failed[${at}]`), outcome }));
+    }
+    if (lingerMs !== undefined) Object.assign(command, { lingerMs, hangUp: leaving() });
+    const answered = await engine.checkpoint(projectId, command);
+    if (answered.kind === 'saved') {
+      // While the call stays, others may have the memory.
+      if (answered.next) saved();
+      return { status: 200, json: savedJson(answered, await answered.next, caller) };
+    }
+    return { status: 409, json: JSON.stringify({ error: REFUSALS[answered.kind], reason: answered.kind }) };
+  }
+
+  function parse(bytes: Uint8Array<ArrayBuffer>): unknown {
+    return bytes.length > JSON_HERE_BYTES_MAX
+      ? json.checkpoint(bytes, othersMax)
+      : parseCheckpoint(bytes, othersMax).value;
+  }
+
+  /** The claim that the token at that place names; it must be of the caller's run. */
+  function claimIn(token: string, place: string, caller: CheckpointClaim): CheckpointClaim {
+    const claim = readCheckpointToken(token, (projectId) => accounts.signingKeysKnown(projectId));
+    if (claim && claim.projectId === caller.projectId && claim.runKey === caller.runKey) return claim;
+    throw new ApiError('unprocessable', `invalid checkpoint: ${place} is not a token of this run`);
+  }
+
+  function savedJson(
+    { entries }: Extract<CheckpointAnswer, { kind: 'saved' }>,
+    next: Handover | undefined,
+    { projectId, runKey }: CheckpointClaim,
+  ): string {
+    const worker = others?.own ?? 0;
+    const [signingKey = ''] = accounts.signingKeysKnown(projectId);
+    const held = ({ messageId, key, claimToken }: Pick<Handover, 'messageId' | 'key' | 'claimToken'>): string => {
+      const token = mintCheckpointToken({ projectId, runKey, key, claimToken, worker }, signingKey);
+      return `"messageId":"${messageId}","token":"${token}"`;
+    };
+    const parts = entries.map(({ messageId, held: claim }) =>
+      claim ? `{${held({ messageId, ...claim })}}` : `{"messageId":"${messageId}"}`,
+    );
+    const tail = next ? `,"next":{${held(next)},"retried":${next.retried}${broughtJson(next)}}` : '';
+    return `{"entries":[${parts.join(',')}]${tail}}`;
+  }
+
+  others?.serve(carryOutForOther);
+
+  return [
+    {
+      ...row('public', 'POST', PATH, 'saveCheckpoint'),
+      summary:
+        'Keeps results of steps while the endpoint of a run goes on in the same call. The token in Authorization is the one that the call was delivered with.',
+      takes: { body: CheckpointSchema },
+      refusals: [401, 409, 412, 413, 422, 429, 503],
+      answers: { 200: CheckpointSavedSchema },
+      handle: checkpoint,
+    },
+  ];
+}
+
+/** The members of `next` that say what its delivery would bring. */
+function broughtJson({ brings }: Handover): string {
+  if (brings.kind === 'journal') return `,"entries":${Buffer.from(brings.entries).toString('latin1')}`;
+  const headers = brings.header ? `,"headers":${JSON.stringify(brings.header)}` : '';
+  // A result is JSON text.
+  return brings.kind === 'callResult' ? `${headers},"body":${JSON.stringify(textOf(brings.body))}` : headers;
+}
+
+function textOf(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString();
+}
+
+/** Which claim the caller was given with a delivery; `undefined`: none of this server. */
+export function claimOfCaller(
+  accounts: Pick<Accounts, 'signingKeysKnown'>,
+  authorization: string | undefined,
+): CheckpointClaim | undefined {
+  const token = bearerToken(authorization);
+  return token === undefined
+    ? undefined
+    : readCheckpointToken(token, (projectId) => accounts.signingKeysKnown(projectId));
+}

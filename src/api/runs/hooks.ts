@@ -1,0 +1,52 @@
+/** Webhooks of workflow runs: anybody who knows the URL may call it, and the run is notified (contract W 14.9). */
+import { ApiError } from '../../protocol/errors.ts';
+import { headerMapFromRaw } from '../../protocol/headers.ts';
+import { isName } from '../../protocol/names.ts';
+import { hookEvent } from '../../workflow/waits.ts';
+import { type Answer, NO_BODY } from '../answer.ts';
+import { messageLimit } from '../limits.ts';
+import type { Call, Route, RouteMethod, Services } from '../route.ts';
+
+const METHODS: readonly RouteMethod[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
+
+export function hookRoutes({ engine, accounts, limits }: Services): Route[] {
+  const bodyLimit = messageLimit(limits.messageBytesMax);
+
+  async function call({ ids, method, rawHeaders, calledUrl, body }: Call): Promise<Answer> {
+    const [userId = '', runId = '', eventId = ''] = ids;
+    const projectId = accounts.projectNamed(userId);
+    if (projectId === undefined || !isHook(eventId)) throw noSuchHook();
+    // This route needs no token, so only a call for an active run may fill memory with a body.
+    if (!(await engine.findActiveRun(projectId, runId))) throw noSuchHook();
+    body.countFor(projectId);
+    const header = headerMapFromRaw(rawHeaders);
+    const event = hookEvent({ ...calledUrl(), method, header, body: await body.read(bodyLimit) });
+    // One call ends one wait; other waits of the run need other calls.
+    const notified = await engine.notifyRun(projectId, runId, eventId, event, { oldestOnly: true });
+    if (!notified) throw noSuchHook();
+    return NO_BODY;
+  }
+
+  return METHODS.map((method) => ({
+    method,
+    path: '/v2/workflows/hooks/:userId/:workflowRunId/:eventId',
+    operationId: method === 'POST' ? 'callWebhook' : `callWebhookBy${method[0]}${method.slice(1).toLowerCase()}`,
+    access: 'public',
+    isForAnyOrigin: true,
+    summary: 'Calls a webhook that a workflow run has made: its wait ends with this request, or its next one will.',
+    ...(method === 'GET' || method === 'HEAD' ? undefined : { takes: { body: 'bytes' } }),
+    refusals: [400, 412, 413, 503],
+    answers: { 200: undefined },
+    handle: call,
+  }));
+}
+
+/** Other events are not for strangers: to notify of one takes a token. */
+function isHook(eventId: string): boolean {
+  return eventId.startsWith('evt_') && isName(eventId);
+}
+
+/** One error for all cases, so that strangers do not learn which part of the URL is wrong. */
+function noSuchHook(): ApiError {
+  return new ApiError('not_found', 'there is no such webhook, or its workflow run is over');
+}

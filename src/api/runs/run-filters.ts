@@ -1,0 +1,240 @@
+/** Reads which workflow runs, or which of their events, a request selects (contract W 17.2, 17.3, 21.2). */
+import { Type } from '@sinclair/typebox';
+import type { PageRequest } from '../../engine/lists/page.ts';
+import {
+  type FailureCallbackState,
+  LOG_STATES,
+  type LogState,
+  RUN_LOG_STATES,
+  type RunLogState,
+} from '../../engine/model.ts';
+import type { ActiveRunFilter } from '../../engine/runs/dead/dead-run-store.ts';
+import type { RunEventFilter, RunFilter } from '../../engine/runs/logs/log-store.ts';
+import type { RunState } from '../../workflow/model.ts';
+import type { StepState } from '../../workflow/records.ts';
+import { type Amount, counted, NOTHING, pageOf, readFilters } from '../messages/filters.ts';
+import {
+  CURSOR,
+  flag,
+  givenFor,
+  ids,
+  into,
+  invalidParameter,
+  pageCount,
+  parameter,
+  readQuery,
+  singleValue,
+  statuses,
+  text,
+  texts,
+  time,
+  valuesOf,
+  wholeNumber,
+  withCommas,
+  withEscapedCommas,
+  words,
+} from '../requests/parameters.ts';
+
+/** Attributes that the trigger of a run has set. */
+const OF_EVERY_RUN = [
+  texts('label', 'One of the labels of the run.'),
+  texts('callerIp', 'Address that triggered the run.'),
+  into('callerIp', texts('callerIP', 'The same as callerIp.')),
+  texts('flowControlKey', 'Flow-control key of the run.'),
+];
+
+const CANCELLED_DEFAULT = 100;
+
+/** The parameters of a bulk cancel. */
+export const CANCEL_PARAMETERS = [
+  withEscapedCommas(
+    ids('workflowRunIds', 'The runs with these ids; all other filters are ignored then.', 'nothingUnlessInBulkQuery'),
+  ),
+  withCommas(texts('workflowUrl', 'What the URL of the workflow begins with.')),
+  into('isExact', flag('workflowUrlExactMatch', 'Whether workflowUrl is the whole URL.')),
+  texts('host', 'Host of the workflow.'),
+  withCommas(texts('path', 'Path of the workflow.')),
+  ...OF_EVERY_RUN,
+  into('fromMs', time('fromDate', 'Runs that began no earlier, as a Unix time in milliseconds.')),
+  into('toMs', time('toDate', 'Runs that began no later, as a Unix time in milliseconds.')),
+  {
+    ...counted({ countDefault: CANCELLED_DEFAULT, countMax: Number.MAX_SAFE_INTEGER }),
+    meaning: 'How many at most; everything that matches where filters come as JSON.',
+  },
+];
+
+const FAILURE_STATES: ReadonlyMap<string, readonly FailureCallbackState[]> = new Map([
+  ['CALLBACK_INPROGRESS', ['inProgress']],
+  ['CALLBACK_SUCCESS', ['success']],
+  ['CALLBACK_FAIL', ['fail']],
+  ['CALLBACK_CANCELED', ['canceled']],
+] as const);
+
+/** The filters of lists and bulk actions on the DLQ of runs. */
+export function deadRunFilters(amount: Amount, isBulk: boolean) {
+  const rows = [
+    ids('dlqIds', 'The entries with these ids; all other filters are ignored then.', 'nothingUnlessInBulkQuery'),
+    into('url', withCommas(texts('workflowUrl', 'URL of the workflow.'))),
+    withCommas(texts('url', 'The same as workflowUrl.')),
+    into('runId', withCommas(text('workflowRunId', 'The runs of this id.'))),
+    into('runCreatedAtMs', time('workflowCreatedAt', 'The run that began then, as a Unix time in milliseconds.')),
+    ...OF_EVERY_RUN,
+    into('failureCallback', words('failureFunctionState', 'How the failure callback stands.', FAILURE_STATES)),
+    into('failureCallback', words('failureCallbackState', 'The same as failureFunctionState.', FAILURE_STATES)),
+    statuses('responseStatus', 'Status of the last answer.'),
+    into('fromMs', time('fromDate', 'Runs that failed no earlier, as a Unix time in milliseconds.')),
+    into('toMs', time('toDate', 'Runs that failed no later, as a Unix time in milliseconds.')),
+    counted(amount),
+    CURSOR,
+  ];
+  return { rows, isBulk, readsByIds: NOTHING };
+}
+
+/** The runs that a bulk cancel selects. */
+export type CancelRequest = { ids: string[] } | { filter: ActiveRunFilter; count?: number };
+
+/**
+ * `body`: the parsed JSON body, which older clients send instead of a query; `undefined` when there is none. Throws
+ * `ApiError` 400.
+ */
+export function readCancelRequest(rawQuery: string, body: unknown): CancelRequest {
+  const read = readFilters({ rows: CANCEL_PARAMETERS, isBulk: true, readsByIds: NOTHING }, rawQuery, body);
+  if (read.ids) return { ids: read.ids };
+  const countDefault = body === undefined ? CANCELLED_DEFAULT : undefined;
+  const { ids: _, workflowUrl, isExact, count = countDefault, ...others } = read;
+  const filter = { ...others, ...(workflowUrl && { [isExact ? 'url' : 'urlPrefix']: workflowUrl }) };
+  return count === undefined ? { filter } : { filter, count };
+}
+
+/** Runs on one page of the grouped view. */
+const RUNS_MAX = 10;
+/** Events on one page of the flat view. */
+const EVENTS_MAX = 1000;
+/** No body is longer, and PostgreSQL takes no number of bytes above 2^31. */
+const BODY_BYTES_MAX = 2 ** 30;
+
+const RUN_STATES = ['RUN_STARTED', 'RUN_SUCCESS', 'RUN_FAILED', 'RUN_CANCELED'] as const satisfies RunState[];
+const STEP_STATES = [
+  'STEP_PROGRESS',
+  'STEP_RETRY',
+  'STEP_PARKED',
+  'STEP_SUCCESS',
+  'STEP_FAILED',
+  'STEP_CANCELED',
+] as const satisfies StepState[];
+
+type EventState = LogState | RunLogState;
+
+const EVENT_STATE_NAMES = [...RUN_LOG_STATES, ...LOG_STATES] as const;
+
+/**
+ * States that events can be filtered by. CANCELLED is spelled otherwise in events, IN_PROGRESS is a group of states
+ * (contract W 19.2).
+ */
+const EVENT_STATES: ReadonlyMap<string, readonly EventState[]> = new Map<string, readonly EventState[]>([
+  ...EVENT_STATE_NAMES.map((state): [string, EventState[]] => [state, [state]]),
+  ['CANCELLED', ['CANCELED']],
+  ['IN_PROGRESS', ['ACTIVE', 'RETRY', 'ERROR', 'STEP_PARKED']],
+]);
+
+/** States that runs can be filtered by: their own states and those of their steps. */
+const STATES_OF_A_RUN = new Map<string, readonly (RunState | StepState)[]>(
+  [...RUN_STATES, ...STEP_STATES].map((state) => [state, [state]]),
+);
+
+const ATTRIBUTES = [
+  into('runId', withEscapedCommas(texts('workflowRunId', 'All runs that ever had this id.'))),
+  into('runCreatedAtMs', time('workflowCreatedAt', 'When the run was created, exactly.')),
+  into('runUrl', withCommas(texts('workflowUrl', 'Where the run is served, the whole URL.'))),
+  texts('messageId', 'A message of the run.'),
+  texts('label', 'One of the labels of the run.'),
+  texts('flowControlKey', 'Flow-control key of the run.'),
+  texts('callerIp', 'Address that started the run.'),
+  texts('host', 'Host of the URL of the run.'),
+  withCommas(texts('path', 'Path of the URL of the run.')),
+];
+
+const NAMES_OF_RUNS = texts(
+  'workflowRuns',
+  'Exactly these runs, each as id@createdAt; all other filters are ignored then.',
+);
+
+/** Between two names, and not within an id. It may be escaped: the hosted service describes the list as one string. */
+const AFTER_RUN_NAME = /(?<=@\d{1,16}),+/;
+
+const NAMED_RUNS = into(
+  'runs',
+  withCommas({
+    ...NAMES_OF_RUNS,
+    read: (given) => {
+      const names = given.values.flatMap((value) => value.split(AFTER_RUN_NAME)).filter((name) => name !== '');
+      return NAMES_OF_RUNS.read({ ...given, values: names })?.map(readRunName);
+    },
+  }),
+);
+
+const RUN_FILTERS = [
+  words('state', 'State of the run, or of one of its steps.', STATES_OF_A_RUN),
+  into('fromMs', time('fromDate', 'Runs created not before this Unix time in milliseconds.')),
+  into('toMs', time('toDate', 'Runs created not after this Unix time in milliseconds.')),
+];
+
+const TRIM_BODY = parameter(
+  'trimBody',
+  'Bytes of each body that are shown, 0 for none of them; -1 for whole bodies.',
+  Type.Integer({ minimum: -1, default: -1 }),
+  (given) => {
+    const text = singleValue('trimBody', given);
+    return text === '' || text === '-1' ? undefined : Math.min(wholeNumber('trimBody', text), BODY_BYTES_MAX);
+  },
+);
+
+const PAGE_OF_RUNS = [into('bodyBytesMax', TRIM_BODY), pageCount(RUNS_MAX), CURSOR];
+
+export const RUNS_QUERY = [...ATTRIBUTES, NAMED_RUNS, ...RUN_FILTERS, ...PAGE_OF_RUNS];
+
+export const EVENTS_QUERY = [
+  ...ATTRIBUTES,
+  words('state', 'State that the event tells of; IN_PROGRESS is ACTIVE, RETRY and ERROR.', EVENT_STATES),
+  into('fromMs', time('fromDate', 'Not before this Unix time in milliseconds.')),
+  into('toMs', time('toDate', 'Not after this Unix time in milliseconds.')),
+  pageCount(EVENTS_MAX),
+  CURSOR,
+];
+
+export interface RunsWanted {
+  filter: RunFilter & { stepState?: StepState[] };
+  page: PageRequest;
+  /** Absent: whole bodies. */
+  bodyBytesMax?: number;
+}
+
+/** Reads the query of the grouped view. Throws `ApiError` 400 that names the parameter. */
+export function readRunsQuery(rawQuery: string): RunsWanted {
+  const given = givenFor(RUNS_QUERY, rawQuery);
+  const { bodyBytesMax, ...page } = valuesOf(PAGE_OF_RUNS, given);
+  const wanted = { page: pageOf(page, RUNS_MAX), ...(bodyBytesMax !== undefined && { bodyBytesMax }) };
+  const { runs } = valuesOf([NAMED_RUNS], given);
+  if (runs) return { ...wanted, filter: { runs } };
+  const { state: states, ...filter } = valuesOf([...ATTRIBUTES, ...RUN_FILTERS], given);
+  for (const url of filter.runUrl ?? []) {
+    if (!/^https?:\/\//i.test(url)) throw invalidParameter('workflowUrl', 'a URL with http:// or https:// is needed');
+  }
+  const state = RUN_STATES.filter((name) => states?.includes(name));
+  const stepState = STEP_STATES.filter((name) => states?.includes(name));
+  const ofState = { ...(state.length > 0 && { state }), ...(stepState.length > 0 && { stepState }) };
+  return { ...wanted, filter: { ...filter, ...ofState } };
+}
+
+/** Reads the query of the flat view. Throws `ApiError` 400 that names the parameter. */
+export function readEventsQuery(rawQuery: string): { filter: RunEventFilter; page: PageRequest } {
+  const { count, cursor, ...filter } = readQuery(rawQuery, EVENTS_QUERY);
+  return { filter, page: pageOf({ count, cursor }, EVENTS_MAX) };
+}
+
+/** An id may contain an `@`, a time cannot. */
+function readRunName(text: string): { id: string; createdAtMs: number } {
+  const at = text.lastIndexOf('@');
+  if (at < 1) throw invalidParameter('workflowRuns', 'elements are id@createdAt');
+  return { id: text.slice(0, at), createdAtMs: wholeNumber('workflowRuns', text.slice(at + 1)) };
+}

@@ -1,0 +1,53 @@
+/** Handles published messages that begin or continue a workflow run (contract W 4, 14.8). */
+import type { PublishCommand } from '../../engine/messages/publish-command.ts';
+import type { Millis } from '../../engine/model.ts';
+import { ApiError } from '../../protocol/errors.ts';
+import { prefixOf } from '../../protocol/options/dialect.ts';
+import { checkDelay } from '../../protocol/options/options.ts';
+import type { PublishOptions } from '../../protocol/options/settings.ts';
+import { readInvocation } from '../../protocol/workflow/invocation.ts';
+import { readStep } from '../../workflow/steps.ts';
+import { VALUES_PER_ITEM_MAX } from '../limits.ts';
+import { JSON_HERE_BYTES_MAX } from '../requests/json-body.ts';
+import { parseJson } from '../requests/parse-json.ts';
+import type { Services } from '../route.ts';
+
+/**
+ * The command with what its body says: for an invocation the payload of the invoked run, for a sleep its exact end. Throws
+ * `ApiError`.
+ */
+export function withBodyOfRun(
+  command: PublishCommand,
+  { quotas, json }: Pick<Services, 'quotas' | 'json'>,
+  nowMs: Millis,
+): PublishCommand | Promise<PublishCommand> {
+  const { run, settings } = command.options;
+  if (run?.kind === 'append' && run.callType === 'step') return withEndOfSleep(command, quotas, nowMs);
+  if (run?.kind !== 'start' || !run.isInvoke) return command;
+  const invoking = (body: unknown): PublishCommand => {
+    const { payload, ...invocation } = readInvocation(body, settings.dialect, quotas, nowMs);
+    // The invoking library also receives the result, so its features are known from this request.
+    return { ...command, body: payload, invocation: { ...invocation, features: run.features } };
+  };
+  if (command.body.length > JSON_HERE_BYTES_MAX) return json.value(command.body, VALUES_PER_ITEM_MAX).then(invoking);
+  return invoking(parseJson(command.body, VALUES_PER_ITEM_MAX));
+}
+
+/** Libraries round `Upstash-Not-Before` to whole seconds, also down; a sleep must not end early (contract W 14.3). */
+function withEndOfSleep(command: PublishCommand, quotas: Services['quotas'], nowMs: Millis): PublishCommand {
+  const { options, body } = command;
+  const { notBeforeMs } = options;
+  const sleepUntilMs = notBeforeMs === undefined ? undefined : readStep(body)?.sleepUntilMs;
+  if (notBeforeMs === undefined || sleepUntilMs === undefined || sleepUntilMs <= notBeforeMs) return command;
+  checkDelay(sleepUntilMs - nowMs, quotas);
+  return { ...command, options: { ...options, notBeforeMs: sleepUntilMs } };
+}
+
+/**
+ * Throws `ApiError` 400 for a message of a workflow. `where` says, as the end of a sentence, that none is possible
+ * there.
+ */
+export function refuseRun({ run, settings }: PublishOptions, where: string): void {
+  if (run === undefined) return;
+  throw new ApiError('invalid_header', `${prefixOf(settings.dialect)}-Workflow-Init is not supported ${where}`);
+}

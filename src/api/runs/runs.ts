@@ -1,0 +1,142 @@
+/** Active workflow runs: their journals, their end, and those that are parked (contract W 17.2, K 7). */
+import { ApiError } from '../../protocol/errors.ts';
+import { encodeEntry, joinEntries } from '../../workflow/journal.ts';
+import { type Answer, answer, NO_BODY } from '../answer.ts';
+import { AnswerTurns } from '../edge/answer-turns.ts';
+import { authorizeFully, unauthenticated } from '../edge/authentication.ts';
+import { messageLimit, SMALL_JSON_LIMIT } from '../limits.ts';
+import { RUN_END_HEADERS } from '../publishing/config-headers.ts';
+import { readJson } from '../requests/json-body.ts';
+import { flag, readQuery } from '../requests/parameters.ts';
+import { type Call, type Route, row, type Services } from '../route.ts';
+import { CancelledSchema, Count, exactly } from '../schemas.ts';
+import { CANCEL_PARAMETERS, readCancelRequest } from './run-filters.ts';
+import { JournalSchema } from './run-schemas.ts';
+
+/**
+ * Bytes of journals in answers at a time; each byte is in memory up to three times. One journal alone may be larger.
+ */
+const JOURNALS_BYTES_MAX = 64 * 1024 * 1024;
+
+const CANCEL = flag('cancel', 'false: the run has returned, and the body of the request is its result.', true);
+
+export function runRoutes({ engine, limits, clock }: Services): Route[] {
+  const turns = new AnswerTurns(JOURNALS_BYTES_MAX, clock);
+
+  /**
+   * Answers an endpoint whose delivery would have been too large (contract W 8.3), with all of a parallel group at
+   * once.
+   */
+  async function getJournal({ projectId, id, scope, runKey, hangUp }: Call): Promise<Answer> {
+    // The run's endpoint needs the unredacted bodies. Its token is a full one, since it also ends the run with it.
+    // Tokens that may only read do not get the bodies (contract W 16.3). The token of a delivery is good for its run alone.
+    if (scope !== 'full' && runKey === undefined && (await engine.findActiveRun(projectId, id))?.hidesBodies)
+      authorizeFully(scope);
+    const bytes = (await engine.storeOf(projectId).runs.journalBytes({ id })) ?? 0;
+    const { cutOff, end: sent } = await turns.take(projectId, bytes, hangUp());
+    try {
+      const entries = await engine.readJournal(projectId, id, runKey);
+      if (!entries) throw notActive(id);
+      // Base64 and ids are plain ASCII.
+      return { status: 200, json: joinEntries(entries.map(encodeEntry)).toString('latin1'), sent, cutOff };
+    } catch (error) {
+      sent();
+      throw error;
+    }
+  }
+
+  async function end({ projectId, id, rawQuery, rawHeaders, body, runKey }: Call): Promise<Answer> {
+    const createdAtMs = createdAtOf(rawHeaders);
+    const { cancel = true } = readQuery(rawQuery, [CANCEL]);
+    if (cancel) {
+      if (!(await engine.cancelRun(projectId, id, { createdAtMs, runKey }))) throw notActive(id);
+    } else {
+      // What a call returns is the body of its answer.
+      if (runKey !== undefined) throw unauthenticated();
+      const response = await body.read(messageLimit(limits.messageBytesMax));
+      await engine.completeRun(projectId, id, response, createdAtMs);
+    }
+    return NO_BODY;
+  }
+
+  async function cancelMany({ projectId, rawQuery, body }: Call): Promise<Answer> {
+    const request = readCancelRequest(rawQuery, await readJson(body, SMALL_JSON_LIMIT));
+    const cancelled =
+      'ids' in request
+        ? await engine.cancelRuns(projectId, request.ids)
+        : await engine.cancelRunsMatching(projectId, request.filter, request.count);
+    return answer(200, { cancelled });
+  }
+
+  return [
+    {
+      ...row('read', 'GET', '/v2/workflows/runs/:workflowRunId', 'getWorkflowRunJournal'),
+      isForItsRun: true,
+      summary: 'Reads what the steps of an active workflow run have recorded.',
+      answers: { 200: JournalSchema },
+      handle: getJournal,
+    },
+    {
+      ...row('full', 'DELETE', '/v2/workflows/runs/:workflowRunId', 'endWorkflowRun'),
+      isForItsRun: true,
+      summary: 'Ends a workflow run: cancels it, or says what it returned.',
+      takes: { query: [CANCEL], configHeaders: RUN_END_HEADERS, body: 'bytes' },
+      handle: end,
+    },
+    {
+      ...row('full', 'DELETE', '/v2/workflows/runs', 'cancelWorkflowRuns'),
+      summary: 'Cancels the active workflow runs that match filters, all without a filter.',
+      takes: { query: CANCEL_PARAMETERS },
+      answers: { 200: CancelledSchema },
+      handle: cancelMany,
+    },
+  ];
+}
+
+/**
+ * Creation time of the run, which tells runs with the same id apart. Libraries that do not know it send 0 or no number,
+ * which is ignored.
+ */
+function createdAtOf(rawHeaders: readonly string[]): number | undefined {
+  let found: string | undefined;
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i]?.toLowerCase();
+    if (name === 'upstash-workflow-createdat') found = rawHeaders[i + 1];
+    else if (name === 'waypost-workflow-createdat') found ??= rawHeaders[i + 1];
+  }
+  const createdAtMs = Number(found);
+  return Number.isSafeInteger(createdAtMs) && createdAtMs > 0 ? createdAtMs : undefined;
+}
+
+function notActive(id: string): ApiError {
+  return new ApiError('not_found', `workflow run ${id} is not active`);
+}
+
+const ResumedSchema = exactly({ resumed: Count });
+
+export function parkedRunRoutes({ engine }: Services): Route[] {
+  async function resumeOne({ projectId, id }: Call): Promise<Answer> {
+    const wasParked = await engine.resumeParkedRun(projectId, id);
+    if (wasParked === undefined) throw new ApiError('not_found', `workflow run ${id} is not active`);
+    return answer(200, { resumed: wasParked ? 1 : 0 });
+  }
+
+  async function resumeAll({ projectId }: Call): Promise<Answer> {
+    return answer(200, { resumed: await engine.resumeParkedRuns(projectId) });
+  }
+
+  return [
+    {
+      ...row('full', 'POST', '/v2/waypost/runs/:workflowRunId/resume', 'resumeParkedWorkflowRun'),
+      summary: 'Attempts a workflow run at once if it is parked since its code has changed.',
+      answers: { 200: ResumedSchema },
+      handle: resumeOne,
+    },
+    {
+      ...row('full', 'POST', '/v2/waypost/runs/resume', 'resumeParkedWorkflowRuns'),
+      summary: 'Attempts all workflow runs at once that are parked since their code has changed, and counts them.',
+      answers: { 200: ResumedSchema },
+      handle: resumeAll,
+    },
+  ];
+}

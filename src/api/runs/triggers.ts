@@ -1,0 +1,134 @@
+/**
+ * Starts workflow runs for clients that do not speak the workflow protocol: this code and the engine add what the
+ * protocol needs (contract W 5.2, 5.3).
+ */
+import type { PublishCommand, PublishOutcome } from '../../engine/messages/publish-command.ts';
+import type { Millis } from '../../engine/model.ts';
+import { ApiError, invalidBody, quotaExceeded } from '../../protocol/errors.ts';
+import { type OptionsInput, readPublishOptions } from '../../protocol/options/options.ts';
+import type { PlainHeaders } from '../../protocol/trace-context.ts';
+import { type Destination, readDestination } from '../../protocol/urls/destination.ts';
+import { splitQuery } from '../../protocol/urls/request-target.ts';
+import { isSentBySdk } from '../../protocol/workflow/refusals.ts';
+import { type Answer, answer } from '../answer.ts';
+import { messageLimit } from '../limits.ts';
+import { handleItems } from '../publishing/batch-items.ts';
+import { TRIGGER_HEADERS } from '../publishing/config-headers.ts';
+import { checkAddress, checkCallbacks } from '../publishing/destinations.ts';
+import { KnownHeaders } from '../publishing/ignored.ts';
+import { at, atItem, type GivenItem } from '../requests/given-items.ts';
+import { bodyTooLarge } from '../requests/request-body.ts';
+import { type Call, type CheckDestination, type Route, row, type Services } from '../route.ts';
+import { TriggeredListSchema, TriggeredSchema, TriggerItemsSchema } from '../schemas.ts';
+
+const TRIGGERED = new KnownHeaders(TRIGGER_HEADERS);
+
+/** A run as the answer shows it. */
+interface Triggered {
+  workflowRunId: string;
+  workflowCreatedAt: Millis;
+  /** True when a run with this id was already active; the answer then shows that run. */
+  deduplicated: boolean;
+}
+
+export function triggerRoutes(services: Services): Route[] {
+  const { engine, checkDestination, clock, quotas, proxyHeaders, plainHeaders, limits } = services;
+  const bodyLimit = messageLimit(limits.messageBytesMax);
+
+  async function trigger(call: Call): Promise<Answer> {
+    const { rawQuery, rawDestination, rawHeaders } = call;
+    const query = splitQuery(rawQuery);
+    if (!isSentBySdk({ rawHeaders, queryConfig: query.config })) engine.checkAdmission(call.projectId);
+    const url = workflowUrlOf(readDestination(rawDestination, query.rest));
+    const check = checkDestination(call.projectId);
+    await checkAddress(url, check);
+    const input = { rawHeaders, queryConfig: query.config, tokenInQuery: !call.isTokenInHeader, plainHeaders };
+    const command = readCommand(url, input, call.callerIp, clock.nowMs());
+    await checkCallbacks(command.options.settings, check);
+    const body = await call.body.read(bodyLimit);
+    const [triggered] = await publishAll(call, [{ ...command, body }]);
+    const { deduplicated, ...run } = triggered ?? missing();
+    return answer(200, deduplicated ? { ...run, deduplicated } : run);
+  }
+
+  function triggerAll(call: Call): Promise<Answer> {
+    const { body, callerIp, ignored, rawHeaders } = call;
+    const plain = { ...plainHeaders, ofRequest: rawHeaders };
+    return handleItems(body, services, false, async (given, slices) => {
+      const nowMs = clock.nowMs();
+      const commands = await slices.map(given, (item, index) => {
+        TRIGGERED.look(item.rawHeaders, ignored, index);
+        return at(index, () => readItem(item, plain, callerIp, nowMs));
+      });
+      const check = checkDestination(call.projectId);
+      await Promise.all(commands.map((command, index) => checkCommand(command, index, check)));
+      return answer(201, await publishAll(call, commands));
+    });
+  }
+
+  function readItem(item: GivenItem, plain: PlainHeaders, callerIp: string | undefined, nowMs: Millis): PublishCommand {
+    const input = { rawHeaders: item.rawHeaders, queryConfig: [], tokenInQuery: true, plainHeaders: plain };
+    const command = readCommand(workflowUrlOf(item.destination), input, callerIp, nowMs);
+    if (item.queue !== '') throw invalidBody('a run is not started in a queue');
+    if (item.body.length > bodyLimit.bytesMax) throw bodyTooLarge(bodyLimit);
+    return { ...command, body: item.body };
+  }
+
+  /** All but the body. */
+  function readCommand(
+    url: string,
+    input: Omit<OptionsInput, 'proxyHeaders' | 'failureUrl'>,
+    callerIp: string | undefined,
+    nowMs: Millis,
+  ): Omit<PublishCommand, 'body'> {
+    const options = readPublishOptions({ ...input, proxyHeaders, failureUrl: url }, 'trigger', quotas, nowMs);
+    return callerIp === undefined ? { url, options } : { url, options, callerIp };
+  }
+
+  async function checkCommand({ url, options }: PublishCommand, index: number, check: CheckDestination): Promise<void> {
+    try {
+      await checkAddress(url, check);
+      await checkCallbacks(options.settings, check);
+    } catch (error) {
+      throw atItem(index, error);
+    }
+  }
+
+  async function publishAll(call: Call, commands: PublishCommand[]): Promise<Triggered[]> {
+    const outcomes = await engine.publish(call.projectId, commands, call);
+    return outcomes.map((outcome) => triggeredOf(outcome, limits.queuesMax));
+  }
+
+  return [
+    {
+      ...row('publish', 'POST', '/v2/trigger/*', 'triggerWorkflow'),
+      summary: 'Starts a run of the workflow at the URL in the path; the body is its payload.',
+      takes: { configHeaders: TRIGGER_HEADERS, body: 'bytes' },
+      answers: { 200: TriggeredSchema },
+      handle: trigger,
+    },
+    {
+      ...row('publish', 'POST', '/v2/batch/trigger', 'triggerWorkflows'),
+      summary: 'Starts several workflow runs in one request.',
+      takes: { body: TriggerItemsSchema },
+      refusals: [412],
+      answers: { 201: TriggeredListSchema },
+      handle: triggerAll,
+    },
+  ];
+}
+
+function workflowUrlOf(destination: Destination): string {
+  if (destination.kind === 'url') return destination.url;
+  throw new ApiError('invalid_destination', 'invalid destination url: a workflow is started at a URL, not a URL group');
+}
+
+function triggeredOf(outcome: PublishOutcome, queuesMax: number): Triggered {
+  if (outcome === 'tooManyQueues') throw quotaExceeded('maxQueues', queuesMax);
+  const { run = missing(), deduplicated } = outcome;
+  return { workflowRunId: run.id, workflowCreatedAt: run.createdAtMs, deduplicated };
+}
+
+function missing(): never {
+  throw new Error('the engine answered a trigger without a run');
+}

@@ -1,0 +1,142 @@
+/** Reads what a run waits for, and how the run is notified (contract W 14.6). */
+import type { Millis } from '../../engine/model.ts';
+import type { WaitCommand } from '../../engine/runs/stores.ts';
+import { ApiError, invalidBody } from '../../protocol/errors.ts';
+import { addHeader, canonicalHeaderName, newHeaderMap, shown } from '../../protocol/headers.ts';
+import { objectOf } from '../../protocol/json-objects.ts';
+import { hasConfigPrefix, readConfigName } from '../../protocol/options/config-names.ts';
+import { prefixOf } from '../../protocol/options/dialect.ts';
+import {
+  checkDelay,
+  itemRawHeaders,
+  type OptionsInput,
+  type Quotas,
+  readPublishOptions,
+} from '../../protocol/options/options.ts';
+import type { Dialect, HeaderMap, PublishOptions, RunAppend } from '../../protocol/options/settings.ts';
+import { isTime, parseDurationMs } from '../../protocol/times/durations.ts';
+import { checkUrl, withoutFragment } from '../../protocol/urls/destination.ts';
+import { readResultPart } from '../../protocol/workflow/result-part.ts';
+
+/** The client libraries' own default. */
+const TIMEOUT_DEFAULT = '7d';
+
+/** What is the same for all parts of a request. */
+export interface WaitContext {
+  quotas: Quotas;
+  /** The time of acceptance. */
+  nowMs: Millis;
+}
+
+/**
+ * The wait for `eventId` that a request asks for by its headers and its parsed body. Throws `ApiError` 400 or 422 that
+ * names the mistake, and 412 for a quota. A blocked address is found only at delivery: a refusal here would look as if
+ * the run were over.
+ */
+export function readWait(eventId: string, input: OptionsInput, body: unknown, context: WaitContext): WaitCommand {
+  const { quotas, nowMs } = context;
+  const options = readPublishOptions(input, 'publish', quotas, nowMs);
+  const { header, settings } = options;
+  const { dialect } = settings;
+  const run = appendOf(options);
+  const members = objectOf(body, 'a JSON object is needed');
+  const { step, stepId } = stepMember(members['step']);
+  const url = urlMember(members, 'url');
+  if (url === undefined) throw invalidBody('url is missing');
+  const timeout = timeoutMember(members['timeout']);
+  const rawHeaders = members['timeoutHeaders'] ? itemRawHeaders(members['timeoutHeaders']) : input.rawHeaders;
+  const command: WaitCommand = {
+    runId: run.runId,
+    eventId,
+    timeout,
+    timeoutMs: timeoutMsOf(timeout, context),
+    step,
+    stepId,
+    features: run.features,
+    notified: { url, header, settings },
+    timedOut: readResultPart({ url: urlMember(members, 'timeoutUrl') ?? url, rawHeaders, dialect }, quotas, nowMs),
+    headers: shownHeaders(input.rawHeaders, { dialect, runId: run.runId, url }),
+    timeoutHeaders: shownHeaders(rawHeaders, { dialect, runId: run.runId, url }),
+  };
+  if (run.createdAtMs !== undefined) command.createdAtMs = run.createdAtMs;
+  const timeoutBody = base64Member(members['timeoutBody']);
+  if (timeoutBody !== undefined) command.timeoutBody = timeoutBody;
+  return command;
+}
+
+function appendOf({ run }: PublishOptions): RunAppend {
+  if (run?.kind !== 'append' || run.callType !== 'step') {
+    throw new ApiError('invalid_header', 'a wait needs Upstash-Workflow-Init: false, and the call type step');
+  }
+  return run;
+}
+
+/**
+ * The config headers of `lines`, in the message's dialect, as `GET /v2/waiters` shows them. The run's id and URL are
+ * among them.
+ */
+function shownHeaders(lines: readonly string[], of: { dialect: Dialect; runId: string; url: string }): HeaderMap {
+  const prefix = prefixOf(of.dialect);
+  const map = newHeaderMap();
+  for (let at = 0; at + 1 < lines.length; at += 2) {
+    const [name = '', value = ''] = [lines[at], lines[at + 1]];
+    if (hasConfigPrefix(name)) {
+      if (readConfigName(name).option.startsWith('telemetry-')) continue;
+      addOnce(map, `${prefix}${name.slice(name.indexOf('-'))}`, value);
+    } else if (name.toLowerCase() === 'content-type') {
+      addOnce(map, name, value);
+    }
+  }
+  map[`${prefix}-Workflow-Runid`] = [of.runId];
+  map[`${prefix}-Workflow-Url`] ??= [of.url];
+  return map;
+}
+
+/** Two spellings of a name are one header, and clients may send both. */
+function addOnce(map: HeaderMap, name: string, value: string): void {
+  if (!map[canonicalHeaderName(name)]?.includes(value)) addHeader(map, name, value);
+}
+
+function urlMember(members: Record<string, unknown>, name: string): string | undefined {
+  const value = members[name];
+  if (value === undefined || value === null || value === '') return undefined;
+  if (typeof value !== 'string') throw invalidBody(`${name} must be a string`);
+  const url = withoutFragment(value);
+  checkUrl(url);
+  return url;
+}
+
+/** A number without a unit is in seconds. */
+export function timeoutMember(value: unknown): string {
+  if (value === undefined || value === null || value === '') return TIMEOUT_DEFAULT;
+  if (typeof value === 'number') return `${value}s`;
+  if (typeof value !== 'string') throw invalidBody('timeout must be a duration');
+  return value;
+}
+
+export function timeoutMsOf(timeout: string, { quotas, nowMs }: WaitContext): Millis {
+  const timeoutMs = parseDurationMs(timeout);
+  if (timeoutMs === undefined || !isTime(nowMs + timeoutMs)) {
+    throw invalidBody(`timeout must be a duration such as 20s or 7d, not ${shown(timeout)}`);
+  }
+  checkDelay(timeoutMs, quotas);
+  return timeoutMs;
+}
+
+/** The members go back unchanged to the library that made them. */
+export function stepMember(value: unknown): Pick<WaitCommand, 'step' | 'stepId'> {
+  const members = objectOf(value, 'step must be an object');
+  const { stepId } = members;
+  if (typeof stepId !== 'number' || !Number.isSafeInteger(stepId) || stepId < 1) {
+    throw invalidBody('step.stepId must be a whole number of at least 1');
+  }
+  return { step: Buffer.from(JSON.stringify(members)), stepId };
+}
+
+function base64Member(value: unknown): string | undefined {
+  if (value === undefined || value === null || value === '') return undefined;
+  if (typeof value !== 'string' || Buffer.from(value, 'base64').toString('base64') !== value) {
+    throw invalidBody('timeoutBody must be padded base64');
+  }
+  return value;
+}

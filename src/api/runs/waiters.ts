@@ -1,0 +1,238 @@
+/** Waits of runs, their notification, and what is waited for (contract W 14.6, 14.7). */
+import { Type } from '@sinclair/typebox';
+import type { ListedWaiter, Notified, Waiter, WaiterPosition } from '../../engine/runs/stores.ts';
+import { ApiError } from '../../protocol/errors.ts';
+import { checkName, checkNewName, isName } from '../../protocol/names.ts';
+import { redactConfigHeaders, redactedText } from '../../protocol/redaction.ts';
+import { splitQuery } from '../../protocol/urls/request-target.ts';
+import { shownUrl } from '../../protocol/urls/shown-url.ts';
+import { refusedInRun } from '../../protocol/workflow/refusals.ts';
+import { type Answer, answer } from '../answer.ts';
+import { messageLimit, SMALL_JSON_LIMIT } from '../limits.ts';
+import { cutTo } from '../messages/filters.ts';
+import type { View } from '../messages/views.ts';
+import { WAIT_HEADERS } from '../publishing/config-headers.ts';
+import { readJson } from '../requests/json-body.ts';
+import { CURSOR, invalidParameter, pageCount, readQuery, text } from '../requests/parameters.ts';
+import { type Call, type Route, row, type Services } from '../route.ts';
+import {
+  exactly,
+  Ms,
+  NotifiedListSchema,
+  NotifiedSchema,
+  Text,
+  WaiterListSchema,
+  WaitingSchema,
+  WaitSchema,
+} from '../schemas.ts';
+import { readWait } from './wait-request.ts';
+
+export function waiterRoutes({ engine, clock, quotas, proxyHeaders, limits }: Services): Route[] {
+  const bodyLimit = messageLimit(limits.messageBytesMax);
+
+  async function wait(call: Call): Promise<Answer> {
+    const { projectId, callerIp, rawHeaders, isTokenInHeader } = call;
+    const command = await inRun(async () => {
+      checkNewName('event id', call.id);
+      const queryConfig = splitQuery(call.rawQuery).config;
+      const input = { rawHeaders, queryConfig, tokenInQuery: !isTokenInHeader, proxyHeaders };
+      return readWait(call.id, input, await readJson(call.body, SMALL_JSON_LIMIT), { quotas, nowMs: clock.nowMs() });
+    });
+    if (callerIp !== undefined) command.callerIp = callerIp;
+    const { messageId, deduplicated } = await engine.wait(projectId, command);
+    return answer(200, deduplicated ? { messageId, deduplicated } : { messageId });
+  }
+
+  async function notify(call: Call): Promise<Answer> {
+    checkName('event id', call.id);
+    const list = new NotifiedList();
+    await engine.notify(call.projectId, call.id, await call.body.read(bodyLimit), (piece) => list.add(piece));
+    return { status: 201, json: list.json };
+  }
+
+  async function notifyRun(call: Call): Promise<Answer> {
+    const [runId = '', eventId = ''] = call.ids;
+    checkName('event id', eventId);
+    const event = await call.body.read(bodyLimit);
+    const notified = await engine.notifyRun(call.projectId, runId, eventId, event, { oldestOnly: false });
+    if (!notified) throw new ApiError('not_found', 'no workflow run with this id is active');
+    return answer(201, notifiedView(notified));
+  }
+
+  async function list({ projectId, id }: Call): Promise<Answer> {
+    checkName('event id', id);
+    return answer(200, (await engine.listWaiters(projectId, id)).map(waiterView));
+  }
+
+  return [
+    {
+      ...row('publish', 'POST', '/v2/wait/:eventId', 'waitForEvent'),
+      summary: 'Lets a step of a workflow run wait for an event. Asked by client libraries.',
+      takes: { body: WaitSchema, configHeaders: WAIT_HEADERS, isConfiguredByQuery: true },
+      refusals: [412, 422],
+      answers: { 200: WaitingSchema },
+      handle: wait,
+    },
+    {
+      ...row('full', 'POST', '/v2/notify/:eventId', 'notifyEvent'),
+      summary: 'Wakes all workflow runs that wait for the event, with the body as its data.',
+      takes: { body: 'bytes' },
+      answers: { 201: NotifiedListSchema },
+      handle: notify,
+    },
+    {
+      ...row('full', 'POST', '/v2/notify/:workflowRunId/:eventId', 'notifyWorkflowRun'),
+      summary:
+        'Wakes one workflow run that waits for the event; when it does not yet, its next wait for it ends at once.',
+      takes: { body: 'bytes' },
+      refusals: [412],
+      answers: { 201: NotifiedSchema },
+      handle: notifyRun,
+    },
+    {
+      ...row('read', 'GET', '/v2/waiters/:eventId', 'listWaiters'),
+      isLong: true,
+      summary: 'Lists who waits for the event: up to 1,000, in order of registration.',
+      refusals: [400],
+      answers: { 200: WaiterListSchema },
+      handle: list,
+    },
+  ];
+}
+
+/**
+ * Changes the status of a refusal that a client library would otherwise take for the end of its run (contract W 4.7).
+ */
+async function inRun<T>(read: () => Promise<T>): Promise<T> {
+  try {
+    return await read();
+  } catch (error) {
+    throw refusedInRun(error);
+  }
+}
+
+/** Shows a waiter with the redaction of its run. The deadline is in seconds. */
+function waiterView({ deadlineMs, record }: Waiter): View {
+  const { wait, redact } = record.settings;
+  if (!wait) throw new Error(`the record ${record.key} is not of a wait`);
+  const { notified, timedOut, headers, timeoutHeaders, timeoutBody } = wait;
+  return {
+    url: shownUrl(notified.url),
+    headers: redactConfigHeaders(headers, redact),
+    deadline: Math.floor(deadlineMs / 1000),
+    timeoutUrl: shownUrl(timedOut.url),
+    timeoutBody:
+      timeoutBody !== undefined && redact?.body ? redactedText(Buffer.from(timeoutBody, 'base64')) : timeoutBody,
+    timeoutHeaders: redactConfigHeaders(timeoutHeaders, redact),
+  };
+}
+
+/** Without a waiter, the notification was only saved as a pending event. */
+function notifiedView({ waiter, messageId, runId, runCreatedAtMs }: Notified): View {
+  return {
+    waiter: waiter && waiterView(waiter),
+    messageId,
+    workflowRunId: runId,
+    workflowCreatedAt: runCreatedAtMs,
+  };
+}
+
+/**
+ * Up to `whole` bytes of an answer, waiters are shown whole; up to `end` bytes, without headers; after that, not at
+ * all.
+ */
+const SHOWN_BYTES = { whole: 16 * 1024 * 1024, end: 64 * 1024 * 1024 };
+
+/**
+ * The answer to a notification, as a JSON array. A notification may wake any number of runs: all are woken, but the
+ * answer stays within bounds (P10).
+ */
+class NotifiedList {
+  readonly #elements: string[] = [];
+  #bytes = 0;
+
+  add(piece: readonly Notified[]): void {
+    for (const notified of piece) {
+      if (this.#bytes > SHOWN_BYTES.end) return;
+      const view = notifiedView(notified);
+      const { waiter } = view as { waiter: View };
+      const isWhole = this.#bytes <= SHOWN_BYTES.whole;
+      const element = JSON.stringify(
+        isWhole ? view : { ...view, waiter: { ...waiter, headers: {}, timeoutHeaders: {} } },
+      );
+      this.#elements.push(element);
+      this.#bytes += element.length;
+    }
+  }
+
+  get json(): string {
+    return `[${this.#elements.join(',')}]`;
+  }
+}
+
+/** Each has a URL, which may be long. */
+const PAGE_MAX = 200;
+
+const ALL_WAITERS_QUERY = [
+  text('eventIdPrefix', 'How the ids of the events begin; a whole id is possible too.'),
+  pageCount(PAGE_MAX),
+  CURSOR,
+];
+
+const AllWaitersSchema = exactly({
+  waiters: Type.Array(
+    exactly(
+      {
+        eventId: Text,
+        messageId: Type.String({ minLength: 1, description: 'id of the wait' }),
+        workflowRunId: Text,
+        workflowUrl: Text,
+        workflowCreatedAt: Ms,
+        since: Ms,
+        deadline: Ms,
+      },
+      'ListedWaiter',
+    ),
+  ),
+  cursor: Type.Optional(Text),
+});
+
+/** Our own addition: the interface asks for one event by its id. */
+export function allWaiterRoutes({ engine: { storeOf } }: Services): Route[] {
+  async function list({ projectId, rawQuery }: Call): Promise<Answer> {
+    const { eventIdPrefix: prefix = '', count = PAGE_MAX, cursor } = readQuery(rawQuery, ALL_WAITERS_QUERY);
+    const after = cursor === undefined ? undefined : positionOf(cursor);
+    const page = { prefix, ...(after && { after }), count: count + 1 };
+    const found = await storeOf(projectId).waiters.listAllWaiters(page);
+    const { items, cursor: next } = cutTo(found, count, ({ key, eventId }) => `${key}-${eventId}`);
+    return answer(200, { waiters: items.map(listedWaiterView), cursor: next });
+  }
+
+  return [
+    {
+      ...row('read', 'GET', '/v2/waypost/waiters', 'listAllWaiters'),
+      summary: 'Lists which workflow runs wait for which events, by event and then in order of registration.',
+      takes: { query: ALL_WAITERS_QUERY },
+      answers: { 200: AllWaitersSchema },
+      handle: list,
+    },
+  ];
+}
+
+function listedWaiterView({ eventId, messageId, runId, runUrl, runCreatedAtMs, sinceMs, deadlineMs }: ListedWaiter) {
+  return {
+    eventId,
+    messageId,
+    workflowRunId: runId,
+    workflowUrl: shownUrl(runUrl),
+    workflowCreatedAt: runCreatedAtMs,
+    since: sinceMs,
+    deadline: deadlineMs,
+  };
+}
+
+function positionOf(cursor: string): WaiterPosition {
+  const [, key, eventId = ''] = /^(\d{1,15})-(.*)$/.exec(cursor) ?? [];
+  if (!isName(eventId)) throw invalidParameter('cursor', 'take it from the answer before');
+  return { key: Number(key), eventId };
+}

@@ -1,0 +1,89 @@
+/** Runs a server in this process from start to end: start, announce, drain at a signal, exit code. */
+import type { Credentials } from '../../accounts/open-accounts.ts';
+import type { Config } from '../../config/table.ts';
+import { unknownVariables } from '../../config/unknown-variables.ts';
+import type { EventLog } from '../../engine/ports.ts';
+import { type RunningServer, startServer } from '../../server/server.ts';
+import { ThreadEnded } from '../../server/threads/worker-thread.ts';
+import { keepMemory } from '../../system/memory.ts';
+import { readVersion } from '../../system/version.ts';
+import { createEventLog } from '../../telemetry/event-log.ts';
+import { EXIT, type Terminal } from '../command.ts';
+import { nodeWarning } from '../node-version.ts';
+import { exitCodeOf, nextSignal, type Signal } from '../signal.ts';
+
+interface RunOptions {
+  credentials: Credentials;
+  /** The first signal to end, which may come before the server has started. */
+  signalled: Promise<Signal>;
+  /**
+   * The text for people when the server listens. It is left out of JSON logs, where the event `listening` says the
+   * same.
+   */
+  announce?: (server: RunningServer) => string;
+  /** Default: `startServer`. */
+  start?: typeof startServer;
+}
+
+/** Resolves to the exit code once the server has ended. */
+export async function runServer(config: Config, terminal: Terminal, options: RunOptions): Promise<number> {
+  const isForPeople = terminal.isInteractive || options.announce !== undefined;
+  const format = config.logFormat === 'auto' ? (isForPeople ? 'pretty' : 'json') : config.logFormat;
+  const log = createEventLog({ format, level: config.logLevel, color: terminal.color, write: terminal.print });
+  for (const { name, meant } of unknownVariables(terminal.env)) {
+    log.warn('setting_unknown', {
+      setting: name,
+      reason: meant ? `did you mean ${meant}?` : 'no setting has this name',
+    });
+  }
+  // An uncaught error is a defect: end the process, and let the next start recover from the data on disk.
+  process.once('uncaughtException', (error) => endAtOnce(log, 'defect', error));
+  const onFatal = (error: Error): void =>
+    endAtOnce(log, error instanceof ThreadEnded ? 'worker_ended' : 'store_failed', error);
+  const { credentials, signalled, start = startServer } = options;
+  let hasStarted = false;
+  void signalled.then((signal) => {
+    if (!hasStarted) stopAtOnce(log, signal);
+  });
+  const server = await start(config, { log, credentials, onFatal });
+  hasStarted = true;
+  keepMemory();
+  // In development the endpoints are the user's own.
+  const warning = credentials === 'own' ? nodeWarning(process.versions.node) : undefined;
+  if (warning !== undefined) log.warn('node_outdated', { reason: warning });
+  if (format === 'pretty' && options.announce) terminal.print(options.announce(server));
+  const workers = config.workers > 1 ? { workers: config.workers } : {};
+  const metrics = server.metricsUrl === undefined ? {} : { metrics: server.metricsUrl };
+  log.info('listening', { url: server.url, pid: process.pid, version: readVersion(), ...workers, ...metrics });
+  return drainAt(await signalled, { server, log, limitMs: config.drainLimitMs });
+}
+
+/**
+ * The store or the process can no longer be trusted. Answers and log lines from now on might be untrue, so the process
+ * exits at once.
+ */
+function endAtOnce(log: EventLog, event: 'store_failed' | 'worker_ended' | 'defect', error: Error): void {
+  log.error(event, { error: error.stack ?? error.message });
+  process.exit(EXIT.fatal);
+}
+
+/** The next start recovers from that. */
+function stopAtOnce(log: EventLog, signal: Signal): void {
+  log.warn('stopped_at_once', { signal });
+  process.exit(exitCodeOf(signal));
+}
+
+interface Drain {
+  server: RunningServer;
+  log: EventLog;
+  limitMs: number;
+}
+
+/** A second signal ends the process at once, as one does before the server has started. */
+async function drainAt(signal: Signal, { server, log, limitMs }: Drain): Promise<number> {
+  void nextSignal().then((second) => stopAtOnce(log, second));
+  log.info('draining', { signal, limitMs });
+  await server.stop(limitMs);
+  log.info('stopped');
+  return EXIT.ok;
+}

@@ -1,0 +1,25 @@
+/** `waypost serve`: the server for production. */
+import { parseConfig } from '../../config/parse.ts';
+import { CommandFailed, EXIT } from '../command.ts';
+import { configured } from '../configured.ts';
+import { nextSignal } from '../signal.ts';
+
+export const serve = configured(
+  'serve',
+  {
+    about: `Usage: waypost serve [options]
+
+Starts the server on a data folder that "waypost init" has prepared. Private destinations are refused unless
+--allow-destinations names them.`,
+    settings: 'serve',
+    example: 'serve --host 0.0.0.0 --data-dir /var/lib/waypost',
+  },
+  async (given, terminal) => {
+    const config = parseConfig(terminal.env, given.settings);
+    if (config.memory)
+      throw new CommandFailed('serve keeps what it accepts: --memory is for "waypost dev"', EXIT.usage);
+    const signalled = nextSignal(); // heard from now on: the next line takes a while
+    const { runServer } = await import('./run-server.ts');
+    return runServer(config, terminal, { credentials: 'own', signalled });
+  },
+);

@@ -1,0 +1,73 @@
+/** `waypost batch`: publishes the messages of a file, however many. */
+import { CommandFailed, EXIT } from '../command.ts';
+import { bodyOf } from '../http/body.ts';
+import { type Call, commandOf, show } from '../http/verb.ts';
+import { progressOf } from '../progress.ts';
+import { linesOf } from './publish.ts';
+
+/** Below what a server takes in one request unless it is set lower, by number (1,000) and by size (100 MiB). */
+const MESSAGES_MAX = 500;
+const LENGTH_MAX = 32 * 2 ** 20;
+
+export const batch = commandOf('batch', {
+  '': {
+    meaning: `Publishes many messages, ${MESSAGES_MAX} in a request. The file is the JSON of the interface: an array of messages.`,
+    options: { '-f, --file <path>': 'The file; - for standard input.' },
+    example: 'batch -f messages.json',
+    run: publishAll,
+  },
+});
+
+async function publishAll(call: Call): Promise<number> {
+  const body = await bodyOf(call);
+  if (body === undefined) throw new CommandFailed('batch: -f <path> is missing', EXIT.usage);
+  const messages = messagesIn(body);
+  const answers: object[] = [];
+  const progress = progressOf(call.terminal);
+  const headers = [['content-type', 'application/json']] as const;
+  try {
+    for (const request of requestsOf(messages)) {
+      answers.push(...(await call.server.ask<object[]>('publishBatch', { body: request, headers })));
+      if (messages.length > MESSAGES_MAX) progress.tell(answers.length, messages.length, 'messages');
+    }
+  } catch (error) {
+    progress.end();
+    if (answers.length === 0 || !(error instanceof CommandFailed)) throw error;
+    show(call, answers, linesOf(answers));
+    const text = `${error.message}; only the first ${answers.length} of ${messages.length} messages were sent`;
+    throw new CommandFailed(text, error.exitCode);
+  }
+  progress.end();
+  show(call, answers, linesOf(answers));
+  const failed = answers.filter((each) => 'error' in each).length;
+  if (failed > 0) throw new CommandFailed(`${failed} of ${answers.length} messages are refused`);
+  return EXIT.ok;
+}
+
+function messagesIn(body: Uint8Array): unknown[] {
+  let found: unknown;
+  try {
+    found = JSON.parse(new TextDecoder().decode(body));
+  } catch (error) {
+    throw new CommandFailed(`batch: the file is not JSON: ${(error as Error).message}`, EXIT.usage);
+  }
+  if (!Array.isArray(found)) throw new CommandFailed('batch: the file must be an array of messages', EXIT.usage);
+  return found;
+}
+
+/** An array of JSON each. */
+function* requestsOf(messages: readonly unknown[]): Generator<string> {
+  let texts: string[] = [];
+  let length = 0;
+  for (const message of messages) {
+    const text = JSON.stringify(message);
+    if (texts.length === MESSAGES_MAX || (texts.length > 0 && length + text.length > LENGTH_MAX)) {
+      yield `[${texts.join(',')}]`;
+      texts = [];
+      length = 0;
+    }
+    texts.push(text);
+    length += text.length;
+  }
+  if (texts.length > 0) yield `[${texts.join(',')}]`;
+}

@@ -1,0 +1,120 @@
+/** `waypost logs`: what happened to messages and runs, and what happens now. */
+import { columns, timeOf } from '../columns.ts';
+import { CommandFailed, EXIT } from '../command.ts';
+import { followLog, type LiveEntry } from '../http/live.ts';
+import { countOf, readList } from '../http/pages.ts';
+import { type Call, commandOf } from '../http/verb.ts';
+import { plain, plainJson } from '../plain.ts';
+
+/** What the log and the live stream have in common. */
+interface Entry {
+  time: number;
+  state: string;
+  messageId: string;
+  url: string;
+  error?: string;
+  responseStatus?: number;
+  nextDeliveryTime?: number;
+  labels?: string[];
+}
+
+const PAGE_MAX = 1000;
+
+/** Filters that a live entry can be held against by itself. */
+const OF_AN_ENTRY: ReadonlySet<string> = new Set([
+  ...[
+    'messageId',
+    'messageIds',
+    'url',
+    'topicName',
+    'queueName',
+    'scheduleId',
+    'label',
+    'flowControlKey',
+    'host',
+    'path',
+  ],
+  'state',
+]);
+
+export const logs = commandOf('logs', {
+  '': {
+    meaning:
+      'The latest entries of the log, the newest last. With -f all entries, those of workflow runs too, as they are written, until Ctrl-C. When the server goes away, it waits and goes on where it was.',
+    filtersOf: 'listEvents',
+    options: { '-f, --follow': 'Show what comes from now on. With --count end after so many entries.' },
+    example: 'logs -f --queue-name invoices',
+    run: (call) => (call.values('f').length + call.values('follow').length > 0 ? follow(call) : list(call)),
+  },
+});
+
+async function list(call: Call): Promise<number> {
+  const entries = await readList<Entry>(call, 'listEvents', 'events', PAGE_MAX);
+  if (call.query.get('order') !== 'earliestFirst') entries.reverse();
+  if (call.isJson) call.terminal.print(jsonLines(entries));
+  else if (entries.length === 0) call.terminal.complain('No entries.\n');
+  else call.terminal.print(columns(entries.map((entry) => cellsOf(entry, call))));
+  return EXIT.ok;
+}
+
+async function follow(call: Call): Promise<number> {
+  const { query, terminal, isJson } = call;
+  const countMax = countOf(call, Number.POSITIVE_INFINITY);
+  query.delete('count');
+  const other = [...query.keys()].find((name) => !OF_AN_ENTRY.has(name));
+  if (other !== undefined) throw new CommandFailed(`--follow: goes without the filter ${other}`, EXIT.usage);
+  let shown = 0;
+  for await (const entries of followLog<Entry & LiveEntry>(call)) {
+    const wanted = entries.filter((entry) => isWanted(entry, query)).slice(0, countMax - shown);
+    // One write for all that came together keeps up with thousands a second.
+    if (wanted.length > 0)
+      terminal.print(
+        isJson ? jsonLines(wanted) : wanted.map((entry) => `${cellsOf(entry, call).join('  ')}\n`).join(''),
+      );
+    shown += wanted.length;
+    if (shown >= countMax) break;
+  }
+  return EXIT.ok;
+}
+
+function isWanted(entry: Entry, query: URLSearchParams): boolean {
+  if (query.size === 0) return true;
+  return [...new Set(query.keys())].every((name) => {
+    const wanted = query.getAll(name);
+    return valuesOf(entry, name).some((value) => wanted.includes(value));
+  });
+}
+
+/** The values that a filter of this name looks at. */
+function valuesOf(entry: Entry, name: string): string[] {
+  if (name === 'label') return entry.labels ?? [];
+  if (name === 'messageIds') return [entry.messageId];
+  if (name === 'host') return [new URL(entry.url).host];
+  if (name === 'path') return [new URL(entry.url).pathname];
+  const value: unknown = Reflect.get(entry, name);
+  return value === undefined ? [] : [String(value)];
+}
+
+const COLOURS: Readonly<Record<string, number>> = { DELIVERED: 32, ERROR: 31, FAILED: 31, RETRY: 33, CANCELED: 90 };
+
+function cellsOf(entry: Entry, { terminal }: Call): string[] {
+  const { time, state, messageId, url, error, responseStatus, nextDeliveryTime } = entry;
+  const padded = plain(state).padEnd('CANCEL_REQUESTED'.length);
+  const colour = terminal.color ? COLOURS[state.replace(/^(RUN|STEP)_/, '')] : undefined;
+  const about = [
+    ...(responseStatus ? [`answered ${responseStatus}`] : []),
+    ...(error ? [plain(error)] : []),
+    ...(nextDeliveryTime ? [`again at ${timeOf(nextDeliveryTime)}`] : []),
+  ];
+  return [
+    timeOf(time),
+    colour === undefined ? padded : `\u001B[${colour}m${padded}\u001B[0m`,
+    plain(messageId),
+    plain(url),
+    ...(about.length > 0 ? [about.join(', ')] : []),
+  ];
+}
+
+function jsonLines(entries: readonly unknown[]): string {
+  return entries.map((entry) => `${plainJson(entry)}\n`).join('');
+}

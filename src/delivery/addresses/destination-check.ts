@@ -1,0 +1,126 @@
+/**
+ * May this URL be published to? (contract M 5.2)
+ *
+ * This tells the publisher early; it is not the guard. A name can change what it resolves to, so each attempt is checked
+ * again where it connects. The reasons are shown behind `invalid destination url: `.
+ */
+
+import { within } from '../../engine/loops/within.ts';
+import type { Millis, ProjectId } from '../../engine/model.ts';
+import type { Machine } from '../../engine/ports.ts';
+import { withArticle } from '../outcome.ts';
+import {
+  type AddressClass,
+  type AddressGuard,
+  ALLOW_SETTING,
+  addressClassOf,
+  literalAddress,
+} from './address-guard.ts';
+import type { ResolvedAddress, Resolver } from './resolver.ts';
+
+export type DestinationVerdict =
+  | { kind: 'ok' }
+  /** `remedy` says which setting would allow it. */
+  | { kind: 'blocked'; reason: string; remedy: string }
+  /** Whether this refuses a publish is the operator's choice. */
+  | { kind: 'unresolvable'; reason: string };
+
+const OK: DestinationVerdict = { kind: 'ok' };
+
+/** Judges hosts that are address literals; a name is always `ok` here. */
+export function checkDestination(url: URL, guard: AddressGuard): DestinationVerdict {
+  const literal = literalAddress(url.hostname);
+  if (literal === undefined) return OK;
+  const refused = guard.refusal(literal, literal);
+  return refused === undefined ? OK : blockedAt(refused, literal);
+}
+
+/** A publisher does not wait longer for its turn: then the name is not checked. */
+const BEGUN_IN_MS = 5_000;
+/** From then on it does not wait longer for an answer of the name's servers. */
+const RESOLVED_IN_MS = 5_000;
+
+export interface DestinationCheckOptions {
+  guard: AddressGuard;
+  resolver: Resolver;
+  clock: Pick<Machine, 'startTimer'>;
+  /** Names remembered as good, at most. */
+  namesMax: number;
+  /** How long a good name is not resolved again. */
+  rememberMs: Millis;
+}
+
+/**
+ * Judges any host, names by their addresses. Remembers good names, so that publishes to one resolve it only now and
+ * then. A name whose turn does not come is `ok`, and not remembered.
+ */
+export class DestinationCheck {
+  readonly #options: DestinationCheckOptions;
+  /** Name to when it was found good, oldest first. */
+  readonly #goodSinceMs = new Map<string, Millis>();
+
+  constructor(options: DestinationCheckOptions) {
+    this.#options = options;
+  }
+
+  /** Answers at once, without a promise, for literals and remembered names. Never rejects. */
+  check(url: URL, projectId: ProjectId, nowMs: Millis): DestinationVerdict | Promise<DestinationVerdict> {
+    const { guard, rememberMs } = this.#options;
+    if (guard.policy.kind === 'all') return OK;
+    if (literalAddress(url.hostname) !== undefined) return checkDestination(url, guard);
+    const goodSinceMs = this.#goodSinceMs.get(url.hostname);
+    // A clock that was set back must not keep a name good for longer.
+    if (goodSinceMs !== undefined && nowMs >= goodSinceMs && nowMs - goodSinceMs < rememberMs) return OK;
+    return this.#resolve(url.hostname, projectId, nowMs);
+  }
+
+  async #resolve(hostname: string, projectId: ProjectId, nowMs: Millis): Promise<DestinationVerdict> {
+    const { clock, resolver } = this.#options;
+    const asked = resolver.ask(hostname, projectId);
+    const begun = await within(clock, BEGUN_IN_MS, asked.begun);
+    asked.leave();
+    if (begun === undefined) return OK; // a line of names says nothing about this one
+    let addresses: ResolvedAddress[] | undefined;
+    try {
+      addresses = await within(clock, RESOLVED_IN_MS, begun.answer);
+    } catch (error) {
+      // Expected: the name does not exist, or no server answers for it.
+      return unresolvable(hostname, error);
+    }
+    if (addresses === undefined)
+      return { kind: 'unresolvable', reason: `unable to resolve host: lookup ${hostname}: no answer in time` };
+    if (addresses.length === 0) return unresolvable(hostname, undefined);
+    for (const { address } of addresses) {
+      const refused = this.#options.guard.refusal(address, hostname);
+      if (refused !== undefined) return blockedAt(refused, address, hostname);
+    }
+    this.#remember(hostname, nowMs);
+    return OK;
+  }
+
+  #remember(hostname: string, nowMs: Millis): void {
+    this.#goodSinceMs.delete(hostname);
+    this.#goodSinceMs.set(hostname, nowMs);
+    if (this.#goodSinceMs.size <= this.#options.namesMax) return;
+    const [oldest] = this.#goodSinceMs.keys();
+    if (oldest !== undefined) this.#goodSinceMs.delete(oldest);
+  }
+}
+
+/** `endpoint resolves to a loopback address: ::1`, as the hosted service words it. */
+function blockedAt(refused: AddressClass, address: string, hostname?: string): DestinationVerdict {
+  const text = `endpoint resolves to ${withArticle(refused)} address`;
+  // Publishers must not learn the addresses behind internal names. Loopback, and what they wrote themselves, is no secret.
+  const mayShow = hostname === undefined || addressClassOf(address) === 'loopback';
+  const isListable = refused !== 'metadata' && refused !== 'link-local';
+  const remedy = isListable
+    ? `allow it with ${ALLOW_SETTING}=${hostname ?? address}`
+    : `only ${ALLOW_SETTING}=all would allow it`;
+  return { kind: 'blocked', reason: mayShow ? `${text}: ${address}` : text, remedy };
+}
+
+function unresolvable(hostname: string, error: unknown): DestinationVerdict {
+  const code = error instanceof Error && 'code' in error ? error.code : 'ENOTFOUND';
+  const detail = code === 'ENOTFOUND' ? 'no such host' : String(code);
+  return { kind: 'unresolvable', reason: `unable to resolve host: lookup ${hostname}: ${detail}` };
+}

@@ -1,0 +1,81 @@
+/**
+ * How is a compressed answer read? Deliveries ask for `identity`, but some servers compress all the same (contract M 7.6).
+ * The expanded body has the limit of any other body, counts against the same memory, and is expanded outside the event loop,
+ * piece by piece. A small body that expands beyond the limit is a bomb, and an error.
+ */
+import type { Transform } from 'node:stream';
+import { createBrotliDecompress, createGunzip, createInflate, createInflateRaw, createZstdDecompress } from 'node:zlib';
+import type { HeaderMap } from '../../protocol/options/settings.ts';
+import type { AnswerBody } from './answer-body.ts';
+
+/** `bytesWritten`: how many bytes of its input it has read. */
+type Decoder = Transform & { readonly bytesWritten: number };
+
+/**
+ * Undefined where nothing is to be decoded, or it cannot be: several codings, an unknown one, or Brotli on a Node whose
+ * decoder a hostile endpoint could use (CVE-2026-111497).
+ */
+export function decoderFor(
+  header: HeaderMap,
+  bytes: Uint8Array,
+  nodeVersion = process.versions.node,
+): Decoder | undefined {
+  const codings = header['Content-Encoding'];
+  if (codings === undefined || bytes.length === 0) return undefined;
+  switch (codings.join(',').trim().toLowerCase()) {
+    case 'gzip':
+    case 'x-gzip':
+      return createGunzip();
+    case 'deflate':
+      return hasZlibHeader(bytes) ? createInflate() : createInflateRaw();
+    case 'br':
+      return isBrotliSafe(nodeVersion) ? createBrotliDecompress() : undefined;
+    case 'zstd':
+      return createZstdDecompress();
+    default:
+      return undefined;
+  }
+}
+
+/** RFC 9110 section 8.4.1.2: `deflate` is the zlib format, but many servers send the bare one. */
+function hasZlibHeader([first = 0, second = 0]: Uint8Array): boolean {
+  return (first & 0x0f) === 8 && (first * 256 + second) % 31 === 0;
+}
+
+/** From 24.22.1 on. */
+function isBrotliSafe(version: string): boolean {
+  const [major = 0, minor = 0, patch = 0] = version.split('.').map(Number);
+  return major > 24 || (major === 24 && (minor > 22 || (minor === 22 && patch >= 1)));
+}
+
+/** More than text, JSON or XML gains; gzip comes to a thousand. */
+const EXPANSION_MAX = 100;
+
+/**
+ * Adds what `decoder` makes of `from` to `into`, then calls `done` once: with `into`, or with `from` when its bytes are not
+ * what the header says, or with `'bomb'`.
+ */
+export function decode(
+  decoder: Decoder,
+  from: AnswerBody,
+  into: AnswerBody,
+  done: (body: AnswerBody | 'bomb') => void,
+): void {
+  let isDone = false;
+  const finish = (body: AnswerBody | 'bomb'): void => {
+    if (isDone) return;
+    isDone = true;
+    decoder.destroy();
+    done(body);
+    for (const other of [from, into]) if (other !== body) other.release();
+  };
+  decoder.on('data', (piece: Uint8Array) => {
+    if (isDone || into.add(piece)) return;
+    finish(into.length > EXPANSION_MAX * decoder.bytesWritten ? 'bomb' : into);
+  });
+  decoder.on('end', () => finish(into));
+  // The end of an answer that was cut is missing: what came before it counts.
+  decoder.on('error', () => finish(from.isCut ? into : from));
+  // A copy: `release` frees the memory at once, and the decoder's thread may still read from it.
+  decoder.end(from.bytes().slice());
+}

@@ -1,0 +1,226 @@
+/** The life of an attempt: from a claimed message with a slot, through the request, to the saved outcome. */
+
+import type { Call } from '../calls/calls.ts';
+import { Calls } from '../calls/calls.ts';
+import type { Failed } from '../calls/commands.ts';
+import type { CallEnd } from '../calls/ends.ts';
+import type { Lingers } from '../calls/lingers.ts';
+import type { InFlight } from '../lanes/in-flight.ts';
+import { lineTo } from '../lanes/origin-line.ts';
+import { Slices } from '../loops/slices.ts';
+import { decide, decideEnd, type Settling } from '../messages/decide.ts';
+import type { Settler } from '../messages/settler.ts';
+import type { Claimed, Message, Millis, Outcome } from '../model.ts';
+import { spanOfAttempt, traceWithin } from '../spans.ts';
+import type { Handoff } from '../stores.ts';
+import type { AttemptEnds } from './attempt-ends.ts';
+import type { ClaimLoop } from './claim-loop.ts';
+import type { DeliveryContext } from './context.ts';
+import type { Permits } from './permits.ts';
+
+/** Body bytes that a lane's next message may have when it takes over the slot of a smaller one. */
+const SUCCESSOR_BYTES_MAX = 16 * 1024;
+/**
+ * The time in one turn of the event loop for sending what a claim has brought. At a server's start each message opens a connection,
+ * with code that is not compiled yet: 64 of them would block everything else for 150 ms.
+ */
+const SEND_SLICE_MS = 1;
+
+/** The worker's parts that an attempt uses. */
+interface Worker {
+  inFlight: InFlight;
+  permits: Permits;
+  claims: ClaimLoop;
+  settler: Settler;
+  lingers: Lingers;
+  ends: AttemptEnds;
+}
+
+export class Attempts {
+  /** The calls of endpoints under way. */
+  readonly calls = new Calls();
+  readonly #context: DeliveryContext;
+  readonly #worker: Worker;
+
+  constructor(context: DeliveryContext, worker: Worker) {
+    this.#context = context;
+    this.#worker = worker;
+  }
+
+  /**
+   * Takes the slots that a claim was offered, and makes the attempts of what it has brought, a few in each turn of the event loop.
+   * Resolves when all requests are sent; without a promise if they are already.
+   */
+  begin(claimed: readonly Claimed[], askedAtMs: Millis): Promise<void> | undefined {
+    const { clock, endOfTurn } = this.#context;
+    const { permits, claims, ends } = this.#worker;
+    const begun = claimed.map((each) => {
+      permits.take(each.claimToken, lineTo(each.message), bytesOf(each), askedAtMs);
+      return { claimed: each, together: ends.enter(each.message.projectId) };
+    });
+    const slices = new Slices(clock, endOfTurn, SEND_SLICE_MS);
+    const sent = slices.map(begun, (each) => void this.#attempt(each.claimed, each.together));
+    if (!(sent instanceof Promise)) return undefined;
+    claims.pace.noteSending();
+    return sent.then(() => claims.pace.noteSent());
+  }
+
+  /**
+   * Makes the attempt of a claimed message that has a slot. The delivered body may be larger than the slot allows: only the store
+   * knew the size of a journal. If there is no room for it, the message is released, to be claimed later (P10).
+   */
+  start(claimed: Claimed): void {
+    const fits = this.#worker.permits.resize(claimed.claimToken, bytesOf(claimed));
+    void (fits ? this.#attempt(claimed) : this.#release(claimed));
+  }
+
+  /** Saves that the attempt of a held message has failed; it keeps its slot. Returns when the next attempt is due, if there is one. */
+  async fail(claimed: Claimed, outcome: Failed['outcome']): Promise<Millis | undefined> {
+    const { clock } = this.#context;
+    const decision = decide(claimed, outcome, clock.nowMs(), clock.leadMs);
+    if (decision.kind === 'release') return undefined;
+    if (mayShowBody(claimed, decision)) await this.#readBody(claimed);
+    const settled = await this.#worker.settler.save(claimed, decision, undefined);
+    const { next } = decision.settlement.change;
+    const isAgain = settled?.kind === 'saved' && !settled.isCancelled && next.kind === 'waiting';
+    return isAgain ? next.dueAtMs : undefined;
+  }
+
+  /** The journal entries for a call that continues with a message; as in `entriesOf`. `'stopped'`: the shutdown was faster. */
+  async entriesFor(claimed: Claimed, afterPosition: number): Promise<Uint8Array | undefined | 'stopped'> {
+    const read = async () => ({ entries: await this.#context.bodies.entriesOf(claimed, afterPosition) });
+    const built = await this.#worker.settler.untilSaved(claimed.message, read);
+    return built ? built.entries : 'stopped';
+  }
+
+  /** A call that lingers for the message takes it over; otherwise a request delivers it, and perhaps messages that follow it. */
+  async #attempt(claimed: Claimed, together = this.#worker.ends.enter(claimed.message.projectId)): Promise<void> {
+    const { clock } = this.#context;
+    const { lingers, ends, permits } = this.#worker;
+    const linger = lingers.find(claimed);
+    if (linger) {
+      ends.leave(together);
+      return linger.hand(claimed);
+    }
+    const call = this.calls.begin(claimed, clock.elapsedMs);
+    const outcome = await this.#deliver(claimed, call, together.abort.signal);
+    ends.leave(together);
+    if (call) {
+      const callEnds = await call.end(outcome, clock.elapsedMs);
+      await Promise.all(callEnds.map((end) => this.#conclude(end, call)));
+      if (call.rest) permits.giveBack(call.rest.claimToken);
+    } else {
+      await this.#conclude({ claimed, outcome });
+    }
+    if (outcome.kind === 'answered') outcome.release?.();
+  }
+
+  #conclude({ claimed, outcome, returned }: CallEnd, call?: Call): Promise<void> {
+    const { clock } = this.#context;
+    const nowMs = clock.nowMs();
+    const decision =
+      returned && outcome.kind === 'answered'
+        ? decideEnd(claimed, outcome, returned, nowMs, call?.run)
+        : decide(claimed, outcome, nowMs, clock.leadMs);
+    return decision.kind === 'release' ? this.#release(claimed) : this.#settle(claimed, decision);
+  }
+
+  /** Reads the journal that a step of a run delivers. False: the time limit of the shutdown passed before it was read. */
+  async #readBody(claimed: Claimed): Promise<boolean> {
+    if (!claimed.journal) return true;
+    const read = await this.#worker.settler.untilSaved(claimed.message, async () => ({
+      body: await this.#context.bodies.bodyOf(claimed),
+    }));
+    if (read?.body) claimed.deliveredBody = read.body;
+    return read !== undefined;
+  }
+
+  /** Time may have passed since the claim: a message that may belong to another worker by now is not sent. */
+  async #deliver(claimed: Claimed, call: Call | undefined, end: AbortSignal): Promise<Outcome> {
+    const { clock, delivery, fence, reports, spans } = this.#context;
+    const { inFlight, claims, permits } = this.#worker;
+    const line = lineTo(claimed.message);
+    if (claimed.journal && !(await this.#readBody(claimed))) return { kind: 'interrupted' };
+    const permit = permits.find(claimed.claimToken);
+    const askedAtMs = permit?.askedAtMs ?? clock.elapsedMs;
+    const mayBegin = !end.aborted && !permit?.isCancelled && fence.mayBegin(claimed.message.projectId, askedAtMs);
+    if (!mayBegin) return { kind: 'interrupted' };
+    const sentAtMs = clock.elapsedMs;
+    const sent = inFlight.noteSent(line, sentAtMs);
+    claims.awaitSilence();
+    if (spans) {
+      const trace = traceWithin(spanOfAttempt(claimed), claimed.message.settings.trace);
+      if (trace) claimed.trace = trace;
+    }
+    const outcome = await delivery.attempt(claimed, end, (attempt) => {
+      if (permit) permit.attempt = attempt;
+      call?.begun(attempt);
+    });
+    call?.endLinger();
+    const endedAtMs = clock.elapsedMs;
+    claimed.durationMs = endedAtMs - sentAtMs;
+    reports.attempted(claimed, outcome, clock.nowMs());
+    inFlight.noteOver(sent);
+    if (outcome.kind === 'answered') inFlight.noteAnswer(line, endedAtMs, outcome.status);
+    else if (outcome.kind === 'unreachable') {
+      const isNowHeldBack = inFlight.noteNoAnswer(line, outcome.reason === 'timeout');
+      if (isNowHeldBack) reports.heldBack(claimed.message.origin);
+    }
+    return outcome;
+  }
+
+  /** Saves the decision with the messages that follow from it, dispatches those, and gives up the slot. */
+  async #settle(claimed: Claimed, decision: Settling): Promise<void> {
+    const { inFlight, permits, claims, settler } = this.#worker;
+    const { message, claimToken } = claimed;
+    if (mayShowBody(claimed, decision)) await this.#readBody(claimed);
+    claims.pace.noteSettling();
+    const handoff = isInLane(message) ? await settler.untilSaved(message, () => this.#handoffOf(claimed)) : undefined;
+    const settled = await settler.save(claimed, decision, handoff);
+    claims.pace.noteSettled();
+    if (handoff) inFlight.putBack(handoff.bytesMax - bytesOf(claimed));
+    const next = settled?.kind === 'saved' ? settled.next : undefined;
+    if (next) {
+      permits.take(next.claimToken, lineTo(next.message), bytesOf(next));
+      void this.#attempt(next);
+    } else if (handoff) permits.giveBack(handoff.claimToken);
+    permits.giveBack(claimToken);
+  }
+
+  /**
+   * Offers the slot of the message to the next message of its lane, which saves a claim. Not while other messages wait for a slot of
+   * the origin or of the worker: a lane that always has a next message would keep them from their turn. Nor when the origin or the
+   * project must have fewer attempts than it has: then it loses its slots, in a lane or not (P9).
+   */
+  async #handoffOf(claimed: Claimed): Promise<Handoff | undefined> {
+    const { numbers, worker } = this.#context;
+    const { inFlight, permits, claims } = this.#worker;
+    const line = lineTo(claimed.message);
+    const bytes = bytesOf(claimed);
+    const isWaitedFor = claims.lines.has(line) || !inFlight.hasSpace(bytes);
+    if (isWaitedFor || !claims.isOpen || !inFlight.mayHandOff(line, bytes)) return undefined;
+    const claimToken = await numbers.take(1);
+    permits.expect(claimToken, line);
+    return { worker, claimToken, bytesMax: bytes + inFlight.setAside(SUCCESSOR_BYTES_MAX - bytes) };
+  }
+
+  /** Gives the claim back as if it had never been made, and its slot. */
+  async #release(claimed: Claimed): Promise<void> {
+    await this.#worker.settler.release(claimed);
+    this.#worker.permits.giveBack(claimed.claimToken);
+  }
+}
+
+/** The failure callback of a run may show what was delivered, or would have been if no call had held it. */
+function mayShowBody({ isHeld }: Claimed, { failsRun }: Settling): boolean {
+  return failsRun !== undefined && isHeld === true;
+}
+
+function isInLane({ settings }: Message): boolean {
+  return settings.queueName !== undefined || settings.flowControl !== undefined;
+}
+
+/** About how many bytes a message takes in memory during its attempt. */
+export function bytesOf({ message, journal, isHeld }: Claimed): number {
+  return isHeld || !journal ? message.body.length : journal.bytes;
+}

@@ -1,0 +1,294 @@
+/**
+ * When does a worker claim, and for what? While it has free slots, and something is due or a line with a backlog may start.
+ *
+ * The loop sleeps until the earliest due time it knows of and asks the store nothing meanwhile (P12). It wakes when a message becomes
+ * due earlier, or when a slot becomes free while messages wait for one.
+ */
+
+import { Backlog, CLAIM_MANY } from '../admission/backlog.ts';
+import type { Lingers } from '../calls/lingers.ts';
+import { BackloggedLines, type LinesToRead, type NextLines, NO_LINES } from '../lanes/backlogged-lines.ts';
+import type { InFlight, Offer } from '../lanes/in-flight.ts';
+import { leastBehindFirst } from '../lanes/lag.ts';
+import { lineTo, type OriginLine } from '../lanes/origin-line.ts';
+import { Alarm } from '../loops/alarm.ts';
+import type { Claimed, ClaimToken, Millis } from '../model.ts';
+import { StoreUnavailable } from '../store-errors.ts';
+import { ClaimPace } from './claim-pace.ts';
+import type { ClaimAnswer, ClaimRequest, Turns } from './claims.ts';
+import type { DeliveryContext } from './context.ts';
+
+/** Messages that one claim may take: keeps its transaction, and the turn of the event loop in which they are sent, short. */
+const CLAIM_MAX = 64;
+/** The same where a claim has a transaction of its own, which takes many round trips however few messages it brings. */
+const CLAIM_MAX_APART = 128;
+/** Claims that may be under way at a time while there is a backlog: see `ClaimPace`. */
+const CLAIMS_MAX = 3;
+/** Lines asked for in one claim; the other lines have their turn in the next. */
+const LINES_MAX = 64;
+/** Attempts that become silent within this time are found together. */
+const SILENCE_LOOK_MS = 100;
+/** Pause after the store refused a claim. */
+const STORE_RETRY_MS = 5_000;
+
+interface Listeners {
+  /** Makes the attempts of messages asked for at `askedAtMs`. Resolves when all are sent; without a promise if they are already. */
+  begin: (claimed: readonly Claimed[], askedAtMs: Millis) => Promise<void> | undefined;
+  /** Called after `stop` when a claim that was under way is answered. */
+  onStopped: () => void;
+}
+
+/** What a claim looks for. */
+type ClaimTargets = Required<Pick<ClaimRequest, 'due' | 'dueFirst' | 'linesToServe' | 'freshLines'>>;
+
+/** A claim that is not answered yet. */
+interface ClaimUnderWay {
+  linesToServe: OriginLine[];
+  offer: Offer;
+  /** As `elapsedMs` counts. */
+  askedAtMs: Millis;
+  /** Another claim was under way when it was made. */
+  isStrict: boolean;
+  /** The claim tokens that it may use. */
+  tokens?: { first: ClaimToken; end: ClaimToken };
+  /** What was noted since the claim was sent: it may be newer than the answer. */
+  heard: { dueAtMs: Millis; waitingLines: Set<OriginLine> };
+}
+
+export class ClaimLoop {
+  readonly backlog = new Backlog();
+  readonly pace: ClaimPace;
+  readonly lines: BackloggedLines;
+  readonly #context: DeliveryContext;
+  readonly #inFlight: InFlight;
+  readonly #lingers: Lingers;
+  readonly #listeners: Listeners;
+  readonly #claims = new Set<ClaimUnderWay>();
+  readonly #alarm: Alarm;
+  /** Wakes the loop when attempts become silent and give up their slots. */
+  readonly #silenceAlarm: Alarm;
+  /** Wakes the loop after lines that are only in the store could not be read. */
+  readonly #linesAlarm: Alarm;
+
+  #nextDueAtMs: Millis = 0; // unknown at start: look at once
+  /** Claims that may be under way: one more after each that shows a backlog, one after each that does not. */
+  #claimsMax = 1;
+  #turnOfDue = true;
+  /** Set while more is due than a claim takes. */
+  #turns: Turns | undefined;
+  #lanesFirst = false;
+  #isReadingLines = false;
+  #stopped = false;
+
+  constructor(context: DeliveryContext, inFlight: InFlight, lingers: Lingers, listeners: Listeners) {
+    const { clock, settings } = context;
+    this.#context = context;
+    this.#inFlight = inFlight;
+    this.#lingers = lingers;
+    this.#listeners = listeners;
+    this.lines = new BackloggedLines(inFlight, settings.linesMax);
+    const wake = () => this.wake();
+    this.pace = new ClaimPace(clock, wake);
+    this.#alarm = new Alarm(clock, wake);
+    this.#silenceAlarm = new Alarm(clock, wake);
+    this.#linesAlarm = new Alarm(clock, wake);
+  }
+
+  /** Whether this worker takes messages now: it is not shutting down, and no other worker may own its claims. */
+  get isOpen(): boolean {
+    return !this.#stopped && !this.#context.fence.isClosed;
+  }
+
+  get isStopped(): boolean {
+    return this.#stopped;
+  }
+
+  /** Whether no claim is under way. */
+  get isIdle(): boolean {
+    return this.#claims.size === 0;
+  }
+
+  /** Whether a claim that is under way may bring a message under this token. */
+  mayBring(claimToken: ClaimToken): boolean {
+    for (const { tokens } of this.#claims)
+      if (tokens && claimToken >= tokens.first && claimToken < tokens.end) return true;
+    return false;
+  }
+
+  /** Claims no more. What is under way is still answered. */
+  stop(): void {
+    this.#stopped = true;
+    this.#alarm.cancel();
+    this.#silenceAlarm.cancel();
+    this.#linesAlarm.cancel();
+    this.pace.stop();
+  }
+
+  /** A message was saved that is due at `dueAtMs`. */
+  noteDue(dueAtMs: Millis): void {
+    for (const { heard } of this.#claims) heard.dueAtMs = Math.min(heard.dueAtMs, dueAtMs);
+    this.pace.noteDue();
+    this.#nextDueAtMs = Math.min(this.#nextDueAtMs, dueAtMs);
+    this.wake();
+  }
+
+  /** A message was saved into `line`. */
+  noteWaitingLine(line: OriginLine): void {
+    this.#noteLine(line);
+    this.wake();
+  }
+
+  #noteLine(line: OriginLine): void {
+    for (const { heard } of this.#claims) heard.waitingLines.add(line);
+    this.lines.add(line);
+  }
+
+  /** Claims if there is something to claim and room for it; otherwise sets the timer for when there will be. */
+  wake(): void {
+    this.#readLines();
+    this.makeRoom();
+    let next: 'claimed' | 'held' | 'none' = 'claimed';
+    while (this.#claims.size < this.#claimsMax && next === 'claimed') next = this.#claimNext();
+    if (this.isIdle && next === 'none') this.backlog.noteIdle();
+  }
+
+  /** Reads lines that are only in the store, one piece at a time. */
+  #readLines(): void {
+    if (this.#isReadingLines || this.#stopped || this.#linesAlarm.isSet) return;
+    const piece = this.lines.toRead();
+    if (piece) void this.#readPiece(piece);
+  }
+
+  async #readPiece(piece: LinesToRead): Promise<void> {
+    const { store, log } = this.#context;
+    this.#isReadingLines = true;
+    try {
+      this.lines.noteRead(piece, await store.messages.waitingLines(piece));
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable)) throw error;
+      log.warn('claim_failed', { reason: error.message });
+      if (!this.#stopped) this.#linesAlarm.setIn(STORE_RETRY_MS);
+    } finally {
+      this.#isReadingLines = false;
+    }
+    this.wake();
+  }
+
+  /** Ends lingering calls whose slots would let other messages start. */
+  makeRoom(): void {
+    this.#lingers.makeRoom(
+      () => this.lines.some(LINES_MAX),
+      () => this.#nextDueAtMs <= this.#context.clock.nowMs(),
+    );
+  }
+
+  /** `'held'`: there is something to claim, but not now: see `ClaimPace`. */
+  #claimNext(): 'claimed' | 'held' | 'none' {
+    const { clock } = this.#context;
+    if (!this.isOpen) return 'none'; // the heartbeat that opens the fence wakes it
+    if (this.#claims.size > 0 && !this.pace.mayGoBeside) return 'held';
+    this.#inFlight.findSilent(clock.elapsedMs);
+    const due = this.#nextDueAtMs <= clock.nowMs();
+    const full = this.#inFlight.isFull;
+    if (!full && (due || !this.lines.isEmpty) && this.pace.isHeld) return 'held';
+    const { lines: linesToServe, fresh: freshLines } = full ? NO_LINES : this.#linesToServe();
+    if (full || (!due && linesToServe.length === 0)) {
+      if (!due) this.#alarm.setAt(this.#nextDueAtMs);
+      this.awaitSilence();
+      return 'none'; // a full worker is woken by the next free slot
+    }
+    this.pace.noteClaim();
+    // Lines and newly due messages take turns: otherwise a single free slot would go to the lines each time.
+    if (due && linesToServe.length > 0) this.#turnOfDue = !this.#turnOfDue;
+    void this.#claim({ due, dueFirst: due && this.#turnOfDue, linesToServe, freshLines });
+    return 'claimed';
+  }
+
+  /** Wakes the loop when attempts become silent, if something waits for a slot. */
+  awaitSilence(): void {
+    const { clock } = this.#context;
+    if (this.#stopped || this.#silenceAlarm.isSet) return;
+    if (this.lines.isEmpty && this.#nextDueAtMs > clock.nowMs()) return;
+    const atMs = this.lines.isCut ? 0 : this.#inFlight.silentAtMs;
+    if (atMs !== undefined) this.#silenceAlarm.setIn(Math.max(SILENCE_LOOK_MS, atMs - clock.elapsedMs));
+  }
+
+  /** Lines that no claim under way serves; if there are none, those that are served already. */
+  #linesToServe(): NextLines {
+    if (this.lines.isEmpty) return NO_LINES;
+    const served = new Set([...this.#claims].flatMap(({ linesToServe }) => linesToServe));
+    const others = this.lines.next(LINES_MAX, served);
+    return others.lines.length > 0 || served.size === 0 ? others : this.lines.next(LINES_MAX, new Set());
+  }
+
+  async #claim(targets: ClaimTargets): Promise<void> {
+    const { clock, log, areClaimsApart } = this.#context;
+    const inFlight = this.#inFlight;
+    const { due, linesToServe } = targets;
+    const usable = due ? Infinity : linesToServe.reduce((sum, line) => sum + inFlight.roomOf(line), 0);
+    const offer = inFlight.offer(Math.min(areClaimsApart ? CLAIM_MAX_APART : CLAIM_MAX, usable), linesToServe);
+    const claim: ClaimUnderWay = {
+      linesToServe,
+      offer,
+      askedAtMs: clock.elapsedMs,
+      isStrict: this.#claims.size > 0,
+      heard: { dueAtMs: Infinity, waitingLines: new Set() },
+    };
+    this.#claims.add(claim);
+    let pauseMs = 0;
+    let sent: Promise<void> | undefined;
+    try {
+      const answer = await this.#ask(targets, claim);
+      this.#claims.delete(claim);
+      sent = this.#take(answer, claim);
+    } catch (error) {
+      // Nothing was claimed, so the same is due as before.
+      if (!(error instanceof StoreUnavailable)) throw error;
+      log.warn('claim_failed', { reason: error.message });
+      this.#claimsMax = 1;
+      pauseMs = STORE_RETRY_MS;
+    } finally {
+      inFlight.endOffer(offer);
+      this.#claims.delete(claim);
+    }
+    if (sent !== undefined) await sent;
+    if (this.#stopped) this.#listeners.onStopped();
+    else if (pauseMs > 0) this.#alarm.setIn(pauseMs);
+    else this.wake();
+  }
+
+  async #ask({ due, ...targets }: ClaimTargets, claim: ClaimUnderWay): Promise<ClaimAnswer> {
+    const { store, numbers, clock, worker } = this.#context;
+    const { slots, bytes, held: _, ...rooms } = claim.offer;
+    const firstToken: ClaimToken = await numbers.take(slots);
+    claim.tokens = { first: firstToken, end: firstToken + slots };
+    if (due) this.#lanesFirst = !this.#lanesFirst;
+    const limits = { limit: slots, bytesMax: bytes, isStrict: claim.isStrict, ...rooms };
+    const turns = { turns: this.#turns, lanesFirst: this.#lanesFirst, hasLines: !this.lines.isEmpty };
+    const request = { worker, firstToken, ...limits, due, ...targets, ...turns };
+    return store.messages.claim({ request, nowMs: clock.nowMs() });
+  }
+
+  #take(answer: ClaimAnswer, { linesToServe, heard, askedAtMs }: ClaimUnderWay): Promise<void> | undefined {
+    const { clock } = this.#context;
+    const { claimed, waitingLines, emptied, nextDueAtMs = Infinity, turns = this.#turns ?? { after: 0 } } = answer;
+    this.#nextDueAtMs = Math.min(nextDueAtMs, heard.dueAtMs);
+    const nowMs = clock.nowMs();
+    this.#turns = nextDueAtMs <= nowMs ? turns : undefined;
+    if (answer.isLocked && heard.dueAtMs > nowMs) this.pace.noteLocked();
+    const served = new Set(claimed.map(({ message }) => lineTo(message)));
+    for (const line of emptied) this.lines.delete(line);
+    for (const line of linesToServe) {
+      if (emptied.includes(line)) continue;
+      this.#noteLine(line); // another claim may have found it empty, because this claim took its messages
+      if (served.has(line)) this.lines.moveToEnd(line); // otherwise it keeps its turn
+    }
+    for (const line of waitingLines) this.#noteLine(line);
+    for (const line of heard.waitingLines) this.lines.add(line);
+    const inOrder = leastBehindFirst(claimed);
+    for (const { message, dueAtMs } of inOrder) this.lines.noteLag(message.projectId, nowMs - dueAtMs);
+    this.backlog.noteClaim(linesToServe, claimed, clock.elapsedMs);
+    this.#claimsMax = claimed.length >= CLAIM_MANY ? Math.min(this.#claimsMax + 1, CLAIMS_MAX) : 1;
+    return this.#listeners.begin(inOrder, askedAtMs);
+  }
+}

@@ -1,0 +1,99 @@
+/**
+ * May the worker claim more now?
+ *
+ * After an outage everything is due at once. Claims as large as the free slots would bring more answers than the worker can settle in
+ * a moment. Everything else, new publishes included, would wait behind these settles, without a higher throughput. So attempts with
+ * an outcome are settled first.
+ *
+ * Messages that other transactions have locked cannot be claimed. To ask for them again at once would only slow these transactions.
+ */
+import { Alarm } from '../loops/alarm.ts';
+import type { Millis } from '../model.ts';
+import type { Clock } from '../ports.ts';
+
+/** While so many attempts are being settled, claims wait: enough to fill a transaction. */
+const SETTLING_MAX = 64;
+/** Claims wait no longer than this: a lock that blocks the settles of one project must not block other projects. */
+const HOLD_MS = 250;
+/**
+ * A second claim may start once the latest one has been unanswered for this long: then transactions are the bottleneck. Sooner, both
+ * would be answered together, and everything else would wait while their messages are sent.
+ */
+const BESIDE_MS = 20;
+/** The pause after a claim that found everything locked. */
+const LOCKED_MS = 10;
+
+export class ClaimPace {
+  readonly #settlingAlarm: Alarm;
+  readonly #lockedAlarm: Alarm;
+  readonly #besideAlarm: Alarm;
+  readonly #clock: Clock;
+  #claimedAtMs: Millis = 0;
+  #sending = 0;
+  #settling = 0;
+  #hasWaited = false;
+
+  /** Calls `onTime` when claims have waited long enough. */
+  constructor(clock: Clock, onTime: () => void) {
+    this.#clock = clock;
+    const endWait = () => {
+      this.#hasWaited = true;
+      onTime();
+    };
+    this.#settlingAlarm = new Alarm(clock, endWait, 'outside');
+    this.#lockedAlarm = new Alarm(clock, onTime, 'outside');
+    this.#besideAlarm = new Alarm(clock, onTime, 'outside');
+  }
+
+  /** Whether a claim has to wait. Ask when there is something to claim. */
+  get isHeld(): boolean {
+    if (this.#lockedAlarm.isSet || this.#sending > 0) return true;
+    if (this.#settling < SETTLING_MAX || this.#hasWaited) return false;
+    if (!this.#settlingAlarm.isSet) this.#settlingAlarm.setIn(HOLD_MS);
+    return true;
+  }
+
+  /** Whether another claim may start while one is under way. Ask when there may be something to claim. */
+  get mayGoBeside(): boolean {
+    const waitMs = this.#claimedAtMs + BESIDE_MS - this.#clock.elapsedMs;
+    if (waitMs > 0 && !this.#besideAlarm.isSet) this.#besideAlarm.setIn(waitMs);
+    return waitMs <= 0;
+  }
+
+  noteClaim(): void {
+    this.#claimedAtMs = this.#clock.elapsedMs;
+    this.#hasWaited = false;
+    this.#settlingAlarm.cancel();
+  }
+
+  /** A claim got nothing, because other transactions have locked what is due. */
+  noteLocked(): void {
+    this.#lockedAlarm.setIn(LOCKED_MS);
+  }
+
+  /** Another message is due, which may not be locked. */
+  noteDue(): void {
+    this.#lockedAlarm.cancel();
+  }
+
+  /** The messages of a claim take more than one turn of the event loop to send. `noteSent` ends it. */
+  noteSending(): void {
+    this.#sending += 1;
+  }
+
+  noteSent(): void {
+    this.#sending -= 1;
+  }
+
+  noteSettling(): void {
+    this.#settling += 1;
+  }
+
+  noteSettled(): void {
+    this.#settling -= 1;
+  }
+
+  stop(): void {
+    for (const alarm of [this.#settlingAlarm, this.#lockedAlarm, this.#besideAlarm]) alarm.cancel();
+  }
+}

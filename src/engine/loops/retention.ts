@@ -1,0 +1,87 @@
+/** Drops what is past its retention time, in pieces so small that no publish notices them (P13). */
+import type { Store } from '../../store/store.ts';
+import type { Clock, EventLog } from '../ports.ts';
+import type { EngineSettings } from '../settings.ts';
+import { StoreUnavailable } from '../store-errors.ts';
+import { Alarm } from './alarm.ts';
+
+/** Rows dropped in one transaction: a few milliseconds of work. */
+const PIECE_ROWS = 500;
+
+/** A flow-control key is forgotten a day after its last use (contract M 16.9), whose time is kept to the hour. */
+const KEYS_REMEMBERED_MS = 25 * 3_600_000;
+
+/** The counts of minutes are kept as long as logs, but no longer than this: a project has 43,200 rows then. */
+const MINUTES_KEPT_MS = 30 * 24 * 3_600_000;
+
+interface RetentionDeps {
+  store: { retention: Store['retention'] };
+  clock: Clock;
+  log: EventLog;
+  settings: Pick<EngineSettings, 'logRetentionMs' | 'dlqRetentionMs' | 'retentionIntervalMs'>;
+}
+
+export class RetentionLoop {
+  readonly #deps: RetentionDeps;
+  /** For the next round; not set while a round is under way. */
+  readonly #alarm: Alarm;
+  #isHastened = false;
+  #round: Promise<void> | undefined;
+  #stopped = false;
+
+  constructor(deps: RetentionDeps) {
+    this.#deps = deps;
+    this.#alarm = new Alarm(deps.clock, () => this.#begin(), 'upkeep');
+  }
+
+  /** The first round begins at once: it finishes what a crash interrupted, such as the deletion of a queue. */
+  start(): void {
+    this.#alarm.setIn(0);
+  }
+
+  /**
+   * The next round begins at once, because another worker has crashed. A round under way may already be past what that
+   * worker left unfinished.
+   */
+  hasten(): void {
+    this.#isHastened = true;
+    if (this.#alarm.isSet) this.#alarm.setIn(0);
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#alarm.cancel();
+    await this.#round;
+  }
+
+  #begin(): void {
+    this.#isHastened = false;
+    this.#round = this.#dropAll().then(() => {
+      if (!this.#stopped) this.#alarm.setIn(this.#isHastened ? 0 : this.#deps.settings.retentionIntervalMs);
+    });
+  }
+
+  async #dropAll(): Promise<void> {
+    try {
+      while (!this.#stopped && (await this.#dropPiece()));
+    } catch (error) {
+      if (!(error instanceof StoreUnavailable)) throw error;
+      this.#deps.log.warn('retention_failed', { reason: error.message }); // the next round goes on where this one ended
+    }
+  }
+
+  #dropPiece(): Promise<boolean> {
+    const { store, clock, settings } = this.#deps;
+    const nowMs = clock.nowMs();
+    const wallMs = clock.wallMs();
+    return store.retention.dropExpired({
+      logsBeforeMs: wallMs - settings.logRetentionMs,
+      deadBeforeMs: wallMs - settings.dlqRetentionMs,
+      minutesBeforeMs: wallMs - Math.min(settings.logRetentionMs, MINUTES_KEPT_MS),
+      keysUsedBeforeMs: nowMs - KEYS_REMEMBERED_MS,
+      nowMs,
+      leadMs: clock.leadMs,
+      rowsMax: PIECE_ROWS,
+    });
+  }
+}

@@ -1,0 +1,17 @@
+import type { Millis } from '../model.ts';
+import type { Machine } from '../ports.ts';
+
+/** The answer of `work`; undefined when it takes longer than `limitMs`. */
+export async function within<T>(
+  clock: Pick<Machine, 'startTimer'>,
+  limitMs: Millis,
+  work: Promise<T>,
+): Promise<T | undefined> {
+  const { promise, resolve } = Promise.withResolvers<undefined>();
+  const timer = clock.startTimer(limitMs, () => resolve(undefined), 'outside');
+  try {
+    return await Promise.race([work, promise]);
+  } finally {
+    timer.cancel();
+  }
+}

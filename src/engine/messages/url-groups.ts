@@ -1,0 +1,70 @@
+/** URL groups: named lists of endpoints; one publish to a group goes to all of them (contract M 13). */
+import type { HeaderMap } from '../../protocol/options/settings.ts';
+import { shownUrl } from '../../protocol/urls/shown-url.ts';
+import type { PublishCommand } from './publish-command.ts';
+import type { Millis } from '../model.ts';
+
+export interface Endpoint {
+  url: string;
+  /** Free text, unique in its group. */
+  name?: string;
+}
+
+/** Exists while it has an endpoint. */
+export interface UrlGroup {
+  name: string;
+  createdAtMs: Millis;
+  updatedAtMs: Millis;
+  /** In the order in which they were added. */
+  endpoints: Endpoint[];
+  /** Default config headers of every message that is published to the group; absent: none. */
+  headers?: HeaderMap;
+}
+
+/** Which endpoints to remove: those with this name, with this URL, or with both when both are given. */
+export interface EndpointSelector {
+  url?: string;
+  name?: string;
+}
+
+/** Quotas that refuse growth only; 0 means unlimited (contract M 20.1). */
+export interface UrlGroupLimits {
+  groupsMax: number;
+  endpointsMax: number;
+}
+
+/**
+ * `endpoints` after `given` were added one after the other. An endpoint with the same name gets the new URL. Otherwise,
+ * one with the same URL gets the new name, if there is one. Otherwise the endpoint is new.
+ */
+export function withEndpoints(endpoints: readonly Endpoint[], given: readonly Endpoint[]): Endpoint[] {
+  const result = endpoints.map((endpoint) => ({ ...endpoint }));
+  for (const { url, name } of given) {
+    const sameName = name === undefined ? undefined : result.find((endpoint) => endpoint.name === name);
+    const sameUrl = result.find((endpoint) => endpoint.url === url);
+    if (sameName) sameName.url = url;
+    else if (!sameUrl) result.push(name === undefined ? { url } : { url, name });
+    else if (name !== undefined) sameUrl.name = name;
+  }
+  return result;
+}
+
+/** `endpoints` without those that match a selector (contract M 22.19). */
+export function withoutEndpoints(endpoints: readonly Endpoint[], selectors: readonly EndpointSelector[]): Endpoint[] {
+  return endpoints.filter((endpoint) => !selectors.some((selector) => means(selector, endpoint)));
+}
+
+/** `shared` once for each endpoint, in their order (contract M 5.3). */
+export function publishesToGroup(group: UrlGroup, shared: Omit<PublishCommand, 'url'>): PublishCommand[] {
+  return group.endpoints.map(({ url, name }) => {
+    const settings = { ...shared.options.settings, topicName: group.name };
+    if (name !== undefined) settings.endpointName = name;
+    return { ...shared, url, options: { ...shared.options, settings } };
+  });
+}
+
+/** A URL with a masked password means every endpoint that is shown as this URL. */
+function means({ url, name }: EndpointSelector, endpoint: Endpoint): boolean {
+  const isUrl = url === undefined || url === endpoint.url || url === shownUrl(endpoint.url);
+  return isUrl && (name === undefined || name === endpoint.name);
+}

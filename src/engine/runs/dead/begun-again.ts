@@ -1,0 +1,89 @@
+/**
+ * Which entries of a journal must be started again when its run is resumed (contract W 21.3)? Only the journal decides,
+ * not the outcomes of deliveries: a success that came after the run had failed has changed nothing.
+ */
+import {
+  entryKeyOfCall,
+  entryKeyOfCallResult,
+  entryKeyOfInvocation,
+  entryKeyOfResult,
+  entryKeyOfWait,
+  keyOfCall,
+  stepIdOfEntryKey,
+} from '../../../workflow/entry-keys.ts';
+import type { EntryKind, MessageKey } from '../../model.ts';
+import type { OutlinedEntry } from './dead-run-store.ts';
+
+/**
+ * Keys of the entries that must be started again: branches that have no result yet. When there is no such branch: the
+ * latest result, whose delivery moves the run on.
+ */
+export function begunAgainOf(journal: readonly OutlinedEntry[]): ReadonlySet<MessageKey> {
+  const entryKeys = new Set(journal.map(({ entryKey }) => entryKey));
+  const callEntryKeys = new Map(
+    journal.flatMap(({ kind, key, entryKey }) => (kind === 'toCallback' ? [[key, entryKey]] : [])),
+  );
+  const open = journal.filter((entry) => isOpen(entry, entryKeys, callEntryKeys));
+  if (open.length > 0) return new Set(open.map(({ key }) => key));
+  const last = journal.findLast(({ kind }) => MOVES_ON[kind]);
+  return new Set(last ? [last.key] : []);
+}
+
+/** Whether the delivery of such an entry moves a run on, once no branch is open. */
+const MOVES_ON: Readonly<Record<EntryKind, boolean>> = {
+  initial: true,
+  step: true,
+  stepConfig: true,
+  fromCallback: true,
+  plan: false,
+  toCallback: false,
+  wait: false,
+  invoke: false,
+};
+
+function isOpen(
+  { kind, entryKey, key }: OutlinedEntry,
+  entryKeys: ReadonlySet<string>,
+  callEntryKeys: ReadonlyMap<MessageKey, string>,
+): boolean {
+  switch (kind) {
+    case 'plan':
+      return !hasBegun(entryKey, entryKeys);
+    case 'toCallback':
+      return !entryKeys.has(entryKeyOfCallResult(key));
+    case 'fromCallback': {
+      const callKey = keyOfCall(entryKey);
+      const callEntryKey = callKey === undefined ? undefined : callEntryKeys.get(callKey);
+      // A call that belongs to no step waits for no result of a step.
+      return (
+        callEntryKey !== undefined &&
+        stepIdOfEntryKey(callEntryKey) !== undefined &&
+        !hasResult(callEntryKey, entryKeys)
+      );
+    }
+    case 'wait':
+    case 'invoke':
+      return !hasResult(entryKey, entryKeys);
+    case 'initial':
+    case 'step':
+    case 'stepConfig':
+      return false;
+  }
+}
+
+/** Whether the planned step has an entry of its own: then that one is started again, and not the plan. */
+function hasBegun(plan: string, entryKeys: ReadonlySet<string>): boolean {
+  const stepId = stepIdOfEntryKey(plan);
+  return (
+    stepId !== undefined &&
+    [entryKeyOfResult, entryKeyOfCall, entryKeyOfWait, entryKeyOfInvocation].some((entryKeyOf) =>
+      entryKeys.has(entryKeyOf(stepId)),
+    )
+  );
+}
+
+/** Whether the step of `entryKey` has its result. */
+function hasResult(entryKey: string, entryKeys: ReadonlySet<string>): boolean {
+  const stepId = stepIdOfEntryKey(entryKey);
+  return stepId !== undefined && entryKeys.has(entryKeyOfResult(stepId));
+}

@@ -1,0 +1,265 @@
+/**
+ * The run that takes the place of a failed one (contract W 21.3, 21.4). Its journal begins with what the failed run has
+ * recorded. What is sent again, or waits again, is made anew and belongs to the new run; everything else is shared.
+ */
+import { newHeaderMap } from '../../../protocol/headers.ts';
+import { mintMessageId, mintRunId, type RandomBytes } from '../../../protocol/ids.ts';
+import type { HeaderMap, MessageSettings, ResultPart, RunPart } from '../../../protocol/options/settings.ts';
+import { configured, configuredCallback } from '../../../workflow/configuration.ts';
+import { INITIAL_ENTRY_KEY } from '../../../workflow/entry-keys.ts';
+import { entryBytesOf, SHOWN_AS } from '../../../workflow/journal.ts';
+import type { RunConfig, RunKey } from '../../../workflow/model.ts';
+import { type Draft, notBeforeOf } from '../../messages/accept.ts';
+import type { Message, MessageKey, Millis, NewEntry, NewRun } from '../../model.ts';
+import { entryOf } from '../entries.ts';
+import type { FailedRunHead, OutlinedEntry, RetriedEntry, RunOverride, RunRetry } from './dead-run-store.ts';
+
+/** What is left of a failed run. */
+export interface Remains {
+  dlqId: string;
+  run: FailedRunHead;
+  /** In order; the first is what the run began with. */
+  journal: readonly OutlinedEntry[];
+  /** What is begun again: sent, waited for, invoked. */
+  unfinished: ReadonlySet<MessageKey>;
+  /** The first entry and the unfinished ones. */
+  messages: ReadonlyMap<MessageKey, Message>;
+  /** The runs that unfinished invocations waited for, as they began. */
+  children: ReadonlyMap<RunKey, Beginning>;
+}
+
+/** What a run began with. */
+export interface Beginning {
+  run: FailedRunHead;
+  initial: Message;
+}
+
+export interface RunRetryContext {
+  nowMs: Millis;
+  /** As in `AcceptContext`. */
+  leadMs?: Millis;
+  random: RandomBytes;
+  lazyAboveBytes: number;
+  /** A unique number; called at most once for the run and twice for each unfinished entry. */
+  nextKey(): MessageKey;
+}
+
+/** The part of a run that its messages name. */
+type Head = Pick<RunPart, 'key' | 'id' | 'createdAtMs' | 'url'>;
+
+/** What all entries of the new run are made with. */
+interface Making {
+  head: Head;
+  config: RunConfig;
+  override: RunOverride;
+  context: RunRetryContext;
+}
+
+/** What comes with the last piece. */
+type Rest = Pick<RunRetry<Draft>, 'waiters' | 'invocations' | 'children'>;
+
+/**
+ * The new run, in pieces of `entriesMax` entries, each made when it is asked for. Throws when something that `remains`
+ * should hold is not there.
+ */
+export function* retryOf(
+  remains: Remains,
+  override: RunOverride,
+  context: RunRetryContext,
+  entriesMax: number,
+): Generator<RunRetry<Draft>> {
+  const { run: failed, dlqId, journal, unfinished } = remains;
+  const { runId } = override;
+  const head: Head = {
+    key: context.nextKey(),
+    id: runId ?? mintRunId(context.random),
+    createdAtMs: context.nowMs,
+    url: failed.url,
+  };
+  const predecessor = { id: failed.id, createdAtMs: failed.createdAtMs };
+  const making: Making = { head, config: { ...failed.config, ...changesOf(override), predecessor }, override, context };
+  const run: NewRun = { id: head.id, url: head.url, createdAtMs: head.createdAtMs, config: making.config };
+  const rest: Rest = { waiters: [], invocations: [], children: [] };
+  const made = (entry: OutlinedEntry): RetriedEntry<Draft> => {
+    const isBegun = unfinished.has(entry.key);
+    if (entry.position > 0 && !isBegun) return shared(entry, head.key);
+    const message = existing(remains.messages, entry.key);
+    switch (entry.kind) {
+      case 'initial':
+        return initial(message, isBegun, making);
+      case 'wait':
+        return waited(message, entry, making, rest);
+      case 'invoke': {
+        const child = existing(remains.children, message.settings.invoke?.runKey ?? -1);
+        return invoked(message, entry, begin(child, context), making, rest);
+      }
+      default:
+        return { kind: 'message', message: sent(message, entry, making) };
+    }
+  };
+  for (let from = 0; from < journal.length; from += entriesMax) {
+    const entries = journal.slice(from, from + entriesMax).map(made);
+    const isLast = from + entriesMax >= journal.length;
+    yield {
+      ...{ projectId: failed.projectId, dlqId, run, runKey: head.key, journal: entries },
+      ...{ isFirst: from === 0, isLast, ...(isLast ? rest : NOTHING_YET) },
+    };
+  }
+}
+
+const NOTHING_YET: Rest = { waiters: [], invocations: [], children: [] };
+
+function existing<K, V>(map: ReadonlyMap<K, V>, key: K): V {
+  const value = map.get(key);
+  if (value === undefined) throw new Error(`there is nothing of ${key} to retry`);
+  return value;
+}
+
+function shared({ kind, key, entryKey, bodyBytes }: OutlinedEntry, runKey: RunKey): RetriedEntry<Draft> {
+  const callType = SHOWN_AS[kind];
+  const bytes = callType === undefined ? 0 : entryBytesOf(bodyBytes, callType);
+  return { kind: 'shared', key, entry: { runKey, kind, entryKey, bytes } };
+}
+
+function initial(old: Message, isSent: boolean, making: Making): RetriedEntry<Draft> {
+  const { head, context } = making;
+  const message = moved(old, head.key, making);
+  const entry = entryOf(
+    message,
+    { runKey: head.key, kind: 'initial', entryKey: INITIAL_ENTRY_KEY },
+    context.lazyAboveBytes,
+  );
+  return isSent ? { kind: 'message', message: { message, entry } } : { kind: 'record', record: { message, entry } };
+}
+
+function sent(old: Message, { kind, entryKey }: OutlinedEntry, making: Making): Draft {
+  const { head, context } = making;
+  const message = moved(old, context.nextKey(), making);
+  return { message, entry: entryOf(message, { runKey: head.key, kind, entryKey }, context.lazyAboveBytes) };
+}
+
+/** The wait, which begins again with its full time. */
+function waited(old: Message, entry: OutlinedEntry, making: Making, { waiters }: Rest): RetriedEntry<Draft> {
+  const { head, context } = making;
+  const { wait } = old.settings;
+  if (!wait) throw new Error(`${old.key} is no wait`);
+  const deadlineMs = context.nowMs + (wait.deadlineMs - old.createdAtMs);
+  const message = record(old, making, {
+    wait: {
+      ...wait,
+      deadlineMs,
+      notified: movedResult(wait.notified, making),
+      timedOut: movedResult(wait.timedOut, making),
+      headers: renamed(wait.headers, head),
+      timeoutHeaders: renamed(wait.timeoutHeaders, head),
+    },
+  });
+  waiters.push({ key: message.key, eventId: wait.eventId, deadlineMs });
+  return { kind: 'record', record: { message, entry: recordEntry(entry, head.key) }, event: 'WAITER_ADDED' };
+}
+
+/** The invocation, which waits for a new child. */
+function invoked(
+  old: Message,
+  entry: OutlinedEntry,
+  begun: Draft,
+  making: Making,
+  { invocations, children }: Rest,
+): RetriedEntry<Draft> {
+  const { message: child } = begun;
+  const { invoke } = old.settings;
+  if (!invoke) throw new Error(`${old.key} is no invocation`);
+  const message = record(old, making, {
+    invoke: {
+      runKey: child.key,
+      runId: child.settings.run?.id ?? '',
+      url: child.url,
+      createdAtMs: child.createdAtMs,
+      result: movedResult(invoke.result, making),
+    },
+  });
+  invocations.push({ key: message.key, childKey: child.key });
+  children.push(begun);
+  return { kind: 'record', record: { message, entry: recordEntry(entry, making.head.key) }, event: 'INVOKED' };
+}
+
+function recordEntry({ kind, entryKey }: OutlinedEntry, runKey: RunKey): NewEntry {
+  return { runKey, kind, entryKey, bytes: 0 };
+}
+
+/** A run as it began, under an id of its own. */
+function begin({ run: { url, config }, initial: old }: Beginning, context: RunRetryContext): Draft {
+  const { nowMs, random, lazyAboveBytes } = context;
+  const key = context.nextKey();
+  const head: Head = { key, id: mintRunId(random), createdAtMs: nowMs, url };
+  const message = moved(old, key, { head, config, override: {}, context });
+  return {
+    message,
+    entry: entryOf(message, { runKey: key, kind: 'initial', entryKey: INITIAL_ENTRY_KEY }, lazyAboveBytes),
+    run: { id: head.id, url, createdAtMs: nowMs, config },
+  };
+}
+
+/** `old` as a message of the new run, with the changes of the override. */
+function moved(old: Message, key: MessageKey, { head, config, override, context }: Making): Message {
+  const { nowMs, random } = context;
+  const isCall = old.settings.run?.callType === 'toCallback';
+  const { callback, ...settings } = settingsIn(old.settings, head);
+  const own = config.isKept || isCall ? settings : { ...settings, ...changesOf(override) };
+  const made = isCall
+    ? { header: old.header, settings: own }
+    : configured({ header: old.header, settings: own }, config);
+  return {
+    ...old,
+    ...made,
+    key,
+    id: mintMessageId(key, random),
+    createdAtMs: nowMs,
+    notBeforeMs: Math.max(nowMs, notBeforeOf(override, context), wakesAtMs(old)),
+    settings: callback ? { ...made.settings, callback: configuredCallback(callback, config) } : made.settings,
+  };
+}
+
+/** A sleep keeps its end. A message without delay does not keep its time, which may be of a clock that was ahead. */
+function wakesAtMs({ createdAtMs, notBeforeMs }: Message): Millis {
+  return notBeforeMs > createdAtMs ? notBeforeMs : 0;
+}
+
+/** The changes to the configuration. Each message must carry them itself when the run does not keep its configuration. */
+function changesOf({ runId: _id, delayMs: _delay, notBeforeMs: _notBefore, ...changes }: RunOverride) {
+  return changes;
+}
+
+function record(old: Message, { head, context }: Making, changes: Pick<MessageSettings, 'wait' | 'invoke'>): Message {
+  const key = context.nextKey();
+  const { nowMs } = context;
+  return {
+    ...old,
+    key,
+    id: mintMessageId(key, context.random),
+    createdAtMs: nowMs,
+    notBeforeMs: nowMs,
+    settings: { ...settingsIn(old.settings, head), ...changes },
+  };
+}
+
+function movedResult(result: ResultPart, { head, config, override }: Making): ResultPart {
+  const settings = settingsIn(result.settings, head);
+  const own = config.isKept ? settings : { ...settings, ...changesOf(override) };
+  return { url: result.url, ...configured({ header: result.header, settings: own }, config) };
+}
+
+function settingsIn(settings: MessageSettings, head: Head): MessageSettings {
+  return settings.run ? { ...settings, run: { ...settings.run, ...head } } : settings;
+}
+
+/** Headers that name the run, as `GET /v2/waiters` shows them. */
+function renamed(headers: HeaderMap, { id, createdAtMs }: Head): HeaderMap {
+  const map = newHeaderMap();
+  for (const [name, values] of Object.entries(headers)) {
+    if (/^(Upstash|Waypost)-Workflow-Runid$/.test(name)) map[name] = [id];
+    else if (/^(Upstash|Waypost)-Workflow-Createdat$/.test(name)) map[name] = [String(createdAtMs)];
+    else map[name] = values;
+  }
+  return map;
+}

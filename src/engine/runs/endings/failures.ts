@@ -1,0 +1,120 @@
+/**
+ * What follows when a message of a run has failed for good: the run's end and its failure callback (contract W 12.3,
+ * 13).
+ */
+
+import { encodeCallbackPayload } from '../../../protocol/callback-payload.ts';
+import { dlqIdOf } from '../../../protocol/cursor.ts';
+import { newHeaderMap } from '../../../protocol/headers.ts';
+import { attemptSettingsOf } from '../../../protocol/options/config-options.ts';
+import { prefixOf } from '../../../protocol/options/dialect.ts';
+import type { CallbackSettings, HeaderMap, MessageSettings, RunPart } from '../../../protocol/options/settings.ts';
+import { joinRedactions } from '../../../protocol/redaction.ts';
+import { wantsPayloadOnly } from '../../../protocol/workflow/generations.ts';
+import type { Store } from '../../../store/store.ts';
+import { withHeaders } from '../../../workflow/configuration.ts';
+import type { Run } from '../../../workflow/model.ts';
+import { reportOf, withContentType } from '../../messages/callbacks.ts';
+import type { FailedRun, Settling } from '../../messages/decide.ts';
+import { followUpOf } from '../../messages/follow-up.ts';
+import type { Claimed, FollowUp, Message } from '../../model.ts';
+import { endingOf } from './endings.ts';
+
+/**
+ * The same decision with the end of the run in it. When the run is over already, or has gone on, the decision to save
+ * `changeIfOver`.
+ * Call it again when the store answers that the run has changed meanwhile. Throws `StoreUnavailable`.
+ */
+export async function failRun(
+  store: { runs: Pick<Store['runs'], 'findRun' | 'findRecords' | 'readJournal'> },
+  claimed: Claimed,
+  decision: Settling & { failsRun: FailedRun },
+): Promise<Settling> {
+  const { message } = claimed;
+  const { settlement, failsRun } = decision;
+  const part = message.settings.run;
+  const run = part && (await store.runs.findRun({ projectId: message.projectId, key: part.key }));
+  if (!part || run?.state !== 'RUN_STARTED' || hasGoneOn(run, failsRun)) {
+    return { kind: 'settle', settlement: { ...settlement, change: failsRun.changeIfOver }, follows: [] };
+  }
+  const { ending, follows } = await endingOf(store, run, { state: 'RUN_FAILED', atMs: failsRun.atMs });
+  const callback = run.config.isKept ? run.config.failureCallback : message.settings.failureCallback;
+  const told = callback ? [await failureCallbackOf(store, run, callback, claimed, failsRun)] : [];
+  return {
+    kind: 'settle',
+    settlement: { ...settlement, change: { ...settlement.change, ending } },
+    follows: [...follows, ...told],
+  };
+}
+
+function hasGoneOn({ entries }: Run, { ifLastAt }: FailedRun): boolean {
+  return ifLastAt !== undefined && entries > ifLastAt + 1;
+}
+
+async function failureCallbackOf(
+  store: { runs: Pick<Store['runs'], 'readJournal'> },
+  run: Run,
+  callback: CallbackSettings,
+  claimed: Claimed,
+  { ended, atMs }: FailedRun,
+): Promise<FollowUp> {
+  const { message } = claimed;
+  const features = callback.features ?? run.config.features;
+  const showsPayload = wantsPayloadOnly(features);
+  const [initial] = showsPayload
+    ? await store.runs.readJournal({ projectId: run.projectId, runKey: run.key, toPosition: 0 })
+    : [];
+  const report = reportOf(claimed, ended);
+  const body = encodeCallbackPayload(
+    {
+      ...report,
+      // The workflow would take a text of ours for the endpoint's answer.
+      body: ended.kind === 'answered' ? report.body : new Uint8Array(0),
+      sourceBody: showsPayload ? (initial?.body ?? new Uint8Array(0)) : (claimed.deliveredBody ?? message.body),
+      dlqId: dlqIdOf(atMs, message.key),
+      workflowRunId: run.id,
+      workflowCreatedAt: run.createdAtMs,
+    },
+    { forWorkflow: true },
+  );
+  const { url, method } = callback;
+  const settings = settingsOf(callback, run, message, { features });
+  return followUpOf(message, { url, method, header: headerOf(callback, run), body, settings }, atMs);
+}
+
+/**
+ * What the callback forwards, the user headers of a run that keeps them, and the marks by which libraries recognize it.
+ */
+function headerOf(callback: CallbackSettings, { config }: Run): HeaderMap {
+  const prefix = prefixOf(config.dialect);
+  const marks = newHeaderMap();
+  marks[`${prefix}-Workflow-Is-Failure`] = ['true'];
+  marks[`${prefix}-Workflow-Failure-Callback`] = ['true'];
+  const own = withHeaders(marks, callback.header);
+  return withContentType(config.isKept ? withHeaders(own, config.header) : own);
+}
+
+/**
+ * What the callback does not set is as for the failed message, which has it from the run. What that message set for its
+ * step is not for the callback.
+ */
+function settingsOf(
+  callback: CallbackSettings,
+  { config }: Run,
+  { settings: failed }: Message,
+  { features }: Pick<RunPart, 'features'>,
+): MessageSettings {
+  const { url: _url, method: _method, header: _header, features: _features, ...rest } = callback;
+  const { callback: _callback, failureCallback: _failure, ...own } = rest;
+  const like = failed.run?.stepSettings ? config : failed;
+  const settings: MessageSettings = { ...attemptSettingsOf(like), ...own, dialect: config.dialect };
+  const trace = config.trace ?? failed.trace;
+  if (trace) settings.trace = trace;
+  if (config.labels) settings.labels = config.labels;
+  if (config.redact) settings.redact = joinRedactions(own.redact, config.redact);
+  if (failed.run) {
+    const { init: _init, isRest: _isRest, stepSettings: _step, ...run } = failed.run;
+    settings.run = { ...run, callType: 'failureCall', features };
+  }
+  return settings;
+}

@@ -1,0 +1,53 @@
+/** What follows when the endpoint answers a call with the result of its run (contract K 5.1, 5.7)? */
+import type { Store } from '../../../store/store.ts';
+import type { Run } from '../../../workflow/model.ts';
+import { stepPartsOf } from '../../calls/drafts.ts';
+import type { LastStep } from '../../calls/ends.ts';
+import type { ReturnedRun, Settling } from '../../messages/decide.ts';
+import { followUpOf } from '../../messages/follow-up.ts';
+import type { Intake } from '../../messages/intake.ts';
+import type { Claimed, LogEvent, Message, Millis, NewMessage } from '../../model.ts';
+import { endingOf } from './endings.ts';
+
+/**
+ * The same decision with the end of the run in it; without it when the run is over already. Call it again when the store
+ * answers that the run has changed meanwhile. Throws `StoreUnavailable`.
+ */
+export async function returnRun(
+  store: { runs: Pick<Store['runs'], 'findRun' | 'findRecords'> },
+  intake: Pick<Intake, 'draftsOf'>,
+  { message }: Claimed,
+  decision: Settling & { returns: ReturnedRun },
+): Promise<Settling> {
+  const { settlement, returns } = decision;
+  const { response, lastStep, atMs } = returns;
+  const part = message.settings.run;
+  const run = returns.run ?? (part && (await store.runs.findRun({ projectId: message.projectId, key: part.key })));
+  delete returns.run; // it is read the next time
+  if (run?.state !== 'RUN_STARTED') return { kind: 'settle', settlement, follows: [] };
+  const { ending, follows } = await endingOf(store, run, {
+    state: 'RUN_SUCCESS',
+    atMs,
+    ...(response.length > 0 && { response }),
+  });
+  const change = { ...settlement.change, ending };
+  if (lastStep)
+    change.lastStep = await newLastStep(lastStep, { run, previous: message, done: change.events }, intake, atMs);
+  return { kind: 'settle', settlement: { ...settlement, change }, follows, succeeds: run };
+}
+
+/** As a checkpoint would have left it that is done with the end. */
+async function newLastStep(
+  { body, place }: LastStep,
+  { run, previous, done }: { run: Run; previous: Message; done: readonly LogEvent[] },
+  intake: Pick<Intake, 'draftsOf'>,
+  atMs: Millis,
+): Promise<NewMessage> {
+  const { header, settings } = stepPartsOf(run, previous);
+  const entry = { ...place, runKey: run.key };
+  const step = followUpOf(previous, { url: run.url, method: 'POST', header, body, settings, entry }, atMs);
+  const [draft] = await intake.draftsOf([step]);
+  if (!draft) throw new Error('a draft is missing');
+  const events: LogEvent[] = [{ atMs, state: 'CREATED' }, { atMs, state: 'ACTIVE' }, ...done];
+  return { ...draft, state: { kind: 'due', dueAtMs: atMs }, events };
+}

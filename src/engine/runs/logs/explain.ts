@@ -1,0 +1,208 @@
+/** Why a run does not advance, or how it has ended, in one sentence and in fields (P14). Pure. */
+import { shownUrl } from '../../../protocol/urls/shown-url.ts';
+import type { HistoryEntry, KnownRun, RunHistory } from '../../../workflow/history.ts';
+import { groupEntries, type StepEntries } from '../../../workflow/records.ts';
+import type { RunLog } from '../../../workflow/run-log.ts';
+import type { StepInfo } from '../../../workflow/step-info.ts';
+import type { LiveMessage } from '../../lists/unfinished.ts';
+import { type Explanation, explain } from '../../messages/explain.ts';
+import type { Millis } from '../../model.ts';
+
+/** What only runs wait for, or come to. docs/errors.md is made of these comments. */
+type RunReason =
+  /** A step sleeps, as its code asks. Remedy: none is needed. */
+  | 'sleeping'
+  /** A step waits for an event. Remedy: `waypost notify <event>`, or wait for its deadline. */
+  | 'waiting'
+  /** A step waits for another run. Remedy: ask `waypost explain` of that run. */
+  | 'invoked'
+  /**
+   * The workflow was called and answered 200, but neither published a step nor said that it is over. Nothing will call it again.
+   * Remedy: look at the log of the app at that time; then cancel the run and start it anew. It comes of an app that answers by itself in place of
+   * the library, and of one that publishes its steps to another server: `QSTASH_URL` of the app must name this one.
+   */
+  | 'stuck'
+  /** Its function returned. Remedy: none is needed. */
+  | 'succeeded'
+  /** A message of it failed for good. Remedy: mend the step that the text names, then `waypost runs resume`. */
+  | 'failed';
+
+export interface RunExplanation {
+  /** The reason of the message by which the run goes on, or what the run itself waits for. */
+  reason: Explanation['reason'] | RunReason;
+  sentence: string;
+  runId: string;
+  createdAtMs: Millis;
+  /** How many other steps it waits for at the same time. */
+  others: number;
+  stepId?: number;
+  stepName?: string;
+  stepType?: string;
+  messageId?: string;
+  /** Of an attempt, when it began. */
+  sinceMs?: Millis;
+  /** When it goes on, or could have gone on. */
+  dueAtMs?: Millis;
+  retried?: number;
+  flowControlKey?: string;
+  /** What it waits for, for `waiting`. */
+  eventId?: string;
+  /** Where a call goes, or where the run that it waits for is served. */
+  url?: string;
+  /** When it ended. */
+  atMs?: Millis;
+  /** Of a failed run, while the DLQ has it. */
+  dlqId?: string;
+  /** The run that it waits for, for `invoked`. */
+  invokedRunId?: string;
+}
+
+/** Something that will move the run. */
+type Cause = Omit<RunExplanation, 'runId' | 'createdAtMs' | 'others'>;
+
+/** Messages of one run that are looked up to say what each waits for. */
+const LOOKED_UP_MAX = 16;
+
+/** The entries whose unfinished messages will move the run first. The caller looks up what these messages wait for. */
+export function liveEntriesOf({ entries }: RunHistory): HistoryEntry[] {
+  return entries
+    .filter(({ pending }) => pending !== undefined)
+    .sort((a, b) => Number(b.pending?.isInFlight) - Number(a.pending?.isInFlight) || dueOf(a) - dueOf(b))
+    .slice(0, LOOKED_UP_MAX);
+}
+
+function dueOf({ pending }: HistoryEntry): Millis {
+  return pending?.dueAtMs ?? Infinity;
+}
+
+/** Says what the run waits for at `nowMs`. `live`: the messages of `liveEntriesOf` that are still unfinished, by id. */
+export function explainActive(
+  history: RunHistory,
+  live: ReadonlyMap<string, LiveMessage>,
+  nowMs: Millis,
+): RunExplanation {
+  const steps = groupEntries(history.entries).flatMap((group) => group.steps);
+  const stepByKey = new Map(steps.flatMap((step) => Object.values(step.by).map((entry) => [entry.key, step])));
+  const moving = liveEntriesOf(history).flatMap((entry) => {
+    const found = live.get(entry.message.id);
+    return found ? causeOfMessage(entry, stepByKey.get(entry.key)?.info, found, nowMs) : [];
+  });
+  const waiting = steps.flatMap((step) => causeOfRecord(step) ?? []);
+  waiting.sort((a, b) => (a.dueAtMs ?? Infinity) - (b.dueAtMs ?? Infinity));
+  const unfinished = history.entries.filter(({ pending }) => pending !== undefined).length;
+  const [first] = [...moving, ...waiting];
+  const others = Math.max(0, unfinished + waiting.length - 1);
+  return { ...about(history.run), ...(first ?? stuckCause()), others };
+}
+
+/** How a run has ended, from its log. */
+export function explainEnded({ run, failure }: RunLog): RunExplanation {
+  const { id: runId, createdAtMs, state, completedAtMs = createdAtMs, dlqId, config } = run;
+  const about = { runId, createdAtMs, others: 0, atMs: completedAtMs };
+  const at = new Date(completedAtMs).toISOString();
+  if (state === 'RUN_SUCCESS') return { ...about, reason: 'succeeded', sentence: `Returned at ${at}.` };
+  if (state === 'RUN_CANCELED') return { ...about, reason: 'cancelled', sentence: `Was cancelled at ${at}.` };
+  const why = failure?.error ?? 'it is not known why';
+  const { successor } = config;
+  const rest = successor
+    ? `Run ${successor.id} has taken its place.`
+    : dlqId === undefined
+      ? 'It is no longer in the DLQ.'
+      : `It is in the DLQ as ${dlqId}.`;
+  const failed: RunExplanation = { ...about, reason: 'failed', sentence: `Failed at ${at}: ${why}. ${rest}` };
+  if (dlqId !== undefined) failed.dlqId = dlqId;
+  return failed;
+}
+
+function about({ id, createdAtMs }: KnownRun): Pick<RunExplanation, 'runId' | 'createdAtMs'> {
+  return { runId: id, createdAtMs };
+}
+
+function stuckCause(): Cause {
+  return {
+    reason: 'stuck',
+    sentence: 'Nothing will move it: its last delivery was answered without a next step and without an end.',
+  };
+}
+
+function causeOfMessage(entry: HistoryEntry, info: StepInfo | undefined, live: LiveMessage, nowMs: Millis): Cause {
+  const { reason, sentence, retried, sinceMs, dueAtMs, flowControlKey } = explain(live, nowMs, {
+    failure: entry.failures.at(-1)?.error,
+  });
+  const why = reason === 'parked' && entry.parked ? `${entry.parked.error} ${sentence}` : sentence;
+  const cause: Cause = { ...stepOf(info), reason, sentence: `${subjectOf(entry, info)}: ${why}`, retried };
+  cause.messageId = entry.message.id;
+  if (sinceMs !== undefined) cause.sinceMs = sinceMs;
+  if (dueAtMs !== undefined) cause.dueAtMs = dueAtMs;
+  if (flowControlKey !== undefined) cause.flowControlKey = flowControlKey;
+  if (entry.kind === 'toCallback') cause.url = shownUrl(entry.message.url);
+  const isSleep = info?.sleepForMs !== undefined || info?.sleepUntilMs !== undefined;
+  if (isSleep && reason !== 'parked' && dueAtMs !== undefined && dueAtMs > nowMs && entry.failures.length === 0) {
+    return {
+      ...cause,
+      reason: 'sleeping',
+      sentence: `Sleeps in ${named(info)} until ${new Date(dueAtMs).toISOString()}.`,
+    };
+  }
+  return cause;
+}
+
+function subjectOf({ kind, message }: HistoryEntry, info: StepInfo | undefined): string {
+  switch (kind) {
+    case 'initial':
+      return 'Its first delivery';
+    case 'plan':
+      return `The delivery that is to execute ${named(info)}`;
+    case 'toCallback':
+      return `The call of ${named(info)} to ${shownUrl(message.url)}`;
+    case 'fromCallback':
+      return `The delivery of what the call of ${named(info)} was answered`;
+    default:
+      return `The delivery after ${named(info)}`;
+  }
+}
+
+/** What a step waits for when that is no message of its run: an event, or the end of another run. */
+function causeOfRecord({ info, by }: StepEntries): Cause | undefined {
+  if (by.step) return undefined;
+  if (by.wait) return causeOfWait(info, by.wait);
+  const { invoked } = info;
+  if (!by.invoke || !invoked) return undefined;
+  const url = shownUrl(invoked.url);
+  return {
+    ...stepOf(info),
+    reason: 'invoked',
+    sentence: `Waits in ${named(info)} for the end of run ${invoked.runId}, served by ${url}.`,
+    messageId: by.invoke.message.id,
+    url,
+    invokedRunId: invoked.runId,
+  };
+}
+
+function causeOfWait(info: StepInfo, { message }: HistoryEntry): Cause {
+  const { eventId = '', deadlineMs } = info.wait ?? {};
+  const until = deadlineMs === undefined ? '' : `, until ${new Date(deadlineMs).toISOString()} at the latest`;
+  const cause: Cause = {
+    ...stepOf(info),
+    reason: 'waiting',
+    sentence: `Waits in ${named(info)} for event ${eventId}${until}.`,
+    messageId: message.id,
+    eventId,
+  };
+  if (deadlineMs !== undefined) cause.dueAtMs = deadlineMs;
+  return cause;
+}
+
+function stepOf(info: StepInfo | undefined): Pick<Cause, 'stepId' | 'stepName' | 'stepType'> {
+  const step: Pick<Cause, 'stepId' | 'stepName' | 'stepType'> = {};
+  if (!info) return step;
+  if (info.stepId > 0) step.stepId = info.stepId;
+  if (info.stepName !== undefined) step.stepName = info.stepName;
+  if (info.stepType !== undefined) step.stepType = info.stepType;
+  return step;
+}
+
+function named(info: StepInfo | undefined): string {
+  if (!info) return 'a step';
+  return info.stepName === undefined ? `step ${info.stepId}` : `step ${info.stepId} (${info.stepName})`;
+}

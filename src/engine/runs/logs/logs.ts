@@ -1,0 +1,88 @@
+/** What can be said of runs: what happened to them, which steps they have, and why they do not go on. */
+import { cutLog } from '../../../workflow/cut-log.ts';
+import type { RunState } from '../../../workflow/model.ts';
+import type { StepState } from '../../../workflow/records.ts';
+import { hasStepIn, type RunLog, runLogOf } from '../../../workflow/run-log.ts';
+import type { EngineContext } from '../../context.ts';
+import type { Page, PageRequest } from '../../lists/page.ts';
+import type { ProjectId } from '../../model.ts';
+import { explainActive, explainEnded, liveEntriesOf, type RunExplanation } from './explain.ts';
+import type { RunFilter } from './log-store.ts';
+
+/** Runs that one request reads in search of steps in certain states; after these the page may be short. */
+const LOOKED_AT_MAX = 200;
+
+/** The states that a run can have when it has a step in this state. A step state that is missing here: any. */
+const RUN_STATES_BY_STEP: Partial<Record<StepState, readonly RunState[]>> = {
+  STEP_PROGRESS: ['RUN_STARTED', 'RUN_FAILED'],
+  STEP_RETRY: ['RUN_STARTED'],
+  STEP_PARKED: ['RUN_STARTED'],
+  STEP_FAILED: ['RUN_FAILED'],
+  STEP_CANCELED: ['RUN_SUCCESS', 'RUN_FAILED', 'RUN_CANCELED'],
+};
+
+/**
+ * Runs with their steps, newest first; with `stepState` only those that have a step in one of these states. With
+ * `bodyBytesMax` bodies may be cut to that length and one byte more. A page may be short although more runs follow.
+ */
+export async function listRuns(
+  context: EngineContext,
+  projectId: ProjectId,
+  { stepState, ...filter }: RunFilter & { stepState?: StepState[] },
+  page: PageRequest,
+  bodyBytesMax?: number,
+): Promise<Page<RunLog>> {
+  // The store ends a page before it has read very many bytes. Cut bodies are short, so this page has room for more runs.
+  if (!stepState && bodyBytesMax === undefined) return read(context, projectId, filter, page, bodyBytesMax);
+  const states = stepState && new Set(stepState);
+  const wanted = stepState ? narrowed(filter, stepState) : filter;
+  const items: RunLog[] = [];
+  let { cursor } = page;
+  for (let lookedAt = 0; lookedAt < LOOKED_AT_MAX && items.length < page.count; lookedAt += page.count) {
+    const request = { ...page, count: page.count - items.length, ...(cursor !== undefined && { cursor }) };
+    const found = await read(context, projectId, wanted, request, bodyBytesMax);
+    items.push(...(states ? found.items.filter((log) => hasStepIn(log, states)) : found.items));
+    cursor = found.cursor;
+    if (cursor === undefined) return { items };
+  }
+  return cursor === undefined ? { items } : { items, cursor };
+}
+
+/** Why the latest run of the id does not advance (P14), or how it ended; `undefined` when nothing of it is kept. */
+export async function explainRun(
+  { store, clock }: EngineContext,
+  projectId: ProjectId,
+  runId: string,
+): Promise<RunExplanation | undefined> {
+  const latest = { count: 1, order: 'latestFirst' } as const;
+  const [history] = (await store.runLogs.listRunHistories({ projectId, filter: { runId: [runId] }, page: latest }))
+    .items;
+  if (!history) return undefined;
+  const nowMs = clock.nowMs();
+  if (history.run.state !== 'RUN_STARTED') return explainEnded(runLogOf(history, nowMs));
+  const ids = liveEntriesOf(history).map(({ message }) => message.id);
+  const found = await Promise.all(ids.map((id) => store.messages.findLive({ projectId, id, nowMs })));
+  const live = new Map(found.flatMap((each) => (each ? [[each.message.id, each]] : [])));
+  return explainActive(history, live, nowMs);
+}
+
+async function read(
+  { store, clock }: EngineContext,
+  projectId: ProjectId,
+  filter: RunFilter,
+  page: PageRequest,
+  bodyBytesMax: number | undefined,
+): Promise<Page<RunLog>> {
+  const { items, ...rest } = await store.runLogs.listRunHistories({ projectId, filter, page, bodyBytesMax });
+  const nowMs = clock.nowMs();
+  const logs = items.map((history) => runLogOf(history, nowMs));
+  return { ...rest, items: bodyBytesMax === undefined ? logs : logs.map((log) => cutLog(log, bodyBytesMax)) };
+}
+
+/** Narrows the filter to runs that can have such a step. */
+function narrowed(filter: RunFilter, stepStates: readonly StepState[]): RunFilter {
+  const possible = stepStates.map((state) => RUN_STATES_BY_STEP[state]);
+  if (possible.includes(undefined)) return filter;
+  const states = new Set(possible.flatMap((each) => each ?? []));
+  return { ...filter, state: filter.state?.filter((state) => states.has(state)) ?? [...states] };
+}

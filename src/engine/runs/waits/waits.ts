@@ -1,0 +1,236 @@
+/**
+ * Waits of runs for events, and notifications of these events (contract W 14.6, 14.7). When the data has changed since
+ * it was read, the store saves nothing and says so, and the data is read again. So a wait and a notification that come
+ * at the same time always find each other.
+ */
+import { quotaExceeded, runOver } from '../../../protocol/errors.ts';
+import { mintMessageId } from '../../../protocol/ids.ts';
+import type { Run, RunKey } from '../../../workflow/model.ts';
+import type { EngineContext } from '../../context.ts';
+import { DeferredSlots } from '../../dispatch/deferred-slots.ts';
+import { STALE, untilCurrent } from '../../loops/until-current.ts';
+import {
+  cellOfNumber,
+  type Message,
+  type MessageId,
+  type MessageKey,
+  type Millis,
+  type NewMessage,
+  NUMBERS_OF_CELL,
+  type ProjectId,
+} from '../../model.ts';
+import { isOf } from '../active-runs.ts';
+import type { NewWaiter, Notified, PendingEvent, PendingEventLimits, WaitCommand, Waiter, Waiting } from '../stores.ts';
+import { notifiedResult, waiterOf } from './wait-records.ts';
+import { WOKEN_TOGETHER, type Woken, wake } from './wakes.ts';
+
+/**
+ * Waiters read together, and the approximate size of their results, which repeat the event. Their pieces are saved one
+ * after another: otherwise what the first ones woke would go out and be settled before the last ones are saved.
+ */
+const PAGE = { waiters: 5 * WOKEN_TOGETHER, bytes: 4 * 1024 * 1024 };
+/**
+ * If there are several pages, up to so many are woken completely before any of their messages goes out: deliveries take the
+ * CPU that waking needs. With more pages, nobody waits for the last one.
+ */
+const DEFERRED_PAGES = 10;
+/** Waiters in one list, and reads that it may take: each brings a few MiB at most. */
+const LIST_MAX = { waiters: 1_000, reads: 4 };
+/** Notifications that are kept for the waits of one run: anyone who knows its webhook can send them. */
+const PENDING_EVENTS_MAX: PendingEventLimits = { events: 1_000, bytes: 32 * 1024 * 1024 };
+
+/**
+ * Registers the wait, or ends it at once with an event that was saved for it. The id is that of the wait. Throws `ApiError`
+ * 400 when the run is over, and 412 when its journal is full.
+ */
+export async function wait(
+  context: EngineContext,
+  projectId: ProjectId,
+  command: WaitCommand,
+): Promise<{ messageId: MessageId; deduplicated: boolean }> {
+  const { store, active, clock, waiters } = context;
+  const identity = await nextIdentity(context);
+  return untilCurrent('the workflow run', async () => {
+    const { run, isFresh } = await active.find(projectId, command.runId);
+    if (!run || !isOf(run, command.createdAtMs)) {
+      if (isFresh) throw runOver();
+      active.forget(projectId, command.runId);
+      return STALE;
+    }
+    const waiter = waiterOf(command, run, identity, clock.nowMs());
+    const pendingEvent = await store.waiters.nextPendingEvent({ runKey: run.key, eventId: command.eventId });
+    const waiting = await addWaiter(context, waiter, pendingEvent);
+    if (waiting.kind === 'duplicate') return { messageId: waiting.messageId, deduplicated: true };
+    if (waiting.kind === 'over' && isFresh) throw runOver();
+    if (waiting.kind === 'journalFull') throw quotaExceeded('maxJournalSize', waiting.limit);
+    if (waiting.kind === 'registered') waiters.noteNext(waiter.deadlineMs);
+    if (waiting.kind === 'registered' || waiting.kind === 'answered') {
+      return { messageId: identity.id, deduplicated: false };
+    }
+    active.forget(projectId, command.runId);
+    return STALE;
+  });
+}
+
+/**
+ * For a waiter. Keys give the order: an event wakes waiters with smaller keys than its own; saved ones are taken by
+ * key.
+ */
+async function nextIdentity({ numbers, randomness }: EngineContext): Promise<Pick<Message, 'key' | 'id'>> {
+  const key = await numbers.takeLatest();
+  return { key, id: mintMessageId(key, (count) => randomness.bytes(count)) };
+}
+
+/** Registers `waiter`; with a pending event, saves its result at once instead. */
+async function addWaiter(
+  { store, dispatcher: { intake }, reports }: EngineContext,
+  waiter: NewWaiter,
+  pendingEvent: PendingEvent | undefined,
+): Promise<Waiting> {
+  const { message: record } = waiter.record;
+  const nowMs = record.createdAtMs;
+  const drafts = await intake.draftsOf(pendingEvent ? [notifiedResult(record, pendingEvent.body, nowMs)] : []);
+  const save = ([result]: NewMessage[]) => {
+    const taken = pendingEvent && result && { pendingEventKey: pendingEvent.key, result };
+    return store.waiters.addWaiter({ waiter, taken, nowMs });
+  };
+  const waiting = await intake.save(drafts, save, (as) => (as.kind === 'answered' ? [as.saved] : []));
+  if (waiting.kind === 'answered') reports.woken(record, 'event', nowMs);
+  return waiting;
+}
+
+/** Wakes all runs that wait for the event now. There may be any number: `tell` is called with each piece once it is saved. */
+export async function notify(
+  context: EngineContext,
+  projectId: ProjectId,
+  eventId: string,
+  body: Uint8Array,
+  tell: (piece: Notified[]) => void,
+): Promise<void> {
+  for await (const piece of wakeAll(context, projectId, eventId, body)) tell(piece);
+}
+
+/**
+ * Wakes all waiters of one run, or with `oldestOnly` the oldest. When there is none, the event is saved for the run's next
+ * wait. Answers for the first waiter. `undefined`: no such run is active. Throws `ApiError` 412 when the run has too many
+ * saved events.
+ */
+export async function notifyRun(
+  context: EngineContext,
+  projectId: ProjectId,
+  runId: string,
+  eventId: string,
+  body: Uint8Array,
+  { oldestOnly }: { oldestOnly: boolean },
+): Promise<Notified | undefined> {
+  return untilCurrent('the workflow run', async () => {
+    const run = await context.active.read(projectId, runId);
+    if (!run) return undefined;
+    const only = { runKey: run.key, oldestOnly };
+    let first: Notified | undefined;
+    for await (const piece of wakeAll(context, projectId, eventId, body, only)) {
+      first ??= piece[0];
+      if (oldestOnly && first) break;
+    }
+    if (first) return first;
+    const isSaved = await saveEvent(context, run, eventId, body);
+    return isSaved ? { runId: run.id, runCreatedAtMs: run.createdAtMs } : STALE;
+  });
+}
+
+/** Saves an event for the next wait. False: the run has changed meanwhile. Throws `ApiError` 412. */
+async function saveEvent(
+  { store, numbers, active }: EngineContext,
+  { projectId, key: runKey, id }: Run,
+  eventId: string,
+  body: Uint8Array,
+): Promise<boolean> {
+  const place = { projectId, runKey, eventId, key: await numbers.takeLatest() };
+  const saved = await store.waiters.savePendingEvent({ ...place, body, limits: PENDING_EVENTS_MAX });
+  if (saved === 'tooMuch') throw quotaExceeded('maxSavedNotifications', PENDING_EVENTS_MAX.events);
+  if (saved === 'over') active.forget(projectId, id);
+  return saved === 'saved';
+}
+
+/** Up to 1,000 in order of registration; fewer when they were registered with large bodies. */
+export async function listWaiters({ store }: EngineContext, projectId: ProjectId, eventId: string): Promise<Waiter[]> {
+  const waiters: Waiter[] = [];
+  for (let read = 0; read < LIST_MAX.reads && waiters.length < LIST_MAX.waiters; read += 1) {
+    const afterKey = waiters.at(-1)?.record.key ?? -1;
+    const count = LIST_MAX.waiters - waiters.length;
+    const more = await store.waiters.listWaiters({ projectId, eventId, afterKey, count });
+    if (more.length === 0) break;
+    waiters.push(...more);
+  }
+  return waiters;
+}
+
+/**
+ * Wakes the waiters that wait for the event now, in order of registration, page by page. Each page is read while the one
+ * before it is saved.
+ */
+async function* wakeAll(
+  context: EngineContext,
+  projectId: ProjectId,
+  eventId: string,
+  event: Uint8Array,
+  { runKey, oldestOnly = false }: { runKey?: RunKey; oldestOnly?: boolean } = {},
+): AsyncGenerator<Notified[]> {
+  const { store, numbers, dispatcher, settings } = context;
+  const { togetherMax = PAGE.waiters } = settings;
+  const count = oldestOnly ? 1 : pageFor(event, togetherMax);
+  // A run that is woken may wait for the same event again before the last piece is woken.
+  const endKey = await numbers.takeLatest();
+  const resultOf = (record: Message, atMs: Millis) => notifiedResult(record, event, atMs);
+  const read = (afterKey: MessageKey) =>
+    store.waiters.listWaiters({ projectId, eventId, afterKey, count, ...(runKey !== undefined && { runKey }) });
+  const deferred = new DeferredSlots((line) => dispatcher.noteWaitingLine(line));
+  try {
+    let listed = await read(-1);
+    for (let pages = 1; listed.length > 0; pages += 1) {
+      const waiting = listed.filter(({ record }) => isBefore(record.key, endKey));
+      if (pages > DEFERRED_PAGES) deferred.open();
+      const slots = pages > 1 || listed.length === togetherMax ? deferred : undefined;
+      const [next, ...woken] = await Promise.all([
+        read(afterKeyOf(listed, endKey)),
+        ...piecesOf(waiting).map((piece) => wake(context, piece, 'event', resultOf, slots)),
+      ]);
+      if (waiting.length > 0) yield woken.flat().map(notifiedOf);
+      listed = next;
+    }
+  } finally {
+    deferred.open();
+  }
+}
+
+/**
+ * Whether the waiter had registered when `endKey` was taken, of this cell. Those with a number of another cell had: they came
+ * with the project.
+ */
+function isBefore(key: MessageKey, endKey: MessageKey): boolean {
+  return key < endKey || cellOfNumber(key) !== cellOfNumber(endKey);
+}
+
+/** After which key the next page begins. */
+function afterKeyOf(listed: readonly Waiter[], endKey: MessageKey): MessageKey {
+  const lastKey = listed.at(-1)?.record.key ?? -1;
+  // What has come since is passed over. What has larger numbers than that came with a move.
+  return isBefore(lastKey, endKey) ? lastKey : cellOfNumber(endKey) * NUMBERS_OF_CELL;
+}
+
+/** How many waiters are read together: the result of each repeats the event. */
+function pageFor(event: Uint8Array, waitersMax: number): number {
+  return Math.min(waitersMax, Math.max(1, Math.floor(PAGE.bytes / (event.length + 1))));
+}
+
+function piecesOf(waiters: readonly Waiter[]): (readonly Waiter[])[] {
+  return Array.from({ length: Math.ceil(waiters.length / WOKEN_TOGETHER) }, (_, index) =>
+    waiters.slice(index * WOKEN_TOGETHER, (index + 1) * WOKEN_TOGETHER),
+  );
+}
+
+function notifiedOf({ waiter, message }: Woken): Notified {
+  const run = waiter.record.settings.run;
+  if (!run) throw new Error(`the waiter ${waiter.record.key} is of no run`);
+  return { waiter, messageId: message.id, runId: run.id, runCreatedAtMs: run.createdAtMs };
+}

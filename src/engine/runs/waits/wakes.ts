@@ -1,0 +1,58 @@
+/** How waiters are woken, by a notification or by their deadline: each only once, even when both come. */
+import type { EngineContext } from '../../context.ts';
+import type { DeliverySlots } from '../../dispatch/placement.ts';
+import { DueLoop } from '../../loops/due-loop.ts';
+import type { Saved } from '../../messages/accepted.ts';
+import type { FollowUp, Message, Millis, NewMessage } from '../../model.ts';
+import type { Waiter } from '../stores.ts';
+import { timedOutResult } from './wait-records.ts';
+
+/** Waiters woken in one transaction. */
+export const WOKEN_TOGETHER = 200;
+
+/** A waiter and the message that its run is woken with. */
+export interface Woken {
+  waiter: Waiter;
+  message: Message;
+}
+
+/**
+ * Wakes those of `waiters` that are not woken yet, all in one transaction. `resultOf` makes the result of each. `slots`: as
+ * in `Intake.save`.
+ */
+export async function wake(
+  { store, clock, dispatcher: { intake }, reports }: EngineContext,
+  waiters: readonly Waiter[],
+  by: 'event' | 'deadline',
+  resultOf: (record: Message, atMs: Millis) => FollowUp,
+  slots?: DeliverySlots,
+): Promise<Woken[]> {
+  const nowMs = clock.nowMs();
+  const drafts = await intake.draftsOf(waiters.map(({ record }) => resultOf(record, nowMs)));
+  const save = (results: NewMessage[]) => {
+    const resolutions = results.map((result, index) => ({ waiterKey: waiters[index]?.record.key ?? 0, result }));
+    return store.waiters.resolveWaiters({ resolutions, nowMs });
+  };
+  const savedOf = (all: readonly (Saved | 'gone')[]) => all.map((each) => (each === 'gone' ? undefined : each));
+  const answers = await intake.save(drafts, save, savedOf, { ...(slots && { slots }) });
+  return waiters.flatMap((waiter, index) => {
+    const answer = answers[index] ?? 'gone';
+    const message = drafts[index]?.message;
+    if (answer === 'gone' || answer.state === 'dropped' || !message) return [];
+    reports.woken(waiter.record, by, nowMs);
+    return [{ waiter, message }];
+  });
+}
+
+/** Ends waits whose deadline has come. Every deadline that is registered must be noted (`noteNext`). */
+export function waiterLoop(context: EngineContext): DueLoop {
+  const { store, clock, log } = context;
+  const doPiece = async () => {
+    const page = { nowMs: clock.nowMs(), limit: WOKEN_TOGETHER };
+    const { due, nextAtMs = Infinity } = await store.waiters.dueWaiters(page);
+    if (due.length === 0) return nextAtMs;
+    await wake(context, due, 'deadline', timedOutResult);
+    return 'more';
+  };
+  return new DueLoop({ clock, log, failure: 'waiters_failed', doPiece });
+}

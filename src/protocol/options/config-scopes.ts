@@ -1,0 +1,183 @@
+import { canonicalHeaderName, trimBlanks } from '../headers.ts';
+import type { PlainHeaders } from '../trace-context.ts';
+import { type CallbackKind, type ConfigName, hasConfigPrefix, readConfigName } from './config-names.ts';
+import type { Dialect, HeaderMap } from './settings.ts';
+
+/** The parts of a publish that configure its message, before any check. */
+export interface OptionsInput {
+  /** Flat list of names and values, as Node gives it. */
+  rawHeaders: readonly string[];
+  /** Config parameters of the query: lower-case header name and decoded value. */
+  queryConfig: readonly (readonly [string, string])[];
+  /** Whether `qstash_token` was used; if so, an `Authorization` header is for the destination. */
+  tokenInQuery: boolean;
+  /** Headers that the operator's proxy adds, lower-case; `x-forwarded-*` stands for all with that beginning. */
+  proxyHeaders: readonly string[];
+  /** Default headers of the URL group that the message is for (contract M 13.4). */
+  groupDefaults?: HeaderMap | undefined;
+  /**
+   * The URL for failure callbacks, for a request that has options for them but no URL: a triggered workflow's own URL.
+   */
+  failureUrl?: string;
+  /** Present for a publish: which of its plain headers go on with the message. */
+  plainHeaders?: PlainHeaders;
+}
+
+/** One option's value, and the header's name as the client knows it. */
+export interface Given {
+  value: string;
+  header: string;
+}
+
+export interface Forwarded {
+  values: string[];
+  /** As the client wrote it: `Upstash-Forward-X-Key`. */
+  header: string;
+}
+
+/** The options of one message: the published one, or a callback. */
+export interface Scope {
+  /** By lower-case option name. Unknown options are here too, but are never read. */
+  options: Map<string, Ranked<Given>>;
+  /** By canonical name. */
+  forwarded: Map<string, Ranked<Forwarded>>;
+  callbacks: { [kind in CallbackKind]?: Scope };
+  /** The first header of the scope, for errors about the scope as a whole. */
+  firstHeader: string;
+}
+
+/**
+ * The lower rank wins. A request header wins over a query parameter, and that over a group default; in each, `Upstash-`
+ * wins over `Waypost-`, and that over a header that is forwarded without a prefix.
+ */
+type Ranked<T> = T & { rank: number };
+
+export interface Configuration {
+  scope: Scope;
+  dialect: Dialect;
+  contentType: Given | undefined;
+}
+
+/** Names of the attributes of an event (CloudEvents, HTTP binding, binary mode). */
+const CLOUD_EVENT = /^ce-./i;
+
+const FROM_HEADER = 0;
+const FROM_QUERY = 3;
+const FROM_GROUP = 6;
+const WITHOUT_PREFIX = 2;
+
+/** Callbacks that are nested deeper are put into the last scope, which is always refused. */
+const SCOPE_DEPTH_MAX = 4;
+
+/**
+ * Sorts everything that configures a message by scope and option. It applies the order of precedence, but checks no
+ * values.
+ */
+export function collectConfiguration(input: OptionsInput): Configuration {
+  const collector = new Collector(input.plainHeaders?.cloudEvents ?? false);
+  const { rawHeaders } = input;
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2)
+    collector.add(rawHeaders[i] ?? '', rawHeaders[i + 1] ?? '', FROM_HEADER);
+  for (const [name, value] of input.queryConfig) collector.add(name, value, FROM_QUERY);
+  if (input.groupDefaults !== undefined) {
+    for (const [name, values] of Object.entries(input.groupDefaults)) {
+      for (const value of values) collector.add(name, value, FROM_GROUP);
+    }
+  }
+  return collector.finish();
+}
+
+class Collector {
+  readonly #scope = newScope('');
+  #contentType: Ranked<Given> | undefined;
+  // Group defaults do not decide the dialect: the message is published in the dialect of its request.
+  #sawUpstash = false;
+  #sawWaypost = false;
+  readonly #forwardsCloudEvents: boolean;
+
+  constructor(forwardsCloudEvents: boolean) {
+    this.#forwardsCloudEvents = forwardsCloudEvents;
+  }
+
+  add(name: string, sent: string, source: number): void {
+    if (!hasConfigPrefix(name)) {
+      if (name.length === 12 && name.toLowerCase() === 'content-type') this.#addContentType(sent, source);
+      else if (this.#forwardsCloudEvents && CLOUD_EVENT.test(name)) {
+        const value = trimBlanks(sent);
+        const plain = { forwardedName: canonicalHeaderName(name), display: name };
+        if (value !== '') forward(this.#scope, plain, value, source + WITHOUT_PREFIX);
+      }
+      return;
+    }
+    const config = readConfigName(name);
+    const value = trimBlanks(sent);
+    if (value === '') return; // counts as absent
+    if (config.option.startsWith('telemetry-')) {
+      // Telemetry describes the client, not the message, so it does not decide the dialect.
+      if (config.option === 'telemetry-sdk')
+        keepBest(this.#scope.options, config.option, { value, header: config.display, rank: source });
+      return;
+    }
+    if (source !== FROM_GROUP) {
+      if (config.dialect === 'upstash') this.#sawUpstash = true;
+      else this.#sawWaypost = true;
+    }
+    const scope = this.#scopeOf(config);
+    const rank = source + (config.dialect === 'upstash' ? 0 : 1);
+    if (config.option === 'forward') forward(scope, config, value, rank);
+    else if (config.option === 'feature-set')
+      keepAll(scope.options, config.option, { value, header: config.display, rank });
+    else keepBest(scope.options, config.option, { value, header: config.display, rank });
+  }
+
+  finish(): Configuration {
+    const dialect = this.#sawWaypost && !this.#sawUpstash ? 'waypost' : 'upstash';
+    return { scope: this.#scope, dialect, contentType: this.#contentType };
+  }
+
+  #addContentType(sent: string, rank: number): void {
+    const value = trimBlanks(sent);
+    if (value === '' || (this.#contentType !== undefined && this.#contentType.rank <= rank)) return;
+    this.#contentType = { value, header: 'Content-Type', rank };
+  }
+
+  #scopeOf({ path, display }: ConfigName): Scope {
+    let scope = this.#scope;
+    for (const kind of path.length > SCOPE_DEPTH_MAX ? path.slice(0, SCOPE_DEPTH_MAX) : path) {
+      scope = scope.callbacks[kind] ??= newScope(display);
+    }
+    return scope;
+  }
+}
+
+function newScope(firstHeader: string): Scope {
+  return { options: new Map(), forwarded: new Map(), callbacks: {}, firstHeader };
+}
+
+/** Keeps the first value of the best rank. */
+function keepBest(options: Map<string, Ranked<Given>>, option: string, given: Ranked<Given>): void {
+  const known = options.get(option);
+  if (known === undefined || given.rank < known.rank) options.set(option, given);
+}
+
+/** Keeps all values of the best rank, as one list: some clients send each element on its own line (contract W 4.2). */
+function keepAll(options: Map<string, Ranked<Given>>, option: string, given: Ranked<Given>): void {
+  const known = options.get(option);
+  if (known !== undefined && known.rank === given.rank) known.value += `,${given.value}`;
+  else keepBest(options, option, given);
+}
+
+/** Keeps all values of the best rank: several lines of one name are several values. */
+function forward(
+  scope: Scope,
+  config: Pick<ConfigName, 'forwardedName' | 'display'>,
+  value: string,
+  rank: number,
+): void {
+  const known = scope.forwarded.get(config.forwardedName);
+  if (known === undefined || rank < known.rank) {
+    scope.forwarded.set(config.forwardedName, { values: [value], header: config.display, rank });
+  } else if (rank === known.rank) {
+    known.values.push(value);
+  }
+}

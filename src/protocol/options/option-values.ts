@@ -1,0 +1,138 @@
+import { ApiError, invalidHeader } from '../errors.ts';
+import { isHeaderValue, shown, UNSENDABLE_VALUE } from '../headers.ts';
+import { checkNewName, isDotSegment, type NameKind } from '../names.ts';
+import { DelayExpressionError, parseDelayExpression } from '../times/delay-expression.ts';
+import { parseDurationMs } from '../times/durations.ts';
+import { parseUrl, withoutFragment } from '../urls/destination.ts';
+import { textOfWire } from '../urls/percent-encoding.ts';
+import type { Given } from './config-scopes.ts';
+import type { HttpMethod } from './settings.ts';
+
+/**
+ * The value of one option, checked by its rule in contract M 4.2. Each function takes `undefined` for an absent option,
+ * and throws `invalid_header` (400) that names the header.
+ */
+
+export const METHODS: readonly HttpMethod[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'];
+const DIGITS = /^\d+$/;
+const DEDUPLICATION_ID_LENGTH_MAX = 255;
+/** Long enough for an id made of a URL or of a key. It is limited, since it comes back with each delivery. */
+export const RUN_ID_LENGTH_MAX = 1_024;
+
+export function methodOf(given: Given | undefined): HttpMethod {
+  if (given === undefined) return 'POST';
+  const method = METHODS.find((known) => known === given.value.toUpperCase());
+  if (method !== undefined) return method;
+  throw invalidHeader(given.header, `must be GET, POST, PUT, PATCH or DELETE, not ${shown(given.value)}`);
+}
+
+export function booleanOf(given: Given | undefined): boolean {
+  if (given === undefined) return false;
+  const value = given.value.toLowerCase();
+  if (value !== 'true' && value !== 'false') {
+    throw invalidHeader(given.header, `must be true or false, not ${shown(given.value)}`);
+  }
+  return value === 'true';
+}
+
+/** Milliseconds, more than 0. */
+export function timeoutOf(given: Given | undefined): number | undefined {
+  const timeoutMs = durationOf(given);
+  if (given !== undefined && timeoutMs === 0) throw invalidHeader(given.header, 'a timeout must be longer than 0');
+  return timeoutMs;
+}
+
+/** Milliseconds, 0 or more. */
+export function durationOf(given: Given | undefined): number | undefined {
+  if (given === undefined) return undefined;
+  const durationMs = parseDurationMs(given.value);
+  if (durationMs !== undefined) return durationMs;
+  throw invalidHeader(given.header, `must be a duration such as 30s or 1d10h30m, not ${shown(given.value)}`);
+}
+
+/** A whole number, 0 or more. A number too large to count exactly becomes Infinity, which the quota refuses. */
+export function wholeNumberOf(given: Given | undefined): number | undefined {
+  if (given === undefined) return undefined;
+  if (!DIGITS.test(given.value)) {
+    throw invalidHeader(given.header, `must be a whole number of at least 0, not ${shown(given.value)}`);
+  }
+  const number = Number(given.value);
+  return Number.isSafeInteger(number) ? number : Number.POSITIVE_INFINITY;
+}
+
+/** Milliseconds of a Unix time in seconds; Infinity when it is too large. */
+export function notBeforeOf(given: Given | undefined): number | undefined {
+  if (given === undefined) return undefined;
+  if (!DIGITS.test(given.value)) {
+    throw invalidHeader(given.header, `must be a Unix time in whole seconds, not ${shown(given.value)}`);
+  }
+  const timeMs = Number(given.value) * 1000;
+  return Number.isSafeInteger(timeMs) ? timeMs : Number.POSITIVE_INFINITY;
+}
+
+/** The text of a valid expression. */
+export function delayExpressionOf(given: Given | undefined): string | undefined {
+  if (given === undefined) return undefined;
+  try {
+    return parseDelayExpression(given.value).text;
+  } catch (error) {
+    if (error instanceof DelayExpressionError) throw invalidHeader(given.header, error.message);
+    throw error;
+  }
+}
+
+export function deduplicationIdOf(given: Given | undefined): string | undefined {
+  if (given === undefined) return undefined;
+  if (given.value.includes(':')) throw new ApiError('invalid_header', "DeduplicationId cannot contain ':'");
+  if (given.value.length <= DEDUPLICATION_ID_LENGTH_MAX) return given.value;
+  throw invalidHeader(given.header, `longer than ${DEDUPLICATION_ID_LENGTH_MAX} characters`);
+}
+
+/** One of `words`, in any letter case. */
+export function wordOf<Word extends string>(given: Given | undefined, words: readonly Word[]): Word | undefined {
+  if (given === undefined) return undefined;
+  const word = words.find((known) => known.toLowerCase() === given.value.toLowerCase());
+  if (word !== undefined) return word;
+  const choice = `${words.slice(0, -1).join(', ')} or ${words.at(-1)}`.toLowerCase();
+  throw invalidHeader(given.header, `must be ${choice}, not ${shown(given.value)}`);
+}
+
+/** The URL of a callback: checked by the rules of a destination, but never a group. */
+export function callbackUrlOf(given: Given | undefined): string | undefined {
+  if (given === undefined) return undefined;
+  const url = withoutFragment(textOfWire(given.value));
+  const parsed = parseUrl(url);
+  if (typeof parsed === 'string') throw invalidHeader(given.header, parsed);
+  return url;
+}
+
+export function newNameOf(given: Given | undefined, kind: Exclude<NameKind, 'label'>): string | undefined {
+  if (given !== undefined) checkNewName(kind, given.value, given.header);
+  return given?.value;
+}
+
+/** The id verbatim. It comes back with each delivery, so HTTP must be able to carry it. */
+export function runIdOf(given: Given | undefined): string | undefined {
+  if (given === undefined) return undefined;
+  const { value, header } = given;
+  if (!isHeaderValue(value)) throw invalidHeader(header, UNSENDABLE_VALUE);
+  if (value.length > RUN_ID_LENGTH_MAX) throw invalidHeader(header, `longer than ${RUN_ID_LENGTH_MAX} characters`);
+  return value;
+}
+
+/** What a URL parser does not read as part of one segment when a text is written into a path unescaped. */
+const CHANGED_IN_PATH = /[?#/\\\t]|%[0-9a-f]{2}/i;
+
+/**
+ * As `runIdOf`, for a run that begins: libraries write the id into paths as it is, and with such characters they would
+ * end another run or none (contract W 2).
+ */
+export function newRunIdOf(given: Given | undefined): string | undefined {
+  const runId = runIdOf(given);
+  if (given === undefined || runId === undefined) return runId;
+  if (!CHANGED_IN_PATH.test(runId) && !isDotSegment(runId)) return runId;
+  throw invalidHeader(
+    given.header,
+    'the id of a run must be without ?, #, /, \\, a tab, and % before two hexadecimal digits, and not . or ..',
+  );
+}

@@ -1,0 +1,40 @@
+/** Which address does a redirect name, in words for an error text? */
+
+import { hides } from '../redaction.ts';
+import { textOfWire } from '../urls/percent-encoding.ts';
+import type { HeaderMap, Redaction } from './settings.ts';
+
+const REDIRECTS: ReadonlySet<number> = new Set([300, 301, 302, 303, 307, 308]);
+/** A longer address would make the error text unreadable; the log shows the header itself. */
+const ADDRESS_LENGTH_MAX = 1_000;
+
+/**
+ * The part of an error text that explains an answer which redirects the request for `url`; empty for any other answer.
+ * The address is left out where there is none, or where `redaction` hides the header. Its query is left out, since
+ * queries hold secrets.
+ */
+export function redirectText(
+  { status, header }: { status: number; header: HeaderMap },
+  url: string,
+  redaction: Redaction | undefined,
+): string {
+  if (!REDIRECTS.has(status)) return '';
+  const isHidden = redaction !== undefined && hides(redaction, 'Location');
+  const address = isHidden ? undefined : addressOf(header['Location']?.[0], url);
+  return address === undefined ? `, a redirect; ${NOT_FOLLOWED}` : `, a redirect to ${address}; ${NOT_FOLLOWED}`;
+}
+
+const NOT_FOLLOWED = 'redirects are not followed';
+
+/** `error` without the path that `redirectText` names, for a log that must not have paths. */
+export function withoutRedirectPath(error: string): string {
+  return error.replace(/(, a redirect to https?:\/\/[^/\s]+)\/\S*;/, '$1;');
+}
+
+function addressOf(location: string | undefined, url: string): string | undefined {
+  if (location === undefined) return undefined;
+  const target = URL.parse(textOfWire(location), url);
+  if (target === null || !/^https?:$/.test(target.protocol)) return undefined;
+  const address = `${target.origin}${target.pathname}${target.search === '' ? '' : '?…'}`;
+  return address.length > ADDRESS_LENGTH_MAX ? `${address.slice(0, ADDRESS_LENGTH_MAX)}…` : address;
+}

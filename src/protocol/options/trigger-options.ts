@@ -1,0 +1,76 @@
+/**
+ * A trigger of a schedule to a URL group uses the default headers that the group has at that moment. The schedule's own
+ * headers win over them (contract M 4.1, 13.4). So the headers of the creation are kept, and read anew at each trigger.
+ */
+
+import { newHeaderMap } from '../headers.ts';
+import { hasConfigPrefix, readConfigName } from './config-names.ts';
+import { type ConfigOption, OPTIONS, SCHEDULE_OPTIONS } from './config-options.ts';
+import type { OptionsInput } from './config-scopes.ts';
+import { withAllHeaders } from './forwarding.ts';
+import { readPublishOptions } from './options.ts';
+import type { HeaderMap, PublishOptions } from './settings.ts';
+
+/**
+ * Headers of a creation: config headers, and all that blanket forwarding could pass on. They contain no token of ours.
+ */
+export interface KeptHeaders {
+  /** Names and values alternate. */
+  rawHeaders: string[];
+  queryConfig: [name: string, value: string][];
+  /** Whether `ce-*` among them is forwarded. */
+  forwardsCloudEvents?: true;
+}
+
+/** Options of the schedule itself, and options that its messages do not use. */
+const OF_THE_SCHEDULE: ReadonlySet<string> = new Set(
+  [...Object.values<ConfigOption>(SCHEDULE_OPTIONS), OPTIONS.deduplicationId, OPTIONS.contentBasedDeduplication].map(
+    ({ key }) => key,
+  ),
+);
+
+/** Quotas were checked when the schedule was created and when the group's headers were set. */
+const NO_QUOTAS = { retriesMax: 0, delayMsMax: 0, timeoutMsMax: 0 };
+
+export function keepHeaders(input: OptionsInput): KeptHeaders {
+  const kept: KeptHeaders = { rawHeaders: [], queryConfig: [] };
+  const { rawHeaders } = input;
+  for (let i = 0; i + 1 < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i] ?? '';
+    const value = rawHeaders[i + 1] ?? '';
+    if (isOfTheMessages(name) || name.toLowerCase() === 'content-type') kept.rawHeaders.push(name, value);
+  }
+  if (input.plainHeaders?.cloudEvents) kept.forwardsCloudEvents = true;
+  for (const [name, values] of Object.entries(withAllHeaders(newHeaderMap(), input))) {
+    if (name === 'Content-Type') continue;
+    for (const value of values) kept.rawHeaders.push(name, value);
+  }
+  for (const [name, value] of input.queryConfig) if (isOfTheMessages(name)) kept.queryConfig.push([name, value]);
+  return kept;
+}
+
+/**
+ * The options of the messages of one trigger. `own` are the options of the creation alone. Throws `ApiError` when the
+ * group's headers do not fit together with the creation's.
+ */
+export function readTriggerOptions(
+  { rawHeaders, queryConfig, forwardsCloudEvents }: KeptHeaders,
+  groupDefaults: HeaderMap,
+  { own, nowMs }: { own: Pick<PublishOptions, 'settings'>; nowMs: number },
+): PublishOptions {
+  const { dialect, maxRetries } = own.settings;
+  // A kept Authorization header is meant for the destination.
+  const input: OptionsInput = { rawHeaders, queryConfig, tokenInQuery: true, proxyHeaders: [], groupDefaults };
+  if (forwardsCloudEvents) input.plainHeaders = { cloudEvents: true, baggage: false };
+  const read = readPublishOptions(input, 'publish', { ...NO_QUOTAS, retriesDefault: maxRetries }, nowMs);
+  const { deduplication: _ignored, ...options } = read; // produced messages are never deduplicated (contract M 11.8)
+  // The trace is that of the creation: messages of months are not in it.
+  const { trace: _trace, ...settings } = options.settings;
+  return { ...options, settings: { ...settings, dialect } };
+}
+
+function isOfTheMessages(name: string): boolean {
+  if (!hasConfigPrefix(name)) return false;
+  const { path, option } = readConfigName(name);
+  return path.length > 0 || !OF_THE_SCHEDULE.has(option);
+}

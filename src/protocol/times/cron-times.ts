@@ -1,0 +1,142 @@
+/** Finds the next time of a cron expression. */
+
+import { trimBlanks } from '../headers.ts';
+import { type CalendarCron, type Cron, invalidCron, parseCron } from './cron.ts';
+import type { TimeZone } from './time-zone.ts';
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+
+/**
+ * How far ahead to search. 29 February falls on a given weekday every 28 years, or after 40 when a century year without
+ * a leap day lies between. A time that is not found in this range never comes.
+ */
+const YEARS_AHEAD = 41;
+
+/** No zone is further from UTC. A local time is wrong by at most this while its offset is unknown. */
+const OFFSET_MS_MAX = 15 * HOUR_MS;
+
+/**
+ * The first time after `afterMs` (Unix ms), `undefined` when there is none. An interval counts from `anchorMs`, which
+ * is one of its times or its beginning, and it has no earlier times. Without `anchorMs` it counts from `afterMs`.
+ *
+ * A local time that the zone's clocks skip does not occur. Of a local time that they show twice, only the first counts,
+ * unless the expression runs by the hour (contract M 15.2).
+ */
+export function nextCronTime(cron: Cron, afterMs: number, anchorMs = afterMs): number | undefined {
+  if (cron.kind === 'calendar') return nextCalendarTime(cron, afterMs);
+  const steps = Math.max(0, Math.floor((afterMs - anchorMs) / cron.everyMs) + 1);
+  const nextMs = anchorMs + steps * cron.everyMs;
+  return nextMs - afterMs <= YEARS_AHEAD * 366 * DAY_MS ? nextMs : undefined;
+}
+
+/**
+ * Returns `text`, trimmed. Throws `invalid_header` (400), `Invalid cron expression …`, also for a time that never
+ * comes.
+ */
+export function checkCron(text: string, nowMs: number): string {
+  const cron = parseCron(text);
+  if (nextCronTime(cron, nowMs) === undefined) throw invalidCron('it never comes');
+  return trimBlanks(text);
+}
+
+function nextCalendarTime(cron: CalendarCron, afterMs: number): number | undefined {
+  const { zone, isHourly } = cron;
+  // Local times are counted as if they were UTC.
+  const localAfterMs = afterMs + zone.offsetMsAt(afterMs);
+  for (const dayMs of matchingDays(cron, localAfterMs)) {
+    const offsets = offsetsAround(dayMs, zone);
+    if (isHourly && offsets.length > 1) {
+      const timeMs = nextHourlyTime(cron, dayMs, afterMs);
+      if (timeMs !== undefined) return timeMs;
+      continue;
+    }
+    for (const localMs of localTimesOf(cron, dayMs, localAfterMs)) {
+      const timeMs = firstTimeOf(localMs, offsets, zone);
+      if (timeMs !== undefined && timeMs > afterMs) return timeMs;
+    }
+  }
+  return undefined;
+}
+
+/** The first time of a local day on which clocks are set: whatever they show counts, also again. */
+function nextHourlyTime(cron: CalendarCron, dayMs: number, afterMs: number): number | undefined {
+  const { before, after, atMs } = changeAround(dayMs, cron.zone);
+  for (const localMs of localTimesOf(cron, dayMs, afterMs + before)) {
+    if (localMs - before < atMs) return localMs - before;
+    break; // all later ones come after the change, too
+  }
+  for (const localMs of localTimesOf(cron, dayMs, Math.max(afterMs, atMs - 1) + after)) return localMs - after;
+  return undefined;
+}
+
+/** The local times of a local day that come after `localAfterMs`. */
+function* localTimesOf({ hours, minutes }: CalendarCron, dayMs: number, localAfterMs: number): Generator<number> {
+  for (const hour of hours) {
+    const hourMs = dayMs + hour * HOUR_MS;
+    if (hourMs + HOUR_MS <= localAfterMs) continue;
+    for (const minute of minutes) {
+      const localMs = hourMs + minute * MINUTE_MS;
+      if (localMs > localAfterMs) yield localMs;
+    }
+  }
+}
+
+/** Local midnights of the matching days, from the day of `fromMs` on. */
+function* matchingDays(cron: CalendarCron, fromMs: number): Generator<number> {
+  const from = new Date(fromMs);
+  const lastYear = from.getUTCFullYear() + YEARS_AHEAD;
+  let firstDay = from.getUTCDate();
+  for (let month = from.getUTCMonth(), year = from.getUTCFullYear(); year <= lastYear; firstDay = 1, month += 1) {
+    if (month === 12) {
+      month = 0;
+      year += 1;
+    }
+    if (!cron.months.has(month + 1)) continue;
+    const monthEndMs = Date.UTC(year, month + 1, 1);
+    for (let day = firstDay, dayMs = Date.UTC(year, month, day); dayMs < monthEndMs; day += 1, dayMs += DAY_MS) {
+      if (fitsDay(cron, day, new Date(dayMs).getUTCDay())) yield dayMs;
+    }
+  }
+}
+
+function fitsDay({ daysOfMonth, daysOfWeek, needsBothDays }: CalendarCron, day: number, weekday: number): boolean {
+  const fitsMonth = daysOfMonth.has(day);
+  const fitsWeek = daysOfWeek.has(weekday);
+  return needsBothDays ? fitsMonth && fitsWeek : fitsMonth || fitsWeek;
+}
+
+/** When the clocks are set on a local day or beside it, which has two offsets. */
+function changeAround(dayMs: number, zone: TimeZone): { before: number; after: number; atMs: number } {
+  let earlierMs = dayMs - OFFSET_MS_MAX;
+  let atMs = dayMs + DAY_MS + OFFSET_MS_MAX;
+  const before = zone.offsetMsAt(earlierMs);
+  const after = zone.offsetMsAt(atMs);
+  while (atMs - earlierMs > 1) {
+    const middleMs = Math.floor((earlierMs + atMs) / 2);
+    if (zone.offsetMsAt(middleMs) === before) earlierMs = middleMs;
+    else atMs = middleMs;
+  }
+  return { before, after, atMs };
+}
+
+/** The offsets that a local day may have: one, or two when its clocks are changed, the larger first. */
+function offsetsAround(dayMs: number, zone: TimeZone): number[] {
+  const before = zone.offsetMsAt(dayMs - OFFSET_MS_MAX);
+  const after = zone.offsetMsAt(dayMs + DAY_MS + OFFSET_MS_MAX);
+  return before === after ? [before] : [Math.max(before, after), Math.min(before, after)];
+}
+
+/**
+ * The first time at which the clocks show `localMs`; `undefined` when they skip it. A larger offset means an earlier
+ * time.
+ */
+function firstTimeOf(localMs: number, offsets: readonly number[], zone: TimeZone): number | undefined {
+  const [only] = offsets;
+  if (only !== undefined && offsets.length === 1) return localMs - only;
+  for (const offset of offsets) {
+    if (zone.offsetMsAt(localMs - offset) === offset) return localMs - offset;
+  }
+  return undefined;
+}

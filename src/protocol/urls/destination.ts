@@ -1,0 +1,90 @@
+import { ApiError } from '../errors.ts';
+import { memo } from '../memo.ts';
+import { isName } from '../names.ts';
+import { percentDecode, textOfWire } from './percent-encoding.ts';
+import { isMasked } from './shown-url.ts';
+
+/** The destination of a publish. `url` is stored verbatim; `shownUrl` shows it. */
+export type Destination = { kind: 'url'; url: string } | { kind: 'group'; name: string };
+
+/** 16 KiB: common clients and servers accept at most 8 KiB. */
+const URL_LENGTH_MAX = 16_384;
+/** No name in DNS is longer. Lines of origins are in an index whose rows PostgreSQL limits to some 2,700 bytes. */
+const HOST_LENGTH_MAX = 253;
+
+const SCHEME = /^https?:\/\//i;
+const SCHEME_WITH_ONE_SLASH = /^(https?:)\/(?!\/)/i;
+/** Characters that `new URL` would silently remove: then a URL other than the stored one would be called. */
+const REMOVED_BY_URL = /\p{Cc}|^ | $/u;
+
+/**
+ * Reads the destination from the path (contract M 5.1). `rawRest` is the raw text after the route up to the query, with
+ * a final `?` when nothing follows it. `destinationQuery` is the part of the query that `splitQuery` left for the
+ * destination. Throws `invalid_destination` (400).
+ */
+export function readDestination(rawRest: string, destinationQuery: string): Destination {
+  if (SCHEME.test(rawRest)) return urlDestination(textOfWire(rawRest), destinationQuery);
+  // Some proxies merge slashes.
+  if (SCHEME_WITH_ONE_SLASH.test(rawRest)) {
+    return urlDestination(textOfWire(rawRest.replace(SCHEME_WITH_ONE_SLASH, '$1//')), destinationQuery);
+  }
+  // For a group name, and for a URL that was escaped as a whole, an empty query means no query.
+  const rawName = rawRest.endsWith('?') ? rawRest.slice(0, -1) : rawRest;
+  const decoded = percentDecode(rawName);
+  if (decoded !== undefined && SCHEME.test(decoded)) return urlDestination(decoded, destinationQuery);
+  return groupDestination(decoded ?? rawName);
+}
+
+/** The destination of a batch item: the text itself, nothing decoded. Throws `invalid_destination` (400). */
+export function readDestinationText(text: string): Destination {
+  return SCHEME.test(text) ? urlDestination(text, '') : groupDestination(text);
+}
+
+function urlDestination(text: string, rawQuery: string): Destination {
+  const base = withoutFragment(text);
+  const query = textOfWire(rawQuery);
+  const url = query === '' ? base : withoutFragment(`${base}${base.includes('?') ? '&' : '?'}${query}`);
+  checkUrl(url);
+  return { kind: 'url', url };
+}
+
+function groupDestination(name: string): Destination {
+  if (name === '') throw new ApiError('invalid_destination', 'a non-empty destination must be provided');
+  if (!isName(name)) throw new ApiError('invalid_destination', `invalid destination url: ${WRONG_SCHEME}`);
+  return { kind: 'group', name };
+}
+
+/** A fragment is never sent. With it, the signed URL would differ from the URL that the receiver sees. */
+export function withoutFragment(url: string): string {
+  const hashAt = url.indexOf('#');
+  return hashAt < 0 ? url : url.slice(0, hashAt);
+}
+
+/**
+ * Checks scheme, host, port and length of a URL (contract M 5.2.1) and returns it parsed, for the address check. User
+ * info is kept. Throws `invalid_destination` (400), `invalid destination url: …`.
+ */
+export function checkUrl(url: string): URL {
+  const parsed = parseUrl(url);
+  if (typeof parsed === 'string') throw new ApiError('invalid_destination', `invalid destination url: ${parsed}`);
+  return parsed;
+}
+
+const WRONG_SCHEME = 'endpoint has invalid scheme, add http:// or https://';
+
+/** The parsed URL, or the reason why it cannot be called. The result is remembered and shared: do not change it. */
+export const parseUrl: (url: string) => URL | string = memo((url) => {
+  const scheme = SCHEME.exec(url);
+  if (scheme === null) return WRONG_SCHEME;
+  if (url.length > URL_LENGTH_MAX) return `endpoint is longer than ${URL_LENGTH_MAX} characters`;
+  if (REMOVED_BY_URL.test(url)) return 'endpoint has a control character or begins or ends with a blank';
+  if (isMasked(url)) return 'endpoint has *** as its password, which only stands for one: give the password itself';
+  // `new URL` reads "http:///x" as the host x.
+  const hostStart = url[scheme[0].length];
+  if (hostStart === undefined || '/\\?#'.includes(hostStart)) return 'endpoint has no host';
+  const parsed = URL.parse(url);
+  if (parsed === null) return 'endpoint has an invalid host or port';
+  if (parsed.port === '0') return 'endpoint has an invalid host or port';
+  if (parsed.hostname.length > HOST_LENGTH_MAX) return `endpoint has a host of more than ${HOST_LENGTH_MAX} characters`;
+  return parsed;
+});

@@ -1,0 +1,196 @@
+/** How a store uses its connections: what they bind and read, and what they prepare. */
+import type pg from 'pg';
+import { StoreUnavailable } from '../../../../engine/store-errors.ts';
+import type { SqlParam } from '../../../driver.ts';
+import { type SizeSource, toPostgres } from '../../../sql/postgres.ts';
+import { toParameter, unescapeText } from '../statements/values.ts';
+import { ConnectionPool, type PoolOptions } from './pool.ts';
+import { streamOf } from './stream.ts';
+import { placeOf } from './url.ts';
+
+export interface ConnectionOptions extends PoolOptions {
+  /** False behind a pooler that changes connections between transactions and mixes up prepared statements. */
+  prepares: boolean;
+  /** Those that other stores on the same server use as well. Default: its own, by the other options. */
+  pool?: ConnectionPool | undefined;
+}
+
+/** The most statements that one program keeps prepared. Their texts are fixed, except for combinations of filters. */
+const PREPARED_MAX = 512;
+/** Such statements are sent once each. Some contain a name that is used on one day only. */
+const DEFINITION = /^\s*(create|alter|drop)\b/;
+/** The server ends statements this share of `timeoutMs` earlier than this program gives them up. */
+const GRACE_SHARE = 0.1;
+
+type Parse = (text: string) => unknown;
+
+/**
+ * Reads values as `SqlValue`s: whole numbers, texts, bytes. A truth value becomes 0 or 1, as in SQLite. Each transaction
+ * pins the settings that change how the server writes these (session.ts). What is written otherwise all the same, as by a
+ * server that does not know the setting, is refused: stored bytes are never guessed.
+ */
+const PARSERS = new Map<number, Parse>([
+  [16, parseTruth], // bool
+  [17, parseBytes], // bytea
+  [20, parseWhole], // int8
+  [21, parseWhole], // int2
+  [23, parseWhole], // int4
+  [1700, parseNumber], // numeric
+  [19, unescapeText], // name
+  [25, unescapeText], // text
+  [1043, unescapeText], // varchar
+  [114, (text) => text], // json, of a plan
+  [2278, (text) => text], // void
+  [3220, (text) => text], // pg_lsn
+]);
+
+function parseTruth(text: string): 0 | 1 {
+  if (text === 't') return 1;
+  if (text === 'f') return 0;
+  throw unreadable('a truth value');
+}
+
+function parseBytes(text: string): Uint8Array {
+  const { buffer, byteOffset, byteLength } = Buffer.from(text.slice(2), 'hex'); // ends at the first that is no digit
+  if (!text.startsWith('\\x') || text.length !== 2 + byteLength * 2) throw unreadable('bytes');
+  return new Uint8Array(buffer, byteOffset, byteLength);
+}
+
+function parseWhole(text: string): number {
+  const number = Number(text);
+  if (text === '' || !Number.isSafeInteger(number)) throw unreadable('a whole number');
+  return number;
+}
+
+function parseNumber(text: string): number {
+  const number = Number(text);
+  if (text === '' || !Number.isFinite(number)) throw unreadable('a number');
+  return number;
+}
+
+function unreadable(what: string): StoreUnavailable {
+  return new StoreUnavailable(`the database wrote ${what} in a form that cannot be read: its settings have no effect`);
+}
+
+const types = {
+  getTypeParser: (oid: number): Parse =>
+    PARSERS.get(oid) ??
+    (() => {
+      throw unreadable(`a value of type ${oid}`);
+    }),
+};
+
+/** A text of the store, translated for PostgreSQL. */
+interface Translated {
+  text: string;
+  /** Absent: the server parses the text each time. */
+  name?: string;
+}
+
+export class Connections {
+  readonly #pool: ConnectionPool;
+  readonly #prepares: boolean;
+  /** What the names of its prepared statements begin with: the same text means other tables in another schema. */
+  readonly #prefix: string;
+  #size: SizeSource;
+  readonly #translated = new Map<string, Translated>();
+  readonly #names: Map<string, string>;
+
+  constructor({ prepares, pool, ...options }: ConnectionOptions) {
+    this.#prepares = prepares;
+    this.#pool = (pool ?? new ConnectionPool(options)).join(this);
+    const { schema } = placeOf(options.url);
+    this.#names = this.#pool.namesIn(schema);
+    this.#size = schema === undefined ? 'ofDatabase' : 'ofSchema';
+    this.#prefix = schema === undefined ? 'waypost' : `waypost_${schema}`;
+  }
+
+  get timeoutMs(): number {
+    return this.#pool.timeoutMs;
+  }
+
+  /** The time after which the server ends a statement. */
+  get statementTimeoutMs(): number {
+    return Math.round(this.timeoutMs * (1 - GRACE_SHARE));
+  }
+
+  get prepares(): boolean {
+    return this.#prepares;
+  }
+
+  /** A connection for one transaction; the caller gives it back. Rejects when no connection is free in time. */
+  take(): Promise<pg.PoolClient> {
+    return this.#pool.take(this);
+  }
+
+  /** When the plans of a connection were made; undefined: it has none. Whoever makes them anew says so to all stores there. */
+  get plannedAtMs(): WeakMap<pg.ClientBase, number> {
+    return this.#pool.plannedAtMs;
+  }
+
+  /** Sends a statement; those sent before it on the same connection are done first. */
+  async send<Row extends object>(
+    client: pg.ClientBase,
+    text: string,
+    params: readonly SqlParam[],
+  ): Promise<pg.QueryResult<Row>> {
+    const { text: translated, name } = this.#translate(text);
+    return await client.query<Row>({ text: translated, values: params.map(toParameter), ...(name && { name }), types });
+  }
+
+  /** Like `send`, for a text in PostgreSQL's own form, with parameters as the library takes them. */
+  async sendOwn<Row extends object>(
+    client: pg.ClientBase,
+    text: string,
+    values: readonly (string | number | Buffer | null)[],
+  ): Promise<pg.QueryResult<Row>> {
+    const name = this.#nameOf(text);
+    return await client.query<Row>({ text, values: [...values], ...(name && { name }), types });
+  }
+
+  /**
+   * Statements sent from now on wait for `release`, and leave in one piece with the last one. Otherwise the library
+   * makes a system call for each statement, and the server wakes up for each.
+   */
+  hold(client: pg.ClientBase): void {
+    streamOf(client).cork();
+  }
+
+  /** Sends the statements that were held. */
+  release(client: pg.ClientBase): void {
+    streamOf(client).uncork();
+  }
+
+  /** As `ConnectionPool.endOf`. */
+  endOf(client: pg.ClientBase): Error | undefined {
+    return this.#pool.endOf(client);
+  }
+
+  /** The rows are on a node of Citus: from now on that is asked how large it is. */
+  noteRouted(): void {
+    this.#size = 'ofNode';
+  }
+
+  close(): Promise<void> {
+    return this.#pool.leave(this);
+  }
+
+  #translate(text: string): Translated {
+    const known = this.#translated.get(text);
+    if (known) return known;
+    const translated: Translated = { text: toPostgres(text, this.#size) };
+    const name = this.#nameOf(text);
+    if (name !== undefined) translated.name = name;
+    if (this.#translated.size < PREPARED_MAX && !DEFINITION.test(text)) this.#translated.set(text, translated);
+    return translated;
+  }
+
+  #nameOf(text: string): string | undefined {
+    if (!this.#prepares || DEFINITION.test(text)) return undefined;
+    const known = this.#names.get(text);
+    if (known !== undefined || this.#names.size >= PREPARED_MAX) return known;
+    const name = `${this.#prefix}_${this.#names.size}`;
+    this.#names.set(text, name);
+    return name;
+  }
+}

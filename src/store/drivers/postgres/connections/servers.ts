@@ -1,0 +1,54 @@
+/** What the stores of one worker share: connections to each of their servers. */
+import { Listening } from '../listening.ts';
+import { ConnectionPool } from './pool.ts';
+import { type ServerLimits, Shares } from './shares.ts';
+import { placeOf } from './url.ts';
+
+/** Where a server is listened to: at a URL, where the store's own leads through a pooler, or nowhere. */
+export type ListenAt = { url: string } | 'off';
+
+/** Empty: nowhere. */
+export function listenAtOf(listenUrl: string): ListenAt {
+  return listenUrl === '' ? 'off' : { url: listenUrl };
+}
+
+/** Stores of one server that are prepared at a time, each over a connection of its own, when a worker opens many. */
+const PREPARED_AT_ONCE = 4;
+
+/**
+ * Looks at stores of one server at a time. A session of PostgreSQL remembers the tables of each schema that it has seen, a third of a MiB for
+ * each store: of a thousand stores at rest only those few sessions know all.
+ */
+const LOOKS_AT_ONCE = 2;
+
+export interface Server {
+  pool: ConnectionPool;
+  preparing: Shares;
+  looking: Shares;
+  listening: Listening | undefined;
+}
+
+export class Servers {
+  readonly #options: ServerLimits;
+  readonly #byUrl = new Map<string, Server>();
+
+  /** `options`: of each server. */
+  constructor(options: ServerLimits) {
+    this.#options = options;
+  }
+
+  /** The connections to the database of a store, whatever its schema. */
+  at(storeUrl: string, listenAt: ListenAt = { url: storeUrl }): Server {
+    const { url } = placeOf(storeUrl);
+    const known = this.#byUrl.get(url);
+    if (known && !known.pool.isClosed) return known;
+    const server: Server = {
+      pool: new ConnectionPool({ url, ...this.#options }),
+      preparing: new Shares({ ...this.#options, connectionsMax: PREPARED_AT_ONCE }),
+      looking: new Shares({ ...this.#options, connectionsMax: LOOKS_AT_ONCE }),
+      listening: listenAt === 'off' ? undefined : new Listening({ ...listenAt, ...this.#options }),
+    };
+    this.#byUrl.set(url, server);
+    return server;
+  }
+}

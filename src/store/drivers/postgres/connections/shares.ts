@@ -1,0 +1,105 @@
+/**
+ * How many of the connections to a server may one store have, where several share them? No more than half of those that the others have
+ * left. Otherwise a store whose statements all wait, behind a lock that somebody holds on its tables, would in the end have every
+ * connection, and the others would wait as well.
+ */
+import type { Clock } from '../../../../engine/ports.ts';
+import { classify } from '../failures.ts';
+
+/** A store. */
+type User = object;
+
+interface Waiting {
+  user: User;
+  resolve: () => void;
+}
+
+/** For what a worker does on one server. */
+export interface ServerLimits {
+  /** The most connections open at once. */
+  connectionsMax: number;
+  /** A statement or a connection attempt that takes longer counts as failed, whatever the server did. */
+  timeoutMs: number;
+  clock: Clock;
+}
+
+export class Shares {
+  readonly #connectionsMax: number;
+  readonly #timeoutMs: number;
+  readonly #clock: Clock;
+  readonly #users = new Set<User>();
+  readonly #heldBy = new Map<User, number>();
+  #held = 0;
+  #waiting: Waiting[] = [];
+
+  constructor({ connectionsMax, timeoutMs, clock }: ServerLimits) {
+    this.#connectionsMax = connectionsMax;
+    this.#timeoutMs = timeoutMs;
+    this.#clock = clock;
+  }
+
+  join(user: User): void {
+    this.#users.add(user);
+  }
+
+  /** Answers how many are left. */
+  leave(user: User): number {
+    this.#users.delete(user);
+    return this.#users.size;
+  }
+
+  /** Resolves when the store may have one more, which counts from then on. Rejects when it may not in time. */
+  async take(user: User): Promise<void> {
+    if (this.#mayTake(user)) return this.#count(user, 1);
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const waiting = { user, resolve };
+    this.#waiting.push(waiting);
+    const timer = this.#clock.startTimer(
+      this.#timeoutMs,
+      () => {
+        this.#waiting = this.#waiting.filter((each) => each !== waiting);
+        reject(new Error('timeout exceeded when trying to connect'));
+      },
+      'outside',
+    );
+    await promise.finally(() => timer.cancel());
+  }
+
+  /** For a user of its own. Throws `StoreUnavailable` when others take too long. */
+  async inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const user = {};
+    this.join(user);
+    try {
+      await this.take(user).catch((error: unknown) => {
+        throw classify(error);
+      });
+      return await work().finally(() => this.giveBack(user));
+    } finally {
+      this.leave(user);
+    }
+  }
+
+  giveBack(user: User): void {
+    this.#count(user, -1);
+    for (const waiting of [...this.#waiting]) {
+      if (!this.#mayTake(waiting.user)) continue;
+      this.#waiting = this.#waiting.filter((each) => each !== waiting);
+      this.#count(waiting.user, 1);
+      waiting.resolve();
+    }
+  }
+
+  #mayTake(user: User): boolean {
+    if (this.#users.size < 2) return true;
+    const held = this.#heldBy.get(user) ?? 0;
+    const left = this.#connectionsMax - (this.#held - held);
+    return held < Math.ceil(left / 2);
+  }
+
+  #count(user: User, change: 1 | -1): void {
+    this.#held += change;
+    const held = (this.#heldBy.get(user) ?? 0) + change;
+    if (held === 0) this.#heldBy.delete(user);
+    else this.#heldBy.set(user, held);
+  }
+}

@@ -1,0 +1,47 @@
+/**
+ * How are values written for PostgreSQL? Its text cannot hold the character NUL, which SQLite and JavaScript treat like
+ * any other, so NUL is written as two other characters.
+ */
+import type { SqlParam, SqlValue } from '../../../driver.ts';
+
+/** A parameter as the client library sends it. An array becomes a literal, with the type that its place needs. */
+export function toParameter(param: SqlParam): string | number | Buffer | null {
+  if (Array.isArray(param)) return arrayLiteral(param);
+  return toValue(param as SqlValue);
+}
+
+function toValue(value: SqlValue): string | number | Buffer | null {
+  if (typeof value === 'string') return escapeText(value);
+  if (value instanceof Uint8Array) return asBuffer(value);
+  return value;
+}
+
+function arrayLiteral(values: readonly SqlValue[]): string {
+  const elements = values.map((value) => {
+    if (typeof value === 'number') return String(value);
+    if (typeof value === 'string') return `"${escapeText(value).replaceAll(/["\\]/g, '\\$&')}"`;
+    throw new TypeError('a list holds numbers or texts');
+  });
+  return `{${elements.join(',')}}`;
+}
+
+/** The same bytes, not a copy. */
+export function asBuffer(bytes: Uint8Array): Buffer {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}
+
+// A private-use character that no one is expected to publish. Where it does occur, a letter after it marks it.
+const ESCAPE = '\uF8FE';
+const NUL = '\0';
+
+/** Without NUL. Texts without NUL and without the escape character stay as they are; almost all do. */
+export function escapeText(text: string): string {
+  if (!text.includes(NUL) && !text.includes(ESCAPE)) return text;
+  return text.replaceAll(ESCAPE, `${ESCAPE}e`).replaceAll(NUL, `${ESCAPE}0`);
+}
+
+/** Undoes `escapeText`. */
+export function unescapeText(text: string): string {
+  if (!text.includes(ESCAPE)) return text;
+  return text.replaceAll(`${ESCAPE}0`, NUL).replaceAll(`${ESCAPE}e`, ESCAPE);
+}

@@ -1,0 +1,217 @@
+/** One claim while it runs: what it has chosen so far, and what it may still take. */
+
+import type { ClaimRequest } from '../../../engine/dispatch/claims.ts';
+import { lineOf, type OriginLine } from '../../../engine/lanes/origin-line.ts';
+import type { ProjectId } from '../../../engine/model.ts';
+import type { SqlValue, Transaction } from '../../driver.ts';
+import { type FlowLane, FlowLanes, flowRefsOf } from '../lanes/flow-lanes.ts';
+import { LINE } from '../lanes/lines.ts';
+import { ProjectGate, projectsWithHeld, releaseHeld } from '../lanes/project-gate.ts';
+import { EVERYTHING, type LockedProjects } from '../locking/locked-projects.ts';
+import type { WriteContext } from '../logs/log-writer.ts';
+import { ClaimRooms } from './claim-rooms.ts';
+
+export interface Candidate {
+  key: number;
+  project_id: number;
+  origin: string;
+  due_at_ms: number;
+  bytes: number;
+  flow_key: string | null;
+  /** Whether other messages wait in its line. Absent: no line has a backlog, or the message is in it itself. */
+  is_behind?: number | boolean;
+}
+
+export const CANDIDATE_FIELDS = 'key, project_id, origin, due_at_ms, bytes, flow_key';
+
+/** And whether other messages wait in the line of the candidate. */
+const CANDIDATE_BEHIND_FIELDS = `${CANDIDATE_FIELDS}, exists lookup (select 1 from messages w
+  where w.project_id = messages.project_id and w.origin = messages.origin and w.claim_token is null and w.line = ${LINE.origin}
+  ) as is_behind`;
+
+export class Round {
+  readonly tx: Transaction;
+  readonly nowMs: number;
+  readonly flows: FlowLanes;
+  /** Projects that are moving to or from another cell: their messages stay where they are. */
+  readonly moving: ReadonlySet<ProjectId>;
+  readonly taken: (Candidate & { claimToken: number })[] = [];
+  readonly #gate: ProjectGate;
+  readonly #locked: LockedProjects;
+  readonly #request: ClaimRequest;
+  readonly #rooms: ClaimRooms;
+  /** Lines without a backlog by now, though their rows do not show it yet. */
+  readonly #emptied = new Set<OriginLine>();
+  readonly #toOrigin: Candidate[] = [];
+  readonly #toLane: [key: number, line: number][] = [];
+  #countMax: number;
+  #bytes = 0;
+  #bytesReached = false;
+  #leftDueAtMs: number | undefined;
+
+  constructor(
+    { tx, locked, limits }: WriteContext,
+    request: ClaimRequest,
+    nowMs: number,
+    moving: ReadonlySet<ProjectId>,
+  ) {
+    this.tx = tx;
+    this.moving = moving;
+    this.#locked = locked;
+    this.nowMs = nowMs;
+    this.#request = request;
+    this.#rooms = new ClaimRooms(request);
+    this.#countMax = request.limit;
+    this.flows = new FlowLanes(tx, nowMs);
+    this.#gate = new ProjectGate(tx, limits.parallelismMax);
+  }
+
+  /** The fields of candidates that are in no line. */
+  get candidateFields(): string {
+    return this.#request.hasLines ? CANDIDATE_BEHIND_FIELDS : CANDIDATE_FIELDS;
+  }
+
+  /** How many messages the claim may take. */
+  get limit(): number {
+    return this.#request.limit;
+  }
+
+  /** Until the next call, no more than `count` messages are taken in all, nor more than the request allows. */
+  limitTo(count: number): void {
+    this.#countMax = Math.min(count, this.#request.limit);
+  }
+
+  get isFull(): boolean {
+    return this.#bytesReached || this.taken.length >= this.#countMax;
+  }
+
+  get messagesLeft(): number {
+    return this.#countMax - this.taken.length;
+  }
+
+  /** When a message is due that this round has seen and left in the due index. */
+  get leftDueAtMs(): number | undefined {
+    return this.#leftDueAtMs;
+  }
+
+  /** These candidates, or later ones, stay in the due index. */
+  noteLeft(candidates: readonly Candidate[]): void {
+    this.#leftDueAtMs ??= candidates.at(-1)?.due_at_ms;
+  }
+
+  /** The projects of changed messages. Projects whose lanes the round has touched are locked, and so held already. */
+  get projects(): ProjectId[] {
+    return [...this.taken, ...this.#toOrigin].map(({ project_id }) => project_id);
+  }
+
+  /** Lines that messages have joined in this round. */
+  get waitingLines(): OriginLine[] {
+    return [...new Set(this.#toOrigin.map(({ project_id, origin }) => lineOf(project_id, origin)))];
+  }
+
+  roomOf(line: OriginLine): number {
+    return this.#rooms.of(line);
+  }
+
+  /**
+   * Whether the lanes of a candidate's project may be touched. A candidate that came after the projects were locked
+   * stays where it is until the next claim.
+   */
+  mayTouch({ project_id, flow_key }: Pick<Candidate, 'project_id' | 'flow_key'>): boolean {
+    return (flow_key === null && !this.#gate.isLimited) || this.#locked.has(project_id);
+  }
+
+  /** Whether no lane may be touched: no project with a lane to serve was locked. */
+  get touchesNoLane(): boolean {
+    return this.#locked.size === 0;
+  }
+
+  /** Whether the claim has room left but could not lock all projects: other workers hold what is due now. */
+  get leftToOthers(): boolean {
+    return this.#locked !== EVERYTHING && !this.isFull;
+  }
+
+  /** Counts the attempts in flight of the projects of `candidates`. */
+  async load(candidates: readonly Candidate[]): Promise<void> {
+    await this.#gate.load(candidates.map(({ project_id }) => project_id));
+  }
+
+  /** Releases messages from lines of projects with room: those released before may have stopped at another lane. */
+  async releaseHeldProjects(): Promise<void> {
+    if (!this.#gate.isLimited) return;
+    const projects = await projectsWithHeld(this.tx);
+    const held = projects.filter((projectId) => this.#locked.has(projectId));
+    const released = await releaseHeld(this.tx, this.#gate, held);
+    await this.flows.load(flowRefsOf(released));
+  }
+
+  /** Whether a project has room left and messages that wait for it. */
+  async hasHeldWithRoom(): Promise<boolean> {
+    if (!this.#gate.isLimited) return false;
+    const projectIds = await projectsWithHeld(this.tx);
+    await this.#gate.load(projectIds);
+    return projectIds.some((projectId) => !this.moving.has(projectId) && this.#gate.roomOf(projectId) > 0);
+  }
+
+  /** Takes a candidate of the due index or of a key with room, or moves it into the line of its origin or project. */
+  takeOrWait(candidate: Candidate, mayTake = true): void {
+    if (this.#gate.roomOf(candidate.project_id) === 0) this.#toLane.push([candidate.key, LINE.project]);
+    else if (mayTake && this.#hasRoom(candidate) && this.#take(candidate)) return;
+    else this.#toOrigin.push(candidate);
+    this.#laneOf(candidate)?.noteReleased();
+  }
+
+  /** A candidate from the line of its origin, which has room: false when it stays there, because the worker is full. */
+  takeOrSendBack(candidate: Candidate): boolean {
+    const { key, project_id } = candidate;
+    const lane = this.#laneOf(candidate);
+    if (this.#gate.roomOf(project_id) === 0) {
+      this.#toLane.push([key, LINE.project]);
+      return true;
+    }
+    if (lane && lane.startsLeft(this.nowMs) === 0) {
+      this.#toLane.push([key, LINE.flow]);
+      lane.takeBack();
+      return true;
+    }
+    if (!this.#take(candidate)) return false;
+    lane?.takeBack();
+    return true;
+  }
+
+  /** Writes which messages move into which line. */
+  async sendBack(): Promise<void> {
+    const moves: SqlValue[][] = [...this.#toOrigin.map(({ key }) => [key, LINE.origin]), ...this.#toLane];
+    await this.tx.updateMany('messages', 'key', ['line'], moves);
+  }
+
+  /** Once a message exceeds the bytes left, nothing more is taken: else small ones would always overtake large ones. */
+  #take(candidate: Candidate): boolean {
+    if (this.isFull) return false;
+    const mayExceed = this.taken.length === 0 && !this.#request.isStrict;
+    if (!mayExceed && this.#bytes + candidate.bytes > this.#request.bytesMax) {
+      this.#bytesReached = true;
+      return false;
+    }
+    this.#bytes += candidate.bytes;
+    this.#rooms.take(lineOf(candidate.project_id, candidate.origin));
+    this.taken.push({ ...candidate, claimToken: this.#request.firstToken + this.taken.length });
+    this.#gate.start(candidate.project_id);
+    this.#laneOf(candidate)?.start(this.nowMs);
+    return true;
+  }
+
+  noteEmptied(line: OriginLine): void {
+    this.#emptied.add(line);
+  }
+
+  /** A due message does not overtake those that wait in its line. */
+  #hasRoom({ project_id, origin, is_behind }: Candidate): boolean {
+    const line = lineOf(project_id, origin);
+    return (!is_behind || this.#emptied.has(line)) && this.roomOf(line) > 0;
+  }
+
+  #laneOf({ project_id, flow_key }: Candidate): FlowLane | undefined {
+    return flow_key === null ? undefined : this.flows.find(project_id, flow_key);
+  }
+}

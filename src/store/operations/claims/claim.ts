@@ -1,0 +1,334 @@
+/** Claims messages for a worker, and moves those without room into the backlog of their line. */
+
+import type { ClaimAnswer, ClaimRequest, Turns } from '../../../engine/dispatch/claims.ts';
+import { type OriginLine, readLine } from '../../../engine/lanes/origin-line.ts';
+import type { ProjectId } from '../../../engine/model.ts';
+import type { StoreLimits } from '../../../engine/stores.ts';
+import type { Queries } from '../../driver.ts';
+import { nextWakeAtMs, wokenLanes } from '../lanes/flow-lanes.ts';
+import { LINE, NOT_ENDING, PAST_LANES } from '../lanes/lines.ts';
+import { projectsWithHeld } from '../lanes/project-gate.ts';
+import { leavingOut } from '../locking/presence.ts';
+import type { WriteContext } from '../logs/log-writer.ts';
+import { write } from '../operation.ts';
+import { type Candidate, Round } from './claim-round.ts';
+import { type ClaimedRow, decodeClaimed, own } from './claimed-rows.ts';
+import { LinesInTurn } from './lines-in-turn.ts';
+import { type ProjectsInTurn, projectsInTurn } from './projects-in-turn.ts';
+
+/**
+ * The fewest due messages that a claim examines, however few slots it has. Messages without a slot move to their origin's line. No
+ * more than a whole claim takes, so that no message moves there only because a claim is full.
+ */
+const WINDOW_MIN = 64;
+
+/** The most due messages that one transaction examines. It bounds the cost when all are for one full origin. */
+const EXAMINED_MAX = 500;
+/** Flow-control keys served in one transaction; the next transaction serves the others. */
+const LANES_MAX = 64;
+
+export interface ClaimArgs {
+  request: ClaimRequest;
+  nowMs: number;
+}
+
+export interface ClaimRows {
+  claimed: ClaimedRow[];
+  waitingLines: OriginLine[];
+  emptied: OriginLine[];
+  nextDueAtMs: number | null;
+  isLocked: boolean;
+  turns?: Turns | undefined;
+}
+
+/** Claims due messages, each under a token that no earlier claim had. */
+export const claim = write(
+  {
+    weight: ({ request }) => ({ rows: request.limit }),
+    touches: (args, limits) => ({ find: (queries) => projectsOfClaim(queries, args, limits), isChoosy: true }),
+  },
+  async (context: WriteContext, { request, nowMs }: ClaimArgs): Promise<ClaimRows> => {
+    const { tx } = context;
+    const moving = await context.fence.moving();
+    const round = new Round(context, request, nowMs, moving);
+    const lines = new LinesInTurn(round, request);
+    const turns = request.due ? await serveDue(round, lines, request) : undefined;
+    await lines.serve();
+    await round.sendBack();
+    context.fence.hold(round.projects);
+    const claimed = await own(context, round.taken, request.worker, nowMs);
+    await round.flows.save(context.due);
+    for (const line of round.waitingLines) context.due.noteWaitingLine(line);
+    const nextMs = (await round.hasHeldWithRoom()) ? nowMs : (round.leftDueAtMs ?? (await nextDueAtMs(tx, moving)));
+    const isOthers = round.leftToOthers && claimed.length === 0 && round.waitingLines.length === 0;
+    return {
+      claimed,
+      waitingLines: round.waitingLines,
+      emptied: lines.emptied,
+      nextDueAtMs: nextMs,
+      isLocked: isOthers && nextMs !== null && nextMs <= nowMs,
+      turns,
+    };
+  },
+  undefined,
+  ({ claimed, nextDueAtMs: dueAtMs, ...rest }): ClaimAnswer => ({
+    ...rest,
+    claimed: claimed.map(decodeClaimed),
+    nextDueAtMs: dueAtMs ?? undefined,
+  }),
+);
+
+/** The projects whose shared state a claim may touch. Messages of other projects stay where they are. */
+async function projectsOfClaim(
+  queries: Queries,
+  { request, nowMs }: ClaimArgs,
+  { parallelismMax }: StoreLimits,
+): Promise<ReadonlySet<ProjectId>> {
+  const projects = new Set<ProjectId>();
+  const addAll = (rows: readonly { project_id: ProjectId }[]): void => {
+    for (const { project_id } of rows) projects.add(project_id);
+  };
+  const ofLines = [...new Set(request.linesToServe.map((line) => readLine(line).projectId))];
+  if (parallelismMax > 0) for (const projectId of ofLines) projects.add(projectId);
+  const [withKeys, woken] = await Promise.all([
+    parallelismMax > 0 ? [] : withKeysInLines(queries, ofLines),
+    request.due ? withWokenKeys(queries, nowMs) : [],
+  ]);
+  addAll([...withKeys, ...woken]);
+  if (!request.due || parallelismMax === 0) return projects;
+  for (const projectId of await projectsWithHeld(queries)) projects.add(projectId);
+  if (request.turns !== undefined) {
+    for (const { id } of (await projectsInTurn(queries, request.turns, nowMs)).due) projects.add(id);
+    return projects;
+  }
+  addAll(
+    await queries.query(
+      `select distinct project_id from (select project_id from messages
+         where claim_token is null and line = ${LINE.due} and due_at_ms <= ? order by due_at_ms, key limit ?) as first`,
+      [nowMs, EXAMINED_MAX],
+    ),
+  );
+  return projects;
+}
+
+type OfProject = { project_id: ProjectId };
+
+/** The projects that have messages with a flow-control key in their lines. */
+async function withKeysInLines(queries: Queries, projectIds: readonly ProjectId[]): Promise<OfProject[]> {
+  if (projectIds.length === 0) return [];
+  return await queries.query(
+    `select p.value as project_id from list (??) p where exists lookup (select 1 from messages m
+       where m.project_id = p.value and m.claim_token is null and m.line in (${PAST_LANES}) and m.flow_key is not null)`,
+    [projectIds],
+  );
+}
+
+function withWokenKeys(queries: Queries, nowMs: number): Promise<OfProject[]> {
+  return queries.query(
+    `select distinct project_id from (select project_id from flow_keys where wake_at_ms <= ?
+       order by wake_at_ms, project_id, key limit ?) as first`,
+    [nowMs, LANES_MAX],
+  );
+}
+
+/** Serves the due index and the wait lists of keys, before the lines or after some of them. The first leaves half to the second. */
+async function serveDue(round: Round, lines: LinesInTurn, request: ClaimRequest): Promise<Turns | undefined> {
+  const half = Math.ceil(request.limit / 2);
+  await round.releaseHeldProjects();
+  const inTurn = inTurnOf(round, request); // awaited later: it is read while the lines are
+  if (request.dueFirst) round.limitTo(Math.max(half, request.limit - lines.room));
+  else await lines.serve(half);
+  if (request.lanesFirst) await serveLanes(round);
+  const turns = await takeDue(round, inTurn);
+  if (!request.lanesFirst) await serveLanes(round);
+  round.limitTo(request.limit);
+  return turns;
+}
+
+/** The projects whose turn it is, if they take turns. */
+function inTurnOf({ tx, nowMs }: Round, { turns }: ClaimRequest): Promise<ProjectsInTurn> | undefined {
+  if (turns === undefined) return undefined;
+  const inTurn = projectsInTurn(tx, turns, nowMs);
+  inTurn.catch(() => {}); // then the statements after it fail too, and their failure is reported
+  return inTurn;
+}
+
+/**
+ * Takes due messages in due order. With `inTurn`, projects take turns, each in its own due order, so that a project with few messages
+ * does not wait behind one with a million. Returns the turns of the next claim.
+ */
+async function takeDue(round: Round, inTurn: Promise<ProjectsInTurn> | undefined): Promise<Turns | undefined> {
+  if (inTurn === undefined) {
+    if (!round.isFull) await takeInOrder(round, undefined, round.messagesLeft, 1);
+    return undefined;
+  }
+  const { due: all, after, last, seen } = await inTurn;
+  if (round.isFull) return { after, seen };
+  const takenBefore = round.taken.length;
+  const due = all.filter(({ id }) => !round.moving.has(id));
+  const fresh = due.filter(({ isFresh }) => isFresh);
+  // Half of the slots, rounded down: a single slot is for the project whose turn it is.
+  const ofFresh = Math.floor(round.messagesLeft / 2 / fresh.length);
+  const inOrder = ofFresh > 0 ? [...fresh, ...due.filter(({ isFresh }) => !isFresh)] : due;
+  const shareOf = (isFresh: boolean, left: number) => {
+    const share = Math.ceil(round.messagesLeft / left);
+    return isFresh ? Math.max(share, ofFresh) : share;
+  };
+  // The first messages of all projects are read at once: one after the other, each would cost a round trip.
+  const firsts = await readWindows(
+    round,
+    inOrder.map(({ id, isFresh, dueAtMs, key }) => ({
+      id,
+      size: windowOf(round, shareOf(isFresh, due.length), due.length),
+      after: { due_at_ms: dueAtMs, key: key - 1 },
+    })),
+  );
+  for (const [index, { id, isFresh }] of inOrder.entries()) {
+    const left = inOrder.length - index;
+    await takeInOrder(round, id, shareOf(isFresh, left), left, firsts[index]);
+    if (!round.isFull) continue;
+    round.noteLeft(firsts.slice(index + 1).flatMap(({ candidates }) => candidates));
+    return { after: isFresh && ofFresh > 0 ? after : id, seen };
+  }
+  // The projects seen may have nothing left, and others may have become due.
+  return { after: last, seen: round.taken.length > takenBefore ? seen : undefined };
+}
+
+/** The next messages in the due index, of one project or of all. */
+interface Window {
+  candidates: Candidate[];
+  /** Whether there may be more. */
+  isFull: boolean;
+}
+
+type Place = Pick<Candidate, 'due_at_ms' | 'key'>;
+
+const BEFORE_ALL: Place = { due_at_ms: -1, key: -1 };
+
+/** How many messages to read for a project that may have `left` of the slots, when `turns` projects share the number examined. */
+function windowOf({ limit }: Round, left: number, turns: number): number {
+  return Math.ceil(left + Math.max(0, WINDOW_MIN - limit) / turns);
+}
+
+async function readWindow(
+  round: Round,
+  projectId: ProjectId | undefined,
+  size: number,
+  after = BEFORE_ALL,
+): Promise<Window> {
+  const { tx, nowMs, candidateFields, moving } = round;
+  if (projectId !== undefined) {
+    const [window] = await readWindows(round, [{ id: projectId, size, after }]);
+    return window ?? { candidates: [], isFull: false };
+  }
+  const { and: isHere, params: others } = leavingOut(moving);
+  const candidates = await tx.query<Candidate>(windowText(candidateFields, '', isHere), [
+    nowMs,
+    after.due_at_ms,
+    after.key,
+    ...others,
+    size,
+  ]);
+  return { candidates, isFull: candidates.length === size };
+}
+
+/** One for each of the projects. */
+async function readWindows(
+  { tx, nowMs, candidateFields }: Round,
+  projects: readonly { id: ProjectId; size: number; after: Place }[],
+): Promise<Window[]> {
+  const windows = await tx.queryEach<Candidate>(
+    windowText(candidateFields, 'project_id, '),
+    projects.map(({ id, size, after }) => [id, nowMs, id, after.due_at_ms, after.key, size]),
+  );
+  return projects.map(({ size }, index) => {
+    const candidates = windows[index] ?? [];
+    return { candidates, isFull: candidates.length === size };
+  });
+}
+
+/**
+ * Of all projects, or with `'project_id, '` of one project. The condition is a range of the index instead of `project_id = ?`: no
+ * other index has that order, so no statistics make PostgreSQL search the due messages of all projects for those of one.
+ */
+function windowText(candidateFields: string, first: '' | 'project_id, ', isHere = ''): string {
+  const given = first === '' ? '' : '?, ';
+  return `select ${candidateFields} from messages
+     where claim_token is null and line = ${LINE.due}
+       and (${first}due_at_ms) <= (${given}?) and (${first}due_at_ms, key) > (${given}?, ?) and ${NOT_ENDING}${isHere}
+     order by ${first}due_at_ms, key limit ? for update skip locked`;
+}
+
+/**
+ * Takes up to `share` due messages, of one project or of all. A message gets no slot when its origin or project has its share, or when
+ * the worker is full. It then leaves the due index: otherwise the backlog of a few origins would precede all other messages, and
+ * shrink by only a few slots at a time (P9). `turns`: how many projects share the number of messages examined.
+ */
+async function takeInOrder(
+  round: Round,
+  projectId: ProjectId | undefined,
+  share: number,
+  turns: number,
+  first?: Window,
+): Promise<void> {
+  const takenBefore = round.taken.length;
+  const leftOf = () => share - (round.taken.length - takenBefore);
+  let window = first ?? (await readWindow(round, projectId, windowOf(round, share, turns)));
+  let examined = 0;
+  while (true) {
+    await round.load(window.candidates);
+    for (const candidate of window.candidates) {
+      if (round.mayTouch(candidate)) round.takeOrWait(candidate, leftOf() > 0);
+    }
+    examined += window.candidates.length;
+    if (!window.isFull) return;
+    if (round.isFull || leftOf() <= 0 || examined >= EXAMINED_MAX / turns) return round.noteLeft(window.candidates);
+    const size = Math.min(windowOf(round, leftOf(), turns), Math.ceil(EXAMINED_MAX / turns - examined));
+    window = await readWindow(round, projectId, size, window.candidates.at(-1));
+  }
+}
+
+/**
+ * Serves the wait lists of flow-control keys in turn. Each gets at most its share of the slots, so a key with a hundred
+ * thousand waiting messages delays no other key.
+ */
+async function serveLanes(round: Round): Promise<void> {
+  if (round.isFull || round.touchesNoLane) return;
+  const woken = await wokenLanes(round.tx, round.nowMs, LANES_MAX, round.moving);
+  const rows = woken.filter(({ project_id, key }) => round.mayTouch({ project_id, flow_key: key }));
+  for (const [index, row] of rows.entries()) {
+    if (round.isFull) return;
+    const lane = round.flows.find(row.project_id, row.key) ?? round.flows.add(row);
+    const share = Math.ceil(round.messagesLeft / (rows.length - index));
+    const room = Math.min(share, lane.goesLeft(round.nowMs));
+    round.flows.markServed(lane);
+    if (room === 0) continue;
+    const candidates = await round.tx.query<Candidate>(
+      `select ${round.candidateFields} from messages
+       where project_id = ? and flow_key = ? and claim_token is null and line = ${LINE.flow} and due_at_ms <= ?
+         and ${NOT_ENDING}
+       order by due_at_ms, key limit ? for update skip locked`,
+      [row.project_id, row.key, round.nowMs, room],
+    );
+    await round.load(candidates);
+    for (const candidate of candidates) {
+      if (round.isFull) break; // it stays first in the list of its key
+      round.takeOrWait(candidate);
+    }
+  }
+}
+
+/** The earliest time at which the due index or a flow-control key has work for a project that is here; null: none. */
+async function nextDueAtMs(queries: Queries, moving: Iterable<ProjectId>): Promise<number | null> {
+  const { and, params } = leavingOut(moving);
+  const [[row], wakeAtMs] = await Promise.all([
+    queries.query<{ due_at_ms: number }>(
+      `select due_at_ms from messages where claim_token is null and line = ${LINE.due} and ${NOT_ENDING}${and}
+       order by due_at_ms, key limit 1`,
+      params,
+    ),
+    nextWakeAtMs(queries, moving),
+  ]);
+  if (!row) return wakeAtMs;
+  return wakeAtMs === null ? row.due_at_ms : Math.min(row.due_at_ms, wakeAtMs);
+}

@@ -1,0 +1,87 @@
+/** Which projects have the next turns, when more is due than one claim takes? */
+
+import type { SeenProject, Turns } from '../../../engine/dispatch/claims.ts';
+import { isFresh } from '../../../engine/lanes/lag.ts';
+import type { ProjectId } from '../../../engine/model.ts';
+import type { Queries } from '../../driver.ts';
+import { LINE } from '../lanes/lines.ts';
+
+/** Projects that have a turn in one transaction; the next transaction serves the others. */
+const TURNS_MAX = 32;
+/** Projects that are examined for it: most may only have messages that are due later. */
+const EXAMINED_MAX = 256;
+/**
+ * How long an answer is reused. PostgreSQL keeps deleted index entries until it vacuums: to find the first message of a project, it
+ * passes all that were claimed since, so each search costs more with each second of a backlog.
+ */
+const LOOK_EVERY_MS = 200;
+
+interface ProjectInTurn extends SeenProject {
+  /** It has just begun to wait, while other projects are far behind. */
+  isFresh: boolean;
+}
+
+export interface ProjectsInTurn extends Turns {
+  /** In the order of their turns. Index entries before their first messages need not be read. */
+  due: ProjectInTurn[];
+  /** The project after which the next turns begin. */
+  last: ProjectId;
+}
+
+/** Projects with due messages, beginning after `after` and wrapping around. */
+export async function projectsInTurn(queries: Queries, turns: Turns, nowMs: number): Promise<ProjectsInTurn> {
+  const { after } = turns;
+  const seen = turns.seen && nowMs < turns.seen.atMs + LOOK_EVERY_MS ? turns.seen : await look(queries, after, nowMs);
+  const behind = seen.projects.filter(({ id }) => id > after);
+  const first = seen.projects.filter(({ id }) => id <= after);
+  const looked = [...behind, ...first].slice(0, EXAMINED_MAX);
+  const due = looked.filter(({ dueAtMs }) => dueAtMs <= nowMs);
+  const inTurn = due.slice(0, TURNS_MAX);
+  const last = due.length > TURNS_MAX ? inTurn.at(-1)?.id : looked.at(-1)?.id;
+  const lagOf = ({ dueAtMs }: SeenProject) => nowMs - dueAtMs;
+  const farthestMs = Math.max(...inTurn.map(lagOf));
+  return {
+    due: inTurn.map((each) => ({ ...each, isFresh: isFresh(lagOf(each), farthestMs) })),
+    after,
+    last: last ?? after,
+    seen: isAll(behind) && isAll(first) ? seen : undefined,
+  };
+}
+
+/** Costs one step in the index for each project. */
+async function look(queries: Queries, after: ProjectId, nowMs: number): Promise<NonNullable<Turns['seen']>> {
+  const [behind, first] = await Promise.all([
+    projectsBetween(queries, after, Number.MAX_SAFE_INTEGER),
+    projectsBetween(queries, -1, after),
+  ]);
+  const projects = [...first, ...behind].map(({ id, due_at_ms: dueAtMs, key }) => ({ id, dueAtMs, key }));
+  return { atMs: nowMs, projects };
+}
+
+/** Whether there are no more than were examined. */
+function isAll({ length }: readonly SeenProject[]): boolean {
+  return length < EXAMINED_MAX;
+}
+
+/**
+ * Projects after `after`, up to `last`, that have messages in the due index, each with its first message. One search finds both: to
+ * find the message again would cost as much again where the entries before it are claimed and not vacuumed yet.
+ */
+function projectsBetween(
+  queries: Queries,
+  after: ProjectId,
+  last: ProjectId,
+): Promise<{ id: ProjectId; due_at_ms: number; key: number }[]> {
+  const firstAfter = (projectId: string) =>
+    `select m.key from messages m where m.claim_token is null and m.line = ${LINE.due}
+       and m.project_id > ${projectId} and m.project_id <= ? order by m.project_id, m.due_at_ms, m.key limit 1`;
+  return queries.query(
+    `with recursive firsts (key) as (
+       select key from (${firstAfter('?')}) as first
+       union all
+       select (${firstAfter('(select p.project_id from messages p where p.key = firsts.key)')})
+       from firsts where firsts.key is not null)
+     select f.project_id as id, f.due_at_ms, f.key from firsts lookup messages f on (f.key = firsts.key) limit ?`,
+    [after, last, last, EXAMINED_MAX],
+  );
+}

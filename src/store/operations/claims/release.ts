@@ -1,0 +1,121 @@
+/** What happens to claims whose attempt will never report an outcome, because the worker drains or its process died? */
+import type { ClaimRef, ClaimToken } from '../../../engine/model.ts';
+import type { Queries, SqlValue } from '../../driver.ts';
+import { flowRefsOf } from '../lanes/flow-lanes.ts';
+import { LINE, lineBehindQueue } from '../lanes/lines.ts';
+import { projectsWithHeld } from '../lanes/project-gate.ts';
+import { releaseNext } from '../lanes/release-next.ts';
+import { leavingOut } from '../locking/presence.ts';
+import type { WriteContext } from '../logs/log-writer.ts';
+import { cancelAtOnce, ENDING_FIELDS, type EndingRow } from '../messages/cancel.ts';
+import { lineToWaitIn, pausedQueuesOf } from '../messages/settle.ts';
+import { read, write } from '../operation.ts';
+
+export interface ReleaseArgs {
+  claims: ClaimRef[];
+  nowMs: number;
+}
+
+/** Gives claims back uncounted, due at once: the end of a worker is not the endpoint's failure. Stale ones are skipped. */
+export const release = write(
+  {
+    weight: ({ claims }) => ({ rows: claims.length }),
+    touches: ({ claims }) => ({
+      messages: claims.map(({ key }) => key),
+      writes: new Set(claims.map(({ projectId }) => projectId)),
+    }),
+  },
+  async (context: WriteContext, { claims, nowMs }: ReleaseArgs): Promise<void> => {
+    const tokens = new Map(claims.map(({ key, claimToken }) => [key, claimToken]));
+    const rows = await context.tx.query<EndingRow>(
+      `select ${ENDING_FIELDS} from messages m where key in (??) and claim_token is not null order by key for update`,
+      [[...tokens.keys()]],
+    );
+    const own = rows.filter((row) => tokens.get(row.key) === row.claim_token);
+    await giveBack(context, own, nowMs);
+  },
+);
+
+/**
+ * Gives back what every worker of an earlier process held (P7, embedded). Returns how many. `upToToken`: the last claim of those
+ * processes; absent: all claims are theirs. For a store with a single worker: it locks no project. It reads only the index of claimed messages, so a million
+ * waiting messages cost a start nothing.
+ */
+export const releaseAll = write(
+  async (
+    context: WriteContext,
+    { nowMs, upToToken = Number.MAX_SAFE_INTEGER }: { nowMs: number; upToToken?: ClaimToken | undefined },
+  ): Promise<number> => {
+    const rows = await context.tx.query<EndingRow>(
+      `select ${ENDING_FIELDS} from messages m where claim_token is not null and claim_token <= ?
+       order by project_id, key for update`,
+      [upToToken],
+    );
+    await giveBack(context, rows, nowMs);
+    // Since messages went into the lines of projects, the limit may have been raised or removed.
+    await releaseNext(context, { projects: await projectsWithHeld(context.tx) }, nowMs);
+    while ((await sendOn(context, { nowMs })) > 0);
+    return rows.length;
+  },
+);
+
+/** The highest token of a claim: no later claim has it or a lower one. 0 without any. */
+export const lastClaim = read(async (queries: Queries): Promise<number> => {
+  const [row] = await queries.query<{ token: number | null }>(
+    'select max(claim_token) as token from messages where claim_token is not null',
+  );
+  return row?.token ?? 0;
+});
+
+/** Messages that `sendHeldOn` sends on at a time. */
+const SENT_ON = 500;
+
+/**
+ * Where projects have no limit any more, lets some of those messages go on that wait for one: returns how many. With a limit,
+ * claims do so while there is room. Locks their projects.
+ */
+export const sendHeldOn = write(
+  { weight: () => ({ rows: SENT_ON }), touches: () => ({ find: projectsWithHeld }) },
+  sendOn,
+);
+
+async function sendOn(context: WriteContext, { nowMs }: { nowMs: number }): Promise<number> {
+  const { tx, fence, due, limits } = context;
+  if (limits.parallelismMax > 0) return 0;
+  const { and, params } = leavingOut(await fence.moving());
+  const rows = await tx.query<{ key: number; project_id: number; flow_key: string | null }>(
+    `select key, project_id, flow_key from messages where claim_token is null and line = ${LINE.project}${and}
+     order by project_id, due_at_ms, key limit ?`,
+    [...params, SENT_ON],
+  );
+  if (rows.length === 0) return 0;
+  fence.hold(rows.map(({ project_id }) => project_id));
+  await tx.updateMany(
+    'messages',
+    'key',
+    ['line'],
+    rows.map(({ key, flow_key }): SqlValue[] => [key, lineBehindQueue(flow_key)]),
+  );
+  due.note(nowMs);
+  await releaseNext(context, { flowKeys: flowRefsOf(rows) }, nowMs);
+  return rows.length;
+}
+
+/** Due at once. A message that was marked for cancellation waits now, so it is cancelled. */
+async function giveBack(context: WriteContext, rows: readonly EndingRow[], nowMs: number): Promise<void> {
+  const cancelled = rows.filter((row) => row.cancel_requested_at_ms !== null);
+  if (cancelled.length > 0) await cancelAtOnce(context, cancelled, { nowMs });
+  const kept = rows.filter((row) => row.cancel_requested_at_ms === null);
+  const pausedQueues = await pausedQueuesOf(context.tx, kept);
+  if (kept.length > 0) {
+    await context.tx.updateMany(
+      'messages',
+      'key',
+      ['due_at_ms', 'claimed_at_ms', 'claim_token', 'worker', 'line'],
+      kept.map((row): SqlValue[] => [row.key, nowMs, null, null, null, lineToWaitIn(row, pausedQueues)]),
+    );
+    context.due.note(nowMs);
+  }
+  const projects = new Set(rows.map(({ project_id }) => project_id));
+  await releaseNext(context, { flowKeys: flowRefsOf(rows), projects }, nowMs);
+}

@@ -1,0 +1,209 @@
+/**
+ * How does a failed run leave the DLQ, and how does a new run begin with its journal (contract W 21.3)? A long journal comes
+ * in pieces, each in a transaction of its own; until the last one the run is REVIVING.
+ */
+import { lineOf } from '../../../engine/lanes/origin-line.ts';
+import type { Millis, ProjectId } from '../../../engine/model.ts';
+import type { RetriedAs, RetriedEntry, RunRetry } from '../../../engine/runs/dead/dead-run-store.ts';
+import type { RunConfig } from '../../../workflow/model.ts';
+import type { Transaction } from '../../driver.ts';
+import { Entry } from '../lanes/entry.ts';
+import { FlowLanes, flowRefsOf } from '../lanes/flow-lanes.ts';
+import { LINE } from '../lanes/lines.ts';
+import { type Position, placeOf } from '../lists/page.ts';
+import type { WriteContext } from '../logs/log-writer.ts';
+import { savedAt } from '../messages/accept.ts';
+import { CONTENT_AT } from '../messages/columns.ts';
+import { removeDead } from '../messages/dead.ts';
+import { weightOf } from '../messages/new-messages.ts';
+import { encodeNewMessage, type StoredNewMessage } from '../messages/rows.ts';
+import { write } from '../operation.ts';
+import { giveUp, PIECE_WAIT_MS } from '../runs/end.ts';
+import { Journals } from '../runs/journals.ts';
+import {
+  encodeEntry,
+  encodeRecord,
+  encodeRun,
+  REVIVING,
+  RUN_STATE,
+  type StoredEntry,
+  type StoredRecord,
+  type StoredRun,
+} from '../runs/run-rows.ts';
+
+export type StoredRetriedEntry =
+  | { kind: 'shared'; key: number; entry: StoredEntry }
+  | { kind: 'record'; record: StoredRecord; event?: 'WAITER_ADDED' | 'INVOKED' }
+  | { kind: 'message'; message: StoredNewMessage };
+
+interface RetryRunArgs
+  extends Pick<RunRetry, 'projectId' | 'dlqId' | 'runKey' | 'isFirst' | 'isLast' | 'waiters' | 'invocations'> {
+  run: StoredRun;
+  journal: StoredRetriedEntry[];
+  children: StoredNewMessage[];
+  nowMs: number;
+}
+
+/**
+ * Removes the entry from the DLQ and begins the run, or changes nothing. Of a run in pieces it is the last one that
+ * does this. Until then nothing of the run goes out, and lists do not show it. If the next piece does not come, or is
+ * refused, the run is cancelled (`cancelLeft`), and the entry stays in the DLQ.
+ */
+export const retryRun = write(
+  {
+    weight: ({ journal, children }) => {
+      const { rows, bytes } = weightOf([...messagesIn(journal), ...children]);
+      return { rows: Math.max(rows, journal.length), bytes };
+    },
+  },
+  async (context: WriteContext, args: RetryRunArgs): Promise<RetriedAs> => {
+    const { tx } = context;
+    const { projectId, dlqId, runKey, run, journal, children, isFirst, isLast, nowMs } = args;
+    const place = placeOf(dlqId);
+    if (!place) return { kind: 'missing' };
+    const failedKey = await deadRunKey(tx, projectId, place);
+    const isRefused = failedKey === undefined || (await isActive(tx, projectId, run.id));
+    if (isRefused) {
+      if (!isFirst) await giveUp(context, [runKey], nowMs);
+      return { kind: failedKey === undefined ? 'missing' : 'idTaken' };
+    }
+    if (!isFirst && !(await isReviving(tx, runKey))) return { kind: 'lost' };
+    const journals = isFirst ? begun(context, args) : await Journals.of(context, runKey);
+    const sent = messagesIn(journal);
+    const messages = [...sent, ...children];
+    const places = new Map<StoredNewMessage, ReturnType<Journals['append']>>();
+    for (const entry of journal) {
+      if (entry.kind === 'message') places.set(entry.message, journals.append(entry.message));
+      else if (entry.kind === 'record') journals.record(entry.record, entry.event);
+      else journals.share(entry.key, entry.entry);
+    }
+    for (const child of children) places.set(child, journals.append(child));
+    for (const { key, childKey } of args.invocations) journals.awaitEnd(childKey, { key, parentKey: runKey });
+    const entry = new Entry(context, nowMs);
+    await entry.makeQueues(messages);
+    await journals.save();
+    const states = await entry.insert(messages);
+    const saved = states.map((state, index) => savedAt(state, places.get(messages[index] as StoredNewMessage)));
+    const answer: RetriedAs = {
+      ...{ kind: 'retried', messages: saved.slice(0, sent.length) },
+      children: saved.slice(sent.length),
+    };
+    if (!isLast) {
+      await awaitNextPiece(tx, args);
+      return answer;
+    }
+    if (!isFirst) await startRevived(context, args);
+    await addWaiters(tx, args);
+    await nameSuccessor(tx, failedKey, run);
+    // Only now: at every moment, one of the two runs must refer to the contents that they share.
+    await removeDead(tx, [place.n]);
+    return answer;
+  },
+  ({ run, journal, children, ...rest }: RunRetry & { nowMs: Millis }) => ({
+    ...rest,
+    run: encodeRun(run),
+    journal: journal.map(encodeRetriedEntry),
+    children: children.map(encodeNewMessage),
+  }),
+);
+
+function encodeRetriedEntry(entry: RetriedEntry): StoredRetriedEntry {
+  switch (entry.kind) {
+    case 'shared':
+      return { kind: 'shared', key: entry.key, entry: encodeEntry(entry.entry) };
+    case 'message':
+      return { kind: 'message', message: encodeNewMessage(entry.message) };
+    case 'record':
+      return { ...entry, record: encodeRecord(entry.record) };
+  }
+}
+
+function messagesIn(journal: readonly StoredRetriedEntry[]): StoredNewMessage[] {
+  return journal.flatMap((entry) => (entry.kind === 'message' ? [entry.message] : []));
+}
+
+function begun(context: WriteContext, { projectId, runKey, run, journal: [first] }: RetryRunArgs): Journals {
+  if (first?.kind !== 'message' && first?.kind !== 'record') throw new Error('a run begins with an entry of its own');
+  const { content } = first.kind === 'message' ? first.message : first.record;
+  const journals = Journals.empty(context);
+  journals.begin({
+    key: runKey,
+    project_id: projectId,
+    id: run.id,
+    url: run.url,
+    created_at_ms: run.createdAtMs,
+    config: run.config,
+    message_id: content[CONTENT_AT.id],
+  });
+  journals.logStart({ projectId, runKey, atMs: run.createdAtMs });
+  return journals;
+}
+
+async function awaitNextPiece(tx: Transaction, { projectId, runKey, isFirst, nowMs }: RetryRunArgs): Promise<void> {
+  const untilMs = nowMs + PIECE_WAIT_MS;
+  if (!isFirst) {
+    await tx.send('update ending_runs set cancel_at_ms = ? where key = ?', [untilMs, runKey]);
+    return;
+  }
+  await tx.send(`update runs set state = ${REVIVING} where key = ?`, [runKey]);
+  await tx.insertMany('ending_runs', ['key', 'project_id', 'cancel_at_ms'], [[runKey, projectId, untilMs]]);
+}
+
+async function isReviving(tx: Transaction, runKey: number): Promise<boolean> {
+  const rows = await tx.query(`select 1 as one from runs where key = ? and state = ${REVIVING}`, [runKey]);
+  return rows.length > 0;
+}
+
+/** From now on the messages of the run may be claimed. */
+async function startRevived(context: WriteContext, { projectId, runKey, nowMs }: RetryRunArgs): Promise<void> {
+  const { tx, due } = context;
+  await tx.send(`update runs set state = ${RUN_STATE.RUN_STARTED} where key = ?`, [runKey]);
+  await tx.send('delete from ending_runs where key = ?', [runKey]);
+  const places = await tx.query<{ origin: string; line: number; flow_key: string | null; due_at_ms: number }>(
+    'select origin, line, flow_key, min(due_at_ms) as due_at_ms from messages where run_key = ? group by origin, line, flow_key',
+    [runKey],
+  );
+  for (const { origin, line, due_at_ms } of places) {
+    if (line === LINE.origin) due.noteWaitingLine(lineOf(projectId, origin));
+    else if (line === LINE.due) due.note(due_at_ms);
+  }
+  const flows = new FlowLanes(tx, nowMs);
+  await flows.load(flowRefsOf(places.map(({ flow_key }) => ({ project_id: projectId, flow_key }))));
+  await flows.save(due);
+}
+
+async function addWaiters(tx: Transaction, { projectId, runKey, waiters }: RetryRunArgs): Promise<void> {
+  if (waiters.length === 0) return;
+  await tx.insertMany(
+    'waiters',
+    ['key', 'project_id', 'run_key', 'event_id', 'deadline_ms'],
+    waiters.map(({ key, eventId, deadlineMs }) => [key, projectId, runKey, eventId, deadlineMs]),
+  );
+}
+
+async function deadRunKey(tx: Transaction, projectId: ProjectId, { n, timeMs }: Position): Promise<number | undefined> {
+  const [row] = await tx.query<{ run_key: number }>(
+    'select run_key from dead where key = ? and failed_at_ms = ? and project_id = ? and run_key is not null for update',
+    [n, timeMs, projectId],
+  );
+  return row?.run_key;
+}
+
+/**
+ * Saves the new run's id in the configuration of the failed run, which decides nothing any more. The version decides nothing
+ * either: it tells a move of the project that the row has changed.
+ */
+async function nameSuccessor(tx: Transaction, failedKey: number, { id, createdAtMs }: StoredRun): Promise<void> {
+  const [row] = await tx.query<{ config: string }>('select config from runs where key = ?', [failedKey]);
+  if (!row) return;
+  const config: RunConfig = { ...JSON.parse(row.config), successor: { id, createdAtMs } };
+  await tx.send('update runs set config = ?, version = version + 1 where key = ?', [JSON.stringify(config), failedKey]);
+}
+
+async function isActive(tx: Transaction, projectId: ProjectId, id: string): Promise<boolean> {
+  const rows = await tx.query(
+    `select 1 as one from runs where project_id = ? and id = ? and state = ${RUN_STATE.RUN_STARTED}`,
+    [projectId, id],
+  );
+  return rows.length > 0;
+}

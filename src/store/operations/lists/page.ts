@@ -1,0 +1,161 @@
+/** How is a long list read page by page, without skipping, repeating, or holding the database for long? */
+import type { Message, MessageKey } from '../../../engine/model.ts';
+import { decodeCursor, dlqIdOf } from '../../../protocol/cursor.ts';
+import type { Queries, SqlParam } from '../../driver.ts';
+import { CONTENT_FIELDS, type ContentRow } from '../messages/rows.ts';
+import type { Conditions } from './filter.ts';
+
+/** A place in a list that is ordered by time, then by a number that is unique. */
+export interface Position {
+  timeMs: number;
+  n: number;
+}
+
+/** The requested part of a list. `after` itself is not part of it. */
+export interface Slice {
+  after?: Position;
+  order: 'latestFirst' | 'earliestFirst';
+  count: number;
+  /** Bytes of all that is on the page, which ends early: a thousand large bodies are never in memory together. */
+  bytesMax: number;
+  fromMs?: number;
+  toMs?: number;
+}
+
+/** Rows of a page. */
+export interface PageRows<Row> {
+  rows: Row[];
+  /** The page ended here, and more rows match. */
+  next?: Position;
+  /** Set when the window ended here and later rows were not looked at. */
+  windowEnd?: Position;
+}
+
+/** `order by` direction, and the conditions that begin a slice and bound its times. */
+export function sliceSql(
+  slice: Slice,
+  timeColumn: string,
+  nColumn: string,
+): Conditions & { direction: 'asc' | 'desc' } {
+  const texts: string[] = [];
+  const params: SqlParam[] = [];
+  const latestFirst = slice.order === 'latestFirst';
+  if (slice.after) {
+    texts.push(`(${timeColumn}, ${nColumn}) ${latestFirst ? '<' : '>'} (?, ?)`);
+    params.push(slice.after.timeMs, slice.after.n);
+  }
+  if (slice.fromMs !== undefined) {
+    texts.push(`${timeColumn} >= ?`);
+    params.push(slice.fromMs);
+  }
+  if (slice.toMs !== undefined) {
+    texts.push(`${timeColumn} <= ?`);
+    params.push(slice.toMs);
+  }
+  return { texts, params, direction: latestFirst ? 'desc' : 'asc' };
+}
+
+/** Cuts `rows`, up to `count + 1` in list order, to the page. `windowEnd` is the last row looked at when more follow. */
+export function cutPage<Row extends Position>(
+  rows: readonly Row[],
+  count: number,
+  windowEnd: Position | undefined,
+): PageRows<Row> {
+  const page = rows.slice(0, count);
+  const last = page.at(-1);
+  if (rows.length > count && last) return { rows: page, next: positionOf(last) };
+  return windowEnd ? { rows: page, windowEnd } : { rows: page };
+}
+
+/** Sizes of what was published: a message may have more bytes of headers and settings than of its body. */
+export const CONTENT_SIZES =
+  'select key, length(url) + coalesce(length(header), 0) + length(settings) + coalesce(length(body), 0) as bytes from contents where key in (??)';
+
+const RESPONSE_BYTES = 'coalesce(length(response_header), 0) + coalesce(length(response_body), 0) as bytes';
+export const DETAIL_SIZES = `select seq as key, ${RESPONSE_BYTES} from log_details where seq in (??)`;
+export const DEAD_SIZES = `select key, ${RESPONSE_BYTES} from dead where key in (??)`;
+
+/**
+ * Ends the page before its messages and the answers to them become too large; always leaves one row. Says how many bytes
+ * it has. `answerSizes`: `DETAIL_SIZES` or `DEAD_SIZES`, by the numbers of the rows.
+ */
+export async function cutByBytes<Row extends Position & { message_key: number }>(
+  queries: Queries,
+  page: PageRows<Row>,
+  answerSizes: string,
+  bytesMax: number,
+): Promise<PageRows<Row> & { bytes: number }> {
+  const contents = await sizesOf(queries, CONTENT_SIZES, distinctKeys(page.rows));
+  const answers = await sizesOf(
+    queries,
+    answerSizes,
+    page.rows.map(({ n }) => n),
+  );
+  return cutBySizes(page, ({ message_key, n }) => (contents.get(message_key) ?? 0) + (answers.get(n) ?? 0), bytesMax);
+}
+
+/** What `text` says of each of `keys`. */
+export async function sizesOf(queries: Queries, text: string, keys: readonly number[]): Promise<Map<number, number>> {
+  const rows = await queries.query<{ key: number; bytes: number | null }>(text, [[...new Set(keys)]]);
+  return new Map(rows.map(({ key, bytes }) => [key, bytes ?? 0]));
+}
+
+/** Ends the page before `sizeOf` its rows together is more than `bytesMax`; always leaves one row. */
+export function cutBySizes<Row extends Position>(
+  page: PageRows<Row>,
+  sizeOf: (row: Row) => number,
+  bytesMax: number,
+): PageRows<Row> & { bytes: number } {
+  let bytes = 0;
+  for (const [index, row] of page.rows.entries()) {
+    const size = sizeOf(row);
+    const before = page.rows[index - 1];
+    if (bytes + size > bytesMax && before) {
+      return { rows: page.rows.slice(0, index), next: positionOf(before), bytes };
+    }
+    bytes += size;
+  }
+  return { ...page, bytes };
+}
+
+/** What was published in the messages of a page. Only here bodies are read. */
+export function contentsOf(queries: Queries, rows: readonly { message_key: number }[]): Promise<ContentRow[]> {
+  return queries.query<ContentRow>(`select ${CONTENT_FIELDS} from contents c where c.key in (??)`, [
+    distinctKeys(rows),
+  ]);
+}
+
+function distinctKeys(rows: readonly { message_key: number }[]): number[] {
+  return [...new Set(rows.map((row) => row.message_key))];
+}
+
+function positionOf({ timeMs, n }: Position): Position {
+  return { timeMs, n };
+}
+
+export function placesOf(dlqIds: readonly string[]): Position[] {
+  return [...new Set(dlqIds)].flatMap((dlqId) => placeOf(dlqId) ?? []);
+}
+
+/** The rows that are at `places`, in their order. */
+export function inOrderOf<Row extends Position>(places: readonly Position[], rows: readonly Row[]): Row[] {
+  const rowByNumber = new Map(rows.map((row) => [row.n, row]));
+  return places.flatMap(({ n, timeMs }) => {
+    const row = rowByNumber.get(n);
+    return row?.timeMs === timeMs ? row : [];
+  });
+}
+
+/** A DLQ id has the form of a cursor; anything else, other spellings of the same numbers included, names no entry. */
+export function placeOf(dlqId: string): Position | undefined {
+  const place = decodeCursor(dlqId);
+  if (place?.n === undefined || dlqIdOf(place.ms, place.n) !== dlqId) return undefined;
+  return { timeMs: place.ms, n: place.n };
+}
+
+/** The message with this key; it must be among those that were read. */
+export function messageOf(messageByKey: Map<MessageKey, Message>, key: MessageKey): Message {
+  const message = messageByKey.get(key);
+  if (!message) throw new Error(`message ${key} has no content`);
+  return message;
+}

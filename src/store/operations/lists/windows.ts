@@ -1,0 +1,132 @@
+/** How is a long list searched if its filter may match little? One limited part at a time, each in its own snapshot. */
+import type { ProjectId } from '../../../engine/model.ts';
+import type { Queries } from '../../driver.ts';
+import type { Conditions } from './filter.ts';
+import { cutPage, type PageRows, type Position, type Slice, sliceSql } from './page.ts';
+
+/** Rows looked at in one snapshot; a filter that matches little needs several. */
+const WINDOW = 20_000;
+
+/** Rows looked at when the filter is one that most rows pass. */
+const SMALL_WINDOW = 1_000;
+
+/** A list of a project: its rows are ordered by time, then by a number. An index has the project and both of these. */
+interface List {
+  table: string;
+  timeColumn: string;
+  numberColumn: string;
+}
+
+export const LOGS: List = { table: 'logs', timeColumn: 'at_ms', numberColumn: 'seq' };
+export const DEAD: List = { table: 'dead', timeColumn: 'failed_at_ms', numberColumn: 'key' };
+export const RUNS: List = { table: 'runs', timeColumn: 'created_at_ms', numberColumn: 'key' };
+
+interface WindowQuery {
+  list: List;
+  /** Columns of the list, besides its order, that the other parts of the query use as columns of `w`. */
+  reads: readonly string[];
+  /** The selected fields of each row, besides its position. */
+  selects: readonly string[];
+  /** Joins that the filter needs. */
+  joins: string;
+  /** Limits the rows that are looked at; the list's index must know the condition. */
+  within?: string;
+  filter: Conditions;
+  /** Whether most rows pass the filter. */
+  passesMost: boolean;
+}
+
+/** The page of a list that `slice` asks for, from one window of it. */
+export async function pageOfWindow<Row extends Position>(
+  queries: Queries,
+  projectId: ProjectId,
+  slice: Slice,
+  { list, reads, selects, joins, within, filter, passesMost }: WindowQuery,
+): Promise<PageRows<Row>> {
+  const { table, timeColumn, numberColumn } = list;
+  const { texts, params, direction } = sliceSql(slice, timeColumn, numberColumn);
+  const range = ['project_id = ?', ...(within ? [within] : []), ...texts].join(' and ');
+  const order = `order by ${timeColumn} ${direction}, ${numberColumn} ${direction}`;
+  const isFiltered = filter.texts.length > 0;
+  const window = passesMost ? Math.max(slice.count + 1, isFiltered ? SMALL_WINDOW : 0) : WINDOW;
+  const rows = await queries.query<Row>(
+    `select ${[`w.${timeColumn} as "timeMs"`, `w.${numberColumn} as n`, ...selects].join(', ')}
+     from (select ${[timeColumn, numberColumn, ...reads].join(', ')} from ${table} where ${range} ${order} limit ?) w
+     ${joins} ${isFiltered ? `where ${filter.texts.join(' and ')}` : ''}
+     order by w.${timeColumn} ${direction}, w.${numberColumn} ${direction} limit ?`,
+    [projectId, ...params, window, ...filter.params, slice.count + 1],
+  );
+  if (!isFiltered || rows.length > slice.count) return cutPage(rows, slice.count, undefined);
+  const [end] = await queries.query<Position>(
+    `select ${timeColumn} as "timeMs", ${numberColumn} as n from ${table} where ${range} ${order} limit 1 offset ?`,
+    [projectId, ...params, window - 1],
+  );
+  return cutPage(rows, slice.count, end);
+}
+
+interface FewQuery {
+  list: List;
+  /** What the rows are read from; the list is `alias` there. */
+  from: string;
+  alias?: string;
+  /** The selected fields of each row, besides its position. */
+  selects?: readonly string[];
+  /** Conditions of which an index finds the few rows. */
+  filter: Conditions;
+}
+
+/** The page of a list that `slice` asks for, if few rows can match. */
+export async function pageOfFew<Row extends Position>(
+  queries: Queries,
+  projectId: ProjectId,
+  slice: Slice,
+  { list, from, alias = 'w', selects = [], filter }: FewQuery,
+): Promise<PageRows<Row>> {
+  const time = `${alias}.${list.timeColumn}`;
+  const number = `${alias}.${list.numberColumn}`;
+  const { texts, params, direction } = sliceSql(slice, time, number);
+  const rows = await queries.query<Row>(
+    // The plus keeps the planner from walking the project's whole list in order instead.
+    `select ${[`${time} as "timeMs"`, `${number} as n`, ...selects].join(', ')} from ${from}
+     where ${[...filter.texts, `+${alias}.project_id = ?`, ...texts].join(' and ')}
+     order by ${time} ${direction}, ${number} ${direction} limit ?`,
+    [...filter.params, projectId, ...params, slice.count + 1],
+  );
+  return cutPage(rows, slice.count, undefined);
+}
+
+interface KeysQuery {
+  table: 'messages' | 'runs';
+  /** Columns of the table, besides `key`, that `joins` and `filter` use as columns of `w`. */
+  reads: readonly string[];
+  joins: string;
+  filter: Conditions;
+}
+
+/** Keys that match, oldest first. */
+export interface WindowKeys {
+  keys: number[];
+  /** Where the search goes on; absent when all keys were seen. */
+  nextAfterKey?: number;
+}
+
+/** Up to `limit` keys after `afterKey`, from one window of all projects' rows in the order of their keys. */
+export async function keysOfWindow(
+  queries: Queries,
+  { afterKey, limit }: { afterKey: number; limit: number },
+  { table, reads, joins, filter }: KeysQuery,
+): Promise<WindowKeys> {
+  const found = await queries.query<{ key: number }>(
+    `select w.key from (select ${['key', ...reads].join(', ')} from ${table} where key > ? order by key limit ?) w
+     ${joins} where ${filter.texts.join(' and ')} order by w.key limit ?`,
+    [afterKey, WINDOW, ...filter.params, limit],
+  );
+  const keys = found.map(({ key }) => key);
+  const lastKey = keys.at(-1);
+  if (keys.length === limit && lastKey !== undefined) return { keys, nextAfterKey: lastKey };
+  const [end] = await queries.query<{ key: number }>(
+    `select key from ${table} where key > ? order by key limit 1 offset ?`,
+    [afterKey, WINDOW - 1],
+  );
+  return end ? { keys, nextAfterKey: end.key } : { keys };
+}

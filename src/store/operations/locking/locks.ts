@@ -1,0 +1,147 @@
+/**
+ * What must a batch lock where several transactions run at once?
+ *
+ * Messages that share nothing are protected by locks on their own rows. Lanes, runs, deduplication ids and budgets are
+ * shared by messages. A batch that touches them first locks the rows of its projects, in order of their ids, before it
+ * reads anything. So the rest of the store may assume that a project's shared state has one writer. Rows of messages
+ * are locked next: each command that names messages locks them in order of their keys. Transactions may still wait for
+ * each other in a circle, as two cancels of many messages may. The database detects this, and they run again.
+ */
+import type { ProjectId } from '../../../engine/model.ts';
+import type { StoreLimits } from '../../../engine/stores.ts';
+import type { Transaction } from '../../driver.ts';
+import { traitsOf, type WriteCommand } from '../all.ts';
+import type { Touched } from '../operation.ts';
+import type { LockedProjects } from './locked-projects.ts';
+import { type Fence, OPEN, PRESENCE } from './presence.ts';
+
+/** Projects whose locks are not waited for, because another worker may hold them and not release them. */
+export type Suspects = Pick<LockedProjects, 'has'>;
+
+/** No project: all locks are waited for. */
+export const NOBODY: Suspects = { has: () => false };
+
+/** What a batch has locked. */
+export interface Locked {
+  locked: LockedProjects;
+  /** Commands that cannot run now: another transaction has locked a project of theirs, one of the suspects. */
+  blocked: ReadonlyMap<WriteCommand, Blocked>;
+}
+
+export interface Blocked {
+  kind: 'blocked';
+  projectId: ProjectId;
+}
+
+const NONE_BLOCKED: Locked['blocked'] = new Map();
+
+/** Locks what `commands` will touch, and holds the fence around it. Call it before anything else. */
+export async function lockFor(
+  tx: Transaction,
+  commands: readonly WriteCommand[],
+  limits: StoreLimits,
+  suspects: Suspects = NOBODY,
+  fence: Fence = OPEN,
+): Promise<Locked> {
+  const needs = commands.map((command) => needsOf(command, limits));
+  await lookUp(tx, needs, limits);
+  if (fence !== OPEN) fence.holdFor(fencedOf(commands, needs));
+  for (const { find, projects } of needs) for (const projectId of (await find?.(tx)) ?? []) projects.add(projectId);
+  if (suspects !== NOBODY) return lockWhatIsFree(tx, commands, needs, suspects, fence);
+  const projects = new Set(needs.flatMap((each) => [...each.projects]));
+  return { locked: mayTouch(fence, projects, await lockProjects(tx, projects)), blocked: NONE_BLOCKED };
+}
+
+/** The projects that each command writes to. Those of accounts are not asked: the directory has the accounts of all. */
+function* fencedOf(commands: readonly WriteCommand[], needs: readonly Needs[]): Generator<[WriteCommand, ProjectId[]]> {
+  for (const [index, command] of commands.entries()) {
+    const { projects = [], writes = [] } = needs[index] ?? {};
+    if (!traitsOf(command).changesAccounts) yield [command, [...projects, ...writes]];
+  }
+}
+
+interface LockedRow {
+  id: ProjectId;
+  presence: number;
+}
+
+async function lockProjects(tx: Transaction, projects: Iterable<ProjectId>, rest = ''): Promise<LockedRow[]> {
+  const ids = [...projects];
+  if (ids.length === 0) return [];
+  return tx.query(`select id, presence from projects where id in (??) order by id for no key update${rest}`, [ids]);
+}
+
+/** A project that is not here is not touched, though it was locked. */
+function mayTouch(fence: Fence, locked: ReadonlySet<ProjectId>, rows: readonly LockedRow[]): ReadonlySet<ProjectId> {
+  if (fence === OPEN) return locked;
+  return new Set(rows.filter(({ presence }) => presence === PRESENCE.here).map(({ id }) => id));
+}
+
+/**
+ * Locks the projects that are not suspected, as usual, and those suspects whose lock is free. A command that needs a
+ * locked suspect is blocked. A claim is not: it leaves the messages of that project where they are.
+ */
+async function lockWhatIsFree(
+  tx: Transaction,
+  commands: readonly WriteCommand[],
+  needs: readonly Needs[],
+  suspects: Suspects,
+  fence: Fence,
+): Promise<Locked> {
+  const existing = (await tx.query<{ id: ProjectId }>('select id from projects')).map(({ id }) => id);
+  const wanted = new Set(needs.flatMap(({ projects }) => [...projects]));
+  const locked = new Set([...wanted].filter((id) => !suspects.has(id)));
+  const rows = await lockProjects(tx, locked);
+  const doubtful = existing.filter((id) => wanted.has(id) && suspects.has(id));
+  const free = await lockProjects(tx, doubtful, ' skip locked');
+  for (const { id } of free) locked.add(id);
+  const blocked = new Map<WriteCommand, Blocked>();
+  for (const [index, command] of commands.entries()) {
+    const { projects = [], isChoosy } = needs[index] ?? {};
+    const missing = [...projects].find((id) => !locked.has(id));
+    if (missing !== undefined && !isChoosy) blocked.set(command, { kind: 'blocked', projectId: missing });
+  }
+  return { locked: mayTouch(fence, locked, [...rows, ...free]), blocked };
+}
+
+/** What a command touches: the projects that it names, and later those that the store adds. */
+interface Needs extends Omit<Touched, 'projects'> {
+  projects: Set<ProjectId>;
+}
+
+function needsOf(command: WriteCommand, limits: StoreLimits): Needs {
+  const touched = traitsOf(command).touches(command.args, limits);
+  return { ...touched, projects: new Set(touched.projects) };
+}
+
+/** Finds the projects of what commands name only by a key. This reads only what never changes, so it needs no lock. */
+async function lookUp(tx: Transaction, needs: readonly Needs[], limits: StoreLimits): Promise<void> {
+  const condition = limits.parallelismMax > 0 ? '' : SHARES;
+  await addProjects(tx, needs, 'messages', condition);
+  await addProjects(tx, needs, 'schedules');
+}
+
+/** A message in a lane or of a run. This never changes later: no saved message joins a lane or a run. */
+const SHARES = ' and (queue_id is not null or flow_key is not null or run_key is not null)';
+
+async function addProjects(
+  tx: Transaction,
+  needs: readonly Needs[],
+  table: 'messages' | 'schedules',
+  condition = '',
+): Promise<void> {
+  const keys = new Set(needs.flatMap((each) => each[table] ?? []));
+  if (keys.size === 0) return;
+  const rows = await tx.query<{ key: number; project_id: ProjectId }>(
+    // The order keeps the planner from reading the projects' own indexes to the end.
+    `select key, project_id from ${table} where key in (??)${condition} order by key`,
+    [[...keys]],
+  );
+  const projectByKey = new Map(rows.map(({ key, project_id }) => [key, project_id]));
+  for (const each of needs) {
+    for (const key of each[table] ?? []) {
+      const projectId = projectByKey.get(key);
+      if (projectId !== undefined) each.projects.add(projectId);
+    }
+  }
+}

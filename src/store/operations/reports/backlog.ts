@@ -1,0 +1,263 @@
+/**
+ * How much is unfinished in a project, what holds it back, and of what did the latest failures fail? All counts end
+ * somewhere, so that the answer costs the same however much there is.
+ */
+
+import type { Backlog, Counted, FailureCause, Failures } from '../../../engine/lists/unfinished.ts';
+import type { Millis, ProjectId } from '../../../engine/model.ts';
+import type { Queries, SqlParam } from '../../driver.ts';
+import { decodeFlowState, type FlowStateView, flowStatesOf } from '../lanes/flow-commands.ts';
+import { LINE } from '../lanes/lines.ts';
+import { countInFlight } from '../lanes/project-gate.ts';
+import { STANDING } from '../messages/unfinished.ts';
+import { longRead } from '../operation.ts';
+
+/** The newest messages of all projects, among which those of the project are counted. */
+const COUNTED_MAX = 10_000;
+
+/** Lines of each kind that are looked at, and messages counted in each. */
+const LINES_MAX = 20;
+const COUNTED_IN_LINE_MAX = 500;
+
+/** The earliest due messages of all projects, among which the first of the project is looked for. */
+const DUE_MAX = 1_000;
+
+/** DLQ entries that are counted by cause. */
+const CAUSES_OF_MAX = 1_000;
+
+/** More than the words that name a kind of failure. */
+const ERROR_BYTES_MAX = 120;
+
+interface LineRow {
+  waiting: number;
+  due_at_ms: number;
+}
+
+interface Counts {
+  looked_at: number;
+  waiting: number;
+  held: number;
+}
+
+interface BacklogRows {
+  active: number;
+  counts: Counts;
+  first_due_at_ms: number | null;
+  project: LineRow | null;
+  origins: OriginRow[];
+  queues: QueueRow[];
+  keys: KeyRow[];
+  states: FlowStateView[];
+}
+
+interface Args {
+  projectId: ProjectId;
+  nowMs: Millis;
+}
+
+export const readBacklog = longRead(async (queries: Queries, { projectId, nowMs }: Args): Promise<BacklogRows> => {
+  // Together: a database behind a network is asked the next question before it has answered the one before.
+  const [active, counts, first_due_at_ms, project, origins, queues, keys] = await Promise.all([
+    countInFlight(queries, { projectId }),
+    countsOf(queries, { projectId, nowMs }),
+    firstDueAt(queries, { projectId, nowMs }),
+    projectLine(queries, projectId),
+    linesOf(queries, projectId, ORIGINS),
+    linesOf(queries, projectId, QUEUES),
+    linesOf(queries, projectId, { ...KEYS, params: [nowMs] }),
+  ]);
+  const states = await flowStatesOf(queries, { projectId, keys: keys.map(({ flow_key }) => flow_key) });
+  return { active, counts, first_due_at_ms, project, origins, queues, keys, states };
+}, decodeBacklog);
+
+async function countsOf(queries: Queries, { projectId, nowMs }: Args): Promise<Counts> {
+  const [row] = await queries.query<Counts>(
+    `select count(*) as looked_at, count(case when s.standing = 'waiting' then 1 end) as waiting,
+       count(case when s.standing = 'held' then 1 end) as held
+     from (select case when w.project_id = ? then ${STANDING} end as standing
+       from (select project_id, claim_token, line, due_at_ms from messages where key < ? order by key desc limit ?) w) s`,
+    [projectId, nowMs, Number.MAX_SAFE_INTEGER, COUNTED_MAX + 1],
+  );
+  return row ?? { looked_at: 0, waiting: 0, held: 0 };
+}
+
+/** Of those that are due but not in a line yet. */
+async function firstDueAt(queries: Queries, { projectId, nowMs }: Args): Promise<Millis | null> {
+  const [row] = await queries.query<{ due_at_ms: number }>(
+    `select w.due_at_ms from (select project_id, due_at_ms from messages
+       where claim_token is null and line = ${LINE.due} and due_at_ms <= ? order by due_at_ms, key limit ?) w
+     where w.project_id = ? order by w.due_at_ms limit 1`,
+    [nowMs, DUE_MAX, projectId],
+  );
+  return row?.due_at_ms ?? null;
+}
+
+async function projectLine(queries: Queries, projectId: ProjectId): Promise<LineRow | null> {
+  const [row] = await queries.query<{ waiting: number; due_at_ms: number | null }>(
+    `select count(*) as waiting, min(w.due_at_ms) as due_at_ms from (select due_at_ms from messages
+       where project_id = ? and claim_token is null and line = ${LINE.project} order by due_at_ms, key limit ?) w`,
+    [projectId, COUNTED_IN_LINE_MAX + 1],
+  );
+  return row && row.due_at_ms !== null ? { waiting: row.waiting, due_at_ms: row.due_at_ms } : null;
+}
+
+interface LineQuery<Row> {
+  /** The values of its parameters before the project and the line before. */
+  params?: readonly SqlParam[];
+  text: string;
+  /** Before the first line. */
+  first: string | number;
+  nameOf: (row: Row) => string | number;
+}
+
+/** The waiting messages of the same line as `m`, in SQL. */
+function counted(condition: string): string {
+  return `(select count(*) from (select 1 from messages l where l.project_id = m.project_id and l.claim_token is null
+    and ${condition} limit ${COUNTED_IN_LINE_MAX + 1}) as counted) as waiting`;
+}
+
+type OriginRow = LineRow & { origin: string };
+type KeyRow = LineRow & { flow_key: string };
+type QueueRow = LineRow & { queue_id: number; name: string; paused: number; parallelism: number };
+
+const ORIGINS: LineQuery<OriginRow> = {
+  text: `select m.origin, m.due_at_ms, ${counted(`l.line = ${LINE.origin} and l.origin = m.origin`)} from messages m
+    where m.project_id = ? and m.claim_token is null and m.line = ${LINE.origin} and m.origin > ?
+    order by m.origin, m.due_at_ms limit 1`,
+  first: '',
+  nameOf: ({ origin }) => origin,
+};
+
+const KEYS: LineQuery<KeyRow> = {
+  text: `select m.flow_key, m.due_at_ms,
+      ${counted(`l.line = ${LINE.flow} and l.flow_key = m.flow_key and l.due_at_ms <= ?`)}
+    from messages m where m.project_id = ? and m.claim_token is null and m.line = ${LINE.flow} and m.flow_key > ?
+    order by m.flow_key, m.due_at_ms limit 1`,
+  first: '',
+  nameOf: ({ flow_key }) => flow_key,
+};
+
+const QUEUES: LineQuery<QueueRow> = {
+  text: `select m.queue_id, m.due_at_ms, q.name, q.paused, q.parallelism,
+      ${counted(`l.line = ${LINE.queue} and l.queue_id = m.queue_id`)}
+    from messages m lookup queues q on (q.project_id = m.project_id and q.id = m.queue_id)
+    where m.project_id = ? and m.claim_token is null and m.line = ${LINE.queue} and m.queue_id > ?
+    order by m.queue_id, m.queue_position limit 1`,
+  first: -1,
+  nameOf: ({ queue_id }) => queue_id,
+};
+
+/** The first lines in the order of their names, and one more to know whether there are more. Each is one step in an index. */
+async function linesOf<Row extends object>(
+  queries: Queries,
+  projectId: ProjectId,
+  { params = [], text, first, nameOf }: LineQuery<Row>,
+): Promise<Row[]> {
+  const lines: Row[] = [];
+  let after: SqlParam = first;
+  while (lines.length <= LINES_MAX) {
+    const [line]: Row[] = await queries.query<Row>(text, [...params, projectId, after]);
+    if (!line) break;
+    lines.push(line);
+    after = nameOf(line);
+  }
+  return lines;
+}
+
+function decodeBacklog(rows: BacklogRows, { nowMs }: Args): Backlog {
+  const { active, counts, project, origins, queues, keys } = rows;
+  const isAtLeast = counts.looked_at > COUNTED_MAX;
+  const stateByKey = new Map(rows.states.map((state) => [state.key, state]));
+  const lines = [...(project ? [project] : []), ...origins, ...queues, ...keys];
+  const dueMs = [rows.first_due_at_ms, ...lines.map(({ due_at_ms }) => due_at_ms)].filter(
+    (atMs): atMs is Millis => atMs !== null && atMs <= nowMs,
+  );
+  const inLines = lines.reduce((sum, { waiting }) => sum + waiting, 0);
+  return {
+    active,
+    waiting: { count: counts.waiting, isAtLeast },
+    held: { count: Math.max(counts.held, isAtLeast ? inLines : 0), isAtLeast },
+    ...(dueMs.length > 0 && { oldestDueAtMs: Math.min(...dueMs) }),
+    ...(project && { project: lineOf(project) }),
+    origins: origins.slice(0, LINES_MAX).map((row) => ({ origin: row.origin, ...lineOf(row) })),
+    queues: queues.slice(0, LINES_MAX).map((row) => {
+      return { queueName: row.name, isPaused: row.paused === 1, parallelism: row.parallelism, ...lineOf(row) };
+    }),
+    keys: keys.slice(0, LINES_MAX).flatMap((row) => {
+      const state = stateByKey.get(row.flow_key);
+      return state ? { key: decodeFlowState(state, nowMs), ...lineOf(row) } : [];
+    }),
+    isPartial: [origins, queues, keys].some(({ length }) => length > LINES_MAX),
+  };
+}
+
+function lineOf({ waiting, due_at_ms }: LineRow): { waiting: Counted; firstDueAtMs: Millis } {
+  return { waiting: countedUpTo(waiting, COUNTED_IN_LINE_MAX), firstDueAtMs: due_at_ms };
+}
+
+function countedUpTo(count: number, max: number): Counted {
+  return { count: Math.min(count, max), isAtLeast: count > max };
+}
+
+interface FailureRow {
+  failed_at_ms: number;
+  response_status: number;
+  error: Uint8Array | null;
+  /** 1 for a workflow run, else 0. */
+  is_run: number;
+}
+
+interface FailureRows {
+  dead: number;
+  dead_runs: number;
+  rows: FailureRow[];
+}
+
+export const readFailures = longRead(
+  async (queries: Queries, { projectId }: { projectId: ProjectId }): Promise<FailureRows> => {
+    const [counts] = await queries.query<{ dead: number; dead_runs: number }>(
+      `select count(*) as dead, count(w.run_key) as dead_runs from (select run_key from dead where project_id = ?
+         order by failed_at_ms desc, key desc limit ?) w`,
+      [projectId, COUNTED_MAX + 1],
+    );
+    // Without an answer, the body is the text of the error.
+    const rows = await queries.query<FailureRow>(
+      `select failed_at_ms, response_status, case when run_key is null then 0 else 1 end as is_run,
+         case when response_status = 0 then substr(response_body, 1, ${ERROR_BYTES_MAX}) end as error
+       from dead where project_id = ? order by failed_at_ms desc, key desc limit ?`,
+      [projectId, CAUSES_OF_MAX],
+    );
+    return { dead: counts?.dead ?? 0, dead_runs: counts?.dead_runs ?? 0, rows };
+  },
+  ({ dead, dead_runs: runs, rows }): Failures => {
+    const isAtLeast = dead > COUNTED_MAX;
+    return {
+      messages: { count: Math.min(dead - runs, COUNTED_MAX), isAtLeast },
+      runs: { count: runs, isAtLeast },
+      lookedAt: rows.length,
+      causes: causesOf(rows),
+    };
+  },
+);
+
+function causesOf(rows: readonly FailureRow[]): FailureCause[] {
+  const causes = new Map<string, FailureCause>();
+  for (const { failed_at_ms, response_status, error, is_run } of rows) {
+    const kind = error === null ? undefined : kindOf(error);
+    const name = `${response_status} ${kind}`;
+    const cause = causes.get(name);
+    if (cause) {
+      cause.count += 1;
+      cause.runs += is_run;
+    } else {
+      const first = { responseStatus: response_status, count: 1, runs: is_run, lastAtMs: failed_at_ms };
+      causes.set(name, kind === undefined ? first : { ...first, error: kind });
+    }
+  }
+  return [...causes.values()].toSorted((a, b) => b.count - a.count);
+}
+
+/** The words before the details: `timeout` of `timeout: no complete answer within 30000 ms`. */
+function kindOf(error: Uint8Array): string {
+  return /^[^:(]*/.exec(new TextDecoder().decode(error))?.[0].trim() || 'no answer';
+}

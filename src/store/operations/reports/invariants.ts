@@ -1,0 +1,246 @@
+/**
+ * What must hold between the rows of a database, at rest and under a running server? Every transaction leaves it so.
+ * Each invariant is a query that finds the rows that break it. `waypost doctor` runs them.
+ */
+import type { Queries } from '../../driver.ts';
+import { LINE, notEnding, PAST_LANES } from '../lanes/lines.ts';
+import { PRESENCE } from '../locking/presence.ts';
+import { REVIVING, RUN_STATE } from '../runs/run-rows.ts';
+
+export interface Invariant {
+  /** A sentence that is true of a sound database. */
+  statement: string;
+  /** Finds up to `?` rows that break it; names each of them. */
+  offenders: string;
+  /** It may break while a day of logs is dropped, which takes several transactions: it is not checked then. */
+  isPausedByExpiry?: true;
+}
+
+/** Tables whose index begins with the project. Whatever a project has left behind, it has left something there. */
+const OF_PROJECTS = [
+  'logs',
+  'dead',
+  'runs',
+  'queues',
+  'flow_keys',
+  'schedules',
+  'deduplications',
+  'url_groups',
+  'minutes',
+];
+
+/** Each query walks one table or one partial index, and only once. */
+export const INVARIANTS: readonly Invariant[] = [
+  {
+    statement: 'Every unfinished message has its content.',
+    offenders: `select 'message ' || m.key as name from messages m
+      where not exists lookup (select 1 from contents c where c.key = m.key) limit ?`,
+  },
+  {
+    statement: 'Every DLQ entry has its content.',
+    offenders: `select 'DLQ entry ' || d.failed_at_ms || '-' || d.key as name from dead d
+      where not exists lookup (select 1 from contents c where c.key = d.key) limit ?`,
+  },
+  {
+    statement: 'Every log entry has the content it tells of.',
+    offenders: `select 'log entry ' || l.seq as name from logs l
+      where not exists lookup (select 1 from contents c where c.key = l.message_key) limit ?`,
+  },
+  {
+    statement: 'Every content is referred to by a message, a DLQ entry, a log entry, a journal or a run.',
+    offenders: `select 'content ' || c.id as name from contents c
+      where not exists lookup (select 1 from messages m where m.key = c.key)
+        and not exists lookup (select 1 from dead d where d.key = c.key)
+        and not exists lookup (select 1 from logs l where l.message_key = c.key)
+        and not exists lookup (select 1 from journal j where j.key = c.key)
+        and not exists lookup (select 1 from runs r where r.key = c.key) limit ?`,
+    isPausedByExpiry: true,
+  },
+  {
+    statement: 'Every message belongs to a project that exists.',
+    offenders: `select 'message ' || m.key as name from messages m
+      where not exists lookup (select 1 from projects p where p.id = m.project_id) limit ?`,
+  },
+  {
+    statement: 'Nothing is here of a project that lives in another cell.',
+    offenders: `select 'message ' || m.key as name from messages m
+      where exists lookup (select 1 from projects p where p.id = m.project_id and p.presence = ${PRESENCE.elsewhere})
+      union all select 'project ' || p.id as name from projects p where p.presence = ${PRESENCE.elsewhere}
+        and (${OF_PROJECTS.map((table) => `exists lookup (select 1 from ${table} t where t.project_id = p.id)`).join(' or ')}) limit ?`,
+  },
+  {
+    statement: 'A message is claimed with a token, a time and a worker, or not at all.',
+    offenders: `select 'message ' || m.key as name from messages m
+      where (m.claim_token is null) <> (m.claimed_at_ms is null)
+        or (m.claim_token is null) <> (m.worker is null) limit ?`,
+  },
+  {
+    statement: 'No claim token is used twice.',
+    offenders: `select 'claim token ' || m.claim_token as name from messages m
+      where m.claim_token is not null group by m.claim_token having count(*) > 1 limit ?`,
+  },
+  {
+    statement: 'No message is both unfinished and dead.',
+    offenders: `select 'message ' || d.key as name from dead d
+      where exists lookup (select 1 from messages m where m.key = d.key) limit ?`,
+  },
+  {
+    statement: 'Every message that waits in the line of a queue has a queue.',
+    offenders: `select 'message ' || m.key as name from messages m
+      where m.claim_token is null and m.line = ${LINE.queue}
+        and not exists lookup (select 1 from queues q where q.project_id = m.project_id and q.id = m.queue_id) limit ?`,
+  },
+  {
+    statement: 'No queue holds a message back while it has a free slot.',
+    offenders: `select 'queue ' || q.name as name from queues q
+      where q.paused = 0 and q.deleted = 0
+        and exists lookup (select 1 from messages m
+          where m.project_id = q.project_id and m.queue_id = q.id and m.claim_token is null and m.line = ${LINE.queue})
+        and (select count(distinct m.queue_slot) from messages m
+          where m.project_id = q.project_id and m.queue_id = q.id and m.queue_slot is not null) < q.parallelism
+      limit ?`,
+  },
+  {
+    statement: 'No message waits in the line of a queue that has given it a slot.',
+    offenders: `select 'message ' || m.key as name from messages m
+      where m.claim_token is null and m.line = ${LINE.queue} and m.queue_slot = m.key
+        and exists lookup (select 1 from queues q
+          where q.project_id = m.project_id and q.id = m.queue_id and q.paused = 0 and q.deleted = 0) limit ?`,
+  },
+  {
+    statement: 'Every message that waits for a flow-control key has one.',
+    offenders: `select 'message ' || m.key as name from messages m
+      where m.claim_token is null and m.line = ${LINE.flow}
+        and not exists lookup (select 1 from flow_keys f where f.project_id = m.project_id and f.key = m.flow_key) limit ?`,
+  },
+  {
+    statement: 'Every flow-control key that may start a message has a time at which it does.',
+    offenders: `select 'flow-control key ' || f.key as name from flow_keys f
+      where f.paused = 0 and f.wake_at_ms is null
+        and exists lookup (select 1 from messages m
+          where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line = ${LINE.flow}
+            and ${notEnding('m')})
+        and (f.parallelism is null or (select count(*) from messages m
+          where m.project_id = f.project_id and m.flow_key = f.key
+            and (m.claim_token is not null or m.line in (${PAST_LANES}))) < f.parallelism)
+        and (f.rate is null or not exists lookup (select 1 from messages m
+          where m.project_id = f.project_id and m.flow_key = f.key and m.claim_token is null and m.line in (${PAST_LANES})))
+      limit ?`,
+  },
+  {
+    statement: 'Every schedule has a plan of what it publishes.',
+    offenders: `select 'schedule ' || s.id as name from schedules s
+      where not exists lookup (select 1 from schedule_plans p where p.key = s.key) limit ?`,
+  },
+  {
+    statement: 'Every plan belongs to a schedule.',
+    offenders: `select 'plan ' || p.key as name from schedule_plans p
+      where not exists lookup (select 1 from schedules s where s.key = p.key) limit ?`,
+  },
+  {
+    statement: 'Every entry of a journal has its content.',
+    offenders: `select 'entry ' || j.position || ' of run ' || j.run_key as name from journal j
+      where not exists lookup (select 1 from contents c where c.key = j.key) limit ?`,
+  },
+  {
+    statement: 'Every run has the content of the message that it was triggered with.',
+    offenders: `select 'run ' || r.id as name from runs r
+      where not exists lookup (select 1 from contents c where c.key = r.key) limit ?`,
+  },
+  {
+    statement: 'Every journal belongs to a run.',
+    offenders: `select 'journal ' || j.run_key as name from journal j
+      where j.position = 0 and not exists lookup (select 1 from runs r where r.key = j.run_key) limit ?`,
+  },
+  {
+    statement: 'The journal of an active run has all its entries, without a gap.',
+    offenders: `select 'run ' || r.id as name from runs r
+      where r.state = ${RUN_STATE.RUN_STARTED} and (select count(*) from journal j where j.run_key = r.key) <> r.entries
+        or r.state = ${RUN_STATE.RUN_STARTED} and (select max(j.position) from journal j where j.run_key = r.key) <> r.entries - 1 limit ?`,
+  },
+  {
+    statement: 'Only active runs wait for events or have mail.',
+    offenders: `select 'waiter ' || w.key as name from waiters w
+      where not exists lookup (select 1 from runs r where r.key = w.run_key and r.state = ${RUN_STATE.RUN_STARTED})
+      union all select 'mail ' || m.key as name from mail m
+      where not exists lookup (select 1 from runs r where r.key = m.run_key and r.state = ${RUN_STATE.RUN_STARTED}) limit ?`,
+  },
+  {
+    statement:
+      'Of a run that is over and not ending, only what tells of its failure goes out; what was in flight is marked.',
+    offenders: `select 'message ' || m.key as name from messages m
+      where m.run_key is not null and m.journal_position is not null
+        and (m.claim_token is null or m.cancel_requested_at_ms is null)
+        and not exists lookup (select 1 from ending_runs e where e.key = m.run_key)
+        and not exists lookup (select 1 from runs r where r.key = m.run_key and r.state = ${RUN_STATE.RUN_STARTED}) limit ?`,
+  },
+  {
+    statement: 'A run that is ending is over.',
+    offenders: `select 'run ' || e.key as name from ending_runs e
+      where exists lookup (select 1 from runs r where r.key = e.key and r.state = ${RUN_STATE.RUN_STARTED}) limit ?`,
+  },
+  {
+    statement: 'Nothing is claimed of a run that is being revived.',
+    offenders: `select 'run ' || r.id as name from runs r
+      where r.state = ${REVIVING} and not exists lookup (select 1 from ending_runs e where e.key = r.key) limit ?`,
+  },
+  {
+    statement: 'A run is active, or being revived, or has a time at which it ended.',
+    offenders: `select 'run ' || r.id as name from runs r
+      where (r.state in (${RUN_STATE.RUN_STARTED}, ${REVIVING})) <> (r.completed_at_ms is null) limit ?`,
+  },
+  {
+    statement: 'Every endpoint belongs to a URL group, and every URL group has one.',
+    offenders: `select 'URL group ' || g.name as name from url_groups g
+      where not exists lookup (select 1 from url_group_endpoints e
+        where e.project_id = g.project_id and e.group_name = g.name)
+      union all select 'URL group ' || e.group_name as name from url_group_endpoints e
+      where not exists lookup (select 1 from url_groups g
+        where g.project_id = e.project_id and g.name = e.group_name) limit ?`,
+  },
+];
+
+/** How many rows of each are named. */
+const NAMED_MAX = 10;
+
+export interface Finding {
+  statement: string;
+  /** Names of rows that break it, the first of them; empty: it holds. */
+  offenders: string[];
+}
+
+/** One finding for each invariant that can be asked for, all from one snapshot. */
+export async function examine(queries: Queries, { isExpiring = false } = {}): Promise<Finding[]> {
+  const findings: Finding[] = [];
+  for (const { statement, offenders, isPausedByExpiry } of INVARIANTS) {
+    if (isExpiring && isPausedByExpiry) continue;
+    const rows = await queries.query<{ name: string }>(offenders, [NAMED_MAX]);
+    findings.push({ statement, offenders: rows.map(({ name }) => name) });
+  }
+  return findings;
+}
+
+/** What an operator wants to know of a store first. */
+export interface Census {
+  unfinished: number;
+  inFlight: number;
+  dead: number;
+  queues: number;
+  flowKeys: number;
+  activeRuns: number;
+}
+
+export async function takeCensus(queries: Queries): Promise<Census> {
+  const count = async (text: string): Promise<number> => {
+    const [row] = await queries.query<{ count: number }>(text);
+    return row?.count ?? 0;
+  };
+  return {
+    unfinished: await count('select count(*) as count from messages'),
+    inFlight: await count('select count(*) as count from messages where claim_token is not null'),
+    dead: await count('select count(*) as count from dead'),
+    queues: await count('select count(*) as count from queues where deleted = 0'),
+    flowKeys: await count('select count(*) as count from flow_keys'),
+    activeRuns: await count(`select count(*) as count from runs where state = ${RUN_STATE.RUN_STARTED}`),
+  };
+}

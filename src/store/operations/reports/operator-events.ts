@@ -1,0 +1,164 @@
+/** What has happened that the operator is to be told, how much of it is counted, and what is due to be told? */
+import type { Saved } from '../../../engine/messages/accepted.ts';
+import type { Millis, NewMessage, ProjectId } from '../../../engine/model.ts';
+import type { OperatorEventKind } from '../../../engine/operator-events/kinds.ts';
+import type { OperatorEventRules, OperatorFact, Tally } from '../../../engine/operator-events/model.ts';
+import { tallied } from '../../../engine/operator-events/tally.ts';
+import type { SqlValue, Transaction } from '../../driver.ts';
+import type { WriteContext } from '../logs/log-writer.ts';
+import { insertMessages } from '../messages/accept.ts';
+import { weightOf } from '../messages/new-messages.ts';
+import { encodeNewMessage, type StoredNewMessage } from '../messages/rows.ts';
+import { write } from '../operation.ts';
+
+const FACT_COLUMNS = ['key', 'kind', 'project_id', 'at_ms', 'example'];
+const TALLY_COLUMNS = [
+  'kind',
+  'project_id',
+  'facts',
+  'first_at_ms',
+  'last_at_ms',
+  'example',
+  'quiet_until_ms',
+  'told_example',
+  'due_at_ms',
+] as const;
+
+const INSERT_TALLY = `insert into operator_events (${TALLY_COLUMNS.join(', ')}) values (${TALLY_COLUMNS.map(() => '?').join(', ')})`;
+const SAVE_TALLY = `${INSERT_TALLY}
+  on conflict (kind, project_id) do update set ${TALLY_COLUMNS.slice(2)
+    .map((name) => `${name} = excluded.${name}`)
+    .join(', ')}`;
+
+type TallyRow = Record<(typeof TALLY_COLUMNS)[number], SqlValue>;
+
+/** In the transaction in which they come about. */
+export function insertFacts(tx: Transaction, facts: readonly OperatorFact[]): Promise<void> {
+  const rows = facts.map(({ key, kind, projectId, atMs, example }) => [key, kind, projectId, atMs, example]);
+  return tx.insertMany('operator_facts', FACT_COLUMNS, rows);
+}
+
+/** Saves facts that nothing else saves. */
+export const noteFacts = write(
+  { class: () => 'accept', weight: ({ facts }) => ({ rows: facts.length }) },
+  ({ tx }: WriteContext, { facts }: { facts: readonly OperatorFact[] }): Promise<void> => insertFacts(tx, facts),
+);
+
+export interface GatherArgs extends OperatorEventRules {
+  /** Facts that are counted together. */
+  factsMax: number;
+  nowMs: Millis;
+}
+
+/**
+ * Counts facts. The rows of the facts and of the counts are locked, so that two workers who do this at the same time count each fact
+ * once. Answers whether there may be more of them, and otherwise what is due, or when something will be.
+ */
+export const gatherFacts = write(
+  { class: () => 'accept', weight: ({ factsMax }) => ({ rows: factsMax }) },
+  async (
+    { tx }: WriteContext,
+    { factsMax, nowMs, thresholds, quietMs }: GatherArgs,
+  ): Promise<{ hasMore: boolean; due: Tally[]; nextAtMs: Millis | undefined }> => {
+    const rows = await tx.query<{ key: number; kind: string; project_id: number; at_ms: number; example: string }>(
+      'select key, kind, project_id, at_ms, example from operator_facts order by key limit ? for update',
+      [factsMax],
+    );
+    const facts = rows.map(({ kind, project_id: projectId, at_ms: atMs, ...fact }) => ({
+      ...fact,
+      ...{ kind: kind as OperatorEventKind, projectId, atMs },
+    }));
+    const groups = Map.groupBy(facts, ({ kind, projectId }) => `${kind} ${projectId}`);
+    for (const [, [first, ...others]] of [...groups].toSorted(([a], [b]) => (a < b ? -1 : 1))) {
+      if (first === undefined) continue;
+      const before = await lockTally(tx, first);
+      await tx.send(SAVE_TALLY, encode(tallied(before, [first, ...others], { thresholds, quietMs }, nowMs)));
+    }
+    if (facts.length > 0) await tx.send('delete from operator_facts where key in (??)', [facts.map(({ key }) => key)]);
+    const due = await tx.query<TallyRow>(
+      `select ${TALLY_COLUMNS.join(', ')} from operator_events where due_at_ms is not null and due_at_ms <= ?
+       order by due_at_ms limit ?`,
+      [nowMs, factsMax],
+    );
+    const [next] = await tx.query<{ due_at_ms: number }>(
+      'select due_at_ms from operator_events where due_at_ms is not null order by due_at_ms limit 1',
+    );
+    return { hasMore: facts.length === factsMax, due: due.map(decode), nextAtMs: next?.due_at_ms };
+  },
+);
+
+export interface TellArgs {
+  projectId: ProjectId;
+  tally: Tally;
+  message: StoredNewMessage;
+  quietUntilMs: Millis;
+  nowMs: Millis;
+}
+
+/**
+ * Saves the message that tells of `tally` and begins to count anew, in one transaction. `stale`, with nothing done:
+ * another worker has told of it, or more is counted by now. `projectId`: the operator's.
+ */
+export const tellTally = write(
+  { class: () => 'accept', weight: ({ message }) => weightOf([message]) },
+  async (context: WriteContext, { tally, message, quietUntilMs, nowMs }: TellArgs): Promise<Saved | 'stale'> => {
+    if (!(await countAnew(context.tx, tally, quietUntilMs))) return 'stale';
+    const [saved] = await insertMessages(context, [message], nowMs);
+    if (saved === undefined) throw new Error('the message that tells of an event was not saved');
+    return saved;
+  },
+  ({ message, ...args }: Omit<TellArgs, 'message'> & { message: NewMessage }) => ({
+    ...args,
+    message: encodeNewMessage(message),
+  }),
+);
+
+/** Begins to count anew, as `tellTally`: the message is saved in another cell. */
+export const noteTold = write(
+  { class: () => 'accept' },
+  async ({ tx }: WriteContext, { tally, quietUntilMs }: { tally: Tally; quietUntilMs: Millis }): Promise<void> => {
+    await countAnew(tx, tally, quietUntilMs);
+  },
+);
+
+/** False: it has changed. */
+async function countAnew(tx: Transaction, tally: Tally, quietUntilMs: Millis): Promise<boolean> {
+  const told = await tx.run(
+    `update operator_events set facts = 0, due_at_ms = null, quiet_until_ms = ?, told_example = example
+     where kind = ? and project_id = ? and facts = ? and quiet_until_ms = ?`,
+    [quietUntilMs, tally.kind, tally.projectId, tally.count, tally.quietUntilMs],
+  );
+  return told > 0;
+}
+
+/** A new one is locked by being saved. */
+async function lockTally(tx: Transaction, of: Pick<Tally, 'kind' | 'projectId'>): Promise<Tally | undefined> {
+  const empty = { ...of, count: 0, firstAtMs: 0, lastAtMs: 0, example: '', quietUntilMs: 0 };
+  const made = await tx.run(`${INSERT_TALLY} on conflict (kind, project_id) do nothing`, encode(empty));
+  if (made > 0) return undefined;
+  const [row] = await tx.query<TallyRow>(
+    `select ${TALLY_COLUMNS.join(', ')} from operator_events where kind = ? and project_id = ? for update`,
+    [of.kind, of.projectId],
+  );
+  return row && decode(row);
+}
+
+function encode(tally: Tally): SqlValue[] {
+  const { kind, projectId, count, firstAtMs, lastAtMs, example, quietUntilMs, toldExample, dueAtMs } = tally;
+  const optional = [toldExample ?? null, dueAtMs ?? null];
+  return [kind, projectId, count, firstAtMs, lastAtMs, example, quietUntilMs, ...optional];
+}
+
+function decode(row: TallyRow): Tally {
+  return {
+    kind: row.kind as OperatorEventKind,
+    projectId: row.project_id as number,
+    count: row.facts as number,
+    firstAtMs: row.first_at_ms as number,
+    lastAtMs: row.last_at_ms as number,
+    example: row.example as string,
+    quietUntilMs: row.quiet_until_ms as number,
+    ...(row.told_example !== null && { toldExample: row.told_example as string }),
+    ...(row.due_at_ms !== null && { dueAtMs: row.due_at_ms as number }),
+  };
+}
