@@ -1,8 +1,8 @@
 /** URL groups: named lists of endpoints; one publish to a group goes to all of them (contract M 13). */
 import type { HeaderMap } from '../../protocol/options/settings.ts';
 import { shownUrl } from '../../protocol/urls/shown-url.ts';
-import type { PublishCommand } from './publish-command.ts';
 import type { Millis } from '../model.ts';
+import type { PublishCommand } from './publish-command.ts';
 
 export interface Endpoint {
   url: string;

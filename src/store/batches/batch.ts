@@ -301,6 +301,6 @@ function addNews(whole: BatchOutcome, part: Omit<BatchOutcome, 'results'>): void
   whole.cancelledClaims.push(...part.cancelledClaims);
 }
 
-export function nothingDone(results: WriteResult[]): BatchOutcome {
+function nothingDone(results: WriteResult[]): BatchOutcome {
   return { results, dueAtMs: null, othersDueAtMs: null, waitingLines: [], cancelledClaims: [] };
 }
