@@ -172,7 +172,7 @@ describe('config headers', () => {
   });
 
   it('that hold no setting are each read by name, those of a schedule as members of its group', () => {
-    const sources = ['config-options.ts', 'options.ts', 'workflow/run-request.ts'].map((name) =>
+    const sources = ['options/config-options.ts', 'options/options.ts', 'workflow/run-request.ts'].map((name) =>
       readFileSync(new URL(`../../src/protocol/${name}`, import.meta.url), 'utf8'),
     );
     for (const [row, { setting }] of Object.entries<ConfigOption>(OPTIONS)) {

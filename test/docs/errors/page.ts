@@ -138,7 +138,7 @@ function waits(texts: Texts, source: (file: string) => Source): string[] {
   const messages = source('src/engine/messages/explain.ts');
   const runs = source('src/engine/runs/logs/explain.ts');
   const reasons = [...elementsOf(messages, 'UNFINISHED_REASONS'), ...wordsOf(runs, 'RunReason')];
-  const files = ['messages/explain.ts', 'runs/explain.ts'];
+  const files = ['messages/explain.ts', 'runs/logs/explain.ts'];
   const sentences = files.flatMap((file) => texts.pairs(`src/engine/${file}`, 'reason', 'sentence'));
   return reasons.map(({ word, said }) => {
     // The longer ones say the same with more of what is known.
