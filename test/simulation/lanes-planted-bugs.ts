@@ -26,7 +26,7 @@ export const LANE_BUGS: Record<string, PlantedBug> = {
   'a key has one more in flight than it may': { promise: 'P4', seed: 27, sabotage: () => altered(withOneMoreInFlight) },
   'the rate does not count retries': { promise: 'P4', sabotage: () => atRetry(withFreshWindow) },
   'a paused key goes on': { promise: 'P4', seed: 9, sabotage: () => altered(withoutKeyPause) },
-  'a pin changes nothing': { promise: 'P4', seed: 28, sabotage: () => altered(withoutPins) },
+  'a pin changes nothing': { promise: 'P4', seed: 145, sabotage: () => altered(withoutPins) },
 };
 
 type AfterSettle = (store: Store, message: Message, nowMs: number) => Promise<void>;
@@ -111,8 +111,9 @@ function forgettingSuccessors(store: Store): Partial<StoreMethods> {
   };
 }
 
-function withoutWakeUps(): Partial<StoreMethods> {
-  return { onDue: () => {} };
+function withoutWakeUps(store: Store): Partial<StoreMethods> {
+  Object.defineProperty(store.events, 'onDue', { get: () => () => {}, set: () => {} });
+  return {};
 }
 
 function withOneMoreInFlight(store: Store): Partial<StoreMethods> {

@@ -128,9 +128,10 @@ export const resolveWaiters = write(
   },
   async (context: WriteContext, { resolutions, nowMs }: ResolveWaitersArgs): Promise<(Saved | 'gone')[]> => {
     const { tx } = context;
-    const rows = await tx.query<{ key: number }>('select key from waiters where key in (??)', [
-      resolutions.map(({ waiterKey }) => waiterKey),
-    ]);
+    const rows = await tx.query<{ key: number }>(
+      'select w.key from list (??) l lookup waiters w on (w.key = l.value)',
+      [resolutions.map(({ waiterKey }) => waiterKey)],
+    );
     const present = new Set(rows.map(({ key }) => key));
     // If a command has two results for one waiter, only the first counts.
     const isResolved = resolutions.map(({ waiterKey }) => present.delete(waiterKey));
