@@ -1,5 +1,6 @@
 /** What a handler gives back: a status and, mostly, JSON. Every refusal becomes `{"error"}` here (contract M 1.3). */
-import type { EventLog } from '../engine/ports.ts';
+import { Slices } from '../engine/loops/slices.ts';
+import type { Clock, EventLog } from '../engine/ports.ts';
 import { StoreUnavailable } from '../engine/store-errors.ts';
 import { ApiError } from '../protocol/errors.ts';
 import { Overloaded, RateLimited } from '../protocol/rate-limits.ts';
@@ -43,6 +44,16 @@ export const NO_BODY: Answer = { status: 200, json: '' };
 /** `value` as JSON. Throws when `value` cannot be written as JSON, which is a fault in our code. */
 export function answer(status: number, value: unknown): Answer {
   return { status, json: JSON.stringify(value) };
+}
+
+/** The views of `items` as a JSON array, written in slices: a page may have a thousand entries with many headers each. */
+export async function arrayOf<T>(
+  items: readonly T[],
+  view: (item: T) => unknown,
+  { clock, endOfTurn }: { clock: Clock; endOfTurn: () => Promise<void> },
+): Promise<string> {
+  const texts = await new Slices(clock, endOfTurn).map(items, (item) => JSON.stringify(view(item)));
+  return `[${texts.join(',')}]`;
 }
 
 /** A refusal in the form that all clients parse. */

@@ -1,8 +1,7 @@
 /** Lists what happened to messages (contract M 18.2, 22.39), and shows runs: their steps, their events, and why one does not continue (contract W 17.3, 18). */
 import { Type } from '@sinclair/typebox';
-import { Slices } from '../../engine/loops/slices.ts';
 import { ApiError } from '../../protocol/errors.ts';
-import { type Answer, answer } from '../answer.ts';
+import { type Answer, answer, arrayOf } from '../answer.ts';
 import { PAGE_BODY_BYTES_MAX } from '../limits.ts';
 import { invalidParameter, type Parameter, parameter, readQuery, singleValue } from '../requests/parameters.ts';
 import { type Call, type Route, row, type Services } from '../route.ts';
@@ -26,11 +25,8 @@ export function logRoutes({ engine, logsPageDefault, clock, endOfTurn }: Service
     const { ids, filter, page: request } = readSelection(filters, countDefault, rawQuery);
     const args = { filter: ids ? { messageId: ids } : filter, page: { ...request, bytesMax } };
     const page = await engine.storeOf(projectId).logs.listLogs(args);
-    // A page may have a thousand entries with many headers each, so it is written in slices.
-    const slices = new Slices(clock, endOfTurn);
-    const entries = await slices.map(page.items, (entry) => JSON.stringify(logEntryView(entry)));
     return {
-      entries: `[${entries.join(',')}]`,
+      entries: await arrayOf(page.items, logEntryView, { clock, endOfTurn }),
       cursor: page.cursor === undefined ? '' : `"cursor":${JSON.stringify(page.cursor)},`,
     };
   }

@@ -6,7 +6,7 @@ import type { Timer } from '../../engine/ports.ts';
 import type { LiveEntry, LogPosition } from '../../engine/stores.ts';
 import { decodeCursor, encodeCursor } from '../../protocol/cursor.ts';
 import { ApiError } from '../../protocol/errors.ts';
-import { type Answer, answer, refusal, type Sink } from '../answer.ts';
+import { type Answer, arrayOf, refusal, type Sink } from '../answer.ts';
 import { liveEntryView } from '../messages/views.ts';
 import { invalidParameter, pageCount, readQuery, text } from '../requests/parameters.ts';
 import { type Call, type Route, row, type Services } from '../route.ts';
@@ -28,7 +28,7 @@ const AFTER = [
   pageCount(PAGE_MAX),
 ];
 
-export function liveRoutes({ engine, clock, closing }: Services): Route[] {
+export function liveRoutes({ engine, clock, closing, endOfTurn }: Services): Route[] {
   const openByProject = new Map<ProjectId, number>();
   const streams = new Set<LiveStream>();
   closing.addEventListener('abort', () => {
@@ -101,7 +101,7 @@ export function liveRoutes({ engine, clock, closing }: Services): Route[] {
       except: [],
       count,
     });
-    return answer(200, { entries: entries.map(liveEntryView) });
+    return { status: 200, json: `{"entries":${await arrayOf(entries, liveEntryView, { clock, endOfTurn })}}` };
   }
 
   return [

@@ -3,7 +3,7 @@ import { type Static, Type } from '@sinclair/typebox';
 import type { Backlog, Failures } from '../../engine/lists/unfinished.ts';
 import type { ExplainedBacklog } from '../../engine/messages/explain.ts';
 import { BOUNDS_MS, emptyMinute, MINUTE_MS, type Minute, minuteOf } from '../../engine/minutes/minute.ts';
-import { type Answer, answer } from '../answer.ts';
+import { type Answer, answer, arrayOf } from '../answer.ts';
 import { cutTo } from '../messages/filters.ts';
 import { CURSOR, into, readQuery, time, wholeNumber } from '../requests/parameters.ts';
 import { type Call, type Route, row, type Services } from '../route.ts';
@@ -171,14 +171,16 @@ export const MinutesSchema = exactly({
   cursor: Type.Optional(Text),
 });
 
-export function minuteRoutes({ engine, clock }: Services): Route[] {
+export function minuteRoutes({ engine, clock, endOfTurn }: Services): Route[] {
   async function list({ projectId, rawQuery }: Call): Promise<Answer> {
     const { toMs = clock.nowMs(), fromMs = Math.max(0, toMs - HOUR_MS), cursor } = readQuery(rawQuery, MINUTES_QUERY);
     const first = cursor === undefined ? minuteOf(fromMs) : wholeNumber('cursor', cursor) + MINUTE_MS;
     const page = { fromMs: first, toMs, count: MINUTES_MAX + 1 };
     const found = await engine.storeOf(projectId).minutes.listMinutes(page);
     const { items, cursor: next } = cutTo(found, MINUTES_MAX, ({ atMs }) => String(atMs));
-    return answer(200, { bounds: BOUNDS_MS, minutes: items.map(minuteView), cursor: next });
+    const minutes = await arrayOf(items, minuteView, { clock, endOfTurn });
+    const rest = next === undefined ? '' : `,"cursor":${JSON.stringify(next)}`;
+    return { status: 200, json: `{"bounds":${JSON.stringify(BOUNDS_MS)},"minutes":${minutes}${rest}}` };
   }
 
   return [

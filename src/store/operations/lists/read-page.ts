@@ -5,6 +5,7 @@ import type { InProject, MessageId, MessageKey, Millis, ProjectId } from '../../
 import { decodeCursor, encodeCursor } from '../../../protocol/cursor.ts';
 import { ApiError } from '../../../protocol/errors.ts';
 import { keyOfMessageId } from '../../../protocol/ids.ts';
+import type { Pause } from '../operation.ts';
 import type { PageRows, Position, Slice } from './page.ts';
 
 /**
@@ -18,6 +19,20 @@ const PAGE_BYTES_MAX = 16 * 1024 * 1024;
 
 /** Messages encoded, or rows decoded, before other work gets a turn: with hundreds of headers a few milliseconds. */
 export const TOGETHER = 32;
+
+/** Decodes rows in pieces between which other work gets a turn. */
+export async function decodeInPieces<Row, Item>(
+  rows: readonly Row[],
+  decode: (row: Row) => Item,
+  pause: Pause,
+): Promise<Item[]> {
+  const items: Item[] = [];
+  for (const row of rows) {
+    items.push(decode(row));
+    if (items.length % TOGETHER === 0) await pause();
+  }
+  return items;
+}
 
 /** Reads windows until the page is full, the list ends, or `windowsMax` are read: then the page is short. */
 export async function readPage<T>(

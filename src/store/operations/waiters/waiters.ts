@@ -129,7 +129,7 @@ export const resolveWaiters = write(
   async (context: WriteContext, { resolutions, nowMs }: ResolveWaitersArgs): Promise<(Saved | 'gone')[]> => {
     const { tx } = context;
     const rows = await tx.query<{ key: number }>(
-      'select w.key from list (??) l lookup waiters w on (w.key = l.value)',
+      'select w.key from list (??) given lookup waiters w on (w.key = given.value)',
       [resolutions.map(({ waiterKey }) => waiterKey)],
     );
     const present = new Set(rows.map(({ key }) => key));
