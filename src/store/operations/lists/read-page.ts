@@ -20,18 +20,18 @@ const PAGE_BYTES_MAX = 16 * 1024 * 1024;
 /** Messages encoded, or rows decoded, before other work gets a turn: with hundreds of headers a few milliseconds. */
 export const TOGETHER = 32;
 
-/** Decodes rows in pieces between which other work gets a turn. */
-export async function decodeInPieces<Row, Item>(
-  rows: readonly Row[],
-  decode: (row: Row) => Item,
+/** Encodes or decodes items in pieces between which other work gets a turn. */
+export async function mapInPieces<From, To>(
+  items: readonly From[],
+  make: (item: From) => To,
   pause: Pause,
-): Promise<Item[]> {
-  const items: Item[] = [];
-  for (const row of rows) {
-    items.push(decode(row));
-    if (items.length % TOGETHER === 0) await pause();
+): Promise<To[]> {
+  const made: To[] = [];
+  for (const item of items) {
+    made.push(make(item));
+    if (made.length % TOGETHER === 0) await pause();
   }
-  return items;
+  return made;
 }
 
 /** Reads windows until the page is full, the list ends, or `windowsMax` are read: then the page is short. */

@@ -3,7 +3,7 @@ import type { MessageId, ProjectId } from '../../../engine/model.ts';
 import type { LiveEntry, LogPosition } from '../../../engine/stores.ts';
 import type { HttpMethod } from '../../../protocol/options/settings.ts';
 import type { Queries } from '../../driver.ts';
-import { decodeInPieces } from '../lists/read-page.ts';
+import { mapInPieces } from '../lists/read-page.ts';
 import { anyLogStateOf, codeOfLogState } from '../messages/rows.ts';
 import { longRead } from '../operation.ts';
 
@@ -45,7 +45,7 @@ export const listLogsAfter = longRead(
        order by w.at_ms, w.seq`,
       [args.projectId, args.after.timeMs, args.after.timeMs, args.after.n, args.toMs, args.except, args.count],
     ),
-  (rows, _, pause) => decodeInPieces(rows, decode, pause),
+  (rows, _, pause) => mapInPieces(rows, decode, pause),
 );
 
 /** Where the last `count` entries up to `toMs` are, newest first; and how many there are after `after`, if given. */

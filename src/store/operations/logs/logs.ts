@@ -1,12 +1,12 @@
 /** What happened, in order: the log entries of a project (contract M 18.2). */
 import type { LogFilter } from '../../../engine/lists/filters.ts';
 import type { PageRequest } from '../../../engine/lists/page.ts';
-import type { InProject, Message, MessageKey } from '../../../engine/model.ts';
+import type { InProject } from '../../../engine/model.ts';
 import type { LogEntry } from '../../../engine/stores.ts';
 import type { Queries } from '../../driver.ts';
 import { also, contentConditions } from '../lists/filter.ts';
 import { contentsOf, cutByBytes, DETAIL_SIZES, messageOf, type PageRows, type Position } from '../lists/page.ts';
-import { encodeList, type ListArgs, type MessagesNamed, TOGETHER } from '../lists/read-page.ts';
+import { encodeList, type ListArgs, type MessagesNamed, mapInPieces } from '../lists/read-page.ts';
 import { LOGS, pageOfFew, pageOfWindow } from '../lists/windows.ts';
 import {
   type ContentRow,
@@ -52,11 +52,8 @@ export const listLogs = pagedRead(windowOf, {
 });
 
 async function decode({ rows, contents, details }: LogRows, _: ListLogsArgs, pause: Pause): Promise<LogEntry[]> {
-  const messageByKey = new Map<MessageKey, Message>();
-  for (const content of contents) {
-    messageByKey.set(content.key, decodeMessage(content));
-    if (messageByKey.size % TOGETHER === 0) await pause();
-  }
+  const messages = await mapInPieces(contents, decodeMessage, pause);
+  const messageByKey = new Map(messages.map((message) => [message.key, message]));
   const detailBySeq = new Map(details.map((detail) => [detail.seq, decodeDetail(detail)]));
   return rows.map((row): LogEntry => {
     const detail = detailBySeq.get(row.n);

@@ -3,7 +3,7 @@ import type { Accepted, Saved } from '../../../engine/messages/accepted.ts';
 import type { JournalPlace, MessageId, NewMessage } from '../../../engine/model.ts';
 import type { Transaction } from '../../driver.ts';
 import { Entry, type EntryState } from '../lanes/entry.ts';
-import { TOGETHER } from '../lists/read-page.ts';
+import { mapInPieces, TOGETHER } from '../lists/read-page.ts';
 import { byProject } from '../locking/by-project.ts';
 import type { WriteContext } from '../logs/log-writer.ts';
 import { merged, type Pause } from '../operation.ts';
@@ -96,16 +96,7 @@ export const accept = merged(
 function encodeAccept(given: AcceptArgs<NewMessage>, pause: Pause): AcceptArgs | Promise<AcceptArgs> {
   const { messages } = given;
   if (messages.length < TOGETHER) return { ...given, messages: messages.map(encodeNewMessage) };
-  return encodeInTurns(messages, pause).then((encoded) => ({ ...given, messages: encoded }));
-}
-
-async function encodeInTurns(messages: readonly NewMessage[], pause: Pause): Promise<StoredNewMessage[]> {
-  const encoded: StoredNewMessage[] = [];
-  for (const message of messages) {
-    encoded.push(encodeNewMessage(message));
-    if (encoded.length % TOGETHER === 0) await pause();
-  }
-  return encoded;
+  return mapInPieces(messages, encodeNewMessage, pause).then((encoded) => ({ ...given, messages: encoded }));
 }
 
 /**
