@@ -2,12 +2,12 @@
 import { globSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
+import { stepsOf } from './recipe-steps.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const read = (file: string) => readFileSync(`${root}${file}`, 'utf8');
 
-const RECIPE = read('docs/architecture.md').split('### A new column')[1]?.split('\n##')[0] ?? '';
-const STEPS = [...RECIPE.matchAll(/^\d\. `(.+?)`/gm)].map(([, path = '']) => path);
+const STEPS = stepsOf('A new column');
 
 it('the recipe for a column has at most five steps', () => {
   expect(STEPS.length).toBeGreaterThan(0);

@@ -3,16 +3,12 @@ import { globSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
 import { ALL_OPTIONS, ATTEMPT_SETTINGS } from '../../src/protocol/options/config-options.ts';
+import { stepsOf } from './recipe-steps.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const read = (file: string) => readFileSync(`${root}${file}`, 'utf8');
 
-/** The steps of the recipe, each with the path that it begins with, if it begins with one. */
-const STEPS = [
-  ...(read('docs/architecture.md').split('### A publish option')[1]?.split('\n##')[0] ?? '').matchAll(
-    /^\d\. (?:`(.+?)`)?/gm,
-  ),
-].map(([, path]) => path);
+const STEPS = stepsOf('A publish option');
 
 const EFFECTS = [
   'src/api/runs/run-schemas.ts', // the log of a run shows it together with its default

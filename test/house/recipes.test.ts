@@ -5,22 +5,17 @@ import { expect, it } from 'vitest';
 import { messageFilters } from '../../src/api/messages/filters.ts';
 import { COUNTS_OF_MINUTES } from '../../src/engine/minutes/minute.ts';
 import { listMetrics } from '../../src/telemetry/metrics/table.ts';
+import { stepsOf } from './recipe-steps.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const read = (file: string) => readFileSync(`${root}${file}`, 'utf8');
 const SOURCES = globSync('src/**/*.ts', { cwd: root }).map((file) => file.replaceAll('\\', '/'));
 
-/** The first file of each step. */
-function stepsOf(recipe: string): string[] {
-  const section = read('docs/architecture.md').split(`### ${recipe}\n`)[1]?.split(/\n##/)[0] ?? '';
-  return [...section.matchAll(/^\d\. `(.+?)`/gm)].map(([, file = '']) => file);
-}
-
 it.each(['A new list filter', 'A new metric'])('%s takes at most five steps, in files that exist', (recipe) => {
   const steps = stepsOf(recipe);
   expect(steps.length).toBeGreaterThan(2);
   expect(steps.length).toBeLessThanOrEqual(5);
-  for (const file of steps) expect(globSync(file, { cwd: root }), file).toHaveLength(1);
+  for (const file of steps) expect(globSync(file ?? '', { cwd: root }), file).toHaveLength(1);
 });
 
 it('a filter of every list of messages is a row, a member and a condition, each in the file of its step', () => {
