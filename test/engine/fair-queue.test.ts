@@ -1,6 +1,6 @@
 /** Which entries are next, and how projects share what is taken. */
 import { beforeEach, describe, expect, test } from 'vitest';
-import { FairQueue, Fifo } from '../../src/engine/dispatch/fair-queue.ts';
+import { FairQueue, Fifo } from '../../src/engine/admission/fair-queue.ts';
 
 test('a line gives what came first until that costs what there is room for, and says what is left', () => {
   const line = new Fifo<string>();

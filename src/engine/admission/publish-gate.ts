@@ -8,12 +8,12 @@
  * (backlog.ts), they also wait for it to shrink. Projects do not wait for each other: a lock that delays one of them delays no other.
  */
 import { Overloaded } from '../../protocol/rate-limits.ts';
-import { Fifo } from '../dispatch/fair-queue.ts';
 import type { Millis, ProjectId } from '../model.ts';
 import type { Clock, EventLog, Timer } from '../ports.ts';
 import { HUNG_MS, StoreUnavailable } from '../store-errors.ts';
 import { Admission } from './admission.ts';
 import type { Backlog } from './backlog.ts';
+import { Fifo } from './fair-queue.ts';
 
 /**
  * Messages of a project that are being saved at a time: a quarter of the slots of one origin, enough to fill a

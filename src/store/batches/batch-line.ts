@@ -9,7 +9,7 @@
  * Commands of one class, and accepts of one project, keep their order. Between classes there is no order: a caller that
  * needs one command done before another waits for the first answer.
  */
-import { FairQueue, Fifo } from '../../engine/dispatch/fair-queue.ts';
+import { FairQueue, Fifo } from '../../engine/admission/fair-queue.ts';
 import { classOf, type WriteCommand } from '../operations/all.ts';
 import { projectOf } from '../operations/messages/new-messages.ts';
 import { BATCH_COST_MAX, costOf } from './weight.ts';

@@ -5,7 +5,7 @@
  * threads share their fsyncs. Each thread has one batch under way at a time, so threads take turns.
  */
 
-import { Fifo } from '../../../engine/dispatch/fair-queue.ts';
+import { Fifo } from '../../../engine/admission/fair-queue.ts';
 import type { OriginLine } from '../../../engine/lanes/origin-line.ts';
 import type { BatchOutcome, WriteResult } from '../../batches/batch.ts';
 import { BATCH_COST_MAX, costOf } from '../../batches/weight.ts';

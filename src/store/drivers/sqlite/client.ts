@@ -1,5 +1,5 @@
 /** The client of a database thread: its open requests, and the callers that wait for replies. */
-import { FairQueue } from '../../../engine/dispatch/fair-queue.ts';
+import { FairQueue } from '../../../engine/admission/fair-queue.ts';
 import type { ProjectId } from '../../../engine/model.ts';
 import { StoreUnavailable } from '../../../engine/store-errors.ts';
 import type { BatchOutcome } from '../../batches/batch.ts';
