@@ -238,7 +238,10 @@ export class BatchRunner {
     for (const command of commands) {
       const part = await this.#run([command], care);
       whole.results.push(...part.results);
-      addNews(whole, part);
+      whole.dueAtMs = earlier(whole.dueAtMs, part.dueAtMs);
+      whole.othersDueAtMs = earlier(whole.othersDueAtMs, part.othersDueAtMs);
+      whole.waitingLines.push(...part.waitingLines);
+      whole.cancelledClaims.push(...part.cancelledClaims);
     }
     return whole;
   }
@@ -291,14 +294,6 @@ function unavailableFor(error: StoreUnavailable): WriteResult {
     isCommitUnknown: error instanceof CommitUnknown,
     isFull: error instanceof StoreFull,
   };
-}
-
-/** Adds to `whole` all that `part` says besides its results. */
-function addNews(whole: BatchOutcome, part: Omit<BatchOutcome, 'results'>): void {
-  whole.dueAtMs = earlier(whole.dueAtMs, part.dueAtMs);
-  whole.othersDueAtMs = earlier(whole.othersDueAtMs, part.othersDueAtMs);
-  whole.waitingLines.push(...part.waitingLines);
-  whole.cancelledClaims.push(...part.cancelledClaims);
 }
 
 function nothingDone(results: WriteResult[]): BatchOutcome {
