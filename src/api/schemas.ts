@@ -6,7 +6,7 @@ import { type TProperties, Type } from '@sinclair/typebox';
 import { TOKEN_SCOPES } from '../engine/accounts/store.ts';
 import { STANDINGS } from '../engine/lists/unfinished.ts';
 import { REASONS, UNFINISHED_REASONS } from '../engine/messages/explain.ts';
-import { LOG_STATES, RUN_LOG_STATES } from '../engine/model.ts';
+import { LOG_STATES } from '../engine/model.ts';
 import { NEW_NAME_PATTERN } from '../protocol/names.ts';
 import { MethodSchema, SHOWN_OPTIONS } from '../protocol/options/config-options.ts';
 import { SIGNATURE_CHECKS } from '../protocol/signature.ts';
@@ -14,7 +14,7 @@ import { SIGNATURE_CHECKS } from '../protocol/signature.ts';
 export const Ms = Type.Integer({ minimum: 0, description: 'Unix time in milliseconds' });
 export const Text = Type.String({ minLength: 1 });
 const Name = Type.String({ maxLength: 255, pattern: NEW_NAME_PATTERN });
-const AtLeastOne = Type.Integer({ minimum: 1 });
+export const AtLeastOne = Type.Integer({ minimum: 1 });
 export const HeaderMapSchema = Type.Record(Type.String(), Type.Array(Type.String(), { minItems: 1 }), {
   $id: 'HeaderMap',
   description: 'Canonical header name to its values.',
@@ -36,8 +36,9 @@ function optionMembers(place: 'as' | 'inLogs'): TProperties {
   return Object.fromEntries(members.filter(([name]) => name !== undefined));
 }
 
+export const MessageIdSchema = Type.String({ pattern: '^msg_' });
 const attributes = {
-  messageId: Type.String({ pattern: '^msg_' }),
+  messageId: MessageIdSchema,
   url: Text,
   method: MethodSchema,
   maxRetries: Type.Integer({ minimum: 0 }),
@@ -483,43 +484,4 @@ export const TriggeredSchema = exactly({ ...triggered, deduplicated: Type.Option
 export const TriggeredListSchema = Type.Array(exactly({ ...triggered, deduplicated: Type.Boolean() }, 'TriggeredItem'));
 
 export const DocumentSchema = Type.Object({ openapi: Type.String() }, { description: 'An OpenAPI document' });
-const LiveEntrySchema = exactly(
-  {
-    id: Type.String({ minLength: 1, description: 'its place in the log, which is also a cursor of /v2/logs' }),
-    time: Ms,
-    messageId: attributes.messageId,
-    state: Type.Union([...LOG_STATES, ...RUN_LOG_STATES].map((name) => Type.Literal(name))),
-    url: Text,
-    method: MethodSchema,
-    topicName: Type.Optional(Text),
-    queueName: Type.Optional(Text),
-    scheduleId: Type.Optional(Text),
-    flowControlKey: Type.Optional(Text),
-    label: Type.Optional(Text),
-    labels: Type.Optional(Type.Array(Text, { minItems: 1 })),
-    workflowRunId: Type.Optional(Text),
-    error: Type.Optional(Text),
-    nextDeliveryTime: Type.Optional(Ms),
-    responseStatus: Type.Optional(Type.Integer()),
-  },
-  'LiveEntry',
-);
-export const LiveEntriesSchema = exactly({ entries: Type.Array(LiveEntrySchema) });
-const LiveOpenSchema = exactly({}, 'LiveOpen');
-const LiveLostSchema = exactly({ count: AtLeastOne }, 'LiveLost');
-const LiveEndSchema = exactly(
-  {
-    reason: Type.Union(['draining', 'unauthenticated', 'unavailable'].map((name) => Type.Literal(name))),
-  },
-  'LiveEnd',
-);
-export const LiveSchema = Type.String({
-  contentMediaType: 'text/event-stream',
-  contentSchema: Type.Union([LiveOpenSchema, LiveEntrySchema, LiveLostSchema, LiveEndSchema]),
-  description: [
-    'Server-sent events, each with JSON as its data: `open` (LiveOpen) when everything from now on is shown, `entry` (LiveEntry),',
-    '`lost` (LiveLost) when the client was too slow for that many entries, and `end` (LiveEnd). The `id` of an event is a cursor.',
-  ].join(' '),
-});
-
 export const PageSchema = Type.String({ contentMediaType: 'text/html' });

@@ -223,7 +223,7 @@ export function readSelection<Row extends Parameter>(
   return { ...(named && { ids: named }), filter, page: pageOf({ count, cursor, order }, countDefault) };
 }
 
-/** The first `count` of what was found, and the cursor after them. One more must be read, to know whether there are more. */
+/** The first `count` items and the cursor after them. The caller reads one more item, which shows whether the list continues. */
 export function cutTo<Item>(found: readonly Item[], count: number, cursorAfter: (last: Item) => string) {
   const items = found.slice(0, count);
   const last = items.at(-1);

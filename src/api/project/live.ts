@@ -1,16 +1,57 @@
 /** Shows what is added to a project's log while it happens. Our own addition, for the console. */
+import { Type } from '@sinclair/typebox';
 import type { LogWatcher } from '../../engine/live/feed.ts';
 import { LiveWindow } from '../../engine/live/window.ts';
-import type { ProjectId } from '../../engine/model.ts';
+import { LOG_STATES, type ProjectId, RUN_LOG_STATES } from '../../engine/model.ts';
 import type { Timer } from '../../engine/ports.ts';
 import type { LiveEntry, LogPosition } from '../../engine/stores.ts';
 import { decodeCursor, encodeCursor } from '../../protocol/cursor.ts';
 import { ApiError } from '../../protocol/errors.ts';
+import { MethodSchema } from '../../protocol/options/config-options.ts';
 import { type Answer, arrayOf, refusal, type Sink } from '../answer.ts';
 import { liveEntryView } from '../messages/views.ts';
 import { invalidParameter, pageCount, readQuery, text } from '../requests/parameters.ts';
 import { type Call, type Route, row, type Services } from '../route.ts';
-import { LiveEntriesSchema, LiveSchema } from '../schemas.ts';
+import { AtLeastOne, exactly, MessageIdSchema, Ms, Text } from '../schemas.ts';
+
+const LiveEntrySchema = exactly(
+  {
+    id: Type.String({ minLength: 1, description: 'its place in the log, which is also a cursor of /v2/logs' }),
+    time: Ms,
+    messageId: MessageIdSchema,
+    state: Type.Union([...LOG_STATES, ...RUN_LOG_STATES].map((name) => Type.Literal(name))),
+    url: Text,
+    method: MethodSchema,
+    topicName: Type.Optional(Text),
+    queueName: Type.Optional(Text),
+    scheduleId: Type.Optional(Text),
+    flowControlKey: Type.Optional(Text),
+    label: Type.Optional(Text),
+    labels: Type.Optional(Type.Array(Text, { minItems: 1 })),
+    workflowRunId: Type.Optional(Text),
+    error: Type.Optional(Text),
+    nextDeliveryTime: Type.Optional(Ms),
+    responseStatus: Type.Optional(Type.Integer()),
+  },
+  'LiveEntry',
+);
+const LiveEntriesSchema = exactly({ entries: Type.Array(LiveEntrySchema) });
+const LiveOpenSchema = exactly({}, 'LiveOpen');
+const LiveLostSchema = exactly({ count: AtLeastOne }, 'LiveLost');
+const LiveEndSchema = exactly(
+  {
+    reason: Type.Union(['draining', 'unauthenticated', 'unavailable'].map((name) => Type.Literal(name))),
+  },
+  'LiveEnd',
+);
+const LiveSchema = Type.String({
+  contentMediaType: 'text/event-stream',
+  contentSchema: Type.Union([LiveOpenSchema, LiveEntrySchema, LiveLostSchema, LiveEndSchema]),
+  description: [
+    'Server-sent events, each with JSON as its data: `open` (LiveOpen) when everything from now on is shown, `entry` (LiveEntry),',
+    '`lost` (LiveLost) when the client was too slow for that many entries, and `end` (LiveEnd). The `id` of an event is a cursor.',
+  ].join(' '),
+});
 
 /** Streams of a project that are open at a time, of each worker. */
 const STREAMS_MAX = 16;
@@ -173,7 +214,7 @@ export class LiveStream implements LogWatcher {
     if (this.#hasRoom) this.#to.write(':\n\n');
   }
 
-  /** All that is told later is ignored. */
+  /** Later entries are ignored. */
   end(reason: EndReason): void {
     if (this.#isOver) return;
     this.#tellLost();
