@@ -1,12 +1,13 @@
 /** When is an answer said to be out of memory, and when is its client cut off? */
 import { once } from 'node:events';
 import { createServer, get, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { type AddressInfo, connect } from 'node:net';
+import { connect } from 'node:net';
 import { afterEach, expect, it } from 'vitest';
 import { Connection } from '../../src/api/edge/connections.ts';
 import { Pacer } from '../../src/api/edge/paced-input.ts';
 import { respond } from '../../src/api/respond.ts';
 import { endOfTurn } from '../../src/system/system.ts';
+import { listen, originOf, portOf } from '../support/listen.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
 
 const PACER = new Pacer(endOfTurn);
@@ -30,10 +31,8 @@ async function serving(
       new SimulatedClock(),
     );
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  return { url: `http://127.0.0.1:${port}/`, sent };
+  await listen(server);
+  return { url: `${originOf(server)}/`, sent };
 }
 
 /** Whether `promise` has resolved by the time the event loop has nothing else to do for a moment. */
@@ -96,9 +95,8 @@ it('when its client is cut off while it stands behind an answer of another kind'
     cutOff.abort();
     tell(request.socket.destroyed);
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const client = connect((server.address() as AddressInfo).port, '127.0.0.1').on('error', () => {});
+  await listen(server);
+  const client = connect(portOf(server), '127.0.0.1').on('error', () => {});
   client.write('GET /first HTTP/1.1\r\nHost: h\r\n\r\nGET /second HTTP/1.1\r\nHost: h\r\n\r\n');
   expect(await isClosed).toBe(true);
   await sent;

@@ -1,13 +1,13 @@
 /** What does a whole server make of a machine whose clock is set back by an hour, on the embedded database? */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { DEVELOPMENT_ACCOUNTS } from '../../src/config/development.ts';
 import { parseConfig } from '../../src/config/parse.ts';
 import type { EventLog, Machine } from '../../src/engine/ports.ts';
 import { type RunningServer, startServer } from '../../src/server/server.ts';
 import { systemClock } from '../../src/system/system.ts';
+import { listen, originOf } from '../support/listen.ts';
 
 const HOUR_MS = 3_600_000;
 
@@ -25,8 +25,7 @@ const endpoint = createServer((_request, response) => response.end());
 let server: RunningServer;
 
 beforeAll(async () => {
-  endpoint.listen(0, '127.0.0.1');
-  await once(endpoint, 'listening');
+  await listen(endpoint);
   const config = parseConfig({}, ['--port', '0', '--memory'], { dev: true });
   server = await startServer(config, {
     log: { debug: note, info: note, warn: note, error: note },
@@ -45,9 +44,8 @@ afterAll(async () => {
 });
 
 it('a delay ends all the same, the signature is of the time that the clock shows, and the log tells of the jump', async () => {
-  const { port } = endpoint.address() as AddressInfo;
   const arrival = once(endpoint, 'request') as Promise<[IncomingMessage]>;
-  const published = await fetch(`${server.url}/v2/publish/http://127.0.0.1:${port}/`, {
+  const published = await fetch(`${server.url}/v2/publish/${originOf(endpoint)}/`, {
     method: 'POST',
     headers: { authorization: `Bearer ${DEVELOPMENT_ACCOUNTS[0].token}`, 'upstash-delay': '1s' },
   });

@@ -1,12 +1,13 @@
 /** How much of large answers is written and kept in memory at a time? Counted in turns of the event loop that the test ends. */
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { Connection } from '../../src/api/edge/connections.ts';
 import { Pacer } from '../../src/api/edge/paced-input.ts';
 import { prepare } from '../../src/api/pages/prepared.ts';
 import { respond } from '../../src/api/respond.ts';
+import { originOf } from '../support/listen.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
 import { RawConnection } from './support/raw-http.ts';
 import { LIMITS, openWorld, PATIENT, TOKEN, type World } from './support/world.ts';
@@ -137,7 +138,7 @@ it('never cuts a character in two', async () => {
     respond({ request, response, connection }, { status: 200, json: text }, new SimulatedClock());
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
-  const answered = await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
+  const answered = await fetch(`${originOf(server)}/`);
   expect(await answered.text()).toBe(text);
   server.closeAllConnections();
   server.close();

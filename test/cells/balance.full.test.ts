@@ -1,12 +1,9 @@
 /** A cell is emptied while its projects are in use, by a command that is killed again and again. */
-import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { eventually } from '../support/eventually.ts';
+import { testFolder } from '../support/folder.ts';
+import { listen, originOf } from '../support/listen.ts';
 import { freshDatabase } from '../support/postgres/shared.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
 import { type ServerHere, serveHere } from '../support/server-here.ts';
@@ -23,14 +20,13 @@ let received: string[];
 let server: ServerHere;
 
 beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'waypost-balance-'));
+  folder = testFolder();
   received = [];
   receiver = createServer(async (request, response) => {
     received.push(Buffer.concat(await request.toArray()).toString());
     response.end();
   });
-  receiver.listen(0, '127.0.0.1');
-  await once(receiver, 'listening');
+  await listen(receiver);
   env = {
     WAYPOST_DATABASE_URL: await freshDatabase(),
     WAYPOST_DATA_DIR: folder,
@@ -46,7 +42,6 @@ beforeEach(async () => {
 afterEach(async () => {
   await server.stop();
   receiver.close();
-  rmSync(folder, { recursive: true, force: true });
 });
 
 const done = (...args: string[]): Promise<string> => outputOf(args, env);
@@ -59,7 +54,7 @@ function publishing(): () => Promise<string[]> {
     const tokens: string[] = [];
     for (const project of PROJECTS)
       tokens.push(JSON.parse(await done('tokens', 'create', '--project', project, '--scope', 'full', '--json')).token);
-    const url = `${server.url}/v2/publish/http://127.0.0.1:${(receiver.address() as AddressInfo).port}/`;
+    const url = `${server.url}/v2/publish/${originOf(receiver)}/`;
     for (let count = 0; isGoingOn; count += 1) {
       const token = tokens[count % tokens.length];
       const body = `message ${count}`;

@@ -1,10 +1,8 @@
 /** A database that answers, but refuses what the store needs: it costs its own projects their service, and nobody else. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { eventually } from '../support/eventually.ts';
+import { testFolder } from '../support/folder.ts';
 import { freshDatabase } from '../support/postgres/shared.ts';
 import { type ServerHere, serveHere } from '../support/server-here.ts';
 import { outputOf, projectWithToken } from '../support/waypost-command.ts';
@@ -94,7 +92,7 @@ async function executeAt(connectionString: string, text: string): Promise<void> 
 }
 
 beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'waypost-broken-'));
+  folder = testFolder();
   const admin = await freshDatabase();
   const outside = new URL(admin);
   const database = outside.pathname.slice(1);
@@ -117,7 +115,6 @@ beforeEach(async () => {
 afterEach(async () => {
   await Promise.all(servers.splice(0).map((server) => server.stop()));
   await place.execute(`drop owned by ${place.role}; drop role ${place.role}`);
-  rmSync(folder, { recursive: true, force: true });
 });
 
 const done = (...args: string[]): Promise<string> => outputOf(args, env);

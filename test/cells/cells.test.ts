@@ -1,13 +1,10 @@
 /** Several cells as those who run and use them see them: workers on one directory, projects in several databases. */
-import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { eventually } from '../support/eventually.ts';
+import { testFolder } from '../support/folder.ts';
+import { listen, originOf } from '../support/listen.ts';
 import { freshDatabase } from '../support/postgres/shared.ts';
 import { type ServerHere, serveHere } from '../support/server-here.ts';
 import { TcpProxy } from '../support/tcp-proxy.ts';
@@ -22,7 +19,7 @@ let received: string[];
 const servers: ServerHere[] = [];
 
 beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'waypost-cells-'));
+  folder = testFolder();
   databaseUrl = await freshDatabase();
   env = { WAYPOST_DATABASE_URL: databaseUrl, WAYPOST_DATA_DIR: folder, WAYPOST_ALLOW_DESTINATIONS: '127.0.0.1' };
   received = [];
@@ -30,15 +27,13 @@ beforeEach(async () => {
     received.push(await bodyOf(request));
     response.end();
   });
-  receiver.listen(0, '127.0.0.1');
-  await once(receiver, 'listening');
+  await listen(receiver);
   await done('init');
 });
 
 afterEach(async () => {
   await Promise.all(servers.splice(0).map((server) => server.stop()));
   receiver.close();
-  rmSync(folder, { recursive: true, force: true });
 });
 
 async function bodyOf(request: IncomingMessage): Promise<string> {
@@ -61,8 +56,7 @@ async function publish(
   body: string,
   headers: Record<string, string> = {},
 ): Promise<Response> {
-  const { port } = receiver.address() as AddressInfo;
-  return fetch(`${url}/v2/publish/http://127.0.0.1:${port}/`, {
+  return fetch(`${url}/v2/publish/${originOf(receiver)}/`, {
     method: 'POST',
     headers: { authorization: `Bearer ${token}`, ...headers },
     body,

@@ -1,12 +1,9 @@
 /** The operator of several cells hears of what happens in each, from whichever cell has the operator's project. */
-import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { eventually } from '../support/eventually.ts';
+import { testFolder } from '../support/folder.ts';
+import { listen, originOf } from '../support/listen.ts';
 import { freshDatabase } from '../support/postgres/shared.ts';
 import { type ServerHere, serveHere } from '../support/server-here.ts';
 import { outputOf } from '../support/waypost-command.ts';
@@ -18,7 +15,7 @@ let told: { kind: string; cell?: string; project: string | null; count: number }
 let server: ServerHere | undefined;
 
 beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'waypost-cell-events-'));
+  folder = testFolder();
   told = [];
   receiver = createServer(async (request, response) => {
     const body = Buffer.concat(await request.toArray()).toString();
@@ -26,8 +23,7 @@ beforeEach(async () => {
     response.statusCode = request.url === '/operator' ? 200 : 500;
     response.end();
   });
-  receiver.listen(0, '127.0.0.1');
-  await once(receiver, 'listening');
+  await listen(receiver);
   env = {
     ...{ WAYPOST_DATABASE_URL: await freshDatabase(), WAYPOST_DATA_DIR: folder },
     ...{ WAYPOST_ALLOW_DESTINATIONS: '127.0.0.1', WAYPOST_OPERATOR_EVENTS_URL: `${baseUrl()}/operator` },
@@ -41,10 +37,9 @@ afterEach(async () => {
   await server?.stop();
   server = undefined;
   receiver.close();
-  rmSync(folder, { recursive: true, force: true });
 });
 
-const baseUrl = (): string => `http://127.0.0.1:${(receiver.address() as AddressInfo).port}`;
+const baseUrl = (): string => originOf(receiver);
 
 const done = (...args: string[]): Promise<string> => outputOf(args, env);
 

@@ -1,9 +1,7 @@
 /** A cell whose server hangs, so that connections stay and nothing is answered, keeps no worker from its start or its end. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { eventually } from '../support/eventually.ts';
+import { testFolder } from '../support/folder.ts';
 import { freshDatabase } from '../support/postgres/shared.ts';
 import { TcpProxy } from '../support/tcp-proxy.ts';
 import { outputOf, projectWithToken } from '../support/waypost-command.ts';
@@ -16,7 +14,7 @@ let tokens: { first: string; second: string };
 const processes: WaypostProcess[] = [];
 
 beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'waypost-hang-'));
+  folder = testFolder();
   env = {
     WAYPOST_DATABASE_URL: await freshDatabase(),
     WAYPOST_DATA_DIR: folder,
@@ -36,7 +34,6 @@ beforeEach(async () => {
 afterEach(async () => {
   await Promise.all(processes.splice(0).map((process) => process.kill()));
   await proxy.close();
-  rmSync(folder, { recursive: true, force: true });
 });
 
 const done = (...args: string[]): Promise<string> => outputOf(args, env);

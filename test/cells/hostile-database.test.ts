@@ -1,12 +1,10 @@
 /** A server on a database whose defaults change how values are written and read keeps every body as it was published. */
-import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { eventually } from '../support/eventually.ts';
+import { testFolder } from '../support/folder.ts';
+import { listen, originOf } from '../support/listen.ts';
 import { makeHostile } from '../support/postgres/hostile.ts';
 import { freshDatabase } from '../support/postgres/shared.ts';
 import { type ServerHere, serveHere } from '../support/server-here.ts';
@@ -22,19 +20,17 @@ let server: ServerHere | undefined;
 let received: Map<string, Buffer>;
 
 beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'waypost-hostile-'));
+  folder = testFolder();
   received = new Map();
   endpoint = createServer(async (request, response) => {
     received.set(request.url ?? '', Buffer.concat(await request.toArray()));
     response.writeHead(request.url === '/fails' ? 500 : 200).end(request.url === '/fails' ? BYTES : '');
   });
-  endpoint.listen(0, '127.0.0.1');
-  await once(endpoint, 'listening');
+  await listen(endpoint);
 });
 afterEach(async () => {
   await server?.stop();
   endpoint.close();
-  rmSync(folder, { recursive: true, force: true });
 });
 
 const done = (env: Record<string, string>, ...args: string[]): Promise<string> => outputOf(args, env);
@@ -44,7 +40,7 @@ it('through deliveries, the DLQ, schedules, a backup and a restore', async () =>
   const env = { ...common, DATABASE_URL: await makeHostile(await freshDatabase()) };
   const token = /^QSTASH_TOKEN=(.*)$/m.exec(await done(env, 'init'))?.[1] ?? '';
   server = await serveHere(['serve'], env);
-  const target = `http://127.0.0.1:${(endpoint.address() as AddressInfo).port}`;
+  const target = originOf(endpoint);
   const authorization = `Bearer ${token}`;
   const post = async (path: string, body: string | Buffer, headers: Record<string, string> = {}) => {
     const response = await fetch(`${server?.url}${path}`, {

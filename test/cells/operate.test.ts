@@ -1,11 +1,11 @@
 /** What the operator of several cells sees and does: how loaded each is, and how projects are divided anew. */
-import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { type AddressInfo, createServer, type Server } from 'node:net';
+import { createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { listen, portOf } from '../support/listen.ts';
 import { copyOf, freshDatabase } from '../support/postgres/shared.ts';
 import { TcpProxy } from '../support/tcp-proxy.ts';
 import { type Answer, giveCommand, outputOf } from '../support/waypost-command.ts';
@@ -119,9 +119,8 @@ describe('while a cell takes connections and says nothing', () => {
     await done('cells', 'add', 'hanging', '--url', proxy.through(other));
     await makeInFirst('a', 'b', 'c');
     silent = createServer(() => {});
-    silent.listen(0, '127.0.0.1');
-    await once(silent, 'listening');
-    proxy.pointTo((silent.address() as AddressInfo).port);
+    await listen(silent);
+    proxy.pointTo(portOf(silent));
     proxy.cutAll();
   });
   afterEach(async () => {

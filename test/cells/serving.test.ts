@@ -16,7 +16,7 @@ import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
 import { migrate } from '../../src/store/migrations/index.ts';
 import { decodeTotals, readTotals } from '../../src/store/operations/reports/totals.ts';
 import { look } from '../../src/store/operations/workers/glance.ts';
-import { SETTINGS } from '../engine/fixtures.ts';
+import { ENGINE_SETTINGS } from '../support/engine-settings.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
 
@@ -149,7 +149,7 @@ class Worker {
         randomness: { bytes: (count) => Uint8Array.from({ length: count }, () => random.int(0, 255)) },
         delivery: this.#delivery(),
         log,
-        settings: { ...SETTINGS, retentionIntervalMs: 3_600_000 },
+        settings: { ...ENGINE_SETTINGS, retentionIntervalMs: 3_600_000 },
         worker: this.#id,
         recovery: { kind: 'heartbeat', clock: databaseClock, timeoutMs: TIMEOUT_MS, accounts },
       },

@@ -1,13 +1,13 @@
 /** The command line as its users meet it: as a process, and as what that calls where the words alone are looked at. */
 import { execFile } from 'node:child_process';
-import fs, { mkdtempSync, rmSync } from 'node:fs';
+import fs from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { deriveOperations } from '../../src/cli/http/derived-operations.ts';
+import { testFolder } from '../support/folder.ts';
 import { freshDatabase } from '../support/postgres/shared.ts';
 import { serveHere } from '../support/server-here.ts';
 import { giveCommand } from '../support/waypost-command.ts';
@@ -17,9 +17,8 @@ describe('waypost', () => {
   let folder: string;
 
   beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), 'waypost-cli-'));
+    folder = testFolder();
   });
-  afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
   it('lists its commands', async () => {
     const { code, stdout } = await runWaypost(['--help']);

@@ -1,9 +1,9 @@
 /** What `waypost doctor` says of a store that this version, or the key in force, does not fit. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { beforeEach, expect, it } from 'vitest';
+import { testFolder } from '../support/folder.ts';
 import { freshDatabase } from '../support/postgres/shared.ts';
 import { type Answer, giveCommand } from '../support/waypost-command.ts';
 
@@ -11,10 +11,9 @@ let folder: string;
 const doctor = (): Promise<Answer> => giveCommand(['doctor', '--data-dir', folder]);
 
 beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'waypost-doctor-'));
+  folder = testFolder();
   await giveCommand(['init', '--project', 'shop', '--data-dir', folder]);
 });
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 function alter(statement: string): void {
   const database = new DatabaseSync(join(folder, 'waypost.db'));

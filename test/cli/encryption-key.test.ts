@@ -1,8 +1,8 @@
 /** What operators' commands do to a store whose encryption key is not the one in force, or is not there. */
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { testFolder } from '../support/folder.ts';
 import { freshDatabase } from '../support/postgres/shared.ts';
 import { type ServerHere, serveHere } from '../support/server-here.ts';
 import { type Answer, giveCommand } from '../support/waypost-command.ts';
@@ -11,10 +11,9 @@ let folder: string;
 let keyFile: string;
 
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'waypost-key-'));
+  folder = testFolder();
   keyFile = join(folder, 'encryption.key');
 });
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const wrongKey = () =>
   `waypost: cannot decrypt the signing keys of the project "shop": the encryption key in force is another one. Put the encryption.key of this store into ${folder}, or set WAYPOST_ENCRYPTION_KEY\n`;

@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync }
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { testFolder } from '../support/folder.ts';
 import { type ServerHere, serveHere } from '../support/server-here.ts';
 import { type Answer, giveCommand } from '../support/waypost-command.ts';
 import { runWaypost, WaypostProcess } from '../support/waypost-process.ts';
@@ -11,12 +12,11 @@ let folder: string;
 let server: ServerHere | undefined;
 
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'waypost-op-'));
+  folder = testFolder();
 });
 afterEach(async () => {
   await server?.stop();
   server = undefined;
-  rmSync(folder, { recursive: true, force: true });
 });
 
 const operate = (...args: string[]): Promise<Answer> => giveCommand([...args, '--data-dir', folder]);

@@ -5,11 +5,12 @@
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
-import { type AddressInfo, connect } from 'node:net';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { eventually } from '../support/eventually.ts';
+import { listen } from '../support/listen.ts';
 import { giveCommand } from '../support/waypost-command.ts';
 import { runWaypost, WaypostProcess } from '../support/waypost-process.ts';
 
@@ -47,8 +48,7 @@ beforeAll(async () => {
     response.writeHead(request.url?.startsWith('/ok') ? 200 : 500, { 'x-answer': OF_CALLERS.answer });
     response.end(OF_CALLERS.answer);
   });
-  await new Promise<void>((resolve) => endpoint.listen(0, '127.0.0.1', resolve));
-  endpointUrl = `http://127.0.0.1:${(endpoint.address() as AddressInfo).port}`;
+  endpointUrl = await listen(endpoint);
   await makeTrouble();
 });
 

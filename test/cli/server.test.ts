@@ -2,12 +2,13 @@
 import { once } from 'node:events';
 import { closeSync, existsSync, openSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
-import { type AddressInfo, createServer } from 'node:net';
+import { createServer } from 'node:net';
 import { Client, Receiver } from '@upstash/qstash';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { DEVELOPMENT_TOKEN } from '../../bench/waypost-process.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
+import { portOf } from '../support/listen.ts';
 import { Servers } from '../support/servers.ts';
 import { giveCommand } from '../support/waypost-command.ts';
 
@@ -153,7 +154,7 @@ describe('a server process', () => {
     onTestFinished(() => void database.close());
     const asked = once(database, 'connection');
     await once(database.listen(0, '127.0.0.1'), 'listening');
-    const { port } = database.address() as AddressInfo;
+    const port = portOf(database);
     const server = servers.start(['dev'], { WAYPOST_DATABASE_URL: `postgres://x:x@127.0.0.1:${port}/x` });
     await asked;
     server.signal('SIGTERM');

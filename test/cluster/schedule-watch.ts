@@ -1,8 +1,8 @@
 /** Schedules of every minute, and an endpoint that sees what comes of each time: one message, whoever makes it (P16). */
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import type { Client } from '../crash/client.ts';
 import { eventually } from '../support/eventually.ts';
+import { listen, originOf } from '../support/listen.ts';
 
 const SCHEDULES = 5;
 const MINUTE_MS = 60_000;
@@ -31,13 +31,10 @@ export class ScheduleWatch {
   }
 
   async start(client: Client): Promise<void> {
-    await new Promise<void>((resolve) => {
-      this.#server.listen(0, '127.0.0.1', resolve);
-    });
-    const { port } = this.#server.address() as AddressInfo;
+    await listen(this.#server);
     const fromMs = this.#nowMs();
     for (const name of names()) {
-      const url = `http://127.0.0.1:${port}/${name}`;
+      const url = `${originOf(this.#server)}/${name}`;
       const reply = await client.call('POST', `/v2/schedules/${url}`, { 'Upstash-Cron': '* * * * *' });
       if (reply.kind !== 'ok') throw new Error(`the schedule was not made: ${JSON.stringify(reply)}`);
       this.#ids.push((reply.json as { scheduleId: string }).scheduleId);

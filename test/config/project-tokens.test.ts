@@ -9,11 +9,11 @@ import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import { hashToken, tokenIdOf } from '../../src/protocol/token.ts';
 import { openInlineSqliteStore } from '../../src/store/drivers/sqlite/open.ts';
 import type { Store } from '../../src/store/store.ts';
+import { SILENT } from '../support/silent-log.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
 
 const clock = new SimulatedClock();
 const sealer = { encryptionKey: randomBytes(32), randomBytes };
-const log = { debug() {}, info() {}, warn() {}, error() {} };
 
 let store: Store;
 let projectId: ProjectId;
@@ -36,7 +36,7 @@ afterEach(() => store.close());
 async function open({ isShared, tell }: { isShared: boolean; tell: (accounts: StoredAccounts) => Promise<void> }) {
   const accounts = await StoredAccounts.open(store, sealer, clock, { isShared });
   accounts.tellOfChanges(() => tell(accounts));
-  const tokens = new StoredTokens({ store, accounts, clock, log, randomBytes });
+  const tokens = new StoredTokens({ store, accounts, clock, log: SILENT, randomBytes });
   const revokeSecond = () => tokens.revoke({ projectId, by: 'own', tokenId: tokenIdOf('second') });
   return { accounts, tokens, revokeSecond };
 }

@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
-import fs, { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import fs, { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { encryptionKeyFile, ensureEncryptionKey, readEncryptionKey } from '../../src/config/encryption-key.ts';
 import { SealBroken, seal, unseal } from '../../src/config/sealing.ts';
+import { testFolder } from '../support/folder.ts';
 
 const key = randomBytes(32);
 
@@ -46,12 +46,11 @@ describe('the encryption key', () => {
   let folder: string;
 
   beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), 'waypost-key-'));
+    folder = testFolder();
   });
   afterEach(() => {
     vi.restoreAllMocks();
     syncBuiltinESMExports();
-    rmSync(folder, { recursive: true, force: true });
   });
 
   /** Makes a key in the folder on a file system that is asked for links and for what is on disk as given. */

@@ -4,8 +4,9 @@
  * that sent it.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo, Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { listen, originOf } from '../support/listen.ts';
 import { type Arrival, isLastTelling, type Ledger, type Telling } from './ledger.ts';
 
 export interface Endpoints {
@@ -105,11 +106,8 @@ export async function openEndpoints(ledger: Ledger): Promise<Endpoints> {
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
   });
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
-  });
-  const { port } = server.address() as AddressInfo;
-  const url = (path: string) => `http://127.0.0.1:${port}${path}`;
+  await listen(server);
+  const url = (path: string) => `${originOf(server)}${path}`;
 
   return {
     ok: url('/ok'),

@@ -8,10 +8,10 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { Resolver } from '../../src/delivery/addresses/resolver.ts';
 import type { UnderWay } from '../../src/engine/ports.ts';
 import { freePort } from '../support/free-port.ts';
+import { listen } from '../support/listen.ts';
 import {
   claimOf,
   KEEPS_BODY,
-  listen,
   onEachHead,
   openDelivery,
   reasonOf,
@@ -256,7 +256,7 @@ describe('a TLS endpoint', () => {
 
   it('with a certificate that nobody signed is refused, unless verification is off', async () => {
     const server = https.createServer(SELF_SIGNED, (_request, response) => response.end('ok'));
-    const port = await listen(server);
+    const { port } = new URL(await listen(server));
     onTestFinished(() => server.closeAllConnections());
     onTestFinished(() => void server.close());
     const claimed = claimOf(`https://localhost:${port}`);
@@ -280,7 +280,7 @@ describe('a TLS endpoint', () => {
       socket.on('error', () => {});
       socket.end('HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n');
     });
-    const port = await listen(server);
+    const { port } = new URL(await listen(server));
     onTestFinished(() => void server.close());
     const delivery = openDelivery({ resolver, verifyTls: false });
     await delivery.attempt(claimOf(`https://hook.example:${port}`), untouched());

@@ -1,13 +1,13 @@
 /** What the delivery tests share: real clocks, messages to send, servers that end with the test. */
 import { randomBytes } from 'node:crypto';
 import http from 'node:http';
-import type { AddressInfo } from 'node:net';
 import net from 'node:net';
 import { onTestFinished } from 'vitest';
 import { createDelivery, type DeliveryOptions } from '../../src/delivery/delivery.ts';
 import type { Claimed, Message, Outcome } from '../../src/engine/model.ts';
 import type { Machine } from '../../src/engine/ports.ts';
 import type { MessageSettings } from '../../src/protocol/options/settings.ts';
+import { listen } from '../support/listen.ts';
 
 export const SIGNING_KEY = 'sig_7kYjw48mhY7kAjqNGcy6cr29RJ6r';
 
@@ -131,12 +131,12 @@ export async function startEndpoint(
       answer(response, one);
     });
   });
-  const port = await listen(server, host);
+  const origin = await listen(server, host);
   onTestFinished(() => {
     server.closeAllConnections();
     server.close();
   });
-  return { received, port, server, origin: `http://${host.includes(':') ? `[${host}]` : host}:${port}` };
+  return { received, port: Number(new URL(origin).port), server, origin };
 }
 
 /** A TCP endpoint on loopback under full control of the test; counts its connections. */
@@ -151,12 +151,12 @@ export async function startTcp(onConnection: (socket: net.Socket, nth: number) =
     socket.on('close', () => sockets.delete(socket));
     onConnection(socket, state.connections);
   });
-  const port = await listen(server, host);
+  const origin = await listen(server, host);
   onTestFinished(() => {
     for (const socket of sockets) socket.destroy();
     server.close();
   });
-  return { state, sockets, port, server, origin: `http://${host.includes(':') ? `[${host}]` : host}:${port}` };
+  return { state, sockets, port: Number(new URL(origin).port), server, origin };
 }
 
 /** Calls `onRequest` for each request head that ends with an empty line (no body expected). */
@@ -171,12 +171,4 @@ export function onEachHead(socket: net.Socket, onRequest: (nth: number) => void)
       onRequest(nth);
     }
   });
-}
-
-export async function listen(server: net.Server, host = '127.0.0.1'): Promise<number> {
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(0, host, resolve);
-  });
-  return (server.address() as AddressInfo).port;
 }

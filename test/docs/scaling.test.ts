@@ -2,14 +2,13 @@
  * Somebody with one PostgreSQL reads docs/scaling.md, gives the four commands that it shows, and has half of the projects on a second one.
  * Meanwhile all of them are in use, and nothing is lost.
  */
-import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { eventually } from '../support/eventually.ts';
+import { testFolder } from '../support/folder.ts';
+import { listen, originOf } from '../support/listen.ts';
 import { freshDatabase } from '../support/postgres/shared.ts';
 import { type ServerHere, serveHere } from '../support/server-here.ts';
 import { giveCommand } from '../support/waypost-command.ts';
@@ -26,7 +25,7 @@ let receiver: Server;
 const received: string[] = [];
 
 beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'waypost-scaling-'));
+  folder = testFolder();
   env = {
     WAYPOST_DATABASE_URL: await freshDatabase(),
     WAYPOST_DATA_DIR: folder,
@@ -36,8 +35,7 @@ beforeEach(async () => {
     received.push(Buffer.concat(await request.toArray()).toString());
     response.end();
   });
-  receiver.listen(0, '127.0.0.1');
-  await once(receiver, 'listening');
+  await listen(receiver);
   const [first = '', ...others] = PROJECTS;
   await give('init', '--project', first);
   for (const name of others) await give('projects', 'create', name);
@@ -51,7 +49,6 @@ beforeEach(async () => {
 afterEach(async () => {
   await worker.stop();
   receiver.close();
-  rmSync(folder, { recursive: true, force: true });
 });
 
 async function give(...args: string[]): Promise<string> {
@@ -69,11 +66,10 @@ function commandsBelow(heading: string): string[][] {
 
 /** Publishes messages, a few of which have not arrived at any time, until `signal` says so; answers those that were accepted. */
 async function use(project: string, signal: AbortSignal): Promise<string[]> {
-  const { port } = receiver.address() as AddressInfo;
   const accepted: string[] = [];
   for (let count = 0; !signal.aborted || accepted.length < 20; count += 1) {
     const body = `${project} ${count}`;
-    const { status, headers } = await fetch(`${worker.url}/v2/publish/http://127.0.0.1:${port}/`, {
+    const { status, headers } = await fetch(`${worker.url}/v2/publish/${originOf(receiver)}/`, {
       method: 'POST',
       headers: { authorization: `Bearer ${tokens.get(project)}` },
       body,

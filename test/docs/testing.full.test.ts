@@ -1,22 +1,21 @@
 /** Runs the examples of docs/testing.md that need more than this checkout: a browser, Python, another test framework. */
 import { execFile } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { beforeEach, expect, it } from 'vitest';
 import { browserObstacle, CHROMIUM } from '../console/support/visit.ts';
 import { obstacleTo } from '../support/debian.ts';
+import { testFolder } from '../support/folder.ts';
 import { exampleFor, saveExample } from './framework-example.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
 let folder: string;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'waypost-docs-'));
+  folder = testFolder();
 });
-afterEach(() => rmSync(folder, { recursive: true }));
 
 /** What a program prints that is run in the folder of the example, with this Node before any other. */
 async function run(program: string, args: readonly string[], env: Record<string, string> = {}): Promise<string> {

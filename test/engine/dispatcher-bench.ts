@@ -9,11 +9,12 @@ import { JournalBodies } from '../../src/engine/runs/journal-bodies.ts';
 import type { EngineSettings } from '../../src/engine/settings.ts';
 import { ALWAYS_OPEN, type Fence } from '../../src/engine/workers/fence.ts';
 import { Numbers } from '../../src/engine/workers/numbers.ts';
+import { ENGINE_SETTINGS } from '../support/engine-settings.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
 import { type Reply, SimulatedNetwork } from '../support/simulated-network.ts';
 import { FakeStore } from './fake-store.ts';
-import { message, NOW_MS, SETTINGS } from './fixtures.ts';
+import { message, NOW_MS } from './fixtures.ts';
 
 export interface Bench {
   clock: SimulatedClock;
@@ -53,7 +54,7 @@ export function bench(
     warn: (event) => warnings.push(event),
     error: () => {},
   };
-  const settings = { ...SETTINGS, inFlightPerOriginMax: 4, ...options.settings };
+  const settings = { ...ENGINE_SETTINGS, inFlightPerOriginMax: 4, ...options.settings };
   const numbers = new Numbers(store);
   const randomness = new SeededRandom(1);
   const bodies = new JournalBodies(store);

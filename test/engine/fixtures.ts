@@ -1,24 +1,9 @@
 /** Messages and claims for the engine's tests, valid unless a test says otherwise. */
 import type { Claimed, Message, Outcome } from '../../src/engine/model.ts';
-import type { EngineSettings } from '../../src/engine/settings.ts';
 import type { HeaderMap } from '../../src/protocol/options/settings.ts';
 
 /** A round time to count from: 2026-01-01T00:00:00Z. */
 export const NOW_MS = Date.UTC(2026, 0, 1);
-
-/** Few places, and a retention that drops nothing during a test. */
-export const SETTINGS: EngineSettings = {
-  inFlightMax: 10,
-  inFlightPerOriginMax: 10,
-  inFlightBytesMax: 1_000_000,
-  deduplicationWindowMs: 600_000,
-  deliveredGraceMs: 5_000,
-  logRetentionMs: 1e9,
-  dlqRetentionMs: 1e9,
-  retentionIntervalMs: 1e9,
-  publishDelayTargetMs: 500,
-  lazyFetchBytes: 3 * 1024 * 1024,
-};
 
 export function message(changes: Partial<Message> = {}): Message {
   return {

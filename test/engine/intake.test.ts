@@ -6,9 +6,10 @@ import { Intake, OF_CLIENT } from '../../src/engine/messages/intake.ts';
 import type { Message, NewMessage } from '../../src/engine/model.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import { Numbers } from '../../src/engine/workers/numbers.ts';
+import { ENGINE_SETTINGS } from '../support/engine-settings.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
-import { message, NOW_MS, SETTINGS } from './fixtures.ts';
+import { message, NOW_MS } from './fixtures.ts';
 
 /** Room for all of it. `trace`: what was done with the slots, in order; `reported`: the keys of what was told to be saved. */
 function bench(reserveNumbers: () => Promise<number> = async () => 100) {
@@ -28,7 +29,7 @@ function bench(reserveNumbers: () => Promise<number> = async () => 100) {
   const deps = { slots, numbers, clock: new SimulatedClock(NOW_MS), randomness: new SeededRandom(1) };
   const reported: number[] = [];
   const reports = { accepted: ({ message: { key } }: NewMessage) => reported.push(key) };
-  return { intake: new Intake({ ...deps, reports, settings: SETTINGS }), trace, reported };
+  return { intake: new Intake({ ...deps, reports, settings: ENGINE_SETTINGS }), trace, reported };
 }
 
 const drafts = [{ message: message({ key: 1 }) }, { message: message({ key: 2 }) }];

@@ -5,18 +5,18 @@ import { decide } from '../../src/engine/messages/decide.ts';
 import { MinuteCounter } from '../../src/engine/minutes/counter.ts';
 import { addTo, BOUNDS_MS, emptyMinute, type Minute } from '../../src/engine/minutes/minute.ts';
 import type { Claimed, Message, NewMessage, NewRun, Outcome, ProjectId } from '../../src/engine/model.ts';
-import type { EndedRun, EventLog } from '../../src/engine/ports.ts';
+import type { EndedRun } from '../../src/engine/ports.ts';
 import { Reports } from '../../src/engine/reports.ts';
 import { CommitUnknown, StoreUnavailable } from '../../src/engine/store-errors.ts';
 import type { Store } from '../../src/store/store.ts';
+import { ENGINE_SETTINGS } from '../support/engine-settings.ts';
+import { SILENT } from '../support/silent-log.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
-import { answered, claimed, message, NOW_MS, SETTINGS } from './fixtures.ts';
+import { answered, claimed, message, NOW_MS } from './fixtures.ts';
 
 const MINUTE_MS = 60_000;
 const SAVE_AFTER_MS = 10_000;
 const PROJECT = 1;
-
-const SILENT: EventLog = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
 
 class Bench {
   readonly clock = new SimulatedClock(NOW_MS);
@@ -224,8 +224,8 @@ test.each([
       },
     },
     clock,
-    log: { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} },
-    settings: { ...SETTINGS, logRetentionMs: logDays * DAY_MS },
+    log: SILENT,
+    settings: { ...ENGINE_SETTINGS, logRetentionMs: logDays * DAY_MS },
   });
   retention.start();
   await clock.advanceBy(0);

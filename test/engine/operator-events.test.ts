@@ -10,10 +10,11 @@ import type { ScheduleCommand } from '../../src/engine/schedules/commands.ts';
 import { StoreFull, StoreUnavailable } from '../../src/engine/store-errors.ts';
 import type { Store } from '../../src/store/store.ts';
 import { openDatabase, storeOver } from '../simulation/database.ts';
+import { ENGINE_SETTINGS } from '../support/engine-settings.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
 import { type Endpoint, SimulatedNetwork, type SimulatedSender } from '../support/simulated-network.ts';
-import { message, NOW_MS, SETTINGS } from './fixtures.ts';
+import { message, NOW_MS } from './fixtures.ts';
 
 const PROJECT = 1;
 const OPERATOR = 9;
@@ -79,7 +80,12 @@ class Bench {
     this.engine = await createEngine({
       ...{ store, clock, randomness: this.#random, delivery: this.sender, worker: `worker-${this.#starts}` },
       log: { debug: note, info: note, warn: note, error: note },
-      settings: { ...SETTINGS, inFlightMax: 1_000, inFlightPerOriginMax: 500, retentionIntervalMs: this.#lookEveryMs },
+      settings: {
+        ...ENGINE_SETTINGS,
+        inFlightMax: 1_000,
+        inFlightPerOriginMax: 500,
+        retentionIntervalMs: this.#lookEveryMs,
+      },
       operatorEvents: {
         url: OPERATOR_URL,
         projectId: OPERATOR,

@@ -8,10 +8,12 @@ import type { NewMessage } from '../../src/engine/model.ts';
 import type { PublishOptions, RunRequest, RunStart } from '../../src/protocol/options/settings.ts';
 import { openDatabase, storeOver } from '../simulation/database.ts';
 import { alteredStore } from '../support/altered-store.ts';
+import { ENGINE_SETTINGS } from '../support/engine-settings.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
+import { SILENT } from '../support/silent-log.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
 import { SimulatedNetwork } from '../support/simulated-network.ts';
-import { NOW_MS, SETTINGS } from './fixtures.ts';
+import { NOW_MS } from './fixtures.ts';
 
 const PROJECT = 1;
 const ORIGIN = 'https://a.example';
@@ -37,7 +39,6 @@ beforeEach(async () => {
   clock = new SimulatedClock(NOW_MS);
   network = new SimulatedNetwork(clock, { travelMs: () => 0, timeoutMs: 60_000 });
   network.setEndpoint(ORIGIN, () => ({ kind: 'answer', status: 200, afterMs: 10 }));
-  const log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
   asked = { lookups: 0, journals: 0, saves: 0 };
   offered = [];
   beforeSave = undefined;
@@ -62,7 +63,7 @@ beforeEach(async () => {
       },
     });
     return createEngine({
-      ...{ clock, log, worker, store, settings: SETTINGS },
+      ...{ clock, log: SILENT, worker, store, settings: ENGINE_SETTINGS },
       ...{ randomness: new SeededRandom(seed), delivery: network.connect() },
       ...deps,
     });
@@ -295,11 +296,6 @@ describe('a run', () => {
       await here.cancelRun(PROJECT, ID);
     }
     expect(times).toEqual([NOW_MS, NOW_MS + 1, NOW_MS + 2]);
-  });
-
-  test('that is there already is named to who would begin it again', async () => {
-    const [begun] = await publish(here, [start()]);
-    expect(await publish(elsewhere, [start()])).toEqual([{ ...begun, deduplicated: true }]);
   });
 
   test('that sleeps before it begins can be continued and ended like any', async () => {

@@ -10,10 +10,12 @@ import type { ScheduleCommand } from '../../src/engine/schedules/commands.ts';
 import type { Store } from '../../src/store/store.ts';
 import { openDatabase, storeOver } from '../simulation/database.ts';
 import { altered } from '../simulation/planted-bugs.ts';
+import { ENGINE_SETTINGS } from '../support/engine-settings.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
+import { SILENT } from '../support/silent-log.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
 import { SimulatedNetwork } from '../support/simulated-network.ts';
-import { NOW_MS, SETTINGS } from './fixtures.ts';
+import { NOW_MS } from './fixtures.ts';
 
 const PROJECT = 1;
 const RUN = 'wfr_a';
@@ -96,8 +98,8 @@ describe('a store that always says that something has changed makes a client hea
       clock,
       randomness: new SeededRandom(1),
       delivery: network.connect(),
-      log: { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} },
-      settings: SETTINGS,
+      log: SILENT,
+      settings: ENGINE_SETTINGS,
       worker: 'worker-1',
     });
     await engine.createSchedule(PROJECT, schedule, 0);

@@ -2,7 +2,6 @@
 import { type ChildProcessByStdio, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
@@ -11,6 +10,7 @@ import { DEVELOPMENT_ACCOUNTS } from '../../src/config/development.ts';
 import type { RunningServer } from '../../src/server/server.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
+import { originOf } from '../support/listen.ts';
 import { startInProcess } from '../support/server-in-process.ts';
 
 const EXAMPLES = join(import.meta.dirname, '../../examples');
@@ -129,7 +129,7 @@ describe('nextjs', () => {
       response.writeHead(answer?.status ?? 404).end(await answer?.text());
     }).listen(0, '127.0.0.1');
     await once(nextServer, 'listening');
-    return `http://127.0.0.1:${(nextServer.address() as AddressInfo).port}`;
+    return originOf(nextServer);
   }
 
   it('publishes from one route and receives in the other, which nobody else can call', async () => {

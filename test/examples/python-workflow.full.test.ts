@@ -2,8 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createHash, createHmac } from 'node:crypto';
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
@@ -14,6 +13,7 @@ import type { RunningServer } from '../../src/server/server.ts';
 import { obstacleTo } from '../support/debian.ts';
 import { eventually } from '../support/eventually.ts';
 import { freePort } from '../support/free-port.ts';
+import { Endpoints } from '../support/listen.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
 import { startInProcess } from '../support/server-in-process.ts';
 
@@ -31,7 +31,7 @@ let environment: Record<string, string>;
 let client: Client;
 /** Answers the steps that tell the test of themselves. */
 let hear: (what: string) => unknown = () => {};
-const servers: Server[] = [];
+const endpoints = new Endpoints();
 const apps: App[] = [];
 
 beforeAll(async () => {
@@ -52,21 +52,13 @@ afterEach(async () => {
   await Promise.all(apps.splice(0).map((app) => app.kill()));
 });
 afterAll(async () => {
-  for (const server of servers) server.closeAllConnections();
-  for (const server of servers) server.close();
+  endpoints.close();
   await waypost?.stop(0);
 });
 
-async function listen(handler: Handler): Promise<string> {
-  const server = createServer((from, to) => {
-    // Whoever was to answer may have been killed meanwhile.
-    handle(from, to, handler).catch(() => to.destroy());
-  });
-  servers.push(server);
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
+/** The app that is to respond may have been killed. */
+const listen = (handler: Handler): Promise<string> =>
+  endpoints.listen((from, to) => void handle(from, to, handler).catch(() => to.destroy()));
 
 async function handle(from: IncomingMessage, to: ServerResponse, handler: Handler): Promise<void> {
   const { method = 'GET', url } = from;

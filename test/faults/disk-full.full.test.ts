@@ -1,11 +1,12 @@
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { rmSync, statfsSync, writeFileSync } from 'node:fs';
-import { type AddressInfo, createServer } from 'node:net';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { eventually } from '../support/eventually.ts';
+import { listen, originOf } from '../support/listen.ts';
 import { TestApp } from '../testing/app.ts';
 import { describeBrokenDisk, FaultyRun } from './faulty-run.ts';
 
@@ -55,10 +56,9 @@ describeBrokenDisk('a full disk', (prepared) => {
       const before = await run.start();
       await run.publishAccepted(9);
       const silent = createServer();
-      silent.listen(0, '127.0.0.1');
-      await once(silent, 'listening');
+      await listen(silent);
       const interrupted = once(silent, 'connection');
-      await run.client().publish(`http://127.0.0.1:${(silent.address() as AddressInfo).port}`, 'to be given back');
+      await run.client().publish(originOf(silent), 'to be given back');
       await interrupted;
       await before.end('SIGKILL');
       await run.endpoints.nextIncarnation();

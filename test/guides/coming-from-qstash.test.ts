@@ -1,11 +1,11 @@
 /** Does docs/coming-from-qstash.md bring people over? A project plays the service that they come from. */
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { Client, custom, Receiver } from '@upstash/qstash';
 import { afterAll, beforeAll, expect, it, onTestFinished, vi } from 'vitest';
 import type { Waypost, WaypostProject } from '../../src/testing/types.ts';
 import { startWaypost } from '../../src/testing/waypost.ts';
+import { listen, originOf } from '../support/listen.ts';
 import { blocksOf } from '../support/pages.ts';
 import { Reader } from './reader.ts';
 
@@ -101,7 +101,7 @@ async function open(look: (path: string, signature: string, body: string) => voi
     await look(request.url ?? '', String(request.headers['upstash-signature']), await text(request));
     response.end();
   });
-  await new Promise<void>((resolve) => app.listen(0, '127.0.0.1', resolve));
+  await listen(app);
   onTestFinished(() => void app.close());
-  return `http://127.0.0.1:${(app.address() as AddressInfo).port}`;
+  return originOf(app);
 }

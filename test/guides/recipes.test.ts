@@ -1,13 +1,13 @@
 /** Does each recipe do what its page says, and does `waypost explain` answer in the page's words? */
 import { readdirSync } from 'node:fs';
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { Client } from '@upstash/workflow';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it, type MockInstance, onTestFinished, vi } from 'vitest';
 import type { Waypost, WaypostProject } from '../../src/testing/types.ts';
 import { startWaypost } from '../../src/testing/waypost.ts';
+import { listen, originOf } from '../support/listen.ts';
 import { type Block, blocksOf } from '../support/pages.ts';
 import { giveCommand } from '../support/waypost-command.ts';
 import { Reader } from './reader.ts';
@@ -54,7 +54,7 @@ beforeEach(async () => {
     calls.push(call);
     response.writeHead(answer(call), { 'content-type': 'application/json' }).end(JSON.stringify({ score: 7 }));
   });
-  await new Promise<void>((resolve) => others.listen(0, '127.0.0.1', resolve));
+  await listen(others);
   printed = vi.spyOn(console, 'log').mockReturnValue();
   vi.spyOn(console, 'error').mockReturnValue(); // the clients' own words on what is refused
 });
@@ -68,7 +68,7 @@ async function open(recipe: string): Promise<void> {
   project = await waypost.project();
   client = new Client({ baseUrl: project.url, token: project.token });
   blocks = blocksOf(`docs/recipes/${recipe}.md`);
-  const url = `http://127.0.0.1:${(others.address() as AddressInfo).port}`;
+  const url = originOf(others);
   // An app listens on port 3000; on a page without one, what is there is somebody else's.
   const isThere = blocks.some(({ file, code }) => file === 'app.mts' && code.includes('listen(3000'));
   reader = await Reader.open(project.env(), {

@@ -1,16 +1,15 @@
 /** Does the check see files that import each other, were it only for a type? */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { findImportCircles } from '../../scripts/import-circles.ts';
+import { testFolder } from '../support/folder.ts';
 
 describe('the search for circles of imports', () => {
   let root: string;
   beforeEach(() => {
-    root = mkdtempSync(join(tmpdir(), 'waypost-circles-'));
+    root = testFolder();
   });
-  afterEach(() => rmSync(root, { recursive: true, force: true }));
 
   function circlesOf(sources: Readonly<Record<string, string>>): string[] {
     for (const [file, source] of Object.entries(sources)) {

@@ -1,16 +1,15 @@
 /** Does the check of import directions see each way to import, and refuse what leads the wrong way? */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { findWrongImports } from '../../scripts/import-directions.ts';
+import { testFolder } from '../support/folder.ts';
 
 describe('the import directions', () => {
   let root: string;
   beforeEach(() => {
-    root = mkdtempSync(join(tmpdir(), 'waypost-imports-'));
+    root = testFolder();
   });
-  afterEach(() => rmSync(root, { recursive: true, force: true }));
 
   function problemsOf(file: string, source: string): string[] {
     mkdirSync(dirname(join(root, file)), { recursive: true });

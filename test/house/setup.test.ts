@@ -2,11 +2,11 @@
  * When does the first script of a fresh clone install and build the console, and when does it leave both alone?
  */
 import { spawnSync } from 'node:child_process';
-import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { testFolder } from '../support/folder.ts';
 
 const setup = fileURLToPath(new URL('../../scripts/setup.mjs', import.meta.url));
 const locked = { '': { version: '1.0.0' }, 'node_modules/a': { version: '1.2.3' } };
@@ -15,14 +15,13 @@ describe('scripts/setup.mjs', () => {
   let folder: string;
 
   beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), 'waypost-setup-'));
+    folder = testFolder();
     mkdirSync(join(folder, 'scripts'));
     cpSync(setup, join(folder, 'scripts/setup.mjs'));
     // Stands in for npm: writes down what it was asked for, and fails when told to.
     const npm = `require('node:fs').writeFileSync('asked', process.argv.slice(2).join(' ')); process.exit(Number(process.env.NPM_CODE));`;
     writeFileSync(join(folder, 'npm.cjs'), npm);
   });
-  afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
   function run(wanted: object, present: object | string | undefined, npmCode = 0) {
     writeFileSync(join(folder, 'package-lock.json'), JSON.stringify({ packages: wanted }));

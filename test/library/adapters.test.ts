@@ -1,6 +1,5 @@
 /** Our own adapters for Node: plain `node:http`, Express with and without a parser, Fastify; each with one workflow and several. */
-import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { RequestListener } from 'node:http';
 import { connect } from 'node:net';
 import express from 'express';
 import Fastify, { type FastifyInstance } from 'fastify';
@@ -10,6 +9,7 @@ import { Client, type WorkflowContext } from '../../packages/workflow/src/index.
 import * as ofNode from '../../packages/workflow/src/node.ts';
 import type { Waypost } from '../../src/testing/types.ts';
 import { startWaypost } from '../../src/testing/waypost.ts';
+import { Endpoints } from '../support/listen.ts';
 
 type Library = Pick<typeof ofNode, 'createWorkflow'>;
 
@@ -74,29 +74,18 @@ function listenerOf(app: FastifyInstance): RequestListener {
 }
 
 let waypost: Waypost;
-let close: () => void = () => {};
+const endpoints = new Endpoints();
 beforeEach(async () => {
   waypost = await startWaypost();
 });
 afterEach(async () => {
-  close();
+  endpoints.close();
   await waypost.stop();
 });
 
-async function listen(listener: RequestListener): Promise<number> {
-  const server = createServer(listener);
-  close = () => {
-    server.closeAllConnections();
-    server.close();
-  };
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return (server.address() as AddressInfo).port;
-}
-
 it.each(Object.entries(FRAMEWORKS))('%s runs one workflow, and several', async (_, listenerOf) => {
-  const port = await listen(listenerOf({ env: waypost.env() }));
+  const url = await endpoints.listen(listenerOf({ env: waypost.env() }));
   const client = new Client({ baseUrl: waypost.url, token: waypost.token });
-  const url = `http://127.0.0.1:${port}`;
   const [one, many] = await client.trigger([
     { url: `${url}/one`, body: { name: 'Ötter 🦦' } },
     { url: `${url}/many/parent`, body: 21 },
@@ -109,9 +98,9 @@ it.each(Object.entries(FRAMEWORKS))('%s runs one workflow, and several', async (
 });
 
 it.each(['node:http', 'Express'])('%s answers other methods with 405, and goes on', async (name) => {
-  const port = await listen(FRAMEWORKS[name]?.({ env: waypost.env() }) ?? (() => {}));
+  const url = await endpoints.listen(FRAMEWORKS[name]?.({ env: waypost.env() }) ?? (() => {}));
   for (const method of ['GET', 'PUT']) {
-    expect((await fetch(`http://127.0.0.1:${port}/one`, { method })).status).toBe(405);
+    expect((await fetch(`${url}/one`, { method })).status).toBe(405);
   }
 });
 
@@ -120,8 +109,8 @@ describe('routes of Fastify', () => {
   async function resultOf(program: (context: WorkflowContext) => Promise<unknown>, body: string): Promise<unknown> {
     const app = Fastify();
     app.register(ofFastify.routes({ '/one': ofFastify.serve(program, { env: waypost.env() }) }));
-    const port = await listen(listenerOf(app));
-    await fetch(`${waypost.url}/v2/publish/http://127.0.0.1:${port}/one`, {
+    const url = await endpoints.listen(listenerOf(app));
+    await fetch(`${waypost.url}/v2/publish/${url}/one`, {
       method: 'POST',
       headers: { authorization: `Bearer ${waypost.token}`, 'content-type': 'application/json' },
       body,
@@ -161,11 +150,11 @@ it('survives a request whose body never ends', async () => {
   const handle = ofNode.serve(greet, { env: waypost.env() });
   let handled: Promise<void> = Promise.reject(new Error('no request came'));
   handled.catch(() => {});
-  const port = await listen((request, response) => {
+  const url = await endpoints.listen((request, response) => {
     handled = handle(request, response);
     request.once('data', () => socket.destroy());
   });
-  const socket = connect(port, '127.0.0.1');
+  const socket = connect(Number(new URL(url).port), '127.0.0.1');
   socket.write('POST /one HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nhalf');
   await new Promise((resolve) => socket.once('close', resolve));
   await expect.poll(() => handled).toBeUndefined();

@@ -2,12 +2,12 @@
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { startWaypost } from '../../src/testing/waypost.ts';
+import { listen, originOf } from '../support/listen.ts';
 import type { App } from './apps/app.ts';
 import { importWithOurs, OURS } from './ours.ts';
 
@@ -42,9 +42,9 @@ describe.each([
     const waypost = await startWaypost();
     const env = waypost.env();
     const server = createServer(app.listener(env));
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    await listen(server);
     try {
-      const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+      const url = originOf(server);
       const idle = async () => void (await waypost.runUntilIdle());
       expect(await app.use({ env, url, idle })).toEqual(app.sees);
     } finally {

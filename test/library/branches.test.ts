@@ -6,7 +6,7 @@ import { Client, type WorkflowContext, type WorkflowServeOptions } from '../../p
 import { serve } from '../../packages/workflow/src/node.ts';
 import type { Waypost } from '../../src/testing/types.ts';
 import { startWaypost } from '../../src/testing/waypost.ts';
-import { Endpoints } from './endpoints.ts';
+import { Endpoints } from '../support/listen.ts';
 
 type Step = { stepId: number; stepName: string };
 type Program = (context: WorkflowContext) => Promise<unknown>;

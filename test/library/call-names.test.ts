@@ -4,7 +4,7 @@ import { stepOfCallResult } from '../../packages/workflow/src/call-result.ts';
 import { Client } from '../../packages/workflow/src/index.ts';
 import { serve } from '../../packages/workflow/src/node.ts';
 import type { Waypost } from '../../src/testing/types.ts';
-import type { Endpoints } from './endpoints.ts';
+import type { Endpoints } from '../support/listen.ts';
 import { eachWorld } from './world.ts';
 
 const NAMES = ['plain', 'envoyé', '送信', 'Ã©', ' leading', 'trailing ', ' ', 'a\tb', '100%', '50%25'];

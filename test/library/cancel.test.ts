@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import type { Client, WorkflowContext } from '../../packages/workflow/src/index.ts';
 import { serve } from '../../packages/workflow/src/node.ts';
 import type { Waypost } from '../../src/testing/types.ts';
-import type { Endpoints } from './endpoints.ts';
+import type { Endpoints } from '../support/listen.ts';
 import { eachWorld } from './world.ts';
 
 let waypost: Waypost;

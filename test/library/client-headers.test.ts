@@ -5,7 +5,7 @@ import { expect, it } from 'vitest';
 import { Client, type WorkflowContext } from '../../packages/workflow/src/index.ts';
 import { createWorkflow, serve, serveMany } from '../../packages/workflow/src/node.ts';
 import type { Waypost } from '../../src/testing/types.ts';
-import type { Endpoints } from './endpoints.ts';
+import type { Endpoints } from '../support/listen.ts';
 import { eachWorld } from './world.ts';
 
 const HEADERS = { 'Upstash-Forward-X-Bypass': 'secret', 'X-Plain': 'yes' };

@@ -1,12 +1,12 @@
 /** A workflow's code changes while a run of it is under way: what is said of it, and how the run goes on (contract K 7). */
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import * as official from '@upstash/workflow';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import * as own from '../../packages/workflow/src/index.ts';
 import type { Waypost } from '../../src/testing/types.ts';
 import { startWaypost } from '../../src/testing/waypost.ts';
+import { listen, originOf } from '../support/listen.ts';
 
 type Context = own.WorkflowContext<{ number: number }>;
 type Program = (context: Context) => Promise<unknown>;
@@ -28,8 +28,7 @@ beforeEach(async () => {
     );
     to.writeHead(answer.status, Object.fromEntries(answer.headers)).end(await answer.text());
   });
-  server.listen(0, '127.0.0.1');
-  await new Promise((resolve) => server.once('listening', resolve));
+  await listen(server);
 });
 afterEach(async () => {
   server.closeAllConnections();
@@ -42,8 +41,7 @@ const clientOf = () => new own.Client({ baseUrl: waypost.url, token: waypost.tok
 /** A run without retries that is in the midst of a pause of an hour. */
 async function runInPause(program: Program, serve = own.serve): Promise<string> {
   deployed = { program, serve };
-  const { port } = server.address() as AddressInfo;
-  const url = `http://127.0.0.1:${port}/workflow`;
+  const url = `${originOf(server)}/workflow`;
   const { workflowRunId } = await clientOf().trigger({ url, body: { number: 7 }, retries: 0 });
   await waypost.advance('1m');
   return workflowRunId;
@@ -204,8 +202,7 @@ test('of a group that was planned, a step that has become another is not execute
         ),
       );
   deployed = { program: groupOf('one', 'two'), serve: own.serve };
-  const { port } = server.address() as AddressInfo;
-  const url = `http://127.0.0.1:${port}/workflow`;
+  const url = `${originOf(server)}/workflow`;
   const { workflowRunId } = await clientOf().trigger({ url, retries: 1, retryDelay: '1000' });
   await waypost.advance('100ms');
   isCutOff = false;

@@ -1,6 +1,4 @@
 /** The same app with either library: what it comes to is the same, and so is the journal that it leaves. */
-import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import * as official from '@upstash/workflow';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -8,6 +6,7 @@ import { z } from 'zod';
 import * as own from '../../packages/workflow/src/index.ts';
 import type { Waypost } from '../../src/testing/types.ts';
 import { startWaypost } from '../../src/testing/waypost.ts';
+import { Endpoints } from '../support/listen.ts';
 
 type Context = own.WorkflowContext<{ number: number }>;
 type Program = (context: Context, other: string) => Promise<unknown>;
@@ -122,20 +121,18 @@ const PROGRAMS: Record<string, { program: Program; result: unknown; calls: numbe
 };
 
 let waypost: Waypost;
-let servers: Server[] = [];
+const endpoints = new Endpoints();
 beforeEach(async () => {
   waypost = await startWaypost();
 });
 afterEach(async () => {
-  for (const server of servers) server.closeAllConnections();
-  for (const server of servers) server.close();
-  servers = [];
+  endpoints.close();
   await waypost.stop();
 });
 
 async function listen(handler: Handler): Promise<{ url: string; count: () => number }> {
   let count = 0;
-  const server = createServer(async (from, to) => {
+  const origin = await endpoints.listen(async (from, to) => {
     count += 1;
     const body = new Uint8Array(await buffer(from));
     const headers = from.headers as Record<string, string>;
@@ -143,10 +140,7 @@ async function listen(handler: Handler): Promise<{ url: string; count: () => num
     const answer = await handler(new Request(`http://${from.headers.host}${from.url}`, { method, headers, body }));
     to.writeHead(answer.status, Object.fromEntries(answer.headers)).end(await answer.text());
   });
-  servers.push(server);
-  server.listen(0, '127.0.0.1');
-  await new Promise((resolve) => server.once('listening', resolve));
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/workflow`, count: () => count };
+  return { url: `${origin}/workflow`, count: () => count };
 }
 
 /** What a run of the program comes to, in how many calls, and what its log says of its steps. */

@@ -1,12 +1,12 @@
 /** What an endpoint and a client read of their environment, as the official ones do. */
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { Client as QstashClient } from '@upstash/qstash';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Client, Receiver, serve, type WorkflowServeOptions } from '../../packages/workflow/src/index.ts';
 import { DEVELOPMENT_ACCOUNTS } from '../../src/config/development.ts';
 import { signDelivery } from '../../src/protocol/signature.ts';
+import { listen } from '../support/listen.ts';
 
 let server: Server;
 let url: string;
@@ -20,8 +20,7 @@ beforeEach(async () => {
     asked.push({ path: request.url ?? '', authorization, custom: published?.headers['upstash-forward-x-custom'] });
     response.end('[{"messageId":"m"}]');
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  url = await listen(server);
 });
 afterEach(() => {
   server.closeAllConnections();

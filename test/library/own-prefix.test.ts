@@ -4,7 +4,7 @@ import { Client, type WorkflowContext, type WorkflowServeOptions } from '../../p
 import { serve } from '../../packages/workflow/src/node.ts';
 import { inBothDialects } from '../../packages/workflow/src/wire.ts';
 import type { Waypost } from '../../src/testing/types.ts';
-import type { Endpoints } from './endpoints.ts';
+import type { Endpoints } from '../support/listen.ts';
 import { eachWorld } from './world.ts';
 
 let waypost: Waypost;

@@ -2,7 +2,6 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -13,6 +12,7 @@ import { build } from 'vite';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { readImports } from '../../scripts/imports.ts';
 import { startWaypost } from '../../src/testing/waypost.ts';
+import { listen, originOf } from '../support/listen.ts';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const isWindows = process.platform === 'win32';
@@ -134,10 +134,10 @@ it("runs on the web's standards alone", async () => {
     const answer: Response = await handler(request);
     to.writeHead(answer.status, Object.fromEntries(answer.headers)).end(await answer.text());
   });
-  await new Promise<void>((resolve) => app.listen(0, '127.0.0.1', resolve));
+  await listen(app);
   try {
     const client = new library.of0.Client({ baseUrl: waypost.url, token: waypost.token });
-    const url = `http://127.0.0.1:${(app.address() as AddressInfo).port}/`;
+    const url = `${originOf(app)}/`;
     const { workflowRunId } = await client.trigger({ url, body: 7 });
     await waypost.runUntilIdle();
     const { runs } = await client.logs({ workflowRunId });

@@ -1,7 +1,7 @@
 /** Runs that a client acts on together: what came out empty is refused, since the server would take it for all. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Client, WorkflowError } from '../../packages/workflow/src/index.ts';
-import { Endpoints } from './endpoints.ts';
+import { Endpoints } from '../support/listen.ts';
 
 let endpoints: Endpoints;
 let asked: string[];

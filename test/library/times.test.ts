@@ -4,7 +4,7 @@ import type { Client } from '../../packages/workflow/src/index.ts';
 import { serve } from '../../packages/workflow/src/node.ts';
 import type { RouteFunction } from '../../packages/workflow/src/workflow.ts';
 import type { Waypost } from '../../src/testing/types.ts';
-import type { Endpoints } from './endpoints.ts';
+import type { Endpoints } from '../support/listen.ts';
 import { eachWorld } from './world.ts';
 
 let waypost: Waypost;

@@ -8,6 +8,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { Server } from '../../packages/workflow/src/server.ts';
 import { byFetch, nodeTransport, type Transport, transport } from '../../packages/workflow/src/transport.ts';
 import { SELF_SIGNED } from '../delivery/support.ts';
+import { listen as listenAnywhere } from '../support/listen.ts';
 
 const byNode: Transport = nodeTransport() ?? byFetch;
 
@@ -114,8 +115,8 @@ describe.each([
 async function listenTls(): Promise<{ url: string }> {
   const server = createTlsServer(SELF_SIGNED, echo);
   servers.add(server);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return { url: `https://localhost:${(server.address() as AddressInfo).port}` };
+  const { port } = new URL(await listenAnywhere(server));
+  return { url: `https://localhost:${port}` };
 }
 
 it('uses a connection again on Node', async () => {

@@ -5,7 +5,7 @@ import type { WorkflowRunLog } from '../../packages/workflow/src/logs.ts';
 import { serve } from '../../packages/workflow/src/node.ts';
 import type { Waypost } from '../../src/testing/types.ts';
 import { startWaypost } from '../../src/testing/waypost.ts';
-import { Endpoints } from './endpoints.ts';
+import { Endpoints } from '../support/listen.ts';
 
 let waypost: Waypost;
 const endpoints = new Endpoints();

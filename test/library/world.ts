@@ -3,7 +3,7 @@ import { afterEach, beforeEach } from 'vitest';
 import { Client } from '../../packages/workflow/src/index.ts';
 import type { Waypost } from '../../src/testing/types.ts';
 import { startWaypost } from '../../src/testing/waypost.ts';
-import { Endpoints } from './endpoints.ts';
+import { Endpoints } from '../support/listen.ts';
 
 export interface World {
   waypost: Waypost;

@@ -1,10 +1,8 @@
 /** On a database that several servers share, what an operator revokes is revoked in all of them when the command has ended. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import pg from 'pg';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { eventually } from '../support/eventually.ts';
+import { testFolder } from '../support/folder.ts';
 import { freshDatabase } from '../support/postgres/shared.ts';
 import { type Answer, giveCommand } from '../support/waypost-command.ts';
 import { WaypostProcess } from '../support/waypost-process.ts';
@@ -14,7 +12,7 @@ let url: string;
 let servers: WaypostProcess[];
 
 beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'waypost-everywhere-'));
+  folder = testFolder();
   url = await freshDatabase();
   servers = [];
   expect(await operate('init')).toMatchObject({ code: 0 });
@@ -22,7 +20,6 @@ beforeEach(async () => {
 afterEach(async () => {
   for (const server of servers) server.signal('SIGCONT');
   await Promise.all(servers.map((server) => server.kill()));
-  rmSync(folder, { recursive: true, force: true });
 });
 
 function operate(...args: string[]): Promise<Answer> {

@@ -2,9 +2,8 @@
 
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { NobodyListens, RemoteAdministration } from '../../src/admin/socket/ask.ts';
@@ -14,6 +13,8 @@ import { StoredAdministration } from '../../src/admin/socket/stored.ts';
 import type { EventLog } from '../../src/engine/ports.ts';
 import { openInlineSqliteStore } from '../../src/store/drivers/sqlite/open.ts';
 import type { Store } from '../../src/store/store.ts';
+import { testFolder } from '../support/folder.ts';
+import { SILENT } from '../support/silent-log.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
 
 let folder: string;
@@ -25,7 +26,7 @@ let remote: RemoteAdministration;
 let logged: string[];
 
 beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'waypost-socket-'));
+  folder = testFolder();
   path = socketPathOf(join(folder, 'waypost.db'));
   store = await openInlineSqliteStore({
     path: ':memory:',
@@ -47,7 +48,6 @@ beforeEach(async () => {
 afterEach(async () => {
   await socket.close();
   await store.close();
-  rmSync(folder, { recursive: true });
 });
 
 /** What the server says to bytes that are sent as they are. */
@@ -123,8 +123,7 @@ it('is not offered in a folder that somebody made a link of, and leaves alone wh
   writeFileSync(join(elsewhere, 'socket'), 'not ours');
   const linked = socketPathOf(join(folder, 'other.db'));
   symlinkSync(elsewhere, dirname(linked));
-  const log: EventLog = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
-  await expect(listenForOperator(linked, administration, log)).rejects.toThrow('is not a folder of this user');
+  await expect(listenForOperator(linked, administration, SILENT)).rejects.toThrow('is not a folder of this user');
   expect(statSync(elsewhere).mode & 0o777).toBe(0o755);
   expect(existsSync(join(elsewhere, 'socket'))).toBe(true);
 });

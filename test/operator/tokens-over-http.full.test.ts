@@ -1,8 +1,6 @@
 /** Two workers on one PostgreSQL: a token that one of them makes or revokes over HTTP counts at the other, too. */
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { testFolder } from '../support/folder.ts';
 import { freshDatabase } from '../support/postgres/shared.ts';
 import { giveCommand } from '../support/waypost-command.ts';
 import { WaypostProcess } from '../support/waypost-process.ts';
@@ -19,7 +17,7 @@ let token: string;
 let workers: [string, string];
 
 beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'waypost-tokens-'));
+  folder = testFolder();
   url = await freshDatabase();
   const { stdout } = await giveCommand(['init', '--data-dir', folder, '--database-url', url]);
   token = /^QSTASH_TOKEN=(.*)$/m.exec(stdout)?.[1] ?? '';
@@ -28,7 +26,6 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   await Promise.all(servers.map((server) => server.kill()));
-  rmSync(folder, { recursive: true, force: true });
 });
 
 /** Heartbeats come far between: who knows sooner was told. */

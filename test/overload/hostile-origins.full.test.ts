@@ -1,7 +1,7 @@
 /** Many hostile endpoints beside a healthy one, on the real process (P9). */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
-import net, { type AddressInfo } from 'node:net';
+import net from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, it } from 'vitest';
@@ -9,6 +9,7 @@ import { type ListeningProcess, residentMebibytes } from '../../bench/child-proc
 import { DEVELOPMENT_TOKEN, startWaypost } from '../../bench/waypost-process.ts';
 import { DEVELOPMENT_ACCOUNTS } from '../../src/config/development.ts';
 import { eventually } from '../support/eventually.ts';
+import { listen } from '../support/listen.ts';
 
 const ORIGINS = 60;
 const MESSAGES_EACH = 20;
@@ -27,12 +28,9 @@ afterEach(async () => {
   for (const end of endings.splice(0).reverse()) await end();
 });
 
-async function listen(server: net.Server | Server): Promise<string> {
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
-  });
+function open(server: net.Server): Promise<string> {
   endings.push(() => server.close());
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return listen(server);
 }
 
 /** Notes the bodies it receives. */
@@ -44,7 +42,7 @@ async function healthyEndpoint(received: Set<string>): Promise<{ url: string; se
     response.end();
   });
   endings.push(() => server.closeAllConnections());
-  return { url: await listen(server), server };
+  return { url: await open(server), server };
 }
 
 it('P9: hostile endpoints keep no message of a healthy one waiting, and get all of theirs once they recover', {
@@ -56,7 +54,7 @@ it('P9: hostile endpoints keep no message of a healthy one waiting, and get all 
   const sockets = new Set<net.Socket>();
   const hostile = await Promise.all(
     Array.from({ length: ORIGINS }, (_, nth) =>
-      listen(
+      open(
         net.createServer((socket) => {
           sockets.add(socket);
           socket.on('close', () => sockets.delete(socket));
@@ -121,7 +119,7 @@ it('P9: endpoints that never answer hold half of the slots at most, and delay ne
   });
   const silent = await Promise.all(
     Array.from({ length: origins }, () =>
-      listen(
+      open(
         net.createServer((socket) => {
           hanging.add(socket.on('error', () => {}));
           socket.resume();

@@ -3,9 +3,9 @@
  * but in so few words that the disk, not this process, has the work. Reports whatever the server acknowledges to it.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { type Client, messageIdOf } from '../crash/client.ts';
+import { listen } from '../support/listen.ts';
 
 /** What a run does: its payload. */
 export const PROGRAMS = ['steps', 'waits', 'calls', 'invokes', 'fails'] as const;
@@ -153,10 +153,7 @@ export async function openEndpoint(): Promise<Endpoint> {
     // A killed server cuts its requests.
     answer(request, response).catch(() => response.destroy());
   });
-  await new Promise<void>((resolve) => {
-    listener.listen(0, '127.0.0.1', resolve);
-  });
-  const url = `http://127.0.0.1:${(listener.address() as AddressInfo).port}`;
+  const url = await listen(listener);
   return {
     url,
     refusals,

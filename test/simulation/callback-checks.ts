@@ -1,7 +1,6 @@
 /** P3: is there one callback for each attempt that is recorded, one failure callback for each death, and no other? */
 import type { Message, MessageId } from '../../src/engine/model.ts';
 import type { DeadMessage } from '../../src/engine/stores.ts';
-import { groupBy } from './group-by.ts';
 import type { History } from './histories.ts';
 import { isCallback } from './ledger.ts';
 import type { World } from './world.ts';
@@ -31,7 +30,7 @@ export function checkCallbacks(world: World, dead: DeadMessage[], histories: Map
   for (const { message } of histories.values()) {
     if (isCallback(message.body)) callbacks.push({ message, payload: payloadOf(message) });
   }
-  const callbacksByTelling = groupBy(callbacks, ({ payload }) =>
+  const callbacksByTelling = Map.groupBy(callbacks, ({ payload }) =>
     nameOf(payload.sourceMessageId, payload.dlqId === undefined ? 'callback' : 'failureCallback', payload.retried),
   );
   for (const { message: source, letters } of histories.values()) {

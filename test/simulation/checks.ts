@@ -1,4 +1,8 @@
-/** Were the promises of docs/architecture.md kept? Asked once the healed world has come to rest. */
+/**
+ * Checks the promises of docs/architecture.md once the healed world is at rest. It shares no rules with test/crash/checks.ts, which
+ * judges real servers by what clients and endpoints see: here every state change and every start is known, in the order in which it
+ * was saved, so that these rules are stricter and allow only for calls without an answer and for jumps of the clock.
+ */
 
 import type { PublishCommand } from '../../src/engine/messages/publish-command.ts';
 import type { LogState, Message, MessageId, Millis } from '../../src/engine/model.ts';
@@ -7,7 +11,6 @@ import type { Attempt } from '../support/simulated-network.ts';
 import { checkCallbacks } from './callback-checks.ts';
 import { isQuietSince, PROMPT_MS } from './disturbances.ts';
 import { HEALTHY_ORIGIN } from './endpoints.ts';
-import { groupBy } from './group-by.ts';
 import { type History, historiesOf } from './histories.ts';
 import { checkLanes } from './lanes-checks.ts';
 import { type Call, isCallback, type Publish, refOf } from './ledger.ts';
@@ -33,7 +36,7 @@ export interface Evidence {
 
 export function checkAll(world: World, remains: Remains): void {
   const histories = historiesOf(remains.logs);
-  const attemptsById = groupBy(world.network.attempts, (attempt) => attempt.messageId);
+  const attemptsById = Map.groupBy(world.network.attempts, (attempt) => attempt.messageId);
   const evidence: Evidence = { world, remains, histories, attemptsById };
   checkAcknowledged(evidence);
   checkNotAcknowledged(evidence);
@@ -64,7 +67,7 @@ function checkNotAcknowledged({ world, histories }: Evidence): void {
   const published = [...histories.values()].filter(
     ({ message }) => !isCallback(message.body) && message.settings.scheduleId === undefined,
   );
-  const idsByRef = groupBy(published, ({ message }) => refOf(message.body));
+  const idsByRef = Map.groupBy(published, ({ message }) => refOf(message.body));
 
   for (const [ref, all] of idsByRef) {
     const unheard = all.filter(({ message }) => !known.has(message.id));
@@ -125,7 +128,7 @@ export function checkAttempts(
       continue;
     }
     checkCounting(world, history, attempts, mayBeHeld(history.message));
-    for (const [retried, repeated] of groupBy(attempts, (attempt) => attempt.retried)) {
+    for (const [retried, repeated] of Map.groupBy(attempts, (attempt) => attempt.retried)) {
       const round = history.rounds[retried];
       if (!round || round.activeCount < repeated.length) {
         world.violate('P3', `${repeated.length} attempts with retried ${retried} are not all in the logs`, id);
@@ -194,7 +197,7 @@ function hasEnding(world: World, first: Attempt, second: Attempt): boolean {
 /** P3: what the logs say of an ending, the endpoints and the DLQ say too. */
 function checkDead({ world, remains, histories, attemptsById }: Evidence): void {
   const deadByKey = new Map(remains.dead.map((entry) => [entry.message.key, entry]));
-  const calls = groupBy(
+  const calls = Map.groupBy(
     world.ledger.deadCalls.flatMap((call) => call.dlqIds.map((dlqId) => ({ dlqId, call }))),
     ({ dlqId }) => dlqId.split('-')[1] ?? '',
   );
@@ -286,7 +289,7 @@ function checkDeduplication({ world, histories }: Evidence): void {
   const revived = new Set(world.ledger.deadCalls.flatMap(({ ids }) => ids ?? []));
   const firsts = [...histories.values()].filter((history) => dedupIdOf(history) !== undefined);
   const published = firsts.filter(({ message }) => !revived.has(message.id) && !isSuccessor(world, message, firsts));
-  for (const twins of groupBy(published, (history) => dedupIdOf(history) ?? '').values()) {
+  for (const twins of Map.groupBy(published, (history) => dedupIdOf(history) ?? '').values()) {
     twins.sort((a, b) => a.message.createdAtMs - b.message.createdAtMs || a.message.key - b.message.key);
     for (const [index, { message }] of twins.entries()) {
       const before = twins[index - 1]?.message;

@@ -8,6 +8,7 @@ import { SILENT_AFTER_MS } from '../../src/engine/lanes/in-flight.ts';
 import type { PublishCommand } from '../../src/engine/messages/publish-command.ts';
 import type { Claimed } from '../../src/engine/model.ts';
 import type { EngineSettings } from '../../src/engine/settings.ts';
+import { ENGINE_SETTINGS } from '../support/engine-settings.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
 import type { Attempt } from '../support/simulated-network.ts';
 import { openDatabase } from './database.ts';
@@ -25,15 +26,10 @@ const PROMPT_MS = 500;
 const SHARED_MS = 1_000;
 
 export const ISOLATED: EngineSettings = {
+  ...ENGINE_SETTINGS,
   inFlightMax: 40,
   silentMax: 400, // seven eighths of these are more than hang
-  inFlightPerOriginMax: 10,
   inFlightBytesMax: 10_000_000,
-  deduplicationWindowMs: 600_000,
-  deliveredGraceMs: 5_000,
-  logRetentionMs: 1e9,
-  dlqRetentionMs: 1e9,
-  retentionIntervalMs: 1e9,
   publishDelayTargetMs: 1e9,
   lazyFetchBytes: 3_000_000,
 };

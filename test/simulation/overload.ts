@@ -11,7 +11,9 @@ import type { EngineSettings } from '../../src/engine/settings.ts';
 import { Overloaded } from '../../src/protocol/rate-limits.ts';
 import type { Store } from '../../src/store/store.ts';
 import { alteredStore, type StoreMethods } from '../support/altered-store.ts';
+import { ENGINE_SETTINGS } from '../support/engine-settings.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
+import { SILENT } from '../support/silent-log.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
 import { SimulatedNetwork } from '../support/simulated-network.ts';
 import { openDatabase, storeOver } from './database.ts';
@@ -50,15 +52,13 @@ const ORIGINS = { busy: 'https://busy.example', other: 'https://other.example', 
 
 /** Many places, and a retention that drops nothing meanwhile. */
 export const SETTINGS: EngineSettings = {
+  ...ENGINE_SETTINGS,
   inFlightMax: 512,
   inFlightPerOriginMax: 256,
   inFlightBytesMax: 10_000_000,
-  deduplicationWindowMs: 600_000,
-  deliveredGraceMs: 5_000,
   logRetentionMs: 86_400_000,
   dlqRetentionMs: 86_400_000,
   retentionIntervalMs: 86_400_000,
-  publishDelayTargetMs: 500,
   lazyFetchBytes: 0,
 };
 
@@ -127,7 +127,7 @@ class Overload {
       clock: this.#clock,
       randomness: this.#random,
       delivery: this.#network.connect(),
-      log: { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} },
+      log: SILENT,
       settings: { ...SETTINGS, ...this.#bug.settings },
       worker: 'worker',
     });

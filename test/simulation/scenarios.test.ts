@@ -4,6 +4,7 @@ import type { PublishCommand } from '../../src/engine/messages/publish-command.t
 import type { EngineSettings } from '../../src/engine/settings.ts';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
 import type { CallbackSettings, MessageSettings } from '../../src/protocol/options/settings.ts';
+import { ENGINE_SETTINGS } from '../support/engine-settings.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
 import type { Attempt } from '../support/simulated-network.ts';
 import { openDatabase } from './database.ts';
@@ -14,16 +15,12 @@ const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
 const SETTINGS: EngineSettings = {
+  ...ENGINE_SETTINGS,
   inFlightMax: 50,
-  inFlightPerOriginMax: 10,
   inFlightBytesMax: 10_000_000,
-  deduplicationWindowMs: 600_000,
-  deliveredGraceMs: 5_000,
   logRetentionMs: 7 * DAY_MS,
   dlqRetentionMs: 7 * DAY_MS,
   retentionIntervalMs: DAY_MS,
-  publishDelayTargetMs: 500,
-  lazyFetchBytes: 3 * 1024 * 1024,
 };
 
 /** A world without faults, with its server running. */

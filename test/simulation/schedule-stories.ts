@@ -2,7 +2,6 @@
 import type { Message, MessageId, Millis } from '../../src/engine/model.ts';
 import type { ScheduleCommand } from '../../src/engine/schedules/commands.ts';
 import type { Evidence } from './checks.ts';
-import { groupBy } from './group-by.ts';
 import { type Call, type Ledger, refOf, type ScheduleAction, type Trigger } from './ledger.ts';
 import { type Change, changeOf, initially, possibleValues } from './settings-in-force.ts';
 import { WallClock } from './wall-clock.ts';
@@ -41,8 +40,8 @@ export interface MadeTrigger {
 export function storiesOf(evidence: Evidence): ScheduleStory[] {
   const { ledger } = evidence.world;
   const wall = new WallClock(evidence.world);
-  const callsById = groupBy(ledger.scheduleCalls, ({ scheduleId }) => scheduleId);
-  const triggersById = groupBy(ledger.triggers, ({ messages }) => messages[0]?.settings.scheduleId ?? '');
+  const callsById = Map.groupBy(ledger.scheduleCalls, ({ scheduleId }) => scheduleId);
+  const triggersById = Map.groupBy(ledger.triggers, ({ messages }) => messages[0]?.settings.scheduleId ?? '');
   const plansByRef = new Map(
     ledger.scheduleCalls.flatMap((call) =>
       call.action === 'create' ? [[call.ref, { ref: call.ref, command: call.command }] as const] : [],
@@ -106,6 +105,6 @@ function madeOf(
   const [first] = messages;
   const plan = first && plansByRef.get(refOf(first.body));
   if (!plan) return undefined;
-  const timesByUrl = new Map([...groupBy(messages, ({ url }) => url)].map(([url, all]) => [url, all.length]));
+  const timesByUrl = new Map([...Map.groupBy(messages, ({ url }) => url)].map(([url, all]) => [url, all.length]));
   return { begunAtMs, endedAtMs, wallMs: wall.shown(begunAtMs), plan, messages, timesByUrl };
 }

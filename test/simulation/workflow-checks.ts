@@ -2,7 +2,6 @@
 import type { Message, MessageId } from '../../src/engine/model.ts';
 import type { Attempt } from '../support/simulated-network.ts';
 import { checkAttempts } from './checks.ts';
-import { groupBy } from './group-by.ts';
 import { type History, historiesOf } from './histories.ts';
 import { COPY_KEPT_MS_MAX } from './workflow-client.ts';
 import type { Deployments } from './workflow-deployments.ts';
@@ -44,7 +43,7 @@ export async function checkWorkflows(world: World, notes: WorkflowNotes, deploym
     stories,
     storyByKey: new Map(stories.map((story) => [story.key, story])),
     histories: historiesOf(await messageLogs(world)),
-    attemptsById: groupBy(world.network.attempts, ({ messageId }) => messageId),
+    attemptsById: Map.groupBy(world.network.attempts, ({ messageId }) => messageId),
   };
   for (const story of stories) {
     checkCounts(evidence, story);
@@ -87,7 +86,7 @@ function checkCounts({ world }: WorkflowEvidence, story: RunStory): void {
 
 /** P8: each thing that a step can do is in the journal once, whatever its entry is called there. */
 function checkOnce({ world }: WorkflowEvidence, { id, entries }: RunStory): void {
-  for (const [name, same] of groupBy(entries, nameOf)) {
+  for (const [name, same] of Map.groupBy(entries, nameOf)) {
     if (same.length > 1) world.violate('P8', `run ${id} has ${same.length} times ${name}`, same[1]?.message.id);
   }
 }
@@ -370,7 +369,7 @@ function checkKept({ world, notes, stories }: WorkflowEvidence): void {
 /** P2: at no time are there two active runs of one id. */
 function checkIds({ world, stories }: WorkflowEvidence): void {
   const startOf = ({ happenings }: RunStory) => happenings.find(({ state }) => state === 'RUN_STARTED')?.seq ?? -1;
-  for (const [id, unordered] of groupBy(stories, (story) => story.id)) {
+  for (const [id, unordered] of Map.groupBy(stories, (story) => story.id)) {
     const namesakes = unordered.toSorted((a, b) => startOf(a) - startOf(b));
     for (const [index, story] of namesakes.entries()) {
       const before = namesakes[index - 1]?.end;

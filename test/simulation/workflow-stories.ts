@@ -9,7 +9,6 @@ import {
 } from '../../src/store/operations/messages/rows.ts';
 import { ENTRY_KIND, runStateOf } from '../../src/store/operations/runs/run-rows.ts';
 import type { RunConfig, RunKey, RunState } from '../../src/workflow/model.ts';
-import { groupBy } from './group-by.ts';
 import { textOf } from './workflow-library.ts';
 import type { World } from './world.ts';
 
@@ -85,8 +84,8 @@ export async function runStories(world: World): Promise<RunStory[]> {
       `select ${CONTENT_FIELDS}, j.run_key, j.position, j.kind, j.slot as "entryKey", j.at_ms from journal j join contents c on c.key = j.key order by j.run_key, j.position`,
     );
     const logs = inOrder(world, await queries.query<LogRow>('select * from logs where run_key is not null'));
-    const entriesByRun = groupBy(journal, (row) => row.run_key);
-    const logsByRun = groupBy(logs, (row) => row.run_key);
+    const entriesByRun = Map.groupBy(journal, (row) => row.run_key);
+    const logsByRun = Map.groupBy(logs, (row) => row.run_key);
     return runs.map((run) => storyOf(run, entriesByRun.get(run.key) ?? [], logsByRun.get(run.key) ?? []));
   });
   return stories.flat();

@@ -1,14 +1,13 @@
 /** What `waypost doctor` asks of a store: a sound one passes, and each invariant finds the row that breaks it. */
 
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import type { Schedule } from '../../src/engine/schedules/schedules.ts';
 import { SqliteDriver } from '../../src/store/drivers/sqlite/driver.ts';
 import { openInlineSqliteStore } from '../../src/store/drivers/sqlite/open.ts';
 import { examine, INVARIANTS } from '../../src/store/operations/reports/invariants.ts';
+import { testFolder } from '../support/folder.ts';
 import { begin } from './conformance/run-world.ts';
 import { PROJECT, T0, World } from './conformance/world.ts';
 
@@ -106,7 +105,7 @@ let folder: string;
 let path: string;
 
 beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'waypost-doctor-'));
+  folder = testFolder();
   path = join(folder, 'waypost.db');
   const world = await World.open(() => openInlineSqliteStore({ path, onFatal: (error) => expect.fail(error.message) }));
   await world.store.projects.ensureProject({ name: 'p', signingKeys: { current: '', next: '' }, nowMs: T0 });
@@ -139,7 +138,6 @@ beforeEach(async () => {
   await world.store.schedules.saveSchedule({ schedule, fromVersion: undefined, schedulesMax: 0 });
   await world.store.close();
 });
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 async function findings(): Promise<Map<string, string[]>> {
   const driver = new SqliteDriver({ path, readOnly: true });

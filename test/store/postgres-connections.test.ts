@@ -1,6 +1,5 @@
 /** Connections to PostgreSQL that end at a moment when nobody waits for an answer, or in a way that looks like one. */
-import { once } from 'node:events';
-import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { createServer, type Server, type Socket } from 'node:net';
 import pg from 'pg';
 import { afterEach, expect, it } from 'vitest';
 import { StoreUnavailable } from '../../src/engine/store-errors.ts';
@@ -9,6 +8,7 @@ import { PostgresDriver } from '../../src/store/drivers/postgres/driver.ts';
 import { classify, isAnswer } from '../../src/store/drivers/postgres/failures.ts';
 import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
 import { systemClock } from '../../src/system/system.ts';
+import { listen, portOf } from '../support/listen.ts';
 import { errorResponse } from '../support/postgres/error-response.ts';
 import { freshDatabase } from '../support/postgres/shared.ts';
 
@@ -23,9 +23,8 @@ async function driverOf(greet: (socket: Socket) => void): Promise<PostgresDriver
     socket.on('error', () => undefined);
     socket.once('data', () => greet(socket));
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
+  await listen(server);
+  const port = portOf(server);
   return new PostgresDriver({
     url: `postgres://somebody@127.0.0.1:${port}/database`,
     connectionsMax: 2,

@@ -12,8 +12,8 @@ import type { MessageSettings } from '../../src/protocol/options/settings.ts';
 import { openPostgresStore } from '../../src/store/drivers/postgres/open.ts';
 import type { Store } from '../../src/store/store.ts';
 import { createSystemRandomness, systemClock } from '../../src/system/system.ts';
-import { SETTINGS } from '../engine/fixtures.ts';
 import { accountsKnown } from '../support/accounts-known.ts';
+import { ENGINE_SETTINGS } from '../support/engine-settings.ts';
 import { eventually } from '../support/eventually.ts';
 import { freshDatabase } from '../support/postgres/shared.ts';
 
@@ -117,7 +117,7 @@ async function start(name: string, skewMs: number, changes: Partial<EngineSettin
     randomness: createSystemRandomness(),
     delivery,
     log: { debug: note, info: note, warn: note, error: note },
-    settings: { ...SETTINGS, ...changes },
+    settings: { ...ENGINE_SETTINGS, ...changes },
     worker: name,
     recovery: { kind: 'heartbeat', clock, timeoutMs: TIMEOUT_MS, accounts: accountsKnown() },
     operatorEvents: {

@@ -1,7 +1,5 @@
 /** One embedded database under several threads: what they have in common, and what each hears of the others. */
 
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { lineOf } from '../../src/engine/lanes/origin-line.ts';
@@ -14,6 +12,7 @@ import { openSqliteStore, type SharedSqliteStore } from '../../src/store/drivers
 import type { WriteCommand } from '../../src/store/operations/all.ts';
 import type { Store } from '../../src/store/store.ts';
 import { eventually } from '../support/eventually.ts';
+import { testFolder } from '../support/folder.ts';
 import { delivered, PROJECT, settlement, T0, World } from './conformance/world.ts';
 
 describe('a database with two more threads', () => {
@@ -28,7 +27,7 @@ describe('a database with two more threads', () => {
   const joined = async (): Promise<Store> => joinSqliteStore(await owner.connect(), { onFatal });
 
   beforeEach(async () => {
-    folder = mkdtempSync(join(tmpdir(), 'waypost-shared-'));
+    folder = testFolder();
     owner = await openSqliteStore({ path: join(folder, 'waypost.db'), onFatal });
     one = await World.open(joined);
     other = await World.open(joined);
@@ -37,7 +36,6 @@ describe('a database with two more threads', () => {
     await one.store.close();
     await other.store.close();
     await owner.close();
-    rmSync(folder, { recursive: true });
     expect(fatal.splice(0)).toEqual([]);
   });
 

@@ -1,10 +1,10 @@
 /** A collector of OpenTelemetry on loopback: takes OTLP over HTTP in protobuf, and knows of it just what the tests ask. */
 import http from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { gunzipSync } from 'node:zlib';
 import protobuf from 'protobufjs';
 import { eventually } from './eventually.ts';
+import { listen } from './listen.ts';
 
 export interface CollectedSpan {
   traceId: string;
@@ -37,8 +37,7 @@ export class Collector {
   });
 
   async open(): Promise<void> {
-    await new Promise<void>((resolve) => this.#server.listen(0, '127.0.0.1', resolve));
-    this.url = `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+    this.url = await listen(this.#server);
   }
 
   /** Resolves to the `nth` span of this name (from 1) once it is there. */

@@ -1,9 +1,9 @@
 /** What do tests of server processes have in common? A data folder, servers on it, endpoints; all of it gone after each test. */
 import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { RequestListener } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Endpoints } from './listen.ts';
 import { type ServerHere, serveHere } from './server-here.ts';
 import { WaypostProcess } from './waypost-process.ts';
 
@@ -13,7 +13,7 @@ export class Servers {
   readonly dataDir = join(this.#folder, 'data');
   readonly #processes: WaypostProcess[] = [];
   readonly #here: ServerHere[] = [];
-  readonly #endpoints: Server[] = [];
+  readonly #endpoints = new Endpoints();
 
   /** A command that serves, with more settings: on the data folder and a free port, with its log as JSON. */
   start(args: readonly string[], env: Record<string, string> = {}): WaypostProcess {
@@ -37,13 +37,8 @@ export class Servers {
   }
 
   /** Answers its URL, without a slash at the end. */
-  async openEndpoint(handle: (request: IncomingMessage, response: ServerResponse) => void): Promise<string> {
-    const server = createServer(handle);
-    this.#endpoints.push(server);
-    await new Promise<void>((resolve) => {
-      server.listen(0, '127.0.0.1', resolve);
-    });
-    return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  openEndpoint(handle: RequestListener): Promise<string> {
+    return this.#endpoints.listen(handle);
   }
 
   async close(): Promise<void> {
@@ -51,10 +46,7 @@ export class Servers {
       ...this.#processes.map((process) => process.kill()),
       ...this.#here.map((server) => server.stop()),
     ]);
-    for (const endpoint of this.#endpoints) {
-      endpoint.closeAllConnections();
-      endpoint.close();
-    }
+    this.#endpoints.close();
     rmSync(this.#folder, { recursive: true, force: true });
   }
 }

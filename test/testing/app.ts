@@ -1,7 +1,7 @@
 /** The user's side in tests of the test kit: an HTTP server on loopback that notes what it is sent. */
 import http from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { listen } from '../support/listen.ts';
 
 export interface Call {
   path: string;
@@ -41,8 +41,7 @@ export class TestApp {
   }
 
   async #listen(): Promise<this> {
-    await new Promise<void>((resolve) => this.#server.listen(0, '127.0.0.1', resolve));
-    this.url = `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+    this.url = await listen(this.#server);
     return this;
   }
 }

@@ -5,13 +5,12 @@ import { startVirtual, virtualConfig } from '../../src/cli/run/virtual-time.ts';
 import { DEVELOPMENT_ACCOUNTS } from '../../src/config/development.ts';
 import type { RunningServer } from '../../src/server/server.ts';
 import { startWaypost } from '../../src/testing/waypost.ts';
+import { SILENT } from '../support/silent-log.ts';
 import { giveCommand } from '../support/waypost-command.ts';
 import { TestApp } from './app.ts';
 
 const DAY_MS = 86_400_000;
 const [{ token }] = DEVELOPMENT_ACCOUNTS;
-const SILENT = { debug() {}, info() {}, warn() {}, error() {} };
-
 interface Reply {
   status: number;
   json: { now: number; isIdle: boolean; error?: string };

@@ -1,9 +1,9 @@
 /** What a stored message leads to: endpoints and an app with workflows, on one origin. */
 import http from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { createWorkflow, serveMany } from '@upstash/workflow/nextjs';
 import { DEVELOPMENT_ACCOUNTS } from '../../src/config/development.ts';
+import { listen, portOf } from '../support/listen.ts';
 
 export interface Arrival {
   path: string;
@@ -28,11 +28,11 @@ export class Outside {
   }
 
   async open(): Promise<void> {
-    await new Promise<void>((resolve) => this.#server.listen(0, '127.0.0.1', resolve));
+    await listen(this.#server);
   }
 
   get port(): number {
-    return (this.#server.address() as AddressInfo).port;
+    return portOf(this.#server);
   }
 
   get origin(): string {

@@ -9,16 +9,15 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { examineStore } from '../../src/admin/examine.ts';
 import { parseConfig } from '../../src/config/parse.ts';
 import type { Config } from '../../src/config/table.ts';
-import type { EventLog } from '../../src/engine/ports.ts';
 import { type RunningServer, startServer } from '../../src/server/server.ts';
 import { eventually } from '../support/eventually.ts';
 import { freshDatabase } from '../support/postgres/shared.ts';
+import { SILENT } from '../support/silent-log.ts';
 import { ask, type Json } from './api.ts';
 import { ENCRYPTION_KEY, readTold, restorePostgres, restoreSqlite, VERSIONS } from './fixture.ts';
 import { EVENT, Outside } from './outside.ts';
 import { logOf, type Told } from './story.ts';
 
-const SILENT: EventLog = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
 /** What is finished is kept for as long as fixtures are. */
 const SETTINGS = ['--port', '0', '--log-retention', '3650d', '--dlq-retention', '3650d'];
 const GET = { method: 'GET' };

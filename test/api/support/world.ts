@@ -27,6 +27,7 @@ import { hashToken, userIdOfToken } from '../../../src/protocol/token.ts';
 import { openInlineSqliteStore } from '../../../src/store/drivers/sqlite/open.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { createSystemRandomness, endOfTurn, systemClock } from '../../../src/system/system.ts';
+import { ENGINE_SETTINGS } from '../../support/engine-settings.ts';
 
 /** Stands in for the built page of the interface. */
 const PAGE = prepare('text/html; charset=utf-8', Buffer.from('<!doctype html>'));
@@ -60,17 +61,14 @@ export const PATIENT = { headersTimeoutMs: 3_600_000, requestTimeoutMs: 3_600_00
 
 const DAY_MS = 86_400_000;
 
-const ENGINE_SETTINGS: EngineSettings = {
+const SETTINGS: EngineSettings = {
+  ...ENGINE_SETTINGS,
   inFlightMax: 100,
   inFlightPerOriginMax: 50,
   inFlightBytesMax: 10_000_000,
-  deduplicationWindowMs: 600_000,
-  deliveredGraceMs: 5_000,
   logRetentionMs: DAY_MS,
   dlqRetentionMs: DAY_MS,
   retentionIntervalMs: DAY_MS,
-  publishDelayTargetMs: 500,
-  lazyFetchBytes: 3 * 1024 * 1024,
 };
 
 export interface LogLine {
@@ -175,7 +173,7 @@ export async function openWorld(changes: Partial<ApiOptions> = {}, ground: Parti
   await accounts.save(clock.nowMs());
   const randomBytes = (count: number): Uint8Array => randomness.bytes(count);
   const { between = (direct: Engine) => direct } = ground;
-  const engine = between(await createEngine({ ...deps, settings: { ...ENGINE_SETTINGS, ...ground.settings } }));
+  const engine = between(await createEngine({ ...deps, settings: { ...SETTINGS, ...ground.settings } }));
   const options: ApiOptions = {
     engine,
     accounts,

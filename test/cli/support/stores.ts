@@ -1,11 +1,11 @@
 /** Data folders, servers on them and an endpoint, for tests of backups, restores and moves. Sets them up before each test. */
-import { closeSync, existsSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs';
+import { closeSync, existsSync, openSync, writeSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, expect } from 'vitest';
+import { testFolder } from '../../support/folder.ts';
+import { listen, originOf } from '../../support/listen.ts';
 import { type Answer, giveCommand } from '../../support/waypost-command.ts';
 import { type Ended, WaypostProcess } from '../../support/waypost-process.ts';
 
@@ -16,7 +16,7 @@ export const endpoint = { received: [] as string[], answer: 200 };
 const servers: WaypostProcess[] = [];
 
 beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'waypost-move-'));
+  folder = testFolder();
   endpoint.received = [];
   endpoint.answer = 200;
   receiver = createServer((request, response) => {
@@ -29,13 +29,12 @@ beforeEach(async () => {
       response.writeHead(endpoint.answer).end();
     });
   });
-  await new Promise<void>((resolve) => receiver.listen(0, '127.0.0.1', resolve));
+  await listen(receiver);
 });
 afterEach(async () => {
   for (const server of servers.splice(0)) await server.kill();
   receiver.closeAllConnections();
   await new Promise((resolve) => receiver.close(resolve));
-  rmSync(folder, { recursive: true, force: true });
 });
 
 export const folderOf = (name: string) => join(folder, name);
@@ -70,8 +69,7 @@ export async function publish(
   body: string,
   headers: Record<string, string> = {},
 ): Promise<void> {
-  const { port } = receiver.address() as AddressInfo;
-  const response = await fetch(`${url}/v2/publish/http://127.0.0.1:${port}/`, {
+  const response = await fetch(`${url}/v2/publish/${originOf(receiver)}/`, {
     method: 'POST',
     headers: { authorization: `Bearer ${token}`, ...headers },
     body,

@@ -3,7 +3,6 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -11,6 +10,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { EXIT } from '../../../src/cli/command.ts';
 import { DEVELOPMENT_ACCOUNTS } from '../../../src/config/development.ts';
 import { eventually } from '../../support/eventually.ts';
+import { listen } from '../../support/listen.ts';
 import { type Answer, giveCommand } from '../../support/waypost-command.ts';
 import { askedServer, NOBODY, wordsOf } from './support.ts';
 
@@ -28,9 +28,7 @@ let there: string;
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'waypost-asking-'));
-  endpoint.listen(0, '127.0.0.1');
-  await once(endpoint, 'listening');
-  there = `http://127.0.0.1:${(endpoint.address() as AddressInfo).port}`;
+  there = await listen(endpoint);
 });
 afterAll(async () => {
   endpoint.closeAllConnections();
@@ -393,9 +391,7 @@ it('status says that a server is not ready, and why', async () => {
     response.writeHead(isReadiness ? 503 : 200);
     response.end(JSON.stringify(isReadiness ? { error: 'the store does not save' } : about));
   });
-  full.listen(0, '127.0.0.1');
-  await once(full, 'listening');
-  const url = `http://127.0.0.1:${(full.address() as AddressInfo).port}`;
+  const url = await listen(full);
   const { code, stdout } = await giveCommand(['status'], { QSTASH_URL: url });
   full.closeAllConnections();
   full.close();

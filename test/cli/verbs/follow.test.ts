@@ -1,9 +1,9 @@
 /** `logs -f` and `runs tail`: what is shown while it happens, and what a connection that breaks makes of it. */
 import { createServer, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { runCommandLine } from '../../../src/cli/command-line.ts';
 import { eventually } from '../../support/eventually.ts';
+import { listen, originOf } from '../../support/listen.ts';
 import { TcpProxy } from '../../support/tcp-proxy.ts';
 import { askedServer, NOBODY } from './support.ts';
 
@@ -106,12 +106,12 @@ describe('logs -f', () => {
       send(response, 'entry', entry(5));
       send(response, 'entry', entry(6));
     });
-    await new Promise<void>((resolve) => flooded.listen(0, '127.0.0.1', resolve));
+    await listen(flooded);
     ends.push(
       () => flooded.close(),
       () => flooded.closeAllConnections(),
     );
-    const url = `http://127.0.0.1:${(flooded.address() as AddressInfo).port}`;
+    const url = originOf(flooded);
     const following = new Following(['logs', '-f', '--count', '5'], { QSTASH_URL: url });
     expect(await following.ended).toBe(0);
     expect(idsIn(following.stdout).toSorted()).toEqual(['msg_2', 'msg_3', 'msg_4', 'msg_5', 'msg_6']);

@@ -1,8 +1,8 @@
 /** Profiles: how they are made, which one counts, and who may read them. */
-import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { testFolder } from '../../support/folder.ts';
 import { type Answer, giveCommand } from '../../support/waypost-command.ts';
 import { askedServer, NOBODY, tokenOf } from './support.ts';
 
@@ -12,10 +12,9 @@ let home: string;
 let file: string;
 
 beforeEach(() => {
-  home = mkdtempSync(join(tmpdir(), 'waypost-login-'));
+  home = testFolder();
   file = join(home, '.config', 'waypost', 'profiles.json');
 });
-afterEach(() => rmSync(home, { recursive: true }));
 
 const waypost = (...args: string[]): Promise<Answer> => giveCommand(args, { HOME: home });
 const login = (...args: string[]): Promise<Answer> =>

@@ -1,10 +1,9 @@
 /** `waypost runs` against a server, as its users meet it. */
-import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { expect, it } from 'vitest';
 import { DEVELOPMENT_ACCOUNTS } from '../../../src/config/development.ts';
 import { eventually } from '../../support/eventually.ts';
+import { listen, originOf } from '../../support/listen.ts';
 import type { Answer } from '../../support/waypost-command.ts';
 import { askedServer, NOBODY } from './support.ts';
 
@@ -88,10 +87,8 @@ it('tries again at once what is parked: one run, or all', async () => {
     response.writeHead(409, { 'upstash-workflow-code-changed': 'true', 'upstash-workflow-sdk': 'test' });
     response.end('{"message":"Both sides."}');
   });
-  app.listen(0, '127.0.0.1');
-  await once(app, 'listening');
-  const { port } = app.address() as AddressInfo;
-  for (const id of ['wfr_p1', 'wfr_p2']) await begin(id, `http://127.0.0.1:${port}/${id}`);
+  await listen(app);
+  for (const id of ['wfr_p1', 'wfr_p2']) await begin(id, `${originOf(app)}/${id}`);
   const parked = (count: number) =>
     eventually(
       () => `${count} parked runs`,

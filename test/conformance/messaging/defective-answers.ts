@@ -1,7 +1,7 @@
 /** Answers that a strict parser refuses, and clients accept (contract M 7.3.6, 29.157). */
 import net from 'node:net';
 import { expect } from 'vitest';
-import { listen } from '../../delivery/support.ts';
+import { listen } from '../../support/listen.ts';
 import { type Section, statement } from '../support/statement.ts';
 
 const DEFECTIVE = [
@@ -23,7 +23,7 @@ export const defectiveAnswers: Section = {
         const endpoint = net.createServer((socket) =>
           socket.on('error', () => {}).once('data', () => socket.write(DEFECTIVE[answered++] ?? '')),
         );
-        const origin = `http://127.0.0.1:${await listen(endpoint)}`;
+        const origin = await listen(endpoint);
         try {
           for (const [index, answer] of DEFECTIVE.entries()) {
             const { messageId } = await server.post(`/v2/publish/${origin}`);

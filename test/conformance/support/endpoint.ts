@@ -1,9 +1,9 @@
 /** An endpoint on loopback: notes what it is sent, and answers as a statement has told it to. */
 import http from 'node:http';
-import type { AddressInfo } from 'node:net';
 import type { Millis } from '../../../src/engine/model.ts';
 import type { Clock } from '../../../src/engine/ports.ts';
 import { eventually } from '../../support/eventually.ts';
+import { listen } from '../../support/listen.ts';
 
 export interface Received {
   method: string;
@@ -43,8 +43,7 @@ export class Endpoint {
   }
 
   async open(): Promise<void> {
-    await new Promise<void>((resolve) => this.#server.listen(0, '127.0.0.1', resolve));
-    this.origin = `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+    this.origin = await listen(this.#server);
   }
 
   /** A path that nothing was sent to yet. */

@@ -1,6 +1,7 @@
 /** Stands before several servers as one of the simplest kind does: each connection goes to the next of those that are up. */
 import { once } from 'node:events';
-import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+import { connect, createServer, type Server, type Socket } from 'node:net';
+import { originOf } from '../../support/listen.ts';
 
 export class Balancer {
   readonly #server: Server;
@@ -22,7 +23,7 @@ export class Balancer {
   }
 
   get url(): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+    return originOf(this.#server);
   }
 
   close(): void {

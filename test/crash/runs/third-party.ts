@@ -1,7 +1,7 @@
 /** Endpoints that workflows call, in this process: they are never killed. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { listen, originOf } from '../../support/listen.ts';
 import type { Diary } from './diary.ts';
 
 export interface ThirdParty {
@@ -27,11 +27,9 @@ export async function openThirdParty(diary: Diary): Promise<ThirdParty> {
   }
 
   const server = createServer((request, response) => void answer(request, response));
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
-  });
+  await listen(server);
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    url: originOf(server),
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());

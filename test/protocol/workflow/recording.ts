@@ -1,11 +1,11 @@
 /** What do the client libraries really send? A server that takes down all that they publish, and the libraries to publish it. */
 import http from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import * as newest from '@upstash/workflow';
 import { onTestFinished } from 'vitest';
 import * as oldest from 'workflow-oldest';
 import { itemRawHeaders } from '../../../src/protocol/options/options.ts';
+import { listen, originOf } from '../../support/listen.ts';
 
 /** One message as the server gets it, alone or as an item of a batch. */
 export interface Sent {
@@ -50,12 +50,12 @@ export async function startRecording(): Promise<Recording> {
     response.setHeader('content-type', 'application/json');
     response.end(JSON.stringify(path === '/v2/batch' ? answers : answers[0]));
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  await listen(server);
   onTestFinished(() => {
     server.closeAllConnections();
     server.close();
   });
-  const baseUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const baseUrl = originOf(server);
   return { sent, libraries: { newest: newestAt(baseUrl), oldest: oldestAt(baseUrl) } };
 }
 

@@ -7,6 +7,7 @@ import { MOVED_TABLES, type MovedTable } from '../../../src/store/move/tables.ts
 import { openDatabase } from '../../simulation/database.ts';
 import { WorkflowWorkload } from '../../simulation/workflow-workload.ts';
 import { BODY_BYTES_MAX, World } from '../../simulation/world.ts';
+import { ENGINE_SETTINGS } from '../../support/engine-settings.ts';
 import { SeededRandom } from '../../support/seeded-random.ts';
 
 const T0 = 1_800_000_000_000;
@@ -113,14 +114,11 @@ export async function playWorkflows(seed: number, steps: number): Promise<Driver
 }
 
 const SETTINGS: EngineSettings = {
-  inFlightMax: 10,
+  ...ENGINE_SETTINGS,
   inFlightPerOriginMax: 4,
   inFlightBytesMax: 1_000 * BODY_BYTES_MAX,
-  deduplicationWindowMs: 600_000,
-  deliveredGraceMs: 5_000,
   logRetentionMs: 10 * DAY_MS,
   dlqRetentionMs: 10 * DAY_MS,
   retentionIntervalMs: 3_600_000,
-  publishDelayTargetMs: 500,
   lazyFetchBytes: 3_000,
 };

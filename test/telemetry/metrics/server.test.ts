@@ -1,12 +1,11 @@
 /** What does a server tell Prometheus of what it has done? */
-import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DEVELOPMENT_ACCOUNTS } from '../../../src/config/development.ts';
 import type { RunningServer } from '../../../src/server/server.ts';
 import { listMetrics } from '../../../src/telemetry/metrics/table.ts';
 import { eventually } from '../../support/eventually.ts';
+import { listen, originOf } from '../../support/listen.ts';
 import { startInProcess } from '../../support/server-in-process.ts';
 import { type Family, parseExposition, sampleOf } from './exposition.ts';
 
@@ -20,8 +19,7 @@ describe('a server with an address for metrics', () => {
   let families: Map<string, Family>;
 
   const publish = (path: string, headers: Record<string, string> = {}) => {
-    const { port } = endpoint.address() as AddressInfo;
-    return fetch(`${server.url}/v2/publish/http://127.0.0.1:${port}${path}`, {
+    return fetch(`${server.url}/v2/publish/${originOf(endpoint)}${path}`, {
       method: 'POST',
       headers: { authorization: `Bearer ${DEVELOPMENT_ACCOUNTS[0].token}`, ...headers },
     });
@@ -33,8 +31,7 @@ describe('a server with an address for metrics', () => {
   };
 
   beforeAll(async () => {
-    endpoint.listen(0, '127.0.0.1');
-    await once(endpoint, 'listening');
+    await listen(endpoint);
     server = await startInProcess('--metrics-address', '0');
     await publish(`/ok/${SECRET}`, { 'upstash-flow-control-key': SECRET, 'upstash-flow-control-value': 'rate=9' });
     await publish('/ok', { 'upstash-label': SECRET });

@@ -1,12 +1,12 @@
 /** How spans are sent to a collector, by the variables of OpenTelemetry, and the reason when they do not arrive. */
 import { once } from 'node:events';
 import http from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { gunzipSync } from 'node:zlib';
 import { expect, it, onTestFinished } from 'vitest';
 import { Collector } from '../../../src/telemetry/traces/collector.ts';
 import { collectorOf, resourceOf } from '../../../src/telemetry/traces/environment.ts';
+import { listen, originOf } from '../../support/listen.ts';
 
 const BODY = Buffer.from('spans');
 
@@ -24,8 +24,8 @@ async function open(answers: (number | Answered)[], environment = {}) {
     ];
     if (status > 0) response.writeHead(status, headers).end('an answer');
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const endpoint = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  await listen(server);
+  const endpoint = `${originOf(server)}/`;
   const collector = new Collector(collectorOf(endpoint, environment));
   onTestFinished(() => {
     collector.close();

@@ -4,8 +4,8 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import http from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { listen } from '../../support/listen.ts';
 
 /** As the library's adapters for Hono, Next.js and plain fetch take it. */
 export type WebHandler = (request: Request) => Response | Promise<Response>;
@@ -45,8 +45,7 @@ export class App {
   origin = '';
 
   async open(): Promise<void> {
-    await new Promise<void>((resolve) => this.#server.listen(0, '127.0.0.1', resolve));
-    this.origin = `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+    this.origin = await listen(this.#server);
   }
 
   /** A workflow at `path`, or below it when it ends in a slash. */
