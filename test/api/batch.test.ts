@@ -44,12 +44,6 @@ describe('a batch', () => {
     expect([first.json.body, third.json.header]).toEqual(['one', { A: ['1', '2'] }]);
   });
 
-  it('makes one message of two equal deduplication ids', async () => {
-    const item = { destination: URL, headers: { 'upstash-deduplication-id': 'batch' } };
-    const { status, json } = await batch([item, item]);
-    expect([status, json[1]]).toEqual([200, { ...json[0], deduplicated: true }]);
-  });
-
   it('may be large, and is as it was sent', async () => {
     const { status, json } = await batch(LARGE);
     expect(status).toBe(200);

@@ -1,7 +1,7 @@
 /** Flow control over the whole interface, on simulated time (contract M 16, 22.30 to 22.36). */
 import { Value } from '@sinclair/typebox/value';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { FlowKeyListSchema, FlowKeySchema } from '../../src/api/schemas.ts';
+import { FlowKeySchema } from '../../src/api/schemas.ts';
 import { openTimedWorld, type TimedWorld, to } from './support/timed-world.ts';
 import { type Json, LIMITS, OTHER_TOKEN } from './support/world.ts';
 
@@ -61,42 +61,7 @@ describe('messages of a key', () => {
     expect(world.starts().slice(3)).toEqual(['c@10', 'd@10', 'c@70']);
   });
 
-  it('wait for their time outside the wait list when they are delayed, and in it once they are ready', async () => {
-    await world.publish(to('later'), { ...limited('k', 'parallelism=1'), 'upstash-delay': '5s' });
-    await publishAll('k', 'parallelism=1', [to('a', 8), to('b')]);
-    expect(await keyOf('k')).toMatchObject({ waitListSize: 1, parallelismCount: 1 });
-    await pass(6);
-    expect(await keyOf('k')).toMatchObject({ waitListSize: 2 });
-    await pass(10);
-    expect(world.starts()).toEqual(['a@0', 'b@8', 'later@9']);
-  });
-
-  it('go on under the limits of the latest one, while they wait (contract M 16.4)', async () => {
-    const urls = ['a', 'b', 'c', 'd', 'e'].map((name) => to(name, 10));
-    await publishAll('k', 'parallelism=1', urls);
-    await pass(1);
-    await publishAll('k', 'parallelism=3', [to('f', 10)]);
-    await pass(1);
-    expect(world.starts()).toEqual(['a@0', 'b@1', 'c@1']);
-    await publishAll('k', 'rate=2,period=1m', [to('g', 10)]);
-    await pass(1);
-    // What the latest does not mention is not limited any more.
-    expect(await keyOf('k')).toMatchObject({ parallelismMax: 0, rateMax: 2, ratePeriod: 60, parallelismCount: 5 });
-    await pass(120);
-    expect(world.starts()).toEqual(['a@0', 'b@1', 'c@1', 'd@2', 'e@2', 'f@62', 'g@62']);
-  });
-
-  it('leave the others their turn, however many they are (issue 3)', async () => {
-    const item = { destination: to('crowd', 5), headers: limited('crowded', 'parallelism=20') };
-    for (let n = 0; n < 5; n += 1) await world.post('batch', Array(100).fill(item));
-    await pass(1);
-    await publishAll('small', 'parallelism=1', names('x', 'y', 'z'));
-    await pass(4);
-    expect(world.starts().filter((start) => !start.startsWith('crowd'))).toEqual(['x@1', 'y@2', 'z@3']);
-    expect(await keyOf('crowded')).toMatchObject({ waitListSize: 460, parallelismCount: 20 });
-  });
-
-  it('wait no longer than their own limits for an endpoint that others of their key wait for (issue 3)', async () => {
+  it('wait no longer than their own limits for an endpoint that others of their key wait for', async () => {
     for (let n = 0; n < 50; n += 1) await world.publish(to('slow', 100));
     const items = [...Array(99).fill('crowd'), 'last'].map((name) => ({
       destination: to(name),
@@ -109,19 +74,6 @@ describe('messages of a key', () => {
     await pass(300);
     const started = world.starts();
     expect([started.find((start) => start.startsWith('x')), started.at(-1)]).toEqual(['x@100', 'last@199']);
-  });
-
-  it('are served key by key in turn', async () => {
-    for (const key of ['one', 'two', 'three']) await act(key, 'pause');
-    for (const key of ['one', 'two', 'three']) {
-      await publishAll(key, 'parallelism=1', names(`${key}-1`, `${key}-2`, `${key}-3`));
-    }
-    for (const key of ['one', 'two', 'three']) await act(key, 'resume');
-    await pass(10);
-    for (const n of [0, 1, 2]) {
-      const round = world.starts().slice(3 * n, 3 * n + 3);
-      expect(round.toSorted()).toEqual([`one-${n + 1}@${n}`, `three-${n + 1}@${n}`, `two-${n + 1}@${n}`]);
-    }
   });
 
   it('say why they wait', async () => {
@@ -217,34 +169,6 @@ describe('a key', () => {
     expect([status, json.error]).toEqual([404, 'flow control key k not found']);
   });
 
-  it('lets running attempts finish when it is paused, and its period go on', async () => {
-    await publishAll('k', 'rate=1,period=10s', [to('a', 5), to('b')]);
-    await pass(1);
-    await act('k', 'pause');
-    await pass(11);
-    expect([world.running(), world.starts()]).toEqual([0, ['a@0']]);
-    await act('k', 'resume');
-    await pass(1);
-    expect(world.starts()).toEqual(['a@0', 'b@12']);
-  });
-
-  it('starts what its new limits allow at once, in a fresh period when a rate is pinned (contract M 16.7)', async () => {
-    await publishAll(
-      'k',
-      'rate=1,period=1h',
-      ['a', 'b', 'c', 'd'].map((name) => to(name, 100)),
-    );
-    await pass(1);
-    await act('k', 'pin?rate=2');
-    await pass(1);
-    expect(await keyOf('k')).toMatchObject({ rateMax: 2, ratePeriod: 3600, rateCount: 2, waitListSize: 1 });
-    await act('k', 'pin?parallelism=5');
-    expect(await keyOf('k')).toMatchObject({ rateCount: 2, parallelismMax: 5, isPinnedRate: true });
-    await act('k', 'pin?rate=5&period=10');
-    await pass(1);
-    expect(world.starts()).toEqual(['a@0', 'b@1', 'c@1', 'd@2']);
-  });
-
   it.each(['resetRate', 'reset', 'RESETRATE'])('begins a new period by %s', async (action) => {
     await publishAll('k', 'rate=1,period=1h', names('a', 'b', 'c'));
     await pass(10);
@@ -307,20 +231,6 @@ describe('a key', () => {
 });
 
 describe('the list of keys', () => {
-  it('is ordered by name, in one member of an object, with and without the slash (contract I 4.3)', async () => {
-    await publishAll('b', 'parallelism=1', [to('a', 10), to('b')]);
-    await act('a', 'pause');
-    for (const path of ['flowControl', 'flowControl/', 'flowcontrol', 'FlowControl//']) {
-      const { status, json } = await world.get(path);
-      expect([status, Object.keys(json)]).toEqual([200, ['flowControls']]);
-      expect(json.flowControls).toEqual([await keyOf('a'), await keyOf('b')]);
-      expect(Value.Check(FlowKeyListSchema, json)).toBe(true);
-    }
-    const foreign = await world.ask({ method: 'GET', url: '/v2/flowControl', headers: OTHER });
-    expect(foreign.json).toEqual({ flowControls: [] });
-    expect((await world.ask({ method: 'GET', url: '/v2/flowControl/a', headers: OTHER })).status).toBe(404);
-  });
-
   it('can be narrowed to keys with a part of their name, in the same letter case (contract M 22.30)', async () => {
     for (const key of ['crm.eu', 'crm.us', 'CRM', 'mail_1', 'mail-1']) await act(key, 'pause');
     const found = async (search: string): Promise<string[]> =>
@@ -369,15 +279,6 @@ describe('the list of keys', () => {
 });
 
 describe('global parallelism', () => {
-  it('says how many attempts are in flight, with and without a key', async () => {
-    await world.publish(to('a', 10));
-    await publishAll('k', 'parallelism=1', [to('b', 10), to('c', 10)]);
-    const { status, json } = await world.get('globalParallelism');
-    expect([status, json]).toEqual([200, { parallelismMax: 0, parallelismCount: 2 }]);
-    const foreign = await world.ask({ method: 'GET', url: '/v2/globalparallelism/', headers: OTHER });
-    expect(foreign.json).toEqual({ parallelismMax: 0, parallelismCount: 0 });
-  });
-
   it('holds back what would be too much for the project, and nobody else (contract M 16.8)', async () => {
     await world.close();
     world = await openTimedWorld({ limits: { ...LIMITS, parallelismMax: 2 } });

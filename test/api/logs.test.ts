@@ -83,13 +83,6 @@ describe('the log list', () => {
     await slow.close();
   });
 
-  it.each(['?count=0', '?count=1e3', '?state=DONE', '?toDate=-1', '?messageId=a,b', '?cursor=what'])(
-    'refuses %s',
-    async (query) => {
-      expect((await logs(query)).status).toBe(400);
-    },
-  );
-
   it('lowers a count above 1,000 and pages by the configured default', async () => {
     await world.close();
     world = await openWorld({ logsPageDefault: 2 });

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { eventually } from '../support/eventually.ts';
-import { OTHER_TOKEN, openWorld, READ_ONLY_TOKEN, type Reply, type World } from './support/world.ts';
+import { OTHER_TOKEN, openWorld, type Reply, type World } from './support/world.ts';
 
 let world: World;
 beforeEach(async () => {
@@ -15,13 +15,6 @@ function cancel(query: string, body?: unknown): Promise<Reply> {
   return world.ask({ method: 'DELETE', url: `/v2/messages${query}`, payload });
 }
 
-describe('cancelling one message', () => {
-  it('may be asked twice while the attempt is running', async () => {
-    const id = await world.publish('https://slow.example/');
-    for (let time = 0; time < 2; time += 1) expect((await cancel(`/${id}`)).json).toEqual({ cancelled: 1 });
-  });
-});
-
 describe('attempting one message at once', () => {
   const retry = (id: string, headers = {}) => world.ask({ method: 'POST', url: `/v2/messages/${id}/retry`, headers });
 
@@ -34,56 +27,9 @@ describe('attempting one message at once', () => {
     });
     expect([refused.status, refused.json.error]).toEqual([404, `message ${id} is being attempted: it does not wait`]);
   });
-
-  it('answers 404 for a message that nobody knows, and for one of another project', async () => {
-    const id = await world.publish('https://slow.example/', LATER);
-    expect((await retry(id, { authorization: `Bearer ${OTHER_TOKEN}` })).status).toBe(404);
-    expect((await retry('msg_unknown')).status).toBe(404);
-    expect((await retry(id, { authorization: `Bearer ${READ_ONLY_TOKEN}` })).status).toBe(403);
-  });
 });
 
 describe('cancelling many messages', () => {
-  it('counts only the ids that exist, from query or body', async () => {
-    const ids: string[] = [];
-    for (let i = 0; i < 5; i += 1) ids.push(await world.publish('https://slow.example/', LATER));
-    const [a, b, c, d, e] = ids;
-    expect((await cancel(`?messageIds=${a},msg_nope&messageIds=${b}`)).json).toEqual({ cancelled: 2 });
-    expect((await cancel('', { messageIds: [c, 'msg_nope'] })).json).toEqual({ cancelled: 1 });
-    expect((await cancel('', { messageIds: d })).json).toEqual({ cancelled: 1 });
-    expect((await cancel(`?messageIds=${e}&count=0&url=other`)).json).toEqual({ cancelled: 1 });
-  });
-
-  it('combines values of a name by or, names by and', async () => {
-    for (const label of ['a', 'a,b', 'c'])
-      await world.publish('https://slow.example/1', { ...LATER, 'upstash-label': label });
-    await world.publish('https://slow.example/2', { ...LATER, 'upstash-label': 'a' });
-    const narrow = '?label=b&label=c&url=https://slow.example/1';
-    expect((await cancel(narrow)).json).toEqual({ cancelled: 2 });
-    expect((await cancel('?host=SLOW.example&path=/2')).json).toEqual({ cancelled: 1 });
-    expect((await cancel('?label=a')).json).toEqual({ cancelled: 1 });
-  });
-
-  it('takes the oldest of all that match when a count is asked for (contract M 21.4)', async () => {
-    const ids: string[] = [];
-    for (let n = 0; n < 4; n += 1) ids.push(await world.publish('https://slow.example/', LATER));
-    const isLeft = async () =>
-      Promise.all(
-        ids.map(async (id) => (await world.ask({ method: 'GET', url: `/v2/messages/${id}` })).status === 200),
-      );
-    expect((await cancel('?count=1')).json).toEqual({ cancelled: 1 });
-    expect(await isLeft()).toEqual([false, true, true, true]);
-    expect((await cancel('', { count: 2 })).json).toEqual({ cancelled: 2 });
-    expect(await isLeft()).toEqual([false, false, false, true]);
-  });
-
-  it('lets the query win over the body, name by name (contract M 21.3)', async () => {
-    await world.publish('https://slow.example/', { ...LATER, 'upstash-label': 'a' });
-    expect((await cancel('?label=b', { label: 'a' })).json).toEqual({ cancelled: 0 });
-    expect((await cancel('?callerIp=9.9.9.9', { label: 'a' })).json).toEqual({ cancelled: 0 });
-    expect((await cancel('?label=a', { label: 'b' })).json).toEqual({ cancelled: 1 });
-  });
-
   it.each([
     ['no filter', '', undefined],
     ['a trailing slash', '/', undefined],
@@ -130,13 +76,6 @@ describe('cancelling many messages', () => {
 
 describe('explaining why a message waits (P14)', () => {
   const explain = (id: string): Promise<Reply> => world.ask({ method: 'GET', url: `/v2/Messages/${id}/Explain/` });
-
-  it('says until when a delayed message is put off', async () => {
-    const reply = await explain(await world.publish('https://slow.example/', LATER));
-    expect(reply.status).toBe(200);
-    expect(reply.json).toMatchObject({ reason: 'delayed', retried: 0, due: expect.any(Number) });
-    expect(reply.json.explanation).toMatch(/^Is delayed until \d{4}-/);
-  });
 
   it('says since when a message is being attempted, and that its cancel waits for the end', async () => {
     const id = await world.publish('https://slow.example/');

@@ -1,7 +1,7 @@
 /** Queues over the whole interface, on simulated time (contract M 14, 22.2, 22.7 to 22.12). */
 import { Value } from '@sinclair/typebox/value';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { ExplanationSchema, QueueListSchema } from '../../src/api/schemas.ts';
+import { ExplanationSchema } from '../../src/api/schemas.ts';
 import { openTimedWorld, type TimedWorld, to } from './support/timed-world.ts';
 import { type Json, LIMITS, type Reply } from './support/world.ts';
 
@@ -140,16 +140,6 @@ describe('a queue', () => {
     expect((await world.get('queues')).json).toEqual([]);
   });
 
-  it('is listed by name, with and without the slash at the end', async () => {
-    await upsert('b');
-    await upsert('a');
-    for (const path of ['queues', 'queues/', 'Queues']) {
-      const { json } = await world.get(path);
-      expect(json.map(({ name }: Json) => name)).toEqual(['a', 'b']);
-      expect(Value.Check(QueueListSchema, json)).toBe(true);
-    }
-  });
-
   it('is listed page by page, each after the last name of the one before', async () => {
     for (const name of ['a', 'b', 'c']) await upsert(name);
     const names = async (query: string) => (await world.get(`queues?${query}`)).json.map(({ name }: Json) => name);
@@ -179,42 +169,6 @@ describe('messages of a queue', () => {
       'CREATED ACTIVE ERROR RETRY ACTIVE ERROR RETRY ACTIVE ERROR FAILED'.split(' '),
     );
     expect(await lag('q')).toBe(0);
-  });
-
-  it('start at once when the parallelism is raised, and run on when it is lowered (contract M 14.2)', async () => {
-    for (const name of ['a', 'b', 'c', 'd', 'e', 'f']) await enqueue('q', to(name, 10));
-    await pass(1);
-    await upsert('q', { parallelism: 3 });
-    await pass(1);
-    expect(world.starts()).toEqual(['a@0', 'b@1', 'c@1']);
-    await upsert('q', { parallelism: 1 });
-    await pass(60);
-    expect(world.starts()).toEqual(['a@0', 'b@1', 'c@1', 'd@11', 'e@21', 'f@31']);
-  });
-
-  it('wait while it is paused, and go out in order when it is resumed (contract I 3.1)', async () => {
-    await upsert('q', { paused: true });
-    const [first = ''] = await enqueueAll('q', ['a', 'b']);
-    await enqueue('q', to('c'));
-    await pass(60);
-    expect([await lag('q'), world.starts()]).toEqual([3, []]);
-    expect(await explain(first)).toMatchObject({ reason: 'queue_paused', queueName: 'q', ahead: 0 });
-    for (let n = 0; n < 2; n += 1) expect(await resume('q')).toMatchObject({ status: 200, text: '' });
-    await pass(10);
-    expect(world.starts()).toEqual(['a@60', 'b@61', 'c@62']);
-  });
-
-  it('finish their attempt when it is paused, and are not retried before it goes on (contract M 14.4)', async () => {
-    await enqueue('q', to('a', 2, 500), { 'upstash-retries': '1', 'upstash-retry-delay': '1000' });
-    await enqueue('q', to('b'));
-    await pass(1);
-    for (let n = 0; n < 2; n += 1) expect(await pause('q')).toMatchObject({ status: 200, text: '' });
-    expect(await queue('q')).toMatchObject({ paused: true, lag: 2 });
-    await pass(60);
-    expect([world.running(), world.starts()]).toEqual([0, ['a@0']]);
-    await resume('q');
-    await pass(10);
-    expect(world.starts()).toEqual(['a@0', 'a@61', 'b@63']);
   });
 
   it('go when they are deleted with it: waiting ones at once, running ones after their attempt (contract M 14.7)', async () => {
@@ -248,19 +202,6 @@ describe('messages of a queue', () => {
     expect(world.starts()).toEqual([]);
   });
 
-  it('make room for the next when they are cancelled, waiting or started', async () => {
-    const headers = { 'upstash-retries': '1', 'upstash-retry-delay': '1000000' };
-    const head = await enqueue('q', to('a', 1, 500), headers);
-    const [second = ''] = await enqueueAll('q', ['b', 'c']);
-    await pass(5);
-    const cancel = (id: string) => world.ask({ method: 'DELETE', url: `/v2/messages/${id}` });
-    expect((await cancel(second)).json).toEqual({ cancelled: 1 });
-    expect((await cancel(head)).json).toEqual({ cancelled: 1 });
-    await pass(5);
-    expect(world.starts()).toEqual(['a@0', 'c@5']);
-    expect(await lag('q')).toBe(0);
-  });
-
   it('to a URL group are one for each endpoint, in their order (contract M 14.6)', async () => {
     const endpoints = ['a', 'b', 'c'].map((name) => ({ url: to(name) }));
     await world.post('topics/g/endpoints', { endpoints });
@@ -271,20 +212,6 @@ describe('messages of a queue', () => {
     const unknown = await world.post('enqueue/other/nobody');
     expect([unknown.status, unknown.json.error]).toEqual([404, 'topic nobody not found']);
     expect((await world.get('queues/other')).status).toBe(404);
-  });
-
-  it('come in the order of their batch, and others of it do not wait', async () => {
-    const items = [
-      { destination: to('a'), queue: 'q' },
-      { destination: to('b'), queue: 'q' },
-      { destination: to('free') },
-      { destination: to('c'), queue: 'q' },
-      { destination: to('other'), queue: 'r' },
-      { destination: to('null'), queue: null },
-    ];
-    expect((await world.post('batch', items)).status).toBe(200);
-    await pass(10);
-    expect(world.starts().toSorted()).toEqual(['a@0', 'b@1', 'c@2', 'free@0', 'null@0', 'other@0']);
   });
 
   it('that die make room, and go to the end when they are retried from the DLQ (contract M 17)', async () => {
@@ -308,33 +235,5 @@ describe('messages of a queue', () => {
     await enqueue('q', to('b'));
     await pass(30);
     expect(world.starts()).toEqual(['a@0', 'a@15', 'b@16']);
-  });
-
-  it('let the next one start when their callback has ended too (contract M 9.5)', async () => {
-    const callback = to('callback', 5, 500);
-    const headers = {
-      'upstash-callback': callback,
-      'upstash-callback-retries': '1',
-      'upstash-callback-retry-delay': '1000',
-    };
-    await enqueue('q', to('a'), headers);
-    await enqueue('q', to('b', 1, 500), { 'upstash-retries': '0', 'upstash-failure-callback': to('failure', 3) });
-    await enqueue('q', to('c'));
-    await pass(2);
-    expect(await lag('q')).toBe(2);
-    await pass(60);
-    expect(world.starts()).toEqual(['a@0', 'callback@1', 'callback@7', 'b@12', 'failure@13', 'c@16']);
-    expect(await lag('q')).toBe(0);
-  });
-
-  it('keep their slot while they wait for their flow-control key (contract M 14.8)', async () => {
-    const limited = { 'upstash-flow-control-key': 'k', 'upstash-flow-control-value': 'parallelism=1' };
-    await world.publish(to('free', 10), limited);
-    const head = await enqueue('q', to('a'), limited);
-    await enqueue('q', to('b'));
-    await pass(5);
-    expect(await explain(head)).toMatchObject({ reason: 'key_full', flowControlKey: 'k' });
-    await pass(60);
-    expect(world.starts()).toEqual(['free@0', 'a@10', 'b@11']);
   });
 });

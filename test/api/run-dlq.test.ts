@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Delivered, openRunWorld, type RunWorld, WORKFLOW } from './support/run-world.ts';
 import type { Json, Reply } from './support/world.ts';
@@ -18,13 +17,6 @@ const result = (stepId: number, changes = {}) => ({
   concurrent: 1,
   ...changes,
 });
-const plan = (targetStep: number) => ({
-  stepId: 0,
-  stepName: `s${targetStep}`,
-  stepType: 'Run',
-  concurrent: 2,
-  targetStep,
-});
 const idsOf = ({ json }: Reply): string[] => json.messages.map(({ dlqId }: Json) => dlqId);
 const runsOf = ({ json }: Reply): string[] => json.messages.map(({ workflowRunId }: Json) => workflowRunId);
 const stepsOf = ({ entries }: Delivered): string[] =>
@@ -39,39 +31,6 @@ function breakWhen(when: (delivered: Delivered) => boolean): void {
 }
 
 describe('the dead letter queue of runs (contract W 21.1)', () => {
-  it('says what the failure function returned, and nothing of one that there is not', async () => {
-    world.answers(({ callType }) => (callType === 'failureCall' ? { status: 200, body: '{"result":1}' } : BROKEN));
-    await world.trigger('wfr_a');
-    world.answers(({ callType }) =>
-      callType === 'failureCall'
-        ? { status: 200, header: { 'Upstash-Workflow-Failure-Callback-Notfound': 'true' } }
-        : BROKEN,
-    );
-    await world.trigger('wfr_b');
-    const [b, a] = (await world.get('workflows/dlq')).json.messages;
-    expect(a).toMatchObject({
-      failureFunctionState: 'CALLBACK_SUCCESS',
-      failureCallbackInfo: { state: 'CALLBACK_SUCCESS', responseStatus: 200, responseBody: '{"result":1}' },
-    });
-    expect(b).not.toHaveProperty('failureFunctionState');
-    expect(b).not.toHaveProperty('failureCallbackInfo');
-  });
-
-  it('hides what is to be hidden, and goes on with the originals', async () => {
-    const hidden = (text: string) => `REDACTED:${createHash('sha256').update(text).digest('hex')}`;
-    const headers = { 'upstash-redact-fields': 'body,header[X-User]' };
-    const dlqId = await world.fail('wfr_a', { headers, payload: 'secret' });
-    const { json, text } = await world.get(`workflows/dlq/${dlqId}`);
-    expect(json).toMatchObject({ body: hidden('secret'), responseBody: hidden('broken') });
-    expect(json.header['X-User']).toEqual([hidden('u')]);
-    expect(json.failureCallbackInfo.responseBody).toBe(hidden('broken'));
-    expect(text).not.toContain('secret');
-    world.answers(() => ({ status: 200 }));
-    const { workflowRunId } = (await world.post(`workflows/dlq/restart/${dlqId}`)).json;
-    await world.settled();
-    expect(world.of(workflowRunId)[0]?.entries).toEqual(['secret']);
-  });
-
   it('is listed newest first, page by page, by filters', async () => {
     const a = await world.fail('wfr_a', { headers: { 'upstash-label': 'x' } });
     await world.clock.advanceBy(1_000);
@@ -138,80 +97,6 @@ describe('a resumed run (contract W 21.3)', () => {
     return reply.json.workflowRunId;
   }
 
-  it('is delivered the branches of a group that had no result, and no others', async () => {
-    await world.trigger('wfr_a');
-    breakWhen(({ entries }) => entries.at(-1)?.includes('"targetStep":2') === true);
-    await world.append('wfr_a', [{ step: plan(1) }, { step: plan(2) }]);
-    const dlqId = await world.dlqIdOf('wfr_a');
-    const runId = await resumed(dlqId);
-    expect(world.of(runId).map(stepsOf)).toEqual([['p1'], ['p1', 'p2']]);
-  });
-
-  it('makes calls again that were not answered, and tells it of those that were', async () => {
-    await world.trigger('wfr_a');
-    world.answers(({ callType }) => (callType === 'fromCallback' ? BROKEN : { status: 200, body: 'answer' }));
-    await world.call('wfr_a', 1, 'https://third.example/');
-    const runId = await resumed(await world.dlqIdOf('wfr_a'));
-    const [delivered, ...more] = world.of(runId);
-    expect(more).toEqual([]);
-    expect(delivered).toMatchObject({ url: WORKFLOW, callType: 'fromCallback' });
-    expect(JSON.parse(delivered?.body ?? '{}')).toMatchObject({
-      status: 200,
-      body: Buffer.from('answer').toString('base64'),
-    });
-  });
-
-  it('waits again, for the whole time', async () => {
-    await world.trigger('wfr_a');
-    await world.append('wfr_a', [{ step: plan(1) }, { step: plan(2) }]);
-    await world.wait('wfr_a', 1, 'paid');
-    await world.clock.advanceBy(50_000);
-    breakWhen(({ callType }) => callType === 'step');
-    await world.append('wfr_a', [{ step: result(2, { concurrent: 2 }) }]);
-    const dlqId = await world.dlqIdOf('wfr_a');
-    expect((await world.get('waiters/paid')).json).toEqual([]);
-    const runId = await resumed(dlqId);
-    const [waiter] = (await world.get('waiters/paid')).json;
-    expect(waiter.headers['Upstash-Workflow-Runid']).toEqual([runId]);
-    await world.clock.advanceBy(55_000);
-    expect(world.of(runId)).toEqual([]);
-    await world.clock.advanceBy(10_000);
-    expect(world.of(runId).map((each) => JSON.parse(each.entries.at(-1) ?? '{}'))).toMatchObject([
-      { stepId: 1, waitTimeout: true },
-    ]);
-  });
-
-  it('invokes again, a child of its own, and learns of its end', async () => {
-    await world.trigger('wfr_a');
-    await world.append('wfr_a', [{ step: plan(1) }, { step: plan(2) }]);
-    await world.invoke('wfr_a', 1, 'wfr_child');
-    breakWhen(({ callType }) => callType === 'step');
-    await world.append('wfr_a', [{ step: result(2, { concurrent: 2 }) }]);
-    const before = world.deliveries.length;
-    const runId = await resumed(await world.dlqIdOf('wfr_a'));
-    const [child] = world.deliveries.slice(before).filter(({ url }) => url.endsWith('/child'));
-    expect(child?.runId).not.toBe('wfr_child');
-    expect(child?.entries).toEqual(['child payload']);
-    await world.delete(`workflows/runs/${child?.runId}?cancel=false`, {}, '"well"');
-    await world.settled();
-    const told = JSON.parse(world.of(runId).at(-1)?.entries.at(-1) ?? '{}');
-    expect(JSON.parse(told.out)).toMatchObject({ body: '"well"', isFailed: false });
-  });
-
-  it('wakes from a sleep when it was to wake', async () => {
-    await world.trigger('wfr_a');
-    const wakesAtMs = world.clock.nowMs() + 60_000;
-    const headers = { 'upstash-not-before': String(Math.ceil(wakesAtMs / 1000)) };
-    await world.append('wfr_a', [{ step: plan(1), headers }, { step: plan(2) }]);
-    breakWhen(({ callType }) => callType === 'step');
-    await world.append('wfr_a', [{ step: result(2, { concurrent: 2 }) }]);
-    await world.clock.advanceBy(20_000);
-    const runId = await resumed(await world.dlqIdOf('wfr_a'));
-    expect(world.of(runId)).toEqual([]);
-    await world.clock.advanceBy(45_000);
-    expect(world.of(runId).map(stepsOf)).toEqual([['p1']]);
-  });
-
   it('has what the headers replace, and the id that they give it', async () => {
     const dlqId = await world.fail('wfr_a');
     const headers = { 'upstash-retries': '2', 'waypost-label': 'again', 'upstash-workflow-runid': 'mine' };
@@ -263,22 +148,6 @@ describe('a resumed run (contract W 21.3)', () => {
     const rest = (await world.post('workflows/dlq/restart?count=100')).json;
     expect([rest.workflowRuns.length, rest.cursor]).toEqual([1, undefined]);
     expect((await world.post('workflows/dlq/restart', { 'upstash-workflow-runid': 'x' })).status).toBe(400);
-  });
-});
-
-describe('a restarted run (contract W 21.4)', () => {
-  it('begins anew with the same payload and headers', async () => {
-    await world.trigger('wfr_a', { payload: 'first' });
-    breakWhen(({ callType }) => callType === 'step');
-    await world.append('wfr_a', [{ step: result(1) }]);
-    const dlqId = await world.dlqIdOf('wfr_a');
-    world.answers(() => ({ status: 200 }));
-    const { json } = await world.post(`workflows/dlq/restart/${dlqId}`, { 'upstash-delay': '10s' });
-    await world.settled();
-    expect(world.of(json.workflowRunId)).toEqual([]);
-    await world.clock.advanceBy(10_000);
-    expect(world.of(json.workflowRunId)).toMatchObject([{ entries: ['first'], header: { 'X-User': ['u'] } }]);
-    expect((await world.post(`workflows/dlq/restart/${dlqId}`)).status).toBe(404);
   });
 });
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { openRunWorld, type RunWorld, WORKFLOW } from './support/run-world.ts';
+import { openRunWorld, type RunWorld } from './support/run-world.ts';
 import { OTHER_TOKEN } from './support/world.ts';
 
 let world: RunWorld;
@@ -62,40 +62,6 @@ describe('a bulk cancel (contract W 17.2)', () => {
     await world.trigger('wfr_tenant7,42');
     expect(await cancel('?workflowRunIds=wfr_tenant7%2C42')).toBe(1);
     expect([await isActive('wfr_tenant7'), await isActive('wfr_tenant7,42')]).toEqual([true, false]);
-  });
-
-  it('means runs whose URL begins so, or is the whole of it, and narrows by label', async () => {
-    await world.trigger('wfr_a', { headers: { 'upstash-label': 'x' } });
-    await world.trigger('wfr_b', { url: `${WORKFLOW}/deeper`, headers: { 'upstash-label': 'x,y' } });
-    await world.trigger('wfr_c', { url: `${WORKFLOW}/deeper` });
-    expect(await cancel(`?workflowUrl=${WORKFLOW}&label=nobody`)).toBe(0);
-    expect(await cancel(`?workflowUrl=${WORKFLOW}&workflowUrlExactMatch=true`)).toBe(1);
-    expect(await cancel('?workflowUrl=https://app.example&label=y&label=x')).toBe(1);
-    expect(await isActive('wfr_c')).toBe(true);
-    expect(await cancel('?host=app.example&path=/wf/deeper')).toBe(1);
-  });
-
-  it('takes as many as are asked for, the oldest first', async () => {
-    for (const id of ['wfr_a', 'wfr_b', 'wfr_c']) await world.trigger(id);
-    expect(await cancel('?count=2')).toBe(2);
-    expect(await Promise.all(['wfr_a', 'wfr_b', 'wfr_c'].map(isActive))).toEqual([false, false, true]);
-    expect(await cancel('')).toBe(1);
-  });
-
-  it('means runs by the time at which they began', async () => {
-    await world.trigger('wfr_a');
-    await world.clock.advanceBy(10_000);
-    const betweenMs = world.clock.nowMs() - 5_000;
-    await world.trigger('wfr_b');
-    expect(await cancel(`?toDate=${betweenMs}`)).toBe(1);
-    expect(await isActive('wfr_b')).toBe(true);
-    expect(await cancel(`?fromDate=${betweenMs}`)).toBe(1);
-  });
-
-  it('refuses what nobody knows, and cancels nothing', async () => {
-    await world.trigger('wfr_a');
-    expect((await world.delete('workflows/runs?lable=x')).status).toBe(400);
-    expect(await isActive('wfr_a')).toBe(true);
   });
 
   it('tells the parents of runs that were invoked', async () => {

@@ -1,22 +1,13 @@
 /** Schedules over HTTP (contract M 15, 22.13, 22.17). */
 import { Value } from '@sinclair/typebox/value';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { ScheduleListSchema, ScheduleSchema } from '../../src/api/schemas.ts';
+import { ScheduleSchema } from '../../src/api/schemas.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
-import {
-  LIMITS,
-  OTHER_TOKEN,
-  openWorld,
-  PUBLISH_ONLY_TOKEN,
-  READ_ONLY_TOKEN,
-  type Reply,
-  type World,
-} from './support/world.ts';
+import { LIMITS, openWorld, PUBLISH_ONLY_TOKEN, type Reply, type World } from './support/world.ts';
 
 const OK = 'https://ok.example/hook';
 const SLOW = 'https://slow.example/hook';
 const MINUTE_MS = 60_000;
-const OTHER = { headers: { authorization: `Bearer ${OTHER_TOKEN}` } };
 
 let world: World;
 let clock: SimulatedClock;
@@ -102,11 +93,6 @@ describe('a created schedule', () => {
     });
   });
 
-  it('may be configured by the query, like a publish', async () => {
-    const { json } = await post(`${OK}?a=b&upstash-cron=0%200%20*%20*%20*&Upstash-Retries=2&c=d`);
-    expect(await shown(json.scheduleId)).toMatchObject({ destination: `${OK}?a=b&c=d`, cron: '0 0 * * *', retries: 2 });
-  });
-
   it('keeps bytes that are no text', async () => {
     const id = await create(OK, {}, Buffer.from([0xff, 0x00]));
     expect(await shown(id)).toMatchObject({ bodyBase64: '/wA=' });
@@ -130,54 +116,14 @@ describe('a created schedule', () => {
       await expectRefused(refused, 403, 'publish-only token cannot perform this operation');
     }
   });
-
-  it('hides what is redacted, and delivers it', async () => {
-    const id = await create(OK, { 'upstash-redact-fields': 'body, header', 'upstash-forward-x': 'secret' }, 'secret');
-    const hash = '2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b';
-    expect(await shown(id)).toMatchObject({ body: `REDACTED:${hash}`, header: { X: [`REDACTED:${hash}`] } });
-    await clock.advanceBy(10 * MINUTE_MS);
-    expect(await lastMessages(id)).toMatchObject([{ body: `REDACTED:${hash}` }]);
-  });
-
-  it('is found by paths in any case, and only in its own project', async () => {
-    await create(OK, { 'upstash-schedule-id': 'S.1' });
-    expect((await world.ask({ url: '/v2/Schedules/S.1' })).status).toBe(200);
-    expect((await get('s.1')).json.error).toBe('schedule s.1 not found');
-    const foreign = (method: 'GET' | 'DELETE' | 'PATCH', url: string) => world.ask({ method, url, ...OTHER });
-    expect((await foreign('GET', '/v2/schedules')).json).toEqual([]);
-    expect((await foreign('GET', '/v2/schedules/S.1')).status).toBe(404);
-    expect((await foreign('PATCH', '/v2/schedules/S.1/pause')).status).toBe(404);
-    expect((await foreign('DELETE', '/v2/schedules/S.1')).status).toBe(200);
-    expect((await shown('S.1')).isPaused).toBe(false);
-    const readOnly = { headers: { authorization: `Bearer ${READ_ONLY_TOKEN}` } };
-    expect((await world.ask({ url: '/v2/schedules/S.1', ...readOnly })).status).toBe(200);
-    expect((await world.ask({ method: 'DELETE', url: '/v2/schedules/S.1', ...readOnly })).status).toBe(403);
-  });
-
-  it('is listed in the order of creation', async () => {
-    for (const id of ['c', 'a', 'b']) {
-      await create(OK, { 'upstash-schedule-id': id });
-      await clock.advanceBy(1);
-    }
-    const { json } = await list();
-    expect(json.map(({ scheduleId }: { scheduleId: string }) => scheduleId)).toEqual(['c', 'a', 'b']);
-    expect([...Value.Errors(ScheduleListSchema, json)]).toEqual([]);
-    expect(json[1]).toEqual(await shown('a'));
-  });
 });
 
 describe('what is refused', () => {
   const cron = { 'upstash-cron': '* * * * *' };
   it.each<[string, string, Record<string, string>, number, string | RegExp]>([
-    ['a missing expression', OK, {}, 400, 'Invalid cron expression empty spec string'],
-    ['an empty one', OK, { 'upstash-cron': ' ' }, 400, 'Invalid cron expression empty spec string'],
-    ['a wrong one', OK, { 'upstash-cron': '* * * * 7' }, 400, /^Invalid cron expression end of range \(7\)/],
-    ['an unknown zone', OK, { 'upstash-cron': 'CRON_TZ=X/Y * * * * *' }, 400, /^Invalid cron expression .*X\/Y/],
-    ['one that never comes', OK, { 'upstash-cron': '0 0 30 2 *' }, 400, /never comes/],
     ['no destination', '', cron, 400, 'a non-empty destination must be provided'],
     ['a wrong destination', 'ftp://x', cron, 400, /^invalid destination url/],
     ['a private address', 'http://127.0.0.1/', cron, 400, /loopback/],
-    ['a wrong id', OK, { ...cron, 'upstash-schedule-id': 'a/b' }, 400, /^invalid schedule id a\/b/],
     [
       'a private callback',
       OK,
@@ -185,11 +131,7 @@ describe('what is refused', () => {
       400,
       /^invalid Upstash-Callback: .*loopback/,
     ],
-    ['a wrong queue', OK, { ...cron, 'upstash-queue-name': 'a b' }, 400, /^invalid queue name a b/],
-    ['a time', OK, { ...cron, 'upstash-not-before': '1' }, 400, 'Upstash-Not-Before is not supported for schedules'],
-    ['a wrong policy', OK, { ...cron, 'waypost-schedule-overlap': 'x' }, 400, /^invalid Waypost-Schedule-Overlap/],
     ['too many retries', OK, { ...cron, 'upstash-retries': '1000' }, 412, /^quota maxRetries/],
-    ['too long a delay', OK, { ...cron, 'upstash-delay': '400d' }, 412, /^quota maxDelay/],
   ])('is %s', async (_what, destination, headers, status, error) => {
     await expectRefused(post(destination, headers), status, error);
   });
@@ -208,54 +150,7 @@ describe('what is refused', () => {
   });
 });
 
-describe('overwriting', () => {
-  it('replaces everything, the body included, and keeps one schedule', async () => {
-    const id = await create(OK, { 'upstash-delay': '5s', 'upstash-label': 'x', 'content-type': 'text/plain' }, 'body');
-    const before = await shown(id);
-    await clock.advanceBy(MINUTE_MS);
-    expect(await create(SLOW, { 'upstash-schedule-id': id, 'upstash-cron': '@hourly' })).toBe(id);
-    expect(await shown(id)).toEqual({
-      scheduleId: id,
-      cron: '@hourly',
-      createdAt: before.createdAt,
-      destination: SLOW,
-      method: 'POST',
-      retries: 3,
-      isPaused: false,
-      callerIP: '127.0.0.1',
-      callerIp: '127.0.0.1',
-      nextScheduleTime: before.createdAt + 60 * MINUTE_MS,
-    });
-    expect((await list()).json).toHaveLength(1);
-  });
-
-  it('keeps the pause', async () => {
-    const id = await create(OK);
-    await world.ask({ method: 'PATCH', url: `/v2/schedules/${id}/pause` });
-    await create(OK, { 'upstash-schedule-id': id });
-    expect((await shown(id)).isPaused).toBe(true);
-  });
-});
-
 describe('pausing and resuming', () => {
-  it.each(['PATCH', 'POST'] as const)('works with %s and may be repeated', async (method) => {
-    const id = await create(OK);
-    const { nextScheduleTime } = await shown(id);
-    const ask = (word: string) => world.ask({ method, url: `/v2/schedules/${id}/${word}` });
-    for (const [word, isPaused] of [
-      ['pause', true],
-      ['resume', false],
-    ] as const) {
-      for (let time = 0; time < 2; time += 1) {
-        expect(await ask(word)).toMatchObject({ status: 200, text: '' });
-        expect((await shown(id)).isPaused).toBe(isPaused);
-      }
-      if (isPaused) await clock.advanceBy(25 * MINUTE_MS);
-      expect((await shown(id)).nextScheduleTime).toBe(nextScheduleTime + (isPaused ? 0 : 20 * MINUTE_MS));
-    }
-    expect(await world.countStored()).toBe(0);
-  });
-
   it('of a schedule that does not exist is 404', async () => {
     for (const word of ['pause', 'resume']) {
       const { status, json } = await world.ask({ method: 'PATCH', url: `/v2/schedules/none/${word}` });
@@ -311,15 +206,6 @@ describe('a schedule that is due', () => {
     ]);
   });
 
-  it('never makes fewer messages for deduplication headers (contract M 11.8)', async () => {
-    const id = await create(OK, { 'upstash-deduplication-id': 'a:b', 'upstash-content-based-deduplication': 'maybe' });
-    await clock.advanceBy(10 * MINUTE_MS);
-    const [first] = Object.keys((await shown(id)).lastScheduleStates);
-    await clock.advanceBy(10 * MINUTE_MS);
-    const [second] = Object.keys((await shown(id)).lastScheduleStates);
-    expect(first).not.toBe(second);
-  });
-
   it('makes its messages in the dialect it was created in', async () => {
     const id = await create(SLOW, { 'upstash-cron': '', 'waypost-cron': '*/10 * * * *' });
     await clock.advanceBy(10 * MINUTE_MS);
@@ -370,16 +256,5 @@ describe('a schedule that is due', () => {
     expect(messages).toMatchObject([{ queueName: 'q', flowControlKey: 'k', parallelism: 3, scheduleId: id }]);
     expect(await world.engine.storeOf(1).queues.findQueue({ name: 'q' })).toMatchObject({ parallelism: 1, lag: 2 });
     expect(await world.engine.storeOf(1).keys.findKey({ key: 'k' })).toMatchObject({ parallelism: 3 });
-  });
-
-  it('can be found by its messages in logs and bulk actions', async () => {
-    const id = await create(SLOW);
-    await create(SLOW);
-    await clock.advanceBy(10 * MINUTE_MS);
-    const [messageId] = Object.keys((await shown(id)).lastScheduleStates);
-    const { json } = await world.ask({ url: `/v2/logs?scheduleId=${id}&state=ACTIVE` });
-    expect(json.logs).toMatchObject([{ messageId, scheduleId: id }]);
-    const cancelled = await world.ask({ method: 'DELETE', url: `/v2/messages?scheduleId=${id}` });
-    expect(cancelled.json).toEqual({ cancelled: 1 });
   });
 });

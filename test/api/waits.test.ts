@@ -44,13 +44,6 @@ async function registered(event: string, runId: string, changes: object = {}): P
   return reply.json.messageId as string;
 }
 
-/** The steps that ended waits so far, as they were delivered last, decoded. */
-function lastSteps(): Record<string, unknown>[] {
-  const body = world.deliveries().at(-1)?.body;
-  const journal = JSON.parse(Buffer.from(body ?? '[]').toString()) as { body: string; callType: string }[];
-  return journal.slice(1).map((entry) => JSON.parse(Buffer.from(entry.body, 'base64').toString()));
-}
-
 async function later(ms = 2_000): Promise<void> {
   await world.clock.advanceBy(ms);
 }
@@ -84,19 +77,6 @@ describe('what is wrong with a request', () => {
     expect(replies.map(({ status }) => status)).toEqual(replies.map(() => 422));
   });
 
-  it('is named where events have ids that cannot be (26.89)', async () => {
-    for (const reply of [
-      await world.post('notify/a:b', 'x'),
-      await world.post('notify/r/a:b'),
-      await world.get('waiters/a:b'),
-    ]) {
-      expect([reply.status, reply.json.error]).toEqual([
-        400,
-        'invalid event id a:b: only letters, digits, hyphen, period and underscore are allowed',
-      ]);
-    }
-  });
-
   it('is an event that is too large', async () => {
     const large = 'x'.repeat(LIMITS.messageBytesMax + 1);
     expect((await world.post('notify/e', large)).status).toBe(413);
@@ -123,28 +103,6 @@ describe('a webhook', () => {
       headers: { authorization: '', host: 'hooks.example' },
       ...request,
     });
-
-  it('may be called before the run waits, and each call is for one wait (26.91)', async () => {
-    await begin('wfr_1');
-    for (const method of ['GET', 'HEAD', 'OPTIONS', 'DELETE', 'PATCH']) {
-      expect((await call('first/wfr_1/evt_1', { method })).status, method).toBe(200);
-    }
-    for (const stepId of [1, 2, 3]) await registered('evt_1', 'wfr_1', { step: { ...STEP, stepId } });
-    await later();
-    const events = lastSteps().map(({ out }) => JSON.parse(Buffer.from(String(out), 'base64').toString()));
-    expect(events.map(({ method, body }) => [method, body])).toEqual([
-      ['GET', undefined],
-      ['HEAD', undefined],
-      ['OPTIONS', undefined],
-    ]);
-  });
-
-  it('wakes one of several waits of a run', async () => {
-    await begin('wfr_1');
-    for (const stepId of [1, 2]) await registered('evt_1', 'wfr_1', { step: { ...STEP, stepId } });
-    await call('first/wfr_1/evt_1');
-    expect((await world.get('waiters/evt_1')).json).toHaveLength(1);
-  });
 
   it.each(['nobody/wfr_1/evt_1', 'second/wfr_1/evt_1', 'first/wfr_2/evt_1', 'first/wfr_1/a%3Ab'])(
     'that nobody has made answers 404: %s',

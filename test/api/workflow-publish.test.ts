@@ -56,12 +56,6 @@ async function refusals(destination: string, headers: Record<string, string>): P
 }
 
 describe('a publish of a workflow run', () => {
-  it('is answered with a 2xx when the run is there already', async () => {
-    answer = ({ url }) => ({ messageId: 'msg_first', url, deduplicated: true, run: BEGUN });
-    const { status, json } = await publish(WORKFLOW, START);
-    expect([status, json]).toEqual([202, { messageId: 'msg_first', url: WORKFLOW, deduplicated: true }]);
-  });
-
   it('keeps the bytes of a step as they are, also of a large one in a batch', async () => {
     const body = `{ "stepId": 1,\t"out": ${JSON.stringify('水"\\'.repeat(10_000))}, "x": [${'1,'.repeat(5_000)}2] }`;
     await publish(WORKFLOW, STEP, body);
@@ -208,13 +202,6 @@ describe('a publish of a workflow run', () => {
 describe('a trigger', () => {
   const trigger = (destination: string, headers: Record<string, string> = {}, payload?: string) =>
     post(`/v2/trigger/${destination}`, headers, payload);
-
-  it('takes options from the query, and leaves the rest of it to the workflow', async () => {
-    await trigger(`${WORKFLOW}?a=b&upstash-retries=1&upstash-delay=10s`);
-    expect(commands).toMatchObject([
-      { url: `${WORKFLOW}?a=b`, options: { delayMs: 10_000, settings: { maxRetries: 1 } } },
-    ]);
-  });
 
   it.each(['https%3A%2F%2Fok.example%2Fwf', 'https:/ok.example/wf'])(
     'reads the destination %s',

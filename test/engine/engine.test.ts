@@ -15,7 +15,9 @@ import { Overloaded } from '../../src/protocol/rate-limits.ts';
 import type { Store } from '../../src/store/store.ts';
 import { openDatabase, storeOver } from '../simulation/database.ts';
 import { World } from '../store/conformance/world.ts';
+import { ENGINE_SETTINGS } from '../support/engine-settings.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
+import { SILENT } from '../support/silent-log.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
 import { SimulatedNetwork } from '../support/simulated-network.ts';
 import { NOW_MS } from './fixtures.ts';
@@ -26,16 +28,10 @@ const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
 const SETTINGS: EngineSettings = {
-  inFlightMax: 10,
-  inFlightPerOriginMax: 10,
-  inFlightBytesMax: 1_000_000,
-  deduplicationWindowMs: 600_000,
-  deliveredGraceMs: 5_000,
+  ...ENGINE_SETTINGS,
   logRetentionMs: DAY_MS,
   dlqRetentionMs: 2 * DAY_MS,
   retentionIntervalMs: HOUR_MS,
-  publishDelayTargetMs: 500,
-  lazyFetchBytes: 3 * 1024 * 1024,
 };
 
 interface Bench {
@@ -67,11 +63,10 @@ async function bench(
   const clock = new SimulatedClock(NOW_MS);
   const network = new SimulatedNetwork(clock, { travelMs: () => 0, timeoutMs: 60_000 });
   network.setEndpoint(ORIGIN, () => ({ kind: 'answer', status: options.status ?? 200, afterMs: 10 }));
-  const log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
   const settings = { ...SETTINGS, ...options.settings };
   const randomness = new SeededRandom(1);
   const world = { clock, store, network };
-  const deps = { store, clock, randomness, delivery: network.connect(), log, settings, worker: 'worker-1' };
+  const deps = { store, clock, randomness, delivery: network.connect(), log: SILENT, settings, worker: 'worker-1' };
   const { onTurn } = options;
   const slow = onTurn && { clock: slowed(clock), endOfTurn: async () => void (await onTurn(world)) };
   return { ...world, engine: await createEngine({ ...deps, ...slow, ...(options.isShared && sharing(world)) }) };
@@ -133,18 +128,6 @@ describe('publishing', () => {
     expect(published.every(({ deduplicated }) => !deduplicated)).toBe(true);
   });
 
-  test('of nothing answers nothing', async () => {
-    const { engine } = await bench();
-    await expect(publish(engine, [])).resolves.toEqual([]);
-  });
-
-  test('logs CREATED and ACTIVE when the message goes out at once, and only CREATED when it is delayed', async () => {
-    const world = await bench();
-    const [now, later] = await publish(world.engine, [command(), command({ delayMs: 60_000 })]);
-    expect(await statesOf(world, now?.messageId ?? '')).toEqual(['CREATED', 'ACTIVE']);
-    expect(await statesOf(world, later?.messageId ?? '')).toEqual(['CREATED']);
-  });
-
   test('keeps the date that a client names, however long the machine takes', async () => {
     const { store, network, ...world } = await bench();
     let wallMs = NOW_MS;
@@ -152,8 +135,7 @@ describe('publishing', () => {
       ...{ wallMs: () => wallMs++, elapsedMs: 0 },
       startTimer: (delayMs, task) => world.clock.startTimer(delayMs, task),
     });
-    const log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
-    const deps = { store, clock, randomness: new SeededRandom(2), delivery: network.connect(), log };
+    const deps = { store, clock, randomness: new SeededRandom(2), delivery: network.connect(), log: SILENT };
     const engine = await createEngine({ ...deps, settings: SETTINGS, worker: 'slow' });
     const [{ messageId = '' } = {}] = await publish(engine, [command({ notBeforeMs: NOW_MS + HOUR_MS })]);
     expect(
@@ -165,22 +147,6 @@ describe('publishing', () => {
     const { engine, network } = await bench();
     await publish(engine, [command({ notBeforeMs: NOW_MS - 1 })]);
     expect(network.attempts.length).toBe(1);
-  });
-
-  test.each([
-    ['an id', { by: 'id' as const, id: 'x' }],
-    ['the content', { by: 'content' as const }],
-  ])('endpoints of a URL group are deduplicated by %s one by one, apart from other publishes', async (_by, wish) => {
-    const { engine } = await bench();
-    const to = (path: string, topicName?: string) => {
-      const settings = { dialect: 'upstash' as const, maxRetries: 0, ...(topicName ? { topicName } : {}) };
-      return { ...command({ deduplication: wish, settings }), url: `${ORIGIN}${path}` };
-    };
-    const first = await publish(engine, [to('/1', 'g'), to('/2', 'g'), to('/1')]);
-    expect(first.map(({ deduplicated }) => deduplicated)).toEqual([false, false, false]);
-    const again = await publish(engine, [to('/1', 'g'), to('/3', 'g')]);
-    expect(again.map(({ deduplicated }) => deduplicated)).toEqual([true, false]);
-    expect(again[0]?.messageId).toBe(first[0]?.messageId);
   });
 
   test('a duplicate is answered although the state of the first message cannot be read', async () => {
@@ -261,12 +227,6 @@ describe('reading a message', () => {
     await clock.advanceBy(20);
     expect(await engine.findMessage(PROJECT, id)).toBeUndefined();
   });
-
-  test('of another project finds nothing', async () => {
-    const { engine } = await bench();
-    const [published] = await publish(engine, [command({ delayMs: HOUR_MS })]);
-    expect(await engine.findMessage(PROJECT + 1, published?.messageId ?? '')).toBeUndefined();
-  });
 });
 
 describe('cancelling in bulk', () => {
@@ -304,33 +264,6 @@ describe('retrying from the DLQ', () => {
     return { ...world, dlqIds: page.items.map(({ dlqId }) => dlqId) };
   }
 
-  test('publishes a new message with the same content and no delay, and removes the entry', async () => {
-    const { engine, clock, network, dlqIds } = await withDead(1);
-    network.setEndpoint(ORIGIN, () => ({ kind: 'answer', status: 200, afterMs: 10 }));
-    const [id = ''] = (await engine.retryDead(PROJECT, dlqIds)) ?? [];
-    const successor = await engine.findMessage(PROJECT, id);
-    expect(successor).toMatchObject({ url: `${ORIGIN}/hook`, createdAtMs: clock.nowMs(), notBeforeMs: clock.nowMs() });
-    await clock.advanceBy(1_000);
-    expect(network.attempts.map(({ messageId, retried }) => [messageId === id, retried])).toEqual([
-      [false, 0],
-      [true, 0],
-    ]);
-    expect(
-      (await engine.storeOf(PROJECT).dead.listDead({ filter: {}, page: { count: 10, order: 'latestFirst' } })).items,
-    ).toEqual([]);
-  });
-
-  test('does nothing at all when one of the entries is gone', async () => {
-    const { engine, network, dlqIds } = await withDead(2);
-    await engine.storeOf(PROJECT).dead.deleteDead({ dlqIds: dlqIds.slice(0, 1) });
-    await expect(engine.retryDead(PROJECT, dlqIds)).resolves.toBeUndefined();
-    expect(network.attempts.length).toBe(2);
-    expect(
-      (await engine.storeOf(PROJECT).dead.listDead({ filter: {}, page: { count: 10, order: 'latestFirst' } })).items
-        .length,
-    ).toBe(1);
-  });
-
   test('takes more entries than go into one transaction, and none when one of them never existed', async () => {
     const { engine, dlqIds } = await withDead(40);
     const left = async () =>
@@ -355,18 +288,6 @@ describe('retrying from the DLQ', () => {
     const { engine, dlqIds } = await withDead(1);
     const ids = await engine.retryDead(PROJECT, [...dlqIds, ...dlqIds]);
     expect(ids?.length).toBe(1);
-  });
-
-  test('of two that want the same entry one gets it', async () => {
-    const { engine, dlqIds } = await withDead(1);
-    const answers = await Promise.all([engine.retryDead(PROJECT, dlqIds), engine.retryDead(PROJECT, dlqIds)]);
-    expect(answers.map((ids) => ids?.length)).toEqual([1, undefined]);
-  });
-
-  test('replaces what the caller replaces', async () => {
-    const { engine, dlqIds } = await withDead(1);
-    const [id = ''] = (await engine.retryDead(PROJECT, dlqIds, { maxRetries: 5, timeoutMs: 100 })) ?? [];
-    expect((await engine.findMessage(PROJECT, id))?.settings).toMatchObject({ maxRetries: 5, timeoutMs: 100 });
   });
 });
 
@@ -587,10 +508,9 @@ test('a wait that was registered before a restart comes to its deadline after it
   });
   await clock.advanceBy(30);
   await engine.drain(0);
-  const log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
   const randomness = new SeededRandom(2);
   const delivery = network.connect();
-  await createEngine({ store, clock, randomness, delivery, log, settings: SETTINGS, worker: 'worker-2' });
+  await createEngine({ store, clock, randomness, delivery, log: SILENT, settings: SETTINGS, worker: 'worker-2' });
   const before = network.attempts.length;
   await clock.advanceBy(60_000);
   expect(network.attempts.length).toBe(before + 1);

@@ -10,7 +10,9 @@ import type { Driver } from '../../src/store/driver.ts';
 import type { Store } from '../../src/store/store.ts';
 import { openDatabase, storeOver } from '../simulation/database.ts';
 import { type CrashPoint, FaultyDriver } from '../simulation/faulty-driver.ts';
+import { ENGINE_SETTINGS } from '../support/engine-settings.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
+import { SILENT } from '../support/silent-log.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
 import { SimulatedNetwork } from '../support/simulated-network.ts';
 import { NOW_MS } from './fixtures.ts';
@@ -22,16 +24,12 @@ const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 
 const SETTINGS: EngineSettings = {
+  ...ENGINE_SETTINGS,
   inFlightMax: 50,
   inFlightPerOriginMax: 50,
-  inFlightBytesMax: 1_000_000,
-  deduplicationWindowMs: 600_000,
-  deliveredGraceMs: 5_000,
   logRetentionMs: 300 * DAY_MS,
   dlqRetentionMs: 300 * DAY_MS,
   retentionIntervalMs: DAY_MS,
-  publishDelayTargetMs: 500,
-  lazyFetchBytes: 3 * 1024 * 1024,
 };
 
 /** A database and a network that outlive the processes over them, of which there may be several at a time. */
@@ -90,7 +88,7 @@ class Bench {
       clock: this.clock,
       randomness: this.random.fork(),
       delivery: sender,
-      log: { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} },
+      log: SILENT,
       settings: { ...SETTINGS, ...settings },
       worker: `worker-${this.#workers}`,
     });
@@ -154,21 +152,6 @@ test('a schedule makes a message at each of its times, which goes out at once', 
   expect(lastMessages).toEqual([{ messageId: bench.network.attempts[2]?.messageId, state: 'delivered' }]);
 });
 
-test('its messages carry its id, its delay, and where it was created from', async () => {
-  const bench = await Bench.open();
-  await create(await bench.start(), command({ delayMs: 5_000 }, { callerIp: '10.0.0.1' }));
-  await bench.clock.advanceBy(10 * MINUTE_MS);
-  const [{ messageId = '' } = {}] = (await bench.view()).lastMessages;
-  expect(await bench.store.messages.find({ projectId: PROJECT, id: messageId, deliveredSinceMs: 0 })).toMatchObject({
-    createdAtMs: NOW_MS + 10 * MINUTE_MS,
-    notBeforeMs: NOW_MS + 10 * MINUTE_MS + 5_000,
-    callerIp: '10.0.0.1',
-    settings: { scheduleId: 's' },
-  });
-  await bench.clock.advanceBy(6_000);
-  expect(bench.network.attempts.map(({ sentAtMs }) => sentAtMs)).toEqual([NOW_MS + 10 * MINUTE_MS + 5_000]);
-});
-
 test('the store is asked nothing while nothing is due', async () => {
   const bench = await Bench.open();
   const process = await bench.start();
@@ -211,17 +194,6 @@ test.each([
     expect(new Set(bench.network.attempts.map(({ messageId }) => messageId)).size).toBe(3);
   },
 );
-
-test('each time makes one message however many workers there are', async () => {
-  const bench = await Bench.open();
-  const workers = [await bench.start(), await bench.start(), await bench.start()];
-  for (const worker of workers) {
-    for (let index = 0; index < 20; index += 1) await create(worker, command({ scheduleId: `s${index}` }));
-  }
-  bench.commitMs = 3;
-  await bench.clock.advanceBy(25 * MINUTE_MS);
-  expect(await bench.triggers()).toEqual([...Array(20).fill(10), ...Array(20).fill(20)]);
-});
 
 test('two schedules that are the same but for their ids both make their messages', async () => {
   const bench = await Bench.open();
@@ -405,39 +377,6 @@ test('a clock that is set forward is an outage, and is noticed within half a min
   await bench.clock.advanceBy(30_000);
   expect(bench.network.attempts).toHaveLength(1);
   expect((await bench.view()).schedule.state.nextAtMs).toBe(NOW_MS + DAY_MS + 10 * MINUTE_MS);
-});
-
-test('a schedule to a URL group follows the group, and says when it is missing', async () => {
-  const bench = await Bench.open();
-  const process = await bench.start();
-  const { engine } = process;
-  await create(
-    process,
-    command({}, { destination: { kind: 'group', name: 'g' }, kept: { rawHeaders: [], queryConfig: [] } }),
-  );
-  await bench.clock.advanceBy(10 * MINUTE_MS);
-  expect((await bench.view()).schedule.state).toMatchObject({
-    error: 'topic g not found',
-    nextAtMs: NOW_MS + 20 * MINUTE_MS,
-  });
-  const endpoints = [{ url: `${ORIGIN}/1` }, { url: `${ORIGIN}/2`, name: 'two' }];
-  await engine
-    .storeOf(PROJECT)
-    .urlGroups.addEndpoints({ name: 'g', endpoints, limits: { groupsMax: 0, endpointsMax: 0 } });
-  await engine.storeOf(PROJECT).urlGroups.setGroupHeaders({ name: 'g', headers: { 'Upstash-Label': ['theirs'] } });
-  await bench.clock.advanceBy(10 * MINUTE_MS);
-  const { schedule, lastMessages } = await bench.view();
-  expect(schedule.state).not.toHaveProperty('error');
-  expect(bench.network.attempts.map(({ url }) => url)).toEqual(endpoints.map(({ url }) => url));
-  expect(lastMessages.map(({ messageId }) => messageId)).toEqual(
-    bench.network.attempts.map(({ messageId }) => messageId),
-  );
-  const second = await bench.store.messages.find({
-    projectId: PROJECT,
-    id: lastMessages[1]?.messageId ?? '',
-    deliveredSinceMs: 0,
-  });
-  expect(second?.settings).toMatchObject({ topicName: 'g', endpointName: 'two', labels: ['theirs'], scheduleId: 's' });
 });
 
 test('a schedule whose expression cannot be read any more says so and stands still', async () => {

@@ -26,6 +26,7 @@ import { Numbers } from '../../src/engine/workers/numbers.ts';
 import type { Store } from '../../src/store/store.ts';
 import type { Run } from '../../src/workflow/model.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
+import { SILENT } from '../support/silent-log.ts';
 import { SimulatedClock } from '../support/simulated-clock.ts';
 import { NOW_MS } from './fixtures.ts';
 
@@ -232,7 +233,6 @@ class Bench {
     };
     const { clock } = this;
     const store = { waiters: this.store, runs: this.store };
-    const log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
     const intake = new Intake({
       ...{ slots, numbers, clock, randomness },
       reports: { accepted: () => {} },
@@ -240,7 +240,7 @@ class Bench {
     });
     const reports = { woken: () => {} };
     const context = {
-      ...{ store, clock, log, numbers, randomness, reports, settings: {} },
+      ...{ store, clock, log: SILENT, numbers, randomness, reports, settings: {} },
       dispatcher: { intake, noteWaitingLine: (line: OriginLine) => this.lines.add(line) },
       active: new ActiveRuns(store),
     } as unknown as EngineContext;
@@ -326,16 +326,6 @@ describe('a wait', () => {
     bench.store.add(one);
     bench.store.before['addWaiter'] = () => bench.store.end(one);
     await expect(bench.wait(one, 3)).rejects.toMatchObject({ status: 400, message: text });
-  });
-
-  test('is registered once for its step, and is not when it has ended already', async () => {
-    const bench = new Bench();
-    const one = bench.store.add(run(1));
-    const first = await bench.wait(one);
-    expect(await bench.wait(one)).toEqual({ ...first, deduplicated: true });
-    await bench.notify();
-    expect(await bench.wait(one)).toEqual({ ...first, deduplicated: true });
-    expect(bench.store.waiters).toEqual([]);
   });
 
   test('is made anew when its run has changed since it was read', async () => {
