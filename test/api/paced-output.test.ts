@@ -18,7 +18,7 @@ const HEAD_BYTES = 1024;
 /** Requests of a connection that may be unanswered, with those of the last bytes that the parser was given. */
 const UNDER_WAY_MAX = 16 + 8;
 const CONNECTIONS = 3;
-const REQUESTS = 40;
+const REQUESTS = UNDER_WAY_MAX + 4;
 
 /** One target of each kind of answer: prepared bytes, a file, a text that is written anew for each request. */
 const TARGETS = ['/openapi.json', '/console/large.txt', '/v2/logs?count=1000'];
