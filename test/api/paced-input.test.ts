@@ -53,8 +53,11 @@ afterEach(async () => {
 async function flood(count: number, request: string): Promise<void> {
   connections = Array.from({ length: count }, () => new RawConnection(port));
   for (const connection of connections) connection.send(request.repeat(1_000));
-  for (const connection of connections) await connection.until((received) => received.includes('HTTP/1.1'));
+  await Promise.all(connections.map(isAnswered));
 }
+
+const isAnswered = (connection: RawConnection): Promise<string> =>
+  connection.until((received) => received.includes('HTTP/1.1'));
 
 /** Ends the turn that is waited for, and resolves at the end of the next. */
 function nextTurn(): Promise<void> {
@@ -95,6 +98,28 @@ it('hears one connection in each turn, the one that waits longest first', async 
   }
   expect(new Set(heard.slice(0, 5)).size).toBe(5);
   expect(heard.slice(5)).toEqual(heard.slice(0, 5));
+});
+
+it('starts the requests of connections that wait for each response in the order in which they came, 32 in a turn', async () => {
+  const order: Socket[] = [];
+  world.app.server.prependListener('request', ({ socket }: IncomingMessage) => order.push(socket));
+  const arrived: Socket[] = [];
+  world.app.server.prependListener('connection', (socket) => arrived.push(socket));
+  const send = async (count: number): Promise<void> => {
+    const opened = Array.from({ length: count }, () => new RawConnection(port));
+    connections.push(...opened);
+    for (const connection of opened) connection.send(SHORT);
+    const isIn = (): boolean => arrived.slice(-count).every((socket) => socket.bytesRead > 0);
+    while (arrived.length < connections.length || !isIn()) await new Promise((resolve) => setImmediate(resolve));
+  };
+  await send(40);
+  await send(40);
+  expect(order).toHaveLength(32);
+  await nextTurn();
+  expect(order).toHaveLength(64);
+  await turnsUntil(Promise.all(connections.map(isAnswered)).then(() => {}));
+  expect(order).toHaveLength(80);
+  expect(new Set(order.slice(0, 40))).toEqual(new Set(arrived.slice(0, 40)));
 });
 
 it('needs no turn for those who wait for each answer, however large their bodies', async () => {

@@ -12,8 +12,8 @@ const UNDER_WAY_MAX = 16;
 /** Requests of one connection that may begin in one turn. */
 const TOGETHER_MAX = 8;
 
-/** Connections that may begin a request without waiting, in one turn of the event loop: a flood of new ones waits in turns. */
-const AT_ONCE_MAX = 32;
+/** Connections that may start their only request in one turn of the event loop. Others wait for a later turn, first come, first served. */
+const STARTS_MAX = 32;
 
 /** Bytes given to the parser at a time, and no more than one head. */
 const PIECE_BYTES = 512;
@@ -30,16 +30,23 @@ interface InTurn {
   turn(): boolean;
 }
 
+/** Starts a request. */
+interface Starting {
+  start(): void;
+}
+
 /**
- * Gives each connection with input, and each large answer, a turn: one per turn of the event loop, so that others lose
- * little time.
+ * Divides the turns of the event loop. In each turn up to `STARTS_MAX` connections start a request when they have none
+ * unanswered, in the order in which they asked; and one connection with more input, or one large response, continues. So
+ * clients that wait for each response do not wait behind those that flood, and none of them is overtaken by later ones.
  */
 export class Pacer {
   readonly #endOfTurn: () => Promise<void>;
+  readonly #starting = new Set<Starting>();
   readonly #ready = new Set<InTurn>();
-  #isGoing = false;
-  /** Connections that have begun a request in this turn without waiting. */
-  #atOnce = 0;
+  #isRunning = false;
+  /** Requests that were started in this turn. */
+  #starts = 0;
 
   constructor(endOfTurn: () => Promise<void>) {
     this.#endOfTurn = endOfTurn;
@@ -47,31 +54,48 @@ export class Pacer {
 
   add(input: InTurn): void {
     this.#ready.add(input);
-    if (!this.#isGoing) void this.#go();
+    this.#wake();
   }
 
-  /** Whether a connection that has nothing unanswered may begin a request now. */
-  mayBeginAtOnce(): boolean {
-    if (this.#atOnce >= AT_ONCE_MAX) return false;
-    this.#atOnce += 1;
-    if (!this.#isGoing) void this.#go();
-    return true;
-  }
-
-  async #go(): Promise<void> {
-    this.#isGoing = true;
-    await this.#nextTurn(); // never in the middle of parsing
-    for (const input of this.#ready) {
-      this.#ready.delete(input);
-      if (input.turn()) this.#ready.add(input); // behind those that wait
-      await this.#nextTurn();
+  /** Calls `start` now if the turn allows another request and nobody waits to start one; otherwise in a later turn. */
+  start(input: Starting): void {
+    if (this.#starts >= STARTS_MAX || this.#starting.size > 0) this.#starting.add(input);
+    else {
+      this.#starts += 1;
+      input.start();
     }
-    this.#isGoing = false;
+    this.#wake();
   }
 
-  async #nextTurn(): Promise<void> {
-    await this.#endOfTurn();
-    this.#atOnce = 0;
+  #wake(): void {
+    if (!this.#isRunning) void this.#run();
+  }
+
+  async #run(): Promise<void> {
+    this.#isRunning = true;
+    do {
+      await this.#endOfTurn(); // never in the middle of parsing
+      this.#starts = 0;
+      this.#startNext();
+      this.#continueNext();
+    } while (this.#starting.size > 0 || this.#ready.size > 0);
+    this.#isRunning = false;
+  }
+
+  #startNext(): void {
+    for (const input of this.#starting) {
+      if (this.#starts >= STARTS_MAX) return;
+      this.#starting.delete(input);
+      this.#starts += 1;
+      input.start();
+    }
+  }
+
+  #continueNext(): void {
+    const [input] = this.#ready;
+    if (!input) return;
+    this.#ready.delete(input);
+    if (input.turn()) this.#ready.add(input); // at the end of the queue
   }
 }
 
@@ -96,6 +120,8 @@ export class PacedInput {
   readonly #connection: Paced;
   readonly #pacer: Pacer;
   #waiting: Buffer = NOTHING;
+  /** Whether it waits to start its only request. */
+  #isStarting = false;
   /** Whether the client has closed its side, and the parser has not been told so. */
   #isFinishing = false;
   /** Lower bound of the next bytes that belong to the body of the latest request. */
@@ -140,14 +166,24 @@ export class PacedInput {
   }
 
   turn(): boolean {
-    return this.take(TOGETHER_MAX);
+    return this.#take(TOGETHER_MAX);
+  }
+
+  start(): void {
+    this.#isStarting = false;
+    this.#takeOne();
+  }
+
+  #takeOne(): void {
+    this.#take(1);
+    if (this.#waiting.length > 0) this.#hold();
   }
 
   /**
    * Gives the parser enough bytes to begin `requestsMax` requests, and no more than 2 KiB of a head without an end. Returns
    * whether more could follow at once.
    */
-  take(requestsMax: number): boolean {
+  #take(requestsMax: number): boolean {
     const connection = this.#connection;
     const enough = connection.begun + requestsMax;
     let headBytes = 0;
@@ -193,10 +229,16 @@ export class PacedInput {
     if (this.#socket.destroyed) return;
     const isFirst = this.#waiting.length === 0;
     this.#waiting = isFirst ? bytes : Buffer.concat([this.#waiting, bytes]);
-    // A client that waits for each answer is read at once; a client that sends more is read in turns.
     const { underWay, receiving } = this.#connection;
-    if (isFirst && (receiving || (underWay === 0 && this.#pacer.mayBeginAtOnce()))) this.take(1);
-    if (this.#waiting.length > 0) this.#hold();
+    if (this.#isStarting) this.#socket.pause();
+    else if (isFirst && receiving) this.#takeOne();
+    else if (isFirst && underWay === 0) this.#startInTurn();
+    else this.#hold();
+  }
+
+  #startInTurn(): void {
+    this.#isStarting = true;
+    this.#pacer.start(this);
   }
 
   #hold(): void {
