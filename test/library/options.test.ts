@@ -52,7 +52,7 @@ describe('QSTASH_DEV', () => {
   it('says what it may be', async () => {
     expect(await begin({ env: { QSTASH_DEV: 'yes', ...dev() } })).toEqual({
       status: 500,
-      message: "QSTASH_DEV is true, 1, false or 0, and here it is 'yes'.",
+      message: "QSTASH_DEV must be true, 1, false or 0, not 'yes'.",
     });
   });
 
@@ -92,7 +92,7 @@ describe('qstashClient', () => {
     const { status, message } = await begin({ qstashClient: { http: {} }, env: {} });
     expect([status, message]).toEqual([
       500,
-      'qstashClient is no client of @upstash/qstash: it has no address and no token.',
+      'qstashClient is not a client of @upstash/qstash: it has no address and no token.',
     ]);
   });
 });
@@ -150,6 +150,6 @@ describe('a signature', () => {
 });
 
 it('says which variable is missing', async () => {
-  expect((await begin({ env: {} })).message).toBe('no address of the server is given: set QSTASH_URL');
+  expect((await begin({ env: {} })).message).toBe('no server address is set: set QSTASH_URL');
   expect((await begin({ env: { QSTASH_URL: url } })).message).toContain('set QSTASH_TOKEN');
 });

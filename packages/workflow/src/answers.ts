@@ -1,4 +1,4 @@
-/** What the endpoint answers a delivery with (contract W 10, K 5). */
+/** The responses of the endpoint to a delivery (contract W 10, K 5). */
 import type { Token } from './call.ts';
 import { CodeChangedError, errorPayload, WorkflowNonRetryableError, WorkflowRetryAfterError } from './errors.ts';
 import type { Reply } from './http.ts';
@@ -6,7 +6,7 @@ import { HEADER, PROTOCOL_VERSION, SDK } from './wire.ts';
 
 const OF_LIBRARY = { [HEADER.sdkVersion]: PROTOCOL_VERSION, [HEADER.sdk]: SDK };
 
-/** Apps compare this text, in answers and in what a failure function is given, so it is the official library's (contract W 10). */
+/** Apps compare this text, both in responses and in the arguments of a failure function, so it matches the official library's (contract W 10). */
 export const REFUSED =
   'Failed to authenticate Workflow request. If this is unexpected, see the caveat https://upstash.com/docs/workflow/basics/caveats#avoid-non-deterministic-code-outside-context-run';
 
@@ -18,10 +18,10 @@ type Finish =
   | 'auth-fail'
   | 'failure-callback-undefined';
 
-/** The run is to end. */
+/** Ends the run. */
 export interface End {
   token: Token;
-  /** The last step, if the server does not have it yet. */
+  /** The last step, if it is not saved yet. */
   lastStep?: { text: string; bytes: number };
 }
 
@@ -47,17 +47,17 @@ function endAnswer(token: Token, lastStep: End['lastStep'], result: string): Rep
   return respond(200, lastStep.text + result, { [HEADER.end]: token, [HEADER.endStep]: String(lastStep.bytes) });
 }
 
-/** The failure function has run, and returned `result`. */
+/** The response after the failure function has run and returned `result`. */
 export function failureAnswer(result: string | undefined): Reply {
   return respond(200, JSON.stringify({ result }));
 }
 
-/** Nothing is served at this URL. */
+/** The response at a URL where no workflow is served. */
 export function notFound(name: string): Reply {
   return respond(404, `There is no workflow '${name}' here.`);
 }
 
-/** The workflow, or what serves it, has thrown `error`, in the step of that name. */
+/** The response after the workflow, or the code that serves it, threw `error` in the step named `stepName`. */
 export function errorAnswer(error: unknown, stepName?: string): Reply {
   const body = JSON.stringify(errorPayload(error));
   const ofStep: Record<string, string> = stepName === undefined ? {} : { [HEADER.errorStepName]: headerText(stepName) };
@@ -73,8 +73,8 @@ function respond(status: number, body: string, headers: Record<string, string> =
   return { status, headers: { ...OF_LIBRARY, ...headers }, body };
 }
 
-/** A header takes no control characters, and only those of one byte. */
+/** Removes what a header value cannot carry: control characters, and characters beyond one byte. */
 function headerText(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must go
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to remove
   return text.replace(/[\x00-\x1f\x7f]|[^\x00-\xff]/g, '');
 }

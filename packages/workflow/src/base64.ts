@@ -1,13 +1,13 @@
-/** Base64 of UTF-8 text, by what every runtime has. */
+/** Encodes and decodes base64 of UTF-8 text, with functions that every runtime provides. */
 
 export function decodeBase64(text: string): string {
   const binary = atob(text);
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: ASCII is what needs no decoding
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: ASCII needs no decoding
   if (/^[\x00-\x7f]*$/.test(binary)) return binary;
   return new TextDecoder().decode(Uint8Array.from(binary, (character) => character.charCodeAt(0)));
 }
 
-/** For the parts of a JWT. */
+/** Decodes a segment of a JWT. */
 export function bytesOfBase64Url(text: string): Uint8Array<ArrayBuffer> {
   return Uint8Array.from(atob(text.replaceAll('-', '+').replaceAll('_', '/')), (character) => character.charCodeAt(0));
 }

@@ -1,8 +1,8 @@
-/** The answer of a third party comes back, and enters the journal as the result of its step (contract W 14.5). */
+/** Turns the response to a `context.call` into the result of its step (contract W 14.5). */
 import type { Step } from './types.ts';
 import { HEADER } from './wire.ts';
 
-/** What a third party has answered. */
+/** The response to a `context.call`, in the body of the callback. */
 interface CallResult {
   status: number;
   header: Record<string, string[]>;
@@ -12,7 +12,7 @@ interface CallResult {
   maxRetries?: number;
 }
 
-/** The step that it is the result of. `undefined`: another result will come. */
+/** The result of the step. `undefined`: this attempt failed, and another result will follow. */
 export function stepOfCallResult(headerOf: (name: string) => string, text: string): Step | undefined {
   const { status, header, body, retried = 0, maxRetries = 0 } = JSON.parse(text) as CallResult;
   const isFinal = (status >= 200 && status < 300) || retried === maxRetries;
@@ -27,7 +27,7 @@ export function stepOfCallResult(headerOf: (name: string) => string, text: strin
   };
 }
 
-/** Headers carry bytes; runtimes read each as a character. */
+/** Runtimes read each byte of a header as one character, so UTF-8 has to be decoded again. */
 function textOf(value: string): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(Uint8Array.from(value, (each) => each.charCodeAt(0)));

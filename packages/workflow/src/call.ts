@@ -1,16 +1,16 @@
 /**
- * One call of the endpoint, as the server counts it: which messages it holds, and how what was done is kept
- * (contract K). A call that has been given up is told so by its next checkpoint, and stops.
+ * One HTTP call of the endpoint as the server sees it: the messages that the call owns, and the checkpoints that save its
+ * results (contract K). A call that has lost its messages gets a conflict response to its next checkpoint, and stops.
  */
 import { WorkflowError, WorkflowNonRetryableError } from './errors.ts';
 import type { Reply } from './http.ts';
 import { messageOf, type Server } from './server.ts';
 import type { RawStep, Step } from './types.ts';
 
-/** Of a message that the call holds. */
+/** The fencing token of a message that the call owns. */
 export type Token = string;
 
-/** What enters the journal. */
+/** An entry to add to the journal. */
 export type Append =
   | { step: Step; delay?: string; notBefore?: number }
   | { call: Publish }
@@ -23,25 +23,25 @@ export interface Publish {
   body?: string;
 }
 
-/** An entry that is kept. With a token the call holds it and goes on with it. */
+/** A saved entry. With a token, the call owns its message and may continue from it. */
 export interface Entry {
   messageId: string;
   token?: Token;
 }
 
-/** A message that is handed to the call in place of a request: what a delivery of it would bring. */
+/** A message that the server hands to an open call instead of delivering it in a new one. */
 export interface Handover {
   messageId: string;
   token: Token;
   retried: number;
-  /** Entries of the journal that the call does not have yet, up to the message's own. */
+  /** The entries of the journal that the call has not received yet, up to the message's own. */
   entries?: RawStep[];
-  /** With the result of a call to somebody else. */
+  /** The headers of the callback, if the message brings the response to a `context.call`. */
   headers?: Record<string, string[]>;
   body?: string;
 }
 
-/** What a request to the server says of the call. */
+/** The body of a checkpoint. */
 interface Told {
   done?: readonly Token[];
   append?: readonly Append[];
@@ -55,22 +55,22 @@ interface Kept {
 }
 
 export interface CallLimits {
-  /** How long it may go on. */
+  /** Maximum duration of the call. */
   budgetMs?: number | undefined;
-  /** How long it may stay for what comes next. */
+  /** Maximum time that the call stays open without work. */
   lingerMs: number;
-  /** How many bytes its last step may have to come with the end of the run. */
+  /** Maximum size of a last step that is sent together with the end of the run. */
   lastStepBytesMax: number;
 }
 
-/** Hears which entries the server has kept for `append`. */
+/** Called with the entries that the server has saved for `append`. */
 type OnKept = (append: readonly Append[], entries: readonly Entry[]) => Promise<void>;
 
-/** What is due at the end of a linger still has to be claimed. */
+/** Added to `lingerMs`: a message that is due at the end of the wait still has to be claimed. */
 const LINGER_GRACE_MS = 250;
 export const LINGER_MS_MAX = 10_000;
 
-/** The call has no right to go on: the server has given it up (`lost`), or its run has ended. */
+/** The call must not continue: the server has given its messages to another call (`lost`), or the run has ended (`ended`). */
 export class CallOver extends Error {
   override name = 'CallOver';
   readonly reason: 'lost' | 'ended';
@@ -81,7 +81,7 @@ export class CallOver extends Error {
   }
 }
 
-/** Whether the server has refused what was to be kept, and will do so again. */
+/** Whether the server rejected a checkpoint for good, so that repeating it is useless. */
 export function isRefused(error: unknown): boolean {
   if (error instanceof WorkflowNonRetryableError) return true;
   return error instanceof WorkflowError && error.status === 422;
@@ -92,16 +92,16 @@ export class Call {
   readonly #onKept: OnKept;
   readonly #abort = new AbortController();
   readonly #endsAtMs: number;
-  /** How long it stays for what comes next; 0: it does not. */
+  /** How long the call stays open without work; 0: it ends at once. */
   readonly lingerMs: number;
-  /** How many bytes the last step may have to come with the end of the run; 0: none comes with it. */
+  /** Maximum size of a last step that is sent together with the end of the run; 0: never. */
   readonly lastStepBytesMax: number;
-  /** Of the message that it delivers. */
+  /** The token of the delivered message. */
   readonly #delivered: Token;
   #held: Token[];
-  /** What is told to the server and not answered yet. */
+  /** Checkpoints that have no response yet. */
   readonly #underWay = new Set<Promise<Kept>>();
-  /** Nothing is told any more, but by the answer. */
+  /** After `close`, only the response of the call reaches the server. */
   #isClosed = false;
 
   constructor(server: Server, token: Token, limits: CallLimits, onKept: OnKept) {
@@ -115,44 +115,42 @@ export class Call {
     this.lastStepBytesMax = lastStepBytesMax;
   }
 
-  /** Aborts when the call is over: the workflow's own work may stop with it. */
+  /** Aborts when the call must not continue, so that the workflow can stop its own work. */
   get signal(): AbortSignal {
     return this.#abort.signal;
   }
 
-  /** Of a message that it holds, if it holds any. */
+  /** The token of a message that the call owns; otherwise that of the delivered message. */
   get token(): Token {
     return this.#held[0] ?? this.#delivered;
   }
 
-  /** Whether its time is used up, so that what comes next is left to another call. */
+  /** Whether the time budget is used up, so that the run continues in another call. */
   get isLate(): boolean {
     return performance.now() >= this.#endsAtMs;
   }
 
   /**
-   * Says that the messages `done` need nothing more, and keeps `append`. Throws `CallOver`; `WorkflowNonRetryableError`
-   * when a limit is reached; `WorkflowError` otherwise.
+   * Saves `append` and finishes the messages `done`. Throws `CallOver`; `WorkflowNonRetryableError` when a limit is
+   * reached; `WorkflowError` otherwise.
    */
   async checkpoint(done: readonly Token[], append: readonly Append[]): Promise<Entry[]> {
     return (await this.#tell({ done, append })).entries;
   }
 
-  /** As `checkpoint`, when nothing else is under way. Answers what comes next of the run, if it comes soon. */
+  /** Like `checkpoint`, once nothing else is in progress. Returns the next message of the run if it becomes due while the call is open. */
   async stay(done: readonly Token[], append: readonly Append[]): Promise<Handover | undefined> {
     return (await this.#tell({ done, append, ...this.#linger })).next;
   }
 
-  /**
-   * As `checkpoint` without anything to keep, when the call is about to end. What it has delivered is done with its answer.
-   */
+  /** Finishes the messages `done` when the call is about to end. The delivered message is finished by the response itself. */
   async finish(done: readonly Token[]): Promise<void> {
     if (done.some((token) => token !== this.#delivered)) await this.checkpoint(done, []);
   }
 
   /**
-   * Says that all that the call holds has failed, as if `reply` were its answer. Answers what comes next, if it comes soon.
-   * Throws as `checkpoint` does: then nobody has been told.
+   * Reports that all messages of the call have failed with `reply`. Returns the next message of the run if it becomes due while
+   * the call is open. Throws as `checkpoint` does; the failure has not been reported then.
    */
   async fail({ status, headers, body }: Reply): Promise<Handover | undefined> {
     const { lingerMs } = this.#linger;
@@ -161,14 +159,14 @@ export class Call {
     return (await this.#tell({ failed, lingerMs })).next;
   }
 
-  /** Resolves once the server has answered all that it was told: then it is known what the call holds. */
+  /** Resolves once all checkpoints have a response, so that the owned messages are known. */
   async answered(): Promise<void> {
     await Promise.allSettled(this.#underWay);
   }
 
   /**
-   * Tells the server nothing more. Answers the token of a message that the call holds then, if it holds any. Throws if that is
-   * not known, since something was told without an answer.
+   * Stops all further checkpoints. Returns the token of a message that the call still owns, if there is one. Throws if a
+   * checkpoint got no response, since ownership is unknown then.
    */
   async close(): Promise<Token | undefined> {
     this.#isClosed = true;
@@ -213,7 +211,7 @@ export class Call {
       throw over;
     }
     if (status === 412 || status === 413) throw new WorkflowNonRetryableError(messageOf(text));
-    if (status !== 200) throw new WorkflowError(`the server has not kept a step: ${messageOf(text)}`, status);
+    if (status !== 200) throw new WorkflowError(`the server did not save a step: ${messageOf(text)}`, status);
     const kept = JSON.parse(text) as Kept;
     const gained = [...kept.entries, ...(kept.next ? [kept.next] : [])].flatMap(({ token }) => token ?? []);
     this.#held = [...this.#held.filter((token) => !named.includes(token)), ...gained];

@@ -1,4 +1,4 @@
-/** Begins runs and looks after them, from anywhere: the client of `@upstash/workflow`. */
+/** Starts and manages runs from any process: the client of `@upstash/workflow`. */
 
 import { DLQ } from './dlq.ts';
 import { durationOf } from './durations.ts';
@@ -11,23 +11,23 @@ import { bodyMember, type Notification, type Server } from './server.ts';
 import type { Duration, FlowControl, NotifyResponse, QStashClientExtraConfig, Waiter } from './types.ts';
 
 export interface ClientConfig extends QStashClientExtraConfig {
-  /** Absent: QSTASH_URL. */
+  /** Default: QSTASH_URL. */
   baseUrl?: string;
-  /** Absent: QSTASH_TOKEN. */
+  /** Default: QSTASH_TOKEN. */
   token?: string;
 }
 
 export interface TriggerOptions {
   url: string;
-  /** Text, or a value that becomes JSON. */
+  /** Text, or a value that is sent as JSON. */
   body?: unknown;
   headers?: Record<string, string>;
   workflowRunId?: string;
   retries?: number;
-  /** An expression in milliseconds. */
+  /** An expression that gives milliseconds. */
   retryDelay?: string;
   flowControl?: FlowControl;
-  /** Seconds, or a duration. */
+  /** A number of seconds, or a duration. */
   delay?: number | Duration;
   /** Unix time in seconds. */
   notBefore?: number;
@@ -49,7 +49,7 @@ export class Client {
     return new DLQ(this.#server);
   }
 
-  /** Begins a run, or several in one request. */
+  /** Starts a run, or several runs in one request. */
   trigger(params: TriggerOptions): Promise<{ workflowRunId: string }>;
   trigger(params: TriggerOptions[]): Promise<{ workflowRunId: string }[]>;
   async trigger(
@@ -66,7 +66,7 @@ export class Client {
     return Array.isArray(params) ? ids : (ids[0] ?? { workflowRunId: '' });
   }
 
-  /** Cancels runs by their ids, by a filter, or all; answers how many. */
+  /** Cancels runs by id, by filter, or all of them; returns their number. */
   async cancel(
     request: string | string[] | RunSelection | { ids?: string | string[]; urlStartingWith?: string; all?: true },
   ): Promise<{ cancelled: number }> {
@@ -75,7 +75,7 @@ export class Client {
     return this.#server.json({ method: 'DELETE', path: pathOf('/v2/workflows/runs', cancelQueryOf(selection)) });
   }
 
-  /** Notifies all who wait for the event; with `workflowRunId` only that run, even if it waits for it only later. */
+  /** Notifies all waiters of an event. With `workflowRunId`, it notifies that run only, even if the run starts to wait later. */
   notify(notification: Notification): Promise<NotifyResponse[]> {
     return this.#server.notify(notification);
   }
@@ -84,7 +84,7 @@ export class Client {
     return this.#server.json({ method: 'GET', path: `/v2/waiters/${encodeURIComponent(eventId)}`, isRepeatable: true });
   }
 
-  /** Runs, the newest first. */
+  /** Lists runs, newest first. */
   logs({
     cursor,
     count,
@@ -125,7 +125,7 @@ function elementOf(server: Server, options: TriggerOptions, runId: string): obje
   };
 }
 
-/** `undefined`: a list without ids, which means none. */
+/** `undefined`: an empty list of ids, which selects nothing. */
 function selectionOf(
   request: string | string[] | RunSelection | { ids?: string | string[]; urlStartingWith?: string; all?: true },
 ): RunSelection | undefined {

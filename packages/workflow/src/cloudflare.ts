@@ -1,4 +1,4 @@
-/** Workflows in Cloudflare: as a worker, `export default serve(...)`, and as a function of Pages. */
+/** Serves workflows on Cloudflare: as a Worker (`export default serve(...)`), and as a Pages function. */
 import { answerWeb, type Handler } from './http.ts';
 import { createWorkflow, handlerOfMany, type ServeManyOptions, type Workflows } from './many.ts';
 import { handlerOf } from './serve.ts';
@@ -14,7 +14,7 @@ export type WorkersHandlerArgs = [Request, Variables];
 
 type Fetch = (...args: PagesHandlerArgs | WorkersHandlerArgs) => Promise<Response>;
 
-/** Serves one workflow, whatever the path. */
+/** Serves one workflow, at any path. */
 export function serve<TInitialPayload = unknown, TResult = unknown>(
   routeFunction: RouteFunction<TInitialPayload, TResult>,
   options?: WorkflowServeOptions<TInitialPayload, TResult>,
@@ -22,7 +22,7 @@ export function serve<TInitialPayload = unknown, TResult = unknown>(
   return { fetch: fetchOf(handlerOf(routeFunction, options)) };
 }
 
-/** Serves each workflow under the last segment of the path. */
+/** Serves several workflows, each by its name as the last segment of the path. */
 export function serveMany(workflows: Workflows, options?: ServeManyOptions): { fetch: Fetch } {
   return { fetch: fetchOf(handlerOfMany(workflows, options)) };
 }

@@ -1,10 +1,10 @@
-/** Does the workflow still come to the steps that the journal of its run has (contract K 7)? */
+/** Compares the steps of the workflow with those in the journal of its run (contract K 7). */
 import { CodeChangedError } from './errors.ts';
 import type { Journal } from './journal.ts';
 import type { LazyStep } from './steps.ts';
 import type { Step } from './types.ts';
 
-/** What has changed, if `steps`, which begin together, are not what the journal has from step `firstId` on. */
+/** What has changed, if the parallel `steps` differ from the journal's steps from `firstId` on. */
 export function changeOf({ results, plans }: Journal, steps: readonly LazyStep[], firstId: number) {
   for (const [index, { name, type }] of steps.entries()) {
     const id = firstId + index;
@@ -19,7 +19,7 @@ export function changeOf({ results, plans }: Journal, steps: readonly LazyStep[]
   return undefined;
 }
 
-/** What has changed, if the journal has more than the `count` steps after which the workflow has returned. */
+/** What has changed, if the workflow returned after `count` steps and the journal has more. */
 export function changeAtReturn({ results, plans }: Journal, count: number): CodeChangedError | undefined {
   const [id] = [...results.keys(), ...plans.keys()].filter((id) => id > count).sort((a, b) => a - b);
   const gone = id === undefined ? undefined : (results.get(id) ?? plans.get(id));

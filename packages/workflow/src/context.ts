@@ -1,4 +1,4 @@
-/** The context of one call: makes steps of what the workflow asks for. */
+/** The context of one call: turns what the workflow requests into steps. */
 import { decodeBase64 } from './base64.ts';
 import { durationOf } from './durations.ts';
 import { WorkflowAbort, WorkflowCancelAbort, WorkflowError } from './errors.ts';
@@ -32,24 +32,24 @@ import type {
 import { HEADER } from './wire.ts';
 import { type LazyInvokeStepParams, type RunFacts, WorkflowContext } from './workflow.ts';
 
-/** What `call` takes of another workflow in place of a URL. */
+/** The settings of a `call` to another workflow, instead of to a URL. */
 type CallOfWorkflow = Omit<CallSettings, 'url' | 'method' | 'body'> & { workflow: { workflowId?: string } };
 
-/** What an invocation is asked with, whatever the payload's type. */
+/** The settings of an invocation, with a payload of any type. */
 type InvokeOf = LazyInvokeStepParams<unknown, unknown> & { body?: unknown };
 
-/** Thrown at the first step when the workflow is only asked whether it would get there. */
+/** Thrown at the first step when the workflow runs only to check whether it reaches a step. */
 export class StepFound extends WorkflowAbort {
   override name = 'StepFound';
 }
 
 export class CallContext<TInitialPayload = unknown> extends WorkflowContext<TInitialPayload> {
-  /** Apps read `invokeCount` from here, although the official context declares this member private. */
+  /** Apps read `invokeCount` here, although the official context declares this member private. */
   protected readonly executor: { readonly invokeCount: number };
   readonly #server: Server;
   readonly #execution: Execution | undefined;
 
-  /** Without `execution` it has no steps: the first one throws `StepFound`. */
+  /** Without `execution` it runs no steps: the first one throws `StepFound`. */
   constructor(
     facts: RunFacts<TInitialPayload>,
     server: Server,
@@ -73,7 +73,7 @@ export class CallContext<TInitialPayload = unknown> extends WorkflowContext<TIni
   sleepUntil(stepName: string, datetime: Date | string | number): Promise<void> {
     const sleepUntil = typeof datetime === 'number' ? datetime : new Date(datetime).getTime() / 1000;
     if (!Number.isFinite(sleepUntil))
-      throw new WorkflowError(`'${stepName}' cannot sleep until ${String(datetime)}: that is no time.`);
+      throw new WorkflowError(`'${stepName}' cannot sleep until ${String(datetime)}: it is not a valid time.`);
     return this.#add(sleepStep(stepName, 'SleepUntil', { sleepUntil }));
   }
 
@@ -178,7 +178,7 @@ export class CallContext<TInitialPayload = unknown> extends WorkflowContext<TIni
   async #add<T>(step: LazyStep<T>): Promise<T> {
     if (typeof step.name !== 'string' || step.name === '')
       throw new WorkflowError(
-        `A step needs a name: text that is not empty. This one has ${JSON.stringify(step.name)}.`,
+        `A step needs a name: a non-empty string. This one has ${JSON.stringify(step.name)}.`,
       );
     if (!this.#execution) throw new StepFound(step.name);
     return this.#execution.add(step);
@@ -186,22 +186,22 @@ export class CallContext<TInitialPayload = unknown> extends WorkflowContext<TIni
 
   #urlOf({ workflowId }: { workflowId?: string }): string {
     if (workflowId) return this.url.replace(/[^/]+$/, workflowId);
-    throw new WorkflowError('Only a workflow that serveMany has given a name can be invoked.');
+    throw new WorkflowError('Only a workflow that is named by serveMany can be invoked.');
   }
 }
 
-/** As header maps in JSON: each value in a list. */
+/** Headers as JSON carries them: a list of values for each name. */
 function listed(headers: Record<string, string>): Record<string, string[]> {
   return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, [value]]));
 }
 
-/** Whose token it is: part of the URL of a webhook. */
+/** The user id in the token, which is part of the URL of a webhook. */
 function userOf(token: string): string {
   try {
     const { UserID } = JSON.parse(decodeBase64(token)) as { UserID?: string };
     if (UserID) return UserID;
   } catch {
-    // Told below.
+    // Not a token with a user id.
   }
-  throw new WorkflowError('The token does not say whose it is, so that no URL of a webhook can be made with it.');
+  throw new WorkflowError('The token contains no user id, so no webhook URL can be made with it.');
 }

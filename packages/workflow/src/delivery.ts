@@ -1,4 +1,4 @@
-/** One request of the server, read, and what serves it. */
+/** One request from the server, parsed, and what is needed to serve it. */
 import { answer, REFUSED } from './answers.ts';
 import type { Handover } from './call.ts';
 import { CallContext, StepFound } from './context.ts';
@@ -14,21 +14,21 @@ export interface Workflow<TInitialPayload, TResult> {
   routeFunction: RouteFunction<TInitialPayload, TResult>;
   options: WorkflowServeOptions<TInitialPayload, TResult>;
   useJSONContent: boolean;
-  /** How long a call stays for what comes next. */
+  /** How long a call stays open without work. */
   lingerMs: number;
 }
 
-/** One request, read. */
+/** One request, parsed. */
 export interface Delivery<TInitialPayload> {
   endpoint: Endpoint<TInitialPayload>;
   headers: Headers;
   body: string;
-  /** All that a context is made of, but the payload. */
+  /** Everything that a context consists of, except the payload. */
   facts: Omit<RunFacts<TInitialPayload>, 'requestPayload'>;
   middlewares: Middlewares;
 }
 
-/** Whether the workflow, given what `payload` answers, comes to a step. If it returns before, it has refused the request. */
+/** Whether the workflow reaches a step with the payload. If it returns earlier, it has rejected the request. */
 export async function findsStep<TInitialPayload, TResult>(
   { routeFunction }: Workflow<TInitialPayload, TResult>,
   { endpoint, facts }: Pick<Delivery<TInitialPayload>, 'endpoint' | 'facts'>,
@@ -47,7 +47,7 @@ export async function findsStep<TInitialPayload, TResult>(
   }
 }
 
-/** A delivery, as what is handed to a call is told of. */
+/** The delivery, in the form of a message that is handed to an open call. */
 export function handoverOf<T>({ headers, facts, body }: Delivery<T>): Handover {
   const messageId = headers.get(HEADER.messageId) ?? '';
   const handover = { messageId, token: headers.get(HEADER.checkpoint) ?? '', retried: facts.retried };
@@ -57,7 +57,7 @@ export function handoverOf<T>({ headers, facts, body }: Delivery<T>): Handover {
   return { ...handover, headers: listed, ...(body !== '' && { body }) };
 }
 
-/** The journal of the run, as far as it goes now. `undefined`: the run has ended. */
+/** The current journal of the run. `undefined`: the run has ended. */
 export async function fetchEntries<T>(
   { endpoint: { server }, facts: { workflowRunId }, headers }: Delivery<T>,
   token = headers.get(HEADER.checkpoint) ?? '',
@@ -71,28 +71,28 @@ export async function fetchEntries<T>(
   }
 }
 
-/** Whether the request has what every delivery of a run has. Anybody may send the other headers of one. */
+/** Whether the request has the headers of every delivery of a run. Anybody may send the other headers of one. */
 export function isOfServer(headers: Headers): boolean {
   return headers.get(HEADER.runId) !== null && headers.get(HEADER.checkpoint) !== null;
 }
 
-/** Of the message that is delivered. */
+/** The token of the delivered message. */
 export function tokenOf(headers: Headers): string {
   const token = headers.get(HEADER.checkpoint);
   if (token) return token;
   throw new WorkflowError('The server offers no checkpoints. @waypost/workflow needs a Waypost server.');
 }
 
-/** Headers that proxies add on the way, or that say what a delivery is. */
+/** Headers that proxies add on the way, and headers that describe the delivery. */
 const NOT_OF_USER =
   /^(upstash-region$|upstash-workflow-|waypost-workflow-|x-vercel-|x-forwarded-|cf-connecting-ip$|cdn-loop$|cf-ew-via$|cf-ray$|render-proxy-ttl$)/;
 
-/** What the user gave for the run. */
+/** The headers that the user gave when the run started. */
 export function userHeadersOf(headers: Headers): Headers {
   return new Headers([...headers].filter(([name]) => !NOT_OF_USER.test(name)));
 }
 
-/** The workflow has returned before its first step, or the request is none of the server's. */
+/** The response when the workflow returned before its first step, or the request is not from the server. */
 export async function refused(workflowRunId: string, middlewares: Middlewares): Promise<Reply> {
   await middlewares.debug('onError', { error: new Error(REFUSED) });
   return answer(workflowRunId, 'auth-fail');

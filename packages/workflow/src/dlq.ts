@@ -1,4 +1,4 @@
-/** The client's side of failed runs. */
+/** Lists, resumes, restarts and deletes failed runs in the DLQ. */
 import { type DlqSelection, pathOf, queryOf, type RunFilter } from './filters.ts';
 import { flowValueOf } from './headers.ts';
 import type { DLQMessage } from './logs.ts';
@@ -47,7 +47,7 @@ export class DLQ {
     return lastPage(await this.#server.json<{ messages: DLQMessage[]; cursor?: string }>({ method: 'GET', path }));
   }
 
-  /** New runs that go on from where these have failed. */
+  /** Starts new runs that continue from where the failed runs stopped. */
   resume(request: Selection, options?: ResumeRestartOptions): Promise<Begun>;
   resume(request: DLQResumeRestartOptions<string>): Promise<DLQResumeRestartResponse>;
   resume(request: DLQResumeRestartOptions<string[]>): Promise<DLQResumeRestartResponse[]>;
@@ -58,7 +58,7 @@ export class DLQ {
     return this.#begin('resume', request, options);
   }
 
-  /** New runs that begin anew, with the payload of these. */
+  /** Starts new runs from the beginning, with the payloads of the failed runs. */
   restart(request: Selection, options?: ResumeRestartOptions): Promise<Begun>;
   restart(request: DLQResumeRestartOptions<string>): Promise<DLQResumeRestartResponse>;
   restart(request: DLQResumeRestartOptions<string[]>): Promise<DLQResumeRestartResponse[]>;
@@ -69,7 +69,7 @@ export class DLQ {
     return this.#begin('restart', request, options);
   }
 
-  /** Calls the failure function of a failed run once more. */
+  /** Calls the failure function of a failed run again. */
   retryFailureFunction({ dlqId }: { dlqId: string }): Promise<DLQResumeRestartResponse & { error?: string }> {
     return this.#server.json({ method: 'POST', path: `/v2/workflows/dlq/callback/${encodeURIComponent(dlqId)}` });
   }
@@ -106,14 +106,14 @@ export class DLQ {
   }
 }
 
-/** `undefined`: a list without ids, which means none. */
+/** `undefined`: an empty list of ids, which selects nothing. */
 function selectionOf(request: Selection): DlqSelection | undefined {
   if (typeof request === 'string') return { dlqIds: [request] };
   if (Array.isArray(request)) return request.length === 0 ? undefined : { dlqIds: request };
   return request;
 }
 
-/** The last page has no cursor, however the server says so. */
+/** The last page has no cursor; the server may send an empty one. */
 function lastPage<T extends { cursor?: string }>(page: T): T {
   if (page.cursor) return page;
   const { cursor: _, ...rest } = page;

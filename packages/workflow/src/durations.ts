@@ -1,6 +1,6 @@
-/** How long, as the server takes it. */
+/** Formats a duration for the server. */
 
-/** A number is seconds; thousandths of them are as exact as the server is. */
+/** A number is in seconds. The server has millisecond precision, so more digits are dropped. */
 export function durationOf(given: number | string): string {
   return typeof given === 'number' ? `${Number(given.toFixed(3))}s` : given;
 }

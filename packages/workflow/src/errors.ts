@@ -1,10 +1,10 @@
-/** What a workflow may throw, and how an error is told to the server. */
+/** Errors that a workflow may throw, and how an error is reported to the server. */
 import type { Duration, FailureFunctionPayload, Step } from './types.ts';
 
-/** A workflow, its endpoint or its server does not keep to a rule. */
+/** A workflow, its endpoint or the server breaks a rule. */
 export class WorkflowError extends Error {
   override name = 'WorkflowError';
-  /** Of the server's answer, when that is the reason. */
+  /** The status of the server's response, if that is the cause. */
   readonly status?: number;
 
   constructor(message: string, status?: number) {
@@ -13,25 +13,25 @@ export class WorkflowError extends Error {
   }
 }
 
-/** The workflow's code no longer fits the journal of its run. The run waits for code that does, and has not failed. */
+/** The workflow's code no longer matches the journal of its run. The run has not failed: it is parked until matching code is deployed. */
 export class CodeChangedError extends WorkflowError {
   override name = 'CodeChangedError';
 }
 
-/** Ends the call in a way that is no ordinary failure. */
+/** Ends the call without being an ordinary failure. */
 export class WorkflowAbort extends Error {
   override name = 'WorkflowAbort';
   stepName: string;
   stepInfo?: Step;
 
   constructor(stepName: string, stepInfo?: Step) {
-    super(`The call of the workflow ends at '${stepName}'.`);
+    super(`The workflow call stops at '${stepName}'.`);
     this.stepName = stepName;
     if (stepInfo) this.stepInfo = stepInfo;
   }
 }
 
-/** Thrown by a workflow or a step: the run fails at once, without another attempt. */
+/** Thrown by a workflow or a step: the run fails at once, without a retry. */
 export class WorkflowNonRetryableError extends WorkflowAbort {
   override name = 'WorkflowNonRetryableError';
 
@@ -41,7 +41,7 @@ export class WorkflowNonRetryableError extends WorkflowAbort {
   }
 }
 
-/** Thrown by a workflow or a step: the next attempt comes after `retryAfter`, a number of seconds or a duration. */
+/** Thrown by a workflow or a step: the next attempt follows after `retryAfter`, a number of seconds or a duration. */
 export class WorkflowRetryAfterError extends WorkflowAbort {
   override name = 'WorkflowRetryAfterError';
   retryAfter: number | Duration;
@@ -53,7 +53,7 @@ export class WorkflowRetryAfterError extends WorkflowAbort {
   }
 }
 
-/** The workflow has called `context.cancel()`. */
+/** The workflow called `context.cancel()`. */
 export class WorkflowCancelAbort extends WorkflowAbort {
   override name = 'WorkflowCancelAbort';
 
@@ -63,11 +63,11 @@ export class WorkflowCancelAbort extends WorkflowAbort {
   }
 }
 
-/** The body of an answer that reports `error` (contract W 10). */
+/** The body of a response that reports `error` (contract W 10). */
 export function errorPayload(error: unknown): FailureFunctionPayload {
   if (error instanceof Error) {
     return { error: error.name, message: error.message, ...(error.stack !== undefined && { stack: error.stack }) };
   }
   const text = typeof error === 'string' ? error : JSON.stringify(error);
-  return { error: 'Error', message: `The workflow has thrown what is no error: ${text}` };
+  return { error: 'Error', message: `The workflow threw a value that is not an Error: ${text}` };
 }

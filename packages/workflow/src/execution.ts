@@ -1,7 +1,7 @@
 /**
- * Steps of one call: those that the journal has are read from it, the others are executed and kept, and the workflow goes
- * on. Steps that are begun in the same turn of the event loop are a group. The journal gets what the official library
- * would have left in it, so that either may take over (contract K 6).
+ * Runs the steps of one call. Steps with a result in the journal are read from it; the others are executed and saved, and the
+ * workflow continues. Steps that start in the same turn of the event loop form a group. The journal has exactly the entries
+ * that the official library would write, so that either library can take over a run (contract K 6).
  */
 import type { End } from './answers.ts';
 import { type Append, type Call, CallOver, type Handover, type Token } from './call.ts';
@@ -12,18 +12,18 @@ import { Keeper } from './keeper.ts';
 import { asleep, type LazyStep, mayComeWithin, planOf, resultOf } from './steps.ts';
 import type { Step } from './types.ts';
 
-/** What is told of steps as they run. */
+/** Observes the steps of a call. */
 export interface Watcher {
   beforeExecution(stepName: string): Promise<void>;
   afterExecution(stepName: string, result: unknown): Promise<void>;
-  /** A call of the official library would end here, and the next begin. */
+  /** Called where a call of the official library would end, and the next one start. */
   continued(): Promise<void>;
 }
 
-/** Why a call ends in the middle of the workflow, which is not asked whether it agrees. */
+/** Why the call stops in the middle of the workflow. */
 type Over = CallOver | CodeChangedError;
 
-/** A step of a group whose plan this call holds. */
+/** A step of a group whose plan is owned by this call. */
 interface Planned {
   step: LazyStep;
   id: number;
@@ -35,51 +35,51 @@ interface Suspended {
   over?: Over;
 }
 
-/** Steps that were begun in one turn; alone, or together. */
+/** The steps that were started in one turn of the event loop: a single step, or a group. */
 interface Group {
   firstId: number;
   steps: LazyStep[];
-  /** `undefined`: another call brings them. */
+  /** `undefined`: another call executes these steps. */
   values: Promise<unknown[] | undefined>;
 }
 
-/** A result that the workflow has, and the server not yet. */
+/** A result that the workflow has, but the server has not. */
 interface Unsaved {
   result: Step;
   timer: ReturnType<typeof setTimeout>;
-  /** Answers whether the call goes on. */
+  /** Resolves to whether the call continues. */
   saving?: Promise<boolean>;
 }
 
 export class Execution {
   /**
-   * Resolves when nothing is left to do, although the workflow has not returned: with what the call goes on with, or why it
-   * must not.
+   * Resolves when this call has nothing left to do although the workflow has not returned: with the next message, or with
+   * the reason to stop.
    */
   readonly suspended: Promise<Suspended>;
   readonly #journal: Journal;
   readonly #call: Call;
   readonly #watcher: Watcher;
   #suspend: (why: Suspended) => void = () => {};
-  /** Steps that the workflow has come to, and so the id of the latest. */
+  /** How many steps the workflow has reached, which is also the id of the latest. */
   #count = 0;
   #open: Group | undefined;
-  /** The step whose function is being called. */
+  /** The name of the step whose function is being called. */
   #inside: string | undefined;
-  /** The step that threw, and what. */
+  /** The first step that threw, and its error. */
   #failed: { stepName: string; error: unknown } | undefined;
-  /** The values that the workflow waits for. */
+  /** The results that the workflow is waiting for. */
   readonly #underWay = new Set<Group['values']>();
   #unsaved: Unsaved | undefined;
-  /** What the call holds and has no more to do for, once something follows. */
+  /** Tokens of messages that are finished as soon as the next entry is saved. */
   #held: Token[];
-  /** The latest result that is being saved. */
+  /** The latest save, which the next one follows. */
   #saving: Promise<unknown> = Promise.resolve();
-  /** A result was saved with which the call does not go on. */
+  /** A save ended the call: the call lost the run or exceeded its budget. */
   #isSpent = false;
-  /** Whatever the workflow begins now is left to the next who runs it. */
+  /** Steps that start now are left to another call. */
   #isClosed = false;
-  /** That nothing more is done here is being told to the server. Settles only if that fails: then the workflow goes on. */
+  /** The pending notice that this call is finished. It settles only by failing; the workflow continues then. */
   #leaving: Promise<never> | undefined;
 
   constructor(journal: Journal, call: Call, token: Token, watcher: Watcher) {
@@ -92,24 +92,24 @@ export class Execution {
     });
   }
 
-  /** How many steps the workflow has come to. */
+  /** How many steps the workflow has reached. */
   get count(): number {
     return this.#count;
   }
 
-  /** What has changed in the code, if the workflow has returned before it came to all steps of the journal. */
+  /** What has changed in the code, if the workflow returned before it reached all steps of the journal. */
   get changeAtReturn(): CodeChangedError | undefined {
     return changeAtReturn(this.#journal, this.#count);
   }
 
-  /** The name of the step that has thrown `error`. */
+  /** The name of the step that threw `error`. */
   stepOf(error: unknown): string | undefined {
     return this.#failed?.error === error ? this.#failed?.stepName : undefined;
   }
 
   /**
-   * What the run ends with, now that the workflow has returned. `undefined`: another call ends it. What other branches still do
-   * comes to nothing (contract K 6.11).
+   * How the run ends after the workflow has returned. `undefined`: another call ends it. Results of branches that are still
+   * running are ignored (contract K 6.11).
    */
   async end(): Promise<End | undefined> {
     this.#isClosed = true;
@@ -120,7 +120,7 @@ export class Execution {
     return token === undefined ? undefined : { token, ...(lastStep && { lastStep }) };
   }
 
-  /** The result that may come with the end of the run. */
+  /** The result to send together with the end of the run. */
   #lastStep(): End['lastStep'] {
     const unsaved = this.#unsaved;
     if (!unsaved || unsaved.saving !== undefined) return undefined;
@@ -132,8 +132,8 @@ export class Execution {
   }
 
   /**
-   * Resolves when no step is under way any more and all results are saved, so that the failure of the workflow may be told
-   * (contract K 6.3). No other step begins. Answers what the call goes on with instead, if a branch has left it for that.
+   * Resolves when no step is running and all results are saved, so that the failure of the workflow can be reported (contract
+   * K 6.3). No further step starts. Returns the next message if a branch has already handed the call over to it.
    */
   async settled(): Promise<Handover | undefined> {
     this.#isClosed = true;
@@ -144,7 +144,7 @@ export class Execution {
     return next;
   }
 
-  /** Resolves when all results that the workflow has are saved; to false if the call does not go on. */
+  /** Resolves when all results are saved; to false if the call must not continue. */
   async saved(): Promise<boolean> {
     const unsaved = this.#unsaved;
     if (!unsaved) return true;
@@ -153,12 +153,12 @@ export class Execution {
     return unsaved.saving;
   }
 
-  /** The step's result. Never settles when this call is not the one that brings it. */
+  /** Returns the step's result. Never settles when another call executes the step. */
   async add<T>(step: LazyStep<T>): Promise<T> {
     if (this.#inside !== undefined)
       throw new WorkflowError(`A step cannot run inside another one: '${step.name}' inside '${this.#inside}'.`);
     if (this.#failed)
-      throw new WorkflowError(`The workflow went on after '${this.#failed.stepName}' had failed. Let its error out.`);
+      throw new WorkflowError(`The workflow continued after '${this.#failed.stepName}' had failed. Rethrow its error.`);
     if (this.#isClosed || this.#leaving !== undefined) return never();
     this.#count += 1;
     this.#open ??= this.#openGroup(this.#count);
@@ -178,7 +178,7 @@ export class Execution {
   }
 
   async #valuesOf(firstId: number, steps: LazyStep[]): Promise<unknown[] | undefined> {
-    // All that is begun in this turn is in the group by then, in a call that goes on as in one that reads the journal.
+    // By now the group has all steps of this turn, whether their values are new or come from the journal.
     await Promise.resolve();
     await Promise.resolve();
     this.#open = undefined;
@@ -196,7 +196,7 @@ export class Execution {
     }
   }
 
-  /** Whether the call is for one step alone, of another group. */
+  /** Whether this delivery is for a single step of another group. */
   #isForAnother(firstId: number, steps: LazyStep[]): boolean {
     const { results, last } = this.#journal;
     if (!last?.targetStep) return false;
@@ -218,21 +218,21 @@ export class Execution {
   }
 
   /**
-   * The workflow goes on with the result at once. If it returns, the result comes with the end of the run. Else it is saved
-   * before the next step, and soon, when the workflow does something else.
+   * Lets the workflow continue before the result is saved. If the workflow returns, the result is sent together with the end
+   * of the run. Otherwise it is saved before the next step, or by the timer when the workflow does something else.
    */
   #saveSoon(result: Step): void {
-    const timer = setTimeout(() => this.saved().catch(() => {}), 0); // told when the workflow comes to the next step
+    const timer = setTimeout(() => this.saved().catch(() => {}), 0); // the next step reports the error
     this.#unsaved = { result, timer };
   }
 
   /**
-   * Answers whether the call goes on. What it still holds when it ends is delivered on its own. Steps of several branches may end
-   * while one of them is being saved: the next is `done` with what that leaves held.
+   * Resolves to whether the call continues. Messages that the call still owns when it ends are delivered again. Steps of
+   * several branches may finish during a save; each save finishes the message of the one before it.
    */
   #save(result: Step): Promise<boolean> {
     const saving = this.#saving.then(() => this.#saveNow(result));
-    this.#saving = saving.catch(() => {}); // told to whoever waits for it
+    this.#saving = saving.catch(() => {}); // whoever awaits `saving` gets the error
     return saving;
   }
 
@@ -252,14 +252,14 @@ export class Execution {
     }
     const step = last?.targetStep === undefined ? undefined : steps[last.targetStep - firstId];
     if (!ids.some((id) => plans.has(id) || results.has(id))) return this.#begin(steps, firstId);
-    // The delivery of a result of an unfinished group: the one that finishes it goes on.
+    // The delivery of one result of an unfinished group: only the last result continues the run.
     if (!step || !last?.targetStep) {
       return this.#leave(this.#held, [], this.#isSoon(steps.filter((_, index) => !results.has(firstId + index))));
     }
     return this.#leave(this.#held, [await this.#broughtBy(step, last.targetStep, steps.length)], true);
   }
 
-  /** Plans a group, and executes what of it this call holds: all of it, as a rule. */
+  /** Plans a group, and executes the steps whose plans this call owns: usually all of them. */
   async #begin(steps: LazyStep[], firstId: number): Promise<unknown[]> {
     const size = steps.length;
     const plans = steps.map((step, index) => asleep(planOf(step, firstId + index, size)));
@@ -267,7 +267,7 @@ export class Execution {
       return this.#leave(this.#held, plans, this.#isSoon(steps));
     }
     const planned = await this.#call.checkpoint(this.#held, plans);
-    // What the call still holds when it ends is delivered on its own.
+    // Messages that the call still owns when it ends are delivered again.
     if (this.#call.isLate) return this.#end();
     this.#held = [];
     const mine = steps.flatMap((step, index): Planned[] => {
@@ -285,15 +285,15 @@ export class Execution {
       () => this.#giveUp(keeper.held),
     );
     this.#held = keeper.held;
-    // The delivery of the last result, on its own, finds the group complete.
+    // The delivery of the last result, in another call, finds the group complete.
     if (!keeper.holdsLast) return this.#leave(this.#held, [], true);
     await this.#watcher.continued();
     return Promise.all(steps.map((step, index) => this.#finished(step, results[index] as Step)));
   }
 
   /**
-   * Has what this call holds of a group brought. Only the journal up to a result says whether that one completes the group: so
-   * what is brought last comes next, and whatever was brought before it needs nothing more.
+   * Executes or requests the steps of a group whose plans this call owns. Only the journal up to a result shows whether that
+   * result completes the group. So the one that is saved last is handed to the call, and the earlier ones need no delivery.
    */
   async #bringAll(mine: Planned[], steps: LazyStep[]): Promise<never> {
     const brought: Token[] = [];
@@ -320,24 +320,24 @@ export class Execution {
     return this.#leave([plan, ...brought], [append], 'step' in append || this.#isSoon(steps));
   }
 
-  /** What brings the result of one step of a group: its execution, or a request to whoever it waits for. */
+  /** Executes one step of a group, or makes the request that leads to its result. */
   async #broughtBy(step: LazyStep, id: number, size: number): Promise<Append> {
     if (!step.execute) await this.#watcher.beforeExecution(step.name);
     const result = step.execute ? await this.#execute(step, id, size) : resultOf(step, id, size);
     return step.request?.(result) ?? { step: result };
   }
 
-  /** A step of the group has failed, and will be attempted again: the results that are kept need no delivery. */
+  /** A step of the group failed and will be attempted again, so the results that are saved need no delivery. */
   async #giveUp(held: Token[]): Promise<void> {
     if (held.length > 0) await this.#call.checkpoint(held, []);
   }
 
-  /** Whether the call stays for what one of `steps` waits for. */
+  /** Whether the result of one of `steps` may arrive while the call is open. */
   #isSoon(steps: LazyStep[]): boolean {
     return this.#call.lingerMs > 0 && steps.some((step) => mayComeWithin(step, this.#call.lingerMs));
   }
 
-  /** Nothing is under way any more. `isSoon`: the call stays for what comes next. */
+  /** Ends the work of this call. `isSoon`: it stays open for the next message. */
   async #leave(done: Token[], append: Append[], isSoon: boolean): Promise<never> {
     this.#leaving = this.#tellThatItLeaves(done, append, isSoon);
     try {
@@ -370,7 +370,7 @@ export class Execution {
     }
   }
 
-  /** As the journal gives it, so that the first call and all that follow see the same. */
+  /** Reads the new result as from the journal, so that the first call and all later ones see the same value. */
   async #finished(step: LazyStep, result: Step): Promise<unknown> {
     const value = step.read(result);
     await this.#watcher.afterExecution(step.name, value);
@@ -378,7 +378,7 @@ export class Execution {
   }
 
   async #read(step: LazyStep, known: Step | undefined): Promise<unknown> {
-    if (!known) throw new WorkflowError(`the journal has no result of '${step.name}'`);
+    if (!known) throw new WorkflowError(`the journal has no result for '${step.name}'`);
     return known === this.#journal.last ? this.#finished(step, known) : step.read(known);
   }
 
@@ -397,7 +397,7 @@ function never(): Promise<never> {
   return new Promise(() => {});
 }
 
-/** All results, or the first error once nothing is under way any more. */
+/** Resolves to all results, or rejects with the first error once nothing is running. */
 async function allOf<T>(running: Promise<T>[], onError: () => Promise<void> = async () => {}): Promise<T[]> {
   const outcomes = await Promise.allSettled(running);
   const failed = outcomes.find(({ status }) => status === 'rejected');

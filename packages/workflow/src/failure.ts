@@ -1,4 +1,4 @@
-/** A run has failed: its failure function is called with what is known (contract W 13). */
+/** Calls the failure function of a run that has failed (contract W 13). */
 import { answer, failureAnswer } from './answers.ts';
 import { decodeBase64 } from './base64.ts';
 import { CallContext } from './context.ts';
@@ -37,7 +37,7 @@ export async function handleFailure<TInitialPayload, TResult>(
     url: failure.url,
   };
   if (!(await findsStep(workflow, { endpoint, facts }, () => endpoint.payloadOf(payload))))
-    throw new WorkflowError('Not authorized to run the failure function.'); // apps compare the text
+    throw new WorkflowError('Not authorized to run the failure function.'); // apps compare this text
   const { message, stack } = errorOf(failure);
   const result = await failureFunction({
     context: new CallContext({ ...facts, requestPayload: endpoint.payloadOf(payload) }, endpoint.server),
@@ -50,14 +50,14 @@ export async function handleFailure<TInitialPayload, TResult>(
   return failureAnswer(typeof result === 'string' ? result : undefined);
 }
 
-/** What the endpoint answered when the run failed, if that was an error of this library. */
+/** The error in the last response of the endpoint, if this library wrote it. */
 function errorOf({ body }: Failure): { message: string; stack: string } {
   const text = body ? decodeBase64(body) : '{}';
   try {
     const { message, stack } = JSON.parse(text) as FailureFunctionPayload;
     if (message) return { message, stack: stack ?? '' };
   } catch {
-    // Told below.
+    // Not a response of this library.
   }
   return { message: `Couldn't parse 'failResponse' in 'failureFunction', received: '${text}'`, stack: '' };
 }

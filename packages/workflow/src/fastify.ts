@@ -1,4 +1,4 @@
-/** Workflows in Fastify: `app.register(routes({ '/workflow': serve(...) }))`. */
+/** Serves workflows in Fastify: `app.register(routes({ '/workflow': serve(...) }))`. */
 import { type Handler, pairsOf } from './http.ts';
 import { createWorkflow, handlerOfMany, type ServeManyOptions, type Workflows } from './many.ts';
 import { handlerOf } from './serve.ts';
@@ -7,7 +7,7 @@ import type { RouteFunction, WorkflowServeOptions } from './workflow.ts';
 
 export { createWorkflow };
 
-/** What is read of a `FastifyRequest`. */
+/** The members of a `FastifyRequest` that are used. */
 export interface FastifyRequest {
   protocol: string;
   host: string;
@@ -16,7 +16,7 @@ export interface FastifyRequest {
   body: unknown;
 }
 
-/** What is called of a `FastifyReply`. */
+/** The members of a `FastifyReply` that are used. */
 export interface FastifyReply {
   code(status: number): FastifyReply;
   headers(headers: Record<string, string>): FastifyReply;
@@ -25,7 +25,7 @@ export interface FastifyReply {
 
 export type FastifyHandler = (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>;
 
-/** What is called of the part of an app that a plugin gets. */
+/** The members of a Fastify instance that are used. */
 export interface FastifyScope {
   removeAllContentTypeParsers(): unknown;
   addContentTypeParser(
@@ -38,12 +38,12 @@ export interface FastifyScope {
 
 export type FastifyPlugin = (scope: FastifyScope) => Promise<void>;
 
-/** The largest delivery, with a failure of 32 MiB and a payload of 10 MiB in base64, is below that. */
+/** Above the largest delivery: a failure of 32 MiB with a payload of 10 MiB, both in base64. */
 const BODY_LIMIT = 64 * 1024 * 1024;
 
 /**
- * A plugin with handlers by their paths. Their requests are as they came, and those of other routes as ever. A parser of JSON
- * refuses the empty body of a journal that is left to be fetched, and does not keep the bytes that were signed.
+ * A plugin with handlers by path. It receives request bodies as unparsed text and leaves the parsers of other routes unchanged.
+ * A JSON parser would reject the empty body of a journal that must be fetched, and lose the bytes that were signed.
  */
 export function routes(
   handlers: Record<string, FastifyHandler>,
@@ -56,7 +56,7 @@ export function routes(
   };
 }
 
-/** Serves one workflow, whatever the path. */
+/** Serves one workflow, at any path. */
 export function serve<TInitialPayload = unknown, TResult = unknown>(
   routeFunction: RouteFunction<TInitialPayload, TResult>,
   options?: WorkflowServeOptions<TInitialPayload, TResult>,
@@ -64,7 +64,7 @@ export function serve<TInitialPayload = unknown, TResult = unknown>(
   return routeOf(handlerOf(routeFunction, options, { useJSONContent: true }));
 }
 
-/** Serves each workflow under the last segment of the path. */
+/** Serves several workflows, each by its name as the last segment of the path. */
 export function serveMany(workflows: Workflows, options?: ServeManyOptions): FastifyHandler {
   return routeOf(handlerOfMany(workflows, options, { useJSONContent: true }));
 }

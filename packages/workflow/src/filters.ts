@@ -1,4 +1,4 @@
-/** Which runs a request of the client is about. */
+/** Selects the runs that a request of the client applies to. */
 import { WorkflowError } from './errors.ts';
 
 type Query = Record<string, unknown>;
@@ -32,7 +32,7 @@ export interface CancelFilter extends UniversalFilter {
   path?: string | string[];
 }
 
-/** By ids, by what they have in common, or all; at most `count` at a time. */
+/** Selects by ids, by a filter, or all; at most `count` per request. */
 export type DlqSelection =
   | { dlqIds: string | string[] }
   | { filter: RunFilter; count?: number; cursor?: string }
@@ -43,10 +43,10 @@ export type RunSelection =
   | { filter: CancelFilter; count?: number }
   | { all: true; count?: number };
 
-/** As the hosted service's clients ask for. */
+/** The page size that the hosted service's clients use. */
 const COUNT = 100;
 
-/** Throws `WorkflowError` for a selection that came out empty: the server takes a query without a condition for all runs. */
+/** Throws `WorkflowError` for an empty selection: the server would apply a query without a condition to all runs. */
 export function queryOf(selection: DlqSelection | RunSelection): Query {
   const { dlqIds, workflowRunIds, filter, all, count = COUNT, cursor }: Query = { ...selection };
   if (dlqIds !== undefined) return { dlqIds: filled('dlqIds', dlqIds) };
@@ -56,7 +56,7 @@ export function queryOf(selection: DlqSelection | RunSelection): Query {
   throw new WorkflowError(`The request has neither ids nor a filter; ${FOR_ALL}`);
 }
 
-/** A URL is meant exactly, and one that others begin with as a beginning. Throws as `queryOf` does. */
+/** Like `queryOf`, with an exact match for a URL and a prefix match for the start of one. Throws as `queryOf` does. */
 export function cancelQueryOf(selection: RunSelection): Query {
   const { workflowUrlStartingWith, workflowUrl, ...rest } = queryOf(selection);
   if (workflowUrlStartingWith && workflowUrl)
@@ -65,7 +65,7 @@ export function cancelQueryOf(selection: RunSelection): Query {
   return workflowUrl ? { ...rest, workflowUrl, workflowUrlExactMatch: true } : rest;
 }
 
-/** A path with its query: lists as repeated parameters, dates in milliseconds. */
+/** A path with its query: a list becomes repeated parameters, a date becomes milliseconds. */
 export function pathOf(path: string, query: Query): string {
   const parameters = new URLSearchParams();
   for (const [name, values] of Object.entries(query)) {
@@ -77,7 +77,7 @@ export function pathOf(path: string, query: Query): string {
 
 const FOR_ALL = 'for all runs use { all: true }';
 
-/** Members without a value are none. */
+/** The members of the filter that have a value. */
 function conditionsOf(filter: object): object {
   const conditions = Object.entries(filter).filter(([, value]) => value !== undefined && value !== null);
   if (conditions.length === 0) throw new WorkflowError(`filter has no member with a value; ${FOR_ALL}`);
@@ -85,7 +85,7 @@ function conditionsOf(filter: object): object {
   return Object.fromEntries(conditions);
 }
 
-/** Throws `WorkflowError` where there is no value, or an empty one. */
+/** Throws `WorkflowError` if a value is missing or empty. */
 export function filled<T>(name: string, values: T): T {
   const all: unknown[] = [values].flat();
   if (all.length > 0 && all.every((value) => value !== undefined && value !== null && value !== '')) return values;

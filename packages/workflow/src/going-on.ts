@@ -1,6 +1,6 @@
 /**
- * One call, from what it delivers to its answer: the workflow runs from the journal, and anew with each message that is handed
- * to the call while it stays (contract K 6).
+ * Handles one call from its delivery to its response: runs the workflow from the journal, and replays it for each message that
+ * is handed to the call while it stays open (contract K 6).
  */
 import { answer, errorAnswer } from './answers.ts';
 import { decodeBase64 } from './base64.ts';
@@ -17,10 +17,10 @@ import { messageOf } from './server.ts';
 import type { RawStep } from './types.ts';
 import { HEADER, inBothDialects } from './wire.ts';
 
-/** What one message came to. */
+/** The result of handling one message. */
 interface Turn {
   /** Of the call, unless something comes next. */
-  reply: Reply;
+  /** The response of the call, unless there is a next message. */
   next?: Handover | undefined;
 }
 
@@ -38,7 +38,7 @@ class CallUnderWay<TInitialPayload, TResult> {
   readonly #workflow: Workflow<TInitialPayload, TResult>;
   readonly #delivery: Delivery<TInitialPayload>;
   readonly #call: Call;
-  /** As far as the server has told of it. */
+  /** The entries of the journal that the server has sent so far. */
   #entries: readonly RawStep[] = [];
 
   constructor(workflow: Workflow<TInitialPayload, TResult>, delivery: Delivery<TInitialPayload>) {
@@ -46,7 +46,7 @@ class CallUnderWay<TInitialPayload, TResult> {
     this.#delivery = delivery;
     const { lingerMs, options } = workflow;
     const { endpoint, headers, middlewares } = delivery;
-    // A middleware is told that a step is over once its result is on disk, so the last one cannot wait for the end of the run.
+    // A middleware is notified of a step only after its result is on disk, so the last one cannot be sent with the end of the run.
     const lastStepBytesMax = middlewares.isEmpty ? Number(headers.get(HEADER.endStep) ?? 0) : 0;
     const limits = { lingerMs, budgetMs: options.callBudgetMs, lastStepBytesMax };
     this.#call = new Call(endpoint.server, tokenOf(headers), limits, async (append, entries) => {
@@ -59,12 +59,12 @@ class CallUnderWay<TInitialPayload, TResult> {
     return handed.headers ? this.#bringResult(handed, handed.headers) : this.#runFrom(handed);
   }
 
-  /** The answer of a third party enters the journal as the result of its step (contract W 14.5). */
+  /** Saves the response to a `context.call` as the result of its step (contract W 14.5). */
   async #bringResult({ token, messageId, body }: Handover, headers: Record<string, string[]>): Promise<Turn> {
     const text = body ?? (await this.#fetchBody(token, messageId));
     if (text === undefined) return this.#answered('workflow-already-ended');
     const isDelivered = token === tokenOf(this.#delivery.headers);
-    // The workflow is asked with the answer itself, as by the official library: it is none of its payloads.
+    // As in the official library, this check passes the response itself as the payload.
     if (isDelivered && !(await findsStep(this.#workflow, this.#delivery, () => JSON.parse(text))))
       return this.#refused();
     const values = inBothDialects(Object.entries(headers).map(([name, [value = '']]) => [name, value]));
@@ -82,7 +82,7 @@ class CallUnderWay<TInitialPayload, TResult> {
     }
   }
 
-  /** Runs the workflow from the journal up to the message. */
+  /** Runs the workflow with the journal up to the message. */
   async #runFrom(handed: Handover): Promise<Turn> {
     const { endpoint, facts, middlewares } = this.#delivery;
     await middlewares.taken();
@@ -132,7 +132,7 @@ class CallUnderWay<TInitialPayload, TResult> {
   async #thrown(error: unknown, execution: Execution): Promise<Turn> {
     let cause = error;
     try {
-      // No step is waited for whose result nobody needs.
+      // Nobody needs the results of running steps any more, so only finished ones are saved.
       if (error instanceof CallOver || error instanceof WorkflowCancelAbort) await execution.saved();
       else {
         const next = await execution.settled();
@@ -145,7 +145,7 @@ class CallUnderWay<TInitialPayload, TResult> {
   }
 
   async #failed(error: unknown, stepName: string | undefined): Promise<Turn> {
-    // What the server has given up is answered with a failure, since it may not know what of it is done.
+    // A lost call responds with a failure, since the server may not know which of its results are saved.
     if (error instanceof CallOver && error.reason === 'ended') return this.#answered('workflow-already-ended');
     if (error instanceof WorkflowCancelAbort) {
       await this.#cancel();
@@ -156,22 +156,22 @@ class CallUnderWay<TInitialPayload, TResult> {
     });
     const reply = errorAnswer(error, stepName);
     const isFinal = [CallOver, CodeChangedError, WorkflowNonRetryableError].some((kind) => error instanceof kind);
-    // If the server could not be told, the answer tells it.
+    // If this fails, the response reports the failure.
     return { reply, next: isFinal ? undefined : await this.#call.fail(reply).catch(() => undefined) };
   }
 
-  /** With a token of the call: it needs none of the account. */
+  /** Cancels the run with the call's own token, so that no account token is needed. */
   async #cancel(): Promise<void> {
     const { endpoint, facts } = this.#delivery;
     const path = `/v2/workflows/runs/${encodeURIComponent(facts.workflowRunId)}?cancel=true`;
     const request = { method: 'DELETE', path, token: this.#call.token, isRepeatable: true };
     const { status, text } = await endpoint.server.send(request);
-    // 404: it is over already, perhaps by this very request, whose answer was lost.
+    // 404: the run has ended, perhaps by an earlier attempt of this request whose response was lost.
     if (status !== 200 && status !== 404)
-      throw new WorkflowError(`the server has not cancelled the run: ${messageOf(text)}`, status);
+      throw new WorkflowError(`the server did not cancel the run: ${messageOf(text)}`, status);
   }
 
-  /** What a delivery of the message would bring: no entry after its own. `undefined`: the run has ended. */
+  /** The journal as a delivery of the message would bring it, up to its own entry. `undefined`: the run has ended. */
   async #entriesUpTo({ entries, messageId, token }: Handover): Promise<RawStep[] | undefined> {
     if (entries) {
       this.#entries = [...this.#entries, ...entries];
@@ -183,12 +183,12 @@ class CallUnderWay<TInitialPayload, TResult> {
     return upToIt;
   }
 
-  /** What was delivered without its body: the message's own entry. `undefined`: the run has ended. */
+  /** The body of a message that was delivered without it: its entry in the journal. `undefined`: the run has ended. */
   async #fetchBody(token: string, messageId: string): Promise<string | undefined> {
     const entries = await fetchEntries(this.#delivery, token);
     if (!entries) return undefined;
     const entry = entries.find((each) => each.messageId === messageId);
-    if (!entry) throw new WorkflowError('The journal does not have the result of the call that was delivered.');
+    if (!entry) throw new WorkflowError('The journal does not contain the call result that was delivered.');
     return decodeBase64(entry.body);
   }
 

@@ -1,16 +1,16 @@
-/** The control headers of what a run or a client publishes (contract W 4.2, 4.3). */
+/** Builds the control headers of the messages that a run or a client publishes (contract W 4.2, 4.3). */
 import { durationOf } from './durations.ts';
 import type { CallSettings, FlowControl, Step } from './types.ts';
 import { FEATURES, FEATURES_OF_CALL, HEADER, PROTOCOL_VERSION } from './wire.ts';
 
-/** How a run is begun, by a client, by its own endpoint, or by another run. */
+/** How a run is started: by a client, by its own endpoint, or by another run. */
 export interface Start {
   runId: string;
   url: string;
   userHeaders?: Headers;
   failureUrl?: string | undefined;
   retries?: number | undefined;
-  /** An expression in milliseconds. */
+  /** An expression that gives milliseconds. */
   retryDelay?: string | undefined;
   flowControl?: FlowControl | undefined;
   label?: string | string[] | undefined;
@@ -18,7 +18,7 @@ export interface Start {
   contentType?: string;
 }
 
-/** Of the message that begins a run. */
+/** The headers of the message that starts a run. */
 export function startHeaders(start: Start): Record<string, string> {
   const { runId, url, userHeaders, failureUrl, invokeCount = 0, label } = start;
   const own = { ...settingHeaders(start), ...forwarded('Forward-', userHeaders) };
@@ -47,7 +47,7 @@ export function startHeaders(start: Start): Record<string, string> {
   };
 }
 
-/** Of a request to somebody else, whose answer is brought to the run. */
+/** The headers of a `context.call`, whose response is delivered to the run. */
 export function callHeaders(
   run: { workflowRunId: string; url: string; invokeCount: number },
   step: Step,
@@ -84,7 +84,7 @@ export function callHeaders(
   };
 }
 
-/** Of a message that continues a run: what the result of an invocation is delivered with. */
+/** The headers of a message that continues a run, such as the delivery of an invocation's result. */
 export function stepHeaders(runId: string, url: string, invokeCount: number): Record<string, string> {
   return {
     [HEADER.init]: 'false',
@@ -116,7 +116,7 @@ function settingHeaders({
   };
 }
 
-/** As it goes into `Upstash-Flow-Control-Value`. */
+/** The value of `Upstash-Flow-Control-Value`. */
 export function flowValueOf(flowControl: FlowControl): string {
   const { parallelism, rate, ratePerSecond, period } = flowControl;
   const items = {

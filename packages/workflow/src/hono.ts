@@ -1,4 +1,4 @@
-/** Workflows in Hono, on every runtime that it has: `app.post('/workflow', serve(...))`. */
+/** Serves workflows in Hono, on every runtime that Hono supports: `app.post('/workflow', serve(...))`. */
 import { answerWeb, type Handler } from './http.ts';
 import { createWorkflow, handlerOfMany, type ServeManyOptions, type Workflows } from './many.ts';
 import { handlerOf } from './serve.ts';
@@ -6,7 +6,7 @@ import type { RouteFunction, WorkflowServeOptions } from './workflow.ts';
 
 export { createWorkflow };
 
-/** The variables of a worker. */
+/** The environment variables of a worker. */
 export interface WorkflowBindings {
   QSTASH_TOKEN: string;
   QSTASH_URL?: string;
@@ -15,16 +15,16 @@ export interface WorkflowBindings {
   UPSTASH_WORKFLOW_URL?: string;
 }
 
-/** What is read of a `Context`. */
+/** The members of a Hono `Context` that are used. */
 export interface HonoContext {
-  // biome-ignore lint/suspicious/noExplicitAny: an app declares its bindings itself
+  // biome-ignore lint/suspicious/noExplicitAny: apps declare the type of their bindings
   env: any;
   req: { raw: Request; url: string };
 }
 
 export type HonoHandler = (context: HonoContext) => Promise<Response>;
 
-/** Serves one workflow, whatever the path. */
+/** Serves one workflow, at any path. */
 export function serve<TInitialPayload = unknown, TResult = unknown>(
   routeFunction: RouteFunction<TInitialPayload, TResult>,
   options?: WorkflowServeOptions<TInitialPayload, TResult>,
@@ -32,14 +32,14 @@ export function serve<TInitialPayload = unknown, TResult = unknown>(
   return routeOf(handlerOf(routeFunction, options));
 }
 
-/** Serves each workflow under the last segment of the path. */
+/** Serves several workflows, each by its name as the last segment of the path. */
 export function serveMany(workflows: Workflows, options?: ServeManyOptions): HonoHandler {
   return routeOf(handlerOfMany(workflows, options));
 }
 
 function routeOf(handle: Handler): HonoHandler {
   return ({ env, req }) => {
-    // On Node it has the connection there, and no variables.
+    // On Node, `env` holds the connection instead of variables.
     const isOfWorker = env && typeof env === 'object' && 'QSTASH_TOKEN' in env;
     return answerWeb(handle, req.raw, isOfWorker ? env : undefined);
   };

@@ -1,12 +1,12 @@
-/** Requests and answers of an endpoint as plain values, so that each framework converts them once, at its edge. */
+/** Requests and responses of an endpoint as plain values, so that each framework converts them once. */
 
 /** A request to the endpoint. */
 export interface Incoming {
   url: string;
   headers: Headers;
-  /** The body; may reject when the connection breaks. */
+  /** The body. Rejects when the connection breaks. */
   text(): Promise<string>;
-  /** The variables of the request, on platforms that have them for each; used where the options give none. */
+  /** Environment variables, on platforms that pass them with each request. The options take precedence. */
   env?: Record<string, string | undefined> | undefined;
 }
 
@@ -16,17 +16,17 @@ export interface Reply {
   body: string;
 }
 
-/** Answers the requests to a URL. Never throws. */
+/** Handles the requests to a URL. Never throws. */
 export type Handler = (incoming: Incoming) => Promise<Reply>;
 
-/** Answers a `Request` of the web with a `Response`. */
+/** Handles a web `Request` and returns a `Response`. */
 export async function answerWeb(handle: Handler, request: Request, env?: Incoming['env']): Promise<Response> {
   const { url, headers } = request;
   const { body, ...init } = await handle({ url, headers, text: () => request.text(), env });
   return new Response(body, init);
 }
 
-/** Header maps of Node and of JSON, with a list for each name or a single value, as a `Request` takes them. */
+/** Converts the header maps of Node and of JSON, with one value or a list of values per name, for the `Headers` constructor. */
 export function pairsOf(headers: Record<string, string | string[] | undefined>): [string, string][] {
   return Object.entries(headers).flatMap(([name, values]) =>
     [values ?? []].flat().map((value): [string, string] => [name, value]),

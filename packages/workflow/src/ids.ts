@@ -1,4 +1,4 @@
-/** Ids that the endpoint and the client give. */
+/** Creates the ids that the endpoint and the client assign. */
 const CHARACTERS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
 
 export function runIdOf(id: string = randomId(21)): string {

@@ -1,5 +1,5 @@
-// biome-ignore-all lint/performance/noBarrelFile: this is what the package exports
-/** Durable workflows on Waypost, with the functions of `@upstash/workflow`. */
+// biome-ignore-all lint/performance/noBarrelFile: the public API of the package
+/** Durable workflows on Waypost, with the API of `@upstash/workflow`. */
 export { Client, type ClientConfig, type TriggerOptions } from './client.ts';
 export type { DLQResumeRestartOptions, DLQResumeRestartResponse } from './dlq.ts';
 export { WorkflowAbort, WorkflowError, WorkflowNonRetryableError, WorkflowRetryAfterError } from './errors.ts';

@@ -1,20 +1,20 @@
-/** What of a run is kept already: the steps of the journal that a delivery brings (contract W 8). */
+/** Reads the journal of a run, as a delivery brings it: the results and plans that are already saved (contract W 8). */
 import { decodeBase64 } from './base64.ts';
 import type { RawStep, Step } from './types.ts';
 
 export interface Journal {
   initialPayload: string;
-  /** The results, by the id of their step. */
+  /** The results, by step id. */
   results: ReadonlyMap<number, Step>;
-  /** The plans of groups, by the id of the step that each is for. */
+  /** The plans of groups, by the id of the planned step. */
   plans: ReadonlyMap<number, Step>;
-  /** The entry that is delivered; absent: the initial payload. */
+  /** The entry that is being delivered; absent for the initial payload. */
   last?: Step;
-  /** `last` repeats an earlier entry: nothing is to be done for it. */
+  /** `last` repeats an earlier entry, so it needs no work. */
   isRepeated: boolean;
 }
 
-/** Reads the entries of a delivery. The first one is the payload; entries that are no steps are passed over. */
+/** Reads the entries of a delivery. The first one is the payload. Entries that are not steps are skipped. */
 export function readJournal([initial, ...entries]: readonly RawStep[]): Journal {
   const results = new Map<number, Step>();
   const plans = new Map<number, Step>();
@@ -40,7 +40,7 @@ function isPlan({ stepId }: Step): boolean {
   return stepId === 0;
 }
 
-/** The entries up to the one with `messageId`: what a delivery of that message brings. */
+/** The entries up to the one with `messageId`, as a delivery of that message brings them. */
 export function upTo(entries: readonly RawStep[], messageId: string): RawStep[] {
   if (entries.length === 1) return [...entries];
   return entries.slice(0, entries.findIndex((entry) => entry.messageId === messageId) + 1);

@@ -1,6 +1,6 @@
 /**
- * Keeps the results of a group whose plans this call holds. Those that finish together go together; a result that is not
- * the last one needs nothing more once the next is kept.
+ * Saves the results of a group whose plans this call owns. Results that finish during a save are saved together. A saved
+ * result needs no delivery once a later one is saved.
  */
 import { type Call, isRefused, type Token } from './call.ts';
 import type { Step } from './types.ts';
@@ -14,9 +14,9 @@ interface Waiting {
 
 export class Keeper {
   readonly #call: Call;
-  /** Results that are kept, and whose messages the call holds. */
+  /** Tokens of the latest saved results. */
   held: Token[] = [];
-  /** Whether the call holds the latest entry, and so may go on after it. */
+  /** Whether the call owns the latest entry, and so may continue after it. */
   holdsLast = false;
   #waiting: Waiting[] = [];
   #isKeeping = false;
@@ -25,7 +25,7 @@ export class Keeper {
     this.#call = call;
   }
 
-  /** Resolves when it is kept. */
+  /** Resolves when the result is saved. */
   keep(plan: Token, result: Step): Promise<void> {
     return new Promise((kept, refused) => {
       this.#waiting.push({ plan, result, kept, refused });
@@ -48,7 +48,7 @@ export class Keeper {
       this.holdsLast = entries.at(-1)?.token !== undefined;
       for (const { kept } of together) kept();
     } catch (error) {
-      // One of them may be refused without the others.
+      // One result may be too large while the others are not.
       if (together.length > 1 && isRefused(error)) for (const each of together) await this.#keepTogether([each]);
       else for (const { refused } of together) refused(error);
     }

@@ -1,4 +1,4 @@
-/** What the server tells of runs (contract W 18). */
+/** The logs of runs, as the server reports them (contract W 18). */
 import type { RawStep, StepType } from './types.ts';
 
 type Headers = Record<string, string[]>;
@@ -8,7 +8,7 @@ export interface StepError {
   body: string;
   headers: Headers;
   status: number;
-  /** Unix time in milliseconds, as all times here. */
+  /** Unix time in milliseconds, like all times here. */
   time: number;
 }
 

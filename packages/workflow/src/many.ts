@@ -1,17 +1,17 @@
-/** Workflows that are served below one URL, each by its name: these can invoke one another. */
+/** Serves several workflows below one URL, each by its name, so that they can invoke one another. */
 import { notFound } from './answers.ts';
 import { WorkflowError } from './errors.ts';
 import type { Handler } from './http.ts';
 import { handlerOf } from './serve.ts';
 import type { InvokableWorkflow, RouteFunction, WorkflowServeOptions } from './workflow.ts';
 
-/** Options that hold for each workflow of `serveMany`. */
+/** Options that apply to every workflow of `serveMany`. */
 export type ServeManyOptions = Omit<WorkflowServeOptions, 'env' | 'url' | 'schema' | 'initialPayloadParser'>;
 
-// biome-ignore lint/suspicious/noExplicitAny: each workflow has a payload and a result of its own
+// biome-ignore lint/suspicious/noExplicitAny: each workflow has its own payload and result types
 export type Workflows = Record<string, InvokableWorkflow<any, any>>;
 
-/** A workflow that `serveMany` can serve and others can invoke. */
+/** Creates a workflow that `serveMany` can serve and other workflows can invoke. */
 export function createWorkflow<TInitialPayload = unknown, TResult = unknown>(
   routeFunction: RouteFunction<TInitialPayload, TResult>,
   options: WorkflowServeOptions<TInitialPayload, TResult> = {},
@@ -19,7 +19,7 @@ export function createWorkflow<TInitialPayload = unknown, TResult = unknown>(
   return { routeFunction, options };
 }
 
-/** Answers for each workflow at the URLs whose last segment is its name. Throws `WorkflowError` when a name cannot be one. */
+/** Handles requests to all workflows by the last segment of the URL. Throws `WorkflowError` for an invalid name. */
 export function handlerOfMany(
   workflows: Workflows,
   options?: ServeManyOptions,
@@ -27,7 +27,7 @@ export function handlerOfMany(
 ): Handler {
   const handlers = new Map<string, Handler>();
   for (const [name, workflow] of Object.entries(workflows)) {
-    if (name.includes('/')) throw new WorkflowError(`A workflow's name has no '/', and this one is '${name}'.`);
+    if (name.includes('/')) throw new WorkflowError(`A workflow name must not contain '/': '${name}'.`);
     workflow.workflowId = name;
     workflow.options = { ...options, ...workflow.options };
     if (useJSONContent) workflow.useJSONContent = true;

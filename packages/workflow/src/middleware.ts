@@ -1,10 +1,10 @@
-/** Tells the middlewares of a workflow what happens in a call. */
+/** Notifies the middlewares of a workflow of the events in a call. */
 import type { Append, Entry } from './call.ts';
 import type { Step } from './types.ts';
 import { HEADER } from './wire.ts';
 import { type DebugEvents, type LifeCycleEvents, type WorkflowContext, WorkflowMiddleware } from './workflow.ts';
 
-/** The texts for `onInfo`. Apps compare them, so they are the official library's. */
+/** The texts of `onInfo`. Apps compare them, so they match the official library's. */
 export const INFO = {
   received: 'Received request for workflow execution.',
   identified: (isFirst: boolean, isUnknown: boolean) =>
@@ -20,7 +20,7 @@ export const INFO = {
   noFailureFunction: 'Failure callback invoked but no failure function defined.',
 } as const;
 
-/** What of `append` has become messages that bring results, in the words of `onInfo`. */
+/** The `onInfo` texts for the entries of `append` whose messages will bring results. */
 export function submissionsOf(append: readonly Append[], entries: readonly Entry[]): string[] {
   const ids = entries.map(({ messageId }) => messageId);
   if (append.length > 1 && append.every((each) => 'step' in each && each.step.stepId === 0)) return [INFO.planned(ids)];
@@ -30,7 +30,7 @@ export function submissionsOf(append: readonly Append[], entries: readonly Entry
   });
 }
 
-/** `undefined`: the official library tells nothing of it either. */
+/** `undefined`: the official library does not report this entry either. */
 function nameOf(append: Append): string | undefined {
   if ('wait' in append) return undefined;
   if ('call' in append)
@@ -41,9 +41,9 @@ function nameOf(append: Append): string | undefined {
   return isAnswerOfCall ? undefined : stepName;
 }
 
-/** The middlewares of one call. What one of them throws is written to the console, and stops nothing. */
+/** The middlewares of one call. An error thrown by one is logged to the console and does not affect the run. */
 export class Middlewares {
-  // biome-ignore lint/suspicious/noExplicitAny: each has the types of its own workflow
+  // biome-ignore lint/suspicious/noExplicitAny: each workflow has its own payload and result types
   readonly #all: readonly WorkflowMiddleware<any, any>[];
   workflowRunId: string | undefined;
   // biome-ignore lint/suspicious/noExplicitAny: as above
@@ -58,7 +58,7 @@ export class Middlewares {
     return this.#all.length === 0;
   }
 
-  /** Another message is taken that carries on the run. */
+  /** The call continues the run with another message. */
   taken(): Promise<void> {
     return this.info(INFO.identified(false, false));
   }
@@ -81,21 +81,21 @@ export class Middlewares {
         const callback = (await middleware.callbacks())[event] as ((params: object) => unknown) | undefined;
         await callback?.(params);
       } catch (error) {
-        console.error(`the middleware '${middleware.name}' has thrown:`, error);
+        console.error(`the middleware '${middleware.name}' threw:`, error);
       }
     }
   }
 }
 
-/** Writes to the console what happens in a run. */
+/** Logs the events of a run to the console. */
 export const loggingMiddleware: WorkflowMiddleware<unknown, unknown> = new WorkflowMiddleware({
   name: 'logging',
   callbacks: {
-    runStarted: ({ context }) => console.log(`${context.workflowRunId} has started`),
+    runStarted: ({ context }) => console.log(`${context.workflowRunId} started`),
     beforeExecution: ({ context, stepName }) => console.log(`${context.workflowRunId} runs '${stepName}'`),
     afterExecution: ({ context, stepName, result }) =>
-      console.log(`${context.workflowRunId} has the result of '${stepName}':`, result),
-    runCompleted: ({ context, result }) => console.log(`${context.workflowRunId} has returned:`, result),
+      console.log(`${context.workflowRunId} got the result of '${stepName}':`, result),
+    runCompleted: ({ context, result }) => console.log(`${context.workflowRunId} returned:`, result),
     onError: ({ workflowRunId, error }) => console.error(`${workflowRunId}:`, error),
     onWarning: ({ workflowRunId, warning }) => console.warn(`${workflowRunId}: ${warning}`),
   },

@@ -1,4 +1,4 @@
-/** Workflows in Next.js: route handlers of the app router, and API routes of the pages router. */
+/** Serves workflows in Next.js: route handlers of the app router, and API routes of the pages router. */
 import { answerWeb } from './http.ts';
 import { createWorkflow, handlerOfMany, type ServeManyOptions, type Workflows } from './many.ts';
 import { type NodeRequest, type NodeResponse, serveMany as serveManyNode, serve as serveNode } from './node.ts';

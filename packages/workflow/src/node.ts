@@ -1,4 +1,4 @@
-/** Workflows behind `node:http`, and behind frameworks that hand on its requests, such as Express with or without `express.json()`. */
+/** Serves workflows with `node:http`, and with frameworks that pass on its requests, such as Express with or without `express.json()`. */
 import { type Handler, type Incoming, pairsOf, type Reply } from './http.ts';
 import { createWorkflow, handlerOfMany, type ServeManyOptions, type Workflows } from './many.ts';
 import { handlerOf } from './serve.ts';
@@ -6,22 +6,22 @@ import type { RouteFunction, WorkflowServeOptions } from './workflow.ts';
 
 export { createWorkflow };
 
-/** What is read of an `IncomingMessage`. */
+/** The members of an `IncomingMessage` that are used. */
 export interface NodeRequest extends AsyncIterable<Uint8Array> {
   method?: string | undefined;
   url?: string | undefined;
   headers: Record<string, string | string[] | undefined>;
-  /** That of TLS is `encrypted`. */
+  /** A TLS socket has the member `encrypted`. */
   socket: object;
-  /** What a parser of the framework has made of the body. */
+  /** The body, if a body parser of the framework has read it. */
   body?: unknown;
-  /** The whole path, where a framework has cut it. */
+  /** The whole path, if the framework has shortened `url`. */
   originalUrl?: string;
-  /** Of the client's connection, where a framework knows of the proxies before it. */
+  /** The scheme of the client's connection, if the framework knows the proxies in front of it. */
   protocol?: string;
 }
 
-/** What is called of a `ServerResponse`. */
+/** The members of a `ServerResponse` that are used. */
 export interface NodeResponse {
   writeHead(status: number, headers: Record<string, string>): unknown;
   end(text: string): unknown;
@@ -29,7 +29,7 @@ export interface NodeResponse {
 
 export type NodeHandler = (request: NodeRequest, response: NodeResponse) => Promise<void>;
 
-/** Serves one workflow, whatever the path. */
+/** Serves one workflow, at any path. */
 export function serve<TInitialPayload = unknown, TResult = unknown>(
   routeFunction: RouteFunction<TInitialPayload, TResult>,
   options?: WorkflowServeOptions<TInitialPayload, TResult>,
@@ -37,7 +37,7 @@ export function serve<TInitialPayload = unknown, TResult = unknown>(
   return listenerOf(handlerOf(routeFunction, options, { useJSONContent: true }));
 }
 
-/** Serves each workflow under the last segment of the path. */
+/** Serves several workflows, each by its name as the last segment of the path. */
 export function serveMany(workflows: Workflows, options?: ServeManyOptions): NodeHandler {
   return listenerOf(handlerOfMany(workflows, options, { useJSONContent: true }));
 }
@@ -61,7 +61,7 @@ function incomingOf(request: NodeRequest): Incoming {
   };
 }
 
-/** The body as it came; where a parser has taken it, as JSON text again. */
+/** The original body; if a parser has replaced it by a value, that value as JSON. */
 async function bodyOf(request: NodeRequest): Promise<string> {
   const { body, headers } = request;
   if (typeof body === 'string') return body;

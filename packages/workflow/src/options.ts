@@ -1,4 +1,4 @@
-/** What an endpoint is served with: its options, and where they are silent its environment. */
+/** Resolves what an endpoint is served with, from its options and otherwise from its environment. */
 import { LINGER_MS_MAX } from './call.ts';
 import { WorkflowError } from './errors.ts';
 import { Receiver } from './receiver.ts';
@@ -13,7 +13,7 @@ export interface Endpoint<TInitialPayload> {
   env: Environment;
   server: Server;
   client: WorkflowClient;
-  /** Throws `WorkflowError` when the request is not the server's. */
+  /** Throws `WorkflowError` if the request is not from the server. */
   verify(body: string, signature: string | null): Promise<void>;
   payloadOf(text: string): TInitialPayload;
 }
@@ -29,7 +29,7 @@ export function endpointOf<TInitialPayload, TResult>(
   const receiver = 'receiver' in options ? options.receiver : receiverOf(env);
   const baseUrl = options.baseUrl ?? env['UPSTASH_WORKFLOW_URL'];
   const url = urlOf(requestUrl, options.url, baseUrl);
-  // The URL of the request alone says nothing: proxies change it, and whoever sends it chooses it.
+  // The request's own URL proves nothing: proxies change it, and the sender chooses it.
   const signedFor = options.url || baseUrl ? { url } : {};
   return {
     url,
@@ -53,23 +53,23 @@ export function endpointOf<TInitialPayload, TResult>(
   };
 }
 
-/** A call stays so long for what comes next, if the options do not say. */
+/** How long a call stays open without work, by default. */
 const LINGER_MS_DEFAULT = 1_000;
 
-/** Throws `WorkflowError` when it is none. */
+/** Throws `WorkflowError` for an invalid value. */
 export function lingerMsOf({ lingerMs = LINGER_MS_DEFAULT }: { lingerMs?: number }): number {
   if (Number.isInteger(lingerMs) && lingerMs >= 0 && lingerMs <= LINGER_MS_MAX) return lingerMs;
-  throw new WorkflowError(`lingerMs is a whole number from 0 to ${LINGER_MS_MAX}, and this one is ${lingerMs}.`);
+  throw new WorkflowError(`lingerMs must be an integer from 0 to ${LINGER_MS_MAX}, not ${lingerMs}.`);
 }
 
-/** The server by its usual variables. */
+/** The server that the standard environment variables name. */
 export function serverBy(env: Environment, config: QStashClientExtraConfig = {}): Server {
   if (!isDevelopment(env, config.devMode)) return new Server(env['QSTASH_URL'] ?? '', env['QSTASH_TOKEN'], config);
   const port = Number.parseInt(variable(env, 'QSTASH_DEV_PORT') ?? '', 10) || DEVELOPMENT.port;
   return new Server(`http://127.0.0.1:${port}`, DEVELOPMENT.token, config);
 }
 
-/** What a development server has, that of the hosted service as `waypost dev`. */
+/** The fixed credentials of a development server, both of the hosted service and of `waypost dev`. */
 const DEVELOPMENT = {
   port: 8080,
   token: 'eyJVc2VySUQiOiJkZWZhdWx0VXNlciIsIlBhc3N3b3JkIjoiZGVmYXVsdFBhc3N3b3JkIn0=',
@@ -77,13 +77,13 @@ const DEVELOPMENT = {
   nextSigningKey: 'sig_5ZB6DVzB1wjE8S6rZ7eenA8Pdnhs',
 };
 
-/** Whether a development server is meant, whatever address, token and keys are given. */
+/** Whether to use a development server, regardless of the given address, token and keys. */
 function isDevelopment(env: Environment, devMode?: boolean): boolean {
   if (devMode !== undefined) return devMode;
   const text = variable(env, 'QSTASH_DEV') ?? '';
   if (text === 'true' || text === '1') return true;
   if (text === '' || text === 'false' || text === '0') return false;
-  throw new WorkflowError(`QSTASH_DEV is true, 1, false or 0, and here it is '${text}'.`);
+  throw new WorkflowError(`QSTASH_DEV must be true, 1, false or 0, not '${text}'.`);
 }
 
 function variable(env: Environment, name: string): string | undefined {
@@ -92,7 +92,7 @@ function variable(env: Environment, name: string): string | undefined {
 
 const receivers = new Map<string, Receiver>();
 
-/** Made once for each pair of keys. */
+/** Creates one receiver per pair of keys. */
 function receiverOf(env: Environment): Receiver | undefined {
   const { QSTASH_CURRENT_SIGNING_KEY, QSTASH_NEXT_SIGNING_KEY } = env;
   if (!QSTASH_CURRENT_SIGNING_KEY || !QSTASH_NEXT_SIGNING_KEY) return undefined;
@@ -105,7 +105,7 @@ function receiverOf(env: Environment): Receiver | undefined {
   return receiver;
 }
 
-/** Of the process, on runtimes that have one. */
+/** The environment of the process, on runtimes that have one. */
 export function environment(): Environment {
   return (globalThis as { process?: { env: Environment } }).process?.env ?? {};
 }
@@ -113,10 +113,10 @@ export function environment(): Environment {
 function urlOf(requestUrl: string, url = requestUrl, baseUrl?: string): string {
   const whole = baseUrl ? url.replace(/^https?:\/\/[^/]+/, baseUrl) : url;
   if (/^https?:\/\//.test(whole)) return whole;
-  throw new WorkflowError(`The URL of the workflow begins with http:// or https://, and this one is '${whole}'.`);
+  throw new WorkflowError(`The URL of the workflow must start with http:// or https://, not '${whole}'.`);
 }
 
-/** JSON, checked by the schema; text that is no JSON stays as it is. */
+/** Parses JSON and checks it against the schema. Text that is not JSON is returned unchanged. */
 function parsePayload<T, R>(text: string, { initialPayloadParser, schema }: WorkflowServeOptions<T, R>): T {
   if (initialPayloadParser) return initialPayloadParser(text);
   if (text === '') return undefined as T;

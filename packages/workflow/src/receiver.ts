@@ -1,9 +1,9 @@
-/** Does a request come from the server? Its signature is a JWT over its body (contract W 9.1). */
+/** Verifies that a request comes from the server: its signature is a JWT over its body (contract W 9.1). */
 import { base64UrlOf, bytesOfBase64Url } from './base64.ts';
 import { WorkflowError } from './errors.ts';
 import type { WorkflowReceiver } from './types.ts';
 
-/** How far the clocks of server and endpoint may be apart. */
+/** Maximum difference between the clocks of server and endpoint. */
 const CLOCK_TOLERANCE_S = 5;
 
 interface Claims {
@@ -15,7 +15,7 @@ interface Claims {
   body: string;
 }
 
-/** Checks signatures by two keys, so that they can be rotated. Answers true or throws. */
+/** Checks signatures with two keys, so that keys can be rotated. Returns true or throws. */
 export class Receiver implements WorkflowReceiver {
   readonly #keys: ReturnType<typeof importKey>[];
 
@@ -23,7 +23,7 @@ export class Receiver implements WorkflowReceiver {
     this.#keys = [currentSigningKey, nextSigningKey].map(importKey);
   }
 
-  /** `url`: of the endpoint. Absent: a signature for any URL will do. */
+  /** `url` is the URL of the endpoint. Without it, a signature for any URL is valid. */
   async verify({ signature, body, url }: { signature: string; body: string; url?: string }): Promise<boolean> {
     const [header = '', claims = '', mac = ''] = signature.split('.');
     const signed = new TextEncoder().encode(`${header}.${claims}`);
@@ -51,12 +51,12 @@ async function checked({ sub, exp, nbf, body: hash }: Claims, body: string, url?
   if (nbf > nowS + CLOCK_TOLERANCE_S) throw new WorkflowError('the signature is not valid yet');
   const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(body));
   if (hash.replace(/=+$/, '') !== base64UrlOf(new Uint8Array(digest))) {
-    throw new WorkflowError('the signature is of another body');
+    throw new WorkflowError('the signature is for another body');
   }
   return true;
 }
 
-/** Without the query: a run may be triggered with one, and is an endpoint's all the same. */
+/** Drops the query: the signature of a run that was triggered with one is still for this endpoint. */
 function placeOf(url: string): string {
   const { origin, pathname } = new URL(url);
   return origin + pathname;

@@ -1,4 +1,4 @@
-/** Serves a workflow: takes a request of the server, goes on with the run, and answers (contract W 9, 10). */
+/** Serves a workflow: accepts a request from the server, continues the run, and responds (contract W 9, 10). */
 
 import { answer, errorAnswer } from './answers.ts';
 import {
@@ -23,7 +23,7 @@ import { endpointOf, lingerMsOf } from './options.ts';
 import { HEADER, inBothDialects, PROTOCOL_VERSION } from './wire.ts';
 import type { RouteFunction, WorkflowServeOptions } from './workflow.ts';
 
-/** A workflow behind a URL, in frameworks that speak the web's `Request` and `Response`. */
+/** Serves a workflow at a URL, in frameworks that use the web's `Request` and `Response`. */
 export function serve<
   TInitialPayload = unknown,
   TRequest extends Request = Request,
@@ -37,7 +37,7 @@ export function serve<
   return { handler: (request) => answerWeb(handle, request) as Promise<TResponse> };
 }
 
-/** A workflow behind a URL, however its requests come. */
+/** Serves a workflow at a URL, for the adapter of any framework. */
 export function handlerOf<TInitialPayload, TResult>(
   routeFunction: RouteFunction<TInitialPayload, TResult>,
   options: WorkflowServeOptions<TInitialPayload, TResult> = {},
@@ -86,7 +86,7 @@ async function deliver<TInitialPayload, TResult>(
   const isPlain = version === null && !isUnknown && !isFailure && !isCallResult;
   const workflowRunId = isPlain ? runIdOf() : (headers.get(HEADER.runId) ?? '');
   if (isCallResult && !isOfServer(headers)) return refused('no-workflow-id', middlewares);
-  // The body of a failure names its run as well, and who has no right to report one is told so.
+  // The body of a failure also names its run, and an unauthorized report of one gets its own error.
   if (!workflowRunId && !isFailure) throw new WorkflowError(`The delivery has no ${HEADER.runId}.`);
   middlewares.workflowRunId = workflowRunId;
   const delivery: Delivery<TInitialPayload> = {
@@ -106,7 +106,7 @@ async function deliver<TInitialPayload, TResult>(
       qstashClient: endpoint.client,
     },
   };
-  // What carries on a run, `goOn` tells.
+  // `continueRun` reports deliveries that continue a run.
   if (isFailure || isPlain || isUnknown) await middlewares.info(INFO.identified(isPlain, isUnknown));
   if (isFailure) return handleFailure(workflow, delivery);
   if (isPlain) return begin(workflow, delivery, body, false);
@@ -116,7 +116,7 @@ async function deliver<TInitialPayload, TResult>(
   return begin(workflow, delivery, readJournal(entries).initialPayload, true);
 }
 
-/** Begins a run with what came as a plain request, or with what came for a library that the server did not know yet. */
+/** Starts a run for a plain request, or for a delivery that was sent before the server knew this library. */
 async function begin<TInitialPayload, TResult>(
   workflow: Workflow<TInitialPayload, TResult>,
   { endpoint, facts, headers, middlewares }: Delivery<TInitialPayload>,

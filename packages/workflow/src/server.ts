@@ -1,9 +1,9 @@
-/** How the endpoint and the client speak to the server: with a few retries where a request may be repeated. */
+/** Sends requests of the endpoint and the client to the server, with a few retries if a request is idempotent. */
 import { WorkflowError } from './errors.ts';
 import { type Answer, byFetch, transport } from './transport.ts';
 import type { NotifyResponse, QStashClientExtraConfig, WorkflowClient } from './types.ts';
 
-/** Pauses before a request is sent again that got no answer, or a 503. */
+/** Delays before a request is repeated that got no response, or a 503. */
 const PAUSES_MS = [50, 200, 800];
 const PAUSE_MAX_MS = 800;
 
@@ -12,13 +12,13 @@ export interface Request {
   path: string;
   headers?: Record<string, string>;
   body?: string;
-  /** That of a call, in place of the account's. */
+  /** The token of a call, instead of the account's. */
   token?: string;
-  /** It may be sent again although the server may have done it. */
+  /** The request is idempotent: it may be sent again even if the server has already processed it. */
   isRepeatable?: boolean;
 }
 
-/** Somebody notifies an event: all who wait for it, or one run, even if it waits for it only later. */
+/** Notifies all waiters of an event, or one run, even if that run starts to wait later. */
 export interface Notification {
   eventId: string;
   eventData?: unknown;
@@ -32,7 +32,7 @@ function pausesOf(retry: QStashClientExtraConfig['retry']): readonly number[] {
   return Array.from({ length: retries }, (_, index) => backoff?.(index) ?? PAUSES_MS[index] ?? PAUSE_MAX_MS);
 }
 
-/** Headers that say something to the server. */
+/** Headers for the server itself. */
 const IS_CONTROL = /^(upstash-|waypost-|content-type$)/;
 
 export class Server {
@@ -52,15 +52,15 @@ export class Server {
     this.#pausesMs = pausesOf(retry);
   }
 
-  /** The account's token. Throws when there is none. */
+  /** The account's token. Throws if there is none. */
   get token(): string {
-    if (!this.#token) throw new WorkflowError('no token of the server is given: set QSTASH_TOKEN');
+    if (!this.#token) throw new WorkflowError('no server token is set: set QSTASH_TOKEN');
     return this.#token;
   }
 
   /**
-   * Of a message: its own headers, and where these say nothing the client's. A name without a prefix is forwarded, as the
-   * official client does.
+   * The headers of a message: its own, then the client's for names that it does not set. A name without a prefix is
+   * forwarded, as in the official client.
    */
   headersWith(own: Record<string, string>): Record<string, string> {
     const names = new Set(Object.keys(own).map((name) => name.toLowerCase()));
@@ -70,16 +70,16 @@ export class Server {
     return { ...Object.fromEntries(common), ...own };
   }
 
-  /** Answers whatever the server answers. Throws `WorkflowError` when it cannot be reached. */
+  /** Returns the response, whatever its status. Throws `WorkflowError` if the server cannot be reached. */
   async send({ method, path, headers, body, token, isRepeatable = false }: Request): Promise<Answer> {
-    if (this.baseUrl === '') throw new WorkflowError('no address of the server is given: set QSTASH_URL');
+    if (this.baseUrl === '') throw new WorkflowError('no server address is set: set QSTASH_URL');
     const request = {
       method,
       url: `${this.baseUrl}${path}`,
       headers: { ...this.#headers, ...headers, authorization: `Bearer ${token ?? this.token}` },
       ...(body !== undefined && { body }),
     };
-    // What a call says is said for each step; the rest is by `fetch`, in whose place apps and frameworks may have their own.
+    // Checkpoints are frequent, so they use the fastest transport. Other requests use `fetch`, which apps and frameworks may replace.
     const send = token === undefined ? byFetch : transport;
     for (let attempt = 0; ; attempt += 1) {
       const pauseMs = isRepeatable ? this.#pausesMs[attempt] : undefined;
@@ -93,7 +93,7 @@ export class Server {
     }
   }
 
-  /** The JSON of a 2xx answer. Throws `WorkflowError` with the status of any other. */
+  /** The JSON of a 2xx response. Throws `WorkflowError` with the status of any other. */
   async json<T>(request: Request): Promise<T> {
     const { status, text } = await this.send(request);
     if (status < 200 || status > 299) throw new WorkflowError(messageOf(text), status);
@@ -111,13 +111,13 @@ export class Server {
   }
 }
 
-/** A body of a request: text as it is, any other value as JSON. */
+/** The body of a request: text unchanged, any other value as JSON. */
 export function bodyMember(body: unknown): { body?: string } {
   if (body === undefined) return {};
   return { body: typeof body === 'string' ? body : JSON.stringify(body) };
 }
 
-/** The text of an error answer. */
+/** The message of an error response. */
 export function messageOf(text: string): string {
   try {
     return (JSON.parse(text) as { error?: string }).error ?? text;
@@ -126,16 +126,16 @@ export function messageOf(text: string): string {
   }
 }
 
-/** The server that an official client was made for. */
+/** The server that an official client was created for. */
 export function serverOf({ http }: WorkflowClient): Server {
   const { baseUrl, authorization, headers } = http as { baseUrl?: string; authorization?: string; headers?: Headers };
   if (baseUrl === undefined || authorization === undefined)
-    throw new WorkflowError('qstashClient is no client of @upstash/qstash: it has no address and no token.');
+    throw new WorkflowError('qstashClient is not a client of @upstash/qstash: it has no address and no token.');
   return new Server(baseUrl, authorization.replace(/^Bearer /, ''), headers && { headers });
 }
 
-/** Throws `WorkflowError` for dots, which name another path however they are written. */
+/** Throws `WorkflowError` for dots, which change the path even when they are encoded. */
 function segmentOf(id: string): string {
-  if (/^\.{1,2}$/.test(id)) throw new WorkflowError(`'${id}' cannot be a part of a path.`);
+  if (/^\.{1,2}$/.test(id)) throw new WorkflowError(`'${id}' cannot be a path segment.`);
   return encodeURIComponent(id);
 }

@@ -1,4 +1,4 @@
-/** The kinds of steps: what each leaves in the journal, and how its result is read from there (contract W 8.2, 14). */
+/** Defines the kinds of steps: the entries that each leaves in the journal, and how its result is read from there (contract W 8.2, 14). */
 import { decodeBase64 } from './base64.ts';
 import type { Append, Publish } from './call.ts';
 import { durationOf } from './durations.ts';
@@ -14,21 +14,21 @@ import type {
   WaitStepResponse,
 } from './types.ts';
 
-/** A step that the workflow has come to. */
+/** A step that the workflow has reached. */
 export interface LazyStep<T = unknown> {
   name: string;
   type: StepType;
-  /** What its plan and its result have beside the usual. */
+  /** Additional members of its plan and its result. */
   members?: Pick<Step, 'sleepFor' | 'sleepUntil' | 'waitEventId' | 'timeout'>;
-  /** Runs it within the call, and answers the JSON text of its result. Absent: the server brings the result later. */
+  /** Executes the step within the call and returns its result as JSON text. Absent: the server delivers the result later. */
   execute?(): Promise<string | undefined>;
-  /** What makes the server bring the result. Absent: the step itself, at its time. */
+  /** The entry that makes the server deliver the result. Absent: the step itself, when it is due. */
   request?(step: Step): Append;
-  /** What the workflow gets for the result `step`. */
+  /** The value that the workflow receives for the result `step`. */
   read(step: Step): T;
 }
 
-/** Whether what the step waits for may come within `ms`. */
+/** Whether the result of the step may arrive within `ms`. */
 export function mayComeWithin({ members }: LazyStep, ms: number): boolean {
   const { sleepFor, sleepUntil } = members ?? {};
   if (sleepUntil !== undefined) return sleepUntil * 1_000 - Date.now() <= ms;
@@ -43,22 +43,22 @@ function msOf(duration: number | string): number {
   return parts.reduce((sum, [, count, unit]) => sum + Number(count) * UNITS_MS[unit as keyof typeof UNITS_MS], 0);
 }
 
-/** The step's result; `concurrent`: how many steps its group has. */
+/** The step's result; `concurrent` is the size of its group. */
 export function resultOf(lazy: LazyStep, stepId: number, concurrent: number, out?: string): Step {
   const { name: stepName, type: stepType, members } = lazy;
   return { stepId, stepName, stepType, ...(out !== undefined && { out }), ...members, concurrent };
 }
 
-/** What announces the step as one of a group. */
+/** The entry that announces the step as one of a group. */
 export function planOf(lazy: LazyStep, targetStep: number, concurrent: number): Step {
   const { name: stepName, type: stepType, members } = lazy;
   return { stepId: 0, stepName, stepType, ...members, concurrent, targetStep };
 }
 
-/** `step` as an entry that the server delivers once the sleep is over. */
+/** `step` as an entry that the server delivers when its sleep is over. */
 export function asleep(step: Step): Append {
   const { sleepFor, sleepUntil } = step;
-  // Whole seconds, and never later than the step says: the server adds what is missing.
+  // Whole seconds, rounded down: the server adds the remaining fraction.
   if (sleepUntil !== undefined) return { step, notBefore: Math.floor(sleepUntil) };
   if (sleepFor !== undefined) return { step, delay: durationOf(sleepFor) };
   return { step };
@@ -133,7 +133,7 @@ function waiting(name: string, type: StepType, eventId: string, timeout: string)
   };
 }
 
-/** What the third party answered. A textual body is read as UTF-8: the journal keeps one character for each byte. */
+/** The response to a `context.call`. A textual body is decoded as UTF-8, since the journal has one character for each byte. */
 function readCall<T>(step: Step): CallResponse<T> {
   const { status, header, body } = JSON.parse(outOf(step)) as CallResponse<string>;
   const type = new Headers(Object.entries(header).map(([name, values]) => [name, values.join(', ')])).get(
@@ -154,7 +154,7 @@ function utf8Of(body: string): string {
   return new TextDecoder().decode(Uint8Array.from(body, (character) => character.charCodeAt(0)));
 }
 
-/** What the server keeps of a request to a webhook; `body` is base64. */
+/** A request to a webhook, as the server saved it; `body` is base64. */
 interface WebhookRequest {
   method: string;
   header: Record<string, string[]>;
@@ -181,7 +181,7 @@ function outOf({ out, stepName, stepType }: Step): string {
   throw new WorkflowError(`the result of the step '${stepName}' (${stepType}) is ${typeof out}, not a string`);
 }
 
-/** The value that JSON text stands for; anything else is itself. */
+/** Parses JSON text; returns any other value unchanged. */
 function parsed(out: unknown): unknown {
   if (typeof out !== 'string') return out;
   try {

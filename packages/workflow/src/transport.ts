@@ -1,6 +1,6 @@
 /**
- * How requests go out: by `fetch`, and on Node by its own HTTP client, which costs a third of the time. Connections are kept
- * and used again.
+ * Sends HTTP requests: with `fetch`, or on Node with its own HTTP client, which takes a third of the time. Connections are
+ * kept alive and reused.
  */
 
 export interface Outgoing {
@@ -15,10 +15,10 @@ export interface Answer {
   text: string;
 }
 
-/** Rejects when no whole answer comes. */
+/** Rejects when no complete response arrives. */
 export type Transport = (request: Outgoing) => Promise<Answer>;
 
-/** How long a connection may say nothing while an answer is due: after that nobody is there. */
+/** How long a connection may be idle while a response is due. */
 const SILENCE_MAX_MS = 60_000;
 
 export const byFetch: Transport = async ({ url, ...init }) => {
@@ -26,7 +26,7 @@ export const byFetch: Transport = async ({ url, ...init }) => {
   return { status: response.status, text: await response.text() };
 };
 
-/** As much of `node:http` and `node:https` as is used. */
+/** The members of `node:http` and `node:https` that are used. */
 interface HttpModule {
   Agent: new (options: { keepAlive: boolean; scheduling: 'lifo'; timeout: number }) => object;
   request(
@@ -57,7 +57,7 @@ interface NodeProcess {
   getBuiltinModule?: (name: string) => unknown;
 }
 
-/** `undefined`: this is not Node. Asked for at run time, so that no bundler looks for these modules. */
+/** `undefined`: not on Node. The modules are loaded at run time, so that no bundler tries to include them. */
 export function nodeTransport(silenceMaxMs = SILENCE_MAX_MS): Transport | undefined {
   const { process } = globalThis as { process?: NodeProcess };
   const isNode = process?.release?.name === 'node' && !process.versions?.['bun'] && !process.versions?.['deno'];
@@ -81,15 +81,15 @@ function exchange(http: HttpModule, agent: object, { method, url, headers, body 
         text += chunk;
       });
       answer.on('end', () => resolve({ status: answer.statusCode ?? 0, text }));
-      answer.on('error', reject); // cut off in the middle
+      answer.on('error', reject); // the connection broke
     });
     request.on('error', reject);
-    request.on('timeout', () => request.destroy(new Error('the server has said nothing for too long')));
+    request.on('timeout', () => request.destroy(new Error('the server did not respond in time')));
     request.end(body);
   });
 }
 
 const encoder = new TextEncoder();
 
-/** The best that this runtime has. */
+/** The fastest transport of this runtime. */
 export const transport: Transport = nodeTransport() ?? byFetch;

@@ -1,4 +1,4 @@
-/** The values of the interface: those of `@upstash/workflow` 1.x, under the same names. */
+/** The types of the public API: those of `@upstash/workflow` 1.x, under the same names. */
 
 export const StepTypes = [
   'Initial',
@@ -20,7 +20,7 @@ export type Duration = `${bigint}${'s' | 'm' | 'h' | 'd'}`;
 
 export type HTTPMethods = 'GET' | 'POST' | 'PUT' | 'DELETE' | 'PATCH';
 
-/** A step as the journal keeps it: a result, or the plan of a step in a group (`stepId` 0, with `targetStep`). */
+/** A step in the journal: a result, or the plan of a step in a group (`stepId` 0, with `targetStep`). */
 export interface Step<TResult = unknown> {
   stepId: number;
   stepName: string;
@@ -36,14 +36,14 @@ export interface Step<TResult = unknown> {
   timeout?: string;
 }
 
-/** An entry of the journal as a delivery brings it; `body` is base64. */
+/** An entry of the journal as it is delivered; `body` is base64. */
 export interface RawStep {
   messageId: string;
   body: string;
   callType: 'step' | 'toCallback' | 'fromCallback';
 }
 
-/** A limit that messages share: how many at a time, and how many in a period. */
+/** A limit that messages with the same key share: how many at a time, and how many per period. */
 export type FlowControl = {
   key: string;
   parallelism?: number;
@@ -63,7 +63,7 @@ export interface CallSettings {
   body?: string;
   headers?: Record<string, string>;
   retries?: number;
-  /** An expression in milliseconds. */
+  /** An expression that gives milliseconds. */
   retryDelay?: string;
   timeout?: Duration | number;
   flowControl?: FlowControl;
@@ -84,7 +84,7 @@ export interface WaitStepResponse<TEventData = unknown> {
   eventData: TEventData;
 }
 
-/** Somebody who waits for an event. */
+/** A run that waits for an event. */
 export interface Waiter {
   url: string;
   /** Unix time in seconds. */
@@ -120,29 +120,29 @@ export interface InvokeStepResponse<TBody> {
   isFailed?: boolean;
 }
 
-/** An official `Client`: where it sends its requests, and with which headers, is read of it. */
+/** An official `Client`. Its `http` member has the address and the headers of its requests. */
 export interface WorkflowClient {
   http: object;
 }
 
-/** How requests to the server are sent. */
+/** Options for requests to the server. */
 export interface QStashClientExtraConfig {
-  /** Sent with each request, and with each message of a run: to its endpoint, and to whoever `context.call` asks. */
+  /** Sent with each request, and with each message of a run: to its endpoint, and to the destinations of `context.call`. */
   headers?: ConstructorParameters<typeof Headers>[0];
-  /** How often a request that may be repeated is sent again, and after how many milliseconds. */
+  /** How often an idempotent request is retried, and the delay before each retry in milliseconds. */
   retry?: false | { retries?: number; backoff?: (retryCount: number) => number };
-  /** In place of `QSTASH_DEV`. */
+  /** Overrides `QSTASH_DEV`. */
   devMode?: boolean;
-  /** Taken for the interface's sake: nothing is ever reported. */
+  /** Accepted for compatibility: nothing is ever reported. */
   enableTelemetry?: boolean;
 }
 
 export interface WorkflowReceiver {
-  /** `url`: of the endpoint, where its options or its environment say it. */
+  /** `url` is the URL of the endpoint, if its options or its environment set it. */
   verify(request: { signature: string; body: string; url?: string }): Promise<boolean>;
 }
 
-/** Of a failed run. */
+/** The error that a failed run reported. */
 export interface FailureFunctionPayload {
   error: string;
   message: string;

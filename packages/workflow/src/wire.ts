@@ -1,4 +1,4 @@
-/** The names and fixed values of the wire (contract W 4, 6, 9, K 2, 5). */
+/** Header names and fixed values of the protocol (contract W 4, 6, 9, K 2, 5). */
 
 export const HEADER = {
   runId: 'Upstash-Workflow-RunId',
@@ -17,7 +17,7 @@ export const HEADER = {
   callback: 'Upstash-Workflow-Callback',
   callbackStepId: 'Upstash-Workflow-StepId',
   callbackStepName: 'Upstash-Workflow-StepName',
-  /** Of this library, beside the one that others read: a header loses spaces around a name, and which encoding it has. */
+  /** Written by this library next to the plain header, which other libraries read: a plain header loses surrounding spaces and its encoding. */
   callbackStepNameEncoded: 'Upstash-Workflow-StepName-Encoded',
   callbackStepType: 'Upstash-Workflow-StepType',
   callbackConcurrent: 'Upstash-Workflow-Concurrent',
@@ -36,19 +36,19 @@ export const HEADER = {
   sdk: 'Upstash-workflow-sdk',
 } as const;
 
-/** Of the protocol, not of the package. */
+/** The version of the protocol, not of the package. */
 export const PROTOCOL_VERSION = '1';
 
-/** What a server is told of a library that speaks this protocol (contract W 6). */
+/** The library and version that requests report to the server (contract W 6). */
 export const SDK = 'v1.3.3-waypost';
 
 export const FEATURES = 'LazyFetch,InitialBody,WF_DetectTrigger,WF_TriggerOnConfig';
-/** Of a message to somebody else: its failure does not end the run. */
+/** For messages to other services: their failure does not end the run. */
 export const FEATURES_OF_CALL = 'WF_NoDelete,InitialBody';
 
 /**
- * Headers by their names in lower case. What has the prefix `Waypost-` has the other one too, by which it is read here, unless
- * there is a header of that name (contract W 1).
+ * Headers by lower-case name. A header with the prefix `Waypost-` is also listed with the prefix `Upstash-`, which this library
+ * reads, unless the request has that header itself (contract W 1).
  */
 export function inBothDialects(headers: Iterable<[string, string]>): Map<string, string> {
   const pairs = Array.from(headers, ([name, value]): [string, string] => [name.toLowerCase(), value]);

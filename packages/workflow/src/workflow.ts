@@ -1,6 +1,6 @@
 /**
- * What a user writes: a workflow as a function of its context, with options and middlewares. They name one another, and so
- * are in one file.
+ * What a user writes: a workflow as a function of its context, with options and middlewares. They are in one file because
+ * their types refer to one another.
  */
 import type {
   CallResponse,
@@ -22,7 +22,7 @@ export type RouteFunction<TInitialPayload, TResult = unknown> = (
   context: WorkflowContext<TInitialPayload>,
 ) => Promise<TResult>;
 
-/** A run, as the workflow sees it in one call. */
+/** A run, as the workflow sees it during one call. */
 export interface RunFacts<TInitialPayload> {
   workflowRunId: string;
   /** Unix time in milliseconds. */
@@ -32,14 +32,14 @@ export interface RunFacts<TInitialPayload> {
   headers: Headers;
   env: Record<string, string | undefined>;
   labels: string[];
-  /** Retries of the delivery that this call is. */
+  /** How often the delivery of this call was retried. */
   retried: number;
-  /** How many runs have invoked one another to get here. */
+  /** The depth of the chain of invocations that led to this run. */
   invokeCount: number;
   qstashClient: WorkflowClient;
 }
 
-/** A run, and the steps that it may take. */
+/** A run, and the steps that its workflow can take. */
 export abstract class WorkflowContext<TInitialPayload = unknown> {
   readonly qstashClient: WorkflowClient;
   readonly workflowRunId: string;
@@ -50,7 +50,7 @@ export abstract class WorkflowContext<TInitialPayload = unknown> {
   readonly env: Record<string, string | undefined>;
   readonly labels: string[];
   readonly retried: number;
-  /** Aborts when the server has given up this call, or the run was cancelled. */
+  /** Aborts when this call has lost its run to another call, or the run was cancelled. */
   readonly signal: AbortSignal;
 
   constructor(facts: RunFacts<TInitialPayload>, signal: AbortSignal) {
@@ -70,30 +70,30 @@ export abstract class WorkflowContext<TInitialPayload = unknown> {
     return this.labels[0];
   }
 
-  /** Runs `stepFunction` once, and keeps what it returns as JSON. */
+  /** Runs `stepFunction` and saves its return value as JSON. Later calls read the saved value. */
   abstract run<TResult>(stepName: string, stepFunction: StepFunction<TResult>): Promise<TResult>;
 
-  /** Goes on after a number of seconds, or a duration. */
+  /** Sleeps for a number of seconds, or a duration. */
   abstract sleep(stepName: string, duration: number | Duration): Promise<void>;
 
-  /** Goes on at a time: a date, its text, or Unix seconds. */
+  /** Sleeps until a time: a date, its text, or Unix seconds. */
   abstract sleepUntil(stepName: string, datetime: Date | string | number): Promise<void>;
 
-  /** Has the server make an HTTP request, and goes on with its answer, whatever its status. */
+  /** Has the server send an HTTP request and returns the response, whatever its status. */
   abstract call<TResult = unknown>(stepName: string, settings: CallSettings): Promise<CallResponse<TResult>>;
   abstract call<TResult extends { workflowRunId: string } = { workflowRunId: string }, TBody = unknown>(
     stepName: string,
     settings: LazyInvokeStepParams<TBody, unknown> & Pick<CallSettings, 'timeout'>,
   ): Promise<CallResponse<TResult>>;
 
-  /** Goes on when somebody notifies the event, or after `timeout` (7 days). */
+  /** Waits until the event is notified, or until `timeout` (7 days by default). */
   abstract waitForEvent<TEventData = unknown>(
     stepName: string,
     eventId: string,
     options?: WaitEventOptions,
   ): Promise<WaitStepResponse<TEventData>>;
 
-  /** Notifies all who wait for the event; with `workflowRunId` only that run. */
+  /** Notifies all waiters of the event; with `workflowRunId` only that run. */
   abstract notify(
     stepName: string,
     eventId: string,
@@ -101,23 +101,23 @@ export abstract class WorkflowContext<TInitialPayload = unknown> {
     workflowRunId?: string,
   ): Promise<NotifyStepResponse>;
 
-  /** Begins a run of another workflow of the same `serveMany`, and goes on with what it returns. */
+  /** Starts a run of another workflow of the same `serveMany` and returns its result. */
   abstract invoke<TPayload, TResult>(
     stepName: string,
     settings: LazyInvokeStepParams<TPayload, TResult>,
   ): Promise<InvokeStepResponse<TResult>>;
 
-  /** Makes a URL that anybody may call to go on with this run. */
+  /** Creates a URL that anybody may call to resume this run. */
   abstract createWebhook(stepName: string): Promise<Webhook>;
 
-  /** Goes on when the webhook is called, or after `timeout`. */
+  /** Waits until the webhook is called, or until `timeout`. */
   abstract waitForWebhook(stepName: string, webhook: Webhook, timeout: Duration): Promise<WaitForWebhookResponse>;
 
   /** Cancels this run. */
   abstract cancel(): Promise<void>;
 }
 
-/** What happens in the life of a run. */
+/** Events in the life of a run. */
 export interface LifeCycleEvents<TResult> {
   beforeExecution: { stepName: string };
   afterExecution: { stepName: string; result: unknown };
@@ -148,8 +148,8 @@ export type MiddlewareParameters<TInitialPayload, TResult> = { name: string } & 
   | { callbacks: MiddlewareCallbacks<TInitialPayload, TResult> }
 );
 
-/** A middleware is handed on with workflows whatever they are given and return. */
-// biome-ignore lint/suspicious/noExplicitAny: as said
+/** One middleware can serve workflows with any payload and result types. */
+// biome-ignore lint/suspicious/noExplicitAny: see above
 type AnyCallbacks = MiddlewareCallbacks<any, any>;
 
 export class WorkflowMiddleware<TInitialPayload = unknown, TResult = unknown> {
@@ -162,7 +162,7 @@ export class WorkflowMiddleware<TInitialPayload = unknown, TResult = unknown> {
     this.#init = async () => ('init' in parameters ? parameters.init() : parameters.callbacks);
   }
 
-  /** Its callbacks. What makes them is called once, and again at the next event when it has thrown. */
+  /** The callbacks. `init` is called once, and again at the next event if it threw. */
   callbacks(): Promise<AnyCallbacks> {
     this.#callbacks ??= this.#init().catch((error: unknown) => {
       this.#callbacks = undefined;
@@ -172,7 +172,7 @@ export class WorkflowMiddleware<TInitialPayload = unknown, TResult = unknown> {
   }
 }
 
-/** A workflow that others of the same `serveMany` may invoke. */
+/** A workflow that other workflows of the same `serveMany` can invoke. */
 export interface InvokableWorkflow<TInitialPayload, TResult> {
   routeFunction: RouteFunction<TInitialPayload, TResult>;
   options: WorkflowServeOptions<TInitialPayload, TResult>;
@@ -202,7 +202,7 @@ export type WorkflowContextWithoutMethods<TInitialPayload> = Pick<
   | 'retried'
 >;
 
-/** What a schema needs: zod's have it, and others. */
+/** A validation schema, such as zod's. */
 interface Schema<T> {
   parse(value: unknown): T;
 }
@@ -212,18 +212,18 @@ export type ExclusiveValidationOptions<TInitialPayload> =
   | { schema?: never; initialPayloadParser?: (initialPayload: string) => TInitialPayload };
 
 export type WorkflowServeOptions<TInitialPayload = unknown, TResult = unknown> = {
-  /** An official client, whose server and token are used; or what is to be set for the one by QSTASH_URL and QSTASH_TOKEN. */
+  /** An official client, whose server and token are used; or options for the server that QSTASH_URL and QSTASH_TOKEN name. */
   qstashClient?: WorkflowClient | QStashClientExtraConfig;
   /**
-   * Of this endpoint, as the server reaches it. Absent: that of the request. With it, or with the next, a delivery must be
-   * signed for this URL, whatever its query.
+   * The URL at which the server reaches this endpoint. Default: the URL of the request. If this or `baseUrl` is set, deliveries
+   * must be signed for this URL; the query is ignored.
    */
   url?: string;
-  /** Replaces scheme, host and port of the URL. Absent: UPSTASH_WORKFLOW_URL. */
+  /** Replaces scheme, host and port of the URL. Default: UPSTASH_WORKFLOW_URL. */
   baseUrl?: string;
-  /** Absent: by QSTASH_CURRENT_SIGNING_KEY and QSTASH_NEXT_SIGNING_KEY, if they are set. */
+  /** Default: a receiver with QSTASH_CURRENT_SIGNING_KEY and QSTASH_NEXT_SIGNING_KEY, if both are set. */
   receiver?: WorkflowReceiver | undefined;
-  /** Called once a run has failed for good. The text that it returns is kept. */
+  /** Called when the run has failed. If it returns text, that text is saved. */
   failureFunction?: (failureData: {
     context: WorkflowContextWithoutMethods<TInitialPayload>;
     failStatus: number;
@@ -232,16 +232,16 @@ export type WorkflowServeOptions<TInitialPayload = unknown, TResult = unknown> =
     failStack: string;
   }) => unknown;
   env?: Record<string, string | undefined>;
-  /** Taken for the interface's sake: nothing is ever reported. */
+  /** Accepted for compatibility: nothing is ever reported. */
   disableTelemetry?: boolean;
   middlewares?: WorkflowMiddleware<TInitialPayload, TResult>[];
-  /** Writes to the console what happens. */
+  /** Logs events to the console. */
   verbose?: boolean;
-  /** How long one call may go on, in milliseconds, before it ends and the server calls again. Absent: without end. */
+  /** Maximum duration of one call in milliseconds. After that the call ends and the server calls again. Default: no limit. */
   callBudgetMs?: number;
   /**
-   * How long a call stays for a short sleep, a call, a wait or a retry, in milliseconds, so that the run goes on in it: 0 to
-   * 10,000. Default: 1,000.
+   * How long a call stays open for the result of a short sleep, a call, a wait or a retry, in milliseconds: 0 to 10,000. The
+   * run then continues in the same call. Default: 1,000.
    */
   lingerMs?: number;
 } & ExclusiveValidationOptions<TInitialPayload>;
