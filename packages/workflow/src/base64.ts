@@ -8,11 +8,11 @@ export function decodeBase64(text: string): string {
 }
 
 /** Decodes a segment of a JWT. */
-export function bytesOfBase64Url(text: string): Uint8Array<ArrayBuffer> {
+export function decodeBase64Url(text: string): Uint8Array<ArrayBuffer> {
   return Uint8Array.from(atob(text.replaceAll('-', '+').replaceAll('_', '/')), (character) => character.charCodeAt(0));
 }
 
-export function base64UrlOf(bytes: Uint8Array): string {
+export function encodeBase64Url(bytes: Uint8Array): string {
   let binary = '';
   for (const byte of bytes) binary += String.fromCharCode(byte);
   return btoa(binary).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');

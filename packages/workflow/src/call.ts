@@ -24,7 +24,7 @@ export interface Publish {
 }
 
 /** A saved entry. With a token, the call owns its message and may continue from it. */
-export interface Entry {
+export interface SavedEntry {
   messageId: string;
   token?: Token;
 }
@@ -42,15 +42,15 @@ export interface Handover {
 }
 
 /** The body of a checkpoint. */
-interface Told {
+interface CheckpointRequest {
   done?: readonly Token[];
   append?: readonly Append[];
   failed?: readonly ({ token: Token } & Reply)[];
   lingerMs?: number;
 }
 
-interface Kept {
-  entries: Entry[];
+interface CheckpointResponse {
+  entries: SavedEntry[];
   next?: Handover;
 }
 
@@ -64,7 +64,7 @@ export interface CallLimits {
 }
 
 /** Called with the entries that the server has saved for `append`. */
-type OnKept = (append: readonly Append[], entries: readonly Entry[]) => Promise<void>;
+type OnSaved = (append: readonly Append[], entries: readonly SavedEntry[]) => Promise<void>;
 
 /** Added to `lingerMs`: a message that is due at the end of the wait still has to be claimed. */
 const LINGER_GRACE_MS = 250;
@@ -82,14 +82,14 @@ export class CallOver extends Error {
 }
 
 /** Whether the server rejected a checkpoint for good, so that repeating it is useless. */
-export function isRefused(error: unknown): boolean {
+export function isRejected(error: unknown): boolean {
   if (error instanceof WorkflowNonRetryableError) return true;
   return error instanceof WorkflowError && error.status === 422;
 }
 
 export class Call {
   readonly #server: Server;
-  readonly #onKept: OnKept;
+  readonly #onSaved: OnSaved;
   readonly #abort = new AbortController();
   readonly #endsAtMs: number;
   /** How long the call stays open without work; 0: it ends at once. */
@@ -98,18 +98,18 @@ export class Call {
   readonly lastStepBytesMax: number;
   /** The token of the delivered message. */
   readonly #delivered: Token;
-  #held: Token[];
+  #owned: Token[];
   /** Checkpoints that have no response yet. */
-  readonly #underWay = new Set<Promise<Kept>>();
+  readonly #pending = new Set<Promise<CheckpointResponse>>();
   /** After `close`, only the response of the call reaches the server. */
   #isClosed = false;
 
-  constructor(server: Server, token: Token, limits: CallLimits, onKept: OnKept) {
+  constructor(server: Server, token: Token, limits: CallLimits, onKept: OnSaved) {
     const { budgetMs = Number.POSITIVE_INFINITY, lingerMs, lastStepBytesMax } = limits;
     this.#server = server;
-    this.#onKept = onKept;
+    this.#onSaved = onKept;
     this.#delivered = token;
-    this.#held = [token];
+    this.#owned = [token];
     this.#endsAtMs = performance.now() + budgetMs;
     this.lingerMs = lingerMs;
     this.lastStepBytesMax = lastStepBytesMax;
@@ -122,11 +122,11 @@ export class Call {
 
   /** The token of a message that the call owns; otherwise that of the delivered message. */
   get token(): Token {
-    return this.#held[0] ?? this.#delivered;
+    return this.#owned[0] ?? this.#delivered;
   }
 
   /** Whether the time budget is used up, so that the run continues in another call. */
-  get isLate(): boolean {
+  get isOverBudget(): boolean {
     return performance.now() >= this.#endsAtMs;
   }
 
@@ -134,13 +134,13 @@ export class Call {
    * Saves `append` and finishes the messages `done`. Throws `CallOver`; `WorkflowNonRetryableError` when a limit is
    * reached; `WorkflowError` otherwise.
    */
-  async checkpoint(done: readonly Token[], append: readonly Append[]): Promise<Entry[]> {
-    return (await this.#tell({ done, append })).entries;
+  async checkpoint(done: readonly Token[], append: readonly Append[]): Promise<SavedEntry[]> {
+    return (await this.#track({ done, append })).entries;
   }
 
   /** Like `checkpoint`, once nothing else is in progress. Returns the next message of the run if it becomes due while the call is open. */
-  async stay(done: readonly Token[], append: readonly Append[]): Promise<Handover | undefined> {
-    return (await this.#tell({ done, append, ...this.#linger })).next;
+  async waitForNext(done: readonly Token[], append: readonly Append[]): Promise<Handover | undefined> {
+    return (await this.#track({ done, append, ...this.#lingerMember })).next;
   }
 
   /** Finishes the messages `done` when the call is about to end. The delivered message is finished by the response itself. */
@@ -153,15 +153,15 @@ export class Call {
    * the call is open. Throws as `checkpoint` does; the failure has not been reported then.
    */
   async fail({ status, headers, body }: Reply): Promise<Handover | undefined> {
-    const { lingerMs } = this.#linger;
-    if (lingerMs === undefined || this.#held.length === 0 || this.#isClosed) return undefined;
-    const failed = this.#held.map((token) => ({ token, status, headers, body }));
-    return (await this.#tell({ failed, lingerMs })).next;
+    const { lingerMs } = this.#lingerMember;
+    if (lingerMs === undefined || this.#owned.length === 0 || this.#isClosed) return undefined;
+    const failed = this.#owned.map((token) => ({ token, status, headers, body }));
+    return (await this.#track({ failed, lingerMs })).next;
   }
 
   /** Resolves once all checkpoints have a response, so that the owned messages are known. */
-  async answered(): Promise<void> {
-    await Promise.allSettled(this.#underWay);
+  async responded(): Promise<void> {
+    await Promise.allSettled(this.#pending);
   }
 
   /**
@@ -170,31 +170,31 @@ export class Call {
    */
   async close(): Promise<Token | undefined> {
     this.#isClosed = true;
-    const outcomes = await Promise.allSettled(this.#underWay);
+    const outcomes = await Promise.allSettled(this.#pending);
     for (const outcome of outcomes) {
-      if (outcome.status === 'rejected' && !isRefused(outcome.reason)) throw outcome.reason;
+      if (outcome.status === 'rejected' && !isRejected(outcome.reason)) throw outcome.reason;
     }
-    return this.#held[0];
+    return this.#owned[0];
   }
 
-  get #linger(): { lingerMs?: number } {
+  get #lingerMember(): { lingerMs?: number } {
     const wantedMs = this.lingerMs === 0 ? 0 : Math.min(this.lingerMs + LINGER_GRACE_MS, LINGER_MS_MAX);
     const lingerMs = Math.floor(Math.min(wantedMs, this.#endsAtMs - performance.now()));
     return lingerMs > 0 ? { lingerMs } : {};
   }
 
-  async #tell(told: Told): Promise<Kept> {
+  async #track(told: CheckpointRequest): Promise<CheckpointResponse> {
     if (this.#isClosed) return new Promise(() => {});
     const telling = this.#send(told);
-    this.#underWay.add(telling);
+    this.#pending.add(telling);
     try {
       return await telling;
     } finally {
-      this.#underWay.delete(telling);
+      this.#pending.delete(telling);
     }
   }
 
-  async #send(told: Told): Promise<Kept> {
+  async #send(told: CheckpointRequest): Promise<CheckpointResponse> {
     const named = [...(told.done ?? []), ...(told.failed ?? []).map(({ token }) => token)];
     const { status, text } = await this.#server.send({
       method: 'POST',
@@ -212,10 +212,10 @@ export class Call {
     }
     if (status === 412 || status === 413) throw new WorkflowNonRetryableError(messageOf(text));
     if (status !== 200) throw new WorkflowError(`the server did not save a step: ${messageOf(text)}`, status);
-    const kept = JSON.parse(text) as Kept;
+    const kept = JSON.parse(text) as CheckpointResponse;
     const gained = [...kept.entries, ...(kept.next ? [kept.next] : [])].flatMap(({ token }) => token ?? []);
-    this.#held = [...this.#held.filter((token) => !named.includes(token)), ...gained];
-    await this.#onKept(told.append ?? [], kept.entries);
+    this.#owned = [...this.#owned.filter((token) => !named.includes(token)), ...gained];
+    await this.#onSaved(told.append ?? [], kept.entries);
     return kept;
   }
 }

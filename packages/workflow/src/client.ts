@@ -6,7 +6,7 @@ import { cancelQueryOf, filled, type LogsFilter, pathOf, type RunSelection } fro
 import { startHeaders } from './headers.ts';
 import { runIdOf } from './ids.ts';
 import type { WorkflowRunLogs } from './logs.ts';
-import { environment, serverBy } from './options.ts';
+import { environment, serverFromEnvironment } from './options.ts';
 import { bodyMember, type Notification, type Server } from './server.ts';
 import type { Duration, FlowControl, NotifyResponse, QStashClientExtraConfig, Waiter } from './types.ts';
 
@@ -42,7 +42,7 @@ export class Client {
 
   constructor({ baseUrl, token, ...config }: ClientConfig = {}) {
     const given = { ...(baseUrl && { QSTASH_URL: baseUrl }), ...(token && { QSTASH_TOKEN: token }) };
-    this.#server = serverBy({ ...environment(), ...given }, config);
+    this.#server = serverFromEnvironment({ ...environment(), ...given }, config);
   }
 
   get dlq(): DLQ {

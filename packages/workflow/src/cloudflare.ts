@@ -1,6 +1,6 @@
 /** Serves workflows on Cloudflare: as a Worker (`export default serve(...)`), and as a Pages function. */
-import { answerWeb, type Handler } from './http.ts';
-import { createWorkflow, handlerOfMany, type ServeManyOptions, type Workflows } from './many.ts';
+import { respondWeb, type Handler } from './http.ts';
+import { createWorkflow, handlerOfMany, type ServeManyOptions, type Workflows } from './serve-many';
 import { handlerOf } from './serve.ts';
 import type { RouteFunction, WorkflowServeOptions } from './workflow.ts';
 
@@ -29,5 +29,5 @@ export function serveMany(workflows: Workflows, options?: ServeManyOptions): { f
 
 function fetchOf(handle: Handler): Fetch {
   return (first, env?: Variables) =>
-    'request' in first ? answerWeb(handle, first.request, first.env) : answerWeb(handle, first, env);
+    'request' in first ? respondWeb(handle, first.request, first.env) : respondWeb(handle, first, env);
 }

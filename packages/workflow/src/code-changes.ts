@@ -5,7 +5,7 @@ import type { LazyStep } from './steps.ts';
 import type { Step } from './types.ts';
 
 /** What has changed, if the parallel `steps` differ from the journal's steps from `firstId` on. */
-export function changeOf({ results, plans }: Journal, steps: readonly LazyStep[], firstId: number) {
+export function findChange({ results, plans }: Journal, steps: readonly LazyStep[], firstId: number) {
   for (const [index, { name, type }] of steps.entries()) {
     const id = firstId + index;
     const known = results.get(id) ?? plans.get(id);
@@ -20,7 +20,7 @@ export function changeOf({ results, plans }: Journal, steps: readonly LazyStep[]
 }
 
 /** What has changed, if the workflow returned after `count` steps and the journal has more. */
-export function changeAtReturn({ results, plans }: Journal, count: number): CodeChangedError | undefined {
+export function findChangeAtReturn({ results, plans }: Journal, count: number): CodeChangedError | undefined {
   const [id] = [...results.keys(), ...plans.keys()].filter((id) => id > count).sort((a, b) => a - b);
   const gone = id === undefined ? undefined : (results.get(id) ?? plans.get(id));
   if (id === undefined || !gone) return undefined;

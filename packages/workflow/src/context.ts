@@ -33,10 +33,10 @@ import { HEADER } from './wire.ts';
 import { type LazyInvokeStepParams, type RunFacts, WorkflowContext } from './workflow.ts';
 
 /** The settings of a `call` to another workflow, instead of to a URL. */
-type CallOfWorkflow = Omit<CallSettings, 'url' | 'method' | 'body'> & { workflow: { workflowId?: string } };
+type WorkflowCallSettings = Omit<CallSettings, 'url' | 'method' | 'body'> & { workflow: { workflowId?: string } };
 
 /** The settings of an invocation, with a payload of any type. */
-type InvokeOf = LazyInvokeStepParams<unknown, unknown> & { body?: unknown };
+type InvokeSettings = LazyInvokeStepParams<unknown, unknown> & { body?: unknown };
 
 /** Thrown at the first step when the workflow runs only to check whether it reaches a step. */
 export class StepFound extends WorkflowAbort {
@@ -84,7 +84,7 @@ export class CallContext<TInitialPayload = unknown> extends WorkflowContext<TIni
   ): Promise<CallResponse<TResult>>;
   call<TResult = unknown>(
     stepName: string,
-    settings: CallSettings | (CallOfWorkflow & { body?: unknown }),
+    settings: CallSettings | (WorkflowCallSettings & { body?: unknown }),
   ): Promise<CallResponse<TResult>> {
     const isOfWorkflow = 'workflow' in settings;
     const destination = isOfWorkflow ? this.#urlOf(settings.workflow) : settings.url;
@@ -125,7 +125,7 @@ export class CallContext<TInitialPayload = unknown> extends WorkflowContext<TIni
     stepName: string,
     settings: LazyInvokeStepParams<TPayload, TResult>,
   ): Promise<InvokeStepResponse<TResult>> {
-    const { workflow, headers, workflowRunId, body, retries, retryDelay, flowControl, label } = settings as InvokeOf;
+    const { workflow, headers, workflowRunId, body, retries, retryDelay, flowControl, label } = settings as InvokeSettings;
     const url = this.#urlOf(workflow);
     return this.#add(
       invokeStep<TResult>(stepName, (step) => ({
@@ -144,7 +144,7 @@ export class CallContext<TInitialPayload = unknown> extends WorkflowContext<TIni
         }),
         body: JSON.stringify({
           ...bodyMember(body),
-          headers: listed(
+          headers: asLists(
             this.#server.headersWith(stepHeaders(this.workflowRunId, this.url, this.executor.invokeCount)),
           ),
           workflowRunId: this.workflowRunId,
@@ -161,7 +161,7 @@ export class CallContext<TInitialPayload = unknown> extends WorkflowContext<TIni
       webhookStep(stepName, () => {
         const id = eventId();
         const { baseUrl, token } = this.#server;
-        const path = `/v2/workflows/hooks/${userOf(token)}/${encodeURIComponent(this.workflowRunId)}/${id}`;
+        const path = `/v2/workflows/hooks/${userIdOf(token)}/${encodeURIComponent(this.workflowRunId)}/${id}`;
         return { webhookUrl: `${baseUrl}${path}`, eventId: id };
       }),
     );
@@ -191,12 +191,12 @@ export class CallContext<TInitialPayload = unknown> extends WorkflowContext<TIni
 }
 
 /** Headers as JSON carries them: a list of values for each name. */
-function listed(headers: Record<string, string>): Record<string, string[]> {
+function asLists(headers: Record<string, string>): Record<string, string[]> {
   return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, [value]]));
 }
 
 /** The user id in the token, which is part of the URL of a webhook. */
-function userOf(token: string): string {
+function userIdOf(token: string): string {
   try {
     const { UserID } = JSON.parse(decodeBase64(token)) as { UserID?: string };
     if (UserID) return UserID;

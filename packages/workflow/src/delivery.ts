@@ -1,5 +1,5 @@
 /** One request from the server, parsed, and what is needed to serve it. */
-import { answer, REFUSED } from './answers.ts';
+import { finishResponse, AUTHENTICATION_FAILED } from './responses';
 import type { Handover } from './call.ts';
 import { CallContext, StepFound } from './context.ts';
 import { WorkflowError, WorkflowNonRetryableError, WorkflowRetryAfterError } from './errors.ts';
@@ -29,7 +29,7 @@ export interface Delivery<TInitialPayload> {
 }
 
 /** Whether the workflow reaches a step with the payload. If it returns earlier, it has rejected the request. */
-export async function findsStep<TInitialPayload, TResult>(
+export async function reachesStep<TInitialPayload, TResult>(
   { routeFunction }: Workflow<TInitialPayload, TResult>,
   { endpoint, facts }: Pick<Delivery<TInitialPayload>, 'endpoint' | 'facts'>,
   payload: () => TInitialPayload,
@@ -72,7 +72,7 @@ export async function fetchEntries<T>(
 }
 
 /** Whether the request has the headers of every delivery of a run. Anybody may send the other headers of one. */
-export function isOfServer(headers: Headers): boolean {
+export function hasRunHeaders(headers: Headers): boolean {
   return headers.get(HEADER.runId) !== null && headers.get(HEADER.checkpoint) !== null;
 }
 
@@ -84,16 +84,16 @@ export function tokenOf(headers: Headers): string {
 }
 
 /** Headers that proxies add on the way, and headers that describe the delivery. */
-const NOT_OF_USER =
+const NOT_USER_HEADER =
   /^(upstash-region$|upstash-workflow-|waypost-workflow-|x-vercel-|x-forwarded-|cf-connecting-ip$|cdn-loop$|cf-ew-via$|cf-ray$|render-proxy-ttl$)/;
 
 /** The headers that the user gave when the run started. */
 export function userHeadersOf(headers: Headers): Headers {
-  return new Headers([...headers].filter(([name]) => !NOT_OF_USER.test(name)));
+  return new Headers([...headers].filter(([name]) => !NOT_USER_HEADER.test(name)));
 }
 
 /** The response when the workflow returned before its first step, or the request is not from the server. */
-export async function refused(workflowRunId: string, middlewares: Middlewares): Promise<Reply> {
-  await middlewares.debug('onError', { error: new Error(REFUSED) });
-  return answer(workflowRunId, 'auth-fail');
+export async function rejectUnauthenticated(workflowRunId: string, middlewares: Middlewares): Promise<Reply> {
+  await middlewares.debug('onError', { error: new Error(AUTHENTICATION_FAILED) });
+  return finishResponse(workflowRunId, 'auth-fail');
 }

@@ -20,7 +20,7 @@ export interface DLQResumeRestartOptions<TDLQId extends string | string[] = stri
   dlqId: TDLQId;
 }
 
-interface Begun {
+interface StartedRuns {
   cursor?: string;
   workflowRuns: DLQResumeRestartResponse[];
 }
@@ -48,25 +48,25 @@ export class DLQ {
   }
 
   /** Starts new runs that continue from where the failed runs stopped. */
-  resume(request: Selection, options?: ResumeRestartOptions): Promise<Begun>;
+  resume(request: Selection, options?: ResumeRestartOptions): Promise<StartedRuns>;
   resume(request: DLQResumeRestartOptions<string>): Promise<DLQResumeRestartResponse>;
   resume(request: DLQResumeRestartOptions<string[]>): Promise<DLQResumeRestartResponse[]>;
   resume(
     request: Selection | DLQResumeRestartOptions,
     options?: ResumeRestartOptions,
-  ): Promise<Begun | DLQResumeRestartResponse | DLQResumeRestartResponse[]> {
-    return this.#begin('resume', request, options);
+  ): Promise<StartedRuns | DLQResumeRestartResponse | DLQResumeRestartResponse[]> {
+    return this.#start('resume', request, options);
   }
 
   /** Starts new runs from the beginning, with the payloads of the failed runs. */
-  restart(request: Selection, options?: ResumeRestartOptions): Promise<Begun>;
+  restart(request: Selection, options?: ResumeRestartOptions): Promise<StartedRuns>;
   restart(request: DLQResumeRestartOptions<string>): Promise<DLQResumeRestartResponse>;
   restart(request: DLQResumeRestartOptions<string[]>): Promise<DLQResumeRestartResponse[]>;
   restart(
     request: Selection | DLQResumeRestartOptions,
     options?: ResumeRestartOptions,
-  ): Promise<Begun | DLQResumeRestartResponse | DLQResumeRestartResponse[]> {
-    return this.#begin('restart', request, options);
+  ): Promise<StartedRuns | DLQResumeRestartResponse | DLQResumeRestartResponse[]> {
+    return this.#start('restart', request, options);
   }
 
   /** Calls the failure function of a failed run again. */
@@ -81,14 +81,14 @@ export class DLQ {
     return lastPage(await this.#server.json<{ cursor?: string; deleted: number }>({ method: 'DELETE', path }));
   }
 
-  async #begin(
+  async #start(
     how: 'resume' | 'restart',
     request: Selection | DLQResumeRestartOptions,
     options: ResumeRestartOptions = {},
-  ): Promise<Begun | DLQResumeRestartResponse | DLQResumeRestartResponse[]> {
+  ): Promise<StartedRuns | DLQResumeRestartResponse | DLQResumeRestartResponse[]> {
     if (typeof request === 'object' && 'dlqId' in request) {
       const { dlqId, ...rest } = request;
-      const { workflowRuns } = (await this.#begin(how, [dlqId].flat(), rest)) as Begun;
+      const { workflowRuns } = (await this.#start(how, [dlqId].flat(), rest)) as StartedRuns;
       return Array.isArray(dlqId) ? workflowRuns : (workflowRuns[0] as DLQResumeRestartResponse);
     }
     const selection = selectionOf(request);
@@ -102,7 +102,7 @@ export class DLQ {
       ...(retries !== undefined && { 'Upstash-Retries': String(retries) }),
     };
     const path = pathOf(`/v2/workflows/dlq/${how}`, queryOf(selection));
-    return lastPage(await this.#server.json<Begun>({ method: 'POST', path, headers }));
+    return lastPage(await this.#server.json<StartedRuns>({ method: 'POST', path, headers }));
   }
 }
 

@@ -3,17 +3,17 @@
  * workflow continues. Steps that start in the same turn of the event loop form a group. The journal has exactly the entries
  * that the official library would write, so that either library can take over a run (contract K 6).
  */
-import type { End } from './answers.ts';
+import type { RunEnd } from './responses';
 import { type Append, type Call, CallOver, type Handover, type Token } from './call.ts';
-import { changeAtReturn, changeOf } from './code-changes.ts';
+import { findChangeAtReturn, findChange } from './code-changes.ts';
 import { type CodeChangedError, WorkflowError } from './errors.ts';
 import type { Journal } from './journal.ts';
-import { Keeper } from './keeper.ts';
-import { asleep, type LazyStep, mayComeWithin, planOf, resultOf } from './steps.ts';
+import { GroupSaver } from './group-saver';
+import { delayedAppend, type LazyStep, mayComeWithin, planOf, resultOf } from './steps.ts';
 import type { Step } from './types.ts';
 
 /** Observes the steps of a call. */
-export interface Watcher {
+export interface StepObserver {
   beforeExecution(stepName: string): Promise<void>;
   afterExecution(stepName: string, result: unknown): Promise<void>;
   /** Called where a call of the official library would end, and the next one start. */
@@ -21,18 +21,18 @@ export interface Watcher {
 }
 
 /** Why the call stops in the middle of the workflow. */
-type Over = CallOver | CodeChangedError;
+type StopReason = CallOver | CodeChangedError;
 
 /** A step of a group whose plan is owned by this call. */
-interface Planned {
+interface PlannedStep {
   step: LazyStep;
   id: number;
   plan: Token;
 }
 
-interface Suspended {
+interface Suspension {
   next?: Handover;
-  over?: Over;
+  stopReason?: StopReason;
 }
 
 /** The steps that were started in one turn of the event loop: a single step, or a group. */
@@ -44,7 +44,7 @@ interface Group {
 }
 
 /** A result that the workflow has, but the server has not. */
-interface Unsaved {
+interface UnsavedResult {
   result: Step;
   timer: ReturnType<typeof setTimeout>;
   /** Resolves to whether the call continues. */
@@ -56,37 +56,37 @@ export class Execution {
    * Resolves when this call has nothing left to do although the workflow has not returned: with the next message, or with
    * the reason to stop.
    */
-  readonly suspended: Promise<Suspended>;
+  readonly suspended: Promise<Suspension>;
   readonly #journal: Journal;
   readonly #call: Call;
-  readonly #watcher: Watcher;
-  #suspend: (why: Suspended) => void = () => {};
+  readonly #observer: StepObserver;
+  #suspend: (why: Suspension) => void = () => {};
   /** How many steps the workflow has reached, which is also the id of the latest. */
   #count = 0;
   #open: Group | undefined;
   /** The name of the step whose function is being called. */
-  #inside: string | undefined;
+  #runningStep: string | undefined;
   /** The first step that threw, and its error. */
   #failed: { stepName: string; error: unknown } | undefined;
   /** The results that the workflow is waiting for. */
-  readonly #underWay = new Set<Group['values']>();
-  #unsaved: Unsaved | undefined;
+  readonly #pending = new Set<Group['values']>();
+  #unsaved: UnsavedResult | undefined;
   /** Tokens of messages that are finished as soon as the next entry is saved. */
-  #held: Token[];
+  #finishedTokens: Token[];
   /** The latest save, which the next one follows. */
   #saving: Promise<unknown> = Promise.resolve();
   /** A save ended the call: the call lost the run or exceeded its budget. */
-  #isSpent = false;
+  #isOver = false;
   /** Steps that start now are left to another call. */
   #isClosed = false;
   /** The pending notice that this call is finished. It settles only by failing; the workflow continues then. */
-  #leaving: Promise<never> | undefined;
+  #finishing: Promise<never> | undefined;
 
-  constructor(journal: Journal, call: Call, token: Token, watcher: Watcher) {
+  constructor(journal: Journal, call: Call, token: Token, watcher: StepObserver) {
     this.#journal = journal;
     this.#call = call;
-    this.#held = [token];
-    this.#watcher = watcher;
+    this.#finishedTokens = [token];
+    this.#observer = watcher;
     this.suspended = new Promise((resolve) => {
       this.#suspend = resolve;
     });
@@ -99,7 +99,7 @@ export class Execution {
 
   /** What has changed in the code, if the workflow returned before it reached all steps of the journal. */
   get changeAtReturn(): CodeChangedError | undefined {
-    return changeAtReturn(this.#journal, this.#count);
+    return findChangeAtReturn(this.#journal, this.#count);
   }
 
   /** The name of the step that threw `error`. */
@@ -111,7 +111,7 @@ export class Execution {
    * How the run ends after the workflow has returned. `undefined`: another call ends it. Results of branches that are still
    * running are ignored (contract K 6.11).
    */
-  async end(): Promise<End | undefined> {
+  async end(): Promise<RunEnd | undefined> {
     this.#isClosed = true;
     this.#suspend({});
     const lastStep = this.#lastStep();
@@ -121,7 +121,7 @@ export class Execution {
   }
 
   /** The result to send together with the end of the run. */
-  #lastStep(): End['lastStep'] {
+  #lastStep(): RunEnd['lastStep'] {
     const unsaved = this.#unsaved;
     if (!unsaved || unsaved.saving !== undefined) return undefined;
     const text = JSON.stringify(unsaved.result);
@@ -137,10 +137,10 @@ export class Execution {
    */
   async settled(): Promise<Handover | undefined> {
     this.#isClosed = true;
-    const settled = Promise.allSettled(this.#underWay).then((): Suspended => ({}));
+    const settled = Promise.allSettled(this.#pending).then((): Suspension => ({}));
     const { next } = await Promise.race([settled, this.suspended]);
     await this.saved();
-    await this.#call.answered();
+    await this.#call.responded();
     return next;
   }
 
@@ -155,11 +155,11 @@ export class Execution {
 
   /** Returns the step's result. Never settles when another call executes the step. */
   async add<T>(step: LazyStep<T>): Promise<T> {
-    if (this.#inside !== undefined)
-      throw new WorkflowError(`A step cannot run inside another one: '${step.name}' inside '${this.#inside}'.`);
+    if (this.#runningStep !== undefined)
+      throw new WorkflowError(`A step cannot run inside another one: '${step.name}' inside '${this.#runningStep}'.`);
     if (this.#failed)
       throw new WorkflowError(`The workflow continued after '${this.#failed.stepName}' had failed. Rethrow its error.`);
-    if (this.#isClosed || this.#leaving !== undefined) return never();
+    if (this.#isClosed || this.#finishing !== undefined) return never();
     this.#count += 1;
     this.#open ??= this.#openGroup(this.#count);
     const { steps, values } = this.#open;
@@ -171,8 +171,8 @@ export class Execution {
   #openGroup(firstId: number): Group {
     const steps: LazyStep[] = [];
     const values = this.#valuesOf(firstId, steps);
-    this.#underWay.add(values);
-    const forget = () => this.#underWay.delete(values);
+    this.#pending.add(values);
+    const forget = () => this.#pending.delete(values);
     values.then(forget, forget);
     return { firstId, steps, values };
   }
@@ -184,12 +184,12 @@ export class Execution {
     this.#open = undefined;
     try {
       if (!(await this.saved())) return await this.#end();
-      const change = changeOf(this.#journal, steps, firstId);
+      const change = findChange(this.#journal, steps, firstId);
       if (change) return await this.#stop(change);
-      if (this.#isClosed || this.#isForAnother(firstId, steps)) return undefined;
+      if (this.#isClosed || this.#isForOtherGroup(firstId, steps)) return undefined;
       const [step] = steps;
-      if (step && steps.length === 1) return [await this.#single(step, firstId)];
-      return await this.#group(steps, firstId);
+      if (step && steps.length === 1) return [await this.#runSingle(step, firstId)];
+      return await this.#runGroup(steps, firstId);
     } catch (error) {
       if (error instanceof CallOver) return this.#stop(error);
       throw error;
@@ -197,23 +197,23 @@ export class Execution {
   }
 
   /** Whether this delivery is for a single step of another group. */
-  #isForAnother(firstId: number, steps: LazyStep[]): boolean {
+  #isForOtherGroup(firstId: number, steps: LazyStep[]): boolean {
     const { results, last } = this.#journal;
     if (!last?.targetStep) return false;
     const ids = steps.map((_, index) => firstId + index);
     return !ids.includes(last.targetStep) && !ids.every((id) => results.has(id));
   }
 
-  async #single(step: LazyStep, id: number): Promise<unknown> {
+  async #runSingle(step: LazyStep, id: number): Promise<unknown> {
     const known = this.#journal.results.get(id);
     if (known) return this.#read(step, known);
-    if (!step.execute) await this.#watcher.beforeExecution(step.name);
-    if (!step.execute) return this.#leave(this.#held, [requestOf(step, resultOf(step, id, 1))], this.#isSoon([step]));
+    if (!step.execute) await this.#observer.beforeExecution(step.name);
+    if (!step.execute) return this.#finishCall(this.#finishedTokens, [requestOf(step, resultOf(step, id, 1))], this.#isSoon([step]));
     const result = await this.#execute(step, id, 1);
-    const { lastStepBytesMax, isLate } = this.#call;
-    if (lastStepBytesMax > 0 && this.#underWay.size === 1 && !isLate) this.#saveSoon(result);
+    const { lastStepBytesMax, isOverBudget: isLate } = this.#call;
+    if (lastStepBytesMax > 0 && this.#pending.size === 1 && !isLate) this.#saveSoon(result);
     else if (!(await this.#save(result))) return this.#end();
-    await this.#watcher.continued();
+    await this.#observer.continued();
     return this.#finished(step, result);
   }
 
@@ -237,57 +237,57 @@ export class Execution {
   }
 
   async #saveNow(result: Step): Promise<boolean> {
-    if (this.#isSpent) return false;
-    const [entry] = await this.#call.checkpoint(this.#held, [{ step: result }]);
-    this.#isSpent = entry?.token === undefined || this.#call.isLate;
-    if (entry?.token !== undefined) this.#held = [entry.token];
-    return !this.#isSpent;
+    if (this.#isOver) return false;
+    const [entry] = await this.#call.checkpoint(this.#finishedTokens, [{ step: result }]);
+    this.#isOver = entry?.token === undefined || this.#call.isOverBudget;
+    if (entry?.token !== undefined) this.#finishedTokens = [entry.token];
+    return !this.#isOver;
   }
 
-  async #group(steps: LazyStep[], firstId: number): Promise<unknown[]> {
+  async #runGroup(steps: LazyStep[], firstId: number): Promise<unknown[]> {
     const { results, plans, last } = this.#journal;
     const ids = steps.map((_, index) => firstId + index);
     if (ids.every((id) => results.has(id))) {
       return Promise.all(steps.map((step, index) => this.#read(step, results.get(firstId + index))));
     }
     const step = last?.targetStep === undefined ? undefined : steps[last.targetStep - firstId];
-    if (!ids.some((id) => plans.has(id) || results.has(id))) return this.#begin(steps, firstId);
+    if (!ids.some((id) => plans.has(id) || results.has(id))) return this.#startGroup(steps, firstId);
     // The delivery of one result of an unfinished group: only the last result continues the run.
     if (!step || !last?.targetStep) {
-      return this.#leave(this.#held, [], this.#isSoon(steps.filter((_, index) => !results.has(firstId + index))));
+      return this.#finishCall(this.#finishedTokens, [], this.#isSoon(steps.filter((_, index) => !results.has(firstId + index))));
     }
-    return this.#leave(this.#held, [await this.#broughtBy(step, last.targetStep, steps.length)], true);
+    return this.#finishCall(this.#finishedTokens, [await this.#appendFor(step, last.targetStep, steps.length)], true);
   }
 
   /** Plans a group, and executes the steps whose plans this call owns: usually all of them. */
-  async #begin(steps: LazyStep[], firstId: number): Promise<unknown[]> {
+  async #startGroup(steps: LazyStep[], firstId: number): Promise<unknown[]> {
     const size = steps.length;
-    const plans = steps.map((step, index) => asleep(planOf(step, firstId + index, size)));
+    const plans = steps.map((step, index) => delayedAppend(planOf(step, firstId + index, size)));
     if (steps.every(({ members }) => members?.sleepFor !== undefined || members?.sleepUntil !== undefined)) {
-      return this.#leave(this.#held, plans, this.#isSoon(steps));
+      return this.#finishCall(this.#finishedTokens, plans, this.#isSoon(steps));
     }
-    const planned = await this.#call.checkpoint(this.#held, plans);
+    const planned = await this.#call.checkpoint(this.#finishedTokens, plans);
     // Messages that the call still owns when it ends are delivered again.
-    if (this.#call.isLate) return this.#end();
-    this.#held = [];
-    const mine = steps.flatMap((step, index): Planned[] => {
+    if (this.#call.isOverBudget) return this.#end();
+    this.#finishedTokens = [];
+    const mine = steps.flatMap((step, index): PlannedStep[] => {
       const plan = planned[index]?.token;
       return plan === undefined ? [] : [{ step, id: firstId + index, plan }];
     });
-    if (mine.length < size || steps.some(({ execute }) => !execute)) return this.#bringAll(mine, steps);
-    const keeper = new Keeper(this.#call);
+    if (mine.length < size || steps.some(({ execute }) => !execute)) return this.#executeOwned(mine, steps);
+    const keeper = new GroupSaver(this.#call);
     const results = await allOf(
       mine.map(async ({ step, id, plan }) => {
         const result = await this.#execute(step, id, size);
-        await keeper.keep(plan, result);
+        await keeper.save(plan, result);
         return result;
       }),
-      () => this.#giveUp(keeper.held),
+      () => this.#skipDeliveries(keeper.tokens),
     );
-    this.#held = keeper.held;
+    this.#finishedTokens = keeper.tokens;
     // The delivery of the last result, in another call, finds the group complete.
-    if (!keeper.holdsLast) return this.#leave(this.#held, [], true);
-    await this.#watcher.continued();
+    if (!keeper.ownsLast) return this.#finishCall(this.#finishedTokens, [], true);
+    await this.#observer.continued();
     return Promise.all(steps.map((step, index) => this.#finished(step, results[index] as Step)));
   }
 
@@ -295,7 +295,7 @@ export class Execution {
    * Executes or requests the steps of a group whose plans this call owns. Only the journal up to a result shows whether that
    * result completes the group. So the one that is saved last is handed to the call, and the earlier ones need no delivery.
    */
-  async #bringAll(mine: Planned[], steps: LazyStep[]): Promise<never> {
+  async #executeOwned(mine: PlannedStep[], steps: LazyStep[]): Promise<never> {
     const brought: Token[] = [];
     let left = mine.length;
     let last: { plan: Token; append: Append } | undefined;
@@ -305,30 +305,30 @@ export class Execution {
     };
     await allOf(
       mine.map(async ({ step, id, plan }) => {
-        const append = await this.#broughtBy(step, id, steps.length);
+        const append = await this.#appendFor(step, id, steps.length);
         left -= 1;
         if (left === 0) last = { plan, append };
         else await keep(plan, append);
       }),
       async () => {
         if (last) await keep(last.plan, last.append);
-        await this.#giveUp(brought);
+        await this.#skipDeliveries(brought);
       },
     );
     if (!last) return this.#end();
     const { plan, append } = last;
-    return this.#leave([plan, ...brought], [append], 'step' in append || this.#isSoon(steps));
+    return this.#finishCall([plan, ...brought], [append], 'step' in append || this.#isSoon(steps));
   }
 
   /** Executes one step of a group, or makes the request that leads to its result. */
-  async #broughtBy(step: LazyStep, id: number, size: number): Promise<Append> {
-    if (!step.execute) await this.#watcher.beforeExecution(step.name);
+  async #appendFor(step: LazyStep, id: number, size: number): Promise<Append> {
+    if (!step.execute) await this.#observer.beforeExecution(step.name);
     const result = step.execute ? await this.#execute(step, id, size) : resultOf(step, id, size);
     return step.request?.(result) ?? { step: result };
   }
 
   /** A step of the group failed and will be attempted again, so the results that are saved need no delivery. */
-  async #giveUp(held: Token[]): Promise<void> {
+  async #skipDeliveries(held: Token[]): Promise<void> {
     if (held.length > 0) await this.#call.checkpoint(held, []);
   }
 
@@ -338,33 +338,33 @@ export class Execution {
   }
 
   /** Ends the work of this call. `isSoon`: it stays open for the next message. */
-  async #leave(done: Token[], append: Append[], isSoon: boolean): Promise<never> {
-    this.#leaving = this.#tellThatItLeaves(done, append, isSoon);
+  async #finishCall(done: Token[], append: Append[], isSoon: boolean): Promise<never> {
+    this.#finishing = this.#sendFinish(done, append, isSoon);
     try {
-      return await this.#leaving;
+      return await this.#finishing;
     } finally {
-      this.#leaving = undefined;
+      this.#finishing = undefined;
     }
   }
 
-  async #tellThatItLeaves(done: Token[], append: Append[], isSoon: boolean): Promise<never> {
-    if (isSoon && done.length > 0) return this.#end(await this.#call.stay(done, append));
+  async #sendFinish(done: Token[], append: Append[], isSoon: boolean): Promise<never> {
+    if (isSoon && done.length > 0) return this.#end(await this.#call.waitForNext(done, append));
     if (append.length > 0) await this.#call.checkpoint(done, append);
     else await this.#call.finish(done);
     return this.#end();
   }
 
   async #execute(step: LazyStep, id: number, concurrent: number): Promise<Step> {
-    await this.#watcher.beforeExecution(step.name);
+    await this.#observer.beforeExecution(step.name);
     try {
-      this.#inside = step.name;
+      this.#runningStep = step.name;
       const running = step.execute?.();
-      this.#inside = undefined;
+      this.#runningStep = undefined;
       const out = await running;
-      await this.#leaving?.catch(() => {});
+      await this.#finishing?.catch(() => {});
       return resultOf(step, id, concurrent, out);
     } catch (error) {
-      this.#inside = undefined;
+      this.#runningStep = undefined;
       this.#failed ??= { stepName: step.name, error };
       throw error;
     }
@@ -373,7 +373,7 @@ export class Execution {
   /** Reads the new result as from the journal, so that the first call and all later ones see the same value. */
   async #finished(step: LazyStep, result: Step): Promise<unknown> {
     const value = step.read(result);
-    await this.#watcher.afterExecution(step.name, value);
+    await this.#observer.afterExecution(step.name, value);
     return value;
   }
 
@@ -387,8 +387,8 @@ export class Execution {
     return never();
   }
 
-  #stop(over: Over): Promise<never> {
-    this.#suspend({ over });
+  #stop(over: StopReason): Promise<never> {
+    this.#suspend({ stopReason: over });
     return never();
   }
 }
@@ -410,5 +410,5 @@ async function allOf<T>(running: Promise<T>[], onError: () => Promise<void> = as
 }
 
 function requestOf(step: LazyStep, result: Step): Append {
-  return step.request?.(result) ?? asleep(result);
+  return step.request?.(result) ?? delayedAppend(result);
 }

@@ -1,8 +1,8 @@
 /** Calls the failure function of a run that has failed (contract W 13). */
-import { answer, failureAnswer } from './answers.ts';
+import { finishResponse, failureFunctionResponse } from './responses';
 import { decodeBase64 } from './base64.ts';
 import { CallContext } from './context.ts';
-import { type Delivery, findsStep, type Workflow } from './delivery.ts';
+import { type Delivery, reachesStep, type Workflow } from './delivery.ts';
 import { WorkflowError } from './errors.ts';
 import type { Reply } from './http.ts';
 import { INFO } from './middleware.ts';
@@ -26,7 +26,7 @@ export async function handleFailure<TInitialPayload, TResult>(
   const { failureFunction } = workflow.options;
   if (!failureFunction) {
     await middlewares.info(INFO.noFailureFunction);
-    return answer(delivered.workflowRunId, 'failure-callback-undefined');
+    return finishResponse(delivered.workflowRunId, 'failure-callback-undefined');
   }
   const failure = JSON.parse(body) as Failure;
   const payload = failure.sourceBody ? decodeBase64(failure.sourceBody) : '';
@@ -36,7 +36,7 @@ export async function handleFailure<TInitialPayload, TResult>(
     workflowRunCreatedAt: failure.workflowCreatedAt,
     url: failure.url,
   };
-  if (!(await findsStep(workflow, { endpoint, facts }, () => endpoint.payloadOf(payload))))
+  if (!(await reachesStep(workflow, { endpoint, facts }, () => endpoint.payloadOf(payload))))
     throw new WorkflowError('Not authorized to run the failure function.'); // apps compare this text
   const { message, stack } = errorOf(failure);
   const result = await failureFunction({
@@ -47,7 +47,7 @@ export async function handleFailure<TInitialPayload, TResult>(
     failStack: stack,
   });
   await middlewares.info(INFO.failureHandled);
-  return failureAnswer(typeof result === 'string' ? result : undefined);
+  return failureFunctionResponse(typeof result === 'string' ? result : undefined);
 }
 
 /** The error in the last response of the endpoint, if this library wrote it. */

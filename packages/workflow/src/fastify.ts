@@ -1,6 +1,6 @@
 /** Serves workflows in Fastify: `app.register(routes({ '/workflow': serve(...) }))`. */
 import { type Handler, pairsOf } from './http.ts';
-import { createWorkflow, handlerOfMany, type ServeManyOptions, type Workflows } from './many.ts';
+import { createWorkflow, handlerOfMany, type ServeManyOptions, type Workflows } from './serve-many';
 import { handlerOf } from './serve.ts';
 import { bodyMember } from './server.ts';
 import type { RouteFunction, WorkflowServeOptions } from './workflow.ts';

@@ -4,7 +4,7 @@ import type { CallSettings, FlowControl, Step } from './types.ts';
 import { FEATURES, FEATURES_OF_CALL, HEADER, PROTOCOL_VERSION } from './wire.ts';
 
 /** How a run is started: by a client, by its own endpoint, or by another run. */
-export interface Start {
+export interface RunStart {
   runId: string;
   url: string;
   userHeaders?: Headers;
@@ -19,7 +19,7 @@ export interface Start {
 }
 
 /** The headers of the message that starts a run. */
-export function startHeaders(start: Start): Record<string, string> {
+export function startHeaders(start: RunStart): Record<string, string> {
   const { runId, url, userHeaders, failureUrl, invokeCount = 0, label } = start;
   const own = { ...settingHeaders(start), ...forwarded('Forward-', userHeaders) };
   if (invokeCount > 0) own[`Forward-${HEADER.invokeCount}`] = String(invokeCount);
@@ -108,7 +108,7 @@ function settingHeaders({
   retries,
   retryDelay,
   flowControl,
-}: Pick<Start, 'retries' | 'retryDelay' | 'flowControl'>): Record<string, string> {
+}: Pick<RunStart, 'retries' | 'retryDelay' | 'flowControl'>): Record<string, string> {
   return {
     ...(retries !== undefined && { Retries: String(retries) }),
     ...(retryDelay && { 'Retry-Delay': retryDelay }),

@@ -1,6 +1,6 @@
 /** Serves workflows in Hono, on every runtime that Hono supports: `app.post('/workflow', serve(...))`. */
-import { answerWeb, type Handler } from './http.ts';
-import { createWorkflow, handlerOfMany, type ServeManyOptions, type Workflows } from './many.ts';
+import { respondWeb, type Handler } from './http.ts';
+import { createWorkflow, handlerOfMany, type ServeManyOptions, type Workflows } from './serve-many';
 import { handlerOf } from './serve.ts';
 import type { RouteFunction, WorkflowServeOptions } from './workflow.ts';
 
@@ -41,6 +41,6 @@ function routeOf(handle: Handler): HonoHandler {
   return ({ env, req }) => {
     // On Node, `env` holds the connection instead of variables.
     const isOfWorker = env && typeof env === 'object' && 'QSTASH_TOKEN' in env;
-    return answerWeb(handle, req.raw, isOfWorker ? env : undefined);
+    return respondWeb(handle, req.raw, isOfWorker ? env : undefined);
   };
 }

@@ -20,7 +20,7 @@ export interface Reply {
 export type Handler = (incoming: Incoming) => Promise<Reply>;
 
 /** Handles a web `Request` and returns a `Response`. */
-export async function answerWeb(handle: Handler, request: Request, env?: Incoming['env']): Promise<Response> {
+export async function respondWeb(handle: Handler, request: Request, env?: Incoming['env']): Promise<Response> {
   const { url, headers } = request;
   const { body, ...init } = await handle({ url, headers, text: () => request.text(), env });
   return new Response(body, init);

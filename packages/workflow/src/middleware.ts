@@ -1,5 +1,5 @@
 /** Notifies the middlewares of a workflow of the events in a call. */
-import type { Append, Entry } from './call.ts';
+import type { Append, SavedEntry } from './call.ts';
 import type { Step } from './types.ts';
 import { HEADER } from './wire.ts';
 import { type DebugEvents, type LifeCycleEvents, type WorkflowContext, WorkflowMiddleware } from './workflow.ts';
@@ -21,7 +21,7 @@ export const INFO = {
 } as const;
 
 /** The `onInfo` texts for the entries of `append` whose messages will bring results. */
-export function submissionsOf(append: readonly Append[], entries: readonly Entry[]): string[] {
+export function submissionsOf(append: readonly Append[], entries: readonly SavedEntry[]): string[] {
   const ids = entries.map(({ messageId }) => messageId);
   if (append.length > 1 && append.every((each) => 'step' in each && each.step.stepId === 0)) return [INFO.planned(ids)];
   return append.flatMap((each, index) => {
@@ -59,7 +59,7 @@ export class Middlewares {
   }
 
   /** The call continues the run with another message. */
-  taken(): Promise<void> {
+  messageStarted(): Promise<void> {
     return this.info(INFO.identified(false, false));
   }
 

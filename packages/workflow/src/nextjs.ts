@@ -1,6 +1,6 @@
 /** Serves workflows in Next.js: route handlers of the app router, and API routes of the pages router. */
-import { answerWeb } from './http.ts';
-import { createWorkflow, handlerOfMany, type ServeManyOptions, type Workflows } from './many.ts';
+import { respondWeb } from './http.ts';
+import { createWorkflow, handlerOfMany, type ServeManyOptions, type Workflows } from './serve-many';
 import { type NodeRequest, type NodeResponse, serveMany as serveManyNode, serve as serveNode } from './node.ts';
 import { serve as serveWeb } from './serve.ts';
 import type { RouteFunction, WorkflowServeOptions } from './workflow.ts';
@@ -20,7 +20,7 @@ export function serve<TInitialPayload = unknown, TResult = unknown>(
 /** For `app/.../[...any]/route.ts`. */
 export function serveMany(workflows: Workflows, options?: ServeManyOptions): { POST: Post } {
   const handle = handlerOfMany(workflows, options);
-  return { POST: (request) => answerWeb(handle, request) };
+  return { POST: (request) => respondWeb(handle, request) };
 }
 
 /** For `pages/api/...`: `export default servePagesRouter(...).handler`. */

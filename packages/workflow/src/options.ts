@@ -25,7 +25,7 @@ export function endpointOf<TInitialPayload, TResult>(
   const env = options.env ?? environment();
   const { qstashClient } = options;
   const given = qstashClient && 'http' in qstashClient ? qstashClient : undefined;
-  const server = given ? serverOf(given) : serverBy(env, qstashClient as QStashClientExtraConfig | undefined);
+  const server = given ? serverOf(given) : serverFromEnvironment(env, qstashClient as QStashClientExtraConfig | undefined);
   const receiver = 'receiver' in options ? options.receiver : receiverOf(env);
   const baseUrl = options.baseUrl ?? env['UPSTASH_WORKFLOW_URL'];
   const url = urlOf(requestUrl, options.url, baseUrl);
@@ -63,14 +63,14 @@ export function lingerMsOf({ lingerMs = LINGER_MS_DEFAULT }: { lingerMs?: number
 }
 
 /** The server that the standard environment variables name. */
-export function serverBy(env: Environment, config: QStashClientExtraConfig = {}): Server {
+export function serverFromEnvironment(env: Environment, config: QStashClientExtraConfig = {}): Server {
   if (!isDevelopment(env, config.devMode)) return new Server(env['QSTASH_URL'] ?? '', env['QSTASH_TOKEN'], config);
-  const port = Number.parseInt(variable(env, 'QSTASH_DEV_PORT') ?? '', 10) || DEVELOPMENT.port;
-  return new Server(`http://127.0.0.1:${port}`, DEVELOPMENT.token, config);
+  const port = Number.parseInt(variable(env, 'QSTASH_DEV_PORT') ?? '', 10) || DEVELOPMENT_SERVER.port;
+  return new Server(`http://127.0.0.1:${port}`, DEVELOPMENT_SERVER.token, config);
 }
 
 /** The fixed credentials of a development server, both of the hosted service and of `waypost dev`. */
-const DEVELOPMENT = {
+const DEVELOPMENT_SERVER = {
   port: 8080,
   token: 'eyJVc2VySUQiOiJkZWZhdWx0VXNlciIsIlBhc3N3b3JkIjoiZGVmYXVsdFBhc3N3b3JkIn0=',
   currentSigningKey: 'sig_7kYjw48mhY7kAjqNGcy6cr29RJ6r',
@@ -97,7 +97,7 @@ function receiverOf(env: Environment): Receiver | undefined {
   const { QSTASH_CURRENT_SIGNING_KEY, QSTASH_NEXT_SIGNING_KEY } = env;
   if (!QSTASH_CURRENT_SIGNING_KEY || !QSTASH_NEXT_SIGNING_KEY) return undefined;
   const { currentSigningKey, nextSigningKey } = isDevelopment(env)
-    ? DEVELOPMENT
+    ? DEVELOPMENT_SERVER
     : { currentSigningKey: QSTASH_CURRENT_SIGNING_KEY, nextSigningKey: QSTASH_NEXT_SIGNING_KEY };
   const id = `${currentSigningKey} ${nextSigningKey}`;
   const receiver = receivers.get(id) ?? new Receiver({ currentSigningKey, nextSigningKey });

@@ -1,5 +1,5 @@
 /** Verifies that a request comes from the server: its signature is a JWT over its body (contract W 9.1). */
-import { base64UrlOf, bytesOfBase64Url } from './base64.ts';
+import { encodeBase64Url, decodeBase64Url } from './base64.ts';
 import { WorkflowError } from './errors.ts';
 import type { WorkflowReceiver } from './types.ts';
 
@@ -27,9 +27,9 @@ export class Receiver implements WorkflowReceiver {
   async verify({ signature, body, url }: { signature: string; body: string; url?: string }): Promise<boolean> {
     const [header = '', claims = '', mac = ''] = signature.split('.');
     const signed = new TextEncoder().encode(`${header}.${claims}`);
-    const bytes = bytesOfBase64Url(mac);
+    const bytes = decodeBase64Url(mac);
     for (const key of this.#keys) {
-      if (await crypto.subtle.verify('HMAC', await key, bytes, signed)) return checked(readClaims(claims), body, url);
+      if (await crypto.subtle.verify('HMAC', await key, bytes, signed)) return checkClaims(readClaims(claims), body, url);
     }
     throw new WorkflowError('the signature is not made with one of the signing keys');
   }
@@ -41,23 +41,23 @@ function importKey(key: string) {
 }
 
 function readClaims(text: string): Claims {
-  return JSON.parse(new TextDecoder().decode(bytesOfBase64Url(text))) as Claims;
+  return JSON.parse(new TextDecoder().decode(decodeBase64Url(text))) as Claims;
 }
 
-async function checked({ sub, exp, nbf, body: hash }: Claims, body: string, url?: string): Promise<boolean> {
-  if (url !== undefined && placeOf(sub) !== placeOf(url)) throw new WorkflowError('the signature is for another URL');
+async function checkClaims({ sub, exp, nbf, body: hash }: Claims, body: string, url?: string): Promise<boolean> {
+  if (url !== undefined && withoutQuery(sub) !== withoutQuery(url)) throw new WorkflowError('the signature is for another URL');
   const nowS = Date.now() / 1000;
   if (exp < nowS - CLOCK_TOLERANCE_S) throw new WorkflowError('the signature has expired');
   if (nbf > nowS + CLOCK_TOLERANCE_S) throw new WorkflowError('the signature is not valid yet');
   const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(body));
-  if (hash.replace(/=+$/, '') !== base64UrlOf(new Uint8Array(digest))) {
+  if (hash.replace(/=+$/, '') !== encodeBase64Url(new Uint8Array(digest))) {
     throw new WorkflowError('the signature is for another body');
   }
   return true;
 }
 
 /** Drops the query: the signature of a run that was triggered with one is still for this endpoint. */
-function placeOf(url: string): string {
+function withoutQuery(url: string): string {
   const { origin, pathname } = new URL(url);
   return origin + pathname;
 }

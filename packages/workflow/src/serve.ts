@@ -1,21 +1,21 @@
 /** Serves a workflow: accepts a request from the server, continues the run, and responds (contract W 9, 10). */
 
-import { answer, errorAnswer } from './answers.ts';
+import { finishResponse, errorResponse } from './responses';
 import {
   type Delivery,
   fetchEntries,
-  findsStep,
+  reachesStep,
   handoverOf,
-  isOfServer,
-  refused,
+  hasRunHeaders,
+  rejectUnauthenticated,
   userHeadersOf,
   type Workflow,
 } from './delivery.ts';
 import { WorkflowError } from './errors.ts';
 import { handleFailure } from './failure.ts';
-import { goOn } from './going-on.ts';
+import { continueRun } from './continuation';
 import { startHeaders } from './headers.ts';
-import { answerWeb, type Handler, type Incoming, type Reply } from './http.ts';
+import { respondWeb, type Handler, type Incoming, type Reply } from './http.ts';
 import { runIdOf } from './ids.ts';
 import { readJournal } from './journal.ts';
 import { INFO, loggingMiddleware, Middlewares } from './middleware.ts';
@@ -34,7 +34,7 @@ export function serve<
   options?: WorkflowServeOptions<TInitialPayload, TResult>,
 ): { handler: (request: TRequest) => Promise<TResponse> } {
   const handle = handlerOf(routeFunction, options);
-  return { handler: (request) => answerWeb(handle, request) as Promise<TResponse> };
+  return { handler: (request) => respondWeb(handle, request) as Promise<TResponse> };
 }
 
 /** Serves a workflow at a URL, for the adapter of any framework. */
@@ -60,7 +60,7 @@ async function handle<TInitialPayload, TResult>(
     return await deliver(incoming, workflow, middlewares);
   } catch (error) {
     await middlewares.debug('onError', { error: error instanceof Error ? error : new Error(String(error)) });
-    return errorAnswer(error);
+    return errorResponse(error);
   }
 }
 
@@ -85,7 +85,7 @@ async function deliver<TInitialPayload, TResult>(
     );
   const isPlain = version === null && !isUnknown && !isFailure && !isCallResult;
   const workflowRunId = isPlain ? runIdOf() : (headers.get(HEADER.runId) ?? '');
-  if (isCallResult && !isOfServer(headers)) return refused('no-workflow-id', middlewares);
+  if (isCallResult && !hasRunHeaders(headers)) return rejectUnauthenticated('no-workflow-id', middlewares);
   // The body of a failure also names its run, and an unauthorized report of one gets its own error.
   if (!workflowRunId && !isFailure) throw new WorkflowError(`The delivery has no ${HEADER.runId}.`);
   middlewares.workflowRunId = workflowRunId;
@@ -109,23 +109,23 @@ async function deliver<TInitialPayload, TResult>(
   // `continueRun` reports deliveries that continue a run.
   if (isFailure || isPlain || isUnknown) await middlewares.info(INFO.identified(isPlain, isUnknown));
   if (isFailure) return handleFailure(workflow, delivery);
-  if (isPlain) return begin(workflow, delivery, body, false);
-  if (!isUnknown) return goOn(workflow, delivery);
+  if (isPlain) return startRun(workflow, delivery, body, false);
+  if (!isUnknown) return continueRun(workflow, delivery);
   const entries = handoverOf(delivery).entries ?? (await fetchEntries(delivery));
-  if (!entries) return answer(workflowRunId, 'workflow-already-ended');
-  return begin(workflow, delivery, readJournal(entries).initialPayload, true);
+  if (!entries) return finishResponse(workflowRunId, 'workflow-already-ended');
+  return startRun(workflow, delivery, readJournal(entries).initialPayload, true);
 }
 
 /** Starts a run for a plain request, or for a delivery that was sent before the server knew this library. */
-async function begin<TInitialPayload, TResult>(
+async function startRun<TInitialPayload, TResult>(
   workflow: Workflow<TInitialPayload, TResult>,
   { endpoint, facts, headers, middlewares }: Delivery<TInitialPayload>,
   body: string,
   isUnknown: boolean,
 ): Promise<Reply> {
   const { workflowRunId } = facts;
-  if (!(await findsStep(workflow, { endpoint, facts }, () => endpoint.payloadOf(body))))
-    return refused(isUnknown ? workflowRunId : 'no-workflow-id', middlewares);
+  if (!(await reachesStep(workflow, { endpoint, facts }, () => endpoint.payloadOf(body))))
+    return rejectUnauthenticated(isUnknown ? workflowRunId : 'no-workflow-id', middlewares);
   const contentType = workflow.useJSONContent ? 'application/json' : headers.get('content-type');
   await endpoint.server.json({
     method: 'POST',
@@ -152,5 +152,5 @@ async function begin<TInitialPayload, TResult>(
   });
   await middlewares.info(INFO.begun(facts.url));
   await middlewares.info(INFO.executed);
-  return answer(workflowRunId, 'success');
+  return finishResponse(workflowRunId, 'success');
 }

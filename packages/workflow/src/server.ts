@@ -1,11 +1,11 @@
 /** Sends requests of the endpoint and the client to the server, with a few retries if a request is idempotent. */
 import { WorkflowError } from './errors.ts';
-import { type Answer, byFetch, transport } from './transport.ts';
+import { type TextResponse, byFetch, transport } from './transport.ts';
 import type { NotifyResponse, QStashClientExtraConfig, WorkflowClient } from './types.ts';
 
 /** Delays before a request is repeated that got no response, or a 503. */
-const PAUSES_MS = [50, 200, 800];
-const PAUSE_MAX_MS = 800;
+const RETRY_DELAYS_MS = [50, 200, 800];
+const RETRY_DELAY_MAX_MS = 800;
 
 export interface Request {
   method: string;
@@ -25,11 +25,11 @@ export interface Notification {
   workflowRunId?: string | undefined;
 }
 
-function pausesOf(retry: QStashClientExtraConfig['retry']): readonly number[] {
-  if (retry === undefined) return PAUSES_MS;
+function retryDelaysOf(retry: QStashClientExtraConfig['retry']): readonly number[] {
+  if (retry === undefined) return RETRY_DELAYS_MS;
   if (retry === false) return [];
-  const { retries = PAUSES_MS.length, backoff } = retry;
-  return Array.from({ length: retries }, (_, index) => backoff?.(index) ?? PAUSES_MS[index] ?? PAUSE_MAX_MS);
+  const { retries = RETRY_DELAYS_MS.length, backoff } = retry;
+  return Array.from({ length: retries }, (_, index) => backoff?.(index) ?? RETRY_DELAYS_MS[index] ?? RETRY_DELAY_MAX_MS);
 }
 
 /** Headers for the server itself. */
@@ -49,7 +49,7 @@ export class Server {
     this.baseUrl = baseUrl.replace(/\/+$/, '');
     this.#token = token;
     this.#headers = headers ? Object.fromEntries(new Headers(headers)) : {};
-    this.#pausesMs = pausesOf(retry);
+    this.#pausesMs = retryDelaysOf(retry);
   }
 
   /** The account's token. Throws if there is none. */
@@ -71,7 +71,7 @@ export class Server {
   }
 
   /** Returns the response, whatever its status. Throws `WorkflowError` if the server cannot be reached. */
-  async send({ method, path, headers, body, token, isRepeatable = false }: Request): Promise<Answer> {
+  async send({ method, path, headers, body, token, isRepeatable = false }: Request): Promise<TextResponse> {
     if (this.baseUrl === '') throw new WorkflowError('no server address is set: set QSTASH_URL');
     const request = {
       method,

@@ -56,7 +56,7 @@ export function planOf(lazy: LazyStep, targetStep: number, concurrent: number): 
 }
 
 /** `step` as an entry that the server delivers when its sleep is over. */
-export function asleep(step: Step): Append {
+export function delayedAppend(step: Step): Append {
   const { sleepFor, sleepUntil } = step;
   // Whole seconds, rounded down: the server adds the remaining fraction.
   if (sleepUntil !== undefined) return { step, notBefore: Math.floor(sleepUntil) };
@@ -106,7 +106,7 @@ export function notifyStep(name: string, notify: () => Promise<NotifyStepRespons
 
 export function waitStep<T>(name: string, eventId: string, timeout: string): LazyStep<WaitStepResponse<T>> {
   return {
-    ...waiting(name, 'Wait', eventId, timeout),
+    ...waitingStep(name, 'Wait', eventId, timeout),
     read: ({ out, waitTimeout = false }) => ({
       eventData: (typeof out === 'string' && out !== '' ? parsed(decodeBase64(out)) : undefined) as T,
       timeout: waitTimeout,
@@ -119,10 +119,10 @@ export function webhookStep(name: string, create: () => { webhookUrl: string; ev
 }
 
 export function waitForWebhookStep(name: string, eventId: string, timeout: string): LazyStep<WaitForWebhookResponse> {
-  return { ...waiting(name, 'WaitForWebhook', eventId, timeout), read: readWebhook };
+  return { ...waitingStep(name, 'WaitForWebhook', eventId, timeout), read: readWebhook };
 }
 
-function waiting(name: string, type: StepType, eventId: string, timeout: string): Omit<LazyStep, 'read'> {
+function waitingStep(name: string, type: StepType, eventId: string, timeout: string): Omit<LazyStep, 'read'> {
   return {
     name,
     type,

@@ -3,23 +3,23 @@
  * kept alive and reused.
  */
 
-export interface Outgoing {
+export interface OutgoingRequest {
   method: string;
   url: string;
   headers: Record<string, string>;
   body?: string;
 }
 
-export interface Answer {
+export interface TextResponse {
   status: number;
   text: string;
 }
 
 /** Rejects when no complete response arrives. */
-export type Transport = (request: Outgoing) => Promise<Answer>;
+export type Transport = (request: OutgoingRequest) => Promise<TextResponse>;
 
 /** How long a connection may be idle while a response is due. */
-const SILENCE_MAX_MS = 60_000;
+const IDLE_MAX_MS = 60_000;
 
 export const byFetch: Transport = async ({ url, ...init }) => {
   const response = await fetch(url, init);
@@ -32,18 +32,18 @@ interface HttpModule {
   request(
     url: string,
     options: { method: string; headers: Record<string, string | number>; agent: object },
-    onAnswer: (answer: NodeAnswer) => void,
-  ): NodeExchange;
+    onAnswer: (answer: NodeIncomingMessage) => void,
+  ): NodeClientRequest;
 }
 
-interface NodeExchange {
+interface NodeClientRequest {
   on(event: 'error', listener: (error: Error) => void): void;
   on(event: 'timeout', listener: () => void): void;
   destroy(error: Error): void;
   end(body?: string): void;
 }
 
-interface NodeAnswer {
+interface NodeIncomingMessage {
   statusCode?: number;
   setEncoding(encoding: 'utf8'): void;
   on(event: 'data', listener: (text: string) => void): void;
@@ -58,7 +58,7 @@ interface NodeProcess {
 }
 
 /** `undefined`: not on Node. The modules are loaded at run time, so that no bundler tries to include them. */
-export function nodeTransport(silenceMaxMs = SILENCE_MAX_MS): Transport | undefined {
+export function nodeTransport(silenceMaxMs = IDLE_MAX_MS): Transport | undefined {
   const { process } = globalThis as { process?: NodeProcess };
   const isNode = process?.release?.name === 'node' && !process.versions?.['bun'] && !process.versions?.['deno'];
   const http = isNode ? (process.getBuiltinModule?.('node:http') as HttpModule | undefined) : undefined;
@@ -67,10 +67,10 @@ export function nodeTransport(silenceMaxMs = SILENCE_MAX_MS): Transport | undefi
   const settings = { keepAlive: true, scheduling: 'lifo', timeout: silenceMaxMs } as const;
   const agents = { http: new http.Agent(settings), https: new https.Agent(settings) };
   return (outgoing) =>
-    outgoing.url.startsWith('https:') ? exchange(https, agents.https, outgoing) : exchange(http, agents.http, outgoing);
+    outgoing.url.startsWith('https:') ? sendByNode(https, agents.https, outgoing) : sendByNode(http, agents.http, outgoing);
 }
 
-function exchange(http: HttpModule, agent: object, { method, url, headers, body }: Outgoing): Promise<Answer> {
+function sendByNode(http: HttpModule, agent: object, { method, url, headers, body }: OutgoingRequest): Promise<TextResponse> {
   return new Promise((resolve, reject) => {
     const length = body === undefined ? undefined : { 'content-length': encoder.encode(body).length };
     const options = { method, headers: { ...headers, ...length }, agent };

@@ -2,12 +2,12 @@
  * Handles one call from its delivery to its response: runs the workflow from the journal, and replays it for each message that
  * is handed to the call while it stays open (contract K 6).
  */
-import { answer, errorAnswer } from './answers.ts';
+import { finishResponse, errorResponse } from './responses';
 import { decodeBase64 } from './base64.ts';
 import { Call, CallOver, type Handover } from './call.ts';
 import { stepOfCallResult } from './call-result.ts';
 import { CallContext } from './context.ts';
-import { type Delivery, fetchEntries, findsStep, handoverOf, refused, tokenOf, type Workflow } from './delivery.ts';
+import { type Delivery, fetchEntries, reachesStep, handoverOf, rejectUnauthenticated, tokenOf, type Workflow } from './delivery.ts';
 import { CodeChangedError, WorkflowCancelAbort, WorkflowError, WorkflowNonRetryableError } from './errors.ts';
 import { Execution } from './execution.ts';
 import type { Reply } from './http.ts';
@@ -18,23 +18,23 @@ import type { RawStep } from './types.ts';
 import { HEADER, inBothDialects } from './wire.ts';
 
 /** The result of handling one message. */
-interface Turn {
+interface MessageResult {
   /** Of the call, unless something comes next. */
   /** The response of the call, unless there is a next message. */
   next?: Handover | undefined;
 }
 
-export async function goOn<TInitialPayload, TResult>(
+export async function continueRun<TInitialPayload, TResult>(
   workflow: Workflow<TInitialPayload, TResult>,
   delivery: Delivery<TInitialPayload>,
 ): Promise<Reply> {
-  const underWay = new CallUnderWay(workflow, delivery);
-  let turn = await underWay.take(handoverOf(delivery));
-  while (turn.next) turn = await underWay.take(turn.next);
+  const underWay = new RunningCall(workflow, delivery);
+  let turn = await underWay.handle(handoverOf(delivery));
+  while (turn.next) turn = await underWay.handle(turn.next);
   return turn.reply;
 }
 
-class CallUnderWay<TInitialPayload, TResult> {
+class RunningCall<TInitialPayload, TResult> {
   readonly #workflow: Workflow<TInitialPayload, TResult>;
   readonly #delivery: Delivery<TInitialPayload>;
   readonly #call: Call;
@@ -55,27 +55,27 @@ class CallUnderWay<TInitialPayload, TResult> {
     });
   }
 
-  take(handed: Handover): Promise<Turn> {
-    return handed.headers ? this.#bringResult(handed, handed.headers) : this.#runFrom(handed);
+  handle(handed: Handover): Promise<MessageResult> {
+    return handed.headers ? this.#saveCallResult(handed, handed.headers) : this.#runFrom(handed);
   }
 
   /** Saves the response to a `context.call` as the result of its step (contract W 14.5). */
-  async #bringResult({ token, messageId, body }: Handover, headers: Record<string, string[]>): Promise<Turn> {
+  async #saveCallResult({ token, messageId, body }: Handover, headers: Record<string, string[]>): Promise<MessageResult> {
     const text = body ?? (await this.#fetchBody(token, messageId));
-    if (text === undefined) return this.#answered('workflow-already-ended');
+    if (text === undefined) return this.#finished('workflow-already-ended');
     const isDelivered = token === tokenOf(this.#delivery.headers);
     // As in the official library, this check passes the response itself as the payload.
-    if (isDelivered && !(await findsStep(this.#workflow, this.#delivery, () => JSON.parse(text))))
-      return this.#refused();
+    if (isDelivered && !(await reachesStep(this.#workflow, this.#delivery, () => JSON.parse(text))))
+      return this.#rejected();
     const values = inBothDialects(Object.entries(headers).map(([name, [value = '']]) => [name, value]));
     const step = stepOfCallResult((name) => values.get(name.toLowerCase()) ?? '', text);
-    const answered = this.#answered('fromCallback');
+    const answered = this.#finished('fromCallback');
     if (!step) {
       await this.#call.finish([token]);
       return answered;
     }
     try {
-      return { ...answered, next: await this.#call.stay([token], [{ step }]) };
+      return { ...answered, next: await this.#call.waitForNext([token], [{ step }]) };
     } catch (error) {
       if (error instanceof CallOver && error.reason === 'ended') return answered;
       throw error;
@@ -83,15 +83,15 @@ class CallUnderWay<TInitialPayload, TResult> {
   }
 
   /** Runs the workflow with the journal up to the message. */
-  async #runFrom(handed: Handover): Promise<Turn> {
+  async #runFrom(handed: Handover): Promise<MessageResult> {
     const { endpoint, facts, middlewares } = this.#delivery;
-    await middlewares.taken();
+    await middlewares.messageStarted();
     const entries = await this.#entriesUpTo(handed);
-    if (!entries) return this.#answered('workflow-already-ended');
+    if (!entries) return this.#finished('workflow-already-ended');
     const journal = readJournal(entries);
     if (journal.isRepeated) {
       await this.#call.finish([handed.token]);
-      return this.#answered('duplicate-step');
+      return this.#finished('duplicate-step');
     }
     const call = this.#call;
     const execution = new Execution(journal, call, handed.token, {
@@ -99,7 +99,7 @@ class CallUnderWay<TInitialPayload, TResult> {
       afterExecution: (stepName, result) => middlewares.life('afterExecution', { stepName, result }),
       continued: async () => {
         await middlewares.info(INFO.executed);
-        await middlewares.taken();
+        await middlewares.messageStarted();
       },
     });
     const requestPayload = endpoint.payloadOf(journal.initialPayload);
@@ -111,11 +111,11 @@ class CallUnderWay<TInitialPayload, TResult> {
       const running = this.#workflow.routeFunction(context).then((result) => ({ result }));
       const ended = await Promise.race([running, execution.suspended]);
       if (!('result' in ended)) {
-        if (ended.over) throw ended.over;
+        if (ended.stopReason) throw ended.stopReason;
         return { ...(await this.#executed()), next: ended.next };
       }
       if (execution.changeAtReturn) throw execution.changeAtReturn;
-      if (execution.count === 0) return this.#refused();
+      if (execution.count === 0) return this.#rejected();
       const { result } = ended;
       await middlewares.life('runCompleted', { result });
       const end = await execution.end();
@@ -123,13 +123,13 @@ class CallUnderWay<TInitialPayload, TResult> {
       await middlewares.info(INFO.ending(facts.workflowRunId));
       await middlewares.info(INFO.ended(facts.workflowRunId));
       await middlewares.info(INFO.executed);
-      return { reply: answer(facts.workflowRunId, 'ended', { ...end, result }) };
+      return { reply: finishResponse(facts.workflowRunId, 'ended', { ...end, result }) };
     } catch (error) {
       return this.#thrown(error, execution);
     }
   }
 
-  async #thrown(error: unknown, execution: Execution): Promise<Turn> {
+  async #thrown(error: unknown, execution: Execution): Promise<MessageResult> {
     let cause = error;
     try {
       // Nobody needs the results of running steps any more, so only finished ones are saved.
@@ -144,9 +144,9 @@ class CallUnderWay<TInitialPayload, TResult> {
     return this.#failed(cause, execution.stepOf(cause));
   }
 
-  async #failed(error: unknown, stepName: string | undefined): Promise<Turn> {
+  async #failed(error: unknown, stepName: string | undefined): Promise<MessageResult> {
     // A lost call responds with a failure, since the server may not know which of its results are saved.
-    if (error instanceof CallOver && error.reason === 'ended') return this.#answered('workflow-already-ended');
+    if (error instanceof CallOver && error.reason === 'ended') return this.#finished('workflow-already-ended');
     if (error instanceof WorkflowCancelAbort) {
       await this.#cancel();
       return this.#executed();
@@ -154,7 +154,7 @@ class CallUnderWay<TInitialPayload, TResult> {
     await this.#delivery.middlewares.debug('onError', {
       error: error instanceof Error ? error : new Error(String(error)),
     });
-    const reply = errorAnswer(error, stepName);
+    const reply = errorResponse(error, stepName);
     const isFinal = [CallOver, CodeChangedError, WorkflowNonRetryableError].some((kind) => error instanceof kind);
     // If this fails, the response reports the failure.
     return { reply, next: isFinal ? undefined : await this.#call.fail(reply).catch(() => undefined) };
@@ -192,17 +192,17 @@ class CallUnderWay<TInitialPayload, TResult> {
     return decodeBase64(entry.body);
   }
 
-  async #executed(): Promise<Turn> {
+  async #executed(): Promise<MessageResult> {
     await this.#delivery.middlewares.info(INFO.executed);
-    return this.#answered('success');
+    return this.#finished('success');
   }
 
-  async #refused(): Promise<Turn> {
+  async #rejected(): Promise<MessageResult> {
     const { facts, middlewares } = this.#delivery;
-    return { reply: await refused(facts.workflowRunId, middlewares) };
+    return { reply: await rejectUnauthenticated(facts.workflowRunId, middlewares) };
   }
 
-  #answered(finish: Parameters<typeof answer>[1]): Turn {
-    return { reply: answer(this.#delivery.facts.workflowRunId, finish) };
+  #finished(finish: Parameters<typeof finishResponse>[1]): MessageResult {
+    return { reply: finishResponse(this.#delivery.facts.workflowRunId, finish) };
   }
 }

@@ -4,10 +4,10 @@ import { CodeChangedError, errorPayload, WorkflowNonRetryableError, WorkflowRetr
 import type { Reply } from './http.ts';
 import { HEADER, PROTOCOL_VERSION, SDK } from './wire.ts';
 
-const OF_LIBRARY = { [HEADER.sdkVersion]: PROTOCOL_VERSION, [HEADER.sdk]: SDK };
+const LIBRARY_HEADERS = { [HEADER.sdkVersion]: PROTOCOL_VERSION, [HEADER.sdk]: SDK };
 
 /** Apps compare this text, both in responses and in the arguments of a failure function, so it matches the official library's (contract W 10). */
-export const REFUSED =
+export const AUTHENTICATION_FAILED =
   'Failed to authenticate Workflow request. If this is unexpected, see the caveat https://upstash.com/docs/workflow/basics/caveats#avoid-non-deterministic-code-outside-context-run';
 
 type Finish =
@@ -19,20 +19,20 @@ type Finish =
   | 'failure-callback-undefined';
 
 /** Ends the run. */
-export interface End {
+export interface RunEnd {
   token: Token;
   /** The last step, if it is not saved yet. */
   lastStep?: { text: string; bytes: number };
 }
 
-export function answer(workflowRunId: string, finish: 'ended', end: End & { result: unknown }): Reply;
-export function answer(workflowRunId: string, finish: Finish): Reply;
-export function answer(workflowRunId: string, finish: Finish | 'ended', end?: End & { result: unknown }): Reply {
+export function finishResponse(workflowRunId: string, finish: 'ended', end: RunEnd & { result: unknown }): Reply;
+export function finishResponse(workflowRunId: string, finish: Finish): Reply;
+export function finishResponse(workflowRunId: string, finish: Finish | 'ended', end?: RunEnd & { result: unknown }): Reply {
   switch (finish) {
     case 'ended':
-      return endAnswer(end?.token ?? '', end?.lastStep, JSON.stringify(end?.result) ?? '');
+      return runEndResponse(end?.token ?? '', end?.lastStep, JSON.stringify(end?.result) ?? '');
     case 'auth-fail':
-      return respond(400, JSON.stringify({ message: REFUSED, workflowRunId }));
+      return respond(400, JSON.stringify({ message: AUTHENTICATION_FAILED, workflowRunId }));
     case 'failure-callback-undefined':
       return respond(200, JSON.stringify({ workflowRunId, finishCondition: finish }), {
         [HEADER.noFailureFunction]: 'true',
@@ -42,13 +42,13 @@ export function answer(workflowRunId: string, finish: Finish | 'ended', end?: En
   }
 }
 
-function endAnswer(token: Token, lastStep: End['lastStep'], result: string): Reply {
+function runEndResponse(token: Token, lastStep: RunEnd['lastStep'], result: string): Reply {
   if (!lastStep) return respond(200, result, { [HEADER.end]: token });
   return respond(200, lastStep.text + result, { [HEADER.end]: token, [HEADER.endStep]: String(lastStep.bytes) });
 }
 
 /** The response after the failure function has run and returned `result`. */
-export function failureAnswer(result: string | undefined): Reply {
+export function failureFunctionResponse(result: string | undefined): Reply {
   return respond(200, JSON.stringify({ result }));
 }
 
@@ -58,7 +58,7 @@ export function notFound(name: string): Reply {
 }
 
 /** The response after the workflow, or the code that serves it, threw `error` in the step named `stepName`. */
-export function errorAnswer(error: unknown, stepName?: string): Reply {
+export function errorResponse(error: unknown, stepName?: string): Reply {
   const body = JSON.stringify(errorPayload(error));
   const ofStep: Record<string, string> = stepName === undefined ? {} : { [HEADER.errorStepName]: headerText(stepName) };
   if (error instanceof CodeChangedError) return respond(409, body, { [HEADER.codeChanged]: 'true' });
@@ -70,7 +70,7 @@ export function errorAnswer(error: unknown, stepName?: string): Reply {
 }
 
 function respond(status: number, body: string, headers: Record<string, string> = {}): Reply {
-  return { status, headers: { ...OF_LIBRARY, ...headers }, body };
+  return { status, headers: { ...LIBRARY_HEADERS, ...headers }, body };
 }
 
 /** Removes what a header value cannot carry: control characters, and characters beyond one byte. */

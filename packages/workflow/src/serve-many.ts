@@ -1,5 +1,5 @@
 /** Serves several workflows below one URL, each by its name, so that they can invoke one another. */
-import { notFound } from './answers.ts';
+import { notFound } from './responses';
 import { WorkflowError } from './errors.ts';
 import type { Handler } from './http.ts';
 import { handlerOf } from './serve.ts';
