@@ -183,25 +183,25 @@ export class Call {
     return lingerMs > 0 ? { lingerMs } : {};
   }
 
-  async #track(told: CheckpointRequest): Promise<CheckpointResponse> {
+  async #track(request: CheckpointRequest): Promise<CheckpointResponse> {
     if (this.#isClosed) return new Promise(() => {});
-    const telling = this.#send(told);
-    this.#pending.add(telling);
+    const response = this.#send(request);
+    this.#pending.add(response);
     try {
-      return await telling;
+      return await response;
     } finally {
-      this.#pending.delete(telling);
+      this.#pending.delete(response);
     }
   }
 
-  async #send(told: CheckpointRequest): Promise<CheckpointResponse> {
-    const named = [...(told.done ?? []), ...(told.failed ?? []).map(({ token }) => token)];
+  async #send(request: CheckpointRequest): Promise<CheckpointResponse> {
+    const reportedTokens = [...(request.done ?? []), ...(request.failed ?? []).map(({ token }) => token)];
     const { status, text } = await this.#server.send({
       method: 'POST',
       path: '/v2/waypost/checkpoints',
       headers: { 'content-type': 'application/json' },
-      body: JSON.stringify(told),
-      token: named[0] ?? this.#delivered,
+      body: JSON.stringify(request),
+      token: reportedTokens[0] ?? this.#delivered,
       isRepeatable: true,
     });
     if (status === 409) {
@@ -212,10 +212,10 @@ export class Call {
     }
     if (status === 412 || status === 413) throw new WorkflowNonRetryableError(messageOf(text));
     if (status !== 200) throw new WorkflowError(`the server did not save a step: ${messageOf(text)}`, status);
-    const kept = JSON.parse(text) as CheckpointResponse;
-    const gained = [...kept.entries, ...(kept.next ? [kept.next] : [])].flatMap(({ token }) => token ?? []);
-    this.#owned = [...this.#owned.filter((token) => !named.includes(token)), ...gained];
-    await this.#onSaved(told.append ?? [], kept.entries);
-    return kept;
+    const saved = JSON.parse(text) as CheckpointResponse;
+    const newTokens = [...saved.entries, ...(saved.next ? [saved.next] : [])].flatMap(({ token }) => token ?? []);
+    this.#owned = [...this.#owned.filter((token) => !reportedTokens.includes(token)), ...newTokens];
+    await this.#onSaved(request.append ?? [], saved.entries);
+    return saved;
   }
 }

@@ -1,5 +1,4 @@
 /** Starts and manages runs from any process: the client of `@upstash/workflow`. */
-
 import { DLQ } from './dlq.ts';
 import { durationOf } from './durations.ts';
 import { cancelQueryOf, filled, type LogsFilter, pathOf, type RunSelection } from './filters.ts';
@@ -41,8 +40,8 @@ export class Client {
   readonly #server: Server;
 
   constructor({ baseUrl, token, ...config }: ClientConfig = {}) {
-    const given = { ...(baseUrl && { QSTASH_URL: baseUrl }), ...(token && { QSTASH_TOKEN: token }) };
-    this.#server = serverFromEnvironment({ ...environment(), ...given }, config);
+    const overrides = { ...(baseUrl && { QSTASH_URL: baseUrl }), ...(token && { QSTASH_TOKEN: token }) };
+    this.#server = serverFromEnvironment({ ...environment(), ...overrides }, config);
   }
 
   get dlq(): DLQ {

@@ -1,7 +1,7 @@
 /** Serves workflows on Cloudflare: as a Worker (`export default serve(...)`), and as a Pages function. */
-import { respondWeb, type Handler } from './http.ts';
-import { createWorkflow, handlerOfMany, type ServeManyOptions, type Workflows } from './serve-many';
+import { type Handler, respondWeb } from './http.ts';
 import { handlerOf } from './serve.ts';
+import { createWorkflow, handlerOfMany, type ServeManyOptions, type Workflows } from './serve-many.ts';
 import type { RouteFunction, WorkflowServeOptions } from './workflow.ts';
 
 export type { WorkflowBindings } from './hono.ts';

@@ -86,9 +86,9 @@ export class CallContext<TInitialPayload = unknown> extends WorkflowContext<TIni
     stepName: string,
     settings: CallSettings | (WorkflowCallSettings & { body?: unknown }),
   ): Promise<CallResponse<TResult>> {
-    const isOfWorkflow = 'workflow' in settings;
-    const destination = isOfWorkflow ? this.#urlOf(settings.workflow) : settings.url;
-    const method = isOfWorkflow ? 'POST' : (settings.method ?? 'GET');
+    const isWorkflowCall = 'workflow' in settings;
+    const destination = isWorkflowCall ? this.#urlOf(settings.workflow) : settings.url;
+    const method = isWorkflowCall ? 'POST' : (settings.method ?? 'GET');
     const { headers, retries, retryDelay, timeout, flowControl } = settings;
     const rest = { method, headers, retries, retryDelay, timeout, flowControl };
     const { workflowRunId } = this;
@@ -125,7 +125,8 @@ export class CallContext<TInitialPayload = unknown> extends WorkflowContext<TIni
     stepName: string,
     settings: LazyInvokeStepParams<TPayload, TResult>,
   ): Promise<InvokeStepResponse<TResult>> {
-    const { workflow, headers, workflowRunId, body, retries, retryDelay, flowControl, label } = settings as InvokeSettings;
+    const { workflow, headers, workflowRunId, body, retries, retryDelay, flowControl, label } =
+      settings as InvokeSettings;
     const url = this.#urlOf(workflow);
     return this.#add(
       invokeStep<TResult>(stepName, (step) => ({
@@ -177,9 +178,7 @@ export class CallContext<TInitialPayload = unknown> extends WorkflowContext<TIni
 
   async #add<T>(step: LazyStep<T>): Promise<T> {
     if (typeof step.name !== 'string' || step.name === '')
-      throw new WorkflowError(
-        `A step needs a name: a non-empty string. This one has ${JSON.stringify(step.name)}.`,
-      );
+      throw new WorkflowError(`A step needs a name: a non-empty string. This one has ${JSON.stringify(step.name)}.`);
     if (!this.#execution) throw new StepFound(step.name);
     return this.#execution.add(step);
   }

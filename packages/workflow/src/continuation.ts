@@ -2,17 +2,25 @@
  * Handles one call from its delivery to its response: runs the workflow from the journal, and replays it for each message that
  * is handed to the call while it stays open (contract K 6).
  */
-import { finishResponse, errorResponse } from './responses';
 import { decodeBase64 } from './base64.ts';
 import { Call, CallOver, type Handover } from './call.ts';
 import { stepOfCallResult } from './call-result.ts';
 import { CallContext } from './context.ts';
-import { type Delivery, fetchEntries, reachesStep, handoverOf, rejectUnauthenticated, tokenOf, type Workflow } from './delivery.ts';
+import {
+  type Delivery,
+  fetchEntries,
+  handoverOf,
+  reachesStep,
+  rejectUnauthenticated,
+  tokenOf,
+  type Workflow,
+} from './delivery.ts';
 import { CodeChangedError, WorkflowCancelAbort, WorkflowError, WorkflowNonRetryableError } from './errors.ts';
 import { Execution } from './execution.ts';
 import type { Reply } from './http.ts';
 import { readJournal, upTo } from './journal.ts';
 import { INFO, submissionsOf } from './middleware.ts';
+import { errorResponse, finishResponse } from './responses.ts';
 import { messageOf } from './server.ts';
 import type { RawStep } from './types.ts';
 import { HEADER, inBothDialects } from './wire.ts';
@@ -28,10 +36,10 @@ export async function continueRun<TInitialPayload, TResult>(
   workflow: Workflow<TInitialPayload, TResult>,
   delivery: Delivery<TInitialPayload>,
 ): Promise<Reply> {
-  const underWay = new RunningCall(workflow, delivery);
-  let turn = await underWay.handle(handoverOf(delivery));
-  while (turn.next) turn = await underWay.handle(turn.next);
-  return turn.reply;
+  const call = new RunningCall(workflow, delivery);
+  let result = await call.handle(handoverOf(delivery));
+  while (result.next) result = await call.handle(result.next);
+  return result.reply;
 }
 
 class RunningCall<TInitialPayload, TResult> {
@@ -55,12 +63,15 @@ class RunningCall<TInitialPayload, TResult> {
     });
   }
 
-  handle(handed: Handover): Promise<MessageResult> {
-    return handed.headers ? this.#saveCallResult(handed, handed.headers) : this.#runFrom(handed);
+  handle(handover: Handover): Promise<MessageResult> {
+    return handover.headers ? this.#saveCallResult(handover, handover.headers) : this.#runFrom(handover);
   }
 
   /** Saves the response to a `context.call` as the result of its step (contract W 14.5). */
-  async #saveCallResult({ token, messageId, body }: Handover, headers: Record<string, string[]>): Promise<MessageResult> {
+  async #saveCallResult(
+    { token, messageId, body }: Handover,
+    headers: Record<string, string[]>,
+  ): Promise<MessageResult> {
     const text = body ?? (await this.#fetchBody(token, messageId));
     if (text === undefined) return this.#finished('workflow-already-ended');
     const isDelivered = token === tokenOf(this.#delivery.headers);
@@ -69,32 +80,32 @@ class RunningCall<TInitialPayload, TResult> {
       return this.#rejected();
     const values = inBothDialects(Object.entries(headers).map(([name, [value = '']]) => [name, value]));
     const step = stepOfCallResult((name) => values.get(name.toLowerCase()) ?? '', text);
-    const answered = this.#finished('fromCallback');
+    const finished = this.#finished('fromCallback');
     if (!step) {
       await this.#call.finish([token]);
-      return answered;
+      return finished;
     }
     try {
-      return { ...answered, next: await this.#call.waitForNext([token], [{ step }]) };
+      return { ...finished, next: await this.#call.waitForNext([token], [{ step }]) };
     } catch (error) {
-      if (error instanceof CallOver && error.reason === 'ended') return answered;
+      if (error instanceof CallOver && error.reason === 'ended') return finished;
       throw error;
     }
   }
 
   /** Runs the workflow with the journal up to the message. */
-  async #runFrom(handed: Handover): Promise<MessageResult> {
+  async #runFrom(handover: Handover): Promise<MessageResult> {
     const { endpoint, facts, middlewares } = this.#delivery;
     await middlewares.messageStarted();
-    const entries = await this.#entriesUpTo(handed);
+    const entries = await this.#entriesUpTo(handover);
     if (!entries) return this.#finished('workflow-already-ended');
     const journal = readJournal(entries);
     if (journal.isRepeated) {
-      await this.#call.finish([handed.token]);
+      await this.#call.finish([handover.token]);
       return this.#finished('duplicate-step');
     }
     const call = this.#call;
-    const execution = new Execution(journal, call, handed.token, {
+    const execution = new Execution(journal, call, handover.token, {
       beforeExecution: (stepName) => middlewares.life('beforeExecution', { stepName }),
       afterExecution: (stepName, result) => middlewares.life('afterExecution', { stepName, result }),
       continued: async () => {
@@ -103,8 +114,8 @@ class RunningCall<TInitialPayload, TResult> {
       },
     });
     const requestPayload = endpoint.payloadOf(journal.initialPayload);
-    const known = { ...facts, retried: handed.retried, requestPayload };
-    const context = new CallContext(known, endpoint.server, execution, call.signal);
+    const callFacts = { ...facts, retried: handover.retried, requestPayload };
+    const context = new CallContext(callFacts, endpoint.server, execution, call.signal);
     middlewares.context = context;
     if (!journal.last) await middlewares.life('runStarted', {});
     try {

@@ -1,11 +1,11 @@
 /** One request from the server, parsed, and what is needed to serve it. */
-import { finishResponse, AUTHENTICATION_FAILED } from './responses';
 import type { Handover } from './call.ts';
 import { CallContext, StepFound } from './context.ts';
 import { WorkflowError, WorkflowNonRetryableError, WorkflowRetryAfterError } from './errors.ts';
 import type { Reply } from './http.ts';
 import type { Middlewares } from './middleware.ts';
 import type { Endpoint } from './options.ts';
+import { AUTHENTICATION_FAILED, finishResponse } from './responses.ts';
 import type { RawStep } from './types.ts';
 import { HEADER } from './wire.ts';
 import type { RouteFunction, RunFacts, WorkflowServeOptions } from './workflow.ts';
@@ -38,11 +38,11 @@ export async function reachesStep<TInitialPayload, TResult>(
     await routeFunction(new CallContext({ ...facts, requestPayload: payload() }, endpoint.server));
     return false;
   } catch (error) {
-    const isMeant =
+    const isExpected =
       error instanceof StepFound ||
       error instanceof WorkflowNonRetryableError ||
       error instanceof WorkflowRetryAfterError;
-    if (!isMeant) throw error;
+    if (!isExpected) throw error;
     return true;
   }
 }
@@ -53,8 +53,8 @@ export function handoverOf<T>({ headers, facts, body }: Delivery<T>): Handover {
   const handover = { messageId, token: headers.get(HEADER.checkpoint) ?? '', retried: facts.retried };
   if (headers.get(HEADER.callback) === null)
     return { ...handover, ...(body !== '' && { entries: JSON.parse(body) as RawStep[] }) };
-  const listed = Object.fromEntries([...headers].map(([name, value]) => [name, [value]]));
-  return { ...handover, headers: listed, ...(body !== '' && { body }) };
+  const asLists = Object.fromEntries([...headers].map(([name, value]) => [name, [value]]));
+  return { ...handover, headers: asLists, ...(body !== '' && { body }) };
 }
 
 /** The current journal of the run. `undefined`: the run has ended. */

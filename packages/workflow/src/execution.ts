@@ -3,12 +3,12 @@
  * workflow continues. Steps that start in the same turn of the event loop form a group. The journal has exactly the entries
  * that the official library would write, so that either library can take over a run (contract K 6).
  */
-import type { RunEnd } from './responses';
 import { type Append, type Call, CallOver, type Handover, type Token } from './call.ts';
-import { findChangeAtReturn, findChange } from './code-changes.ts';
+import { findChange, findChangeAtReturn } from './code-changes.ts';
 import { type CodeChangedError, WorkflowError } from './errors.ts';
+import { GroupSaver } from './group-saver.ts';
 import type { Journal } from './journal.ts';
-import { GroupSaver } from './group-saver';
+import type { RunEnd } from './responses.ts';
 import { delayedAppend, type LazyStep, mayComeWithin, planOf, resultOf } from './steps.ts';
 import type { Step } from './types.ts';
 
@@ -208,7 +208,8 @@ export class Execution {
     const known = this.#journal.results.get(id);
     if (known) return this.#read(step, known);
     if (!step.execute) await this.#observer.beforeExecution(step.name);
-    if (!step.execute) return this.#finishCall(this.#finishedTokens, [requestOf(step, resultOf(step, id, 1))], this.#isSoon([step]));
+    if (!step.execute)
+      return this.#finishCall(this.#finishedTokens, [requestOf(step, resultOf(step, id, 1))], this.#isSoon([step]));
     const result = await this.#execute(step, id, 1);
     const { lastStepBytesMax, isOverBudget: isLate } = this.#call;
     if (lastStepBytesMax > 0 && this.#pending.size === 1 && !isLate) this.#saveSoon(result);
@@ -254,7 +255,11 @@ export class Execution {
     if (!ids.some((id) => plans.has(id) || results.has(id))) return this.#startGroup(steps, firstId);
     // The delivery of one result of an unfinished group: only the last result continues the run.
     if (!step || !last?.targetStep) {
-      return this.#finishCall(this.#finishedTokens, [], this.#isSoon(steps.filter((_, index) => !results.has(firstId + index))));
+      return this.#finishCall(
+        this.#finishedTokens,
+        [],
+        this.#isSoon(steps.filter((_, index) => !results.has(firstId + index))),
+      );
     }
     return this.#finishCall(this.#finishedTokens, [await this.#appendFor(step, last.targetStep, steps.length)], true);
   }
@@ -270,23 +275,23 @@ export class Execution {
     // Messages that the call still owns when it ends are delivered again.
     if (this.#call.isOverBudget) return this.#end();
     this.#finishedTokens = [];
-    const mine = steps.flatMap((step, index): PlannedStep[] => {
+    const owned = steps.flatMap((step, index): PlannedStep[] => {
       const plan = planned[index]?.token;
       return plan === undefined ? [] : [{ step, id: firstId + index, plan }];
     });
-    if (mine.length < size || steps.some(({ execute }) => !execute)) return this.#executeOwned(mine, steps);
-    const keeper = new GroupSaver(this.#call);
+    if (owned.length < size || steps.some(({ execute }) => !execute)) return this.#executeOwned(owned, steps);
+    const saver = new GroupSaver(this.#call);
     const results = await allOf(
-      mine.map(async ({ step, id, plan }) => {
+      owned.map(async ({ step, id, plan }) => {
         const result = await this.#execute(step, id, size);
-        await keeper.save(plan, result);
+        await saver.save(plan, result);
         return result;
       }),
-      () => this.#skipDeliveries(keeper.tokens),
+      () => this.#skipDeliveries(saver.tokens),
     );
-    this.#finishedTokens = keeper.tokens;
+    this.#finishedTokens = saver.tokens;
     // The delivery of the last result, in another call, finds the group complete.
-    if (!keeper.ownsLast) return this.#finishCall(this.#finishedTokens, [], true);
+    if (!saver.ownsLast) return this.#finishCall(this.#finishedTokens, [], true);
     await this.#observer.continued();
     return Promise.all(steps.map((step, index) => this.#finished(step, results[index] as Step)));
   }
@@ -295,23 +300,23 @@ export class Execution {
    * Executes or requests the steps of a group whose plans this call owns. Only the journal up to a result shows whether that
    * result completes the group. So the one that is saved last is handed to the call, and the earlier ones need no delivery.
    */
-  async #executeOwned(mine: PlannedStep[], steps: LazyStep[]): Promise<never> {
+  async #executeOwned(owned: PlannedStep[], steps: LazyStep[]): Promise<never> {
     const brought: Token[] = [];
-    let left = mine.length;
+    let left = owned.length;
     let last: { plan: Token; append: Append } | undefined;
-    const keep = async (plan: Token, append: Append): Promise<void> => {
+    const save = async (plan: Token, append: Append): Promise<void> => {
       const entries = await this.#call.checkpoint([plan], [append]);
       brought.push(...entries.flatMap(({ token }) => token ?? []));
     };
     await allOf(
-      mine.map(async ({ step, id, plan }) => {
+      owned.map(async ({ step, id, plan }) => {
         const append = await this.#appendFor(step, id, steps.length);
         left -= 1;
         if (left === 0) last = { plan, append };
-        else await keep(plan, append);
+        else await save(plan, append);
       }),
       async () => {
-        if (last) await keep(last.plan, last.append);
+        if (last) await save(last.plan, last.append);
         await this.#skipDeliveries(brought);
       },
     );
@@ -328,8 +333,8 @@ export class Execution {
   }
 
   /** A step of the group failed and will be attempted again, so the results that are saved need no delivery. */
-  async #skipDeliveries(held: Token[]): Promise<void> {
-    if (held.length > 0) await this.#call.checkpoint(held, []);
+  async #skipDeliveries(tokens: Token[]): Promise<void> {
+    if (tokens.length > 0) await this.#call.checkpoint(tokens, []);
   }
 
   /** Whether the result of one of `steps` may arrive while the call is open. */

@@ -1,11 +1,11 @@
 /** Calls the failure function of a run that has failed (contract W 13). */
-import { finishResponse, failureFunctionResponse } from './responses';
 import { decodeBase64 } from './base64.ts';
 import { CallContext } from './context.ts';
 import { type Delivery, reachesStep, type Workflow } from './delivery.ts';
 import { WorkflowError } from './errors.ts';
 import type { Reply } from './http.ts';
 import { INFO } from './middleware.ts';
+import { failureFunctionResponse, finishResponse } from './responses.ts';
 import type { FailureFunctionPayload } from './types.ts';
 
 interface Failure {

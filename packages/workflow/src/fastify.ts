@@ -1,7 +1,7 @@
 /** Serves workflows in Fastify: `app.register(routes({ '/workflow': serve(...) }))`. */
 import { type Handler, pairsOf } from './http.ts';
-import { createWorkflow, handlerOfMany, type ServeManyOptions, type Workflows } from './serve-many';
 import { handlerOf } from './serve.ts';
+import { createWorkflow, handlerOfMany, type ServeManyOptions, type Workflows } from './serve-many.ts';
 import { bodyMember } from './server.ts';
 import type { RouteFunction, WorkflowServeOptions } from './workflow.ts';
 
@@ -71,11 +71,11 @@ export function serveMany(workflows: Workflows, options?: ServeManyOptions): Fas
 
 function routeOf(handle: Handler): FastifyHandler {
   return async ({ protocol, host, url, headers, body }, reply) => {
-    const answer = await handle({
+    const response = await handle({
       url: `${protocol}://${host}${url}`,
       headers: new Headers(pairsOf(headers)),
       text: async () => bodyMember(body ?? undefined).body ?? '',
     });
-    return reply.code(answer.status).headers(answer.headers).send(answer.body);
+    return reply.code(response.status).headers(response.headers).send(response.body);
   };
 }

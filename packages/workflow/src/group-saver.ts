@@ -8,8 +8,8 @@ import type { Step } from './types.ts';
 interface PendingResult {
   plan: Token;
   result: Step;
-  kept: () => void;
-  refused: (error: unknown) => void;
+  resolve: () => void;
+  reject: (error: unknown) => void;
 }
 
 export class GroupSaver {
@@ -27,30 +27,30 @@ export class GroupSaver {
 
   /** Resolves when the result is saved. */
   save(plan: Token, result: Step): Promise<void> {
-    return new Promise((kept, refused) => {
-      this.#pending.push({ plan, result, kept, refused });
+    return new Promise((resolve, reject) => {
+      this.#pending.push({ plan, result, resolve, reject });
       if (!this.#isSaving) void this.#saveAll();
     });
   }
 
   async #saveAll(): Promise<void> {
     this.#isSaving = true;
-    while (this.#pending.length > 0) await this.#saveTogether(this.#pending.splice(0));
+    while (this.#pending.length > 0) await this.#saveBatch(this.#pending.splice(0));
     this.#isSaving = false;
   }
 
-  async #saveTogether(together: PendingResult[]): Promise<void> {
-    const done = [...together.map(({ plan }) => plan), ...this.tokens];
-    const append = together.map(({ result }) => ({ step: result }));
+  async #saveBatch(batch: PendingResult[]): Promise<void> {
+    const done = [...batch.map(({ plan }) => plan), ...this.tokens];
+    const append = batch.map(({ result }) => ({ step: result }));
     try {
       const entries = await this.#call.checkpoint(done, append);
       this.tokens = entries.flatMap(({ token }) => token ?? []);
       this.ownsLast = entries.at(-1)?.token !== undefined;
-      for (const { kept } of together) kept();
+      for (const { resolve } of batch) resolve();
     } catch (error) {
       // One result may be too large while the others are not.
-      if (together.length > 1 && isRejected(error)) for (const each of together) await this.#saveTogether([each]);
-      else for (const { refused } of together) refused(error);
+      if (batch.length > 1 && isRejected(error)) for (const each of batch) await this.#saveBatch([each]);
+      else for (const { reject } of batch) reject(error);
     }
   }
 }

@@ -1,7 +1,7 @@
 /** Serves workflows in Hono, on every runtime that Hono supports: `app.post('/workflow', serve(...))`. */
-import { respondWeb, type Handler } from './http.ts';
-import { createWorkflow, handlerOfMany, type ServeManyOptions, type Workflows } from './serve-many';
+import { type Handler, respondWeb } from './http.ts';
 import { handlerOf } from './serve.ts';
+import { createWorkflow, handlerOfMany, type ServeManyOptions, type Workflows } from './serve-many.ts';
 import type { RouteFunction, WorkflowServeOptions } from './workflow.ts';
 
 export { createWorkflow };

@@ -4,10 +4,10 @@ export { Client, type ClientConfig, type TriggerOptions } from './client.ts';
 export type { DLQResumeRestartOptions, DLQResumeRestartResponse } from './dlq.ts';
 export { WorkflowAbort, WorkflowError, WorkflowNonRetryableError, WorkflowRetryAfterError } from './errors.ts';
 export type { StepError, StepLog, WorkflowRunLog, WorkflowRunLogs } from './logs.ts';
-export { createWorkflow } from './serve-many';
 export { loggingMiddleware } from './middleware.ts';
 export { Receiver } from './receiver.ts';
 export { serve } from './serve.ts';
+export { createWorkflow } from './serve-many.ts';
 export {
   type AsyncStepFunction,
   type CallResponse,

@@ -9,7 +9,7 @@ export const INFO = {
   received: 'Received request for workflow execution.',
   identified: (isFirst: boolean, isUnknown: boolean) =>
     `Run id identified. isFirstInvocation: ${isFirst}, unknownSdk: ${isUnknown}`,
-  begun: (url: string) => `Workflow run started successfully with URL ${url}.`,
+  started: (url: string) => `Workflow run started successfully with URL ${url}.`,
   submitted: (stepName: string, messageId: string) => `Submitted step "${stepName}" with messageId: ${messageId}.`,
   planned: (messageIds: readonly string[]) =>
     `Submitted ${messageIds.length} parallel steps. messageIds: ${messageIds.join(', ')}.`,
@@ -37,8 +37,8 @@ function nameOf(append: Append): string | undefined {
     return decodeURIComponent(append.call.headers[`Upstash-Callback-Forward-${HEADER.callbackStepNameEncoded}`] ?? '');
   if ('invoke' in append) return (JSON.parse(append.invoke.body ?? '') as { step: Step }).step.stepName;
   const { stepId, stepName, stepType } = append.step;
-  const isAnswerOfCall = stepType === 'Call' && stepId !== 0;
-  return isAnswerOfCall ? undefined : stepName;
+  const isCallResult = stepType === 'Call' && stepId !== 0;
+  return isCallResult ? undefined : stepName;
 }
 
 /** The middlewares of one call. An error thrown by one is logged to the console and does not affect the run. */

@@ -1,8 +1,8 @@
 /** Serves workflows in Next.js: route handlers of the app router, and API routes of the pages router. */
 import { respondWeb } from './http.ts';
-import { createWorkflow, handlerOfMany, type ServeManyOptions, type Workflows } from './serve-many';
 import { type NodeRequest, type NodeResponse, serveMany as serveManyNode, serve as serveNode } from './node.ts';
 import { serve as serveWeb } from './serve.ts';
+import { createWorkflow, handlerOfMany, type ServeManyOptions, type Workflows } from './serve-many.ts';
 import type { RouteFunction, WorkflowServeOptions } from './workflow.ts';
 
 export { createWorkflow, createWorkflow as createWorkflowPagesRouter };

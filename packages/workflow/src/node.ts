@@ -1,7 +1,7 @@
 /** Serves workflows with `node:http`, and with frameworks that pass on its requests, such as Express with or without `express.json()`. */
 import { type Handler, type Incoming, pairsOf, type Reply } from './http.ts';
-import { createWorkflow, handlerOfMany, type ServeManyOptions, type Workflows } from './serve-many';
 import { handlerOf } from './serve.ts';
+import { createWorkflow, handlerOfMany, type ServeManyOptions, type Workflows } from './serve-many.ts';
 import type { RouteFunction, WorkflowServeOptions } from './workflow.ts';
 
 export { createWorkflow };

@@ -24,8 +24,10 @@ export function endpointOf<TInitialPayload, TResult>(
 ): Endpoint<TInitialPayload> {
   const env = options.env ?? environment();
   const { qstashClient } = options;
-  const given = qstashClient && 'http' in qstashClient ? qstashClient : undefined;
-  const server = given ? serverOf(given) : serverFromEnvironment(env, qstashClient as QStashClientExtraConfig | undefined);
+  const client = qstashClient && 'http' in qstashClient ? qstashClient : undefined;
+  const server = client
+    ? serverOf(client)
+    : serverFromEnvironment(env, qstashClient as QStashClientExtraConfig | undefined);
   const receiver = 'receiver' in options ? options.receiver : receiverOf(env);
   const baseUrl = options.baseUrl ?? env['UPSTASH_WORKFLOW_URL'];
   const url = urlOf(requestUrl, options.url, baseUrl);
@@ -35,7 +37,7 @@ export function endpointOf<TInitialPayload, TResult>(
     url,
     env,
     server,
-    client: given ?? {
+    client: client ?? {
       http: { baseUrl: server.baseUrl, authorization: `Bearer ${env['QSTASH_TOKEN'] ?? ''}` },
     },
     async verify(body, signature) {

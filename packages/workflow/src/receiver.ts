@@ -1,5 +1,5 @@
 /** Verifies that a request comes from the server: its signature is a JWT over its body (contract W 9.1). */
-import { encodeBase64Url, decodeBase64Url } from './base64.ts';
+import { decodeBase64Url, encodeBase64Url } from './base64.ts';
 import { WorkflowError } from './errors.ts';
 import type { WorkflowReceiver } from './types.ts';
 
@@ -29,7 +29,8 @@ export class Receiver implements WorkflowReceiver {
     const signed = new TextEncoder().encode(`${header}.${claims}`);
     const bytes = decodeBase64Url(mac);
     for (const key of this.#keys) {
-      if (await crypto.subtle.verify('HMAC', await key, bytes, signed)) return checkClaims(readClaims(claims), body, url);
+      if (await crypto.subtle.verify('HMAC', await key, bytes, signed))
+        return checkClaims(readClaims(claims), body, url);
     }
     throw new WorkflowError('the signature is not made with one of the signing keys');
   }
@@ -45,7 +46,8 @@ function readClaims(text: string): Claims {
 }
 
 async function checkClaims({ sub, exp, nbf, body: hash }: Claims, body: string, url?: string): Promise<boolean> {
-  if (url !== undefined && withoutQuery(sub) !== withoutQuery(url)) throw new WorkflowError('the signature is for another URL');
+  if (url !== undefined && withoutQuery(sub) !== withoutQuery(url))
+    throw new WorkflowError('the signature is for another URL');
   const nowS = Date.now() / 1000;
   if (exp < nowS - CLOCK_TOLERANCE_S) throw new WorkflowError('the signature has expired');
   if (nbf > nowS + CLOCK_TOLERANCE_S) throw new WorkflowError('the signature is not valid yet');

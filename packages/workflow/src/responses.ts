@@ -27,7 +27,11 @@ export interface RunEnd {
 
 export function finishResponse(workflowRunId: string, finish: 'ended', end: RunEnd & { result: unknown }): Reply;
 export function finishResponse(workflowRunId: string, finish: Finish): Reply;
-export function finishResponse(workflowRunId: string, finish: Finish | 'ended', end?: RunEnd & { result: unknown }): Reply {
+export function finishResponse(
+  workflowRunId: string,
+  finish: Finish | 'ended',
+  end?: RunEnd & { result: unknown },
+): Reply {
   switch (finish) {
     case 'ended':
       return runEndResponse(end?.token ?? '', end?.lastStep, JSON.stringify(end?.result) ?? '');
@@ -60,13 +64,14 @@ export function notFound(name: string): Reply {
 /** The response after the workflow, or the code that serves it, threw `error` in the step named `stepName`. */
 export function errorResponse(error: unknown, stepName?: string): Reply {
   const body = JSON.stringify(errorPayload(error));
-  const ofStep: Record<string, string> = stepName === undefined ? {} : { [HEADER.errorStepName]: headerText(stepName) };
+  const stepHeader: Record<string, string> =
+    stepName === undefined ? {} : { [HEADER.errorStepName]: headerText(stepName) };
   if (error instanceof CodeChangedError) return respond(409, body, { [HEADER.codeChanged]: 'true' });
   if (error instanceof WorkflowNonRetryableError)
-    return respond(489, body, { ...ofStep, [HEADER.nonRetryable]: 'true' });
+    return respond(489, body, { ...stepHeader, [HEADER.nonRetryable]: 'true' });
   if (error instanceof WorkflowRetryAfterError)
-    return respond(429, body, { ...ofStep, 'Retry-After': String(error.retryAfter) });
-  return respond(500, body, ofStep);
+    return respond(429, body, { ...stepHeader, 'Retry-After': String(error.retryAfter) });
+  return respond(500, body, stepHeader);
 }
 
 function respond(status: number, body: string, headers: Record<string, string> = {}): Reply {

@@ -1,7 +1,7 @@
 /** Serves several workflows below one URL, each by its name, so that they can invoke one another. */
-import { notFound } from './responses';
 import { WorkflowError } from './errors.ts';
 import type { Handler } from './http.ts';
+import { notFound } from './responses.ts';
 import { handlerOf } from './serve.ts';
 import type { InvokableWorkflow, RouteFunction, WorkflowServeOptions } from './workflow.ts';
 

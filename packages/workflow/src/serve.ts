@@ -1,25 +1,24 @@
 /** Serves a workflow: accepts a request from the server, continues the run, and responds (contract W 9, 10). */
-
-import { finishResponse, errorResponse } from './responses';
+import { continueRun } from './continuation.ts';
 import {
   type Delivery,
   fetchEntries,
-  reachesStep,
   handoverOf,
   hasRunHeaders,
+  reachesStep,
   rejectUnauthenticated,
   userHeadersOf,
   type Workflow,
 } from './delivery.ts';
 import { WorkflowError } from './errors.ts';
 import { handleFailure } from './failure.ts';
-import { continueRun } from './continuation';
 import { startHeaders } from './headers.ts';
-import { respondWeb, type Handler, type Incoming, type Reply } from './http.ts';
+import { type Handler, type Incoming, type Reply, respondWeb } from './http.ts';
 import { runIdOf } from './ids.ts';
 import { readJournal } from './journal.ts';
 import { INFO, loggingMiddleware, Middlewares } from './middleware.ts';
 import { endpointOf, lingerMsOf } from './options.ts';
+import { errorResponse, finishResponse } from './responses.ts';
 import { HEADER, inBothDialects, PROTOCOL_VERSION } from './wire.ts';
 import type { RouteFunction, WorkflowServeOptions } from './workflow.ts';
 
@@ -150,7 +149,7 @@ async function startRun<TInitialPayload, TResult>(
     ]),
     isRepeatable: true,
   });
-  await middlewares.info(INFO.begun(facts.url));
+  await middlewares.info(INFO.started(facts.url));
   await middlewares.info(INFO.executed);
   return finishResponse(workflowRunId, 'success');
 }

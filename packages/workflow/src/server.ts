@@ -1,6 +1,6 @@
 /** Sends requests of the endpoint and the client to the server, with a few retries if a request is idempotent. */
 import { WorkflowError } from './errors.ts';
-import { type TextResponse, byFetch, transport } from './transport.ts';
+import { byFetch, type TextResponse, transport } from './transport.ts';
 import type { NotifyResponse, QStashClientExtraConfig, WorkflowClient } from './types.ts';
 
 /** Delays before a request is repeated that got no response, or a 503. */
@@ -29,7 +29,10 @@ function retryDelaysOf(retry: QStashClientExtraConfig['retry']): readonly number
   if (retry === undefined) return RETRY_DELAYS_MS;
   if (retry === false) return [];
   const { retries = RETRY_DELAYS_MS.length, backoff } = retry;
-  return Array.from({ length: retries }, (_, index) => backoff?.(index) ?? RETRY_DELAYS_MS[index] ?? RETRY_DELAY_MAX_MS);
+  return Array.from(
+    { length: retries },
+    (_, index) => backoff?.(index) ?? RETRY_DELAYS_MS[index] ?? RETRY_DELAY_MAX_MS,
+  );
 }
 
 /** Headers for the server itself. */
@@ -39,7 +42,7 @@ export class Server {
   readonly baseUrl: string;
   readonly #token: string | undefined;
   readonly #headers: Record<string, string>;
-  readonly #pausesMs: readonly number[];
+  readonly #retryDelaysMs: readonly number[];
 
   constructor(
     baseUrl: string,
@@ -49,7 +52,7 @@ export class Server {
     this.baseUrl = baseUrl.replace(/\/+$/, '');
     this.#token = token;
     this.#headers = headers ? Object.fromEntries(new Headers(headers)) : {};
-    this.#pausesMs = retryDelaysOf(retry);
+    this.#retryDelaysMs = retryDelaysOf(retry);
   }
 
   /** The account's token. Throws if there is none. */
@@ -82,14 +85,14 @@ export class Server {
     // Checkpoints are frequent, so they use the fastest transport. Other requests use `fetch`, which apps and frameworks may replace.
     const send = token === undefined ? byFetch : transport;
     for (let attempt = 0; ; attempt += 1) {
-      const pauseMs = isRepeatable ? this.#pausesMs[attempt] : undefined;
+      const retryDelayMs = isRepeatable ? this.#retryDelaysMs[attempt] : undefined;
       try {
-        const answer = await send(request);
-        if (answer.status !== 503 || pauseMs === undefined) return answer;
+        const response = await send(request);
+        if (response.status !== 503 || retryDelayMs === undefined) return response;
       } catch (error) {
-        if (pauseMs === undefined) throw new WorkflowError(`${this.baseUrl} cannot be reached: ${String(error)}`);
+        if (retryDelayMs === undefined) throw new WorkflowError(`${this.baseUrl} cannot be reached: ${String(error)}`);
       }
-      await new Promise((resolve) => setTimeout(resolve, pauseMs));
+      await new Promise((resolve) => setTimeout(resolve, retryDelayMs));
     }
   }
 

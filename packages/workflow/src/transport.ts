@@ -32,7 +32,7 @@ interface HttpModule {
   request(
     url: string,
     options: { method: string; headers: Record<string, string | number>; agent: object },
-    onAnswer: (answer: NodeIncomingMessage) => void,
+    onResponse: (response: NodeIncomingMessage) => void,
   ): NodeClientRequest;
 }
 
@@ -67,21 +67,27 @@ export function nodeTransport(silenceMaxMs = IDLE_MAX_MS): Transport | undefined
   const settings = { keepAlive: true, scheduling: 'lifo', timeout: silenceMaxMs } as const;
   const agents = { http: new http.Agent(settings), https: new https.Agent(settings) };
   return (outgoing) =>
-    outgoing.url.startsWith('https:') ? sendByNode(https, agents.https, outgoing) : sendByNode(http, agents.http, outgoing);
+    outgoing.url.startsWith('https:')
+      ? sendByNode(https, agents.https, outgoing)
+      : sendByNode(http, agents.http, outgoing);
 }
 
-function sendByNode(http: HttpModule, agent: object, { method, url, headers, body }: OutgoingRequest): Promise<TextResponse> {
+function sendByNode(
+  http: HttpModule,
+  agent: object,
+  { method, url, headers, body }: OutgoingRequest,
+): Promise<TextResponse> {
   return new Promise((resolve, reject) => {
     const length = body === undefined ? undefined : { 'content-length': encoder.encode(body).length };
     const options = { method, headers: { ...headers, ...length }, agent };
-    const request = http.request(url, options, (answer) => {
+    const request = http.request(url, options, (response) => {
       let text = '';
-      answer.setEncoding('utf8');
-      answer.on('data', (chunk) => {
+      response.setEncoding('utf8');
+      response.on('data', (chunk) => {
         text += chunk;
       });
-      answer.on('end', () => resolve({ status: answer.statusCode ?? 0, text }));
-      answer.on('error', reject); // the connection broke
+      response.on('end', () => resolve({ status: response.statusCode ?? 0, text }));
+      response.on('error', reject); // the connection broke
     });
     request.on('error', reject);
     request.on('timeout', () => request.destroy(new Error('the server did not respond in time')));
