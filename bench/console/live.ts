@@ -100,7 +100,7 @@ async function whileWatched<T>(browser: Browser, url: string, clicksMs: number[]
 
 async function clickUntil(page: Page, isOver: () => boolean): Promise<void> {
   for (let nth = 0; !isOver(); nth += 1) {
-    await page.getByRole('button', { name: nth % 2 === 0 ? 'Every change' : 'Messages', exact: true }).click();
+    await page.getByRole('button', { name: nth % 2 === 0 ? 'All changes' : 'Messages', exact: true }).click();
     await sleep(CLICK_EVERY_MS);
   }
 }

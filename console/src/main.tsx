@@ -14,7 +14,7 @@ applyTheme();
 const queries = new QueryClient({
   defaultOptions: {
     queries: {
-      // A refusal stays one; a server that restarts is back soon.
+      // Client errors are permanent; a restarting server is back soon.
       retry: (tries, error) =>
         tries < TRIES_MAX && !(error instanceof Refusal && error.status >= 400 && error.status < 500),
     },
@@ -22,7 +22,7 @@ const queries = new QueryClient({
 });
 const root = document.getElementById('root');
 if (root === null) throw new Error('the page has no root');
-// Without an environment the page still shows that the server does not answer.
+// Without an environment the page still shows that the server does not respond.
 await readEnvironment().catch(() => {});
 createRoot(root).render(
   <StrictMode>

@@ -1,4 +1,4 @@
-/** Every screen and its address. */
+/** Maps every URL of the console to its screen. */
 import {
   type AsyncRouteComponent,
   createRootRoute,
@@ -20,13 +20,13 @@ function screen<Path extends string>(path: Path, component: RouteComponent) {
   return createRoute({ getParentRoute: () => root, path, validateSearch: readSearch, component });
 }
 
-/** A screen whose script is loaded on demand. The router's own way reloads the page when that fails, also while the server is down. */
+/** A screen that is loaded on demand. The router's own mechanism reloads the page on failure, even while the server is down. */
 function later<Path extends string>(path: Path, load: () => Promise<{ Screen: React.ComponentType }>) {
   const Screen = lazy(async () => ({ default: (await load()).Screen }));
   const preload = () =>
     load().then(
       () => {},
-      () => {}, // what opens the screen reports it
+      () => {}, // the screen reports the error when it is opened
     );
   return screen(path, Object.assign(() => <Screen />, { preload }) as AsyncRouteComponent<object>);
 }
@@ -55,7 +55,7 @@ const routeTree = root.addChildren([
   later('/settings', () => import('./screens/settings/screen.tsx')),
 ]);
 
-/** Numbers stay texts: an id of digits would lose some of them. */
+/** Values in the URL stay strings: a long numeric id would lose digits as a number. */
 export const router = createRouter({
   routeTree,
   basepath: '/console',

@@ -1,7 +1,7 @@
-/** The values of an address: what a screen shows is in its address, so that a link shows the same. */
+/** The query parameters of the console. They hold the state of a screen, so that a link shows the same. */
 export type Search = Record<string, string | undefined>;
 
-/** All values are texts; each screen parses its own. */
+/** All values are strings; each screen parses its own. */
 export function readSearch(given: Record<string, unknown>): Search {
   return Object.fromEntries(
     Object.entries(given)

@@ -35,7 +35,7 @@ describe.skipIf(obstacle !== undefined)(`in the console${reason}`, () => {
   });
 
   it('an address without a screen says so, and leads to the overview', async () => {
-    await visit.goTo('/message', 'There is no such screen');
+    await visit.goTo('/message', 'Page not found');
     await page.getByRole('main').getByRole('link', { name: 'Overview' }).click();
     await page.getByRole('heading', { name: 'Overview' }).waitFor();
   });
@@ -60,7 +60,7 @@ describe.skipIf(obstacle !== undefined)(`in the console${reason}`, () => {
 
   it('two clicks lead from the overview to the reason why a message failed', async () => {
     await visit.goTo('/overview');
-    await page.getByRole('row', { name: 'answered 500' }).getByRole('link').first().click();
+    await page.getByRole('row', { name: 'status 500' }).getByRole('link').first().click();
     await page
       .getByRole('table')
       .getByRole('link', { name: `${scene.app.url}/broken` })
@@ -68,16 +68,16 @@ describe.skipIf(obstacle !== undefined)(`in the console${reason}`, () => {
       .click();
     await page.getByText('the endpoint answered with status 500').first().waitFor();
     // The server says it with the time of a machine.
-    expect(await page.getByRole('region', { name: 'Why' }).textContent()).not.toMatch(/\dT\d/);
+    expect(await page.getByRole('region', { name: 'Explanation' }).textContent()).not.toMatch(/\dT\d/);
   });
 
   it('a failed message is sent again and arrives', async () => {
     scene.app.isRepaired = true;
     await visit.goTo(`/messages/${scene.made.failed}`);
     await page.getByRole('button', { name: 'Retry now' }).click();
-    await page.getByRole('region', { name: 'Why' }).getByText('delivered', { exact: true }).waitFor();
+    await page.getByRole('region', { name: 'Explanation' }).getByText('delivered', { exact: true }).waitFor();
     expect(new URL(page.url()).pathname).not.toContain(scene.made.failed);
-    await page.getByText('This is a new message. It repeats').waitFor();
+    await page.getByText('This is a copy of').waitFor();
     await visit.goTo('/dlq');
     expect(await page.getByRole('link', { name: `${scene.app.url}/broken` }).count()).toBe(1);
     scene.app.isRepaired = false;
@@ -126,12 +126,12 @@ describe.skipIf(obstacle !== undefined)(`in the console${reason}`, () => {
     await dialog.getByRole('button', { name: 'Run now' }).click();
     const { messageId } = await responded;
     await visit.goTo(`/messages/${messageId}`);
-    await page.getByRole('region', { name: 'Why' }).getByText('delivered', { exact: true }).waitFor();
+    await page.getByRole('region', { name: 'Explanation' }).getByText('delivered', { exact: true }).waitFor();
   });
 
   it('what is sent from a form arrives in the list of messages', async () => {
     await visit.goTo('/send');
-    await page.getByLabel('Destination: a URL').fill(`${scene.app.url}/from-the-form`);
+    await page.getByLabel('Destination (URL').fill(`${scene.app.url}/from-the-form`);
     await page.getByRole('button', { name: 'Send', exact: true }).click();
     await page.getByText('messageId').first().waitFor();
     await page.getByRole('link', { name: 'Messages', exact: true }).click();
@@ -142,13 +142,13 @@ describe.skipIf(obstacle !== undefined)(`in the console${reason}`, () => {
   it('an event that a run waits for is found and sent', async () => {
     await visit.goTo('/overview');
     await page.keyboard.press('Control+k');
-    await page.keyboard.type('events w');
+    await page.keyboard.type('runs w');
     await page.keyboard.press('Enter');
     await page.getByRole('button', { name: 'Send paid-42' }).click();
     const dialog = page.getByRole('dialog', { name: 'Send an event' });
     await dialog.getByRole('button', { name: 'Send', exact: true }).click();
-    await dialog.getByText('1 run goes on').waitFor();
-    await page.getByText('1 wait', { exact: true }).waitFor();
+    await dialog.getByText('1 run continues').waitFor();
+    await page.getByText('1 waiting run', { exact: true }).waitFor();
   });
 
   it('a run whose code has changed is shown with both sides, and tried again once the code is back', async () => {
@@ -164,11 +164,11 @@ describe.skipIf(obstacle !== undefined)(`in the console${reason}`, () => {
     await visit.goTo(`/runs/${workflowRunId}`);
     await page.getByText('parked', { exact: true }).first().waitFor();
     await page
-      .getByRole('region', { name: 'Why it waits' })
+      .getByRole('region', { name: 'Explanation' })
       .getByText("has 'write an invoice' (Run) there now")
       .waitFor();
     scene.app.isBillRenamed = false;
-    const again = page.getByRole('button', { name: 'Try again now' });
+    const again = page.getByRole('button', { name: 'Retry now' });
     await again.click();
     await again.waitFor({ state: 'detached' });
     await page.getByText('The run returned nothing.').waitFor();
@@ -197,8 +197,8 @@ describe.skipIf(obstacle !== undefined)(`the overview of a new server${reason}`,
 
   it.each(['wide', 'narrow'] as const)('sends the first message without scrolling, in a %s window', async (size) => {
     const newcomer = await Visit.open(scene.browser, { url: server.url, size });
-    await newcomer.goTo('/overview', 'No attempt has ended');
-    const send = newcomer.page.getByRole('button', { name: 'Send it from here' });
+    await newcomer.goTo('/overview', 'No attempt finished');
+    const send = newcomer.page.getByRole('button', { name: 'Send it now' });
     const { y = Infinity, height = 0 } = (await send.boundingBox()) ?? {};
     expect(y + height).toBeLessThan(SIZES[size].height);
     expect(await newcomer.problems()).toEqual([]);
@@ -208,12 +208,12 @@ describe.skipIf(obstacle !== undefined)(`the overview of a new server${reason}`,
   it('no longer speaks of the first message once one was delivered', async () => {
     const ask = askerOf({ url: server.url, token: scene.token });
     const newcomer = await Visit.open(scene.browser, { url: server.url });
-    await newcomer.goTo('/overview', 'No message was sent yet');
+    await newcomer.goTo('/overview', 'No messages yet');
     await ask('POST', `/v2/publish/${scene.app.url}/ok`);
     await eventually('the delivery', async () =>
       JSON.stringify(await ask('GET', '/v2/logs?count=1')).includes('"DELIVERED"'),
     );
-    await newcomer.page.getByText('No message was sent yet').waitFor({ state: 'detached' });
+    await newcomer.page.getByText('No messages yet').waitFor({ state: 'detached' });
     await newcomer.close();
   });
 });
@@ -234,11 +234,11 @@ describe.skipIf(obstacle !== undefined)(`the page of the interface${reason}`, ()
     await question.getByText(`POST ${scene.url}/v2/flowControl/from%20the%20page/pause`).waitFor();
     await question.getByRole('button', { name: 'Send' }).click();
     // "from the page" is no name of a key: the server says so, and the page shows it.
-    await operation.getByLabel('Answer').getByText('HTTP 400').waitFor();
+    await operation.getByLabel('Response').getByText('HTTP 400').waitFor();
     await operation.getByLabel('flowControlKey').fill('from-the-page');
     await operation.getByRole('button', { name: 'Send' }).click();
     await question.getByRole('button', { name: 'Send' }).click();
-    await operation.getByLabel('Answer').getByText('HTTP 200').waitFor();
+    await operation.getByLabel('Response').getByText('HTTP 200').waitFor();
     expect(viewer.faults).toEqual([]);
     await viewer.close();
   });
@@ -267,11 +267,11 @@ describe.skipIf(obstacle !== undefined)(`the console of a server that asks for a
     const { page, ...others } = await Visit.open(scene.browser, { url });
     await page.goto(`${url}/console/queues`);
     for (const token of ['wrong', full]) {
-      await page.getByLabel('Token of the project').fill(token);
+      await page.getByLabel('Project token').fill(token);
       await page.getByRole('button', { name: 'Open' }).click();
-      if (token === 'wrong') await page.getByRole('alert').getByText('does not know this token').waitFor();
+      if (token === 'wrong') await page.getByRole('alert').getByText('rejected this token').waitFor();
     }
-    await page.getByText('There are no queues yet').waitFor();
+    await page.getByText('No queues yet').waitFor();
     expect(page.url()).toBe(`${url}/console/queues`);
     expect(others.faults).toEqual([]);
     await page.context().close();
@@ -279,10 +279,10 @@ describe.skipIf(obstacle !== undefined)(`the console of a server that asks for a
 
   it('tells a token that may only read why it may not change', async () => {
     const reader = await Visit.open(scene.browser, { url, token: await make('read-only') });
-    await reader.goTo('/settings', 'They need a full token');
-    await reader.page.getByText('This token may read. Changes need a full one.').waitFor();
+    await reader.goTo('/settings', 'A full token is required');
+    await reader.page.getByText('This token is read-only. Changes need a full token.').waitFor();
     await reader.goTo('/send');
-    await reader.page.getByLabel('Destination: a URL').fill('https://example.com');
+    await reader.page.getByLabel('Destination (URL').fill('https://example.com');
     await reader.page.getByRole('button', { name: 'Send', exact: true }).click();
     await reader.page.getByRole('alert').getByText('read-only').waitFor();
     await reader.close();
@@ -291,8 +291,8 @@ describe.skipIf(obstacle !== undefined)(`the console of a server that asks for a
   it('shows a token that may only publish that it may', async () => {
     const publisher = await Visit.open(scene.browser, { url, token: await make('publish-only') });
     await publisher.goTo('/send');
-    await publisher.page.getByText('This token may publish.').waitFor();
-    await publisher.page.getByLabel('Destination: a URL').fill('https://93.184.216.34/');
+    await publisher.page.getByText('This token can only publish.').waitFor();
+    await publisher.page.getByLabel('Destination (URL').fill('https://93.184.216.34/');
     await publisher.page.getByLabel('Delay').fill('1h');
     await publisher.page.getByRole('button', { name: 'Send', exact: true }).click();
     await publisher.page.getByText('messageId').first().waitFor();
@@ -305,8 +305,8 @@ describe.skipIf(obstacle !== undefined)(`the console of a server that asks for a
     const owner = await Visit.open(scene.browser, { url, token: full });
     const { page } = owner;
     await owner.goTo('/settings', 'Tokens of this project');
-    await page.getByLabel('Name of a new token').fill('مرحبا 🚀');
-    await page.getByRole('button', { name: 'Make' }).click();
+    await page.getByLabel('New token name').fill('مرحبا 🚀');
+    await page.getByRole('button', { name: 'Create' }).click();
     const secret = (await page.getByRole('dialog').getByRole('code').textContent()) ?? '';
     expect(await statusOf(url, secret)).toBe(200);
     await page.getByRole('button', { name: 'Close' }).click();

@@ -73,8 +73,8 @@ describe.skipIf(obstacle !== undefined)(`messages${obstacle === undefined ? '' :
   it('says how to send the first message, and shows it arrive', async () => {
     const visit = await open('/overview');
     const { page } = visit;
-    await page.getByText('No attempt has ended in this time').waitFor();
-    await visit.goTo('/messages', 'No message was sent yet');
+    await page.getByText('No attempt finished in this time range').waitFor();
+    await visit.goTo('/messages', 'No messages yet');
     expect(await page.getByLabel('curl').textContent()).toContain('-H "Authorization: Bearer $QSTASH_TOKEN"');
     await publish('/ok');
     await page.getByRole('link', { name: `${endpoint}/ok` }).waitFor();
@@ -118,7 +118,7 @@ describe.skipIf(obstacle !== undefined)(`messages${obstacle === undefined ? '' :
     await page.getByRole('button', { name: 'Details' }).click();
     await page.getByRole('button', { name: 'Retry now' }).click();
     await page.waitForURL(/\/messages\/msg_/);
-    await page.getByText('Failed for good').waitFor();
+    await page.getByText('dead', { exact: true }).first().waitFor();
     await page.getByRole('status').getByRole('link', { name: 'msg_' }).click();
     await page.waitForURL(/\/messages\/msg_[^?]*$/);
     expect(visit.faults).toEqual([]);
@@ -149,7 +149,7 @@ describe.skipIf(obstacle !== undefined)(`messages${obstacle === undefined ? '' :
       () => 'the endpoint to get it',
       () => received.some(({ url: target }) => target === '/ok?now'),
     );
-    await visit.page.getByText('Was delivered at').waitFor();
+    await visit.page.getByRole('region', { name: 'Explanation' }).getByText('delivered', { exact: true }).waitFor();
     await visit.page.getByRole('button', { name: 'Attempt now' }).waitFor({ state: 'detached' });
     expect(visit.faults).toEqual([]);
     await visit.close();
@@ -164,7 +164,7 @@ describe.skipIf(obstacle !== undefined)(`messages${obstacle === undefined ? '' :
     await page.getByRole('button', { name: 'Delete 3' }).click();
     await page.getByText('3 of 3 deleted.').waitFor();
     await page.keyboard.press('Escape');
-    await page.getByText('Nothing in the DLQ matches this filter').waitFor();
+    await page.getByText('No entry matches this filter').waitFor();
     await visit.close();
   });
 
@@ -172,7 +172,7 @@ describe.skipIf(obstacle !== undefined)(`messages${obstacle === undefined ? '' :
     const id = await publish('/ok', { 'upstash-delay': '1h' });
     const visit = await open(`/messages/${id}`, readOnlyToken);
     const { page } = visit;
-    await page.getByText('Is delayed until').waitFor();
+    await page.getByText('delayed', { exact: true }).waitFor();
     await page.getByRole('button', { name: 'Cancel message' }).click();
     expect(await page.getByRole('alert').textContent()).toContain('read-only');
     await visit.close();

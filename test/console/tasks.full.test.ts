@@ -87,7 +87,7 @@ describe.skipIf(obstacle !== undefined)(`the console${obstacle === undefined ? '
     const url = await server.url();
     const { token } = (await (await fetch(`${url}/console/environment.json`)).json()) as { token: string };
     const visit = await Visit.open(scene.browser, { url });
-    await visit.goTo('/messages', 'No message was sent yet');
+    await visit.goTo('/messages', 'No messages yet');
     await visit.page.getByRole('button', { name: 'Live' }).getByText('on').waitFor();
     server.signal('SIGTERM');
     await server.ended();

@@ -1,10 +1,10 @@
-/** A message as the request that sends it: the headers of the interface, a line for a shell, and code for the client. Pure. */
+/** Writes a message as the request that sends it: the headers of the API, a shell command, and code for the official client. Pure. */
 
-/** What is sent, by the names of people. */
+/** A request, in the terms of its form. */
 export interface Sending {
-  /** Default: a message, or a schedule where there is a cron expression. */
+  /** Default: a message, or a schedule if there is a cron expression. */
   kind?: 'trigger' | 'notify' | undefined;
-  /** Where to: a URL, or the name of a URL group; to notify: the id of the event. */
+  /** A URL, or the name of a URL group; for an event, its id. */
   destination: string;
   queueName?: string | undefined;
   cron?: string | undefined;
@@ -60,7 +60,7 @@ export function headersOf(sending: Sending): Record<string, string> {
   });
 }
 
-/** Below `/v2/`. */
+/** The path below `/v2/`. */
 export function pathOf({ kind, cron, queueName, destination }: Sending): string {
   if (kind === 'notify') return `notify/${encodeURIComponent(destination)}`;
   if (kind === 'trigger') return `trigger/${destination}`;
@@ -68,11 +68,11 @@ export function pathOf({ kind, cron, queueName, destination }: Sending): string 
   return queueName === undefined ? `publish/${destination}` : `enqueue/${encodeURIComponent(queueName)}/${destination}`;
 }
 
-/** For `sh`, `bash` and `zsh`. `$QSTASH_TOKEN` stands in place of the token. */
+/** A command for `sh`, `bash` and `zsh`. It reads the token from `$QSTASH_TOKEN`. */
 export function asCurl(sending: Sending, origin: string): string {
   const { body } = sending;
   const headers = headersOf(sending);
-  // Without this, curl would say that a body is a form.
+  // Without this, curl declares every body to be a form.
   const untyped = body !== undefined && headers['Content-Type'] === undefined ? ["-H 'Content-Type:'"] : [];
   const parts = [
     `curl -X POST --globoff --path-as-is ${quoted(`${origin}/v2/${pathOf(sending)}`)}`,
@@ -85,7 +85,7 @@ export function asCurl(sending: Sending, origin: string): string {
   return body === undefined || isShellText(body) ? line : `printf %s ${quoted(base64Of(body))} | base64 -d | ${line}`;
 }
 
-/** In single quotes a shell changes nothing, a line break included; a single quote ends them. */
+/** In single quotes a shell changes nothing, not even a line break; a single quote has to be escaped. */
 export function quoted(text: string): string {
   return `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }
@@ -141,7 +141,7 @@ function functionOf({ kind, cron, queueName }: Sending): string {
   return queueName === undefined ? 'publish' : `queue({ queueName: ${text(queueName)} }).enqueue`;
 }
 
-/** A string of JSON is one of TypeScript too. */
+/** A JSON string is also a TypeScript string. */
 function text(value: string): string {
   return JSON.stringify(value);
 }
@@ -162,12 +162,12 @@ function bodyLiteral(body: { text: string } | { base64: string }): string {
   return 'text' in body ? text(body.text) : `Buffer.from(${text(body.base64)}, "base64")`;
 }
 
-/** An argument of a command is not longer than some hundred thousand bytes. */
+/** Shells limit the length of an argument. */
 const ARGUMENT_LENGTH_MAX = 100_000;
-/** As many arguments as a function surely takes. */
+/** Below the number of arguments that every engine accepts. */
 const CHUNK_BYTES = 8_192;
 
-/** Control characters, tabs and line breaks excepted: a terminal that they are pasted into would obey them. */
+/** Control characters except tabs and line breaks: a terminal would execute them on paste. */
 const STEERING = /[^\P{Cc}\t\n]/u;
 
 function isShellText(body: { text: string } | { base64: string }): body is { text: string } {

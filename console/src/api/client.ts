@@ -1,4 +1,4 @@
-/** Calls the operations of the interface document by their names and types. */
+/** Calls the operations of the OpenAPI document by name, with their types. */
 import {
   keepPreviousData,
   type UseMutationResult,
@@ -13,16 +13,16 @@ import { setToken, token } from './session.ts';
 export type OperationId = keyof Operations;
 export type AnswerOf<Id extends OperationId> = Operations[Id]['answer'];
 
-/** Members without content may be left out. `headers` takes any name, since many are forwarded. */
+/** Members without content may be omitted. `headers` takes any name, since many are forwarded. */
 export interface Input<Id extends OperationId> {
   path?: Operations[Id]['path'];
   query?: Operations[Id]['query'];
-  headers?: Record<string, string>;
-  /** Text and bytes are sent as they are, another object as JSON. */
+  /** Text and bytes are sent unchanged, any other value as JSON. */
+  body?: Operations[Id]['body'] | Uint8Array<ArrayBuffer> | object | string;
   body?: Operations[Id]['body'] | Uint8Array<ArrayBuffer> | object | string;
 }
 
-/** What the server refused, in its own words. `status` 0: it did not answer. */
+/** An error response, with the message of the server. `status` 0: there was no response. */
 export class Refusal extends Error {
   readonly status: number;
 
@@ -42,7 +42,7 @@ export async function call<Id extends OperationId>(
   return (text === '' ? undefined : JSON.parse(text)) as AnswerOf<Id>;
 }
 
-/** The answer as it comes, for a stream. Throws `Refusal` for every status but 2xx. */
+/** The response, for streams. Throws `Refusal` for every status but 2xx. */
 export async function send<Id extends OperationId>(
   id: Id,
   { path = {}, query = {}, headers = {}, body }: Input<Id>,
@@ -60,11 +60,11 @@ export async function send<Id extends OperationId>(
     ...(body !== undefined && { body: isJson ? JSON.stringify(body) : (body as string | Uint8Array<ArrayBuffer>) }),
     ...(signal && { signal }),
   }).catch((error: unknown) => {
-    throw signal?.aborted ? error : new Refusal(0, 'The server does not answer.');
+    throw signal?.aborted ? error : new Refusal(0, 'The server does not respond.');
   });
   if (response.ok) return response;
   if (response.status === 401) setToken(undefined);
-  throw new Refusal(response.status, errorIn(await response.text()) ?? `The server answers ${response.status}.`);
+  throw new Refusal(response.status, errorIn(await response.text()) ?? `The server responded with ${response.status}.`);
 }
 
 /** `fetch` takes header values with one character for each byte. Text is sent as UTF-8, as curl does. */
@@ -74,7 +74,7 @@ function bytesOfValue(text: string): string {
 
 function targetOf(template: string, path: object, query: object): string {
   const members = new Map<string, unknown>(Object.entries(path));
-  // A destination stays as it is written: the server reads it byte for byte.
+  // A destination is not encoded: the server reads it byte for byte.
   const target = template.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
     const value = String(members.get(name) ?? '');
     return name.startsWith('destination') && /^https?:/i.test(value) ? value : encodeURIComponent(value);
@@ -96,16 +96,16 @@ function errorIn(text: string): string | undefined {
   }
 }
 
-/** How often a screen looks again while it is seen. */
+/** How often a visible screen reloads its data. */
 export const REFRESH_MS = 5_000;
 
 interface Options<Answer> {
   isEnabled?: boolean;
-  /** 0: only when it is asked to. It may follow from what was answered last. */
+  /** 0: no automatic reload. It may depend on the last response. */
   refreshMs?: number | ((answer: Answer) => number);
 }
 
-/** Reads; what was read last stays in sight while the next is on its way. */
+/** Reads data. The previous data stays visible while new data is loading. */
 export function useCall<Id extends OperationId>(
   id: Id,
   input: Input<Id> = {},
@@ -123,12 +123,12 @@ export function useCall<Id extends OperationId>(
   });
 }
 
-/** Changes something; all that is in sight is read again afterwards. */
+/** Changes data, and reloads everything that is visible afterwards. */
 export function useChange<Id extends OperationId>(id: Id): UseMutationResult<AnswerOf<Id>, Refusal, Input<Id>> {
   const queries = useQueryClient();
   return useMutation<AnswerOf<Id>, Refusal, Input<Id>>({
     mutationFn: (input) => call(id, input),
-    // Not waited for: what is read again may take away the part of the screen that waits for this change.
+    // Not awaited: the reload may remove the component that waits for this change.
     onSettled: () => void queries.invalidateQueries(),
   });
 }

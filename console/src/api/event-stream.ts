@@ -1,17 +1,17 @@
-/** Reads server-sent events from the pieces of an answer. Pure. */
+/** Parses server-sent events from the chunks of a response. Pure. */
 
 export interface StreamEvent {
   event: string;
   data: unknown;
 }
 
-/** A comment of the stream, which only says that it still flows, is no event. */
+/** Comments, which only keep the stream alive, are skipped. */
 export class EventReader {
   #rest = '';
 
-  /** Returns the events that `piece` completes. */
-  read(piece: string): StreamEvent[] {
-    const blocks = (this.#rest + piece).split('\n\n');
+  /** Returns the events that `chunk` completes. */
+  read(chunk: string): StreamEvent[] {
+    const blocks = (this.#rest + chunk).split('\n\n');
     this.#rest = blocks.pop() ?? '';
     return blocks.flatMap(eventIn);
   }

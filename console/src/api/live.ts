@@ -1,6 +1,6 @@
 /**
- * What is added to the project's log, while it happens. One tab of the browser reads the stream and tells the others, so
- * that many tabs do not use up the few connections that a browser opens to a server.
+ * Streams new entries of the project's log. One tab of the browser reads the stream and publishes it to the others, so that
+ * many tabs do not use up the few connections that a browser opens to one server.
  */
 import { useEffect, useRef, useState } from 'react';
 import type { LiveLost, LiveEntry as ToldEntry } from '../generated/interface.ts';
@@ -8,7 +8,7 @@ import { Refusal, send } from './client.ts';
 import { EventReader, type StreamEvent } from './event-stream.ts';
 import { token } from './session.ts';
 
-/** As it is told, and as the list of the log has it. */
+/** An entry of the stream, in the form of the log list. */
 export type LiveEntry = Omit<ToldEntry, 'id'>;
 
 type LiveEvent =
@@ -17,20 +17,20 @@ type LiveEvent =
   | { kind: 'lost'; count: number }
   | { kind: 'closed'; reason: string };
 
-/** The server says something each 15 s; after three times as long it is gone. */
+/** The server sends at least a comment every 15 s; after three times as long the connection is dead. */
 const SILENCE_MS = 45_000;
 const BACK_OFF_MS = [500, 1_000, 2_000, 4_000, 8_000, 15_000] as const;
 
 export interface Live {
   isOpen: boolean;
-  /** Entries that this browser was too slow for. */
+  /** How many entries were dropped because this browser was too slow. */
   lost: number;
-  /** Why nothing comes at the moment. */
+  /** Why the stream is interrupted at the moment. */
   trouble?: string | undefined;
 }
 
 interface Told {
-  /** All entries from now on are told. */
+  /** The stream is open: all later entries will be notified. */
   onOpen: () => void;
   onEntries: (entries: LiveEntry[]) => void;
 }
@@ -65,16 +65,16 @@ function next(before: Live, event: Exclude<LiveEvent, { kind: 'entries' }>): Liv
   }
 }
 
-/** Returns how to stop. */
+/** Returns a function that stops it. */
 function listen(tell: (event: LiveEvent) => void): () => void {
   const stop = new AbortController();
   const { signal } = stop;
-  // A page that came by plain HTTP from another machine has no locks: it reads a stream of its own.
+  // On plain HTTP from another machine, locks are unavailable: such a page reads its own stream.
   if (!('locks' in navigator)) {
     void readForEver(tell, signal);
     return () => stop.abort();
   }
-  // Tabs with other tokens may be of other projects.
+  // Tabs with other tokens may belong to other projects.
   const channel = new BroadcastChannel(`waypost.live.${token() ?? ''}`);
   channel.onmessage = ({ data }) => tell(data as LiveEvent);
   const share = (event: LiveEvent): void => {
@@ -82,8 +82,8 @@ function listen(tell: (event: LiveEvent) => void): () => void {
     tell(event);
   };
   const lead = (): Promise<void> => readForEver(share, signal);
-  navigator.locks.request(channel.name, { signal }, lead).catch(() => {}); // given up before its turn came
-  // Whoever leads may have opened the stream long ago.
+  navigator.locks.request(channel.name, { signal }, lead).catch(() => {}); // aborted while waiting for the lock
+  // The tab that reads the stream may have opened it long ago.
   tell({ kind: 'open' });
   return () => {
     stop.abort();
@@ -100,7 +100,7 @@ async function readForEver(tell: (event: LiveEvent) => void, signal: AbortSignal
     if (signal.aborted) return;
     tell({ kind: 'closed', reason });
     const backOffMs = BACK_OFF_MS[Math.min(failures, BACK_OFF_MS.length - 1)] ?? 0;
-    // Not all browsers at the same time.
+    // Random jitter, so that browsers do not reconnect at the same time.
     await wait(backOffMs * (0.5 + Math.random()), signal);
   }
 }
@@ -113,17 +113,17 @@ async function readOnce(tell: (event: LiveEvent) => void, signal: AbortSignal): 
     const response = await send('watchLog', {}, AbortSignal.any([signal, silence.signal]));
     const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
     const events = new EventReader();
-    for (let piece = await reader?.read(); piece && !piece.done; piece = await reader?.read()) {
+    for (let chunk = await reader?.read(); chunk && !chunk.done; chunk = await reader?.read()) {
       clearTimeout(timer);
       timer = setTimeout(() => silence.abort(), SILENCE_MS);
-      const read = events.read(piece.value);
+      const read = events.read(chunk.value);
       const entries = read.filter(({ event }) => event === 'entry').map(({ data }) => data as LiveEntry);
       for (const event of read.flatMap(otherEvent)) tell(event);
       if (entries.length > 0) tell({ kind: 'entries', entries });
     }
-    return 'The server has ended the stream.';
+    return 'The server closed the stream.';
   } catch (error) {
-    return error instanceof Refusal ? error.message : 'The connection is lost.';
+    return error instanceof Refusal ? error.message : 'The connection was lost.';
   } finally {
     clearTimeout(timer);
   }

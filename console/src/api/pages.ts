@@ -1,16 +1,16 @@
-/** Lists that come in pages: the next one is read when the last rows are in sight. */
+/** Paginated lists: the next page is loaded when the last rows are visible. */
 import { type InfiniteData, type UseInfiniteQueryResult, useInfiniteQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
 import { type AnswerOf, call, type Input, type OperationId, REFRESH_MS, type Refusal } from './client.ts';
 
-/** The operations whose answers may have a cursor. */
+/** The operations whose responses may have a cursor. */
 export type PagedId = {
   [Id in OperationId]: AnswerOf<Id> extends { cursor?: string } ? Id : never;
 }[OperationId];
 
 interface Options<Page> {
   isEnabled?: boolean;
-  /** Only a list of one page refreshes by itself: it would otherwise read all that was scrolled through. */
+  /** Only a list of a single page reloads automatically; more pages would mean too many requests. */
   isRefreshed?: boolean | ((page: Page) => boolean);
 }
 
@@ -34,7 +34,7 @@ export function usePages<Id extends PagedId>(
   });
 }
 
-/** The rows of all pages: the same array until one of them was read again. `select` is a function of the module. */
+/** The rows of all pages: the same array until a page is reloaded. `select` must be a stable function. */
 export function useRows<Page, Row>(
   data: InfiniteData<Page> | undefined,
   select: (page: Page) => readonly Row[],
@@ -42,7 +42,7 @@ export function useRows<Page, Row>(
   return useMemo(() => data?.pages.flatMap(select) ?? [], [data, select]);
 }
 
-/** Loads the next page, unless it is on its way. */
+/** Loads the next page, unless it is already loading. */
 export function onEndOf({
   hasNextPage,
   isFetching,

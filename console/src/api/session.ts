@@ -1,13 +1,13 @@
 /**
- * Which server is this, and with which token does the page call it? The token lives in `sessionStorage` and is sent in
- * `Authorization`: never in a cookie, never in a URL.
+ * The server's environment, and the token of the session. The token is kept in `sessionStorage` and sent in `Authorization`:
+ * never in a cookie, never in a URL.
  */
 import { useSyncExternalStore } from 'react';
 
 export interface Environment {
   mode: 'dev' | 'serve';
   version: string;
-  /** In development everybody knows the token, so nobody is asked for it. */
+  /** The development server has a well-known token, so there is no login. */
   token?: string;
 }
 
@@ -16,9 +16,9 @@ const listeners = new Set<() => void>();
 let environment: Environment = { mode: 'serve', version: '' };
 
 export async function readEnvironment(): Promise<void> {
-  const answer = await fetch('/console/environment.json');
-  if (!answer.ok) throw new Error(`the server answers ${answer.status}`);
-  environment = (await answer.json()) as Environment;
+  const response = await fetch('/console/environment.json');
+  if (!response.ok) throw new Error(`the server responded with ${response.status}`);
+  environment = (await response.json()) as Environment;
 }
 
 export function environmentOf(): Environment {

@@ -1,4 +1,4 @@
-/** A new element with its properties and what stands in it. */
+/** Creates an element with properties and content. */
 export function element<Tag extends keyof HTMLElementTagNameMap>(
   tag: Tag,
   properties: Partial<HTMLElementTagNameMap[Tag]> = {},

@@ -1,8 +1,8 @@
-/** The example of an operation as a request, and as a line for a shell. The page of the interface is made with it and runs it too. */
+/** Builds the example of an operation as a request and as a curl command. The API page shows the command and sends the request. */
 
 export interface ExampleRequest {
   method: string;
-  /** With `{parameters}`. */
+  /** A template with `{parameters}`. */
   path: string;
   isPublic: boolean;
   parameters: readonly ExampleParameter[];
@@ -15,7 +15,7 @@ interface ExampleParameter {
   value: string;
 }
 
-/** What is read of an operation of the interface document. */
+/** The members of an operation in the OpenAPI document that are used. */
 interface Described {
   security: readonly unknown[];
   parameters?: readonly (Pick<ExampleParameter, 'in' | 'name'> & { example?: string })[];
@@ -39,20 +39,20 @@ export function exampleRequest(
   };
 }
 
-/** Path and query. */
+/** The path with its query. */
 export function targetOf({ path, parameters }: Pick<ExampleRequest, 'path' | 'parameters'>): string {
   const valuesIn = (place: ExampleParameter['in']) => parameters.filter((parameter) => parameter.in === place);
   const values = new Map(valuesIn('path').map(({ name, value }) => [name, value]));
   const target = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
     const value = values.get(name) ?? '';
-    // A destination stays as it is written: the server reads it byte for byte.
+    // A destination is not encoded: the server reads it byte for byte.
     return name.startsWith('destination') && /^https?:/i.test(value) ? value : encodeURIComponent(value);
   });
   const query = valuesIn('query').map(({ name, value }) => `${name}=${encodeURIComponent(value)}`);
   return query.length === 0 ? target : `${target}${target.includes('?') ? '&' : '?'}${query.join('&')}`;
 }
 
-/** Besides the token. */
+/** All headers except the token. */
 export function headersOf({ parameters, body }: ExampleRequest): Record<string, string> {
   const given = parameters.filter((parameter) => parameter.in === 'header');
   return {
@@ -70,12 +70,12 @@ function isJson(text: string): boolean {
   }
 }
 
-/** For `sh`, `bash` and `zsh`, with the variables of the client libraries. */
+/** A command for `sh`, `bash` and `zsh`, with the environment variables of the client libraries. */
 export function curlOf(request: ExampleRequest): string {
   const { method, isPublic, body } = request;
   const target = targetOf(request);
   const verb = { GET: '', HEAD: ' --head' }[method] ?? ` -X ${method}`;
-  // Otherwise curl would take brackets for a range, and shorten the path.
+  // Without these options, curl would expand brackets as a range and shorten the path.
   const asIs = /[[\]{}]|\/\.\.?(\/|$)/.test(target) ? ' --globoff --path-as-is' : '';
   return [
     `curl -sS${verb}${asIs} "$QSTASH_URL"${quotedWhereNeeded(target)}`,
@@ -89,7 +89,7 @@ function quotedWhereNeeded(text: string): string {
   return /^[\w/.:,%=+@-]*$/.test(text) ? text : quoted(text);
 }
 
-/** In single quotes a shell changes nothing, a line break included; a single quote ends them. */
+/** In single quotes a shell changes nothing, not even a line break; a single quote has to be escaped. */
 function quoted(text: string): string {
   return `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }

@@ -1,6 +1,6 @@
-/** Leaves in sight what has all words of a search, and says how much that is. */
+/** Filters the entries of the page by the words of a search, and returns the number of matches. */
 
-/** What an entry says before anybody types into it. */
+/** The text of each entry before the user types into it. */
 const texts = new WeakMap<Element, string>();
 
 export function find(searched: string): string {

@@ -1,6 +1,6 @@
 /**
- * Makes a tool of the page of the interface (scripts/docs-page.ts): it searches, and what is typed beside a parameter
- * goes into the example, which can be sent to this server. The page reads without it.
+ * Makes the API page (scripts/docs-page.ts) interactive: search, and a form for each operation whose values go into the
+ * example, which can be sent to this server. The page is readable without this script.
  */
 
 import { element } from './element.ts';
@@ -12,12 +12,12 @@ const token = element('input', {
   type: 'password',
   autocomplete: 'off',
   ariaLabel: 'Token',
-  placeholder: 'Token, kept in this page only',
+  placeholder: 'Token (stays in this page)',
 });
 const search = element('input', {
   type: 'search',
   ariaLabel: 'Search',
-  placeholder: 'Search operations, parameters, shapes',
+  placeholder: 'Search operations, parameters, schemas',
 });
 const found = element('output', { className: 'quiet' });
 
@@ -28,19 +28,19 @@ search.addEventListener('input', () => {
 search.addEventListener('keydown', (event) => {
   const first = document.querySelector<HTMLDetailsElement>('details.operation:not([hidden])');
   if (event.key !== 'Enter' || first === null) return;
-  event.preventDefault(); // the key would close again what then has the focus
+  event.preventDefault(); // otherwise the key would close the focused entry again
   first.open = true;
   first.querySelector('summary')?.focus();
 });
 
 for (const operation of document.querySelectorAll<HTMLDetailsElement>('details.operation')) {
-  // What nobody opens needs no fields.
+  // Fields are created on demand.
   operation.addEventListener('toggle', () => equip(operation), { once: true });
 }
 
-const isTokenKnown = fillToken().catch(() => {}); // then it is typed
+const isTokenKnown = fillToken().catch(() => {}); // without a token, the user types it
 
-/** In development everybody knows the token, so nobody is asked for it. */
+/** The development server has a well-known token, so the user need not type it. */
 async function fillToken(): Promise<void> {
   const environment = await fetch('/console/environment.json');
   if (environment.ok) token.value ||= ((await environment.json()) as { token?: string }).token ?? '';
@@ -76,7 +76,7 @@ function equip(operation: HTMLDetailsElement): void {
     if (example !== null) example.textContent = curlOf(request());
   });
 
-  const answer = element('pre', { hidden: true, ariaLabel: 'Answer' });
+  const answer = element('pre', { hidden: true, ariaLabel: 'Response' });
   const button = element('button', { type: 'button' }, 'Send');
   let sending = new AbortController();
   button.addEventListener('click', () => {
@@ -85,7 +85,7 @@ function equip(operation: HTMLDetailsElement): void {
     const { signal } = sending;
     void isTokenKnown.then(() => send(request(), { token: token.value, answer, signal }));
   });
-  // An answer without an end goes on only while it is seen.
+  // An endless response is read only while its entry is open.
   operation.addEventListener('toggle', () => sending.abort());
   example?.after(button, answer);
 }

@@ -1,9 +1,9 @@
-/** Sends a request to this server and shows the answer, head first. Whatever may change something asks before. */
+/** Sends a request to this server and shows the response with its headers. Requests that may change data need confirmation. */
 
 import { element } from './element.ts';
 import { type ExampleRequest, headersOf, targetOf } from './example-request.ts';
 
-/** More would be slow to show, and nobody reads it here. */
+/** A longer text would render slowly. */
 const SHOWN_LENGTH_MAX = 200_000;
 
 interface Sending {
@@ -32,17 +32,17 @@ export async function send(request: ExampleRequest, { token, answer, signal }: S
     answer.textContent = `${head.join('\n')}\n\n`;
     await show(response, answer);
   } catch (error) {
-    if (!signal.aborted) answer.textContent = `No answer: ${String(error)}`;
+    if (!signal.aborted) answer.textContent = `No response: ${String(error)}`;
   }
 }
 
-/** A piece at a time, since some answers have no end. */
+/** Shows each chunk as it arrives, since some responses never end. */
 async function show({ body, headers }: Response, answer: HTMLElement): Promise<void> {
   const head = answer.textContent ?? '';
   let text = '';
   const reader = body?.pipeThrough(new TextDecoderStream()).getReader();
-  for (let piece = await reader?.read(); piece?.value !== undefined; piece = await reader?.read()) {
-    text += piece.value;
+  for (let chunk = await reader?.read(); chunk?.value !== undefined; chunk = await reader?.read()) {
+    text += chunk.value;
     answer.textContent = head + text;
     if (text.length > SHOWN_LENGTH_MAX) return reader?.cancel();
   }
@@ -52,7 +52,7 @@ async function show({ body, headers }: Response, answer: HTMLElement): Promise<v
 
 function isMeant(request: string): Promise<boolean> {
   const yes = element('button', { type: 'button' }, 'Send');
-  const no = element('button', { type: 'button' }, 'Close');
+  const no = element('button', { type: 'button' }, 'Cancel');
   const dialog = element(
     'dialog',
     { ariaLabel: 'Send the request' },

@@ -1,4 +1,4 @@
-/** A button that changes something, asks first where that cannot be undone, and shows what the server refused. */
+/** A button that changes data. It asks for confirmation if the change cannot be undone, and shows the server's error. */
 import { useState } from 'react';
 import { type Input, type OperationId, useChange } from '../api/client.ts';
 import { Button } from './button.tsx';
@@ -8,7 +8,7 @@ import { Failure } from './states.tsx';
 interface Props<Id extends OperationId> {
   operation: Id;
   input: Input<Id>;
-  /** What will happen, asked before it does. */
+  /** The text of the confirmation. */
   question?: string;
   kind?: 'plain' | 'main' | 'danger';
   onDone?: () => void;

@@ -1,4 +1,4 @@
-/** A state in one word, always with its word: a colour alone tells nothing to some. */
+/** A state as a coloured badge. The word is always shown, since a colour alone is not accessible. */
 export type Tone = 'good' | 'bad' | 'warn' | 'busy' | 'quiet';
 
 const TONES: Record<Tone, string> = {
@@ -46,11 +46,19 @@ export function Badge({ tone, children }: { tone: Tone; children: React.ReactNod
   );
 }
 
-/** `RUN_STARTED` is shown as "started". */
+/** The name of a state in the console; `RUN_STARTED` is shown as "started". */
+const NAMES: Record<string, string> = {
+  FAILED: 'dead',
+  CANCELED: 'cancelled',
+  RUN_CANCELED: 'cancelled',
+  STEP_CANCELED: 'cancelled',
+  STEP_PROGRESS: 'in progress',
+};
+
 export function StateBadge({ state }: { state: string }) {
-  const word = state
+  const name = state
     .replace(/^(RUN|STEP)_/, '')
     .replaceAll('_', ' ')
     .toLowerCase();
-  return <Badge tone={TONE_OF_STATE[state] ?? 'quiet'}>{word}</Badge>;
+  return <Badge tone={TONE_OF_STATE[state] ?? 'quiet'}>{NAMES[state] ?? name}</Badge>;
 }

@@ -1,4 +1,4 @@
-/** A body as people look at it: pretty, raw or as bytes. */
+/** A body, shown formatted, raw or as bytes. */
 import { useState } from 'react';
 import { Button } from './button.tsx';
 import { Copy } from './copy.tsx';
@@ -6,13 +6,13 @@ import { Copy } from './copy.tsx';
 const VIEWS = ['pretty', 'raw', 'hex'] as const;
 type View = (typeof VIEWS)[number];
 
-/** More than this is cut: a browser would stall at megabytes in one element. */
+/** Longer text is truncated: a browser would freeze with megabytes in one element. */
 const SHOWN_CHARACTERS = 200_000;
 const HEX_BYTES_MAX = 16_384;
 const ROW_BYTES = 16;
 
 interface Props {
-  /** At most one of the two is given. */
+  /** At most one of the two is set. */
   text?: string | undefined;
   base64?: string | undefined;
 }
@@ -38,7 +38,7 @@ export function Body({ text, base64 }: Props) {
         <Copy text={whole} />
       </div>
       <pre
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must scroll by keyboard too
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable content must be scrollable by keyboard
         tabIndex={0}
         className="max-h-96 overflow-auto rounded-md border border-line bg-page p-3 font-mono text-xs break-words whitespace-pre-wrap"
       >
@@ -46,7 +46,7 @@ export function Body({ text, base64 }: Props) {
       </pre>
       {shown.length > SHOWN_CHARACTERS && (
         <p className="text-xs text-quiet">
-          The first {SHOWN_CHARACTERS.toLocaleString()} characters; copy takes all of it.
+          The first {SHOWN_CHARACTERS.toLocaleString()} characters are shown. Copy copies all of them.
         </p>
       )}
     </div>
@@ -71,6 +71,6 @@ function hexOf(text: string | undefined, base64: string | undefined): string {
     const seen = row.map((byte) => (byte >= 0x20 && byte < 0x7f ? String.fromCharCode(byte) : '.')).join('');
     rows.push(`${at.toString(16).padStart(8, '0')}  ${hex.padEnd(ROW_BYTES * 3 - 1)}  ${seen}`);
   }
-  if (bytes.length > HEX_BYTES_MAX) rows.push(`… ${(bytes.length - HEX_BYTES_MAX).toLocaleString()} bytes more`);
+  if (bytes.length > HEX_BYTES_MAX) rows.push(`… ${(bytes.length - HEX_BYTES_MAX).toLocaleString()} more bytes`);
   return rows.join('\n');
 }

@@ -1,4 +1,4 @@
-/** Asks before many entries are changed, with their count, and shows how far it is. */
+/** Confirms a bulk action with the number of its entries, and shows its progress. */
 import { useQueryClient } from '@tanstack/react-query';
 import { useEffect, useRef, useState } from 'react';
 import type { Job } from './bulk.ts';
@@ -7,7 +7,7 @@ import { Dialog } from './dialog.tsx';
 import { Failure } from './states.tsx';
 
 export function BulkDialog({ job: opened, onClose }: { job: Job; onClose: () => void }) {
-  // What it was opened for stays, whatever is read anew behind it.
+  // The job stays the same even if the list behind the dialog reloads.
   const [job] = useState(opened);
   const queries = useQueryClient();
   const [count, setCount] = useState(0);
@@ -31,7 +31,7 @@ export function BulkDialog({ job: opened, onClose }: { job: Job; onClose: () => 
   }, [job]);
 
   const run = async (): Promise<void> => {
-    // Whoever does not wait for the count means all that there are.
+    // Starting before the count is complete means all entries.
     stop.current.abort();
     stop.current = new AbortController();
     const { signal } = stop.current;
@@ -79,7 +79,7 @@ export function BulkDialog({ job: opened, onClose }: { job: Job; onClose: () => 
             <p>
               <strong className="tabular-nums">{progress.done.toLocaleString()}</strong> of{' '}
               {isCounted ? count.toLocaleString() : `more than ${count.toLocaleString()}`} {job.done}
-              {progress.gone > 0 && `, ${progress.gone.toLocaleString()} were gone already`}
+              {progress.gone > 0 && `, ${progress.gone.toLocaleString()} no longer existed`}
               {stage !== 'runs' && '.'}
             </p>
             <progress

@@ -1,53 +1,53 @@
-/** Changes of many entries of a list at once: how many are meant, then one page of them after the other. */
+/** Bulk actions on a list: count the entries, then change them page by page. */
 
 export interface Job {
   title: string;
-  /** What is counted, as in "3 runs". */
+  /** The unit of the count, as in "3 runs". */
   nounOf: (count: number) => string;
-  /** As in "3 of 5 retried". */
+  /** The past participle, as in "3 of 5 retried". */
   done: string;
-  /** What it means for them. */
+  /** The effect on the entries. */
   warning: string;
   button: string;
   kind: 'main' | 'danger';
-  /** `tell` says how many so far. */
-  count: (tell: (count: number) => void, signal: AbortSignal) => Promise<number>;
-  /** Does a page; tells where to go on. */
+  /** Reports the count so far to `report`. */
+  count: (report: (count: number) => void, signal: AbortSignal) => Promise<number>;
+  /** Changes one page and returns the cursor of the next. */
   step: (cursor: string | undefined, signal: AbortSignal) => Promise<Step>;
 }
 
 export interface Step {
   done: number;
-  /** Entries that somebody else took away meanwhile. */
+  /** Entries that no longer existed. */
   gone?: number;
   cursor?: string | undefined;
 }
 
-/** Counts page by page, since the interface has no count. */
+/** Counts page by page, since the API has no count. */
 export async function countPages(
   read: (cursor: string | undefined) => Promise<{ count: number; cursor?: string | undefined }>,
-  tell: (count: number) => void,
+  report: (count: number) => void,
 ): Promise<number> {
   let count = 0;
   let cursor: string | undefined;
   do {
     const page = await read(cursor);
     count += page.count;
-    tell(count);
+    report(count);
     cursor = page.cursor;
   } while (cursor !== undefined);
   return count;
 }
 
-/** Steps through `ids`, so many at a time. */
+/** Steps through `ids` in batches of `batchSize`. */
 export function stepsOf(
   ids: readonly string[],
-  atATime: number,
+  batchSize: number,
   change: (ids: string[], signal: AbortSignal) => Promise<Step>,
 ): Job['step'] {
   return async (cursor, signal) => {
     const from = Number(cursor ?? 0);
-    const to = from + atATime;
+    const to = from + batchSize;
     const step = await change(ids.slice(from, to), signal);
     return { ...step, cursor: to < ids.length ? String(to) : undefined };
   };

@@ -17,7 +17,7 @@ export function Copy({ text, label = 'Copy' }: { text: string; label?: string })
   );
 }
 
-/** A name or a URL in a table: the first lines of it, and all of it in the title. */
+/** A name or a URL in a table: its first lines, with the full text as tooltip. */
 export function Name({ children }: { children: string }) {
   return (
     <code title={children} className="line-clamp-3 min-w-36 font-mono text-[0.92em] break-all">
@@ -26,7 +26,7 @@ export function Name({ children }: { children: string }) {
   );
 }
 
-/** An id or another short text in the font of code. */
+/** An id or another short text in a monospace font. */
 export function Code({ children }: { children: string }) {
   return <code className="inline-block min-w-[min(100%,8ch)] font-mono text-[0.92em] break-all">{children}</code>;
 }

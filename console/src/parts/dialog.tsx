@@ -1,4 +1,4 @@
-/** A native dialog: it holds the focus, ends on Escape, and adds no style of its own to the page. */
+/** A native modal dialog: it traps the focus and closes on Escape. */
 import { useEffect, useId, useRef } from 'react';
 import { Button } from './button.tsx';
 
@@ -6,11 +6,11 @@ interface Props {
   title: string;
   onClose: () => void;
   children: React.ReactNode;
-  /** Buttons besides the one that closes. */
+  /** Buttons next to the one that closes. */
   actions?: React.ReactNode;
 }
 
-/** Shown while it is rendered. */
+/** Open while it is rendered. */
 export function Dialog({ title, onClose, children, actions }: Props) {
   const dialog = useRef<HTMLDialogElement>(null);
   const titleId = useId();

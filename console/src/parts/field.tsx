@@ -1,11 +1,11 @@
-/** Form fields with their labels. */
+/** Form fields with labels. */
 import { type InputHTMLAttributes, type SelectHTMLAttributes, type TextareaHTMLAttributes, useId } from 'react';
 
 const BOX = 'w-full rounded-md border border-line bg-page px-2.5 text-text placeholder:text-quiet';
 
 interface Labelled {
   label: string;
-  /** One line below the field. */
+  /** A line below the field. */
   hint?: React.ReactNode;
 }
 

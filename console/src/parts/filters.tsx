@@ -1,4 +1,4 @@
-/** A filter whose values stand in the address, so that a link shows the same list. */
+/** A filter whose values are kept in the URL, so that a link shows the same list. */
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import { type FormEvent, useState } from 'react';
 import type { Search } from '../search.ts';
@@ -6,14 +6,14 @@ import { Button } from './button.tsx';
 import { Choice, TextField } from './field.tsx';
 
 export interface FilterField {
-  /** As the interface calls it. */
+  /** The parameter of the API. */
   name: string;
   label: string;
   placeholder?: string;
-  /** A time is kept in milliseconds. */
+  /** A time is stored in milliseconds. */
   kind?: 'text' | 'number' | 'time';
   choices?: readonly (readonly [value: string, text: string])[];
-  /** Shown only on demand, or when it has a value. */
+  /** Hidden until it has a value or the user asks for more filters. */
   isRare?: boolean;
 }
 
@@ -23,7 +23,7 @@ export function useFilter(): [values: Search, change: (values: Search) => void] 
   return [values, (changed) => void navigate({ to: '.', search: { ...values, ...changed } as never })];
 }
 
-/** The values of these fields alone. */
+/** The values of these fields only. */
 export function filterOf(fields: readonly FilterField[], values: Search): Record<string, string> {
   return Object.fromEntries(
     fields.flatMap(({ name }) => {
@@ -45,7 +45,7 @@ export function Filters({ fields }: { fields: readonly FilterField[] }) {
   };
   return (
     <search aria-label="Filter">
-      {/* A new address is a new form, with its values. */}
+      {/* A new key resets the form to the values of the URL. */}
       <form
         key={JSON.stringify(given)}
         onSubmit={submit}
@@ -106,7 +106,7 @@ function valueIn({ kind }: FilterField, text: string): string | undefined {
   return kind === 'time' ? String(new Date(trimmed).getTime()) : trimmed;
 }
 
-/** As a field for times takes it: in the zone of the browser, without the zone. */
+/** The value of a `datetime-local` field: in the browser's time zone, without the zone. */
 function localTime(ms: string): string {
   const at = new Date(Number(ms));
   if (ms === '' || Number.isNaN(at.getTime())) return '';

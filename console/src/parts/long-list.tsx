@@ -1,11 +1,11 @@
-/** A list of any length, of which only the rows in sight are in the page. */
+/** A list of any length. Only the visible rows are rendered. */
 import { useVirtualizer, type Virtualizer } from '@tanstack/react-virtual';
 import { useCallback, useEffect, useRef } from 'react';
 
 export interface ListColumn<Row> {
   name: string;
   cell: (row: Row) => React.ReactNode;
-  /** Classes of its cells; `max-md:hidden` for what a small screen has no room for. */
+  /** CSS classes of the cells; `max-md:hidden` hides a column on small screens. */
   className?: string;
 }
 
@@ -13,17 +13,17 @@ interface Props<Row> {
   /** For screen readers. */
   label: string;
   columns: readonly ListColumn<Row>[];
-  /** The classes that give the columns their widths: `grid-cols-[…]`. */
+  /** The CSS classes that set the widths of the columns: `grid-cols-[…]`. */
   grid: string;
   rows: readonly Row[];
-  /** A row that keeps its key keeps what is open in it. */
+  /** A row with the same key stays expanded after a reload. */
   keyOf: (row: Row) => string;
-  /** What stands below an open row. */
+  /** The content below an expanded row. */
   detail?: (row: Row) => React.ReactNode;
   openKey?: string | undefined;
-  /** The last rows are in sight. */
+  /** Called when the last rows are visible. */
   onEnd?: (() => void) | undefined;
-  /** Whether the reader looks at something that must not move: the pointer is over it, or it is scrolled. */
+  /** Reports whether the rows must not move, because the pointer is over the list or it is scrolled. */
   onHold?: (isHeld: boolean) => void;
 }
 
@@ -38,7 +38,7 @@ export function LongList<Row>(props: Props<Row>) {
   const virtual = useVirtualizer({
     count: rows.length,
     getScrollElement: () => box.current,
-    // Another function would have all rows measured again, so it changes only with them.
+    // A new function would cause all rows to be measured again, so it changes only with the rows.
     getItemKey: useCallback((index: number) => latestKeyOf.current(rows[index] as Row), [rows]),
     estimateSize: () => ROW_PX,
     overscan: ROWS_AHEAD,
@@ -50,9 +50,9 @@ export function LongList<Row>(props: Props<Row>) {
     if (isAtEnd) onEnd?.();
   }, [isAtEnd, onEnd]);
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must scroll by keyboard too
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable content must be scrollable by keyboard
     <div ref={box} tabIndex={0} className="-m-4 max-h-[max(24rem,calc(100dvh-18.5rem))] overflow-auto" {...held(props)}>
-      {/* biome-ignore lint/a11y/useSemanticElements: rows in a table element cannot be placed one by one */}
+      {/* biome-ignore lint/a11y/useSemanticElements: rows of a table element cannot be positioned individually */}
       <div role="table" aria-label={label} aria-rowcount={rows.length + 1} className="min-w-full">
         {/* biome-ignore lint/a11y/useSemanticElements: as above */}
         <div
@@ -105,14 +105,14 @@ export function LongList<Row>(props: Props<Row>) {
       </div>
       {rows.length === 0 && (
         <p role="status" className="px-4 py-3 text-quiet">
-          Nothing among the latest; looking further back…
+          No match in the latest entries; searching older ones…
         </p>
       )}
     </div>
   );
 }
 
-/** As the browser tells it after it has laid out the page: asked for earlier, it would lay it out for each new row. */
+/** Uses the size that the browser reports after layout. Reading it earlier would force a layout for each new row. */
 function sizeOf(element: Element, entry: ResizeObserverEntry | undefined, list: Virtualizer<HTMLDivElement, Element>) {
   const [size] = entry?.borderBoxSize ?? [];
   if (size) return Math.round(size.blockSize);

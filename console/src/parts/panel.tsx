@@ -1,7 +1,7 @@
-/** The frame of everything that stands on a screen. */
+/** Frames of the content of a screen. */
 interface PanelProps {
   title?: string;
-  /** Buttons on the right of the title. */
+  /** Buttons to the right of the title. */
   actions?: React.ReactNode;
   children: React.ReactNode;
 }
@@ -26,7 +26,7 @@ interface PageProps extends PanelProps {
   about?: React.ReactNode;
 }
 
-/** A whole screen; its title is the page's heading. */
+/** A whole screen; its title is the heading of the page. */
 export function Page({ title, about, actions, children }: PageProps) {
   return (
     <div className="flex flex-col gap-4">
@@ -44,7 +44,7 @@ export function Page({ title, about, actions, children }: PageProps) {
   );
 }
 
-/** Names and values in two columns; values may be of any length. */
+/** Names and values in two columns. */
 export function Facts({ facts }: { facts: readonly (readonly [name: string, value: React.ReactNode])[] }) {
   return (
     <dl className="grid grid-cols-[max-content_minmax(0,1fr)] gap-x-4 gap-y-1.5">

@@ -1,9 +1,9 @@
-/** What a screen shows when it has nothing else to show. */
+/** Empty, failed and loading states of a screen. */
 import type { UseQueryResult } from '@tanstack/react-query';
 import type { Refusal } from '../api/client.ts';
 import { Button } from './button.tsx';
 
-/** Says what to do next, not only that there is nothing. */
+/** An empty state, which should say what to do next. */
 export function Empty({ title, children }: { title: string; children?: React.ReactNode }) {
   return (
     <div className="flex flex-col items-center gap-2 px-4 py-10 text-center">
@@ -25,7 +25,7 @@ export function Failure({ error, retry }: { error: Error; retry?: () => void }) 
   );
 }
 
-/** The answer once it is there; until then that it is on its way, or why it is not. An old answer stays in sight. */
+/** Shows the response once it is there, and until then that it is loading or why it failed. An old response stays visible. */
 export function Answered<T>({
   query,
   children,

@@ -1,12 +1,12 @@
-/** Columns without a name hold buttons, which stay in sight in a narrow window. */
+/** Columns without a name hold buttons, which stay visible in a narrow window. */
 const ACTIONS = 'max-md:sticky max-md:right-0 max-md:bg-panel max-md:*:flex-col';
 
-/** A plain table for lists of some hundred rows; long ones are windowed (`long-list.tsx`). */
+/** A plain table for up to some hundred rows; `long-list.tsx` is for longer lists. */
 export interface Column<Row> {
   /** Empty for a column of buttons. */
   name: string;
   cell: (row: Row) => React.ReactNode;
-  /** Classes of the cells; `text-right` for numbers. */
+  /** CSS classes of the cells; `text-right` for numbers. */
   className?: string;
 }
 

@@ -1,4 +1,4 @@
-/** Times as people read them: how long ago or ahead, the exact time in the title. */
+/** Relative times, with the exact time as tooltip. */
 import { useSyncExternalStore } from 'react';
 
 const UNITS: readonly (readonly [name: string, ms: number])[] = [
@@ -8,7 +8,7 @@ const UNITS: readonly (readonly [name: string, ms: number])[] = [
   ['s', 1_000],
 ];
 
-/** Two units at most: `2h 5m`; below a second, milliseconds. */
+/** At most two units: `2h 5m`; below a second, milliseconds. */
 export function duration(ms: number): string {
   const whole = Math.max(0, ms);
   if (whole < 1_000) return `${Math.round(whole)} ms`;
@@ -20,7 +20,7 @@ export function duration(ms: number): string {
   return `${Math.floor(whole / unitMs)}${name}${rest > 0 ? ` ${rest}${nextName}` : ''}`;
 }
 
-/** By zone. To make one takes a hundred times as long as to use it, and a list uses many. */
+/** By time zone. Creating a format takes a hundred times as long as using it. */
 const formats = new Map<string | undefined, Intl.DateTimeFormat>();
 
 export function exactTime(atMs: number, timeZone?: string): string {
@@ -33,7 +33,7 @@ export function exactTime(atMs: number, timeZone?: string): string {
   return format.format(atMs);
 }
 
-/** One clock for the page, so that all times in sight change together. */
+/** One clock for the page, so that all visible times change together. */
 const TICK_MS = 1_000;
 const listeners = new Set<() => void>();
 let timer: ReturnType<typeof setInterval> | undefined;
@@ -54,21 +54,21 @@ function onTick(listener: () => void): () => void {
   };
 }
 
-/** The present, at most a second old. */
+/** The current time, at most a second old. */
 export function useNowMs(): number {
   return useSyncExternalStore(onTick, () => presentMs);
 }
 
 const ISO_TIME = /(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z)/;
 
-/** A sentence of the server, in which times are those of a machine: shown as everywhere else. */
+/** A sentence from the server, with its ISO times shown in local format. */
 export function Sentence({ children }: { children: string }) {
   return children.split(ISO_TIME).map((part, index) =>
     // Every other part is a time.
     index % 2 === 0 ? (
       part
     ) : (
-      // biome-ignore lint/suspicious/noArrayIndexKey: the parts of a sentence keep their order
+      // biome-ignore lint/suspicious/noArrayIndexKey: the parts of a sentence do not change their order
       <time key={index} dateTime={part} title={part}>
         {exactTime(Date.parse(part))}
       </time>

@@ -1,4 +1,4 @@
-/** The frame around every screen: where one is, of which project, and the ways to all others. */
+/** The layout of every screen: sidebar with navigation, project and theme. */
 import { Link, Outlet, useRouterState } from '@tanstack/react-router';
 import { useEffect, useRef, useState } from 'react';
 import { useCall } from '../api/client.ts';
@@ -21,8 +21,8 @@ const SCREENS = [
   ['/settings', 'Settings'],
 ] as const;
 
-/** What the palette leads to as well: a part of a screen that people look for by its name. */
-const PLACES = [...SCREENS, ['/runs?view=waiting', 'Events waited for']] as const;
+/** Targets of the palette: the screens, and views that people search for by name. */
+const PLACES = [...SCREENS, ['/runs?view=waiting', 'Runs waiting for events']] as const;
 
 export function Layout() {
   const token = useToken();
@@ -45,7 +45,7 @@ export function Layout() {
 function Sidebar() {
   const [isOpen, setIsOpen] = useState(false);
   const path = useRouterState({ select: ({ location }) => location.pathname });
-  // biome-ignore lint/correctness/useExhaustiveDependencies: closed by each way to another screen
+  // biome-ignore lint/correctness/useExhaustiveDependencies: navigation closes the menu
   useEffect(() => setIsOpen(false), [path]);
   return (
     <aside className="flex flex-col gap-3 border-b border-line bg-panel p-3 md:sticky md:top-0 md:h-dvh md:border-r md:border-b-0">
@@ -86,11 +86,11 @@ function Sidebar() {
 }
 
 const WHAT_A_SCOPE_MAY: Record<string, string> = {
-  'read-only': 'This token may read. Changes need a full one.',
-  'publish-only': 'This token may publish. To read and to change needs a full one.',
+  'read-only': 'This token is read-only. Changes need a full token.',
+  'publish-only': 'This token can only publish. Reading and other changes need a full token.',
 };
 
-/** Whose data is shown, and what the token may do with it: always in sight. */
+/** The project whose data is shown, and the limits of the token. */
 function Project() {
   const { data } = useCall('getSession', {}, { refreshMs: 0 });
   if (data === undefined) return null;

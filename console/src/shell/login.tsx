@@ -3,7 +3,7 @@ import { setToken } from '../api/session.ts';
 import { Button } from '../parts/button.tsx';
 import { TextField } from '../parts/field.tsx';
 
-/** Asks for a token. Whether it is valid shows with the first request: a refused one brings the page back here. */
+/** Asks for a token. The first request shows whether it is valid; the page returns here if it is rejected. */
 export function Login({ wasRefused }: { wasRefused: boolean }) {
   const [text, setText] = useState('');
   const submit = (event: FormEvent): void => {
@@ -17,11 +17,11 @@ export function Login({ wasRefused }: { wasRefused: boolean }) {
       <form onSubmit={submit} className="flex flex-col gap-4 rounded-lg border border-line bg-panel p-5">
         {wasRefused && (
           <p role="alert" className="text-bad">
-            The server does not know this token. It may have been revoked.
+            The server rejected this token. It may have been revoked.
           </p>
         )}
         <TextField
-          label="Token of the project"
+          label="Project token"
           type="password"
           autoComplete="off"
           autoFocus
@@ -30,8 +30,8 @@ export function Login({ wasRefused }: { wasRefused: boolean }) {
           onChange={(event) => setText(event.target.value)}
           hint={
             <>
-              The operator makes one with <code>waypost tokens create</code>. It stays in this tab, until the tab is
-              closed.
+              Create one with <code>waypost tokens create</code> on the server. The token is kept until you close this
+              tab.
             </>
           }
         />

@@ -1,10 +1,10 @@
-/** What an address shows that leads to no screen. */
+/** The screen for an unknown URL. */
 import { Link } from '@tanstack/react-router';
 import { Page } from '../parts/panel.tsx';
 
 export function NoScreen() {
   return (
-    <Page title="There is no such screen">
+    <Page title="Page not found">
       <p>
         <Link to="/overview" className="text-accent underline">
           Overview

@@ -1,4 +1,4 @@
-/** One field that leads everywhere: screens, ids, names. Opened by Ctrl+K, Cmd+K, or its button. */
+/** The command palette: jumps to screens, ids and names. It opens with Ctrl+K, Cmd+K or its button. */
 import { useRouter } from '@tanstack/react-router';
 import { type KeyboardEvent, useEffect, useId, useRef, useState } from 'react';
 import { useCall } from '../api/client.ts';
@@ -71,11 +71,11 @@ function Search({ screens, onClose }: Props & { onClose: () => void }) {
     >
       <input
         role="combobox"
-        aria-label="A screen, an id or a name"
+        aria-label="Screen, id or name"
         aria-expanded="true"
         aria-controls={listId}
         aria-activedescendant={places.length > 0 ? `${listId}-${chosen}` : undefined}
-        placeholder="A screen, an id or a name"
+        placeholder="Screen, id or name"
         value={typed}
         onChange={({ target }) => {
           setTyped(target.value);
@@ -84,7 +84,7 @@ function Search({ screens, onClose }: Props & { onClose: () => void }) {
         onKeyDown={onKeyDown}
         className="h-11 w-full border-b border-line bg-panel px-4 outline-none"
       />
-      <div id={listId} role="listbox" aria-label="Places" className="max-h-80 overflow-y-auto p-1">
+      <div id={listId} role="listbox" aria-label="Results" className="max-h-80 overflow-y-auto p-1">
         {places.map((place, index) => (
           <button
             key={`${place.kind} ${place.name}`}
@@ -101,7 +101,7 @@ function Search({ screens, onClose }: Props & { onClose: () => void }) {
             <span className="text-xs whitespace-nowrap text-quiet">{place.kind}</span>
           </button>
         ))}
-        {places.length === 0 && <p className="px-3 py-2 text-quiet">Nothing has this name.</p>}
+        {places.length === 0 && <p className="px-3 py-2 text-quiet">No matches.</p>}
       </div>
     </dialog>
   );

@@ -1,14 +1,14 @@
-/** Where a person can go from what was typed. Pure. */
+/** Finds the targets of the command palette for the typed text. Pure. */
 
 export interface Place {
   /** `screen`, `message`, `queue`, … */
   kind: string;
   name: string;
-  /** Below /console, with what stands after the `?`. */
+  /** The path below /console, with its query. */
   to: string;
 }
 
-/** Names that the server told of; absent until it has. */
+/** Names from the server; absent until they are loaded. */
 export interface KnownNames {
   queues?: readonly string[] | undefined;
   schedules?: readonly string[] | undefined;
@@ -18,7 +18,7 @@ export interface KnownNames {
 
 const PLACES_MAX = 12;
 
-/** An id comes first, then screens, then names: those that begin with the text before those that contain it. */
+/** An id first, then screens, then names. Names that start with the text come before those that contain it. */
 export function placesFor(
   typed: string,
   screens: readonly (readonly [to: string, name: string])[],
@@ -50,7 +50,7 @@ function ofId(text: string): Place[] {
   return [];
 }
 
-/** What is no name may be part of what messages have. */
+/** Other text may be a URL, a label or a host of messages. */
 function ofFilter(text: string): Place[] {
   if (text === '') return [];
   const value = encodeURIComponent(text);

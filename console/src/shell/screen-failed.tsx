@@ -1,4 +1,4 @@
-/** Shown for a screen that could not be loaded or drawn. The rest of the page stays usable. */
+/** The screen shown when another one could not be loaded or rendered. The rest of the page stays usable. */
 import { useState } from 'react';
 import { Page } from '../parts/panel.tsx';
 import { Failure } from '../parts/states.tsx';
@@ -14,7 +14,7 @@ export function ScreenFailed({ error }: { error: unknown }) {
   );
 }
 
-/** A browser may remember that a script could not be loaded, so only a reload helps; without a server that would end the page. */
+/** Browsers may cache a failed script load, so only a reload helps. Reloading without a server would leave an empty page, hence the check. */
 async function reload(): Promise<void> {
   const answer = await fetch('/healthz');
   if (!answer.ok) throw new Error(answer.statusText);

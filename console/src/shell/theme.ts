@@ -1,4 +1,4 @@
-/** Light, dark, or what the system says: kept in this browser. */
+/** Light, dark or the system's theme, stored in this browser. */
 export type Theme = 'system' | 'light' | 'dark';
 
 const KEY = 'waypost.theme';

@@ -17,9 +17,9 @@ export const SCREENS: readonly (readonly [name: string, path: (made: Made) => st
   ['overview', () => '/overview', 'Failures by cause'],
   ['messages', () => '/messages', 'delivered'],
   ['unfinished messages', () => '/messages?view=unfinished', 'paused'],
-  ['a delivered message', ({ delivered }) => `/messages/${delivered}`, 'What happened'],
+  ['a delivered message', ({ delivered }) => `/messages/${delivered}`, 'Timeline'],
   ['a failed message', ({ failed }) => `/messages/${failed}`, 'Retry now'],
-  ['a waiting message', ({ waiting }) => `/messages/${waiting}`, 'It cannot be published again from here'],
+  ['a waiting message', ({ waiting }) => `/messages/${waiting}`, 'This message cannot be published again'],
   ['runs', () => '/runs', 'failed'],
   ['failed runs', () => '/runs?view=failed', 'the bank is closed'],
   ['waits for events', () => '/runs?view=waiting', 'paid-42'],
@@ -30,7 +30,7 @@ export const SCREENS: readonly (readonly [name: string, path: (made: Made) => st
   ['flow control', () => '/flow-control', 'crm'],
   ['schedules', () => '/schedules', 'morning-report'],
   ['URL groups', () => '/url-groups', 'subscribers'],
-  ['send', () => '/send', 'For a shell'],
+  ['send', () => '/send', 'TypeScript (official client)'],
   ['settings', () => '/settings', 'Signing keys'],
 ];
 

@@ -1,4 +1,4 @@
-/** Retries or deletes many entries of the DLQ. */
+/** Bulk retry and delete of DLQ entries. */
 import { call, Refusal } from '../../api/client.ts';
 import { countPages, type Job, type Step, stepsOf } from '../../parts/bulk.ts';
 import type { Selection } from './selection.ts';
@@ -9,22 +9,22 @@ const PAGE_COUNT = 100;
 
 const WORDS = {
   retry: {
-    title: 'Retry entries of the DLQ',
+    title: 'Retry DLQ entries',
     done: 'retried',
-    warning: 'Each becomes a new message with the same content and settings, and leaves the DLQ.',
+    warning: 'Each entry becomes a new message with the same content and settings, and leaves the DLQ.',
     button: 'Retry',
     kind: 'main',
   },
   delete: {
-    title: 'Delete entries of the DLQ',
+    title: 'Delete DLQ entries',
     done: 'deleted',
-    warning: 'They are gone for good: neither their bodies nor their answers can be read again.',
+    warning: 'The entries are deleted permanently, with their bodies and responses.',
     button: 'Delete',
     kind: 'danger',
   },
 } as const;
 
-/** What fails from now on, such as an entry that was retried, is not of it. */
+/** Messages that die after the start, such as a retried one, are not included. */
 export function deadJob(action: BulkAction, selection: Selection, filter: Record<string, string>): Job {
   const bounded = { toDate: String(Date.now()), ...filter, count: PAGE_COUNT };
   const which = selection.kind === 'all' && Object.keys(filter).length > 0 ? ' that match the filter' : '';
@@ -39,11 +39,11 @@ export function deadJob(action: BulkAction, selection: Selection, filter: Record
   }
   return {
     ...job,
-    count: (tell, signal) =>
+    count: (report, signal) =>
       countPages(async (cursor) => {
-        const answer = await call('listDlqMessages', { query: { ...bounded, cursor } as never }, signal);
-        return { count: answer.messages.length, cursor: answer.cursor };
-      }, tell),
+        const page = await call('listDlqMessages', { query: { ...bounded, cursor } as never }, signal);
+        return { count: page.messages.length, cursor: page.cursor };
+      }, report),
     step: (cursor, signal) => change(action, { ...bounded, cursor }, signal),
   };
 }
@@ -64,7 +64,7 @@ async function changeEach(action: BulkAction, dlqIds: string[], signal: AbortSig
     return { done, gone: dlqIds.length - done };
   } catch (error) {
     if (!(error instanceof Refusal && error.status === 404)) throw error;
-    // All or none: with one of them gone, each goes by itself.
+    // The request fails as a whole if one entry is missing, so each is tried on its own.
     if (dlqIds.length === 1) return { done: 0, gone: 1 };
     const sum = { done: 0, gone: 0 };
     for (const id of dlqIds) {

@@ -1,4 +1,4 @@
-/** Retries an entry of the DLQ with other settings than it failed with. */
+/** Retries a DLQ entry with other settings. */
 import { type FormEvent, useId } from 'react';
 import { useChange } from '../../api/client.ts';
 import { Button } from '../../parts/button.tsx';
@@ -15,16 +15,11 @@ interface Props {
   onRetried: (messageId: string) => void;
 }
 
-/** Each field by the header that overrides what is stored; a field without a value overrides nothing. */
+/** Each field by the header that overrides the stored value. An empty field overrides nothing. */
 const FIELDS = [
   ['Upstash-Retries', 'Retries', 'number', ({ maxRetries }: Content) => String(maxRetries)],
-  [
-    'Upstash-Retry-Delay',
-    'Retry delay in ms, an expression',
-    'text',
-    (c: Content) => c.retryDelayExpression ?? 'by default',
-  ],
-  ['Upstash-Timeout', 'Timeout', 'text', (c: Content) => (c.timeout === undefined ? 'by default' : `${c.timeout}ms`)],
+  ['Upstash-Retry-Delay', 'Retry delay (expression, ms)', 'text', (c: Content) => c.retryDelayExpression ?? 'default'],
+  ['Upstash-Timeout', 'Timeout', 'text', (c: Content) => (c.timeout === undefined ? 'default' : `${c.timeout}ms`)],
   ['Upstash-Delay', 'Delay', 'text', () => 'none'],
   ['Upstash-Label', 'Label', 'text', ({ labels }: Content) => labels?.join(',') ?? 'none'],
   ['Upstash-Flow-Control-Key', 'Flow-control key', 'text', ({ flowControlKey }: Content) => flowControlKey ?? 'none'],
@@ -59,13 +54,13 @@ export function RetryDialog({ dlqId, content, onClose, onRetried }: Props) {
     >
       <form id={formId} onSubmit={submit} className="flex flex-col gap-3">
         <p className="text-quiet">
-          A new message goes to the same URL with the same body, and leaves the DLQ. What is left empty stays as it was.
-          To change the URL, the headers or the body, publish it again instead.
+          Sends a new message to the same URL with the same body, and removes this one from the DLQ. Empty fields keep
+          their stored values. To change the URL, the headers or the body, use Publish again.
         </p>
         <div className="grid gap-3 sm:grid-cols-2">
           <Choice label="Method" name="Upstash-Method" choices={METHODS} defaultValue={content.method} />
-          {FIELDS.map(([name, label, type, now]) => (
-            <TextField key={name} name={name} label={label} type={type} min={0} placeholder={now(content)} />
+          {FIELDS.map(([name, label, type, current]) => (
+            <TextField key={name} name={name} label={label} type={type} min={0} placeholder={current(content)} />
           ))}
         </div>
         {retry.error && <Failure error={retry.error} />}

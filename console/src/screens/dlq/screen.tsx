@@ -1,4 +1,4 @@
-/** The dead letter queue: what failed for good and why, to retry or to delete. */
+/** The dead letter queue: dead messages with their last response, to retry or delete. */
 import { useState } from 'react';
 import { type AnswerOf, useChange } from '../../api/client.ts';
 import { onEndOf, usePages, useRows } from '../../api/pages.ts';
@@ -24,10 +24,10 @@ import { isSelected, NONE, type Selection, toggled } from './selection.ts';
 type Dead = AnswerOf<'getDlqMessage'>;
 
 const FIELDS: readonly FilterField[] = [
-  { name: 'responseStatus', label: 'Status', kind: 'number', placeholder: '500, or 0: no answer' },
+  { name: 'responseStatus', label: 'Status', kind: 'number', placeholder: '500, or 0 for no response' },
   { name: 'queueName', label: 'Queue' },
   { name: 'label', label: 'Label' },
-  { name: 'url', label: 'URL, the whole', placeholder: 'https://…' },
+  { name: 'url', label: 'URL (exact)', placeholder: 'https://…' },
   { name: 'messageId', label: 'Message id', placeholder: 'msg_…', isRare: true },
   { name: 'dlqIds', label: 'DLQ id', isRare: true },
   { name: 'flowControlKey', label: 'Flow-control key', isRare: true },
@@ -44,9 +44,9 @@ const PAGE_COUNT = 100;
 export function Screen() {
   const [values] = useFilter();
   const filter = filterOf(FIELDS, values);
-  // Another filter is another list, of which nothing is selected.
+  // A changed filter shows another list, with nothing selected.
   return (
-    <Page title="DLQ" about="The dead letter queue: messages that failed for good, with the last answer.">
+    <Page title="DLQ" about="The dead letter queue: dead messages, with the last response to each.">
       <Filters fields={FIELDS} />
       <DeadList key={JSON.stringify(filter)} filter={filter} />
     </Page>
@@ -94,7 +94,7 @@ function DeadList({ filter }: { filter: Record<string, string> }) {
         </span>
       ),
     },
-    { name: 'Failed', className: 'text-quiet max-md:hidden', cell: ({ dlqId }) => <Time atMs={failedAtMs(dlqId)} /> },
+    { name: 'Dead since', className: 'text-quiet max-md:hidden', cell: ({ dlqId }) => <Time atMs={diedAtMs(dlqId)} /> },
     {
       name: 'Message',
       cell: (dead) => (
@@ -107,7 +107,7 @@ function DeadList({ filter }: { filter: Record<string, string> }) {
       ),
     },
     {
-      name: 'Last answer',
+      name: 'Last response',
       className: 'max-md:hidden',
       cell: (dead) => (
         <p className="truncate" title={reasonOf(dead)}>
@@ -157,15 +157,13 @@ function DeadList({ filter }: { filter: Record<string, string> }) {
       <Answered query={pages}>
         {() =>
           rows.length === 0 && !pages.hasNextPage ? (
-            <Empty
-              title={Object.keys(filter).length > 0 ? 'Nothing in the DLQ matches this filter' : 'The DLQ is empty'}
-            >
-              A message comes here once its last retry has failed. It can be retried from here, also with other
-              settings.
+            <Empty title={Object.keys(filter).length > 0 ? 'No entry matches this filter' : 'The DLQ is empty'}>
+              A message is moved here after its last retry has failed. You can retry it from here, with the same or
+              other settings.
             </Empty>
           ) : (
             <LongList
-              label="Entries of the DLQ"
+              label="DLQ entries"
               columns={columns}
               grid={GRID}
               rows={rows}
@@ -205,8 +203,8 @@ function Detail({ dead }: { dead: Dead }) {
             </MessageLink>,
           ],
           ['URL', <Code key="url">{url}</Code>],
-          ['Failed', exactTime(failedAtMs(dlqId))],
-          ['Status', responseStatus === 0 ? 'no answer' : responseStatus],
+          ['Dead since', exactTime(diedAtMs(dlqId))],
+          ['Status', responseStatus === 0 ? 'no response' : responseStatus],
           ['Content type', responseHeader['Content-Type']?.join(', ')],
         ]}
       />
@@ -215,7 +213,7 @@ function Detail({ dead }: { dead: Dead }) {
         <Button
           kind="main"
           disabled={retry.isPending}
-          onClick={() => retry.mutate({ path: { dlqId } }, { onSuccess: (answer) => show(answer.messageId) })}
+          onClick={() => retry.mutate({ path: { dlqId } }, { onSuccess: (response) => show(response.messageId) })}
         >
           Retry now
         </Button>
@@ -232,12 +230,12 @@ function Detail({ dead }: { dead: Dead }) {
   );
 }
 
-/** Without an answer it is the error; otherwise the answer's body is what says most. */
+/** The error if there was no response; otherwise the body of the response. */
 function reasonOf({ responseBody, responseBodyBase64 }: Dead): string {
-  return (responseBody ?? (responseBodyBase64 === undefined ? '' : 'an answer that is no text')).slice(0, 500);
+  return (responseBody ?? (responseBodyBase64 === undefined ? '' : 'binary response')).slice(0, 500);
 }
 
-/** An id begins with the time of the failure. */
-function failedAtMs(dlqId: string): number {
+/** A DLQ id starts with the time at which the message died. */
+function diedAtMs(dlqId: string): number {
   return Number(dlqId.split('-', 1)[0]);
 }

@@ -9,7 +9,7 @@ interface Props {
   onClose: () => void;
 }
 
-/** Fixes the limits of a key, so that messages change them no more. An empty field is not pinned. */
+/** Pins the limits of a key, so that messages no longer change them. An empty field is not pinned. */
 export function PinDialog({ of: key, onClose }: Props) {
   const [parallelism, setParallelism] = useState(textOf(key.parallelismMax));
   const [rate, setRate] = useState(textOf(key.rateMax));
@@ -35,25 +35,19 @@ export function PinDialog({ of: key, onClose }: Props) {
       }
     >
       <p className="mb-4 text-quiet">
-        Messages that name the key change these limits no more, until they are unpinned.
+        Messages that use this key no longer change the pinned limits, until you unpin them.
       </p>
       <div className="grid gap-3 sm:grid-cols-3">
         <TextField
-          label="Attempts at a time"
+          label="Parallelism"
           type="number"
           min="1"
           value={parallelism}
           onChange={({ target }) => setParallelism(target.value)}
         />
+        <TextField label="Rate" type="number" min="1" value={rate} onChange={({ target }) => setRate(target.value)} />
         <TextField
-          label="Starts in a period"
-          type="number"
-          min="1"
-          value={rate}
-          onChange={({ target }) => setRate(target.value)}
-        />
-        <TextField
-          label="Period, seconds"
+          label="Period (seconds)"
           type="number"
           min="1"
           value={period}

@@ -24,13 +24,13 @@ const COLUMNS: readonly Column<Key>[] = [
     name: 'In flight',
     className: NUMBER,
     cell: ({ parallelismCount, parallelismMax }) =>
-      `${parallelismCount} of ${parallelismMax === 0 ? 'any' : parallelismMax}`,
+      parallelismMax === 0 ? `${parallelismCount} (no limit)` : `${parallelismCount} of ${parallelismMax}`,
   },
   {
-    name: 'Started in the period',
+    name: 'Started this period',
     className: NUMBER,
     cell: ({ rateCount, rateMax, ratePeriod }) =>
-      rateMax === 0 ? 'not limited' : `${rateCount} of ${rateMax} in ${duration(ratePeriod * 1_000)}`,
+      rateMax === 0 ? 'no limit' : `${rateCount} of ${rateMax} per ${duration(ratePeriod * 1_000)}`,
   },
   { name: '', className: 'text-right', cell: (key) => <Actions of={key} /> },
 ];
@@ -40,10 +40,10 @@ export function Screen() {
   const navigate = useNavigate({ from: '/flow-control' });
   const keys = useCall('listFlowControlKeys', { query: { search, ...(cursor !== undefined && { cursor }) } });
   return (
-    <Page title="Flow control" about="A key limits how many attempts run at a time, and how many start in a period.">
+    <Page title="Flow control" about="A key limits how many attempts run at a time, and how many start per period.">
       <div className="max-w-sm">
         <TextField
-          label="Part of the key"
+          label="Key contains"
           type="search"
           value={search}
           onChange={({ target }) => void navigate({ search: { search: target.value }, replace: true })}
@@ -54,7 +54,7 @@ export function Screen() {
           {({ flowControls, cursor: next }) => (
             <>
               {flowControls.length === 0 ? (
-                <Empty title={search === '' ? 'No message has named a key yet' : `No key contains ${search}`}>
+                <Empty title={search === '' ? 'No flow-control keys yet' : `No key contains ${search}`}>
                   Publish with <code>Upstash-Flow-Control-Key: crm</code> and{' '}
                   <code>Upstash-Flow-Control-Value: parallelism=5, rate=10, period=1m</code>.
                 </Empty>
@@ -68,7 +68,7 @@ export function Screen() {
               )}
               {next !== undefined && (
                 <Button className="mt-6" onClick={() => void navigate({ search: { search, cursor: next } })}>
-                  Next keys
+                  Next page
                 </Button>
               )}
             </>
@@ -82,7 +82,7 @@ export function Screen() {
 function KeyState({ of: { isPaused, isPinnedParallelism, isPinnedRate } }: { of: Key }) {
   return (
     <span className="inline-flex gap-1">
-      {isPaused ? <Badge tone="warn">paused</Badge> : <Badge tone="good">open</Badge>}
+      {isPaused ? <Badge tone="warn">paused</Badge> : <Badge tone="good">active</Badge>}
       {(isPinnedParallelism || isPinnedRate) && <Badge tone="busy">pinned</Badge>}
     </span>
   );
@@ -105,9 +105,9 @@ function Actions({ of: key }: { of: Key }) {
       <Action
         operation="resetFlowControlKeyRate"
         input={{ path }}
-        question={`The next period of ${key.flowControlKey} begins now.`}
+        question={`Starts a new rate period for ${key.flowControlKey} now.`}
       >
-        Reset
+        Reset rate
       </Action>
       {isPinning && <PinDialog of={key} onClose={() => setIsPinning(false)} />}
     </span>

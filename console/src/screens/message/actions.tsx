@@ -1,4 +1,4 @@
-/** What can be done about a message. */
+/** The buttons of a message: retry, publish again, cancel. */
 import { useState } from 'react';
 import { useChange } from '../../api/client.ts';
 import { Action } from '../../parts/action.tsx';
@@ -13,9 +13,9 @@ interface Props {
   messageId: string;
   content: Content;
   isOver: boolean;
-  /** For a time that has not come. */
+  /** Whether it is waiting for its due time. */
   waits: boolean;
-  /** While it is in the DLQ. */
+  /** Set while it is in the DLQ. */
   dlqId: string | undefined;
 }
 
@@ -33,7 +33,7 @@ export function Actions({ messageId, content, isOver, waits, dlqId }: Props) {
           <Button
             kind="main"
             disabled={retry.isPending}
-            onClick={() => retry.mutate({ path: { dlqId } }, { onSuccess: (answer) => show(answer.messageId) })}
+            onClick={() => retry.mutate({ path: { dlqId } }, { onSuccess: (response) => show(response.messageId) })}
           >
             Retry now
           </Button>
@@ -65,8 +65,8 @@ export function Actions({ messageId, content, isOver, waits, dlqId }: Props) {
 }
 
 function whyNotAgain(content: Content): string | undefined {
-  if (isRedacted(content)) return 'It cannot be published again from here: a part of it is redacted, and so not known.';
+  if (isRedacted(content)) return 'This message cannot be published again from here, because part of it is redacted.';
   if (content.body !== undefined && 'base64' in content.body)
-    return 'It cannot be published again from here, since its body is no text: copy it as curl instead.';
+    return 'This message cannot be published again from here, because its body is binary. Copy it as curl instead.';
   return undefined;
 }

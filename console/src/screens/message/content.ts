@@ -1,4 +1,4 @@
-/** What a message was sent as, wherever it is still kept: as a message, in the DLQ, or in its log. Pure. */
+/** The content of a message, from wherever it is stored: the message, the DLQ, or its log. Pure. */
 import type { Sending } from '../../api/as-code.ts';
 import type { AnswerOf } from '../../api/client.ts';
 import { isHidden } from '../../api/hidden.ts';
@@ -24,7 +24,7 @@ export function contentOfEntry({ body, callbackHeaders, failureCallbackHeaders, 
   };
 }
 
-/** Bodies in the log are base64, whatever is in them. */
+/** The log stores every body as base64. */
 export function textOrBytes(base64: string): { text: string } | { base64: string } {
   try {
     const characters = atob(base64);
@@ -36,7 +36,7 @@ export function textOrBytes(base64: string): { text: string } | { base64: string
   }
 }
 
-/** What nobody is shown cannot be sent again from here. */
+/** A message with a hidden value cannot be sent again from here. */
 export function isRedacted({ header = {}, body, url, callback, failureCallback }: Content): boolean {
   const text = body !== undefined && 'text' in body ? body.text : undefined;
   const values = [...Object.values(header).flat(), text, url, callback, failureCallback];

@@ -1,4 +1,4 @@
-/** Why the message waits, or how it ended, in the server's sentence. */
+/** The server's explanation of why a message is waiting, or how it ended. */
 import { Link } from '@tanstack/react-router';
 import type { AnswerOf } from '../../api/client.ts';
 import { Badge, type Tone } from '../../parts/badge.tsx';
@@ -22,7 +22,7 @@ export function Explained({
 }) {
   return (
     <section
-      aria-label="Why"
+      aria-label="Explanation"
       className="flex flex-wrap items-center gap-x-3 gap-y-1 rounded-lg border border-line bg-panel px-4 py-3"
     >
       <Badge tone={TONES[reason] ?? 'warn'}>{reason.replaceAll('_', ' ')}</Badge>
@@ -37,10 +37,10 @@ export function Explained({
         )}
         {since !== undefined && (
           <span>
-            begun <Time atMs={since} />
+            started <Time atMs={since} />
           </span>
         )}
-        {ahead !== undefined && <span>{ahead.toLocaleString()} ahead of it</span>}
+        {ahead !== undefined && <span>{ahead.toLocaleString()} ahead</span>}
         {blockedBy && (
           <Link
             to="/messages/$messageId"

@@ -1,4 +1,4 @@
-/** The life of a message, from the entries of its log: what happened, each attempt, and the waits between them. Pure. */
+/** Derives the timeline of a message from its log: state changes, attempts, and the waits between them. Pure. */
 import type { AnswerOf } from '../../api/client.ts';
 
 export type Entry = AnswerOf<'listLogs'>['logs'][number];
@@ -9,13 +9,13 @@ export type Moment =
       kind: 'attempt';
       number: number;
       startMs: number;
-      /** How it ended: DELIVERED or ERROR. Absent while it runs, or when its worker was lost. */
+      /** The entry that ended it: DELIVERED or ERROR. Absent while it runs, or if its worker was lost. */
       result?: Entry;
-      /** When the next attempt is planned for. */
+      /** The planned time of the next attempt. */
       nextMs?: number | undefined;
     };
 
-/** `entries`: oldest first, from the first one on. */
+/** `entries`: oldest first, starting with the first. */
 export function lifeOf(entries: readonly Entry[]): Moment[] {
   const moments: Moment[] = [];
   let attempts = 0;
@@ -51,7 +51,7 @@ export interface Stretch {
   attempt?: number;
 }
 
-/** The same on one axis, without gaps, up to the end or `nowMs`. */
+/** The timeline as contiguous segments on one axis, up to the end or `nowMs`. */
 export function stretchesOf(moments: readonly Moment[], nowMs: number): Stretch[] {
   const [first] = moments;
   if (!first) return [];
@@ -64,7 +64,7 @@ export function stretchesOf(moments: readonly Moment[], nowMs: number): Stretch[
     }
     if (moment.kind !== 'attempt') continue;
     const { result, number } = moment;
-    // An attempt that was lost lasted at most until the next thing that happened.
+    // A lost attempt lasted at most until the next entry.
     const following = moments[moments.indexOf(moment) + 1];
     const toMs = result?.time ?? (following ? timeOf(following) : nowMs);
     const kind = result === undefined ? 'running' : result.state === 'DELIVERED' ? 'delivered' : 'failed';

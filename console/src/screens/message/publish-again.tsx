@@ -1,4 +1,4 @@
-/** Publishes a message like another one, with edits. */
+/** Publishes an edited copy of a message. */
 import { type FormEvent, useId, useState } from 'react';
 import { headersOf, type Sending } from '../../api/as-code.ts';
 import { useChange } from '../../api/client.ts';
@@ -20,7 +20,7 @@ export function PublishAgain({ content, onClose, onSent }: Props) {
   const like = sendingOf(content);
   const [wrong, setWrong] = useState<string>();
   const formId = useId();
-  // As an item of a batch, a destination and headers of any characters pass through a browser unchanged.
+  // A batch item carries destinations and headers with any characters, which a browser would change in a URL.
   const publish = useChange('publishBatch');
   const submit = (event: FormEvent<HTMLFormElement>): void => {
     event.preventDefault();
@@ -30,10 +30,10 @@ export function PublishAgain({ content, onClose, onSent }: Props) {
     publish.mutate(
       { body: [item] },
       {
-        onSuccess: ([answer]) => {
-          const [first] = [answer].flat();
+        onSuccess: ([response]) => {
+          const [first] = [response].flat();
           if (first && 'messageId' in first) onSent(first.messageId);
-          else setWrong(first?.error ?? 'The server has not taken it.');
+          else setWrong(first?.error ?? 'The server did not accept the message.');
         },
       },
     );
@@ -57,7 +57,7 @@ export function PublishAgain({ content, onClose, onSent }: Props) {
           label="Headers"
           name="headers"
           rows={4}
-          hint="One on a line: Name: value"
+          hint="One per line, as Name: value"
           defaultValue={like.headers.map(([name, value]) => `${name}: ${value}`).join('\n')}
         />
         <TextArea
@@ -68,9 +68,9 @@ export function PublishAgain({ content, onClose, onSent }: Props) {
         />
         <div className="grid grid-cols-2 gap-3">
           <TextField label="Retries" name="retries" type="number" min={0} defaultValue={like.retries} />
-          <TextField label="Queue" name="queueName" defaultValue={like.queueName} hint="Empty: none" />
+          <TextField label="Queue" name="queueName" defaultValue={like.queueName} hint="Empty for no queue" />
         </div>
-        <p className="text-xs text-quiet">Callbacks, labels, flow control and timeout stay as they were.</p>
+        <p className="text-xs text-quiet">Callbacks, labels, flow control and timeout are copied unchanged.</p>
         {wrong !== undefined && <Failure error={new Error(wrong)} />}
         {publish.error && <Failure error={publish.error} />}
       </form>
@@ -88,11 +88,11 @@ function readForm(form: FormData, like: Sending): { sending: Sending; body: stri
     retries: text('retries') === '' ? undefined : Number(text('retries')),
     queueName: text('queueName').trim() || undefined,
   };
-  // A form turns every line break into two characters.
+  // A form submits each line break as two characters.
   return { sending, body: text('body').replaceAll('\r\n', '\n') };
 }
 
-/** Lines of `Name: value`. */
+/** Parses lines of `Name: value`. */
 function headersIn(text: string): [name: string, value: string][] {
   return text.split('\n').flatMap((line) => {
     const colon = line.indexOf(':');

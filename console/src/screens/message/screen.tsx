@@ -1,4 +1,4 @@
-/** One message: why it waits or how it ended, each attempt, and what was sent. */
+/** One message: why it is waiting or how it ended, its attempts, and its content. */
 
 import { useParams } from '@tanstack/react-router';
 import { useMemo } from 'react';
@@ -32,7 +32,7 @@ export function Screen() {
   const isOver = isEnd(entries.at(-1));
   const refreshMs = isOver ? 0 : REFRESH_MS;
   const path = { messageId };
-  // It may have been asked for before the end that the log tells of.
+  // The explanation may have been loaded before the log showed the end.
   const explained = useCall(
     'explainMessage',
     { path },
@@ -48,7 +48,7 @@ export function Screen() {
   const isDead = dlqId !== undefined && dead.data?.dlqId === dlqId;
   const last = entries.at(-1);
   const kept = isDead ? dead.data : isOver ? undefined : message.data;
-  // A body may be of megabytes.
+  // Parsing a large body is slow.
   const content: Content | undefined = useMemo(
     () => (kept ? contentOf(kept) : last && contentOfEntry(last)),
     [kept, last],
@@ -79,18 +79,16 @@ export function Screen() {
       {log.error && <Failure error={log.error} retry={() => void log.refetch()} />}
       {content === undefined && log.isFetched && !log.error && (
         <Panel>
-          <Empty title="Nothing is known of this message">
-            Its id is wrong, or its log was kept for as long as the server keeps logs, and is gone.
-          </Empty>
+          <Empty title="Message not found">The id is wrong, or the log of this message has expired.</Empty>
         </Panel>
       )}
       {content && (
         <div className="grid items-start gap-4 xl:grid-cols-[minmax(0,3fr)_minmax(0,2fr)]">
-          <Panel title="What happened">
+          <Panel title="Timeline">
             <Timeline moments={lifeOf(entries)} isOver={isOver} />
             {log.hasNextPage && (
               <Button className="mt-3" disabled={log.isFetching} onClick={onEndOf(log)}>
-                Show what happened next
+                Load more
               </Button>
             )}
           </Panel>

@@ -1,8 +1,8 @@
-/** The link between a message that was sent again and its original. The address holds it. */
+/** The link from a repeated message to its original, which is kept in the URL. */
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import { MessageLink } from '../messages/cells.tsx';
 
-/** Opens the new message, with a link back to the one that it repeats. */
+/** Opens the new message, with a link back to the original. */
 export function useShowRepeated(originalId: string): (messageId: string) => void {
   const navigate = useNavigate();
   return (messageId) =>
@@ -14,7 +14,7 @@ export function SentAgain() {
   if (repeats === undefined) return null;
   return (
     <p role="status" className="flex min-w-0 gap-1 text-quiet">
-      <span className="shrink-0">This is a new message. It repeats</span>
+      <span className="shrink-0">This is a copy of</span>
       <span className="min-w-0 text-accent">
         <MessageLink id={repeats}>{repeats}</MessageLink>
       </span>

@@ -1,4 +1,4 @@
-/** What was sent, with which settings, and the same as code. */
+/** The content and settings of a message, and the same as code. */
 import { Link } from '@tanstack/react-router';
 import { useMemo, useState } from 'react';
 import { asClientCode, asCurl } from '../../api/as-code.ts';
@@ -47,11 +47,11 @@ export function Sent({ content }: { content: Content }) {
             ['Retries', content.maxRetries === 0 ? 'none' : `up to ${content.maxRetries}`],
             ['Retry delay', content.retryDelayExpression && <Code key="delay">{content.retryDelayExpression}</Code>],
             ['Timeout', content.timeout === undefined ? undefined : duration(content.timeout)],
-            ['Sent by', content.callerIp],
+            ['Client IP', content.callerIp],
           ]}
         />
       </Panel>
-      <Panel title="Headers as sent">
+      <Panel title="Headers">
         <Headers header={header} />
       </Panel>
       <Panel title="Body">
@@ -61,7 +61,7 @@ export function Sent({ content }: { content: Content }) {
         <Panel title="Callbacks">
           <Facts
             facts={[
-              ['On an answer', callback && <Code key="url">{callback}</Code>],
+              ['On response', callback && <Code key="url">{callback}</Code>],
               ['', callbackHeader && <Headers key="headers" header={callbackHeader} />],
               ['On failure', failureCallback && <Code key="url">{failureCallback}</Code>],
               [' ', failureCallbackHeader && <Headers key="headers" header={failureCallbackHeader} />],
@@ -74,13 +74,13 @@ export function Sent({ content }: { content: Content }) {
   );
 }
 
-/** All messages with the same value. */
+/** Links to all messages with the same value. */
 function OthersOf({ name, value }: { name: string; value: string }) {
   return (
     <Link
       to="/messages"
       search={{ [name]: value }}
-      title="Messages with the same"
+      title="Show all messages with this value"
       className="break-all text-accent hover:underline"
     >
       {value}
@@ -90,7 +90,7 @@ function OthersOf({ name, value }: { name: string; value: string }) {
 
 function Headers({ header }: { header: Record<string, string[]> }) {
   const headers = Object.entries(header);
-  if (headers.length === 0) return <p className="text-quiet">No headers of its own.</p>;
+  if (headers.length === 0) return <p className="text-quiet">No custom headers.</p>;
   return (
     <div className="font-mono text-xs">
       <Facts facts={headers.map(([name, values]) => [name, values.join(', ') || '(empty)'])} />
@@ -105,12 +105,12 @@ function notBefore({ notBefore: atMs, createdAt }: Content): string | undefined 
 function limitsOf({ parallelism, rate, period }: Content): string {
   const limits = [
     parallelism !== undefined && `${parallelism} at a time`,
-    rate !== undefined && `${rate} in ${duration((period ?? 1) * 1_000)}`,
+    rate !== undefined && `${rate} per ${duration((period ?? 1) * 1_000)}`,
   ];
   return limits.filter(Boolean).join(', ');
 }
 
-/** A browser would stall at megabytes in one element. */
+/** Longer code is truncated: a browser would freeze with megabytes in one element. */
 const SHOWN_CHARACTERS = 20_000;
 
 const FORMS = [
@@ -123,7 +123,7 @@ function AsCode({ content }: { content: Content }) {
   const [, write] = FORMS.find(([name]) => name === chosen) ?? FORMS[0];
   const code = useMemo(() => write(sendingOf(content), location.origin), [write, content]);
   return (
-    <Panel title="The same as code">
+    <Panel title="As code">
       <div className="flex flex-col gap-2">
         <div className="flex flex-wrap gap-1">
           {FORMS.map(([name]) => (
@@ -139,9 +139,7 @@ function AsCode({ content }: { content: Content }) {
           <Copy text={code} />
         </div>
         <CodeBlock label={chosen}>{code.slice(0, SHOWN_CHARACTERS)}</CodeBlock>
-        {code.length > SHOWN_CHARACTERS && (
-          <p className="text-xs text-quiet">Only the beginning; copy takes all of it.</p>
-        )}
+        {code.length > SHOWN_CHARACTERS && <p className="text-xs text-quiet">Truncated. Copy copies all of it.</p>}
       </div>
     </Panel>
   );

@@ -1,4 +1,4 @@
-/** What happened to a message, one after the other, with the answer to each attempt. */
+/** The timeline of a message, with the response to each attempt. */
 import { StateBadge } from '../../parts/badge.tsx';
 import { Body } from '../../parts/body.tsx';
 import { Facts } from '../../parts/panel.tsx';
@@ -79,7 +79,7 @@ function Answer({ entry: { responseBody, responseHeaders = {} } }: { entry: Entr
       {body && <Body {...body} />}
       {headers.length > 0 && (
         <details>
-          <summary className="text-quiet">{headers.length} headers of the answer</summary>
+          <summary className="text-quiet">{headers.length} response headers</summary>
           <div className="pt-2 font-mono text-xs">
             <Facts facts={headers.map(([name, values]) => [name, values.join(', ')])} />
           </div>
@@ -104,7 +104,7 @@ const STRETCHES: Record<Stretch['kind'], string> = {
   running: 'bg-busy',
 };
 
-/** An attempt of milliseconds in a life of days is still seen. */
+/** Keeps an attempt of milliseconds visible among waits of days. */
 const WIDTH_MIN_PX = 4;
 
 function Axis({ moments, isOver }: { moments: readonly Moment[]; isOver: boolean }) {
@@ -123,7 +123,7 @@ function Axis({ moments, isOver }: { moments: readonly Moment[]; isOver: boolean
         {[...stretches, ...wait].map((stretch) => (
           <span
             key={stretch.fromMs + stretch.kind}
-            title={`${stretch.attempt ? `attempt ${stretch.attempt}` : 'waits'}: ${duration(stretch.toMs - stretch.fromMs)}`}
+            title={`${stretch.attempt ? `attempt ${stretch.attempt}` : 'wait'}: ${duration(stretch.toMs - stretch.fromMs)}`}
             className={`min-w-0 ${STRETCHES[stretch.kind]}`}
             style={{ flexGrow: stretch.toMs - stretch.fromMs, flexBasis: WIDTH_MIN_PX }}
           />
@@ -131,7 +131,7 @@ function Axis({ moments, isOver }: { moments: readonly Moment[]; isOver: boolean
       </div>
       <p className="flex justify-between text-xs text-quiet">
         <span>{exactTime(first.fromMs)}</span>
-        <span>{duration(endMs - first.fromMs)} in all</span>
+        <span>{duration(endMs - first.fromMs)} in total</span>
       </p>
     </div>
   );

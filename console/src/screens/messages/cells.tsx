@@ -1,4 +1,4 @@
-/** What several lists of messages show alike. */
+/** Cells that several lists of messages share. */
 import { Link } from '@tanstack/react-router';
 
 export function MessageLink({ id, children }: { id: string; children: React.ReactNode }) {
@@ -22,7 +22,7 @@ export function Target({ method, url }: { method: string; url: string }) {
   );
 }
 
-/** Opens what stands below a row. */
+/** Expands the details below a row. */
 export function Opener({ isOpen, toggle }: { isOpen: boolean; toggle: () => void }) {
   return (
     <button

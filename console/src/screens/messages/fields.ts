@@ -1,4 +1,4 @@
-/** The filters of the interface for messages and their log. */
+/** The filters of the API for messages and their log. */
 import type { FilterField } from '../../parts/filters.tsx';
 
 export const STATES_OF_LOG: FilterField = {
@@ -12,9 +12,9 @@ export const STATES_OF_LOG: FilterField = {
     ['ERROR', 'error'],
     ['RETRY', 'retry'],
     ['DELIVERED', 'delivered'],
-    ['FAILED', 'failed'],
+    ['FAILED', 'dead'],
     ['CANCEL_REQUESTED', 'cancel requested'],
-    ['CANCELED', 'canceled'],
+    ['CANCELED', 'cancelled'],
   ],
 };
 
@@ -23,9 +23,9 @@ export const STATES_OF_UNFINISHED: FilterField = {
   label: 'State',
   choices: [
     ['', 'any'],
-    ['waiting', 'waiting for its time'],
-    ['held', 'held back'],
-    ['active', 'being delivered'],
+    ['waiting', 'waiting (not due yet)'],
+    ['held', 'held (due, but blocked)'],
+    ['active', 'active (attempt in progress)'],
   ],
 };
 
@@ -33,7 +33,7 @@ export const FIELDS: readonly FilterField[] = [
   { name: 'host', label: 'Host', placeholder: 'app.example.com' },
   { name: 'queueName', label: 'Queue' },
   { name: 'label', label: 'Label' },
-  { name: 'url', label: 'URL, the whole', placeholder: 'https://…', isRare: true },
+  { name: 'url', label: 'URL (exact)', placeholder: 'https://…', isRare: true },
   { name: 'messageId', label: 'Message id', placeholder: 'msg_…', isRare: true },
   { name: 'flowControlKey', label: 'Flow-control key', isRare: true },
   { name: 'scheduleId', label: 'Schedule id', isRare: true },

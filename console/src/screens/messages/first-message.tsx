@@ -1,4 +1,4 @@
-/** How to send the first message, which then arrives in this list. */
+/** The empty state of the message list: how to send the first message. */
 import { asCurl, headersOf, type Sending } from '../../api/as-code.ts';
 import { useChange } from '../../api/client.ts';
 import { environmentOf } from '../../api/session.ts';
@@ -7,7 +7,7 @@ import { CodeBlock } from '../../parts/code-block.tsx';
 import { Copy } from '../../parts/copy.tsx';
 import { Empty, Failure } from '../../parts/states.tsx';
 
-/** A server under development delivers to this machine, where an app of most frameworks listens here. */
+/** The development server delivers to this machine; most frameworks listen on this port. */
 const DEV_DESTINATION = 'http://localhost:3000/hello';
 const DESTINATION = 'https://your-app.example.com/hello';
 
@@ -25,9 +25,9 @@ export function FirstMessage() {
   const line = token === undefined ? curl : `export QSTASH_TOKEN='${token}'\n${curl}`;
   const publish = useChange('publishBatch');
   return (
-    <Empty title="No message was sent yet">
+    <Empty title="No messages yet">
       <div className="flex max-w-full flex-col items-center gap-3">
-        <p>Send the first one from a terminal. It shows up here at once, with each attempt to deliver it.</p>
+        <p>Send your first message from a terminal. It appears here at once, with each delivery attempt.</p>
         <CodeBlock label="curl">{line}</CodeBlock>
         <div className="flex flex-wrap justify-center gap-2">
           <Copy text={line} />
@@ -41,12 +41,12 @@ export function FirstMessage() {
                 })
               }
             >
-              Send it from here
+              Send it now
             </Button>
           )}
         </div>
         {isDev && (
-          <p>When no app listens at that address, the message shows what went wrong and when it is tried again.</p>
+          <p>If no app is listening at that address, the message shows the error and the time of the next attempt.</p>
         )}
         {publish.error && <Failure error={publish.error} />}
       </div>

@@ -1,4 +1,4 @@
-/** The log as it is read in pages, with what has come since. It holds still while somebody looks at a place in it. */
+/** The paginated log together with new entries from the live stream. It does not move while the user is reading. */
 import { useQueryClient } from '@tanstack/react-query';
 import { useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import type { AnswerOf } from '../../api/client.ts';
@@ -7,10 +7,10 @@ import { usePages, useRows } from '../../api/pages.ts';
 import { matches } from './matches.ts';
 import { merged } from './rows.ts';
 
-/** After so many the list begins anew, so that a page left open for days does not grow. */
+/** At this length the list is reloaded, so that a page left open for days does not grow without bound. */
 const ARRIVED_MAX = 5_000;
 const PAGE_COUNT = 200;
-/** A burst is drawn some times a second, not once an entry. */
+/** Bursts are rendered a few times a second instead of once per entry. */
 const DRAW_MS = 250;
 
 interface Settings {
@@ -26,13 +26,13 @@ export function useGrowingLog(filter: Record<string, string>, { isEnabled, isLiv
   const [arrived, setArrived] = useState<readonly LiveEntry[]>([]);
   const waiting = useRef<LiveEntry[]>([]);
   const [waitingCount, setWaitingCount] = useState(0);
-  const beginAnew = useCallback(() => {
+  const restart = useCallback(() => {
     waiting.current = [];
     setArrived([]);
     return queries.resetQueries({ queryKey: ['listLogs', 'pages'] });
   }, [queries]);
   const live = useLive(isEnabled && isLive, {
-    // What was written while nobody listened is in the pages.
+    // Entries written while the stream was closed are in the pages.
     onOpen: () => void queries.invalidateQueries({ queryKey: ['listLogs', 'pages'] }),
     onEntries: (entries) => {
       waiting.current.push(...entries.filter((entry) => matches(entry, filter)));
@@ -45,7 +45,7 @@ export function useGrowingLog(filter: Record<string, string>, { isEnabled, isLiv
     { isEnabled, isRefreshed: !live.isOpen && !isHeld },
   );
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another filter is another list
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a changed filter shows another list
   useEffect(() => {
     waiting.current = [];
     setArrived([]);
@@ -56,15 +56,15 @@ export function useGrowingLog(filter: Record<string, string>, { isEnabled, isLiv
     const draw = (): void => {
       setWaitingCount(waiting.current.length);
       if (isHeld || waiting.current.length === 0) return;
-      if (arrived.length + waiting.current.length > ARRIVED_MAX) return void beginAnew();
-      const come = waiting.current.splice(0).reverse();
+      if (arrived.length + waiting.current.length > ARRIVED_MAX) return void restart();
+      const fresh = waiting.current.splice(0).reverse();
       setWaitingCount(0);
-      setArrived((before) => [...come, ...before]);
+      setArrived((before) => [...fresh, ...before]);
     };
     draw();
     const timer = setInterval(draw, DRAW_MS);
     return () => clearInterval(timer);
-  }, [isHeld, arrived.length, beginAnew]);
+  }, [isHeld, arrived.length, restart]);
 
   const read = useRows<AnswerOf<'listLogs'>, LiveEntry>(history.data, logsOf);
   const entries = useMemo(() => merged(arrived, read), [arrived, read]);

@@ -1,4 +1,4 @@
-/** Whether what is new comes by itself, and what is missing of it. */
+/** The switch of the live view, with its status and the number of dropped entries. */
 import type { Live } from '../../api/live.ts';
 import { Badge } from '../../parts/badge.tsx';
 import { Button } from '../../parts/button.tsx';
@@ -14,18 +14,18 @@ export function LiveState({ live: { isOpen, lost, trouble }, isOn, change }: Pro
     <>
       {lost > 0 && (
         <span role="status" className="self-center text-xs text-warn">
-          {lost.toLocaleString()} left out: too many at once
+          {lost.toLocaleString()} entries skipped: too many at once
         </span>
       )}
       {isOn && trouble !== undefined && (
         <span role="status" className="self-center text-xs text-warn">
-          {trouble} Tries again.
+          {trouble} Reconnecting…
         </span>
       )}
       <Button
         aria-pressed={isOn}
         onClick={() => change(!isOn)}
-        title={isOn ? 'Stop the live view' : 'Show what is new'}
+        title={isOn ? 'Stop live updates' : 'Show new entries as they arrive'}
       >
         Live
         {isOn ? (

@@ -1,4 +1,4 @@
-/** The log of the project, newest first, as it grows. */
+/** The log of the project, newest first, with live updates. */
 import { useMemo, useState } from 'react';
 import type { LiveEntry } from '../../api/live.ts';
 import { onEndOf } from '../../api/pages.ts';
@@ -20,7 +20,7 @@ const GRID = 'grid-cols-[8.5rem_minmax(0,1fr)] md:grid-cols-[9rem_6.5rem_minmax(
 
 interface Props {
   filter: Record<string, string>;
-  /** Each message once, by its latest entry. */
+  /** Shows each message once, with its latest entry. */
   isFolded: boolean;
 }
 
@@ -60,9 +60,7 @@ export function LogList({ filter, isFolded }: Props) {
               onHold={setIsHeld}
             />
           ) : Object.keys(filter).length > 0 ? (
-            <Empty title="Nothing matches this filter">
-              The log keeps entries for some days only; what is older is gone.
-            </Empty>
+            <Empty title="No entry matches this filter">Log entries are deleted after their retention time.</Empty>
           ) : (
             <FirstMessage />
           )
@@ -83,7 +81,7 @@ function columnsOf(opener: (row: LiveEntry) => { isOpen: boolean; toggle: () => 
         </span>
       ),
     },
-    { name: 'When', className: 'text-quiet max-md:hidden', cell: ({ time }) => <Time atMs={time} /> },
+    { name: 'Time', className: 'text-quiet max-md:hidden', cell: ({ time }) => <Time atMs={time} /> },
     {
       name: 'Message',
       cell: (row) => (
@@ -97,7 +95,7 @@ function columnsOf(opener: (row: LiveEntry) => { isOpen: boolean; toggle: () => 
         </>
       ),
     },
-    { name: 'Answer', className: 'truncate max-md:hidden', cell: (row) => <Answer entry={row} /> },
+    { name: 'Response', className: 'truncate max-md:hidden', cell: (row) => <Answer entry={row} /> },
     {
       name: 'Queue, labels',
       className: 'truncate text-quiet max-md:hidden',

@@ -1,11 +1,11 @@
-/** Whether an entry that comes live is one of the filtered list, by the rules of the server. Pure. */
+/** Applies the server's filter rules to live entries. Pure. */
 import { shownUrl } from '../../../../src/protocol/urls/shown-url.ts';
 import type { LiveEntry } from '../../api/live.ts';
 
 const IN_PROGRESS: readonly string[] = ['ACTIVE', 'RETRY', 'ERROR'];
 
 export function matches(entry: LiveEntry, filter: Record<string, string>): boolean {
-  // Messages of workflow runs are listed with the runs.
+  // Messages of workflow runs are listed under their runs.
   if (entry.workflowRunId !== undefined) return false;
   return Object.entries(filter).every(([name, value]) => matchesOne(entry, name, value));
 }

@@ -1,24 +1,24 @@
-/** From entries of the log to rows. Pure. */
+/** Turns log entries into rows. Pure. */
 import type { LiveEntry } from '../../api/live.ts';
 
-/** A message enters each of its states once at a time. */
+/** A message enters a state at most once at a given time. */
 export function keyOf({ messageId, state, time }: LiveEntry): string {
   return `${messageId} ${state} ${time}`;
 }
 
-/** Both newest first; what is in both is there once. */
+/** Merges two lists, newest first, without duplicates. */
 export function merged(arrived: readonly LiveEntry[], read: readonly LiveEntry[]): LiveEntry[] {
   if (arrived.length === 0) return [...read];
   const known = new Set(read.map(keyOf));
   const fresh = arrived.filter((entry) => !known.has(keyOf(entry)));
-  // Entries that were committed late stand where they belong; the sort keeps the order of equal times.
+  // Entries that were committed late go to their place by time; the sort is stable.
   return [...fresh, ...read].sort((a, b) => b.time - a.time);
 }
 
-/** After these an earlier error says nothing of what the message is now. */
+/** States after which an earlier error no longer matters. */
 const MENDED: readonly string[] = ['DELIVERED', 'CANCELED'];
 
-/** The latest entry of each message, in the order of these, with the error that it has this state for. */
+/** The latest entry of each message, with the error that led to its state. */
 export function latestOf(entries: readonly LiveEntry[]): LiveEntry[] {
   const byMessage = new Map<string, LiveEntry>();
   for (const entry of entries) {

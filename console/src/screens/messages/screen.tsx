@@ -1,4 +1,4 @@
-/** All messages of the project: what became of each, each change, or what is not finished. */
+/** The messages of the project: one row per message, every state change, or the unfinished ones. */
 import { Button } from '../../parts/button.tsx';
 import { Filters, filterOf, useFilter } from '../../parts/filters.tsx';
 import { Page } from '../../parts/panel.tsx';
@@ -7,9 +7,9 @@ import { LogList } from './log-list.tsx';
 import { UnfinishedList } from './unfinished-list.tsx';
 
 const VIEWS = [
-  [undefined, 'Messages', 'One row for each message, by its latest change.'],
-  ['changes', 'Every change', 'One row for each change of a state.'],
-  ['unfinished', 'Unfinished', 'What waits or is being delivered, and why.'],
+  [undefined, 'Messages', 'One row per message, with its latest state.'],
+  ['changes', 'All changes', 'One row per state change.'],
+  ['unfinished', 'Unfinished', 'Waiting, held and active messages, with the reason.'],
 ] as const;
 
 export function Screen() {
@@ -26,7 +26,7 @@ export function Screen() {
             key={title}
             kind={view === name ? 'plain' : 'quiet'}
             aria-pressed={view === name}
-            // The states are others.
+            // Each view has its own states.
             onClick={() => change({ view: name, state: undefined })}
           >
             {title}

@@ -1,4 +1,4 @@
-/** Messages that are not finished, newest first, and why each waits. */
+/** Unfinished messages, newest first, with the reason why each is unfinished. */
 import { useState } from 'react';
 import type { AnswerOf } from '../../api/client.ts';
 import { onEndOf, usePages, useRows } from '../../api/pages.ts';
@@ -47,7 +47,7 @@ export function UnfinishedList({ filter }: { filter: Record<string, string> }) {
       ),
     },
     {
-      name: 'Why',
+      name: 'Reason',
       className: 'truncate max-md:hidden',
       cell: ({ explanation }) => (
         <span title={explanation}>
@@ -64,7 +64,7 @@ export function UnfinishedList({ filter }: { filter: Record<string, string> }) {
         ) : (
           since !== undefined && (
             <>
-              begun <Time atMs={since} />
+              started <Time atMs={since} />
             </>
           )
         ),
@@ -80,10 +80,10 @@ export function UnfinishedList({ filter }: { filter: Record<string, string> }) {
       <Answered query={pages}>
         {() =>
           rows.length === 0 && !pages.hasNextPage ? (
-            <Empty title="Nothing is unfinished">
+            <Empty title="No unfinished messages">
               {Object.keys(filter).length > 0
                 ? 'No unfinished message matches this filter.'
-                : 'All messages were delivered, failed or were canceled.'}
+                : 'All messages are delivered, dead or cancelled.'}
             </Empty>
           ) : (
             <LongList
@@ -113,7 +113,7 @@ function Detail({ message }: { message: Unfinished }) {
   return (
     <Facts
       facts={[
-        ['Why', <Sentence key="why">{explanation}</Sentence>],
+        ['Reason', <Sentence key="why">{explanation}</Sentence>],
         [
           'Message',
           <MessageLink key="id" id={messageId}>
@@ -123,7 +123,7 @@ function Detail({ message }: { message: Unfinished }) {
         ['URL', <Code key="url">{url}</Code>],
         ['Created', exactTime(createdAt)],
         ['Due', due && exactTime(due)],
-        ['Retried', `${retried} of ${maxRetries} times`],
+        ['Retries', `${retried} of ${maxRetries}`],
         ['Body', `${bodyBytes.toLocaleString()} bytes`],
         ['Queue', message.queueName],
         ['Flow-control key', message.flowControlKey],

@@ -1,4 +1,4 @@
-/** Lines over time. The colours are those of the theme, read anew when the theme changes. */
+/** A line chart over time in the colours of the theme. It is redrawn when the theme changes. */
 import { useEffect, useRef } from 'react';
 import UPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
@@ -6,7 +6,7 @@ import type { Lines } from './series.ts';
 
 export interface Line {
   name: string;
-  /** A colour of the theme: `good`. */
+  /** The name of a theme colour, such as `good`. */
   colour: string;
 }
 
@@ -14,26 +14,26 @@ interface Props {
   label: string;
   lines: readonly Line[];
   data: Lines;
-  /** A value as it is read at the axis. */
-  written?: (value: number) => string;
+  /** Formats a value for the axis and the legend. */
+  format?: (value: number) => string;
 }
 
 const HEIGHT_PX = 180;
 
-export function Chart({ label, lines, data, written = (value) => value.toLocaleString() }: Props) {
-  const place = useRef<HTMLDivElement>(null);
+export function Chart({ label, lines, data, format = (value) => value.toLocaleString() }: Props) {
+  const container = useRef<HTMLDivElement>(null);
   const chart = useRef<UPlot>(undefined);
   const latest = useRef(data);
   latest.current = data;
-  // Drawn anew when what the lines are changes, or the theme; new values only move the lines.
-  const drawing = JSON.stringify(lines);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: `drawing` stands for the lines, and `written` does not change
+  // Recreated when the lines or the theme change; new values only update the data.
+  const linesKey = JSON.stringify(lines);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `linesKey` represents the lines, and `format` does not change
   useEffect(() => {
-    const element = place.current;
+    const element = container.current;
     if (element === null) return;
     const draw = (): void => {
       chart.current?.destroy();
-      chart.current = new UPlot(optionsOf(element, lines, written), latest.current, element);
+      chart.current = new UPlot(optionsOf(element, lines, format), latest.current, element);
     };
     draw();
     const resized = new ResizeObserver(() => chart.current?.setSize({ width: element.clientWidth, height: HEIGHT_PX }));
@@ -49,12 +49,12 @@ export function Chart({ label, lines, data, written = (value) => value.toLocaleS
       chart.current?.destroy();
       chart.current = undefined;
     };
-  }, [drawing]);
+  }, [linesKey]);
   useEffect(() => chart.current?.setData(data), [data]);
-  return <div ref={place} role="img" aria-label={label} className="min-w-0" />;
+  return <div ref={container} role="img" aria-label={label} className="min-w-0" />;
 }
 
-function optionsOf(element: HTMLElement, lines: readonly Line[], written: (value: number) => string): UPlot.Options {
+function optionsOf(element: HTMLElement, lines: readonly Line[], format: (value: number) => string): UPlot.Options {
   const colour = (name: string): string => resolved(element, `var(--color-${name})`);
   const axis = { stroke: colour('quiet'), grid: { stroke: colour('line'), width: 1 }, ticks: { show: false } };
   return {
@@ -64,7 +64,7 @@ function optionsOf(element: HTMLElement, lines: readonly Line[], written: (value
     cursor: { points: { size: 6 } },
     axes: [
       axis,
-      { ...axis, size: 64, values: (_, values) => values.map((value) => (value === null ? '' : written(value))) },
+      { ...axis, size: 64, values: (_, values) => values.map((value) => (value === null ? '' : format(value))) },
     ],
     series: [
       {},
@@ -73,14 +73,14 @@ function optionsOf(element: HTMLElement, lines: readonly Line[], written: (value
         stroke: colour(line),
         width: 1.5,
         points: { size: 4, filter: aloneIn },
-        value: (_: UPlot, value: number | null) => (value === null ? '–' : written(value)),
+        value: (_: UPlot, value: number | null) => (value === null ? '–' : format(value)),
       })),
     ],
     scales: { y: { range: (_, __, max) => [0, Math.max(1, max ?? 1) * 1.1] } },
   };
 }
 
-/** A value between two minutes without one is a line of no length: it is drawn as a point. */
+/** Draws an isolated value as a point, since a line through it would have no length. */
 function aloneIn({ data }: UPlot, line: number, areAllShown: boolean): number[] | null {
   if (areAllShown) return null;
   const values = data[line] ?? [];
@@ -91,7 +91,7 @@ function isThere(value: number | null | undefined): boolean {
   return value !== null && value !== undefined;
 }
 
-/** A canvas knows no variables: the colour as the page computes it. */
+/** A canvas does not resolve CSS variables, so this returns the computed colour. */
 function resolved(element: HTMLElement, value: string): string {
   element.style.color = value;
   const { color } = getComputedStyle(element);

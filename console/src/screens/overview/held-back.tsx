@@ -1,4 +1,4 @@
-/** What is ready but may not go out, and by what it is held. */
+/** What holds messages that are due, with the reason and the number of messages. */
 import { Link } from '@tanstack/react-router';
 import type { AnswerOf } from '../../api/client.ts';
 import { Badge } from '../../parts/badge.tsx';
@@ -12,24 +12,24 @@ type Counted = AnswerOf<'getOverview'>['unfinished'];
 
 type Reason = HeldBack['queues'][number]['reason'];
 
-/** Why a line of messages does not go on, in a few words. */
+/** A short label for each reason of the API. */
 const WORDS: Record<Reason, string> = {
   delayed: 'delayed',
-  retrying: 'to be retried',
-  parked: 'code has changed',
-  due: 'due now',
+  retrying: 'retrying',
+  parked: 'parked: code changed',
+  due: 'due',
   endpoint_busy: 'endpoint busy',
-  endpoint_unproven: 'endpoint not yet proven',
+  endpoint_unproven: 'endpoint health unknown',
   project_busy: 'project busy',
-  queued: 'in order',
-  queue_paused: 'paused',
-  key_paused: 'paused',
-  key_full: 'all its slots in use',
-  key_rate: 'rate used up',
-  key_turn: 'waits its turn',
-  parallelism: 'all slots of the project in use',
+  queued: 'queued',
+  queue_paused: 'queue paused',
+  key_paused: 'key paused',
+  key_full: 'parallelism limit reached',
+  key_rate: 'rate limit reached',
+  key_turn: 'next in the rotation',
+  parallelism: 'project parallelism limit reached',
   attempting: 'in flight',
-  cancelling: 'being cancelled',
+  cancelling: 'cancelling',
 };
 
 interface Row {
@@ -56,7 +56,7 @@ export function HeldBackTable({ of: { project, origins, queues, flowControlKeys,
     ...origins.map(({ origin, isHeldBack, reason, waiting, due }) => ({
       what: 'endpoint' as const,
       name: origin,
-      why: isHeldBack ? 'too many attempts had no answer' : WORDS[reason],
+      why: isHeldBack ? 'too many attempts without a response' : WORDS[reason],
       waiting,
       dueAtMs: due,
     })),
@@ -75,21 +75,21 @@ export function HeldBackTable({ of: { project, origins, queues, flowControlKeys,
       dueAtMs: due,
     })),
   ];
-  if (rows.length === 0) return <p className="text-quiet">Nothing is held back.</p>;
+  if (rows.length === 0) return <p className="text-quiet">No messages are held.</p>;
   return (
     <div className="flex flex-col gap-6">
       <Table
-        label="Held back"
+        label="Held messages"
         rows={rows}
         keyOf={({ what, name }) => `${what} ${name}`}
         columns={[
-          { name: 'By', cell: ({ what, name }) => <Place what={what} name={name} /> },
-          { name: 'Why', cell: ({ why }) => <Badge tone="warn">{why}</Badge> },
-          { name: 'Waiting', className: 'text-right tabular-nums', cell: ({ waiting }) => countText(waiting) },
-          { name: 'The first was due', cell: ({ dueAtMs }) => <Time atMs={dueAtMs} /> },
+          { name: 'Held by', cell: ({ what, name }) => <Place what={what} name={name} /> },
+          { name: 'Reason', cell: ({ why }) => <Badge tone="warn">{why}</Badge> },
+          { name: 'Messages', className: 'text-right tabular-nums', cell: ({ waiting }) => countText(waiting) },
+          { name: 'Oldest due', cell: ({ dueAtMs }) => <Time atMs={dueAtMs} /> },
         ]}
       />
-      {isPartial && <p className="text-quiet">There are more of them.</p>}
+      {isPartial && <p className="text-quiet">The list is truncated.</p>}
     </div>
   );
 }

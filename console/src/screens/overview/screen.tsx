@@ -23,8 +23,8 @@ const RATES = [
   { name: 'failed attempts', colour: 'bad' },
 ];
 const LATENCIES = [
-  { name: '50 % within', colour: 'good' },
-  { name: '99 % within', colour: 'warn' },
+  { name: 'p50', colour: 'good' },
+  { name: 'p99', colour: 'warn' },
 ];
 
 export function Screen() {
@@ -32,7 +32,7 @@ export function Screen() {
   const range: Range = given in RANGES ? (given as Range) : '1h';
   const navigate = useNavigate({ from: '/overview' });
   const overview = useCall('getOverview');
-  // Once there is an entry, nobody needs to look again.
+  // The empty state needs no more reloads once there is an entry.
   const latest = useCall(
     'listLogs',
     { query: { count: 1 } },
@@ -64,7 +64,7 @@ export function Screen() {
 }
 
 function Rates({ range }: { range: Range }) {
-  // A new minute asks anew; within it, the same question is refreshed.
+  // Each new minute is a new query; within it, the same query is reloaded.
   const toMs = Math.ceil(useNowMs() / MINUTE_MS) * MINUTE_MS;
   const fromMs = toMs - RANGES[range];
   const minutes = useCall('listMinutes', { query: { fromDate: fromMs, toDate: toMs } });
@@ -74,7 +74,7 @@ function Rates({ range }: { range: Range }) {
         const { minutes: rows, bounds } = answer;
         const sum = (member: 'accepted' | 'delivered' | 'failedAttempts' | 'dead'): string =>
           rows.reduce((total, row) => total + row[member], 0).toLocaleString();
-        const answeredWithin = quantileOf(together(rows, 'latency'), bounds, 0.99);
+        const responseTimeP99 = quantileOf(together(rows, 'latency'), bounds, 0.99);
         const lag = together(rows, 'lag');
         return (
           <>
@@ -82,14 +82,14 @@ function Rates({ range }: { range: Range }) {
               <Tile name="Accepted" value={sum('accepted')} />
               <Tile name="Delivered" value={sum('delivered')} />
               <Tile name="Failed attempts" value={sum('failedAttempts')} />
-              <Tile name="Failed for good" value={sum('dead')} />
-              <Tile name="99 % answer within" value={within(answeredWithin)} />
-              <Tile name="99 % begin within" value={within(quantileOf(lag, bounds, 0.99))} />
+              <Tile name="Dead" value={sum('dead')} />
+              <Tile name="p99 response time" value={within(responseTimeP99)} />
+              <Tile name="p99 delivery lag" value={within(quantileOf(lag, bounds, 0.99))} />
             </div>
             <div className="grid gap-4 xl:grid-cols-2">
-              <Panel title="By the minute">
+              <Panel title="Messages per minute">
                 <Chart
-                  label="Messages accepted, delivered, and failed attempts by the minute"
+                  label="Accepted and delivered messages, and failed attempts, per minute"
                   lines={RATES}
                   data={linesOf(answer, fromMs, toMs, (minute) => [
                     minute?.accepted ?? 0,
@@ -98,18 +98,18 @@ function Rates({ range }: { range: Range }) {
                   ])}
                 />
               </Panel>
-              <Panel title="How long the endpoints take">
-                {answeredWithin === null ? (
-                  <p className="text-quiet">No attempt has ended in this time.</p>
+              <Panel title="Response time">
+                {responseTimeP99 === null ? (
+                  <p className="text-quiet">No attempt finished in this time range.</p>
                 ) : (
                   <Chart
-                    label="Duration of attempts by the minute"
+                    label="Response time per minute"
                     lines={LATENCIES}
                     data={linesOf(answer, fromMs, toMs, (minute) => [
                       quantileOf(minute?.latency ?? [], bounds, 0.5),
                       quantileOf(minute?.latency ?? [], bounds, 0.99),
                     ])}
-                    written={duration}
+                    format={duration}
                   />
                 )}
               </Panel>
@@ -149,8 +149,8 @@ function Standing({
               ],
               ['In flight', active.toLocaleString()],
               ['Waiting', countText(waiting)],
-              ['Held back', countText(held)],
-              ['Oldest that is due', oldestDue === undefined ? 'none' : <Time key="o" atMs={oldestDue} />],
+              ['Held', countText(held)],
+              ['Oldest due message', oldestDue === undefined ? 'none' : <Time key="o" atMs={oldestDue} />],
               [
                 'In the DLQ',
                 <span key="d" className="inline-flex flex-wrap gap-x-4">
@@ -162,14 +162,14 @@ function Standing({
                   </Link>
                 </span>,
               ],
-              ['Logs are kept for', duration(retention.logs)],
-              ['The DLQ is kept for', duration(retention.dlq)],
-              ['The database holds', storage && storageText(storage)],
-              ['Lives in the cell', cell],
+              ['Log retention', duration(retention.logs)],
+              ['DLQ retention', duration(retention.dlq)],
+              ['Database size', storage && storageText(storage)],
+              ['Cell', cell],
             ]}
           />
         </Panel>
-        <Panel title="Held back">
+        <Panel title="Held messages">
           <HeldBackTable of={heldBack} />
         </Panel>
       </div>
@@ -184,7 +184,7 @@ function Standing({
                 name: 'Cause',
                 cell: ({ responseStatus, error }) => (
                   <Badge tone="bad">
-                    {responseStatus === 0 ? (error ?? 'no answer') : `answered ${responseStatus}`}
+                    {responseStatus === 0 ? (error ?? 'no response') : `status ${responseStatus}`}
                   </Badge>
                 ),
               },
@@ -217,7 +217,7 @@ function Standing({
               { name: 'Last', cell: ({ last }) => <Time atMs={last} /> },
             ]}
           />
-          <p className="mt-6 text-quiet">Of the latest {failures.lookedAt.toLocaleString()} entries of the DLQ.</p>
+          <p className="mt-6 text-quiet">From the latest {failures.lookedAt.toLocaleString()} DLQ entries.</p>
         </Panel>
       )}
     </>
@@ -225,7 +225,7 @@ function Standing({
 }
 
 function storageText({ bytes, unusedBytes = 0 }: NonNullable<AnswerOf<'getOverview'>['storage']>): string {
-  return `${sizeText(bytes)}${unusedBytes > 0 ? `, of which ${sizeText(unusedBytes)} is free for new data` : ''}`;
+  return `${sizeText(bytes)}${unusedBytes > 0 ? `, including ${sizeText(unusedBytes)} free for new data` : ''}`;
 }
 
 function sizeText(bytes: number): string {

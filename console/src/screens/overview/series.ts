@@ -1,4 +1,4 @@
-/** Minutes as lines of a chart. A minute without a row is one in which nothing happened. Pure. */
+/** Converts the counts per minute into the data of a chart. A minute without a row had no events. Pure. */
 import type { AnswerOf } from '../../api/client.ts';
 
 type Minutes = AnswerOf<'listMinutes'>;
@@ -6,10 +6,10 @@ type Minute = Minutes['minutes'][number];
 
 const MINUTE_MS = 60_000;
 
-/** The first list is the time in seconds, as the chart reads it. */
+/** The first list has the times in seconds, as the chart expects. */
 export type Lines = [times: number[], ...lines: (number | null)[][]];
 
-/** From the minute of `fromMs` up to the last whole minute before `toMs`: the one under way would always seem to fall. */
+/** From the minute of `fromMs` to the last complete minute before `toMs`; an incomplete one would always look like a drop. */
 export function linesOf(
   { minutes }: Minutes,
   fromMs: number,
@@ -28,13 +28,13 @@ export function linesOf(
 }
 
 /**
- * The value that `share` of what was counted do not exceed: the upper bound of its bucket. `null` when nothing was counted. What is above
- * all bounds is told as the last of them.
+ * A quantile of a histogram: the upper bound of the bucket that contains it, or the last bound if it is above all bounds.
+ * `null` if the histogram is empty.
  */
-export function quantileOf(counts: readonly number[], bounds: readonly number[], share: number): number | null {
+export function quantileOf(counts: readonly number[], bounds: readonly number[], quantile: number): number | null {
   const total = counts.reduce((sum, count) => sum + count, 0);
   if (total === 0) return null;
-  let left = share * total;
+  let left = quantile * total;
   for (const [index, count] of counts.entries()) {
     left -= count;
     if (left <= 0 && count > 0) return bounds[index] ?? bounds.at(-1) ?? null;
@@ -42,7 +42,7 @@ export function quantileOf(counts: readonly number[], bounds: readonly number[],
   return bounds.at(-1) ?? null;
 }
 
-/** All buckets of `member` together. */
+/** Adds up the histograms of all minutes. */
 export function together(minutes: readonly Minute[], member: 'latency' | 'lag'): number[] {
   const sums: number[] = [];
   for (const minute of minutes)

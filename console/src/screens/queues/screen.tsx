@@ -42,13 +42,13 @@ function State({ queue: { paused, blockedBy } }: { queue: Queue }) {
 export function Screen() {
   const queues = useCall('listQueues');
   return (
-    <Page title="Queues" about="Messages of a queue go out in order, at most so many at a time.">
+    <Page title="Queues" about="A queue delivers its messages in order, with limited parallelism.">
       <Panel>
         <Answered query={queues}>
           {(rows) =>
             rows.length === 0 ? (
-              <Empty title="There are no queues yet">
-                A queue is made by the first message for it: <code>POST /v2/enqueue/my-queue/https://…</code>
+              <Empty title="No queues yet">
+                The first message to a queue creates it: <code>POST /v2/enqueue/my-queue/https://…</code>
               </Empty>
             ) : (
               <Table label="Queues" columns={COLUMNS} rows={rows} keyOf={({ name }) => name} />
@@ -71,7 +71,7 @@ function Actions({ queue: { name, paused, lag } }: { queue: Queue }) {
         operation="deleteQueue"
         input={input}
         kind="danger"
-        question={`Deletes the queue ${name} and cancels ${countOf(lag, 'waiting message')}.`}
+        question={`Deletes the queue ${name} and cancels its ${countOf(lag, 'waiting message')}.`}
       >
         Delete
       </Action>

@@ -1,33 +1,33 @@
-/** The part of time that the timeline shows, and the marks on it. Pure. */
+/** The visible time range of the timeline, and the tick marks on its axis. Pure. */
 export interface Range {
   fromMs: number;
   toMs: number;
 }
 
-/** Closer than this, nothing more is to be seen. */
+/** The smallest range that can be zoomed to. */
 const RANGE_MS_MIN = 10;
 
-/** `by` below 1 comes closer. `anchor`: the share of the range that stays where it is. */
+/** Zooms in if `by` is below 1. `anchor`: the position in the range, from 0 to 1, that stays fixed. */
 export function zoomed({ fromMs, toMs }: Range, whole: Range, by: number, anchor = 0.5): Range {
   const lengthMs = Math.max(RANGE_MS_MIN, (toMs - fromMs) * by);
   const anchorMs = fromMs + (toMs - fromMs) * anchor;
   return within({ fromMs: anchorMs - lengthMs * anchor, toMs: anchorMs + lengthMs * (1 - anchor) }, whole);
 }
 
-/** `by`: the share of the range to go on by; below zero, back. */
+/** Moves forward by `by` times the length of the range, or backward if it is negative. */
 export function moved({ fromMs, toMs }: Range, whole: Range, by: number): Range {
   const stepMs = (toMs - fromMs) * by;
   return within({ fromMs: fromMs + stepMs, toMs: toMs + stepMs }, whole);
 }
 
-/** As long as `range` where `whole` is, and never outside it. */
+/** Moves `range` inside `whole`, and shortens it if it is longer. */
 export function within(range: Range, whole: Range): Range {
   const lengthMs = Math.min(range.toMs - range.fromMs, whole.toMs - whole.fromMs);
   const fromMs = Math.min(Math.max(range.fromMs, whole.fromMs), whole.toMs - lengthMs);
   return { fromMs, toMs: fromMs + lengthMs };
 }
 
-/** Where a time stands, as a share of the range; may be below 0 or above 1. */
+/** The position of a time in the range: from 0 to 1, or outside that for times outside the range. */
 export function shareOf(atMs: number, { fromMs, toMs }: Range): number {
   return toMs > fromMs ? (atMs - fromMs) / (toMs - fromMs) : 0;
 }
@@ -40,7 +40,7 @@ const STEPS_MS = [
 ];
 const DAY_MS = 86_400_000;
 
-/** Round times after `originMs` within the range, at most `countMax` of them. */
+/** Round times after `originMs` in the range, at most `countMax`. */
 export function marksOf({ fromMs, toMs }: Range, originMs: number, countMax: number): number[] {
   const leastMs = (toMs - fromMs) / countMax;
   const stepMs = STEPS_MS.find((each) => each >= leastMs) ?? Math.ceil(leastMs / DAY_MS) * DAY_MS;

@@ -1,4 +1,4 @@
-/** Cancels many runs, or resumes, restarts or deletes many that have failed. */
+/** Bulk actions on runs: cancel active ones; resume, restart or delete failed ones. */
 import { call } from '../../api/client.ts';
 import { countPages, type Job, stepsOf } from '../../parts/bulk.ts';
 
@@ -7,26 +7,26 @@ type Filter = Record<string, string>;
 const CANCELLED_COUNT = 100;
 const FAILED_COUNT = 50;
 
-/** Runs that begin while it works are not of it. */
+/** Runs that start after this one are not included. */
 export function cancelJob(filter: Filter): Job {
   const bounded: Filter = { toDate: String(Date.now()), ...filter };
   const { state: _, workflowRunId, ...rest } = bounded;
   const exact = rest['workflowUrl'] === undefined ? {} : { workflowUrlExactMatch: 'true' };
   const listed = { ...rest, ...(workflowRunId && { workflowRunId }), state: 'RUN_STARTED', trimBody: 0 };
-  // With ids, the interface ignores every other filter.
+  // With ids, the API ignores all other filters.
   const cancelled = workflowRunId ? { workflowRunIds: workflowRunId } : { ...rest, ...exact, count: CANCELLED_COUNT };
   return {
     title: 'Cancel active runs',
     nounOf,
     done: 'cancelled',
-    warning: 'They do no further step, and a cancelled run cannot be resumed.',
+    warning: 'The runs execute no further steps. A cancelled run cannot be resumed.',
     button: 'Cancel runs',
     kind: 'danger',
-    count: (tell, signal) =>
+    count: (report, signal) =>
       countPages(async (cursor) => {
-        const answer = await call('listWorkflowRuns', { query: { ...listed, cursor } as never }, signal);
-        return { count: answer.runs.length, cursor: answer.cursor };
-      }, tell),
+        const page = await call('listWorkflowRuns', { query: { ...listed, cursor } as never }, signal);
+        return { count: page.runs.length, cursor: page.cursor };
+      }, report),
     step: async (_cursor, signal) => {
       const answer = await call('cancelWorkflowRuns', { query: cancelled as never }, signal);
       const isWhole = workflowRunId !== undefined || answer.cancelled < CANCELLED_COUNT;
@@ -41,27 +41,27 @@ const FAILED_WORDS = {
   resume: {
     title: 'Resume failed runs',
     done: 'resumed',
-    warning: 'Each becomes a new run that goes on with the step that failed, and leaves the DLQ.',
+    warning: 'Each becomes a new run that continues with the failed step, and leaves the DLQ.',
     button: 'Resume',
     kind: 'main',
   },
   restart: {
     title: 'Restart failed runs',
     done: 'restarted',
-    warning: 'Each becomes a new run that does every step anew, with the same input, and leaves the DLQ.',
+    warning: 'Each becomes a new run that executes all steps again with the same input, and leaves the DLQ.',
     button: 'Restart',
     kind: 'main',
   },
   delete: {
     title: 'Delete failed runs',
     done: 'deleted',
-    warning: 'They leave the DLQ for good, and can be resumed no more.',
+    warning: 'The runs are removed from the DLQ and can no longer be resumed.',
     button: 'Delete',
     kind: 'danger',
   },
 } as const;
 
-/** `ids`: only these; without them all that match the filter and have failed by now. */
+/** `ids`: only these runs. Without ids, all runs that match the filter and have failed so far. */
 export function failedJob(action: FailedAction, filter: Filter, ids?: readonly string[]): Job {
   const bounded = { toDate: String(Date.now()), ...filter };
   const page = async (query: object, signal: AbortSignal) => {
@@ -83,11 +83,11 @@ export function failedJob(action: FailedAction, filter: Filter, ids?: readonly s
   }
   return {
     ...job,
-    count: (tell, signal) =>
+    count: (report, signal) =>
       countPages(async (cursor) => {
-        const answer = await call('listFailedWorkflowRuns', { query: { ...bounded, cursor } as never }, signal);
-        return { count: answer.messages.length, cursor: answer.cursor };
-      }, tell),
+        const found = await call('listFailedWorkflowRuns', { query: { ...bounded, cursor } as never }, signal);
+        return { count: found.messages.length, cursor: found.cursor };
+      }, report),
     step: (cursor, signal) => page({ ...bounded, count: FAILED_COUNT, cursor }, signal),
   };
 }

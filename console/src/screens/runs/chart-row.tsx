@@ -1,4 +1,4 @@
-/** One step on the timeline: its name on the left, its stretches of time on the axis. */
+/** A row of the timeline: the name of the step, and its segments on the time axis. */
 import { memo } from 'react';
 import { duration } from '../../parts/time.tsx';
 import { type Range, shareOf } from './axis.ts';
@@ -37,10 +37,10 @@ const SHAPES: Record<StretchKind, string> = {
 };
 
 const MEANINGS: Record<StretchKind, string> = {
-  run: 'runs',
+  run: 'running',
   failed: 'failed attempt',
-  waits: 'waits',
-  queued: 'due, not begun',
+  waits: 'waiting',
+  queued: 'due, not started',
 };
 
 const LANES = {
@@ -70,7 +70,7 @@ export const ChartRow = memo(function ChartRow({ row, range, isSelected, onSelec
         {lane && (
           <span
             aria-hidden="true"
-            title="runs beside its neighbours"
+            title="parallel step"
             className={`absolute w-1.5 border-l-2 border-busy ${LANES[lane]}`}
             style={{ left: `${depth * 0.75 + 0.25}rem` }}
           />
@@ -92,7 +92,7 @@ export const ChartRow = memo(function ChartRow({ row, range, isSelected, onSelec
           <button
             type="button"
             aria-expanded={isUnfolded}
-            aria-label={`Steps of the run that ${name} invoked`}
+            aria-label={`Steps of the run invoked by ${name}`}
             onClick={() => onFold(key)}
             className="h-full w-7 text-quiet hover:text-text"
           >
@@ -100,7 +100,7 @@ export const ChartRow = memo(function ChartRow({ row, range, isSelected, onSelec
           </button>
         )}
       </div>
-      {/* The name's button does the same for a keyboard. */}
+      {/* The button with the name does the same for keyboard users. */}
       {/* biome-ignore lint/a11y/noStaticElementInteractions: see above */}
       {/* biome-ignore lint/a11y/useKeyWithClickEvents: see above */}
       <div
@@ -109,7 +109,7 @@ export const ChartRow = memo(function ChartRow({ row, range, isSelected, onSelec
         className={`relative min-w-0 flex-1 cursor-pointer overflow-hidden border-l border-line ${TONES[state] ?? 'text-quiet'}`}
       >
         {stretches.map((stretch, index) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: stretches have no name, and keep their order
+          // biome-ignore lint/suspicious/noArrayIndexKey: segments have no id, and keep their order
           <Piece key={index} stretch={stretch} range={range} />
         ))}
         {stretches.length === 0 && fromMs >= range.fromMs && fromMs <= range.toMs && (
@@ -123,7 +123,7 @@ export const ChartRow = memo(function ChartRow({ row, range, isSelected, onSelec
           style={captionPlace(fromMs, toMs, range)}
         >
           {isTakenOver
-            ? 'taken over'
+            ? 'reused'
             : failed.length > 0
               ? `${duration(toMs - fromMs)}, ${failed.length} failed`
               : stretches.length > 0 && duration(toMs - fromMs)}
@@ -146,7 +146,7 @@ function Piece({ stretch: { kind, fromMs, toMs }, range }: { stretch: Stretch; r
   );
 }
 
-/** Right of the bar; left of it where it ends near the edge; over it where it leaves no room. */
+/** Right of the bar; left of it near the right edge; on top of it if the bar fills the row. */
 function captionPlace(fromMs: number, toMs: number, range: Range): React.CSSProperties {
   const from = clamp(shareOf(fromMs, range));
   const to = clamp(shareOf(toMs, range));

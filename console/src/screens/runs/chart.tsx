@@ -1,6 +1,6 @@
 /**
- * The timeline of a run: a row for each step, all on one axis. Plus, minus, arrows and 0 zoom and move it, as do the wheel
- * with Ctrl and a drag; only the rows in sight are rendered.
+ * The timeline of a run: a row for each step, on a common time axis. It zooms and moves by plus, minus, arrows and 0, by
+ * Ctrl with the wheel, and by dragging. Only the visible rows are rendered.
  */
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { useEffect, useRef } from 'react';
@@ -31,9 +31,9 @@ export function Chart({ rows, whole, selected, onSelect, onFold }: Props) {
     overscan: 12,
     getItemKey: (index) => rows[index]?.key ?? index,
   });
-  // What was zoomed to may be far below.
+  // The first step in the zoomed range may be far below.
   const firstIn = isZoomed ? rows.findIndex(({ bar }) => bar.toMs >= range.fromMs && bar.fromMs <= range.toMs) : -1;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: once for each part that is zoomed to
+  // biome-ignore lint/correctness/useExhaustiveDependencies: scroll once for each zoomed range
   useEffect(() => {
     if (firstIn >= 0 && !isInSight(firstIn)) virtual.scrollToIndex(firstIn, { align: 'start' });
   }, [firstIn]);
@@ -55,8 +55,8 @@ export function Chart({ rows, whole, selected, onSelect, onFold }: Props) {
   return (
     <section
       ref={scroller}
-      aria-label={`Timeline of ${rows.length} steps. Plus and minus zoom, left and right move, 0 shows all, up and down choose a step.`}
-      // biome-ignore lint/a11y/noNoninteractiveTabindex: a part that scrolls and zooms by keyboard takes the focus
+      aria-label={`Timeline of ${rows.length} steps. Plus and minus zoom, left and right move, 0 shows everything, up and down select a step.`}
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable content must be scrollable by keyboard
       tabIndex={0}
       onKeyDown={choose}
       className="relative max-h-[65vh] overflow-auto overscroll-contain rounded-md [--names:9rem] md:[--names:16rem]"
@@ -87,8 +87,8 @@ export function Chart({ rows, whole, selected, onSelect, onFold }: Props) {
       </div>
       {isZoomed && (
         <p className="sticky bottom-0 left-0 border-t border-line bg-panel px-2 py-1 text-xs text-quiet">
-          {duration(range.toMs - range.fromMs)} of {duration(whole.toMs - whole.fromMs)} in sight; press 0 or
-          double-click to see all.
+          Showing {duration(range.toMs - range.fromMs)} of {duration(whole.toMs - whole.fromMs)}. Press 0 or
+          double-click to show everything.
         </p>
       )}
     </section>

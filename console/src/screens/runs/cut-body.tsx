@@ -1,4 +1,4 @@
-/** A body of a run, which comes cut with the timeline; all of it is read when somebody asks for it. */
+/** A body of a run. The timeline loads it truncated; the rest is loaded on demand. */
 import { useState } from 'react';
 import { useCall } from '../../api/client.ts';
 import { Body } from '../../parts/body.tsx';
@@ -9,7 +9,7 @@ import { type Run, type RunName, SHOWN_BYTES } from './data.ts';
 interface Props {
   run: RunName;
   text: string | undefined;
-  /** Finds the same body in the run as it is whole. */
+  /** Selects the body in the complete run. */
   pick: (whole: Run) => string | undefined;
 }
 
@@ -18,7 +18,7 @@ export function CutBody({ run, text, pick }: Props) {
   const query = { workflowRunId: [run.id], ...(run.createdAtMs && { workflowCreatedAt: run.createdAtMs }), count: 1 };
   const { data, error } = useCall('listWorkflowRuns', { query }, { isEnabled: isWhole, refreshMs: 0 });
   const whole = isWhole && data?.runs[0] ? pick(data.runs[0]) : undefined;
-  // A cut through a character leaves up to three bytes less.
+  // Cutting a UTF-8 character leaves up to three bytes less.
   const isCut = text !== undefined && new TextEncoder().encode(text).length > SHOWN_BYTES - 4;
   return (
     <div className="flex flex-col items-start gap-2 *:w-full">
@@ -27,7 +27,7 @@ export function CutBody({ run, text, pick }: Props) {
         <p className="flex flex-wrap items-center gap-2 text-xs text-quiet">
           The first {SHOWN_BYTES.toLocaleString()} bytes.
           <Button disabled={isWhole && !error} onClick={() => setIsWhole(true)}>
-            Load all of it
+            Load all
           </Button>
         </p>
       )}

@@ -1,11 +1,11 @@
-/** Reads a run with its events, for the timeline. */
+/** Loads runs with their events, for the timeline. */
 import { type QueryClient, type UseQueryResult, useQueries, useQueryClient } from '@tanstack/react-query';
 import { type AnswerOf, call, REFRESH_MS, type Refusal } from '../../api/client.ts';
 
 export type Run = AnswerOf<'listWorkflowRuns'>['runs'][number];
 export type RunEvent = AnswerOf<'listWorkflowMessageLogs'>['events'][number];
 
-/** Several runs may have one id; without the time, the latest is meant. */
+/** Several runs may share an id; without the time, the latest one is meant. */
 export interface RunName {
   id: string;
   createdAtMs?: number | undefined;
@@ -17,16 +17,16 @@ export interface RunWithEvents {
   events: readonly RunEvent[];
 }
 
-/** Longer bodies are cut until somebody asks for all of them. */
+/** Longer bodies are truncated until the user asks for all. */
 export const SHOWN_BYTES = 4_000;
-/** Of 1,000 events each. */
+/** Pages of 1,000 events each. */
 const PAGES_MAX = 20;
 const YOUNG_MS = 60_000;
 const YOUNG_REFRESH_MS = 1_000;
-/** Events may be committed a little later than their time says. */
+/** Events may be committed a little after their time. */
 const LATE_MS = 10_000;
 
-/** `undefined` in an answer: there is no such run. */
+/** `null`: there is no such run. */
 export function useRuns(names: readonly RunName[]): UseQueryResult<RunWithEvents | null, Refusal>[] {
   const queries = useQueryClient();
   return useQueries({
@@ -47,12 +47,12 @@ export function isMoving(run: Run | undefined): boolean {
   return run?.workflowState === 'RUN_STARTED' || run?.failureFunction?.state === 'CALLBACK_INPROGRESS';
 }
 
-/** Whether it waits for other code, or for somebody who has it tried again. */
+/** Whether the run is waiting for matching code, or for somebody to resume it. */
 export function isParked({ steps }: Run): boolean {
   return steps.some((group) => group.steps.some(({ state }) => state === 'STEP_PARKED'));
 }
 
-/** A run that has just begun is most likely looked at, and done soon. */
+/** A young run is probably being watched, and finishes soon, so it is reloaded more often. */
 function refreshMsOf(run: Run | undefined): number | false {
   if (run === undefined || !isMoving(run)) return false;
   return Date.now() - run.workflowRunCreatedAt < YOUNG_MS ? YOUNG_REFRESH_MS : REFRESH_MS;
@@ -68,7 +68,7 @@ async function readRun(name: RunName, queries: QueryClient, signal: AbortSignal)
   return { run, events: await readEvents(run, isSame ? (known?.events ?? []) : [], signal) };
 }
 
-/** Reads only what may be new. */
+/** Loads only events that may be new. */
 async function readEvents(run: Run, known: readonly RunEvent[], signal: AbortSignal): Promise<readonly RunEvent[]> {
   const fromDate = Math.max(0, (known[0]?.time ?? 0) - LATE_MS);
   const found: RunEvent[] = [];

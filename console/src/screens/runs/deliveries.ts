@@ -1,15 +1,15 @@
-/** The attempts to deliver each message of a run, and when the next one is due. Pure. */
+/** Derives the deliveries of each message of a run from its events: attempts, and when the next one is due. Pure. */
 import type { RunEvent } from '../../generated/interface.ts';
 
-/** A step that calls a URL takes three messages: the app executes the step, the server sends the request, the app gets the response. */
+/** A step that calls a URL takes three messages: the app executes the step, the server sends the request, the app receives the response. */
 export type Purpose = 'step' | 'request' | 'response';
 
 export interface Attempt {
   purpose: Purpose;
-  /** Counts from 1 for each message. */
+  /** Counts from 1 per message. */
   number: number;
   fromMs: number;
-  /** Absent: it still runs. */
+  /** Absent while it runs. */
   toMs?: number;
   /** Set when it failed. */
   error?: string;
@@ -21,25 +21,25 @@ export interface Delivery {
   messageId: string;
   purpose: Purpose;
   createdMs: number;
-  /** When its first attempt could begin. */
+  /** When its first attempt could start. */
   dueMs: number;
   attempts: Attempt[];
-  /** No attempt follows. */
+  /** No further attempt follows. */
   isOver: boolean;
 }
 
 /** The messages of a run, and which of them belong to a step. */
 export interface Deliveries {
   byId: Map<string, Delivery>;
-  /** Of a parallel step: the message that executes it. */
+  /** By parallel step: the message that executes it. */
   planOf: Map<number, Delivery>;
-  /** Of a step with a result: the message that goes on with it. */
+  /** By step with a result: the message that continues the run with the result. */
   resultOf: Map<number, Delivery>;
-  /** Of a call: the request itself, then the answer on its way to the run. */
+  /** By call step: the request, then the delivery of its response to the run. */
   callsOf: Map<number, Delivery[]>;
 }
 
-/** `events`: newest first, as the interface lists them. */
+/** `events`: newest first, as the API lists them. */
 export function deliveriesOf(events: readonly RunEvent[]): Deliveries {
   const all: Deliveries = { byId: new Map(), planOf: new Map(), resultOf: new Map(), callsOf: new Map() };
   for (const event of events.toReversed()) {

@@ -1,4 +1,4 @@
-/** Why a run waits, or how it ended. */
+/** Why a run is waiting, or why it failed. */
 import { useCall } from '../../api/client.ts';
 import { Body } from '../../parts/body.tsx';
 import { Sentence, Time } from '../../parts/time.tsx';
@@ -12,12 +12,12 @@ export function Explanation({ run }: { run: Run }) {
   return (
     <section aria-label="Failure" className="flex flex-col gap-2 rounded-lg border border-bad bg-panel p-4">
       <p className="font-medium break-words text-bad">
-        {step === undefined ? 'It failed' : `The step “${step}” failed`}: {message ?? error}
+        {step === undefined ? 'The run failed' : `The step “${step}” failed`}: {message ?? error}
       </p>
-      {message !== undefined && <p className="text-quiet">Answered {error}.</p>}
+      {message !== undefined && <p className="text-quiet">Response: {error}.</p>}
       {response !== '' && (
         <details>
-          <summary className="text-quiet">The last answer of the app</summary>
+          <summary className="text-quiet">The last response of the app</summary>
           <div className="pt-2">
             <Body text={response} />
           </div>
@@ -33,22 +33,22 @@ function WhyItWaits({ run }: { run: Run }) {
     { path: { workflowRunId: run.workflowRunId } },
     isMoving(run) ? {} : { refreshMs: 0 },
   );
-  // It tells of the latest run with the id.
+  // The explanation is for the latest run with this id.
   if (!data || error || data.workflowCreatedAt !== run.workflowRunCreatedAt || !isMoving(run)) return null;
   return (
-    <section aria-label="Why it waits" className="rounded-lg border border-line bg-panel p-4">
+    <section aria-label="Explanation" className="rounded-lg border border-line bg-panel p-4">
       <p className="break-words">
         <Sentence>{data.explanation}</Sentence>
       </p>
       <p className="flex flex-wrap gap-x-3 text-xs text-quiet">
         {data.due !== undefined && data.reason !== 'waiting' && (
           <span>
-            Goes on <Time atMs={data.due} />
+            Continues <Time atMs={data.due} />
           </span>
         )}
         {data.others > 0 && (
           <span>
-            {data.others} {data.others === 1 ? 'other step is' : 'other steps are'} unfinished
+            {data.others} other unfinished {data.others === 1 ? 'step' : 'steps'}
           </span>
         )}
       </p>

@@ -1,4 +1,4 @@
-/** Failed runs: each can be resumed, begun anew or deleted, alone or many at once. */
+/** Failed runs, to resume, restart or delete, individually or in bulk. */
 import { useState } from 'react';
 import type { AnswerOf } from '../../api/client.ts';
 import { onEndOf, usePages } from '../../api/pages.ts';
@@ -53,7 +53,7 @@ export function FailedList({ filter }: { filter: Record<string, string> }) {
         rows.length > 0 && (
           <>
             <span className="self-center text-quiet" aria-live="polite">
-              {chosen.size > 0 ? `${chosen.size.toLocaleString()} selected:` : isFiltered ? 'All that match:' : 'All:'}
+              {chosen.size > 0 ? `${chosen.size.toLocaleString()} selected:` : isFiltered ? 'All matching:' : 'All:'}
             </span>
             {ACTIONS.map(([action, name, kind]) => (
               <Button
@@ -71,9 +71,9 @@ export function FailedList({ filter }: { filter: Record<string, string> }) {
       <Answered query={pages}>
         {() =>
           rows.length === 0 && !pages.hasNextPage ? (
-            <Empty title={isFiltered ? 'No failed run matches this filter' : 'No run has failed'}>
-              A run comes here once the last retry of one of its steps has failed. Mend the app, then resume it: what it
-              has recorded is not done again.
+            <Empty title={isFiltered ? 'No failed run matches this filter' : 'No failed runs'}>
+              A run fails when the last retry of one of its steps has failed. Fix the app, then resume the run:
+              completed steps are not executed again.
             </Empty>
           ) : (
             <LongList
@@ -121,7 +121,7 @@ function columnsOf(chosen: ReadonlySet<string>, toggle: (dlqId: string) => void)
     },
     URL_COLUMN,
     {
-      name: 'Why',
+      name: 'Reason',
       className: 'max-md:hidden',
       cell: (dead) => (
         <p className="truncate text-bad" title={reasonOf(dead)}>
@@ -129,21 +129,21 @@ function columnsOf(chosen: ReadonlySet<string>, toggle: (dlqId: string) => void)
         </p>
       ),
     },
-    { name: 'Callback', className: 'max-md:hidden', cell: callbackOf },
+    { name: 'Failure callback', className: 'max-md:hidden', cell: callbackOf },
     { name: 'Failed', className: 'text-quiet', cell: ({ dlqId }) => <Time atMs={failedAtMs(dlqId)} /> },
   ];
 }
 
 function reasonOf({ responseStatus, responseBody = '' }: Dead): string {
   const message = messageIn(responseBody) ?? responseBody.slice(0, 500);
-  return responseStatus === 0 ? message || 'no answer' : `${responseStatus} ${message}`;
+  return responseStatus === 0 ? message || 'no response' : `${responseStatus} ${message}`;
 }
 
 const CALLBACKS = {
-  CALLBACK_SUCCESS: ['good', 'told'],
+  CALLBACK_SUCCESS: ['good', 'delivered'],
   CALLBACK_FAIL: ['bad', 'failed'],
-  CALLBACK_INPROGRESS: ['busy', 'under way'],
-  CALLBACK_CANCELED: ['quiet', 'given up'],
+  CALLBACK_INPROGRESS: ['busy', 'in progress'],
+  CALLBACK_CANCELED: ['quiet', 'cancelled'],
 } as const;
 
 function callbackOf({ dlqId, failureFunctionState, failureCallbackInfo }: Dead): React.ReactNode {
@@ -155,14 +155,14 @@ function callbackOf({ dlqId, failureFunctionState, failureCallbackInfo }: Dead):
       <Badge tone={tone}>{word}</Badge>
       {state === 'CALLBACK_FAIL' && (
         <Action operation="repeatFailureCallback" input={{ path: { dlqId } }}>
-          Repeat
+          Retry
         </Action>
       )}
     </span>
   );
 }
 
-/** An id begins with the time of the failure. */
+/** A DLQ id starts with the time of the failure. */
 function failedAtMs(dlqId: string): number {
   return Number(dlqId.split('-', 1)[0]);
 }

@@ -1,13 +1,13 @@
-/** Why a run failed, as its app said it. Pure. */
+/** Extracts why a run failed from the app's response. Pure. */
 import type { WorkflowRun } from '../../generated/interface.ts';
 
 export interface RunFailure {
-  /** The step that failed, where the app named it. */
+  /** The step that failed, if the app named it. */
   step?: string;
-  /** Status, or why there was none. */
+  /** The status, or why there was no response. */
   error: string;
   message?: string;
-  /** The answer as it came. */
+  /** The original response. */
   response: string;
 }
 
@@ -17,7 +17,7 @@ export function failureOf({ workflowState, failureFunction, steps }: WorkflowRun
   const last = failed?.errors?.at(-1);
   const response = last?.body || failureFunction?.failResponse || '';
   const status = failureFunction?.failStatus;
-  const error = last?.error ?? (status ? `answered ${status}` : 'no answer');
+  const error = last?.error ?? (status ? `status ${status}` : 'no response');
   const message = messageIn(response);
   return {
     error,
@@ -27,7 +27,7 @@ export function failureOf({ workflowState, failureFunction, steps }: WorkflowRun
   };
 }
 
-/** Client libraries answer `{"error": …, "message": …, "stack": …}`; the text may have been cut. */
+/** Client libraries respond with `{"error": …, "message": …, "stack": …}`. The text may have been truncated. */
 export function messageIn(response: string): string | undefined {
   try {
     const { message } = JSON.parse(response) as { message?: unknown };

@@ -1,9 +1,9 @@
-/** What runs are filtered by, as the interface calls it. */
+/** The filters of the API for runs, failed runs and waiters. */
 import type { FilterField } from '../../parts/filters.tsx';
 
 const OF_EVERY_RUN: readonly FilterField[] = [
   { name: 'label', label: 'Label' },
-  { name: 'workflowUrl', label: 'URL, the whole', placeholder: 'https://…' },
+  { name: 'workflowUrl', label: 'URL (exact)', placeholder: 'https://…' },
   { name: 'workflowRunId', label: 'Run id', placeholder: 'wfr_…' },
 ];
 
@@ -22,8 +22,8 @@ export const RUN_FIELDS: readonly FilterField[] = [
       ['RUN_STARTED', 'started'],
       ['RUN_SUCCESS', 'success'],
       ['RUN_FAILED', 'failed'],
-      ['RUN_CANCELED', 'canceled'],
-      ['STEP_RETRY', 'a step is retried'],
+      ['RUN_CANCELED', 'cancelled'],
+      ['STEP_RETRY', 'retrying a step'],
       ['STEP_PARKED', 'parked'],
     ],
   },
@@ -37,10 +37,10 @@ export const FAILED_FIELDS: readonly FilterField[] = [
     label: 'Failure callback',
     choices: [
       ['', 'any'],
-      ['CALLBACK_SUCCESS', 'told'],
+      ['CALLBACK_SUCCESS', 'delivered'],
       ['CALLBACK_FAIL', 'failed'],
-      ['CALLBACK_INPROGRESS', 'under way'],
-      ['CALLBACK_CANCELED', 'given up'],
+      ['CALLBACK_INPROGRESS', 'in progress'],
+      ['CALLBACK_CANCELED', 'cancelled'],
     ],
   },
   ...OF_EVERY_RUN,
@@ -49,5 +49,5 @@ export const FAILED_FIELDS: readonly FilterField[] = [
 ];
 
 export const WAITING_FIELDS: readonly FilterField[] = [
-  { name: 'eventIdPrefix', label: 'Event, or how it begins', placeholder: 'paid-' },
+  { name: 'eventIdPrefix', label: 'Event (or prefix)', placeholder: 'paid-' },
 ];

@@ -1,4 +1,4 @@
-/** What is kept of a run, as the interface says it: its journal while it is active, and what happened to it. */
+/** The raw JSON of a run: its journal while it is active, the run itself, and its events. */
 import { useState } from 'react';
 import { useCall } from '../../api/client.ts';
 import { Body } from '../../parts/body.tsx';
@@ -33,8 +33,8 @@ export function Journal({ shown }: { shown: RunWithEvents }) {
     >
       {view === undefined && (
         <p className="text-quiet">
-          What the interface says of this run, as JSON.
-          {!isActive && ' The journal itself is kept while a run is active.'}
+          The JSON that the API returns for this run.
+          {!isActive && ' The journal is available only while a run is active.'}
         </p>
       )}
       {view === 'journal' && isActive && <RawJournal runId={shown.run.workflowRunId} />}
@@ -44,7 +44,7 @@ export function Journal({ shown }: { shown: RunWithEvents }) {
   );
 }
 
-/** The bodies of the journal are base64: shown as text where they are text. */
+/** The bodies in the journal are base64; textual ones are shown as text. */
 function RawJournal({ runId }: { runId: string }) {
   const journal = useCall('getWorkflowRunJournal', { path: { workflowRunId: runId } });
   return (
@@ -54,7 +54,7 @@ function RawJournal({ runId }: { runId: string }) {
   );
 }
 
-/** With whole bodies. */
+/** Reloads the run with complete bodies. */
 function RawRun({ shown: { run } }: { shown: RunWithEvents }) {
   const query = { workflowRunId: [run.workflowRunId], workflowCreatedAt: run.workflowRunCreatedAt };
   const whole = useCall('listWorkflowRuns', { query }, { refreshMs: 0 });

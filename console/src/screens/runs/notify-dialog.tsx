@@ -1,4 +1,4 @@
-/** Sends an event to a run that waits for it, or to all that do. */
+/** Sends an event to one run, or to all runs that wait for it. */
 import { useState } from 'react';
 import { useCall, useChange } from '../../api/client.ts';
 import { Button } from '../../parts/button.tsx';
@@ -8,7 +8,7 @@ import { Failure } from '../../parts/states.tsx';
 
 interface Props {
   runId: string;
-  /** The events that the run waits for now, as far as is known. */
+  /** The events that the run is known to wait for. */
   waitsFor: readonly string[];
   onClose: () => void;
 }
@@ -48,7 +48,7 @@ export function NotifyDialog({ runId, waitsFor, onClose }: Props) {
           hint={
             waitsFor.length > 0
               ? `This run waits for ${waitsFor.join(', ')}.`
-              : 'This run waits for no event yet: its next wait for this one ends at once.'
+              : 'This run is not waiting for an event yet. If it waits for this event later, it continues at once.'
           }
         />
         <TextArea
@@ -56,7 +56,7 @@ export function NotifyDialog({ runId, waitsFor, onClose }: Props) {
           value={data}
           onChange={(event) => setData(event.target.value)}
           placeholder={'{"by": "card"}'}
-          hint="What the step gets, JSON or text."
+          hint="The data for the waiting step: JSON or text."
         />
         <Choice
           label="To"
@@ -76,8 +76,8 @@ export function NotifyDialog({ runId, waitsFor, onClose }: Props) {
         {change.isSuccess && (
           <p role="status" className="text-good">
             {woken > 0
-              ? `Sent: ${woken.toLocaleString()} ${woken === 1 ? 'run goes' : 'runs go'} on.`
-              : 'Kept until a run waits for it.'}
+              ? `Sent: ${woken.toLocaleString()} ${woken === 1 ? 'run continues' : 'runs continue'}.`
+              : 'Saved until a run waits for it.'}
           </p>
         )}
       </div>

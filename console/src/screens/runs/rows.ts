@@ -1,4 +1,4 @@
-/** The rows of the timeline: the bars of a run, and below an invoking one those of the child run, where it is unfolded. Pure. */
+/** The rows of the timeline: the steps of a run, and below an invoking step those of the child run, if it is expanded. Pure. */
 import type { RunName, RunWithEvents } from './data.ts';
 import { type Bar, barsOf } from './timeline.ts';
 
@@ -7,12 +7,12 @@ export interface Row {
   key: string;
   bar: Bar;
   depth: number;
-  /** Whose step it is. */
+  /** The run of the step. */
   run: RunName;
   isUnfolded: boolean;
 }
 
-/** `childOf`: an unfolded child run, as far as it is known. Deeper than this, runs are looked at on their own page. */
+/** Child runs below this depth are shown on their own page only. */
 const DEPTH_MAX = 4;
 
 export function rowsOf(

@@ -1,4 +1,4 @@
-/** What can be done with a run: cancel it, wake it, have it tried again, or start it again. */
+/** The buttons of a run: cancel, send an event, retry, resume, restart, delete. */
 import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import { useChange } from '../../api/client.ts';
@@ -18,18 +18,18 @@ export function RunActions({ run }: { run: Run }) {
         <>
           {isParked(run) && (
             <Action operation="resumeParkedWorkflowRun" input={{ path }} kind="main">
-              Try again now
+              Retry now
             </Action>
           )}
           <Button onClick={() => setIsNotifying(true)}>Send an event…</Button>
           <Action
             operation="endWorkflowRun"
-            // Another run may have this id by now.
+            // The time tells this run from a later one with the same id.
             input={{ path, query: { cancel: 'true' }, headers: { 'Upstash-Workflow-CreatedAt': String(createdAtMs) } }}
             kind="danger"
-            question="It does no further step, and a cancelled run cannot be resumed. Runs that it has invoked go on."
+            question="The run executes no further steps, and a cancelled run cannot be resumed. Runs that it has invoked continue."
           >
-            Cancel the run
+            Cancel run
           </Action>
         </>
       )}
@@ -40,14 +40,14 @@ export function RunActions({ run }: { run: Run }) {
             dlqId={dlqId}
             kind="main"
             name="Resume"
-            about="Goes on with the step that failed"
+            about="Starts a new run that continues with the failed step"
           />
           <StartAgain
             id="restartWorkflowRun"
             dlqId={dlqId}
             kind="plain"
             name="Restart"
-            about="Begins anew, with the same input"
+            about="Starts a new run from the beginning, with the same input"
           />
         </>
       )}
@@ -56,19 +56,19 @@ export function RunActions({ run }: { run: Run }) {
           operation="deleteFailedWorkflowRun"
           input={{ path: { dlqId } }}
           kind="danger"
-          question="It leaves the DLQ for good, and can be resumed no more. Its timeline stays for as long as logs are kept."
+          question="The run is removed from the DLQ and can no longer be resumed. Its timeline stays until the logs expire."
         >
           Delete from the DLQ
         </Action>
       )}
       {dlqId !== undefined && failureFunction?.state === 'CALLBACK_FAIL' && (
         <Action operation="repeatFailureCallback" input={{ path: { dlqId } }}>
-          Repeat the failure callback
+          Retry the failure callback
         </Action>
       )}
       {dlqId !== undefined && failureFunction?.state === 'CALLBACK_INPROGRESS' && (
         <Action operation="cancelFailureCallback" input={{ path: { dlqId } }}>
-          Give up the failure callback
+          Cancel the failure callback
         </Action>
       )}
       {isNotifying && (
@@ -86,7 +86,7 @@ interface StartProps {
   about: string;
 }
 
-/** The run that it makes has a page of its own, to which this leads. */
+/** Starts a new run and opens its page. */
 function StartAgain({ id, dlqId, kind, name, about }: StartProps) {
   const change = useChange(id);
   const navigate = useNavigate();
@@ -113,7 +113,7 @@ function StartAgain({ id, dlqId, kind, name, about }: StartProps) {
   );
 }
 
-/** What its steps wait for now. */
+/** The events that its steps are waiting for. */
 function eventsOf({ steps }: Run): string[] {
   const waiting = steps.flatMap((group) => (group.type === 'next' ? [] : group.steps));
   return waiting.flatMap(({ state, stepType, waitEventId }) =>

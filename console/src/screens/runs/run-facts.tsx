@@ -1,4 +1,4 @@
-/** What is known of a run besides its steps. */
+/** The facts of a run, and its input. */
 import type { Step } from '../../generated/interface.ts';
 import { Code } from '../../parts/copy.tsx';
 import { Facts, Panel } from '../../parts/panel.tsx';
@@ -9,7 +9,7 @@ import { RunLink } from './run-link.tsx';
 
 export function RunFacts({ run }: { run: Run }) {
   const nowMs = useNowMs();
-  const { workflowRunCreatedAt: beganMs, workflowRunCompletedAt: endedMs, invoker, predecessor, successor } = run;
+  const { workflowRunCreatedAt: startedMs, workflowRunCompletedAt: endedMs, invoker, predecessor, successor } = run;
   const input = inputOf(run);
   return (
     <Panel title="Run">
@@ -17,12 +17,12 @@ export function RunFacts({ run }: { run: Run }) {
         <Facts
           facts={[
             [
-              'Began',
+              'Started',
               <>
-                {exactTime(beganMs)} (<Time atMs={beganMs} />)
+                {exactTime(startedMs)} (<Time atMs={startedMs} />)
               </>,
             ],
-            [endedMs === undefined ? 'Runs for' : 'Took', duration((endedMs ?? nowMs) - beganMs)],
+            [endedMs === undefined ? 'Running for' : 'Duration', duration((endedMs ?? nowMs) - startedMs)],
             [
               'Retry of',
               predecessor && <RunLink id={predecessor.workflowRunId} createdAtMs={predecessor.workflowRunCreatedAt} />,
@@ -36,18 +36,18 @@ export function RunFacts({ run }: { run: Run }) {
               invoker && <RunLink id={invoker.workflowRunId} createdAtMs={invoker.workflowRunCreatedAt} />,
             ],
             ['Flow-control key', run.flowControlKey && <Code>{run.flowControlKey}</Code>],
-            ['Triggered from', run.workflowRunCallerIp],
-            ['In the DLQ as', run.dlqId && <Code>{run.dlqId}</Code>],
+            ['Client IP', run.workflowRunCallerIp],
+            ['DLQ id', run.dlqId && <Code>{run.dlqId}</Code>],
           ]}
         />
         <h3 className="text-xs font-medium text-quiet">Input</h3>
-        <CutBody run={{ id: run.workflowRunId, createdAtMs: beganMs }} text={input} pick={inputOf} />
+        <CutBody run={{ id: run.workflowRunId, createdAtMs: startedMs }} text={input} pick={inputOf} />
       </div>
     </Panel>
   );
 }
 
-/** The payload is the output of a step before the first. */
+/** The API lists the input as the output of a step before the first. */
 function inputOf({ steps }: Run): string | undefined {
   const [first] = steps[0]?.steps ?? [];
   return (first as Step | undefined)?.out;

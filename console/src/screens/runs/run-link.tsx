@@ -6,7 +6,7 @@ interface Props {
   children?: React.ReactNode;
 }
 
-/** To the page of a run. The time tells runs with the same id apart. */
+/** A link to a run. The time distinguishes runs with the same id. */
 export function RunLink({ id, createdAtMs, children }: Props) {
   return (
     <Link

@@ -1,4 +1,4 @@
-/** The runs that match a filter, newest first, and their cancelling in bulk. */
+/** The runs that match a filter, newest first, with bulk cancel. */
 import { useState } from 'react';
 import { onEndOf, usePages } from '../../api/pages.ts';
 import { StateBadge } from '../../parts/badge.tsx';
@@ -15,7 +15,7 @@ import { isParked, type Run } from './data.ts';
 import { RunLink } from './run-link.tsx';
 import { URL_COLUMN } from './url-column.tsx';
 
-/** The server reads no more for one page, since each run comes with its steps. */
+/** Small, since each run is loaded with its steps. */
 const PAGE_COUNT = 10;
 const GRID =
   'grid-cols-[5rem_minmax(0,1fr)_4.5rem] md:grid-cols-[6rem_minmax(0,3fr)_minmax(0,3fr)_minmax(0,1fr)_7rem_6rem_4rem]';
@@ -37,8 +37,8 @@ const COLUMNS: readonly ListColumn<Run>[] = [
   },
   URL_COLUMN,
   { name: 'Labels', className: 'truncate text-quiet max-md:hidden', cell: ({ labels = [] }) => labels.join(', ') },
-  { name: 'Began', className: 'text-quiet max-md:hidden', cell: (run) => <Time atMs={run.workflowRunCreatedAt} /> },
-  { name: 'Took', className: 'text-right text-quiet tabular-nums', cell: (run) => <Took run={run} /> },
+  { name: 'Started', className: 'text-quiet max-md:hidden', cell: (run) => <Time atMs={run.workflowRunCreatedAt} /> },
+  { name: 'Duration', className: 'text-right text-quiet tabular-nums', cell: (run) => <Took run={run} /> },
   { name: 'Steps', className: 'text-right tabular-nums max-md:hidden', cell: stepsOf },
 ];
 
@@ -57,7 +57,7 @@ export function RunList({ filter }: { filter: Record<string, string> }) {
         rows.length > 0 &&
         mayBeActive && (
           <Button kind="danger" onClick={() => setIsCancelling(true)}>
-            Cancel {isFiltered ? 'active runs that match' : 'all active runs'}…
+            Cancel {isFiltered ? 'matching active runs' : 'all active runs'}…
           </Button>
         )
       }
@@ -93,7 +93,7 @@ function Took({ run }: { run: Run }) {
   return duration((run.workflowRunCompletedAt ?? nowMs) - run.workflowRunCreatedAt);
 }
 
-/** The payload is no step, nor is what is not known yet. */
+/** Excludes the input, which the API lists as a step, and steps that have not started. */
 function stepsOf({ steps }: Run): number {
   return steps.reduce((sum, group) => sum + (group.type === 'next' ? 0 : group.steps.length), -1);
 }
@@ -111,10 +111,10 @@ await new Client().trigger({ url: 'http://localhost:3000/order', body: { item: '
 
 function FirstRun() {
   return (
-    <Empty title="No workflow has run yet">
+    <Empty title="No workflow runs yet">
       <p>
-        A workflow is a function in your app, served with <code>@upstash/workflow</code>. Each trigger of it is a run,
-        which shows here with every step:
+        A workflow is a function in your app, served with <code>@upstash/workflow</code>. Each trigger starts a run,
+        which appears here with all its steps:
       </p>
       <div className="mt-3">
         <CodeBlock label="A workflow and its trigger">{EXAMPLE}</CodeBlock>

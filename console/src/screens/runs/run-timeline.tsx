@@ -1,4 +1,4 @@
-/** The timeline with the child runs that are unfolded, and beside it the step that is selected. */
+/** The timeline with expanded child runs, and the details of the selected step. */
 import { useMemo, useState } from 'react';
 import { useNowMs } from '../../parts/time.tsx';
 import { Chart } from './chart.tsx';
@@ -8,7 +8,7 @@ import { StepDetails } from './step-details.tsx';
 
 interface Props {
   shown: RunWithEvents;
-  /** Key of a row. */
+  /** The key of a row. */
   selected: string | undefined;
   onSelect: (key: string | undefined) => void;
 }
@@ -20,10 +20,10 @@ export function RunTimeline({ shown, selected, onSelect }: Props) {
   const readAt = children.map(({ dataUpdatedAt }) => dataUpdatedAt).join();
   const isOpen = isMoving(shown.run) || children.some(({ data }) => isMoving(data?.run));
   const presentMs = useNowMs();
-  // biome-ignore lint/correctness/useExhaustiveDependencies: of runs that are over, nothing changes until they are read anew
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a finished run changes only when it is reloaded
   const readMs = useMemo(() => Date.now(), [shown, readAt]);
   const nowMs = isOpen ? presentMs : readMs;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: child runs have changed when they were read anew
+  // biome-ignore lint/correctness/useExhaustiveDependencies: child runs change only when they are reloaded
   const rows = useMemo(() => {
     const childOf = (id: string) => children[names.findIndex((name) => name.id === id)]?.data;
     return rowsOf(shown, nowMs, new Set(unfolded.keys()), childOf);
@@ -56,10 +56,10 @@ export function RunTimeline({ shown, selected, onSelect }: Props) {
 
 function Legend() {
   const parts = [
-    ['bg-good', 'runs'],
+    ['bg-good', 'running'],
     ['bg-bad', 'failed attempt'],
-    ['hatched border border-current', 'waits or sleeps'],
-    ['border-l-2 border-busy', 'steps side by side'],
+    ['hatched border border-current', 'waiting or sleeping'],
+    ['border-l-2 border-busy', 'parallel steps'],
   ] as const;
   return (
     <ul className="flex flex-wrap gap-x-4 gap-y-1 pt-2 text-xs text-quiet">
@@ -69,7 +69,7 @@ function Legend() {
           {meaning}
         </li>
       ))}
-      <li className="hidden md:block">Zoom: + − 0 ← →, Ctrl and the wheel, or drag over a stretch.</li>
+      <li className="hidden md:block">Zoom: + − 0 ← →, Ctrl + wheel, or drag across the timeline.</li>
     </ul>
   );
 }

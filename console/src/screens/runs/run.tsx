@@ -1,4 +1,4 @@
-/** One run: how it stands and why, its timeline, and what can be done with it. */
+/** One run: its state and the reason for it, its timeline, and its actions. */
 import { useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { Badge, StateBadge } from '../../parts/badge.tsx';
 import { Page, Panel } from '../../parts/panel.tsx';
@@ -37,8 +37,8 @@ function Unknown({ runId }: { runId: string }) {
   return (
     <Page title={runId}>
       <Panel>
-        <Empty title="There is no run with this id">
-          Its logs may have been removed after their retention, or it belongs to another project.
+        <Empty title="Run not found">
+          The id is wrong, the logs of the run have expired, or it belongs to another project.
         </Empty>
       </Panel>
     </Page>

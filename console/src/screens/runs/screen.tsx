@@ -1,4 +1,4 @@
-/** Workflow runs, and below tabs of their own those that failed and wait to be resumed, and those that wait for events. */
+/** Workflow runs, with tabs for failed runs in the DLQ and for runs that wait for events. */
 import { Link } from '@tanstack/react-router';
 import { type FilterField, Filters, filterOf, useFilter } from '../../parts/filters.tsx';
 import { Page } from '../../parts/panel.tsx';
@@ -9,12 +9,12 @@ import { WaitingList } from './waiting-list.tsx';
 
 const TABS = [
   [undefined, 'All runs'],
-  ['failed', 'Failed, in the DLQ'],
+  ['failed', 'Failed (DLQ)'],
   ['waiting', 'Waiting for events'],
 ] as const;
 
 const ALL = { fields: RUN_FIELDS, List: RunList };
-/** By the view in the address. */
+/** By the `view` in the URL. */
 const LISTS: Record<string, { fields: readonly FilterField[]; List: typeof RunList }> = {
   failed: { fields: FAILED_FIELDS, List: FailedList },
   waiting: { fields: WAITING_FIELDS, List: WaitingList },
@@ -24,11 +24,11 @@ export function Screen() {
   const [values] = useFilter();
   const { fields, List } = LISTS[values['view'] ?? ''] ?? ALL;
   const filter = filterOf(fields, values);
-  // Another filter is another list, of which nothing is selected.
+  // A changed filter shows another list, with nothing selected.
   const key = JSON.stringify(filter);
   return (
-    <Page title="Workflow runs" about="Functions that survive restarts: each step is done once, and its result kept.">
-      <nav aria-label="Which runs" className="flex gap-1 border-b border-line">
+    <Page title="Workflow runs" about="Durable functions: each step is executed once, and its result is saved.">
+      <nav aria-label="Views" className="flex gap-1 border-b border-line">
         {TABS.map(([view, text]) => (
           <Link
             key={text}

@@ -1,4 +1,4 @@
-/** One step: what went in, what came out, and each attempt. */
+/** One step: its input, its output, and its attempts. */
 import type { Step } from '../../generated/interface.ts';
 import { Action } from '../../parts/action.tsx';
 import { StateBadge } from '../../parts/badge.tsx';
@@ -14,7 +14,7 @@ import type { Row } from './rows.ts';
 import { RunLink } from './run-link.tsx';
 import type { Bar } from './timeline.ts';
 
-/** The states of a failure callback, as those of a step. */
+/** Maps the states of a failure callback to those of a step. */
 const AS_STEP: Record<string, string> = {
   CALLBACK_INPROGRESS: 'STEP_PROGRESS',
   CALLBACK_SUCCESS: 'STEP_SUCCESS',
@@ -46,15 +46,15 @@ export function StepDetails({ row: { bar, run }, onClose }: { row: Row; onClose:
       <Facts
         facts={[
           ['State', <StateBadge key="" state={AS_STEP[state] ?? state} />],
-          ['Kind', type],
-          ['Began', isTakenOver ? 'in the run that failed' : exactTime(fromMs)],
-          ['Took', isTakenOver || toMs === fromMs ? undefined : duration(toMs - fromMs)],
-          ['Sleeps', step?.sleepFor !== undefined && duration(step.sleepFor)],
+          ['Type', type],
+          ['Started', isTakenOver ? 'in the failed run' : exactTime(fromMs)],
+          ['Duration', isTakenOver || toMs === fromMs ? undefined : duration(toMs - fromMs)],
+          ['Sleep duration', step?.sleepFor !== undefined && duration(step.sleepFor)],
           ['Sleeps until', step?.sleepUntil !== undefined && exactTime(step.sleepUntil)],
-          ['Waits for', step?.waitEventId && <Code>{step.waitEventId}</Code>],
-          ['Waits until', waitEnd(bar)],
-          ['Calls', step?.callUrl && `${step.callMethod ?? ''} ${step.callUrl}`],
-          ['Answered', step?.callResponseStatus],
+          ['Waits for event', step?.waitEventId && <Code>{step.waitEventId}</Code>],
+          ['Wait timeout', waitEnd(bar)],
+          ['Request', step?.callUrl && `${step.callMethod ?? ''} ${step.callUrl}`],
+          ['Response status', step?.callResponseStatus],
           ['Invoked run', child && <RunLink id={child.id} createdAtMs={child.createdAtMs} />],
           ['Next attempt', delivery?.nextDeliveryTime !== undefined && <Time atMs={delivery.nextDeliveryTime} />],
           ['Message', <Code key="">{delivery?.messageId ?? ''}</Code>],
@@ -73,12 +73,12 @@ export function StepDetails({ row: { bar, run }, onClose }: { row: Row; onClose:
         </Labelled>
       )}
       {step && (
-        <Labelled label={type === 'Initial' ? 'Payload' : 'Output'}>
+        <Labelled label={type === 'Initial' ? 'Input' : 'Output'}>
           <CutBody run={run} text={outputOf(step)} pick={(whole) => bodyOf(whole, outputOf)} />
         </Labelled>
       )}
       {failure && (
-        <Labelled label="Answer">
+        <Labelled label="Response">
           <Body text={failure.responseBody} />
         </Labelled>
       )}
@@ -121,7 +121,7 @@ function Attempts({ attempts }: { attempts: readonly Attempt[] }) {
             <p className="flex flex-wrap gap-x-2">
               <span className="text-quiet">{isCall ? `${purpose} ${number}` : number}</span>
               <span className={error === undefined ? 'text-good' : 'break-words text-bad'}>
-                {error ?? (toMs === undefined ? 'runs' : 'done')}
+                {error ?? (toMs === undefined ? 'running' : 'succeeded')}
               </span>
               <span className="text-quiet tabular-nums" title={exactTime(fromMs)}>
                 {toMs === undefined ? 'since' : `${duration(toMs - fromMs)},`} <Time atMs={fromMs} />
@@ -129,7 +129,7 @@ function Attempts({ attempts }: { attempts: readonly Attempt[] }) {
             </p>
             {response !== undefined && (
               <details>
-                <summary className="text-xs text-quiet">Answer</summary>
+                <summary className="text-xs text-quiet">Response</summary>
                 <Body text={response} />
               </details>
             )}

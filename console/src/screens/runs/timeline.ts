@@ -1,11 +1,11 @@
 /**
- * Which bars does the timeline of a run have, and of which stretches is each? Bars come from the run, their exact times from its
- * events; where those are kept no more, from the times of the steps. Pure.
+ * Computes the rows of a run's timeline and the time segments of each. Rows come from the run, exact times from its events; if
+ * the events have expired, the times of the steps are used. Pure.
  */
 import type { FailureFunction, NextStep, RunEvent, Step, WorkflowRun } from '../../generated/interface.ts';
 import { type Attempt, type Deliveries, type Delivery, deliveriesOf } from './deliveries.ts';
 
-/** `waits`: a sleep, a wait, or the delay before a retry. `queued`: due, but not yet begun. */
+/** `waits`: a sleep, a wait, or the delay before a retry. `queued`: due, but not started. */
 export type StretchKind = 'run' | 'failed' | 'waits' | 'queued';
 
 export interface Stretch {
@@ -24,19 +24,19 @@ export interface Bar {
   toMs: number;
   stretches: Stretch[];
   attempts: Attempt[];
-  /** Of a parallel group: where in it the bar stands. */
+  /** The position of a step in its parallel group. */
   lane?: 'first' | 'inner' | 'last';
-  /** What it shows is one of these. */
+  /** Exactly one of the next three is set. */
   step?: Step;
   next?: NextStep;
   failure?: FailureFunction;
   /** The run that it invoked. */
   child?: { id: string; createdAtMs: number | undefined };
-  /** Its result comes from the failed run that this run goes on with. */
+  /** Its result was taken over from the failed run that this run continues. */
   isTakenOver: boolean;
 }
 
-/** `nowMs`: where an open stretch of an active run ends. */
+/** `nowMs`: the end of open segments of an active run. */
 export function barsOf(run: WorkflowRun, events: readonly RunEvent[], nowMs: number): Bar[] {
   const deliveries = deliveriesOf(events);
   const runEndMs = run.workflowRunCompletedAt ?? Math.max(nowMs, run.workflowRunCreatedAt);
@@ -67,7 +67,7 @@ export function barsOf(run: WorkflowRun, events: readonly RunEvent[], nowMs: num
 interface Context {
   run: WorkflowRun;
   deliveries: Deliveries;
-  /** The message whose delivery executes a step that has no plan of its own. */
+  /** The message whose delivery executes a step that has no plan. */
   executing: Delivery | undefined;
   beforeMs: number;
   groupEndMs: number;
@@ -106,7 +106,7 @@ interface Part {
   attempts: Attempt[];
 }
 
-/** The execution of the step, what it waits for afterwards, and the request of a call. */
+/** The execution of the step, the wait after it, and the request of a call. */
 function partsOf(step: Step, { deliveries, executing, runEndMs }: Context): Part[] {
   const { stepId = 0, stepType = '', createdAt, state } = step;
   const plan = deliveries.planOf.get(stepId);
@@ -134,7 +134,7 @@ function waiting(fromMs: number, toMs: number): Part {
   return { stretches: toMs > fromMs ? [{ kind: 'waits', fromMs, toMs }] : [], attempts: [] };
 }
 
-/** The attempts at a message until `endMs`, and the times between them. */
+/** The attempts to deliver a message until `endMs`, and the waits between them. */
 function delivered(delivery: Delivery, endMs: number): Part {
   const stretches: Stretch[] = [];
   const attempts = delivery.attempts.filter(({ fromMs }) => fromMs <= endMs);
@@ -144,7 +144,7 @@ function delivered(delivery: Delivery, endMs: number): Part {
   let freeMs = delivery.dueMs;
   for (const [index, { fromMs, toMs = endMs, error }] of attempts.entries()) {
     add(index === 0 ? 'queued' : 'waits', freeMs, fromMs);
-    // What came to nothing after the step had its result is no failure of the step.
+    // An attempt that failed after the step had its result is not a failure of the step.
     add(error !== undefined && toMs <= endMs ? 'failed' : 'run', fromMs, toMs);
     freeMs = toMs;
   }
@@ -152,7 +152,7 @@ function delivered(delivery: Delivery, endMs: number): Part {
   return { stretches, attempts };
 }
 
-/** A delivery that will execute a step of which nothing is known yet. */
+/** The delivery that will execute a step which has not started. */
 function nextBar(next: NextStep, at: number, { byId }: Deliveries, runEndMs: number): Bar {
   const delivery = byId.get(next.messageId);
   const { stretches, attempts } = delivery ? delivered(delivery, runEndMs) : told(next);
@@ -185,7 +185,7 @@ function failureBar(failure: FailureFunction, { byId }: Deliveries, nowMs: numbe
   };
 }
 
-/** From the errors alone, each of which has only its end. */
+/** Attempts that are known only from their errors, with their end time alone. */
 function told({ errors = [] }: Pick<NextStep, 'errors'>): Part {
   const attempts = errors.map(
     ({ time, error, status, body }, index): Attempt => ({
@@ -201,7 +201,7 @@ function told({ errors = [] }: Pick<NextStep, 'errors'>): Part {
   return { stretches: [], attempts };
 }
 
-/** A sequential step ends with its record; a parallel one, of which only the plan is known, with its group. */
+/** A sequential step ends when its result is saved; a parallel step of which only the plan is known ends with its group. */
 function guessed(step: Step, { beforeMs, groupEndMs, runEndMs }: Context): Stretch {
   const { createdAt, concurrent, stepType = '', sleepFor, sleepUntil } = step;
   const wakesMs = sleepUntil ?? (sleepFor === undefined ? undefined : createdAt + sleepFor);
@@ -212,7 +212,7 @@ function guessed(step: Step, { beforeMs, groupEndMs, runEndMs }: Context): Stret
   return { kind, fromMs, toMs: Math.max(fromMs, toMs) };
 }
 
-/** The result that came last lets the function go on after its group. */
+/** The last result of a group continues the run. */
 function goingOn(steps: readonly Step[], { resultOf, byId }: Deliveries): Delivery | undefined {
   return steps
     .flatMap(({ stepId = 0, messageId }) => resultOf.get(stepId) ?? byId.get(messageId) ?? [])

@@ -1,6 +1,6 @@
 import type { ListColumn } from '../../parts/long-list.tsx';
 
-/** Where a run is served, in every list of runs. */
+/** The URL of a run's workflow, in every list of runs. */
 export const URL_COLUMN: ListColumn<{ workflowUrl: string }> = {
   name: 'URL',
   className: 'max-md:hidden',

@@ -1,4 +1,4 @@
-/** Which runs wait for which events, by event; each event can be sent from here. */
+/** Runs that wait for events, sorted by event. Each event can be sent from here. */
 import { useState } from 'react';
 import type { AnswerOf } from '../../api/client.ts';
 import { onEndOf, usePages, useRows } from '../../api/pages.ts';
@@ -24,17 +24,17 @@ export function WaitingList({ filter }: { filter: Record<string, string> }) {
   const rows = useRows(pages.data, waitersOf);
   const isFiltered = Object.keys(filter).length > 0;
   return (
-    <Panel title={rows.length === 0 ? 'Waits' : countOf(rows.length, 'wait', pages.hasNextPage)}>
+    <Panel title={rows.length === 0 ? 'Waiting runs' : countOf(rows.length, 'waiting run', pages.hasNextPage)}>
       <Answered query={pages}>
         {() =>
           rows.length === 0 ? (
-            <Empty title={isFiltered ? 'No run waits for such an event' : 'No run waits for an event'}>
-              A run waits here from <code>context.waitForEvent</code> until somebody sends the event, or until its
-              time-out.
+            <Empty title={isFiltered ? 'No run is waiting for a matching event' : 'No run is waiting for an event'}>
+              A run appears here when it calls <code>context.waitForEvent</code>, until the event is sent or the wait
+              times out.
             </Empty>
           ) : (
             <LongList
-              label="Waits for events"
+              label="Runs waiting for events"
               columns={columnsOf(setNotified)}
               grid={GRID}
               rows={rows}

@@ -1,16 +1,16 @@
-/** Zooms and moves the timeline, by keyboard and by pointer. */
+/** Zooms and moves the timeline by keyboard and pointer. */
 import { type RefObject, useEffect, useRef, useState } from 'react';
 import { moved, type Range, within, zoomed } from './axis.ts';
 
 const CLOSER = 0.6;
 const MOVE = 0.2;
-/** Less is a click. */
+/** A shorter drag is a click. */
 const DRAG_PX_MIN = 5;
-/** An element with this attribute is as wide as the axis. */
+/** Elements with this attribute have the width of the axis. */
 const TRACK = '[data-track]';
 
 export function useZoom(scroller: RefObject<HTMLElement | null>, whole: Range) {
-  // Nothing chosen: all is in sight, also what is still to come.
+  // `undefined`: the whole run is visible, including new steps.
   const [chosen, choose] = useState<Range>();
   const [drag, setDrag] = useState<{ fromX: number; toX: number }>();
   const range = chosen === undefined ? whole : within(chosen, whole);
@@ -24,10 +24,10 @@ export function useZoom(scroller: RefObject<HTMLElement | null>, whole: Range) {
   };
   const track = (): DOMRect | undefined => scroller.current?.querySelector(TRACK)?.getBoundingClientRect();
 
-  // biome-ignore lint/correctness/useExhaustiveDependencies: it reads the latest range when it is called
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the listener reads the latest range
   useEffect(() => {
     const element = scroller.current;
-    // With Ctrl, a browser zooms the page unless a listener that is not passive says no.
+    // The browser zooms the page on Ctrl + wheel unless a non-passive listener prevents it.
     const onWheel = (event: WheelEvent): void => {
       const box = track();
       if (!event.ctrlKey || !box) return;
@@ -72,7 +72,7 @@ export function useZoom(scroller: RefObject<HTMLElement | null>, whole: Range) {
       if (dragged) set(zoomed(dragged, whole, 1));
       setDrag(undefined);
     },
-    // The end of a drag is no click at a step.
+    // The end of a drag must not select a step.
     onClickCapture: (event: React.MouseEvent): void => {
       if (hasDragged.current) event.stopPropagation();
       hasDragged.current = false;

@@ -1,4 +1,4 @@
-/** A schedule as the request that makes it again: what it shows is all that it has, unless a part is redacted. */
+/** Rebuilds the request that creates a schedule. The API shows all of its settings, except redacted values. */
 import { headersOf, type Sending } from '../../api/as-code.ts';
 import type { AnswerOf } from '../../api/client.ts';
 import { isHidden } from '../../api/hidden.ts';
@@ -6,7 +6,7 @@ import { isHidden } from '../../api/hidden.ts';
 type Schedule = AnswerOf<'getSchedule'>;
 type HeaderMap = NonNullable<Schedule['header']>;
 
-/** True when a value is not shown as it is: it cannot be sent again. */
+/** True if a value is hidden, so that it cannot be sent again. */
 export function isRedacted(schedule: Schedule): boolean {
   const { header = {}, callbackHeader = {}, failureCallbackHeader = {} } = schedule;
   const { body, destination, callback, failureCallback } = schedule;
@@ -16,7 +16,7 @@ export function isRedacted(schedule: Schedule): boolean {
   );
 }
 
-/** The message that each of its times makes. */
+/** The message that the schedule publishes. */
 function messageOf(schedule: Schedule): Sending {
   const { destination, method, header = {}, retries, timeout, delay, queueName, labels } = schedule;
   const { retryDelayExpression, flowControlKey, parallelism, rate, period, callback, failureCallback } = schedule;
@@ -36,12 +36,12 @@ function messageOf(schedule: Schedule): Sending {
   };
 }
 
-/** The headers of a publish that makes the message now. */
+/** The headers that publish the message now. */
 export function messageHeaders(schedule: Schedule): Record<string, string> {
   return { ...headersOf(messageOf(schedule)), ...callbackHeaders(schedule) };
 }
 
-/** The headers of the request that makes it a schedule. */
+/** The headers that create the schedule. */
 export function scheduleHeaders(schedule: Schedule): Record<string, string> {
   const { cron, scheduleId, catchUp, overlap } = schedule;
   return {

@@ -1,4 +1,4 @@
-/** One schedule: its next times, what became of the last ones, and all that can be done with it. */
+/** One schedule: its next times, its latest messages, and its actions. */
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import { type AnswerOf, useCall } from '../../api/client.ts';
@@ -33,7 +33,7 @@ export function ScheduleDialog({ schedule, onClose }: { schedule: Schedule; onCl
             operation="deleteSchedule"
             input={{ path: { destinationOrScheduleId: scheduleId } }}
             kind="danger"
-            question={`Deletes ${scheduleId}. Messages that it has made stay.`}
+            question={`Deletes ${scheduleId}. Messages that it has published are not affected.`}
             onDone={onClose}
           >
             Delete
@@ -46,7 +46,7 @@ export function ScheduleDialog({ schedule, onClose }: { schedule: Schedule; onCl
       }
     >
       <div className="flex flex-col gap-5">
-        {error !== undefined && <p className="text-bad">The last time made no message: {error}</p>}
+        {error !== undefined && <p className="text-bad">The last trigger failed: {error}</p>}
         <Edit schedule={schedule} />
         <Upcoming schedule={schedule} />
         <Last scheduleId={scheduleId} />
@@ -70,7 +70,7 @@ export function ScheduleDialog({ schedule, onClose }: { schedule: Schedule; onCl
   );
 }
 
-/** Publishes what the next time would, now. */
+/** Publishes the message of the schedule now. */
 function RunNow({ schedule }: { schedule: Schedule }) {
   const { destination, queueName } = schedule;
   const request = { headers: messageHeaders(schedule), body: bodyOf(schedule) };
@@ -91,12 +91,12 @@ function Edit({ schedule }: { schedule: Schedule }) {
   const [cron, setCron] = useState(schedule.cron);
   const [destination, setDestination] = useState(schedule.destination);
   if (isRedacted(schedule))
-    return <p className="text-quiet">A part of it is redacted, so it cannot be changed here.</p>;
+    return <p className="text-quiet">This schedule cannot be edited here, because part of it is redacted.</p>;
   const isChanged = cron !== schedule.cron || destination !== schedule.destination;
   return (
     <div className="flex flex-wrap items-end gap-3">
       <div className="min-w-64 flex-1">
-        <TextField label="Times" className="font-mono" value={cron} onChange={({ target }) => setCron(target.value)} />
+        <TextField label="Cron" className="font-mono" value={cron} onChange={({ target }) => setCron(target.value)} />
       </div>
       <div className="min-w-64 flex-1">
         <TextField label="Destination" value={destination} onChange={({ target }) => setDestination(target.value)} />
@@ -129,7 +129,7 @@ function Upcoming({ schedule: { cron, isPaused, nextScheduleTime } }: { schedule
         <thead>
           <tr className="text-xs text-quiet">
             <th className="pr-6 font-medium">{zone}</th>
-            <th className="font-medium">Here</th>
+            <th className="font-medium">Local time</th>
           </tr>
         </thead>
         <tbody>
@@ -145,12 +145,12 @@ function Upcoming({ schedule: { cron, isPaused, nextScheduleTime } }: { schedule
   );
 }
 
-/** The latest messages of the schedule, each with the latest that the log tells of it. */
+/** The latest messages of the schedule, with their latest state. */
 function Last({ scheduleId }: { scheduleId: string }) {
   const events = useCall('listEvents', { query: { scheduleId: [scheduleId], count: ENTRIES } });
   return (
     <section className="flex flex-col gap-2">
-      <h3 className="font-semibold">Last messages</h3>
+      <h3 className="font-semibold">Latest messages</h3>
       <Answered query={events}>
         {({ events: entries }) => {
           const latest = new Map(entries.toReversed().map((entry) => [entry.messageId, entry]));

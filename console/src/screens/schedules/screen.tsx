@@ -19,7 +19,7 @@ export function Screen() {
   const columns: readonly Column<Schedule>[] = [
     { name: 'Schedule', cell: ({ scheduleId }) => <Name>{scheduleId}</Name> },
     { name: 'State', cell: (schedule) => <ScheduleState of={schedule} /> },
-    { name: 'Times', cell: ({ cron }) => <code className="font-mono text-[0.92em]">{cron}</code> },
+    { name: 'Cron', cell: ({ cron }) => <code className="font-mono text-[0.92em]">{cron}</code> },
     { name: 'Destination', cell: ({ destination }) => <Name>{destination}</Name> },
     { name: 'Next', cell: ({ isPaused, nextScheduleTime }) => (isPaused ? '' : <Time atMs={nextScheduleTime} />) },
     {
@@ -39,8 +39,8 @@ export function Screen() {
           {(rows) => (
             <>
               {rows.length === 0 ? (
-                <Empty title="There are no schedules yet">
-                  A publish with <code>Upstash-Cron: 30 7 * * MON-FRI</code> makes one, as does{' '}
+                <Empty title="No schedules yet">
+                  Publish with <code>Upstash-Cron: 30 7 * * MON-FRI</code>, or call{' '}
                   <code>POST /v2/schedules/https://…</code>
                 </Empty>
               ) : (
@@ -62,8 +62,8 @@ export function Screen() {
 function ScheduleState({ of: { isPaused, error, lastScheduleStates = {} } }: { of: Schedule }) {
   const states = Object.values(lastScheduleStates);
   if (isPaused) return <Badge tone="warn">paused</Badge>;
-  if (error !== undefined) return <Badge tone="bad">made no message</Badge>;
-  if (states.includes('FAIL')) return <Badge tone="bad">last one failed</Badge>;
+  if (error !== undefined) return <Badge tone="bad">trigger failed</Badge>;
+  if (states.includes('FAIL')) return <Badge tone="bad">last message dead</Badge>;
   if (states.includes('IN_PROGRESS')) return <Badge tone="busy">in progress</Badge>;
-  return <Badge tone="good">on time</Badge>;
+  return <Badge tone="good">active</Badge>;
 }

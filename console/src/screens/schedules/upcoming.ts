@@ -1,8 +1,8 @@
-/** The next times of a cron expression, by the rules of the server itself. */
+/** Computes the next times of a cron expression, with the code of the server. */
 import { parseCron } from '../../../../src/protocol/times/cron.ts';
 import { nextCronTime } from '../../../../src/protocol/times/cron-times.ts';
 
-/** Up to `count` times after `afterMs`; an interval goes on from `anchorMs`, one of its times. Throws for a wrong expression. */
+/** Up to `count` times after `afterMs`. An interval is counted from `anchorMs`, one of its times. Throws for an invalid expression. */
 export function upcomingTimes(cron: string, afterMs: number, count: number, anchorMs?: number): number[] {
   const parsed = parseCron(cron);
   const times: number[] = [];
@@ -15,7 +15,7 @@ export function upcomingTimes(cron: string, afterMs: number, count: number, anch
   return times;
 }
 
-/** The time zone that the expression names; UTC without one. */
+/** The time zone of the expression; UTC by default. */
 export function timeZoneOf(cron: string): string {
   return /^\s*(?:CRON_)?TZ=(\S+)/.exec(cron)?.[1] ?? 'UTC';
 }

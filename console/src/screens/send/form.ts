@@ -1,12 +1,12 @@
-/** The fields of the request builder, and what they make. Pure. */
+/** The form of the request builder, and the request that it describes. Pure. */
 import type { Sending } from '../../api/as-code.ts';
 
 export const KINDS = [
   ['publish', 'Publish a message'],
   ['enqueue', 'Enqueue a message'],
-  ['schedule', 'Make a schedule'],
-  ['trigger', 'Begin a workflow run'],
-  ['notify', 'Notify of an event'],
+  ['schedule', 'Create a schedule'],
+  ['trigger', 'Start a workflow run'],
+  ['notify', 'Send an event'],
 ] as const;
 
 export type Kind = (typeof KINDS)[number][0];
@@ -15,7 +15,7 @@ export interface Form {
   kind: Kind;
   destination: string;
   method: string;
-  /** One a line: `Name: value`. */
+  /** One per line, as `Name: value`. */
   headers: string;
   body: string;
   queueName: string;
@@ -59,7 +59,7 @@ export const EMPTY_FORM: Form = {
   periodS: '',
 };
 
-/** Which fields a kind of request has, besides destination, headers and body. */
+/** The fields of each kind of request, in addition to destination, headers and body. */
 export const FIELDS_OF: Record<Kind, readonly (keyof Form)[]> = {
   publish: [
     'method',
@@ -125,7 +125,7 @@ function numberOf(text = ''): number | undefined {
   return text === '' ? undefined : Number(text);
 }
 
-/** A line without a colon is a name without a value. */
+/** A line without a colon is a header without a value. */
 function headerLines(text: string): [name: string, value: string][] {
   return text
     .split('\n')

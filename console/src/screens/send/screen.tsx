@@ -1,4 +1,4 @@
-/** The request builder: one form, sent from here or taken along as a line for a shell or as code. */
+/** The request builder: a form whose request is sent from here or copied as a shell command or code. */
 import { useMutation } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import { asClientCode, asCurl } from '../../api/as-code.ts';
@@ -15,11 +15,11 @@ const METHODS = ['POST', 'GET', 'PUT', 'PATCH', 'DELETE'].map((method) => [metho
 
 const LABELS: Partial<Record<keyof Form, [label: string, placeholder: string]>> = {
   queueName: ['Queue', 'invoices'],
-  cron: ['Times', 'CRON_TZ=Europe/Berlin 30 7 * * MON-FRI'],
-  scheduleId: ['Id of the schedule', 'morning-report'],
+  cron: ['Cron', 'CRON_TZ=Europe/Berlin 30 7 * * MON-FRI'],
+  scheduleId: ['Schedule id', 'morning-report'],
   delay: ['Delay', '10m'],
   retries: ['Retries', '3'],
-  timeoutS: ['Time-out, seconds', '30'],
+  timeoutS: ['Timeout (seconds)', '30'],
   deduplicationId: ['Deduplication id', 'order-42'],
   label: ['Labels', 'orders, eu'],
   callback: ['Callback', 'https://example.com/done'],
@@ -40,18 +40,18 @@ export function Screen() {
   };
   const isNotify = form.kind === 'notify';
   return (
-    <Page title="Send" about="Build a request, send it from here, or take it along.">
+    <Page title="Send" about="Build a request, then send it from here or copy it as code.">
       <div className="grid items-start gap-4 xl:grid-cols-2">
         <Panel title="Request">
           <form onSubmit={submit} className="flex flex-col gap-4">
             <Choice
-              label="What"
+              label="Action"
               choices={KINDS}
               value={form.kind}
               onChange={({ target }) => setForm({ ...form, kind: target.value as Kind })}
             />
             <TextField
-              label={isNotify ? 'Id of the event' : 'Destination: a URL, or the name of a URL group'}
+              label={isNotify ? 'Event id' : 'Destination (URL or name of a URL group)'}
               required
               placeholder={isNotify ? EXAMPLE_EVENT : EXAMPLE_URL}
               {...fieldOf('destination')}
@@ -73,12 +73,12 @@ export function Screen() {
             </div>
             {FIELDS_OF[form.kind].includes('flowControlKey') && form.flowControlKey !== '' && (
               <div className="grid gap-3 sm:grid-cols-3">
-                <TextField label="Attempts at a time" type="number" min="1" {...fieldOf('parallelism')} />
-                <TextField label="Starts in a period" type="number" min="1" {...fieldOf('rate')} />
-                <TextField label="Period, seconds" type="number" min="1" {...fieldOf('periodS')} />
+                <TextField label="Parallelism" type="number" min="1" {...fieldOf('parallelism')} />
+                <TextField label="Rate" type="number" min="1" {...fieldOf('rate')} />
+                <TextField label="Period (seconds)" type="number" min="1" {...fieldOf('periodS')} />
               </div>
             )}
-            {!isNotify && <TextArea label="Headers that the destination gets, one a line" {...fieldOf('headers')} />}
+            {!isNotify && <TextArea label="Headers for the destination, one per line" {...fieldOf('headers')} />}
             <TextArea label="Body" {...fieldOf('body')} />
             <Button kind="main" type="submit" disabled={send.isPending} className="self-start">
               Send
@@ -87,15 +87,15 @@ export function Screen() {
         </Panel>
         <div className="flex min-w-0 flex-col gap-4">
           {(send.error !== null || send.data !== undefined) && (
-            <Panel title="Answer">
+            <Panel title="Response">
               {send.error ? <Failure error={send.error} /> : <Source text={JSON.stringify(send.data, undefined, 2)} />}
             </Panel>
           )}
-          <Panel title="For a shell" actions={<Copy text={asCurl(sendingOf(form), location.origin)} />}>
+          <Panel title="curl" actions={<Copy text={asCurl(sendingOf(form), location.origin)} />}>
             <Source text={asCurl(sendingOf(form), location.origin)} />
           </Panel>
           <Panel
-            title="For the official client"
+            title="TypeScript (official client)"
             actions={<Copy text={asClientCode(sendingOf(form), location.origin)} />}
           >
             <Source text={asClientCode(sendingOf(form), location.origin)} />

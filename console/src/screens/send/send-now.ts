@@ -1,7 +1,7 @@
 import { headersOf, type Sending } from '../../api/as-code.ts';
 import { call } from '../../api/client.ts';
 
-/** Sends the request, and answers what the server did. Throws `Refusal`. */
+/** Sends the request and returns the server's response. Throws `Refusal`. */
 export function sendNow(sending: Sending): Promise<unknown> {
   const { kind, destination, queueName, cron, body } = sending;
   const headers = headersOf(sending);

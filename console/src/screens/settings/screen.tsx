@@ -19,12 +19,12 @@ export function Screen() {
                 facts={[
                   ['Project', project],
                   ['Token', tokenName],
-                  ['Scope of the token', scope],
+                  ['Token scope', scope],
                   ['Server', `${location.origin}, Waypost ${environmentOf().version}`],
                   [
-                    'Interface',
+                    'API',
                     <a key="docs" className="text-accent underline" href="/docs">
-                      documentation of all requests
+                      API documentation
                     </a>,
                   ],
                 ]}
@@ -38,7 +38,9 @@ export function Screen() {
               </>
             ) : (
               <Panel title="Tokens and signing keys">
-                <p className="text-quiet">They need a full token: whoever sees the keys can sign as this server.</p>
+                <p className="text-quiet">
+                  A full token is required: anyone with the signing keys can sign as this server.
+                </p>
               </Panel>
             )}
             {scope !== 'publish-only' && <Limits />}
@@ -59,7 +61,7 @@ function SigningKeys() {
           operation="rotateSigningKeys"
           input={{}}
           kind="danger"
-          question="The next key becomes the current one, and a new next key is made. Deliveries are signed by it at once: give your apps both keys first."
+          question="The next key becomes the current one, and a new next key is created. Deliveries are signed with it at once, so give your apps both keys first."
         >
           Rotate
         </Action>
@@ -80,8 +82,8 @@ function KeyPair({ pair: { current, next } }: { pair: AnswerOf<'getSigningKeys'>
   return (
     <Facts
       facts={[
-        ['Current', shown(current, 'QSTASH_CURRENT_SIGNING_KEY')],
-        ['Next', shown(next, 'QSTASH_NEXT_SIGNING_KEY')],
+        ['Current key', shown(current, 'QSTASH_CURRENT_SIGNING_KEY')],
+        ['Next key', shown(next, 'QSTASH_NEXT_SIGNING_KEY')],
       ]}
     />
   );
@@ -96,7 +98,7 @@ function Limits() {
           <Facts
             facts={[
               ['Attempts in flight', parallelismCount],
-              ['At most', parallelismMax === 0 ? 'not limited' : parallelismMax],
+              ['Maximum in flight', parallelismMax === 0 ? 'no limit' : parallelismMax],
             ]}
           />
         )}

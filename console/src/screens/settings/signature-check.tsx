@@ -6,7 +6,7 @@ import { TextArea, TextField } from '../../parts/field.tsx';
 import { Panel } from '../../parts/panel.tsx';
 import { Failure } from '../../parts/states.tsx';
 
-/** Says which claim of a signature fails. */
+/** Verifies a signature, and shows which of its claims are invalid. */
 export function SignatureCheck() {
   const [signature, setSignature] = useState('');
   const [url, setUrl] = useState('');
@@ -17,22 +17,22 @@ export function SignatureCheck() {
     check.mutate({ body: { signature, body, ...(url !== '' && { url }) } });
   };
   return (
-    <Panel title="Check a signature">
+    <Panel title="Verify a signature">
       <form onSubmit={submit} className="flex flex-col gap-3">
         <TextArea
-          label="Value of Upstash-Signature"
+          label="Upstash-Signature header"
           required
           value={signature}
           onChange={({ target }) => setSignature(target.value)}
         />
         <TextField
-          label="URL that was called (not checked when empty)"
+          label="Called URL (empty: not checked)"
           value={url}
           onChange={({ target }) => setUrl(target.value)}
         />
-        <TextArea label="Body, as it came" value={body} onChange={({ target }) => setBody(target.value)} />
+        <TextArea label="Raw body" value={body} onChange={({ target }) => setBody(target.value)} />
         <Button type="submit" className="self-start" disabled={check.isPending}>
-          Check
+          Verify
         </Button>
         <div aria-live="polite">
           {check.error && <Failure error={check.error} />}

@@ -1,4 +1,4 @@
-/** The tokens of this project: made and revoked by a full one. */
+/** The tokens of this project. A full token can create and revoke them. */
 import { type FormEvent, useState } from 'react';
 import { type AnswerOf, useCall, useChange } from '../../api/client.ts';
 import { Action } from '../../parts/action.tsx';
@@ -17,7 +17,7 @@ type Token = AnswerOf<'listTokens'>['tokens'][number];
 const SCOPES = [
   ['full', 'full: everything'],
   ['publish-only', 'publish-only: publish, enqueue, batch'],
-  ['read-only', 'read-only: look at everything but keys'],
+  ['read-only', 'read-only: read everything but keys'],
 ] as const;
 
 const COLUMNS: readonly Column<Token>[] = [
@@ -31,7 +31,7 @@ const COLUMNS: readonly Column<Token>[] = [
     ),
   },
   { name: 'Scope', cell: ({ scope }) => scope },
-  { name: 'Made', cell: ({ createdAt }) => <Time atMs={createdAt} /> },
+  { name: 'Created', cell: ({ createdAt }) => <Time atMs={createdAt} /> },
   { name: 'Last used', cell: ({ lastUsedAt }) => (lastUsedAt === undefined ? 'never' : <Time atMs={lastUsedAt} />) },
   {
     name: '',
@@ -41,7 +41,7 @@ const COLUMNS: readonly Column<Token>[] = [
         operation="revokeToken"
         input={{ path: { tokenId } }}
         kind="danger"
-        question={`Revokes ${name ?? tokenId}: what uses it is refused at once.${isOwn ? ' You will be logged out.' : ''}`}
+        question={`Revokes ${name ?? tokenId}. Requests with this token are rejected at once.${isOwn ? ' You will be logged out.' : ''}`}
       >
         Revoke
       </Action>
@@ -77,7 +77,7 @@ function NewToken() {
     <form onSubmit={submit} className="flex flex-col gap-3">
       <div className="grid items-end gap-3 sm:grid-cols-[minmax(0,1fr)_minmax(0,1fr)_auto]">
         <TextField
-          label="Name of a new token"
+          label="New token name"
           placeholder="billing app"
           value={name}
           onChange={({ target }) => setName(target.value)}
@@ -89,13 +89,13 @@ function NewToken() {
           onChange={({ target }) => setScope(target.value as Token['scope'])}
         />
         <Button kind="main" type="submit" disabled={make.isPending}>
-          Make
+          Create
         </Button>
       </div>
       {make.error && <Failure error={make.error} />}
       {make.data && (
-        <Dialog title="The new token" onClose={make.reset}>
-          <p className="mb-3">It is shown this once: the server keeps only its hash.</p>
+        <Dialog title="New token" onClose={make.reset}>
+          <p className="mb-3">Copy the token now: the server stores only its hash.</p>
           <p className="flex flex-wrap items-center gap-2">
             <Code>{make.data.token}</Code>
             <Copy text={make.data.token} />

@@ -1,11 +1,11 @@
 import { isMasked } from '../../../../src/protocol/urls/shown-url.ts';
 import { useCall } from '../../api/client.ts';
 
-/** Of how many of the latest attempts it is told. */
+/** The number of recent attempts that are counted. */
 const ATTEMPTS = 50;
 const REFRESH_MS = 15_000;
 
-/** How the latest attempts at one URL ended. */
+/** How many of the latest attempts at a URL succeeded. */
 export function EndpointHealth({ url }: { url: string }) {
   const { data } = useCall(
     'listEvents',
@@ -23,7 +23,7 @@ export function EndpointHealth({ url }: { url: string }) {
   );
 }
 
-/** A filter by URL needs its password, which is not shown. */
+/** Filtering by a URL with a password would need the password, which is masked. */
 function filterFor(url: string): { url: string[] } | { host: string[]; path: string[] } {
   if (!isMasked(url)) return { url: [url] };
   const { host, pathname } = new URL(url);

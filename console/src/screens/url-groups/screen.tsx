@@ -16,7 +16,7 @@ type Group = AnswerOf<'getUrlGroup'>;
 export function Screen() {
   const groups = useCall('listUrlGroups');
   return (
-    <Page title="URL groups" about="A message to a group goes to each of its endpoints.">
+    <Page title="URL groups" about="A message to a group is delivered to each of its endpoints.">
       <Panel title="Add an endpoint">
         <AddForm />
       </Panel>
@@ -24,8 +24,8 @@ export function Screen() {
         {(rows) =>
           rows.length === 0 ? (
             <Panel>
-              <Empty title="There are no groups yet">
-                A group is made with its first endpoint. Publish to it by its name in place of a URL:{' '}
+              <Empty title="No URL groups yet">
+                The first endpoint creates a group. Publish to its name instead of a URL:{' '}
                 <code>POST /v2/publish/my-group</code>
               </Empty>
             </Panel>
@@ -47,7 +47,7 @@ function GroupPanel({ group: { name, endpoints, headers = {} } }: { group: Group
           operation="deleteUrlGroup"
           input={{ path: { name } }}
           kind="danger"
-          question={`Deletes the group ${name} with ${endpoints.length} endpoints. Messages that were published stay.`}
+          question={`Deletes the group ${name} with ${endpoints.length} endpoints. Messages already published are not affected.`}
         >
           Delete
         </Action>
@@ -67,7 +67,7 @@ function GroupPanel({ group: { name, endpoints, headers = {} } }: { group: Group
               </>
             ),
           },
-          { name: 'Lately', cell: ({ url }) => <EndpointHealth url={url} /> },
+          { name: 'Recent attempts', cell: ({ url }) => <EndpointHealth url={url} /> },
           {
             name: '',
             className: 'text-right',
